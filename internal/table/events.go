@@ -1,0 +1,61 @@
+package table
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Event is the record of a function crossing its threshold.
+type Event struct {
+	Time     time.Time
+	Calls    uint64 // of all rows together when it fired
+	Function int    // index in Table.Functions; -1 if it came after the table was opened
+	Row      uint32
+	Pid, Tid uint32
+}
+
+// Events returns the records of threshold crossings, oldest first. A record
+// that a thread is writing at this moment is left out.
+func (t *Table) Events() ([]Event, error) {
+	var b [8]byte
+	if _, err := readAt(t.r, b[:], HdrEventsHead); err != nil {
+		return nil, err
+	}
+	var all []Event
+	claimed := min(le.Uint64(b[:]), uint64(t.Geometry.Events.Capacity))
+	size := int(t.Geometry.Events.EntrySize)
+	err := t.eachData(t.Geometry.Events, claimed, func(slot uint64, b []byte) error {
+		for ; len(b) > 0; b = b[size:] {
+			slot++
+			if le.Uint64(b[EvSeq:]) == slot {
+				all = append(all, t.decodeEvent(b))
+			}
+		}
+		return nil
+	})
+	slices.SortStableFunc(all, func(a, b Event) int { return a.Time.Compare(b.Time) })
+	return all, err
+}
+
+func (t *Table) decodeEvent(b []byte) Event {
+	since := time.Duration(le.Uint64(b[EvTime:]) - t.Monotonic)
+	return Event{
+		Time:     t.Realtime.Add(since),
+		Calls:    le.Uint64(b[EvCount:]) &^ CounterFired,
+		Function: t.functionOf(le.Uint32(b[EvCounter:])),
+		Row:      le.Uint32(b[EvRow:]),
+		Pid:      le.Uint32(b[EvPid:]),
+		Tid:      le.Uint32(b[EvTid:]),
+	}
+}
+
+func (t *Table) functionOf(counter uint32) int {
+	i, found := slices.BinarySearchFunc(t.byCounter, counter, func(f, c uint32) int {
+		return cmp.Compare(t.Functions[f].Counter, c)
+	})
+	if !found {
+		return -1
+	}
+	return int(t.byCounter[i])
+}

@@ -1,0 +1,56 @@
+package table_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/tabletest"
+)
+
+// FuzzNewReader: any bytes give a table or an error, and whatever a table
+// says holds when it is used.
+func FuzzNewReader(f *testing.F) {
+	live := tabletest.Demo(f, filepath.Join(f.TempDir(), "a.dynprof"), tabletest.Spec())
+	seed, err := os.ReadFile(live.Path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed)
+	f.Add(seed[:table.HeaderSize])
+	for _, at := range []int{table.HdrObjects, table.HdrFunctions, table.HdrAliases, table.HdrStrings, table.HdrRows, table.HdrCounters} {
+		for _, field := range []int{table.SecOffset + 2, table.SecCount + 1, table.SecCapacity + 3, table.SecEntrySize + 1} {
+			bad := bytes.Clone(seed)
+			bad[at+field] ^= 0x81
+			f.Add(bad)
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tab, err := table.NewReader(bytes.NewReader(b), int64(len(b)))
+		if (tab == nil) == (err == nil) {
+			t.Fatalf("table %v, error %v", tab, err)
+		}
+		if err != nil {
+			return
+		}
+		s, err := tab.Snapshot()
+		if (s == nil) == (err == nil) {
+			t.Fatalf("snapshot %v, error %v", s, err)
+		}
+		if err == nil && len(s.Calls) != len(tab.Functions) {
+			t.Fatalf("%d counts of %d functions", len(s.Calls), len(tab.Functions))
+		}
+		events, _ := tab.Events()
+		for _, e := range events {
+			if e.Function >= len(tab.Functions) {
+				t.Fatalf("event of function %d of %d", e.Function, len(tab.Functions))
+			}
+		}
+		for i := range tab.Functions {
+			_ = tab.Objects[tab.Functions[i].Object]
+		}
+		tab.Status()
+	})
+}

@@ -1,0 +1,206 @@
+package table
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dynprof/dynprof/internal/ledger"
+)
+
+// readLedger reads objects, functions and their names. Each section is read
+// in pieces and every entry checked as it comes, and no genuine section has
+// an entry of zeros: a hole that pretends to be a huge section ends the read
+// at its first piece.
+func (t *Table) readLedger() error {
+	names, err := t.readStrings()
+	if err != nil {
+		return err
+	}
+	if err := t.readObjects(names); err != nil {
+		return err
+	}
+	aliases, err := t.readAliases(names)
+	if err != nil {
+		return err
+	}
+	if err := t.readFunctions(names, aliases); err != nil {
+		return err
+	}
+	t.indexCounters()
+	return nil
+}
+
+// eachChunk reads the section's entries in use, whole entries at a time.
+func (t *Table) eachChunk(s Section, use func([]byte) error) error {
+	size := uint64(s.EntrySize)
+	left := uint64(s.Count) * size
+	buf := make([]byte, min(left, max(1, chunk/size)*size))
+	for at := s.Offset; left > 0; {
+		b := buf[:min(left, uint64(len(buf)))]
+		if _, err := readAt(t.r, b, int64(at)); err != nil {
+			return err
+		}
+		if err := use(b); err != nil {
+			return err
+		}
+		at, left = at+uint64(len(b)), left-uint64(len(b))
+	}
+	return nil
+}
+
+func (t *Table) eachEntry(s Section, use func([]byte) error) error {
+	size := int(s.EntrySize)
+	return t.eachChunk(s, func(b []byte) error {
+		for ; len(b) > 0; b = b[size:] {
+			if err := use(b[:size]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// stringTable is the strings section: one string, so that names share it.
+type stringTable string
+
+func (t *Table) readStrings() (stringTable, error) {
+	var all strings.Builder
+	last := byte(1) // the first byte alone is a NUL that ends nothing
+	err := t.eachChunk(t.Geometry.Strings, func(b []byte) error {
+		if last == 0 && b[0] == 0 || bytes.Contains(b, []byte{0, 0}) {
+			return corrupt("an empty string among the strings")
+		}
+		last = b[len(b)-1]
+		all.Write(b)
+		return nil
+	})
+	return stringTable(all.String()), err
+}
+
+// at returns the string at off; 0 is the empty one.
+func (s stringTable) at(off uint32) (string, error) {
+	if off == 0 {
+		return "", nil
+	}
+	if uint64(off) >= uint64(len(s)) {
+		return "", corrupt("string at %d of %d", off, len(s))
+	}
+	tail := string(s[off:min(uint64(len(s)), uint64(off)+MaxString+1)])
+	end := strings.IndexByte(tail, 0)
+	if end < 0 {
+		return "", corrupt("string at %d has no end", off)
+	}
+	return tail[:end], nil
+}
+
+func (t *Table) readObjects(names stringTable) error {
+	return t.eachEntry(t.Geometry.Objects, func(b []byte) error {
+		if allZero(b[:ObjEntrySize]) {
+			return corrupt("object %d is empty", len(t.Objects))
+		}
+		o := Object{
+			Bias:   le.Uint64(b[ObjBias:]),
+			Arena:  le.Uint64(b[ObjArena:]),
+			Low:    le.Uint64(b[ObjLow:]),
+			High:   le.Uint64(b[ObjHigh:]),
+			Flags:  le.Uint32(b[ObjFlags:]),
+			Reason: ledger.Reason(b[ObjReason]),
+		}
+		var err error
+		if o.Path, err = names.at(le.Uint32(b[ObjPath:])); err != nil {
+			return err
+		}
+		if o.BuildID, err = names.at(le.Uint32(b[ObjBuildID:])); err != nil {
+			return err
+		}
+		t.Objects = append(t.Objects, o)
+		return nil
+	})
+}
+
+// aliasTable is the aliases section. Lists are slices of names.
+type aliasTable struct {
+	names []string // "" where a list ends
+	ends  []uint32 // indices of the ends, rising
+}
+
+func (t *Table) readAliases(names stringTable) (*aliasTable, error) {
+	a := &aliasTable{}
+	err := t.eachEntry(t.Geometry.Aliases, func(b []byte) error {
+		name, err := names.at(le.Uint32(b))
+		if err != nil {
+			return err
+		}
+		if i := uint32(len(a.names)); name == "" {
+			if n := len(a.ends); n > 0 && a.ends[n-1]+1 == i {
+				return corrupt("alias list at %d is empty", i)
+			}
+			a.ends = append(a.ends, i)
+		}
+		a.names = append(a.names, name)
+		return nil
+	})
+	return a, err
+}
+
+// list returns the list that starts at index i; 0 is none.
+func (a *aliasTable) list(i uint32) ([]string, error) {
+	if i == 0 {
+		return nil, nil
+	}
+	end, found := slices.BinarySearch(a.ends, i)
+	if found || end == len(a.ends) {
+		return nil, corrupt("no alias list at %d", i)
+	}
+	return a.names[i:a.ends[end]:a.ends[end]], nil
+}
+
+func (t *Table) readFunctions(names stringTable, aliases *aliasTable) error {
+	t.Functions = make([]Function, 0, min(t.Geometry.Functions.Count, chunk/FnEntrySize))
+	return t.eachEntry(t.Geometry.Functions, func(b []byte) error {
+		if allZero(b[:FnEntrySize]) {
+			return corrupt("function %d is empty", len(t.Functions))
+		}
+		f := Function{
+			Address:   le.Uint64(b[FnAddress:]),
+			Size:      le.Uint32(b[FnSize:]),
+			Counter:   le.Uint32(b[FnCounter:]),
+			Stub:      le.Uint32(b[FnStub:]),
+			Threshold: le.Uint32(b[FnThreshold:]),
+			Object:    le.Uint16(b[FnObject:]),
+			StubSize:  le.Uint16(b[FnStubSize:]),
+			Source:    ledger.Source(b[FnSource]),
+			Tactic:    ledger.Tactic(b[FnTactic]),
+			Reason:    ledger.Reason(b[FnReason]),
+		}
+		if int(f.Object) >= len(t.Objects) || f.Counter != NoCounter && f.Counter >= t.Counters {
+			return corrupt("function %d has object %d of %d, counter %d of %d",
+				len(t.Functions), f.Object, len(t.Objects), f.Counter, t.Counters)
+		}
+		var err error
+		if f.Name, err = names.at(le.Uint32(b[FnName:])); err != nil {
+			return err
+		}
+		if f.Aliases, err = aliases.list(le.Uint32(b[FnAliases:])); err != nil {
+			return err
+		}
+		t.Functions = append(t.Functions, f)
+		return nil
+	})
+}
+
+// indexCounters sorts the functions that have a counter by it, so that a row
+// is read in one pass and memory follows the functions, not the counters that
+// a header claims.
+func (t *Table) indexCounters() {
+	for i := range t.Functions {
+		if t.Functions[i].Counter != NoCounter {
+			t.byCounter = append(t.byCounter, uint32(i))
+		}
+	}
+	slices.SortFunc(t.byCounter, func(a, b uint32) int {
+		return cmp.Compare(t.Functions[a].Counter, t.Functions[b].Counter)
+	})
+}

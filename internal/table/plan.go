@@ -1,0 +1,142 @@
+package table
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Sizes of a new table. Capacity costs nothing until it is used: the file is
+// sparse.
+const (
+	MaxFileSize  = 8 << 30 // apparent bytes
+	MaxRows      = 65536
+	MinRows      = 64    // asked for even where MaxFileSize is passed by it
+	RowsReserved = 2     // rows with room on disk from the start
+	MaxString    = 65535 // bytes; a longer name is cut
+
+	maxStrings     = 1 << 30 // bytes of all names together
+	spareObjects   = 4096
+	spareFunctions = 131072
+	spareStrings   = 64 << 20
+	spareEvents    = 256
+)
+
+// Section is an array in the file.
+type Section struct {
+	Offset    uint64 // bytes from the file's start
+	Count     uint32 // entries in use
+	Capacity  uint32 // entries that there is room for
+	EntrySize uint32 // bytes
+}
+
+// End is the offset one past the section's capacity.
+func (s Section) End() uint64 { return s.Offset + uint64(s.Capacity)*uint64(s.EntrySize) }
+
+// Geometry says where the parts of a table lie. Rows come last, so that a
+// shorter file has fewer of them.
+type Geometry struct {
+	Size        uint64 // apparent size of the file, bytes
+	Objects     Section
+	Functions   Section
+	Aliases     Section
+	Strings     Section
+	Events      Section
+	Fired       Section
+	Rows        Section // EntrySize is the stride from row to row
+	Counters    uint32  // in use in every row
+	CountersCap uint32  // that a row has room for
+}
+
+// plan lays out a table for spec with at most maxRows rows.
+func plan(spec *Spec, maxRows int, spare bool) (*Geometry, error) {
+	nStrings, nAliases, counters := measure(spec)
+	if nStrings > maxStrings {
+		return nil, fmt.Errorf("the names of %d functions take %d bytes, more than a count table holds (%d)",
+			len(spec.Functions), nStrings, maxStrings)
+	}
+	extra := func(n int) int {
+		if spare {
+			return n
+		}
+		return 0
+	}
+	g := &Geometry{Size: HeaderSize, Counters: uint32(counters)}
+	g.CountersCap = uint32(counters + extra(spareFunctions))
+	// What the program stores into comes first: it maps no more than that.
+	events := spareEvents
+	if spec.Flags&FlagThreshold != 0 {
+		events += counters
+	}
+	g.Events = g.add(events, events, EvEntrySize)
+	g.Fired = g.add(counters, int(g.CountersCap), 4)
+	g.Objects = g.add(len(spec.Objects), max(len(spec.Objects), extra(spareObjects)), ObjEntrySize)
+	g.Functions = g.add(len(spec.Functions), len(spec.Functions)+extra(spareFunctions), FnEntrySize)
+	g.Aliases = g.add(nAliases, nAliases+extra(spareFunctions), 4)
+	g.Strings = g.add(nStrings, nStrings+extra(spareStrings), 1)
+
+	stride := roundUp(RowCounters + 8*uint64(g.CountersCap))
+	if stride > 1<<31 {
+		return nil, fmt.Errorf("%d counters are more than a row can address", counters)
+	}
+	rows := max(MinRows, int((MaxFileSize-g.Size)/stride))
+	if rows = min(rows, MaxRows, maxRows); rows < RowsReserved {
+		rows = RowsReserved
+	}
+	g.Rows = g.add(rows, rows, uint32(stride))
+	return g, nil
+}
+
+// add appends a section that starts on a page of its own.
+func (g *Geometry) add(count, capacity int, size uint32) Section {
+	s := Section{Offset: g.Size, Count: uint32(count), Capacity: uint32(capacity), EntrySize: size}
+	g.Size = roundUp(s.End())
+	return s
+}
+
+func roundUp(n uint64) uint64 { return (n + PageSize - 1) &^ (PageSize - 1) }
+
+// measure returns the bytes of all strings, the entries of all alias lists
+// (both with their leading zero), and the number of counters.
+func measure(spec *Spec) (stringBytes, aliases, counters int) {
+	stringBytes, aliases = 1+stored(spec.Program)+stored(spec.Creator), 1
+	for i := range spec.Objects {
+		stringBytes += stored(spec.Objects[i].Path) + stored(spec.Objects[i].BuildID)
+	}
+	for i := range spec.Functions {
+		f := &spec.Functions[i]
+		stringBytes += stored(f.Name)
+		list := 0
+		for _, a := range f.Aliases {
+			if n := stored(a); n > 0 {
+				stringBytes += n
+				list++
+			}
+		}
+		if list > 0 {
+			aliases += list + 1
+		}
+		if f.Counter != NoCounter {
+			counters = max(counters, int(f.Counter)+1)
+		}
+	}
+	return stringBytes, aliases, counters
+}
+
+// stored is the room that s takes among the strings: none if it is empty.
+func stored(s string) int {
+	if s = storable(s); s == "" {
+		return 0
+	}
+	return len(s) + 1
+}
+
+// storable cuts s where a reader would end it.
+func storable(s string) string {
+	if len(s) > MaxString {
+		s = s[:MaxString]
+	}
+	if i := strings.IndexByte(s, 0); i >= 0 {
+		s = s[:i]
+	}
+	return s
+}

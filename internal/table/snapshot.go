@@ -1,0 +1,147 @@
+package table
+
+import (
+	"sort"
+	"time"
+)
+
+// Row is one thread's row without its counters.
+type Row struct {
+	Index uint32
+	State uint32 // Row*
+	Kind  uint32 // RowThread, RowProcess
+	Pid   uint32
+	Tid   uint32
+	Owner uint32 // incarnation number of the process that took it
+}
+
+// Held reports whether a thread owns the row, or is about to.
+func (r *Row) Held() bool { return r.State == RowLive || r.State == RowBirthing }
+
+// Snapshot is the counts at one moment. Each count lies between what it was
+// when the reading began and when it ended. A later snapshot of the same
+// table has no smaller count: counters only go up, and a word of eight
+// aligned bytes is read whole.
+type Snapshot struct {
+	Time             time.Time
+	Calls            []uint64 // one for each of Table.Functions
+	Rows             []Row    // those that were ever owned
+	Generation       uint32   // not Table.Generation: there are more functions now
+	ThreadsDiscarded uint32   // threads that had no room and are not counted
+	PatchesRefused   uint32   // entries whose bytes had changed before the patch
+	EventsLost       uint64
+
+	hot []bool
+}
+
+// Hot reports whether function i has crossed its threshold.
+func (s *Snapshot) Hot(i int) bool { return s.hot != nil && s.hot[i] }
+
+// Total is the sum of all calls.
+func (s *Snapshot) Total() uint64 {
+	var n uint64
+	for _, c := range s.Calls {
+		n += c
+	}
+	return n
+}
+
+// Threads is the number of rows that a thread owns.
+func (s *Snapshot) Threads() int {
+	n := 0
+	for i := range s.Rows {
+		if s.Rows[i].Held() {
+			n++
+		}
+	}
+	return n
+}
+
+// Snapshot reads the counters. It needs no help from the program, which may
+// run, or be dead.
+func (t *Table) Snapshot() (*Snapshot, error) {
+	head := make([]byte, HdrEnded)
+	if _, err := readAt(t.r, head, 0); err != nil {
+		return nil, err
+	}
+	s := &Snapshot{
+		Time:             time.Now(),
+		Calls:            make([]uint64, len(t.Functions)),
+		Generation:       le.Uint32(head[HdrGeneration:]),
+		ThreadsDiscarded: le.Uint32(head[HdrThreadsDiscarded:]),
+		PatchesRefused:   le.Uint32(head[HdrPatchesRefused:]),
+		EventsLost:       le.Uint64(head[HdrEventsLost:]),
+	}
+	used := min(le.Uint32(head[HdrRowsUsed:]), t.Geometry.Rows.Capacity)
+	if err := t.eachPage(used, func(page uint64, b []byte) { t.sumPage(s, page, b) }); err != nil {
+		return nil, err
+	}
+	return s, t.readFired(s)
+}
+
+// eachPage calls use with the pages of the first n rows that hold data. Page 0
+// is the first of row 0.
+func (t *Table) eachPage(n uint32, use func(page uint64, b []byte)) error {
+	pages := Section{Offset: t.Geometry.Rows.Offset, EntrySize: PageSize}
+	count := uint64(n) * uint64(t.Geometry.Rows.EntrySize) / PageSize
+	return t.eachData(pages, count, func(page uint64, b []byte) error {
+		for ; len(b) > 0; b = b[PageSize:] {
+			use(page, b[:PageSize])
+			page++
+		}
+		return nil
+	})
+}
+
+// sumPage adds one page of the rows to s.
+func (t *Table) sumPage(s *Snapshot, page uint64, b []byte) {
+	perRow := uint64(t.Geometry.Rows.EntrySize) / PageSize
+	row, inRow := page/perRow, page%perRow
+	first := uint64(0) // counter
+	if inRow > 0 {
+		first = (inRow*PageSize - RowCounters) / 8
+	} else {
+		if r := decodeRow(uint32(row), b); r.State != RowNever {
+			s.Rows = append(s.Rows, r)
+		}
+		b = b[RowCounters:]
+	}
+	end := first + uint64(len(b)/8)
+	i := sort.Search(len(t.byCounter), func(i int) bool { return uint64(t.counter(i)) >= first })
+	for ; i < len(t.byCounter) && uint64(t.counter(i)) < end; i++ {
+		at := (uint64(t.counter(i)) - first) * 8
+		s.Calls[t.byCounter[i]] += le.Uint64(b[at:]) &^ CounterFired
+	}
+}
+
+func (t *Table) counter(i int) uint32 { return t.Functions[t.byCounter[i]].Counter }
+
+func decodeRow(index uint32, b []byte) Row {
+	return Row{
+		Index: index,
+		State: le.Uint32(b[RowState:]) & RowStateMask,
+		Kind:  le.Uint32(b[RowKind:]),
+		Pid:   le.Uint32(b[RowPid:]),
+		Tid:   le.Uint32(b[RowTid:]),
+		Owner: le.Uint32(b[RowOwner:]),
+	}
+}
+
+// readFired notes which functions have crossed their thresholds.
+func (t *Table) readFired(s *Snapshot) error {
+	size := uint64(t.Geometry.Fired.EntrySize)
+	return t.eachData(t.Geometry.Fired, uint64(t.Counters), func(first uint64, b []byte) error {
+		end := first + uint64(len(b))/size
+		i := sort.Search(len(t.byCounter), func(i int) bool { return uint64(t.counter(i)) >= first })
+		for ; i < len(t.byCounter) && uint64(t.counter(i)) < end; i++ {
+			if le.Uint32(b[(uint64(t.counter(i))-first)*size:]) == 0 {
+				continue
+			}
+			if s.hot == nil {
+				s.hot = make([]bool, len(t.Functions))
+			}
+			s.hot[t.byCounter[i]] = true
+		}
+		return nil
+	})
+}
