@@ -1,0 +1,131 @@
+package x86
+
+import (
+	"encoding/hex"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// at is where the rows' code would run.
+const at RunAddr = 0x401000
+
+// encodings: each row assembles one instruction (labels are bound behind it)
+// and names it as objdump -d prints it.
+var encodings = []struct {
+	text string
+	hex  string
+	emit func(a *Asm, behind Label)
+}{
+	{"incq %gs:0x80", "6548ff042580000000", func(a *Asm, _ Label) { a.IncGS(0x80) }},
+	{"cmpq $0x3e8,%gs:0x80", "6548813c2580000000e8030000", func(a *Asm, _ Label) { a.CmpGSImm(0x80, 1000) }},
+	{"jge 401100", "0f8dfa000000", func(a *Asm, _ Label) { a.JccTo(CondGE, at+0x100) }},
+	{"je 401006", "0f8400000000", func(a *Asm, l Label) { a.Jcc(CondE, l) }},
+	{"jmp 400f00", "e9fbfeffff", func(a *Asm, _ Label) { a.JmpTo(at - 0x100) }},
+	{"jmp 401005", "e900000000", func(a *Asm, l Label) { a.Jmp(l) }},
+	{"jmp 401002", "eb00", func(a *Asm, l Label) { a.JmpShort(l) }},
+	{"call 401100", "e8fb000000", func(a *Asm, _ Label) { a.CallTo(at + 0x100) }},
+	{"push 0x0(%rip) # 401006", "ff3500000000", func(a *Asm, l Label) { a.PushMem(l) }},
+	{"jmp *0x0(%rip) # 401006", "ff2500000000", func(a *Asm, l Label) { a.JmpMem(l) }},
+	{"push $0x401234", "6834124000", func(a *Asm, _ Label) { a.PushImm(0x401234) }},
+	{"lea -0x80(%rsp),%rsp", "488d642480", func(a *Asm, _ Label) { a.LeaRSP(-128) }},
+	{"lea 0x88(%rsp),%rsp", "488da42488000000", func(a *Asm, _ Label) { a.LeaRSP(136) }},
+	{"mov $0x38,%eax", "b838000000", func(a *Asm, _ Label) { a.MovEAX(56) }},
+	{"lea 0x0(%rip),%rcx # 401007", "488d0d00000000", func(a *Asm, l Label) { a.LeaRCX(l) }},
+	{"push %rax", "50", func(a *Asm, _ Label) { a.PushRAX() }},
+	{"pop %rax", "58", func(a *Asm, _ Label) { a.PopRAX() }},
+	{"lahf", "9f", func(a *Asm, _ Label) { a.Lahf() }},
+	{"sahf", "9e", func(a *Asm, _ Label) { a.Sahf() }},
+	{"seto %al", "0f90c0", func(a *Asm, _ Label) { a.SetoAL() }},
+	{"add $0x7f,%al", "047f", func(a *Asm, _ Label) { a.AddAL(0x7f) }},
+	{"syscall", "0f05", func(a *Asm, _ Label) { a.Syscall() }},
+}
+
+func assemble(t *testing.T, emit func(a *Asm, behind Label)) []byte {
+	t.Helper()
+	var a Asm
+	buf := make([]byte, 64)
+	a.Reset(buf, at)
+	behind := a.NewLabel()
+	emit(&a, behind)
+	a.Bind(behind)
+	if err := a.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	return buf[:a.Len()]
+}
+
+func TestEncodings(t *testing.T) {
+	for _, row := range encodings {
+		t.Run(row.text, func(t *testing.T) {
+			code := assemble(t, row.emit)
+			if got := hex.EncodeToString(code); got != row.hex {
+				t.Errorf("encoded as %s, want %s", got, row.hex)
+			}
+			if got := disassemble(t, code); got != row.text {
+				t.Errorf("objdump reads %q", got)
+			}
+		})
+	}
+}
+
+// disassemble returns objdump's text of the one instruction in code.
+func disassemble(t *testing.T, code []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "code")
+	if err := os.WriteFile(file, code, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("objdump", "-D", "-w", "-b", "binary", "-m", "i386:x86-64",
+		"--adjust-vma=0x401000", "--no-show-raw-insn", file).Output()
+	if err != nil {
+		t.Fatalf("objdump: %v", err)
+	}
+	lines := regexp.MustCompile(`(?m)^ *[0-9a-f]+:\t(.*)$`).FindAllStringSubmatch(string(out), -1)
+	if len(lines) != 1 {
+		t.Fatalf("objdump reads %d instructions from %x", len(lines), code)
+	}
+	text := strings.Join(strings.Fields(lines[0][1]), " ")
+	return strings.ReplaceAll(strings.ReplaceAll(text, " 0x40", " 40"), "# 0x", "# ")
+}
+
+func TestAsmErrors(t *testing.T) {
+	var a Asm
+	check := func(name string, want error, emit func()) {
+		t.Helper()
+		a.Reset(make([]byte, 16), at)
+		emit()
+		if err := a.Finish(); !errors.Is(err, want) {
+			t.Errorf("%s: error %v, want %v", name, err, want)
+		}
+	}
+	check("a jump over 2 GiB", ErrReach, func() { a.JmpTo(at + 1<<31 + 5) })
+	check("the furthest jump", nil, func() { a.JmpTo(at + 1<<31 - 1 + 5) })
+	const high RunAddr = 1 << 40
+	backTo := func(target RunAddr) func() {
+		return func() { a.Reset(make([]byte, 16), high); a.JmpTo(target) }
+	}
+	check("the furthest jump back", nil, backTo(high-1<<31+5))
+	check("a jump further back", ErrReach, backTo(high-1<<31+4))
+	check("a full buffer", ErrRoom, func() { a.Quad(1); a.Quad(2); a.Raw(3) })
+	check("a short jump too far", ErrReach, func() {
+		a.Reset(make([]byte, 256), at)
+		l := a.NewLabel()
+		a.JmpShort(l)
+		a.Copy(make([]byte, 128))
+		a.Bind(l)
+	})
+}
+
+func TestAlignIsByRunAddress(t *testing.T) {
+	var a Asm
+	a.Reset(make([]byte, 32), at+3)
+	a.Align(16)
+	if a.PC() != at+16 || a.Len() != 13 {
+		t.Errorf("at %#x after %d bytes", a.PC(), a.Len())
+	}
+}
