@@ -1,0 +1,60 @@
+package elfscan
+
+import "debug/elf"
+
+// interp returns the path of the dynamic linker, "" if none is asked for.
+func (f *file) interp() string {
+	p := f.prog(elf.PT_INTERP)
+	if p == nil {
+		return ""
+	}
+	b, err := f.read(p.Off, min(p.Filesz, maxPath), "interpreter")
+	if err != nil {
+		f.problem(err)
+	}
+	return cstring(string(b), 0, maxPath)
+}
+
+// buildID returns the description of the note "GNU" of type NT_GNU_BUILD_ID.
+func (f *file) buildID() []byte {
+	const ntGNUBuildID, maxNotes = 3, 1 << 16
+	for i := range f.progs {
+		p := &f.progs[i]
+		if elf.ProgType(p.Type) != elf.PT_NOTE {
+			continue
+		}
+		b, err := f.read(p.Off, min(p.Filesz, maxNotes), "notes")
+		if err != nil {
+			f.problem(err)
+			continue
+		}
+		if id := findNote(b, max(p.Align, 4), "GNU\x00", ntGNUBuildID); id != nil {
+			return id
+		}
+	}
+	return nil
+}
+
+// findNote walks the notes in b: {u32 name size, description size, type},
+// name, description, the latter two padded to align. It returns a
+// description.
+func findNote(b []byte, align uint64, name string, kind uint32) []byte {
+	const head = 12
+	if align != 4 && align != 8 {
+		return nil
+	}
+	pad := func(n uint64) uint64 { return (n + align - 1) &^ (align - 1) }
+	for len(b) >= head {
+		nameSize, descSize := uint64(le.Uint32(b)), uint64(le.Uint32(b[4:]))
+		desc := pad(head + nameSize)
+		end := desc + descSize
+		if end > uint64(len(b)) {
+			return nil
+		}
+		if le.Uint32(b[8:]) == kind && string(b[head:head+nameSize]) == name {
+			return b[desc:end:end]
+		}
+		b = b[min(pad(end), uint64(len(b))):]
+	}
+	return nil
+}
