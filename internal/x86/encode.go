@@ -66,6 +66,15 @@ func (a *Asm) CallTo(target RunAddr) {
 	a.rel32To(target, 0)
 }
 
+// Call is `call label`.
+func (a *Asm) Call(l Label) {
+	a.Raw(0xe8)
+	a.relLabel(l, 4)
+}
+
+// Int3 is `int3`.
+func (a *Asm) Int3() { a.Raw(0xcc) }
+
 // PushMem is `push label(%rip)`: pushes the quad at the label.
 func (a *Asm) PushMem(l Label) {
 	a.Raw(0xff, 0x35)

@@ -29,6 +29,8 @@ var encodings = []struct {
 	{"jmp 401005", "e900000000", func(a *Asm, l Label) { a.Jmp(l) }},
 	{"jmp 401002", "eb00", func(a *Asm, l Label) { a.JmpShort(l) }},
 	{"call 401100", "e8fb000000", func(a *Asm, _ Label) { a.CallTo(at + 0x100) }},
+	{"call 401005", "e800000000", func(a *Asm, l Label) { a.Call(l) }},
+	{"int3", "cc", func(a *Asm, _ Label) { a.Int3() }},
 	{"push 0x0(%rip) # 401006", "ff3500000000", func(a *Asm, l Label) { a.PushMem(l) }},
 	{"jmp *0x0(%rip) # 401006", "ff2500000000", func(a *Asm, l Label) { a.JmpMem(l) }},
 	{"push $0x401234", "6834124000", func(a *Asm, _ Label) { a.PushImm(0x401234) }},

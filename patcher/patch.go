@@ -1,0 +1,62 @@
+package patcher
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// Patch is a change of up to 8 bytes of the target's text, to be made only if
+// the old bytes are still there. Old undoes it.
+type Patch struct {
+	At  x86.RunAddr
+	Len int
+	Old [8]byte
+	New [8]byte
+}
+
+const jumpLen = 5
+
+// jump is the patch that overwrites the 5 bytes at link-time address from with
+// `jmp to`.
+func jump(o *stubgen.Object, from uint64, to x86.RunAddr) Patch {
+	p := Patch{At: o.Run(from), Len: jumpLen}
+	copy(p.Old[:jumpLen], o.Code(from))
+	p.New[0] = 0xe9
+	binary.LittleEndian.PutUint32(p.New[1:], uint32(to-p.At-jumpLen))
+	return p
+}
+
+// Entry is the patch that sends arrivals at p's window to its stub.
+func Entry(o *stubgen.Object, p *stubgen.Plan, stub stubgen.Stub) Patch {
+	return jump(o, p.Start, stub.At)
+}
+
+// CloneSite is the patch that sends a clone site to its thunk.
+func CloneSite(o *stubgen.Object, site stubgen.CloneSite, thunk x86.RunAddr) Patch {
+	return jump(o, site.Addr, thunk)
+}
+
+// Loops are the patches that lead the function's own branches to its entry
+// behind the count: only the displacement of each `jmp rel32` or `jcc rel32`
+// changes.
+func Loops(o *stubgen.Object, p *stubgen.Plan, stub stubgen.Stub) []Patch {
+	var all []Patch
+	for _, site := range p.Loops {
+		code := o.Code(site.Addr)
+		field := site.Len - 4
+		patch := Patch{At: o.Run(site.Addr).Add(field), Len: 4}
+		copy(patch.Old[:4], code[field:])
+		binary.LittleEndian.PutUint32(patch.New[:], uint32(stub.Body-patch.At-4))
+		all = append(all, patch)
+	}
+	return all
+}
+
+// Sort puts patches in address order.
+func Sort(patches []Patch) {
+	slices.SortFunc(patches, func(a, b Patch) int { return cmp.Compare(a.At, b.At) })
+}

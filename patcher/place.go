@@ -1,0 +1,120 @@
+// Package patcher brings stubs to memory: it chooses where arenas lie, fills
+// them through a writable view, and makes the list of patches that the target
+// applies to itself.
+package patcher
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/mem"
+)
+
+const (
+	pageSize = 4096
+
+	// reach is how far a 32-bit displacement leads, less some room for what
+	// an instruction refers to beyond an object's ends.
+	reach = 1<<31 - 1<<20
+
+	// addressEnd is the end of user space with 4-level paging.
+	addressEnd = 1<<47 - pageSize
+
+	// guard is left free between an arena and what lies above it: a stack
+	// that grows down, or an object whose neighbour a program expects free.
+	guard = 64 << 10
+)
+
+// Span is a half-open range of run addresses.
+type Span struct{ Low, High uint64 }
+
+// Place finds a free range of size bytes (rounded up to pages) from which all
+// of span is within reach, and into which span can reach. It prefers the
+// nearest gap below span: above an executable grows the heap. The range is
+// then taken: a further Place does not return it again.
+func (s *Space) Place(span Span, size uint64) (uint64, bool) {
+	size = (size + pageSize - 1) &^ (pageSize - 1)
+	low := uint64(0) // lowest arena start: span.High within reach of it
+	if span.High > reach {
+		low = span.High - reach
+	}
+	high := span.Low + reach // one past the highest arena end
+	for i := len(s.gaps) - 1; i >= 0; i-- {
+		if g := s.gaps[i]; g.High <= span.Low {
+			if at, ok := fit(g, low, min(g.High, span.Low), size); ok {
+				return s.take(i, at, size), true
+			}
+		}
+	}
+	for i := len(s.gaps) - 1; i >= 0; i-- { // the far end first: away from the heap
+		if g := s.gaps[i]; g.Low >= span.Low {
+			if at, ok := fit(g, low, high, size); ok {
+				return s.take(i, at, size), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// fit returns the highest place for size bytes in g within [low, high).
+func fit(g Span, low, high, size uint64) (uint64, bool) {
+	low, high = max(g.Low, low), min(g.High, high)
+	if high < size+guard || high-size-guard < low {
+		// A tight gap is taken without the guard.
+		if high < size || high-size < low {
+			return 0, false
+		}
+		return (high - size) &^ (pageSize - 1), true
+	}
+	return (high - size - guard) &^ (pageSize - 1), true
+}
+
+// Space is the free address space of a process.
+type Space struct{ gaps []Span }
+
+// NewSpace finds the gaps between mappings, which are in address order; lowest
+// is the least address that may be mapped (vm.mmap_min_addr).
+func NewSpace(mappings []mem.Mapping, lowest uint64) *Space {
+	s := &Space{}
+	at := (lowest + pageSize - 1) &^ (pageSize - 1)
+	for _, m := range mappings {
+		if m.Start > at {
+			s.gaps = append(s.gaps, Span{at, min(m.Start, addressEnd)})
+		}
+		at = max(at, m.End)
+		if at >= addressEnd {
+			return s
+		}
+	}
+	s.gaps = append(s.gaps, Span{at, addressEnd})
+	return s
+}
+
+// take splits gap i around [at, at+size).
+func (s *Space) take(i int, at, size uint64) uint64 {
+	g := s.gaps[i]
+	parts := slices.DeleteFunc([]Span{{g.Low, at}, {at + size, g.High}}, func(p Span) bool { return p.Low >= p.High })
+	s.gaps = slices.Replace(s.gaps, i, i+1, parts...)
+	return at
+}
+
+// Group gathers spans that one arena can serve: neighbours within half the
+// reach. It returns, for each group, the indexes of its spans and the span
+// around them.
+func Group(spans []Span) (groups [][]int, around []Span) {
+	order := make([]int, len(spans))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(spans[a].Low, spans[b].Low) })
+	for _, i := range order {
+		if n := len(groups); n > 0 && spans[i].High-around[n-1].Low <= reach/2 {
+			groups[n-1] = append(groups[n-1], i)
+			around[n-1].High = max(around[n-1].High, spans[i].High)
+			continue
+		}
+		groups = append(groups, []int{i})
+		around = append(around, spans[i])
+	}
+	return groups, around
+}

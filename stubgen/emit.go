@@ -1,0 +1,197 @@
+package stubgen
+
+import (
+	"fmt"
+
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// Alignment of stubs, in bytes: a stub's first two bytes, which pausing
+// exchanges, never cross a cache line.
+const Alignment = 16
+
+// ColdSize is the room that one function's cold block takes.
+const ColdSize = 32
+
+// redZone is what the System V ABI (3.2.2) lets a leaf function use below RSP.
+const redZone = 128
+
+// Count says what a stub counts and where its cold path is.
+type Count struct {
+	Counter   int32 // displacement of the counter from the GS base
+	Index     int32 // number of the counter, for the cold path
+	Threshold int32 // calls at which the function fires; 0 is never
+
+	// Of the cold path, only used with a threshold.
+	Cold       []byte      // ColdSize bytes to write it to
+	ColdAt     x86.RunAddr // where they run
+	ColdCommon x86.RunAddr // the arena's entry to the slow path
+}
+
+// Stub is what Emit wrote.
+type Stub struct {
+	At   x86.RunAddr // its first instruction
+	Body x86.RunAddr // behind the count: where loops to the entry lead
+	Len  int         // bytes written
+}
+
+// Emitter writes stubs. It holds only scratch space: use one for each
+// goroutine.
+type Emitter struct {
+	asm, cold x86.Asm
+	rel       relocator
+}
+
+// Emit writes the stub of p, which takes p.Size bytes, into dst, which will run
+// at address at, a multiple of Alignment:
+//
+//	        inc   qword gs:[counter]          ; the count
+//	        cmp   qword gs:[counter], N       ; the threshold check,
+//	        jge   cold                        ;   if there is a threshold
+//	resume: <displaced instructions, or the whole body>
+//	        jmp   <behind the displaced instructions>
+//
+// Threshold and counter compare as signed numbers: once a row has taken the
+// cold path its counter's top bit is set, and the branch is never taken again.
+// Errors: x86.ErrReach, x86.ErrRoom.
+func (e *Emitter) Emit(o *Object, p *Plan, dst []byte, at x86.RunAddr, c Count) (Stub, error) {
+	a := &e.asm
+	a.Reset(dst, at)
+	stub := Stub{At: at}
+	resume := a.NewLabel()
+	if p.FlagsLive {
+		e.countKeepingFlags(c, resume)
+	} else {
+		e.count(c, resume)
+	}
+	stub.Body = a.PC()
+	e.rel.asm, e.rel.obj = a, o
+	e.rel.entry, e.rel.from = o.Functions[p.Function].Addr, p.Start
+	e.rel.code = o.Code(p.Start)[:p.Moved]
+	e.rel.move()
+	stub.Len = a.Len()
+	if err := a.Finish(); err != nil {
+		return stub, err
+	}
+	if stub.Len != p.Size {
+		panic(fmt.Sprintf("BUG: stub of %d bytes planned as %d", stub.Len, p.Size))
+	}
+	if c.Threshold == 0 {
+		return stub, nil
+	}
+	return stub, e.coldBlock(c, a.Place(resume))
+}
+
+// countSize is the size of the count.
+func countSize(flagsLive, threshold bool) int {
+	size := 9 // inc
+	if threshold {
+		size += 13 + 6 // cmp, jge
+	}
+	if flagsLive {
+		size += 5 + 1 + 1 + 3 + 2 + 1 + 1 + 8
+	}
+	return size
+}
+
+// count is the count and the threshold check.
+func (e *Emitter) count(c Count, resume x86.Label) {
+	a := &e.asm
+	a.IncGS(c.Counter)
+	if c.Threshold != 0 {
+		a.CmpGSImm(c.Counter, c.Threshold)
+		a.JccTo(x86.CondGE, c.ColdAt)
+	}
+	a.Bind(resume)
+}
+
+// countKeepingFlags is the count for code that reads flags set by its caller:
+//
+//	        lea   rsp, [rsp-128]
+//	        push  rax
+//	        lahf                       ; SF ZF AF PF CF
+//	        seto  al                   ; OF
+//	        <count>
+//	resume: add   al, 0x7f             ; OF again
+//	        sahf
+//	        pop   rax
+//	        lea   rsp, [rsp+128]
+func (e *Emitter) countKeepingFlags(c Count, resume x86.Label) {
+	a := &e.asm
+	a.LeaRSP(-redZone)
+	a.PushRAX()
+	a.Lahf()
+	a.SetoAL()
+	e.count(c, resume)
+	a.AddAL(0x7f)
+	a.Sahf()
+	a.PopRAX()
+	a.LeaRSP(redZone)
+}
+
+// coldBlock hands the counter's number to the arena's common slow path, which
+// keeps every register, and goes on in the stub:
+//
+//	cold:   lea   rsp, [rsp-128]       ; over the red zone
+//	        push  index
+//	        call  common
+//	        lea   rsp, [rsp+136]
+//	        jmp   resume
+func (e *Emitter) coldBlock(c Count, resume x86.RunAddr) error {
+	a := &e.cold
+	a.Reset(c.Cold, c.ColdAt)
+	a.LeaRSP(-redZone)
+	a.PushImm(c.Index)
+	a.CallTo(c.ColdCommon)
+	a.LeaRSP(redZone + 8)
+	a.JmpTo(resume)
+	return a.Finish()
+}
+
+// CommonSize is the most room that EmitCommon takes.
+const CommonSize = 16
+
+// EmitCommon writes an arena's entry to the slow path, slow, which all its cold
+// blocks call:
+//
+//	        jmp   *literal
+//	literal: <slow>
+func EmitCommon(dst []byte, at x86.RunAddr, slow uint64) error {
+	var a x86.Asm
+	a.Reset(dst, at)
+	l := a.NewLabel()
+	a.JmpMem(l)
+	a.Bind(l)
+	a.Quad(slow)
+	return a.Finish()
+}
+
+// ThunkSize is the most room that EmitThunk takes.
+const ThunkSize = 48
+
+// EmitThunk writes what a clone site jumps to instead of loading its system
+// call number; slow is dp_clone_site of libdynprof/slowpath.S, which tells the
+// rest.
+//
+//	        mov   $NR, %eax
+//	        lea   pass(%rip), %rcx
+//	        jmp   *literal
+//	pass:   mov   $NR, %eax
+//	        syscall
+//	        jmp   <behind the original syscall>
+//	literal: <slow>
+func EmitThunk(o *Object, site CloneSite, dst []byte, at x86.RunAddr, slow uint64) error {
+	var a x86.Asm
+	a.Reset(dst, at)
+	pass, l := a.NewLabel(), a.NewLabel()
+	a.MovEAX(site.NR)
+	a.LeaRCX(pass)
+	a.JmpMem(l)
+	a.Bind(pass)
+	a.MovEAX(site.NR)
+	a.Syscall()
+	a.JmpTo(o.Run(site.Addr + cloneSiteLen))
+	a.Bind(l)
+	a.Quad(slow)
+	return a.Finish()
+}

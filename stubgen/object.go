@@ -1,0 +1,74 @@
+// Package stubgen plans how each function entry of an object is patched and
+// generates the stubs. It is pure: it reads code as bytes, makes no system
+// call and touches no memory but the buffers it is given.
+//
+// Ask first, generate second: Survey decodes the object once, Plan says the
+// tactic or the reason, Emit writes the stub of a plan that was accepted.
+package stubgen
+
+import (
+	"sort"
+
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// Segment is a run of an object's bytes at a link-time address.
+type Segment struct {
+	Addr uint64
+	Code []byte
+}
+
+// end is the first address behind the segment.
+func (s Segment) end() uint64 { return s.Addr + uint64(len(s.Code)) }
+
+// Object is what planning needs of one ELF object. All addresses are
+// link-time addresses (those of the ELF file).
+type Object struct {
+	Bias         uint64             // run address minus link-time address
+	Absolute     bool               // not position independent: code pointers have no relocations
+	Functions    []elfscan.Function // sorted, one for each address, exclusions included
+	Text         []Segment          // executable, sorted by address
+	Data         []Segment          // readable, not executable: where jump tables lie
+	CodePointers []uint64           // code addresses stored in data
+}
+
+// Run turns a link-time address into the address where it runs.
+func (o *Object) Run(addr uint64) x86.RunAddr { return x86.RunAddr(addr + o.Bias) }
+
+// Code returns the bytes from addr to the end of its executable segment, nil
+// if it lies in none.
+func (o *Object) Code(addr uint64) []byte { return bytesAt(o.Text, addr) }
+
+// data returns the bytes from addr to the end of its segment of any kind.
+func (o *Object) data(addr uint64) []byte {
+	if b := bytesAt(o.Data, addr); b != nil {
+		return b
+	}
+	return bytesAt(o.Text, addr)
+}
+
+func bytesAt(segments []Segment, addr uint64) []byte {
+	for i := range segments {
+		if s := &segments[i]; addr >= s.Addr && addr-s.Addr < uint64(len(s.Code)) {
+			return s.Code[addr-s.Addr:]
+		}
+	}
+	return nil
+}
+
+// function returns the index of the last function that starts at or before
+// addr, -1 if none does.
+func (o *Object) function(addr uint64) int {
+	return sort.Search(len(o.Functions), func(i int) bool { return o.Functions[i].Addr > addr }) - 1
+}
+
+// body returns the bytes of function i, cut at the end of its segment.
+func (o *Object) body(i int) []byte {
+	f := &o.Functions[i]
+	code := o.Code(f.Addr)
+	if uint64(len(code)) > f.Size {
+		code = code[:f.Size]
+	}
+	return code
+}

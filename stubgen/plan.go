@@ -1,0 +1,224 @@
+package stubgen
+
+import (
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// Sizes of bodies that are moved whole. A body beyond wholeBody gains little
+// from running without a jump back; up to wholeBodyLoop it is still moved when
+// it branches to its own entry or into its own window, which only moving it
+// all can serve.
+const (
+	wholeBody     = 64
+	wholeBodyLoop = 256
+)
+
+// Plan says how one function is patched, or why not. Addresses are link-time.
+type Plan struct {
+	Function  int // index in Object.Functions
+	Tactic    ledger.Tactic
+	Reason    ledger.Reason // why Tactic is none
+	Start     uint64        // first byte of the window
+	Moved     int           // bytes from Start that run in the stub
+	FlagsLive bool          // the count must keep the status flags
+	Size      int           // bytes of the stub
+	Loops     []Loop        // outside the moved code: they must lead past the count
+}
+
+// Loop is a `jmp rel32` or `jcc rel32` of a function's own to its entry. Its
+// displacement is its last four bytes.
+type Loop struct {
+	Addr uint64 // link-time
+	Len  int    // bytes
+}
+
+// Counted reports whether the function gets a stub.
+func (p *Plan) Counted() bool { return p.Tactic != ledger.TacticNone }
+
+func refuse(i int, why ledger.Reason) Plan { return Plan{Function: i, Reason: why} }
+
+// Options are what all plans of an object share.
+type Options struct {
+	Sites     []CloneSite // the object's clone sites, which stay where they are
+	Threshold bool        // stubs check a threshold
+}
+
+// Plan decides about function i. It changes nothing and may run for many
+// functions at once.
+func (s *Survey) Plan(i int, opt Options) Plan {
+	f, facts := &s.obj.Functions[i], &s.facts[i]
+	if f.Excluded != ledger.ReasonNone {
+		return refuse(i, f.Excluded)
+	}
+	if facts.traits&isColdPart != 0 {
+		return refuse(i, ledger.ReasonColdPart)
+	}
+	start := f.Addr + uint64(facts.start)
+	body := s.obj.Code(start)
+	if body == nil {
+		return refuse(i, ledger.ReasonNotMapped)
+	}
+	if why := s.window(i, start); why != ledger.ReasonNone {
+		return refuse(i, why)
+	}
+	p := Plan{Function: i, Start: start}
+	whole := s.planWhole(i, start, &p)
+	if whole != ledger.ReasonNone {
+		if facts.targeted&fromOwnBody != 0 {
+			return refuse(i, ledger.ReasonBranchIntoWindow)
+		}
+		if why := s.planJump(i, start, &p); why != ledger.ReasonNone {
+			return refuse(i, why)
+		}
+	}
+	if !s.leadLoops(facts, &p) {
+		return refuse(i, ledger.ReasonEntryLoop)
+	}
+	for _, site := range opt.Sites {
+		if site.Addr < start+uint64(p.Moved) && start < site.Addr+cloneSiteLen {
+			return refuse(i, ledger.ReasonCloneSite)
+		}
+	}
+	p.FlagsLive = s.obj.flagsLive(start)
+	p.Size += countSize(p.FlagsLive, opt.Threshold)
+	return p
+}
+
+// window asks whether 5 bytes at start may be overwritten at all: they belong
+// to the function or to the padding behind it, and nobody else arrives there.
+func (s *Survey) window(i int, start uint64) ledger.Reason {
+	o := s.obj
+	end := o.Functions[i].Addr + uint64(len(o.body(i)))
+	if i+1 < len(o.Functions) {
+		next := o.Functions[i+1].Addr
+		if next < start+windowSize && next < end {
+			return ledger.ReasonEntryInWindow
+		}
+		if next < start+windowSize {
+			return ledger.ReasonTooShort
+		}
+	}
+	if end < start+windowSize && !o.padding(end, start+windowSize) {
+		return ledger.ReasonTooShort
+	}
+	if s.facts[i].targeted&fromElsewhere != 0 {
+		return ledger.ReasonBranchIntoWindow
+	}
+	return ledger.ReasonNone
+}
+
+// padding reports whether [from, to) starts with whole padding instructions
+// (NOPs of any length or int3) that cover it. An address that compilers align
+// functions to is not taken for padding: an unknown function may start there.
+func (o *Object) padding(from, to uint64) bool {
+	const alignment = 16
+	var in x86.Inst
+	for at := from; at < to; at += uint64(in.Len) {
+		code := o.Code(at)
+		if at%alignment == 0 || x86.Decode(code, &in) != nil {
+			return false
+		}
+		if in.Kind != x86.Nop && code[0] != opInt3 {
+			return false
+		}
+	}
+	return true
+}
+
+const opInt3 = 0xcc
+
+// planWhole asks whether the whole body can run in the stub, and fills p.
+func (s *Survey) planWhole(i int, start uint64, p *Plan) ledger.Reason {
+	f, facts := &s.obj.Functions[i], &s.facts[i]
+	length := uint64(len(s.obj.body(i)))
+	limit := uint64(wholeBody)
+	if facts.targeted&fromOwnBody != 0 || len(facts.loops) > 0 {
+		limit = wholeBodyLoop
+	}
+	switch {
+	case length == 0, length > limit, uint64(facts.decoded) != length, f.LSDA:
+		return ledger.ReasonUnsupported
+	case facts.traits&(hasCall|hasIndirectJump|hasSystemCall|hasUnmovable|hasGap) != 0:
+		return ledger.ReasonUnsupported
+	case i+1 < len(s.obj.Functions) && s.obj.Functions[i+1].Addr < f.Addr+length:
+		return ledger.ReasonEntryInWindow // falling into the other entry is a call of it
+	}
+	moved := int(length) - int(facts.start)
+	code := s.obj.Code(start)
+	var in x86.Inst
+	size, flowing := 0, true
+	for at := 0; at < moved; at += int(in.Len) {
+		if x86.Decode(code[at:], &in) != nil || !movable(&in, code[at:]) {
+			return ledger.ReasonUndecodable
+		}
+		size += s.obj.movedSize(&in, start+uint64(at))
+		flowing = !endsFlow(&in, code[at:])
+	}
+	if flowing {
+		size += jumpSize
+	}
+	p.Tactic, p.Moved, p.Size = ledger.TacticWholeBody, moved, size
+	return ledger.ReasonNone
+}
+
+// planJump finds the displaced instructions: whole instructions from start
+// that cover the window, or fewer if one of them ends the flow.
+func (s *Survey) planJump(i int, start uint64, p *Plan) ledger.Reason {
+	code := s.obj.Code(start)
+	var in x86.Inst
+	at, size, flowing := 0, 0, true
+	for at < windowSize && flowing {
+		if x86.Decode(code[at:], &in) != nil {
+			return ledger.ReasonUndecodable
+		}
+		if !movable(&in, code[at:]) {
+			return ledger.ReasonUnsupported
+		}
+		size += s.obj.movedSize(&in, start+uint64(at))
+		flowing = !endsFlow(&in, code[at:])
+		at += int(in.Len)
+		if isCall(&in) && at < windowSize {
+			return ledger.ReasonReturnInWindow
+		}
+	}
+	if flowing {
+		size += jumpSize
+	}
+	p.Tactic, p.Moved, p.Size = ledger.TacticJump, at, size
+	return ledger.ReasonNone
+}
+
+// leadLoops gathers the function's own branches to its entry that stay in
+// place; they will be led past the count. It reports false where one cannot
+// be: a short branch does not reach the stub, a table would have to change.
+func (s *Survey) leadLoops(facts *facts, p *Plan) bool {
+	if facts.traits&loopsByTable != 0 {
+		return false
+	}
+	for _, site := range facts.loops {
+		if site.addr >= p.Start && site.addr < p.Start+uint64(p.Moved) {
+			continue // moves along
+		}
+		if site.rel8 || s.overlapsWindow(site) {
+			return false
+		}
+		p.Loops = append(p.Loops, Loop{site.addr, int(site.len)})
+	}
+	return true
+}
+
+// overlapsWindow reports whether the bytes of site are part of some window.
+func (s *Survey) overlapsWindow(site loopSite) bool {
+	end := site.addr + uint64(site.len)
+	for j := s.obj.function(end - 1); j >= 0; j-- {
+		start := s.obj.Functions[j].Addr + uint64(s.facts[j].start)
+		if start+windowSize+16 < site.addr {
+			return false
+		}
+		if start < end && site.addr < start+windowSize {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,270 @@
+package stubgen
+
+import (
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// Sizes of the parts of a stub, in bytes.
+const (
+	jumpSize    = 5
+	literalSize = 8
+)
+
+// movable reports whether in means the same when it runs elsewhere, once
+// relocated.
+func movable(in *x86.Inst, code []byte) bool {
+	switch {
+	case in.Kind == x86.Xbegin, in.OpSizeBranch(), in.Far():
+		return false
+	case code[0] == opInt3:
+		return false // a debugger's breakpoint, most likely
+	case in.RIPRel() && in.Prefix&x86.PrefixAddrSize != 0:
+		return false // a 32-bit address, only right below 4 GiB
+	case in.Kind == x86.CallInd && basedOnRSP(in, code):
+		return false // the pushed return address would move the operand
+	}
+	return true
+}
+
+// basedOnRSP reports a memory operand whose base register is RSP: ModRM r/m 4
+// with SIB base 4 and no REX.B (SDM volume 2, table 2-3).
+func basedOnRSP(in *x86.Inst, code []byte) bool {
+	return in.ModRM < 0xc0 && in.ModRM&7 == 4 && code[in.ModRMOff+1]&7 == 4 && in.Rex&x86.RexB == 0
+}
+
+func isCall(in *x86.Inst) bool { return in.Kind == x86.Call || in.Kind == x86.CallInd }
+
+// endsFlow reports whether nothing runs behind in where it stands: a call goes
+// on at the original return address, not behind its copy.
+func endsFlow(in *x86.Inst, code []byte) bool {
+	switch in.Kind {
+	case x86.Ret, x86.Jmp, x86.JmpInd, x86.Call, x86.CallInd:
+		return true
+	case x86.Trap:
+		return code[0] != 0xcd // int n comes back
+	}
+	return false
+}
+
+// movedSize is the size of the relocated form of in, which stands at pc.
+func (o *Object) movedSize(in *x86.Inst, pc uint64) int {
+	switch in.Kind {
+	case x86.Jcc:
+		return 6
+	case x86.Jmp:
+		return jumpSize
+	case x86.Loop:
+		return int(in.Len) + 2 + jumpSize
+	case x86.Call:
+		return o.pushSize(pc+uint64(in.Len)) + jumpSize
+	case x86.CallInd:
+		return o.pushSize(pc+uint64(in.Len)) + int(in.Len)
+	}
+	return int(in.Len)
+}
+
+// pushSize is the size of what pushReturn writes, literal included.
+func (o *Object) pushSize(ret uint64) int {
+	const balance = 5 + 1 + 5 // call, int3, lea
+	if o.Run(ret) < maxPushImm {
+		return balance + 5
+	}
+	return balance + 6 + literalSize
+}
+
+// maxPushImm bounds the addresses that a sign-extended 32-bit immediate can
+// hold.
+const maxPushImm = 1 << 31
+
+// relocator moves a range of instructions. Branches inside the range stay
+// inside the copy; all others keep their targets.
+type relocator struct {
+	asm      *x86.Asm
+	obj      *Object
+	entry    uint64                       // link-time address of the function
+	from     uint64                       // link-time address of the range
+	code     []byte                       // its bytes
+	marks    [wholeBodyLoop + 1]x86.Label // by offset: a branch of the range leads there
+	literals []literal
+}
+
+// literal is a quad that follows the code.
+type literal struct {
+	label x86.Label
+	value uint64
+}
+
+// move writes the copy of the range; all its instructions are movable.
+func (r *relocator) move() {
+	r.literals = r.literals[:0]
+	r.mark()
+	var in x86.Inst
+	flowing := true
+	for at := 0; at < len(r.code); at += int(in.Len) {
+		code := r.code[at:]
+		decodeAgain(code, &in)
+		if l := r.marks[at]; l > 0 {
+			r.asm.Bind(l)
+		}
+		r.one(&in, code[:in.Len], r.from+uint64(at))
+		flowing = !endsFlow(&in, code)
+	}
+	if flowing {
+		r.asm.JmpTo(r.obj.Run(r.from + uint64(len(r.code))))
+	}
+	for _, l := range r.literals {
+		r.asm.Bind(l.label)
+		r.asm.Quad(l.value)
+	}
+}
+
+// notATarget marks the offset of an instruction that no branch leads to yet.
+const notATarget x86.Label = -1
+
+// mark makes a label for every instruction of the range that one of its
+// branches leads to, and for the first.
+func (r *relocator) mark() {
+	clear(r.marks[:len(r.code)+1])
+	var in x86.Inst
+	for at := 0; at < len(r.code); at += int(in.Len) {
+		decodeAgain(r.code[at:], &in)
+		r.marks[at] = notATarget
+	}
+	r.marks[0] = r.asm.NewLabel()
+	for at := 0; at < len(r.code); at += int(in.Len) {
+		decodeAgain(r.code[at:], &in)
+		switch in.Kind {
+		case x86.Jmp, x86.Jcc, x86.Loop:
+			if off := r.offset(in.BranchTarget(r.code[at:], r.from+uint64(at))); off >= 0 && r.marks[off] == notATarget {
+				r.marks[off] = r.asm.NewLabel()
+			}
+		}
+	}
+}
+
+// offset is the place of target in the range, -1 if it lies outside. The entry
+// before an endbr64 counts as the range's first instruction, so that a loop
+// to it stays behind the count.
+func (r *relocator) offset(target uint64) int {
+	if target == r.entry {
+		return 0
+	}
+	if off := target - r.from; off < uint64(len(r.code)) {
+		return int(off)
+	}
+	return -1
+}
+
+// decodeAgain decodes what the plan has decoded before.
+func decodeAgain(code []byte, in *x86.Inst) {
+	if err := x86.Decode(code, in); err != nil {
+		panic("BUG: planned code does not decode: " + err.Error())
+	}
+}
+
+// one writes the relocated form of in, which stood at pc.
+func (r *relocator) one(in *x86.Inst, code []byte, pc uint64) {
+	a := r.asm
+	switch in.Kind {
+	case x86.Call:
+		r.pushReturn(pc + uint64(in.Len))
+		a.JmpTo(r.obj.Run(in.BranchTarget(code, pc)))
+	case x86.CallInd:
+		r.pushReturn(pc + uint64(in.Len))
+		r.copy(in, code, pc, in.ModRM&^0x38|4<<3)
+	case x86.Jmp:
+		if l := r.inside(in, code, pc); l != 0 {
+			a.Jmp(l)
+		} else {
+			a.JmpTo(r.obj.Run(in.BranchTarget(code, pc)))
+		}
+	case x86.Jcc:
+		if l := r.inside(in, code, pc); l != 0 {
+			a.Jcc(x86.Cond(in.Cond()), l)
+		} else {
+			a.JccTo(x86.Cond(in.Cond()), r.obj.Run(in.BranchTarget(code, pc)))
+		}
+	case x86.Loop:
+		r.loop(in, code, pc)
+	default:
+		r.copy(in, code, pc, in.ModRM)
+	}
+}
+
+// inside returns the label of the branch's target if the range holds it. A
+// target between two instructions of the range stays where it is.
+func (r *relocator) inside(in *x86.Inst, code []byte, pc uint64) x86.Label {
+	if off := r.offset(in.BranchTarget(code, pc)); off >= 0 {
+		return max(r.marks[off], 0)
+	}
+	return 0
+}
+
+// loop expands loop, loope, loopne, jrcxz and jecxz, which have only a short
+// form:
+//
+//	     loop  taken
+//	     jmp   next
+//	taken:
+//	     jmp   target
+//	next:
+func (r *relocator) loop(in *x86.Inst, code []byte, pc uint64) {
+	a := r.asm
+	taken, next := a.NewLabel(), a.NewLabel()
+	a.Copy(code[:in.ImmOff])
+	a.Rel8(taken)
+	a.JmpShort(next)
+	a.Bind(taken)
+	if l := r.inside(in, code, pc); l != 0 {
+		a.Jmp(l)
+	} else {
+		a.JmpTo(r.obj.Run(in.BranchTarget(code, pc)))
+	}
+	a.Bind(next)
+}
+
+// pushReturn pushes the address that the original call would push, so that
+// unwinders, dlsym(RTLD_NEXT) and debuggers see what they always see; a jump to
+// the callee follows. The call that comes first keeps the CPU's stack of
+// return addresses in step: without it not only the callee's return would be
+// mispredicted but that of every caller above (5 + 31 ns for three of them, 5 +
+// 11 with it, on Zen 5).
+//
+//	        call  over
+//	        int3                       ; only ever predicted
+//	over:   lea   rsp, [rsp+8]
+//	        push  <original return address>
+func (r *relocator) pushReturn(addr uint64) {
+	a := r.asm
+	over := a.NewLabel()
+	a.Call(over)
+	a.Int3()
+	a.Bind(over)
+	a.LeaRSP(8)
+	run := r.obj.Run(addr)
+	if run < maxPushImm {
+		a.PushImm(int32(run))
+		return
+	}
+	l := a.NewLabel()
+	r.literals = append(r.literals, literal{l, uint64(run)})
+	a.PushMem(l)
+}
+
+// copy writes code with another ModRM byte and, if its operand is relative to
+// RIP, with the displacement that leads to the same address from here.
+func (r *relocator) copy(in *x86.Inst, code []byte, pc uint64, modrm byte) {
+	a := r.asm
+	if !in.HasModRM {
+		a.Copy(code)
+		return
+	}
+	a.Copy(code[:in.ModRMOff])
+	a.Raw(modrm)
+	if !in.RIPRel() {
+		a.Copy(code[in.ModRMOff+1:])
+		return
+	}
+	a.Disp32To(r.obj.Run(in.RIPTarget(code, pc)), int(in.Len-in.DispOff)-4)
+	a.Copy(code[in.DispOff+4:])
+}

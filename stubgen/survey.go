@@ -1,0 +1,148 @@
+package stubgen
+
+import (
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/parallel"
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// windowSize is the length of the `jmp rel32` that overwrites an entry.
+const windowSize = 5
+
+// Survey is what one decoding of all functions of an object tells: for each
+// function whether its body can be moved, and which branches reach its window.
+type Survey struct {
+	obj   *Object
+	facts []facts
+	near  bitmap // bytes strictly inside some window
+	parts partScan
+	gs    bool
+}
+
+// facts of one function.
+type facts struct {
+	start    uint8 // window offset from the entry: behind an endbr64
+	traits   traits
+	loops    []loopSite // branches of its own that come back to the entry
+	decoded  uint32     // bytes decoded without a gap
+	targeted targeted
+}
+
+// targeted says who branches to a byte strictly inside the window.
+type targeted uint8
+
+const (
+	fromOwnBody targeted = 1 << iota
+	fromElsewhere
+)
+
+type traits uint16
+
+const (
+	hasCall traits = 1 << iota
+	hasIndirectJump
+	hasSystemCall
+	hasUnmovable // xbegin, 16-bit branches, far transfers
+	hasGap       // bytes that do not decode
+	loopsByTable // a jump table leads back to the entry
+	isColdPart   // reached as only a part of another function is
+)
+
+// loopSite is a direct branch to the entry of its own function.
+type loopSite struct {
+	addr uint64
+	len  uint8
+	rel8 bool
+}
+
+// UsesGS reports whether any function of the object, fully decoded, uses the
+// GS segment, which the counters need for themselves.
+func (s *Survey) UsesGS() bool { return s.gs }
+
+// NewSurvey decodes every function of o with up to workers goroutines; 0 means
+// one for each CPU.
+func NewSurvey(o *Object, workers int) *Survey {
+	s := &Survey{obj: o, facts: make([]facts, len(o.Functions))}
+	s.near, s.parts = newBitmap(o.Text), newPartScan(o)
+	for i := range o.Functions {
+		s.markWindow(i)
+	}
+	found := s.decodeAll(workers)
+	for _, addr := range o.CodePointers {
+		if s.near.has(addr) {
+			s.hit(addr, fromElsewhere, 0, 0)
+		}
+	}
+	s.merge(found)
+	return s
+}
+
+// markWindow finds where the window of function i starts and marks the bytes
+// behind its first one.
+func (s *Survey) markWindow(i int) {
+	f := &s.obj.Functions[i]
+	var in x86.Inst
+	start := f.Addr
+	if code := s.obj.body(i); len(code) > 0 && x86.Decode(code, &in) == nil && in.Kind == x86.Endbr {
+		s.facts[i].start = in.Len
+		start += uint64(in.Len)
+	}
+	if !f.Excluded.Excluded() {
+		s.near.set(start+1, start+windowSize)
+	}
+}
+
+// decodeAll shares the functions out in runs of neighbours.
+func (s *Survey) decodeAll(workers int) []*sweep {
+	sweeps := make([]*sweep, parallel.Workers(workers))
+	for w := range sweeps {
+		sweeps[w] = &sweep{s: s}
+	}
+	parallel.Ranges(len(s.obj.Functions), 256, workers, func(w, first, end int) {
+		for i := first; i < end; i++ {
+			sweeps[w].function(i)
+		}
+	})
+	return sweeps
+}
+
+// merge brings the workers' findings about other functions together.
+func (s *Survey) merge(found []*sweep) {
+	owner := s.decideParts(found)
+	for _, w := range found {
+		s.gs = s.gs || w.gs
+		for _, h := range w.hits {
+			s.hit(h.target, h.who, h.low, h.high)
+		}
+		for _, l := range w.entryJumps {
+			if o, ok := owner[l.from]; ok && o == l.to {
+				s.facts[l.to].loops = append(s.facts[l.to].loops, l.site)
+			}
+		}
+	}
+}
+
+// hit records a branch to target, strictly inside the window of one or more
+// functions. A branch from [low, high) is one of the function's own.
+func (s *Survey) hit(target uint64, who targeted, low, high uint64) {
+	for i := s.obj.function(target); i >= 0; i-- {
+		f := &s.obj.Functions[i]
+		start := f.Addr + uint64(s.facts[i].start)
+		if target >= start+windowSize+15 { // no window further down reaches this far
+			return
+		}
+		if target <= start || target >= start+windowSize {
+			continue
+		}
+		if who == fromOwnBody && f.Addr == low && low != high {
+			s.facts[i].targeted |= fromOwnBody
+		} else {
+			s.facts[i].targeted |= fromElsewhere
+		}
+	}
+}
+
+// isPart reports whether function i is a cold part.
+func (o *Object) isPart(i int) bool {
+	return o.Functions[i].Excluded == ledger.ReasonColdPart
+}
