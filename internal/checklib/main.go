@@ -1,0 +1,109 @@
+// Command checklib checks what the build must guarantee of libdynprof.so and
+// fails with one line for each point that does not hold.
+//
+//	go run ./internal/checklib build/libdynprof.so
+package main
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// maxGlibc is the lowest glibc that the library runs on: 2.GLIBC. README says
+// it.
+const maxGlibc = 34
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: checklib FILE.so")
+		os.Exit(2)
+	}
+	problems, err := check(os.Args[1])
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	for _, p := range problems {
+		fmt.Fprintf(os.Stderr, "checklib: %s: %s\n", os.Args[1], p)
+	}
+	if len(problems) > 0 {
+		os.Exit(1)
+	}
+	fmt.Printf("checklib: %s: starts no Go by itself, runs first, needs glibc 2.%d\n", os.Args[1], maxGlibc)
+}
+
+func check(path string) (problems []string, err error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+
+	goinit := f.Section(".dp_goinit")
+	array, err := dynValue(f, elf.DT_INIT_ARRAY)
+	if err != nil {
+		return problems, err
+	}
+	size, err := dynValue(f, elf.DT_INIT_ARRAYSZ)
+	if err != nil {
+		return problems, err
+	}
+	switch {
+	case goinit == nil || goinit.Size == 0:
+		bad(".dp_goinit is empty: this Go toolchain keeps its start entry elsewhere (look for go.o's .init_array in the link map)")
+	case goinit.Size != 8:
+		bad(".dp_goinit holds %d entries, not the one that the twin calls", goinit.Size/8)
+	case goinit.Addr >= array && goinit.Addr < array+size:
+		bad("DT_INIT_ARRAY holds the Go runtime's start entry: loading the library would start Go in the program")
+	}
+	if size != 16 {
+		bad("DT_INIT_ARRAY has %d entries, not 2 (frame_dummy and the shim)", size/8)
+	}
+	flags, err := dynValue(f, elf.DT_FLAGS_1)
+	if err != nil {
+		return problems, err
+	}
+	if elf.DynFlag1(flags)&elf.DF_1_INITFIRST == 0 {
+		bad("not linked with -z initfirst")
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_GNU_STACK && p.Flags&elf.PF_X != 0 {
+			bad("asks for an executable stack")
+		}
+	}
+	return append(problems, checkSymbols(f)...), nil
+}
+
+// checkSymbols looks at what the library exports and which glibc it needs.
+func checkSymbols(f *elf.File) (problems []string) {
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF && !strings.HasPrefix(s.Name, "dynprof_") {
+			problems = append(problems, "exports "+s.Name+", which is not of the public C API")
+		}
+		if minor, ok := strings.CutPrefix(s.Version, "GLIBC_2."); ok {
+			minor, _, _ = strings.Cut(minor, ".")
+			if n, err := strconv.Atoi(minor); err != nil || n > maxGlibc {
+				problems = append(problems, fmt.Sprintf("%s needs %s, newer than glibc 2.%d", s.Name, s.Version, maxGlibc))
+			}
+		}
+	}
+	return problems
+}
+
+func dynValue(f *elf.File, tag elf.DynTag) (uint64, error) {
+	v, err := f.DynValue(tag)
+	if err == nil && len(v) != 1 {
+		err = fmt.Errorf("%d entries of %v", len(v), tag)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return v[0], nil
+}

@@ -1,0 +1,76 @@
+/* The memory that the shim shares with its twin while the twin plans: what the
+ * shim knows goes in, what it has to do comes out. Unmapped before main. */
+#ifndef DYNPROF_CTL_H
+#define DYNPROF_CTL_H
+
+#include <stdint.h>
+
+enum {
+	DP_MAX_OBJECTS = 1024,
+	DP_MAX_ARENAS = 64,
+	DP_MAX_TEXTS = 2048,
+	DP_MAX_VARS = 64,
+	DP_PATH_MAX = 4096,
+	DP_LINE_MAX = 512,
+};
+
+/* One loaded ELF object, as dl_iterate_phdr(3) tells. */
+struct dp_object {
+	uint64_t bias;      /* run address minus ELF virtual address */
+	uint64_t low, high; /* run addresses of its segments, high excluded */
+	uint64_t name;      /* char *, "" for the executable */
+	uint64_t self;      /* it is this library */
+};
+
+/* Pages of the reserve that shall run at another address. */
+struct dp_arena {
+	uint64_t at;     /* page-aligned run address, free when the twin looked */
+	uint64_t offset; /* in the reserve */
+	uint64_t size;   /* whole pages */
+};
+
+/* A run of pages that holds entries to patch. */
+struct dp_text {
+	uint64_t start, size; /* whole pages */
+	uint32_t prot;        /* PROT_* to restore */
+	uint32_t patches;     /* how many of the patch list, in order, lie here */
+};
+
+/* Up to 8 bytes to change, if they are still what the planner read. */
+struct dp_patch {
+	uint64_t at;
+	uint8_t old[8];
+	uint8_t new[8];
+	uint32_t len;
+	uint32_t reserved;
+};
+
+struct dp_ctl {
+	/* From the shim. */
+	uint64_t reserve;       /* run address of the reserve */
+	uint64_t reserve_size;
+	uint64_t patches;       /* struct dp_patch *, room for patches_cap */
+	uint64_t patches_cap;
+	uint64_t cold_entry;    /* code that a threshold's cold blocks call */
+	uint64_t clone_entry;   /* code that clone sites jump to */
+	uint64_t vars[DP_MAX_VARS]; /* char *: the DYNPROF_* variables and XDG_RUNTIME_DIR */
+	uint32_t vars_count;
+	uint32_t pid;
+	uint32_t objects_count;
+	uint32_t objects_lost;  /* loaded objects beyond DP_MAX_OBJECTS */
+	struct dp_object objects[DP_MAX_OBJECTS];
+
+	/* From the twin. Done is a futex word, stored last. */
+	uint32_t done;
+	uint32_t status;        /* 1: apply what follows; 0: message says why not */
+	uint32_t arenas_count;
+	uint32_t texts_count;
+	uint64_t patches_count;
+	struct dp_arena arenas[DP_MAX_ARENAS];
+	struct dp_text texts[DP_MAX_TEXTS];
+	uint8_t nonce[16];      /* of the table */
+	char table[DP_PATH_MAX];
+	char message[DP_LINE_MAX];
+};
+
+#endif

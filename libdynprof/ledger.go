@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/hex"
+	"math"
+
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/version"
+)
+
+// ledgerOf is what the table says: every object, and every function of those
+// that were selected.
+func ledgerOf(in *input, choice *config, program string, all []*object) *table.Spec {
+	spec := &table.Spec{
+		Identity:  table.Identify(in.pid),
+		RunID:     choice.runID,
+		Threshold: uint64(choice.threshold),
+		Program:   program,
+		Creator:   "dynprof " + version.Version,
+	}
+	if choice.followExec {
+		spec.Flags |= table.FlagFollowExec
+	}
+	if choice.threshold != 0 {
+		spec.Flags |= table.FlagThreshold
+	}
+	for i, o := range all {
+		spec.Objects = append(spec.Objects, o.entry())
+		spec.Functions = o.appendFunctions(spec.Functions, uint16(i), choice)
+	}
+	return spec
+}
+
+func (o *object) entry() table.Object {
+	e := table.Object{Path: o.path, Low: o.span.Low, High: o.span.High, Reason: o.reason}
+	if o.scan != nil {
+		e.BuildID, e.Bias = hex.EncodeToString(o.scan.BuildID), o.code.Bias
+	}
+	if o.arena != nil {
+		e.Arena = o.arena.at
+	}
+	if o.main {
+		e.Flags |= table.ObjMain
+	}
+	if o.selected {
+		e.Flags |= table.ObjSelected
+	} else if o.reason == ledger.ReasonNone {
+		e.Reason = ledger.ReasonNotSelected
+	}
+	return e
+}
+
+func (o *object) appendFunctions(all []table.Function, number uint16, choice *config) []table.Function {
+	for i := range o.plans {
+		f, p := &o.code.Functions[i], &o.plans[i]
+		t := table.Function{
+			Address: f.Addr,
+			Size:    uint32(min(f.Size, math.MaxUint32)),
+			Name:    f.Name,
+			Aliases: f.Aliases,
+			Counter: table.NoCounter,
+			Object:  number,
+			Source:  f.Source,
+			Tactic:  p.Tactic,
+			Reason:  p.Reason,
+		}
+		if p.Counted() {
+			t.Counter = o.counters[i]
+			t.Threshold = choice.threshold
+			t.Stub = uint32(uint64(o.stubs[i].At) - o.arena.at)
+			t.StubSize = uint16(o.stubs[i].Len)
+		}
+		all = append(all, t)
+	}
+	return all
+}

@@ -1,0 +1,145 @@
+// Command libdynprof is the preloaded library (go build -buildmode=c-shared).
+// Its C shim runs in the target; the Go code here runs only in the twin, a
+// short-lived copy of the target, and plans (docs/architecture.md, "The twin").
+package main
+
+// #include "ctl.h"
+import "C"
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/patcher"
+)
+
+func main() {}
+
+// dp_plan is the planner's entry, called by twin.c with the address of the
+// shared struct dp_ctl.
+//
+//export dp_plan
+func dp_plan(at C.uintptr_t) {
+	ctl := &mem.Array[C.struct_dp_ctl](uint64(at), 1)[0]
+	defer func() {
+		if p := recover(); p != nil {
+			report(ctl, fmt.Errorf("the planner failed: %v", p))
+		}
+	}()
+	in := inputs(ctl)
+	out, err := plan(in)
+	if err == nil {
+		err = deliver(ctl, out)
+	}
+	if err != nil {
+		report(ctl, err)
+		return
+	}
+	ctl.status = 1
+}
+
+// input is what the shim tells the planner.
+type input struct {
+	pid        int
+	vars       []string // DYNPROF_* and XDG_RUNTIME_DIR, as NAME=value
+	objects    []loaded
+	lost       int    // objects that found no room in the list
+	reserve    uint64 // run address of the reserve's pages
+	size       uint64 // its bytes
+	maxPatches int
+	coldEntry  uint64 // run addresses of the slow paths
+	cloneEntry uint64
+}
+
+// loaded is one object as the dynamic linker lists it.
+type loaded struct {
+	name string // as in the link map
+	bias uint64 // run address minus ELF virtual address
+	span patcher.Span
+	self bool // it is this library
+}
+
+// output is what the shim has to do.
+type output struct {
+	table   string
+	nonce   [16]byte
+	arenas  []*arena
+	texts   []text
+	patches []patcher.Patch // by text, each in address order
+}
+
+// text is a run of pages with entries to patch.
+type text struct {
+	mem.Mapping
+	patches int
+}
+
+func inputs(ctl *C.struct_dp_ctl) *input {
+	in := &input{
+		pid:        int(ctl.pid),
+		lost:       int(ctl.objects_lost),
+		reserve:    uint64(ctl.reserve),
+		size:       uint64(ctl.reserve_size),
+		maxPatches: int(ctl.patches_cap),
+		coldEntry:  uint64(ctl.cold_entry),
+		cloneEntry: uint64(ctl.clone_entry),
+	}
+	for _, v := range ctl.vars[:ctl.vars_count] {
+		in.vars = append(in.vars, mem.CString(uint64(v)))
+	}
+	for _, o := range ctl.objects[:ctl.objects_count] {
+		in.objects = append(in.objects, loaded{
+			name: mem.CString(uint64(o.name)),
+			bias: uint64(o.bias),
+			span: patcher.Span{Low: uint64(o.low), High: uint64(o.high)},
+			self: o.self != 0,
+		})
+	}
+	return in
+}
+
+// deliver copies out into the shared block.
+func deliver(ctl *C.struct_dp_ctl, out *output) error {
+	if len(out.arenas) > len(ctl.arenas) || len(out.texts) > len(ctl.texts) || len(out.table) >= len(ctl.table) {
+		return fmt.Errorf("too many objects (%d) or too long a path for the table", len(out.texts))
+	}
+	copyText(ctl.table[:], out.table)
+	for i, b := range out.nonce {
+		ctl.nonce[i] = C.uint8_t(b)
+	}
+	for i, a := range out.arenas {
+		ctl.arenas[i] = C.struct_dp_arena{at: C.uint64_t(a.at), offset: C.uint64_t(a.offset), size: C.uint64_t(a.size)}
+	}
+	for i, t := range out.texts {
+		ctl.texts[i] = C.struct_dp_text{start: C.uint64_t(t.Start), size: C.uint64_t(t.End - t.Start),
+			prot: C.uint32_t(t.Prot), patches: C.uint32_t(t.patches)}
+	}
+	list := mem.Array[C.struct_dp_patch](uint64(ctl.patches), len(out.patches))
+	for i := range out.patches {
+		p, q := &out.patches[i], &list[i]
+		q.at, q.len = C.uint64_t(p.At), C.uint32_t(p.Len)
+		q.old = *(*[8]C.uint8_t)(unsafe.Pointer(&p.Old))
+		q.new = *(*[8]C.uint8_t)(unsafe.Pointer(&p.New))
+	}
+	ctl.arenas_count = C.uint32_t(len(out.arenas))
+	ctl.texts_count = C.uint32_t(len(out.texts))
+	ctl.patches_count = C.uint64_t(len(out.patches))
+	return nil
+}
+
+// report leaves the line that the shim prints.
+func report(ctl *C.struct_dp_ctl, err error) {
+	ctl.status = 0
+	copyText(ctl.message[:], strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// copyText copies s, cut to fit, with a NUL behind it.
+func copyText(dst []C.char, s string) {
+	n := min(len(s), len(dst)-1)
+	for i := range n {
+		dst[i] = C.char(s[i])
+	}
+	dst[n] = 0
+}

@@ -1,0 +1,75 @@
+/* Raw system calls and the few helpers the shim needs, so that nothing here
+ * depends on a libc function: those can be counted themselves, and most must
+ * not be called between a clone and the child's first instructions. */
+#ifndef DYNPROF_RAW_H
+#define DYNPROF_RAW_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+/* Code that runs on the target's threads in the middle of its functions may
+ * touch no vector register, and the compiler may not turn loops into calls of
+ * memcpy or memset. A test reads the object files' undefined symbols. */
+#pragma GCC target("general-regs-only")
+#pragma GCC optimize("no-tree-loop-distribute-patterns", "no-stack-protector")
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
+static inline long raw6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long ret;
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+#define RAW_SELECT(_1, _2, _3, _4, _5, _6, _7, N, ...) N
+#define RAW1(n) raw6(n, 0, 0, 0, 0, 0, 0)
+#define RAW2(n, a) raw6(n, (long)(a), 0, 0, 0, 0, 0)
+#define RAW3(n, a, b) raw6(n, (long)(a), (long)(b), 0, 0, 0, 0)
+#define RAW4(n, a, b, c) raw6(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define RAW5(n, a, b, c, d) raw6(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define RAW6(n, a, b, c, d, e) raw6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+#define RAW7(n, a, b, c, d, e, f) raw6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+/* raw(SYS_x, ...) returns what the kernel returns: -errno on failure. */
+#define raw(...) RAW_SELECT(__VA_ARGS__, RAW7, RAW6, RAW5, RAW4, RAW3, RAW2, RAW1)(__VA_ARGS__)
+
+/* Whether a system call that returns an address or a count failed. */
+static inline int failed(long ret) { return (unsigned long)ret > -4096UL; }
+
+static inline size_t text_len(const char *s)
+{
+	size_t n = 0;
+	while (s[n])
+		n++;
+	return n;
+}
+
+static inline int has_prefix(const char *s, const char *prefix)
+{
+	while (*prefix)
+		if (*s++ != *prefix++)
+			return 0;
+	return 1;
+}
+
+/* Copies s into dst of size n, cut to fit, NUL-terminated; returns its length. */
+static inline size_t text_copy(char *dst, size_t n, const char *s)
+{
+	size_t i = 0;
+	for (; s[i] && i + 1 < n; i++)
+		dst[i] = s[i];
+	dst[i] = 0;
+	return i;
+}
+
+#endif

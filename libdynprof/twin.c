@@ -1,0 +1,93 @@
+/* The twin: a short-lived copy of the target in which Go runs. It gives back
+ * what it inherited that others may wait on, and starts the Go runtime by
+ * hand. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "_cgo_export.h"
+#include "twin.h"
+
+/* The Go runtime's start entry; goinit.ld keeps it out of DT_INIT_ARRAY. */
+typedef void (*go_init)(int, char **, char **);
+extern go_init dp_goinit[] HIDDEN;
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+enum { MAX_AUX = 64 };
+
+/* Descriptors: a pipe's reader waits for every writer. Go writes pages to
+ * stderr when it dies; the shim says the one line. */
+static void leave_descriptors(void)
+{
+	if (raw(SYS_close_range, 0, ~0U, 0) != 0) {
+		struct rlimit limit = {0, 0};
+		raw(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
+		for (rlim_t fd = 0; fd < limit.rlim_cur && fd < 65536; fd++)
+			raw(SYS_close, fd);
+	}
+	long null = raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
+	for (long fd = 0; fd < 3; fd++)
+		if (!failed(null) && fd != null)
+			raw(SYS_dup3, null, fd, 0);
+}
+
+static void raise_limit(int which)
+{
+	struct rlimit limit;
+	if (raw(SYS_prlimit64, 0, which, 0, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		raw(SYS_prlimit64, 0, which, &limit, 0);
+	}
+}
+
+static void own_limits(void)
+{
+	static const int raised[] = {RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU};
+	for (unsigned i = 0; i < sizeof raised / sizeof *raised; i++)
+		raise_limit(raised[i]);
+	struct rlimit no_core = {0, 0};
+	raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core, 0);
+	struct { void *handler; unsigned long flags; void *restorer; uint64_t mask; } ignore = {SIG_IGN, 0, 0, 0};
+	raw(SYS_rt_sigaction, SIGXFSZ, &ignore, 0, 8);
+}
+
+/* Go finds its environment and the auxiliary vector behind the argument
+ * vector, so the block has the shape of a process's stack. */
+static void start_go(const Elf64_auxv_t *auxv)
+{
+	static struct {
+		char *argv[2];
+		char *envp[4];
+		Elf64_auxv_t auxv[MAX_AUX];
+	} block = {
+		.argv = {"dynprof"},
+		/* No collection in milliseconds of life; no cgroup descriptors. */
+		.envp = {"GOGC=off", "GODEBUG=containermaxprocs=0,updatemaxprocs=0", "GOTRACEBACK=none"},
+	};
+	for (int i = 0; i < MAX_AUX - 1 && auxv[i].a_type != AT_NULL; i++)
+		block.auxv[i] = auxv[i];
+	dp_goinit[0](1, block.argv, block.envp);
+}
+
+void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
+{
+	/* Ends with the target. If that is gone already, nobody will ask. */
+	raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (raw(SYS_getppid) != parent)
+		raw(SYS_exit_group, 1);
+	raw(SYS_setpgid, 0, 0); /* Ctrl-C is for the program */
+	leave_descriptors();
+	own_limits();
+	start_go(auxv);
+	dp_plan((uintptr_t)ctl);
+	__atomic_store_n(&ctl->done, 1, __ATOMIC_RELEASE);
+	raw(SYS_futex, &ctl->done, FUTEX_WAKE, 1, 0, 0, 0);
+	for (;;)
+		raw(SYS_exit_group, 0);
+}

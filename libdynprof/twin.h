@@ -1,0 +1,12 @@
+#ifndef DYNPROF_TWIN_H
+#define DYNPROF_TWIN_H
+
+#include <elf.h>
+
+#include "ctl.h"
+#include "raw.h"
+
+/* Runs the planner in this process, a copy of the target, and ends it. */
+_Noreturn void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent) HIDDEN;
+
+#endif
