@@ -1,0 +1,151 @@
+// Package cli is the command line of hotspots.
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+)
+
+// Exit statuses. Those of run are env(1)'s: 125 own failure, 126 not
+// executable, 127 not found, else the program's.
+const (
+	exitFailure       = 1
+	exitUsage         = 2
+	exitRunFailure    = 125
+	exitNotExecutable = 126
+	exitNotFound      = 127
+)
+
+// exitError ends hotspots with a status. A nil error says nothing more.
+type exitError struct {
+	status int
+	err    error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func usage(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// app is what the commands share.
+type app struct {
+	stdout *bufio.Writer // data
+	stderr io.Writer     // messages
+	style  report.Style  // of text on stdout
+
+	library []byte // libdynprof.so; nil if this binary does not carry it
+
+	noDemangle bool
+}
+
+// Main runs the command line and returns the exit status. library is the
+// libdynprof.so that run preloads, or nil.
+func Main(args []string, library []byte) int {
+	// With the signal caught, writing to a closed pipe is an error to look
+	// at, and a program that run executes still has the default.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	color := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd()))
+	a := &app{stdout: bufio.NewWriterSize(os.Stdout, 64<<10), stderr: os.Stderr, style: report.Style{Color: color}, library: library}
+	return a.main(args)
+}
+
+func (a *app) main(args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	err := root.Execute()
+	if flushed := a.stdout.Flush(); err == nil {
+		err = flushed
+	}
+	var exit *exitError
+	switch {
+	case err == nil, errors.Is(err, syscall.EPIPE):
+		return 0
+	case !errors.As(err, &exit):
+		exit = &exitError{exitUsage, err} // cobra's own: an unknown command or flag
+	case exit.err == nil:
+		return exit.status
+	}
+	fmt.Fprintf(a.stderr, "hotspots: %s\n", strings.ReplaceAll(exit.Error(), "\n", "; "))
+	return exit.status
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "hotspots",
+		Short:         "Count every call of every function of an unmodified program",
+		Long:          "hotspots runs programs under libdynprof.so, which counts every call of their functions exactly, and shows the counts.",
+		Example:       "  hotspots run -- ./app args       count a program\n  hotspots report                  the functions called most, of the newest table\n  hotspots report --format json    all functions, for other programs",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+
+		DisableSuggestions: true, // an error is one line
+	}
+	root.PersistentFlags().BoolVar(&a.noDemangle, "no-demangle", false, "show C++ and Rust names as they are in the file")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.AddCommand(a.runCommand(), a.reportCommand(), a.coverageCommand(), a.eventsCommand(),
+		a.lsCommand(), a.pruneCommand(), a.versionCommand(), a.manCommand())
+	for _, cmd := range root.Commands() {
+		wrapErrors(cmd)
+	}
+	return root
+}
+
+// wrapErrors tells what a command says from what cobra says of its arguments:
+// status 1 from status 2.
+func wrapErrors(cmd *cobra.Command) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		var exit *exitError
+		if err == nil || errors.As(err, &exit) || errors.Is(err, syscall.EPIPE) {
+			return err
+		}
+		return &exitError{exitFailure, err}
+	}
+}
+
+var formats = []string{"text", "json", "csv"}
+
+// formatFlag adds --format.
+func formatFlag(cmd *cobra.Command, value *string) {
+	choiceFlag(cmd, value, "format", formats, "output `format`")
+}
+
+// choiceFlag adds a flag whose value is one of the words; the first is the
+// default.
+func choiceFlag(cmd *cobra.Command, value *string, name string, words []string, what string) {
+	cmd.Flags().StringVar(value, name, words[0], what+": "+strings.Join(words, ", "))
+	cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	check := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if !slices.Contains(words, *value) {
+			return usage("--%s %s: it is one of %s", name, *value, strings.Join(words, ", "))
+		}
+		if check != nil {
+			return check(cmd, args)
+		}
+		return nil
+	}
+}

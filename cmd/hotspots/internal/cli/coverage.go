@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+)
+
+func (a *app) coverageCommand() *cobra.Command {
+	var format, list string
+	var run bool
+	cmd := &cobra.Command{
+		Use:   "coverage [TABLE|PID]...",
+		Short: "Show which functions are counted, and why others are not",
+		Long: "For each object: functions found, counted by tactic, not counted by reason, excluded by reason.\n" +
+			"Functions that were not selected, and excluded addresses (no functions, or never to be patched), are outside the percentage.",
+		Example: "  hotspots coverage\n  hotspots coverage 4711 --format json\n  hotspots coverage --list too-short",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if words := report.Words(); list != "" && !slices.Contains(words, list) {
+				return usage("--list %s: it is one of %s", list, strings.Join(words, ", "))
+			}
+			r, done, err := a.read(args, run)
+			if err != nil {
+				return err
+			}
+			defer done()
+			if list != "" {
+				return a.listReason(r, list, format)
+			}
+			switch all := r.Coverage(); format {
+			case "json":
+				return r.CoverageJSON(a.stdout, all)
+			case "csv":
+				return report.CoverageCSV(a.stdout, all)
+			default:
+				return report.CoverageText(a.stdout, all, a.style)
+			}
+		},
+	}
+	formatFlag(cmd, &format)
+	cmd.Flags().StringVar(&list, "list", "", "list the functions with this `REASON` or tactic")
+	cmd.Flags().BoolVar(&run, "run", false, "merge all tables of the run that the table belongs to")
+	cmd.RegisterFlagCompletionFunc("list", cobra.FixedCompletions(report.Words(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (a *app) listReason(r *report.Report, word, format string) error {
+	r.Keep(report.HasReason(word))
+	r.Sort("name")
+	switch format {
+	case "json":
+		return r.JSON(a.stdout)
+	case "csv":
+		return r.CSV(a.stdout)
+	}
+	return r.ListText(a.stdout, a.style)
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// locate returns the path of the table that an argument means: a process, a
+// file, or without argument the newest table of this user.
+func locate(arg string) (string, error) {
+	if arg == "" {
+		return newest()
+	}
+	if pid, err := strconv.ParseUint(arg, 10, 31); err == nil {
+		return byPid(uint32(pid))
+	}
+	return arg, nil
+}
+
+func newest() (string, error) {
+	dirs := searchDirs(os.Getuid())
+	all, err := table.List(dirs...)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range all {
+		if e.State == table.StateLive {
+			return e.Path, nil
+		}
+	}
+	where := table.DefaultDir(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
+	return "", fmt.Errorf("no count table in %s: count a program with hotspots run -- PROG, or name a table", where)
+}
+
+// byPid finds the table that a process counts into, or has counted into.
+func byPid(pid uint32) (string, error) {
+	if path := table.MappedBy(int(pid)); path != "" {
+		return path, nil
+	}
+	uid := os.Getuid()
+	if fi, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
+		uid = int(fi.Sys().(*syscall.Stat_t).Uid)
+	}
+	all, err := table.List(searchDirs(uid)...)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range all {
+		if e.Pid == pid && e.State == table.StateLive {
+			return e.Path, nil
+		}
+	}
+	return "", fmt.Errorf("no count table of process %d: see hotspots ls, or name the table's file (./%d if that is one)", pid, pid)
+}
+
+func searchDirs(uid int) []string {
+	return table.SearchDirs(os.Getenv("XDG_RUNTIME_DIR"), uid)
+}
+
+// openAll opens the tables that the arguments mean. With run, all tables of
+// the same run are added: those in the same directory and in the default ones.
+func openAll(args []string, run bool) (tables []*table.Table, closeAll func(), err error) {
+	closeAll = func() {
+		for _, t := range tables {
+			t.Close()
+		}
+	}
+	if len(args) == 0 {
+		args = []string{""}
+	}
+	for _, arg := range args {
+		path, err := locate(arg)
+		if err == nil {
+			err = appendTable(&tables, path)
+		}
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+	}
+	if run {
+		for _, path := range ofRun(tables[0].RunID, append(searchDirs(os.Getuid()), filepath.Dir(tables[0].Path()))...) {
+			appendTable(&tables, path) // one that cannot be read is not merged
+		}
+	}
+	return tables, closeAll, nil
+}
+
+// appendTable opens the table unless it is open already.
+func appendTable(tables *[]*table.Table, path string) error {
+	t, err := table.Open(path)
+	if err != nil {
+		return err
+	}
+	for _, have := range *tables {
+		if have.Nonce == t.Nonce {
+			return t.Close()
+		}
+	}
+	*tables = append(*tables, t)
+	return nil
+}
+
+// ofRun lists the tables in dirs that belong to a run; none to the run zero.
+func ofRun(id [16]byte, dirs ...string) []string {
+	all, err := table.List(dirs...)
+	if err != nil || id == [16]byte{} {
+		return nil
+	}
+	var paths []string
+	for _, e := range all {
+		if e.RunID == id && e.State == table.StateLive {
+			paths = append(paths, e.Path)
+		}
+	}
+	return paths
+}
+
+// escapeGlob makes a pattern that matches s alone.
+func escapeGlob(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
+}

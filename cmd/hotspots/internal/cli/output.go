@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// outputPattern returns the value of DYNPROF_OUTPUT: absolute, with only %e,
+// %p and %% left for the library, so that the tables can be found again.
+func (f *runFlags) outputPattern() (string, error) {
+	if f.output == "" {
+		dir := table.DefaultDir(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
+		if err := table.MakePrivateDir(dir); err != nil {
+			return "", err
+		}
+		return filepath.Join(escapePercent(dir), table.DefaultPattern), nil
+	}
+	pattern, err := expandEarly(f.output)
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsAbs(pattern) {
+		dir, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		pattern = filepath.Join(escapePercent(dir), pattern)
+	}
+	if !f.varies() {
+		return pattern, makeWay(strings.ReplaceAll(pattern, "%%", "%"))
+	}
+	return pattern, nil
+}
+
+// varies reports whether the output's name depends on the program.
+func (f *runFlags) varies() bool {
+	plain := strings.ReplaceAll(f.output, "%%", "")
+	return strings.Contains(plain, "%p") || strings.Contains(plain, "%e")
+}
+
+// expandEarly replaces %h and %t.
+func expandEarly(pattern string) (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	// Doubling keeps %e, %p and %% through this expansion.
+	kept := strings.NewReplacer("%%", "%%%%", "%e", "%%e", "%p", "%%p").Replace(pattern)
+	return table.Expand(kept, table.Names{Host: host, Time: time.Now()})
+}
+
+func escapePercent(s string) string { return strings.ReplaceAll(s, "%", "%%") }
+
+// makeWay removes an old table that the user names as output again. The
+// library never writes over a file.
+func makeWay(path string) error {
+	e, err := table.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("-o would write over a file that is no count table: %w; remove it, or choose another name", err)
+	case e.Status == table.Running || e.Held:
+		return fmt.Errorf("-o %s: a running program counts into it; choose another name", path)
+	}
+	return os.Remove(path)
+}
+
+// tables lists the tables that the run has left, oldest first.
+func (j *job) tables() []*table.Entry {
+	glob := strings.NewReplacer("%%", "%", "%e", "*", "%p", "*").Replace(escapeGlob(j.output))
+	if base, ok := strings.CutSuffix(glob, table.Ext); ok {
+		glob = base + "*" + table.Ext // a number, where the name was taken
+	} else {
+		glob += "*"
+	}
+	paths, err := filepath.Glob(glob)
+	if err != nil {
+		return nil // "BUG": escapeGlob leaves no bad pattern
+	}
+	var all []*table.Entry
+	for _, path := range paths {
+		if e, err := table.Stat(path); err == nil && e.RunID == j.id && e.State == table.StateLive {
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *table.Entry) int { return a.Realtime.Compare(b.Realtime) })
+	return all
+}
+
+// finish notes the end in the tables and shows the summary.
+func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) {
+	all := j.tables()
+	if len(all) == 0 {
+		fmt.Fprintf(a.stderr, "hotspots: nothing was counted: %s left no count table\n", p.Path)
+		return
+	}
+	end := table.Ended{Kind: table.EndedExit, Code: uint32(r.Code), Time: time.Now()}
+	if r.Signal != 0 {
+		end.Kind, end.Code = table.EndedSignal, uint32(r.Signal)
+	}
+	// Of several of one process, exec ended all but the last.
+	for _, e := range slices.Backward(all) {
+		if int(e.Pid) == r.Pid {
+			if err := table.MarkEnded(e.Path, end); err != nil {
+				fmt.Fprintf(a.stderr, "hotspots: %v\n", err)
+			}
+			break
+		}
+	}
+	if f.summary > 0 {
+		if err := a.summarize(all, f.summary); err != nil {
+			fmt.Fprintf(a.stderr, "hotspots: no summary: %v\n", err)
+		}
+	}
+}
+
+// summarize shows the functions called most, of all tables together.
+func (a *app) summarize(all []*table.Entry, n int) error {
+	var paths []string
+	for _, e := range all {
+		paths = append(paths, e.Path)
+	}
+	r, done, err := a.read(paths, false)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r.Sort("calls")
+	r.Top(n)
+	if err := r.Text(a.stderr, report.Style{}); err != nil {
+		return err
+	}
+	hint := paths[0]
+	if len(paths) > 1 {
+		hint = "--run " + hint
+	}
+	_, err = fmt.Fprintf(a.stderr, "hotspots: more with: hotspots report %s\n", hint)
+	return err
+}

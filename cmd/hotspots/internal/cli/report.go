@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+)
+
+// textTop is how many functions a report shows as text by default.
+const textTop = 30
+
+type reportFlags struct {
+	format, sort, by, filter string
+	top                      int
+	run                      bool
+}
+
+func (a *app) reportCommand() *cobra.Command {
+	var f reportFlags
+	cmd := &cobra.Command{
+		Use:   "report [TABLE|PID]...",
+		Short: "Show the functions called most",
+		Long: "Show the functions of a program with their calls, from its count table, while it runs and after.\n" +
+			"Without argument: the newest table. Several tables are merged.\n\n" +
+			"Text shows the functions called most, JSON and CSV all functions; the total is always that of all.",
+		Example: "  hotspots report\n  hotspots report 4711 --top 20\n  hotspots report app.dynprof --format json\n" +
+			"  hotspots report --filter '^std::' --sort name\n  hotspots report --by object\n  hotspots report --run            all programs of the newest run",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.format == "text" && f.by == "function" && !cmd.Flags().Changed("top") {
+				f.top = textTop
+			}
+			return a.report(f, args)
+		},
+	}
+	formatFlag(cmd, &f.format)
+	choiceFlag(cmd, &f.sort, "sort", report.Orders, "`order`")
+	choiceFlag(cmd, &f.by, "by", []string{"function", "object"}, "`what` a line is")
+	cmd.Flags().IntVar(&f.top, "top", 0, fmt.Sprintf("show the first `N`; 0 shows all (default %d as text, else 0)", textTop))
+	cmd.Flags().StringVar(&f.filter, "filter", "", "show only functions whose name or alias matches the regular expression `REGEX`")
+	cmd.Flags().BoolVar(&f.run, "run", false, "merge all tables of the run that the table belongs to")
+	return cmd
+}
+
+func (a *app) report(f reportFlags, args []string) error {
+	filter, err := regexp.Compile(f.filter)
+	if err != nil {
+		return usage("--filter: %w", err)
+	}
+	if f.top < 0 {
+		return usage("--top %d: it is 0 or more", f.top)
+	}
+	r, done, err := a.read(args, f.run)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r.Keep(func(fn *report.Function) bool { return !fn.Excluded() })
+	if f.filter != "" {
+		r.Keep(report.Matching(filter))
+	}
+	if f.by == "object" {
+		return a.reportObjects(r, f)
+	}
+	r.Sort(f.sort)
+	r.Top(f.top)
+	switch f.format {
+	case "json":
+		return r.JSON(a.stdout)
+	case "csv":
+		return r.CSV(a.stdout)
+	}
+	return r.Text(a.stdout, a.style)
+}
+
+func (a *app) reportObjects(r *report.Report, f reportFlags) error {
+	objects := r.ByObject(f.sort)
+	if f.top > 0 {
+		objects = objects[:min(f.top, len(objects))]
+	}
+	switch f.format {
+	case "json":
+		return r.ObjectJSON(a.stdout, objects)
+	case "csv":
+		return report.ObjectCSV(a.stdout, objects)
+	}
+	return r.ObjectText(a.stdout, objects, a.style)
+}
+
+// read makes a report of the tables that the arguments mean.
+func (a *app) read(args []string, run bool) (*report.Report, func(), error) {
+	tables, done, err := openAll(args, run)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := report.New(tables, report.Options{Mangled: a.noDemangle})
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return r, done, nil
+}

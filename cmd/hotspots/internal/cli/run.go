@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// maxThreshold is what the check in a stub can compare with: a sign-extended
+// 32-bit number.
+const maxThreshold = math.MaxInt32
+
+type runFlags struct {
+	output, objects, only, skip, library string
+	threshold                            uint64
+	summary                              int
+	followExec, strict                   bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	f := runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- PROG [ARG]...",
+		Short: "Run a program and count the calls of its functions",
+		Long: "Run PROG with its arguments and count every call of its functions into a table, which report reads.\n" +
+			"Output, signals and exit status are those of PROG: 128+N if signal N killed it, 127 if it was not found, 126 if it cannot be executed, 125 if hotspots failed.\n\n" +
+			"A program that cannot be counted (static, 32-bit, set-user-ID) runs all the same, after a message.\n\n" +
+			"NAMES of --only and --skip are a regular expression that matches anywhere in the name shown, or @FILE: a file with one whole name a line. " +
+			"GLOBS of --objects are separated by commas; a glob with a slash matches the path, else the base name; all is everything, main the executable.\n" +
+			"FILE of -o may have %e (program), %p (process), %h (host), %t (time).",
+		Example: "  hotspots run -- ./app args\n  hotspots run -o app.dynprof --summary 0 -- ./app\n  hotspots run --objects 'main,libssl*' --skip '^std::' -- ./app\n" +
+			"  hotspots run --follow-exec -- make",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return &exitError{exitRunFailure, errors.New("no program named: hotspots run [flags] -- PROG [ARG]..., see hotspots run --help")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := f.fromEnvironment(cmd)
+			if err == nil {
+				err = a.run(&f, args)
+			}
+			var exit *exitError
+			if err == nil || errors.As(err, &exit) {
+				return err
+			}
+			return &exitError{exitRunFailure, err}
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false)
+	flags.StringVarP(&f.output, "output", "o", "", "write the count table to `FILE` (default "+table.DefaultPattern+" in $XDG_RUNTIME_DIR/dynprof or /tmp/dynprof-UID)")
+	flags.StringVar(&f.objects, "objects", "", "count in the objects that match `GLOBS` (default: the executable and its libraries, without libc)")
+	flags.StringVar(&f.only, "only", "", "count only functions with these `NAMES`")
+	flags.StringVar(&f.skip, "skip", "", "leave out functions with these `NAMES`")
+	flags.Uint64Var(&f.threshold, "threshold", 0, "note when a function has been called `N` times; see hotspots events")
+	flags.IntVar(&f.summary, "summary", 10, "show the `N` functions called most at the end, on stderr; 0 shows none")
+	flags.BoolVar(&f.followExec, "follow-exec", false, "count the programs that the program executes, too, each in its own table")
+	flags.BoolVar(&f.strict, "strict", false, "do not run a program that cannot be counted")
+	flags.StringVar(&f.library, "library", "", "preload this libdynprof.so (`FILE`) instead of the one that hotspots carries")
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &exitError{exitRunFailure, fmt.Errorf("%w; see hotspots run --help", err)}
+	})
+	return cmd
+}
+
+// variables are those that stand for flags.
+var variables = map[string]string{
+	"output": launch.Output, "objects": launch.Objects, "only": launch.Only, "skip": launch.Skip,
+	"threshold": launch.Threshold, "follow-exec": launch.FollowExec, "library": launch.LibraryPath,
+}
+
+// fromEnvironment takes what was not said on the command line from the
+// library's variables, and checks all of it before anything runs.
+func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
+	for name, variable := range variables {
+		if v := os.Getenv(variable); v != "" && !cmd.Flags().Changed(name) {
+			if name == "follow-exec" {
+				v = strconv.FormatBool(v != "0")
+			}
+			if err := cmd.Flags().Set(name, v); err != nil {
+				return fmt.Errorf("%s: %w", variable, err)
+			}
+		}
+	}
+	if f.objects != "" {
+		if _, err := symname.ParseObjects(f.objects); err != nil {
+			return fmt.Errorf("--objects: %w", err)
+		}
+	}
+	for flag, names := range map[string]*string{"--only": &f.only, "--skip": &f.skip} {
+		if *names == "" {
+			continue
+		}
+		if _, err := symname.ParseNames(*names, os.ReadFile); err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
+		if file, ok := strings.CutPrefix(*names, "@"); ok {
+			path, err := filepath.Abs(file)
+			if err != nil {
+				return err
+			}
+			*names = "@" + path
+		}
+	}
+	if f.followExec && f.output != "" && !strings.Contains(strings.ReplaceAll(f.output, "%%", ""), "%p") {
+		return errors.New("-o needs %p with --follow-exec: each program gets a table of its own")
+	}
+	if f.threshold > maxThreshold {
+		return fmt.Errorf("--threshold %d: it is at most %d", f.threshold, maxThreshold)
+	}
+	if f.summary < 0 {
+		return fmt.Errorf("--summary %d: it is 0 or more", f.summary)
+	}
+	return nil
+}
+
+// run executes the program and reports. Whatever fails in counting, the
+// program runs.
+func (a *app) run(f *runFlags, argv []string) error {
+	p, err := launch.Resolve(argv, searchPath())
+	if err != nil {
+		return startError(err)
+	}
+	job, err := f.prepare(p, a.library)
+	if err != nil {
+		if f.strict {
+			return fmt.Errorf("not run, as --strict says: %w", err)
+		}
+		fmt.Fprintf(a.stderr, "hotspots: nothing is counted: %v\n", err)
+		return uncounted(p)
+	}
+	if p.Note != "" && !f.followExec {
+		fmt.Fprintf(a.stderr, "hotspots: %s\n", p.Note)
+	}
+	result, err := launch.Run(p, job.env)
+	if err != nil {
+		return startError(err)
+	}
+	a.finish(f, job, p, result)
+	return status(result)
+}
+
+// uncounted runs the program as if hotspots were not there.
+func uncounted(p *launch.Program) error {
+	result, err := launch.Run(p, os.Environ())
+	if err != nil {
+		return startError(err)
+	}
+	return status(result)
+}
+
+func status(r launch.Result) error {
+	if n := r.Status(); n != 0 {
+		return &exitError{status: n}
+	}
+	return nil
+}
+
+func startError(err error) error {
+	switch {
+	case errors.Is(err, launch.ErrNotFound):
+		return &exitError{exitNotFound, err}
+	case errors.Is(err, launch.ErrNotExecutable):
+		return &exitError{exitNotExecutable, err}
+	}
+	return err
+}
+
+// searchPath is the PATH that execvp(3) would use.
+func searchPath() string {
+	if path, ok := os.LookupEnv("PATH"); ok {
+		return path
+	}
+	return "/bin:/usr/bin"
+}
+
+// job is a run that is counted.
+type job struct {
+	id     [16]byte
+	output string // pattern with %e and %p left in it
+	env    []string
+}
+
+// prepare makes everything ready that counting needs. An error means that the
+// program cannot be counted.
+func (f *runFlags) prepare(p *launch.Program, embedded []byte) (*job, error) {
+	if p.Why != "" {
+		return nil, errors.New(p.Why)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = "" // no HOME: /tmp it is
+	}
+	library, err := launch.Library(f.library, embedded, cache)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{}
+	if _, err := rand.Read(j.id[:]); err != nil {
+		return nil, err
+	}
+	if j.output, err = f.outputPattern(); err != nil {
+		return nil, err
+	}
+	settings := map[string]string{
+		launch.Output: j.output, launch.RunID: hex.EncodeToString(j.id[:]),
+		launch.Objects: f.objects, launch.Only: f.only, launch.Skip: f.skip,
+		launch.Threshold: "", launch.FollowExec: "",
+	}
+	if f.threshold > 0 {
+		settings[launch.Threshold] = strconv.FormatUint(f.threshold, 10)
+	}
+	if f.followExec {
+		settings[launch.FollowExec] = "1"
+	}
+	j.env = launch.Environ(os.Environ(), library, p.Preload, settings)
+	return j, nil
+}

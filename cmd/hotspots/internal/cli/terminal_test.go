@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is the user's side of a pseudo-terminal.
+type terminal struct {
+	t      *testing.T
+	master *os.File
+	slave  *os.File
+	seen   chan string
+	text   string // not looked at yet
+}
+
+func newTerminal(t *testing.T) *terminal {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	master := os.NewFile(uintptr(fd), "/dev/ptmx")
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Without NOFLSH the kernel throws away what is shown right after Ctrl-Z.
+	mode, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mode.Lflag |= unix.NOFLSH
+	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, mode); err != nil {
+		t.Fatal(err)
+	}
+	tt := &terminal{t: t, master: master, slave: slave, seen: make(chan string, 100)}
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			n, err := master.Read(b)
+			if err != nil {
+				close(tt.seen)
+				return
+			}
+			tt.seen <- string(b[:n])
+		}
+	}()
+	t.Cleanup(func() { slave.Close(); master.Close() })
+	return tt
+}
+
+// start runs cmd as the session's leader on the terminal.
+func (tt *terminal) start(cmd *exec.Cmd) {
+	tt.t.Helper()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tt.slave, tt.slave, tt.slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		tt.t.Fatal(err)
+	}
+	tt.t.Cleanup(func() { cmd.Process.Kill() })
+}
+
+func (tt *terminal) typeKeys(keys string) {
+	tt.t.Helper()
+	if _, err := io.WriteString(tt.master, keys); err != nil {
+		tt.t.Fatal(err)
+	}
+}
+
+// expect waits until the text has been shown.
+func (tt *terminal) expect(want string) {
+	tt.t.Helper()
+	limit := time.After(20 * time.Second)
+	for !strings.Contains(tt.text, want) {
+		select {
+		case more, ok := <-tt.seen:
+			if !ok {
+				tt.t.Fatalf("the terminal closed before %q: %q", want, tt.text)
+			}
+			tt.text += more
+		case <-limit:
+			tt.t.Fatalf("no %q: %q", want, tt.text)
+		}
+	}
+	_, tt.text, _ = strings.Cut(tt.text, want)
+}
+
+// Ctrl-C goes from the terminal to the whole group: the program must not get
+// it once more from hotspots.
+func TestTerminalSignalsAreNotDoubled(t *testing.T) {
+	for key, name := range map[string]string{"\x03": "INT", "\x1c": "QUIT"} {
+		t.Run(name, func(t *testing.T) {
+			tt := newTerminal(t)
+			cmd := command(t, "sh", "-c", `trap 'n=x$n; echo got $n' `+name+`; echo ready; i=0
+				while [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done; echo all $n; exit 9`)
+			tt.start(cmd)
+			tt.expect("ready")
+			tt.typeKeys(key)
+			tt.expect("got x\r\n")
+			tt.expect("all x\r\n")
+			if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 9 {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Ctrl-Z stops hotspots and the program; fg goes on with both.
+func TestJobControl(t *testing.T) {
+	const prompt = "next> "
+	tt := newTerminal(t)
+	cmd := command(t, "sh", "-c", `echo rea''dy; read x; echo got $x; exit 9`)
+	shell := exec.Command("bash", "--norc", "--noprofile", "--noediting", "-i")
+	shell.Env = append(cmd.Env, "PS1="+prompt, "HISTFILE=")
+	tt.start(shell)
+	tt.expect(prompt)
+	var line []string
+	for _, arg := range cmd.Args {
+		line = append(line, "'"+strings.ReplaceAll(arg, "'", `'\''`)+"'")
+	}
+	tt.typeKeys(strings.Join(line, " ") + "\n")
+	tt.expect("ready")
+	tt.typeKeys("\x1a")
+	tt.expect("Stopped")
+	tt.expect(prompt)
+	for limit := time.Now().Add(20 * time.Second); states(t, shell.Process.Pid) != "TT"; time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("states of hotspots and the program: %s", states(t, shell.Process.Pid))
+		}
+	}
+	tt.typeKeys("fg >/dev/null; echo status=$?\n")
+	tt.typeKeys("hello\n")
+	tt.expect("got hello")
+	tt.expect("status=9")
+	tt.typeKeys("exit\n")
+	shell.Wait()
+}
+
+// states returns the state letters of the process's descendants (proc(5)).
+func states(t *testing.T, pid int) string {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var children []byte
+	for _, list := range lists {
+		b, _ := os.ReadFile(list) // the thread may have ended
+		children = append(children, b...)
+	}
+	all := ""
+	for _, child := range strings.Fields(string(children)) {
+		stat, err := os.ReadFile("/proc/" + child + "/stat")
+		if err != nil {
+			continue // it has just ended
+		}
+		n, err := strconv.Atoi(child)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		all += rest[:1] + states(t, n)
+	}
+	return all
+}

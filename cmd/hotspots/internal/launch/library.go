@@ -1,0 +1,126 @@
+package launch
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+const libraryName = "libdynprof.so"
+
+// Hash is the SHA-256 of the library in hex digits.
+func Hash(library []byte) string {
+	sum := sha256.Sum256(library)
+	return hex.EncodeToString(sum[:])
+}
+
+// Library returns the path of a library file for LD_PRELOAD: given, if it is
+// not empty, else embedded, written to the user's cache directory.
+func Library(given string, embedded []byte, cacheDir string) (string, error) {
+	if given != "" {
+		path, err := filepath.Abs(given)
+		if err != nil {
+			return "", err
+		}
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("no library there: %w", err)
+		}
+		return path, checkPreloadable(path)
+	}
+	if embedded == nil {
+		return "", errors.New("this hotspots was built without the library: build it with make, or name a libdynprof.so with --library")
+	}
+	return extract(embedded, cacheDir)
+}
+
+// extract writes the library below cacheDir or, where that cannot be used,
+// below /tmp. It finds the file again by its hash.
+func extract(content []byte, cacheDir string) (string, error) {
+	var errs []error
+	if filepath.IsAbs(cacheDir) {
+		path, err := extractTo(filepath.Join(cacheDir, "dynprof"), content, os.MkdirAll)
+		if err == nil {
+			return path, nil
+		}
+		errs = append(errs, err)
+	}
+	private := func(dir string, _ os.FileMode) error { return table.MakePrivateDir(dir) }
+	path, err := extractTo(table.DefaultDir("", os.Getuid()), content, private)
+	if err == nil {
+		return path, nil
+	}
+	return "", fmt.Errorf("no place to put the library: %w", errors.Join(append(errs, err)...))
+}
+
+func extractTo(base string, content []byte, mkdir func(string, os.FileMode) error) (string, error) {
+	dir := filepath.Join(base, Hash(content)[:16])
+	path := filepath.Join(dir, libraryName)
+	if err := checkPreloadable(path); err != nil {
+		return "", err
+	}
+	if err := mkdir(base, 0o700); err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	for _, d := range []string{base, dir} {
+		if err := checkOwn(d); err != nil {
+			return "", err
+		}
+	}
+	const noexec = 0x8 // ST_NOEXEC, statfs(2)
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err == nil && fs.Flags&noexec != 0 {
+		return "", fmt.Errorf("%s is on a file system mounted noexec", dir)
+	}
+	if have, err := os.ReadFile(path); err == nil && checkOwn(path) == nil && bytes.Equal(have, content) {
+		return path, nil
+	}
+	return path, replace(path, content)
+}
+
+// replace writes the file whole or not at all: programs may be loading it.
+func replace(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), libraryName+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Chmod(0o500)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// checkOwn refuses what another user owns or can write to.
+func checkOwn(path string) error {
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if int(fi.Sys().(*syscall.Stat_t).Uid) != os.Getuid() || fi.Mode().Perm()&0o022 != 0 || fi.Mode()&os.ModeSymlink != 0 {
+		return fmt.Errorf("%s is another user's, or others can write to it", path)
+	}
+	return nil
+}
+
+// checkPreloadable refuses paths that LD_PRELOAD cannot express (ld.so(8)).
+func checkPreloadable(path string) error {
+	if strings.ContainsAny(path, " :$") {
+		return fmt.Errorf("LD_PRELOAD cannot name %q: it has a space, a colon or a dollar sign", path)
+	}
+	return nil
+}

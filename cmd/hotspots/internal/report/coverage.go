@@ -1,0 +1,108 @@
+package report
+
+import (
+	"math"
+
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// Coverage says how much of an object is counted. Functions that were not
+// selected, and addresses that are no functions (Excluded), stand outside the
+// percentage.
+type Coverage struct {
+	Object      string         `json:"object"`
+	BuildID     string         `json:"build_id"`
+	Selected    bool           `json:"selected"`
+	Reason      string         `json:"reason"`    // why the object was left out as a whole
+	Functions   int            `json:"functions"` // found
+	Counted     int            `json:"counted"`
+	Percent     *float64       `json:"percent"` // of the selected functions, rounded down; null if there are none
+	Tactics     map[string]int `json:"tactics"`
+	Uncounted   map[string]int `json:"uncounted"` // by reason
+	NotSelected int            `json:"not_selected"`
+	Excluded    map[string]int `json:"excluded"` // by reason
+}
+
+const notSelected = "not-selected"
+
+// Coverage has one entry for each object of the tables, in their order, and
+// those that were left out as a whole.
+func (r *Report) Coverage() []*Coverage {
+	byKey := map[[2]string]*Coverage{}
+	var all []*Coverage
+	object := func(path, buildID string) *Coverage {
+		k := [2]string{path, buildID}
+		if byKey[k] == nil {
+			byKey[k] = newCoverage(path, buildID)
+			all = append(all, byKey[k])
+		}
+		return byKey[k]
+	}
+	for _, p := range r.Programs {
+		for i := range p.Objects {
+			o := &p.Objects[i]
+			c := object(symname.Clean(o.Path), symname.Clean(o.BuildID))
+			c.Selected = c.Selected || o.Flags&table.ObjSelected != 0
+			c.Reason = o.Reason.String()
+		}
+	}
+	for _, f := range r.Functions {
+		object(f.Object, f.BuildID).add(f)
+	}
+	for _, c := range all {
+		c.Percent = percent(c.Counted, c.Functions-c.NotSelected)
+	}
+	return all
+}
+
+// Sum adds up the coverage of several objects.
+func Sum(all []*Coverage) *Coverage {
+	sum := newCoverage("total", "")
+	for _, c := range all {
+		sum.Functions += c.Functions
+		sum.Counted += c.Counted
+		sum.NotSelected += c.NotSelected
+		addAll(sum.Tactics, c.Tactics)
+		addAll(sum.Uncounted, c.Uncounted)
+		addAll(sum.Excluded, c.Excluded)
+	}
+	sum.Percent = percent(sum.Counted, sum.Functions-sum.NotSelected)
+	return sum
+}
+
+func newCoverage(path, buildID string) *Coverage {
+	return &Coverage{Object: path, BuildID: buildID, Tactics: map[string]int{}, Uncounted: map[string]int{}, Excluded: map[string]int{}}
+}
+
+func (c *Coverage) add(f *Function) {
+	if f.Excluded() {
+		c.Excluded[f.Reason]++
+		return
+	}
+	c.Functions++
+	switch {
+	case f.Counted():
+		c.Counted++
+		c.Tactics[f.Tactic]++
+	case f.Reason == notSelected:
+		c.NotSelected++
+	default:
+		c.Uncounted[f.Reason]++
+	}
+}
+
+func addAll(to, from map[string]int) {
+	for k, n := range from {
+		to[k] += n
+	}
+}
+
+// percent rounds down to two digits: 100 means all.
+func percent(n, of int) *float64 {
+	if of == 0 {
+		return nil
+	}
+	p := math.Floor(float64(n)*10000/float64(of)) / 100
+	return &p
+}

@@ -1,0 +1,212 @@
+// Package report is what the command line shows of count tables: one list of
+// functions from one or more tables, sorted, filtered, written as text, JSON
+// or CSV. The JSON is described in docs/json.md.
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// Schema is the version of every JSON that the command line writes.
+const Schema = 1
+
+// Function is one function of the ledger with its calls.
+type Function struct {
+	Object  string   `json:"object"`
+	BuildID string   `json:"build_id"`
+	Address Address  `json:"address"`
+	Name    string   `json:"name"`
+	Aliases []string `json:"aliases"`
+	Size    uint32   `json:"size"`
+	Calls   uint64   `json:"calls"`
+	Hot     bool     `json:"hot"`
+	Source  string   `json:"source"`
+	Tactic  string   `json:"tactic"`
+	Reason  string   `json:"reason"`
+
+	entry *table.Function
+}
+
+// Address is an ELF virtual address.
+type Address uint64
+
+func (a Address) String() string { return fmt.Sprintf("0x%x", uint64(a)) }
+
+// MarshalText writes it as nm does, with 0x in front.
+func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// Excluded reports whether f is no function in the sense of the percentages.
+func (f *Function) Excluded() bool { return f.entry.Reason.Excluded() }
+
+// Program is one table that went into a report.
+type Program struct {
+	Program    string `json:"program"`
+	Pid        uint32 `json:"pid"`
+	Status     string `json:"status"`
+	TotalCalls uint64 `json:"total_calls"`
+
+	Ended   table.Ended    `json:"-"`
+	Objects []table.Object `json:"-"`
+	Lost    Lost           `json:"-"`
+}
+
+// Lost says what a table could not count.
+type Lost struct {
+	Threads, Patches uint32
+	Events           uint64
+}
+
+// Report is the functions of one or more tables. The first table's program
+// gives its name.
+type Report struct {
+	Program
+	Programs  []Program // each table, in order of their start
+	Functions []*Function
+}
+
+// Options of New. The zero value demangles.
+type Options struct {
+	Mangled bool // leave C++ and Rust names as they are in the ELF file
+}
+
+// New reads the counts of all tables. A function that is in several, by its
+// object, build ID and address, is one. Addresses that are no functions are
+// left in: see Function.Excluded.
+func New(tables []*table.Table, opt Options) (*Report, error) {
+	type key struct {
+		object, buildID string
+		address         uint64
+	}
+	tables = slices.Clone(tables)
+	slices.SortStableFunc(tables, func(a, b *table.Table) int { return a.Realtime.Compare(b.Realtime) })
+	r := &Report{}
+	known := map[key]*Function{}
+	for _, t := range tables {
+		s, err := t.Snapshot()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Path(), err)
+		}
+		r.add(t, s)
+		for i := range t.Functions {
+			f := &t.Functions[i]
+			o := &t.Objects[f.Object]
+			k := key{o.Path, o.BuildID, f.Address}
+			one := known[k]
+			if one == nil {
+				one = newFunction(o, f, opt)
+				known[k] = one
+				r.Functions = append(r.Functions, one)
+			}
+			one.merge(f, s.Calls[i], s.Hot(i))
+		}
+	}
+	return r, nil
+}
+
+// add notes one more table.
+func (r *Report) add(t *table.Table, s *table.Snapshot) {
+	p := Program{
+		Program: symname.Clean(t.Program), Pid: t.Pid, Status: t.Status().String(), TotalCalls: s.Total(),
+		Ended: t.Ended, Objects: t.Objects,
+		Lost: Lost{Threads: s.ThreadsDiscarded, Patches: s.PatchesRefused, Events: s.EventsLost},
+	}
+	r.Programs = append(r.Programs, p)
+	if len(r.Programs) == 1 {
+		r.Program = p
+		return
+	}
+	r.TotalCalls += p.TotalCalls
+	r.Lost.Threads += p.Lost.Threads
+	r.Lost.Patches += p.Lost.Patches
+	r.Lost.Events += p.Lost.Events
+	if p.Status == table.Running.String() || r.Status == table.Exited.String() {
+		r.Status = p.Status
+	}
+}
+
+func newFunction(o *table.Object, f *table.Function, opt Options) *Function {
+	one := &Function{
+		Object: symname.Clean(o.Path), BuildID: symname.Clean(o.BuildID), Address: Address(f.Address),
+		Name: symname.Display(f.Name, o.Path, f.Address, !opt.Mangled), Aliases: make([]string, len(f.Aliases)),
+		Size: f.Size, Source: f.Source.String(),
+	}
+	for i, a := range f.Aliases {
+		one.Aliases[i] = symname.Display(a, o.Path, f.Address, !opt.Mangled)
+	}
+	return one
+}
+
+// merge adds one table's calls. A table that counted the function says more
+// about it than one that did not.
+func (f *Function) merge(e *table.Function, calls uint64, hot bool) {
+	f.Calls += calls
+	f.Hot = f.Hot || hot
+	if f.entry == nil || !f.entry.Counted() && e.Counted() {
+		f.entry, f.Tactic, f.Reason = e, e.Tactic.String(), e.Reason.String()
+	}
+}
+
+// Counted reports whether some table counted f.
+func (f *Function) Counted() bool { return f.entry.Counted() }
+
+// Keep leaves only the functions that keep says yes to.
+func (r *Report) Keep(keep func(*Function) bool) {
+	r.Functions = slices.DeleteFunc(r.Functions, func(f *Function) bool { return !keep(f) })
+}
+
+// Matching tells whether a function's name or one of its aliases matches re.
+func Matching(re *regexp.Regexp) func(*Function) bool {
+	return func(f *Function) bool {
+		return re.MatchString(f.Name) || slices.ContainsFunc(f.Aliases, re.MatchString)
+	}
+}
+
+// HasReason tells whether a function has that reason or that tactic.
+func HasReason(word string) func(*Function) bool {
+	return func(f *Function) bool { return f.Reason == word || f.Reason == "" && f.Tactic == word }
+}
+
+// Words lists the tactics and reasons that HasReason knows.
+func Words() []string {
+	var all []string
+	for t := ledger.TacticWholeBody; t <= ledger.TacticTrap; t++ {
+		all = append(all, t.String())
+	}
+	for _, r := range ledger.Reasons() {
+		all = append(all, r.String())
+	}
+	return all
+}
+
+// Orders are the words of --sort.
+var Orders = []string{"calls", "name", "size"}
+
+// Sort orders the functions: most calls or bytes first, names by letter.
+// Equal ones are in order of name, object and address.
+func (r *Report) Sort(order string) {
+	slices.SortFunc(r.Functions, func(a, b *Function) int {
+		var first int
+		switch order {
+		case "calls":
+			first = cmp.Compare(b.Calls, a.Calls)
+		case "size":
+			first = cmp.Compare(b.Size, a.Size)
+		}
+		return cmp.Or(first, strings.Compare(a.Name, b.Name), strings.Compare(a.Object, b.Object), cmp.Compare(a.Address, b.Address))
+	})
+}
+
+// Top leaves the first n functions; 0 leaves all.
+func (r *Report) Top(n int) {
+	if n > 0 && n < len(r.Functions) {
+		r.Functions = r.Functions[:n]
+	}
+}

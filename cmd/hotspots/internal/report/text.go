@@ -1,0 +1,199 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// Style is how text looks.
+type Style struct {
+	Color bool // escape sequences for headings and hot functions
+}
+
+func (s Style) bold(text string) string { return s.paint("1", text) }
+func (s Style) red(text string) string  { return s.paint("31", text) }
+
+func (s Style) paint(code, text string) string {
+	if !s.Color {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// Text writes the called functions: calls, share of all calls, cumulative
+// share of the list, size in bytes, object, name.
+func (r *Report) Text(w io.Writer, style Style) error {
+	if _, err := fmt.Fprintln(w, r.Headline()); err != nil {
+		return err
+	}
+	called := slices.DeleteFunc(slices.Clone(r.Functions), func(f *Function) bool { return f.Calls == 0 })
+	t := newText("CALLS\tSHARE\tCUM\tSIZE", "OBJECT", "FUNCTION")
+	var sum uint64
+	for _, f := range called {
+		sum += f.Calls
+		name := f.Name
+		if f.Hot {
+			name = style.red(name) + " [hot]"
+		}
+		t.row(fmt.Sprintf("%s\t%s\t%s\t%d", Thousands(f.Calls), share(f.Calls, r.TotalCalls), share(sum, r.TotalCalls), f.Size),
+			filepath.Base(f.Object), name)
+	}
+	return t.write(w, style)
+}
+
+// Headline says in one line what ran and how it ended.
+func (r *Report) Headline() string {
+	what := fmt.Sprintf("%s (pid %d), %s", r.Program.Program, r.Pid, r.state())
+	if n := len(r.Programs); n > 1 {
+		what = fmt.Sprintf("%s (pid %d) and %d more, %s", r.Program.Program, r.Pid, n-1, r.state())
+	}
+	what += fmt.Sprintf(": %s calls", Thousands(r.TotalCalls))
+	if n := r.Lost.Threads; n > 0 {
+		what += fmt.Sprintf(" (%d threads had no room in the table and are missing)", n)
+	}
+	return what
+}
+
+func (r *Report) state() string {
+	switch {
+	case len(r.Programs) > 1 || r.Status == table.Running.String():
+		return r.Status
+	case r.Ended.Kind == table.EndedExit:
+		return fmt.Sprintf("exited with status %d", r.Ended.Code)
+	case r.Ended.Kind == table.EndedSignal:
+		return fmt.Sprintf("killed by signal %d (%v)", r.Ended.Code, syscall.Signal(r.Ended.Code))
+	}
+	return r.Status
+}
+
+// ObjectText writes the objects of a report.
+func (r *Report) ObjectText(w io.Writer, objects []*Object, style Style) error {
+	if _, err := fmt.Fprintln(w, r.Headline()); err != nil {
+		return err
+	}
+	t := newText("CALLS\tSHARE\tCUM\tFUNCTIONS\tCOUNTED\tCALLED", "OBJECT", "")
+	var sum uint64
+	for _, o := range objects {
+		sum += o.Calls
+		t.row(fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d", Thousands(o.Calls), share(o.Calls, r.TotalCalls), share(sum, r.TotalCalls),
+			o.Functions, o.Counted, o.Called), o.Object, "")
+	}
+	return t.write(w, style)
+}
+
+// ListText writes functions with why they are counted or not.
+func (r *Report) ListText(w io.Writer, style Style) error {
+	t := newText("ADDRESS\tSIZE\tSOURCE\tTACTIC", "OBJECT", "FUNCTION")
+	for _, f := range r.Functions {
+		t.row(fmt.Sprintf("%v\t%d\t%s\t%s", f.Address, f.Size, f.Source, f.Tactic), filepath.Base(f.Object), f.Name)
+	}
+	return t.write(w, style)
+}
+
+// CoverageText writes a paragraph for each object that has functions, a line
+// for the others, and the sum.
+func CoverageText(w io.Writer, all []*Coverage, style Style) error {
+	var out strings.Builder
+	for _, c := range append(slices.Clone(all), Sum(all)) {
+		if !c.Selected && c.Functions == 0 && len(c.Excluded) == 0 && c.Object != "total" {
+			fmt.Fprintf(&out, "%s: left out (%s)\n", style.bold(c.Object), c.Reason)
+			continue
+		}
+		p := "none"
+		if c.Percent != nil {
+			p = fmt.Sprintf("%.2f%%", *c.Percent)
+		}
+		fmt.Fprintf(&out, "%s: %d functions, %d counted (%s)\n", style.bold(c.Object), c.Functions, c.Counted, p)
+		writeCounts(&out, "counted by", c.Tactics)
+		writeCounts(&out, "not counted", c.Uncounted)
+		if c.NotSelected > 0 {
+			writeCounts(&out, "outside the percentage", map[string]int{notSelected: c.NotSelected})
+		}
+		writeCounts(&out, "excluded", c.Excluded)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func writeCounts(w io.Writer, title string, counts map[string]int) {
+	if len(counts) == 0 {
+		return
+	}
+	words := make([]string, 0, len(counts))
+	for _, word := range sortedByCount(counts) {
+		words = append(words, fmt.Sprintf("%s %d", word, counts[word]))
+	}
+	fmt.Fprintf(w, "    %s: %s\n", title, strings.Join(words, ", "))
+}
+
+// Thousands writes 1234567 as 1,234,567.
+func Thousands(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func share(n, of uint64) string {
+	if of == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f%%", float64(n)/float64(of)*100)
+}
+
+// text is a table of right-aligned figures, then a left-aligned word, then
+// anything.
+type text struct {
+	figures     []string
+	words, rest []string
+}
+
+func newText(figures, word, rest string) *text {
+	t := &text{}
+	t.row(figures, word, rest)
+	return t
+}
+
+func (t *text) row(figures, word, rest string) {
+	t.figures = append(t.figures, figures)
+	t.words = append(t.words, word)
+	t.rest = append(t.rest, rest)
+}
+
+func (t *text) write(w io.Writer, style Style) error {
+	width := 0
+	for _, word := range t.words {
+		width = max(width, utf8.RuneCountInString(word))
+	}
+	var b bytes.Buffer
+	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for i := range t.figures {
+		line := fmt.Sprintf("%s\t  %-*s  %s", t.figures[i], width, t.words[i], t.rest[i])
+		fmt.Fprintln(tw, strings.TrimRight(line, " "))
+	}
+	tw.Flush()
+	heading, rows, _ := strings.Cut(b.String(), "\n")
+	_, err := io.WriteString(w, style.bold(heading)+"\n"+rows)
+	return err
+}
+
+// EventText writes n records of time, calls, pid, tid, object and name.
+func EventText(w io.Writer, style Style, n int, record func(i int) []string) error {
+	t := newText("TIME\tCALLS\tPID\tTID", "OBJECT", "FUNCTION")
+	for i := range n {
+		r := record(i)
+		t.row(strings.Join(r[:4], "\t"), filepath.Base(r[4]), r[5])
+	}
+	return t.write(w, style)
+}
