@@ -96,15 +96,13 @@ func (a *arena) lay(threshold bool) {
 	for _, o := range a.objects {
 		a.thunks = append(a.thunks, at)
 		at += len(o.sites) * stubgen.ThunkSize
-		places := make([]int, len(o.plans))
 		for i := range o.plans {
 			if o.plans[i].Counted() {
 				at = align(at, stubgen.Alignment)
-				places[i] = at
-				at += o.plans[i].Size
+				o.stubs[i].At = x86.RunAddr(at) // from the arena's start, until that is known
+				at += int(o.plans[i].Size)
 			}
 		}
-		a.places = append(a.places, places)
 	}
 	a.cold = align(at, stubgen.ColdSize)
 	at = a.cold
@@ -127,7 +125,7 @@ func (a *arena) giveUp(why ledger.Reason) {
 		o.sites = nil
 		for i := range o.plans {
 			if o.plans[i].Counted() {
-				o.plans[i] = stubgen.Plan{Function: i, Reason: why}
+				o.plans[i] = stubgen.Refuse(i, why)
 			}
 		}
 	}
@@ -162,7 +160,7 @@ func (a *arena) emit(k int, threshold uint32) {
 			if !p.Counted() {
 				continue
 			}
-			at := a.places[k][i]
+			at := int(o.stubs[i].At)
 			c := stubgen.Count{Counter: int32(table.RowCounters + 8*o.counters[i]), Index: int32(o.counters[i])}
 			if threshold != 0 {
 				cold := a.cold + (a.colds[k]+int(o.counters[i]-o.first))*stubgen.ColdSize
@@ -170,9 +168,9 @@ func (a *arena) emit(k int, threshold uint32) {
 				c.Cold, c.ColdAt = a.buf[cold:cold+stubgen.ColdSize], x86.RunAddr(a.at).Add(cold)
 				c.ColdCommon = x86.RunAddr(a.at)
 			}
-			stub, err := e.Emit(o.code, p, a.buf[at:at+p.Size], x86.RunAddr(a.at).Add(at), c)
+			stub, err := e.Emit(o.code, p, a.buf[at:at+int(p.Size)], x86.RunAddr(a.at).Add(at), c)
 			if errors.Is(err, x86.ErrReach) {
-				*p = stubgen.Plan{Function: i, Reason: ledger.ReasonOutOfReach}
+				*p = stubgen.Refuse(i, ledger.ReasonOutOfReach)
 			} else if err != nil {
 				panic("BUG: " + err.Error())
 			}

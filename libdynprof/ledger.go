@@ -25,17 +25,26 @@ func ledgerOf(in *input, choice *config, program string, all []*object) *table.S
 	if choice.threshold != 0 {
 		spec.Flags |= table.FlagThreshold
 	}
-	for i, o := range all {
+	for _, o := range all {
 		spec.Objects = append(spec.Objects, o.entry())
-		spec.Functions = o.appendFunctions(spec.Functions, uint16(i), choice)
+	}
+	spec.Stream = func(yield func(*table.Function) bool) {
+		for i, o := range all {
+			if !o.functions(uint16(i), choice, yield) {
+				return
+			}
+		}
 	}
 	return spec
 }
 
 func (o *object) entry() table.Object {
 	e := table.Object{Path: o.path, Low: o.span.Low, High: o.span.High, Reason: o.reason}
+	if o.code != nil {
+		e.Bias = o.code.Bias
+	}
 	if o.scan != nil {
-		e.BuildID, e.Bias = hex.EncodeToString(o.scan.BuildID), o.code.Bias
+		e.BuildID = hex.EncodeToString(o.scan.BuildID)
 	}
 	if o.arena != nil {
 		e.Arena = o.arena.at
@@ -51,10 +60,13 @@ func (o *object) entry() table.Object {
 	return e
 }
 
-func (o *object) appendFunctions(all []table.Function, number uint16, choice *config) []table.Function {
+// functions yields the ledger entries of o, object number of the table. It
+// reports false where yield does.
+func (o *object) functions(number uint16, choice *config, yield func(*table.Function) bool) bool {
+	var t table.Function // one for all: yield keeps none
 	for i := range o.plans {
 		f, p := &o.code.Functions[i], &o.plans[i]
-		t := table.Function{
+		t = table.Function{
 			Address: f.Addr,
 			Size:    uint32(min(f.Size, math.MaxUint32)),
 			Name:    f.Name,
@@ -69,9 +81,11 @@ func (o *object) appendFunctions(all []table.Function, number uint16, choice *co
 			t.Counter = o.counters[i]
 			t.Threshold = choice.threshold
 			t.Stub = uint32(uint64(o.stubs[i].At) - o.arena.at)
-			t.StubSize = uint16(o.stubs[i].Len)
+			t.StubSize = o.stubs[i].Len
 		}
-		all = append(all, t)
+		if !yield(&t) {
+			return false
+		}
 	}
-	return all
+	return true
 }

@@ -17,6 +17,9 @@ import (
 
 func main() {}
 
+// The list of patches is written as patcher.Patch and read as struct dp_patch.
+const _ = uint(unsafe.Sizeof(patcher.Patch{})-C.sizeof_struct_dp_patch) + uint(C.sizeof_struct_dp_patch-unsafe.Sizeof(patcher.Patch{}))
+
 // dp_plan is the planner's entry, called by twin.c with the address of the
 // shared struct dp_ctl.
 //
@@ -45,11 +48,11 @@ type input struct {
 	pid        int
 	vars       []string // DYNPROF_* and XDG_RUNTIME_DIR, as NAME=value
 	objects    []loaded
-	lost       int    // objects that found no room in the list
-	reserve    uint64 // run address of the reserve's pages
-	size       uint64 // its bytes
-	maxPatches int
-	coldEntry  uint64 // run addresses of the slow paths
+	lost       int             // objects that found no room in the list
+	reserve    uint64          // run address of the reserve's pages
+	size       uint64          // its bytes
+	patches    []patcher.Patch // empty, over the memory of the list
+	coldEntry  uint64          // run addresses of the slow paths
 	cloneEntry uint64
 }
 
@@ -63,11 +66,10 @@ type loaded struct {
 
 // output is what the shim has to do.
 type output struct {
-	table   string
-	nonce   [16]byte
-	arenas  []*arena
-	texts   []text
-	patches []patcher.Patch // by text, each in address order
+	table  string
+	nonce  [16]byte
+	arenas []*arena
+	texts  []text
 }
 
 // text is a run of pages with entries to patch.
@@ -82,7 +84,7 @@ func inputs(ctl *C.struct_dp_ctl) *input {
 		lost:       int(ctl.objects_lost),
 		reserve:    uint64(ctl.reserve),
 		size:       uint64(ctl.reserve_size),
-		maxPatches: int(ctl.patches_cap),
+		patches:    mem.Array[patcher.Patch](uint64(ctl.patches), int(ctl.patches_cap)),
 		coldEntry:  uint64(ctl.cold_entry),
 		cloneEntry: uint64(ctl.clone_entry),
 	}
@@ -116,16 +118,8 @@ func deliver(ctl *C.struct_dp_ctl, out *output) error {
 		ctl.texts[i] = C.struct_dp_text{start: C.uint64_t(t.Start), size: C.uint64_t(t.End - t.Start),
 			prot: C.uint32_t(t.Prot), patches: C.uint32_t(t.patches)}
 	}
-	list := mem.Array[C.struct_dp_patch](uint64(ctl.patches), len(out.patches))
-	for i := range out.patches {
-		p, q := &out.patches[i], &list[i]
-		q.at, q.len = C.uint64_t(p.At), C.uint32_t(p.Len)
-		q.old = *(*[8]C.uint8_t)(unsafe.Pointer(&p.Old))
-		q.new = *(*[8]C.uint8_t)(unsafe.Pointer(&p.New))
-	}
 	ctl.arenas_count = C.uint32_t(len(out.arenas))
 	ctl.texts_count = C.uint32_t(len(out.texts))
-	ctl.patches_count = C.uint64_t(len(out.patches))
 	return nil
 }
 

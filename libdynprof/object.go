@@ -11,6 +11,7 @@ import (
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/patcher"
 	"github.com/dynprof/dynprof/stubgen"
 )
@@ -26,40 +27,52 @@ type object struct {
 	scan     *elfscan.Object
 	code     *stubgen.Object
 	sites    []stubgen.CloneSite
-	plans    []stubgen.Plan
-	stubs    []stubgen.Stub // by function
-	counters []uint32       // by function, if it is counted
-	first    uint32         // the first of them
+	survey   *stubgen.Survey
+	plans    []stubgen.Plan // by function, as the following
+	stubs    []stubgen.Stub
+	counters []uint32 // if it is counted
+	first    uint32   // the first of them
 	arena    *arena
 }
 
 // objects turns what the dynamic linker lists into objects, the executable
-// first. Ours is left out.
+// first, and reads and plans each. Ours is left out.
 func objects(in *input, maps []mem.Mapping, choice *config) []*object {
 	var all []*object
+	var listed []loaded
 	for i, l := range in.objects {
-		if l.self {
-			continue
+		if !l.self {
+			all = append(all, newObject(l, i == 0, maps, choice))
+			listed = append(listed, l)
 		}
-		o := &object{main: i == 0, span: l.span}
-		for _, m := range maps {
-			if m.End <= l.span.Low || m.Start >= l.span.High || m.Inode == 0 {
-				continue
-			}
-			if o.path == "" {
-				o.path = m.Path
-			}
-			if m.Prot&mem.ProtExec != 0 {
-				o.exec = append(o.exec, m)
-			}
-		}
-		o.selected = choice.selects(o, l.name)
-		if err := o.read(l.bias, maps); err != nil {
+	}
+	// The executable, mostly the largest, goes first; meanwhile another
+	// goroutine takes the libraries.
+	parallel.Ranges(len(all), 1, 0, func(_, first, _ int) {
+		o := all[first]
+		if err := o.read(listed[first].bias, maps); err != nil {
 			o.reason = ledger.ReasonNoFile
 		}
-		all = append(all, o)
-	}
+		o.plan(choice)
+	})
 	return all
+}
+
+func newObject(l loaded, main bool, maps []mem.Mapping, choice *config) *object {
+	o := &object{main: main, span: l.span}
+	for _, m := range maps {
+		if m.End <= l.span.Low || m.Start >= l.span.High || m.Inode == 0 {
+			continue
+		}
+		if o.path == "" {
+			o.path = m.Path
+		}
+		if m.Prot&mem.ProtExec != 0 {
+			o.exec = append(o.exec, m)
+		}
+	}
+	o.selected = choice.selects(o, l.name)
+	return o
 }
 
 // selects applies --objects. Without it everything counts but libc and the
@@ -72,11 +85,18 @@ func (c *config) selects(o *object, linkName string) bool {
 	return o.main || name != "libc.so.6" && !strings.HasPrefix(name, "ld-linux")
 }
 
-// read scans the object's file and makes its memory readable to the planner.
-// Code is taken from memory: it may have been relocated. An object that is not
-// selected is read only if it may make threads.
+// read makes the object's memory readable to the planner and scans its file.
+// Code is taken from memory: it may have been relocated. Of an object that is
+// not selected only the system calls that make threads matter.
 func (o *object) read(bias uint64, maps []mem.Mapping) error {
-	if !o.selected && !o.mayClone() {
+	if !o.selected {
+		o.code = &stubgen.Object{Bias: bias}
+		for _, m := range o.exec {
+			if m.Prot&mem.ProtRead != 0 {
+				o.code.Text = append(o.code.Text, stubgen.Segment{Addr: m.Start - bias, Code: mem.View(m.Start, int(m.End-m.Start))})
+			}
+		}
+		o.sites = stubgen.FindCloneSites(o.code.Text)
 		return nil
 	}
 	f, err := os.Open(o.path)
@@ -94,7 +114,12 @@ func (o *object) read(bias uint64, maps []mem.Mapping) error {
 	if err := o.sameFile(f, bias, maps); err != nil {
 		return err
 	}
-	o.code = &stubgen.Object{Bias: bias, Absolute: o.scan.Type == elf.ET_EXEC, Functions: o.scan.Functions, CodePointers: o.scan.CodePointers}
+	o.code = &stubgen.Object{
+		Bias:         bias,
+		Absolute:     o.scan.Type == elf.ET_EXEC,
+		Functions:    o.scan.Functions,
+		CodePointers: o.scan.CodePointers,
+	}
 	for _, s := range o.scan.Segments {
 		at := s.Addr + bias
 		if s.FileSize == 0 || !readable(maps, at, at+s.FileSize) {
@@ -107,18 +132,7 @@ func (o *object) read(bias uint64, maps []mem.Mapping) error {
 			o.code.Data = append(o.code.Data, segment)
 		}
 	}
-	o.sites = stubgen.FindCloneSites(o.code)
 	return nil
-}
-
-// mayClone reports whether its text holds the bytes of a clone site.
-func (o *object) mayClone() bool {
-	for _, m := range o.exec {
-		if m.Prot&mem.ProtRead != 0 && stubgen.MayClone(mem.View(m.Start, int(m.End-m.Start))) {
-			return true
-		}
-	}
-	return false
 }
 
 // sameFile compares the start of the first segment, mostly ELF header, program

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"sort"
 	"time"
 
 	"github.com/dynprof/dynprof/internal/ledger"
@@ -30,9 +32,6 @@ func plan(in *input) (*output, error) {
 		return nil, fmt.Errorf("cannot see what is loaded: %w (is /proc mounted?)", err)
 	}
 	all := objects(in, maps, choice)
-	for _, o := range all {
-		o.planFunctions(choice)
-	}
 	reserve, err := mem.Alias(in.reserve, int(in.size))
 	if err != nil {
 		return nil, fmt.Errorf("cannot map the stubs writable: %w", err)
@@ -48,35 +47,36 @@ func plan(in *input) (*output, error) {
 		}
 	}
 	out := &output{arenas: arenas}
-	out.texts, out.patches = patches(all)
-	if len(out.patches) > in.maxPatches {
-		return nil, fmt.Errorf("%d patches are more than the list holds (%d)", len(out.patches), in.maxPatches)
-	}
-	return out, out.writeTable(in, choice, all)
+	done := make(chan error, 1)
+	go func() { done <- out.writeTable(in, choice, all) }()
+	err = out.patch(in, all)
+	return out, errors.Join(<-done, err)
 }
 
-// planFunctions plans every function of a selected object.
-func (o *object) planFunctions(choice *config) {
+// plan plans every function of a selected object.
+func (o *object) plan(choice *config) {
 	if !o.selected || o.reason != ledger.ReasonNone {
 		return
 	}
-	survey := stubgen.NewSurvey(o.code, 0)
-	o.plans = make([]stubgen.Plan, len(o.code.Functions))
-	o.stubs = make([]stubgen.Stub, len(o.code.Functions))
-	opt := stubgen.Options{Sites: o.sites, Threshold: choice.threshold != 0}
-	parallel.Ranges(len(o.plans), grain, 0, func(_, first, end int) {
+	n := len(o.code.Functions)
+	o.survey = stubgen.NewSurvey(o.code, 0)
+	o.plans = make([]stubgen.Plan, n)
+	o.stubs = make([]stubgen.Stub, n)
+	o.sites = o.survey.CloneSites()
+	opt := stubgen.Options{Threshold: choice.threshold != 0}
+	parallel.Ranges(n, grain, 0, func(_, first, end int) {
+		planner := o.survey.NewPlanner(opt)
 		for i := first; i < end; i++ {
-			o.plans[i] = survey.Plan(i, opt)
-			if o.plans[i].Counted() && !choice.chooses(o, i) {
-				o.plans[i] = stubgen.Plan{Function: i, Reason: ledger.ReasonNotSelected}
+			o.plans[i] = planner.Plan(i)
+			switch {
+			case !o.plans[i].Counted():
+			case o.survey.UsesGS():
+				o.plans[i] = stubgen.Refuse(i, ledger.ReasonUsesGS)
+			case !choice.chooses(o, i):
+				o.plans[i] = stubgen.Refuse(i, ledger.ReasonNotSelected)
 			}
 		}
 	})
-	if survey.UsesGS() {
-		for i := range o.plans {
-			o.plans[i] = stubgen.Plan{Function: i, Reason: ledger.ReasonUsesGS}
-		}
-	}
 }
 
 // chooses applies --only and --skip.
@@ -103,35 +103,56 @@ func number(all []*object) {
 	}
 }
 
-// patches lists, by run of executable pages, what the target has to change.
-func patches(all []*object) (texts []text, list []patcher.Patch) {
+// patch lists what the target has to change, by run of executable pages, in
+// the memory that the target will read it from.
+func (out *output) patch(in *input, all []*object) error {
+	list := in.patches[:0]
 	for _, o := range all {
-		var mine []patcher.Patch
-		for i := range o.plans {
-			if p := &o.plans[i]; p.Counted() {
-				mine = append(mine, patcher.Entry(o.code, p, o.stubs[i]))
-				mine = append(mine, patcher.Loops(o.code, p, o.stubs[i])...)
-			}
+		if len(list)+o.patchesAtMost() > cap(list) {
+			return fmt.Errorf("the patches do not fit their list of %d", cap(list))
 		}
-		if o.arena != nil {
-			for i, site := range o.sites {
-				mine = append(mine, patcher.CloneSite(o.code, site, o.arena.thunk(o, i)))
-			}
-		}
+		start := len(list)
+		list = o.appendPatches(list)
+		mine := list[start:]
 		patcher.Sort(mine)
 		for _, m := range o.exec {
-			n := 0
-			for n < len(mine) && uint64(mine[n].At) < m.End {
-				n++
-			}
+			n := sort.Search(len(mine), func(i int) bool { return uint64(mine[i].At) >= m.End })
 			if n > 0 {
-				texts = append(texts, text{m, n})
-				list = append(list, mine[:n]...)
-				mine = mine[n:]
+				out.texts = append(out.texts, text{m, n})
 			}
+			mine = mine[n:]
 		}
 	}
-	return texts, list
+	return nil
+}
+
+func (o *object) patchesAtMost() int {
+	n := len(o.sites) + len(o.plans)
+	for i := range o.plans {
+		if o.plans[i].Counted() {
+			n += len(o.survey.Loops(&o.plans[i]))
+		}
+	}
+	return n
+}
+
+func (o *object) appendPatches(list []patcher.Patch) []patcher.Patch {
+	for i := range o.plans {
+		p := &o.plans[i]
+		if !p.Counted() {
+			continue
+		}
+		list = append(list, patcher.Entry(o.code, p, o.stubs[i]))
+		for _, l := range o.survey.Loops(p) {
+			list = append(list, patcher.Loop(o.code, l, o.stubs[i]))
+		}
+	}
+	if o.arena != nil {
+		for i, site := range o.sites {
+			list = append(list, patcher.CloneSite(o.code, site, o.arena.thunk(o, i)))
+		}
+	}
+	return list
 }
 
 // writeTable makes the table; the target publishes it when the patches are in.

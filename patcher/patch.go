@@ -11,11 +11,15 @@ import (
 
 // Patch is a change of up to 8 bytes of the target's text, to be made only if
 // the old bytes are still there. Old undoes it.
+//
+// It has the layout of struct dp_patch in libdynprof/ctl.h: the list is built
+// in the memory that the target reads it from.
 type Patch struct {
 	At  x86.RunAddr
-	Len int
 	Old [8]byte
 	New [8]byte
+	Len uint32
+	_   uint32
 }
 
 const jumpLen = 5
@@ -40,20 +44,15 @@ func CloneSite(o *stubgen.Object, site stubgen.CloneSite, thunk x86.RunAddr) Pat
 	return jump(o, site.Addr, thunk)
 }
 
-// Loops are the patches that lead the function's own branches to its entry
-// behind the count: only the displacement of each `jmp rel32` or `jcc rel32`
-// changes.
-func Loops(o *stubgen.Object, p *stubgen.Plan, stub stubgen.Stub) []Patch {
-	var all []Patch
-	for _, site := range p.Loops {
-		code := o.Code(site.Addr)
-		field := site.Len - 4
-		patch := Patch{At: o.Run(site.Addr).Add(field), Len: 4}
-		copy(patch.Old[:4], code[field:])
-		binary.LittleEndian.PutUint32(patch.New[:], uint32(stub.Body-patch.At-4))
-		all = append(all, patch)
-	}
-	return all
+// Loop is the patch that leads one of the function's own branches to its entry
+// behind the count: only the displacement changes.
+func Loop(o *stubgen.Object, l stubgen.Loop, stub stubgen.Stub) Patch {
+	const size = 4
+	field := l.Len - size
+	p := Patch{At: o.Run(l.Addr).Add(field), Len: size}
+	copy(p.Old[:size], o.Code(l.Addr)[field:])
+	binary.LittleEndian.PutUint32(p.New[:], uint32(stub.At.Add(int(stub.Body))-p.At-size))
+	return p
 }
 
 // Sort puts patches in address order.

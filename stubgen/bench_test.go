@@ -2,6 +2,8 @@ package stubgen
 
 import (
 	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -12,16 +14,18 @@ var texts = []string{
 	"/usr/lib/x86_64-linux-gnu/libc.so.6",
 }
 
+var workers, _ = strconv.Atoi(os.Getenv("W"))
+
 func BenchmarkSurvey(b *testing.B) {
 	for _, path := range texts {
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
 		o := load(b, path)
-		b.Run(path, func(b *testing.B) {
+		b.Run(filepath.Base(path), func(b *testing.B) {
 			b.ReportMetric(float64(len(o.Functions)), "functions")
 			for b.Loop() {
-				NewSurvey(o, 0)
+				NewSurvey(o, workers)
 			}
 		})
 	}
@@ -33,11 +37,11 @@ func BenchmarkPlan(b *testing.B) {
 			continue
 		}
 		o := load(b, path)
-		s := NewSurvey(o, 0)
-		b.Run(path, func(b *testing.B) {
+		p := NewSurvey(o, workers).NewPlanner(Options{})
+		b.Run(filepath.Base(path), func(b *testing.B) {
 			for b.Loop() {
 				for i := range o.Functions {
-					s.Plan(i, Options{})
+					p.Plan(i)
 				}
 			}
 		})

@@ -25,66 +25,72 @@ const (
 // cloneSiteLen is the length of mov and syscall.
 const cloneSiteLen = 7
 
-// cloneTail is how a clone site ends: the upper half of the number, syscall.
-var cloneTail = []byte{0, 0, 0x0f, 0x05}
+const opMovEAX = 0xb8
 
-// nextSite finds the next bytes of a clone site at or after from in text; its
-// offset is -1 if there are no more.
-func nextSite(text []byte, from int) (at int, nr uint32) {
-	for {
-		k := bytes.Index(text[from:], cloneTail)
-		if k < 0 {
-			return -1, 0
-		}
-		mov := from + k - 3 // opcode and the number's lower half come before
-		from += k + 1
-		if mov < 0 || text[mov] != opMovEAX {
-			continue
-		}
-		switch nr := binary.LittleEndian.Uint32(text[mov+1:]); nr {
-		case sysClone, sysFork, sysClone3:
-			return mov, nr
-		}
+func isCloneNR(nr uint32) bool { return nr == sysClone || nr == sysFork || nr == sysClone3 }
+
+// CloneSites lists the clone sites of the object's functions, in address
+// order. libc has three, in _Fork, clone and clone3.
+func (s *Survey) CloneSites() []CloneSite { return s.sites }
+
+// site looks at a system call, at offset at of the function's code, for the
+// mov in front of it, at offset prev.
+func (w *sweep) site(code []byte, prev, at int, pc uint64) {
+	if at-prev != 5 || code[prev] != opMovEAX {
+		return
+	}
+	if nr := binary.LittleEndian.Uint32(code[prev+1:]); isCloneNR(nr) {
+		w.sites = append(w.sites, CloneSite{pc - 5, nr})
 	}
 }
 
-const opMovEAX = 0xb8
+var opSyscall = []byte{0x0f, 0x05}
 
-// MayClone reports whether text holds the bytes of a clone site.
-func MayClone(text []byte) bool {
-	at, _ := nextSite(text, 0)
-	return at >= 0
-}
-
-// FindCloneSites looks for clone sites in all functions of o. libc has three,
-// in _Fork, clone and clone3. A match counts only where decoding its function
-// from the entry arrives at it.
-func FindCloneSites(o *Object) []CloneSite {
+// FindCloneSites looks for clone sites by their bytes, in an object whose
+// functions are not known because none is counted.
+func FindCloneSites(text []Segment) []CloneSite {
 	var sites []CloneSite
-	for _, seg := range o.Text {
-		for at, nr := nextSite(seg.Code, 0); at >= 0; at, nr = nextSite(seg.Code, at+cloneSiteLen) {
-			if addr := seg.Addr + uint64(at); o.isBoundary(addr) {
-				sites = append(sites, CloneSite{addr, nr})
+	for _, seg := range text {
+		for at := 0; ; {
+			k := bytes.Index(seg.Code[at:], opSyscall)
+			if k < 0 {
+				break
+			}
+			mov := at + k - 5
+			at += k + 1
+			if mov < 0 || seg.Code[mov] != opMovEAX {
+				continue
+			}
+			if nr := binary.LittleEndian.Uint32(seg.Code[mov+1:]); isCloneNR(nr) && likelyBoundary(seg.Code, mov) {
+				sites = append(sites, CloneSite{seg.Addr + uint64(mov), nr})
 			}
 		}
 	}
 	return sites
 }
 
-// isBoundary reports whether decoding from the entry of the function around
-// addr arrives at addr.
-func (o *Object) isBoundary(addr uint64) bool {
-	i := o.function(addr)
-	if i < 0 {
-		return false
-	}
-	code, pc := o.body(i), o.Functions[i].Addr
-	var in x86.Inst
-	for len(code) > 0 && pc < addr {
-		if x86.Decode(code, &in) != nil {
-			return false
+// likelyBoundary reports whether an instruction starts at offset at: decoding
+// falls into step with the true instructions within a few, so of the starts
+// in front of it most must arrive there.
+func likelyBoundary(code []byte, at int) bool {
+	const starts, near = 32, 16
+	arrived, tried := 0, 0
+	for from := at - near - starts; from < at-near; from++ {
+		if from < 0 {
+			continue
 		}
-		code, pc = code[in.Len:], pc+uint64(in.Len)
+		tried++
+		var in x86.Inst
+		pos := from
+		for pos < at {
+			if x86.Decode(code[pos:], &in) != nil {
+				in.Len = 1
+			}
+			pos += int(in.Len)
+		}
+		if pos == at {
+			arrived++
+		}
 	}
-	return pc == addr && len(code) > 0
+	return arrived*4 >= tried*3 && tried > 0
 }

@@ -31,8 +31,8 @@ type Count struct {
 // Stub is what Emit wrote.
 type Stub struct {
 	At   x86.RunAddr // its first instruction
-	Body x86.RunAddr // behind the count: where loops to the entry lead
-	Len  int         // bytes written
+	Body uint16      // offset of what follows the count: where loops to the entry lead
+	Len  uint16      // bytes written
 }
 
 // Emitter writes stubs. It holds only scratch space: use one for each
@@ -64,12 +64,12 @@ func (e *Emitter) Emit(o *Object, p *Plan, dst []byte, at x86.RunAddr, c Count) 
 	} else {
 		e.count(c, resume)
 	}
-	stub.Body = a.PC()
+	stub.Body = uint16(a.Len())
 	e.rel.asm, e.rel.obj = a, o
 	e.rel.entry, e.rel.from = o.Functions[p.Function].Addr, p.Start
 	e.rel.code = o.Code(p.Start)[:p.Moved]
 	e.rel.move()
-	stub.Len = a.Len()
+	stub.Len = uint16(a.Len())
 	if err := a.Finish(); err != nil {
 		return stub, err
 	}

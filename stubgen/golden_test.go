@@ -75,17 +75,17 @@ func (o *Object) named(t *testing.T, name string) int {
 // as objdump reads it, with entries.golden.
 func TestGolden(t *testing.T) {
 	o := load(t, link(t, "testdata/entries.s"))
-	sites := FindCloneSites(o)
 	var got strings.Builder
 	for _, threshold := range []int32{0, 1000} {
 		survey := NewSurvey(o, 1)
+		planner := survey.NewPlanner(Options{Threshold: threshold != 0})
 		for i := range o.Functions {
 			name := o.Functions[i].Name
 			if threshold != 0 && name != "leaf" && name != "flags_live" {
 				continue // the check looks the same in every stub
 			}
-			p := survey.Plan(i, Options{Sites: sites, Threshold: threshold != 0})
-			got.WriteString(show(t, o, &p, threshold))
+			p := planner.Plan(i)
+			got.WriteString(show(t, o, survey, &p, threshold))
 		}
 	}
 	golden := "testdata/entries.golden"
@@ -114,7 +114,7 @@ func firstDifference(want, got string) string {
 }
 
 // show renders a plan and its stub.
-func show(t *testing.T, o *Object, p *Plan, threshold int32) string {
+func show(t *testing.T, o *Object, survey *Survey, p *Plan, threshold int32) string {
 	t.Helper()
 	f := &o.Functions[p.Function]
 	var out strings.Builder
@@ -124,7 +124,7 @@ func show(t *testing.T, o *Object, p *Plan, threshold int32) string {
 		return out.String()
 	}
 	fmt.Fprintf(&out, "%s, window %#x, %d bytes moved", p.Tactic, p.Start, p.Moved)
-	for _, l := range p.Loops {
+	for _, l := range survey.Loops(p) {
 		fmt.Fprintf(&out, ", loop at %#x", l.Addr)
 	}
 	fmt.Fprintf(&out, "\n%s", disassemble(t, o.Code(f.Addr)[:p.Start-f.Addr+uint64(p.Moved)], f.Addr))
@@ -169,8 +169,7 @@ func disassemble(t *testing.T, code []byte, at uint64) string {
 // the rest.
 func TestReasons(t *testing.T) {
 	o := load(t, link(t, "testdata/entries.s"))
-	survey := NewSurvey(o, 0)
-	opt := Options{Sites: FindCloneSites(o)}
+	planner := NewSurvey(o, 0).NewPlanner(Options{})
 	refused := map[string]ledger.Reason{
 		"too_short":       ledger.ReasonTooShort,
 		"two_entries":     ledger.ReasonEntryInWindow,
@@ -191,7 +190,7 @@ func TestReasons(t *testing.T) {
 		if name == "outside" { // the program's entry point
 			continue
 		}
-		p := survey.Plan(i, opt)
+		p := planner.Plan(i)
 		if p.Reason != refused[name] || p.Counted() != (refused[name] == ledger.ReasonNone) {
 			t.Errorf("%s: tactic %v, reason %q; want reason %q", name, p.Tactic, p.Reason, refused[name])
 		}

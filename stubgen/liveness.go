@@ -10,13 +10,13 @@ const flagsBudget = 256
 // mean to read it behind one.
 const flagsSettled = x86.FlagsAll &^ x86.FlagAF
 
-// flagsLive reports whether the code at addr may read a status flag that was
+// live reports whether the code at addr may read a status flag that was
 // set before it. By the System V ABI flags carry nothing into a function, so
 // only hand-written assembly does. The walk follows direct branches, in both
 // ways, and stops at calls, returns and indirect jumps, where the ABI holds
 // again. When its budget is used up it says yes.
-func (o *Object) flagsLive(addr uint64) bool {
-	w := flagsWalk{budget: flagsBudget}
+func (w *flagsWalk) live(o *Object, addr uint64) bool {
+	w.todo, w.seen, w.budget = w.todo[:0], w.seen[:0], flagsBudget
 	w.visit(addr, 0)
 	for len(w.todo) > 0 {
 		p := w.todo[len(w.todo)-1]
@@ -34,6 +34,7 @@ type flagsPoint struct {
 	written x86.FlagSet
 }
 
+// flagsWalk is the scratch space of the walk.
 type flagsWalk struct {
 	todo, seen []flagsPoint
 	budget     int

@@ -24,12 +24,6 @@ import (
 // function of 154,000 for one. Anything else stays a function: a part that is
 // counted does no harm.
 
-// partScan gathers the evidence.
-type partScan struct {
-	candidates bitmap // their entries
-	taken      bitmap // entries that are called or whose address is taken; atomic
-}
-
 // jumpEdge is a jump from function from to the entry of function to, or from a
 // candidate into the middle of function to.
 type jumpEdge struct {
@@ -42,48 +36,25 @@ func isCandidate(f *elfscan.Function) bool {
 	return f.Name == "" && f.Source == ledger.SourceEhFrame && f.Excluded == ledger.ReasonNone
 }
 
-func newPartScan(o *Object) partScan {
-	p := partScan{candidates: newBitmap(o.Text), taken: newBitmap(o.Text)}
-	for i := range o.Functions {
-		if f := &o.Functions[i]; isCandidate(f) {
-			p.candidates.set(f.Addr, f.Addr+1)
-		}
-	}
-	for _, addr := range o.CodePointers {
-		p.take(addr)
-	}
-	if o.Absolute {
-		p.takeWords(o.Data)
-	}
-	return p
-}
-
-// take records that addr may be called from anywhere.
-func (p *partScan) take(addr uint64) {
-	if p.candidates.has(addr) {
-		p.taken.setAtomic(addr)
-	}
-}
-
 // takeWords takes every aligned word of the data for a code pointer: in a
 // program that is not position independent they have no relocations.
-func (p *partScan) takeWords(data []Segment) {
+func (m *entryMap) takeWords(data []Segment) {
 	for _, s := range data {
 		first := -s.Addr & 7
 		for at := first; at+8 <= uint64(len(s.Code)); at += 8 {
-			p.take(binary.LittleEndian.Uint64(s.Code[at:]))
+			m.take(binary.LittleEndian.Uint64(s.Code[at:]))
 		}
 	}
 }
 
 // operand looks at a plain instruction for an address it may take: the target
 // of a RIP-relative operand or, where addresses are absolute, an immediate.
-func (p *partScan) operand(o *Object, in *x86.Inst, code []byte, pc uint64) {
+func (m *entryMap) operand(o *Object, in *x86.Inst, code []byte, pc uint64) {
 	switch {
 	case in.RIPRel():
-		p.take(in.RIPTarget(code, pc))
+		m.take(in.RIPTarget(code, pc))
 	case o.Absolute && in.ImmSize == 4:
-		p.take(uint64(binary.LittleEndian.Uint32(code[in.ImmOff:])))
+		m.take(uint64(binary.LittleEndian.Uint32(code[in.ImmOff:])))
 	}
 }
 
@@ -132,7 +103,7 @@ func (s *Survey) decideParts(found []*sweep) (owner map[int]int) {
 	for i, ev := range all {
 		f := &s.obj.Functions[i]
 		named := s.obj.isPart(int(i))
-		looks := isCandidate(f) && !s.parts.taken.has(f.Addr) && !ev.several &&
+		looks := isCandidate(f) && !s.entries.taken(f.Addr) && !ev.several &&
 			(ev.middle || ev.conditional) && s.obj.nearPart(int(i))
 		if named || looks {
 			owner[int(i)] = int(ev.from)

@@ -26,7 +26,7 @@ func TestPartsOfStrippedFiles(t *testing.T) {
 				t.Fatalf("strip: %v\n%s", err, out)
 			}
 			o := load(t, stripped)
-			survey := NewSurvey(o, 0)
+			planner := NewSurvey(o, 0).NewPlanner(Options{})
 			parts := map[uint64]bool{}
 			for i := range truth.Functions {
 				if f := &truth.Functions[i]; f.Excluded != ledger.ReasonNone {
@@ -36,7 +36,7 @@ func TestPartsOfStrippedFiles(t *testing.T) {
 			byFrame, byJumps, missed := 0, 0, 0
 			for i := range o.Functions {
 				f := &o.Functions[i]
-				taken := survey.Plan(i, Options{}).Reason == ledger.ReasonColdPart
+				taken := planner.Plan(i).Reason == ledger.ReasonColdPart
 				switch {
 				case taken && !parts[f.Addr]:
 					t.Errorf("function at %#x is taken for a part", f.Addr)

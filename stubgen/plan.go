@@ -15,19 +15,20 @@ const (
 )
 
 // Plan says how one function is patched, or why not. Addresses are link-time.
+// There is one for each function, so it is kept small.
 type Plan struct {
-	Function  int // index in Object.Functions
+	Start     uint64 // first byte of the window
+	Function  int32  // index in Object.Functions
+	Moved     uint16 // bytes from Start that run in the stub
+	Size      uint16 // bytes of the stub
 	Tactic    ledger.Tactic
 	Reason    ledger.Reason // why Tactic is none
-	Start     uint64        // first byte of the window
-	Moved     int           // bytes from Start that run in the stub
 	FlagsLive bool          // the count must keep the status flags
-	Size      int           // bytes of the stub
-	Loops     []Loop        // outside the moved code: they must lead past the count
 }
 
-// Loop is a `jmp rel32` or `jcc rel32` of a function's own to its entry. Its
-// displacement is its last four bytes.
+// Loop is a `jmp rel32` or `jcc rel32` of a function's own to its entry that
+// stays in place and must lead past the count. Its displacement is its last
+// four bytes.
 type Loop struct {
 	Addr uint64 // link-time
 	Len  int    // bytes
@@ -36,52 +37,62 @@ type Loop struct {
 // Counted reports whether the function gets a stub.
 func (p *Plan) Counted() bool { return p.Tactic != ledger.TacticNone }
 
-func refuse(i int, why ledger.Reason) Plan { return Plan{Function: i, Reason: why} }
+// Refuse is the plan of a function that is not counted.
+func Refuse(i int, why ledger.Reason) Plan { return Plan{Function: int32(i), Reason: why} }
 
 // Options are what all plans of an object share.
 type Options struct {
-	Sites     []CloneSite // the object's clone sites, which stay where they are
-	Threshold bool        // stubs check a threshold
+	Threshold bool // stubs check a threshold
 }
 
-// Plan decides about function i. It changes nothing and may run for many
-// functions at once.
-func (s *Survey) Plan(i int, opt Options) Plan {
+// Planner plans the functions of one object. It holds only scratch space: use
+// one for each goroutine.
+type Planner struct {
+	*Survey
+	opt  Options
+	walk flagsWalk
+}
+
+// NewPlanner makes a planner.
+func (s *Survey) NewPlanner(opt Options) *Planner { return &Planner{Survey: s, opt: opt} }
+
+// Plan decides about function i.
+func (s *Planner) Plan(i int) Plan {
 	f, facts := &s.obj.Functions[i], &s.facts[i]
 	if f.Excluded != ledger.ReasonNone {
-		return refuse(i, f.Excluded)
+		return Refuse(i, f.Excluded)
 	}
 	if facts.traits&isColdPart != 0 {
-		return refuse(i, ledger.ReasonColdPart)
+		return Refuse(i, ledger.ReasonColdPart)
 	}
 	start := f.Addr + uint64(facts.start)
 	body := s.obj.Code(start)
 	if body == nil {
-		return refuse(i, ledger.ReasonNotMapped)
+		return Refuse(i, ledger.ReasonNotMapped)
 	}
 	if why := s.window(i, start); why != ledger.ReasonNone {
-		return refuse(i, why)
+		return Refuse(i, why)
 	}
-	p := Plan{Function: i, Start: start}
+	p := Plan{Function: int32(i), Start: start}
 	whole := s.planWhole(i, start, &p)
 	if whole != ledger.ReasonNone {
 		if facts.targeted&fromOwnBody != 0 {
-			return refuse(i, ledger.ReasonBranchIntoWindow)
+			return Refuse(i, ledger.ReasonBranchIntoWindow)
 		}
 		if why := s.planJump(i, start, &p); why != ledger.ReasonNone {
-			return refuse(i, why)
+			return Refuse(i, why)
 		}
 	}
-	if !s.leadLoops(facts, &p) {
-		return refuse(i, ledger.ReasonEntryLoop)
+	if !s.loopsLead(&p) {
+		return Refuse(i, ledger.ReasonEntryLoop)
 	}
-	for _, site := range opt.Sites {
+	for _, site := range s.sites {
 		if site.Addr < start+uint64(p.Moved) && start < site.Addr+cloneSiteLen {
-			return refuse(i, ledger.ReasonCloneSite)
+			return Refuse(i, ledger.ReasonCloneSite)
 		}
 	}
-	p.FlagsLive = s.obj.flagsLive(start)
-	p.Size += countSize(p.FlagsLive, opt.Threshold)
+	p.FlagsLive = s.walk.live(s.obj, start)
+	p.Size += uint16(countSize(p.FlagsLive, s.opt.Threshold))
 	return p
 }
 
@@ -133,7 +144,7 @@ func (s *Survey) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 	f, facts := &s.obj.Functions[i], &s.facts[i]
 	length := uint64(len(s.obj.body(i)))
 	limit := uint64(wholeBody)
-	if facts.targeted&fromOwnBody != 0 || len(facts.loops) > 0 {
+	if facts.targeted&fromOwnBody != 0 || len(s.loops[i]) > 0 {
 		limit = wholeBodyLoop
 	}
 	switch {
@@ -158,7 +169,7 @@ func (s *Survey) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 	if flowing {
 		size += jumpSize
 	}
-	p.Tactic, p.Moved, p.Size = ledger.TacticWholeBody, moved, size
+	p.Tactic, p.Moved, p.Size = ledger.TacticWholeBody, uint16(moved), uint16(size)
 	return ledger.ReasonNone
 }
 
@@ -185,27 +196,37 @@ func (s *Survey) planJump(i int, start uint64, p *Plan) ledger.Reason {
 	if flowing {
 		size += jumpSize
 	}
-	p.Tactic, p.Moved, p.Size = ledger.TacticJump, at, size
+	p.Tactic, p.Moved, p.Size = ledger.TacticJump, uint16(at), uint16(size)
 	return ledger.ReasonNone
 }
 
-// leadLoops gathers the function's own branches to its entry that stay in
-// place; they will be led past the count. It reports false where one cannot
-// be: a short branch does not reach the stub, a table would have to change.
-func (s *Survey) leadLoops(facts *facts, p *Plan) bool {
-	if facts.traits&loopsByTable != 0 {
+// loopsLead reports whether all branches of the function's own to its entry can
+// lead past the count: a short branch does not reach the stub, and a jump table
+// would have to change.
+func (s *Survey) loopsLead(p *Plan) bool {
+	if s.facts[p.Function].traits&loopsByTable != 0 {
 		return false
 	}
-	for _, site := range facts.loops {
-		if site.addr >= p.Start && site.addr < p.Start+uint64(p.Moved) {
-			continue // moves along
-		}
-		if site.rel8 || s.overlapsWindow(site) {
+	for _, site := range s.loops[int(p.Function)] {
+		if !p.moves(site.addr) && (site.rel8 || s.overlapsWindow(site)) {
 			return false
 		}
-		p.Loops = append(p.Loops, Loop{site.addr, int(site.len)})
 	}
 	return true
+}
+
+// moves reports whether the instruction at addr runs in the stub.
+func (p *Plan) moves(addr uint64) bool { return addr-p.Start < uint64(p.Moved) }
+
+// Loops lists what must change for a counted function besides its entry.
+func (s *Survey) Loops(p *Plan) []Loop {
+	var all []Loop
+	for _, site := range s.loops[int(p.Function)] {
+		if !p.moves(site.addr) {
+			all = append(all, Loop{site.addr, int(site.len)})
+		}
+	}
+	return all
 }
 
 // overlapsWindow reports whether the bytes of site are part of some window.

@@ -126,12 +126,14 @@ const notATarget x86.Label = -1
 func (r *relocator) mark() {
 	clear(r.marks[:len(r.code)+1])
 	var in x86.Inst
+	branches := false
 	for at := 0; at < len(r.code); at += int(in.Len) {
 		decodeAgain(r.code[at:], &in)
 		r.marks[at] = notATarget
+		branches = branches || in.Kind == x86.Jmp || in.Kind == x86.Jcc || in.Kind == x86.Loop
 	}
 	r.marks[0] = r.asm.NewLabel()
-	for at := 0; at < len(r.code); at += int(in.Len) {
+	for at := 0; branches && at < len(r.code); at += int(in.Len) {
 		decodeAgain(r.code[at:], &in)
 		switch in.Kind {
 		case x86.Jmp, x86.Jcc, x86.Loop:

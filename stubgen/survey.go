@@ -1,9 +1,12 @@
 package stubgen
 
 import (
+	"bytes"
+	"cmp"
+	"slices"
+
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/parallel"
-	"github.com/dynprof/dynprof/internal/x86"
 )
 
 // windowSize is the length of the `jmp rel32` that overwrites an entry.
@@ -12,19 +15,19 @@ const windowSize = 5
 // Survey is what one decoding of all functions of an object tells: for each
 // function whether its body can be moved, and which branches reach its window.
 type Survey struct {
-	obj   *Object
-	facts []facts
-	near  bitmap // bytes strictly inside some window
-	parts partScan
-	gs    bool
+	obj     *Object
+	facts   []facts
+	entries *entryMap
+	loops   map[int][]loopSite // by function: branches of its own to its entry
+	sites   []CloneSite
+	gs      bool
 }
 
 // facts of one function.
 type facts struct {
-	start    uint8 // window offset from the entry: behind an endbr64
+	decoded  uint32 // bytes decoded without a gap
 	traits   traits
-	loops    []loopSite // branches of its own that come back to the entry
-	decoded  uint32     // bytes decoded without a gap
+	start    uint8 // window offset from the entry: behind an endbr64
 	targeted targeted
 }
 
@@ -62,35 +65,33 @@ func (s *Survey) UsesGS() bool { return s.gs }
 // NewSurvey decodes every function of o with up to workers goroutines; 0 means
 // one for each CPU.
 func NewSurvey(o *Object, workers int) *Survey {
-	s := &Survey{obj: o, facts: make([]facts, len(o.Functions))}
-	s.near, s.parts = newBitmap(o.Text), newPartScan(o)
+	s := &Survey{obj: o, facts: make([]facts, len(o.Functions)), entries: newEntryMap(o.Text), loops: map[int][]loopSite{}}
 	for i := range o.Functions {
-		s.markWindow(i)
+		s.enter(i)
 	}
-	found := s.decodeAll(workers)
 	for _, addr := range o.CodePointers {
-		if s.near.has(addr) {
-			s.hit(addr, fromElsewhere, 0, 0)
-		}
+		s.entries.take(addr)
+		s.hit(addr, fromElsewhere, 0, 0)
 	}
-	s.merge(found)
+	if o.Absolute {
+		s.entries.takeWords(o.Data)
+	}
+	s.merge(s.decodeAll(workers))
 	return s
 }
 
-// markWindow finds where the window of function i starts and marks the bytes
-// behind its first one.
-func (s *Survey) markWindow(i int) {
+// enter notes where function i and its window start.
+func (s *Survey) enter(i int) {
 	f := &s.obj.Functions[i]
-	var in x86.Inst
-	start := f.Addr
-	if code := s.obj.body(i); len(code) > 0 && x86.Decode(code, &in) == nil && in.Kind == x86.Endbr {
-		s.facts[i].start = in.Len
-		start += uint64(in.Len)
+	code := s.obj.body(i)
+	endbr := bytes.HasPrefix(code, endbr64)
+	if endbr {
+		s.facts[i].start = endbrLen
 	}
-	if !f.Excluded.Excluded() {
-		s.near.set(start+1, start+windowSize)
-	}
+	s.entries.add(f.Addr, endbr)
 }
+
+var endbr64 = []byte{0xf3, 0x0f, 0x1e, 0xfa}
 
 // decodeAll shares the functions out in runs of neighbours.
 func (s *Survey) decodeAll(workers int) []*sweep {
@@ -111,15 +112,21 @@ func (s *Survey) merge(found []*sweep) {
 	owner := s.decideParts(found)
 	for _, w := range found {
 		s.gs = s.gs || w.gs
+		s.sites = append(s.sites, w.sites...)
+		for _, l := range w.loops {
+			s.loops[l.to] = append(s.loops[l.to], l.site)
+		}
 		for _, h := range w.hits {
 			s.hit(h.target, h.who, h.low, h.high)
 		}
 		for _, l := range w.entryJumps {
 			if o, ok := owner[l.from]; ok && o == l.to {
-				s.facts[l.to].loops = append(s.facts[l.to].loops, l.site)
+				s.loops[l.to] = append(s.loops[l.to], l.site)
 			}
 		}
 	}
+	slices.SortFunc(s.sites, func(a, b CloneSite) int { return cmp.Compare(a.Addr, b.Addr) })
+	s.sites = slices.Compact(s.sites) // a function inside another is decoded twice
 }
 
 // hit records a branch to target, strictly inside the window of one or more

@@ -14,10 +14,17 @@ type sweep struct {
 	hits       []windowHit
 	jumps      []jumpEdge  // to and from what may be cold parts
 	entryJumps []entryJump // from what may be cold parts to entries
+	loops      []entryJump // of functions to their own entries
+	sites      []CloneSite
 	gs         bool
 
 	low, high uint64   // the function at hand
+	inside    uint64   // the first address strictly inside its window
+	nested    bool     // another function starts in it
 	tables    []uint64 // addresses it took that may be jump tables
+
+	partLow, partHigh uint64 // the cold part that a table last led to
+	readLow, readHigh uint64 // the table of absolute addresses last read
 }
 
 type windowHit struct {
@@ -38,56 +45,73 @@ func (w *sweep) function(i int) {
 	f, facts := &o.Functions[i], &w.s.facts[i]
 	code := o.body(i)
 	w.low, w.high = f.Addr, f.Addr+uint64(len(code))
+	w.inside = f.Addr + uint64(facts.start) + 1
+	w.nested = i+1 < len(o.Functions) && o.Functions[i+1].Addr < w.high
 	w.tables = w.tables[:0]
+	w.readLow, w.readHigh = 0, 0
 	var in x86.Inst
-	var gs bool
-	for at := 0; at < len(code); {
+	gs, gap := false, false
+	for at, prev := 0, 0; at < len(code); prev, at = at, at+int(in.Len) {
 		if err := x86.Decode(code[at:], &in); err != nil {
 			// Data in text, or the tail of an instruction that runs past
 			// the end: go on behind it, nothing of it will be moved.
-			facts.traits |= hasGap
-			at++
+			if !gap {
+				facts.decoded = uint32(at)
+			}
+			gap, in.Len = true, 1
 			continue
 		}
 		pc := f.Addr + uint64(at)
+		if in.Kind == x86.Syscall {
+			w.site(code, prev, at, pc)
+		}
 		if in.Kind != x86.Plain {
 			w.transfer(i, facts, &in, code[at:], pc)
-		} else {
-			w.s.parts.operand(o, &in, code[at:], pc)
-			if in.Op == opLea && in.Map == x86.MapLegacy && in.RIPRel() && len(w.tables) < maxTables {
-				w.tables = append(w.tables, in.RIPTarget(code[at:], pc))
-			}
+		} else if in.RIPRel() || o.Absolute {
+			w.operand(&in, code[at:], pc)
 		}
-		gs = gs || in.UsesGS()
-		at += int(in.Len)
-		if facts.traits&hasGap == 0 {
-			facts.decoded = uint32(at)
+		if in.Prefix&x86.PrefixGS != 0 || in.Map != x86.MapLegacy || in.Op == opMovSegment {
+			gs = gs || in.UsesGS()
 		}
 	}
-	if gs && facts.traits&hasGap == 0 {
-		w.gs = true // in a function with data in its text it may be that data
+	if gap {
+		facts.traits |= hasGap
+		return // what looks like a use of GS may be the data
 	}
+	facts.decoded = uint32(len(code))
+	w.gs = w.gs || gs
 }
-
-const opLea = 0x8d
 
 // maxTables bounds the addresses remembered for one function.
 const maxTables = 64
 
+const (
+	opLea        = 0x8d
+	opMovSegment = 0x8e
+)
+
+// operand looks at a plain instruction that may take an address: of code, or
+// of a jump table.
+func (w *sweep) operand(in *x86.Inst, code []byte, pc uint64) {
+	w.s.entries.operand(w.s.obj, in, code, pc)
+	if in.Op == opLea && in.Map == x86.MapLegacy && in.RIPRel() && len(w.tables) < maxTables {
+		w.tables = append(w.tables, in.RIPTarget(code, pc))
+	}
+}
+
 // transfer handles every instruction that is not plain.
 func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, code []byte, pc uint64) {
-	if in.OpSizeBranch() || in.Far() {
+	if in.Prefix&x86.PrefixOpSize != 0 && in.OpSizeBranch() {
 		facts.traits |= hasUnmovable
 	}
 	switch in.Kind {
+	case x86.Jcc, x86.Jmp, x86.Loop:
+		w.branch(i, in, in.BranchTarget(code, pc), pc)
 	case x86.Call:
 		facts.traits |= hasCall
-		w.branch(i, facts, in, in.BranchTarget(code, pc), pc)
-	case x86.Jmp, x86.Jcc, x86.Loop, x86.Xbegin:
-		if in.Kind == x86.Xbegin {
-			facts.traits |= hasUnmovable
-		}
-		w.branch(i, facts, in, in.BranchTarget(code, pc), pc)
+		target := in.BranchTarget(code, pc)
+		w.window(target)
+		w.s.entries.take(target)
 	case x86.CallInd:
 		facts.traits |= hasCall
 	case x86.JmpInd:
@@ -95,27 +119,36 @@ func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, code []byte, pc uint
 		w.jumpTables(i, facts, in, code)
 	case x86.Syscall:
 		facts.traits |= hasSystemCall
+	case x86.Xbegin:
+		facts.traits |= hasUnmovable
+		w.window(in.BranchTarget(code, pc))
+	}
+	if in.Far() {
+		facts.traits |= hasUnmovable
 	}
 }
 
-// branch records where a direct branch of function i leads.
-func (w *sweep) branch(i int, facts *facts, in *x86.Inst, target, pc uint64) {
-	if w.s.near.has(target) {
-		who := fromElsewhere
-		if target >= w.low && target < w.high {
-			who = fromOwnBody
-		}
-		w.hits = append(w.hits, windowHit{target, who, w.low, w.high})
-	}
-	if in.Kind == x86.Call {
-		w.s.parts.take(target)
+// window records a branch to target if that lies inside a window.
+func (w *sweep) window(target uint64) {
+	own := target-w.low < w.high-w.low
+	if own && !w.nested && target-w.inside >= windowSize-1 || !w.s.entries.maybeInside(target) {
 		return
 	}
+	who := fromElsewhere
+	if own {
+		who = fromOwnBody
+	}
+	w.hits = append(w.hits, windowHit{target, who, w.low, w.high})
+}
+
+// branch records where a direct jump of function i leads.
+func (w *sweep) branch(i int, in *x86.Inst, target, pc uint64) {
+	w.window(target)
 	site := loopSite{addr: pc, len: in.Len, rel8: in.ImmSize != 4}
 	switch {
-	case target == w.low || target == w.low+uint64(facts.start):
-		facts.loops = append(facts.loops, site)
-	case target < w.low || target >= w.high:
+	case target == w.low || target == w.inside-1:
+		w.loops = append(w.loops, entryJump{i, i, site})
+	case target-w.low >= w.high-w.low:
 		w.leave(i, target, in.Kind == x86.Jcc, site)
 	}
 }
@@ -131,7 +164,7 @@ func (w *sweep) leave(i int, target uint64, conditional bool, site loopSite) {
 	}
 	switch to := &o.Functions[j]; {
 	case target != to.Addr:
-		if candidate {
+		if candidate && !o.isPart(j) {
 			w.jumps = append(w.jumps, jumpEdge{int32(i), int32(j), conditional, true})
 		}
 		return
@@ -153,6 +186,7 @@ func (w *sweep) jumpTables(i int, facts *facts, in *x86.Inst, code []byte) {
 		for _, table := range w.tables {
 			w.relativeTable(i, facts, table)
 		}
+		w.tables = w.tables[:0] // read once
 		return
 	}
 	const sibDisp32 = 0x05 // SIB base 5 with mod 0: no base register
@@ -175,36 +209,53 @@ func (w *sweep) relativeTable(i int, facts *facts, table uint64) {
 	}
 }
 
+// absoluteTable reads a table of addresses. The tables of one function follow
+// each other, so that reading one goes on into the next: where it comes to
+// what was read last it stops.
 func (w *sweep) absoluteTable(i int, facts *facts, table uint64) {
-	data := w.s.obj.data(table)
-	for n := 0; n < maxTable && len(data) >= 8; n++ {
-		if !w.tableTarget(i, facts, binary.LittleEndian.Uint64(data)) {
-			return
-		}
-		data = data[8:]
+	if table >= w.readLow && table < w.readHigh {
+		return
 	}
+	data := w.s.obj.data(table)
+	at := table
+	for at-table < 8*maxTable && len(data) >= 8 && w.tableTarget(i, facts, binary.LittleEndian.Uint64(data)) {
+		data, at = data[8:], at+8
+		if at == w.readLow {
+			at = w.readHigh
+			break
+		}
+	}
+	w.readLow, w.readHigh = table, at
 }
 
 // tableTarget records one entry of a jump table; it reports false where the
 // table has surely ended.
 func (w *sweep) tableTarget(i int, facts *facts, target uint64) bool {
 	o := w.s.obj
-	if target == w.low || target == w.low+uint64(facts.start) {
+	if target == w.low || target == w.inside-1 {
 		facts.traits |= loopsByTable
 	}
-	if w.s.near.has(target) {
+	own := target-w.low < w.high-w.low
+	if (!own || w.nested || target-w.inside < windowSize-1) && w.s.entries.maybeInside(target) {
 		w.hits = append(w.hits, windowHit{target, fromElsewhere, 0, 0})
 	}
-	if target >= w.low && target < w.high {
+	if own {
+		return true
+	}
+	if target >= w.partLow && target < w.partHigh {
 		return true
 	}
 	j := o.function(target)
 	if j < 0 || target >= o.Functions[j].Addr+o.Functions[j].Size {
 		return false
 	}
-	if isCandidate(&o.Functions[j]) && target == o.Functions[j].Addr {
+	if isCandidate(&o.Functions[j]) && target == o.Functions[j].Addr && o.nearPart(j) {
 		w.jumps = append(w.jumps, jumpEdge{int32(i), int32(j), true, false})
 		return true
 	}
-	return o.isPart(j)
+	if o.isPart(j) {
+		w.partLow, w.partHigh = o.Functions[j].Addr, o.Functions[j].Addr+o.Functions[j].Size
+		return true
+	}
+	return false
 }

@@ -96,8 +96,7 @@ func writeSections(w io.WriterAt, spec *Spec, g *Geometry) (header []byte, err e
 		encodeObject(objects.entry(ObjEntrySize), o, names.add(o.Path), names.add(o.BuildID))
 	}
 	functions := newSink(w, g.Functions)
-	for i := range spec.Functions {
-		f := &spec.Functions[i]
+	for f := range spec.functions() {
 		encodeFunction(functions.entry(FnEntrySize), f, names.add(f.Name), aliases.add(f.Aliases, names))
 	}
 	for _, s := range []*sink{objects, functions, aliases.sink, names.sink} {

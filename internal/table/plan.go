@@ -49,10 +49,10 @@ type Geometry struct {
 
 // plan lays out a table for spec with at most maxRows rows.
 func plan(spec *Spec, maxRows int, spare bool) (*Geometry, error) {
-	nStrings, nAliases, counters := measure(spec)
+	nStrings, nAliases, functions, counters := measure(spec)
 	if nStrings > maxStrings {
 		return nil, fmt.Errorf("the names of %d functions take %d bytes, more than a count table holds (%d)",
-			len(spec.Functions), nStrings, maxStrings)
+			functions, nStrings, maxStrings)
 	}
 	extra := func(n int) int {
 		if spare {
@@ -70,7 +70,7 @@ func plan(spec *Spec, maxRows int, spare bool) (*Geometry, error) {
 	g.Events = g.add(events, events, EvEntrySize)
 	g.Fired = g.add(counters, int(g.CountersCap), 4)
 	g.Objects = g.add(len(spec.Objects), max(len(spec.Objects), extra(spareObjects)), ObjEntrySize)
-	g.Functions = g.add(len(spec.Functions), len(spec.Functions)+extra(spareFunctions), FnEntrySize)
+	g.Functions = g.add(functions, functions+extra(spareFunctions), FnEntrySize)
 	g.Aliases = g.add(nAliases, nAliases+extra(spareFunctions), 4)
 	g.Strings = g.add(nStrings, nStrings+extra(spareStrings), 1)
 
@@ -96,14 +96,14 @@ func (g *Geometry) add(count, capacity int, size uint32) Section {
 func roundUp(n uint64) uint64 { return (n + PageSize - 1) &^ (PageSize - 1) }
 
 // measure returns the bytes of all strings, the entries of all alias lists
-// (both with their leading zero), and the number of counters.
-func measure(spec *Spec) (stringBytes, aliases, counters int) {
+// (both with their leading zero), and the number of functions and of counters.
+func measure(spec *Spec) (stringBytes, aliases, functions, counters int) {
 	stringBytes, aliases = 1+stored(spec.Program)+stored(spec.Creator), 1
 	for i := range spec.Objects {
 		stringBytes += stored(spec.Objects[i].Path) + stored(spec.Objects[i].BuildID)
 	}
-	for i := range spec.Functions {
-		f := &spec.Functions[i]
+	for f := range spec.functions() {
+		functions++
 		stringBytes += stored(f.Name)
 		list := 0
 		for _, a := range f.Aliases {
@@ -119,7 +119,7 @@ func measure(spec *Spec) (stringBytes, aliases, counters int) {
 			counters = max(counters, int(f.Counter)+1)
 		}
 	}
-	return stringBytes, aliases, counters
+	return stringBytes, aliases, functions, counters
 }
 
 // stored is the room that s takes among the strings: none if it is empty.

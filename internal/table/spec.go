@@ -1,6 +1,7 @@
 package table
 
 import (
+	"iter"
 	"time"
 
 	"github.com/dynprof/dynprof/internal/ledger"
@@ -62,11 +63,30 @@ type Spec struct {
 	Objects   []Object
 	Functions []Function
 
+	// Stream, if set, takes the place of Functions: it yields the same ones
+	// each time it is called. 40,000 entries take 4 MB, whose first touch
+	// costs more than making them twice.
+	Stream iter.Seq[*Function]
+
 	// MaxRows bounds the rows, and so the apparent size of the file, where
 	// address space is short. 0 is the most that MaxFileSize allows.
 	MaxRows int
 	// NoSpare leaves out the capacity for objects that the program loads later.
 	NoSpare bool
+}
+
+// functions yields every function of the ledger.
+func (s *Spec) functions() iter.Seq[*Function] {
+	if s.Stream != nil {
+		return s.Stream
+	}
+	return func(yield func(*Function) bool) {
+		for i := range s.Functions {
+			if !yield(&s.Functions[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Ended says how a program ended, as its runner saw it.

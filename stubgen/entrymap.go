@@ -1,0 +1,110 @@
+package stubgen
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// entryMap answers, for millions of branch targets, whether one lies inside a
+// function's window, and takes note of entries that are called. It has one
+// byte for each granule of text, small enough to stay in the cache; where
+// several functions start in a granule it says so, and the caller looks closer.
+type entryMap struct {
+	low, high uint64   // of all text
+	words     []uint32 // four granules each
+	mu        sync.Mutex
+	crowded   map[uint64]bool // entries taken in granules with several starts
+}
+
+// granule is the bytes of text that share a byte of the map. Functions are
+// mostly aligned to it.
+const granule = 16
+
+// A byte of the map.
+const (
+	mapOffset  = granule - 1 // of the one function that starts here
+	mapStart   = 0x10        // a function starts here
+	mapCrowded = 0x20        // several do
+	mapEndbr   = 0x40        // its window starts behind an endbr64
+	mapTaken   = 0x80        // it is called or its address is taken; set atomically
+)
+
+const endbrLen = 4
+
+func newEntryMap(text []Segment) *entryMap {
+	m := &entryMap{crowded: map[uint64]bool{}}
+	if len(text) > 0 {
+		m.low = text[0].Addr &^ (4*granule - 1)
+		m.high = text[len(text)-1].end()
+		m.words = make([]uint32, (m.high-m.low)/(4*granule)+1)
+	}
+	return m
+}
+
+// at returns the byte of addr's granule, 0 outside the text.
+func (m *entryMap) at(addr uint64) byte {
+	off := addr - m.low
+	if off >= m.high-m.low {
+		return 0
+	}
+	return byte(atomic.LoadUint32(&m.words[off/(4*granule)]) >> (off / granule % 4 * 8))
+}
+
+func (m *entryMap) set(addr uint64, bits byte) {
+	off := addr - m.low
+	atomic.OrUint32(&m.words[off/(4*granule)], uint32(bits)<<(off/granule%4*8))
+}
+
+// add enters a function; not for concurrent use.
+func (m *entryMap) add(entry uint64, endbr bool) {
+	if entry-m.low >= m.high-m.low {
+		return
+	}
+	bits := byte(entry%granule) | mapStart
+	switch {
+	case m.at(entry) != 0:
+		bits = mapCrowded
+	case endbr:
+		bits |= mapEndbr
+	}
+	m.set(entry, bits)
+}
+
+// maybeInside reports whether target may lie strictly inside a window: surely
+// if one function starts nearby, perhaps if several do.
+func (m *entryMap) maybeInside(target uint64) bool {
+	return m.insideOf(m.at(target), target, target&^(granule-1)) ||
+		m.insideOf(m.at(target-granule), target, target&^(granule-1)-granule)
+}
+
+func (m *entryMap) insideOf(b byte, target, base uint64) bool {
+	if b&(mapStart|mapCrowded) != mapStart {
+		return b&mapCrowded != 0
+	}
+	start := base + uint64(b&mapOffset)
+	if b&mapEndbr != 0 {
+		start += endbrLen
+	}
+	return target-start-1 < windowSize-1
+}
+
+// take records that addr, if it is an entry, may be called from anywhere.
+// Safe for concurrent use.
+func (m *entryMap) take(addr uint64) {
+	switch b := m.at(addr); {
+	case b&mapCrowded != 0:
+		m.mu.Lock()
+		m.crowded[addr] = true
+		m.mu.Unlock()
+	case b&(mapStart|mapTaken) == mapStart && uint64(b&mapOffset) == addr%granule:
+		m.set(addr, mapTaken)
+	}
+}
+
+// taken reports whether the entry was taken.
+func (m *entryMap) taken(entry uint64) bool {
+	if b := m.at(entry); b&mapCrowded == 0 {
+		return b&mapTaken != 0
+	}
+	return m.crowded[entry]
+}
