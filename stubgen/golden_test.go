@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -163,6 +164,42 @@ func disassemble(t *testing.T, code []byte, at uint64) string {
 		fmt.Fprintf(&out, "%8s  %-32s %s\n", m[1], strings.ReplaceAll(m[2], " ", ""), strings.Join(strings.Fields(m[3]), " "))
 	}
 	return out.String()
+}
+
+// stubMark names a listing of docs/stubs.md; the listing follows it.
+var stubMark = regexp.MustCompile("(?s)<!-- stub (\\w+) (\\d+) -->\n(\n```\n.*?```\n)?")
+
+// TestDocs keeps the listings of docs/stubs.md what the code emits.
+func TestDocs(t *testing.T) {
+	o := load(t, link(t, "testdata/entries.s"))
+	const path = "../docs/stubs.md"
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	survey := NewSurvey(o, 1)
+	listings := 0
+	want := stubMark.ReplaceAllStringFunc(string(doc), func(old string) string {
+		m := stubMark.FindStringSubmatch(old)
+		threshold, err := strconv.Atoi(m[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		listings++
+		p := survey.NewPlanner(Options{Threshold: threshold != 0}).Plan(o.named(t, m[1]))
+		return fmt.Sprintf("<!-- stub %s %s -->\n\n```\n%s```\n", m[1], m[2],
+			strings.TrimRight(show(t, o, survey, &p, int32(threshold)), "\n")+"\n")
+	})
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(doc) {
+		t.Errorf("%s is stale (go test -update): %s", path, firstDifference(want, string(doc)))
+	}
+	if listings < 4 {
+		t.Errorf("%d listings in %s", listings, path)
+	}
 }
 
 // reasons is what entries.s says should be left alone; the golden file shows

@@ -1,0 +1,119 @@
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/dynprof/dynprof/"
+
+// listed is a package as go list -json prints it.
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+	GoFiles    []string
+	CgoFiles   []string
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps,GoFiles,CgoFiles", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []listed
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// ours are the packages of this module that p needs, directly or not.
+func (p *listed) ours() []string {
+	var all []string
+	for _, d := range p.Deps {
+		if rest, ok := strings.CutPrefix(d, module); ok {
+			all = append(all, rest)
+		}
+	}
+	return all
+}
+
+// TestImportsGoOneWay pins who may use whom (docs/architecture.md, "Packages").
+func TestImportsGoOneWay(t *testing.T) {
+	may := map[string][]string{
+		"internal/ledger":   {},
+		"internal/version":  {},
+		"internal/parallel": {},
+		"internal/x86":      {},
+		"internal/mem":      {},
+		"internal/symname":  {},
+		"internal/table":    {"internal/ledger"},
+		"elfscan":           {"internal/ledger"},
+		"stubgen":           {"elfscan", "internal/ledger", "internal/parallel", "internal/x86"},
+		"patcher":           {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/x86", "stubgen"},
+		"exporter":          {"internal/ledger", "internal/symname", "internal/table", "internal/version"},
+		"libdynprof": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/symname",
+			"internal/table", "internal/version", "internal/x86", "patcher", "stubgen"},
+		"cmd/hotspots": {"cmd/hotspots/internal/cli", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report",
+			"internal/ledger", "internal/symname", "internal/table", "internal/version"},
+	}
+	seen := 0
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		allowed, ok := may[name]
+		if !ok {
+			continue
+		}
+		seen++
+		for _, d := range p.ours() {
+			if !slices.Contains(allowed, d) {
+				t.Errorf("%s needs %s, which it may not", name, d)
+			}
+		}
+	}
+	if seen != len(may) {
+		t.Errorf("%d of the %d packages named here exist", seen, len(may))
+	}
+}
+
+// TestFences pins who may import what is dangerous or does not belong.
+func TestFences(t *testing.T) {
+	only := map[string][]string{
+		"golang.org/x/arch/x86/x86asm": {"internal/x86"},
+		"golang.org/x/sys/unix":        {"internal/mem"},
+		"unsafe":                       {"internal/mem", "internal/table", "libdynprof"},
+	}
+	pure := []string{"elfscan", "stubgen", "internal/x86", "internal/ledger", "internal/symname"}
+	effects := []string{"os", "syscall", "unsafe", "net", "os/exec", "golang.org/x/sys/unix"}
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for _, i := range p.Imports {
+			if allowed, fenced := only[i]; fenced && !slices.Contains(allowed, name) {
+				t.Errorf("%s imports %s: only %v may", name, i, allowed)
+			}
+			if slices.Contains(pure, name) && slices.Contains(effects, i) {
+				t.Errorf("%s is pure and imports %s", name, i)
+			}
+		}
+		if name != "libdynprof" {
+			continue
+		}
+		for _, d := range p.Deps {
+			if d == "net" || d == "net/http" || strings.Contains(d, "prometheus") {
+				t.Errorf("the planning twin links %s", d)
+			}
+		}
+	}
+}

@@ -1,0 +1,195 @@
+// Package test runs the built product on real programs: libdynprof.so and
+// hotspots as `make` leaves them in build/, from outside, as a user would.
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// build is where make leaves the product.
+func build(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv("DYNPROF_BUILD")
+	if dir == "" {
+		dir = "../build"
+	}
+	path, err := filepath.Abs(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v: run make first", err)
+	}
+	return path
+}
+
+// need returns the path of a program that make deps installs; a test without
+// it is skipped, and listed as such at the end of make test.
+func need(t testing.TB, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("no %s on this machine (make deps installs it)", program)
+	}
+	return path
+}
+
+// command is a program to run.
+type command struct {
+	args  []string
+	env   []string // added to ours
+	stdin string
+	dir   string
+}
+
+func cmd(args ...string) command { return command{args: args} }
+
+// result is what a program did.
+type result struct {
+	stdout, stderr string
+	status         int // exit status, 128+N after signal N
+}
+
+const patience = 3 * time.Minute // for one program; a hang is a failure
+
+// run runs c as it is.
+func run(t testing.TB, c command) result {
+	t.Helper()
+	e := exec.Command(c.args[0], c.args[1:]...)
+	e.Env = append(os.Environ(), c.env...)
+	e.Dir, e.Stdin = c.dir, strings.NewReader(c.stdin)
+	var out, errout bytes.Buffer
+	e.Stdout, e.Stderr = &out, &errout
+	e.WaitDelay = time.Second
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := time.AfterFunc(patience, func() {
+		t.Errorf("%v hangs", c.args)
+		e.Process.Kill()
+	})
+	err := e.Wait()
+	kill.Stop()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+		t.Fatal(err)
+	}
+	r := result{stdout: out.String(), stderr: errout.String(), status: e.ProcessState.ExitCode()}
+	if s := e.ProcessState.Sys().(syscall.WaitStatus); s.Signaled() {
+		r.status = 128 + int(s.Signal())
+	}
+	return r
+}
+
+// function is one entry of the JSON report (docs/json.md).
+type function struct {
+	Object  string   `json:"object"`
+	Address string   `json:"address"`
+	Name    string   `json:"name"`
+	Aliases []string `json:"aliases"`
+	Size    uint64   `json:"size"`
+	Calls   uint64   `json:"calls"`
+	Hot     bool     `json:"hot"`
+	Source  string   `json:"source"`
+	Tactic  string   `json:"tactic"`
+	Reason  string   `json:"reason"`
+}
+
+// report is the JSON of hotspots report.
+type report struct {
+	Program    string     `json:"program"`
+	Status     string     `json:"status"`
+	TotalCalls uint64     `json:"total_calls"`
+	Functions  []function `json:"functions"`
+}
+
+// calls returns the calls of the executable's function of that name.
+func (r *report) calls(t testing.TB, name string) uint64 {
+	t.Helper()
+	for _, f := range r.Functions {
+		if f.Name == name && f.Object == r.Program {
+			return f.Calls
+		}
+	}
+	t.Errorf("no function %q of %s in the report", name, r.Program)
+	return 0
+}
+
+// counted runs c under hotspots with more flags of hotspots run, and returns
+// what it did and the report.
+func counted(t testing.TB, c command, flags ...string) (result, *report) {
+	t.Helper()
+	table := filepath.Join(t.TempDir(), "table")
+	args := append([]string{build(t, "hotspots"), "run", "-o", table, "--summary", "0"}, flags...)
+	c.args = append(append(args, "--"), c.args...)
+	r := run(t, c)
+	return r, readReport(t, table)
+}
+
+// readReport reads a table with hotspots report.
+func readReport(t testing.TB, table string) *report {
+	t.Helper()
+	out := run(t, cmd(build(t, "hotspots"), "report", "--format", "json", "--no-demangle", table))
+	var r report
+	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil {
+		t.Fatalf("report of %s: %v\n%s", table, err, out.stderr)
+	}
+	return &r
+}
+
+// same fails unless the program did the same with and without the library.
+func same(t testing.TB, without, with result) {
+	t.Helper()
+	if with.status != without.status {
+		t.Errorf("status %d, without the library %d", with.status, without.status)
+	}
+	for _, s := range []struct{ name, without, with string }{
+		{"stdout", without.stdout, with.stdout}, {"stderr", without.stderr, with.stderr},
+	} {
+		if s.with != s.without {
+			t.Errorf("%s differs: %s", s.name, difference(s.without, s.with))
+		}
+	}
+}
+
+// difference shows the first line that differs.
+func difference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range max(len(w), len(g)) {
+		var a, b string
+		if i < len(w) {
+			a = w[i]
+		}
+		if i < len(g) {
+			b = g[i]
+		}
+		if a != b {
+			return "line " + strings.Join([]string{"without: " + a, "with: " + b}, "\n\t")
+		}
+	}
+	return "nothing"
+}
+
+// compile builds a program from fixtures of testdata.
+func compile(t testing.TB, compiler string, flags []string, sources ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "program")
+	args := append([]string{"-o", out}, flags...)
+	for _, s := range sources {
+		args = append(args, filepath.Join("testdata", s))
+	}
+	args = append(args, "-pthread", "-lm")
+	if msg, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", compiler, strings.Join(args, " "), err, msg)
+	}
+	return out
+}
