@@ -26,11 +26,10 @@ type arena struct {
 	offset  uint64 // in the reserve
 	size    uint64 // whole pages
 	objects []*object
-	buf     []byte  // the twin's writable view
-	places  [][]int // by object and function: offset of the stub
-	thunks  []int   // by object: offset of its thunks
-	cold    int     // offset of the cold blocks
-	colds   []int   // by object: number of its first cold block
+	buf     []byte // the twin's writable view
+	thunks  []int  // by object: offset of its thunks
+	cold    int    // offset of the cold blocks
+	colds   []int  // by object: number of its first cold block
 }
 
 // thunk is the run address of the thunk of o's clone site i.
