@@ -159,12 +159,22 @@ func (s *Survey) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 	code := s.obj.Code(start)
 	var in x86.Inst
 	size, flowing := 0, true
+	starts, targets := uint32(0), uint32(0) // offsets inside the window: bit sets
 	for at := 0; at < moved; at += int(in.Len) {
 		if x86.Decode(code[at:], &in) != nil || !movable(&in, code[at:]) {
 			return ledger.ReasonUndecodable
 		}
+		if at < windowSize {
+			starts |= 1 << at
+		}
+		if off := in.BranchTarget(code[at:], start+uint64(at)) - start; off < windowSize {
+			targets |= 1 << off
+		}
 		size += s.obj.movedSize(&in, start+uint64(at))
 		flowing = !endsFlow(&in, code[at:])
+	}
+	if targets&^starts != 0 {
+		return ledger.ReasonBranchIntoWindow // between two instructions: it cannot move along
 	}
 	if flowing {
 		size += jumpSize
@@ -177,10 +187,12 @@ func (s *Survey) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 // that cover the window, or fewer if one of them ends the flow.
 func (s *Survey) planJump(i int, start uint64, p *Plan) ledger.Reason {
 	code := s.obj.Code(start)
+	f := &s.obj.Functions[i]
+	end := int(f.Addr + f.Size - start) // behind it there is padding
 	var in x86.Inst
 	at, size, flowing := 0, 0, true
 	for at < windowSize && flowing {
-		if x86.Decode(code[at:], &in) != nil {
+		if x86.Decode(code[at:], &in) != nil || at < end && at+int(in.Len) > end {
 			return ledger.ReasonUndecodable
 		}
 		if !movable(&in, code[at:]) {

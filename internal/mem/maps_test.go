@@ -46,3 +46,19 @@ func TestSelfMapsHoldsThisCode(t *testing.T) {
 	}
 	t.Error("no executable file mapping among our own")
 }
+
+func FuzzParseMaps(f *testing.F) {
+	f.Add("55d1c0a00000-55d1c0a02000 r--p 00000000 fe:00 1311   /usr/bin/a b\n")
+	f.Add("1-2 rx")
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := ParseMaps(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, m := range all {
+			if m.End < m.Start {
+				t.Errorf("%+v", m)
+			}
+		}
+	})
+}
