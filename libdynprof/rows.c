@@ -183,13 +183,16 @@ static uint8_t *take_fresh(void)
 	return row;
 }
 
+enum { FRESH_BEFORE_SCAN = 8 };
+
 /* Takes a row for a thread or process (DP_ROW_THREAD, DP_ROW_PROCESS) that is
  * about to be made; 0 if there is no room. Looking for dead threads costs a
- * system call a row, so it is done once for every half as many fresh rows. */
+ * system call a row, which a sandbox may not like either, so it is done once
+ * for every half as many fresh rows, and not for the first few. */
 uint8_t *dp_row_take(uint32_t kind)
 {
 	uint8_t *row = pop_free();
-	if (!row && load32(&dp.taken_since) >= load32(&dp.alive_at_scan) / 2) {
+	if (!row && load32(&dp.taken_since) >= FRESH_BEFORE_SCAN + load32(&dp.alive_at_scan) / 2) {
 		scan();
 		row = pop_free();
 	}

@@ -48,6 +48,7 @@ struct start {
 	const char *program;
 	const char *self; /* our name in the link map */
 	const char *added; /* what hotspots run put into LD_PRELOAD besides us */
+	const char *note; /* file in which hotspots run looks for why nothing is counted */
 	uint64_t text_size;
 	uint64_t scratch_size;
 	int follow_exec;
@@ -61,7 +62,8 @@ static uint64_t aux(const struct start *s, uint64_t type)
 	return 0;
 }
 
-/* One line on stderr: "dynprof: PROGRAM: not counted: WHY". */
+/* One line on stderr: "dynprof: PROGRAM: not counted: WHY". hotspots run is told
+ * that it has been said. */
 static void not_counted(const struct start *s, const char *why)
 {
 	char line[DP_LINE_MAX + 256];
@@ -71,6 +73,13 @@ static void not_counted(const struct start *s, const char *why)
 	n += text_copy(line + n, sizeof line - n - 1, why);
 	line[n++] = '\n';
 	raw(SYS_write, 2, line, n);
+	if (!s->note)
+		return;
+	long fd = raw(SYS_openat, AT_FDCWD, s->note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (failed(fd))
+		return;
+	raw(SYS_write, fd, why, text_len(why));
+	raw(SYS_close, fd);
 }
 
 /* ---- environment ------------------------------------------------------ */
@@ -164,6 +173,8 @@ static void read_environment(struct start *s)
 			s->follow_exec = (*e)[20] && (*e)[20] != '0';
 		if (has_prefix(*e, "DYNPROF_PRELOADED="))
 			s->added = *e + 18;
+		if (has_prefix(*e, "DYNPROF_NOTE="))
+			s->note = *e + 13;
 	}
 	s->auxv = (Elf64_auxv_t *)(e + 1);
 }
@@ -248,15 +259,14 @@ static void *vdso_clock(const struct start *s)
 }
 
 /* Whether no other thread runs: another initfirst library may have been
- * before us. Patching is safe only without. */
+ * before us. Patching is safe only without. Asked first by a system call that
+ * the dynamic linker has made too: a seccomp filter may kill at others. */
 static int single_threaded(void)
 {
-	if (raw(SYS_unshare, CLONE_THREAD) == 0) /* changes nothing; EINVAL with threads */
-		return 1;
 	struct stat st;
 	if (raw(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0) == 0)
 		return st.st_nlink <= 3; /* ., .. and one thread */
-	return 0;
+	return raw(SYS_unshare, CLONE_THREAD) == 0; /* changes nothing; EINVAL with threads */
 }
 
 /* ---- shared memory ---------------------------------------------------- */

@@ -46,27 +46,55 @@ func (w *sweep) site(code []byte, prev, at int, pc uint64) {
 
 var opSyscall = []byte{0x0f, 0x05}
 
-// FindCloneSites looks for clone sites by their bytes, in an object whose
-// functions are not known because none is counted.
+// FindCloneSites looks for clone sites by their bytes, in text whose functions
+// are not known.
 func FindCloneSites(text []Segment) []CloneSite {
 	var sites []CloneSite
 	for _, seg := range text {
-		for at := 0; ; {
-			k := bytes.Index(seg.Code[at:], opSyscall)
-			if k < 0 {
-				break
-			}
-			mov := at + k - 5
-			at += k + 1
-			if mov < 0 || seg.Code[mov] != opMovEAX {
-				continue
-			}
-			if nr := binary.LittleEndian.Uint32(seg.Code[mov+1:]); isCloneNR(nr) && likelyBoundary(seg.Code, mov) {
-				sites = append(sites, CloneSite{seg.Addr + uint64(mov), nr})
-			}
+		sites = appendSites(sites, seg, 0, len(seg.Code))
+	}
+	return sites
+}
+
+// appendSites looks for system calls in [from, to) of the segment.
+func appendSites(sites []CloneSite, seg Segment, from, to int) []CloneSite {
+	for at := from; at < to; {
+		k := bytes.Index(seg.Code[at:to], opSyscall)
+		if k < 0 {
+			break
+		}
+		mov := at + k - 5
+		at += k + 1
+		if mov < 0 || seg.Code[mov] != opMovEAX {
+			continue
+		}
+		if nr := binary.LittleEndian.Uint32(seg.Code[mov+1:]); isCloneNR(nr) && likelyBoundary(seg.Code, mov) {
+			sites = append(sites, CloneSite{seg.Addr + uint64(mov), nr})
 		}
 	}
 	return sites
+}
+
+// sitesBetween looks where the sweep does not: in text that no function is
+// known to cover. In libc's clone3 the FDE ends in front of the syscall, since
+// in the child it would be wrong.
+func (s *Survey) sitesBetween() {
+	for _, seg := range s.obj.Text {
+		covered := seg.Addr
+		for i := range s.obj.Functions {
+			f := &s.obj.Functions[i]
+			if f.Addr < seg.Addr || f.Addr >= seg.end() {
+				continue
+			}
+			if f.Addr > covered {
+				s.sites = appendSites(s.sites, seg, int(covered-seg.Addr), int(f.Addr-seg.Addr))
+			}
+			covered = max(covered, f.Addr+f.Size)
+		}
+		if covered < seg.end() {
+			s.sites = appendSites(s.sites, seg, int(covered-seg.Addr), len(seg.Code))
+		}
+	}
 }
 
 // likelyBoundary reports whether an instruction starts at offset at: decoding

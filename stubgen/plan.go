@@ -176,6 +176,9 @@ func (s *Survey) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 	if targets&^starts != 0 {
 		return ledger.ReasonBranchIntoWindow // between two instructions: it cannot move along
 	}
+	if flowing && moved < windowSize {
+		return ledger.ReasonUnsupported // it would come back into the window
+	}
 	if flowing {
 		size += jumpSize
 	}

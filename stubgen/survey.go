@@ -125,6 +125,7 @@ func (s *Survey) merge(found []*sweep) {
 			}
 		}
 	}
+	s.sitesBetween()
 	slices.SortFunc(s.sites, func(a, b CloneSite) int { return cmp.Compare(a.Addr, b.Addr) })
 	s.sites = slices.Compact(s.sites) // a function inside another is decoded twice
 }
