@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -98,11 +99,25 @@ func (j *job) tables() []*table.Entry {
 	return all
 }
 
+// notePath is where the library leaves word that it counts nothing.
+func (j *job) notePath() string {
+	dir := table.DefaultDir(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
+	if table.MakePrivateDir(dir) != nil {
+		return ""
+	}
+	return filepath.Join(dir, "note."+hex.EncodeToString(j.id[:]))
+}
+
+// said reports whether the library has told the user why it counts nothing.
+func (j *job) said() bool { return j.note != "" && os.Remove(j.note) == nil }
+
 // finish notes the end in the tables and shows the summary.
 func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) {
-	all := j.tables()
+	all, said := j.tables(), j.said()
 	if len(all) == 0 {
-		fmt.Fprintf(a.stderr, "hotspots: nothing was counted: %s left no count table\n", p.Path)
+		if !said {
+			fmt.Fprintf(a.stderr, "hotspots: nothing was counted: %s left no count table\n", p.Path)
+		}
 		return
 	}
 	end := table.Ended{Kind: table.EndedExit, Code: uint32(r.Code), Time: time.Now()}

@@ -192,6 +192,7 @@ func searchPath() string {
 type job struct {
 	id     [16]byte
 	output string // pattern with %e and %p left in it
+	note   string // path of launch.Note, empty if there is no place for it
 	env    []string
 }
 
@@ -216,8 +217,9 @@ func (f *runFlags) prepare(p *launch.Program, embedded []byte) (*job, error) {
 	if j.output, err = f.outputPattern(); err != nil {
 		return nil, err
 	}
+	j.note = j.notePath()
 	settings := map[string]string{
-		launch.Output: j.output, launch.RunID: hex.EncodeToString(j.id[:]),
+		launch.Output: j.output, launch.Note: j.note, launch.RunID: hex.EncodeToString(j.id[:]),
 		launch.Objects: f.objects, launch.Only: f.only, launch.Skip: f.skip,
 		launch.Threshold: "", launch.FollowExec: "",
 	}

@@ -115,13 +115,13 @@ func TestEnvironment(t *testing.T) {
 	cmd := command(t, "-o", "t%%/%e-%t", "--threshold=5", "--only=^a", "--follow-exec=false", "env")
 	dir := t.TempDir()
 	cmd.Dir = dir
-	cmd.Env = []string{"A=1", "LD_PRELOAD=libc.so.6", asHotspots + "=1", "DYNPROF_LISTEN=x", "PATH=" + os.Getenv("PATH"), "DYNPROF_ONLY=never", "DYNPROF_OBJECTS=main", "Z=2", "XDG_CACHE_HOME=" + dir}
+	cmd.Env = []string{"A=1", "LD_PRELOAD=libc.so.6", asHotspots + "=1", "DYNPROF_LISTEN=x", "PATH=" + os.Getenv("PATH"), "DYNPROF_ONLY=never", "DYNPROF_OBJECTS=main", "Z=2", "XDG_CACHE_HOME=" + dir, "XDG_RUNTIME_DIR=" + dir}
 	out, errOut, status := output(t, cmd)
-	out = regexp.MustCompile(`RUN_ID=[0-9a-f]{32}\n`).ReplaceAllString(out, "RUN_ID=ID\n")
+	out = regexp.MustCompile(`[0-9a-f]{32}\n`).ReplaceAllString(out, "ID\n")
 	out = regexp.MustCompile(`-\d+\n`).ReplaceAllString(out, "-TIME\n")
-	want := "A=1\n" + asHotspots + "=1\nPATH=" + os.Getenv("PATH") + "\nZ=2\nXDG_CACHE_HOME=" + dir +
+	want := "A=1\n" + asHotspots + "=1\nPATH=" + os.Getenv("PATH") + "\nZ=2\nXDG_CACHE_HOME=" + dir + "\nXDG_RUNTIME_DIR=" + dir +
 		"\nLD_PRELOAD=libc.so.6:" + fakeLibrary() + "\nDYNPROF_LISTEN=x\nDYNPROF_OUTPUT=" + dir + "/t%%/%e-TIME\n" +
-		"DYNPROF_OBJECTS=main\nDYNPROF_ONLY=^a\nDYNPROF_THRESHOLD=5\nDYNPROF_RUN_ID=ID\n"
+		"DYNPROF_OBJECTS=main\nDYNPROF_ONLY=^a\nDYNPROF_THRESHOLD=5\nDYNPROF_RUN_ID=ID\nDYNPROF_NOTE=" + dir + "/dynprof/note.ID\n"
 	if out != want || status != 0 {
 		t.Errorf("status %d, stderr %s, got\n%swant\n%s", status, errOut, out, want)
 	}
@@ -226,6 +226,7 @@ func TestNothingLost(t *testing.T) {
 		{"a library that LD_PRELOAD cannot name", []string{"--library", spaced}, "", "has a space"},
 		{"no library embedded", []string{"--library="}, "", "built without the library"},
 		{"the library counts nothing", nil, "", "left no count table"},
+		{"the library says so itself", []string{"sh", "-c", `>$DYNPROF_NOTE; echo library: why >&2; exec "$@"`, "sh"}, "", "library: why"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			cmd := command(t, append(append([]string{}, row.args...), "sh", "-c", "echo ran; exit 5")...)

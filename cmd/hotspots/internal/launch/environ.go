@@ -50,6 +50,9 @@ const (
 	FollowExec = "DYNPROF_FOLLOW_EXEC"
 	RunID      = "DYNPROF_RUN_ID"
 
+	// File that the library makes when it has said why it counts nothing.
+	Note = "DYNPROF_NOTE"
+
 	// What Environ put into LD_PRELOAD besides the library, so that the
 	// library can take it out again.
 	Preloaded = "DYNPROF_PRELOADED"
@@ -57,4 +60,4 @@ const (
 	LibraryPath = "DYNPROF_LIBRARY" // not passed on
 )
 
-var order = []string{Output, Objects, Only, Skip, Threshold, FollowExec, RunID}
+var order = []string{Output, Objects, Only, Skip, Threshold, FollowExec, RunID, Note}
