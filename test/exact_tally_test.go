@@ -1,0 +1,90 @@
+package test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// selfCounting compares a program that counts itself with its report.
+func selfCounting(t *testing.T, c comparison, run result, r *report) {
+	t.Helper()
+	symbols := readSymbols(t, r.Program)
+	c.exact(t, r, tallies(t, run.stdout, symbols), symbols)
+}
+
+// TestExactOdd: assembly whose calls were counted by hand.
+func TestExactOdd(t *testing.T) {
+	odd := comparison{
+		exempt: untallied("shorts", "falls", "loops", "transfers", "state"),
+		uncounted: map[string]string{
+			"odd_loop_stuck":    "entry-loop",       // a short jump to the entry cannot lead past the count
+			"odd_loop_table":    "entry-loop",       // its table would have to change
+			"odd_call_register": "return-in-window", // a call of two bytes at the entry
+		},
+	}
+	for _, row := range []string{"gcc -O2", "gcc -O2 -no-pie", "clang -O1"} {
+		t.Run(row, func(t *testing.T) {
+			t.Parallel()
+			args := strings.Fields(row)
+			p := compile(t, need(t, args[0]), args[1:], "odd.c", "odd.S")
+			without := run(t, cmd(p))
+			for _, flags := range [][]string{nil, {"--threshold", "3"}} {
+				with, r := counted(t, cmd(p), flags...)
+				same(t, without, with)
+				selfCounting(t, odd, with, r)
+			}
+		})
+	}
+}
+
+// TestShortFunctionFallsThrough: four bytes, then padding, then the next.
+func TestShortFunctionFallsThrough(t *testing.T) {
+	p := compile(t, need(t, "gcc"), nil, "short_fall.S")
+	without := run(t, cmd(p))
+	with, r := counted(t, cmd(p))
+	same(t, without, with)
+	for _, name := range []string{"short_fall", "short_fall_next"} {
+		if n := r.calls(t, name); n != 10 {
+			t.Errorf("%s: %d calls, not 10", name, n)
+		}
+	}
+}
+
+// objects are the choices of what to count beside the program's own functions.
+var objects = [][]string{nil, {"--objects", "all"}}
+
+// TestExactThreads: threads pinned to different cores, and short ones.
+func TestExactThreads(t *testing.T) {
+	p := compile(t, need(t, "gcc"), []string{"-O2"}, "threads.c")
+	for _, mode := range []string{"one 5000000", "many 4000000", "churn 2500", "crowd 2000", "storm 4000"} {
+		for _, flags := range objects {
+			t.Run(strings.Join(append(flags, mode), " "), func(t *testing.T) {
+				twoCores(t)
+				with, r := counted(t, cmd(append([]string{p}, strings.Fields(mode)...)...), flags...)
+				if with.status != 0 || with.stderr != "" {
+					t.Errorf("status %d: %s", with.status, with.stderr)
+				}
+				selfCounting(t, comparison{exempt: untallied()}, with, r)
+			})
+		}
+	}
+}
+
+// TestExactForks: every way to make a process, parent and child at work on
+// different cores.
+func TestExactForks(t *testing.T) {
+	for _, row := range []string{"gcc -O2", "clang -O1 -no-pie"} {
+		args := strings.Fields(row)
+		p := compile(t, need(t, args[0]), args[1:], "forks.c")
+		without := run(t, cmd(p))
+		for _, flags := range slices.Concat(objects, [][]string{{"--threshold", "1000"}}) {
+			t.Run(strings.Join(append(flags, row), " "), func(t *testing.T) {
+				twoCores(t)
+				with, r := counted(t, cmd(p), flags...)
+				same(t, without.withoutTallies(), with.withoutTallies())
+				selfCounting(t, comparison{exempt: untallied()}, with, r)
+			})
+		}
+	}
+}
