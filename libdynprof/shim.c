@@ -371,10 +371,15 @@ static const char *map_arenas(const struct dp_ctl *ctl)
 	return 0;
 }
 
+/* Without MADV_RANDOM the first touch of a hole in the file would read ahead:
+ * megabytes of zeroes, milliseconds. A duplicate of the mapping keeps it. */
 static void *map_file(long fd, uint64_t offset, uint64_t size)
 {
 	long at = raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
-	return failed(at) ? 0 : (void *)at;
+	if (failed(at))
+		return 0;
+	raw(SYS_madvise, at, size, MADV_RANDOM);
+	return (void *)at;
 }
 
 static uint64_t section_end(const uint8_t *header, uint64_t section)

@@ -2,7 +2,9 @@ package stubgen
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"slices"
 
 	"github.com/dynprof/dynprof/internal/x86"
 )
@@ -46,6 +48,15 @@ func (w *sweep) site(code []byte, prev, at int, pc uint64) {
 
 var opSyscall = []byte{0x0f, 0x05}
 
+// sitePatterns are the bytes of mov and syscall, by system call.
+var sitePatterns = func() (all [][]byte) {
+	for _, nr := range []uint32{sysClone, sysFork, sysClone3} {
+		mov := binary.LittleEndian.AppendUint32([]byte{opMovEAX}, nr)
+		all = append(all, append(mov, opSyscall...))
+	}
+	return all
+}()
+
 // FindCloneSites looks for clone sites by their bytes, in text whose functions
 // are not known.
 func FindCloneSites(text []Segment) []CloneSite {
@@ -53,23 +64,24 @@ func FindCloneSites(text []Segment) []CloneSite {
 	for _, seg := range text {
 		sites = appendSites(sites, seg, 0, len(seg.Code))
 	}
+	slices.SortFunc(sites, func(a, b CloneSite) int { return cmp.Compare(a.Addr, b.Addr) })
 	return sites
 }
 
-// appendSites looks for system calls in [from, to) of the segment.
+// appendSites looks for clone sites whose system call lies in [from, to) of the
+// segment.
 func appendSites(sites []CloneSite, seg Segment, from, to int) []CloneSite {
-	for at := from; at < to; {
-		k := bytes.Index(seg.Code[at:to], opSyscall)
-		if k < 0 {
-			break
-		}
-		mov := at + k - 5
-		at += k + 1
-		if mov < 0 || seg.Code[mov] != opMovEAX {
-			continue
-		}
-		if nr := binary.LittleEndian.Uint32(seg.Code[mov+1:]); isCloneNR(nr) && likelyBoundary(seg.Code, mov) {
-			sites = append(sites, CloneSite{seg.Addr + uint64(mov), nr})
+	from = max(from-(cloneSiteLen-2), 0)
+	for _, pattern := range sitePatterns {
+		for at := from; ; at++ {
+			k := bytes.Index(seg.Code[at:to], pattern)
+			if k < 0 {
+				break
+			}
+			at += k
+			if likelyBoundary(seg.Code, at) {
+				sites = append(sites, CloneSite{seg.Addr + uint64(at), binary.LittleEndian.Uint32(pattern[1:])})
+			}
 		}
 	}
 	return sites
@@ -86,7 +98,7 @@ func (s *Survey) sitesBetween() {
 			if f.Addr < seg.Addr || f.Addr >= seg.end() {
 				continue
 			}
-			if f.Addr > covered {
+			if f.Addr > covered && bytes.Contains(seg.Code[covered-seg.Addr:f.Addr-seg.Addr], opSyscall) {
 				s.sites = appendSites(s.sites, seg, int(covered-seg.Addr), int(f.Addr-seg.Addr))
 			}
 			covered = max(covered, f.Addr+f.Size)
