@@ -29,6 +29,7 @@ $(BUILD)/libdynprof.so: $(GOFILES) $(CFILES) go.mod go.sum
 $(BUILD)/hotspots: $(BUILD)/libdynprof.so $(SFILES)
 	cp $< cmd/hotspots/embed/libdynprof.so
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -E hotspots_entry" -o $@ ./cmd/hotspots
+	@$(GO) run ./internal/checklib $@
 
 # What a user gets: a real program of Debian, unmodified, counted.
 DEMO := my %n; for my $$i (1..200000) { $$n{$$i % 997} .= chr(65 + $$i % 26) } \

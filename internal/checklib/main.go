@@ -1,7 +1,7 @@
 // Command checklib checks what the build must guarantee of libdynprof.so and
-// fails with one line for each point that does not hold.
+// hotspots, and fails with one line for each point that does not hold.
 //
-//	go run ./internal/checklib build/libdynprof.so
+//	go run ./internal/checklib build/libdynprof.so build/hotspots
 package main
 
 import (
@@ -17,31 +17,54 @@ import (
 const maxGlibc = 34
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: checklib FILE.so")
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: checklib FILE...")
 		os.Exit(2)
 	}
-	problems, err := check(os.Args[1])
-	if err != nil {
-		problems = append(problems, err.Error())
+	failed := false
+	for _, path := range os.Args[1:] {
+		is, problems, err := check(path)
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+		for _, p := range problems {
+			fmt.Fprintf(os.Stderr, "checklib: %s: %s\n", path, p)
+			failed = true
+		}
+		if len(problems) == 0 {
+			fmt.Printf("checklib: %s: %s\n", path, is)
+		}
 	}
-	for _, p := range problems {
-		fmt.Fprintf(os.Stderr, "checklib: %s: %s\n", os.Args[1], p)
-	}
-	if len(problems) > 0 {
+	if failed {
 		os.Exit(1)
 	}
-	fmt.Printf("checklib: %s: starts no Go by itself, runs first, needs glibc 2.%d\n", os.Args[1], maxGlibc)
 }
 
-func check(path string) (problems []string, err error) {
+// check returns what the file is, if it has no problems.
+func check(path string) (is string, problems []string, err error) {
 	f, err := elf.Open(path)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	defer f.Close()
-	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	if f.Type == elf.ET_DYN {
+		problems, err = checkLibrary(f)
+		return fmt.Sprintf("starts no Go by itself, runs first, needs glibc 2.%d", maxGlibc), problems, err
+	}
+	return "static, needs no glibc", checkStatic(f), nil
+}
 
+func checkStatic(f *elf.File) (problems []string) {
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
+			problems = append(problems, fmt.Sprintf("is linked dynamically (%v): build it with CGO_ENABLED=0", p.Type))
+		}
+	}
+	return problems
+}
+
+func checkLibrary(f *elf.File) (problems []string, err error) {
+	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	goinit := f.Section(".dp_goinit")
 	array, err := dynValue(f, elf.DT_INIT_ARRAY)
 	if err != nil {
