@@ -159,3 +159,19 @@ func (c *cursor) pointer(enc uint8, data uint64) uint64 {
 	c.bad = true
 	return 0
 }
+
+// lsda reads the address of a language-specific data area; 0 is none, and so is
+// one that cannot be found in the file.
+func (c *cursor) lsda(enc uint8) uint64 {
+	at := c.addr + uint64(c.pos)
+	v := c.number(enc)
+	switch {
+	case v == 0 || c.bad || enc&peIndirect != 0:
+		return 0
+	case enc&peApply == pePCrel:
+		return at + v
+	case enc&peApply == peAbsptr:
+		return v
+	}
+	return 0
+}

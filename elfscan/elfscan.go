@@ -56,6 +56,11 @@ type Object struct {
 	// pointers without relocations: these are not here.
 	CodePointers []uint64
 
+	// LandingPads are addresses where the unwinder enters functions to catch
+	// an exception or clean up, as far as they are close behind an entry or
+	// outside the function that they serve; sorted, each once.
+	LandingPads []uint64
+
 	IFuncs []IFunc
 
 	TextRel        bool // has relocations in its text
@@ -138,7 +143,8 @@ func scan(r io.ReaderAt, size int64) (*Object, error) {
 		o.TextRel = dyn.textRel
 	}
 	tables := f.symbolTables(dyn)
-	frames := f.frames()
+	frames, pads := f.frames()
+	o.LandingPads = pads
 	o.CodePointers, o.IFuncs = f.relocations(dyn, tables)
 	o.Functions = merge(f.textLow, tables, frames)
 	fillSizes(o.Functions, f.codeSections(), f.text)

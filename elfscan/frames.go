@@ -21,21 +21,34 @@ func (d *frame) key() uint32 { return d.addr }
 
 // frames reads .eh_frame, found by its section header or else by the header
 // that the unwinder uses.
-func (f *file) frames() []frame {
+// pads are landing pads (landingPads).
+func (f *file) frames() (list []frame, pads []uint64) {
 	hdr, err := f.frameHeader()
 	if err != nil {
 		f.problem(err)
 	}
 	off, size, addr, bounded := f.ehFrame(hdr)
 	if size == 0 {
-		return nil
+		return nil, nil
 	}
 	w := frameWalk{file: f, data: hdr.addr, bounded: bounded, count: hdr.count}
 	if err := w.walk(off, size, addr); err != nil {
 		f.problem(err)
 	}
 	sortByKey(w.list, (*frame).key)
-	return w.list
+	pads = f.landingPads(w.lsdas)
+	f.partsByPads(w.list, pads)
+	return w.list, pads
+}
+
+// partsByPads finds parts that start with a landing pad: since an offset of 0
+// means none, gcc puts a nop in front, at which the stack looks as at an entry.
+func (f *file) partsByPads(list []frame, pads []uint64) {
+	for i := range list {
+		if _, ok := slices.BinarySearch(pads, f.textLow+uint64(list[i].addr)+1); ok {
+			list[i].start = startPart
+		}
+	}
 }
 
 // ehFrame locates .eh_frame. Without a section header its end is not known:
@@ -99,6 +112,7 @@ type frameWalk struct {
 	cies    []cie  // by offset
 	last    int    // index of the CIE used last
 	list    []frame
+	lsdas   []lsdaRef
 }
 
 // walk reads all records. One of length zero ends the list for an unwinder
@@ -175,10 +189,12 @@ func (w *frameWalk) find(at uint64) *cie {
 func (w *frameWalk) fde(c *cursor, e *cie) {
 	addr := c.pointer(e.pointerEnc, w.data)
 	size := c.number(e.pointerEnc)
-	d := frame{signal: e.signal}
+	d, lsda := frame{signal: e.signal}, uint64(0)
 	if e.augmented {
 		data := c.sub(c.uleb())
-		d.lsda = e.lsdaEnc != peOmit && data.number(e.lsdaEnc) != 0 && !data.bad
+		if e.lsdaEnc != peOmit {
+			lsda = data.lsda(e.lsdaEnc)
+		}
 	}
 	if c.bad || size > math.MaxInt64 {
 		w.bad++
@@ -189,6 +205,10 @@ func (w *frameWalk) fde(c *cursor, e *cie) {
 		return
 	}
 	d.addr, d.size = rel, uint32(min(size, math.MaxUint32))
+	if lsda != 0 {
+		d.lsda = true
+		w.lsdas = append(w.lsdas, lsdaRef{lsda, addr, addr + size})
+	}
 	d.start = e.start.run(c, e.dataAlign).kind()
 	w.list = append(w.list, d)
 }

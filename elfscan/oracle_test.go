@@ -47,7 +47,8 @@ func TestFramesAgainstReadelf(t *testing.T) {
 				want = append(want, s)
 			}
 		}
-		for _, d := range f.frames() {
+		found, _ := f.frames()
+		for _, d := range found {
 			lo := f.textLow + uint64(d.addr)
 			got = append(got, span{lo, lo + uint64(d.size)})
 		}

@@ -119,6 +119,7 @@ func (o *object) read(bias uint64, maps []mem.Mapping) error {
 		Absolute:     o.scan.Type == elf.ET_EXEC,
 		Functions:    o.scan.Functions,
 		CodePointers: o.scan.CodePointers,
+		LandingPads:  o.scan.LandingPads,
 	}
 	for _, s := range o.scan.Segments {
 		at := s.Addr + bias

@@ -48,7 +48,7 @@ func load(t testing.TB, path string) *Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &Object{Functions: scan.Functions, CodePointers: scan.CodePointers}
+	o := &Object{Functions: scan.Functions, CodePointers: scan.CodePointers, LandingPads: scan.LandingPads}
 	for _, s := range scan.Segments {
 		seg := Segment{Addr: s.Addr, Code: b[s.Offset : s.Offset+s.FileSize]}
 		if s.Flags&elf.PF_X != 0 {

@@ -31,6 +31,7 @@ type Object struct {
 	Text         []Segment          // executable, sorted by address
 	Data         []Segment          // readable, not executable: where jump tables lie
 	CodePointers []uint64           // code addresses stored in data
+	LandingPads  []uint64           // where the unwinder enters functions
 }
 
 // Run turns a link-time address into the address where it runs.

@@ -65,6 +65,9 @@ func (s *Planner) Plan(i int) Plan {
 	if facts.traits&isColdPart != 0 {
 		return Refuse(i, ledger.ReasonColdPart)
 	}
+	if facts.traits&isMisplaced != 0 {
+		return Refuse(i, ledger.ReasonInsideInstruction)
+	}
 	start := f.Addr + uint64(facts.start)
 	body := s.obj.Code(start)
 	if body == nil {

@@ -49,6 +49,8 @@ const (
 	hasGap       // bytes that do not decode
 	loopsByTable // a jump table leads back to the entry
 	isColdPart   // reached as only a part of another function is
+	isNested     // ends inside another function
+	isMisplaced  // starts inside an instruction
 )
 
 // loopSite is a direct branch to the entry of its own function.
@@ -66,11 +68,20 @@ func (s *Survey) UsesGS() bool { return s.gs }
 // one for each CPU.
 func NewSurvey(o *Object, workers int) *Survey {
 	s := &Survey{obj: o, facts: make([]facts, len(o.Functions)), entries: newEntryMap(o.Text), loops: map[int][]loopSite{}}
+	end := uint64(0)
 	for i := range o.Functions {
 		s.enter(i)
+		f := &o.Functions[i]
+		if f.Addr+f.Size <= end {
+			s.facts[i].traits |= isNested
+		}
+		end = max(end, f.Addr+f.Size)
 	}
 	for _, addr := range o.CodePointers {
 		s.entries.take(addr)
+		s.hit(addr, fromElsewhere, 0, 0)
+	}
+	for _, addr := range o.LandingPads {
 		s.hit(addr, fromElsewhere, 0, 0)
 	}
 	if o.Absolute {
@@ -112,6 +123,9 @@ func (s *Survey) merge(found []*sweep) {
 	owner := s.decideParts(found)
 	for _, w := range found {
 		s.gs = s.gs || w.gs
+		for _, i := range w.misplaced {
+			s.facts[i].traits |= isMisplaced
+		}
 		s.sites = append(s.sites, w.sites...)
 		for _, l := range w.loops {
 			s.loops[l.to] = append(s.loops[l.to], l.site)

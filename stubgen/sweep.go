@@ -16,6 +16,7 @@ type sweep struct {
 	entryJumps []entryJump // from what may be cold parts to entries
 	loops      []entryJump // of functions to their own entries
 	sites      []CloneSite
+	misplaced  []int // functions that start inside an instruction
 	gs         bool
 
 	low, high uint64   // the function at hand
@@ -50,7 +51,7 @@ func (w *sweep) function(i int) {
 	w.tables = w.tables[:0]
 	w.readLow, w.readHigh = 0, 0
 	var in x86.Inst
-	gs, gap := false, false
+	gs, gap, next := false, false, i+1
 	for at, prev := 0, 0; at < len(code); prev, at = at, at+int(in.Len) {
 		if err := x86.Decode(code[at:], &in); err != nil {
 			// Data in text, or the tail of an instruction that runs past
@@ -62,6 +63,9 @@ func (w *sweep) function(i int) {
 			continue
 		}
 		pc := f.Addr + uint64(at)
+		if w.nested {
+			next = w.straddles(pc, uint64(in.Len), next)
+		}
 		if in.Kind == x86.Syscall {
 			w.site(code, prev, at, pc)
 		}
@@ -74,6 +78,9 @@ func (w *sweep) function(i int) {
 			gs = gs || in.UsesGS()
 		}
 	}
+	if facts.traits&isNested == 0 {
+		w.between(w.high, i+1)
+	}
 	if gap {
 		facts.traits |= hasGap
 		return // what looks like a use of GS may be the data
@@ -81,6 +88,51 @@ func (w *sweep) function(i int) {
 	facts.decoded = uint32(len(code))
 	w.gs = w.gs || gs
 }
+
+// straddles notes functions, from number next on, that start inside the
+// instruction at pc. It returns the first that starts behind it.
+func (w *sweep) straddles(pc, length uint64, next int) int {
+	functions := w.s.obj.Functions
+	for ; next < len(functions) && functions[next].Addr < pc+length; next++ {
+		if functions[next].Addr > pc {
+			w.misplaced = append(w.misplaced, next)
+		}
+	}
+	return next
+}
+
+// between looks at the code from low, where a function ends, to function next.
+// Mostly it is padding; otherwise it is code that nobody tells of, and that may
+// branch into windows.
+func (w *sweep) between(low uint64, next int) {
+	o := w.s.obj
+	if next == len(o.Functions) || o.Functions[next].Addr <= low {
+		return
+	}
+	code := o.Code(low)
+	code = code[:min(uint64(len(code)), o.Functions[next].Addr-low+maxInst)]
+	w.low, w.high, w.nested = low, low, false
+	var in x86.Inst
+	for at := 0; low+uint64(at) < o.Functions[next].Addr && at < len(code); {
+		if code[at] == 0 || x86.Decode(code[at:], &in) != nil {
+			at++
+			continue
+		}
+		pc := low + uint64(at)
+		w.straddles(pc, uint64(in.Len), next)
+		switch in.Kind {
+		case x86.Jcc, x86.Jmp, x86.Loop, x86.Call, x86.Xbegin:
+			w.window(in.BranchTarget(code[at:], pc))
+			w.s.entries.take(in.BranchTarget(code[at:], pc))
+		case x86.Plain:
+			w.s.entries.operand(o, &in, code[at:], pc)
+		}
+		at += int(in.Len)
+	}
+}
+
+// maxInst is the length of the longest instruction (SDM volume 2, 2.3.11).
+const maxInst = 15
 
 // maxTables bounds the addresses remembered for one function.
 const maxTables = 64

@@ -47,24 +47,25 @@ type Reason uint8
 
 // Reasons for which a function is not counted.
 const (
-	ReasonNone             Reason = iota
-	ReasonNotSelected             // --only, --skip or --objects left it out
-	ReasonTooShort                // no room for the jump, even with padding
-	ReasonBranchIntoWindow        // some branch lands between the window's bytes
-	ReasonEntryInWindow           // another function starts inside the window
-	ReasonReturnInWindow          // a call in the window returns into the window
-	ReasonEntryLoop               // a loop of its own comes back to the entry and cannot be led past the count
-	ReasonUndecodable             // the bytes are not instructions we know
-	ReasonUnsupported             // an instruction that cannot be moved (xbegin, 16-bit branch)
-	ReasonCloneSite               // the window holds the system call that makes threads
-	ReasonOutOfReach              // no arena within ±2 GiB of all it refers to
-	ReasonNoMemory                // the arena or the table is full
-	ReasonBytesChanged            // memory is not what the planner read
-	ReasonProtected               // its text cannot be made writable
-	ReasonNotMapped               // the address is not in an executable segment
-	ReasonUsesGS                  // the program uses the GS segment itself
-	ReasonAliasedText             // its text is mapped executable a second time
-	ReasonNoFile                  // the object's file cannot be read
+	ReasonNone              Reason = iota
+	ReasonNotSelected              // --only, --skip or --objects left it out
+	ReasonTooShort                 // no room for the jump, even with padding
+	ReasonBranchIntoWindow         // some branch lands between the window's bytes
+	ReasonEntryInWindow            // another function starts inside the window
+	ReasonReturnInWindow           // a call in the window returns into the window
+	ReasonEntryLoop                // a loop of its own comes back to the entry and cannot be led past the count
+	ReasonUndecodable              // the bytes are not instructions we know
+	ReasonUnsupported              // an instruction that cannot be moved (xbegin, 16-bit branch)
+	ReasonCloneSite                // the window holds the system call that makes threads
+	ReasonOutOfReach               // no arena within ±2 GiB of all it refers to
+	ReasonNoMemory                 // the arena or the table is full
+	ReasonBytesChanged             // memory is not what the planner read
+	ReasonProtected                // its text cannot be made writable
+	ReasonNotMapped                // the address is not in an executable segment
+	ReasonUsesGS                   // the program uses the GS segment itself
+	ReasonAliasedText              // its text is mapped executable a second time
+	ReasonNoFile                   // the object's file cannot be read
+	ReasonInsideInstruction        // it starts inside an instruction: the file is wrong about it
 )
 
 // Exclusions: the address is not a function at all, or one that must never be
@@ -79,30 +80,31 @@ const (
 )
 
 var reasonNames = map[Reason]string{
-	ReasonNone:             "",
-	ReasonNotSelected:      "not-selected",
-	ReasonTooShort:         "too-short",
-	ReasonBranchIntoWindow: "branch-into-window",
-	ReasonEntryInWindow:    "entry-in-window",
-	ReasonReturnInWindow:   "return-in-window",
-	ReasonEntryLoop:        "entry-loop",
-	ReasonUndecodable:      "undecodable",
-	ReasonUnsupported:      "unsupported-instruction",
-	ReasonCloneSite:        "clone-site",
-	ReasonOutOfReach:       "out-of-reach",
-	ReasonNoMemory:         "no-memory",
-	ReasonBytesChanged:     "bytes-changed",
-	ReasonProtected:        "protected",
-	ReasonNotMapped:        "not-mapped",
-	ReasonUsesGS:           "uses-gs",
-	ReasonAliasedText:      "aliased-text",
-	ReasonNoFile:           "no-file",
-	ReasonColdPart:         "cold-part",
-	ReasonPLT:              "plt",
-	ReasonStart:            "start",
-	ReasonInitFini:         "init-fini",
-	ReasonSignalReturn:     "signal-return",
-	ReasonTrampoline:       "trampoline",
+	ReasonNone:              "",
+	ReasonNotSelected:       "not-selected",
+	ReasonTooShort:          "too-short",
+	ReasonBranchIntoWindow:  "branch-into-window",
+	ReasonEntryInWindow:     "entry-in-window",
+	ReasonReturnInWindow:    "return-in-window",
+	ReasonEntryLoop:         "entry-loop",
+	ReasonUndecodable:       "undecodable",
+	ReasonUnsupported:       "unsupported-instruction",
+	ReasonCloneSite:         "clone-site",
+	ReasonOutOfReach:        "out-of-reach",
+	ReasonNoMemory:          "no-memory",
+	ReasonBytesChanged:      "bytes-changed",
+	ReasonProtected:         "protected",
+	ReasonNotMapped:         "not-mapped",
+	ReasonUsesGS:            "uses-gs",
+	ReasonAliasedText:       "aliased-text",
+	ReasonNoFile:            "no-file",
+	ReasonInsideInstruction: "inside-instruction",
+	ReasonColdPart:          "cold-part",
+	ReasonPLT:               "plt",
+	ReasonStart:             "start",
+	ReasonInitFini:          "init-fini",
+	ReasonSignalReturn:      "signal-return",
+	ReasonTrampoline:        "trampoline",
 }
 
 func (s Source) String() string { return name(sourceNames[:], s, "source") }
