@@ -3,11 +3,11 @@ package main
 import (
 	"encoding/hex"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/textfile"
 )
 
 // maxThreshold is the largest threshold: the check compares with a
@@ -52,9 +52,9 @@ func (c *config) set(name, value string) (err error) {
 	case "DYNPROF_OBJECTS":
 		c.objects, err = symname.ParseObjects(value)
 	case "DYNPROF_ONLY":
-		c.only, err = symname.ParseNames(value, os.ReadFile)
+		c.only, err = symname.ParseNames(value, textfile.Read)
 	case "DYNPROF_SKIP":
-		c.skip, err = symname.ParseNames(value, os.ReadFile)
+		c.skip, err = symname.ParseNames(value, textfile.Read)
 	case "DYNPROF_THRESHOLD":
 		c.threshold, err = parseThreshold(value)
 	case "DYNPROF_FOLLOW_EXEC":

@@ -126,7 +126,21 @@ func deliver(ctl *C.struct_dp_ctl, out *output) error {
 // report leaves the line that the shim prints.
 func report(ctl *C.struct_dp_ctl, err error) {
 	ctl.status = 0
-	copyText(ctl.message[:], strings.Join(strings.Fields(err.Error()), " "))
+	words := strings.Fields(err.Error())
+	for i, w := range words {
+		words[i] = shorten(w)
+	}
+	copyText(ctl.message[:], strings.Join(words, " "))
+}
+
+// shorten takes out the middle of a word that would fill the line, a path
+// mostly.
+func shorten(word string) string {
+	const end = 60
+	if len(word) <= 2*end+20 {
+		return word
+	}
+	return word[:end] + "..." + word[len(word)-end:]
 }
 
 // copyText copies s, cut to fit, with a NUL behind it.

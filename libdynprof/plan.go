@@ -29,9 +29,14 @@ func plan(in *input) (*output, error) {
 	}
 	maps, err := mem.SelfMaps()
 	if err != nil {
-		return nil, fmt.Errorf("cannot see what is loaded: %w (is /proc mounted?)", err)
+		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))
 	}
 	all := objects(in, maps, choice)
+	for _, o := range all {
+		if o.survey != nil && o.survey.UsesGS() {
+			return nil, fmt.Errorf("%s uses the GS segment, which the counters need", o.path)
+		}
+	}
 	reserve, err := mem.Alias(in.reserve, int(in.size))
 	if err != nil {
 		return nil, fmt.Errorf("cannot map the stubs writable: %w", err)
@@ -53,6 +58,13 @@ func plan(in *input) (*output, error) {
 	return out, errors.Join(<-done, err)
 }
 
+func hintProc(err error) string {
+	if errors.Is(err, os.ErrNotExist) {
+		return " (is /proc mounted?)"
+	}
+	return ""
+}
+
 // plan plans every function of a selected object.
 func (o *object) plan(choice *config) {
 	if !o.selected || o.reason != ledger.ReasonNone {
@@ -70,8 +82,6 @@ func (o *object) plan(choice *config) {
 			o.plans[i] = planner.Plan(i)
 			switch {
 			case !o.plans[i].Counted():
-			case o.survey.UsesGS():
-				o.plans[i] = stubgen.Refuse(i, ledger.ReasonUsesGS)
 			case !choice.chooses(o, i):
 				o.plans[i] = stubgen.Refuse(i, ledger.ReasonNotSelected)
 			}

@@ -52,6 +52,7 @@ struct start {
 	uint64_t text_size;
 	uint64_t scratch_size;
 	int follow_exec;
+	int strict; /* hotspots run --strict: end a program that cannot be counted */
 };
 
 static uint64_t aux(const struct start *s, uint64_t type)
@@ -60,6 +61,27 @@ static uint64_t aux(const struct start *s, uint64_t type)
 		if (a->a_type == type)
 			return a->a_un.a_val;
 	return 0;
+}
+
+/* Writes without a signal: a broken pipe, a file-size limit or a terminal that
+ * stops background writers would end or stop the program. What the write made
+ * pending is taken back, unless it was pending before. */
+static void write_quietly(long fd, const char *text, size_t n)
+{
+	uint64_t set = 0, old, before = 0, after = 0;
+	static const int signals[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
+	for (unsigned i = 0; i < sizeof signals / sizeof *signals; i++)
+		set |= 1ULL << (signals[i] - 1);
+	if (raw(SYS_rt_sigprocmask, SIG_BLOCK, &set, &old, 8) != 0)
+		return;
+	raw(SYS_rt_sigpending, &before, 8);
+	raw(SYS_write, fd, text, n);
+	raw(SYS_rt_sigpending, &after, 8);
+	struct timespec none = {0, 0};
+	uint64_t ours = set & after & ~before;
+	if (ours)
+		raw(SYS_rt_sigtimedwait, &ours, 0, &none, 8);
+	raw(SYS_rt_sigprocmask, SIG_SETMASK, &old, 0, 8);
 }
 
 /* One line on stderr: "dynprof: PROGRAM: not counted: WHY". hotspots run is told
@@ -71,14 +93,17 @@ static void not_counted(const struct start *s, const char *why)
 	n += text_copy(line + n, 200, s->program ? s->program : "?");
 	n += text_copy(line + n, sizeof line - n, ": not counted: ");
 	n += text_copy(line + n, sizeof line - n - 1, why);
+	for (size_t i = 0; i < n; i++)
+		if ((uint8_t)line[i] < ' ' || line[i] == 0x7f)
+			line[i] = '?'; /* names can hold anything */
 	line[n++] = '\n';
-	raw(SYS_write, 2, line, n);
+	write_quietly(2, line, n);
 	if (!s->note)
 		return;
 	long fd = raw(SYS_openat, AT_FDCWD, s->note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (failed(fd))
 		return;
-	raw(SYS_write, fd, why, text_len(why));
+	write_quietly(fd, why, text_len(why));
 	raw(SYS_close, fd);
 }
 
@@ -171,6 +196,8 @@ static void read_environment(struct start *s)
 	for (; *e; e++) {
 		if (has_prefix(*e, "DYNPROF_FOLLOW_EXEC="))
 			s->follow_exec = (*e)[20] && (*e)[20] != '0';
+		if (has_prefix(*e, "DYNPROF_STRICT="))
+			s->strict = (*e)[15] && (*e)[15] != '0';
 		if (has_prefix(*e, "DYNPROF_PRELOADED="))
 			s->added = *e + 18;
 		if (has_prefix(*e, "DYNPROF_NOTE="))
@@ -568,5 +595,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 		take_environment(&s);
 	if (why)
 		not_counted(&s, why);
+	if (why && s.strict)
+		raw(SYS_exit_group, 125); /* as the user asked */
 	unmap_scratch(&s);
 }

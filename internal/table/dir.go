@@ -117,6 +117,20 @@ func fileWord(s string) string {
 	return s
 }
 
+// checkLength refuses a path that the kernel would, before half of its
+// directories are made (NAME_MAX, PATH_MAX).
+func checkLength(path string) error {
+	for name := range strings.SplitSeq(path, "/") {
+		if len(name) > 255 {
+			return fmt.Errorf("cannot create the count table %s: %w; choose another name with -o or DYNPROF_OUTPUT", path, syscall.ENAMETOOLONG)
+		}
+	}
+	if len(path) >= 4096 {
+		return fmt.Errorf("cannot create the count table %s: %w; choose another place with -o or DYNPROF_OUTPUT", path, syscall.ENAMETOOLONG)
+	}
+	return nil
+}
+
 // OutputPath returns where to create a table and makes the directory. pattern
 // is DYNPROF_OUTPUT or empty, for the default; runtimeDir is XDG_RUNTIME_DIR.
 func OutputPath(pattern, runtimeDir string, n Names) (string, error) {
@@ -130,6 +144,9 @@ func OutputPath(pattern, runtimeDir string, n Names) (string, error) {
 	}
 	path, err := Expand(pattern, n)
 	if err != nil {
+		return "", err
+	}
+	if err := checkLength(path); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/symname"
 )
 
 // Exit statuses. Those of run are env(1)'s: 125 own failure, 126 not
@@ -81,12 +82,17 @@ func (a *app) main(args []string) int {
 	case err == nil, errors.Is(err, syscall.EPIPE):
 		return 0
 	case !errors.As(err, &exit):
-		exit = &exitError{exitUsage, err} // cobra's own: an unknown command or flag
+		exit = &exitError{exitUsage, fmt.Errorf("%w; see hotspots --help", err)} // cobra's own: an unknown command
 	case exit.err == nil:
 		return exit.status
 	}
-	fmt.Fprintf(a.stderr, "hotspots: %s\n", strings.ReplaceAll(exit.Error(), "\n", "; "))
+	a.say("%s", strings.ReplaceAll(exit.Error(), "\n", "; "))
 	return exit.status
+}
+
+// say writes a message: one line, whatever the names in it hold.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "hotspots: %s\n", symname.Clean(fmt.Sprintf(format, args...)))
 }
 
 func (a *app) root() *cobra.Command {

@@ -72,7 +72,7 @@ func (a *app) events(t *table.Table, format string) error {
 		return a.eventsCSV(events)
 	}
 	if s.EventsLost > 0 {
-		fmt.Fprintf(a.stderr, "hotspots: %d more crossings found no room in the table\n", s.EventsLost)
+		a.say("%d more crossings found no room in the table", s.EventsLost)
 	}
 	return report.EventText(a.stdout, a.style, len(events), func(i int) []string {
 		e := events[i]

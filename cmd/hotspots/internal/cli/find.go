@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,11 +12,11 @@ import (
 	"github.com/dynprof/dynprof/internal/table"
 )
 
-// locate returns the path of the table that an argument means: a process, a
-// file, or without argument the newest table of this user.
+// locate returns the path of the table that an argument means: a process or a
+// file.
 func locate(arg string) (string, error) {
 	if arg == "" {
-		return newest()
+		return "", errors.New("an empty name is no table: leave it out for the newest")
 	}
 	if pid, err := strconv.ParseUint(arg, 10, 31); err == nil {
 		return byPid(uint32(pid))
@@ -72,7 +73,11 @@ func openAll(args []string, run bool) (tables []*table.Table, closeAll func(), e
 		}
 	}
 	if len(args) == 0 {
-		args = []string{""}
+		path, err := newest()
+		if err != nil {
+			return nil, nil, err
+		}
+		args = []string{path}
 	}
 	for _, arg := range args {
 		path, err := locate(arg)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
@@ -69,6 +70,8 @@ func makeWay(path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+		return fmt.Errorf("cannot create the count table: %w; choose another name with -o", err)
 	case err != nil:
 		return fmt.Errorf("-o would write over a file that is no count table: %w; remove it, or choose another name", err)
 	case e.Status == table.Running || e.Held:
@@ -111,14 +114,15 @@ func (j *job) notePath() string {
 // said reports whether the library has told the user why it counts nothing.
 func (j *job) said() bool { return j.note != "" && os.Remove(j.note) == nil }
 
-// finish notes the end in the tables and shows the summary.
-func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) {
+// finish notes the end in the tables and shows the summary. It reports whether
+// anything was counted.
+func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) bool {
 	all, said := j.tables(), j.said()
 	if len(all) == 0 {
 		if !said {
-			fmt.Fprintf(a.stderr, "hotspots: nothing was counted: %s left no count table\n", p.Path)
+			a.say("nothing was counted: %s left no count table", p.Path)
 		}
-		return
+		return false
 	}
 	end := table.Ended{Kind: table.EndedExit, Code: uint32(r.Code), Time: time.Now()}
 	if r.Signal != 0 {
@@ -128,16 +132,17 @@ func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) {
 	for _, e := range slices.Backward(all) {
 		if int(e.Pid) == r.Pid {
 			if err := table.MarkEnded(e.Path, end); err != nil {
-				fmt.Fprintf(a.stderr, "hotspots: %v\n", err)
+				a.say("%v", err)
 			}
 			break
 		}
 	}
 	if f.summary > 0 {
 		if err := a.summarize(all, f.summary); err != nil {
-			fmt.Fprintf(a.stderr, "hotspots: no summary: %v\n", err)
+			a.say("no summary: %v", err)
 		}
 	}
+	return true
 }
 
 // summarize shows the functions called most, of all tables together.
@@ -160,6 +165,6 @@ func (a *app) summarize(all []*table.Entry, n int) error {
 	if len(paths) > 1 {
 		hint = "--run " + hint
 	}
-	_, err = fmt.Fprintf(a.stderr, "hotspots: more with: hotspots report %s\n", hint)
-	return err
+	a.say("more with: hotspots report %s", hint)
+	return nil
 }

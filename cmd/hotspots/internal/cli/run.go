@@ -16,6 +16,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/textfile"
 )
 
 // maxThreshold is what the check in a stub can compare with: a sign-extended
@@ -105,7 +106,7 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 		if *names == "" {
 			continue
 		}
-		if _, err := symname.ParseNames(*names, os.ReadFile); err != nil {
+		if _, err := symname.ParseNames(*names, textfile.Read); err != nil {
 			return fmt.Errorf("%s: %w", flag, err)
 		}
 		if file, ok := strings.CutPrefix(*names, "@"); ok {
@@ -140,25 +141,34 @@ func (a *app) run(f *runFlags, argv []string) error {
 		if f.strict {
 			return fmt.Errorf("not run, as --strict says: %w", err)
 		}
-		fmt.Fprintf(a.stderr, "hotspots: nothing is counted: %v\n", err)
-		return uncounted(p)
+		return a.uncounted(p, err)
 	}
 	if p.Note != "" && !f.followExec {
-		fmt.Fprintf(a.stderr, "hotspots: %s\n", p.Note)
+		a.say("%s", p.Note)
 	}
 	result, err := launch.Run(p, job.env)
 	if err != nil {
 		return startError(err)
 	}
-	a.finish(f, job, p, result)
+	if counted := a.finish(f, job, p, result); !counted && f.strict {
+		return &exitError{status: exitRunFailure}
+	}
 	return status(result)
 }
 
-// uncounted runs the program as if hotspots were not there.
-func uncounted(p *launch.Program) error {
+// uncounted runs the program as if hotspots were not there, after it has said
+// why. Of a program that the kernel most likely refuses it is said only if it
+// has run.
+func (a *app) uncounted(p *launch.Program, why error) error {
+	if !p.Doubtful {
+		a.say("nothing is counted: %v", why)
+	}
 	result, err := launch.Run(p, os.Environ())
 	if err != nil {
 		return startError(err)
+	}
+	if p.Doubtful {
+		a.say("nothing was counted: %v", why)
 	}
 	return status(result)
 }
@@ -221,7 +231,10 @@ func (f *runFlags) prepare(p *launch.Program, embedded []byte) (*job, error) {
 	settings := map[string]string{
 		launch.Output: j.output, launch.Note: j.note, launch.RunID: hex.EncodeToString(j.id[:]),
 		launch.Objects: f.objects, launch.Only: f.only, launch.Skip: f.skip,
-		launch.Threshold: "", launch.FollowExec: "",
+		launch.Threshold: "", launch.FollowExec: "", launch.Strict: "",
+	}
+	if f.strict {
+		settings[launch.Strict] = "1"
 	}
 	if f.threshold > 0 {
 		settings[launch.Threshold] = strconv.FormatUint(f.threshold, 10)

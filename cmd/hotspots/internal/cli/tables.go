@@ -133,6 +133,6 @@ func (a *app) prune(gone []*table.Entry, dryRun bool) error {
 	if dryRun {
 		did = "would remove"
 	}
-	fmt.Fprintf(a.stderr, "hotspots: %s %d tables, %d KiB\n", did, len(gone), bytes/1024)
+	a.say("%s %d tables, %d KiB", did, len(gone), bytes/1024)
 	return nil
 }

@@ -23,6 +23,7 @@ func (p *Program) inspectELF(f *os.File, path string) (why string) {
 		return ""
 	}
 	if machine := elf.Machine(binary.LittleEndian.Uint16(head[machineAt:])); machine != elf.EM_X86_64 && machine != elf.EM_386 {
+		p.Doubtful = true // but binfmt_misc may know an emulator
 		return path + " is a program for another machine (" + machine.String() + ")"
 	} else if head[classAt] != class64 {
 		return path + " is a 32-bit program"

@@ -3,8 +3,8 @@
 // hotspots_entry is the entry point of the executable if the build says so
 // (-ldflags "-E hotspots_entry"). It asks for the action of each signal
 // (rt_sigaction, 13) before the Go runtime replaces them, notes those that are
-// ignored (SIG_IGN, 1), and goes on to the runtime's own entry point. The
-// stack is left as the kernel made it.
+// ignored (SIG_IGN, 1) and those that are blocked (rt_sigprocmask, 14), and goes
+// on to the runtime's own entry point. The stack is left as the kernel made it.
 TEXT hotspots_entry(SB), NOSPLIT|NOFRAME, $0
 	SUBQ	$40, SP
 	XORL	R12, R12
@@ -23,6 +23,14 @@ next:
 other:
 	DECL	R13
 	JNE	next
+	MOVL	$14, AX
+	XORL	DI, DI
+	XORL	SI, SI
+	MOVQ	SP, DX
+	MOVL	$8, R10
+	SYSCALL
+	MOVQ	0(SP), R13
 	ADDQ	$40, SP
+	MOVQ	R13, ·blockedAtStart(SB)
 	MOVQ	R12, ·ignoredAtStart(SB)
 	JMP	_rt0_amd64_linux(SB)

@@ -50,6 +50,9 @@ const (
 	FollowExec = "DYNPROF_FOLLOW_EXEC"
 	RunID      = "DYNPROF_RUN_ID"
 
+	// The library ends a program that it cannot count, before main.
+	Strict = "DYNPROF_STRICT"
+
 	// File that the library makes when it has said why it counts nothing.
 	Note = "DYNPROF_NOTE"
 
@@ -60,4 +63,4 @@ const (
 	LibraryPath = "DYNPROF_LIBRARY" // not passed on
 )
 
-var order = []string{Output, Objects, Only, Skip, Threshold, FollowExec, RunID, Note}
+var order = []string{Output, Objects, Only, Skip, Threshold, FollowExec, RunID, Strict, Note}

@@ -3,6 +3,7 @@ package launch
 import (
 	"bytes"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -30,8 +31,8 @@ func Library(given string, embedded []byte, cacheDir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if _, err := os.Stat(path); err != nil {
-			return "", fmt.Errorf("no library there: %w", err)
+		if err := checkLibrary(path); err != nil {
+			return "", err
 		}
 		return path, checkPreloadable(path)
 	}
@@ -39,6 +40,24 @@ func Library(given string, embedded []byte, cacheDir string) (string, error) {
 		return "", errors.New("this hotspots was built without the library: build it with make, or name a libdynprof.so with --library")
 	}
 	return extract(embedded, cacheDir)
+}
+
+// checkLibrary refuses what is no libdynprof.so.
+func checkLibrary(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("no library there: %w", err)
+	}
+	defer f.Close()
+	not := fmt.Errorf("--library %s is no libdynprof.so", path)
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return not
+	}
+	e, err := elf.NewFile(f)
+	if err != nil || e.Type != elf.ET_DYN || e.Section(".dp_goinit") == nil {
+		return not
+	}
+	return nil
 }
 
 // extract writes the library below cacheDir or, where that cannot be used,

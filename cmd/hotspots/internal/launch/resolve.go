@@ -16,11 +16,12 @@ import (
 
 // Program is what is going to be executed.
 type Program struct {
-	Path    string   // of the file for execve
-	Args    []string // its argv
-	Why     string   // why it cannot be counted; empty if it can
-	Note    string   // what to know about the counts; empty if nothing
-	Preload []string // libraries that must be loaded before ours
+	Path     string   // of the file for execve
+	Args     []string // its argv
+	Why      string   // why it cannot be counted; empty if it can
+	Doubtful bool     // Why is also a reason for the kernel to refuse it
+	Note     string   // what to know about the counts; empty if nothing
+	Preload  []string // libraries that must be loaded before ours
 }
 
 // Errors of Resolve, in the words of POSIX "env" and the shell.
@@ -107,6 +108,7 @@ func (p *Program) inspect(path, search string, depth int) string {
 	case bytes.HasPrefix(start, []byte("\x7fELF")):
 		return p.inspectELF(f, path)
 	case depth >= maxScripts:
+		p.Doubtful = true
 		return path + " is a script of a script of a script"
 	case bytes.HasPrefix(start, []byte("#!")):
 		return p.inspectScript(start[2:], path, search, depth)

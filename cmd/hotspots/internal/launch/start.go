@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/dynprof/dynprof/internal/sigmask"
 )
 
 // Result is how a program ended.
@@ -92,6 +95,7 @@ func awaitEnd(pid int) error {
 // would make them blocking.
 func start(p *Program, env []string) (int, error) {
 	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}}
+	defer blockAsBefore()()
 	pid, err := syscall.ForkExec(p.Path, p.Args, attr)
 	if errors.Is(err, syscall.ENOEXEC) && isText(p.Path) {
 		pid, err = syscall.ForkExec(shell, append([]string{shell, p.Path}, p.Args[1:]...), attr) // as execvp(3)
@@ -124,6 +128,21 @@ func isText(path string) bool {
 // services, a shell SIGQUIT in background jobs. Stored by entry_amd64.s; zero
 // if that is not the entry point.
 var ignoredAtStart uint64
+
+// blockedAtStart are the signals that were blocked, in the same form. Go
+// unblocks some of them.
+var blockedAtStart uint64
+
+// blockAsBefore gives this thread the mask that the program shall inherit, until
+// the function that it returns is called.
+func blockAsBefore() (undo func()) {
+	runtime.LockOSThread()
+	old := sigmask.Set(blockedAtStart)
+	return func() {
+		sigmask.Set(old)
+		runtime.UnlockOSThread()
+	}
+}
 
 // ignoreAsBefore makes the program inherit what this process did. Without
 // SIGCHLD there is no waiting for it, and the Go runtime wants SIGURG.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/dynprof/dynprof/internal/symname"
@@ -105,4 +106,14 @@ func percent(n, of int) *float64 {
 	}
 	p := math.Floor(float64(n)*10000/float64(of)) / 100
 	return &p
+}
+
+// Percent writes n of so many as a percentage that is rounded down: 100 means
+// all.
+func Percent(n, of int) string {
+	p := percent(n, of)
+	if p == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%.2f%%", *p)
 }

@@ -53,15 +53,11 @@ type Program struct {
 	Status     string `json:"status"`
 	TotalCalls uint64 `json:"total_calls"`
 
+	// Threads that had no room in the table: their calls are missing.
+	ThreadsLost uint32 `json:"threads_lost"`
+
 	Ended   table.Ended    `json:"-"`
 	Objects []table.Object `json:"-"`
-	Lost    Lost           `json:"-"`
-}
-
-// Lost says what a table could not count.
-type Lost struct {
-	Threads, Patches uint32
-	Events           uint64
 }
 
 // Report is the functions of one or more tables. The first table's program
@@ -115,8 +111,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Status: t.Status().String(), TotalCalls: s.Total(),
-		Ended: t.Ended, Objects: t.Objects,
-		Lost: Lost{Threads: s.ThreadsDiscarded, Patches: s.PatchesRefused, Events: s.EventsLost},
+		ThreadsLost: s.ThreadsDiscarded, Ended: t.Ended, Objects: t.Objects,
 	}
 	r.Programs = append(r.Programs, p)
 	if len(r.Programs) == 1 {
@@ -124,9 +119,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 		return
 	}
 	r.TotalCalls += p.TotalCalls
-	r.Lost.Threads += p.Lost.Threads
-	r.Lost.Patches += p.Lost.Patches
-	r.Lost.Events += p.Lost.Events
+	r.ThreadsLost += p.ThreadsLost
 	if p.Status == table.Running.String() || r.Status == table.Exited.String() {
 		r.Status = p.Status
 	}

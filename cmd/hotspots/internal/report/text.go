@@ -58,7 +58,7 @@ func (r *Report) Headline() string {
 		what = fmt.Sprintf("%s (pid %d) and %d more, %s", r.Program.Program, r.Pid, n-1, r.state())
 	}
 	what += fmt.Sprintf(": %s calls", Thousands(r.TotalCalls))
-	if n := r.Lost.Threads; n > 0 {
+	if n := r.ThreadsLost; n > 0 {
 		what += fmt.Sprintf(" (%d threads had no room in the table and are missing)", n)
 	}
 	return what
@@ -109,23 +109,20 @@ func CoverageText(w io.Writer, all []*Coverage, style Style) error {
 			fmt.Fprintf(&out, "%s: left out (%s)\n", style.bold(c.Object), c.Reason)
 			continue
 		}
-		p := "none"
-		if c.Percent != nil {
-			p = fmt.Sprintf("%.2f%%", *c.Percent)
-		}
-		fmt.Fprintf(&out, "%s: %d functions, %d counted (%s)\n", style.bold(c.Object), c.Functions, c.Counted, p)
-		writeCounts(&out, "counted by", c.Tactics)
-		writeCounts(&out, "not counted", c.Uncounted)
+		fmt.Fprintf(&out, "%s: %d functions, %d counted (%s)\n", style.bold(c.Object), c.Functions, c.Counted, Percent(c.Counted, c.Functions-c.NotSelected))
+		WriteCounts(&out, "counted by", c.Tactics)
+		WriteCounts(&out, "not counted", c.Uncounted)
 		if c.NotSelected > 0 {
-			writeCounts(&out, "outside the percentage", map[string]int{notSelected: c.NotSelected})
+			WriteCounts(&out, "outside the percentage", map[string]int{notSelected: c.NotSelected})
 		}
-		writeCounts(&out, "excluded", c.Excluded)
+		WriteCounts(&out, "excluded", c.Excluded)
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
 }
 
-func writeCounts(w io.Writer, title string, counts map[string]int) {
+// WriteCounts writes words with how many functions each stands for, most first.
+func WriteCounts(w io.Writer, title string, counts map[string]int) {
 	if len(counts) == 0 {
 		return
 	}
