@@ -1,0 +1,1 @@
+int plugin_answer(int n) { return 2 * n; }
