@@ -11,14 +11,18 @@ import (
 
 func (a *app) coverageCommand() *cobra.Command {
 	var format, list string
-	var run bool
+	var run, all bool
 	cmd := &cobra.Command{
-		Use:   "coverage [TABLE|PID]...",
+		Use:   "coverage [TABLE|PID]... | --system DIR...",
 		Short: "Show which functions are counted, and why others are not",
 		Long: "For each object: functions found, counted by tactic, not counted by reason, excluded by reason.\n" +
-			"Functions that were not selected, and excluded addresses (no functions, or never to be patched), are outside the percentage.",
-		Example: "  hotspots coverage\n  hotspots coverage 4711 --format json\n  hotspots coverage --list too-short",
+			"Functions that were not selected, and excluded addresses (no functions, or never to be patched), are outside the percentage.\n\n" +
+			"With --system: plans every executable and library below the directories, without running any, and says what would be counted.",
+		Example: "  hotspots coverage\n  hotspots coverage 4711 --format json\n  hotspots coverage --list too-short\n  hotspots coverage --system /usr/bin /usr/lib/x86_64-linux-gnu",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if all {
+				return a.systemCoverage(args, format, list)
+			}
 			if words := report.Words(); list != "" && !slices.Contains(words, list) {
 				return usage("--list %s: it is one of %s", list, strings.Join(words, ", "))
 			}
@@ -30,18 +34,19 @@ func (a *app) coverageCommand() *cobra.Command {
 			if list != "" {
 				return a.listReason(r, list, format)
 			}
-			switch all := r.Coverage(); format {
+			switch objects := r.Coverage(); format {
 			case "json":
-				return r.CoverageJSON(a.stdout, all)
+				return r.CoverageJSON(a.stdout, objects)
 			case "csv":
-				return report.CoverageCSV(a.stdout, all)
+				return report.CoverageCSV(a.stdout, objects)
 			default:
-				return report.CoverageText(a.stdout, all, a.style)
+				return report.CoverageText(a.stdout, objects, a.style)
 			}
 		},
 	}
 	formatFlag(cmd, &format)
 	cmd.Flags().StringVar(&list, "list", "", "list the functions with this `REASON` or tactic")
+	cmd.Flags().BoolVar(&all, "system", false, "plan all ELF files below the directories named instead of reading a table")
 	cmd.Flags().BoolVar(&run, "run", false, "merge all tables of the run that the table belongs to")
 	cmd.RegisterFlagCompletionFunc("list", cobra.FixedCompletions(report.Words(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd

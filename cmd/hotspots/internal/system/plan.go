@@ -1,0 +1,101 @@
+// Package system plans every ELF file of some directories without running
+// anything: which functions would be counted, by which tactic, and which
+// would not.
+package system
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"os"
+
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// File is what planning one ELF file tells.
+type File struct {
+	Path       string
+	Functions  int // found, without what is excluded
+	Tactics    map[ledger.Tactic]int
+	Excluded   map[ledger.Reason]int
+	Exceptions []Exception
+}
+
+// Exception is a function that would not be counted.
+type Exception struct {
+	Addr   uint64 // link-time
+	Size   uint64 // bytes
+	Name   string // empty if it has none
+	Reason ledger.Reason
+	Code   []byte // its first bytes, at most maxCode
+}
+
+const maxCode = 32
+
+// Counted is the number of functions that would be counted.
+func (f *File) Counted() int { return f.Functions - len(f.Exceptions) }
+
+// Plan plans all functions of an ELF file for x86-64. Errors wrap
+// elfscan.ErrNotELF and its siblings.
+func Plan(path string) (*File, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	scan, err := elfscan.Scan(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	o := object(scan, content)
+	survey := stubgen.NewSurvey(o, 1)
+	planner := survey.NewPlanner(stubgen.Options{})
+	f := &File{Path: path, Tactics: map[ledger.Tactic]int{}, Excluded: map[ledger.Reason]int{}}
+	for i := range o.Functions {
+		p := planner.Plan(i)
+		if p.Counted() && survey.UsesGS() {
+			p = stubgen.Refuse(i, ledger.ReasonUsesGS)
+		}
+		f.add(o, p)
+	}
+	return f, nil
+}
+
+func (f *File) add(o *stubgen.Object, p stubgen.Plan) {
+	if !p.Counted() && p.Reason.Excluded() {
+		f.Excluded[p.Reason]++
+		return
+	}
+	f.Functions++
+	if p.Counted() {
+		f.Tactics[p.Tactic]++
+		return
+	}
+	fn := &o.Functions[p.Function]
+	code := o.Code(fn.Addr)
+	code = code[:min(len(code), int(fn.Size), maxCode)]
+	f.Exceptions = append(f.Exceptions, Exception{fn.Addr, fn.Size, fn.Name, p.Reason, bytes.Clone(code)})
+}
+
+// object is the file as it would lie in memory.
+func object(scan *elfscan.Object, content []byte) *stubgen.Object {
+	o := &stubgen.Object{
+		Absolute:     scan.Type == elf.ET_EXEC,
+		Functions:    scan.Functions,
+		CodePointers: scan.CodePointers,
+		LandingPads:  scan.LandingPads,
+	}
+	for _, s := range scan.Segments {
+		if s.FileSize == 0 {
+			continue
+		}
+		seg := stubgen.Segment{Addr: s.Addr, Code: content[s.Offset : s.Offset+s.FileSize]}
+		if s.Flags&elf.PF_X != 0 {
+			o.Text = append(o.Text, seg)
+		} else {
+			o.Data = append(o.Data, seg)
+		}
+	}
+	return o
+}
