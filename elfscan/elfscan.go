@@ -39,6 +39,7 @@ type Object struct {
 	Dynamic bool     // has a dynamic section; static-pie programs have one too
 	Entry   uint64
 	BuildID []byte // contents of the GNU build-id note, nil if none
+	Go      bool   // holds a Go runtime
 	Soname  string
 	Needed  []string
 
@@ -132,9 +133,9 @@ func scan(r io.ReaderAt, size int64) (*Object, error) {
 		Entry:          f.header.Entry,
 		SectionHeaders: len(f.sections) > 0,
 		Interp:         f.interp(),
-		BuildID:        f.buildID(),
 		Segments:       f.segments,
 	}
+	o.BuildID, o.Go = f.notes()
 	dyn := f.dynamic()
 	if dyn != nil {
 		o.Dynamic = true

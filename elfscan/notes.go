@@ -15,9 +15,11 @@ func (f *file) interp() string {
 	return cstring(string(b), 0, maxPath)
 }
 
-// buildID returns the description of the note "GNU" of type NT_GNU_BUILD_ID.
-func (f *file) buildID() []byte {
-	const ntGNUBuildID, maxNotes = 3, 1 << 16
+// notes returns the build-id, and whether the file has a Go runtime in it: the
+// descriptions of the notes "GNU" of type NT_GNU_BUILD_ID and "Go" of type 4
+// (cmd/link, elf.go).
+func (f *file) notes() (buildID []byte, isGo bool) {
+	const ntGNUBuildID, ntGoBuildID, maxNotes = 3, 4, 1 << 16
 	for i := range f.progs {
 		p := &f.progs[i]
 		if elf.ProgType(p.Type) != elf.PT_NOTE {
@@ -29,10 +31,11 @@ func (f *file) buildID() []byte {
 			continue
 		}
 		if id := findNote(b, max(p.Align, 4), "GNU\x00", ntGNUBuildID); id != nil {
-			return id
+			buildID = id
 		}
+		isGo = isGo || findNote(b, max(p.Align, 4), "Go\x00\x00", ntGoBuildID) != nil
 	}
-	return nil
+	return buildID, isGo
 }
 
 // findNote walks the notes in b: {u32 name size, description size, type},

@@ -144,8 +144,30 @@ func (a *arena) fill(in *input, threshold uint32) error {
 			}
 		}
 		a.emit(k, threshold)
+		o.dropGuests()
 	}
 	return nil
+}
+
+// dropGuests takes back plans that use the body of a function which, in the
+// end, is not moved.
+func (o *object) dropGuests() {
+	for again := true; again; {
+		again = false
+		for i := range o.plans {
+			p := &o.plans[i]
+			if !p.Counted() {
+				continue
+			}
+			for _, host := range p.Hosts() {
+				if !o.plans[host].Counted() {
+					o.plans[i] = stubgen.Refuse(i, ledger.ReasonOutOfReach)
+					again = true
+					break
+				}
+			}
+		}
+	}
 }
 
 // emit writes the stubs of object k. A function whose stub cannot reach what it

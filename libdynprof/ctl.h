@@ -36,14 +36,19 @@ struct dp_text {
 	uint32_t patches;     /* how many of the patch list, in order, lie here */
 };
 
-/* Up to 8 bytes to change, if they are still what the planner read. */
+/* Up to 8 bytes to change, if they are still what the planner read. Groups, the
+ * patches of one function, are made all or none; a patch that needs another
+ * group only if that is made. */
 struct dp_patch {
 	uint64_t at;
 	uint8_t old[8];
 	uint8_t new[8];
 	uint32_t len;
+	uint32_t group; /* number of the function in the table, or DP_NO_GROUP */
+	uint32_t needs; /* a group, or DP_NO_GROUP */
 	uint32_t reserved;
 };
+#define DP_NO_GROUP 0xffffffffu
 
 struct dp_ctl {
 	/* From the shim. */

@@ -32,6 +32,7 @@ type object struct {
 	stubs    []stubgen.Stub
 	counters []uint32 // if it is counted
 	first    uint32   // the first of them
+	groups   patcher.Groups
 	arena    *arena
 }
 
@@ -117,6 +118,7 @@ func (o *object) read(bias uint64, maps []mem.Mapping) error {
 	o.code = &stubgen.Object{
 		Bias:         bias,
 		Absolute:     o.scan.Type == elf.ET_EXEC,
+		Go:           o.scan.Go,
 		Functions:    o.scan.Functions,
 		CodePointers: o.scan.CodePointers,
 		LandingPads:  o.scan.LandingPads,

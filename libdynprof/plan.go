@@ -9,7 +9,6 @@ import (
 
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/mem"
-	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/patcher"
@@ -70,39 +69,30 @@ func (o *object) plan(choice *config) {
 	if !o.selected || o.reason != ledger.ReasonNone {
 		return
 	}
-	n := len(o.code.Functions)
 	o.survey = stubgen.NewSurvey(o.code, 0)
-	o.plans = make([]stubgen.Plan, n)
-	o.stubs = make([]stubgen.Stub, n)
+	o.stubs = make([]stubgen.Stub, len(o.code.Functions))
 	o.sites = o.survey.CloneSites()
-	opt := stubgen.Options{Threshold: choice.threshold != 0}
-	parallel.Ranges(n, grain, 0, func(_, first, end int) {
-		planner := o.survey.NewPlanner(opt)
-		for i := first; i < end; i++ {
-			o.plans[i] = planner.Plan(i)
-			switch {
-			case !o.plans[i].Counted():
-			case !choice.chooses(o, i):
-				o.plans[i] = stubgen.Refuse(i, ledger.ReasonNotSelected)
-			}
-		}
-	})
+	var chooses func(int) bool
+	if choice.only != nil || choice.skip != nil {
+		chooses = func(i int) bool { return choice.chooses(o, i) }
+	}
+	o.plans = o.survey.Plans(stubgen.Options{Threshold: choice.threshold != 0}, 0, chooses)
 }
 
 // chooses applies --only and --skip.
 func (c *config) chooses(o *object, i int) bool {
-	if c.only == nil && c.skip == nil {
-		return true
-	}
 	f := &o.code.Functions[i]
 	name := symname.Display(f.Name, o.path, f.Addr, true)
 	return (c.only == nil || c.only.Match(name)) && (c.skip == nil || !c.skip.Match(name))
 }
 
-// number gives every counted function its counter.
+// number gives every counted function its counter, and every function its
+// number in the table.
 func number(all []*object) {
-	next := uint32(0)
+	next, functions := uint32(0), 0
 	for _, o := range all {
+		o.groups = patcher.Groups(functions)
+		functions += len(o.plans)
 		o.first, o.counters = next, make([]uint32, len(o.plans))
 		for i := range o.plans {
 			if o.plans[i].Counted() {
@@ -137,10 +127,10 @@ func (out *output) patch(in *input, all []*object) error {
 }
 
 func (o *object) patchesAtMost() int {
-	n := len(o.sites) + len(o.plans)
+	n := len(o.sites)
 	for i := range o.plans {
 		if o.plans[i].Counted() {
-			n += len(o.survey.Loops(&o.plans[i]))
+			n += patcher.PatchesOf(o.survey.Leads(&o.plans[i]))
 		}
 	}
 	return n
@@ -152,10 +142,7 @@ func (o *object) appendPatches(list []patcher.Patch) []patcher.Patch {
 		if !p.Counted() {
 			continue
 		}
-		list = append(list, patcher.Entry(o.code, p, o.stubs[i]))
-		for _, l := range o.survey.Loops(p) {
-			list = append(list, patcher.Loop(o.code, l, o.stubs[i]))
-		}
+		list = o.groups.Append(list, o.code, p, o.survey.Leads(p), &o.stubs[i])
 	}
 	if o.arena != nil {
 		for i, site := range o.sites {

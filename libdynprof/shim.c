@@ -173,6 +173,22 @@ static int strip_preload(const struct start *s, char *value)
 	return out != value;
 }
 
+/* Ends the environment at out. Programs, those in Go among them, look for the
+ * auxiliary vector right behind it: what is free in between reads as entries to
+ * ignore or, where only half an entry is left, as an empty vector, for which they
+ * have another source. The vector itself stays where the C library knows it. */
+static void bridge(char **out, char **auxv)
+{
+	int whole = (auxv - out) % 2 == 1; /* besides the NULL */
+	for (*out++ = 0; out < auxv; out += whole ? 2 : 1) {
+		*out = 0;
+		if (whole) {
+			((Elf64_auxv_t *)out)->a_type = AT_IGNORE;
+			((Elf64_auxv_t *)out)->a_un.a_val = 0;
+		}
+	}
+}
+
 /* Remembers our variables for the twin and, unless exec is followed, takes
  * them out of the array that libc's environ is going to be. */
 static void take_environment(struct start *s)
@@ -187,7 +203,7 @@ static void take_environment(struct start *s)
 			continue;
 		*out++ = *e;
 	}
-	*out = 0;
+	bridge(out, (char **)s->auxv);
 }
 
 static void read_environment(struct start *s)
@@ -493,48 +509,113 @@ static const char *map_table(struct start *s)
 	return 0;
 }
 
-static int still_old(const struct dp_patch *p)
+static int holds(const struct dp_patch *p, const uint8_t *bytes)
 {
-	const uint8_t *at = (const uint8_t *)p->at;
-	for (uint32_t i = 0; i < p->len; i++)
-		if (at[i] != p->old[i])
-			return 0;
-	return 1;
+	return same((const char *)p->at, (const char *)bytes, p->len);
 }
 
-/* Writes p where text is writable; there is one thread, so no order matters. */
-static void store_patch(const struct dp_patch *p)
+/* Groups of patches that cannot be made, one bit each, once there is one. */
+struct refused {
+	uint8_t *bits;
+	uint64_t size;
+	uint32_t groups; /* how many */
+	int all;	 /* no memory for the bits: none is made */
+};
+
+static int is_refused(const struct refused *r, uint32_t group)
 {
-	volatile uint8_t *at = (volatile uint8_t *)p->at;
-	for (uint32_t i = 0; i < p->len; i++)
-		at[i] = p->new[i];
+	return r->all || (r->bits && group != DP_NO_GROUP && group / 8 < r->size && r->bits[group / 8] >> group % 8 & 1);
 }
 
-/* Patches the entries of one run of pages. Never writable without executable:
- * were there another thread, it could be running there. Where the pages may
- * not be both (PR_SET_MDWE, SELinux), /proc/self/mem writes to them all the
- * same. Returns how many entries stay unpatched. */
-static uint32_t patch_text(const struct dp_text *t, const struct dp_patch *list)
+static void refuse(struct refused *r, uint32_t group)
 {
-	uint32_t refused = 0;
+	if (group == DP_NO_GROUP || is_refused(r, group))
+		return;
+	if (!r->bits) {
+		r->size = pages(*dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT) / 8 + 1);
+		long at = raw(SYS_mmap, 0, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		r->bits = failed(at) ? 0 : (uint8_t *)at;
+		r->all = !r->bits;
+	}
+	if (r->bits && group / 8 < r->size)
+		r->bits[group / 8] |= (uint8_t)(1 << group % 8);
+	r->groups++;
+}
+
+/* A patch that needs a group which is refused is refused with its own; others
+ * may need that in turn. */
+static void refuse_guests(const struct dp_ctl *ctl, struct refused *r)
+{
+	uint32_t before;
+	do {
+		before = r->groups;
+		const struct dp_patch *p = (const struct dp_patch *)ctl->patches;
+		for (uint32_t i = 0; i < ctl->texts_count; i++)
+			for (uint32_t k = 0; k < ctl->texts[i].patches; k++, p++)
+				if (p->needs != DP_NO_GROUP && is_refused(r, p->needs))
+					refuse(r, p->group);
+	} while (r->groups != before);
+}
+
+/* Writes bytes where text is writable; there is one thread, so no order
+ * matters. */
+static void store_text(uint64_t to, const uint8_t *bytes, uint32_t n)
+{
+	volatile uint8_t *at = (volatile uint8_t *)to;
+	for (uint32_t i = 0; i < n; i++)
+		at[i] = bytes[i];
+}
+
+/* Makes the patches of one run of pages or, with undo, takes back those of
+ * groups that are refused. Never writable without executable: were there
+ * another thread, it could be running there. Where the pages may not be both
+ * (PR_SET_MDWE, SELinux), /proc/self/mem writes to them all the same. */
+static void patch_text(const struct dp_text *t, const struct dp_patch *list, struct refused *r, int undo)
+{
 	long mem = -1;
 	int direct = raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
 	if (!direct)
 		mem = raw(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
 	for (uint32_t i = 0; i < t->patches; i++) {
 		const struct dp_patch *p = &list[i];
-		if (!still_old(p))
-			refused++;
+		const uint8_t *from = undo ? p->new : p->old, *to = undo ? p->old : p->new;
+		if (undo && !is_refused(r, p->group))
+			continue;
+		if (!holds(p, from))
+			refuse(r, p->group);
 		else if (direct)
-			store_patch(p);
-		else if (failed(mem) || raw(SYS_pwrite64, mem, p->new, p->len, p->at) != (long)p->len)
-			refused++;
+			store_text(p->at, to, p->len);
+		else if (failed(mem) || raw(SYS_pwrite64, mem, to, p->len, p->at) != (long)p->len)
+			refuse(r, p->group);
 	}
 	if (direct)
 		raw(SYS_mprotect, t->start, t->size, t->prot);
 	else if (!failed(mem))
 		raw(SYS_close, mem);
-	return refused;
+}
+
+static void patch_all(const struct dp_ctl *ctl, struct refused *r, int undo)
+{
+	const struct dp_patch *list = (const struct dp_patch *)ctl->patches;
+	for (uint32_t i = 0; i < ctl->texts_count; i++) {
+		patch_text(&ctl->texts[i], list, r, undo);
+		list += ctl->texts[i].patches;
+	}
+}
+
+/* Writes into the table's ledger that the refused groups are not counted. */
+static void note_refused(const struct start *s, const struct refused *r)
+{
+	long fd = raw(SYS_openat, AT_FDCWD, s->ctl->table, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (failed(fd))
+		return;
+	static const uint8_t how[2] = {DP_REFUSED_TACTIC, DP_REFUSED_REASON};
+	uint64_t functions = *dp_u64(dp.table, DP_HDR_FUNCTIONS + DP_SEC_OFFSET);
+	uint32_t count = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
+	for (uint32_t i = 0; i < count; i++)
+		if (is_refused(r, i))
+			raw(SYS_pwrite64, fd, how, 2, functions + (uint64_t)i * DP_FN_ENTRY_SIZE + DP_FN_TACTIC);
+	raw(SYS_close, fd);
 }
 
 static const char *apply(struct start *s)
@@ -550,13 +631,16 @@ static const char *apply(struct start *s)
 		raw(SYS_unlinkat, AT_FDCWD, ctl->table, 0);
 		return why;
 	}
-	const struct dp_patch *list = (const struct dp_patch *)ctl->patches;
-	uint32_t refused = 0;
-	for (uint32_t i = 0; i < ctl->texts_count; i++) {
-		refused += patch_text(&ctl->texts[i], list);
-		list += ctl->texts[i].patches;
+	struct refused r = {0};
+	patch_all(ctl, &r, 0);
+	if (r.groups) {
+		refuse_guests(ctl, &r);
+		patch_all(ctl, &r, 1);
+		note_refused(s, &r);
+		*dp_u32(dp.table, DP_HDR_PATCHES_REFUSED) = r.groups;
+		if (r.bits)
+			raw(SYS_munmap, r.bits, r.size);
 	}
-	*dp_u32(dp.table, DP_HDR_PATCHES_REFUSED) = refused;
 	__atomic_store_n(dp_u32(dp.table, DP_HDR_STATE), DP_STATE_LIVE, __ATOMIC_RELEASE);
 	return 0;
 }

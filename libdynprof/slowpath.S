@@ -7,6 +7,13 @@
 #define SYS_arch_prctl 158
 #define ARCH_SET_GS 0x1001
 
+/* Flags as the ABI wants them for C: forwards, and no trap at misaligned data
+ * (AC), whatever the program has set. The stack is aligned. */
+	.macro	CLEAN_FLAGS
+	pushq	$0x202
+	popfq
+	.endm
+
 	.text
 	.hidden	dp_cold, dp_clone_site, dp_birth, dp_birth_done, dp_forked, dp_cross, dp_have_wrgsbase
 
@@ -50,7 +57,7 @@ dp_clone_site:
 	mov	%rsp, %rdi
 	mov	%rsp, %rbp
 	and	$-16, %rsp
-	cld
+	CLEAN_FLAGS
 	call	dp_birth
 	mov	%rbp, %rsp
 	mov	%rax, %r15
@@ -68,7 +75,7 @@ dp_clone_site:
 	mov	%r15, %rdi
 	mov	%rsp, %rbp
 	and	$-16, %rsp
-	cld
+	CLEAN_FLAGS
 	call	dp_birth_done
 	mov	%rbp, %rsp
 	addq	$DP_THUNK_SYSCALL, DP_REGS_RCX(%rsp)
@@ -123,7 +130,7 @@ dp_clone_site:
 	mov	%r15, %rdi
 	mov	%rsp, %rbp
 	and	$-16, %rsp
-	cld
+	CLEAN_FLAGS
 	call	dp_forked
 	mov	%rbp, %rsp
 	pop	%rbp
@@ -173,7 +180,7 @@ dp_cold:
 	mov	96(%rsp), %edi		/* 11 registers, the return address, the counter */
 	mov	%rsp, %rbp
 	and	$-16, %rsp
-	cld
+	CLEAN_FLAGS
 	call	dp_cross
 	mov	%rbp, %rsp
 	pop	%rbp

@@ -12,46 +12,103 @@ import (
 // Patch is a change of up to 8 bytes of the target's text, to be made only if
 // the old bytes are still there. Old undoes it.
 //
+// The patches of a group, those of one function, are made all or none; a patch
+// that needs another group only if that is made: it stands in a body that is
+// dead only then.
+//
 // It has the layout of struct dp_patch in libdynprof/ctl.h: the list is built
 // in the memory that the target reads it from.
 type Patch struct {
-	At  x86.RunAddr
-	Old [8]byte
-	New [8]byte
-	Len uint32
-	_   uint32
+	At    x86.RunAddr
+	Old   [8]byte
+	New   [8]byte
+	Len   uint32
+	Group uint32 // number of the function in the table, or NoGroup
+	Needs uint32 // a group, or NoGroup
+	_     uint32
 }
 
-const jumpLen = 5
+// NoGroup is for a patch that stands alone.
+const NoGroup = 0xffffffff
 
-// jump is the patch that overwrites the 5 bytes at link-time address from with
-// `jmp to`.
-func jump(o *stubgen.Object, from uint64, to x86.RunAddr) Patch {
-	p := Patch{At: o.Run(from), Len: jumpLen}
-	copy(p.Old[:jumpLen], o.Code(from))
+const (
+	jumpLen  = 5
+	shortLen = 2
+)
+
+// Groups tells the number of an object's function in the table.
+type Groups uint32
+
+func (g Groups) of(function int32) uint32 {
+	if function == stubgen.NoHost {
+		return NoGroup
+	}
+	return uint32(g) + uint32(function)
+}
+
+// change is a patch at link-time address from.
+func change(o *stubgen.Object, from uint64, size uint32, group, needs uint32) Patch {
+	p := Patch{At: o.Run(from), Len: size, Group: group, Needs: needs}
+	copy(p.Old[:size], o.Code(from))
+	return p
+}
+
+// jump is the patch that overwrites the 5 bytes at from with `jmp to`.
+func jump(o *stubgen.Object, from uint64, to x86.RunAddr, group, needs uint32) Patch {
+	p := change(o, from, jumpLen, group, needs)
 	p.New[0] = 0xe9
 	binary.LittleEndian.PutUint32(p.New[1:], uint32(to-p.At-jumpLen))
 	return p
 }
 
-// Entry is the patch that sends arrivals at p's window to its stub.
-func Entry(o *stubgen.Object, p *stubgen.Plan, stub stubgen.Stub) Patch {
-	return jump(o, p.Start, stub.At)
-}
-
 // CloneSite is the patch that sends a clone site to its thunk.
 func CloneSite(o *stubgen.Object, site stubgen.CloneSite, thunk x86.RunAddr) Patch {
-	return jump(o, site.Addr, thunk)
+	return jump(o, site.Addr, thunk, NoGroup, NoGroup)
 }
 
-// Loop is the patch that leads one of the function's own branches to its entry
-// behind the count: only the displacement changes.
-func Loop(o *stubgen.Object, l stubgen.Loop, stub stubgen.Stub) Patch {
-	const size = 4
-	field := l.Len - size
-	p := Patch{At: o.Run(l.Addr).Add(field), Len: size}
-	copy(p.Old[:size], o.Code(l.Addr)[field:])
-	binary.LittleEndian.PutUint32(p.New[:], uint32(stub.At.Add(int(stub.Body))-p.At-size))
+// Append adds the patches of one function's plan: its entry, which sends
+// arrivals to its stub, and what must lead into the stub past the count.
+func (g Groups) Append(list []Patch, o *stubgen.Object, p *stubgen.Plan, leads []stubgen.Lead, stub *stubgen.Stub) []Patch {
+	group := g.of(p.Function)
+	if d := p.Detour; d != nil && d.Island != 0 {
+		list = append(list, hop(o, p.Start, d.Island, group), jump(o, d.Island, stub.At, group, g.of(d.Host)))
+	} else {
+		list = append(list, jump(o, p.Start, stub.At, group, NoGroup))
+	}
+	for i := range leads {
+		l := &leads[i]
+		to := stub.Place(p, l.To)
+		switch {
+		case l.Island != 0:
+			list = append(list, lead(o, l, 1, o.Run(l.Island), group), jump(o, l.Island, to, group, g.of(l.Host)))
+		case l.Wide:
+			list = append(list, jump(o, l.Addr, to, group, NoGroup))
+		default:
+			list = append(list, lead(o, l, 4, to, group))
+		}
+	}
+	return list
+}
+
+// PatchesOf is the number of patches that Append adds at most.
+func PatchesOf(leads []stubgen.Lead) int { return 2 + 2*len(leads) }
+
+// hop is the patch that overwrites the 2 bytes at from with a short `jmp to`.
+func hop(o *stubgen.Object, from, to uint64, group uint32) Patch {
+	p := change(o, from, shortLen, group, NoGroup)
+	p.New[0], p.New[1] = 0xeb, byte(to-from-shortLen)
+	return p
+}
+
+// lead is the patch that changes a branch's displacement, its last field bytes.
+func lead(o *stubgen.Object, l *stubgen.Lead, field int, to x86.RunAddr, group uint32) Patch {
+	p := change(o, l.Addr+uint64(l.Len)-uint64(field), uint32(field), group, NoGroup)
+	disp := uint32(to - p.At - x86.RunAddr(field))
+	if field == 1 {
+		p.New[0] = byte(disp)
+	} else {
+		binary.LittleEndian.PutUint32(p.New[:], disp)
+	}
 	return p
 }
 

@@ -33,6 +33,18 @@ type Stub struct {
 	At   x86.RunAddr // its first instruction
 	Body uint16      // offset of what follows the count: where loops to the entry lead
 	Len  uint16      // bytes written
+
+	// Where the copies of the instructions in the window are, by
+	// their distance from its start; 0 where none starts.
+	inside [windowSize]uint8
+}
+
+// Place is where a lead to link-time address to enters the stub of p.
+func (s *Stub) Place(p *Plan, to uint64) x86.RunAddr {
+	if off := to - p.Start; off < windowSize && off > 0 && s.inside[off] > 0 {
+		return s.At.Add(int(s.Body) + int(s.inside[off]))
+	}
+	return s.At.Add(int(s.Body))
 }
 
 // Emitter writes stubs. It holds only scratch space: use one for each
@@ -68,7 +80,7 @@ func (e *Emitter) Emit(o *Object, p *Plan, dst []byte, at x86.RunAddr, c Count) 
 	e.rel.asm, e.rel.obj = a, o
 	e.rel.entry, e.rel.from = o.Functions[p.Function].Addr, p.Start
 	e.rel.code = o.Code(p.Start)[:p.Moved]
-	e.rel.move()
+	stub.inside = e.rel.move()
 	stub.Len = uint16(a.Len())
 	if err := a.Finish(); err != nil {
 		return stub, err
@@ -161,8 +173,7 @@ func EmitCommon(dst []byte, at x86.RunAddr, slow uint64) error {
 	a.Reset(dst, at)
 	l := a.NewLabel()
 	a.JmpMem(l)
-	a.Bind(l)
-	a.Quad(slow)
+	quad(&a, l, slow)
 	return a.Finish()
 }
 
@@ -191,7 +202,16 @@ func EmitThunk(o *Object, site CloneSite, dst []byte, at x86.RunAddr, slow uint6
 	a.MovEAX(site.NR)
 	a.Syscall()
 	a.JmpTo(o.Run(site.Addr + cloneSiteLen))
-	a.Bind(l)
-	a.Quad(slow)
+	quad(&a, l, slow)
 	return a.Finish()
+}
+
+// quad writes a literal, aligned: the program may have misaligned accesses
+// trapped.
+func quad(a *x86.Asm, l x86.Label, value uint64) {
+	for a.Len()%literalSize != 0 {
+		a.Int3()
+	}
+	a.Bind(l)
+	a.Quad(value)
 }

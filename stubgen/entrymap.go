@@ -12,6 +12,7 @@ import (
 type entryMap struct {
 	low, high uint64   // of all text
 	words     []uint32 // four granules each
+	touched   []uint32 // one bit a granule: something arrives there, at no entry
 	mu        sync.Mutex
 	crowded   map[uint64]bool // entries taken in granules with several starts
 }
@@ -37,6 +38,7 @@ func newEntryMap(text []Segment) *entryMap {
 		m.low = text[0].Addr &^ (4*granule - 1)
 		m.high = text[len(text)-1].end()
 		m.words = make([]uint32, (m.high-m.low)/(4*granule)+1)
+		m.touched = make([]uint32, (m.high-m.low)/(32*granule)+1)
 	}
 	return m
 }
@@ -88,16 +90,38 @@ func (m *entryMap) insideOf(b byte, target, base uint64) bool {
 	return target-start-1 < windowSize-1
 }
 
-// take records that addr, if it is an entry, may be called from anywhere.
-// Safe for concurrent use.
+// touch records that something may arrive at addr, which is no entry. Safe for
+// concurrent use.
+func (m *entryMap) touch(addr uint64) {
+	if off := addr - m.low; off < m.high-m.low {
+		atomic.OrUint32(&m.touched[off/(32*granule)], 1<<(off/granule%32))
+	}
+}
+
+// untouched reports whether nothing arrives in [from, to) but at entries.
+func (m *entryMap) untouched(from, to uint64) bool {
+	for at := from &^ (granule - 1); at < to; at += granule {
+		if off := at - m.low; off >= m.high-m.low || m.touched[off/(32*granule)]>>(off/granule%32)&1 != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// take records that addr may be called from anywhere. Safe for concurrent use.
 func (m *entryMap) take(addr uint64) {
 	switch b := m.at(addr); {
 	case b&mapCrowded != 0:
 		m.mu.Lock()
 		m.crowded[addr] = true
 		m.mu.Unlock()
-	case b&(mapStart|mapTaken) == mapStart && uint64(b&mapOffset) == addr%granule:
-		m.set(addr, mapTaken)
+		m.touch(addr) // it may be none of the entries
+	case b&mapStart != 0 && uint64(b&mapOffset) == addr%granule:
+		if b&mapTaken == 0 {
+			m.set(addr, mapTaken)
+		}
+	default:
+		m.touch(addr)
 	}
 }
 

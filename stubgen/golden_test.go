@@ -79,13 +79,11 @@ func TestGolden(t *testing.T) {
 	var got strings.Builder
 	for _, threshold := range []int32{0, 1000} {
 		survey := NewSurvey(o, 1)
-		planner := survey.NewPlanner(Options{Threshold: threshold != 0})
-		for i := range o.Functions {
+		for i, p := range survey.Plans(Options{Threshold: threshold != 0}, 1, nil) {
 			name := o.Functions[i].Name
 			if threshold != 0 && name != "leaf" && name != "flags_live" {
 				continue // the check looks the same in every stub
 			}
-			p := planner.Plan(i)
 			got.WriteString(show(t, o, survey, &p, threshold))
 		}
 	}
@@ -125,8 +123,16 @@ func show(t *testing.T, o *Object, survey *Survey, p *Plan, threshold int32) str
 		return out.String()
 	}
 	fmt.Fprintf(&out, "%s, window %#x, %d bytes moved", p.Tactic, p.Start, p.Moved)
-	for _, l := range survey.Loops(p) {
-		fmt.Fprintf(&out, ", loop at %#x", l.Addr)
+	if p.Tactic == ledger.TacticHop {
+		fmt.Fprintf(&out, ", island at %#x", p.Detour.Island)
+	}
+	for _, l := range survey.Leads(p) {
+		fmt.Fprintf(&out, ", lead at %#x to %#x", l.Addr, l.To)
+		if l.Wide {
+			out.WriteString(" made long")
+		} else if l.Island != 0 {
+			fmt.Fprintf(&out, " by an island at %#x", l.Island)
+		}
 	}
 	fmt.Fprintf(&out, "\n%s", disassemble(t, o.Code(f.Addr)[:p.Start-f.Addr+uint64(p.Moved)], f.Addr))
 	fmt.Fprintf(&out, "-- stub\n")

@@ -27,6 +27,7 @@ func (s Segment) end() uint64 { return s.Addr + uint64(len(s.Code)) }
 type Object struct {
 	Bias         uint64             // run address minus link-time address
 	Absolute     bool               // not position independent: code pointers have no relocations
+	Go           bool               // it holds a Go runtime
 	Functions    []elfscan.Function // sorted, one for each address, exclusions included
 	Text         []Segment          // executable, sorted by address
 	Data         []Segment          // readable, not executable: where jump tables lie

@@ -24,14 +24,48 @@ type Plan struct {
 	Tactic    ledger.Tactic
 	Reason    ledger.Reason // why Tactic is none
 	FlagsLive bool          // the count must keep the status flags
+	literal   bool          // a literal follows the code
+	Detour    *Detour       // nil: the window and rel32 loops are all
 }
 
-// Loop is a `jmp rel32` or `jcc rel32` of a function's own to its entry that
-// stays in place and must lead past the count. Its displacement is its last
-// four bytes.
-type Loop struct {
-	Addr uint64 // link-time
-	Len  int    // bytes
+// Lead is a branch that stays in place and must lead into the stub: a loop to
+// the function's own entry behind the count, a branch between the bytes of the
+// window to the copy of the instruction there.
+type Lead struct {
+	Addr   uint64 // link-time
+	To     uint64 // link-time: where it leads now, the entry or in its window
+	Island uint64 // where a short branch hops to, 0 for one with 32 bits
+	Host   int32  // of the island
+	Len    uint8  // bytes
+	Wide   bool   // a short jmp with padding behind it, which becomes a long one
+}
+
+// Detour is what a plan needs besides its window.
+type Detour struct {
+	Island uint64 // of a hop: where its short jump leads, and the long one stands
+	Host   int32  // of the island
+	Leads  []Lead // what must lead into the stub
+}
+
+// NoHost is the Host of an island in padding. All others stand in the body of
+// the function of that number, which has moved away: where that is not patched
+// the island must not be either.
+const NoHost int32 = -1
+
+// Hosts lists the hosts of the islands of a plan.
+func (p *Plan) Hosts() (all []int32) {
+	if p.Detour == nil {
+		return nil
+	}
+	if p.Detour.Host != NoHost {
+		all = append(all, p.Detour.Host)
+	}
+	for _, l := range p.Detour.Leads {
+		if l.Host != NoHost {
+			all = append(all, l.Host)
+		}
+	}
+	return all
 }
 
 // Counted reports whether the function gets a stub.
@@ -65,6 +99,9 @@ func (s *Planner) Plan(i int) Plan {
 	if facts.traits&isColdPart != 0 {
 		return Refuse(i, ledger.ReasonColdPart)
 	}
+	if facts.traits&isGoexit != 0 {
+		return Refuse(i, ledger.ReasonTrampoline)
+	}
 	if facts.traits&isMisplaced != 0 {
 		return Refuse(i, ledger.ReasonInsideInstruction)
 	}
@@ -78,24 +115,40 @@ func (s *Planner) Plan(i int) Plan {
 	}
 	p := Plan{Function: int32(i), Start: start}
 	whole := s.planWhole(i, start, &p)
-	if whole != ledger.ReasonNone {
+	if whole != ledger.ReasonNone || s.overlapsCloneSite(&p) {
 		if facts.targeted&fromOwnBody != 0 {
 			return Refuse(i, ledger.ReasonBranchIntoWindow)
 		}
-		if why := s.planJump(i, start, &p); why != ledger.ReasonNone {
+		if why := s.planJump(i, start, windowSize, &p); why != ledger.ReasonNone {
 			return Refuse(i, why)
 		}
 	}
 	if !s.loopsLead(&p) {
 		return Refuse(i, ledger.ReasonEntryLoop)
 	}
+	if s.overlapsCloneSite(&p) {
+		return Refuse(i, ledger.ReasonCloneSite)
+	}
+	return s.finish(p)
+}
+
+// overlapsCloneSite reports whether p would move a clone site.
+func (s *Survey) overlapsCloneSite(p *Plan) bool {
 	for _, site := range s.sites {
-		if site.Addr < start+uint64(p.Moved) && start < site.Addr+cloneSiteLen {
-			return Refuse(i, ledger.ReasonCloneSite)
+		if site.Addr < p.Start+uint64(p.Moved) && p.Start < site.Addr+cloneSiteLen {
+			return true
 		}
 	}
-	p.FlagsLive = s.walk.live(s.obj, start)
+	return false
+}
+
+// finish fills in what the count needs.
+func (s *Planner) finish(p Plan) Plan {
+	p.FlagsLive = s.walk.live(s.obj, p.Start)
 	p.Size += uint16(countSize(p.FlagsLive, s.opt.Threshold))
+	if p.literal {
+		p.Size = (p.Size-literalSize+7)&^7 + literalSize
+	}
 	return p
 }
 
@@ -149,6 +202,9 @@ func (s *Survey) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 	limit := uint64(wholeBody)
 	if facts.targeted&fromOwnBody != 0 || len(s.loops[i]) > 0 {
 		limit = wholeBodyLoop
+		if !s.entries.untouched(start+1, f.Addr+length) {
+			return ledger.ReasonUnsupported // what arrives in the old body would come back to the entry
+		}
 	}
 	switch {
 	case length == 0, length > limit, uint64(facts.decoded) != length, f.LSDA:
@@ -162,21 +218,22 @@ func (s *Survey) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 	code := s.obj.Code(start)
 	var in x86.Inst
 	size, flowing := 0, true
-	starts, targets := uint32(0), uint32(0) // offsets inside the window: bit sets
+	var starts, targets offsets
 	for at := 0; at < moved; at += int(in.Len) {
 		if x86.Decode(code[at:], &in) != nil || !movable(&in, code[at:]) {
 			return ledger.ReasonUndecodable
 		}
-		if at < windowSize {
-			starts |= 1 << at
+		if s.obj.Go && mayFault(&in, code[at:]) {
+			return ledger.ReasonMayFault
 		}
-		if off := in.BranchTarget(code[at:], start+uint64(at)) - start; off < windowSize {
-			targets |= 1 << off
+		starts.add(at)
+		if off := in.BranchTarget(code[at:], start+uint64(at)) - start; off < uint64(moved) {
+			targets.add(int(off))
 		}
 		size += s.obj.movedSize(&in, start+uint64(at))
 		flowing = !endsFlow(&in, code[at:])
 	}
-	if targets&^starts != 0 {
+	if !targets.within(&starts) {
 		return ledger.ReasonBranchIntoWindow // between two instructions: it cannot move along
 	}
 	if flowing && moved < windowSize {
@@ -189,25 +246,43 @@ func (s *Survey) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 	return ledger.ReasonNone
 }
 
+// offsets is a set of offsets in a body that may move whole.
+type offsets [wholeBodyLoop / 64]uint64
+
+func (s *offsets) add(off int) { s[off/64] |= 1 << (off % 64) }
+
+func (s *offsets) within(t *offsets) bool {
+	for i := range s {
+		if s[i]&^t[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // planJump finds the displaced instructions: whole instructions from start
-// that cover the window, or fewer if one of them ends the flow.
-func (s *Survey) planJump(i int, start uint64, p *Plan) ledger.Reason {
+// that cover the window bytes, or fewer if one of them ends the flow.
+func (s *Survey) planJump(i int, start uint64, window int, p *Plan) ledger.Reason {
 	code := s.obj.Code(start)
 	f := &s.obj.Functions[i]
 	end := int(f.Addr + f.Size - start) // behind it there is padding
 	var in x86.Inst
 	at, size, flowing := 0, 0, true
-	for at < windowSize && flowing {
+	for at < window && flowing {
 		if x86.Decode(code[at:], &in) != nil || at < end && at+int(in.Len) > end {
 			return ledger.ReasonUndecodable
 		}
 		if !movable(&in, code[at:]) {
 			return ledger.ReasonUnsupported
 		}
+		if s.obj.Go && mayFault(&in, code[at:]) {
+			return ledger.ReasonMayFault
+		}
 		size += s.obj.movedSize(&in, start+uint64(at))
 		flowing = !endsFlow(&in, code[at:])
 		at += int(in.Len)
-		if isCall(&in) && at < windowSize {
+		p.literal = p.literal || isCall(&in) && s.obj.needsLiteral(start+uint64(at))
+		if isCall(&in) && at < window {
 			return ledger.ReasonReturnInWindow
 		}
 	}
@@ -226,7 +301,7 @@ func (s *Survey) loopsLead(p *Plan) bool {
 		return false
 	}
 	for _, site := range s.loops[int(p.Function)] {
-		if !p.moves(site.addr) && (site.rel8 || s.overlapsWindow(site)) {
+		if !p.moves(site.addr) && (site.len == 0 || site.rel8 || s.overlapsWindow(site)) {
 			return false
 		}
 	}
@@ -236,19 +311,22 @@ func (s *Survey) loopsLead(p *Plan) bool {
 // moves reports whether the instruction at addr runs in the stub.
 func (p *Plan) moves(addr uint64) bool { return addr-p.Start < uint64(p.Moved) }
 
-// Loops lists what must change for a counted function besides its entry.
-func (s *Survey) Loops(p *Plan) []Loop {
-	var all []Loop
+// Leads lists the branches that must lead into the stub of a counted function.
+func (s *Survey) Leads(p *Plan) []Lead {
+	if p.Detour != nil {
+		return p.Detour.Leads
+	}
+	var all []Lead
 	for _, site := range s.loops[int(p.Function)] {
 		if !p.moves(site.addr) {
-			all = append(all, Loop{site.addr, int(site.len)})
+			all = append(all, Lead{Addr: site.addr, To: p.Start, Len: site.len, Host: NoHost})
 		}
 	}
 	return all
 }
 
 // overlapsWindow reports whether the bytes of site are part of some window.
-func (s *Survey) overlapsWindow(site loopSite) bool {
+func (s *Survey) overlapsWindow(site site) bool {
 	end := site.addr + uint64(site.len)
 	for j := s.obj.function(end - 1); j >= 0; j-- {
 		start := s.obj.Functions[j].Addr + uint64(s.facts[j].start)

@@ -66,11 +66,14 @@ func (o *Object) movedSize(in *x86.Inst, pc uint64) int {
 // pushSize is the size of what pushReturn writes, literal included.
 func (o *Object) pushSize(ret uint64) int {
 	const balance = 5 + 1 + 5 // call, int3, lea
-	if o.Run(ret) < maxPushImm {
-		return balance + 5
+	if o.needsLiteral(ret) {
+		return balance + 6 + literalSize
 	}
-	return balance + 6 + literalSize
+	return balance + 5
 }
+
+// needsLiteral reports whether no immediate can hold the return address ret.
+func (o *Object) needsLiteral(ret uint64) bool { return o.Run(ret) >= maxPushImm }
 
 // maxPushImm bounds the addresses that a sign-extended 32-bit immediate can
 // hold.
@@ -94,8 +97,10 @@ type literal struct {
 	value uint64
 }
 
-// move writes the copy of the range; all its instructions are movable.
-func (r *relocator) move() {
+// move writes the copy of the range; all its instructions are movable. It
+// returns how far behind the copy's start those of the window are.
+func (r *relocator) move() (inside [windowSize]uint8) {
+	start := r.asm.Len()
 	r.literals = r.literals[:0]
 	r.mark()
 	var in x86.Inst
@@ -103,6 +108,9 @@ func (r *relocator) move() {
 	for at := 0; at < len(r.code); at += int(in.Len) {
 		code := r.code[at:]
 		decodeAgain(code, &in)
+		if at < windowSize {
+			inside[at] = uint8(r.asm.Len() - start)
+		}
 		if l := r.marks[at]; l > 0 {
 			r.asm.Bind(l)
 		}
@@ -113,9 +121,9 @@ func (r *relocator) move() {
 		r.asm.JmpTo(r.obj.Run(r.from + uint64(len(r.code))))
 	}
 	for _, l := range r.literals {
-		r.asm.Bind(l.label)
-		r.asm.Quad(l.value)
+		quad(r.asm, l.label, l.value)
 	}
+	return inside
 }
 
 // notATarget marks the offset of an instruction that no branch leads to yet.

@@ -18,7 +18,8 @@ type Survey struct {
 	obj     *Object
 	facts   []facts
 	entries *entryMap
-	loops   map[int][]loopSite // by function: branches of its own to its entry
+	loops   map[int][]site    // by function: branches of its own to its entry
+	inside  map[int][]arrival // by function: branches between the bytes of its window
 	sites   []CloneSite
 	gs      bool
 }
@@ -51,13 +52,22 @@ const (
 	isColdPart   // reached as only a part of another function is
 	isNested     // ends inside another function
 	isMisplaced  // starts inside an instruction
+	isGoexit     // Go's runtime.goexit
+	isClosed     // its last instruction does not go on behind it
 )
 
-// loopSite is a direct branch to the entry of its own function.
-type loopSite struct {
+// site is a direct branch. A len of 0 means that it is not known: a jump
+// table, a pointer, the unwinder, or code that may be none.
+type site struct {
 	addr uint64
 	len  uint8
 	rel8 bool
+}
+
+// arrival is a branch to target.
+type arrival struct {
+	target uint64
+	from   site
 }
 
 // UsesGS reports whether any function of the object, fully decoded, uses the
@@ -67,7 +77,7 @@ func (s *Survey) UsesGS() bool { return s.gs }
 // NewSurvey decodes every function of o with up to workers goroutines; 0 means
 // one for each CPU.
 func NewSurvey(o *Object, workers int) *Survey {
-	s := &Survey{obj: o, facts: make([]facts, len(o.Functions)), entries: newEntryMap(o.Text), loops: map[int][]loopSite{}}
+	s := &Survey{obj: o, facts: make([]facts, len(o.Functions)), entries: newEntryMap(o.Text), loops: map[int][]site{}, inside: map[int][]arrival{}}
 	end := uint64(0)
 	for i := range o.Functions {
 		s.enter(i)
@@ -79,10 +89,11 @@ func NewSurvey(o *Object, workers int) *Survey {
 	}
 	for _, addr := range o.CodePointers {
 		s.entries.take(addr)
-		s.hit(addr, fromElsewhere, 0, 0)
+		s.hit(windowHit{target: addr, who: fromElsewhere})
 	}
 	for _, addr := range o.LandingPads {
-		s.hit(addr, fromElsewhere, 0, 0)
+		s.entries.take(addr)
+		s.hit(windowHit{target: addr, who: fromElsewhere})
 	}
 	if o.Absolute {
 		s.entries.takeWords(o.Data)
@@ -98,6 +109,9 @@ func (s *Survey) enter(i int) {
 	endbr := bytes.HasPrefix(code, endbr64)
 	if endbr {
 		s.facts[i].start = endbrLen
+	}
+	if s.obj.Go && isGoexitCode(code) {
+		s.facts[i].traits |= isGoexit
 	}
 	s.entries.add(f.Addr, endbr)
 }
@@ -131,7 +145,7 @@ func (s *Survey) merge(found []*sweep) {
 			s.loops[l.to] = append(s.loops[l.to], l.site)
 		}
 		for _, h := range w.hits {
-			s.hit(h.target, h.who, h.low, h.high)
+			s.hit(h)
 		}
 		for _, l := range w.entryJumps {
 			if o, ok := owner[l.from]; ok && o == l.to {
@@ -144,9 +158,10 @@ func (s *Survey) merge(found []*sweep) {
 	s.sites = slices.Compact(s.sites) // a function inside another is decoded twice
 }
 
-// hit records a branch to target, strictly inside the window of one or more
-// functions. A branch from [low, high) is one of the function's own.
-func (s *Survey) hit(target uint64, who targeted, low, high uint64) {
+// hit records a branch strictly inside the window of one or more functions. A
+// branch from [low, high) is one of the function's own.
+func (s *Survey) hit(h windowHit) {
+	target := h.target
 	for i := s.obj.function(target); i >= 0; i-- {
 		f := &s.obj.Functions[i]
 		start := f.Addr + uint64(s.facts[i].start)
@@ -156,7 +171,8 @@ func (s *Survey) hit(target uint64, who targeted, low, high uint64) {
 		if target <= start || target >= start+windowSize {
 			continue
 		}
-		if who == fromOwnBody && f.Addr == low && low != high {
+		s.inside[i] = append(s.inside[i], arrival{target, h.from})
+		if h.who == fromOwnBody && f.Addr == h.low && h.low != h.high {
 			s.facts[i].targeted |= fromOwnBody
 		} else {
 			s.facts[i].targeted |= fromElsewhere

@@ -32,12 +32,13 @@ type windowHit struct {
 	target    uint64
 	who       targeted
 	low, high uint64 // body the branch came from
+	from      site
 }
 
 // entryJump is a jump from function from to the entry of function to.
 type entryJump struct {
 	from, to int
-	site     loopSite
+	site     site
 }
 
 // function decodes function i from its first to its last byte.
@@ -87,6 +88,14 @@ func (w *sweep) function(i int) {
 	}
 	facts.decoded = uint32(len(code))
 	w.gs = w.gs || gs
+	switch in.Kind {
+	case x86.Ret, x86.Jmp, x86.JmpInd:
+		facts.traits |= isClosed
+	case x86.Trap:
+		if code[len(code)-1] == 0x0b { // ud2
+			facts.traits |= isClosed
+		}
+	}
 }
 
 // straddles notes functions, from number next on, that start inside the
@@ -122,7 +131,7 @@ func (w *sweep) between(low uint64, next int) {
 		w.straddles(pc, uint64(in.Len), next)
 		switch in.Kind {
 		case x86.Jcc, x86.Jmp, x86.Loop, x86.Call, x86.Xbegin:
-			w.window(in.BranchTarget(code[at:], pc))
+			w.window(in.BranchTarget(code[at:], pc), site{})
 			w.s.entries.take(in.BranchTarget(code[at:], pc))
 		case x86.Plain:
 			w.s.entries.operand(o, &in, code[at:], pc)
@@ -162,7 +171,7 @@ func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, code []byte, pc uint
 	case x86.Call:
 		facts.traits |= hasCall
 		target := in.BranchTarget(code, pc)
-		w.window(target)
+		w.window(target, site{}) // to change a call's target would change what it returns to
 		w.s.entries.take(target)
 	case x86.CallInd:
 		facts.traits |= hasCall
@@ -173,7 +182,7 @@ func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, code []byte, pc uint
 		facts.traits |= hasSystemCall
 	case x86.Xbegin:
 		facts.traits |= hasUnmovable
-		w.window(in.BranchTarget(code, pc))
+		w.window(in.BranchTarget(code, pc), site{})
 	}
 	if in.Far() {
 		facts.traits |= hasUnmovable
@@ -181,7 +190,7 @@ func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, code []byte, pc uint
 }
 
 // window records a branch to target if that lies inside a window.
-func (w *sweep) window(target uint64) {
+func (w *sweep) window(target uint64, from site) {
 	own := target-w.low < w.high-w.low
 	if own && !w.nested && target-w.inside >= windowSize-1 || !w.s.entries.maybeInside(target) {
 		return
@@ -190,13 +199,13 @@ func (w *sweep) window(target uint64) {
 	if own {
 		who = fromOwnBody
 	}
-	w.hits = append(w.hits, windowHit{target, who, w.low, w.high})
+	w.hits = append(w.hits, windowHit{target, who, w.low, w.high, from})
 }
 
 // branch records where a direct jump of function i leads.
 func (w *sweep) branch(i int, in *x86.Inst, target, pc uint64) {
-	w.window(target)
-	site := loopSite{addr: pc, len: in.Len, rel8: in.ImmSize != 4}
+	site := site{addr: pc, len: in.Len, rel8: in.ImmSize != 4}
+	w.window(target, site)
 	switch {
 	case target == w.low || target == w.inside-1:
 		w.loops = append(w.loops, entryJump{i, i, site})
@@ -207,15 +216,17 @@ func (w *sweep) branch(i int, in *x86.Inst, target, pc uint64) {
 
 // leave records a jump of function i out of its body, where it may tell cold
 // parts from functions: to an entry, or from a candidate to anywhere.
-func (w *sweep) leave(i int, target uint64, conditional bool, site loopSite) {
+func (w *sweep) leave(i int, target uint64, conditional bool, site site) {
 	o := w.s.obj
 	candidate := o.isPart(i) || isCandidate(&o.Functions[i])
 	j := o.function(target)
 	if j < 0 || target >= o.Functions[j].Addr+o.Functions[j].Size {
+		w.s.entries.touch(target)
 		return
 	}
 	switch to := &o.Functions[j]; {
 	case target != to.Addr:
+		w.s.entries.touch(target)
 		if candidate && !o.isPart(j) {
 			w.jumps = append(w.jumps, jumpEdge{int32(i), int32(j), conditional, true})
 		}
@@ -289,11 +300,12 @@ func (w *sweep) tableTarget(i int, facts *facts, target uint64) bool {
 	}
 	own := target-w.low < w.high-w.low
 	if (!own || w.nested || target-w.inside < windowSize-1) && w.s.entries.maybeInside(target) {
-		w.hits = append(w.hits, windowHit{target, fromElsewhere, 0, 0})
+		w.hits = append(w.hits, windowHit{target: target, who: fromElsewhere})
 	}
 	if own {
 		return true
 	}
+	w.s.entries.touch(target)
 	if target >= w.partLow && target < w.partHigh {
 		return true
 	}

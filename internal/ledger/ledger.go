@@ -65,6 +65,7 @@ const (
 	ReasonUsesGS                   // the program uses the GS segment itself
 	ReasonAliasedText              // its text is mapped executable a second time
 	ReasonNoFile                   // the object's file cannot be read
+	ReasonMayFault                 // its first instruction may fault, at an address that the Go runtime must know
 	ReasonInsideInstruction        // it starts inside an instruction: the file is wrong about it
 )
 
@@ -98,6 +99,7 @@ var reasonNames = map[Reason]string{
 	ReasonUsesGS:            "uses-gs",
 	ReasonAliasedText:       "aliased-text",
 	ReasonNoFile:            "no-file",
+	ReasonMayFault:          "may-fault",
 	ReasonInsideInstruction: "inside-instruction",
 	ReasonColdPart:          "cold-part",
 	ReasonPLT:               "plt",

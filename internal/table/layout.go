@@ -46,7 +46,7 @@ const (
 	HdrRowsUsed         = 0x200 // u32, atomic add: rows ever handed out
 	HdrThreadsDiscarded = 0x204 // u32, atomic add: threads that had no room and are not counted
 	HdrProcesses        = 0x208 // u32, atomic add: incarnation numbers handed out
-	HdrPatchesRefused   = 0x20c // u32: entries whose bytes had changed before the patch
+	HdrPatchesRefused   = 0x20c // u32: functions whose bytes could not be patched
 	HdrGeneration       = 0x210 // u32, odd while objects and functions are being added
 	HdrEventsHead       = 0x218 // u64, atomic add: events ever claimed
 	HdrEventsLost       = 0x220 // u64, atomic add: events that found no room
@@ -89,6 +89,11 @@ const (
 	FnReason    = 38 // u8, ledger.Reason
 	FnFlags     = 39 // u8, zero
 	FnEntrySize = 40
+
+	// What the shim stores as tactic and reason of a function that it could
+	// not patch after all: ledger.TacticNone, ledger.ReasonBytesChanged.
+	RefusedTactic = 0
+	RefusedReason = 12
 
 	NoCounter = 0xffffffff
 

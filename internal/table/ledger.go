@@ -204,3 +204,9 @@ func (t *Table) indexCounters() {
 		return cmp.Compare(t.Functions[a].Counter, t.Functions[b].Counter)
 	})
 }
+
+// The numbers that the shim stores are those of package ledger.
+const (
+	_ = uint(RefusedReason-ledger.ReasonBytesChanged) + uint(ledger.ReasonBytesChanged-RefusedReason)
+	_ = uint(RefusedTactic-ledger.TacticNone) + uint(ledger.TacticNone-RefusedTactic)
+)

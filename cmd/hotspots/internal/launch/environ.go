@@ -37,6 +37,11 @@ func Environ(base []string, library string, first []string, settings map[string]
 			ours = append(ours, name+"="+value)
 		}
 	}
+	// The library takes away an even number: the auxiliary vector, which
+	// follows the environment, consists of pairs of words.
+	if taken := len(ours); (preload == "") == (taken%2 == 0) {
+		ours = append(ours, pad+"=1")
+	}
 	return append(env, ours...)
 }
 
@@ -61,6 +66,8 @@ const (
 	Preloaded = "DYNPROF_PRELOADED"
 
 	LibraryPath = "DYNPROF_LIBRARY" // not passed on
+
+	pad = "DYNPROF_PAD"
 )
 
 var order = []string{Output, Objects, Only, Skip, Threshold, FollowExec, RunID, Strict, Note}

@@ -120,11 +120,11 @@ func TestEnviron(t *testing.T) {
 		want  string
 	}{
 		{"nothing there", []string{"A=1"}, nil, "A=1 LD_PRELOAD=/l.so DYNPROF_ONLY=x"},
-		{"the user's own", []string{"LD_PRELOAD=u.so v.so", "A=1"}, nil, "A=1 LD_PRELOAD=u.so:v.so:/l.so DYNPROF_ONLY=x"},
-		{"twice: the last", []string{"LD_PRELOAD=u", "LD_PRELOAD=v"}, nil, "LD_PRELOAD=v:/l.so DYNPROF_ONLY=x"},
+		{"the user's own", []string{"LD_PRELOAD=u.so v.so", "A=1"}, nil, "A=1 LD_PRELOAD=u.so:v.so:/l.so DYNPROF_ONLY=x DYNPROF_PAD=1"},
+		{"twice: the last", []string{"LD_PRELOAD=u", "LD_PRELOAD=v"}, nil, "LD_PRELOAD=v:/l.so DYNPROF_ONLY=x DYNPROF_PAD=1"},
 		{"a sanitizer", []string{"LD_PRELOAD=u"}, []string{"libasan.so.8"}, "LD_PRELOAD=libasan.so.8:u:/l.so DYNPROF_PRELOADED=libasan.so.8 DYNPROF_ONLY=x"},
-		{"a sanitizer that is there", []string{"LD_PRELOAD=/lib/libasan.so.8"}, []string{"libasan.so.8"}, "LD_PRELOAD=/lib/libasan.so.8:/l.so DYNPROF_ONLY=x"},
-		{"our variables", []string{"DYNPROF_ONLY=old", "DYNPROF_SKIP=s", "DYNPROF_NEW=n", "B=2"}, nil, "B=2 LD_PRELOAD=/l.so DYNPROF_NEW=n DYNPROF_ONLY=x"},
+		{"a sanitizer that is there", []string{"LD_PRELOAD=/lib/libasan.so.8"}, []string{"libasan.so.8"}, "LD_PRELOAD=/lib/libasan.so.8:/l.so DYNPROF_ONLY=x DYNPROF_PAD=1"},
+		{"our variables", []string{"DYNPROF_ONLY=old", "DYNPROF_SKIP=s", "DYNPROF_NEW=n", "B=2"}, nil, "B=2 LD_PRELOAD=/l.so DYNPROF_NEW=n DYNPROF_ONLY=x DYNPROF_PAD=1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := strings.Join(Environ(row.base, "/l.so", row.first, map[string]string{Only: "x", Skip: ""}), " ")

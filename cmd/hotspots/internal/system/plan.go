@@ -50,10 +50,8 @@ func Plan(path string) (*File, error) {
 	}
 	o := object(scan, content)
 	survey := stubgen.NewSurvey(o, 1)
-	planner := survey.NewPlanner(stubgen.Options{})
 	f := &File{Path: path, Tactics: map[ledger.Tactic]int{}, Excluded: map[ledger.Reason]int{}}
-	for i := range o.Functions {
-		p := planner.Plan(i)
+	for i, p := range survey.Plans(stubgen.Options{}, 1, nil) {
 		if p.Counted() && survey.UsesGS() {
 			p = stubgen.Refuse(i, ledger.ReasonUsesGS)
 		}
@@ -82,6 +80,7 @@ func (f *File) add(o *stubgen.Object, p stubgen.Plan) {
 func object(scan *elfscan.Object, content []byte) *stubgen.Object {
 	o := &stubgen.Object{
 		Absolute:     scan.Type == elf.ET_EXEC,
+		Go:           scan.Go,
 		Functions:    scan.Functions,
 		CodePointers: scan.CodePointers,
 		LandingPads:  scan.LandingPads,

@@ -1,0 +1,231 @@
+package stubgen
+
+import (
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/parallel"
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// hopSize is the length of the `jmp rel8` of a hop.
+const hopSize = 2
+
+// Plans plans all functions with up to workers goroutines (0: one for each
+// CPU). choose, which may be nil, says which functions are to be counted.
+//
+// A first round plans each function by itself. A second one, in order of
+// address, looks at those that were refused for want of room: it uses what the
+// first leaves free.
+func (s *Survey) Plans(opt Options, workers int, choose func(i int) bool) []Plan {
+	plans := make([]Plan, len(s.obj.Functions))
+	parallel.Ranges(len(plans), 256, workers, func(_, first, end int) {
+		planner := s.NewPlanner(opt)
+		for i := first; i < end; i++ {
+			plans[i] = planner.Plan(i)
+			if choose != nil && !plans[i].Reason.Excluded() && !choose(i) {
+				plans[i] = Refuse(i, ledger.ReasonNotSelected)
+			}
+		}
+	})
+	d := detours{Planner: s.NewPlanner(opt), plans: plans, pinned: map[int32][]uint64{}}
+	for i := range plans {
+		if !wantsRoom(plans[i].Reason) {
+			continue
+		}
+		if d.free == nil {
+			d.free = s.newFreeText(plans)
+		}
+		d.plan(i)
+	}
+	return plans
+}
+
+// wantsRoom reports whether a function refused for that reason may be counted
+// by a detour.
+func wantsRoom(why ledger.Reason) bool {
+	switch why {
+	case ledger.ReasonTooShort, ledger.ReasonBranchIntoWindow, ledger.ReasonEntryInWindow,
+		ledger.ReasonReturnInWindow, ledger.ReasonEntryLoop, ledger.ReasonCloneSite:
+		return true
+	}
+	return false
+}
+
+// detours is the second round.
+type detours struct {
+	*Planner
+	plans  []Plan
+	free   *freeText
+	pinned map[int32][]uint64 // by function: branches of it that lead into other functions' stubs
+
+	// Of the attempt at hand.
+	taken  []freeRun
+	detour *Detour
+}
+
+// plan tries to count function i: by the window of a jump with branches led
+// into the stub, or by a hop.
+func (d *detours) plan(i int) {
+	for _, window := range []uint64{windowSize, hopSize} {
+		p, ok := d.attempt(i, window)
+		if !ok {
+			for _, r := range d.taken {
+				d.free.give(r)
+			}
+			continue
+		}
+		for _, l := range d.detour.Leads {
+			if j := d.obj.function(l.Addr); j >= 0 && j != i {
+				d.pinned[int32(j)] = append(d.pinned[int32(j)], l.Addr)
+			}
+		}
+		d.plans[i] = d.finish(p)
+		return
+	}
+}
+
+// attempt plans function i with a window of so many bytes.
+func (d *detours) attempt(i int, window uint64) (Plan, bool) {
+	d.taken, d.detour = d.taken[:0], &Detour{Host: NoHost}
+	start := d.obj.Functions[i].Addr + uint64(d.facts[i].start)
+	p := Plan{Function: int32(i), Start: start, Detour: d.detour}
+	if !d.room(i, start, window) || d.facts[i].traits&loopsByTable != 0 {
+		return p, false
+	}
+	whole := d.planWhole(i, start, &p) == ledger.ReasonNone
+	if !whole || d.overlapsCloneSite(&p) {
+		if d.planJump(i, start, int(window), &p) != ledger.ReasonNone {
+			return p, false
+		}
+	}
+	if d.overlapsCloneSite(&p) || d.movesPinned(&p) || !d.lead(&p, window) {
+		return p, false
+	}
+	if window == hopSize {
+		at, host, ok := d.island(start + hopSize)
+		if !ok {
+			return p, false
+		}
+		p.Tactic, p.Detour.Island, p.Detour.Host = ledger.TacticHop, at, host
+	}
+	return p, true
+}
+
+// room asks whether the window belongs to the function or to padding.
+func (d *detours) room(i int, start, window uint64) bool {
+	end := d.obj.Functions[i].Addr + uint64(len(d.obj.body(i)))
+	if i+1 < len(d.obj.Functions) && d.obj.Functions[i+1].Addr < start+window {
+		return false
+	}
+	if end >= start+window {
+		return true
+	}
+	return d.free.claim(end, start+window) && d.took(freeRun{end, start + window, NoHost})
+}
+
+func (d *detours) took(r freeRun) bool {
+	d.taken = append(d.taken, r)
+	return true
+}
+
+// movesPinned reports whether p moves a branch that stays in place for another
+// function's sake.
+func (d *detours) movesPinned(p *Plan) bool {
+	for _, addr := range d.pinned[p.Function] {
+		if p.moves(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// lead plans the branches that must lead into the stub: all loops to the entry,
+// and those between the bytes of the window.
+func (d *detours) lead(p *Plan, window uint64) bool {
+	i := int(p.Function)
+	for _, from := range d.loops[i] {
+		if !p.moves(from.addr) && !d.leadOne(p, from, p.Start) {
+			return false
+		}
+	}
+	for _, a := range d.inside[i] {
+		if a.target >= p.Start+window {
+			continue
+		}
+		if !d.startsInst(p, a.target) {
+			return false // between two instructions, or behind a ret that ends what is moved
+		}
+		if a.from.len != 0 && p.moves(a.from.addr) {
+			continue // in the copy it leads to the copy
+		}
+		if !d.leadOne(p, a.from, a.target) {
+			return false
+		}
+	}
+	return true
+}
+
+// startsInst reports whether one of p's moved instructions starts at addr.
+func (d *detours) startsInst(p *Plan, addr uint64) bool {
+	for at := p.Start; at < p.Start+uint64(p.Moved); {
+		if at == addr {
+			return true
+		}
+		var in x86.Inst
+		decodeAgain(d.obj.Code(at), &in)
+		at += uint64(in.Len)
+	}
+	return false
+}
+
+// leadOne plans to lead the branch at from to the copy of what is at to.
+func (d *detours) leadOne(p *Plan, from site, to uint64) bool {
+	if from.len == 0 || d.overlapsWindow(from) || d.movedElsewhere(p, from.addr) {
+		return false
+	}
+	l := Lead{Addr: from.addr, To: to, Len: from.len, Host: NoHost}
+	if !from.rel8 {
+		d.detour.Leads = append(d.detour.Leads, l)
+		return true
+	}
+	j := d.obj.function(from.addr)
+	if j < 0 || d.facts[j].traits&hasGap != 0 {
+		return false // two bytes of data may look like it
+	}
+	end := from.addr + uint64(from.len)
+	const opJmpRel8 = 0xeb
+	if d.obj.Code(from.addr)[0] == opJmpRel8 && from.len == 2 && d.free.claim(end, end+3) {
+		d.took(freeRun{end, end + 3, NoHost})
+		l.Wide = true
+	} else {
+		at, host, ok := d.island(end)
+		if !ok {
+			return false
+		}
+		l.Island, l.Host = at, host
+	}
+	d.detour.Leads = append(d.detour.Leads, l)
+	return true
+}
+
+// island takes an island for a short branch that ends at end.
+func (d *detours) island(end uint64) (at uint64, host int32, ok bool) {
+	if at, host, ok = d.free.take(end); ok {
+		d.took(freeRun{at, at + islandSize, host})
+	}
+	return at, host, ok
+}
+
+// movedElsewhere reports whether the branch at addr runs in the stub of another
+// function than p's.
+func (d *detours) movedElsewhere(p *Plan, addr uint64) bool {
+	for j := d.obj.function(addr); j >= 0; j-- {
+		other := &d.plans[j]
+		if d.obj.Functions[j].Addr+2*wholeBodyLoop < addr {
+			return false
+		}
+		if other.Counted() && other.Function != p.Function && other.moves(addr) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,57 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestGo: programs with a Go runtime know their code by address, find their
+// auxiliary vector behind the environment, and turn faults into panics.
+func TestGo(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	build := exec.Command(need(t, "go"), "build", "-o", program, "main.go")
+	build.Dir = "testdata/golang"
+	build.Env = append(os.Environ(), "CGO_ENABLED=1", "GOFLAGS=", "GOWORK=off")
+	if msg, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, msg)
+	}
+	without := run(t, cmd(program))
+	if without.status != 0 || !strings.Contains(without.stdout, "nil pointer") {
+		t.Fatalf("%+v", without)
+	}
+	for _, flags := range [][]string{nil, {"--objects", "all"}, {"--threshold", "1000"}} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			with, r := counted(t, cmd(program), flags...)
+			same(t, without, with)
+			// fib(22): 57,313; 200 times fib(10): 177. deep: 5,001, and
+			// once more than 3 i for every i below 200.
+			for name, want := range map[string]uint64{
+				"main.leaf": 100_000, "main.fib": 57_313 + 200*177, "main.deep": 5001 + 3*199*200/2 + 200,
+				"main.recovered": 2, "main.divide": 1,
+			} {
+				if n := r.calls(t, name); n != want {
+					t.Errorf("%s: %d calls, not %d", name, n, want)
+				}
+			}
+		})
+	}
+}
+
+// TestGoOfDebian: programs that others built, by older toolchains.
+func TestGoOfDebian(t *testing.T) {
+	for _, row := range []string{"containerd config default", "ctr --help", "dockerd --version"} {
+		t.Run(row, func(t *testing.T) {
+			args := strings.Fields(row)
+			args[0] = need(t, args[0])
+			without := run(t, cmd(args...))
+			with, r := counted(t, cmd(args...))
+			same(t, without, with)
+			if r.TotalCalls < 10_000 {
+				t.Errorf("%d calls", r.TotalCalls)
+			}
+		})
+	}
+}

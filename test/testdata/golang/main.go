@@ -1,0 +1,103 @@
+// A Go program that loads libc: goroutines, growing stacks, garbage, panics
+// that are faults, system calls, C. What it does does not depend on time.
+package main
+
+// #include <stdlib.h>
+// static int twice(int n) { return 2 * n; }
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sort"
+	"strings"
+	"sync"
+)
+
+type point struct{ x, y int }
+
+//go:noinline
+func (p *point) sum() int { return p.x + p.y }
+
+//go:noinline
+func leaf(n int) int { return n*3 + 1 }
+
+//go:noinline
+func fib(n int) int {
+	if n < 2 {
+		return n
+	}
+	return fib(n-1) + fib(n-2)
+}
+
+// deep needs more stack than a goroutine starts with: its prologue jumps back
+// to its entry.
+//
+//go:noinline
+func deep(n int) int {
+	var room [64]int
+	if n == 0 {
+		return len(room)
+	}
+	room[n%64] = n
+	return deep(n-1) + room[n%64] - n
+}
+
+//go:noinline
+func recovered(p *point) (what string) {
+	defer func() { what = fmt.Sprint(recover()) }()
+	return fmt.Sprint(p.sum())
+}
+
+//go:noinline
+func divide(a, b int) (n int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return a / b, nil
+}
+
+func main() {
+	fmt.Println("fib", fib(22), "deep", deep(5000), "C", C.twice(21))
+	fmt.Println(recovered(&point{1, 2}), recovered(nil))
+	fmt.Println(divide(7, 0))
+	n := 0
+	for i := range 100_000 {
+		n += leaf(i)
+	}
+	fmt.Println("leaf", n)
+
+	var wg sync.WaitGroup
+	sums := make([]int, 200)
+	for i := range sums {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			sums[i] = deep(i*3) + fib(10)
+			runtime.Gosched()
+			sums[i] += len(strings.Repeat("garbage ", i))
+		}()
+	}
+	wg.Wait()
+	runtime.GC()
+	words := strings.Fields(strings.Repeat("the quick brown fox jumps over the lazy dog ", 500))
+	counts := map[string]int{}
+	for _, w := range words {
+		counts[w]++
+	}
+	sort.Strings(words)
+	fmt.Println(sums[199], counts["the"], words[0], words[len(words)-1])
+	if _, err := os.ReadFile("/nowhere"); err != nil {
+		fmt.Println(err)
+	}
+	defer fmt.Println("deferred")
+	var m map[string]int
+	fmt.Println(func() (s string) {
+		defer func() { s = fmt.Sprint(recover()) }()
+		m["x"] = 1
+		return "?"
+	}())
+}
