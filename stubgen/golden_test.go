@@ -2,7 +2,6 @@ package stubgen
 
 import (
 	"bytes"
-	"debug/elf"
 	"flag"
 	"fmt"
 	"os"
@@ -48,15 +47,8 @@ func load(t testing.TB, path string) *Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &Object{Functions: scan.Functions, CodePointers: scan.CodePointers, LandingPads: scan.LandingPads}
-	for _, s := range scan.Segments {
-		seg := Segment{Addr: s.Addr, Code: b[s.Offset : s.Offset+s.FileSize]}
-		if s.Flags&elf.PF_X != 0 {
-			o.Text = append(o.Text, seg)
-		} else {
-			o.Data = append(o.Data, seg)
-		}
-	}
+	o := FromFile(scan, b, 0)
+	o.Absolute = false // the listings stay what they were
 	return o
 }
 

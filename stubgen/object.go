@@ -7,6 +7,7 @@
 package stubgen
 
 import (
+	"debug/elf"
 	"sort"
 
 	"github.com/dynprof/dynprof/elfscan"
@@ -33,6 +34,31 @@ type Object struct {
 	Data         []Segment          // readable, not executable: where jump tables lie
 	CodePointers []uint64           // code addresses stored in data
 	LandingPads  []uint64           // where the unwinder enters functions
+}
+
+// FromFile is an object as its file would lie in memory at link-time
+// addresses plus bias.
+func FromFile(scan *elfscan.Object, content []byte, bias uint64) *Object {
+	o := &Object{
+		Bias:         bias,
+		Absolute:     scan.Type == elf.ET_EXEC,
+		Go:           scan.Go,
+		Functions:    scan.Functions,
+		CodePointers: scan.CodePointers,
+		LandingPads:  scan.LandingPads,
+	}
+	for _, s := range scan.Segments {
+		if s.FileSize == 0 {
+			continue
+		}
+		seg := Segment{Addr: s.Addr, Code: content[s.Offset : s.Offset+s.FileSize]}
+		if s.Flags&elf.PF_X != 0 {
+			o.Text = append(o.Text, seg)
+		} else {
+			o.Data = append(o.Data, seg)
+		}
+	}
+	return o
 }
 
 // Run turns a link-time address into the address where it runs.

@@ -69,7 +69,7 @@ func TestImportsGoOneWay(t *testing.T) {
 			"internal/version", "internal/x86", "stubgen"}, // coverage --system plans, too
 		"libdynprof": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/symname",
 			"internal/table", "internal/textfile", "internal/version", "internal/x86", "patcher", "stubgen"},
-		"cmd/hotspots": {"cmd/hotspots/internal/cli", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/system",
+		"cmd/hotspots": {"cmd/hotspots/internal/bisect", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/system",
 			"elfscan", "internal/ledger", "internal/parallel", "internal/sigmask", "internal/symname", "internal/table", "internal/textfile",
 			"internal/version", "internal/x86", "stubgen"}, // coverage --system plans, too
 	}

@@ -256,7 +256,7 @@ func TestNewestAndPid(t *testing.T) {
 }
 
 func TestHelpHasExamples(t *testing.T) {
-	for _, cmd := range []string{"run", "report", "coverage", "events", "ls", "prune", "version"} {
+	for _, cmd := range []string{"run", "report", "coverage", "bisect", "events", "ls", "prune", "version"} {
 		out, _, status := hotspots(cmd, "--help")
 		_, examples, _ := strings.Cut(out, "Examples:\n")
 		if status != 0 || !strings.Contains(examples, "  hotspots "+cmd) {
@@ -270,7 +270,7 @@ func TestManAndCompletion(t *testing.T) {
 	if _, errOut, status := hotspots("man", dir); status != 0 {
 		t.Fatal(errOut)
 	}
-	for _, page := range []string{"hotspots", "hotspots-run", "hotspots-report", "hotspots-coverage", "hotspots-events", "hotspots-ls", "hotspots-prune"} {
+	for _, page := range []string{"hotspots", "hotspots-run", "hotspots-report", "hotspots-coverage", "hotspots-bisect", "hotspots-events", "hotspots-ls", "hotspots-prune"} {
 		b, err := os.ReadFile(filepath.Join(dir, page+".1"))
 		if err != nil || !bytes.Contains(b, []byte(".SH EXAMPLE")) {
 			t.Errorf("%s: %v", page, err)

@@ -5,7 +5,6 @@ package system
 
 import (
 	"bytes"
-	"debug/elf"
 	"fmt"
 	"os"
 
@@ -48,7 +47,7 @@ func Plan(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	o := object(scan, content)
+	o := stubgen.FromFile(scan, content, 0)
 	survey := stubgen.NewSurvey(o, 1)
 	f := &File{Path: path, Tactics: map[ledger.Tactic]int{}, Excluded: map[ledger.Reason]int{}}
 	for i, p := range survey.Plans(stubgen.Options{}, 1, nil) {
@@ -74,27 +73,4 @@ func (f *File) add(o *stubgen.Object, p stubgen.Plan) {
 	code := o.Code(fn.Addr)
 	code = code[:min(len(code), int(fn.Size), maxCode)]
 	f.Exceptions = append(f.Exceptions, Exception{fn.Addr, fn.Size, fn.Name, p.Reason, bytes.Clone(code)})
-}
-
-// object is the file as it would lie in memory.
-func object(scan *elfscan.Object, content []byte) *stubgen.Object {
-	o := &stubgen.Object{
-		Absolute:     scan.Type == elf.ET_EXEC,
-		Go:           scan.Go,
-		Functions:    scan.Functions,
-		CodePointers: scan.CodePointers,
-		LandingPads:  scan.LandingPads,
-	}
-	for _, s := range scan.Segments {
-		if s.FileSize == 0 {
-			continue
-		}
-		seg := stubgen.Segment{Addr: s.Addr, Code: content[s.Offset : s.Offset+s.FileSize]}
-		if s.Flags&elf.PF_X != 0 {
-			o.Text = append(o.Text, seg)
-		} else {
-			o.Data = append(o.Data, seg)
-		}
-	}
-	return o
 }

@@ -1,0 +1,175 @@
+package bisect
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// Culprit is a patched function: where it is, how it was patched, and by what.
+// Addresses are those of the ELF file, but for StubAt.
+type Culprit struct {
+	Object  string         `json:"object"`
+	BuildID string         `json:"build_id"`
+	Address report.Address `json:"address"`
+	Name    string         `json:"name"`
+	Aliases []string       `json:"aliases"`
+	Size    uint32         `json:"size"`
+	Source  string         `json:"source"`
+	Tactic  string         `json:"tactic"`
+
+	// The plan and the stub, made again from the file.
+	Window    report.Address `json:"window"`      // its first byte
+	WindowLen int            `json:"window_size"` // bytes overwritten
+	Moved     int            `json:"moved"`       // bytes from there that run in the stub
+	FlagsKept bool           `json:"flags_kept"`
+	Code      []Instruction  `json:"code"`           // the first of the function
+	StubAt    report.Address `json:"stub_address"`   // where it ran
+	Stub      []Instruction  `json:"stub"`           // Address is the offset; Text names addresses of the file
+	Note      string         `json:"note,omitempty"` // why something is missing or may not be so
+}
+
+// Instruction is one line of a disassembly.
+type Instruction struct {
+	Address report.Address `json:"address"`
+	Bytes   string         `json:"bytes"` // hex
+	Text    string         `json:"text"`  // AT&T syntax
+	Moved   bool           `json:"moved"` // it runs in the stub
+}
+
+// explain tells all that is known of the functions that a run patched.
+func (o *object) explain() []*Culprit {
+	var all []*Culprit
+	for i := range o.counted {
+		all = append(all, o.newCulprit(&o.counted[i]))
+	}
+	code, plans, err := o.planAgain()
+	for i, c := range all {
+		if err == nil {
+			err = c.plan(o, code, plans, &o.counted[i])
+		}
+		if err != nil {
+			c.Note = "no plan: " + err.Error()
+		}
+	}
+	return all
+}
+
+func (o *object) newCulprit(f *table.Function) *Culprit {
+	c := &Culprit{
+		Object: symname.Clean(o.Path), BuildID: symname.Clean(o.BuildID), Address: report.Address(f.Address), Name: o.name(f),
+		Aliases: []string{}, Size: f.Size, Source: f.Source.String(), Tactic: f.Tactic.String(),
+		Code: []Instruction{}, StubAt: report.Address(o.Arena + uint64(f.Stub)), Stub: []Instruction{},
+	}
+	for _, a := range f.Aliases {
+		c.Aliases = append(c.Aliases, symname.Display(a, o.Path, f.Address, true))
+	}
+	return c
+}
+
+// planAgain plans the object's functions as the run did: from the file, which
+// the run compared with memory.
+func (o *object) planAgain() (code *stubgen.Object, plans []stubgen.Plan, err error) {
+	defer func() {
+		if p := recover(); p != nil { // of all functions, this may be the one that the planner cannot stand
+			err = fmt.Errorf("planning fails: %v", p)
+		}
+	}()
+	content, err := os.ReadFile(o.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	scan, err := elfscan.Scan(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		return nil, nil, err
+	}
+	if hex.EncodeToString(scan.BuildID) != o.BuildID {
+		return nil, nil, fmt.Errorf("%s is another file now", o.Path)
+	}
+	code = stubgen.FromFile(scan, content, o.Bias)
+	choose := func(i int) bool { return o.chosen[code.Functions[i].Addr] }
+	return code, stubgen.NewSurvey(code, 0).Plans(stubgen.Options{}, 0, choose), nil
+}
+
+// plan adds plan, code and stub.
+func (c *Culprit) plan(o *object, code *stubgen.Object, plans []stubgen.Plan, f *table.Function) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("generating fails: %v", p)
+		}
+	}()
+	i := slices.IndexFunc(plans, func(p stubgen.Plan) bool { return code.Functions[p.Function].Addr == f.Address })
+	if i < 0 {
+		return fmt.Errorf("no function at %#x of %s", f.Address, o.Path)
+	}
+	p := &plans[i]
+	if p.Tactic != f.Tactic {
+		return fmt.Errorf("planned again it is %s (%s), not %s", p.Tactic, p.Reason, f.Tactic)
+	}
+	c.Window, c.WindowLen, c.Moved, c.FlagsKept = report.Address(p.Start), windowLen(p.Tactic), int(p.Moved), p.FlagsLive
+	end := p.Start + uint64(p.Moved)
+	c.Code = disassemble(code.Code(f.Address), shown(f, end), f.Address)
+	for i := range c.Code {
+		at := uint64(c.Code[i].Address)
+		c.Code[i].Moved = p.Start <= at && at < end
+	}
+	stub := make([]byte, p.Size)
+	at := x86.RunAddr(c.StubAt)
+	var e stubgen.Emitter
+	count := stubgen.Count{Counter: int32(table.RowCounters + 8*uint64(f.Counter)), Index: int32(f.Counter)}
+	if _, err := e.Emit(code, p, stub, at, count); err != nil {
+		return err
+	}
+	c.Stub = disassemble(stub, len(stub), uint64(at)-o.Bias)
+	for i := range c.Stub {
+		c.Stub[i].Address -= report.Address(uint64(at) - o.Bias)
+	}
+	if len(stub) != int(f.StubSize) {
+		c.Note = fmt.Sprintf("the stub had %d bytes when the program ran", f.StubSize)
+	}
+	return nil
+}
+
+// shown is how many bytes of f to show: what was moved and some behind it.
+func shown(f *table.Function, movedEnd uint64) int {
+	const atLeast, behind = 32, 16
+	moved := movedEnd - f.Address
+	return int(max(moved, min(uint64(f.Size), max(atLeast, moved+behind))))
+}
+
+// windowLen is how many bytes a tactic overwrites at the entry.
+func windowLen(t ledger.Tactic) int {
+	switch t {
+	case ledger.TacticHop:
+		return 2
+	case ledger.TacticTrap:
+		return 1
+	}
+	return 5
+}
+
+// disassemble names the instructions in the first n bytes of code, which lies
+// at address at. The last one may be longer.
+func disassemble(code []byte, n int, at uint64) []Instruction {
+	var all []Instruction
+	for n > 0 && len(code) > 0 {
+		var in x86.Inst
+		size := 1
+		if x86.Decode(code, &in) == nil {
+			size = int(in.Len)
+		}
+		all = append(all, Instruction{Address: report.Address(at), Bytes: hex.EncodeToString(code[:size]), Text: x86.Text(code, at)})
+		code, at, n = code[size:], at+uint64(size), n-size
+	}
+	return all
+}
