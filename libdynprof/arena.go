@@ -20,7 +20,7 @@ const pageSize = 4096
 
 // arena is memory near some objects that holds their stubs:
 //
-//	common | thunks and stubs, object by object | cold blocks
+//	common | hook | thunks and stubs, object by object | cold blocks
 type arena struct {
 	at      uint64 // run address
 	offset  uint64 // in the reserve
@@ -80,18 +80,22 @@ func layArenas(in *input, all []*object, maps []mem.Mapping, reserve []byte, thr
 	return arenas, nil
 }
 
+// hook is the run address of the jump to what stands in for the dynamic
+// linker's function.
+func (a *arena) hook() x86.RunAddr { return x86.RunAddr(a.at).Add(stubgen.CommonSize) }
+
 func (o *object) needsArena() bool {
 	for i := range o.plans {
 		if o.plans[i].Counted() {
 			return true
 		}
 	}
-	return len(o.sites) > 0
+	return len(o.sites) > 0 || o.hook != 0
 }
 
 // lay decides where everything in the arena goes.
 func (a *arena) lay(threshold bool) {
-	at := stubgen.CommonSize
+	at := 2 * stubgen.CommonSize // the common part, and the hook
 	for _, o := range a.objects {
 		a.thunks = append(a.thunks, at)
 		at += len(o.sites) * stubgen.ThunkSize
@@ -133,6 +137,9 @@ func (a *arena) giveUp(why ledger.Reason) {
 // fill writes everything into the arena.
 func (a *arena) fill(in *input, threshold uint32) error {
 	if err := stubgen.EmitCommon(a.buf[:stubgen.CommonSize], x86.RunAddr(a.at), in.coldEntry); err != nil {
+		return err
+	}
+	if err := stubgen.EmitCommon(a.buf[stubgen.CommonSize:2*stubgen.CommonSize], a.hook(), in.changed); err != nil {
 		return err
 	}
 	for k, o := range a.objects {

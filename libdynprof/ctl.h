@@ -58,6 +58,9 @@ struct dp_ctl {
 	uint64_t patches_cap;
 	uint64_t cold_entry;    /* code that a threshold's cold blocks call */
 	uint64_t clone_entry;   /* code that clone sites jump to */
+	uint64_t changed_entry; /* code that runs when the dynamic linker has new objects */
+	uint64_t r_brk;         /* the dynamic linker's function that we stand in for */
+	uint64_t late;          /* 1: these objects come later; table and nonce are set */
 	uint64_t vars[DP_MAX_VARS]; /* char *: the DYNPROF_* variables and XDG_RUNTIME_DIR */
 	uint32_t vars_count;
 	uint32_t pid;

@@ -54,6 +54,12 @@ type input struct {
 	patches    []patcher.Patch // empty, over the memory of the list
 	coldEntry  uint64          // run addresses of the slow paths
 	cloneEntry uint64
+	changed    uint64 // run address of what stands in for the dynamic linker's function at brk
+	brk        uint64 // 0: there is none
+
+	late  bool // the objects come later, and the table is there:
+	table string
+	nonce [16]byte
 }
 
 // loaded is one object as the dynamic linker lists it.
@@ -87,6 +93,15 @@ func inputs(ctl *C.struct_dp_ctl) *input {
 		patches:    mem.Array[patcher.Patch](uint64(ctl.patches), int(ctl.patches_cap)),
 		coldEntry:  uint64(ctl.cold_entry),
 		cloneEntry: uint64(ctl.clone_entry),
+		changed:    uint64(ctl.changed_entry),
+		brk:        uint64(ctl.r_brk),
+		late:       ctl.late != 0,
+	}
+	if in.late {
+		in.table = mem.CString(uint64(uintptr(unsafe.Pointer(&ctl.table[0]))))
+		for i := range in.nonce {
+			in.nonce[i] = byte(ctl.nonce[i])
+		}
 	}
 	for _, v := range ctl.vars[:ctl.vars_count] {
 		in.vars = append(in.vars, mem.CString(uint64(v)))

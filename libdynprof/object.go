@@ -33,6 +33,7 @@ type object struct {
 	counters []uint32 // if it is counted
 	first    uint32   // the first of them
 	groups   patcher.Groups
+	hook     uint64 // link-time address of the dynamic linker's function that is replaced
 	arena    *arena
 }
 
@@ -43,7 +44,7 @@ func objects(in *input, maps []mem.Mapping, choice *config) []*object {
 	var listed []loaded
 	for i, l := range in.objects {
 		if !l.self {
-			all = append(all, newObject(l, i == 0, maps, choice))
+			all = append(all, newObject(l, i == 0 && !in.late, maps, choice))
 			listed = append(listed, l)
 		}
 	}
@@ -54,7 +55,12 @@ func objects(in *input, maps []mem.Mapping, choice *config) []*object {
 		if err := o.read(listed[first].bias, maps); err != nil {
 			o.reason = ledger.ReasonNoFile
 		}
+		o.findHook(in.brk, listed[first].bias)
+		if in.late && o.scan != nil && o.scan.TextRel {
+			o.reason = ledger.ReasonUnsupported // its text is not what it will be
+		}
 		o.plan(choice)
+		o.dropHook()
 	})
 	return all
 }

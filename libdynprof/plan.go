@@ -30,6 +30,9 @@ func plan(in *input) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))
 	}
+	if in.late {
+		locate(in, maps)
+	}
 	all := objects(in, maps, choice)
 	for _, o := range all {
 		if o.survey != nil && o.survey.UsesGS() {
@@ -44,7 +47,12 @@ func plan(in *input) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	number(all)
+	base, err := openBase(in)
+	if err != nil {
+		return nil, err
+	}
+	defer base.close()
+	number(all, base)
 	for _, a := range arenas {
 		if err := a.fill(in, choice.threshold); err != nil {
 			return nil, err
@@ -52,7 +60,7 @@ func plan(in *input) (*output, error) {
 	}
 	out := &output{arenas: arenas}
 	done := make(chan error, 1)
-	go func() { done <- out.writeTable(in, choice, all) }()
+	go func() { done <- out.writeTable(in, choice, all, base) }()
 	err = out.patch(in, all)
 	return out, errors.Join(<-done, err)
 }
@@ -88,8 +96,8 @@ func (c *config) chooses(o *object, i int) bool {
 
 // number gives every counted function its counter, and every function its
 // number in the table.
-func number(all []*object) {
-	next, functions := uint32(0), 0
+func number(all []*object, base *base) {
+	next, functions := base.counters, base.functions
 	for _, o := range all {
 		o.groups = patcher.Groups(functions)
 		functions += len(o.plans)
@@ -127,7 +135,7 @@ func (out *output) patch(in *input, all []*object) error {
 }
 
 func (o *object) patchesAtMost() int {
-	n := len(o.sites)
+	n := len(o.sites) + 1 // the hook
 	for i := range o.plans {
 		if o.plans[i].Counted() {
 			n += patcher.PatchesOf(o.survey.Leads(&o.plans[i]))
@@ -148,12 +156,18 @@ func (o *object) appendPatches(list []patcher.Patch) []patcher.Patch {
 		for i, site := range o.sites {
 			list = append(list, patcher.CloneSite(o.code, site, o.arena.thunk(o, i)))
 		}
+		if o.hook != 0 {
+			list = append(list, patcher.Hook(o.code, o.hook, o.arena.hook()))
+		}
 	}
 	return list
 }
 
 // writeTable makes the table; the target publishes it when the patches are in.
-func (out *output) writeTable(in *input, choice *config, all []*object) error {
+func (out *output) writeTable(in *input, choice *config, all []*object, base *base) error {
+	if in.late {
+		return base.add(in, choice, all)
+	}
 	program := all[0].path
 	host, _ := os.Hostname() // only for %h
 	path, err := table.OutputPath(choice.output, choice.runtimeDir, table.Names{

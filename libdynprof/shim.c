@@ -18,46 +18,35 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
-#include <linux/futex.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 
-#include "ctl.h"
 #include "rows.h"
+#include "session.h"
 #include "state.h"
-#include "twin.h"
 
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004
 #define HWCAP2_FSGSBASE (1 << 1)
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
-enum { TWIN_SECONDS = 30 };
 
 /* What the constructor works with; gone before main. */
 struct start {
-	struct dp_ctl *ctl;
+	struct dp_session session;
 	char **envp;
-	Elf64_auxv_t *auxv;
 	const char *program;
 	const char *self; /* our name in the link map */
 	const char *added; /* what hotspots run put into LD_PRELOAD besides us */
 	const char *note; /* file in which hotspots run looks for why nothing is counted */
-	uint64_t text_size;
-	uint64_t scratch_size;
+	uint64_t tls_size;
+	uint64_t r_debug; /* struct r_debug *, 0 if it is not known */
 	int follow_exec;
 	int strict; /* hotspots run --strict: end a program that cannot be counted */
 };
 
 static uint64_t aux(const struct start *s, uint64_t type)
 {
-	for (Elf64_auxv_t *a = s->auxv; a->a_type != AT_NULL; a++)
+	for (const Elf64_auxv_t *a = s->session.auxv; a->a_type != AT_NULL; a++)
 		if (a->a_type == type)
 			return a->a_un.a_val;
 	return 0;
@@ -111,14 +100,6 @@ static void not_counted(const struct start *s, const char *why)
 
 static int is_separator(char c) { return c == ' ' || c == ':'; }
 
-static int same(const char *a, const char *b, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (a[i] != b[i])
-			return 0;
-	return 1;
-}
-
 /* Whether the LD_PRELOAD entry of length n is this library. The dynamic linker
  * keeps a name with a slash as it was given; one without it searched for. */
 static int is_self(const struct start *s, const char *entry, size_t n)
@@ -131,7 +112,7 @@ static int is_self(const struct start *s, const char *entry, size_t n)
 		for (const char *p = name; *p; p++)
 			if (*p == '/')
 				name = p + 1;
-	return text_len(name) == n && same(entry, name, n);
+	return text_len(name) == n && same_bytes(entry, name, n);
 }
 
 /* Whether hotspots run put that entry there (a sanitizer's run-time library). */
@@ -142,7 +123,7 @@ static int is_added(const struct start *s, const char *entry, size_t n)
 		size_t k = 0;
 		while (p[k] && p[k] != ':')
 			k++;
-		if (k == n && same(entry, p, n))
+		if (k == n && same_bytes(entry, p, n))
 			return 1;
 		p += k + (p[k] == ':');
 	}
@@ -193,7 +174,7 @@ static void bridge(char **out, char **auxv)
  * them out of the array that libc's environ is going to be. */
 static void take_environment(struct start *s)
 {
-	struct dp_ctl *ctl = s->ctl;
+	struct dp_ctl *ctl = s->session.ctl;
 	char **out = s->envp;
 	for (char **e = s->envp; *e; e++) {
 		int ours = has_prefix(*e, "DYNPROF_");
@@ -203,7 +184,7 @@ static void take_environment(struct start *s)
 			continue;
 		*out++ = *e;
 	}
-	bridge(out, (char **)s->auxv);
+	bridge(out, (char **)s->session.auxv);
 }
 
 static void read_environment(struct start *s)
@@ -219,10 +200,25 @@ static void read_environment(struct start *s)
 		if (has_prefix(*e, "DYNPROF_NOTE="))
 			s->note = *e + 13;
 	}
-	s->auxv = (Elf64_auxv_t *)(e + 1);
+	s->session.auxv = (Elf64_auxv_t *)(e + 1);
 }
 
 /* ---- what is loaded --------------------------------------------------- */
+
+/* Where the executable's DT_DEBUG leads: the dynamic linker's list of objects
+ * (gABI, "Dynamic Section"). */
+static uint64_t find_r_debug(const struct dl_phdr_info *info)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
+			continue;
+		const Elf64_Dyn *d = (const Elf64_Dyn *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+		for (; d->d_tag != DT_NULL; d++)
+			if (d->d_tag == DT_DEBUG)
+				return d->d_un.d_ptr;
+	}
+	return 0;
+}
 
 static int note_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -232,6 +228,8 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *arg)
 	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const Elf64_Phdr *p = &info->dlpi_phdr[i];
+		if (p->p_type == PT_TLS)
+			s->tls_size += p->p_memsz + p->p_align;
 		if (p->p_type != PT_LOAD)
 			continue;
 		uint64_t at = info->dlpi_addr + p->p_vaddr;
@@ -240,12 +238,14 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *arg)
 		if (at + p->p_memsz > high)
 			high = at + p->p_memsz;
 		if (p->p_flags & PF_X)
-			s->text_size += p->p_memsz;
+			s->session.text_size += p->p_memsz;
 		self |= here >= at && here < at + p->p_memsz;
 	}
+	if (!s->r_debug)
+		s->r_debug = find_r_debug(info); /* of the executable, which comes first */
 	if (self)
 		s->self = info->dlpi_name;
-	struct dp_ctl *ctl = s->ctl;
+	struct dp_ctl *ctl = s->session.ctl;
 	if (!ctl)
 		return 0; /* the first pass only measures */
 	if (ctl->objects_count == DP_MAX_OBJECTS) {
@@ -301,118 +301,7 @@ static void *vdso_clock(const struct start *s)
 	return 0;
 }
 
-/* Whether no other thread runs: another initfirst library may have been
- * before us. Patching is safe only without. Asked first by a system call that
- * the dynamic linker has made too: a seccomp filter may kill at others. */
-static int single_threaded(void)
-{
-	struct stat st;
-	if (raw(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0) == 0)
-		return st.st_nlink <= 3; /* ., .. and one thread */
-	return raw(SYS_unshare, CLONE_THREAD) == 0; /* changes nothing; EINVAL with threads */
-}
-
-/* ---- shared memory ---------------------------------------------------- */
-
-static void *map_shared(uint64_t size, int prot)
-{
-	long at = raw(SYS_mmap, 0, size, prot, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	return failed(at) ? 0 : (void *)at;
-}
-
-static uint64_t pages(uint64_t n) { return (n + DP_PAGE_SIZE - 1) & ~(uint64_t)(DP_PAGE_SIZE - 1); }
-
-/* Stubs take less than the text they count, but for programs of tiny
- * functions; nothing is used until it is written. */
-static int map_scratch(struct start *s)
-{
-	uint64_t reserve = pages(s->text_size + s->text_size / 2 + (4 << 20));
-	uint64_t ctl_size = pages(sizeof(struct dp_ctl));
-	uint64_t list = pages(s->text_size / 2 + (1 << 20));
-	struct dp_ctl *ctl = map_shared(ctl_size + list, PROT_READ | PROT_WRITE);
-	if (!ctl)
-		return 0;
-	s->scratch_size = ctl_size + list;
-	s->ctl = ctl;
-	ctl->patches = (uint64_t)ctl + ctl_size;
-	ctl->patches_cap = list / sizeof(struct dp_patch);
-	/* Executable from the start: under PR_SET_MDWE it cannot become so. */
-	ctl->reserve = (uint64_t)map_shared(reserve, PROT_READ | PROT_EXEC);
-	ctl->reserve_size = reserve;
-	return ctl->reserve != 0;
-}
-
-static void unmap_scratch(struct start *s)
-{
-	if (!s->ctl)
-		return;
-	if (s->ctl->reserve)
-		raw(SYS_munmap, s->ctl->reserve, s->ctl->reserve_size);
-	raw(SYS_munmap, s->ctl, s->scratch_size);
-}
-
-/* ---- the twin --------------------------------------------------------- */
-
-static int64_t seconds(void)
-{
-	struct timespec t = {0, 0};
-	raw(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
-
-/* Waits until the twin is done, is gone, or has had its time. Returns 0, or
- * why there is nothing to apply. *reaped tells whether it was waited for. */
-static const char *await_twin(struct dp_ctl *ctl, long twin, int *reaped)
-{
-	int64_t end = seconds() + TWIN_SECONDS;
-	struct timespec tick = {0, 20 * 1000 * 1000};
-	for (;;) {
-		if (__atomic_load_n(&ctl->done, __ATOMIC_ACQUIRE))
-			return ctl->status ? 0 : ctl->message;
-		raw(SYS_futex, &ctl->done, FUTEX_WAIT, 0, &tick, 0, 0);
-		if (__atomic_load_n(&ctl->done, __ATOMIC_ACQUIRE))
-			continue;
-		int status;
-		if (raw(SYS_wait4, twin, &status, WNOHANG | __WALL, 0) == twin) {
-			*reaped = 1;
-			return "the planner died (out of memory or a resource limit?)";
-		}
-		if (seconds() > end)
-			return "the planner took too long";
-	}
-}
-
-/* CLONE_UNTRACED and no exit signal: neither a debugger nor the program's own
- * wait or SIGCHLD sees the twin. */
-static const char *run_twin(struct start *s, long *twin, int *reaped)
-{
-	long parent = raw(SYS_getpid);
-	s->ctl->pid = (uint32_t)parent;
-	*reaped = 1;
-	*twin = raw(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
-	if (*twin == 0)
-		dp_twin(s->ctl, s->auxv, parent);
-	if (failed(*twin))
-		return "cannot make a process for the planner (a process limit?)";
-	*reaped = 0;
-	return await_twin(s->ctl, *twin, reaped);
-}
-
 /* ---- applying the plan ------------------------------------------------ */
-
-static const char *map_arenas(const struct dp_ctl *ctl)
-{
-	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
-		const struct dp_arena *a = &ctl->arenas[i];
-		long at = raw(SYS_mmap, a->at, a->size, PROT_NONE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-		if (!failed(at) && (uint64_t)at == a->at)
-			at = raw(SYS_mremap, ctl->reserve + a->offset, 0, a->size, MREMAP_MAYMOVE | MREMAP_FIXED, a->at);
-		if (failed(at) || (uint64_t)at != a->at)
-			return "no address space for the stubs (ulimit -v?)";
-	}
-	return 0;
-}
 
 /* Without MADV_RANDOM the first touch of a hole in the file would read ahead:
  * megabytes of zeroes, milliseconds. A duplicate of the mapping keeps it. */
@@ -439,7 +328,7 @@ static int map_table_fd(struct start *s, long fd)
 		return 0;
 	int mine = 1;
 	for (int i = 0; i < 16; i++)
-		mine &= header[DP_HDR_NONCE + i] == s->ctl->nonce[i];
+		mine &= header[DP_HDR_NONCE + i] == s->session.ctl->nonce[i];
 	uint64_t head = section_end(header, DP_HDR_EVENTS), fired = section_end(header, DP_HDR_FIRED);
 	if (fired > head)
 		head = fired;
@@ -488,7 +377,7 @@ static int set_gs(const struct start *s, uint8_t *row)
 
 static const char *map_table(struct start *s)
 {
-	long fd = raw(SYS_openat, AT_FDCWD, s->ctl->table, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	long fd = raw(SYS_openat, AT_FDCWD, s->session.ctl->table, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (failed(fd))
 		return "the count table cannot be opened again";
 	int ok = map_table_fd(s, fd);
@@ -509,161 +398,45 @@ static const char *map_table(struct start *s)
 	return 0;
 }
 
-static int holds(const struct dp_patch *p, const uint8_t *bytes)
-{
-	return same((const char *)p->at, (const char *)bytes, p->len);
-}
-
-/* Groups of patches that cannot be made, one bit each, once there is one. */
-struct refused {
-	uint8_t *bits;
-	uint64_t size;
-	uint32_t groups; /* how many */
-	int all;	 /* no memory for the bits: none is made */
-};
-
-static int is_refused(const struct refused *r, uint32_t group)
-{
-	return r->all || (r->bits && group != DP_NO_GROUP && group / 8 < r->size && r->bits[group / 8] >> group % 8 & 1);
-}
-
-static void refuse(struct refused *r, uint32_t group)
-{
-	if (group == DP_NO_GROUP || is_refused(r, group))
-		return;
-	if (!r->bits) {
-		r->size = pages(*dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT) / 8 + 1);
-		long at = raw(SYS_mmap, 0, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		r->bits = failed(at) ? 0 : (uint8_t *)at;
-		r->all = !r->bits;
-	}
-	if (r->bits && group / 8 < r->size)
-		r->bits[group / 8] |= (uint8_t)(1 << group % 8);
-	r->groups++;
-}
-
-/* A patch that needs a group which is refused is refused with its own; others
- * may need that in turn. */
-static void refuse_guests(const struct dp_ctl *ctl, struct refused *r)
-{
-	uint32_t before;
-	do {
-		before = r->groups;
-		const struct dp_patch *p = (const struct dp_patch *)ctl->patches;
-		for (uint32_t i = 0; i < ctl->texts_count; i++)
-			for (uint32_t k = 0; k < ctl->texts[i].patches; k++, p++)
-				if (p->needs != DP_NO_GROUP && is_refused(r, p->needs))
-					refuse(r, p->group);
-	} while (r->groups != before);
-}
-
-/* Writes bytes where text is writable; there is one thread, so no order
- * matters. */
-static void store_text(uint64_t to, const uint8_t *bytes, uint32_t n)
-{
-	volatile uint8_t *at = (volatile uint8_t *)to;
-	for (uint32_t i = 0; i < n; i++)
-		at[i] = bytes[i];
-}
-
-/* Makes the patches of one run of pages or, with undo, takes back those of
- * groups that are refused. Never writable without executable: were there
- * another thread, it could be running there. Where the pages may not be both
- * (PR_SET_MDWE, SELinux), /proc/self/mem writes to them all the same. */
-static void patch_text(const struct dp_text *t, const struct dp_patch *list, struct refused *r, int undo)
-{
-	long mem = -1;
-	int direct = raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
-	if (!direct)
-		mem = raw(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
-	for (uint32_t i = 0; i < t->patches; i++) {
-		const struct dp_patch *p = &list[i];
-		const uint8_t *from = undo ? p->new : p->old, *to = undo ? p->old : p->new;
-		if (undo && !is_refused(r, p->group))
-			continue;
-		if (!holds(p, from))
-			refuse(r, p->group);
-		else if (direct)
-			store_text(p->at, to, p->len);
-		else if (failed(mem) || raw(SYS_pwrite64, mem, to, p->len, p->at) != (long)p->len)
-			refuse(r, p->group);
-	}
-	if (direct)
-		raw(SYS_mprotect, t->start, t->size, t->prot);
-	else if (!failed(mem))
-		raw(SYS_close, mem);
-}
-
-static void patch_all(const struct dp_ctl *ctl, struct refused *r, int undo)
-{
-	const struct dp_patch *list = (const struct dp_patch *)ctl->patches;
-	for (uint32_t i = 0; i < ctl->texts_count; i++) {
-		patch_text(&ctl->texts[i], list, r, undo);
-		list += ctl->texts[i].patches;
-	}
-}
-
-/* Writes into the table's ledger that the refused groups are not counted. */
-static void note_refused(const struct start *s, const struct refused *r)
-{
-	long fd = raw(SYS_openat, AT_FDCWD, s->ctl->table, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (failed(fd))
-		return;
-	static const uint8_t how[2] = {DP_REFUSED_TACTIC, DP_REFUSED_REASON};
-	uint64_t functions = *dp_u64(dp.table, DP_HDR_FUNCTIONS + DP_SEC_OFFSET);
-	uint32_t count = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
-	for (uint32_t i = 0; i < count; i++)
-		if (is_refused(r, i))
-			raw(SYS_pwrite64, fd, how, 2, functions + (uint64_t)i * DP_FN_ENTRY_SIZE + DP_FN_TACTIC);
-	raw(SYS_close, fd);
-}
-
 static const char *apply(struct start *s)
 {
-	struct dp_ctl *ctl = s->ctl;
-	const char *why = map_arenas(ctl);
+	struct dp_ctl *ctl = s->session.ctl;
+	const char *why = dp_map_arenas(ctl);
 	if (!why)
 		why = map_table(s);
 	if (why) {
 		unmap_table();
-		for (uint32_t i = 0; i < ctl->arenas_count; i++)
-			raw(SYS_munmap, ctl->arenas[i].at, ctl->arenas[i].size);
+		dp_unmap_arenas(ctl);
 		raw(SYS_unlinkat, AT_FDCWD, ctl->table, 0);
 		return why;
 	}
-	struct refused r = {0};
-	patch_all(ctl, &r, 0);
-	if (r.groups) {
-		refuse_guests(ctl, &r);
-		patch_all(ctl, &r, 1);
-		note_refused(s, &r);
-		*dp_u32(dp.table, DP_HDR_PATCHES_REFUSED) = r.groups;
-		if (r.bits)
-			raw(SYS_munmap, r.bits, r.size);
-	}
+	dp_apply_patches(ctl);
 	__atomic_store_n(dp_u32(dp.table, DP_HDR_STATE), DP_STATE_LIVE, __ATOMIC_RELEASE);
 	return 0;
 }
 
 static const char *count(struct start *s)
 {
-	if (!single_threaded())
+	if (!dp_single_threaded())
 		return "another library started threads before us";
-	if (!map_scratch(s))
+	if (!dp_map_scratch(&s->session))
 		return "no address space (ulimit -v?)";
 	take_environment(s);
 	dl_iterate_phdr(note_object, s);
-	s->ctl->cold_entry = (uint64_t)&dp_cold;
-	s->ctl->clone_entry = (uint64_t)&dp_clone_site;
+	s->session.ctl->cold_entry = (uint64_t)&dp_cold;
+	s->session.ctl->clone_entry = (uint64_t)&dp_clone_site;
+	s->session.ctl->changed_entry = (uint64_t)&dp_objects_changed;
+	if (s->r_debug)
+		s->session.ctl->r_brk = ((const struct r_debug *)s->r_debug)->r_brk;
 	long twin;
-	int reaped, status;
-	const char *why = run_twin(s, &twin, &reaped);
-	if (!why)
+	int reaped;
+	const char *why = dp_run_twin(&s->session, &twin, &reaped);
+	int planned = !why;
+	if (planned)
 		why = apply(s); /* while the twin tears its memory down */
-	else if (!reaped)
-		raw(SYS_kill, twin, SIGKILL);
-	if (!reaped)
-		raw(SYS_wait4, twin, &status, __WALL, 0);
+	dp_finish_twin(twin, reaped, planned);
+	if (!why)
+		dp_keep(&s->session, s->r_debug);
 	return why;
 }
 
@@ -674,12 +447,13 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 	if (aux(&s, AT_SECURE))
 		return;
 	dl_iterate_phdr(note_object, &s);
+	dp_note_tls(s.tls_size);
 	const char *why = count(&s);
-	if (!s.ctl)
+	if (!s.session.ctl)
 		take_environment(&s);
 	if (why)
 		not_counted(&s, why);
 	if (why && s.strict)
 		raw(SYS_exit_group, 125); /* as the user asked */
-	unmap_scratch(&s);
+	dp_unmap_scratch(&s.session);
 }

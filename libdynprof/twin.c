@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "_cgo_export.h"
+#include "state.h"
 #include "twin.h"
 
 /* The Go runtime's start entry; goinit.ld keeps it out of DT_INIT_ARRAY. */
@@ -75,6 +77,17 @@ static void start_go(const Elf64_auxv_t *auxv)
 	dp_goinit[0](1, block.argv, block.envp);
 }
 
+/* The libc functions that are called here may be counted: not in the target's
+ * row, and without events. The discard row is private, a copy by now; zeros in
+ * place of the table make it seem full. */
+static void stop_counting(void)
+{
+	enum { ARCH_SET_GS_ = 0x1001 };
+	raw(SYS_arch_prctl, ARCH_SET_GS_, dp.discard);
+	raw(SYS_mmap, dp.table, *dp_u64(dp.table, DP_HDR_EVENTS + DP_SEC_OFFSET), PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
 void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
 {
 	/* Ends with the target. If that is gone already, nobody will ask. */
@@ -82,6 +95,8 @@ void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
 	if (raw(SYS_getppid) != parent)
 		raw(SYS_exit_group, 1);
 	raw(SYS_setpgid, 0, 0); /* Ctrl-C is for the program */
+	if (ctl->late)
+		stop_counting();
 	leave_descriptors();
 	own_limits();
 	start_go(auxv);

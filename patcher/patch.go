@@ -66,6 +66,12 @@ func CloneSite(o *stubgen.Object, site stubgen.CloneSite, thunk x86.RunAddr) Pat
 	return jump(o, site.Addr, thunk, NoGroup, NoGroup)
 }
 
+// Hook is the patch that has other code run in place of the function at
+// link-time address at, which must be no longer than a ret and padding.
+func Hook(o *stubgen.Object, at uint64, to x86.RunAddr) Patch {
+	return jump(o, at, to, NoGroup, NoGroup)
+}
+
 // Append adds the patches of one function's plan: its entry, which sends
 // arrivals to its stub, and what must lead into the stub past the count.
 func (g Groups) Append(list []Patch, o *stubgen.Object, p *stubgen.Plan, leads []stubgen.Lead, stub *stubgen.Stub) []Patch {

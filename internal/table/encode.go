@@ -90,21 +90,27 @@ func writeSections(w io.WriterAt, spec *Spec, g *Geometry) (header []byte, err e
 	le.PutUint32(header[HdrProgram:], names.add(spec.Program))
 	le.PutUint32(header[HdrCreator:], names.add(spec.Creator))
 
-	objects := newSink(w, g.Objects)
+	return header, writeLedger(w, spec, names, aliases, g.Objects, g.Functions)
+}
+
+// writeLedger writes objects and functions into sections that start where the
+// first of them shall lie.
+func writeLedger(w io.WriterAt, spec *Spec, names *stringSink, aliases *aliasSink, objectsAt, functionsAt Section) error {
+	objects := newSink(w, objectsAt)
 	for i := range spec.Objects {
 		o := &spec.Objects[i]
 		encodeObject(objects.entry(ObjEntrySize), o, names.add(o.Path), names.add(o.BuildID))
 	}
-	functions := newSink(w, g.Functions)
+	functions := newSink(w, functionsAt)
 	for f := range spec.functions() {
 		encodeFunction(functions.entry(FnEntrySize), f, names.add(f.Name), aliases.add(f.Aliases, names))
 	}
 	for _, s := range []*sink{objects, functions, aliases.sink, names.sink} {
 		if s.flush(); s.err != nil {
-			return nil, s.err
+			return s.err
 		}
 	}
-	return header, nil
+	return nil
 }
 
 func encodeObject(b []byte, o *Object, path, buildID uint32) {

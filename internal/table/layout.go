@@ -47,6 +47,7 @@ const (
 	HdrThreadsDiscarded = 0x204 // u32, atomic add: threads that had no room and are not counted
 	HdrProcesses        = 0x208 // u32, atomic add: incarnation numbers handed out
 	HdrPatchesRefused   = 0x20c // u32: functions whose bytes could not be patched
+	HdrObjectsMissed    = 0x214 // u32, atomic add: objects that were loaded later and could not be planned
 	HdrGeneration       = 0x210 // u32, odd while objects and functions are being added
 	HdrEventsHead       = 0x218 // u64, atomic add: events ever claimed
 	HdrEventsLost       = 0x220 // u64, atomic add: events that found no room
@@ -165,4 +166,5 @@ const (
 const (
 	ObjMain     = 1 << 0 // the executable
 	ObjSelected = 1 << 1 // its functions are in the table
+	ObjLate     = 1 << 2 // loaded by dlopen, maybe closed again
 )

@@ -50,6 +50,7 @@ type Geometry struct {
 // plan lays out a table for spec with at most maxRows rows.
 func plan(spec *Spec, maxRows int, spare bool) (*Geometry, error) {
 	nStrings, nAliases, functions, counters := measure(spec)
+	nStrings, nAliases = nStrings+1, nAliases+1 // the empty ones come first
 	if nStrings > maxStrings {
 		return nil, fmt.Errorf("the names of %d functions take %d bytes, more than a count table holds (%d)",
 			functions, nStrings, maxStrings)
@@ -95,10 +96,10 @@ func (g *Geometry) add(count, capacity int, size uint32) Section {
 
 func roundUp(n uint64) uint64 { return (n + PageSize - 1) &^ (PageSize - 1) }
 
-// measure returns the bytes of all strings, the entries of all alias lists
-// (both with their leading zero), and the number of functions and of counters.
+// measure returns the bytes of all strings, the entries of all alias lists, and
+// the number of functions and of counters.
 func measure(spec *Spec) (stringBytes, aliases, functions, counters int) {
-	stringBytes, aliases = 1+stored(spec.Program)+stored(spec.Creator), 1
+	stringBytes = stored(spec.Program) + stored(spec.Creator)
 	for i := range spec.Objects {
 		stringBytes += stored(spec.Objects[i].Path) + stored(spec.Objects[i].BuildID)
 	}

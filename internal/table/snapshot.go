@@ -28,7 +28,8 @@ type Snapshot struct {
 	Rows             []Row    // those that were ever owned
 	Generation       uint32   // not Table.Generation: there are more functions now
 	ThreadsDiscarded uint32   // threads that had no room and are not counted
-	PatchesRefused   uint32   // entries whose bytes had changed before the patch
+	PatchesRefused   uint32   // functions that could not be patched
+	ObjectsMissed    uint32   // objects that were loaded later and could not be planned
 	EventsLost       uint64
 
 	hot []bool
@@ -70,6 +71,7 @@ func (t *Table) Snapshot() (*Snapshot, error) {
 		Generation:       le.Uint32(head[HdrGeneration:]),
 		ThreadsDiscarded: le.Uint32(head[HdrThreadsDiscarded:]),
 		PatchesRefused:   le.Uint32(head[HdrPatchesRefused:]),
+		ObjectsMissed:    le.Uint32(head[HdrObjectsMissed:]),
 		EventsLost:       le.Uint64(head[HdrEventsLost:]),
 	}
 	used := min(le.Uint32(head[HdrRowsUsed:]), t.Geometry.Rows.Capacity)

@@ -59,7 +59,8 @@ func Synthetic(n int) *table.Spec {
 // Live is a published table that is counted into.
 type Live struct {
 	table.Geometry
-	Path string
+	Path  string
+	Nonce [16]byte
 
 	tb testing.TB
 	f  *os.File
@@ -84,7 +85,7 @@ func CreateAt(tb testing.TB, path string, spec *table.Spec) *Live {
 	if err := f.Close(); err != nil {
 		tb.Fatal(err)
 	}
-	l := &Live{Geometry: f.Geometry, Path: f.Path(), tb: tb}
+	l := &Live{Geometry: f.Geometry, Path: f.Path(), Nonce: f.Nonce, tb: tb}
 	if l.f, err = os.OpenFile(l.Path, os.O_RDWR, 0); err != nil {
 		tb.Fatal(err)
 	}

@@ -55,6 +55,8 @@ type Program struct {
 
 	// Threads that had no room in the table: their calls are missing.
 	ThreadsLost uint32 `json:"threads_lost"`
+	// Objects that were loaded later and could not be planned.
+	ObjectsMissed uint32 `json:"objects_missed"`
 
 	Ended   table.Ended    `json:"-"`
 	Objects []table.Object `json:"-"`
@@ -111,7 +113,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Status: t.Status().String(), TotalCalls: s.Total(),
-		ThreadsLost: s.ThreadsDiscarded, Ended: t.Ended, Objects: t.Objects,
+		ThreadsLost: s.ThreadsDiscarded, ObjectsMissed: s.ObjectsMissed, Ended: t.Ended, Objects: t.Objects,
 	}
 	r.Programs = append(r.Programs, p)
 	if len(r.Programs) == 1 {
@@ -120,6 +122,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	}
 	r.TotalCalls += p.TotalCalls
 	r.ThreadsLost += p.ThreadsLost
+	r.ObjectsMissed += p.ObjectsMissed
 	if p.Status == table.Running.String() || r.Status == table.Exited.String() {
 		r.Status = p.Status
 	}

@@ -61,6 +61,9 @@ func (r *Report) Headline() string {
 	if n := r.ThreadsLost; n > 0 {
 		what += fmt.Sprintf(" (%d threads had no room in the table and are missing)", n)
 	}
+	if n := r.ObjectsMissed; n > 0 {
+		what += fmt.Sprintf(" (%d libraries that were loaded later could not be counted)", n)
+	}
 	return what
 }
 

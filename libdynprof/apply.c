@@ -1,0 +1,156 @@
+/* Applying a plan: arenas and patches. There is one thread. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "session.h"
+#include "state.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+/* Maps the reserve's pages where the stubs will run. */
+const char *dp_map_arenas(const struct dp_ctl *ctl)
+{
+	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
+		const struct dp_arena *a = &ctl->arenas[i];
+		long at = raw(SYS_mmap, a->at, a->size, PROT_NONE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+		if (!failed(at) && (uint64_t)at == a->at)
+			at = raw(SYS_mremap, ctl->reserve + a->offset, 0, a->size, MREMAP_MAYMOVE | MREMAP_FIXED, a->at);
+		if (failed(at) || (uint64_t)at != a->at)
+			return "no address space for the stubs (ulimit -v?)";
+	}
+	return 0;
+}
+
+void dp_unmap_arenas(const struct dp_ctl *ctl)
+{
+	for (uint32_t i = 0; i < ctl->arenas_count; i++)
+		raw(SYS_munmap, ctl->arenas[i].at, ctl->arenas[i].size);
+}
+
+static int holds(const struct dp_patch *p, const uint8_t *bytes)
+{
+	return same_bytes((const void *)p->at, bytes, p->len);
+}
+
+/* Groups of patches that cannot be made, one bit each, once there is one. */
+struct refused {
+	uint8_t *bits;
+	uint64_t size;
+	uint32_t groups; /* how many */
+	int all;	 /* no memory for the bits: none is made */
+};
+
+static int is_refused(const struct refused *r, uint32_t group)
+{
+	return r->all || (r->bits && group != DP_NO_GROUP && group / 8 < r->size && r->bits[group / 8] >> group % 8 & 1);
+}
+
+static void refuse(struct refused *r, uint32_t group)
+{
+	if (group == DP_NO_GROUP || is_refused(r, group))
+		return;
+	if (!r->bits) {
+		r->size = pages(*dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT) / 8 + 1);
+		long at = raw(SYS_mmap, 0, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		r->bits = failed(at) ? 0 : (uint8_t *)at;
+		r->all = !r->bits;
+	}
+	if (r->bits && group / 8 < r->size)
+		r->bits[group / 8] |= (uint8_t)(1 << group % 8);
+	r->groups++;
+}
+
+/* A patch that needs a group which is refused is refused with its own; others
+ * may need that in turn. */
+static void refuse_guests(const struct dp_ctl *ctl, struct refused *r)
+{
+	uint32_t before;
+	do {
+		before = r->groups;
+		const struct dp_patch *p = (const struct dp_patch *)ctl->patches;
+		for (uint32_t i = 0; i < ctl->texts_count; i++)
+			for (uint32_t k = 0; k < ctl->texts[i].patches; k++, p++)
+				if (p->needs != DP_NO_GROUP && is_refused(r, p->needs))
+					refuse(r, p->group);
+	} while (r->groups != before);
+}
+
+/* Writes bytes where text is writable; there is one thread, so no order
+ * matters. */
+static void store_text(uint64_t to, const uint8_t *bytes, uint32_t n)
+{
+	volatile uint8_t *at = (volatile uint8_t *)to;
+	for (uint32_t i = 0; i < n; i++)
+		at[i] = bytes[i];
+}
+
+/* Makes the patches of one run of pages or, with undo, takes back those of
+ * groups that are refused. Never writable without executable: were there
+ * another thread, it could be running there. Where the pages may not be both
+ * (PR_SET_MDWE, SELinux), /proc/self/mem writes to them all the same. */
+static void patch_text(const struct dp_text *t, const struct dp_patch *list, struct refused *r, int undo)
+{
+	long mem = -1;
+	int direct = raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
+	if (!direct)
+		mem = raw(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
+	for (uint32_t i = 0; i < t->patches; i++) {
+		const struct dp_patch *p = &list[i];
+		const uint8_t *from = undo ? p->new : p->old, *to = undo ? p->old : p->new;
+		if (undo && !is_refused(r, p->group))
+			continue;
+		if (!holds(p, from))
+			refuse(r, p->group);
+		else if (direct)
+			store_text(p->at, to, p->len);
+		else if (failed(mem) || raw(SYS_pwrite64, mem, to, p->len, p->at) != (long)p->len)
+			refuse(r, p->group);
+	}
+	if (direct)
+		raw(SYS_mprotect, t->start, t->size, t->prot);
+	else if (!failed(mem))
+		raw(SYS_close, mem);
+}
+
+static void patch_all(const struct dp_ctl *ctl, struct refused *r, int undo)
+{
+	const struct dp_patch *list = (const struct dp_patch *)ctl->patches;
+	for (uint32_t i = 0; i < ctl->texts_count; i++) {
+		patch_text(&ctl->texts[i], list, r, undo);
+		list += ctl->texts[i].patches;
+	}
+}
+
+/* Writes into the table's ledger that the refused groups are not counted. */
+static void note_refused(const struct dp_ctl *ctl, const struct refused *r)
+{
+	long fd = raw(SYS_openat, AT_FDCWD, ctl->table, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (failed(fd))
+		return;
+	static const uint8_t how[2] = {DP_REFUSED_TACTIC, DP_REFUSED_REASON};
+	uint64_t functions = *dp_u64(dp.table, DP_HDR_FUNCTIONS + DP_SEC_OFFSET);
+	uint32_t count = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
+	for (uint32_t i = 0; i < count; i++)
+		if (is_refused(r, i))
+			raw(SYS_pwrite64, fd, how, 2, functions + (uint64_t)i * DP_FN_ENTRY_SIZE + DP_FN_TACTIC);
+	raw(SYS_close, fd);
+}
+
+/* Makes all patches that can be made. */
+void dp_apply_patches(const struct dp_ctl *ctl)
+{
+	struct refused r = {0};
+	patch_all(ctl, &r, 0);
+	if (!r.groups)
+		return;
+	refuse_guests(ctl, &r);
+	patch_all(ctl, &r, 1);
+	note_refused(ctl, &r);
+	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_PATCHES_REFUSED), r.groups, __ATOMIC_RELAXED);
+	if (r.bits)
+		raw(SYS_munmap, r.bits, r.size);
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// Objects that are loaded later (libdynprof/late.c).
+
+// locate finds the address range of each object: the run of mappings of one
+// file around its dynamic section, which the shim tells in its place.
+func locate(in *input, maps []mem.Mapping) {
+	for i := range in.objects {
+		o := &in.objects[i]
+		at := o.span.Low
+		for k := range maps {
+			if at < maps[k].Start || at >= maps[k].End || maps[k].Inode == 0 {
+				continue
+			}
+			first, last := k, k
+			for first > 0 && sameFile(&maps[first-1], &maps[k]) && maps[first-1].End == maps[first].Start {
+				first--
+			}
+			for last+1 < len(maps) && sameFile(&maps[last+1], &maps[k]) && maps[last].End == maps[last+1].Start {
+				last++
+			}
+			o.span.Low, o.span.High = maps[first].Start, maps[last].End
+		}
+	}
+}
+
+func sameFile(a, b *mem.Mapping) bool { return a.Inode == b.Inode && a.Path == b.Path }
+
+// base is where the numbers of functions and counters start: behind those of
+// the table that is there.
+type base struct {
+	counters  uint32
+	functions int
+	objects   int
+	table     *table.Appender // nil at the start
+}
+
+func openBase(in *input) (*base, error) {
+	if !in.late {
+		return &base{}, nil
+	}
+	t, err := table.OpenAppend(in.table, in.nonce)
+	if err != nil {
+		return nil, err
+	}
+	return &base{t.Counters, int(t.Functions.Count), int(t.Objects.Count), t}, nil
+}
+
+func (b *base) close() {
+	if b.table != nil {
+		b.table.Close()
+	}
+}
+
+// add adds the objects to the table.
+func (b *base) add(in *input, choice *config, all []*object) error {
+	spec := ledgerOf(in, choice, "", all)
+	spec.Creator = ""
+	for i := range spec.Objects {
+		spec.Objects[i].Flags |= table.ObjLate
+	}
+	spec.Stream = func(yield func(*table.Function) bool) {
+		for i, o := range all {
+			if !o.functions(uint16(b.objects+i), choice, yield) {
+				return
+			}
+		}
+	}
+	return b.table.Add(spec)
+}
+
+// findHook looks at the dynamic linker's function at run address brk, if it is
+// this object's: a bare ret, which a jump can replace if padding follows it.
+func (o *object) findHook(brk, bias uint64) {
+	at := brk - bias
+	if brk == 0 || brk < o.span.Low || brk >= o.span.High || o.code == nil {
+		return
+	}
+	code := o.code.Code(at)
+	const window, opRet = 5, 0xc3
+	if len(code) < 16 || code[0] != opRet {
+		return
+	}
+	var in x86.Inst
+	for n := 1; n < window; n += int(in.Len) {
+		if x86.Decode(code[n:], &in) != nil || in.Kind != x86.Nop {
+			return
+		}
+	}
+	o.hook = at
+}
+
+// dropHook leaves the function that the hook replaces out of the ledger's
+// counted ones: it is ours now.
+func (o *object) dropHook() {
+	if o.hook == 0 {
+		return
+	}
+	for i := range o.plans {
+		if p := &o.plans[i]; p.Counted() && p.Start == o.hook {
+			o.plans[i] = stubgen.Refuse(i, ledger.ReasonTrampoline)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+/* A session with a twin: one at the start, one for objects that come later.
+ * The shim gives it scratch memory, waits for its plan, and applies that. */
+#ifndef DYNPROF_SESSION_H
+#define DYNPROF_SESSION_H
+
+#include <elf.h>
+#include <stdint.h>
+
+#include "ctl.h"
+#include "layout.h"
+#include "raw.h"
+
+struct dp_session {
+	struct dp_ctl *ctl;
+	uint64_t scratch_size;
+	uint64_t text_size; /* bytes of code that may be counted */
+	const Elf64_auxv_t *auxv;
+};
+
+/* session.c */
+int dp_single_threaded(void) HIDDEN;
+int dp_map_scratch(struct dp_session *s) HIDDEN;
+void dp_unmap_scratch(struct dp_session *s) HIDDEN;
+/* Returns 0, or why there is nothing to apply; finish it in either case. */
+const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped) HIDDEN;
+void dp_finish_twin(long twin, int reaped, int wanted) HIDDEN;
+
+/* apply.c */
+const char *dp_map_arenas(const struct dp_ctl *ctl) HIDDEN;
+void dp_unmap_arenas(const struct dp_ctl *ctl) HIDDEN;
+void dp_apply_patches(const struct dp_ctl *ctl) HIDDEN;
+
+/* threads.c */
+void dp_note_tls(uint64_t size) HIDDEN;
+
+/* late.c */
+void dp_keep(const struct dp_session *s, uint64_t r_debug) HIDDEN;
+void dp_objects_changed(void) HIDDEN;
+
+static inline int same_bytes(const void *a, const void *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (((const uint8_t *)a)[i] != ((const uint8_t *)b)[i])
+			return 0;
+	return 1;
+}
+
+static inline uint64_t pages(uint64_t n)
+{
+	return (n + DP_PAGE_SIZE - 1) & ~(uint64_t)(DP_PAGE_SIZE - 1);
+}
+
+#endif

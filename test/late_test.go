@@ -1,0 +1,89 @@
+package test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// late sums up the calls of a function of one library, which may have been
+// loaded several times.
+func (r *report) late(library, name string) (calls uint64) {
+	for _, f := range r.of(library) {
+		if f.Name == name {
+			calls += f.Calls
+		}
+	}
+	return calls
+}
+
+// TestLate: objects that are loaded while the program runs are counted from
+// their constructors on.
+func TestLate(t *testing.T) {
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "late.c")
+	var libraries []string
+	for range 6 {
+		libraries = append(libraries, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c"))
+	}
+	for _, row := range []struct {
+		mode        string
+		libraries   int
+		steps, made uint64 // of each library
+	}{
+		{"once", 1, 1500, 14},
+		{"namespace", 1, 500, 14},
+		{"fork", 1, 350, 14},
+		{"threads", 6, 3000, 21},
+	} {
+		args := append([]string{program, row.mode}, libraries[:row.libraries]...)
+		without := run(t, cmd(args...))
+		for _, flags := range [][]string{nil, {"--objects", "all"}, {"--threshold", "50"}} {
+			t.Run(strings.Join(append(slices.Clone(flags), row.mode), " "), func(t *testing.T) {
+				with, r := counted(t, cmd(args...), flags...)
+				var busy uint64
+				if n, _ := fmt.Sscanf(with.stderr, "calls busy_step %d\n", &busy); n == 1 {
+					with.stderr = without.stderr // how often is chance
+					if calls := r.calls(t, "busy_step"); calls != busy {
+						t.Errorf("busy_step: %d calls, not %d", calls, busy)
+					}
+				}
+				same(t, without, with)
+				for _, l := range libraries[:row.libraries] {
+					if n := r.late(l, "late_step"); n != row.steps {
+						t.Errorf("late_step: %d calls, not %d", n, row.steps)
+					}
+					if n := r.late(l, "late_made"); n != row.made {
+						t.Errorf("late_made, called by the constructor: %d calls, not %d", n, row.made)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestLatePython: extension modules, and what they link.
+func TestLatePython(t *testing.T) {
+	python := "/usr/bin/python3.11"
+	needFile(t, python)
+	script := `import json, hashlib, decimal, ctypes, sqlite3, zlib, bz2, lzma
+c = sqlite3.connect(":memory:")
+c.execute("create table t(a)")
+c.executemany("insert into t values(?)", [(i,) for i in range(1000)])
+print(c.execute("select sum(a) from t").fetchone(), hashlib.sha256(b"x").hexdigest(), decimal.Decimal("1.1") * 3)
+print(json.dumps({"a": [1, 2]}), len(bz2.compress(b"abc" * 1000)), len(lzma.compress(b"abc" * 1000)))`
+	c := cmd(python, "-S", "-c", script)
+	without := run(t, c)
+	with, r := counted(t, c)
+	same(t, without, with)
+	for _, library := range []string{"libsqlite3.so.0.8.6", "libcrypto.so.3", "libbz2.so.1.0.4", "libffi.so.8.1.2"} {
+		i := slices.IndexFunc(r.Functions, func(f function) bool { return strings.HasSuffix(f.Object, "/"+library) })
+		if i < 0 {
+			t.Errorf("%s is not in the report", library)
+		}
+	}
+	if n := r.late("/usr/lib/x86_64-linux-gnu/libsqlite3.so.0.8.6", "sqlite3_step"); n < 1000 {
+		t.Errorf("sqlite3_step: %d calls", n)
+	}
+}
