@@ -21,6 +21,10 @@ const char *dp_map_arenas(const struct dp_ctl *ctl)
 			at = raw(SYS_mremap, ctl->reserve + a->offset, 0, a->size, MREMAP_MAYMOVE | MREMAP_FIXED, a->at);
 		if (failed(at) || (uint64_t)at != a->at)
 			return "no address space for the stubs (ulimit -v?)";
+		/* perf takes note of new mappings and changed protections, not
+		 * of mremap. */
+		if (ctl->announce && raw(SYS_mprotect, at, a->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0)
+			raw(SYS_mprotect, at, a->size, PROT_READ | PROT_EXEC);
 	}
 	return 0;
 }
@@ -141,16 +145,18 @@ static void note_refused(const struct dp_ctl *ctl, const struct refused *r)
 }
 
 /* Makes all patches that can be made. */
-void dp_apply_patches(const struct dp_ctl *ctl)
+uint32_t dp_apply_patches(const struct dp_ctl *ctl)
 {
 	struct refused r = {0};
 	patch_all(ctl, &r, 0);
 	if (!r.groups)
-		return;
+		return 0;
 	refuse_guests(ctl, &r);
+	r.all |= r.groups == dp.counters; /* then the clone sites go, too */
 	patch_all(ctl, &r, 1);
 	note_refused(ctl, &r);
 	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_PATCHES_REFUSED), r.groups, __ATOMIC_RELAXED);
 	if (r.bits)
 		raw(SYS_munmap, r.bits, r.size);
+	return r.groups;
 }

@@ -22,6 +22,7 @@ type config struct {
 	only, skip *symname.Names   // nil: all, none
 	threshold  uint32           // 0: none
 	followExec bool
+	perfMap    bool
 	runID      [16]byte
 }
 
@@ -59,6 +60,8 @@ func (c *config) set(name, value string) (err error) {
 		c.threshold, err = parseThreshold(value)
 	case "DYNPROF_FOLLOW_EXEC":
 		c.followExec = value != "0"
+	case "DYNPROF_PERF_MAP":
+		c.perfMap = value != "0"
 	case "DYNPROF_RUN_ID":
 		if n, e := hex.Decode(c.runID[:], []byte(value[:min(len(value), 32)])); e != nil || n != 16 {
 			err = fmt.Errorf("%q is not 32 hex digits", value)

@@ -73,6 +73,8 @@ struct dp_ctl {
 	uint32_t status;        /* 1: apply what follows; 0: message says why not */
 	uint32_t arenas_count;
 	uint32_t texts_count;
+	uint32_t announce;      /* 1: perf shall see the arenas */
+	uint32_t reserved;
 	struct dp_arena arenas[DP_MAX_ARENAS];
 	struct dp_text texts[DP_MAX_TEXTS];
 	uint8_t nonce[16];      /* of the table */

@@ -76,6 +76,8 @@ type output struct {
 	nonce  [16]byte
 	arenas []*arena
 	texts  []text
+
+	announce bool // perf shall see the arenas
 }
 
 // text is a run of pages with entries to patch.
@@ -132,6 +134,9 @@ func deliver(ctl *C.struct_dp_ctl, out *output) error {
 	for i, t := range out.texts {
 		ctl.texts[i] = C.struct_dp_text{start: C.uint64_t(t.Start), size: C.uint64_t(t.End - t.Start),
 			prot: C.uint32_t(t.Prot), patches: C.uint32_t(t.patches)}
+	}
+	if out.announce {
+		ctl.announce = 1
 	}
 	ctl.arenas_count = C.uint32_t(len(out.arenas))
 	ctl.texts_count = C.uint32_t(len(out.texts))

@@ -58,7 +58,10 @@ func plan(in *input) (*output, error) {
 			return nil, err
 		}
 	}
-	out := &output{arenas: arenas}
+	out := &output{arenas: arenas, announce: choice.perfMap}
+	if choice.perfMap {
+		writePerfMap(in.pid, all) // perf shows bare addresses without it
+	}
 	done := make(chan error, 1)
 	go func() { done <- out.writeTable(in, choice, all, base) }()
 	err = out.patch(in, all)

@@ -28,7 +28,8 @@ void dp_finish_twin(long twin, int reaped, int wanted) HIDDEN;
 /* apply.c */
 const char *dp_map_arenas(const struct dp_ctl *ctl) HIDDEN;
 void dp_unmap_arenas(const struct dp_ctl *ctl) HIDDEN;
-void dp_apply_patches(const struct dp_ctl *ctl) HIDDEN;
+/* Returns how many functions could not be patched. */
+uint32_t dp_apply_patches(const struct dp_ctl *ctl) HIDDEN;
 
 /* threads.c */
 void dp_note_tls(uint64_t size) HIDDEN;

@@ -404,13 +404,16 @@ static const char *apply(struct start *s)
 	const char *why = dp_map_arenas(ctl);
 	if (!why)
 		why = map_table(s);
+	if (!why && dp.counters && dp_apply_patches(ctl) == dp.counters) {
+		raw(SYS_arch_prctl, ARCH_SET_GS, 0);
+		why = "its text cannot be made writable";
+	}
 	if (why) {
 		unmap_table();
 		dp_unmap_arenas(ctl);
 		raw(SYS_unlinkat, AT_FDCWD, ctl->table, 0);
 		return why;
 	}
-	dp_apply_patches(ctl);
 	__atomic_store_n(dp_u32(dp.table, DP_HDR_STATE), DP_STATE_LIVE, __ATOMIC_RELEASE);
 	return 0;
 }

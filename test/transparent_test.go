@@ -135,6 +135,7 @@ func (o *observer) scenes() []scene {
 		{name: "raw setresuid", args: "OBSERVE rights", calls: 2 * steps, needs: user},
 		{name: "unshare user namespace", args: "OBSERVE user-namespace", calls: 2 * steps, needs: spaces},
 		{name: "no new privileges, not dumpable", args: "OBSERVE undumpable", calls: 14 * steps},
+		{name: "text that cannot be written", args: "OBSERVE -deny-patches OBSERVE -deny-execute @ OBSERVE undumpable", refused: "cannot be made writable"},
 		{name: "limits of its own", args: "OBSERVE limited", calls: 25 * steps},
 		{name: "no address space left", args: "OBSERVE cramped", calls: 3 * steps},
 		{name: "seccomp strict", args: "OBSERVE strict", calls: 2 * steps},

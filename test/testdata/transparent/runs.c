@@ -223,6 +223,27 @@ static int deny_execute(int argc, char **argv)
 	return go(argv + 1);
 }
 
+/* Five bytes cannot be written by pwrite, as where /proc/self/mem writes to no
+ * text. */
+static int deny_patches(int argc, char **argv)
+{
+	(void)argc;
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pwrite64, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 5, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof code / sizeof *code, code};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+		perror("seccomp");
+		return 77;
+	}
+	return go(argv + 1);
+}
+
 /* Runs the program, and returns its status when all its descendants are gone. */
 static int reap(int argc, char **argv)
 {
@@ -272,6 +293,7 @@ static int controls(int argc, char **argv)
 const struct command wraps[] = {
 	{"-mdwe", no_write_execute},
 	{"-deny-execute", deny_execute},
+	{"-deny-patches", deny_patches},
 	{"-reap", reap},
 	{"-with-child", with_child},
 	{"-broken-stderr", broken_stderr},

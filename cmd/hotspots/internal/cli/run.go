@@ -27,7 +27,7 @@ type runFlags struct {
 	output, objects, only, skip, library string
 	threshold                            uint64
 	summary                              int
-	followExec, strict                   bool
+	followExec, strict, perfMap          bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -70,6 +70,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.Uint64Var(&f.threshold, "threshold", 0, "note when a function has been called `N` times; see hotspots events")
 	flags.IntVar(&f.summary, "summary", 10, "show the `N` functions called most at the end, on stderr; 0 shows none")
 	flags.BoolVar(&f.followExec, "follow-exec", false, "count the programs that the program executes, too, each in its own table")
+	flags.BoolVar(&f.perfMap, "perf-map", false, "tell perf the names of the stubs: /tmp/perf-PID.map")
 	flags.BoolVar(&f.strict, "strict", false, "do not run a program that cannot be counted")
 	flags.StringVar(&f.library, "library", "", "preload this libdynprof.so (`FILE`) instead of the one that hotspots carries")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -81,7 +82,7 @@ func (a *app) runCommand() *cobra.Command {
 // variables are those that stand for flags.
 var variables = map[string]string{
 	"output": launch.Output, "objects": launch.Objects, "only": launch.Only, "skip": launch.Skip,
-	"threshold": launch.Threshold, "follow-exec": launch.FollowExec, "library": launch.LibraryPath,
+	"threshold": launch.Threshold, "follow-exec": launch.FollowExec, "perf-map": launch.PerfMap, "library": launch.LibraryPath,
 }
 
 // fromEnvironment takes what was not said on the command line from the
@@ -89,7 +90,7 @@ var variables = map[string]string{
 func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 	for name, variable := range variables {
 		if v := os.Getenv(variable); v != "" && !cmd.Flags().Changed(name) {
-			if name == "follow-exec" {
+			if name == "follow-exec" || name == "perf-map" {
 				v = strconv.FormatBool(v != "0")
 			}
 			if err := cmd.Flags().Set(name, v); err != nil {
@@ -231,13 +232,16 @@ func (f *runFlags) prepare(p *launch.Program, embedded []byte) (*job, error) {
 	settings := map[string]string{
 		launch.Output: j.output, launch.Note: j.note, launch.RunID: hex.EncodeToString(j.id[:]),
 		launch.Objects: f.objects, launch.Only: f.only, launch.Skip: f.skip,
-		launch.Threshold: "", launch.FollowExec: "", launch.Strict: "",
+		launch.Threshold: "", launch.FollowExec: "", launch.Strict: "", launch.PerfMap: "",
 	}
 	if f.strict {
 		settings[launch.Strict] = "1"
 	}
 	if f.threshold > 0 {
 		settings[launch.Threshold] = strconv.FormatUint(f.threshold, 10)
+	}
+	if f.perfMap {
+		settings[launch.PerfMap] = "1"
 	}
 	if f.followExec {
 		settings[launch.FollowExec] = "1"

@@ -53,6 +53,7 @@ const (
 	Skip       = "DYNPROF_SKIP"
 	Threshold  = "DYNPROF_THRESHOLD"
 	FollowExec = "DYNPROF_FOLLOW_EXEC"
+	PerfMap    = "DYNPROF_PERF_MAP"
 	RunID      = "DYNPROF_RUN_ID"
 
 	// The library ends a program that it cannot count, before main.
@@ -70,4 +71,4 @@ const (
 	pad = "DYNPROF_PAD"
 )
 
-var order = []string{Output, Objects, Only, Skip, Threshold, FollowExec, RunID, Strict, Note}
+var order = []string{Output, Objects, Only, Skip, Threshold, FollowExec, PerfMap, RunID, Strict, Note}

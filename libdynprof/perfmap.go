@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/dynprof/dynprof/internal/symname"
+)
+
+// writePerfMap adds the stubs to /tmp/perf-PID.map, where perf looks for the
+// names of code that is in no file: start and size in hex digits, and a name a
+// line (Linux, tools/perf/Documentation/jit-interface.txt). Other makers of code
+// write to the same file. It is a help, not a need: an error is not worth
+// counting nothing.
+func writePerfMap(pid int, all []*object) error {
+	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE | syscall.O_NOFOLLOW | syscall.O_CLOEXEC | syscall.O_NONBLOCK
+	f, err := os.OpenFile(fmt.Sprintf("/tmp/perf-%d.map", pid), flags, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil || !fi.Mode().IsRegular() || int(fi.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is not a file of ours", f.Name())
+	}
+	w := bufio.NewWriterSize(f, 64<<10)
+	for _, o := range all {
+		for i := range o.plans {
+			if o.plans[i].Counted() {
+				fn := &o.code.Functions[i]
+				fmt.Fprintf(w, "%x %x %s [dynprof]\n", uint64(o.stubs[i].At), o.stubs[i].Len, symname.Display(fn.Name, o.path, fn.Addr, true))
+			}
+		}
+	}
+	return w.Flush()
+}
