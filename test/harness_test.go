@@ -107,6 +107,7 @@ type function struct {
 // report is the JSON of hotspots report.
 type report struct {
 	Program    string     `json:"program"`
+	Pid        int        `json:"pid"`
 	Status     string     `json:"status"`
 	TotalCalls uint64     `json:"total_calls"`
 	Functions  []function `json:"functions"`

@@ -11,10 +11,9 @@ import (
 type Appender struct {
 	Geometry // as it was when the table was opened
 
-	f     *os.File
-	path  string
-	head  []byte
-	taken bool // generation is odd
+	f    *os.File
+	path string
+	head []byte
 }
 
 // ErrFull says that a table has no spare capacity left.
