@@ -7,6 +7,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -80,6 +81,7 @@ func (o *object) plan(choice *config) {
 	if !o.selected || o.reason != ledger.ReasonNone {
 		return
 	}
+	o.code.AddTails(o.scan, o.tail)
 	o.survey = stubgen.NewSurvey(o.code, 0)
 	o.stubs = make([]stubgen.Stub, len(o.code.Functions))
 	o.sites = o.survey.CloneSites()
@@ -88,6 +90,15 @@ func (o *object) plan(choice *config) {
 		chooses = func(i int) bool { return choice.chooses(o, i) }
 	}
 	o.plans = o.survey.Plans(stubgen.Options{Threshold: choice.threshold != 0}, 0, chooses)
+}
+
+// tail is the memory behind a segment of text, to the end of its last page.
+func (o *object) tail(s elfscan.Segment, n uint64) []byte {
+	at := s.Addr + s.FileSize + o.code.Bias
+	if !readable(o.exec, at, at+n) {
+		return nil
+	}
+	return mem.View(at, int(n))
 }
 
 // chooses applies --only and --skip.
@@ -141,7 +152,7 @@ func (o *object) patchesAtMost() int {
 	n := len(o.sites) + 1 // the hook
 	for i := range o.plans {
 		if o.plans[i].Counted() {
-			n += patcher.PatchesOf(o.survey.Leads(&o.plans[i]))
+			n += patcher.PatchesOf(&o.plans[i], o.survey.Leads(&o.plans[i]))
 		}
 	}
 	return n

@@ -73,13 +73,19 @@ func Hook(o *stubgen.Object, at uint64, to x86.RunAddr) Patch {
 }
 
 // Append adds the patches of one function's plan: its entry, which sends
-// arrivals to its stub, and what must lead into the stub past the count.
+// arrivals to its stub, what must lead into the stub past the count, and what
+// sends neighbours' instructions to their copies.
 func (g Groups) Append(list []Patch, o *stubgen.Object, p *stubgen.Plan, leads []stubgen.Lead, stub *stubgen.Stub) []Patch {
 	group := g.of(p.Function)
 	if d := p.Detour; d != nil && d.Island != 0 {
 		list = append(list, hop(o, p.Start, d.Island, group), jump(o, d.Island, stub.At, group, g.of(d.Host)))
 	} else {
 		list = append(list, jump(o, p.Start, stub.At, group, NoGroup))
+	}
+	if p.Detour != nil {
+		for _, e := range p.Detour.Evicted {
+			list = append(list, jump(o, e.Addr, stub.At.Add(int(e.Offset)), group, NoGroup))
+		}
 	}
 	for i := range leads {
 		l := &leads[i]
@@ -97,7 +103,13 @@ func (g Groups) Append(list []Patch, o *stubgen.Object, p *stubgen.Plan, leads [
 }
 
 // PatchesOf is the number of patches that Append adds at most.
-func PatchesOf(leads []stubgen.Lead) int { return 2 + 2*len(leads) }
+func PatchesOf(p *stubgen.Plan, leads []stubgen.Lead) int {
+	n := 2 + 2*len(leads)
+	if p.Detour != nil {
+		n += len(p.Detour.Evicted)
+	}
+	return n
+}
 
 // hop is the patch that overwrites the 2 bytes at from with a short `jmp to`.
 func hop(o *stubgen.Object, from, to uint64, group uint32) Patch {

@@ -92,6 +92,9 @@ func appendSites(sites []CloneSite, seg Segment, from, to int) []CloneSite {
 // in the child it would be wrong.
 func (s *Survey) sitesBetween() {
 	for _, seg := range s.obj.Text {
+		if seg.Tail {
+			continue
+		}
 		covered := seg.Addr
 		for i := range s.obj.Functions {
 			f := &s.obj.Functions[i]

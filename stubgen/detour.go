@@ -14,7 +14,7 @@ const hopSize = 2
 //
 // A first round plans each function by itself. A second one, in order of
 // address, looks at those that were refused for want of room: it uses what the
-// first leaves free.
+// first leaves free, and where that is not enough moves neighbours.
 func (s *Survey) Plans(opt Options, workers int, choose func(i int) bool) []Plan {
 	plans := make([]Plan, len(s.obj.Functions))
 	parallel.Ranges(len(plans), 256, workers, func(_, first, end int) {
@@ -26,7 +26,7 @@ func (s *Survey) Plans(opt Options, workers int, choose func(i int) bool) []Plan
 			}
 		}
 	})
-	d := detours{Planner: s.NewPlanner(opt), plans: plans, pinned: map[int32][]uint64{}}
+	d := detours{Planner: s.NewPlanner(opt), plans: plans, pinned: map[int32][]uint64{}, hosts: map[int32]*host{}, evicted: map[uint64][]Eviction{}}
 	for i := range plans {
 		if !wantsRoom(plans[i].Reason) {
 			continue
@@ -57,15 +57,20 @@ type detours struct {
 	free   *freeText
 	pinned map[int32][]uint64 // by function: branches of it that lead into other functions' stubs
 
+	hosts   map[int32]*host       // those looked at lately
+	evicted map[uint64][]Eviction // by address / evictBucket
+
 	// Of the attempt at hand.
-	taken  []freeRun
-	detour *Detour
+	taken    []freeRun
+	detour   *Detour
+	mayEvict bool
 }
 
 // plan tries to count function i: by the window of a jump with branches led
-// into the stub, or by a hop.
+// into the stub, or by a hop; then by the same with neighbours evicted.
 func (d *detours) plan(i int) {
-	for _, window := range []uint64{windowSize, hopSize} {
+	for k, window := range []uint64{windowSize, hopSize, windowSize, hopSize} {
+		d.mayEvict = k >= 2
 		p, ok := d.attempt(i, window)
 		if !ok {
 			for _, r := range d.taken {
@@ -74,12 +79,24 @@ func (d *detours) plan(i int) {
 			continue
 		}
 		for _, l := range d.detour.Leads {
-			if j := d.obj.function(l.Addr); j >= 0 && j != i {
-				d.pinned[int32(j)] = append(d.pinned[int32(j)], l.Addr)
+			d.pin(i, l.Addr)
+		}
+		for _, e := range d.detour.Evicted {
+			d.keep(e)
+			if e.To != 0 {
+				d.pin(i, e.Addr)
 			}
 		}
 		d.plans[i] = d.finish(p)
 		return
+	}
+}
+
+// pin notes that what is at addr must not move with its function, unless that
+// is i.
+func (d *detours) pin(i int, addr uint64) {
+	if j := d.obj.function(addr); j >= 0 && j != i {
+		d.pinned[int32(j)] = append(d.pinned[int32(j)], addr)
 	}
 }
 
@@ -106,6 +123,9 @@ func (d *detours) attempt(i int, window uint64) (Plan, bool) {
 			return p, false
 		}
 		p.Tactic, p.Detour.Island, p.Detour.Host = ledger.TacticHop, at, host
+	}
+	if len(d.detour.Evicted) > 0 {
+		p.Tactic = ledger.TacticEvict
 	}
 	return p, true
 }
@@ -196,6 +216,8 @@ func (d *detours) leadOne(p *Plan, from site, to uint64) bool {
 	if d.obj.Code(from.addr)[0] == opJmpRel8 && from.len == 2 && d.free.claim(end, end+3) {
 		d.took(freeRun{end, end + 3, NoHost})
 		l.Wide = true
+	} else if d.mayEvict && d.evictBranch(from, to) {
+		return true
 	} else {
 		at, host, ok := d.island(end)
 		if !ok {
@@ -210,9 +232,12 @@ func (d *detours) leadOne(p *Plan, from site, to uint64) bool {
 // island takes an island for a short branch that ends at end.
 func (d *detours) island(end uint64) (at uint64, host int32, ok bool) {
 	if at, host, ok = d.free.take(end); ok {
-		d.took(freeRun{at, at + islandSize, host})
+		return at, host, d.took(freeRun{at, at + islandSize, host})
 	}
-	return at, host, ok
+	if d.mayEvict {
+		at, ok = d.evict(end)
+	}
+	return at, NoHost, ok
 }
 
 // movedElsewhere reports whether the branch at addr runs in the stub of another

@@ -62,6 +62,8 @@ type Emitter struct {
 //	        jge   cold                        ;   if there is a threshold
 //	resume: <displaced instructions, or the whole body>
 //	        jmp   <behind the displaced instructions>
+//	        <evicted instructions>    ; of neighbours, if the plan has any
+//	        jmp   <behind them>
 //
 // Threshold and counter compare as signed numbers: once a row has taken the
 // cold path its counter's top bit is set, and the branch is never taken again.
@@ -81,6 +83,9 @@ func (e *Emitter) Emit(o *Object, p *Plan, dst []byte, at x86.RunAddr, c Count) 
 	e.rel.entry, e.rel.from = o.Functions[p.Function].Addr, p.Start
 	e.rel.code = o.Code(p.Start)[:p.Moved]
 	stub.inside = e.rel.move()
+	if p.Detour != nil {
+		e.evicted(o, p, &stub)
+	}
 	stub.Len = uint16(a.Len())
 	if err := a.Finish(); err != nil {
 		return stub, err
@@ -92,6 +97,22 @@ func (e *Emitter) Emit(o *Object, p *Plan, dst []byte, at x86.RunAddr, c Count) 
 		return stub, nil
 	}
 	return stub, e.coldBlock(c, a.Place(resume))
+}
+
+// evicted writes the copies of what makes room for the plan's islands.
+func (e *Emitter) evicted(o *Object, p *Plan, stub *Stub) {
+	for _, v := range p.Detour.Evicted {
+		if e.asm.Len() != int(v.Offset) {
+			panic(fmt.Sprintf("BUG: eviction at offset %d planned at %d", e.asm.Len(), v.Offset))
+		}
+		e.rel.entry, e.rel.from = v.Addr, v.Addr
+		e.rel.code = o.Code(v.Addr)[:v.Len]
+		if v.To != 0 {
+			e.rel.lead = stub.Place(p, v.To)
+		}
+		e.rel.move()
+		e.rel.lead = 0
+	}
 }
 
 // countSize is the size of the count.

@@ -1,6 +1,8 @@
 package stubgen
 
 import (
+	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/dynprof/dynprof/internal/ledger"
@@ -30,7 +32,7 @@ func (s *Survey) newFreeText(plans []Plan) *freeText {
 	for i := range plans {
 		fn, p := &s.obj.Functions[i], &plans[i]
 		if closed && fn.Addr > covered {
-			f.add(s.paddingRun(max(covered, window), fn.Addr))
+			f.add(s.paddingRun(max(covered, window), fn.Addr, fn.Excluded == ledger.ReasonInitFini))
 		}
 		if end := fn.Addr + fn.Size; end > covered {
 			covered, closed = end, s.facts[i].traits&isClosed != 0
@@ -40,35 +42,61 @@ func (s *Survey) newFreeText(plans []Plan) *freeText {
 			f.add(s.deadRun(p))
 		}
 	}
-	slices.SortFunc(f.runs, func(a, b freeRun) int { return int(int64(a.lo - b.lo)) })
+	if code := s.obj.Code(covered); closed && code != nil {
+		f.add(s.paddingRun(max(covered, window), covered+uint64(len(code)), true))
+	}
+	for _, t := range s.obj.Text {
+		if t.Tail {
+			f.add(s.tailRun(t))
+		}
+	}
+	slices.SortFunc(f.runs, func(a, b freeRun) int { return cmp.Compare(a.lo, b.lo) })
 	return f
 }
 
 func (f *freeText) add(r freeRun) {
-	if r.lo+islandSize <= r.hi {
+	if r.lo < r.hi {
 		f.runs = append(f.runs, r)
 	}
 }
 
-// paddingRun is the padding from lo on. Where compilers align functions only
-// int3 is taken for it: an unknown function may start there.
-func (s *Survey) paddingRun(lo, hi uint64) freeRun {
-	if hi > lo+2*granule { // more than alignment leaves: who knows what it is
-		return freeRun{}
-	}
+// paddingRun is the padding from lo on, up to hi at most. Where compilers align
+// functions only int3 is taken for it: an unknown function may start there. The
+// last of its section, in front of .fini or of nothing, may be followed by
+// zeros.
+func (s *Survey) paddingRun(lo, hi uint64, last bool) freeRun {
 	at := lo
 	var in x86.Inst
-	for at < hi {
+	for at < hi && hi <= lo+2*granule { // more is no alignment: who knows what it is
 		code := s.obj.Code(at)
 		if x86.Decode(code, &in) != nil || code[0] != opInt3 && (in.Kind != x86.Nop || at%granule == 0) {
 			break
 		}
 		at += uint64(in.Len)
 	}
-	if at = min(at, hi); at <= lo || !s.entries.untouched(lo, at) {
+	at = min(at, hi)
+	for last && at < min(hi, lo+granule) && bytes.HasPrefix(s.obj.Code(at), []byte{0}) {
+		at++
+	}
+	if at <= lo || !s.entries.untouched(lo, at) {
 		return freeRun{}
 	}
 	return freeRun{lo, at, NoHost}
+}
+
+// tailRun is what a short branch may reach of the rest of a segment's last page.
+func (s *Survey) tailRun(t Segment) freeRun {
+	const near = 4 * granule
+	for _, b := range t.Code {
+		if b != t.Code[0] || b != 0 && b != opInt3 {
+			return freeRun{}
+		}
+	}
+	hi := min(t.end(), t.Addr+near)
+	if !s.entries.untouched(t.Addr, hi) {
+		return freeRun{}
+	}
+	return freeRun{t.Addr, hi, NoHost}
 }
 
 // deadRun is the body that p moves away, behind the window.
@@ -79,26 +107,34 @@ func (s *Survey) deadRun(p *Plan) freeRun {
 	switch {
 	case p.Tactic != ledger.TacticWholeBody:
 		return freeRun{}
-	case s.facts[i].traits&(isNested|hasGap) != 0 || i+1 < len(s.obj.Functions) && s.obj.Functions[i+1].Addr < hi:
+	case s.facts[i].traits&(isNested|isOverlapped|hasGap) != 0 || i+1 < len(s.obj.Functions) && s.obj.Functions[i+1].Addr < hi:
 		return freeRun{}
-	case !s.entries.untouched(lo, hi):
+	case lo+islandSize > hi || !s.entries.untouched(lo, hi):
 		return freeRun{}
 	}
 	return freeRun{lo, hi, p.Function}
 }
 
-// take finds room for an island that a short branch that ends at end reaches,
-// in padding rather than in a body.
-func (f *freeText) take(end uint64) (at uint64, host int32, ok bool) {
-	low, high := end-128, end+127 // of a rel8
-	first, _ := slices.BinarySearchFunc(f.runs, low, func(r freeRun, low uint64) int {
-		if r.hi <= low {
+// reach is where a short branch that ends at end leads, both ends included.
+func reach(end uint64) (low, high uint64) { return end - 128, end + 127 }
+
+// from is the number of the first run that ends behind addr.
+func (f *freeText) from(addr uint64) int {
+	i, _ := slices.BinarySearchFunc(f.runs, addr, func(r freeRun, addr uint64) int {
+		if r.hi <= addr {
 			return -1
 		}
 		return 1
 	})
+	return i
+}
+
+// take finds room for an island that a short branch that ends at end reaches,
+// in padding rather than in a body.
+func (f *freeText) take(end uint64) (at uint64, host int32, ok bool) {
+	low, high := reach(end)
 	best := -1
-	for i := first; i < len(f.runs) && f.runs[i].lo <= high; i++ {
+	for i := f.from(low); i < len(f.runs) && f.runs[i].lo <= high; i++ {
 		r := &f.runs[i]
 		if max(r.lo, low)+islandSize <= r.hi && (best < 0 || r.host == NoHost && f.runs[best].host != NoHost) {
 			best = i
@@ -109,50 +145,44 @@ func (f *freeText) take(end uint64) (at uint64, host int32, ok bool) {
 	}
 	r := f.runs[best]
 	at = max(r.lo, low)
-	f.cut(at, at+islandSize)
+	f.cut(best, at, at+islandSize)
 	return at, r.host, true
 }
 
 // claim takes [lo, hi) out if all of it is free padding.
 func (f *freeText) claim(lo, hi uint64) bool {
-	for _, r := range f.runs {
-		if r.lo <= lo && hi <= r.hi && r.host == NoHost {
-			f.cut(lo, hi)
-			return true
-		}
+	i := f.from(lo)
+	if i == len(f.runs) || f.runs[i].lo > lo || hi > f.runs[i].hi || f.runs[i].host != NoHost {
+		return false
 	}
-	return false
+	f.cut(i, lo, hi)
+	return true
 }
 
-// cut takes out [lo, hi), whatever of it is free.
-func (f *freeText) cut(lo, hi uint64) {
-	for i := 0; i < len(f.runs); i++ {
-		r := f.runs[i]
-		if r.hi <= lo {
-			continue
-		}
-		if r.lo >= hi {
-			return
-		}
-		var rest []freeRun
-		if r.lo < lo {
-			rest = append(rest, freeRun{r.lo, lo, r.host})
-		}
-		if hi < r.hi {
-			rest = append(rest, freeRun{hi, r.hi, r.host})
-		}
-		f.runs = slices.Replace(f.runs, i, i+1, rest...)
-		i += len(rest) - 1
+// cut takes [lo, hi) out of run i.
+func (f *freeText) cut(i int, lo, hi uint64) {
+	r := f.runs[i]
+	var rest []freeRun
+	if r.lo < lo {
+		rest = append(rest, freeRun{r.lo, lo, r.host})
 	}
+	if hi < r.hi {
+		rest = append(rest, freeRun{hi, r.hi, r.host})
+	}
+	f.runs = slices.Replace(f.runs, i, i+1, rest...)
 }
 
 // give takes back what an attempt that failed had taken.
 func (f *freeText) give(r freeRun) {
-	i, _ := slices.BinarySearchFunc(f.runs, r.lo, func(x freeRun, lo uint64) int {
-		if x.lo < lo {
-			return -1
-		}
-		return 1
-	})
+	i := f.from(r.lo)
+	if i > 0 && f.runs[i-1].hi == r.lo && f.runs[i-1].host == r.host {
+		i--
+		r.lo = f.runs[i].lo
+		f.runs = slices.Delete(f.runs, i, i+1)
+	}
+	if i < len(f.runs) && f.runs[i].lo == r.hi && f.runs[i].host == r.host {
+		f.runs[i].lo = r.lo
+		return
+	}
 	f.runs = slices.Insert(f.runs, i, r)
 }

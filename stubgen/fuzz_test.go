@@ -1,7 +1,10 @@
 package stubgen
 
 import (
+	"bytes"
+	"encoding/hex"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/dynprof/dynprof/elfscan"
@@ -17,6 +20,7 @@ func FuzzPlan(f *testing.F) {
 	f.Add([]byte{0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0xcf, 0x75, 0xf8, 0xc3, 0x90, 0x90, 0x90}, byte(9), byte(3), uint32(1))
 	f.Add([]byte{0xe3, 0xfe, 0xe2, 0xfc, 0xeb, 0xfa, 0x0f, 0x84, 0xf4, 0xff, 0xff, 0xff}, byte(6), byte(1), uint32(9))
 	f.Add([]byte{0x48, 0x8d, 0x05, 1, 0, 0, 0, 0xff, 0xd0, 0xff, 0x15, 0, 0, 0, 0, 0xc3}, byte(7), byte(0), uint32(2))
+	f.Add(crowded(), byte(80), byte(80), uint32(2))
 	f.Fuzz(func(t *testing.T, code []byte, first, second byte, bias uint32) {
 		const base = 0x401000
 		o := &Object{Text: []Segment{{Addr: base, Code: code}}, Bias: uint64(bias) << 20, Absolute: bias%2 == 0}
@@ -42,13 +46,25 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
+// crowded is three times a function of 80 bytes, without padding, whose short
+// loops lead to its entry: neighbours must make room.
+func crowded() []byte {
+	body := "4883ec18 e800100000 e800100000 e800100000 e800100000 e800100000 b803000000 b903000000 48ffcf 75d4" +
+		"e800100000 78cd b803000000 b903000000 4883c418 e800100000 e800100000 48ffcf eb00"
+	one, err := hex.DecodeString(strings.ReplaceAll(body, " ", ""))
+	if err != nil {
+		panic(err)
+	}
+	return bytes.Repeat(one, 3)
+}
+
 // checkWritten returns the bytes that the patches of plans overwrite, and
 // whether a branch there would find half an instruction: not at the first of
 // each patch. (No code branches into the displacement of another branch, so
 // that is not looked at.) No two patches overlap.
 func checkWritten(t *testing.T, s *Survey, plans []Plan) map[uint64]bool {
 	t.Helper()
-	written := map[uint64]bool{}
+	written, dead := map[uint64]bool{}, map[uint64]bool{}
 	write := func(from uint64, size int) {
 		for k := range size {
 			at := from + uint64(k)
@@ -68,11 +84,17 @@ func checkWritten(t *testing.T, s *Survey, plans []Plan) map[uint64]bool {
 		switch {
 		case !p.Counted():
 			continue
-		case p.Tactic == ledger.TacticHop:
+		case p.Detour != nil && p.Detour.Island != 0:
 			write(p.Start, hopSize)
 			write(p.Detour.Island, islandSize)
 		default:
 			write(p.Start, windowSize)
+		}
+		for _, e := range evictions(p) {
+			write(e.Addr, windowSize)
+			for at := e.Addr + 1; at < e.Addr+uint64(e.Len); at++ {
+				dead[at] = true
+			}
 		}
 		for _, l := range s.Leads(p) {
 			switch {
@@ -86,7 +108,65 @@ func checkWritten(t *testing.T, s *Survey, plans []Plan) map[uint64]bool {
 			}
 		}
 	}
+	checkEvicted(t, s, plans, written, dead)
 	return written
+}
+
+func evictions(p *Plan) []Eviction {
+	if p.Detour == nil {
+		return nil
+	}
+	return p.Detour.Evicted
+}
+
+// checkEvicted demands that evicted runs are disjoint, that only their islands
+// are written to behind their first bytes, and that no branch of the text leads
+// there. It marks their bytes as written.
+func checkEvicted(t *testing.T, s *Survey, plans []Plan, written, dead map[uint64]bool) {
+	t.Helper()
+	runs := map[uint64]bool{}
+	for i := range plans {
+		p := &plans[i]
+		if n := len(evictions(p)); (n > 0) != (p.Tactic == ledger.TacticEvict) {
+			t.Errorf("tactic %v with %d evictions", p.Tactic, n)
+		}
+		for _, e := range evictions(p) {
+			for at := e.Addr; at < e.Addr+uint64(e.Len); at++ {
+				if _, twice := runs[at]; twice {
+					t.Errorf("two evictions at %#x", at)
+				}
+				runs[at] = true
+			}
+			room := uint64(evictSize)
+			if e.To != 0 {
+				room = windowSize
+			}
+			for at := e.Addr + room; at < e.Addr+uint64(e.Len); at++ {
+				if _, patched := written[at]; patched {
+					t.Errorf("a patch at %#x in the eviction at %#x, behind its island", at, e.Addr)
+				}
+				written[at] = true
+			}
+		}
+	}
+	if len(runs) == 0 {
+		return
+	}
+	for i := range s.obj.Functions {
+		f := &s.obj.Functions[i]
+		code := s.obj.body(i)
+		var in x86.Inst
+		for at := 0; at < len(code); at += int(in.Len) {
+			if x86.Decode(code[at:], &in) != nil {
+				in.Len = 1
+				continue
+			}
+			pc := f.Addr + uint64(at)
+			if to := in.BranchTarget(code[at:], pc); dead[to] && !plans[i].moves(pc) {
+				t.Errorf("the branch at %#x leads to %#x, in an eviction", pc, to)
+			}
+		}
+	}
 }
 
 func checkStub(t *testing.T, o *Object, p *Plan, threshold bool, written map[uint64]bool) {
@@ -105,10 +185,25 @@ func checkStub(t *testing.T, o *Object, p *Plan, threshold bool, written map[uin
 	if err != nil || int(stub.Len) != len(buf) {
 		t.Fatalf("stub of %d bytes, planned %d: %v", stub.Len, p.Size, err)
 	}
-	end := len(buf) - literalSize*len(e.rel.literals)
+	main := len(buf)
+	if all := evictions(p); len(all) > 0 {
+		main = int(all[0].Offset)
+	}
+	end := main
+	if p.literal {
+		end -= literalSize
+	}
+	checkCode(t, o, p, buf[:end], at, written)
+	checkCode(t, o, p, buf[main:], at.Add(main), written)
+}
+
+// checkCode demands that code, a part of p's stub, consists of instructions and
+// that none of its branches leads between overwritten bytes.
+func checkCode(t *testing.T, o *Object, p *Plan, buf []byte, at x86.RunAddr, written map[uint64]bool) {
+	t.Helper()
 	var in x86.Inst
-	for off := 0; off < end; off += int(in.Len) {
-		if err := x86.Decode(buf[off:end], &in); err != nil {
+	for off := 0; off < len(buf); off += int(in.Len) {
+		if err := x86.Decode(buf[off:], &in); err != nil {
 			t.Fatalf("offset %d of % x: %v", off, buf, err)
 		}
 		target := in.BranchTarget(buf[off:], uint64(at)+uint64(off))

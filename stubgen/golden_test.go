@@ -115,7 +115,7 @@ func show(t *testing.T, o *Object, survey *Survey, p *Plan, threshold int32) str
 		return out.String()
 	}
 	fmt.Fprintf(&out, "%s, window %#x, %d bytes moved", p.Tactic, p.Start, p.Moved)
-	if p.Tactic == ledger.TacticHop {
+	if p.Detour != nil && p.Detour.Island != 0 {
 		fmt.Fprintf(&out, ", island at %#x", p.Detour.Island)
 	}
 	for _, l := range survey.Leads(p) {
@@ -124,6 +124,12 @@ func show(t *testing.T, o *Object, survey *Survey, p *Plan, threshold int32) str
 			out.WriteString(" made long")
 		} else if l.Island != 0 {
 			fmt.Fprintf(&out, " by an island at %#x", l.Island)
+		}
+	}
+	for _, e := range evictions(p) {
+		fmt.Fprintf(&out, ", %d bytes at %#x evicted", e.Len, e.Addr)
+		if e.To != 0 {
+			fmt.Fprintf(&out, ", which lead to %#x", e.To)
 		}
 	}
 	fmt.Fprintf(&out, "\n%s", disassemble(t, o.Code(f.Addr)[:p.Start-f.Addr+uint64(p.Moved)], f.Addr))
@@ -184,7 +190,7 @@ func TestDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 		listings++
-		p := survey.NewPlanner(Options{Threshold: threshold != 0}).Plan(o.named(t, m[1]))
+		p := survey.Plans(Options{Threshold: threshold != 0}, 1, nil)[o.named(t, m[1])]
 		return fmt.Sprintf("<!-- stub %s %s -->\n\n```\n%s```\n", m[1], m[2],
 			strings.TrimRight(show(t, o, survey, &p, int32(threshold)), "\n")+"\n")
 	})
@@ -216,9 +222,11 @@ func TestReasons(t *testing.T) {
 		"opsize_call":     ledger.ReasonUnsupported,
 		"transaction":     ledger.ReasonUnsupported,
 		"call_on_stack":   ledger.ReasonUnsupported,
-		"breakpoint":      ledger.ReasonUnsupported,
+		"breakpoint":      ledger.ReasonBreakpoint,
 		"garbage":         ledger.ReasonUndecodable,
 		"clone_site":      ledger.ReasonCloneSite,
+		"evict_hop":       ledger.ReasonBranchIntoWindow,
+		"evict_leads":     ledger.ReasonEntryLoop,
 	}
 	for i := range o.Functions {
 		name := o.Functions[i].Name

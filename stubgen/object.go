@@ -7,7 +7,9 @@
 package stubgen
 
 import (
+	"cmp"
 	"debug/elf"
+	"slices"
 	"sort"
 
 	"github.com/dynprof/dynprof/elfscan"
@@ -18,6 +20,7 @@ import (
 type Segment struct {
 	Addr uint64
 	Code []byte
+	Tail bool // what is mapped behind a segment: the rest of its last page
 }
 
 // end is the first address behind the segment.
@@ -58,8 +61,35 @@ func FromFile(scan *elfscan.Object, content []byte, bias uint64) *Object {
 			o.Data = append(o.Data, seg)
 		}
 	}
+	o.AddTails(scan, func(s elfscan.Segment, n uint64) []byte {
+		tail := make([]byte, n) // behind the end of the file there are zeros
+		copy(tail, content[s.Offset+s.FileSize:])
+		return tail
+	})
 	return o
 }
+
+// AddTails adds the rest of the last page of every segment of text. It is
+// mapped, too, and where it is padding there is room for islands. read returns
+// the n bytes behind s as they are mapped, or nil.
+func (o *Object) AddTails(scan *elfscan.Object, read func(s elfscan.Segment, n uint64) []byte) {
+	for _, s := range scan.Segments {
+		end := s.Addr + s.FileSize
+		n := -end % pageSize
+		if s.Flags&elf.PF_X == 0 || s.Flags&elf.PF_W != 0 || s.FileSize != s.MemSize || n == 0 || o.Code(end-1) == nil {
+			continue
+		}
+		if slices.ContainsFunc(scan.Segments, func(t elfscan.Segment) bool { return t.Addr >= end && t.Addr < end+n }) {
+			continue
+		}
+		if code := read(s, n); code != nil {
+			o.Text = append(o.Text, Segment{end, code, true})
+		}
+	}
+	slices.SortFunc(o.Text, func(a, b Segment) int { return cmp.Compare(a.Addr, b.Addr) })
+}
+
+const pageSize = 4096
 
 // Run turns a link-time address into the address where it runs.
 func (o *Object) Run(addr uint64) x86.RunAddr { return x86.RunAddr(addr + o.Bias) }

@@ -42,12 +42,13 @@ type Lead struct {
 
 // Detour is what a plan needs besides its window.
 type Detour struct {
-	Island uint64 // of a hop: where its short jump leads, and the long one stands
-	Host   int32  // of the island
-	Leads  []Lead // what must lead into the stub
+	Island  uint64     // of a hop: where its short jump leads, and the long one stands
+	Host    int32      // of the island
+	Leads   []Lead     // what must lead into the stub
+	Evicted []Eviction // what makes room for islands
 }
 
-// NoHost is the Host of an island in padding. All others stand in the body of
+// NoHost is the Host of an island in padding or in an eviction's room. All others stand in the body of
 // the function of that number, which has moved away: where that is not patched
 // the island must not be either.
 const NoHost int32 = -1
@@ -110,6 +111,9 @@ func (s *Planner) Plan(i int) Plan {
 	if body == nil {
 		return Refuse(i, ledger.ReasonNotMapped)
 	}
+	if body[0] == opInt3 {
+		return Refuse(i, ledger.ReasonBreakpoint)
+	}
 	if why := s.window(i, start); why != ledger.ReasonNone {
 		return Refuse(i, why)
 	}
@@ -148,6 +152,13 @@ func (s *Planner) finish(p Plan) Plan {
 	p.Size += uint16(countSize(p.FlagsLive, s.opt.Threshold))
 	if p.literal {
 		p.Size = (p.Size-literalSize+7)&^7 + literalSize
+	}
+	if p.Detour != nil {
+		for i := range p.Detour.Evicted {
+			e := &p.Detour.Evicted[i]
+			e.Offset = p.Size
+			p.Size += uint16(e.Size)
+		}
 	}
 	return p
 }

@@ -89,6 +89,7 @@ type relocator struct {
 	code     []byte                       // its bytes
 	marks    [wholeBodyLoop + 1]x86.Label // by offset: a branch of the range leads there
 	literals []literal
+	lead     x86.RunAddr // unless 0, where branches out of the range lead
 }
 
 // literal is a quad that follows the code.
@@ -186,13 +187,13 @@ func (r *relocator) one(in *x86.Inst, code []byte, pc uint64) {
 		if l := r.inside(in, code, pc); l != 0 {
 			a.Jmp(l)
 		} else {
-			a.JmpTo(r.obj.Run(in.BranchTarget(code, pc)))
+			a.JmpTo(r.target(in, code, pc))
 		}
 	case x86.Jcc:
 		if l := r.inside(in, code, pc); l != 0 {
 			a.Jcc(x86.Cond(in.Cond()), l)
 		} else {
-			a.JccTo(x86.Cond(in.Cond()), r.obj.Run(in.BranchTarget(code, pc)))
+			a.JccTo(x86.Cond(in.Cond()), r.target(in, code, pc))
 		}
 	case x86.Loop:
 		r.loop(in, code, pc)
@@ -208,6 +209,14 @@ func (r *relocator) inside(in *x86.Inst, code []byte, pc uint64) x86.Label {
 		return max(r.marks[off], 0)
 	}
 	return 0
+}
+
+// target is where the branch leads that leaves the range.
+func (r *relocator) target(in *x86.Inst, code []byte, pc uint64) x86.RunAddr {
+	if r.lead != 0 {
+		return r.lead
+	}
+	return r.obj.Run(in.BranchTarget(code, pc))
 }
 
 // loop expands loop, loope, loopne, jrcxz and jecxz, which have only a short
@@ -228,7 +237,7 @@ func (r *relocator) loop(in *x86.Inst, code []byte, pc uint64) {
 	if l := r.inside(in, code, pc); l != 0 {
 		a.Jmp(l)
 	} else {
-		a.JmpTo(r.obj.Run(in.BranchTarget(code, pc)))
+		a.JmpTo(r.target(in, code, pc))
 	}
 	a.Bind(next)
 }

@@ -51,6 +51,8 @@ const (
 	loopsByTable // a jump table leads back to the entry
 	isColdPart   // reached as only a part of another function is
 	isNested     // ends inside another function
+	isOverlapped // starts inside another function
+	sharesTable  // a jump table of another function may lead into it
 	isMisplaced  // starts inside an instruction
 	isGoexit     // Go's runtime.goexit
 	isClosed     // its last instruction does not go on behind it
@@ -84,6 +86,9 @@ func NewSurvey(o *Object, workers int) *Survey {
 		f := &o.Functions[i]
 		if f.Addr+f.Size <= end {
 			s.facts[i].traits |= isNested
+		}
+		if f.Addr < end {
+			s.facts[i].traits |= isOverlapped
 		}
 		end = max(end, f.Addr+f.Size)
 	}
@@ -140,6 +145,12 @@ func (s *Survey) merge(found []*sweep) {
 		for _, i := range w.misplaced {
 			s.facts[i].traits |= isMisplaced
 		}
+		for _, i := range w.doubtful {
+			// A true entry behind data is called, or aligned by its assembler.
+			if addr := s.obj.Functions[i].Addr; addr%granule != 0 && !s.entries.taken(addr) {
+				s.facts[i].traits |= isMisplaced
+			}
+		}
 		s.sites = append(s.sites, w.sites...)
 		for _, l := range w.loops {
 			s.loops[l.to] = append(s.loops[l.to], l.site)
@@ -153,9 +164,24 @@ func (s *Survey) merge(found []*sweep) {
 			}
 		}
 	}
+	s.shareTables(found)
 	s.sitesBetween()
 	slices.SortFunc(s.sites, func(a, b CloneSite) int { return cmp.Compare(a.Addr, b.Addr) })
 	s.sites = slices.Compact(s.sites) // a function inside another is decoded twice
+}
+
+// shareTables marks functions and parts that jump to each other where one has
+// a jump table: it may lead into the other, and what the survey knows of the
+// table may not be all.
+func (s *Survey) shareTables(found []*sweep) {
+	for _, w := range found {
+		for _, e := range w.jumps {
+			if (s.facts[e.from].traits|s.facts[e.to].traits)&hasIndirectJump != 0 {
+				s.facts[e.from].traits |= sharesTable
+				s.facts[e.to].traits |= sharesTable
+			}
+		}
+	}
 }
 
 // hit records a branch strictly inside the window of one or more functions. A

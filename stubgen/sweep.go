@@ -16,7 +16,8 @@ type sweep struct {
 	entryJumps []entryJump // from what may be cold parts to entries
 	loops      []entryJump // of functions to their own entries
 	sites      []CloneSite
-	misplaced  []int // functions that start inside an instruction
+	misplaced  []int // functions that start inside an instruction of another
+	doubtful   []int // and inside one of what is between functions, which may be data
 	gs         bool
 
 	low, high uint64   // the function at hand
@@ -65,7 +66,7 @@ func (w *sweep) function(i int) {
 		}
 		pc := f.Addr + uint64(at)
 		if w.nested {
-			next = w.straddles(pc, uint64(in.Len), next)
+			w.misplaced, next = w.straddles(w.misplaced, pc, uint64(in.Len), next)
 		}
 		if in.Kind == x86.Syscall {
 			w.site(code, prev, at, pc)
@@ -98,16 +99,16 @@ func (w *sweep) function(i int) {
 	}
 }
 
-// straddles notes functions, from number next on, that start inside the
-// instruction at pc. It returns the first that starts behind it.
-func (w *sweep) straddles(pc, length uint64, next int) int {
+// straddles adds functions, from number next on, that start inside the
+// instruction at pc, to list. It also returns the first that starts behind it.
+func (w *sweep) straddles(list []int, pc, length uint64, next int) ([]int, int) {
 	functions := w.s.obj.Functions
 	for ; next < len(functions) && functions[next].Addr < pc+length; next++ {
 		if functions[next].Addr > pc {
-			w.misplaced = append(w.misplaced, next)
+			list = append(list, next)
 		}
 	}
-	return next
+	return list, next
 }
 
 // between looks at the code from low, where a function ends, to function next.
@@ -128,7 +129,7 @@ func (w *sweep) between(low uint64, next int) {
 			continue
 		}
 		pc := low + uint64(at)
-		w.straddles(pc, uint64(in.Len), next)
+		w.doubtful, _ = w.straddles(w.doubtful, pc, uint64(in.Len), next)
 		switch in.Kind {
 		case x86.Jcc, x86.Jmp, x86.Loop, x86.Call, x86.Xbegin:
 			w.window(in.BranchTarget(code[at:], pc), site{})
@@ -183,6 +184,7 @@ func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, code []byte, pc uint
 	case x86.Xbegin:
 		facts.traits |= hasUnmovable
 		w.window(in.BranchTarget(code, pc), site{})
+		w.s.entries.touch(in.BranchTarget(code, pc))
 	}
 	if in.Far() {
 		facts.traits |= hasUnmovable

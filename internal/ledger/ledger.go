@@ -78,6 +78,7 @@ const (
 	ReasonInitFini                         // _init, _fini
 	ReasonSignalReturn                     // __restore_rt: unwinders recognise its bytes
 	ReasonTrampoline                       // _dl_runtime_resolve*, _dl_tlsdesc*: own register conventions
+	ReasonBreakpoint                       // it starts with int3: a trap handler looks at the address
 )
 
 var reasonNames = map[Reason]string{
@@ -107,6 +108,7 @@ var reasonNames = map[Reason]string{
 	ReasonInitFini:          "init-fini",
 	ReasonSignalReturn:      "signal-return",
 	ReasonTrampoline:        "trampoline",
+	ReasonBreakpoint:        "breakpoint",
 }
 
 func (s Source) String() string { return name(sourceNames[:], s, "source") }

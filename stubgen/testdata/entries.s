@@ -473,13 +473,79 @@
 	ret
 	END clone_site
 
-# what everything calls; the last function, so that the distances are stable
+# what everything calls; new functions go behind it, so that the distances are stable
 	.p2align 4
 	FN outside
 	sub	$8, %rsp
 	add	$8, %rsp
 	ret
 	END outside
+
+# --- no free text in reach: neighbours' instructions are evicted --------------
+
+	.p2align 4
+	FN evict_wall
+	.rept	60
+	call	outside
+	.endr
+	jmp	outside
+	END evict_wall
+
+# something arrives in its window, and a hop finds its island in the next function
+	FN evict_hop
+	push	%rbx
+	mov	%rdi, %rbx
+.Lcalled:
+	call	outside
+	pop	%rbx
+	jmp	outside
+	END evict_hop
+
+# only the second run is free of arrivals; the branch over it is none of them
+	FN evict_host
+	call	outside
+	call	outside
+	call	outside
+	call	outside
+	call	.Lcalled
+	xor	%eax, %eax
+1:	add	data(%rip), %rax
+	jz	2f
+	mov	%rax, 8(%rsp)
+	mov	data(%rip), %rax
+2:	js	1b
+	call	outside
+	jmp	outside
+	END evict_host
+
+# two short loops to the entry: one is evicted itself, the other behind a call
+# leads by an island
+	FN evict_leads
+	sub	$24, %rsp
+	mov	%rdi, 8(%rsp)
+	call	outside
+	call	outside
+	call	outside
+	call	outside
+	mov	8(%rsp), %rax
+	mov	%rax, 16(%rsp)
+	call	outside
+	dec	%rdi
+	jnz	evict_leads
+	call	outside
+	js	evict_leads
+	call	outside
+	mov	$3, %eax
+	mov	$4, %edi
+	add	$24, %rsp
+	jmp	outside
+	END evict_leads
+	FN evict_wall2
+	.rept	60
+	call	outside
+	.endr
+	jmp	outside
+	END evict_wall2
 
 	.section .rodata
 	.p2align 2

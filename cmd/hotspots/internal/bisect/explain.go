@@ -9,7 +9,6 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/elfscan"
-	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/x86"
@@ -116,7 +115,7 @@ func (c *Culprit) plan(o *object, code *stubgen.Object, plans []stubgen.Plan, f 
 	if p.Tactic != f.Tactic {
 		return fmt.Errorf("planned again it is %s (%s), not %s", p.Tactic, p.Reason, f.Tactic)
 	}
-	c.Window, c.WindowLen, c.Moved, c.FlagsKept = report.Address(p.Start), windowLen(p.Tactic), int(p.Moved), p.FlagsLive
+	c.Window, c.WindowLen, c.Moved, c.FlagsKept = report.Address(p.Start), windowLen(p), int(p.Moved), p.FlagsLive
 	end := p.Start + uint64(p.Moved)
 	c.Code = disassemble(code.Code(f.Address), shown(f, end), f.Address)
 	for i := range c.Code {
@@ -147,13 +146,10 @@ func shown(f *table.Function, movedEnd uint64) int {
 	return int(max(moved, min(uint64(f.Size), max(atLeast, moved+behind))))
 }
 
-// windowLen is how many bytes a tactic overwrites at the entry.
-func windowLen(t ledger.Tactic) int {
-	switch t {
-	case ledger.TacticHop:
+// windowLen is how many bytes a plan overwrites at the entry.
+func windowLen(p *stubgen.Plan) int {
+	if p.Detour != nil && p.Detour.Island != 0 {
 		return 2
-	case ledger.TacticTrap:
-		return 1
 	}
 	return 5
 }
