@@ -13,7 +13,7 @@ EXTLD := -Wl,-T,$(CURDIR)/libdynprof/goinit.ld \
 	-Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_unlock \
 	-Wl,--wrap=pthread_cond_wait -Wl,--wrap=pthread_cond_broadcast
 
-.PHONY: all demo test deps lint unit fuzz bench-startup man clean
+.PHONY: all demo test deps lint unit long random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads man examples bench-hot clean
 all: $(BUILD)/libdynprof.so $(BUILD)/hotspots
 
 GOFILES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*')
@@ -22,9 +22,10 @@ SFILES  := $(shell find cmd -name '*.s')
 
 $(BUILD)/libdynprof.so: $(GOFILES) $(CFILES) go.mod go.sum
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 CGO_CFLAGS="-O2" $(GO) build -trimpath -buildmode=c-shared \
+	CGO_ENABLED=1 CGO_CFLAGS="-O2 -Werror=implicit-function-declaration -Werror=int-conversion" $(GO) build -trimpath -buildmode=c-shared \
 		-ldflags "-s -w -extldflags '$(EXTLD)'" -o $@ ./libdynprof
 	@rm -f $(BUILD)/libdynprof.h
+	@cp libdynprof/dynprof.h $(BUILD)/dynprof.h
 	@$(GO) run ./internal/checklib $@
 
 # The command carries the library: copying this one file is an installation.
@@ -42,6 +43,36 @@ demo: all
 	@echo "Counting every call of every function of $$(command -v perl), as Debian ships it:"
 	$(BUILD)/hotspots run --summary 15 -- perl -e '$(DEMO)'
 
+# Translators (examples/README.md), in build/examples/. One whose compiler is not
+# there is not built, and said; its test is skipped.
+examples: $(addprefix $(BUILD)/examples/,avx2.so specialise.so packets go.so rust.so)
+
+EXAMPLE := -O2 -Wall -Wextra -Werror -Ilibdynprof
+WITHOUT  = echo "examples: no $(1): $@ is not built" >&2
+
+$(BUILD)/examples/avx2.so: examples/avx2/gf16.c libdynprof/dynprof.h
+	@mkdir -p $(@D)
+	$(CC) $(EXAMPLE) -shared -fPIC -o $@ $<
+
+$(BUILD)/examples/specialise.so: $(addprefix examples/specialise/,specialise.c bpf.c bpf.h tcc_pie.c) libdynprof/dynprof.h
+	@mkdir -p $(@D)
+	@if [ ! -e /usr/include/libtcc.h ]; then $(call WITHOUT,libtcc-dev); else set -x; \
+	$(CC) $(EXAMPLE) -shared -fPIC -o $@ $(filter examples/%.c,$^) -ltcc \
+		-Wl,--exclude-libs,ALL,--wrap=stdout,--wrap=stderr,--wrap=environ; fi
+
+$(BUILD)/examples/packets: examples/specialise/packets.c
+	@mkdir -p $(@D)
+	$(CC) $(EXAMPLE) -o $@ $<
+
+$(BUILD)/examples/go.so: $(wildcard examples/go/*.go examples/go/go.*) libdynprof/dynprof.h
+	CGO_ENABLED=1 $(GO) build -C examples/go -trimpath -buildmode=c-shared -ldflags "-s -w" -o $(CURDIR)/$@ .
+	@rm -f $(@:.so=.h)
+
+$(BUILD)/examples/rust.so: examples/rust/tiers.rs
+	@mkdir -p $(@D)
+	@if ! command -v rustc >/dev/null; then $(call WITHOUT,rustc); else set -x; \
+	rustc --edition 2021 -D warnings -C opt-level=2 --crate-type cdylib -o $@ $<; fi
+
 test: deps all lint unit fuzz
 
 deps:
@@ -49,21 +80,81 @@ deps:
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "lint: run gofmt" >&2; exit 1; }
-	$(GO) vet ./...
-	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+	$(GO) vet -tags long ./...
+	$(GO) vet -C bench/chart ./...
+	$(GO) vet -C examples/go ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck -tags long ./...
 
 # All Go tests, the end-to-end ones on build/ included; skips are listed by
 # name, with their number, at the end.
-unit: all
+unit: all examples
 	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --hide-summary output -- -count=1 -timeout 14m ./...
+
+# What takes too long for every change: storms and stress of threads and
+# processes, servers of the distribution under load, and what needs more
+# packages than make deps installs: programs in many languages, csmith's, perf.
+long: all
+	@scripts/deps.sh test long
+	$(GO) tool -modfile=tools/go.mod gotestsum --format testname --hide-summary output -- -count=1 -timeout 10m -tags long -run '^TestLong|^TestServer|^TestLanguages|^TestOtherPreloads|^TestAliasedBuiltins|^TestRandomCsmith|^TestPerf' ./test
+	DYNPROF_LONG=1 $(GO) test ./test -count=1 -timeout 14m -v -run 'TranslatorOnce'
+
+# Random programs for so many minutes, half of them csmith's, with seeds that
+# nobody has seen (docs/oracles.md). DYNPROF_RANDOM_SEED=N repeats one.
+MINUTES ?= 40
+random: all
+	@scripts/deps.sh test long
+	DYNPROF_RANDOM_MINUTES=$$(($(MINUTES) / 2)) nice -n 19 $(GO) test ./test -count=1 -timeout 0 -v -run '^TestRandom$$|^TestRandomCsmith$$'
 
 FUZZTIME ?= 4s
 fuzz:
 	@GO=$(GO) scripts/fuzz.sh $(FUZZTIME)
 
+# Test suites that nobody here wrote, without and with the library: every test
+# must have the same outcome (docs/oracles.md). oracles-quick is a part of them.
+oracles: all
+	@scripts/deps.sh oracles
+	$(GO) run ./oracles -time 60m
+
+oracles-quick: all
+	@scripts/deps.sh oracles
+	$(GO) run ./oracles -quick -v -time 20m
+
+# What counting costs, beside other tools and beside what the machine allows
+# (docs/benchmarks.md): the tables, and build/bench/figures.json.
+bench: all
+	@scripts/deps.sh bench
+	$(GO) run ./bench
+
+bench-quick: all
+	@scripts/deps.sh bench
+	$(GO) run ./bench -quick -o $(BUILD)/bench-quick
+
+# The last figures against those in docs/: what got slower is an error.
+bench-compare:
+	$(GO) run ./bench -compare docs/benchmarks.json $(BUILD)/bench/figures.json
+
+# The last figures into docs/benchmarks.md, with charts.
+bench-docs:
+	$(GO) run ./bench -docs docs/benchmarks.md
+
+# The long form of the tests with a real Prometheus and nginx, and a scrape of
+# 1,000 tables; the short forms are in make test, where these are installed.
+prometheus: all
+	@scripts/deps.sh prometheus
+	DYNPROF_LONG=1 $(GO) test -count=1 -timeout 14m -v -run 'Prometheus|Deploy|Scale' ./test
+
 # Time added to the start of a trivial program and of one with 45,000 functions.
 bench-startup: all
 	$(GO) run ./bench/startup
+
+# A call by one thread and by two, with our stub and with an atomic counter.
+bench-threads: all
+	$(GO) run ./bench/threads
+
+# What a crossing costs, how soon new code runs, and how well hot functions are
+# found, beside perf's samples of the same runs.
+bench-hot: all
+	$(GO) run ./bench/hot
 
 man: all
 	$(BUILD)/hotspots man $(BUILD)/man

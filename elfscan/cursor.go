@@ -1,6 +1,6 @@
 package elfscan
 
-// cursor reads the fields of an .eh_frame record. Past the end it reads zeros
+// cursor reads the fields of a record of .eh_frame or .debug_line. Past the end it reads zeros
 // and bad is set, so that a parser checks once.
 type cursor struct {
 	b    []byte

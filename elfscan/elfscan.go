@@ -64,6 +64,9 @@ type Object struct {
 
 	IFuncs []IFunc
 
+	// Restartable are the sequences whose descriptors lie in section __rseq_cs.
+	Restartable []Restartable
+
 	TextRel        bool // has relocations in its text
 	SectionHeaders bool // has section headers that can be read
 
@@ -95,7 +98,7 @@ type Function struct {
 	Aliases []string
 
 	Source        ledger.Source // the best source that knows Addr
-	Excluded      ledger.Reason // ReasonNone for a function to count
+	Excluded      ledger.Reason // ReasonNone for a function to count; else mostly no function at all
 	HasFDE        bool          // an FDE starts at Addr
 	LSDA          bool          // that FDE has a language-specific data area (landing pads)
 	IFuncResolver bool
@@ -146,11 +149,16 @@ func scan(r io.ReaderAt, size int64) (*Object, error) {
 	tables := f.symbolTables(dyn)
 	frames, pads := f.frames()
 	o.LandingPads = pads
-	o.CodePointers, o.IFuncs = f.relocations(dyn, tables)
+	relocs := f.relocations(dyn, tables)
+	o.CodePointers, o.IFuncs = relocs.pointers(), relocs.ifuncs
+	o.Restartable = f.restartable(relocs.rseq)
 	o.Functions = merge(f.textLow, tables, frames)
 	fillSizes(o.Functions, f.codeSections(), f.text)
 	markResolvers(o)
 	f.exclude(o, dyn, frames)
+	if tables.builtins != 0 {
+		excludeBuiltins(o.Functions, f.textLow+uint64(tables.builtins-1))
+	}
 	o.Problems = f.problems
 	return o, nil
 }

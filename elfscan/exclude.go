@@ -34,6 +34,23 @@ func (f *file) exclude(o *Object, dyn *dynamic, frames []frame) {
 	}
 }
 
+// V8 compiles its builtins, functions Builtins_*, into one piece of text, which is
+// marked by a label. At its start it maps that again near the code that it makes,
+// from the file, or, where it cannot, copies it, jumps of ours included; from then
+// on it calls the one or the other (V8, CodeRange::RemapEmbeddedBuiltins).
+const (
+	builtinsLabel  = "v8_Default_embedded_blob_code_"
+	builtinsPrefix = "Builtins_"
+)
+
+// excludeBuiltins marks V8's builtins, which start at low.
+func excludeBuiltins(functions []Function, low uint64) {
+	i, _ := slices.BinarySearchFunc(functions, low, func(fn Function, low uint64) int { return cmp.Compare(fn.Addr, low) })
+	for ; i < len(functions) && strings.HasPrefix(functions[i].Name, builtinsPrefix); i++ {
+		functions[i].Excluded = ledger.ReasonAliasedText
+	}
+}
+
 // reasonOfName returns why the function of that name must not be patched.
 func reasonOfName(name string) ledger.Reason {
 	switch {

@@ -73,6 +73,9 @@ type merger struct {
 
 // add appends the function at addr.
 func (m *merger) add(addr uint32, syms []symbol, frames []frame) {
+	if m.describes(addr, syms, frames) {
+		return
+	}
 	m.functions = append(m.functions, Function{Addr: m.low + uint64(addr), Source: ledger.SourceEhFrame})
 	fn := &m.functions[len(m.functions)-1]
 	if len(syms) > 0 {
@@ -85,12 +88,26 @@ func (m *merger) add(addr uint32, syms []symbol, frames []frame) {
 	switch {
 	case len(syms) == 0 && fn.Addr < m.symbolEnd && fn.Excluded == ledger.ReasonNone:
 		// Assembly describes some functions by several FDEs (clone, setcontext,
-		// poly1305 of OpenSSL), or from behind the endbr64 on (the JDK's libjsvml):
-		// the entry is that of the symbol.
+		// poly1305 of OpenSSL): the entry is that of the symbol.
 		fn.Excluded = ledger.ReasonColdPart
 	case fn.Size == 0 && fn.Addr < m.frameEnd:
 		fn.Size = m.frameEnd - fn.Addr // a further entry into what a frame describes
 	}
+}
+
+// describes reports whether the frames at addr only describe the function before,
+// from behind its endbr64 on (the JDK's libjsvml): the entry is the symbol's.
+func (m *merger) describes(addr uint32, syms []symbol, frames []frame) bool {
+	const endbrLen = 4
+	if len(syms) > 0 || len(m.functions) == 0 {
+		return false
+	}
+	at, fn := m.low+uint64(addr), &m.functions[len(m.functions)-1]
+	if fn.HasFDE || fn.Source == ledger.SourceEhFrame || at != fn.Addr+endbrLen || at >= fn.Addr+fn.Size {
+		return false
+	}
+	m.frameEnd = max(m.frameEnd, at+addFrames(fn, frames))
+	return true
 }
 
 // name is a symbol with what decides between several of one address.

@@ -1,6 +1,7 @@
 package elfscan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -54,6 +55,24 @@ func TestMerge(t *testing.T) {
 				t.Errorf("got  %v\nwant [%v]", got, row.want)
 			}
 		})
+	}
+}
+
+// TestMergeBehindEndbr: an FDE that starts 4 bytes behind a symbol describes its
+// function; further behind it is a part.
+func TestMergeBehindEndbr(t *testing.T) {
+	for _, row := range []struct {
+		behind uint32
+		want   string
+	}{
+		{4, `[0x1010+32 "f" [] dynsym  fde=true lsda=true resolver=false]`},
+		{8, `[0x1010+32 "f" [] dynsym  fde=false lsda=false resolver=false 0x1018+24 "" [] eh_frame cold-part fde=true lsda=true resolver=false]`},
+	} {
+		table := symbols{list: []symbol{{addr: 0x10, size: 32, rank: rankDynsym, nameLen: 1}}, dynsym: "f"}
+		got := merge(0x1000, &table, []frame{{addr: 0x10 + row.behind, size: 32 - row.behind, start: startEntry, lsda: true}})
+		if text := fmt.Sprint(got); text != row.want {
+			t.Errorf("%d behind: got  %v\nwant %v", row.behind, text, row.want)
+		}
 	}
 }
 

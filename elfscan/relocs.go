@@ -7,8 +7,11 @@ import (
 
 // relocations collects the code addresses that the dynamic linker will store
 // in data, and the indirect functions.
-func (f *file) relocations(dyn *dynamic, t *symbols) ([]uint64, []IFunc) {
-	c := &relocReader{file: f, symbols: t, stored: t.labels}
+func (f *file) relocations(dyn *dynamic, t *symbols) *relocReader {
+	c := &relocReader{file: f, symbols: t, stored: t.labels, rseq: map[uint64]uint64{}}
+	if s := f.rseqSection(); s != nil {
+		c.rseqAt, c.rseqSize = s.Addr, min(s.Size, maxRseq)
+	}
 	if dyn != nil {
 		c.rela(dyn.rela)
 		if in := dyn.jmprel.addr - dyn.rela.addr; in >= dyn.rela.size { // some linkers count it in
@@ -27,7 +30,7 @@ func (f *file) relocations(dyn *dynamic, t *symbols) ([]uint64, []IFunc) {
 			c.ifuncs = append(c.ifuncs, IFunc{Name: t.name(s), Resolver: f.textLow + uint64(s.addr)})
 		}
 	}
-	return c.pointers(), c.ifuncs
+	return c
 }
 
 // relocReader reads relocations one table after the other.
@@ -36,6 +39,9 @@ type relocReader struct {
 	symbols *symbols
 	stored  []uint32 // code addresses, as file.rel
 	ifuncs  []IFunc
+
+	rseqAt, rseqSize uint64            // section __rseq_cs, and
+	rseq             map[uint64]uint64 // by address: the words stored there
 }
 
 // pointers returns what was stored, sorted and each once.
@@ -75,6 +81,9 @@ func (c *relocReader) relocation(b []byte) {
 	switch elf.R_X86_64(le.Uint32(b[8:])) {
 	case elf.R_X86_64_RELATIVE:
 		c.store(addend)
+		if at := le.Uint64(b); at-c.rseqAt < c.rseqSize {
+			c.rseq[at] = addend
+		}
 	case elf.R_X86_64_IRELATIVE:
 		c.store(addend)
 		c.ifuncs = append(c.ifuncs, IFunc{Slot: le.Uint64(b), Resolver: addend})

@@ -44,6 +44,7 @@ type symbols struct {
 	symtab, dynsym string   // their strings
 	dynamic        []uint32 // of each dynamic symbol file.rel+1, 0 if it is no code
 	labels         []uint32 // exported code without a function type
+	builtins       uint32   // file.rel+1 of V8's, 0 if there are none
 }
 
 // name returns the name of s.
@@ -86,6 +87,9 @@ func (f *file) addSymbol(t *symbols, b []byte, strs string, rank uint8) (addr ui
 	}
 	typ := elf.ST_TYPE(b[4])
 	if typ != elf.STT_FUNC && typ != elf.STT_GNU_IFUNC {
+		if cstring(strs, uint64(le.Uint32(b)), len(builtinsLabel)+1) == builtinsLabel {
+			t.builtins = addr + 1
+		}
 		return addr, true
 	}
 	switch elf.ST_BIND(b[4]) {

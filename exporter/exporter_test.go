@@ -1,146 +1,317 @@
 package exporter
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
-func demo(t *testing.T, opt Options, spec *table.Spec) (*Collector, *tabletest.Live) {
+func demo(t testing.TB, opt Options, spec *table.Spec) (*Endpoint, *tabletest.Live) {
 	t.Helper()
 	live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), spec)
-	src := &File{Path: live.Path}
-	t.Cleanup(func() { src.Close() })
-	return NewCollector(src, opt), live
+	e := NewProgram(live.Path, opt)
+	t.Cleanup(e.Close)
+	return e, live
+}
+
+// get asks for a path with headers in pairs.
+func get(h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// scraped is what a scrape says, by name and labels as they are written.
+type scraped map[string]float64
+
+// scrape asks for /metrics and fails unless the answer is valid, without a
+// sample that is there twice.
+func scrape(t testing.TB, e *Endpoint, query string) scraped {
+	t.Helper()
+	w := get(e, "/metrics"+query)
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s: status %d: %s", query, w.Code, w.Body)
+	}
+	return parse(t, w.Body)
+}
+
+func parse(t testing.TB, r io.Reader) scraped {
+	t.Helper()
+	p := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := p.TextToMetricFamilies(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := scraped{}
+	for name, f := range families {
+		for _, m := range f.Metric {
+			key := name + labelText(m)
+			if _, twice := all[key]; twice {
+				t.Errorf("%s is there twice", key)
+			}
+			all[key] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	return all
+}
+
+func labelText(m *dto.Metric) string {
+	var b strings.Builder
+	for _, l := range m.Label {
+		b.WriteString("," + l.GetName() + "=" + l.GetValue())
+	}
+	return b.String()
+}
+
+const (
+	callsName = "dynprof_function_calls_total"
+	otherName = "dynprof_other_function_calls_total"
+)
+
+// calls are the calls by function, and of the others.
+func (s scraped) calls() (by map[string]float64, other float64) {
+	by = map[string]float64{}
+	for key, v := range s {
+		name, labels, _ := strings.Cut(key, ",")
+		switch name {
+		case callsName:
+			_, function, _ := strings.Cut(labels, "function=")
+			function, _, _ = strings.Cut(function, ",function_id=")
+			by[function] += v
+		case otherName:
+			other += v
+		}
+	}
+	return by, other
+}
+
+func (s scraped) total() (sum float64) {
+	by, other := s.calls()
+	for v := range maps.Values(by) {
+		sum += v
+	}
+	return sum + other
 }
 
 func TestMetrics(t *testing.T) {
-	c, _ := demo(t, Options{}, tabletest.Spec())
-	want := `
-# HELP dynprof_function_calls_total Calls of the functions called most, counted exactly.
-# TYPE dynprof_function_calls_total counter
-dynprof_function_calls_total{function="demo+0x1170",function_id="0x1170",object="/opt/demo/demo"} 3
-dynprof_function_calls_total{function="demo::add(int, int)",function_id="0x1160",object="/opt/demo/demo"} 1500
-dynprof_function_calls_total{function="foo::bar",function_id="0x2000",object="/usr/lib/libdemo.so.1"} 20
-dynprof_function_calls_total{function="main",function_id="0x1139",object="/opt/demo/demo"} 700
-# HELP dynprof_functions Functions found in the program, by whether their calls are counted.
-# TYPE dynprof_functions gauge
-dynprof_functions{state="counted"} 4
-dynprof_functions{state="uncounted"} 2
-# HELP dynprof_other_function_calls_total Calls of all functions that have no series of their own, and calls from before a function had one.
-# TYPE dynprof_other_function_calls_total counter
-dynprof_other_function_calls_total 0
-# HELP dynprof_threads Threads that are being counted.
-# TYPE dynprof_threads gauge
-dynprof_threads 1
-# HELP dynprof_build_info Always 1; the version of the library that counts.
-# TYPE dynprof_build_info gauge
-dynprof_build_info{version="test"} 1
-`
-	err := testutil.CollectAndCompare(c, strings.NewReader(want), "dynprof_function_calls_total", "dynprof_functions",
-		"dynprof_other_function_calls_total", "dynprof_threads", "dynprof_build_info")
-	if err != nil {
-		t.Error(err)
-	}
-	// The reasons of the fixture; the other known ones are there, as 0.
-	for metric, least := range map[string]int{"dynprof_functions_skipped": 10} {
-		if n := testutil.CollectAndCount(c, metric); n < least {
-			t.Errorf("%d of %s", n, metric)
+	e, live := demo(t, Options{}, tabletest.Spec())
+	live.Write(table.HdrTranslatorFailures, []byte{3})
+	got := get(e, "/metrics").Body.String()
+	for _, want := range []string{
+		`dynprof_build_info{version="test"} 1`,
+		"# TYPE dynprof_function_calls_total counter",
+		`dynprof_function_calls_total{object="/opt/demo/demo",function="demo::add(int, int)",function_id="0x1160"} 1500`,
+		`dynprof_function_calls_total{object="/opt/demo/demo",function="main",function_id="0x1139"} 700`,
+		`dynprof_function_calls_total{object="/usr/lib/libdemo.so.1",function="foo::bar",function_id="0x2000"} 20`,
+		`dynprof_function_calls_total{object="/opt/demo/demo",function="demo+0x1170",function_id="0x1170"} 3`,
+		`dynprof_functions{state="counted"} 4`,
+		`dynprof_functions{state="uncounted"} 2`,
+		`dynprof_functions_skipped{reason="too-short"} 1`,
+		`dynprof_functions_skipped{reason="not-selected"} 1`,
+		`dynprof_functions_skipped{reason="uses-gs"} 0`,
+		`dynprof_hot_events_total 1`,
+		`dynprof_other_function_calls_total 0`,
+		`dynprof_threads 1`,
+		`dynprof_translator_failures_total 3`,
+	} {
+		if !strings.Contains("\n"+got, "\n"+want+"\n") {
+			t.Errorf("no line %s in\n%s", want, got)
 		}
+	}
+	for line := range strings.Lines(got) {
+		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "dynprof_") {
+			t.Errorf("a metric of ours: %s", line)
+		}
+	}
+	if _, ok := scrape(t, e, "")["dynprof_scrape_duration_seconds"]; !ok {
+		t.Error("no duration")
 	}
 }
 
 func TestLint(t *testing.T) {
-	c, _ := demo(t, Options{}, tabletest.Spec())
-	problems, err := testutil.CollectAndLint(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range problems {
-		t.Errorf("%s: %s", p.Metric, p.Text)
-	}
-}
-
-// values returns every sample of the two call counters.
-func values(t *testing.T, c *Collector) (calls map[string]float64, other float64) {
-	t.Helper()
-	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(c)
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls = map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			switch f.GetName() {
-			case "dynprof_function_calls_total":
-				calls[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
-			case "dynprof_other_function_calls_total":
-				other = m.GetCounter().GetValue()
-			}
+	program, live := demo(t, Options{}, tabletest.Spec())
+	host := NewHost(func() []string { return []string{filepath.Dir(live.Path)} }, 1<<62, Options{})
+	defer host.Close()
+	for _, e := range []*Endpoint{program, host} {
+		problems, err := promlint.New(get(e, "/metrics").Body).Lint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			t.Errorf("%s: %s", p.Metric, p.Text)
 		}
 	}
-	return calls, other
 }
 
 // The order of functions changes from scrape to scrape: no counter goes down,
-// no series ends, and the sum is the total.
+// no series ends, and the sum is the total. So it is in every view.
 func TestSeriesAreStickyAndSumToTheTotal(t *testing.T) {
-	c, live := demo(t, Options{Top: 1}, tabletest.Spec())
-	last, lastOther := map[string]float64{}, 0.0
+	e, live := demo(t, Options{Top: 1}, tabletest.Spec())
+	type seen struct {
+		by    map[string]float64
+		other float64
+	}
+	last := map[string]seen{}
 	for _, counts := range [][]uint64{
 		{700, 1000, 3, 0}, {2000, 1000, 3, 0}, {2000, 5000, 9000, 1}, {2001, 5000, 9000, 99999}, {1 << 40, 5000, 9000, 99999},
 	} {
 		live.Set(0, counts...)
-		calls, other := values(t, c)
-		sum, total := other, 520.0 // row 1
-		for name, v := range calls {
-			sum += v
-			if v < last[name] {
-				t.Errorf("%s went down from %v to %v", name, last[name], v)
-			}
-		}
-		for name := range last {
-			if _, ok := calls[name]; !ok {
-				t.Errorf("the series of %s ended", name)
-			}
-		}
+		total := 520.0 // row 1
 		for _, n := range counts {
 			total += float64(n)
 		}
-		if sum != total || other < lastOther {
-			t.Errorf("sum %v of %v, others %v after %v", sum, total, other, lastOther)
+		for _, query := range []string{"", "?top=2", "?function[]=demo*", "?function[]=nothing", "?top=1&function[]=f*&function[]=main"} {
+			s := scrape(t, e, query)
+			by, other := s.calls()
+			for name, v := range by {
+				if v < last[query].by[name] {
+					t.Errorf("%s: %s went down from %v to %v", query, name, last[query].by[name], v)
+				}
+			}
+			for name := range last[query].by {
+				if _, ok := by[name]; !ok {
+					t.Errorf("%s: the series of %s ended", query, name)
+				}
+			}
+			if s.total() != total || other < last[query].other {
+				t.Errorf("%s: sum %v of %v, others %v after %v", query, s.total(), total, other, last[query].other)
+			}
+			last[query] = seen{by, other}
 		}
-		last, lastOther = calls, other
 	}
-	if len(last) != 4 {
-		t.Errorf("%d series: %v", len(last), last)
+	for query, want := range map[string]int{"": 4, "?top=2": 4, "?function[]=demo*": 2, "?function[]=nothing": 0, "?top=1&function[]=f*&function[]=main": 2} {
+		if n := len(last[query].by); n != want {
+			t.Errorf("%s: %d series: %v", query, n, last[query].by)
+		}
 	}
+}
+
+func TestBadQueries(t *testing.T) {
+	e, _ := demo(t, Options{}, tabletest.Spec())
+	for _, query := range []string{
+		"?top=0", "?top=-1", "?top=x", "?top=1001", "?what=1", "?pid=1", "?function=main", "?top=",
+		"?function[]=" + strings.Repeat("x", 2000), "?" + strings.Repeat("function[]=a&function[]=b&", 20) + strings.Repeat("function[]=%00&", 3) + distinct(40),
+	} {
+		if w := get(e, "/metrics"+query); w.Code != http.StatusBadRequest || strings.Count(w.Body.String(), "\n") != 1 {
+			t.Errorf("%.40s: status %d: %s", query, w.Code, w.Body)
+		}
+	}
+	for i := range maxViews + 10 {
+		want := http.StatusOK
+		if i >= maxViews {
+			want = http.StatusServiceUnavailable
+		}
+		if w := get(e, "/metrics?function[]="+strings.Repeat("a", i+1)); w.Code != want {
+			t.Errorf("query %d: status %d", i, w.Code)
+		}
+	}
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, httptest.NewRequest("POST", "/metrics", strings.NewReader("x")))
+	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") == "" {
+		t.Errorf("POST: status %d", w.Code)
+	}
+}
+
+func distinct(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString("&function[]=" + strings.Repeat("z", i+1))
+	}
+	return b.String()
 }
 
 func TestStrangeNames(t *testing.T) {
 	spec := tabletest.Spec()
-	spec.Functions[0].Name = "quote\"new\nline\xff"
+	long := "_ZN" + strings.Repeat("8template", 400) + "1fEv"
+	spec.Functions[0].Name = "quote\"back\\new\nline\xff"
 	spec.Functions[2].Name = spec.Functions[1].Name // the same object, name and address twice
 	spec.Functions[2].Address = spec.Functions[1].Address
-	c, _ := demo(t, Options{}, spec)
-	calls, other := values(t, c)
-	if calls["quote\"new\uFFFDline\uFFFD"] != 700 || other != 3 {
-		t.Errorf("calls %v, others %v", calls, other)
+	spec.Functions[5].Name = long
+	spec.Objects[1].Path = "/usr/lib/\n# TYPE evil counter\nevil 1\n\xf0\x28"
+	e, _ := demo(t, Options{}, spec)
+	for _, accept := range []string{"", "application/openmetrics-text;version=1.0.0"} {
+		body := get(e, "/metrics", "Accept", accept).Body.String()
+		if strings.Contains(body, "\nevil") || strings.Contains(body, "\n# TYPE evil") {
+			t.Error("a path became a line of its own")
+		}
+	}
+	by, other := scrape(t, e, "").calls()
+	if by["quote\"back\\new\uFFFDline\uFFFD"] != 700 || other != 3 || len(by) != 3 {
+		t.Errorf("calls %v, others %v", by, other)
+	}
+	for name, n := range by {
+		if strings.Contains(name, "template::template") && (n != 20 || len(name) < 4000) {
+			t.Errorf("%d bytes of name, %v calls", len(name), n)
+		}
 	}
 }
 
+func TestNegotiation(t *testing.T) {
+	e, _ := demo(t, Options{}, tabletest.Spec())
+	plain := get(e, "/metrics")
+	if c := plain.Header().Get("Content-Type"); !strings.HasPrefix(c, "text/plain; version=0.0.4") {
+		t.Errorf("Content-Type %s", c)
+	}
+	w := get(e, "/metrics", "Accept", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5", "Accept-Encoding", "gzip")
+	if c := w.Header().Get("Content-Type"); !strings.HasPrefix(c, "application/openmetrics-text; version=1.0.0") || w.Header().Get("Content-Encoding") != "gzip" {
+		t.Errorf("Content-Type %s, %v", c, w.Header())
+	}
+	z, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil || !bytes.HasSuffix(b, []byte("\n# EOF\n")) || !bytes.Contains(b, []byte("# TYPE dynprof_function_calls counter\n")) {
+		t.Errorf("%v: %s", err, b)
+	}
+	for accept, want := range map[string]bool{"": false, "gzip": true, "br, gzip;q=0.5": true, "gzip;q=0": false, "identity": false, "*": true} {
+		if got := acceptsGzip(http.Header{"Accept-Encoding": {accept}}); got != want {
+			t.Errorf("%q: %v", accept, got)
+		}
+	}
+}
+
+// A table that goes or is damaged is an error, and no more.
 func TestUnreadableTable(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(NewCollector(&File{Path: filepath.Join(t.TempDir(), "gone")}, Options{}))
-	if _, err := reg.Gather(); err == nil {
-		t.Error("a missing table was scraped")
+	gone := NewProgram(filepath.Join(t.TempDir(), "gone"), Options{})
+	if w := get(gone, "/metrics"); w.Code != http.StatusNotFound {
+		t.Errorf("a missing table: status %d", w.Code)
+	}
+	e, live := demo(t, Options{}, tabletest.Spec())
+	want := scrape(t, e, "").total()
+	content, err := os.ReadFile(live.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int64{0, 100, table.HeaderSize, int64(live.Rows.Offset)} {
+		if err := os.Truncate(live.Path, size); err != nil {
+			t.Fatal(err)
+		}
+		if w := get(e, "/metrics"); w.Code != http.StatusInternalServerError {
+			t.Errorf("cut to %d bytes: status %d: %s", size, w.Code, w.Body)
+		}
+	}
+	live.Write(0, content)
+	if got := scrape(t, e, "").total(); got != want {
+		t.Errorf("total %v, not %v", got, want)
 	}
 }

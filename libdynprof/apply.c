@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "rows.h"
 #include "session.h"
 #include "state.h"
 
@@ -10,29 +11,89 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-/* Maps the reserve's pages where the stubs will run. */
+/* Takes an address for pages to come. Nobody loses a mapping by it: other threads
+ * may have taken the address. */
+static int hold(uint64_t at, uint64_t size)
+{
+	long got = raw(SYS_mmap, at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (!failed(got) && (uint64_t)got != at)
+		raw(SYS_munmap, got, size);
+	return !failed(got) && (uint64_t)got == at;
+}
+
+/* Maps the pages at from, which are shared, at an address that is held as well. */
+static int map_again(uint64_t from, uint64_t size, uint64_t to)
+{
+	return (uint64_t)raw(SYS_mremap, from, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
+}
+
+/* Maps what follows an arena, at an address that is held: pages of this process's
+ * own, with what the planner left for them in the reserve. */
+static int map_pointers(const struct dp_ctl *ctl, const struct dp_arena *a)
+{
+	uint64_t to = a->at + a->size;
+	if (failed(raw(SYS_mmap, to, a->pointers, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)))
+		return 0;
+	const uint64_t *from = (const uint64_t *)(ctl->reserve + a->offset + a->size);
+	for (uint64_t i = 0; i < a->pointers / 8; i++)
+		((uint64_t *)to)[i] = from[i];
+	return 1;
+}
+
+static int map_arena(const struct dp_ctl *ctl, const struct dp_arena *a)
+{
+	return map_again(ctl->reserve + a->offset, a->size, a->at) && (!a->pointers || map_pointers(ctl, a));
+}
+
+static const char no_space[] = "no address space for the stubs (ulimit -v?)";
+
+/* An arena, its pointers and its view, one right behind the other. */
+static uint64_t room_of(const struct dp_arena *a) { return a->size + a->pointers + a->view_size; }
+
+static void unmap_first(const struct dp_ctl *ctl, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		raw(SYS_munmap, ctl->arenas[i].at, room_of(&ctl->arenas[i]));
+}
+
+/* Maps the reserve's pages where the stubs will run, and holds the room of the
+ * views: all, or none. */
 const char *dp_map_arenas(const struct dp_ctl *ctl)
 {
 	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
 		const struct dp_arena *a = &ctl->arenas[i];
-		long at = raw(SYS_mmap, a->at, a->size, PROT_NONE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-		if (!failed(at) && (uint64_t)at == a->at)
-			at = raw(SYS_mremap, ctl->reserve + a->offset, 0, a->size, MREMAP_MAYMOVE | MREMAP_FIXED, a->at);
-		if (failed(at) || (uint64_t)at != a->at)
-			return "no address space for the stubs (ulimit -v?)";
+		int held = hold(a->at, room_of(a));
+		if (!held || !map_arena(ctl, a)) {
+			unmap_first(ctl, i + (uint32_t)held);
+			return no_space;
+		}
+		if (!a->cold) /* no code */
+			raw(SYS_mprotect, a->at, a->size, PROT_READ);
 		/* perf takes note of new mappings and changed protections, not
 		 * of mremap. */
-		if (ctl->announce && raw(SYS_mprotect, at, a->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0)
-			raw(SYS_mprotect, at, a->size, PROT_READ | PROT_EXEC);
+		else if (ctl->announce && raw(SYS_mprotect, a->at, a->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0)
+			raw(SYS_mprotect, a->at, a->size, PROT_READ | PROT_EXEC);
 	}
 	return 0;
 }
 
-void dp_unmap_arenas(const struct dp_ctl *ctl)
+void dp_unmap_arenas(const struct dp_ctl *ctl) { unmap_first(ctl, ctl->arenas_count); }
+
+/* All, or none is known: dp_unmap_arenas unmaps them. The twin of a later session
+ * must know them: it counts nowhere. */
+const char *dp_map_views(const struct dp_ctl *ctl)
 {
-	for (uint32_t i = 0; i < ctl->arenas_count; i++)
-		raw(SYS_munmap, ctl->arenas[i].at, ctl->arenas[i].size);
+	uint32_t n = dp.views_used;
+	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
+		const struct dp_arena *a = &ctl->arenas[i];
+		if (!a->view_size)
+			continue;
+		if (n == DP_VIEWS || !map_again((uint64_t)dp_row_at(0) + a->view_offset, a->view_size, a->view))
+			return no_space;
+		dp.views[n++] = (struct dp_view){a->view, a->view_size};
+	}
+	dp.views_used = n;
+	return 0;
 }
 
 static int holds(const struct dp_patch *p, const uint8_t *bytes)
@@ -44,12 +105,15 @@ static int holds(const struct dp_patch *p, const uint8_t *bytes)
 struct refused {
 	uint8_t *bits;
 	uint64_t size;
-	uint32_t groups; /* how many */
+	uint32_t groups; /* how many, of functions */
+	int signals;	 /* the signal sites */
 	int all;	 /* no memory for the bits: none is made */
 };
 
 static int is_refused(const struct refused *r, uint32_t group)
 {
+	if (group == DP_SIGNAL_SITES)
+		return r->all || r->signals;
 	return r->all || (r->bits && group != DP_NO_GROUP && group / 8 < r->size && r->bits[group / 8] >> group % 8 & 1);
 }
 
@@ -57,6 +121,10 @@ static void refuse(struct refused *r, uint32_t group)
 {
 	if (group == DP_NO_GROUP || is_refused(r, group))
 		return;
+	if (group == DP_SIGNAL_SITES) {
+		r->signals = 1;
+		return;
+	}
 	if (!r->bits) {
 		r->size = pages(*dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT) / 8 + 1);
 		long at = raw(SYS_mmap, 0, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -149,10 +217,10 @@ uint32_t dp_apply_patches(const struct dp_ctl *ctl)
 {
 	struct refused r = {0};
 	patch_all(ctl, &r, 0);
-	if (!r.groups)
+	if (!r.groups && !r.signals)
 		return 0;
 	refuse_guests(ctl, &r);
-	r.all |= r.groups == dp.counters; /* then the clone sites go, too */
+	r.all |= r.groups == dp.counters; /* then the kernel sites go, too */
 	patch_all(ctl, &r, 1);
 	note_refused(ctl, &r);
 	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_PATCHES_REFUSED), r.groups, __ATOMIC_RELAXED);

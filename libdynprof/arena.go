@@ -1,15 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dynprof/dynprof/internal/ledger"
-	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/parallel"
+	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher"
@@ -20,19 +22,31 @@ const pageSize = 4096
 
 // arena is memory near some objects that holds their stubs:
 //
-//	common | hook | thunks and stubs, object by object | cold blocks
+//	common | hook | thunks and stubs, object by object | cold blocks | list of traps | pointers | view
+//
+// The pointers, of redirectable stubs, are on pages of each process's own.
 type arena struct {
 	at      uint64 // run address
 	offset  uint64 // in the reserve
-	size    uint64 // whole pages
+	size    uint64 // whole pages,
+	private uint64 // and those of pointers behind them
+	kept    bool   // the reserve is kept by all processes
 	objects []*object
 	buf     []byte // the twin's writable view
 	thunks  []int  // by object: offset of its thunks
 	cold    int    // offset of the cold blocks
-	colds   []int  // by object: number of its first cold block
+	colds   []int  // by object: number of its first cold block, and of its pointers
+	view    view
+	code    stubgen.Origins
+	origins origins
+	islands origins // in the last arena
+	traps   int     // offset of the list of traps
+
+	trapsCount int
 }
 
-// thunk is the run address of the thunk of o's clone site i.
+// thunk is the run address of o's thunk i: those of its kernel sites come
+// first, then those of its signal sites.
 func (a *arena) thunk(o *object, i int) x86.RunAddr {
 	for k := range a.objects {
 		if a.objects[k] == o {
@@ -43,8 +57,9 @@ func (a *arena) thunk(o *object, i int) x86.RunAddr {
 }
 
 // layArenas groups objects that one arena can serve and finds a place for each
-// arena. Functions of objects that none can serve lose their plans.
-func layArenas(in *input, all []*object, maps []mem.Mapping, reserve []byte, threshold bool) ([]*arena, error) {
+// arena and a view of row. Functions of objects that none can serve lose their
+// plans.
+func layArenas(in *input, all []*object, space *patcher.Space, reserve []byte, row view, threshold bool) ([]*arena, error) {
 	var spans []patcher.Span
 	var users []*object
 	for _, o := range all {
@@ -52,26 +67,29 @@ func layArenas(in *input, all []*object, maps []mem.Mapping, reserve []byte, thr
 			spans, users = append(spans, o.span), append(users, o)
 		}
 	}
-	space := patcher.NewSpace(maps, lowestAddress())
 	groups, around := patcher.Group(spans)
 	var arenas []*arena
-	used := uint64(0)
 	for g, members := range groups {
-		a := &arena{offset: used}
+		a := &arena{offset: in.used, kept: in.keep}
 		for _, i := range members {
 			a.objects = append(a.objects, users[i])
 		}
-		a.lay(threshold)
-		if used+a.size > in.size {
+		a.lay(threshold || in.translator, in.translator)
+		if in.used+a.size+a.private > in.size {
 			return nil, fmt.Errorf("the stubs need more than the reserve of %d MB", in.size>>20)
 		}
-		at, ok := space.Place(around[g], a.size)
+		at, ok := space.Place(around[g], a.size+a.private+row.size)
 		if !ok {
+			if slices.ContainsFunc(a.objects, func(o *object) bool { return len(o.signals) > 0 }) {
+				return nil, fmt.Errorf("there is no room near %s, so SIGTRAP would not stay handled: traps cannot be used", a.objects[0].path)
+			}
 			a.giveUp(ledger.ReasonOutOfReach)
 			continue
 		}
-		a.at, a.buf = at, reserve[used:used+a.size]
-		used += a.size
+		a.at, a.buf = at, reserve[in.used:in.used+a.size+a.private]
+		in.used += a.size + a.private
+		a.view = row
+		a.view.at = at + a.size + a.private
 		for _, o := range a.objects {
 			o.arena = a
 		}
@@ -90,22 +108,26 @@ func (o *object) needsArena() bool {
 			return true
 		}
 	}
-	return len(o.sites) > 0 || o.hook != 0
+	return len(o.sites) > 0 || len(o.signals) > 0 || o.hook != 0
 }
 
 // lay decides where everything in the arena goes.
-func (a *arena) lay(threshold bool) {
+func (a *arena) lay(threshold, redirectable bool) {
 	at := 2 * stubgen.CommonSize // the common part, and the hook
 	for _, o := range a.objects {
 		a.thunks = append(a.thunks, at)
-		at += len(o.sites) * stubgen.ThunkSize
+		at += (len(o.sites) + len(o.signals)) * stubgen.ThunkSize
+		pack := stubgen.Packer{At: at}
 		for i := range o.plans {
+			if i%grain == 0 {
+				pack.Seal() // parts of the origins are in the order of addresses
+			}
 			if o.plans[i].Counted() {
-				at = align(at, stubgen.Alignment)
+				at := pack.Place(int(o.plans[i].Front), int(o.plans[i].Size))
 				o.stubs[i].At = x86.RunAddr(at) // from the arena's start, until that is known
-				at += int(o.plans[i].Size)
 			}
 		}
+		at = pack.At
 	}
 	a.cold = align(at, stubgen.ColdSize)
 	at = a.cold
@@ -117,7 +139,16 @@ func (a *arena) lay(threshold bool) {
 			}
 		}
 	}
+	blocks := (at - a.cold) / stubgen.ColdSize
+	at = align(at, patcher.TrapSize)
+	a.traps = at
+	for _, o := range a.objects {
+		at += o.countTraps() * patcher.TrapSize
+	}
 	a.size = uint64(align(at, pageSize))
+	if redirectable {
+		a.private = uint64(align(blocks*stubgen.PointersSize, pageSize))
+	}
 }
 
 func align(n, to int) int { return (n + to - 1) / to * to }
@@ -126,16 +157,12 @@ func align(n, to int) int { return (n + to - 1) / to * to }
 func (a *arena) giveUp(why ledger.Reason) {
 	for _, o := range a.objects {
 		o.sites = nil
-		for i := range o.plans {
-			if o.plans[i].Counted() {
-				o.plans[i] = stubgen.Refuse(i, why)
-			}
-		}
+		o.refuse(why)
 	}
 }
 
 // fill writes everything into the arena.
-func (a *arena) fill(in *input, threshold uint32) error {
+func (a *arena) fill(in *input, choice *config) error {
 	if err := stubgen.EmitCommon(a.buf[:stubgen.CommonSize], x86.RunAddr(a.at), in.coldEntry); err != nil {
 		return err
 	}
@@ -145,14 +172,22 @@ func (a *arena) fill(in *input, threshold uint32) error {
 	for k, o := range a.objects {
 		for i, site := range o.sites {
 			at := a.thunks[k] + i*stubgen.ThunkSize
-			err := stubgen.EmitThunk(o.code, site, a.buf[at:at+stubgen.ThunkSize], x86.RunAddr(a.at).Add(at), in.cloneEntry)
+			err := stubgen.EmitThunk(o.code, site, a.buf[at:at+stubgen.ThunkSize], x86.RunAddr(a.at).Add(at), in.siteEntry)
 			if err != nil {
 				return err
 			}
 		}
-		a.emit(k, threshold)
+		for i, site := range o.signals {
+			at := a.thunks[k] + (len(o.sites)+i)*stubgen.ThunkSize
+			err := stubgen.EmitSignalThunk(o.code, site, a.buf[at:at+stubgen.ThunkSize], x86.RunAddr(a.at).Add(at), in.signal)
+			if err != nil {
+				return err
+			}
+		}
+		a.emit(k, choice)
 		o.dropGuests()
 	}
+	a.writeTraps()
 	return nil
 }
 
@@ -179,22 +214,32 @@ func (o *object) dropGuests() {
 
 // emit writes the stubs of object k. A function whose stub cannot reach what it
 // refers to loses its plan and keeps an unused counter.
-func (a *arena) emit(k int, threshold uint32) {
+func (a *arena) emit(k int, choice *config) {
 	o := a.objects[k]
+	parts := make([]stubgen.Origins, len(o.plans)/grain+1)
 	parallel.Ranges(len(o.plans), grain, 0, func(_, first, end int) {
-		var e stubgen.Emitter
-		for i := first; i < end; i++ {
+		part := &parts[first/grain]
+		part.Base = x86.RunAddr(a.at)
+		e := stubgen.Emitter{Origins: part}
+		for _, i := range o.byPlace(first, end) {
 			p := &o.plans[i]
-			if !p.Counted() {
-				continue
-			}
 			at := int(o.stubs[i].At)
 			c := stubgen.Count{Counter: int32(table.RowCounters + 8*o.counters[i]), Index: int32(o.counters[i])}
-			if threshold != 0 {
-				cold := a.cold + (a.colds[k]+int(o.counters[i]-o.first))*stubgen.ColdSize
-				c.Threshold = int32(threshold)
+			c.Shared = a.view.counter(o.counters[i])
+			if p.Checks {
+				number := a.colds[k] + int(o.counters[i]-o.first)
+				cold := a.cold + number*stubgen.ColdSize
+				c.Threshold = int32(o.threshold(choice, i))
 				c.Cold, c.ColdAt = a.buf[cold:cold+stubgen.ColdSize], x86.RunAddr(a.at).Add(cold)
 				c.ColdCommon = x86.RunAddr(a.at)
+				if front := int(p.Front); front > 0 {
+					pointers := int(a.size) + number*stubgen.PointersSize
+					c.Front = a.buf[at-front : at]
+					c.Pointers, c.PointersAt = a.buf[pointers:pointers+stubgen.PointersSize], x86.RunAddr(a.at).Add(pointers)
+				}
+				if c.Threshold == 0 {
+					c.Threshold = symname.MaxThreshold // until it is armed
+				}
 			}
 			stub, err := e.Emit(o.code, p, a.buf[at:at+int(p.Size)], x86.RunAddr(a.at).Add(at), c)
 			if errors.Is(err, x86.ErrReach) {
@@ -205,6 +250,21 @@ func (a *arena) emit(k int, threshold uint32) {
 			o.stubs[i] = stub
 		}
 	})
+	for i := range parts {
+		a.code.Append(&parts[i])
+	}
+}
+
+// byPlace lists the counted functions from first to end by where their stubs are.
+func (o *object) byPlace(first, end int) []int {
+	var list []int
+	for i := first; i < end; i++ {
+		if o.plans[i].Counted() {
+			list = append(list, i)
+		}
+	}
+	slices.SortFunc(list, func(i, j int) int { return cmp.Compare(o.stubs[i].At, o.stubs[j].At) })
+	return list
 }
 
 // lowestAddress is the least address that mmap(2) gives.

@@ -1,16 +1,22 @@
-/* The C half of a clone site (slowpath.S has the other): the parent takes the
- * child's row before the system call and leaves it where the child's first
- * instructions find it. */
+/* The C half of a kernel site (slowpath.S has the other). Where a thread or
+ * process is made, the parent takes the child's row before the system call and
+ * leaves it where the child's first instructions find it. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
 
 #include "birth.h"
+#include "filters.h"
+#include "gs.h"
+#include "redirect.h"
 #include "rows.h"
 #include "state.h"
+#include "traps.h"
 
 #define NR_clone 56
 #define NR_fork 57
+#define NR_clone3 435
+#define ARCH_SET_GS 0x1001
 
 /* Births of threads for which there is no row. A slot is used again after
  * that many births; by then its child has long read it. */
@@ -22,17 +28,31 @@ struct clone_args3 { /* struct clone_args of linux/sched.h, its first 64 bytes *
 	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
 };
 
-/* Called with the registers of the clone site. Returns what the child will
- * need, or 0 if the system call shall run as it is: a child that shares our
- * memory while we wait for it (vfork, posix_spawn) runs on our row. */
-struct dp_birth *dp_birth(struct dp_regs *r) HIDDEN;
-struct dp_birth *dp_birth(struct dp_regs *r)
+/* A handler in the child would count on the parent's row until the child has
+ * its own. Where a filter forbids to block signals, one that strikes in the
+ * child's first five instructions does. */
+static void block_signals(struct dp_birth *b, struct dp_regs *r)
+{
+	uint64_t all = ~0ULL;
+	if (!dp_enter(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, (uint64_t)&b->sigmask, 8, 0, 0))
+		return;
+	raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &b->sigmask, 8);
+	r->kept = b->sigmask;
+	b->fork = DP_FORK_BLOCKED;
+}
+
+/* What the child will need, or 0 if the system call shall run as it is: a child
+ * that shares our memory while we wait for it (vfork, posix_spawn) runs on our
+ * row; all do where there is but one, or none counts any more. */
+static struct dp_birth *birth(struct dp_regs *r)
 {
 	uint64_t flags = 0, stack = 0;
-	if (r->rax == NR_clone) {
+	if (dp.shared || dp_stopped())
+		return 0;
+	if ((uint32_t)r->rax == NR_clone) {
 		flags = r->rdi;
 		stack = r->rsi;
-	} else if (r->rax != NR_fork) {
+	} else if ((uint32_t)r->rax != NR_fork) {
 		const struct clone_args3 *args = (const struct clone_args3 *)r->rdi;
 		if (!args || r->rsi < sizeof *args)
 			return 0; /* the kernel will refuse it */
@@ -41,9 +61,15 @@ struct dp_birth *dp_birth(struct dp_regs *r)
 	}
 	if ((flags & CLONE_VM) && (flags & CLONE_VFORK))
 		return 0;
+	if (!dp_have_wrgsbase && !dp_may(SYS_arch_prctl, ARCH_SET_GS, (uint64_t)dp.discard, 0, 0)) {
+		__atomic_fetch_add(dp_u32(dp.table, DP_HDR_THREADS_DISCARDED), 1, __ATOMIC_RELAXED);
+		return 0; /* it must share our row */
+	}
 	uint8_t *row = dp_row_take(flags & CLONE_THREAD ? DP_ROW_THREAD : DP_ROW_PROCESS);
 	struct dp_birth *b = row ? (struct dp_birth *)(row + DP_ROW_BIRTH)
 				 : &lost_births[__atomic_fetch_add(&lost_next, 1, __ATOMIC_RELAXED) % DP_LOST_BIRTHS];
+	if (row && dp_handles_traps)
+		*dp_u32(row, DP_ROW_TRAP_BLOCKED) = dp_trap_blocked();
 	b->gs = (uint64_t)(row ? row : dp.discard);
 	b->r15 = r->r15;
 	b->rdi = r->rdi;
@@ -51,27 +77,47 @@ struct dp_birth *dp_birth(struct dp_regs *r)
 	b->rsp = stack ? 0 : (uint64_t)(r + 1) + 128;
 	b->resume = r->rcx + DP_THUNK_SYSCALL;
 	b->flags = r->flags;
-	b->fork = !(flags & CLONE_VM);
-	if (b->fork) {
-		/* A handler in the child would count on the parent's row until
-		 * the child has its own. */
-		uint64_t all = ~0ULL;
-		b->sigmask = 0;
-		raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &b->sigmask, 8);
-		r->sigmask = b->sigmask;
-	}
+	b->fork = flags & CLONE_VM ? 0 : DP_FORK;
+	if (b->fork)
+		block_signals(b, r);
 	return b;
 }
 
-/* In the parent, after the system call: r->rax is its result. */
-void dp_birth_done(struct dp_birth *b, struct dp_regs *r) HIDDEN;
-void dp_birth_done(struct dp_birth *b, struct dp_regs *r)
+/* Called with the registers of the kernel site. Returns a birth, what stands for
+ * another call whose result matters, or 0: then dp_after is not called. */
+struct dp_birth *dp_before(struct dp_regs *r) HIDDEN;
+struct dp_birth *dp_before(struct dp_regs *r)
 {
+	switch ((uint32_t)r->rax) {
+	case NR_clone:
+	case NR_fork:
+	case NR_clone3:
+		return birth(r);
+	}
+	if ((uint32_t)r->rax == SYS_arch_prctl)
+		return dp_gs_comes(r) ? (struct dp_birth *)DP_GS_CALL : 0;
+	return dp_filter_comes(r) ? (struct dp_birth *)DP_FILTER_CALL : 0;
+}
+
+/* In the parent, after the system call: r->rax is its result. */
+void dp_after(struct dp_birth *b, struct dp_regs *r) HIDDEN;
+void dp_after(struct dp_birth *b, struct dp_regs *r)
+{
+	if (b == (struct dp_birth *)DP_FILTER_CALL) {
+		dp_filter_done(r);
+		return;
+	}
+	if (b == (struct dp_birth *)DP_GS_CALL) {
+		dp_gs_done(r);
+		return;
+	}
 	uint64_t fork = b->fork;
 	if (b->gs != (uint64_t)dp.discard)
 		dp_row_made((uint8_t *)b->gs, (long)r->rax); /* from here on b may be another's */
-	if (fork)
-		raw(SYS_rt_sigprocmask, SIG_SETMASK, &r->sigmask, 0, 8);
+	if (fork == DP_FORK_BLOCKED) {
+		raw(SYS_rt_sigprocmask, SIG_SETMASK, &r->kept, 0, 8);
+		dp_leave();
+	}
 }
 
 /* In a forked child, on its own row already. */
@@ -79,5 +125,7 @@ void dp_forked(struct dp_birth *b) HIDDEN;
 void dp_forked(struct dp_birth *b)
 {
 	dp_rows_begin((uint8_t *)b->gs);
-	raw(SYS_rt_sigprocmask, SIG_SETMASK, &b->sigmask, 0, 8);
+	dp_redirect_forked();
+	if (b->fork == DP_FORK_BLOCKED)
+		raw(SYS_rt_sigprocmask, SIG_SETMASK, &b->sigmask, 0, 8);
 }

@@ -4,14 +4,17 @@
 #define DYNPROF_BIRTH_H
 
 #define DP_BIRTH_GS 0      /* the child's GS base */
-#define DP_BIRTH_R15 8     /* registers as they were at the clone site */
+#define DP_BIRTH_R15 8     /* registers as they were at the kernel site */
 #define DP_BIRTH_RDI 16
 #define DP_BIRTH_RSI 24
 #define DP_BIRTH_RSP 32    /* 0 if the child has a stack of its own */
 #define DP_BIRTH_RESUME 40 /* behind the system call */
 #define DP_BIRTH_FLAGS 48
 #define DP_BIRTH_SIGMASK 56
-#define DP_BIRTH_FORK 64   /* the child has its own memory */
+#define DP_BIRTH_FORK 64   /* DP_FORK, if the child has its own memory */
+
+#define DP_FORK 1
+#define DP_FORK_BLOCKED 2  /* and signals are blocked until it has its row */
 
 /* What slowpath.S saves on the parent's stack. */
 #define DP_REGS_RBP 0
@@ -23,24 +26,30 @@
 #define DP_REGS_RSI 48
 #define DP_REGS_RDI 56
 #define DP_REGS_RAX 64     /* the system call's number, then its result */
-#define DP_REGS_RCX 72     /* the thunk's own `mov $NR,%eax; syscall` */
+#define DP_REGS_RCX 72     /* the thunk's own system call */
 #define DP_REGS_FLAGS 80
-#define DP_REGS_SIGMASK 88
+#define DP_REGS_KEPT 88    /* for what follows the system call */
 #define DP_REGS_SIZE 96
 
-/* Length of the thunk's mov and syscall: the child and the parent go on behind. */
-#define DP_THUNK_SYSCALL 7
+/* In place of a birth: the system call installs a filter, or looks at or sets
+ * the GS base. */
+#define DP_FILTER_CALL 1
+#define DP_GS_CALL 2
+
+/* Length of the thunk's syscall: the child and the parent go on behind. */
+#define DP_THUNK_SYSCALL 2
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
 #include <stdint.h>
 
 struct dp_birth {
-	uint64_t gs, r15, rdi, rsi, rsp, resume, flags, sigmask, fork;
+	uint64_t gs, r15, rdi, rsi, rsp, resume, flags, sigmask;
+	uint32_t fork; /* the row goes on right behind it */
 };
 
 struct dp_regs {
-	uint64_t rbp, r15, r10, r9, r8, rdx, rsi, rdi, rax, rcx, flags, sigmask;
+	uint64_t rbp, r15, r10, r9, r8, rdx, rsi, rdi, rax, rcx, flags, kept;
 };
 
 #define DP_SAME(type, field, offset) \
@@ -65,7 +74,7 @@ DP_SAME(dp_regs, rdi, DP_REGS_RDI);
 DP_SAME(dp_regs, rax, DP_REGS_RAX);
 DP_SAME(dp_regs, rcx, DP_REGS_RCX);
 DP_SAME(dp_regs, flags, DP_REGS_FLAGS);
-DP_SAME(dp_regs, sigmask, DP_REGS_SIGMASK);
+DP_SAME(dp_regs, kept, DP_REGS_KEPT);
 _Static_assert(sizeof(struct dp_regs) == DP_REGS_SIZE, "dp_regs");
 #endif
 

@@ -3,16 +3,12 @@ package main
 import (
 	"encoding/hex"
 	"fmt"
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/textfile"
 )
-
-// maxThreshold is the largest threshold: the check compares with a
-// sign-extended 32-bit immediate.
-const maxThreshold = 1<<31 - 1
 
 // config is what the DYNPROF_* variables say (docs/environment.md).
 type config struct {
@@ -20,16 +16,22 @@ type config struct {
 	runtimeDir string
 	objects    *symname.Objects // nil: the default choice
 	only, skip *symname.Names   // nil: all, none
-	threshold  uint32           // 0: none
+	threshold  *symname.Thresholds
 	followExec bool
 	perfMap    bool
+	allowTraps bool
+	lock       bool
+	translator bool // stubs are redirectable
 	runID      [16]byte
+	listen     string // where the endpoint for metrics listens; "": there is none
+	linger     time.Duration
+	hotspots   string // the command; "": to be found
 }
 
 // parseConfig reads vars, each NAME=value; the first of a name counts, as for
 // getenv. An empty value is as good as none.
 func parseConfig(vars []string) (*config, error) {
-	c := &config{}
+	c := &config{linger: defaultLinger, threshold: &symname.Thresholds{}}
 	seen := map[string]bool{}
 	for _, v := range vars {
 		name, value, _ := strings.Cut(v, "=")
@@ -57,23 +59,27 @@ func (c *config) set(name, value string) (err error) {
 	case "DYNPROF_SKIP":
 		c.skip, err = symname.ParseNames(value, textfile.Read)
 	case "DYNPROF_THRESHOLD":
-		c.threshold, err = parseThreshold(value)
+		c.threshold, err = symname.ParseThresholds(value)
 	case "DYNPROF_FOLLOW_EXEC":
 		c.followExec = value != "0"
 	case "DYNPROF_PERF_MAP":
 		c.perfMap = value != "0"
+	case "DYNPROF_ALLOW_TRAPS":
+		c.allowTraps = value != "0"
+	case "DYNPROF_LOCK":
+		c.lock = value != "0"
+	case "DYNPROF_LISTEN":
+		c.listen = value
+	case "DYNPROF_LINGER":
+		if c.linger, err = time.ParseDuration(value); err != nil || c.linger < 0 {
+			err = fmt.Errorf("%q is not a time like 15s", value)
+		}
+	case "DYNPROF_HOTSPOTS":
+		c.hotspots = value
 	case "DYNPROF_RUN_ID":
 		if n, e := hex.Decode(c.runID[:], []byte(value[:min(len(value), 32)])); e != nil || n != 16 {
 			err = fmt.Errorf("%q is not 32 hex digits", value)
 		}
 	}
 	return err
-}
-
-func parseThreshold(value string) (uint32, error) {
-	n, err := strconv.ParseUint(value, 10, 64)
-	if err != nil || n > maxThreshold {
-		return 0, fmt.Errorf("%q is not a number of calls from 1 to %d", value, maxThreshold)
-	}
-	return uint32(n), nil
 }

@@ -1,68 +1,101 @@
 /* A row's counter has reached its function's threshold. */
+#define _GNU_SOURCE
 #include <time.h>
 
+#include "entries.h"
+#include "filters.h"
+#include "redirect.h"
+#include "rowlist.h"
 #include "rows.h"
 #include "state.h"
+#include "translator.h"
 
-static uint64_t now(void)
+/* Of CLOCK_MONOTONIC or CLOCK_REALTIME, ns. */
+uint64_t dp_now(int clock)
 {
 	struct timespec t = {0, 0};
 	if (dp.clock_gettime)
-		dp.clock_gettime(CLOCK_MONOTONIC, &t);
+		dp.clock_gettime(clock, &t);
 	else
-		raw(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+		ask(SYS_clock_gettime, clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The calls that all rows mapped here have counted. */
-static uint64_t total(uint32_t counter)
+/* Who counts. */
+struct who { uint32_t row, pid, tid; };
+
+static struct who self(void)
 {
-	uint64_t sum = 0;
-	uint32_t used = __atomic_load_n(dp_u32(dp.table, DP_HDR_ROWS_USED), __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < used && i < dp.rows_max; i++) {
-		uint8_t *row = dp_row_at(i);
-		if (row && __atomic_load_n(dp_u32(row, DP_ROW_STATE), __ATOMIC_ACQUIRE) != DP_ROW_NEVER)
-			sum += __atomic_load_n(dp_u64(row, DP_ROW_COUNTERS + 8 * (uint64_t)counter), __ATOMIC_RELAXED) & ~DP_COUNTER_FIRED;
+	struct who w = {0, dp.pid, 0};
+	if (dp.shared) { /* nobody noted a fork */
+		long pid = ask(SYS_getpid);
+		w.pid = failed(pid) ? 0 : (uint32_t)pid;
+	} else {
+		__asm__ volatile("movl %%gs:%c1, %0" : "=r"(w.row) : "i"(DP_ROW_INDEX));
+		__asm__ volatile("movl %%gs:%c1, %0" : "=r"(w.tid) : "i"(DP_ROW_TID));
 	}
-	return sum;
+	if (w.tid == 0) { /* our parent has not stored it yet */
+		long own = ask(SYS_gettid);
+		w.tid = failed(own) ? 0 : (uint32_t)own;
+	}
+	return w;
 }
 
-/* Appends a record. Its sequence number is stored last, so that a reader who
- * sees the number sees the record. */
-static void record(uint32_t counter, uint32_t row, uint32_t pid, uint32_t tid)
+/* Appends a record and returns its slot. Its sequence number is stored last, so
+ * that a reader who sees the number sees the record. */
+static uint64_t record(const struct dp_hot *e, uint32_t row)
 {
 	uint64_t slot = __atomic_fetch_add(dp_u64(dp.table, DP_HDR_EVENTS_HEAD), 1, __ATOMIC_ACQ_REL);
 	if (slot >= *dp_u32(dp.table, DP_HDR_EVENTS + DP_SEC_CAPACITY)) {
 		__atomic_fetch_add(dp_u64(dp.table, DP_HDR_EVENTS_LOST), 1, __ATOMIC_RELAXED);
-		return;
+		return DP_NO_SLOT;
 	}
-	uint8_t *event = dp.table + *dp_u64(dp.table, DP_HDR_EVENTS + DP_SEC_OFFSET) + slot * DP_EV_ENTRY_SIZE;
-	*dp_u64(event, DP_EV_TIME) = now();
-	*dp_u64(event, DP_EV_COUNT) = total(counter);
-	*dp_u32(event, DP_EV_COUNTER) = counter;
+	uint8_t *event = dp_event_at(dp.table, slot);
+	*dp_u64(event, DP_EV_TIME) = dp_now(CLOCK_MONOTONIC);
+	*dp_u64(event, DP_EV_COUNT) = e->calls;
+	*dp_u32(event, DP_EV_COUNTER) = e->counter;
 	*dp_u32(event, DP_EV_ROW) = row;
-	*dp_u32(event, DP_EV_PID) = pid;
-	*dp_u32(event, DP_EV_TID) = tid;
+	*dp_u32(event, DP_EV_PID) = e->pid;
+	*dp_u32(event, DP_EV_TID) = e->tid;
 	__atomic_store_n(dp_u64(event, DP_EV_SEQ), slot + 1, __ATOMIC_RELEASE);
+	return slot;
 }
 
-/* Runs on the thread that counted, before the function's own instructions.
- *  1. The row's counter gets its top bit: this row will not come here again.
- *     One instruction, so that a signal handler's counts are not lost.
- *  2. The first row to set the function's fired word has the event. */
-void dp_cross(uint32_t counter) HIDDEN;
-void dp_cross(uint32_t counter)
+/* Marks the counter of the row that this thread counts in, by one instruction,
+ * so that a signal handler's counts are not lost, and no other thread's where
+ * all share the row. */
+static void mark(uint32_t counter)
 {
 	uint64_t offset = DP_ROW_COUNTERS + 8 * (uint64_t)counter;
-	__asm__ volatile("btsq $63, %%gs:(%0)" : : "r"(offset) : "memory", "cc");
-	uint32_t *fired = (uint32_t *)dp.threshold_fired + counter, armed = 0;
-	if (!__atomic_compare_exchange_n(fired, &armed, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (dp.shared)
+		__asm__ volatile("lock btsq $63, (%0)" : : "r"(dp_row_at(0) + offset) : "memory", "cc");
+	else
+		__asm__ volatile("btsq $63, %%gs:(%0)" : : "r"(offset) : "memory", "cc");
+}
+
+/* Whether the caller has the event: the first to change the fired word. */
+static int claim(uint32_t counter, uint64_t cold)
+{
+	uint32_t *fired = (uint32_t *)dp.threshold_fired + counter, armed = DP_FIRED_ARMED;
+	struct dp_stub s;
+	if (__atomic_compare_exchange_n(fired, &armed, DP_FIRED_DONE, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return 1;
+	return armed == DP_FIRED_LAP && dp_stub_of_cold(cold, counter, &s) && dp_claim_lap(&s);
+}
+
+/* Runs on the thread that counted, before the function's own instructions; cold is
+ * in the cold block that it came by.
+ *  1. The row's counter gets its top bit: its check will not lead here again.
+ *  2. The first row to set the function's fired word has the event. */
+void dp_cross(uint32_t counter, uint64_t cold) HIDDEN;
+void dp_cross(uint32_t counter, uint64_t cold)
+{
+	mark(counter);
+	if (!claim(counter, cold))
 		return;
-	uint32_t row, pid, tid;
-	__asm__ volatile("movl %%gs:%c1, %0" : "=r"(row) : "i"(DP_ROW_INDEX));
-	__asm__ volatile("movl %%gs:%c1, %0" : "=r"(tid) : "i"(DP_ROW_TID));
-	pid = dp.pid;
-	if (tid == 0) /* our parent has not stored it yet */
-		tid = (uint32_t)raw(SYS_gettid);
-	record(counter, row, pid, tid);
+	struct who w = self();
+	struct dp_hot e = {counter, w.pid, w.tid, 0, DP_NO_SLOT, dp_rows_total(counter)};
+	e.slot = record(&e, w.row);
+	if (dp.translator)
+		dp_tell(&e);
 }

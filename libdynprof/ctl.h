@@ -26,7 +26,24 @@ struct dp_object {
 struct dp_arena {
 	uint64_t at;     /* page-aligned run address, free when the twin looked */
 	uint64_t offset; /* in the reserve */
-	uint64_t size;   /* whole pages */
+	uint64_t size;   /* whole pages, */
+	uint64_t pointers; /* and behind them pages whose bytes are each process's own */
+	uint64_t cold;   /* where its cold blocks start */
+	/* What its code stands for (stubgen/origins.go), in the last arena; 0: not known. */
+	uint64_t origins, lengths; /* run addresses */
+	uint64_t origins_count;
+	uint64_t islands; /* struct island *, in order of at; of the last arena */
+	uint64_t islands_count;
+	uint64_t traps;  /* run address of its struct dp_trap, in order of at */
+	uint64_t traps_count;
+	/* Where it finds the counters of row 0 if all threads share them: pages of
+	 * the row, from an offset on. */
+	uint64_t view, view_offset, view_size;
+};
+
+/* Where an int3 stands, and where its thread goes on. */
+struct dp_trap {
+	uint64_t at, to;
 };
 
 /* A run of pages that holds entries to patch. */
@@ -49,6 +66,7 @@ struct dp_patch {
 	uint32_t reserved;
 };
 #define DP_NO_GROUP 0xffffffffu
+#define DP_SIGNAL_SITES 0xfffffffeu /* the group of all signal sites, which traps need */
 
 struct dp_ctl {
 	/* From the shim. */
@@ -57,10 +75,17 @@ struct dp_ctl {
 	uint64_t patches;       /* struct dp_patch *, room for patches_cap */
 	uint64_t patches_cap;
 	uint64_t cold_entry;    /* code that a threshold's cold blocks call */
-	uint64_t clone_entry;   /* code that clone sites jump to */
+	uint64_t site_entry;   /* code that kernel sites jump to */
+	uint64_t signal_entry;  /* code that signal sites jump to */
 	uint64_t changed_entry; /* code that runs when the dynamic linker has new objects */
 	uint64_t r_brk;         /* the dynamic linker's function that we stand in for */
+	uint64_t keep;          /* 1: the reserve stays, and part of it may be used */
+	uint64_t listen;        /* 1: the twin may become the endpoint for metrics */
 	uint64_t late;          /* 1: these objects come later; table and nonce are set */
+	uint64_t translator;    /* 1: calls can be sent to other code */
+	uint64_t argv;          /* char **, of the agent's own copy: it gives itself a name */
+	uint64_t handles_traps; /* 1, if late: SIGTRAP is handled since the start */
+	uint64_t shared;        /* 1: all threads share the counters, whatever the objects need */
 	uint64_t vars[DP_MAX_VARS]; /* char *: the DYNPROF_* variables and XDG_RUNTIME_DIR */
 	uint32_t vars_count;
 	uint32_t pid;
@@ -74,12 +99,15 @@ struct dp_ctl {
 	uint32_t arenas_count;
 	uint32_t texts_count;
 	uint32_t announce;      /* 1: perf shall see the arenas */
-	uint32_t reserved;
+	uint32_t traps;         /* 1: SIGTRAP has to be handled */
+	uint32_t stop;          /* 1: a new object may take the GS segment: end the counting first */
+	uint32_t serves;        /* 1: the twin becomes the endpoint */
 	struct dp_arena arenas[DP_MAX_ARENAS];
 	struct dp_text texts[DP_MAX_TEXTS];
 	uint8_t nonce[16];      /* of the table */
 	char table[DP_PATH_MAX];
 	char message[DP_LINE_MAX];
+	char remark[DP_LINE_MAX]; /* to be said although it is counted; or empty */
 };
 
 #endif

@@ -19,8 +19,14 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "filters.h"
+#include "gs.h"
+#include "redirect.h"
+#include "rowlist.h"
 #include "session.h"
+#include "signals.h"
 #include "state.h"
+#include "translator.h"
 
 enum { KEPT_VARS = 16 << 10, KEPT_AUXV = 64, KEPT_OBJECTS = 4096 };
 
@@ -37,6 +43,7 @@ struct kept {
 };
 
 static struct kept *kept;
+int dp_own_objects HIDDEN;
 
 static int is_known(const void *dynamic)
 {
@@ -114,8 +121,12 @@ static void fill_in(struct dp_ctl *ctl)
 {
 	ctl->pid = dp.pid;
 	ctl->cold_entry = (uint64_t)&dp_cold;
-	ctl->clone_entry = (uint64_t)&dp_clone_site;
+	ctl->site_entry = (uint64_t)&dp_kernel_site;
+	ctl->signal_entry = (uint64_t)&dp_signal_site;
 	ctl->late = 1;
+	ctl->handles_traps = dp_handles_traps;
+	ctl->shared = dp.shared;
+	ctl->translator = (uint64_t)dp.translator;
 	text_copy(ctl->table, sizeof ctl->table, kept->table);
 	for (int i = 0; i < 16; i++)
 		ctl->nonce[i] = kept->nonce[i];
@@ -141,30 +152,49 @@ static void fill_in(struct dp_ctl *ctl)
 /* Plans the new objects and applies the plan. Reports whether it could. */
 static int count_new(struct dp_session *s)
 {
+	/* Without room in the reserve that is kept they get one of their own. */
+	s->keep = dp.reserve && dp.reserve_size - *dp_u64(dp.table, DP_HDR_RESERVE_USED) >= dp_reserve_for(s->text_size);
 	if (!dp_map_scratch(s))
 		return 0;
 	fill_in(s->ctl);
 	long twin;
 	int reaped;
+	uint32_t functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
 	const char *why = dp_run_twin(s, &twin, &reaped);
 	int planned = !why;
-	if (planned && (why = dp_map_arenas(s->ctl)))
+	if (planned)
+		why = dp_map_arenas(s->ctl);
+	int mapped = !why;
+	if (!why && !dp_rows_grow(*dp_u32(dp.table, DP_HDR_COUNTERS)))
+		why = "no room for the counts of the threads";
+	if (!why && !dp_traps_add(s->ctl))
+		why = "no memory for the list of traps";
+	if (!why)
+		why = dp_map_views(s->ctl);
+	if (mapped && why)
 		dp_unmap_arenas(s->ctl);
+	if (!why && s->ctl->stop)
+		dp_stop();
 	if (!why) {
-		dp.counters = *dp_u32(dp.table, DP_HDR_COUNTERS);
-		dp.row_used = DP_ROW_COUNTERS + 8 * (uint64_t)dp.counters;
+		dp_note_origins(s->ctl);
+		dp_note_arenas(s->ctl);
+		dp_arm_new(functions);
+		dp_pause_new();
 		dp_apply_patches(s->ctl);
+		dp_keep_patches(s->ctl);
 	}
 	dp_finish_twin(twin, reaped, planned);
 	return !why;
 }
 
-/* Whether a seccomp filter is in force. Asked by system calls that dlopen has
- * just made, too. */
+/* Whether a seccomp filter is in force, one from before the program's start
+ * too. Asked by system calls that dlopen has just made. */
 static int sandboxed(void)
 {
 	static const char name[] = "\nSeccomp:\t";
 	char text[4096];
+	if (dp_filtered())
+		return 1;
 	long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
 	if (failed(fd))
 		return 0;
@@ -178,7 +208,8 @@ static int sandboxed(void)
 
 void dp_objects_changed(void)
 {
-	if (!kept || kept->r_debug->r_state != RT_CONSISTENT)
+	dp_objects_gone();
+	if (!kept || kept->r_debug->r_state != RT_CONSISTENT || dp_stopped())
 		return;
 	struct dp_session s = {.auxv = kept->auxv};
 	uint32_t added = 0;
@@ -188,7 +219,7 @@ void dp_objects_changed(void)
 				added++;
 				s.text_size += text_of(l);
 			}
-	if (added) {
+	if (added && !dp_own_objects) {
 		uint64_t all = ~0ULL, mask;
 		int can = !sandboxed();
 		if (can) {

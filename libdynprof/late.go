@@ -63,7 +63,7 @@ func (b *base) close() {
 // add adds the objects to the table.
 func (b *base) add(in *input, choice *config, all []*object) error {
 	spec := ledgerOf(in, choice, "", all)
-	spec.Creator = ""
+	spec.Creator, spec.Listen = "", ""
 	for i := range spec.Objects {
 		spec.Objects[i].Flags |= table.ObjLate
 	}

@@ -15,15 +15,28 @@ func ledgerOf(in *input, choice *config, program string, all []*object) *table.S
 	spec := &table.Spec{
 		Identity:  table.Identify(in.pid),
 		RunID:     choice.runID,
-		Threshold: uint64(choice.threshold),
+		Threshold: uint64(choice.threshold.All),
 		Program:   program,
 		Creator:   "dynprof " + version.Version,
+		Listen:    serving.listens(),
 	}
 	if choice.followExec {
 		spec.Flags |= table.FlagFollowExec
 	}
-	if choice.threshold != 0 {
+	if choice.threshold.Any() || in.translator {
 		spec.Flags |= table.FlagThreshold
+	}
+	if in.translator {
+		spec.Flags |= table.FlagTranslator
+	}
+	if in.keep {
+		spec.Reserve, spec.ReserveUsed = in.size, in.used
+	}
+	if in.shared {
+		spec.Flags |= table.FlagShared
+	}
+	if choice.lock {
+		spec.Flags |= table.FlagLock
 	}
 	for _, o := range all {
 		spec.Objects = append(spec.Objects, o.entry())
@@ -48,9 +61,15 @@ func (o *object) entry() table.Object {
 	}
 	if o.arena != nil {
 		e.Arena = o.arena.at
+		if o.arena.kept {
+			e.Reserve = o.arena.offset + 1
+		}
 	}
 	if o.main {
 		e.Flags |= table.ObjMain
+	}
+	if o.gs {
+		e.Flags |= table.ObjUsesGS
 	}
 	if o.selected {
 		e.Flags |= table.ObjSelected
@@ -79,9 +98,10 @@ func (o *object) functions(number uint16, choice *config, yield func(*table.Func
 		}
 		if p.Counted() {
 			t.Counter = o.counters[i]
-			t.Threshold = choice.threshold
+			t.Threshold = o.threshold(choice, i)
 			t.Stub = uint32(uint64(o.stubs[i].At) - o.arena.at)
 			t.StubSize = o.stubs[i].Len
+			t.Count = uint8(o.stubs[i].Body)
 		}
 		if !yield(&t) {
 			return false

@@ -17,8 +17,10 @@ import (
 
 func main() {}
 
-// The list of patches is written as patcher.Patch and read as struct dp_patch.
-const _ = uint(unsafe.Sizeof(patcher.Patch{})-C.sizeof_struct_dp_patch) + uint(C.sizeof_struct_dp_patch-unsafe.Sizeof(patcher.Patch{}))
+// The list of patches is written as patcher.Patch and read as struct dp_patch,
+// traps as patcher.Trap and struct dp_trap.
+const _ = uint(unsafe.Sizeof(patcher.Patch{})-C.sizeof_struct_dp_patch) + uint(C.sizeof_struct_dp_patch-unsafe.Sizeof(patcher.Patch{})) +
+	uint(patcher.TrapSize-C.sizeof_struct_dp_trap) + uint(C.sizeof_struct_dp_trap-patcher.TrapSize)
 
 // dp_plan is the planner's entry, called by twin.c with the address of the
 // shared struct dp_ctl.
@@ -37,6 +39,7 @@ func dp_plan(at C.uintptr_t) {
 		err = deliver(ctl, out)
 	}
 	if err != nil {
+		serving.forget()
 		report(ctl, err)
 		return
 	}
@@ -50,12 +53,22 @@ type input struct {
 	objects    []loaded
 	lost       int             // objects that found no room in the list
 	reserve    uint64          // run address of the reserve's pages
-	size       uint64          // its bytes
+	size       uint64          // its bytes,
+	used       uint64          // and those that are arenas
+	keep       bool            // it stays: objects that come later use it, too
+	translator bool            // calls can be sent to other code
 	patches    []patcher.Patch // empty, over the memory of the list
 	coldEntry  uint64          // run addresses of the slow paths
-	cloneEntry uint64
+	siteEntry  uint64
 	changed    uint64 // run address of what stands in for the dynamic linker's function at brk
 	brk        uint64 // 0: there is none
+	signal     uint64 // run address of what signal sites jump to
+
+	debugged bool // a debugger watches
+
+	traps bool // SIGTRAP is handled since the start
+
+	shared bool // all threads share the counters, whatever the objects need
 
 	late  bool // the objects come later, and the table is there:
 	table string
@@ -77,7 +90,10 @@ type output struct {
 	arenas []*arena
 	texts  []text
 
-	announce bool // perf shall see the arenas
+	announce bool   // perf shall see the arenas
+	traps    bool   // SIGTRAP has to be handled
+	stop     bool   // a new object may take the GS segment: nothing may count any more
+	remark   string // to be said although it is counted
 }
 
 // text is a run of pages with entries to patch.
@@ -94,10 +110,15 @@ func inputs(ctl *C.struct_dp_ctl) *input {
 		size:       uint64(ctl.reserve_size),
 		patches:    mem.Array[patcher.Patch](uint64(ctl.patches), int(ctl.patches_cap)),
 		coldEntry:  uint64(ctl.cold_entry),
-		cloneEntry: uint64(ctl.clone_entry),
+		siteEntry:  uint64(ctl.site_entry),
 		changed:    uint64(ctl.changed_entry),
 		brk:        uint64(ctl.r_brk),
 		late:       ctl.late != 0,
+		keep:       ctl.keep != 0,
+		translator: ctl.translator != 0,
+		signal:     uint64(ctl.signal_entry),
+		traps:      ctl.handles_traps != 0,
+		shared:     ctl.shared != 0,
 	}
 	if in.late {
 		in.table = mem.CString(uint64(uintptr(unsafe.Pointer(&ctl.table[0]))))
@@ -129,7 +150,14 @@ func deliver(ctl *C.struct_dp_ctl, out *output) error {
 		ctl.nonce[i] = C.uint8_t(b)
 	}
 	for i, a := range out.arenas {
-		ctl.arenas[i] = C.struct_dp_arena{at: C.uint64_t(a.at), offset: C.uint64_t(a.offset), size: C.uint64_t(a.size)}
+		ctl.arenas[i] = C.struct_dp_arena{
+			at: C.uint64_t(a.at), offset: C.uint64_t(a.offset), size: C.uint64_t(a.size), pointers: C.uint64_t(a.private), cold: C.uint64_t(a.cold),
+			origins: C.uint64_t(a.origins.records), lengths: C.uint64_t(a.origins.lengths),
+			origins_count: C.uint64_t(a.origins.count),
+			islands:       C.uint64_t(a.islands.records), islands_count: C.uint64_t(a.islands.count),
+			traps: C.uint64_t(a.at + uint64(a.traps)), traps_count: C.uint64_t(a.trapsCount),
+			view: C.uint64_t(a.view.at), view_offset: C.uint64_t(a.view.offset), view_size: C.uint64_t(a.view.size),
+		}
 	}
 	for i, t := range out.texts {
 		ctl.texts[i] = C.struct_dp_text{start: C.uint64_t(t.Start), size: C.uint64_t(t.End - t.Start),
@@ -138,6 +166,16 @@ func deliver(ctl *C.struct_dp_ctl, out *output) error {
 	if out.announce {
 		ctl.announce = 1
 	}
+	if out.traps {
+		ctl.traps = 1
+	}
+	if out.stop {
+		ctl.stop = 1
+	}
+	if serving != nil {
+		ctl.serves = 1
+	}
+	copyText(ctl.remark[:], out.remark)
 	ctl.arenas_count = C.uint32_t(len(out.arenas))
 	ctl.texts_count = C.uint32_t(len(out.texts))
 	return nil

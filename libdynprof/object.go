@@ -18,23 +18,27 @@ import (
 
 // object is one ELF object of the target.
 type object struct {
-	path     string
-	main     bool
-	selected bool
-	reason   ledger.Reason // why none of its functions is in the table
-	span     patcher.Span  // run addresses
-	exec     []mem.Mapping // its executable mappings
-	scan     *elfscan.Object
-	code     *stubgen.Object
-	sites    []stubgen.CloneSite
-	survey   *stubgen.Survey
-	plans    []stubgen.Plan // by function, as the following
-	stubs    []stubgen.Stub
-	counters []uint32 // if it is counted
-	first    uint32   // the first of them
-	groups   patcher.Groups
-	hook     uint64 // link-time address of the dynamic linker's function that is replaced
-	arena    *arena
+	path       string
+	main       bool
+	selected   bool
+	reason     ledger.Reason // why none of its functions is in the table
+	err        error         // of reading its file
+	span       patcher.Span  // run addresses
+	exec       []mem.Mapping // its executable mappings
+	scan       *elfscan.Object
+	code       *stubgen.Object
+	sites      []stubgen.KernelSite
+	signals    []stubgen.SignalSite // if traps are allowed
+	survey     *stubgen.Survey
+	gs         bool           // it uses the GS segment itself
+	plans      []stubgen.Plan // by function, as the following
+	stubs      []stubgen.Stub
+	counters   []uint32 // if it is counted
+	first      uint32   // the first of them
+	thresholds []uint32 // unless all have the same
+	groups     patcher.Groups
+	hook       uint64 // link-time address of the dynamic linker's function that is replaced
+	arena      *arena
 }
 
 // objects turns what the dynamic linker lists into objects, the executable
@@ -48,21 +52,41 @@ func objects(in *input, maps []mem.Mapping, choice *config) []*object {
 			listed = append(listed, l)
 		}
 	}
+	if choice.allowTraps {
+		choice.allowTraps = !in.shared && findSignals(in, all, listed)
+	}
 	// The executable, mostly the largest, goes first; meanwhile another
 	// goroutine takes the libraries.
 	parallel.Ranges(len(all), 1, 0, func(_, first, _ int) {
 		o := all[first]
-		if err := o.read(listed[first].bias, maps); err != nil {
-			o.reason = ledger.ReasonNoFile
+		if err := o.read(listed[first].bias, maps, in.debugged); err != nil {
+			o.reason, o.err = ledger.ReasonNoFile, err
+			if o.code == nil && len(o.signals) > 0 {
+				o.code = &stubgen.Object{Bias: listed[first].bias, Text: o.text(listed[first].bias)}
+			}
 		}
 		o.findHook(in.brk, listed[first].bias)
 		if in.late && o.scan != nil && o.scan.TextRel {
 			o.reason = ledger.ReasonUnsupported // its text is not what it will be
 		}
-		o.plan(choice)
-		o.dropHook()
+		o.plan(choice, maps, in)
+		o.gs = o.usesGS()
 	})
 	return all
+}
+
+// unreadable is why no selected object could be read, nil if some could or none
+// was selected.
+func unreadable(all []*object) (err error) {
+	for _, o := range all {
+		if o.selected && o.err == nil {
+			return nil
+		}
+		if o.selected && err == nil {
+			err = fmt.Errorf("cannot read what is loaded: %w", o.err)
+		}
+	}
+	return err
 }
 
 func newObject(l loaded, main bool, maps []mem.Mapping, choice *config) *object {
@@ -93,17 +117,13 @@ func (c *config) selects(o *object, linkName string) bool {
 }
 
 // read makes the object's memory readable to the planner and scans its file.
-// Code is taken from memory: it may have been relocated. Of an object that is
-// not selected only the system calls that make threads matter.
-func (o *object) read(bias uint64, maps []mem.Mapping) error {
+// Code is taken from memory: it may have been relocated. But for what others have
+// changed (changed.go). Of an object that is
+// not selected only the kernel sites matter.
+func (o *object) read(bias uint64, maps []mem.Mapping, debugged bool) error {
 	if !o.selected {
-		o.code = &stubgen.Object{Bias: bias}
-		for _, m := range o.exec {
-			if m.Prot&mem.ProtRead != 0 {
-				o.code.Text = append(o.code.Text, stubgen.Segment{Addr: m.Start - bias, Code: mem.View(m.Start, int(m.End-m.Start))})
-			}
-		}
-		o.sites = stubgen.FindCloneSites(o.code.Text)
+		o.code = &stubgen.Object{Bias: bias, Text: o.text(bias)}
+		o.sites = stubgen.FindKernelSites(o.code.Text)
 		return nil
 	}
 	f, err := os.Open(o.path)
@@ -128,6 +148,8 @@ func (o *object) read(bias uint64, maps []mem.Mapping) error {
 		Functions:    o.scan.Functions,
 		CodePointers: o.scan.CodePointers,
 		LandingPads:  o.scan.LandingPads,
+		Restartable:  o.scan.Restartable,
+		SignalSites:  o.signals,
 	}
 	for _, s := range o.scan.Segments {
 		at := s.Addr + bias
@@ -135,13 +157,31 @@ func (o *object) read(bias uint64, maps []mem.Mapping) error {
 			continue
 		}
 		segment := stubgen.Segment{Addr: s.Addr, Code: mem.View(at, int(s.FileSize))}
+		if s.Flags&elf.PF_X != 0 && !o.scan.TextRel {
+			if segment.Code, err = o.keepChanged(f, &s, at, segment.Code); err != nil {
+				return err
+			}
+		}
 		if s.Flags&elf.PF_X != 0 {
 			o.code.Text = append(o.code.Text, segment)
 		} else {
 			o.code.Data = append(o.code.Data, segment)
 		}
 	}
+	if debugged {
+		o.keepLines(f, fi.Size())
+	}
 	return nil
+}
+
+// text is the object's executable memory, at link-time addresses.
+func (o *object) text(bias uint64) (all []stubgen.Segment) {
+	for _, m := range o.exec {
+		if m.Prot&mem.ProtRead != 0 {
+			all = append(all, stubgen.Segment{Addr: m.Start - bias, Code: mem.View(m.Start, int(m.End-m.Start))})
+		}
+	}
+	return all
 }
 
 // sameFile compares the start of the first segment, mostly ELF header, program

@@ -27,6 +27,7 @@ func plan(in *input) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
+	in.shared = in.shared || choice.lock
 	maps, err := mem.SelfMaps()
 	if err != nil {
 		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))
@@ -34,32 +35,44 @@ func plan(in *input) (*output, error) {
 	if in.late {
 		locate(in, maps)
 	}
+	choice.translator = in.translator
+	in.debugged = isDebugged(in.pid)
 	all := objects(in, maps, choice)
-	for _, o := range all {
-		if o.survey != nil && o.survey.UsesGS() {
-			return nil, fmt.Errorf("%s uses the GS segment, which the counters need", o.path)
-		}
-	}
-	reserve, err := mem.Alias(in.reserve, int(in.size))
-	if err != nil {
-		return nil, fmt.Errorf("cannot map the stubs writable: %w", err)
-	}
-	arenas, err := layArenas(in, all, maps, reserve, choice.threshold != 0)
-	if err != nil {
+	if err := unreadable(all); err != nil && !in.late {
 		return nil, err
 	}
+	stop := share(in, choice, all, func(o *object) { o.decide(choice, maps, in, true) })
+	in.translator = in.translator && !in.shared // fronts count in a row of the thread's own
 	base, err := openBase(in)
 	if err != nil {
 		return nil, err
 	}
 	defer base.close()
+	if in.keep && in.late {
+		in.used = base.table.ReserveUsed()
+	}
+	reserve, err := mem.Alias(in.reserve, int(in.size))
+	if err != nil {
+		return nil, fmt.Errorf("cannot map the stubs writable: %w", err)
+	}
+	space := patcher.NewSpace(maps, lowestAddress())
+	row := view{}
+	if in.shared {
+		row = viewOf(base.counters, base.counters+countersOf(all))
+	}
+	arenas, err := layArenas(in, all, space, reserve, row, choice.threshold.Any())
+	if err != nil {
+		return nil, err
+	}
 	number(all, base)
 	for _, a := range arenas {
-		if err := a.fill(in, choice.threshold); err != nil {
+		if err := a.fill(in, choice); err != nil {
 			return nil, err
 		}
 	}
-	out := &output{arenas: arenas, announce: choice.perfMap}
+	arenas = layOrigins(in, arenas, islands(all), space, reserve)
+	out := &output{arenas: arenas, announce: choice.perfMap, traps: choice.allowTraps, stop: stop}
+	serving, out.remark = openEndpoint(in, choice, all[0].path)
 	if choice.perfMap {
 		writePerfMap(in.pid, all) // perf shows bare addresses without it
 	}
@@ -77,19 +90,41 @@ func hintProc(err error) string {
 }
 
 // plan plans every function of a selected object.
-func (o *object) plan(choice *config) {
+func (o *object) plan(choice *config, maps []mem.Mapping, in *input) {
 	if !o.selected || o.reason != ledger.ReasonNone {
 		return
 	}
 	o.code.AddTails(o.scan, o.tail)
 	o.survey = stubgen.NewSurvey(o.code, 0)
 	o.stubs = make([]stubgen.Stub, len(o.code.Functions))
-	o.sites = o.survey.CloneSites()
+	o.sites = o.survey.KernelSites()
+	o.decide(choice, maps, in, in.shared)
+}
+
+// decide makes the plans of an object that is surveyed; shared says that all
+// threads share the counters.
+func (o *object) decide(choice *config, maps []mem.Mapping, in *input, shared bool) {
+	if o.survey == nil {
+		return
+	}
 	var chooses func(int) bool
 	if choice.only != nil || choice.skip != nil {
 		chooses = func(i int) bool { return choice.chooses(o, i) }
 	}
-	o.plans = o.survey.Plans(stubgen.Options{Threshold: choice.threshold != 0}, 0, chooses)
+	opt := stubgen.Options{
+		Threshold: choice.threshold.Any(), Redirectable: choice.translator && !shared,
+		Traps: choice.allowTraps, Shared: shared, Stay: in.debugged,
+	}
+	if !choice.threshold.Same() {
+		o.thresholds = make([]uint32, len(o.code.Functions))
+		opt.Hot = func(i int) bool {
+			o.thresholds[i] = choice.threshold.Of(o.displayed(i))
+			return o.thresholds[i] > 0
+		}
+	}
+	opt.KnownFaults = o.code.Go && hasActionSite(maps)
+	o.plans = o.survey.Plans(opt, 0, chooses)
+	o.dropHook()
 }
 
 // tail is the memory behind a segment of text, to the end of its last page.
@@ -103,9 +138,23 @@ func (o *object) tail(s elfscan.Segment, n uint64) []byte {
 
 // chooses applies --only and --skip.
 func (c *config) chooses(o *object, i int) bool {
-	f := &o.code.Functions[i]
-	name := symname.Display(f.Name, o.path, f.Addr, true)
+	name := o.displayed(i)
 	return (c.only == nil || c.only.Match(name)) && (c.skip == nil || !c.skip.Match(name))
+}
+
+// displayed is the name of function i as reports show it.
+func (o *object) displayed(i int) string {
+	f := &o.code.Functions[i]
+	return symname.Display(f.Name, o.path, f.Addr, true)
+}
+
+// threshold is the number of calls at which function i, which is counted, fires;
+// 0 is never.
+func (o *object) threshold(choice *config, i int) uint32 {
+	if o.thresholds != nil {
+		return o.thresholds[i]
+	}
+	return choice.threshold.All
 }
 
 // number gives every counted function its counter, and every function its
@@ -149,7 +198,7 @@ func (out *output) patch(in *input, all []*object) error {
 }
 
 func (o *object) patchesAtMost() int {
-	n := len(o.sites) + 1 // the hook
+	n := len(o.sites) + len(o.signals) + 1 // the hook
 	for i := range o.plans {
 		if o.plans[i].Counted() {
 			n += patcher.PatchesOf(&o.plans[i], o.survey.Leads(&o.plans[i]))
@@ -168,7 +217,10 @@ func (o *object) appendPatches(list []patcher.Patch) []patcher.Patch {
 	}
 	if o.arena != nil {
 		for i, site := range o.sites {
-			list = append(list, patcher.CloneSite(o.code, site, o.arena.thunk(o, i)))
+			list = append(list, patcher.KernelSite(o.code, site, o.arena.thunk(o, i)))
+		}
+		for i, site := range o.signals {
+			list = append(list, patcher.SignalSite(o.code, site, o.arena.thunk(o, len(o.sites)+i)))
 		}
 		if o.hook != 0 {
 			list = append(list, patcher.Hook(o.code, o.hook, o.arena.hook()))

@@ -1,87 +1,41 @@
-/* Rows: who has which, and where they are mapped.
+/* Rows: who has which.
  *
  * Everything here may run in a signal handler, in any thread, and between a
  * fork's parent and child, so there is no lock:
  *  1. A row's state word is generation << 2 | state. Taking a row makes a new
  *     generation, so that a compare-and-swap with an old word fails.
- *  2. Only the process that took a row first (its owner) takes it again.
- *     Owned rows are linked in a list that only grows.
- *  3. A row is free when the kernel says that its thread is gone: no
- *     instruction of that thread can follow, so nobody else counts there.
+ *  2. A row is free when the kernel says that its thread is gone: no
+ *     instruction of that thread can follow, so nobody else counts there. Any
+ *     process of the fork tree may find that out and put the row on the stack of
+ *     free ones, which all share: else rows that a child took would be lost when
+ *     it ends.
+ *  3. The kernel is asked by number, and numbers differ from pid namespace to
+ *     pid namespace. So a row says in which its number is valid (pid space), and
+ *     only who lives there asks. A forked process shares its parent's if it sees
+ *     its parent by the number that this has for itself; else, or if its parent
+ *     is gone already, /proc knows its namespace.
  *  4. Counts stay; the next thread counts on top. Totals are sums over rows.
+ *     What the last thread had is noted before the next one has the row.
+ *  5. The stock is rows that are mapped and have room, for processes that may
+ *     not get either any more: a seccomp filter is in force. It is shared by the
+ *     fork tree, as the children of such a process cannot stock rows. Every
+ *     system call here is asked for first (filters.h).
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
+#include "filters.h"
+#include "rowlist.h"
 #include "rows.h"
 #include "state.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
-#endif
-
 #define ESRCH_ (-3L)
-#define EINVAL_ (-22L)
 
 struct dp_state dp HIDDEN;
 uint8_t dp_have_wrgsbase HIDDEN;
-
-static uint32_t first_of(uint32_t chunk) { return chunk ? 1u << chunk : 0; }
-static uint32_t rows_of(uint32_t chunk) { return chunk ? 1u << chunk : 2; }
-static uint32_t chunk_of(uint32_t row) { return row < 2 ? 0 : 31 - (uint32_t)__builtin_clz(row); }
-
-/* The row's address, 0 if its chunk is not mapped in this process. */
-uint8_t *dp_row_at(uint32_t row)
-{
-	uint32_t k = chunk_of(row);
-	uint8_t *base = k < DP_CHUNKS ? __atomic_load_n(&dp.chunks[k], __ATOMIC_ACQUIRE) : 0;
-	return base ? base + (row - first_of(k)) * dp.row_stride : 0;
-}
-
-/* Maps chunk k without a descriptor: mremap with an old size of 0 maps the
- * file again from the page it is given on, as far as the new size reaches. That
- * page is the last one of the nearest chunk below; what lies between is
- * unmapped again. */
-static uint8_t *map_chunk(uint32_t k)
-{
-	uint32_t below = k;
-	do
-		below--;
-	while (!__atomic_load_n(&dp.chunks[below], __ATOMIC_ACQUIRE));
-	uint64_t end = first_of(below) + rows_of(below);
-	uint8_t *page = dp.chunks[below] + rows_of(below) * dp.row_stride - DP_PAGE_SIZE;
-	uint64_t skip = DP_PAGE_SIZE + (first_of(k) - end) * dp.row_stride;
-	uint64_t rows = rows_of(k);
-	uint64_t size = rows * dp.row_stride;
-	long at = raw(SYS_mremap, page, 0, skip + size, MREMAP_MAYMOVE);
-	if (failed(at))
-		return 0;
-	raw(SYS_munmap, at, skip);
-	uint8_t *base = (uint8_t *)at + skip, *none = 0;
-	if (!__atomic_compare_exchange_n(&dp.chunks[k], &none, base, 0, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
-		raw(SYS_munmap, base, size); /* another thread was first */
-		return none;
-	}
-	return base;
-}
-
-/* Makes sure that stores to [at, at+size) find room: on a full file system a
- * store to a hole of the file raises SIGBUS. The pages are new, all zero. */
-static int reserve(uint8_t *at, uint64_t size)
-{
-	long ret = raw(SYS_madvise, at, (size + DP_PAGE_SIZE - 1) & ~(uint64_t)(DP_PAGE_SIZE - 1), MADV_POPULATE_WRITE);
-	if (ret != EINVAL_)
-		return ret == 0;
-	/* An older kernel: let it write for us, which fails without a signal. */
-	char zero = 0;
-	long pid = raw(SYS_getpid);
-	for (uint64_t off = 0; off < size; off += DP_PAGE_SIZE) {
-		struct { const void *base; uint64_t len; } from = {&zero, 1}, to = {at + off, 1};
-		if (raw(SYS_process_vm_writev, pid, &from, 1, &to, 1, 0) != 1)
-			return 0;
-	}
-	return 1;
-}
 
 static uint32_t load32(const uint32_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 static void store32(uint32_t *p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
@@ -91,38 +45,17 @@ static uint32_t next_word(uint32_t word, uint32_t state)
 	return ((word | DP_ROW_STATE_MASK) + 1) | state; /* a new generation */
 }
 
-/* The stack of free rows. The tag in the upper half changes at every push and
- * pop, so that a head seen twice is the same head. */
-static void push_free(uint8_t *row)
-{
-	uint64_t head = __atomic_load_n(&dp.free_head, __ATOMIC_ACQUIRE), next;
-	do {
-		store32(dp_u32(row, DP_ROW_NEXT_FREE), (uint32_t)head);
-		next = ((head >> 32) + 1) << 32 | (*dp_u32(row, DP_ROW_INDEX) + 1);
-	} while (!__atomic_compare_exchange_n(&dp.free_head, &head, next, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
-}
-
 static uint8_t *pop_free(void)
 {
-	uint64_t head = __atomic_load_n(&dp.free_head, __ATOMIC_ACQUIRE), next;
-	uint8_t *row;
-	do {
-		if ((uint32_t)head == 0)
-			return 0;
-		row = dp_row_at((uint32_t)head - 1);
-		next = ((head >> 32) + 1) << 32 | load32(dp_u32(row, DP_ROW_NEXT_FREE));
-	} while (!__atomic_compare_exchange_n(&dp.free_head, &head, next, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	uint8_t *row = dp_pop_free();
+	if (!row)
+		return 0;
+	if (!dp_grow_row(row)) {
+		dp_push_free(row);
+		return 0;
+	}
 	store32(dp_u32(row, DP_ROW_STATE), next_word(*dp_u32(row, DP_ROW_STATE), DP_ROW_BIRTHING));
 	return row;
-}
-
-static void push_owned(uint8_t *row)
-{
-	uint32_t head = load32(&dp.owned_head);
-	do
-		store32(dp_u32(row, DP_ROW_NEXT_OWNED), head);
-	while (!__atomic_compare_exchange_n(&dp.owned_head, &head, *dp_u32(row, DP_ROW_INDEX) + 1, 0,
-					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
 
 /* Whether the thread or process on the row is gone, by the kernel's word. A
@@ -133,33 +66,40 @@ static int gone(uint8_t *row)
 	if (tid == 0)
 		return 0;
 	if (*dp_u32(row, DP_ROW_KIND) == DP_ROW_THREAD)
-		return raw(SYS_tgkill, dp.pid, tid, 0) == ESRCH_;
-	return raw(SYS_kill, tid, 0) == ESRCH_;
+		return ask(SYS_tgkill, *dp_u32(row, DP_ROW_PID), tid, 0) == ESRCH_;
+	return ask(SYS_kill, tid, 0) == ESRCH_;
 }
 
-/* Frees the owned rows whose threads are gone. */
+/* The pid space that this thread lives in; 0 if that is not known. */
+static uint32_t pid_space(void)
+{
+	uint32_t space;
+	__asm__ volatile("movl %%gs:%c1, %0" : "=r"(space) : "i"(DP_ROW_LIVES_IN));
+	return space;
+}
+
+/* Frees the rows whose threads are gone. What is read of a row before its state
+ * is changed may be another thread's: then the change fails. */
 static void scan(void)
 {
-	uint32_t alive = 0;
-	for (uint32_t link = load32(&dp.owned_head); link;) {
-		uint8_t *row = dp_row_at(link - 1);
-		uint32_t word = load32(dp_u32(row, DP_ROW_STATE));
-		if ((word & DP_ROW_STATE_MASK) == DP_ROW_LIVE) {
+	uint32_t here = pid_space();
+	store32(dp_u32(dp.table, DP_HDR_ROWS_TAKEN), 0);
+	for (uint32_t k = 0; here && k < DP_CHUNKS; k++) {
+		uint8_t *row;
+		for (uint32_t link = load32(dp_rows_listed(k)); link && link <= dp.rows_max && (row = dp_row_map(link - 1)) != 0;
+		     link = load32(dp_u32(row, DP_ROW_NEXT))) {
+			uint32_t word = load32(dp_u32(row, DP_ROW_STATE));
 			uint32_t free_word = (word & ~(uint32_t)DP_ROW_STATE_MASK) | DP_ROW_FREE;
-			if (!gone(row))
-				alive++;
-			else if (__atomic_compare_exchange_n(dp_u32(row, DP_ROW_STATE), &word, free_word, 0,
-							     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-				push_free(row);
+			if ((word & DP_ROW_STATE_MASK) == DP_ROW_LIVE && *dp_u32(row, DP_ROW_PID_SPACE) == here && gone(row) &&
+			    __atomic_compare_exchange_n(dp_u32(row, DP_ROW_STATE), &word, free_word, 0, __ATOMIC_ACQ_REL,
+							__ATOMIC_ACQUIRE))
+				dp_push_free(row);
 		}
-		link = load32(dp_u32(row, DP_ROW_NEXT_OWNED));
 	}
-	store32(&dp.alive_at_scan, alive);
-	store32(&dp.taken_since, 0);
 }
 
-/* A row that nobody had before. */
-static uint8_t *take_fresh(void)
+/* A row that nobody had before, mapped and with room; 0 if there is none. */
+static uint8_t *fresh(void)
 {
 	uint32_t *used = dp_u32(dp.table, DP_HDR_ROWS_USED);
 	if (load32(used) >= dp.rows_max)
@@ -169,42 +109,101 @@ static uint8_t *take_fresh(void)
 		__atomic_fetch_sub(used, 1, __ATOMIC_ACQ_REL);
 		return 0;
 	}
-	uint8_t *row = dp_row_at(index);
-	if (!row && map_chunk(chunk_of(index)))
-		row = dp_row_at(index);
+	uint8_t *row = dp_row_map(index);
+	uint64_t room = dp.row_used;
 	/* A row whose room cannot be had stays unused: its number is spent. */
-	if (!row || (index >= *dp_u32(dp.table, DP_HDR_ROWS_RESERVED) && !reserve(row, dp.row_used)))
+	if (!row || (index >= *dp_u32(dp.table, DP_HDR_ROWS_RESERVED) && !dp_make_room(row, room)))
 		return 0;
 	*dp_u32(row, DP_ROW_INDEX) = index;
-	*dp_u32(row, DP_ROW_OWNER) = dp.incarnation;
-	store32(dp_u32(row, DP_ROW_STATE), DP_ROW_BIRTHING);
-	push_owned(row);
-	__atomic_fetch_add(&dp.taken_since, 1, __ATOMIC_RELAXED);
+	*dp_u32(row, DP_ROW_ROOM) = (uint32_t)room;
+	dp_list_row(row);
+	return dp_grow_row(row) ? row : 0; /* dp_rows_grow may have been past before */
+}
+
+/* Whether fresh rows can be had: no number shall be spent in vain. */
+static int may_grow(void)
+{
+	uint64_t page = (uint64_t)dp.chunks[0];
+	return !dp_filtered() || (dp_may(SYS_mremap, page, 0, DP_PAGE_SIZE, MREMAP_MAYMOVE) &&
+				  dp_may(SYS_munmap, page, DP_PAGE_SIZE, 0, 0) &&
+				  dp_may(SYS_madvise, page, DP_PAGE_SIZE, MADV_POPULATE_WRITE, 0));
+}
+
+static uint64_t *stock(void) { return dp_u64(dp.table, DP_HDR_STOCK_HEAD); }
+static uint32_t *stocked(void) { return dp_u32(dp.table, DP_HDR_STOCK_ROWS); }
+
+static uint8_t *take_new(void)
+{
+	uint8_t *row = may_grow() ? fresh() : 0;
+	if (!row && (row = dp_pop(stock())) != 0)
+		__atomic_fetch_sub(stocked(), 1, __ATOMIC_RELAXED);
+	if (row)
+		store32(dp_u32(row, DP_ROW_STATE), DP_ROW_BIRTHING);
 	return row;
 }
 
-enum { FRESH_BEFORE_SCAN = 8 };
+enum { STOCK_ROWS = 128, STOCK_BYTES = 8 << 20, STOCK_LEAST = 16 };
+
+/* How many rows shall be in stock: each costs its counters in use of room, and
+ * its stride of address space. */
+static uint32_t enough(void)
+{
+	uint64_t rows = STOCK_BYTES / dp.row_used;
+	struct rlimit space = {0, 0};
+	if (rows < STOCK_LEAST || ask(SYS_prlimit64, 0, RLIMIT_AS, 0, &space) != 0 || space.rlim_cur != RLIM_INFINITY)
+		return STOCK_LEAST;
+	return rows < STOCK_ROWS ? (uint32_t)rows : STOCK_ROWS;
+}
+
+/* Fills the stock while that is allowed, and maps what others have put there if
+ * address space is not short. */
+void dp_rows_stock(void)
+{
+	if (!may_grow())
+		return;
+	scan();
+	uint32_t most = enough(), used;
+	for (uint32_t rows = load32(stocked()); rows < most; rows++) {
+		uint8_t *row = fresh();
+		if (!row)
+			break;
+		dp_push(stock(), row);
+		__atomic_fetch_add(stocked(), 1, __ATOMIC_RELAXED);
+	}
+	used = load32(dp_u32(dp.table, DP_HDR_ROWS_USED));
+	for (uint32_t k = 1; most > STOCK_LEAST && k < DP_CHUNKS && dp_first_of(k) < used; k++)
+		if (!__atomic_load_n(&dp.chunks[k], __ATOMIC_ACQUIRE))
+			dp_map_chunk(k);
+}
+
+enum { TAKEN_BEFORE_SCAN = 8 };
 
 /* Takes a row for a thread or process (DP_ROW_THREAD, DP_ROW_PROCESS) that is
- * about to be made; 0 if there is no room. Looking for dead threads costs a
- * system call a row, which a sandbox may not like either, so it is done once
- * for every half as many fresh rows, and not for the first few. */
+ * about to be made; 0 if there is no room. Looking for dead threads costs up to a
+ * system call a row, so it is done once for every half as many that are taken,
+ * and not for the first few. */
 uint8_t *dp_row_take(uint32_t kind)
 {
 	uint8_t *row = pop_free();
-	if (!row && load32(&dp.taken_since) >= FRESH_BEFORE_SCAN + load32(&dp.alive_at_scan) / 2) {
+	uint32_t taken = __atomic_add_fetch(dp_u32(dp.table, DP_HDR_ROWS_TAKEN), 1, __ATOMIC_RELAXED);
+	if (!row && taken > TAKEN_BEFORE_SCAN + load32(dp_u32(dp.table, DP_HDR_ROWS_USED)) / 2) {
 		scan();
 		row = pop_free();
 	}
-	if (!row)
-		row = take_fresh();
+	if (row)
+		dp_note_former(row);
+	else
+		row = take_new();
 	if (!row) {
 		__atomic_fetch_add(dp_u32(dp.table, DP_HDR_THREADS_DISCARDED), 1, __ATOMIC_RELAXED);
 		return 0;
 	}
 	*dp_u32(row, DP_ROW_KIND) = kind;
+	*dp_u32(row, DP_ROW_OWNER) = dp.incarnation;
 	*dp_u32(row, DP_ROW_PID) = 0;
-	*dp_u32(row, DP_ROW_TID) = 0;
+	*dp_u32(row, DP_ROW_TID) = *dp_u32(row, DP_ROW_INCARNATION) = 0;
+	*dp_u32(row, DP_ROW_PID_SPACE) = pid_space();
+	*dp_u32(row, DP_ROW_LIVES_IN) = kind == DP_ROW_THREAD ? pid_space() : 0; /* a process finds out itself */
 	return row;
 }
 
@@ -215,7 +214,7 @@ void dp_row_made(uint8_t *row, long tid)
 	uint32_t word = *state & ~(uint32_t)DP_ROW_STATE_MASK;
 	if (failed(tid)) {
 		store32(state, word | DP_ROW_FREE);
-		push_free(row);
+		dp_push_free(row);
 		return;
 	}
 	*dp_u32(row, DP_ROW_PID) = *dp_u32(row, DP_ROW_KIND) == DP_ROW_THREAD ? dp.pid : (uint32_t)tid;
@@ -223,12 +222,38 @@ void dp_row_made(uint8_t *row, long tid)
 	store32(state, word | DP_ROW_LIVE);
 }
 
-/* This process starts with this row and owns no other yet. */
+/* Inodes of namespaces are beyond all incarnation numbers. */
+static uint32_t new_space(void)
+{
+	struct stat st;
+	return ask(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (uint32_t)st.st_ino : dp.incarnation;
+}
+
+/* The first process's row, which has room. */
+void dp_rows_start(uint8_t *row)
+{
+	dp_rows_begin(row);
+	*dp_u32(row, DP_ROW_KIND) = DP_ROW_PROCESS;
+	*dp_u32(row, DP_ROW_OWNER) = dp.incarnation;
+	*dp_u32(row, DP_ROW_PID) = *dp_u32(row, DP_ROW_TID) = dp.pid;
+	*dp_u32(row, DP_ROW_PID_SPACE) = *dp_u32(row, DP_ROW_LIVES_IN);
+	*dp_u32(row, DP_ROW_ROOM) = (uint32_t)dp.row_used;
+	*dp_u32(row, DP_ROW_STATE) = DP_ROW_LIVE;
+	*dp_u32(dp.table, DP_HDR_ROWS_USED) = 1;
+	*dp_u32(dp.discard, DP_ROW_INDEX) = DP_NO_ROW;
+	dp_list_row(row);
+}
+
+/* This process starts with this row. */
 void dp_rows_begin(uint8_t *row)
 {
+	uint32_t parent = dp.pid, space = *dp_u32(row, DP_ROW_PID_SPACE);
 	dp.incarnation = __atomic_add_fetch(dp_u32(dp.table, DP_HDR_PROCESSES), 1, __ATOMIC_ACQ_REL);
-	dp.pid = (uint32_t)raw(SYS_getpid);
-	dp.free_head = 0;
-	dp.owned_head = dp.alive_at_scan = dp.taken_since = 0;
+	dp_alone();
+	long pid = ask(SYS_getpid);
+	dp.pid = failed(pid) ? 0 : (uint32_t)pid;
+	if (row == dp.discard || !space || !parent || ask(SYS_getppid) != parent)
+		space = new_space();
+	*dp_u32(row, DP_ROW_LIVES_IN) = *dp_u32(dp.discard, DP_ROW_LIVES_IN) = space;
 	*dp_u32(row, DP_ROW_INCARNATION) = dp.incarnation;
 }

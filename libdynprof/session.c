@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -34,9 +35,14 @@ static void *map_shared(uint64_t size, int prot)
 
 /* Stubs take less than the text they count, but for programs of tiny
  * functions; nothing is used until it is written. */
+uint64_t dp_reserve_for(uint64_t text_size) { return pages(2 * text_size + (4 << 20)); }
+
+/* Address space of a reserve that stays, for objects that come later. */
+enum { LATE_RESERVE = 128 << 20 };
+
 int dp_map_scratch(struct dp_session *s)
 {
-	uint64_t reserve = pages(s->text_size + s->text_size / 2 + (4 << 20));
+	uint64_t reserve = dp_reserve_for(s->text_size);
 	uint64_t ctl_size = pages(sizeof(struct dp_ctl));
 	uint64_t list = pages(s->text_size / 2 + (1 << 20));
 	struct dp_ctl *ctl = map_shared(ctl_size + list, PROT_READ | PROT_WRITE);
@@ -46,8 +52,21 @@ int dp_map_scratch(struct dp_session *s)
 	s->ctl = ctl;
 	ctl->patches = (uint64_t)ctl + ctl_size;
 	ctl->patches_cap = list / sizeof(struct dp_patch);
+	ctl->keep = (uint64_t)s->keep;
+	ctl->listen = (uint64_t)s->listen;
+	if (s->keep && dp.reserve) {
+		ctl->reserve = (uint64_t)dp.reserve;
+		ctl->reserve_size = dp.reserve_size;
+		return 1;
+	}
 	/* Executable from the start: under PR_SET_MDWE it cannot become so. */
-	ctl->reserve = (uint64_t)map_shared(reserve, PROT_READ | PROT_EXEC);
+	uint64_t more = s->keep ? LATE_RESERVE : 0;
+	ctl->reserve = (uint64_t)map_shared(reserve + more, PROT_READ | PROT_EXEC);
+	if (!ctl->reserve && more) { /* little address space: without room for later objects */
+		more = 0;
+		ctl->reserve = (uint64_t)map_shared(reserve, PROT_READ | PROT_EXEC);
+	}
+	reserve += more;
 	ctl->reserve_size = reserve;
 	return ctl->reserve != 0;
 }
@@ -56,7 +75,7 @@ void dp_unmap_scratch(struct dp_session *s)
 {
 	if (!s->ctl)
 		return;
-	if (s->ctl->reserve)
+	if (s->ctl->reserve && !s->ctl->keep)
 		raw(SYS_munmap, s->ctl->reserve, s->ctl->reserve_size);
 	raw(SYS_munmap, s->ctl, s->scratch_size);
 }
@@ -90,20 +109,52 @@ static const char *await_twin(struct dp_ctl *ctl, long twin, int *reaped)
 	}
 }
 
+/* Whether processes that lose their parent become our children, whose ends we
+ * would be told of: the first process of a pid namespace, a subreaper. */
+static int adopts(long pid)
+{
+	int subreaper = 0;
+	raw(SYS_prctl, PR_GET_CHILD_SUBREAPER, &subreaper, 0, 0, 0);
+	return pid == 1 || subreaper;
+}
+
+/* Whether our children live in another pid namespace than we (unshare --pid
+ * without --fork). The first of them is its init, and nobody can be made there
+ * once that is gone: it must not be the twin. Before it there is nothing behind
+ * the link. */
+static int children_elsewhere(void)
+{
+	static const char theirs[] = "/proc/self/ns/pid_for_children";
+	struct stat here, there;
+	if (raw(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &here, 0) != 0 ||
+	    raw(SYS_newfstatat, AT_FDCWD, theirs, &there, AT_SYMLINK_NOFOLLOW) != 0)
+		return 0;
+	return raw(SYS_newfstatat, AT_FDCWD, theirs, &there, 0) != 0 || there.st_ino != here.st_ino;
+}
+
 /* CLONE_UNTRACED and no exit signal: neither a debugger nor the program's own
  * wait or SIGCHLD sees the twin. */
 const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped)
 {
 	long parent = raw(SYS_getpid);
+	int stays = (s->keep || s->listen) && !s->ctl->late, apart = stays && !adopts(parent);
 	s->ctl->pid = (uint32_t)parent;
 	*reaped = 1;
+	if (children_elsewhere())
+		return "its children live in another pid namespace";
 	*twin = raw(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
+	if (*twin == 0 && apart)
+		dp_twin_apart(s->ctl, s->auxv, parent);
 	if (*twin == 0)
 		dp_twin(s->ctl, s->auxv, parent);
 	if (failed(*twin))
 		return "cannot make a process for the planner (a process limit?)";
 	*reaped = 0;
-	return await_twin(s->ctl, *twin, reaped);
+	const char *why = await_twin(s->ctl, *twin, reaped);
+	stays = stays && (s->keep || s->ctl->serves);
+	if (!why && stays && !apart)
+		*reaped = 1; /* no wait without __WALL is for it, and it ends after us */
+	return why;
 }
 
 /* Reaps the twin, which is killed first if its plan is not wanted. */

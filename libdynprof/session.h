@@ -14,22 +14,37 @@ struct dp_session {
 	struct dp_ctl *ctl;
 	uint64_t scratch_size;
 	uint64_t text_size; /* bytes of code that may be counted */
+	int translator;     /* calls can be sent to other code */
+	int keep;           /* the reserve stays, for later objects and the agent */
+	int listen;         /* the twin may become the endpoint for metrics */
 	const Elf64_auxv_t *auxv;
 };
 
 /* session.c */
 int dp_single_threaded(void) HIDDEN;
 int dp_map_scratch(struct dp_session *s) HIDDEN;
+uint64_t dp_reserve_for(uint64_t text_size) HIDDEN;
 void dp_unmap_scratch(struct dp_session *s) HIDDEN;
 /* Returns 0, or why there is nothing to apply; finish it in either case. */
 const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped) HIDDEN;
 void dp_finish_twin(long twin, int reaped, int wanted) HIDDEN;
 
+/* pause.c */
+void dp_note_arenas(const struct dp_ctl *ctl) HIDDEN;
+void dp_pause_new(void) HIDDEN;
+
 /* apply.c */
 const char *dp_map_arenas(const struct dp_ctl *ctl) HIDDEN;
 void dp_unmap_arenas(const struct dp_ctl *ctl) HIDDEN;
+/* Maps the shared row where the arenas' stubs find it; the table is mapped. */
+const char *dp_map_views(const struct dp_ctl *ctl) HIDDEN;
 /* Returns how many functions could not be patched. */
 uint32_t dp_apply_patches(const struct dp_ctl *ctl) HIDDEN;
+
+/* traps.c */
+int dp_traps_begin(void) HIDDEN;
+void dp_traps_end(void) HIDDEN;
+int dp_traps_add(const struct dp_ctl *ctl) HIDDEN;
 
 /* threads.c */
 void dp_note_tls(uint64_t size) HIDDEN;

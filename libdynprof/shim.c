@@ -22,9 +22,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "redirect.h"
 #include "rows.h"
 #include "session.h"
+#include "signals.h"
 #include "state.h"
+#include "translator.h"
 
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004
@@ -33,10 +36,11 @@
 /* What the constructor works with; gone before main. */
 struct start {
 	struct dp_session session;
-	char **envp;
+	char **argv, **envp;
 	const char *program;
 	const char *self; /* our name in the link map */
 	const char *added; /* what hotspots run put into LD_PRELOAD besides us */
+	const char *plugin; /* file of the translator */
 	const char *note; /* file in which hotspots run looks for why nothing is counted */
 	uint64_t tls_size;
 	uint64_t r_debug; /* struct r_debug *, 0 if it is not known */
@@ -73,20 +77,25 @@ static void write_quietly(long fd, const char *text, size_t n)
 	raw(SYS_rt_sigprocmask, SIG_SETMASK, &old, 0, 8);
 }
 
-/* One line on stderr: "dynprof: PROGRAM: not counted: WHY". hotspots run is told
- * that it has been said. */
-static void not_counted(const struct start *s, const char *why)
+/* One line on stderr: "dynprof: PROGRAM" and the two. */
+static void say(const struct start *s, const char *what, const char *why)
 {
 	char line[DP_LINE_MAX + 256];
 	size_t n = text_copy(line, sizeof line, "dynprof: ");
 	n += text_copy(line + n, 200, s->program ? s->program : "?");
-	n += text_copy(line + n, sizeof line - n, ": not counted: ");
+	n += text_copy(line + n, sizeof line - n, what);
 	n += text_copy(line + n, sizeof line - n - 1, why);
 	for (size_t i = 0; i < n; i++)
 		if ((uint8_t)line[i] < ' ' || line[i] == 0x7f)
 			line[i] = '?'; /* names can hold anything */
 	line[n++] = '\n';
 	write_quietly(2, line, n);
+}
+
+/* Says so, and tells hotspots run that it has been said. */
+static void not_counted(const struct start *s, const char *why)
+{
+	say(s, ": not counted: ", why);
 	if (!s->note)
 		return;
 	long fd = raw(SYS_openat, AT_FDCWD, s->note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -193,6 +202,12 @@ static void read_environment(struct start *s)
 	for (; *e; e++) {
 		if (has_prefix(*e, "DYNPROF_FOLLOW_EXEC="))
 			s->follow_exec = (*e)[20] && (*e)[20] != '0';
+		if (has_prefix(*e, "DYNPROF_CONTROL="))
+			s->session.keep = (*e)[16] && (*e)[16] != '0';
+		if (has_prefix(*e, "DYNPROF_LISTEN="))
+			s->session.listen = (*e)[15] != 0;
+		if (has_prefix(*e, "DYNPROF_TRANSLATOR="))
+			s->plugin = *e + 19;
 		if (has_prefix(*e, "DYNPROF_STRICT="))
 			s->strict = (*e)[15] && (*e)[15] != '0';
 		if (has_prefix(*e, "DYNPROF_PRELOADED="))
@@ -200,6 +215,7 @@ static void read_environment(struct start *s)
 		if (has_prefix(*e, "DYNPROF_NOTE="))
 			s->note = *e + 13;
 	}
+	s->session.translator = s->plugin && *s->plugin;
 	s->session.auxv = (Elf64_auxv_t *)(e + 1);
 }
 
@@ -241,6 +257,7 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *arg)
 			s->session.text_size += p->p_memsz;
 		self |= here >= at && here < at + p->p_memsz;
 	}
+	s->session.translator |= dp_has_translator(info);
 	if (!s->r_debug)
 		s->r_debug = find_r_debug(info); /* of the executable, which comes first */
 	if (self)
@@ -314,12 +331,6 @@ static void *map_file(long fd, uint64_t offset, uint64_t size)
 	return (void *)at;
 }
 
-static uint64_t section_end(const uint8_t *header, uint64_t section)
-{
-	return *dp_u64(header, section + DP_SEC_OFFSET) +
-	       (uint64_t)*dp_u32(header, section + DP_SEC_CAPACITY) * *dp_u32(header, section + DP_SEC_ENTRY_SIZE);
-}
-
 /* Maps the table the twin wrote: first its header, which says how much more. */
 static int map_table_fd(struct start *s, long fd)
 {
@@ -337,6 +348,8 @@ static int map_table_fd(struct start *s, long fd)
 	dp.rows_max = *dp_u32(header, DP_HDR_ROWS + DP_SEC_CAPACITY);
 	dp.counters = *dp_u32(header, DP_HDR_COUNTERS);
 	dp.row_used = DP_ROW_COUNTERS + 8 * (uint64_t)dp.counters;
+	dp.shared = (*dp_u32(header, DP_HDR_FLAGS) & DP_FLAG_SHARED) != 0;
+	dp.translator = (*dp_u32(header, DP_HDR_FLAGS) & DP_FLAG_TRANSLATOR) != 0;
 	if (*dp_u32(header, DP_HDR_FLAGS) & DP_FLAG_THRESHOLD)
 		dp.threshold_fired = *dp_u64(header, DP_HDR_FIRED + DP_SEC_OFFSET);
 	raw(SYS_munmap, header, DP_HEADER_SIZE);
@@ -365,14 +378,11 @@ static void unmap_table(void)
 	dp = (struct dp_state){0};
 }
 
-/* Sets this thread's GS base. */
-static int set_gs(const struct start *s, uint8_t *row)
+/* Whether threads may find their rows by GS: nobody has set it, and we may. */
+static int gs_is_free(void)
 {
-	uint64_t old = 0;
-	if (raw(SYS_arch_prctl, ARCH_GET_GS, &old) != 0 || old != 0)
-		return 0; /* somebody else uses it */
-	dp_have_wrgsbase = (aux(s, AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
-	return raw(SYS_arch_prctl, ARCH_SET_GS, row) == 0;
+	uint64_t base = 0;
+	return raw(SYS_arch_prctl, ARCH_GET_GS, &base) == 0 && base == 0 && raw(SYS_arch_prctl, ARCH_SET_GS, 0) == 0;
 }
 
 static const char *map_table(struct start *s)
@@ -386,34 +396,48 @@ static const char *map_table(struct start *s)
 		return "the count table cannot be mapped (ulimit -v?)";
 	dp.clock_gettime = (int (*)(int, void *))vdso_clock(s);
 	uint8_t *row = dp_row_at(0);
-	*dp_u32(row, DP_ROW_KIND) = DP_ROW_PROCESS;
-	dp_rows_begin(row);
-	*dp_u32(row, DP_ROW_OWNER) = dp.incarnation;
-	*dp_u32(row, DP_ROW_PID) = *dp_u32(row, DP_ROW_TID) = dp.pid;
-	*dp_u32(row, DP_ROW_STATE) = DP_ROW_LIVE;
-	*dp_u32(dp.table, DP_HDR_ROWS_USED) = 1;
-	*dp_u32(dp.discard, DP_ROW_INDEX) = DP_NO_ROW;
-	if (!set_gs(s, row))
-		return "the program uses the GS segment";
-	return 0;
+	dp_rows_start(row);
+	if (dp.shared) {
+		*dp_u32(row, DP_ROW_KIND) = DP_ROW_SHARED;
+		return dp_map_views(s->session.ctl);
+	}
+	dp_have_wrgsbase = (aux(s, AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
+	return raw(SYS_arch_prctl, ARCH_SET_GS, row) == 0 ? 0 : "the GS segment cannot be used";
 }
 
 static const char *apply(struct start *s)
 {
 	struct dp_ctl *ctl = s->session.ctl;
 	const char *why = dp_map_arenas(ctl);
+	int mapped = !why;
 	if (!why)
 		why = map_table(s);
+	if (!why) {
+		dp_note_origins(ctl);
+		dp_note_arenas(ctl);
+	}
+	if (!why && ctl->keep) {
+		raw(SYS_madvise, ctl->reserve, ctl->reserve_size, MADV_DONTDUMP); /* the arenas show what is in it */
+		dp.reserve = (uint8_t *)ctl->reserve;
+		dp.reserve_size = ctl->reserve_size;
+	}
+	if (!why && ctl->traps && (!dp_traps_begin() || !dp_traps_add(ctl)))
+		why = "SIGTRAP cannot be handled";
 	if (!why && dp.counters && dp_apply_patches(ctl) == dp.counters) {
-		raw(SYS_arch_prctl, ARCH_SET_GS, 0);
+		if (!dp.shared)
+			raw(SYS_arch_prctl, ARCH_SET_GS, 0);
 		why = "its text cannot be made writable";
 	}
 	if (why) {
+		dp_traps_end();
 		unmap_table();
-		dp_unmap_arenas(ctl);
+		dp_forget_origins();
+		if (mapped)
+			dp_unmap_arenas(ctl);
 		raw(SYS_unlinkat, AT_FDCWD, ctl->table, 0);
 		return why;
 	}
+	dp_arm_new(0);
 	__atomic_store_n(dp_u32(dp.table, DP_HDR_STATE), DP_STATE_LIVE, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -426,8 +450,12 @@ static const char *count(struct start *s)
 		return "no address space (ulimit -v?)";
 	take_environment(s);
 	dl_iterate_phdr(note_object, s);
+	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->cold_entry = (uint64_t)&dp_cold;
-	s->session.ctl->clone_entry = (uint64_t)&dp_clone_site;
+	s->session.ctl->site_entry = (uint64_t)&dp_kernel_site;
+	s->session.ctl->translator = (uint64_t)s->session.translator;
+	s->session.ctl->argv = (uint64_t)s->argv;
+	s->session.ctl->signal_entry = (uint64_t)&dp_signal_site;
 	s->session.ctl->changed_entry = (uint64_t)&dp_objects_changed;
 	if (s->r_debug)
 		s->session.ctl->r_brk = ((const struct r_debug *)s->r_debug)->r_brk;
@@ -438,14 +466,43 @@ static const char *count(struct start *s)
 	if (planned)
 		why = apply(s); /* while the twin tears its memory down */
 	dp_finish_twin(twin, reaped, planned);
-	if (!why)
+	if (!why) {
 		dp_keep(&s->session, s->r_debug);
+		dp_keep_patches(s->session.ctl);
+		dp_ring_begin();
+		dp_plan_plugin(s->plugin, aux(s, AT_ENTRY));
+	}
 	return why;
+}
+
+/* What is only in glibc: musl gives constructors no arguments, and its dynamic
+ * linker takes itself for our libc.so.6. */
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+extern char **environ __attribute__((weak));
+
+static void leave_other_libc(void)
+{
+	struct start s = {.envp = &environ ? environ : 0, .self = ""};
+	if (!s.envp)
+		return;
+	read_environment(&s);
+	if (aux(&s, AT_SECURE))
+		return;
+	s.program = (const char *)aux(&s, AT_EXECFN);
+	dl_iterate_phdr(note_object, &s);
+	take_environment(&s);
+	not_counted(&s, "it does not use glibc");
+	if (s.strict)
+		raw(SYS_exit_group, 125);
 }
 
 __attribute__((constructor)) static void start(int argc, char **argv, char **envp)
 {
-	struct start s = {.envp = envp, .program = argc > 0 ? argv[0] : 0, .self = ""};
+	if (!gnu_get_libc_version) {
+		leave_other_libc();
+		return;
+	}
+	struct start s = {.argv = argv, .envp = envp, .program = argc > 0 ? argv[0] : 0, .self = ""};
 	read_environment(&s);
 	if (aux(&s, AT_SECURE))
 		return;
@@ -454,8 +511,12 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 	const char *why = count(&s);
 	if (!s.session.ctl)
 		take_environment(&s);
+	else if (why)
+		s.session.ctl->keep = 0;
 	if (why)
 		not_counted(&s, why);
+	else if (s.session.ctl->remark[0])
+		say(&s, ": ", s.session.ctl->remark);
 	if (why && s.strict)
 		raw(SYS_exit_group, 125); /* as the user asked */
 	dp_unmap_scratch(&s.session);

@@ -1,10 +1,11 @@
-/* The rare paths that generated code jumps to: a clone site and a threshold.
+/* The rare paths that generated code jumps to: a kernel site and a threshold.
  * Every register but those the system call clobbers is as it was when they
  * are done. Nothing below the red zone of the code they came from is touched.
  */
 #include "birth.h"
 
 #define SYS_arch_prctl 158
+#define SYS_rt_sigreturn 15
 #define ARCH_SET_GS 0x1001
 
 /* Flags as the ABI wants them for C: forwards, and no trap at misaligned data
@@ -15,34 +16,61 @@
 	.endm
 
 	.text
-	.hidden	dp_cold, dp_clone_site, dp_birth, dp_birth_done, dp_forked, dp_cross, dp_have_wrgsbase
+	.hidden	dp_cold, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_have_wrgsbase
+	.hidden	dp_signal_site, dp_signal, dp_trap_return
 
-/* A clone site: a thunk in the arena, in place of `mov $NR,%eax` before a
- * syscall, did
+/* A kernel site: a thunk in the arena, in place of the setup, the instructions in
+ * front of a syscall, did
  *
- *	        mov   $NR,%eax
+ *	        <setup>
  *	        lea   pass(%rip),%rcx
- *	        jmp   *dp_clone_site
- *	pass:   mov   $NR,%eax
- *	        syscall
+ *	        jmp   *dp_kernel_site
+ *	pass:   syscall
  *	        jmp   <behind the original syscall>
  *
- * rax, rcx and r11 are free: the system call overwrites them.
+ * rax is the system call's number. rcx and r11 are free: the system call
+ * overwrites them. libc's syscall(3) comes here with any number.
  *
- *  1. The parent takes a row and writes a birth record (dp_birth), whose
+ * A thread or process is made:
+ *  1. The parent takes a row and writes a birth record (dp_before), whose
  *     address goes to r15, which survives the system call in both.
  *  2. The child's first act is to set its GS base, from the record: with
  *     wrgsbase no system call, so no seccomp filter sees one.
  *  3. Only then may a counted function run in the child: a fork has all
  *     signals blocked meanwhile; libc blocks them around pthread_create.
+ *
+ * A filter is installed, or the GS base asked for or set: dp_before readies us
+ * for it, dp_after learns of the result (filters.c, gs.c).
  */
-	.globl	dp_clone_site
-	.type	dp_clone_site, @function
-dp_clone_site:
+	.globl	dp_kernel_site
+	.type	dp_kernel_site, @function
+dp_kernel_site:
 	.cfi_startproc
 	.cfi_undefined rip
+	mov	%rcx, %r11		/* no flag changes */
+	lea	-13(%rax), %ecx		/* rt_sigaction */
+	jrcxz	.Laction
+	lea	-56(%rax), %ecx		/* clone */
+	jrcxz	.Lwatched
+	lea	-57(%rax), %ecx		/* fork */
+	jrcxz	.Lwatched
+	lea	-157(%rax), %ecx	/* prctl */
+	jrcxz	.Lwatched
+	lea	-158(%rax), %ecx	/* arch_prctl */
+	jrcxz	.Lwatched
+	lea	-317(%rax), %ecx	/* seccomp */
+	jrcxz	.Lwatched
+	lea	-435(%rax), %ecx	/* clone3 */
+	jrcxz	.Lwatched
+	jmp	*%r11
+
+.Laction:
+	mov	%r11, %rcx
+	jmp	dp_action_site
+.Lwatched:
+	mov	%r11, %rcx
 	lea	-128(%rsp), %rsp
-	push	$0			/* sigmask */
+	push	$0			/* kept */
 	pushfq
 	push	%rcx
 	push	%rax
@@ -58,7 +86,7 @@ dp_clone_site:
 	mov	%rsp, %rbp
 	and	$-16, %rsp
 	CLEAN_FLAGS
-	call	dp_birth
+	call	dp_before
 	mov	%rbp, %rsp
 	mov	%rax, %r15
 	test	%rax, %rax
@@ -66,17 +94,20 @@ dp_clone_site:
 	call	.Lload			/* rsp: struct dp_regs */
 	mov	DP_REGS_RAX(%rsp), %rax
 	syscall
+	cmp	$DP_GS_CALL, %r15
+	jbe	.Lafter
 	mov	%rax, %rcx
 	jrcxz	.Lchild
 
-	/* Parent. */
+	/* In the parent. */
+.Lafter:
 	mov	%rax, DP_REGS_RAX(%rsp)
 	mov	%rsp, %rsi
 	mov	%r15, %rdi
 	mov	%rsp, %rbp
 	and	$-16, %rsp
 	CLEAN_FLAGS
-	call	dp_birth_done
+	call	dp_after
 	mov	%rbp, %rsp
 	addq	$DP_THUNK_SYSCALL, DP_REGS_RCX(%rsp)
 	jmp	.Lleave
@@ -118,7 +149,7 @@ dp_clone_site:
 	syscall
 	mov	DP_BIRTH_RDI(%r15), %rdi
 	mov	DP_BIRTH_RSI(%r15), %rsi
-2:	cmpq	$0, DP_BIRTH_FORK(%r15)
+2:	cmpl	$0, DP_BIRTH_FORK(%r15)
 	je	3f
 	push	%rdi
 	push	%rsi
@@ -150,7 +181,7 @@ dp_clone_site:
 	mov	$0, %eax
 	jmp	*%rcx
 	.cfi_endproc
-	.size	dp_clone_site, . - dp_clone_site
+	.size	dp_kernel_site, . - dp_kernel_site
 
 /* A threshold's cold path. A cold block did
  *
@@ -178,6 +209,7 @@ dp_cold:
 	push	%r11
 	push	%rbp
 	mov	96(%rsp), %edi		/* 11 registers, the return address, the counter */
+	mov	88(%rsp), %rsi
 	mov	%rsp, %rbp
 	and	$-16, %rsp
 	CLEAN_FLAGS
@@ -197,5 +229,86 @@ dp_cold:
 	ret
 	.cfi_endproc
 	.size	dp_cold, . - dp_cold
+
+/* A signal site: a thunk in the arena, in place of `mov $NR,%eax` before a
+ * syscall, did
+ *
+ *	        mov   $NR,%eax
+ *	        lea   <behind the syscall>(%rip),%rcx
+ *	        jmp   *dp_signal_site
+ *
+ * dp_signal stands in for the system call: then %rcx leads behind it, and %rax
+ * is the result. Or it lets the call be, and %rcx leads to it. A handler of the
+ * program may run meanwhile, and throw: to an unwinder this looks like a call
+ * from the site.
+ */
+	.macro	SAVE reg
+	push	\reg
+	.cfi_adjust_cfa_offset 8
+	.endm
+
+	.globl	dp_signal_site
+	.type	dp_signal_site, @function
+dp_signal_site:
+	.cfi_startproc
+	.cfi_def_cfa rsp, 0
+	.cfi_register rip, rcx
+	lea	-128(%rsp), %rsp
+	.cfi_adjust_cfa_offset 128
+	SAVE	$0			/* sigmask, not used */
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	SAVE	%rcx
+	.cfi_rel_offset rip, 0
+	SAVE	%rax
+	SAVE	%rdi
+	SAVE	%rsi
+	SAVE	%rdx
+	SAVE	%r8
+	SAVE	%r9
+	SAVE	%r10
+	SAVE	%r15
+	SAVE	%rbp
+	.cfi_rel_offset rbp, 0
+	mov	%rsp, %rdi
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	and	$-16, %rsp
+	CLEAN_FLAGS
+	call	dp_signal
+	mov	%rbp, %rsp
+	.cfi_def_cfa_register rsp
+	pop	%rbp
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore rbp
+	pop	%r15
+	pop	%r10
+	pop	%r9
+	pop	%r8
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
+	pop	%rax
+	.cfi_adjust_cfa_offset -64
+	pop	%rcx
+	.cfi_adjust_cfa_offset -8
+	.cfi_register rip, rcx
+	popfq
+	.cfi_adjust_cfa_offset -8
+	lea	136(%rsp), %rsp
+	.cfi_adjust_cfa_offset -136
+	jmp	*%rcx
+	.cfi_endproc
+	.size	dp_signal_site, . - dp_signal_site
+
+/* Where the trap handler returns to: the bytes by which unwinders and
+ * debuggers know a signal's frame. No FDE may cover the byte in front. */
+	nop
+	.globl	dp_trap_return
+	.type	dp_trap_return, @function
+dp_trap_return:
+	mov	$SYS_rt_sigreturn, %rax
+	syscall
+	.size	dp_trap_return, . - dp_trap_return
 
 	.section .note.GNU-stack, "", @progbits

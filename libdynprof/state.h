@@ -11,6 +11,9 @@
  * 2^(k+1)-1. A chunk is mapped when its first row is taken. */
 enum { DP_CHUNKS = 16, DP_NO_ROW = 0xffffffff };
 
+/* Views of the shared row, one for each arena. */
+enum { DP_VIEWS = 4096 };
+
 struct dp_state {
 	uint8_t *table;         /* the mapped file, up to its rows */
 	uint8_t *chunks[DP_CHUNKS];
@@ -23,29 +26,39 @@ struct dp_state {
 	uint32_t pid;
 	uint32_t incarnation;   /* number of this process in its fork tree */
 
-	/* Rows this process took and may take again. Lock-free: a signal
-	 * handler may fork, and so may another thread. */
-	uint64_t free_head;     /* stack: tag << 32 | row + 1 */
-	uint32_t owned_head;    /* list: row + 1 */
-	uint32_t alive_at_scan; /* rows in use when last looked at */
-	uint32_t taken_since;   /* fresh rows taken since then */
+	uint8_t *reserve;       /* if it is kept (run --control) */
+	uint64_t reserve_size;
 
+	uint32_t shared;        /* all threads and processes count into row 0 */
+	uint32_t views_used;
+	struct dp_view { uint64_t at, size; } views[DP_VIEWS]; /* of row 0 */
+
+	int translator;         /* all stubs are redirectable */
 	uint64_t threshold_fired; /* uint32_t *, one for each counter; 0 without thresholds */
 	int (*clock_gettime)(int, void *); /* of the vdso; 0 if there is none */
 };
 
 extern struct dp_state dp HIDDEN;
 extern uint8_t dp_have_wrgsbase HIDDEN;
+extern uint8_t dp_handles_traps HIDDEN; /* traps.c */
+
+/* cross.c */
+uint64_t dp_now(int clock) HIDDEN;
 
 /* slowpath.S */
 void dp_cold(void) HIDDEN;
-void dp_clone_site(void) HIDDEN;
-
-/* birth.c */
-uint8_t *dp_row_at(uint32_t row) HIDDEN;
-void dp_rows_start(uint8_t *row0) HIDDEN;
+void dp_kernel_site(void) HIDDEN;
+void dp_signal_site(void) HIDDEN;
+void dp_trap_return(void) HIDDEN;
 
 #define dp_u32(base, offset) ((uint32_t *)((uint8_t *)(base) + (offset)))
 #define dp_u64(base, offset) ((uint64_t *)((uint8_t *)(base) + (offset)))
+
+/* Where the room of a section ends, in the table. */
+static inline uint64_t section_end(const uint8_t *header, uint64_t section)
+{
+	return *dp_u64(header, section + DP_SEC_OFFSET) +
+	       (uint64_t)*dp_u32(header, section + DP_SEC_CAPACITY) * *dp_u32(header, section + DP_SEC_ENTRY_SIZE);
+}
 
 #endif

@@ -4,10 +4,13 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "_cgo_export.h"
 #include "state.h"
@@ -77,15 +80,69 @@ static void start_go(const Elf64_auxv_t *auxv)
 	dp_goinit[0](1, block.argv, block.envp);
 }
 
+static void map_zeros(uint64_t at, uint64_t size)
+{
+	raw(SYS_mmap, at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 /* The libc functions that are called here may be counted: not in the target's
  * row, and without events. The discard row is private, a copy by now; zeros in
- * place of the table make it seem full. */
+ * place of the table make it seem full, and the fired words another's. */
 static void stop_counting(void)
 {
 	enum { ARCH_SET_GS_ = 0x1001 };
-	raw(SYS_arch_prctl, ARCH_SET_GS_, dp.discard);
-	raw(SYS_mmap, dp.table, *dp_u64(dp.table, DP_HDR_EVENTS + DP_SEC_OFFSET), PROT_READ | PROT_WRITE,
-	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (!dp.shared)
+		raw(SYS_arch_prctl, ARCH_SET_GS_, dp.discard);
+	for (uint32_t i = 0; i < dp.views_used; i++)
+		map_zeros(dp.views[i].at, dp.views[i].size);
+	map_zeros((uint64_t)dp.table, section_end(dp.table, DP_HDR_FIRED));
+}
+
+/* The planner is done, and stays: nobody's child, in a session of its own, under
+ * a name of its own. Its table is where it is until its processes are gone. */
+static _Noreturn void stay(struct dp_ctl *ctl)
+{
+	static const char name[] = "dynprof-agent";
+	raw(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
+	char **argv = (char **)ctl->argv;
+	for (int i = 0; argv[i]; i++)
+		for (size_t k = 0, n = text_len(argv[i]); k < n; k++)
+			argv[i][k] = i == 0 && k < sizeof name ? name[k] : 0;
+	dp_agent((uintptr_t)ctl);
+	for (;;)
+		raw(SYS_exit_group, 0);
+}
+
+/* Ends when the twin has planned, or has died. Then that one is a child of
+ * init, or of what has taken its place: the target does not see it among its
+ * children, and its end sends nobody a signal that did not expect one. */
+void dp_twin_apart(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
+{
+	raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	long self = raw(SYS_getpid);
+	if (raw(SYS_getppid) != parent)
+		raw(SYS_exit_group, 1);
+	leave_descriptors();
+	long twin = raw(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
+	if (twin == 0)
+		dp_twin(ctl, auxv, self);
+	struct timespec tick = {0, 20 * 1000 * 1000};
+	int status;
+	while (!failed(twin) && !__atomic_load_n(&ctl->done, __ATOMIC_ACQUIRE)) {
+		raw(SYS_futex, &ctl->done, FUTEX_WAIT, 0, &tick, 0, 0);
+		if (raw(SYS_wait4, twin, &status, WNOHANG | __WALL, 0) == twin)
+			break;
+	}
+	for (;;)
+		raw(SYS_exit_group, 0);
+}
+
+/* A thread that blocks SIGTRAP is killed by a trap, and the libc functions that
+ * are called here may have some. */
+static void unblock_traps(void)
+{
+	uint64_t trap = 1ULL << (SIGTRAP - 1);
+	raw(SYS_rt_sigprocmask, SIG_UNBLOCK, &trap, 0, 8);
 }
 
 void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
@@ -94,15 +151,26 @@ void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
 	raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (raw(SYS_getppid) != parent)
 		raw(SYS_exit_group, 1);
-	raw(SYS_setpgid, 0, 0); /* Ctrl-C is for the program */
+	int stays = (ctl->keep || ctl->listen) && !ctl->late;
+	if (stays)
+		raw(SYS_setsid);
+	else
+		raw(SYS_setpgid, 0, 0); /* Ctrl-C is for the program */
 	if (ctl->late)
 		stop_counting();
+	if (ctl->handles_traps)
+		unblock_traps();
 	leave_descriptors();
 	own_limits();
 	start_go(auxv);
 	dp_plan((uintptr_t)ctl);
+	stays = stays && ctl->status && (ctl->keep || ctl->serves);
+	if (stays)
+		raw(SYS_prctl, PR_SET_PDEATHSIG, 0, 0, 0, 0);
 	__atomic_store_n(&ctl->done, 1, __ATOMIC_RELEASE);
-	raw(SYS_futex, &ctl->done, FUTEX_WAKE, 1, 0, 0, 0);
+	raw(SYS_futex, &ctl->done, FUTEX_WAKE, 2, 0, 0, 0);
+	if (stays)
+		stay(ctl);
 	for (;;)
 		raw(SYS_exit_group, 0);
 }

@@ -6,6 +6,10 @@
 #include "ctl.h"
 #include "raw.h"
 
+/* Makes a twin that no process waits for once it has planned. Does what dp_twin
+ * does, in a process of its own. */
+_Noreturn void dp_twin_apart(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent) HIDDEN;
+
 /* Runs the planner in this process, a copy of the target, and ends it. */
 _Noreturn void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent) HIDDEN;
 

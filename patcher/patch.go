@@ -28,12 +28,17 @@ type Patch struct {
 	_     uint32
 }
 
-// NoGroup is for a patch that stands alone.
-const NoGroup = 0xffffffff
+// NoGroup is for a patch that stands alone. SignalSites is the group of all
+// signal sites of the list: without them there must be no traps.
+const (
+	NoGroup     = 0xffffffff
+	SignalSites = 0xfffffffe
+)
 
 const (
 	jumpLen  = 5
 	shortLen = 2
+	trapLen  = 1
 )
 
 // Groups tells the number of an object's function in the table.
@@ -61,8 +66,21 @@ func jump(o *stubgen.Object, from uint64, to x86.RunAddr, group, needs uint32) P
 	return p
 }
 
-// CloneSite is the patch that sends a clone site to its thunk.
-func CloneSite(o *stubgen.Object, site stubgen.CloneSite, thunk x86.RunAddr) Patch {
+// trap is the patch that overwrites the first byte at from with int3; the trap
+// handler knows where to go on (Traps).
+func trap(o *stubgen.Object, from uint64, group uint32) Patch {
+	p := change(o, from, trapLen, group, SignalSites)
+	p.New[0] = 0xcc
+	return p
+}
+
+// SignalSite is the patch that sends a signal site to its thunk.
+func SignalSite(o *stubgen.Object, site stubgen.SignalSite, thunk x86.RunAddr) Patch {
+	return jump(o, site.Addr, thunk, SignalSites, NoGroup)
+}
+
+// KernelSite is the patch that sends a kernel site to its thunk.
+func KernelSite(o *stubgen.Object, site stubgen.KernelSite, thunk x86.RunAddr) Patch {
 	return jump(o, site.Addr, thunk, NoGroup, NoGroup)
 }
 
@@ -77,14 +95,21 @@ func Hook(o *stubgen.Object, at uint64, to x86.RunAddr) Patch {
 // sends neighbours' instructions to their copies.
 func (g Groups) Append(list []Patch, o *stubgen.Object, p *stubgen.Plan, leads []stubgen.Lead, stub *stubgen.Stub) []Patch {
 	group := g.of(p.Function)
-	if d := p.Detour; d != nil && d.Island != 0 {
+	switch d := p.Detour; {
+	case d != nil && d.Trap:
+		list = append(list, trap(o, p.Start, group))
+	case d != nil && d.Island != 0:
 		list = append(list, hop(o, p.Start, d.Island, group), jump(o, d.Island, stub.At, group, g.of(d.Host)))
-	} else {
+	default:
 		list = append(list, jump(o, p.Start, stub.At, group, NoGroup))
 	}
 	if p.Detour != nil {
 		for _, e := range p.Detour.Evicted {
-			list = append(list, jump(o, e.Addr, stub.At.Add(int(e.Offset)), group, NoGroup))
+			if e.Trap {
+				list = append(list, trap(o, e.Addr, group))
+			} else {
+				list = append(list, jump(o, e.Addr, stub.At.Add(int(e.Offset)), group, NoGroup))
+			}
 		}
 	}
 	for i := range leads {
@@ -109,6 +134,44 @@ func PatchesOf(p *stubgen.Plan, leads []stubgen.Lead) int {
 		n += len(p.Detour.Evicted)
 	}
 	return n
+}
+
+// Trap is where a trap stands, and where its handler goes on: a struct dp_trap
+// of libdynprof/ctl.h.
+type Trap struct{ At, To x86.RunAddr }
+
+// TrapSize is the size of a Trap in memory.
+const TrapSize = 16
+
+// AppendTraps adds the traps of one function's plan.
+func AppendTraps(list []Trap, o *stubgen.Object, p *stubgen.Plan, stub *stubgen.Stub) []Trap {
+	if p.Detour == nil {
+		return list
+	}
+	if p.Detour.Trap {
+		list = append(list, Trap{o.Run(p.Start), stub.At})
+	}
+	for _, e := range p.Detour.Evicted {
+		if e.Trap {
+			list = append(list, Trap{o.Run(e.Addr), stub.At.Add(int(e.Offset))})
+		}
+	}
+	return list
+}
+
+// TrapsOf is the number of traps that AppendTraps adds.
+func TrapsOf(p *stubgen.Plan) int {
+	var stub stubgen.Stub
+	return len(AppendTraps(nil, &stubgen.Object{}, p, &stub))
+}
+
+// WriteTraps writes traps to b, in the order of their addresses.
+func WriteTraps(b []byte, list []Trap) {
+	slices.SortFunc(list, func(a, b Trap) int { return cmp.Compare(a.At, b.At) })
+	for i, t := range list {
+		binary.LittleEndian.PutUint64(b[TrapSize*i:], uint64(t.At))
+		binary.LittleEndian.PutUint64(b[TrapSize*i+8:], uint64(t.To))
+	}
 }
 
 // hop is the patch that overwrites the 2 bytes at from with a short `jmp to`.

@@ -1,36 +1,13 @@
 #!/bin/bash
-# Installs what building and testing need and this machine lacks, as Debian
-# packages. Says so and goes on if it may not: the tests then list what they
-# skip.
+# Installs what building, testing and measuring need and this machine lacks, as
+# Debian packages: deps.sh SET..., of the sets in deps/, or of test without one.
+# A line there is a command or file, and the package that has it. Says so and goes
+# on if it may not: who needs them lists what it skips.
 set -eu
+cd "$(dirname "$0")/deps"
 
-# command or file : Debian package
-wanted='
-gcc:gcc
-g++:g++
-objdump:binutils
-strip:binutils
-make:make
-git:git
-/usr/include/stdio.h:libc6-dev
-clang:clang
-ld.lld:lld
-valgrind:valgrind
-gdb:gdb
-strace:strace
-lua5.4:lua5.4
-sqlite3:sqlite3
-xz:xz-utils
-python3.11:python3.11
-perl:perl
-openssl:openssl
-bzip2:bzip2
-/usr/lib/x86_64-linux-gnu/libx265.so.199:libx265-199
-/usr/lib/x86_64-linux-gnu/libdav1d.so.6:libdav1d6
-/usr/bin/python3.11:python3.11
-'
 missing=
-for line in $wanted; do
+for line in $(grep -hv '^#' "${@:-test}"); do
 	what=${line%%:*} package=${line##*:}
 	case $what in
 	/*) [ -e "$what" ] && continue ;;
@@ -38,15 +15,18 @@ for line in $wanted; do
 	esac
 	missing="$missing $package"
 done
-[ -n "$missing" ] || exit 0
-
-missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')
-sudo=
-[ "$(id -u)" = 0 ] || sudo='sudo -n'
-echo "deps: installing $missing"
-export DEBIAN_FRONTEND=noninteractive
-if $sudo apt-get update -qq && $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null; then
-	exit 0
+if [ -n "$missing" ]; then
+	missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')
+	sudo=
+	[ "$(id -u)" = 0 ] || sudo='sudo -n'
+	echo "deps: installing $missing"
+	export DEBIAN_FRONTEND=noninteractive
+	$sudo apt-get update -qq || true
+	install() { $sudo env RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "$@" >/dev/null; } # no server is started
+	# One after the other where not all at once: what a mirror lacks does not keep
+	# the others away.
+	install $missing 2>/dev/null || for package in $missing; do
+		install "$package" || echo "deps: cannot install $package; do it as root: apt-get install $package" >&2
+	done
 fi
-echo "deps: cannot install $missing; do it as root: apt-get install $missing" >&2
-command -v gcc >/dev/null || exit 1
+command -v gcc >/dev/null # no library without

@@ -26,15 +26,14 @@ func (s *Survey) Plans(opt Options, workers int, choose func(i int) bool) []Plan
 			}
 		}
 	})
-	d := detours{Planner: s.NewPlanner(opt), plans: plans, pinned: map[int32][]uint64{}, hosts: map[int32]*host{}, evicted: map[uint64][]Eviction{}}
+	d := detours{Planner: s.NewPlanner(opt), plans: plans, workers: workers, pinned: map[int32][]uint64{}, hosts: map[int32]*host{}, evicted: map[uint64][]Eviction{}}
 	for i := range plans {
-		if !wantsRoom(plans[i].Reason) {
-			continue
+		if wantsRoom(plans[i].Reason) {
+			d.plan(i)
 		}
-		if d.free == nil {
-			d.free = s.newFreeText(plans)
-		}
-		d.plan(i)
+	}
+	if opt.Traps {
+		d.trapAll()
 	}
 	return plans
 }
@@ -44,7 +43,8 @@ func (s *Survey) Plans(opt Options, workers int, choose func(i int) bool) []Plan
 func wantsRoom(why ledger.Reason) bool {
 	switch why {
 	case ledger.ReasonTooShort, ledger.ReasonBranchIntoWindow, ledger.ReasonEntryInWindow,
-		ledger.ReasonReturnInWindow, ledger.ReasonEntryLoop, ledger.ReasonCloneSite:
+		ledger.ReasonReturnInWindow, ledger.ReasonEntryLoop, ledger.ReasonKernelSite,
+		ledger.ReasonBytesChanged, ledger.ReasonRestartable:
 		return true
 	}
 	return false
@@ -53,9 +53,10 @@ func wantsRoom(why ledger.Reason) bool {
 // detours is the second round.
 type detours struct {
 	*Planner
-	plans  []Plan
-	free   *freeText
-	pinned map[int32][]uint64 // by function: branches of it that lead into other functions' stubs
+	plans   []Plan
+	workers int
+	free    *freeText
+	pinned  map[int32][]uint64 // by function: branches of it that lead into other functions' stubs
 
 	hosts   map[int32]*host       // those looked at lately
 	evicted map[uint64][]Eviction // by address / evictBucket
@@ -64,6 +65,7 @@ type detours struct {
 	taken    []freeRun
 	detour   *Detour
 	mayEvict bool
+	mayTrap  bool
 }
 
 // plan tries to count function i: by the window of a jump with branches led
@@ -71,25 +73,38 @@ type detours struct {
 func (d *detours) plan(i int) {
 	for k, window := range []uint64{windowSize, hopSize, windowSize, hopSize} {
 		d.mayEvict = k >= 2
-		p, ok := d.attempt(i, window)
-		if !ok {
-			for _, r := range d.taken {
-				d.free.give(r)
-			}
-			continue
+		if d.mayEvict && d.opt.Stay {
+			return
 		}
-		for _, l := range d.detour.Leads {
-			d.pin(i, l.Addr)
+		if d.try(i, window) {
+			return
 		}
-		for _, e := range d.detour.Evicted {
-			d.keep(e)
-			if e.To != 0 {
-				d.pin(i, e.Addr)
-			}
-		}
-		d.plans[i] = d.finish(p)
-		return
 	}
+}
+
+// try plans function i with a window of so many bytes, if that can be.
+func (d *detours) try(i int, window uint64) bool {
+	if d.free == nil {
+		d.free = d.newFreeText(d.plans, d.workers)
+	}
+	p, ok := d.attempt(i, window)
+	if !ok {
+		for _, r := range d.taken {
+			d.free.give(r)
+		}
+		return false
+	}
+	for _, l := range d.detour.Leads {
+		d.pin(i, l.Addr)
+	}
+	for _, e := range d.detour.Evicted {
+		d.keep(e)
+		if e.To != 0 {
+			d.pin(i, e.Addr)
+		}
+	}
+	d.plans[i] = d.finish(p)
+	return true
 }
 
 // pin notes that what is at addr must not move with its function, unless that
@@ -109,12 +124,12 @@ func (d *detours) attempt(i int, window uint64) (Plan, bool) {
 		return p, false
 	}
 	whole := d.planWhole(i, start, &p) == ledger.ReasonNone
-	if !whole || d.overlapsCloneSite(&p) {
+	if !whole || d.mustStay(&p, window) != ledger.ReasonNone {
 		if d.planJump(i, start, int(window), &p) != ledger.ReasonNone {
 			return p, false
 		}
 	}
-	if d.overlapsCloneSite(&p) || d.movesPinned(&p) || !d.lead(&p, window) {
+	if d.mustStay(&p, window) != ledger.ReasonNone || d.movesPinned(&p) || !d.lead(&p, window) {
 		return p, false
 	}
 	if window == hopSize {
@@ -124,7 +139,11 @@ func (d *detours) attempt(i int, window uint64) (Plan, bool) {
 		}
 		p.Tactic, p.Detour.Island, p.Detour.Host = ledger.TacticHop, at, host
 	}
-	if len(d.detour.Evicted) > 0 {
+	d.detour.Trap = window == trapSize
+	switch {
+	case d.detour.Trap, d.mayTrap && len(d.detour.Evicted) > 0:
+		p.Tactic = ledger.TacticTrap
+	case len(d.detour.Evicted) > 0:
 		p.Tactic = ledger.TacticEvict
 	}
 	return p, true
@@ -138,6 +157,9 @@ func (d *detours) room(i int, start, window uint64) bool {
 	}
 	if end >= start+window {
 		return true
+	}
+	if window == trapSize {
+		return false // an empty function
 	}
 	return d.free.claim(end, start+window) && d.took(freeRun{end, start + window, NoHost})
 }
@@ -199,8 +221,11 @@ func (d *detours) startsInst(p *Plan, addr uint64) bool {
 
 // leadOne plans to lead the branch at from to the copy of what is at to.
 func (d *detours) leadOne(p *Plan, from site, to uint64) bool {
-	if from.len == 0 || d.overlapsWindow(from) || d.movedElsewhere(p, from.addr) {
+	if from.len == 0 || d.movedElsewhere(p, from.addr) {
 		return false
+	}
+	if d.overlapsWindow(from) {
+		return d.mayTrap && d.trapBranch(p, from, to)
 	}
 	l := Lead{Addr: from.addr, To: to, Len: from.len, Host: NoHost}
 	if !from.rel8 {
@@ -218,19 +243,23 @@ func (d *detours) leadOne(p *Plan, from site, to uint64) bool {
 		l.Wide = true
 	} else if d.mayEvict && d.evictBranch(from, to) {
 		return true
-	} else {
-		at, host, ok := d.island(end)
-		if !ok {
-			return false
-		}
+	} else if at, host, ok := d.island(end); ok {
 		l.Island, l.Host = at, host
+	} else {
+		return d.mayTrap && d.trapBranch(p, from, to)
 	}
 	d.detour.Leads = append(d.detour.Leads, l)
 	return true
 }
 
-// island takes an island for a short branch that ends at end.
+// island takes an island for a short branch that ends at end. A signal that finds
+// a thread on it must show the branch (Islands): Go's handlers for preemption and
+// profiles look up what the stack is like by the address, so where islands cannot
+// be shown there are none in Go.
 func (d *detours) island(end uint64) (at uint64, host int32, ok bool) {
+	if d.obj.Go && !d.opt.KnownFaults {
+		return 0, NoHost, false
+	}
 	if at, host, ok = d.free.take(end); ok {
 		return at, host, d.took(freeRun{at, at + islandSize, host})
 	}

@@ -18,14 +18,20 @@ const redZone = 128
 
 // Count says what a stub counts and where its cold path is.
 type Count struct {
-	Counter   int32 // displacement of the counter from the GS base
-	Index     int32 // number of the counter, for the cold path
-	Threshold int32 // calls at which the function fires; 0 is never
+	Counter   int32       // displacement of the counter from the GS base
+	Shared    x86.RunAddr // with Options.Shared: where the counter of all threads is, instead
+	Index     int32       // number of the counter, for the cold path
+	Threshold int32       // calls at which the function fires; 0 is never
 
 	// Of the cold path, only used with a threshold.
 	Cold       []byte      // ColdSize bytes to write it to
 	ColdAt     x86.RunAddr // where they run
 	ColdCommon x86.RunAddr // the arena's entry to the slow path
+
+	// Of a redirectable stub (redirect.go).
+	Front      []byte      // Plan.Front bytes: what lies in front of the stub
+	Pointers   []byte      // PointersSize bytes: what the pointers are at first
+	PointersAt x86.RunAddr // where they are in the process
 }
 
 // Stub is what Emit wrote.
@@ -47,11 +53,13 @@ func (s *Stub) Place(p *Plan, to uint64) x86.RunAddr {
 	return s.At.Add(int(s.Body))
 }
 
-// Emitter writes stubs. It holds only scratch space: use one for each
-// goroutine.
+// Emitter writes stubs. It holds only scratch space and Origins, which tells of
+// all that it wrote, if it is not nil: use one for each goroutine.
 type Emitter struct {
-	asm, cold x86.Asm
-	rel       relocator
+	Origins *Origins
+
+	asm, cold, before x86.Asm
+	rel               relocator
 }
 
 // Emit writes the stub of p, which takes p.Size bytes, into dst, which will run
@@ -65,6 +73,11 @@ type Emitter struct {
 //	        <evicted instructions>    ; of neighbours, if the plan has any
 //	        jmp   <behind them>
 //
+// Where all threads share the counters (Options.Shared) these are
+//
+//	lock inc qword [rip+counter]
+//	cmp   qword [rip+counter], N
+//
 // Threshold and counter compare as signed numbers: once a row has taken the
 // cold path its counter's top bit is set, and the branch is never taken again.
 // Errors: x86.ErrReach, x86.ErrRoom.
@@ -72,17 +85,18 @@ func (e *Emitter) Emit(o *Object, p *Plan, dst []byte, at x86.RunAddr, c Count) 
 	a := &e.asm
 	a.Reset(dst, at)
 	stub := Stub{At: at}
-	resume := a.NewLabel()
+	check, resume := a.NewLabel(), a.NewLabel()
 	if p.FlagsLive {
-		e.countKeepingFlags(c, resume)
+		e.countKeepingFlags(c, check, resume)
 	} else {
-		e.count(c, resume)
+		e.count(c, check, resume)
 	}
 	stub.Body = uint16(a.Len())
 	e.rel.asm, e.rel.obj = a, o
 	e.rel.entry, e.rel.from = o.Functions[p.Function].Addr, p.Start
 	e.rel.code = o.Code(p.Start)[:p.Moved]
 	stub.inside = e.rel.move()
+	e.origin(o, at.Add(-int(p.Front)), uint16(p.Front)+stub.Body, p.FlagsLive, p.Front > 0)
 	if p.Detour != nil {
 		e.evicted(o, p, &stub)
 	}
@@ -96,7 +110,14 @@ func (e *Emitter) Emit(o *Object, p *Plan, dst []byte, at x86.RunAddr, c Count) 
 	if c.Threshold == 0 {
 		return stub, nil
 	}
-	return stub, e.coldBlock(c, a.Place(resume))
+	back := a.Place(resume)
+	if p.Front > 0 {
+		var err error
+		if back, err = e.front(p, &stub, c, a.Place(check)); err != nil {
+			return stub, err
+		}
+	}
+	return stub, e.coldBlock(c, back)
 }
 
 // evicted writes the copies of what makes room for the plan's islands.
@@ -112,14 +133,39 @@ func (e *Emitter) evicted(o *Object, p *Plan, stub *Stub) {
 		}
 		e.rel.move()
 		e.rel.lead = 0
+		e.origin(o, stub.At.Add(int(v.Offset)), 0, false, false)
 	}
 }
 
+// origin notes what the relocator has just moved, to at.
+func (e *Emitter) origin(o *Object, at x86.RunAddr, count uint16, keepsFlags, front bool) {
+	if e.Origins == nil {
+		return
+	}
+	flags := byte(0)
+	if keepsFlags {
+		flags |= originKeepsFlags
+	}
+	if front {
+		flags |= originFront
+	}
+	if o.Go {
+		flags |= originGo
+	}
+	start := len(e.Origins.Lengths)
+	e.Origins.Lengths = append(e.Origins.Lengths, e.rel.lengths...)
+	e.Origins.add(at, o.Run(e.rel.from), int(count), flags, start)
+}
+
 // countSize is the size of the count.
-func countSize(flagsLive, threshold bool) int {
-	size := 9 // inc
+func countSize(flagsLive, threshold, shared bool) int {
+	inc, cmp := 9, 13
+	if shared {
+		inc, cmp = 8, 11
+	}
+	size := inc
 	if threshold {
-		size += 13 + 6 // cmp, jge
+		size += cmp + 6 // jge
 	}
 	if flagsLive {
 		size += 5 + 1 + 1 + 3 + 2 + 1 + 1 + 8
@@ -128,11 +174,20 @@ func countSize(flagsLive, threshold bool) int {
 }
 
 // count is the count and the threshold check.
-func (e *Emitter) count(c Count, resume x86.Label) {
+func (e *Emitter) count(c Count, check, resume x86.Label) {
 	a := &e.asm
-	a.IncGS(c.Counter)
+	if c.Shared != 0 {
+		a.LockIncTo(c.Shared)
+	} else {
+		a.IncGS(c.Counter)
+	}
+	a.Bind(check)
 	if c.Threshold != 0 {
-		a.CmpGSImm(c.Counter, c.Threshold)
+		if c.Shared != 0 {
+			a.CmpToImm(c.Shared, c.Threshold)
+		} else {
+			a.CmpGSImm(c.Counter, c.Threshold)
+		}
 		a.JccTo(x86.CondGE, c.ColdAt)
 	}
 	a.Bind(resume)
@@ -149,13 +204,20 @@ func (e *Emitter) count(c Count, resume x86.Label) {
 //	        sahf
 //	        pop   rax
 //	        lea   rsp, [rsp+128]
-func (e *Emitter) countKeepingFlags(c Count, resume x86.Label) {
-	a := &e.asm
+func (e *Emitter) countKeepingFlags(c Count, check, resume x86.Label) {
+	saveFlags(&e.asm)
+	e.count(c, check, resume)
+	restoreFlags(&e.asm)
+}
+
+func saveFlags(a *x86.Asm) {
 	a.LeaRSP(-redZone)
 	a.PushRAX()
 	a.Lahf()
 	a.SetoAL()
-	e.count(c, resume)
+}
+
+func restoreFlags(a *x86.Asm) {
 	a.AddAL(0x7f)
 	a.Sahf()
 	a.PopRAX()
@@ -201,28 +263,25 @@ func EmitCommon(dst []byte, at x86.RunAddr, slow uint64) error {
 // ThunkSize is the most room that EmitThunk takes.
 const ThunkSize = 48
 
-// EmitThunk writes what a clone site jumps to instead of loading its system
-// call number; slow is dp_clone_site of libdynprof/slowpath.S, which tells the
-// rest.
+// EmitThunk writes what a kernel site jumps to instead of its own setup; slow is
+// dp_kernel_site of libdynprof/slowpath.S, which tells the rest.
 //
-//	        mov   $NR, %eax
+//	        <setup>
 //	        lea   pass(%rip), %rcx
 //	        jmp   *literal
-//	pass:   mov   $NR, %eax
-//	        syscall
+//	pass:   syscall
 //	        jmp   <behind the original syscall>
 //	literal: <slow>
-func EmitThunk(o *Object, site CloneSite, dst []byte, at x86.RunAddr, slow uint64) error {
+func EmitThunk(o *Object, site KernelSite, dst []byte, at x86.RunAddr, slow uint64) error {
 	var a x86.Asm
 	a.Reset(dst, at)
 	pass, l := a.NewLabel(), a.NewLabel()
-	a.MovEAX(site.NR)
+	a.Copy([]byte(site.Setup))
 	a.LeaRCX(pass)
 	a.JmpMem(l)
 	a.Bind(pass)
-	a.MovEAX(site.NR)
 	a.Syscall()
-	a.JmpTo(o.Run(site.Addr + cloneSiteLen))
+	a.JmpTo(o.Run(site.End()))
 	quad(&a, l, slow)
 	return a.Finish()
 }

@@ -3,6 +3,8 @@ package stubgen
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/dynprof/dynprof/internal/x86"
 )
 
 // entryMap answers, for millions of branch targets, whether one lies inside a
@@ -41,6 +43,11 @@ func newEntryMap(text []Segment) *entryMap {
 		m.touched = make([]uint32, (m.high-m.low)/(32*granule)+1)
 	}
 	return m
+}
+
+// skim leaves out what leads outside the text.
+func (m *entryMap) skim(absolute bool) x86.Skim {
+	return x86.Skim{Low: m.low, Size: m.high - m.low, Absolute: absolute}
 }
 
 // at returns the byte of addr's granule, 0 outside the text.

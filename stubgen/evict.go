@@ -3,6 +3,7 @@ package stubgen
 import (
 	"slices"
 
+	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/x86"
 )
 
@@ -27,6 +28,7 @@ type Eviction struct {
 	Offset uint16 // of the copy, from the start of the stub
 	Len    uint8  // bytes
 	Size   uint8  // bytes of the copy, with the jump behind it
+	Trap   bool   // an int3 sends arrivals to the copy, not a jump
 }
 
 const (
@@ -117,18 +119,21 @@ func (d *detours) search(h *host, low, high uint64, best *Eviction, cost *int32)
 // evictable asks whether nobody else arrives in e or has plans for it.
 func (d *detours) evictable(e Eviction) bool {
 	end := e.Addr + uint64(e.Len)
-	if !d.entries.untouched(e.Addr+1, end) {
-		return false
-	}
+	return d.entries.untouched(e.Addr+1, end) && !d.overlapsEvicted(e) && !d.siteIn(e.Addr, end) && d.fixedIn(e.Addr, end) == ledger.ReasonNone
+}
+
+// overlapsEvicted reports whether instructions of e give way already.
+func (d *detours) overlapsEvicted(e Eviction) bool {
+	end := e.Addr + uint64(e.Len)
 	if overlapAny(d.detour.Evicted, e.Addr, end) {
-		return false
+		return true
 	}
 	for bucket := e.Addr/evictBucket - 1; bucket <= end/evictBucket; bucket++ {
 		if overlapAny(d.evicted[bucket], e.Addr, end) {
-			return false
+			return true
 		}
 	}
-	return !slices.ContainsFunc(d.sites, func(s CloneSite) bool { return e.overlaps(s.Addr, s.Addr+cloneSiteLen) })
+	return false
 }
 
 // evictBucket is the bytes of text that share a list of evictions.

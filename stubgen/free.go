@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/internal/x86"
 )
 
@@ -24,15 +25,20 @@ type freeRun struct {
 // islandSize is that of the `jmp rel32` on an island.
 const islandSize = 5
 
-// newFreeText collects what the plans leave free.
-func (s *Survey) newFreeText(plans []Plan) *freeText {
+// newFreeText collects what the plans leave free, with up to workers goroutines.
+func (s *Survey) newFreeText(plans []Plan, workers int) *freeText {
 	f := &freeText{}
+	type gap struct {
+		lo, hi uint64
+		last   bool
+	}
+	var gaps []gap // they may be padding
 	covered, window := uint64(0), uint64(0)
 	closed := false // what ends at covered does not go on into what follows
 	for i := range plans {
 		fn, p := &s.obj.Functions[i], &plans[i]
-		if closed && fn.Addr > covered {
-			f.add(s.paddingRun(max(covered, window), fn.Addr, fn.Excluded == ledger.ReasonInitFini))
+		if closed && fn.Addr > max(covered, window) {
+			gaps = append(gaps, gap{max(covered, window), fn.Addr, fn.Excluded == ledger.ReasonInitFini})
 		}
 		if end := fn.Addr + fn.Size; end > covered {
 			covered, closed = end, s.facts[i].traits&isClosed != 0
@@ -43,7 +49,16 @@ func (s *Survey) newFreeText(plans []Plan) *freeText {
 		}
 	}
 	if code := s.obj.Code(covered); closed && code != nil {
-		f.add(s.paddingRun(max(covered, window), covered+uint64(len(code)), true))
+		gaps = append(gaps, gap{max(covered, window), covered + uint64(len(code)), true})
+	}
+	padding := make([]freeRun, len(gaps))
+	parallel.Ranges(len(gaps), 1024, workers, func(_, first, end int) {
+		for i := first; i < end; i++ {
+			padding[i] = s.paddingRun(gaps[i].lo, gaps[i].hi, gaps[i].last)
+		}
+	})
+	for _, r := range padding {
+		f.add(r)
 	}
 	for _, t := range s.obj.Text {
 		if t.Tail {

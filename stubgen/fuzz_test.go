@@ -34,11 +34,12 @@ func FuzzPlan(f *testing.F) {
 			at += n
 		}
 		survey := NewSurvey(o, 1)
-		plans := survey.Plans(Options{Threshold: first%2 == 0}, 1, nil)
+		opt := Options{Threshold: first%2 == 0, Shared: first%4 < 2, Traps: second%4 < 2}
+		plans := survey.Plans(opt, 1, nil)
 		written := checkWritten(t, survey, plans)
 		for i := range plans {
 			if p := &plans[i]; p.Counted() {
-				checkStub(t, o, p, first%2 == 0, written)
+				checkStub(t, o, p, opt, written)
 			} else if p.Reason == ledger.ReasonNone {
 				t.Errorf("function %d is not counted for no reason", i)
 			}
@@ -84,6 +85,8 @@ func checkWritten(t *testing.T, s *Survey, plans []Plan) map[uint64]bool {
 		switch {
 		case !p.Counted():
 			continue
+		case p.Detour != nil && p.Detour.Trap:
+			write(p.Start, trapSize)
 		case p.Detour != nil && p.Detour.Island != 0:
 			write(p.Start, hopSize)
 			write(p.Detour.Island, islandSize)
@@ -91,6 +94,10 @@ func checkWritten(t *testing.T, s *Survey, plans []Plan) map[uint64]bool {
 			write(p.Start, windowSize)
 		}
 		for _, e := range evictions(p) {
+			if e.Trap {
+				write(e.Addr, trapSize)
+				continue
+			}
 			write(e.Addr, windowSize)
 			for at := e.Addr + 1; at < e.Addr+uint64(e.Len); at++ {
 				dead[at] = true
@@ -127,10 +134,14 @@ func checkEvicted(t *testing.T, s *Survey, plans []Plan, written, dead map[uint6
 	runs := map[uint64]bool{}
 	for i := range plans {
 		p := &plans[i]
-		if n := len(evictions(p)); (n > 0) != (p.Tactic == ledger.TacticEvict) {
+		if n := len(evictions(p)); (n > 0) != (p.Tactic == ledger.TacticEvict) && p.Tactic != ledger.TacticTrap {
 			t.Errorf("tactic %v with %d evictions", p.Tactic, n)
 		}
+		traps := p.Detour != nil && p.Detour.Trap
 		for _, e := range evictions(p) {
+			if traps = traps || e.Trap; e.Trap {
+				continue
+			}
 			for at := e.Addr; at < e.Addr+uint64(e.Len); at++ {
 				if _, twice := runs[at]; twice {
 					t.Errorf("two evictions at %#x", at)
@@ -147,6 +158,9 @@ func checkEvicted(t *testing.T, s *Survey, plans []Plan, written, dead map[uint6
 				}
 				written[at] = true
 			}
+		}
+		if traps != (p.Tactic == ledger.TacticTrap) {
+			t.Errorf("tactic %v, and traps: %v", p.Tactic, traps)
 		}
 	}
 	if len(runs) == 0 {
@@ -169,13 +183,16 @@ func checkEvicted(t *testing.T, s *Survey, plans []Plan, written, dead map[uint6
 	}
 }
 
-func checkStub(t *testing.T, o *Object, p *Plan, threshold bool, written map[uint64]bool) {
+func checkStub(t *testing.T, o *Object, p *Plan, opt Options, written map[uint64]bool) {
 	t.Helper()
 	at := o.Run(0x100000)
 	buf, cold := make([]byte, p.Size), make([]byte, ColdSize)
 	c := Count{Counter: 0x80, Cold: cold, ColdAt: at + 0x1000, ColdCommon: at + 0x2000}
-	if threshold {
+	if opt.Threshold {
 		c.Threshold = 7
+	}
+	if opt.Shared {
+		c.Shared = at - 0x1000
 	}
 	var e Emitter
 	stub, err := e.Emit(o, p, buf, at, c)

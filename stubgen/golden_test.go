@@ -21,8 +21,12 @@ var update = flag.Bool("update", false, "write golden files")
 
 const (
 	arenaAt  = x86.RunAddr(0x200000) // where the stubs of these tests run
+	sharedAt = arenaAt + 0x3080      // the counter, where threads share it
 	testSlow = 0x7f0000001000        // the slow paths
 )
+
+// options are those of plans whose stubs count so.
+func (c Count) options() Options { return Options{Threshold: c.Threshold != 0, Shared: c.Shared != 0} }
 
 // link assembles and links source to a program with its text at 0x401000.
 func link(t *testing.T, source string) string {
@@ -69,19 +73,37 @@ func (o *Object) named(t *testing.T, name string) int {
 func TestGolden(t *testing.T) {
 	o := load(t, link(t, "testdata/entries.s"))
 	var got strings.Builder
-	for _, threshold := range []int32{0, 1000} {
+	for _, c := range []Count{{}, {Threshold: 1000}, {Shared: sharedAt}, {Shared: sharedAt, Threshold: 1000}} {
 		survey := NewSurvey(o, 1)
-		for i, p := range survey.Plans(Options{Threshold: threshold != 0}, 1, nil) {
+		for i, p := range survey.Plans(c.options(), 1, nil) {
 			name := o.Functions[i].Name
-			if threshold != 0 && name != "leaf" && name != "flags_live" {
-				continue // the check looks the same in every stub
+			if (c.Threshold != 0 || c.Shared != 0) && name != "leaf" && name != "flags_live" {
+				continue // the count looks the same in every stub
 			}
-			got.WriteString(show(t, o, survey, &p, threshold))
+			got.WriteString(show(t, o, survey, &p, c))
 		}
 	}
-	golden := "testdata/entries.golden"
+	compare(t, "testdata/entries.golden", got.String())
+}
+
+// TestGoldenTraps compares what traps change.
+func TestGoldenTraps(t *testing.T) {
+	o := load(t, link(t, "testdata/entries.s"))
+	survey := NewSurvey(o, 1)
+	without := survey.Plans(Options{}, 1, nil)
+	var got strings.Builder
+	for i, p := range survey.Plans(Options{Traps: true}, 1, nil) {
+		if p.Tactic != without[i].Tactic || p.Size != without[i].Size || p.Counted() != without[i].Counted() {
+			got.WriteString(show(t, o, survey, &p, Count{}))
+		}
+	}
+	compare(t, "testdata/traps.golden", got.String())
+}
+
+func compare(t *testing.T, golden, got string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,8 +111,8 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.String() != string(want) {
-		t.Errorf("stubs differ from %s (go test -update, then look at the change):\n%s", golden, firstDifference(string(want), got.String()))
+	if got != string(want) {
+		t.Errorf("stubs differ from %s (go test -update, then look at the change):\n%s", golden, firstDifference(string(want), got))
 	}
 }
 
@@ -105,7 +127,7 @@ func firstDifference(want, got string) string {
 }
 
 // show renders a plan and its stub.
-func show(t *testing.T, o *Object, survey *Survey, p *Plan, threshold int32) string {
+func show(t *testing.T, o *Object, survey *Survey, p *Plan, c Count) string {
 	t.Helper()
 	f := &o.Functions[p.Function]
 	var out strings.Builder
@@ -115,6 +137,9 @@ func show(t *testing.T, o *Object, survey *Survey, p *Plan, threshold int32) str
 		return out.String()
 	}
 	fmt.Fprintf(&out, "%s, window %#x, %d bytes moved", p.Tactic, p.Start, p.Moved)
+	if p.Detour != nil && p.Detour.Trap {
+		out.WriteString(", int3 at the entry")
+	}
 	if p.Detour != nil && p.Detour.Island != 0 {
 		fmt.Fprintf(&out, ", island at %#x", p.Detour.Island)
 	}
@@ -127,23 +152,30 @@ func show(t *testing.T, o *Object, survey *Survey, p *Plan, threshold int32) str
 		}
 	}
 	for _, e := range evictions(p) {
+		if e.Trap {
+			fmt.Fprintf(&out, ", int3 at %#x leads to %#x", e.Addr, e.To)
+			continue
+		}
 		fmt.Fprintf(&out, ", %d bytes at %#x evicted", e.Len, e.Addr)
 		if e.To != 0 {
 			fmt.Fprintf(&out, ", which lead to %#x", e.To)
 		}
 	}
 	fmt.Fprintf(&out, "\n%s", disassemble(t, o.Code(f.Addr)[:p.Start-f.Addr+uint64(p.Moved)], f.Addr))
-	fmt.Fprintf(&out, "-- stub\n")
 	cold := make([]byte, ColdSize)
 	var e Emitter
-	buf := make([]byte, p.Size)
-	stub, err := e.Emit(o, p, buf, arenaAt, Count{Counter: 0x80, Index: 0, Threshold: threshold,
-		Cold: cold, ColdAt: arenaAt + 0x1000, ColdCommon: arenaAt + 0x2000})
+	buf, before := make([]byte, p.Size), make([]byte, p.Front)
+	c.Counter, c.Cold, c.ColdAt, c.ColdCommon = 0x80, cold, arenaAt+0x1000, arenaAt+0x2000
+	c.Front, c.Pointers, c.PointersAt = before, make([]byte, PointersSize), arenaAt+0x3000
+	stub, err := e.Emit(o, p, buf, arenaAt, c)
 	if err != nil {
 		t.Errorf("%s: %v", f.Name, err)
 	}
-	fmt.Fprintf(&out, "%s", disassemble(t, buf[:stub.Len], uint64(arenaAt)))
-	if threshold != 0 {
+	if p.Front > 0 {
+		fmt.Fprintf(&out, "-- front\n%s", disassemble(t, before, uint64(arenaAt)-uint64(p.Front)))
+	}
+	fmt.Fprintf(&out, "-- stub\n%s", disassemble(t, buf[:stub.Len], uint64(arenaAt)))
+	if c.Threshold != 0 {
 		fmt.Fprintf(&out, "-- cold\n%s", disassemble(t, cold[:28], uint64(arenaAt)+0x1000))
 	}
 	return out.String() + "\n"
@@ -171,7 +203,7 @@ func disassemble(t *testing.T, code []byte, at uint64) string {
 }
 
 // stubMark names a listing of docs/stubs.md; the listing follows it.
-var stubMark = regexp.MustCompile("(?s)<!-- stub (\\w+) (\\d+) -->\n(\n```\n.*?```\n)?")
+var stubMark = regexp.MustCompile("(?s)<!-- stub (\\w+) (\\d+)( shared| redirectable)? -->\n(\n```\n.*?```\n)?")
 
 // TestDocs keeps the listings of docs/stubs.md what the code emits.
 func TestDocs(t *testing.T) {
@@ -190,9 +222,16 @@ func TestDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 		listings++
-		p := survey.Plans(Options{Threshold: threshold != 0}, 1, nil)[o.named(t, m[1])]
-		return fmt.Sprintf("<!-- stub %s %s -->\n\n```\n%s```\n", m[1], m[2],
-			strings.TrimRight(show(t, o, survey, &p, int32(threshold)), "\n")+"\n")
+		c := Count{Threshold: int32(threshold)}
+		if m[3] == " shared" {
+			c.Shared = sharedAt
+		}
+		opt := c.options()
+		opt.Traps = true
+		opt.Redirectable = m[3] == " redirectable"
+		p := survey.Plans(opt, 1, nil)[o.named(t, m[1])]
+		return fmt.Sprintf("<!-- stub %s %s%s -->\n\n```\n%s```\n", m[1], m[2], m[3],
+			strings.TrimRight(show(t, o, survey, &p, c), "\n")+"\n")
 	})
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -224,9 +263,13 @@ func TestReasons(t *testing.T) {
 		"call_on_stack":   ledger.ReasonUnsupported,
 		"breakpoint":      ledger.ReasonBreakpoint,
 		"garbage":         ledger.ReasonUndecodable,
-		"clone_site":      ledger.ReasonCloneSite,
+		"clone_site":      ledger.ReasonKernelSite,
 		"evict_hop":       ledger.ReasonBranchIntoWindow,
 		"evict_leads":     ledger.ReasonEntryLoop,
+		"trap_short":      ledger.ReasonTooShort,
+		"trap_arrival":    ledger.ReasonBranchIntoWindow,
+		"trap_call":       ledger.ReasonReturnInWindow,
+		"trap_loop":       ledger.ReasonEntryLoop,
 	}
 	for i := range o.Functions {
 		name := o.Functions[i].Name

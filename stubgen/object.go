@@ -37,6 +37,10 @@ type Object struct {
 	Data         []Segment          // readable, not executable: where jump tables lie
 	CodePointers []uint64           // code addresses stored in data
 	LandingPads  []uint64           // where the unwinder enters functions
+	Restartable  []elfscan.Restartable
+	SignalSites  []SignalSite // patched with their own jumps, if traps are allowed
+	Fixed        []Fixed      // what else must stay as it is
+	Lines        []uint64     // where source lines start, if a debugger watches; sorted
 }
 
 // FromFile is an object as its file would lie in memory at link-time
@@ -49,6 +53,7 @@ func FromFile(scan *elfscan.Object, content []byte, bias uint64) *Object {
 		Functions:    scan.Functions,
 		CodePointers: scan.CodePointers,
 		LandingPads:  scan.LandingPads,
+		Restartable:  scan.Restartable,
 	}
 	for _, s := range scan.Segments {
 		if s.FileSize == 0 {

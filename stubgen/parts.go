@@ -40,9 +40,11 @@ func isCandidate(f *elfscan.Function) bool {
 // program that is not position independent they have no relocations.
 func (m *entryMap) takeWords(data []Segment) {
 	for _, s := range data {
-		first := -s.Addr & 7
-		for at := first; at+8 <= uint64(len(s.Code)); at += 8 {
-			m.take(binary.LittleEndian.Uint64(s.Code[at:]))
+		code := s.Code[min(-s.Addr&7, uint64(len(s.Code))):]
+		for ; len(code) >= 8; code = code[8:] {
+			if word := binary.LittleEndian.Uint64(code); word-m.low < m.high-m.low { // others are none
+				m.take(word)
+			}
 		}
 	}
 }

@@ -24,6 +24,8 @@ type Plan struct {
 	Tactic    ledger.Tactic
 	Reason    ledger.Reason // why Tactic is none
 	FlagsLive bool          // the count must keep the status flags
+	Checks    bool          // the stub checks a threshold
+	Front     uint8         // bytes in front of a redirectable stub, 0 for others
 	literal   bool          // a literal follows the code
 	Detour    *Detour       // nil: the window and rel32 loops are all
 }
@@ -46,6 +48,7 @@ type Detour struct {
 	Host    int32      // of the island
 	Leads   []Lead     // what must lead into the stub
 	Evicted []Eviction // what makes room for islands
+	Trap    bool       // the entry is an int3, which the trap handler takes to the stub
 }
 
 // NoHost is the Host of an island in padding or in an eviction's room. All others stand in the body of
@@ -77,7 +80,13 @@ func Refuse(i int, why ledger.Reason) Plan { return Plan{Function: int32(i), Rea
 
 // Options are what all plans of an object share.
 type Options struct {
-	Threshold bool // stubs check a threshold
+	Threshold    bool             // stubs check a threshold
+	Hot          func(i int) bool // which of them do, asked for each function that has a plan; nil: all
+	Redirectable bool             // calls can be sent to other code; all stubs check a threshold; not Shared
+	Shared       bool             // all threads share the counters
+	KnownFaults  bool             // a fault in a stub shows at its original address
+	Stay         bool             // no function's instructions move for another's sake
+	Traps        bool             // what no other tactic serves may be served by int3
 }
 
 // Planner plans the functions of one object. It holds only scratch space: use
@@ -106,6 +115,9 @@ func (s *Planner) Plan(i int) Plan {
 	if facts.traits&isMisplaced != 0 {
 		return Refuse(i, ledger.ReasonInsideInstruction)
 	}
+	if s.debugged(i) {
+		return Refuse(i, ledger.ReasonDebugged)
+	}
 	start := f.Addr + uint64(facts.start)
 	body := s.obj.Code(start)
 	if body == nil {
@@ -119,7 +131,7 @@ func (s *Planner) Plan(i int) Plan {
 	}
 	p := Plan{Function: int32(i), Start: start}
 	whole := s.planWhole(i, start, &p)
-	if whole != ledger.ReasonNone || s.overlapsCloneSite(&p) {
+	if whole != ledger.ReasonNone || s.mustStay(&p, windowSize) != ledger.ReasonNone {
 		if facts.targeted&fromOwnBody != 0 {
 			return Refuse(i, ledger.ReasonBranchIntoWindow)
 		}
@@ -130,26 +142,26 @@ func (s *Planner) Plan(i int) Plan {
 	if !s.loopsLead(&p) {
 		return Refuse(i, ledger.ReasonEntryLoop)
 	}
-	if s.overlapsCloneSite(&p) {
-		return Refuse(i, ledger.ReasonCloneSite)
+	if why := s.mustStay(&p, windowSize); why != ledger.ReasonNone {
+		return Refuse(i, why)
 	}
 	return s.finish(p)
 }
 
-// overlapsCloneSite reports whether p would move a clone site.
-func (s *Survey) overlapsCloneSite(p *Plan) bool {
-	for _, site := range s.sites {
-		if site.Addr < p.Start+uint64(p.Moved) && p.Start < site.Addr+cloneSiteLen {
-			return true
-		}
-	}
-	return false
+// overlapsKernelSite reports whether p would move a kernel site or a signal site.
+func (s *Survey) overlapsKernelSite(p *Plan) bool {
+	return s.siteIn(p.Start, p.Start+uint64(p.Moved))
 }
 
 // finish fills in what the count needs.
 func (s *Planner) finish(p Plan) Plan {
 	p.FlagsLive = s.walk.live(s.obj, p.Start)
-	p.Size += uint16(countSize(p.FlagsLive, s.opt.Threshold))
+	hot := s.opt.Threshold && (s.opt.Hot == nil || s.opt.Hot(int(p.Function)))
+	p.Checks = hot || s.opt.Redirectable
+	if s.opt.Redirectable {
+		p.Front = frontSize(p.FlagsLive)
+	}
+	p.Size += uint16(countSize(p.FlagsLive, p.Checks, s.opt.Shared))
 	if p.literal {
 		p.Size = (p.Size-literalSize+7)&^7 + literalSize
 	}
@@ -207,7 +219,7 @@ func (o *Object) padding(from, to uint64) bool {
 const opInt3 = 0xcc
 
 // planWhole asks whether the whole body can run in the stub, and fills p.
-func (s *Survey) planWhole(i int, start uint64, p *Plan) ledger.Reason {
+func (s *Planner) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 	f, facts := &s.obj.Functions[i], &s.facts[i]
 	length := uint64(len(s.obj.body(i)))
 	limit := uint64(wholeBody)
@@ -234,7 +246,7 @@ func (s *Survey) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 		if x86.Decode(code[at:], &in) != nil || !movable(&in, code[at:]) {
 			return ledger.ReasonUndecodable
 		}
-		if s.obj.Go && mayFault(&in, code[at:]) {
+		if s.obj.Go && !s.opt.KnownFaults && mayFault(&in, code[at:]) {
 			return ledger.ReasonMayFault
 		}
 		starts.add(at)
@@ -273,7 +285,7 @@ func (s *offsets) within(t *offsets) bool {
 
 // planJump finds the displaced instructions: whole instructions from start
 // that cover the window bytes, or fewer if one of them ends the flow.
-func (s *Survey) planJump(i int, start uint64, window int, p *Plan) ledger.Reason {
+func (s *Planner) planJump(i int, start uint64, window int, p *Plan) ledger.Reason {
 	code := s.obj.Code(start)
 	f := &s.obj.Functions[i]
 	end := int(f.Addr + f.Size - start) // behind it there is padding
@@ -286,7 +298,7 @@ func (s *Survey) planJump(i int, start uint64, window int, p *Plan) ledger.Reaso
 		if !movable(&in, code[at:]) {
 			return ledger.ReasonUnsupported
 		}
-		if s.obj.Go && mayFault(&in, code[at:]) {
+		if s.obj.Go && !s.opt.KnownFaults && mayFault(&in, code[at:]) {
 			return ledger.ReasonMayFault
 		}
 		size += s.obj.movedSize(&in, start+uint64(at))

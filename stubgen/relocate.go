@@ -89,6 +89,7 @@ type relocator struct {
 	code     []byte                       // its bytes
 	marks    [wholeBodyLoop + 1]x86.Label // by offset: a branch of the range leads there
 	literals []literal
+	lengths  []byte      // of what it moved, as in Origins
 	lead     x86.RunAddr // unless 0, where branches out of the range lead
 }
 
@@ -102,7 +103,7 @@ type literal struct {
 // returns how far behind the copy's start those of the window are.
 func (r *relocator) move() (inside [windowSize]uint8) {
 	start := r.asm.Len()
-	r.literals = r.literals[:0]
+	r.literals, r.lengths = r.literals[:0], r.lengths[:0]
 	r.mark()
 	var in x86.Inst
 	flowing := true
@@ -115,7 +116,13 @@ func (r *relocator) move() (inside [windowSize]uint8) {
 		if l := r.marks[at]; l > 0 {
 			r.asm.Bind(l)
 		}
+		before := r.asm.Len()
 		r.one(&in, code[:in.Len], r.from+uint64(at))
+		original := in.Len
+		if isCall(&in) {
+			original |= originCall
+		}
+		r.lengths = append(r.lengths, original, byte(r.asm.Len()-before))
 		flowing = !endsFlow(&in, code)
 	}
 	if flowing {

@@ -20,7 +20,9 @@ type Survey struct {
 	entries *entryMap
 	loops   map[int][]site    // by function: branches of its own to its entry
 	inside  map[int][]arrival // by function: branches between the bytes of its window
-	sites   []CloneSite
+	sites   []KernelSite
+	fixed   []Fixed // sorted by Low; none is wider than:
+	widest  uint64
 	gs      bool
 }
 
@@ -73,7 +75,7 @@ type arrival struct {
 }
 
 // UsesGS reports whether any function of the object, fully decoded, uses the
-// GS segment, which the counters need for themselves.
+// GS segment, by which each thread would find its counters, or sets its base.
 func (s *Survey) UsesGS() bool { return s.gs }
 
 // NewSurvey decodes every function of o with up to workers goroutines; 0 means
@@ -100,6 +102,7 @@ func NewSurvey(o *Object, workers int) *Survey {
 		s.entries.take(addr)
 		s.hit(windowHit{target: addr, who: fromElsewhere})
 	}
+	s.fix()
 	if o.Absolute {
 		s.entries.takeWords(o.Data)
 	}
@@ -127,7 +130,7 @@ var endbr64 = []byte{0xf3, 0x0f, 0x1e, 0xfa}
 func (s *Survey) decodeAll(workers int) []*sweep {
 	sweeps := make([]*sweep, parallel.Workers(workers))
 	for w := range sweeps {
-		sweeps[w] = &sweep{s: s}
+		sweeps[w] = &sweep{s: s, skim: s.entries.skim(s.obj.Absolute)}
 	}
 	parallel.Ranges(len(s.obj.Functions), 256, workers, func(w, first, end int) {
 		for i := first; i < end; i++ {
@@ -166,7 +169,7 @@ func (s *Survey) merge(found []*sweep) {
 	}
 	s.shareTables(found)
 	s.sitesBetween()
-	slices.SortFunc(s.sites, func(a, b CloneSite) int { return cmp.Compare(a.Addr, b.Addr) })
+	slices.SortFunc(s.sites, func(a, b KernelSite) int { return cmp.Compare(a.Addr, b.Addr) })
 	s.sites = slices.Compact(s.sites) // a function inside another is decoded twice
 }
 

@@ -15,14 +15,21 @@ type sweep struct {
 	jumps      []jumpEdge  // to and from what may be cold parts
 	entryJumps []entryJump // from what may be cold parts to entries
 	loops      []entryJump // of functions to their own entries
-	sites      []CloneSite
+	sites      []KernelSite
+	spread     []KernelSite // of the function at hand, with the number loaded further in front
+	line       line
+	skim       x86.Skim
 	misplaced  []int // functions that start inside an instruction of another
 	doubtful   []int // and inside one of what is between functions, which may be data
 	gs         bool
 
 	low, high uint64   // the function at hand
 	inside    uint64   // the first address strictly inside its window
-	nested    bool     // another function starts in it
+	nested    bool     // another function starts in it,
+	next      int      // none further down behind the instruction at hand
+	gap       bool     // some bytes do not decode
+	closed    bool     // its last instruction does not go on behind it
+	usesGS    bool     //
 	tables    []uint64 // addresses it took that may be jump tables
 
 	partLow, partHigh uint64 // the cold part that a table last led to
@@ -42,7 +49,8 @@ type entryJump struct {
 	site     site
 }
 
-// function decodes function i from its first to its last byte.
+// function decodes function i from its first to its last byte. What cannot tell
+// anything is skimmed over.
 func (w *sweep) function(i int) {
 	o := w.s.obj
 	f, facts := &o.Functions[i], &w.s.facts[i]
@@ -50,53 +58,78 @@ func (w *sweep) function(i int) {
 	w.low, w.high = f.Addr, f.Addr+uint64(len(code))
 	w.inside = f.Addr + uint64(facts.start) + 1
 	w.nested = i+1 < len(o.Functions) && o.Functions[i+1].Addr < w.high
-	w.tables = w.tables[:0]
+	w.tables, w.line = w.tables[:0], line{}
 	w.readLow, w.readHigh = 0, 0
-	var in x86.Inst
-	gs, gap, next := false, false, i+1
-	for at, prev := 0, 0; at < len(code); prev, at = at, at+int(in.Len) {
-		if err := x86.Decode(code[at:], &in); err != nil {
-			// Data in text, or the tail of an instruction that runs past
-			// the end: go on behind it, nothing of it will be moved.
-			if !gap {
-				facts.decoded = uint32(at)
-			}
-			gap, in.Len = true, 1
+	w.gap, w.closed, w.usesGS, w.next = false, false, false, i+1
+	beyond := o.Code(f.Addr) // Skim needs to see a few bytes more
+	w.skim.Addr, w.skim.End = f.Addr, len(code)
+	w.skim.Quiet = min(int(facts.start)+windowSize, len(code))
+	for at := 0; at < len(code); {
+		if w.nested {
+			at += w.instruction(i, facts, code, at)
 			continue
 		}
-		pc := f.Addr + uint64(at)
-		if w.nested {
-			w.misplaced, next = w.straddles(w.misplaced, pc, uint64(in.Len), next)
+		end := w.skim.Next(beyond, at)
+		for _, target := range w.skim.Calls() {
+			w.call(facts, target)
 		}
-		if in.Kind == x86.Syscall {
-			w.site(code, prev, at, pc)
+		for _, other := range w.skim.Others() {
+			w.instruction(i, facts, code, other)
 		}
-		if in.Kind != x86.Plain {
-			w.transfer(i, facts, &in, code[at:], pc)
-		} else if in.RIPRel() || o.Absolute {
-			w.operand(&in, code[at:], pc)
+		if end == at {
+			end += w.instruction(i, facts, code, at)
 		}
-		if in.Prefix&x86.PrefixGS != 0 || in.Map != x86.MapLegacy || in.Op == opMovSegment {
-			gs = gs || in.UsesGS()
-		}
+		at = end
 	}
+	w.keepSpread(code)
 	if facts.traits&isNested == 0 {
 		w.between(w.high, i+1)
 	}
-	if gap {
+	if w.gap {
 		facts.traits |= hasGap
 		return // what looks like a use of GS may be the data
 	}
 	facts.decoded = uint32(len(code))
-	w.gs = w.gs || gs
-	switch in.Kind {
-	case x86.Ret, x86.Jmp, x86.JmpInd:
+	w.gs = w.gs || w.usesGS
+	if w.closed {
 		facts.traits |= isClosed
-	case x86.Trap:
-		if code[len(code)-1] == 0x0b { // ud2
-			facts.traits |= isClosed
-		}
 	}
+}
+
+// instruction looks at the instruction at offset at of the code of function i, and
+// returns its length.
+func (w *sweep) instruction(i int, facts *facts, code []byte, at int) int {
+	var in x86.Inst
+	if err := x86.Decode(code[at:], &in); err != nil {
+		// Data in text, or the tail of an instruction that runs past
+		// the end: go on behind it, nothing of it will be moved.
+		if !w.gap {
+			facts.decoded = uint32(at)
+		}
+		w.gap = true
+		return 1
+	}
+	pc, length := w.low+uint64(at), int(in.Len)
+	if w.nested {
+		w.misplaced, w.next = w.straddles(w.misplaced, pc, uint64(in.Len), w.next)
+	}
+	if in.Kind == x86.Syscall {
+		w.site(code, at, pc)
+		w.usesGS = w.usesGS || setsGS(code, at)
+	}
+	if in.Kind != x86.Plain {
+		w.transfer(i, facts, &in, code[at:], pc)
+	} else if in.RIPRel() || w.s.obj.Absolute {
+		w.operand(&in, code[at:], pc)
+	}
+	if in.Prefix&x86.PrefixGS != 0 || in.Map != x86.MapLegacy || in.Op == opMovSegment {
+		w.usesGS = w.usesGS || in.UsesGS()
+	}
+	if at+length == len(code) {
+		w.closed = in.Kind == x86.Ret || in.Kind == x86.Jmp || in.Kind == x86.JmpInd ||
+			in.Kind == x86.Trap && code[len(code)-1] == 0x0b // ud2
+	}
+	return length
 }
 
 // straddles adds functions, from number next on, that start inside the
@@ -170,10 +203,7 @@ func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, code []byte, pc uint
 	case x86.Jcc, x86.Jmp, x86.Loop:
 		w.branch(i, in, in.BranchTarget(code, pc), pc)
 	case x86.Call:
-		facts.traits |= hasCall
-		target := in.BranchTarget(code, pc)
-		w.window(target, site{}) // to change a call's target would change what it returns to
-		w.s.entries.take(target)
+		w.call(facts, in.BranchTarget(code, pc))
 	case x86.CallInd:
 		facts.traits |= hasCall
 	case x86.JmpInd:
@@ -189,6 +219,13 @@ func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, code []byte, pc uint
 	if in.Far() {
 		facts.traits |= hasUnmovable
 	}
+}
+
+// call records a direct call.
+func (w *sweep) call(facts *facts, target uint64) {
+	facts.traits |= hasCall
+	w.window(target, site{}) // to change a call's target would change what it returns to
+	w.s.entries.take(target)
 }
 
 // window records a branch to target if that lies inside a window.

@@ -166,11 +166,12 @@ var canaryVersions = []canaryVersion{
 }
 
 // canarySource writes kinds.S and kinds.h into dir and returns the functions
-// that may stay uncounted.
-func canarySource(t *testing.T, dir string) (uncounted map[string]string) {
+// that may stay uncounted. With arrivals something that nobody calls calls the
+// second byte of every window, so that nothing but a trap serves.
+func canarySource(t *testing.T, dir string, arrivals bool) (uncounted map[string]string) {
 	t.Helper()
 	cpu := strings.Fields(read(t, "/proc/cpuinfo"))
-	var code, list strings.Builder
+	var code, calls, list strings.Builder
 	uncounted = map[string]string{}
 	var missing []string
 	for _, c := range canaries {
@@ -185,7 +186,13 @@ func canarySource(t *testing.T, dir string) (uncounted map[string]string) {
 			name := "canary_" + c.name + v.suffix
 			code.WriteString(c.function(name, v))
 			fmt.Fprintf(&list, "X(%s, %s)\n", name, c.mask(v.dead))
-			if c.uncounted != "" {
+			if arrivals {
+				second := 1
+				if v.endbr {
+					second = 5
+				}
+				fmt.Fprintf(&calls, "\tcall %s+%d\n", name, second)
+			} else if c.uncounted != "" {
 				uncounted[name] = c.uncounted
 			}
 		}
@@ -193,6 +200,7 @@ func canarySource(t *testing.T, dir string) (uncounted map[string]string) {
 	if missing != nil {
 		t.Logf("this processor cannot run %v", missing)
 	}
+	code.WriteString("\t.globl arrivals\n\t.type arrivals, @function\narrivals:\n" + calls.String() + "\tret\n\t.size arrivals, . - arrivals\n")
 	write(t, filepath.Join(dir, "kinds.S"), code.String()+"\t.section .note.GNU-stack, \"\", @progbits\n", 0o600)
 	write(t, filepath.Join(dir, "kinds.h"), list.String(), 0o600)
 	return uncounted
@@ -233,7 +241,7 @@ func (c *canary) mask(dead bool) string {
 var canaryRegisters = strings.Fields("rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15")
 
 // harnessFunctions are those of harness.c.
-var harnessFunctions = []string{"find_components", "complain", "mix", "relative", "fill", "extended", "check", "hash", "show", "stacks", "one"}
+var harnessFunctions = []string{"find_components", "complain", "mix", "relative", "fill", "extended", "check", "hash", "show", "stacks", "one", "step", "keeps_flags", "watch_steps", "arrivals"}
 
 // TestCanary: every register, the flags, the red zone and the caller's stack
 // arrive at the displaced instructions as the caller left them, and come back
@@ -242,8 +250,26 @@ func TestCanary(t *testing.T) {
 	for _, row := range []string{"-no-pie", "-pie -fPIE"} {
 		t.Run(row, func(t *testing.T) {
 			t.Parallel()
-			b := buildCanaries(t, strings.Fields(row))
-			b.compare(t, cmd(b.program))
+			b := buildCanaries(t, strings.Fields(row), false)
+			b.compare(t, cmd(b.program), crossed)
+		})
+	}
+}
+
+// TestCanaryTrap: the same where every entry is a trap.
+func TestCanaryTrap(t *testing.T) {
+	for _, row := range []string{"-no-pie", "-pie -fPIE"} {
+		t.Run(row, func(t *testing.T) {
+			t.Parallel()
+			b := buildCanaries(t, strings.Fields(row), true)
+			b.compare(t, cmd(b.program), crossed, "--allow-traps")
+			b.compare(t, cmd(b.program, "aligned"), crossed, "--allow-traps")
+			_, r := counted(t, cmd(b.program), "--allow-traps")
+			for _, f := range r.of("") {
+				if strings.HasPrefix(f.Name, "canary_") && f.Tactic != "trap" {
+					t.Errorf("%s is counted by %s: it shows nothing", f.Name, f.Tactic)
+				}
+			}
 		})
 	}
 }
@@ -251,8 +277,20 @@ func TestCanary(t *testing.T) {
 // TestCanaryAligned: the same in a program that has every misaligned access
 // trapped (EFLAGS.AC): what the stubs themselves read and write is aligned.
 func TestCanaryAligned(t *testing.T) {
-	b := buildCanaries(t, []string{"-pie", "-fPIE"})
-	b.compare(t, cmd(b.program, "aligned"))
+	b := buildCanaries(t, []string{"-pie", "-fPIE"}, false)
+	b.compare(t, cmd(b.program, "aligned"), crossed)
+}
+
+// TestCanaryWatched: a signal handler sees the same at every instruction.
+func TestCanaryWatched(t *testing.T) {
+	for _, row := range []string{"-no-pie", "-pie -fPIE"} {
+		t.Run(row, func(t *testing.T) {
+			t.Parallel()
+			b := buildCanaries(t, strings.Fields(row), false)
+			b.compare(t, cmd(b.program, "watched"), []uint64{0})
+			b.compare(t, cmd(b.program, "watched", "slow-paths"), []uint64{5})
+		})
+	}
 }
 
 // builtCanaries is a program and those of its functions that may stay
@@ -262,32 +300,35 @@ type builtCanaries struct {
 	uncounted map[string]string
 }
 
-func buildCanaries(t *testing.T, flags []string) builtCanaries {
+func buildCanaries(t *testing.T, flags []string, arrivals bool, more ...string) builtCanaries {
 	t.Helper()
 	dir := t.TempDir()
-	b := builtCanaries{filepath.Join(dir, "canary"), canarySource(t, dir)}
+	b := builtCanaries{filepath.Join(dir, "canary"), canarySource(t, dir, arrivals)}
 	in(t, ".", "", need(t, "gcc"), slices.Concat([]string{"-O1", "-g0", "-fno-inline", "-Itestdata/canary", "-I" + dir, "-o", b.program},
-		flags, []string{"testdata/canary/harness.c", "testdata/canary/capture.S", filepath.Join(dir, "kinds.S")})...)
+		flags, []string{"testdata/canary/harness.c", "testdata/canary/capture.S", filepath.Join(dir, "kinds.S")}, more)...)
 	return b
 }
 
-// compare runs the program without a threshold and with thresholds that are
-// crossed at the first call, in the middle, at the last, and never.
-func (b *builtCanaries) compare(t *testing.T, c command) {
+// crossed are thresholds: none, and such as are crossed at the first call, in the
+// middle, at the last, and never.
+var crossed = []uint64{0, 1, 5, canaryCalls, canaryCalls + 1}
+
+// compare runs the program with each of the thresholds.
+func (b *builtCanaries) compare(t *testing.T, c command, thresholds []uint64, flags ...string) {
 	t.Helper()
 	without := run(t, c)
 	if without.status != 0 {
 		t.Fatalf("without the library: status %d\n%s", without.status, wrongLines(without.stdout))
 	}
 	symbols := readSymbols(t, b.program)
-	oracle := comparison{exempt: untallied(harnessFunctions...), uncounted: b.uncounted}
-	for _, n := range []uint64{0, 1, 5, canaryCalls, canaryCalls + 1} {
-		with, r := counted(t, c, "--threshold", fmt.Sprint(n))
+	oracle := comparison{exempt: untallied(append(harnessFunctions, "uses_gs")...), uncounted: b.uncounted}
+	for _, n := range thresholds {
+		with, r := counted(t, c, append([]string{"--threshold", fmt.Sprint(n)}, flags...)...)
 		if with.status != without.status {
 			t.Errorf("threshold %d: status %d\n%s", n, with.status, wrongLines(with.stdout))
 			continue
 		}
-		same(t, without, with)
+		same(t, comparableSteps(without), comparableSteps(with))
 		oracle.exact(t, r, tallies(t, with.stdout, symbols), symbols)
 		for _, f := range r.of("") {
 			if hot := n != 0 && f.Calls >= n; f.Hot != hot {
@@ -295,6 +336,16 @@ func (b *builtCanaries) compare(t *testing.T, c command) {
 			}
 		}
 	}
+}
+
+// comparableSteps leaves out the steps through loops to an endbr64, which are led
+// behind that.
+func comparableSteps(res result) result {
+	res.stdout = strings.Join(slices.DeleteFunc(strings.Split(res.stdout, "\n"), func(line string) bool {
+		name, rest, _ := strings.Cut(line, " ")
+		return strings.Contains(name, "_loop_") && strings.Contains(name, "_endbr") && strings.Contains(rest, " steps, ")
+	}), "\n")
+	return res
 }
 
 // wrongLines are the complaints of the program.

@@ -56,8 +56,14 @@ var objects = [][]string{nil, {"--objects", "all"}}
 
 // TestExactThreads: threads pinned to different cores, and short ones.
 func TestExactThreads(t *testing.T) {
+	exactThreads(t, "one 2000000", "many 1600000", "one 600000 1", "many 300000 2", "one 100000 17", "many 100000 64", "one 100000 64",
+		"churn 2500", "crowd 2000", "storm 4000", "stress 1")
+}
+
+// exactThreads runs threads.c.
+func exactThreads(t *testing.T, modes ...string) {
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "threads.c")
-	for _, mode := range []string{"one 5000000", "many 4000000", "churn 2500", "crowd 2000", "storm 4000"} {
+	for _, mode := range modes {
 		for _, flags := range objects {
 			t.Run(strings.Join(append(flags, mode), " "), func(t *testing.T) {
 				twoCores(t)
@@ -68,6 +74,20 @@ func TestExactThreads(t *testing.T) {
 				selfCounting(t, comparison{exempt: untallied()}, with, r)
 			})
 		}
+	}
+}
+
+// TestExactSignals: handlers that call what they interrupt, on every kind of
+// stack; no signal goes to a thread that blocks it.
+func TestExactSignals(t *testing.T) {
+	p := compile(t, need(t, "gcc"), []string{"-O2"}, "signals.c")
+	c := cmd(p, "10000")
+	without := run(t, c)
+	for _, flags := range slices.Concat(objects, [][]string{{"--threshold", "1000"}}) {
+		twoCores(t)
+		with, r := counted(t, c, flags...)
+		same(t, without.withoutTallies(), with.withoutTallies())
+		selfCounting(t, comparison{exempt: untallied()}, with, r)
 	}
 }
 

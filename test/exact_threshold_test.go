@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -18,23 +19,33 @@ type event struct {
 	Calls   uint64    `json:"calls"`
 	Pid     int       `json:"pid"`
 	Tid     int       `json:"tid"`
+	Outcome string    `json:"outcome"`
 }
 
-// countedWithEvents runs c with a threshold of n calls.
-func countedWithEvents(t *testing.T, c command, n uint64) (result, *report, []event) {
+// events is what hotspots events tells.
+type events struct {
+	Threshold, Lost, Dropped, Failures uint64
+	Events                             []event
+}
+
+func eventList(t *testing.T, table string) events {
 	t.Helper()
-	table := filepath.Join(t.TempDir(), "table")
-	hotspots := build(t, "hotspots")
-	c.args = append([]string{hotspots, "run", "-o", table, "--summary", "0", "--threshold", fmt.Sprint(n), "--"}, c.args...)
-	got := run(t, c)
-	var list struct {
-		Threshold, Lost uint64
-		Events          []event
-	}
-	out := run(t, cmd(hotspots, "events", "--format", "json", "--no-demangle", table))
+	var list events
+	out := run(t, cmd(build(t, "hotspots"), "events", "--format", "json", "--no-demangle", table))
 	if err := json.Unmarshal([]byte(out.stdout), &list); err != nil {
 		t.Fatalf("events: %v\n%s", err, out.stderr)
 	}
+	return list
+}
+
+// countedWithEvents runs c with a threshold of n calls.
+func countedWithEvents(t *testing.T, c command, n uint64, more ...string) (result, *report, []event) {
+	t.Helper()
+	table := filepath.Join(t.TempDir(), "table")
+	hotspots := build(t, "hotspots")
+	c.args = append([]string{hotspots, "run", "-o", table, "--summary", "0", "--threshold", fmt.Sprint(n)}, append(append(more, "--"), c.args...)...)
+	got := run(t, c)
+	list := eventList(t, table)
 	if list.Threshold != n || list.Lost != 0 {
 		t.Errorf("threshold %d, not %d; %d events lost", list.Threshold, n, list.Lost)
 	}
@@ -96,6 +107,46 @@ func TestThresholdOneThread(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestThresholdByName: functions that a glob names have thresholds of their own,
+// the others the one for all, or none.
+func TestThresholdByName(t *testing.T) {
+	p := compile(t, need(t, "gcc"), []string{"-O2"}, "vm.c")
+	without := run(t, cmd(p))
+	_, plain := counted(t, cmd(p))
+	for _, run := range []struct {
+		all  uint64
+		more []string
+	}{{0, nil}, {700, nil}, {0, []string{"--translator", "-"}}, {700, []string{"--translator", "-"}}} {
+		all := run.all
+		with, r, list := countedWithEvents(t, cmd(p), all, append(run.more, "--threshold", "*a*=50", "--threshold", "table_?ut*=0", "--threshold", "mai?=1")...)
+		same(t, without, with)
+		events := eventsOf(t, r, list)
+		named := 0
+		for i, f := range r.Functions {
+			n := all
+			switch {
+			case f.Name == "main":
+				n = 1
+			case strings.HasPrefix(f.Name, "table_put"):
+				n = 0
+			case strings.Contains(f.Name, "a"):
+				n = 50
+				named++
+			}
+			e, ok := events[f.Name]
+			if ok != (n > 0 && f.Calls >= n) || ok && e.Calls != n {
+				t.Errorf("%s: threshold %d, %d calls, has an event: %t, at %d", f.Name, n, f.Calls, ok, e.Calls)
+			}
+			if f.Calls != plain.Functions[i].Calls {
+				t.Errorf("%s: %d calls, not %d", f.Name, f.Calls, plain.Functions[i].Calls)
+			}
+		}
+		if named < 3 {
+			t.Errorf("%d functions with a threshold by name: this is no test", named)
 		}
 	}
 }

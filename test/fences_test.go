@@ -61,16 +61,17 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/symname":  {},
 		"internal/textfile": {},
 		"internal/sigmask":  {},
+		"internal/listen":   {},
 		"internal/table":    {"internal/ledger"},
+		"internal/agent":    {"internal/ledger", "internal/mem", "internal/table"},
 		"elfscan":           {"internal/ledger"},
 		"stubgen":           {"elfscan", "internal/ledger", "internal/parallel", "internal/x86"},
 		"patcher":           {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/x86", "stubgen"},
-		"exporter": {"elfscan", "internal/ledger", "internal/parallel", "internal/sigmask", "internal/symname", "internal/table", "internal/textfile",
-			"internal/version", "internal/x86", "stubgen"}, // coverage --system plans, too
-		"libdynprof": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/symname",
+		"exporter":          {"internal/ledger", "internal/symname", "internal/table"},
+		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/symname",
 			"internal/table", "internal/textfile", "internal/version", "internal/x86", "patcher", "stubgen"},
-		"cmd/hotspots": {"cmd/hotspots/internal/bisect", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/system",
-			"elfscan", "internal/ledger", "internal/parallel", "internal/sigmask", "internal/symname", "internal/table", "internal/textfile",
+		"cmd/hotspots": {"cmd/hotspots/internal/bisect", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/system",
+			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/sigmask", "internal/symname", "internal/table", "internal/textfile",
 			"internal/version", "internal/x86", "stubgen"}, // coverage --system plans, too
 	}
 	seen := 0

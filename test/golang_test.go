@@ -8,21 +8,28 @@ import (
 	"testing"
 )
 
-// TestGo: programs with a Go runtime know their code by address, find their
-// auxiliary vector behind the environment, and turn faults into panics.
-func TestGo(t *testing.T) {
+// goProgram builds the Go program in dir.
+func goProgram(t *testing.T, dir string) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
 	build := exec.Command(need(t, "go"), "build", "-o", program, "main.go")
-	build.Dir = "testdata/golang"
+	build.Dir = dir
 	build.Env = append(os.Environ(), "CGO_ENABLED=1", "GOFLAGS=", "GOWORK=off")
 	if msg, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, msg)
 	}
+	return program
+}
+
+// TestGo: programs with a Go runtime know their code by address, find their
+// auxiliary vector behind the environment, and turn faults into panics.
+func TestGo(t *testing.T) {
+	program := goProgram(t, "testdata/golang")
 	without := run(t, cmd(program))
 	if without.status != 0 || !strings.Contains(without.stdout, "nil pointer") {
 		t.Fatalf("%+v", without)
 	}
-	for _, flags := range [][]string{nil, {"--objects", "all"}, {"--threshold", "1000"}} {
+	for _, flags := range [][]string{nil, {"--objects", "all"}, {"--threshold", "1000"}, {"--objects", "all", "--allow-traps"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			with, r := counted(t, cmd(program), flags...)
 			same(t, without, with)
@@ -37,6 +44,33 @@ func TestGo(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGoSignals: profiling and preemption look up by the program counter what a
+// goroutine's stack is like, so no thread of a Go program may stand where no
+// code of that function was. By traps main.fill is counted, too.
+func TestGoSignals(t *testing.T) {
+	program := goProgram(t, "testdata/gosignals")
+	for _, row := range []struct {
+		calls  string
+		flags  []string
+		tactic string
+		reason string
+		counts uint64
+	}{
+		{"20000000", nil, "hop", "", 20_000_000},
+		{"200000", []string{"--allow-traps"}, "hop", "", 200_000},
+	} {
+		without := run(t, cmd(program, row.calls))
+		if without.status != 0 {
+			t.Fatal(without.stderr)
+		}
+		with, r := counted(t, cmd(program, row.calls), row.flags...)
+		same(t, without, with)
+		if f := r.named(t, "main.fill"); f.Tactic != row.tactic || f.Reason != row.reason || f.Calls != row.counts {
+			t.Errorf("%v: main.fill: %d calls, %s %s", row.flags, f.Calls, f.Tactic, f.Reason)
+		}
 	}
 }
 

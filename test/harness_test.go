@@ -110,30 +110,44 @@ type report struct {
 	Pid        int        `json:"pid"`
 	Status     string     `json:"status"`
 	TotalCalls uint64     `json:"total_calls"`
+	Lock       string     `json:"lock"`
+	Stopped    bool       `json:"stopped"`
 	Functions  []function `json:"functions"`
 }
 
 // calls returns the calls of the executable's function of that name.
 func (r *report) calls(t testing.TB, name string) uint64 {
 	t.Helper()
+	return r.named(t, name).Calls
+}
+
+// named returns the executable's function of that name.
+func (r *report) named(t testing.TB, name string) function {
+	t.Helper()
 	for _, f := range r.Functions {
 		if f.Name == name && f.Object == r.Program {
-			return f.Calls
+			return f
 		}
 	}
 	t.Errorf("no function %q of %s in the report", name, r.Program)
-	return 0
+	return function{}
 }
 
 // counted runs c under hotspots with more flags of hotspots run, and returns
 // what it did and the report.
 func counted(t testing.TB, c command, flags ...string) (result, *report) {
 	t.Helper()
+	r, table := countedAt(t, c, flags...)
+	return r, readReport(t, table)
+}
+
+// countedAt does that and returns where the table is.
+func countedAt(t testing.TB, c command, flags ...string) (result, string) {
+	t.Helper()
 	table := filepath.Join(t.TempDir(), "table")
 	args := append([]string{build(t, "hotspots"), "run", "-o", table, "--summary", "0"}, flags...)
 	c.args = append(append(args, "--"), c.args...)
-	r := run(t, c)
-	return r, readReport(t, table)
+	return run(t, c), table
 }
 
 // readReport reads a table with hotspots report.

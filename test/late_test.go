@@ -87,3 +87,31 @@ print(json.dumps({"a": [1, 2]}), len(bz2.compress(b"abc" * 1000)), len(lzma.comp
 		t.Errorf("sqlite3_step: %d calls", n)
 	}
 }
+
+// TestLateEvents: what the planner of later objects calls in its copy of the
+// process crosses no threshold of the program's.
+func TestLateEvents(t *testing.T) {
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	for _, more := range [][]string{nil, {"usesgs.S"}} {
+		c := cmd(compile(t, gcc, []string{"-O1"}, append([]string{"late.c"}, more...)...), "once", library)
+		c.env = []string{"DYNPROF_OBJECTS=all"}
+		without := run(t, c)
+		for _, n := range []uint64{1, 2, 3, 10} {
+			with, r, list := countedWithEvents(t, c, n)
+			same(t, without, with)
+			events := map[string]int{} // those of a library that is loaded twice have two
+			for _, e := range list {
+				events[e.Object+e.Address]++
+				if e.Calls != n {
+					t.Errorf("%s: event at %d calls, not %d", e.Name, e.Calls, n)
+				}
+			}
+			for _, f := range r.Functions {
+				if f.Hot != (events[f.Object+f.Address] > 0) {
+					t.Errorf("threshold %d: %s with %d calls: hot %t, %d events", n, f.Name, f.Calls, f.Hot, events[f.Object+f.Address])
+				}
+			}
+		}
+	}
+}

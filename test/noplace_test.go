@@ -110,9 +110,11 @@ func TestDiskFillsUp(t *testing.T) {
 		t.Errorf("without the library: %q", without.stdout)
 	}
 	hotspots, text := build(t, "hotspots"), filepath.Join(t.TempDir(), "report")
-	with := full(fmt.Sprintf("{ %s run --summary 0 -o table -- %s fill file; s=$?; %s report table >%s; exit $s; }", hotspots, program, hotspots, text))
-	same(t, without, with)
-	if r := read(t, text); !regexp.MustCompile(`threads had no room .* missing`).MatchString(r) {
-		t.Errorf("the report does not say that threads are missing:\n%s", r)
+	for _, flags := range []string{"", "--threshold 1000"} { // an event asks all threads for their calls
+		with := full(fmt.Sprintf("{ %s run %s --summary 0 -o table -- %s fill file; s=$?; %s report table >%s; exit $s; }", hotspots, flags, program, hotspots, text))
+		same(t, without, with)
+		if r := read(t, text); !regexp.MustCompile(`threads had no room .* missing`).MatchString(r) {
+			t.Errorf("%s: the report does not say that threads are missing:\n%s", flags, r)
+		}
 	}
 }

@@ -56,17 +56,19 @@ const (
 	ReasonEntryLoop                // a loop of its own comes back to the entry and cannot be led past the count
 	ReasonUndecodable              // the bytes are not instructions we know
 	ReasonUnsupported              // an instruction that cannot be moved (xbegin, 16-bit branch)
-	ReasonCloneSite                // the window holds the system call that makes threads
+	ReasonKernelSite               // the window holds a system call that is patched itself: one that makes threads or filters, or handles signals
 	ReasonOutOfReach               // no arena within ±2 GiB of all it refers to
 	ReasonNoMemory                 // the arena or the table is full
-	ReasonBytesChanged             // memory is not what the planner read
+	ReasonBytesChanged             // memory is not what the planner read, or not what the file has
 	ReasonProtected                // its text cannot be made writable
 	ReasonNotMapped                // the address is not in an executable segment
-	ReasonUsesGS                   // the program uses the GS segment itself
+	ReasonUsesGS                   // it came later and uses the GS segment, or came with such an object
 	ReasonAliasedText              // its text is mapped executable a second time
 	ReasonNoFile                   // the object's file cannot be read
 	ReasonMayFault                 // its first instruction may fault, at an address that the Go runtime must know
 	ReasonInsideInstruction        // it starts inside an instruction: the file is wrong about it
+	ReasonRestartable              // its first instructions are part of a restartable sequence (rseq)
+	ReasonDebugged                 // a debugger watches, and knows where its lines start
 )
 
 // Exclusions: the address is not a function at all, or one that must never be
@@ -91,7 +93,7 @@ var reasonNames = map[Reason]string{
 	ReasonEntryLoop:         "entry-loop",
 	ReasonUndecodable:       "undecodable",
 	ReasonUnsupported:       "unsupported-instruction",
-	ReasonCloneSite:         "clone-site",
+	ReasonKernelSite:        "kernel-site",
 	ReasonOutOfReach:        "out-of-reach",
 	ReasonNoMemory:          "no-memory",
 	ReasonBytesChanged:      "bytes-changed",
@@ -102,6 +104,8 @@ var reasonNames = map[Reason]string{
 	ReasonNoFile:            "no-file",
 	ReasonMayFault:          "may-fault",
 	ReasonInsideInstruction: "inside-instruction",
+	ReasonRestartable:       "restartable",
+	ReasonDebugged:          "debugged",
 	ReasonColdPart:          "cold-part",
 	ReasonPLT:               "plt",
 	ReasonStart:             "start",

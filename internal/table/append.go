@@ -54,6 +54,13 @@ func (a *Appender) begin(nonce [16]byte) error {
 	return err
 }
 
+// ReserveUsed is how much of the reserve that is kept was taken when the table
+// was opened, bytes.
+func (a *Appender) ReserveUsed() uint64 { return le.Uint64(a.head[HdrReserveUsed:]) }
+
+// Shared reports whether all threads count into one row.
+func (a *Appender) Shared() bool { return le.Uint32(a.head[HdrFlags:])&FlagShared != 0 }
+
 // Close lets go of the table.
 func (a *Appender) Close() error { return a.f.Close() }
 
@@ -63,7 +70,9 @@ func (a *Appender) Close() error { return a.f.Close() }
 //
 //  1. The generation becomes odd.
 //  2. Strings, aliases, objects and functions are stored behind the counts.
-//  3. The counts are stored, then the generation, even again.
+//  3. The counts are stored, what is referred to before what refers to it: if we
+//     die here, and the generation stays odd, the table is sound all the same.
+//  4. The generation becomes even again.
 //
 // A reader that saw an odd one, or two different ones, reads again.
 func (a *Appender) Add(spec *Spec) error {
@@ -94,13 +103,27 @@ func (a *Appender) Add(spec *Spec) error {
 	if err := a.write(spec); err != nil {
 		return err
 	}
-	for at, s := range map[int64]Section{HdrObjects: grown.Objects, HdrFunctions: grown.Functions,
-		HdrAliases: grown.Aliases, HdrStrings: grown.Strings, HdrFired: grown.Fired} {
-		if err := a.store32(at+SecCount, s.Count); err != nil {
+	for _, s := range []struct {
+		at    int64
+		count uint32
+	}{
+		{HdrCounters, grown.Counters},
+		{HdrFired + SecCount, grown.Fired.Count},
+		{HdrStrings + SecCount, grown.Strings.Count},
+		{HdrAliases + SecCount, grown.Aliases.Count},
+		{HdrObjects + SecCount, grown.Objects.Count},
+		{HdrFunctions + SecCount, grown.Functions.Count},
+	} {
+		if err := a.store32(s.at, s.count); err != nil {
 			return err
 		}
 	}
-	return errors.Join(a.store32(HdrCounters, grown.Counters), a.store32(HdrGeneration, generation+1))
+	if spec.Reserve != 0 {
+		if _, err := a.f.WriteAt(le.AppendUint64(nil, spec.ReserveUsed), HdrReserveUsed); err != nil {
+			return err
+		}
+	}
+	return a.store32(HdrGeneration, generation+1)
 }
 
 func (a *Appender) store32(at int64, v uint32) error {

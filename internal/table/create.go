@@ -117,6 +117,9 @@ func (t *File) reserve(spec *Spec) error {
 			return err
 		}
 	}
+	if err := t.allocate(t.Formers.Offset, FmEntrySize*uint64(t.Formers.Capacity)); err != nil {
+		return err
+	}
 	if spec.Flags&FlagThreshold == 0 {
 		return t.allocate(t.Events.Offset, EvEntrySize*uint64(t.Events.Capacity))
 	}

@@ -16,13 +16,18 @@ const (
 // in holes of the file: whole entries, some at a time, with the index of the
 // first. What is skipped is zero.
 func (t *Table) eachData(s Section, count uint64, use func(first uint64, b []byte) error) error {
+	return t.eachDataIn(nil, s, count, use)
+}
+
+// eachDataIn is eachData that reads into buf, if that has room for an entry.
+func (t *Table) eachDataIn(buf []byte, s Section, count uint64, use func(first uint64, b []byte) error) error {
 	size := uint64(s.EntrySize)
-	var buf []byte
+	buf = buf[:uint64(len(buf))/size*size]
 	for i := uint64(0); i < count; {
 		from, to := t.nextData(s.Offset+i*size, s.Offset+count*size)
 		i = max(i, (from-s.Offset)/size)
 		end := min(count, (to-s.Offset+size-1)/size)
-		if buf == nil && i < end {
+		if len(buf) == 0 && i < end {
 			buf = make([]byte, min((end-i)*size, max(1, chunk/size)*size))
 		}
 		for i < end {

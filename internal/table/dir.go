@@ -43,6 +43,35 @@ func SearchDirs(runtimeDir string, uid int) []string {
 	return slices.DeleteFunc(dirs, func(d string) bool { return checkPrivate(d, uid) != nil })
 }
 
+// servicesGlob is where services have their tables (deploy/systemd/dynprof.conf).
+const servicesGlob = "/run/dynprof/*"
+
+// AllSearchDirs lists the directories in which tables of any user or service may
+// be.
+func AllSearchDirs() []string {
+	services, _ := filepath.Glob(servicesGlob) // the pattern is sound
+	dirs := slices.DeleteFunc(services, func(d string) bool {
+		fi, err := os.Lstat(d)
+		return err != nil || checkPrivate(d, owner(fi)) != nil
+	})
+	for _, glob := range []string{"/run/user/*/dynprof", "/tmp/dynprof-*"} {
+		found, err := filepath.Glob(glob)
+		if err != nil {
+			continue // "BUG": the patterns are sound
+		}
+		for _, d := range found {
+			digits := strings.TrimPrefix(filepath.Base(d), "dynprof-")
+			if digits == "dynprof" {
+				digits = filepath.Base(filepath.Dir(d))
+			}
+			if uid, err := strconv.Atoi(digits); err == nil && checkPrivate(d, uid) == nil {
+				dirs = append(dirs, d)
+			}
+		}
+	}
+	return dirs
+}
+
 // MakePrivateDir makes a default directory if it is missing, and refuses one
 // that others could put files into: /tmp is open to all.
 func MakePrivateDir(dir string) error {

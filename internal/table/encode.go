@@ -33,6 +33,9 @@ func (s *sink) entry(n int) []byte {
 	return s.buf[old:]
 }
 
+// last returns the last n bytes of the entry that was added last.
+func (s *sink) last(n int) []byte { return s.buf[len(s.buf)-n:] }
+
 func (s *sink) flush() {
 	if s.err == nil && len(s.buf) > 0 {
 		_, s.err = s.w.WriteAt(s.buf, s.off)
@@ -89,6 +92,7 @@ func writeSections(w io.WriterAt, spec *Spec, g *Geometry) (header []byte, err e
 	header = encodeHeader(spec, g)
 	le.PutUint32(header[HdrProgram:], names.add(spec.Program))
 	le.PutUint32(header[HdrCreator:], names.add(spec.Creator))
+	le.PutUint32(header[HdrListen:], names.add(spec.Listen))
 
 	return header, writeLedger(w, spec, names, aliases, g.Objects, g.Functions)
 }
@@ -122,6 +126,7 @@ func encodeObject(b []byte, o *Object, path, buildID uint32) {
 	le.PutUint64(b[ObjHigh:], o.High)
 	le.PutUint32(b[ObjFlags:], o.Flags)
 	b[ObjReason] = uint8(o.Reason)
+	le.PutUint64(b[ObjReserve:], o.Reserve)
 }
 
 func encodeFunction(b []byte, f *Function, name, aliases uint32) {
@@ -137,6 +142,7 @@ func encodeFunction(b []byte, f *Function, name, aliases uint32) {
 	b[FnSource] = uint8(f.Source)
 	b[FnTactic] = uint8(f.Tactic)
 	b[FnReason] = uint8(f.Reason)
+	b[FnCount] = f.Count
 }
 
 // encodeHeader fills in all but the nonce and the strings. State is
@@ -157,9 +163,12 @@ func encodeHeader(spec *Spec, g *Geometry) []byte {
 	le.PutUint64(h[HdrMonotonic:], spec.Monotonic)
 	copy(h[HdrRunID:], spec.RunID[:])
 	le.PutUint64(h[HdrThreshold:], spec.Threshold)
+	le.PutUint64(h[HdrReserve:], spec.Reserve)
+	le.PutUint64(h[HdrReserveUsed:], spec.ReserveUsed)
 	for at, s := range map[int]Section{
 		HdrObjects: g.Objects, HdrFunctions: g.Functions, HdrAliases: g.Aliases, HdrStrings: g.Strings,
 		HdrEvents: g.Events, HdrFired: g.Fired, HdrRows: g.Rows,
+		HdrFormers: g.Formers, HdrBaselines: g.Baselines,
 	} {
 		encodeSection(h[at:], s)
 	}

@@ -13,6 +13,24 @@ type Event struct {
 	Function int    // index in Table.Functions; -1 if it came after the table was opened
 	Row      uint32
 	Pid, Tid uint32
+	Outcome  Outcome
+	Slot     uint64 // its number in the table
+}
+
+// Outcome says what became of an event: Outcome*.
+type Outcome uint32
+
+var outcomes = [...]string{
+	OutcomeNone: "none", OutcomeQueued: "queued", OutcomeRunning: "running", OutcomeReturned: "returned",
+	OutcomeRedirected: "redirected", OutcomeRestored: "restored", OutcomeCrashed: "crashed",
+	OutcomeDropped: "dropped", OutcomeGone: "gone", OutcomeRefused: "refused",
+}
+
+func (o Outcome) String() string {
+	if int(o) < len(outcomes) {
+		return outcomes[o]
+	}
+	return "?"
 }
 
 // Events returns the records of threshold crossings, oldest first. A record
@@ -40,7 +58,8 @@ func (t *Table) Events() ([]Event, error) {
 
 func (t *Table) decodeEvent(b []byte) Event {
 	since := time.Duration(le.Uint64(b[EvTime:]) - t.Monotonic)
-	return Event{
+	e := Event{
+		Slot:     le.Uint64(b[EvSeq:]) - 1,
 		Time:     t.Realtime.Add(since),
 		Calls:    le.Uint64(b[EvCount:]) &^ CounterFired,
 		Function: t.functionOf(le.Uint32(b[EvCounter:])),
@@ -48,6 +67,10 @@ func (t *Table) decodeEvent(b []byte) Event {
 		Pid:      le.Uint32(b[EvPid:]),
 		Tid:      le.Uint32(b[EvTid:]),
 	}
+	if len(b) >= EvEntrySize && t.Geometry.Events.EntrySize >= EvEntrySize {
+		e.Outcome = Outcome(le.Uint32(b[EvOutcome:]))
+	}
+	return e
 }
 
 func (t *Table) functionOf(counter uint32) int {

@@ -20,7 +20,7 @@ func FuzzNewReader(f *testing.F) {
 	}
 	f.Add(seed)
 	f.Add(seed[:table.HeaderSize])
-	for _, at := range []int{table.HdrObjects, table.HdrFunctions, table.HdrAliases, table.HdrStrings, table.HdrRows, table.HdrCounters} {
+	for _, at := range []int{table.HdrObjects, table.HdrFunctions, table.HdrAliases, table.HdrStrings, table.HdrRows, table.HdrCounters, table.HdrFormers, table.HdrBaselines, table.HdrBaseline, table.HdrFormersHead} {
 		for _, field := range []int{table.SecOffset + 2, table.SecCount + 1, table.SecCapacity + 3, table.SecEntrySize + 1} {
 			bad := bytes.Clone(seed)
 			bad[at+field] ^= 0x81
@@ -41,6 +41,23 @@ func FuzzNewReader(f *testing.F) {
 		}
 		if err == nil && len(s.Calls) != len(tab.Functions) {
 			t.Fatalf("%d counts of %d functions", len(s.Calls), len(tab.Functions))
+		}
+		if s, err := tab.SinceReset(); err == nil {
+			var calls uint64
+			for _, o := range s.Owners() {
+				calls += o.Calls
+			}
+			if s.Reset.IsZero() && calls != s.Total() {
+				t.Fatalf("the owners have %d calls of %d", calls, s.Total())
+			}
+		}
+		m, err := table.NewMeter(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			t.Fatalf("the meter says %v", err)
+		}
+		var r table.Reading
+		if m.Read(&r) == nil {
+			m.Names(nil, func(n table.Named) bool { return n.Counter != table.NoCounter })
 		}
 		events, _ := tab.Events()
 		for _, e := range events {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -24,13 +25,13 @@ func readHeader(r io.ReaderAt, size int64) (*Header, []byte, error) {
 	case n < HeaderSize:
 		return nil, nil, ErrTruncated
 	}
-	if v := le.Uint32(raw[HdrVersion:]); v > Version {
-		return nil, nil, fmt.Errorf("format %d, this program knows %d: %w", v, Version, ErrVersion)
-	} else if v != Version {
+	if v := le.Uint32(raw[HdrVersion:]); v > VersionReset {
+		return nil, nil, fmt.Errorf("format %d, this program knows %d: %w", v, VersionReset, ErrVersion)
+	} else if v < Version {
 		return nil, nil, fmt.Errorf("format %d: %w", v, ErrCorrupt)
 	}
 	h := decodeHeader(raw)
-	if h.Program, h.Creator, err = headerStrings(r, raw, size); err != nil {
+	if err := h.readStrings(r, raw, size); err != nil {
 		return nil, nil, err
 	}
 	return h, raw, nil
@@ -54,6 +55,9 @@ func decodeHeader(raw []byte) *Header {
 			Code: le.Uint32(raw[HdrEndedCode:]),
 		},
 	}
+	if ns := le.Uint64(raw[HdrSnapshot:]); ns != 0 {
+		h.Snapshot = time.Unix(0, int64(ns))
+	}
 	if h.Ended.Kind != EndedUnknown {
 		h.Ended.Time = time.Unix(0, int64(le.Uint64(raw[HdrEndedTime:])))
 	}
@@ -63,40 +67,53 @@ func decodeHeader(raw []byte) *Header {
 	return h
 }
 
-// headerStrings reads the two strings of the header without the others.
-func headerStrings(r io.ReaderAt, raw []byte, size int64) (program, creator string, err error) {
-	if le.Uint32(raw[HdrState:]) != StateLive {
-		return "", "", nil // not written yet
+// readStrings reads the strings of the header without the others.
+func (h *Header) readStrings(r io.ReaderAt, raw []byte, size int64) error {
+	if h.State != StateLive {
+		return nil // not written yet
 	}
 	if err := checkSize(raw, size); err != nil {
-		return "", "", err
+		return err
 	}
 	s, err := decodeSection(raw, HdrStrings, 1, 1, uint64(size))
 	if err != nil {
-		return "", "", err
+		return err
 	}
-	one := func(at int) string {
-		off := le.Uint32(raw[at:])
-		if err != nil || off == 0 {
-			return ""
+	for _, field := range []struct {
+		to *string
+		at int
+	}{{&h.Program, HdrProgram}, {&h.Creator, HdrCreator}, {&h.Listen, HdrListen}} {
+		if *field.to, err = readString(r, s, le.Uint32(raw[field.at:])); err != nil {
+			return err
 		}
-		if off >= s.Count {
-			err = corrupt("string at %d of %d", off, s.Count)
-			return ""
-		}
-		b := make([]byte, min(uint32(MaxString+1), s.Count-off))
-		if _, err = readAt(r, b, int64(s.Offset)+int64(off)); err != nil {
-			return ""
-		}
-		end := bytes.IndexByte(b, 0)
-		if end < 0 {
-			err = corrupt("string at %d has no end", off)
-			return ""
-		}
-		return string(b[:end])
 	}
-	program, creator = one(HdrProgram), one(HdrCreator)
-	return program, creator, err
+	return nil
+}
+
+// readString reads one string of section s; 0 is the empty one.
+func readString(r io.ReaderAt, s Section, off uint32) (string, error) {
+	if off == 0 {
+		return "", nil
+	}
+	if off >= s.Count {
+		return "", corrupt("string at %d of %d", off, s.Count)
+	}
+	b := make([]byte, 0, 512)
+	for {
+		n := min(cap(b), MaxString+1, int(s.Count-off))
+		if n == len(b) {
+			return "", corrupt("string at %d has no end", off)
+		}
+		start := len(b)
+		b = b[:n]
+		if _, err := readAt(r, b[start:], int64(s.Offset)+int64(off)+int64(start)); err != nil {
+			return "", err
+		}
+		if end := bytes.IndexByte(b[start:], 0); end >= 0 {
+			return string(b[:start+end]), nil
+		}
+		b = slices.Grow(b, 2*len(b))
+	}
 }
 
 // decodeGeometry checks every section against the file's size.
@@ -115,15 +132,20 @@ func decodeGeometry(raw []byte, size int64) (Geometry, error) {
 		entry uint32 // least entry size
 		align uint64
 	}{
-		{&g.Objects, HdrObjects, ObjEntrySize, 8},
+		{&g.Objects, HdrObjects, LeastObjEntrySize, 8},
 		{&g.Functions, HdrFunctions, FnEntrySize, 8},
 		{&g.Aliases, HdrAliases, 4, 4},
 		{&g.Strings, HdrStrings, 1, 1},
-		{&g.Events, HdrEvents, EvEntrySize, 8},
+		{&g.Events, HdrEvents, LeastEvEntrySize, 8},
 		{&g.Fired, HdrFired, 4, 4},
+		{&g.Formers, HdrFormers, FmEntrySize, 8},
+		{&g.Baselines, HdrBaselines, PageSize, PageSize},
 		{&g.Rows, HdrRows, PageSize, PageSize},
 	} {
 		var err error
+		if (s.at == HdrFormers || s.at == HdrBaselines) && le.Uint64(raw[s.at+SecOffset:]) == 0 {
+			continue // written by an older version
+		}
 		if *s.to, err = decodeSection(raw, s.at, s.entry, s.align, g.Size); err != nil {
 			return g, err
 		}
@@ -131,6 +153,9 @@ func decodeGeometry(raw []byte, size int64) (Geometry, error) {
 	if g.Counters > g.CountersCap || g.Fired.Capacity < g.Counters ||
 		RowCounters+8*uint64(g.CountersCap) > uint64(g.Rows.EntrySize) {
 		return g, corrupt("%d of %d counters in rows of %d bytes", g.Counters, g.CountersCap, g.Rows.EntrySize)
+	}
+	if g.Baselines.Capacity > 0 && BlCounts+8*(uint64(g.CountersCap)+uint64(g.Rows.Capacity)) > uint64(g.Baselines.EntrySize) {
+		return g, corrupt("baselines of %d bytes for %d counters and %d rows", g.Baselines.EntrySize, g.CountersCap, g.Rows.Capacity)
 	}
 	return g, nil
 }

@@ -8,6 +8,9 @@ package table
 const (
 	Magic   = "DYNPROF\x01" // 8 bytes at offset 0
 	Version = 1
+	// VersionReset is what a table says once its counts have been reset: an older
+	// reader refuses it, and does not show counts from before.
+	VersionReset = 2
 
 	PageSize   = 4096
 	HeaderSize = PageSize
@@ -36,11 +39,16 @@ const (
 	HdrAliases      = 0x0b8 // section of u32: strings, each list ends with 0
 	HdrStrings      = 0x0d0 // section of bytes: NUL-terminated, first byte NUL
 	HdrEvents       = 0x0e8 // section
-	HdrFired        = 0x100 // section of u32, one for each counter: 0 armed, 1 fired
+	HdrFired        = 0x100 // section of u32, one for each counter: Fired*
 	HdrRows         = 0x118 // section: count is the most rows that may ever be
 	HdrCounters     = 0x130 // u32, counters in use in every row
 	HdrCountersCap  = 0x134 // u32, counters that a row has room for
 	HdrRowsReserved = 0x138 // u32, rows whose room was reserved at creation
+	HdrFormers      = 0x140 // section: owners that rows had before
+	HdrBaselines    = 0x158 // section: counts to subtract; see HdrBaseline
+	HdrSnapshot     = 0x170 // u64, ns since the epoch if the file is a copy that hotspots made
+	HdrReserve      = 0x178 // u64, bytes of the reserve, if all processes keep it (run --control)
+	HdrListen       = 0x180 // u32, string: address of the program's endpoint for metrics (run --listen)
 
 	// Live words, stored by the program's threads while it runs.
 	HdrRowsUsed         = 0x200 // u32, atomic add: rows ever handed out
@@ -51,6 +59,29 @@ const (
 	HdrGeneration       = 0x210 // u32, odd while objects and functions are being added
 	HdrEventsHead       = 0x218 // u64, atomic add: events ever claimed
 	HdrEventsLost       = 0x220 // u64, atomic add: events that found no room
+	HdrFormersHead      = 0x228 // u64, atomic add: former owners ever noted, those without room too
+	HdrBaseline         = 0x230 // u64, atomic: ticket << 8 | number of the baseline in force + 1; 0 is none
+	HdrBaselineTickets  = 0x238 // u32, atomic add: resets ever begun
+	HdrBaselinesTaken   = 0x23c // u32, atomic: a bit for each baseline that is in force or being written
+
+	// Control, by whoever pauses; see docs/control.md.
+	HdrPaused      = 0x280 // u32: 1 if stubs shall not count
+	HdrPauseLock   = 0x284 // u32, thread that changes stubs; 0 is none
+	HdrAgent       = 0x288 // u32, Agent*
+	HdrAgentPid    = 0x28c // u32
+	HdrRequest     = 0x290 // u32, futex: number << 8 | Request*
+	HdrReply       = 0x298 // u64: the request that is done, a futex, and the result above
+	HdrReserveUsed = 0x2a0 // u64, bytes of the reserve that are arenas
+	HdrStockHead   = 0x2c0 // u64, stack of rows that are ready for use under a seccomp filter: tag << 32 | row + 1
+	HdrStockRows   = 0x2c8 // u32, atomic: rows on that stack
+	HdrRowsTaken   = 0x2cc // u32, atomic add: rows taken since somebody looked for rows of ended threads
+	HdrStopped     = 0x2d0 // u32: 1 since the program took the GS segment while rows were found by it: nothing counts any more
+	HdrRowLists    = 0x300 // [16]u32, a list for each chunk of rows (0 and 1, 2^k to 2^(k+1)-1): row + 1 of those that have room
+	HdrFreeRows    = 0x340 // [16]u64, a stack for each chunk: tag << 32 | row + 1 of those whose threads are gone
+	HdrDropped     = 0x3c0 // u64, atomic add: events that the translator was not told of: its ring was full
+	HdrDeferred    = 0x3c8 // u64, atomic add: events whose synchronous delivery came later, in another's turn
+
+	HdrTranslatorFailures = 0x3d0 // u64, atomic add: times that a translator failed: it crashed, was gone, gave what was refused, or a plug-in did not start
 
 	// Written by `hotspots run` when it has reaped the program.
 	HdrEnded     = 0x240 // u32, Ended*
@@ -73,7 +104,11 @@ const (
 	ObjHigh      = 32 // u64, one past the highest
 	ObjFlags     = 40 // u32, Obj*
 	ObjReason    = 44 // u8, ledger.Reason if the object was left out as a whole
-	ObjEntrySize = 48
+	ObjReserve   = 48 // u64, offset of its arena in a reserve that is kept + 1; 0: not there
+	ObjEntrySize = 56
+
+	// Tables of the first version have shorter ones.
+	LeastObjEntrySize = 48
 
 	// Function entry.
 	FnAddress   = 0  // u64, ELF virtual address
@@ -88,7 +123,7 @@ const (
 	FnSource    = 36 // u8, ledger.Source
 	FnTactic    = 37 // u8, ledger.Tactic
 	FnReason    = 38 // u8, ledger.Reason
-	FnFlags     = 39 // u8, zero
+	FnCount     = 39 // u8, bytes of the count, which a paused stub begins with a jump over; 0: not known
 	FnEntrySize = 40
 
 	// What the shim stores as tactic and reason of a function that it could
@@ -98,7 +133,8 @@ const (
 
 	NoCounter = 0xffffffff
 
-	// Event entry. Seq is stored last, release order: slot number + 1.
+	// Event entry. Seq is stored release order behind what is above it: slot
+	// number + 1. The outcome comes when the translator is done.
 	EvSeq       = 0  // u64
 	EvTime      = 8  // u64, CLOCK_MONOTONIC ns
 	EvCount     = 16 // u64, calls by all rows when it fired
@@ -106,21 +142,49 @@ const (
 	EvRow       = 28 // u32
 	EvPid       = 32 // u32
 	EvTid       = 36 // u32
-	EvEntrySize = 40
+	EvOutcome   = 40 // u32, Outcome*
+	EvEntrySize = 48
+
+	// Tables without outcomes have shorter ones.
+	LeastEvEntrySize = 40
+
+	// Former owner entry: what a row's owner had counted when the next one took
+	// the row.
+	FmFrom        = 0  // u64, calls of the whole row when it took the row
+	FmTo          = 8  // u64, and when it had ended
+	FmRow         = 16 // u32, number of the row + 1; stored last, release order
+	FmPid         = 20 // u32
+	FmTid         = 24 // u32
+	FmIncarnation = 28 // u32, of its process
+	FmEntrySize   = 32
+
+	// Baseline entry. The counts are behind it, one u64 for each counter that a
+	// row has room for, then one for each row.
+	BlTime     = 0  // u64, ns since the epoch
+	BlCounters = 8  // u32, how many of the counters' counts are in use,
+	BlRows     = 12 // u32, and of the rows'
+	BlCounts   = 64
 
 	// Row: a header, then the counters (u64 each). The GS base of a thread
 	// points at its row's header.
 	RowState       = 0   // u32: generation << 2 | Row*; the generation grows when the row is taken
-	RowKind        = 4   // u32, RowThread or RowProcess
+	RowKind        = 4   // u32, RowThread, RowProcess or RowShared
 	RowPid         = 8   // u32
 	RowTid         = 12  // u32; 0 until the parent has stored it
-	RowOwner       = 16  // u32, incarnation number of the process that took it, and may take it again
+	RowOwner       = 16  // u32, incarnation number of the process that took it
 	RowIndex       = 20  // u32, its own number
-	RowBirth       = 24  // [9]u64, what the child needs at its first instructions (libdynprof/birth.h)
-	RowNextFree    = 96  // u32, link of the owner's stack of free rows
-	RowNextOwned   = 100 // u32, link of the owner's list of rows
+	RowBirth       = 24  // [17]u32, what the child needs at its first instructions (libdynprof/birth.h)
+	RowTrapBlocked = 92  // u32, 1: the thread asked to have SIGTRAP blocked, and traps are allowed
+	RowNextFree    = 96  // u32, link of the stack of free rows, or of the stock
+	RowNext        = 100 // u32, link of the list of rows that have room
 	RowIncarnation = 104 // u32, of a RowProcess row: incarnation number of the process that runs on it
+	RowRoom        = 108 // u32, bytes from its start that have room on disk
+	RowBase        = 112 // u64, calls of the whole row when its owner took it, or ManyOwners
+	RowPidSpace    = 120 // u32, pid space in which RowTid is valid: inode of the pid namespace, or incarnation number of a process in it; 0 is not known
+	RowLivesIn     = 124 // u32, pid space in which the row's thread sees others
 	RowCounters    = 128
+
+	ManyOwners = 1<<64 - 1 // the owners of the row are not told apart
 
 	// A counter's top bit says that this row has taken the cold path for the
 	// present arming; the calls are the lower 63 bits.
@@ -137,6 +201,31 @@ const (
 const (
 	FlagFollowExec = 1 << 0
 	FlagThreshold  = 1 << 1 // some function has a threshold
+	FlagShared     = 1 << 2 // all threads and processes count into row 0, with locked instructions
+	FlagLock       = 1 << 3 // because the user asked for it
+	FlagTranslator = 1 << 4 // all stubs check a threshold and can send calls to other code
+)
+
+// What a function's fired word says.
+const (
+	FiredArmed = 0 // it fires when a row reaches its threshold,
+	FiredDone  = 1 // has fired,
+	FiredLap   = 2 // fires when its lap is over: it has been armed again,
+	FiredNever = 3 // or has no threshold
+)
+
+// What became of an event.
+const (
+	OutcomeNone       = 0 // no translator was there
+	OutcomeQueued     = 1 // the translator has not come to it yet
+	OutcomeRunning    = 2 // it has been called and has not returned
+	OutcomeReturned   = 3 // it returned and left the function as it is
+	OutcomeRedirected = 4 // it sent the function's calls to other code
+	OutcomeRestored   = 5 // or back
+	OutcomeCrashed    = 6 // a fault in the translator, which is not called any more
+	OutcomeDropped    = 7 // the ring was full
+	OutcomeGone       = 8 // the translator's code was gone
+	OutcomeRefused    = 9 // the translator wanted the calls redirected, and was refused: what it gave is no code, or the kernel forbids it
 )
 
 // How the program ended, as far as its runner knows.
@@ -160,6 +249,20 @@ const (
 const (
 	RowThread  = 0 // a thread of the process that took the row
 	RowProcess = 1 // the first thread of a forked process
+	RowShared  = 2 // all threads and processes
+)
+
+// States of the agent, which does what is asked for from outside.
+const (
+	AgentNone  = 0 // the program was not started with run --control
+	AgentReady = 1
+	AgentGone  = 2 // all processes have ended
+)
+
+// What the agent can be asked to do.
+const (
+	RequestPause  = 1
+	RequestResume = 2
 )
 
 // Object flags.
@@ -167,4 +270,5 @@ const (
 	ObjMain     = 1 << 0 // the executable
 	ObjSelected = 1 << 1 // its functions are in the table
 	ObjLate     = 1 << 2 // loaded by dlopen, maybe closed again
+	ObjUsesGS   = 1 << 3 // it uses the GS segment itself
 )

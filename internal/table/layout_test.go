@@ -96,7 +96,7 @@ func generateTables(t *testing.T) string {
 
 var entryTitles = map[string]string{
 	"Hdr": "Header.", "Sec": "Section, in the header.", "Obj": "Object entry.", "Fn": "Function entry.",
-	"Ev": "Event entry.", "Row": "Row header.",
+	"Ev": "Event entry.", "Fm": "Former owner entry.", "Bl": "Baseline entry.", "Row": "Row header.",
 }
 
 // generateHeader turns every constant of layout.go into a #define.
@@ -175,8 +175,8 @@ func TestLayoutOffsets(t *testing.T) {
 		{"magic", HdrMagic, 0}, {"version", HdrVersion, 8}, {"state", HdrState, 0x28},
 		{"objects", HdrObjects, 0x88}, {"rows", HdrRows, HdrFired + SectionSize},
 		{"counters", HdrCounters, HdrRows + SectionSize}, {"rows used", HdrRowsUsed, 0x200},
-		{"ended", HdrEnded, 0x240}, {"object", ObjEntrySize, 48}, {"function", FnEntrySize, 40},
-		{"event", EvEntrySize, 40}, {"row", RowCounters, 128}, {"fired bit", CounterFired, 1 << 63},
+		{"ended", HdrEnded, 0x240}, {"object", ObjEntrySize, 56}, {"function", FnEntrySize, 40},
+		{"event", EvEntrySize, 48}, {"row", RowCounters, 128}, {"fired bit", CounterFired, 1 << 63},
 	} {
 		if row.got != row.want {
 			t.Errorf("%s: %#x, want %#x", row.name, row.got, row.want)
@@ -194,24 +194,32 @@ func TestLayoutOverlap(t *testing.T) {
 			{HdrRealtime, 8}, {HdrMonotonic, 8}, {HdrRunID, 16}, {HdrThreshold, 8}, {HdrProgram, 4}, {HdrCreator, 4},
 			{HdrObjects, SectionSize}, {HdrFunctions, SectionSize}, {HdrAliases, SectionSize}, {HdrStrings, SectionSize},
 			{HdrEvents, SectionSize}, {HdrFired, SectionSize}, {HdrRows, SectionSize}, {HdrCounters, 4},
-			{HdrCountersCap, 4}, {HdrRowsReserved, 4}, {HdrRowsUsed, 4}, {HdrThreadsDiscarded, 4}, {HdrProcesses, 4},
-			{HdrPatchesRefused, 4}, {HdrGeneration, 4}, {HdrEventsHead, 8}, {HdrEventsLost, 8}, {HdrEnded, 4},
-			{HdrEndedCode, 4}, {HdrEndedTime, 8}, {HeaderSize, 0},
+			{HdrCountersCap, 4}, {HdrRowsReserved, 4}, {HdrFormers, SectionSize}, {HdrBaselines, SectionSize}, {HdrSnapshot, 8}, {HdrReserve, 8}, {HdrListen, 4}, {HdrRowsUsed, 4}, {HdrThreadsDiscarded, 4}, {HdrProcesses, 4},
+			{HdrPatchesRefused, 4}, {HdrGeneration, 4}, {HdrEventsHead, 8}, {HdrEventsLost, 8}, {HdrFormersHead, 8}, {HdrBaseline, 8},
+			{HdrBaselineTickets, 4}, {HdrBaselinesTaken, 4}, {HdrEnded, 4},
+			{HdrEndedCode, 4}, {HdrEndedTime, 8}, {HdrPaused, 4}, {HdrPauseLock, 4}, {HdrAgent, 4}, {HdrAgentPid, 4},
+			{HdrRequest, 4}, {HdrReply, 8}, {HdrReserveUsed, 8},
+			{HdrStockHead, 8}, {HdrStockRows, 4}, {HdrRowsTaken, 4}, {HdrStopped, 4}, {HdrRowLists, 64}, {HdrFreeRows, 128},
+			{HdrDropped, 8}, {HdrDeferred, 8}, {HdrTranslatorFailures, 8}, {HeaderSize, 0},
 		},
 		"object": {
 			{ObjPath, 4}, {ObjBuildID, 4}, {ObjBias, 8}, {ObjArena, 8}, {ObjLow, 8}, {ObjHigh, 8}, {ObjFlags, 4},
-			{ObjReason, 1}, {ObjEntrySize, 0},
+			{ObjReason, 1}, {ObjReserve, 8}, {ObjEntrySize, 0},
 		},
 		"function": {
 			{FnAddress, 8}, {FnSize, 4}, {FnName, 4}, {FnAliases, 4}, {FnCounter, 4}, {FnStub, 4}, {FnThreshold, 4},
-			{FnObject, 2}, {FnStubSize, 2}, {FnSource, 1}, {FnTactic, 1}, {FnReason, 1}, {FnFlags, 1}, {FnEntrySize, 0},
+			{FnObject, 2}, {FnStubSize, 2}, {FnSource, 1}, {FnTactic, 1}, {FnReason, 1}, {FnCount, 1}, {FnEntrySize, 0},
 		},
 		"event": {
-			{EvSeq, 8}, {EvTime, 8}, {EvCount, 8}, {EvCounter, 4}, {EvRow, 4}, {EvPid, 4}, {EvTid, 4}, {EvEntrySize, 0},
+			{EvSeq, 8}, {EvTime, 8}, {EvCount, 8}, {EvCounter, 4}, {EvRow, 4}, {EvPid, 4}, {EvTid, 4}, {EvOutcome, 4}, {EvEntrySize, 0},
 		},
 		"row": {
-			{RowState, 4}, {RowKind, 4}, {RowPid, 4}, {RowTid, 4}, {RowOwner, 4}, {RowIndex, 4}, {RowBirth, 72}, {RowNextFree, 4}, {RowNextOwned, 4}, {RowIncarnation, 4}, {RowCounters, 0},
+			{RowState, 4}, {RowKind, 4}, {RowPid, 4}, {RowTid, 4}, {RowOwner, 4}, {RowIndex, 4}, {RowBirth, 68}, {RowTrapBlocked, 4}, {RowNextFree, 4}, {RowNext, 4}, {RowIncarnation, 4}, {RowRoom, 4}, {RowBase, 8}, {RowPidSpace, 4}, {RowLivesIn, 4}, {RowCounters, 0},
 		},
+		"former owner": {
+			{FmFrom, 8}, {FmTo, 8}, {FmRow, 4}, {FmPid, 4}, {FmTid, 4}, {FmIncarnation, 4}, {FmEntrySize, 0},
+		},
+		"baseline": {{BlTime, 8}, {BlCounters, 4}, {BlRows, 4}, {BlCounts, 0}},
 	} {
 		for i := 1; i < len(fields); i++ {
 			a, b := fields[i-1], fields[i]

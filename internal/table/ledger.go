@@ -97,7 +97,7 @@ func (s stringTable) at(off uint32) (string, error) {
 
 func (t *Table) readObjects(names stringTable) error {
 	return t.eachEntry(t.Geometry.Objects, func(b []byte) error {
-		if allZero(b[:ObjEntrySize]) {
+		if allZero(b[:LeastObjEntrySize]) {
 			return corrupt("object %d is empty", len(t.Objects))
 		}
 		o := Object{
@@ -107,6 +107,9 @@ func (t *Table) readObjects(names stringTable) error {
 			High:   le.Uint64(b[ObjHigh:]),
 			Flags:  le.Uint32(b[ObjFlags:]),
 			Reason: ledger.Reason(b[ObjReason]),
+		}
+		if len(b) >= ObjEntrySize {
+			o.Reserve = le.Uint64(b[ObjReserve:])
 		}
 		var err error
 		if o.Path, err = names.at(le.Uint32(b[ObjPath:])); err != nil {
@@ -174,6 +177,7 @@ func (t *Table) readFunctions(names stringTable, aliases *aliasTable) error {
 			Source:    ledger.Source(b[FnSource]),
 			Tactic:    ledger.Tactic(b[FnTactic]),
 			Reason:    ledger.Reason(b[FnReason]),
+			Count:     b[FnCount],
 		}
 		if int(f.Object) >= len(t.Objects) || f.Counter != NoCounter && f.Counter >= t.Counters {
 			return corrupt("function %d has object %d of %d, counter %d of %d",

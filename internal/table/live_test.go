@@ -136,7 +136,7 @@ func TestStatus(t *testing.T) {
 		child uint32 // pid of a row that is held
 		want  table.Status
 	}{
-		{"alive", alive, false, table.Ended{}, 0, table.Running},
+		{"alive, has executed another program", alive, false, table.Ended{}, 0, table.Exited},
 		{"alive, mapped", alive, true, table.Ended{}, 0, table.Running},
 		{"zombie", zombieID, true, table.Ended{}, 0, table.Exited},
 		{"pid used again", other(func(id *table.Identity) { id.StartTicks-- }), true, table.Ended{}, 0, table.Exited},

@@ -19,6 +19,8 @@ const (
 	spareFunctions = 131072
 	spareStrings   = 64 << 20
 	spareEvents    = 256
+	maxFormers     = 1024
+	maxBaselines   = 4 // one in force, the others for those who are writing one
 )
 
 // Section is an array in the file.
@@ -42,6 +44,8 @@ type Geometry struct {
 	Strings     Section
 	Events      Section
 	Fired       Section
+	Formers     Section // empty in tables of older versions
+	Baselines   Section // as well
 	Rows        Section // EntrySize is the stride from row to row
 	Counters    uint32  // in use in every row
 	CountersCap uint32  // that a row has room for
@@ -68,6 +72,7 @@ func plan(spec *Spec, maxRows int, spare bool) (*Geometry, error) {
 	if spec.Flags&FlagThreshold != 0 {
 		events += counters
 	}
+	g.Formers = g.add(maxFormers, maxFormers, FmEntrySize)
 	g.Events = g.add(events, events, EvEntrySize)
 	g.Fired = g.add(counters, int(g.CountersCap), 4)
 	g.Objects = g.add(len(spec.Objects), max(len(spec.Objects), extra(spareObjects)), ObjEntrySize)
@@ -79,10 +84,13 @@ func plan(spec *Spec, maxRows int, spare bool) (*Geometry, error) {
 	if stride > 1<<31 {
 		return nil, fmt.Errorf("%d counters are more than a row can address", counters)
 	}
-	rows := max(MinRows, int((MaxFileSize-g.Size)/stride))
+	baselines := maxBaselines * (BlCounts + 8*uint64(g.CountersCap) + PageSize)
+	rows := max(MinRows, int((MaxFileSize-g.Size-baselines)/(stride+8*maxBaselines)))
 	if rows = min(rows, MaxRows, maxRows); rows < RowsReserved {
 		rows = RowsReserved
 	}
+	baseline := roundUp(BlCounts + 8*uint64(g.CountersCap) + 8*uint64(rows))
+	g.Baselines = g.add(maxBaselines, maxBaselines, uint32(baseline))
 	g.Rows = g.add(rows, rows, uint32(stride))
 	return g, nil
 }
@@ -99,7 +107,7 @@ func roundUp(n uint64) uint64 { return (n + PageSize - 1) &^ (PageSize - 1) }
 // measure returns the bytes of all strings, the entries of all alias lists, and
 // the number of functions and of counters.
 func measure(spec *Spec) (stringBytes, aliases, functions, counters int) {
-	stringBytes = stored(spec.Program) + stored(spec.Creator)
+	stringBytes = stored(spec.Program) + stored(spec.Creator) + stored(spec.Listen)
 	for i := range spec.Objects {
 		stringBytes += stored(spec.Objects[i].Path) + stored(spec.Objects[i].BuildID)
 	}

@@ -9,10 +9,14 @@ import (
 type Row struct {
 	Index uint32
 	State uint32 // Row*
-	Kind  uint32 // RowThread, RowProcess
+	Kind  uint32 // RowThread, RowProcess, RowShared
 	Pid   uint32
 	Tid   uint32
 	Owner uint32 // incarnation number of the process that took it
+
+	Incarnation uint32 // of a RowProcess row: number of the process that runs on it
+	Base        uint64 // calls of the row when its present owner took it
+	Calls       uint64 // of all functions, by all owners
 }
 
 // Held reports whether a thread owns the row, or is about to.
@@ -30,9 +34,17 @@ type Snapshot struct {
 	ThreadsDiscarded uint32   // threads that had no room and are not counted
 	PatchesRefused   uint32   // functions that could not be patched
 	ObjectsMissed    uint32   // objects that were loaded later and could not be planned
+	Stopped          bool     // the program took the GS segment: nothing has counted since
 	EventsLost       uint64
+	EventsDropped    uint64 // that a translator was not told of
+	// TranslatorFailures is how often a translator crashed, was gone, gave what
+	// was refused, or did not start. Like counts it only goes up.
+	TranslatorFailures uint64
+	Reset              time.Time // when the counts were reset, if they are those since then
 
-	hot []bool
+	hot     []bool
+	formers []former
+	cut     map[uint32]uint64 // by row: its calls before the reset
 }
 
 // Hot reports whether function i has crossed its threshold.
@@ -47,7 +59,7 @@ func (s *Snapshot) Total() uint64 {
 	return n
 }
 
-// Threads is the number of rows that a thread owns.
+// Threads is the number of rows that a thread owns; 1 where all share one.
 func (s *Snapshot) Threads() int {
 	n := 0
 	for i := range s.Rows {
@@ -61,7 +73,7 @@ func (s *Snapshot) Threads() int {
 // Snapshot reads the counters. It needs no help from the program, which may
 // run, or be dead.
 func (t *Table) Snapshot() (*Snapshot, error) {
-	head := make([]byte, HdrEnded)
+	head := make([]byte, HdrTranslatorFailures+8)
 	if _, err := readAt(t.r, head, 0); err != nil {
 		return nil, err
 	}
@@ -72,7 +84,15 @@ func (t *Table) Snapshot() (*Snapshot, error) {
 		ThreadsDiscarded: le.Uint32(head[HdrThreadsDiscarded:]),
 		PatchesRefused:   le.Uint32(head[HdrPatchesRefused:]),
 		ObjectsMissed:    le.Uint32(head[HdrObjectsMissed:]),
+		Stopped:          le.Uint32(head[HdrStopped:]) != 0,
 		EventsLost:       le.Uint64(head[HdrEventsLost:]),
+		EventsDropped:    le.Uint64(head[HdrDropped:]),
+
+		TranslatorFailures: le.Uint64(head[HdrTranslatorFailures:]),
+	}
+	// Before the rows: what a former owner had is not more than its row has then.
+	if err := t.readFormers(s, le.Uint64(head[HdrFormersHead:])); err != nil {
+		return nil, err
 	}
 	used := min(le.Uint32(head[HdrRowsUsed:]), t.Geometry.Rows.Capacity)
 	if err := t.eachPage(used, func(page uint64, b []byte) { t.sumPage(s, page, b) }); err != nil {
@@ -109,11 +129,25 @@ func (t *Table) sumPage(s *Snapshot, page uint64, b []byte) {
 		b = b[RowCounters:]
 	}
 	end := first + uint64(len(b)/8)
-	i := sort.Search(len(t.byCounter), func(i int) bool { return uint64(t.counter(i)) >= first })
-	for ; i < len(t.byCounter) && uint64(t.counter(i)) < end; i++ {
+	var calls uint64
+	for i := t.firstCounter(first); i < len(t.byCounter) && uint64(t.counter(i)) < end; i++ {
 		at := (uint64(t.counter(i)) - first) * 8
-		s.Calls[t.byCounter[i]] += le.Uint64(b[at:]) &^ CounterFired
+		n := le.Uint64(b[at:]) &^ CounterFired
+		s.Calls[t.byCounter[i]] += n
+		calls += n
 	}
+	if calls == 0 {
+		return
+	}
+	if n := len(s.Rows); n == 0 || s.Rows[n-1].Index != uint32(row) {
+		s.Rows = append(s.Rows, Row{Index: uint32(row)}) // its header is a hole: it is damaged
+	}
+	s.Rows[len(s.Rows)-1].Calls += calls
+}
+
+// firstCounter returns the index in byCounter of the first counter from n on.
+func (t *Table) firstCounter(n uint64) int {
+	return sort.Search(len(t.byCounter), func(i int) bool { return uint64(t.counter(i)) >= n })
 }
 
 func (t *Table) counter(i int) uint32 { return t.Functions[t.byCounter[i]].Counter }
@@ -126,23 +160,33 @@ func decodeRow(index uint32, b []byte) Row {
 		Pid:   le.Uint32(b[RowPid:]),
 		Tid:   le.Uint32(b[RowTid:]),
 		Owner: le.Uint32(b[RowOwner:]),
+
+		Incarnation: le.Uint32(b[RowIncarnation:]),
+		Base:        le.Uint64(b[RowBase:]),
 	}
 }
 
 // readFired notes which functions have crossed their thresholds.
 func (t *Table) readFired(s *Snapshot) error {
-	size := uint64(t.Geometry.Fired.EntrySize)
-	return t.eachData(t.Geometry.Fired, uint64(t.Counters), func(first uint64, b []byte) error {
+	return t.eachCounted(t.Geometry.Fired, t.Counters, func(function uint32, b []byte) {
+		if fired := le.Uint32(b); fired == FiredArmed || fired == FiredNever {
+			return
+		}
+		if s.hot == nil {
+			s.hot = make([]bool, len(t.Functions))
+		}
+		s.hot[function] = true
+	})
+}
+
+// eachCounted calls use with the entries of a section that has one for each
+// counter, as far as they are not in holes and a function has that counter.
+func (t *Table) eachCounted(s Section, count uint32, use func(function uint32, b []byte)) error {
+	size := uint64(s.EntrySize)
+	return t.eachData(s, uint64(count), func(first uint64, b []byte) error {
 		end := first + uint64(len(b))/size
-		i := sort.Search(len(t.byCounter), func(i int) bool { return uint64(t.counter(i)) >= first })
-		for ; i < len(t.byCounter) && uint64(t.counter(i)) < end; i++ {
-			if le.Uint32(b[(uint64(t.counter(i))-first)*size:]) == 0 {
-				continue
-			}
-			if s.hot == nil {
-				s.hot = make([]bool, len(t.Functions))
-			}
-			s.hot[t.byCounter[i]] = true
+		for i := t.firstCounter(first); i < len(t.byCounter) && uint64(t.counter(i)) < end; i++ {
+			use(t.byCounter[i], b[(uint64(t.counter(i))-first)*size:])
 		}
 		return nil
 	})

@@ -15,8 +15,9 @@ type Object struct {
 	Arena   uint64 // run address that Function.Stub counts from
 	Low     uint64 // lowest mapped run address
 	High    uint64 // one past the highest
-	Flags   uint32 // ObjMain, ObjSelected
+	Flags   uint32 // Obj*
 	Reason  ledger.Reason
+	Reserve uint64 // offset of its arena in the reserve that is kept + 1; 0: not there
 }
 
 // Function is one entry of the ledger.
@@ -33,6 +34,7 @@ type Function struct {
 	Source    ledger.Source
 	Tactic    ledger.Tactic
 	Reason    ledger.Reason
+	Count     uint8 // bytes of the count at the stub's beginning
 }
 
 // Counted reports whether calls of f are counted.
@@ -60,8 +62,11 @@ type Spec struct {
 	Threshold uint64   // the default threshold; 0 is none
 	Program   string   // path of the executable
 	Creator   string   // version of dynprof
+	Listen    string   // address of the endpoint for metrics; empty if there is none
 	Objects   []Object
 	Functions []Function
+
+	Reserve, ReserveUsed uint64 // of a reserve that is kept, bytes and those taken
 
 	// Stream, if set, takes the place of Functions: it yields the same ones
 	// each time it is called. 40,000 entries take 4 MB, whose first touch
@@ -106,5 +111,7 @@ type Header struct {
 	Threshold uint64
 	Program   string
 	Creator   string
+	Listen    string // address of the endpoint for metrics; empty if there is none
 	Ended     Ended
+	Snapshot  time.Time // when the copy was made, if it is one
 }

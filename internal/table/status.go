@@ -2,7 +2,9 @@ package table
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -19,6 +21,7 @@ const (
 	Unknown Status = iota
 	Running
 	Exited
+	Copied // the file is a copy that hotspots snapshot made
 )
 
 func (s Status) String() string {
@@ -27,6 +30,8 @@ func (s Status) String() string {
 		return "running"
 	case Exited:
 		return "exited"
+	case Copied:
+		return "snapshot"
 	}
 	return "unknown"
 }
@@ -34,15 +39,19 @@ func (s Status) String() string {
 // Status asks the kernel whether the program, or a process that it forked,
 // is alive.
 func (t *Table) Status() Status {
+	if !t.Header.Snapshot.IsZero() {
+		return Copied
+	}
 	here := t.sameKernel()
-	if here && t.samePidNS() && processStart(t.Pid) == t.StartTicks && t.StartTicks != 0 {
+	held, known := t.held()
+	if here && t.samePidNS() && processStart(t.Pid) == t.StartTicks && t.StartTicks != 0 &&
+		(held || !known || t.State != StateLive) { // not held: it has executed another program
 		return Running
 	}
-	held, known := t.held()
 	switch {
 	case known && !held:
 		return Exited // each process of the program keeps the file mapped
-	case here && t.samePidNS():
+	case here && t.samePidNS() && t.Flags&FlagShared == 0: // a shared row tells of no child
 		if t.anyRowAlive() {
 			return Running
 		}
@@ -94,6 +103,59 @@ func (t *Table) anyRowAlive() bool {
 		alive = alive || r.Pid == 0 || start != 0 && start >= t.StartTicks // 0: it is being born
 	})
 	return alive || err != nil
+}
+
+// counting reports whether some process counts into the table. Others who read
+// it may have it open, so that the kernel does not say it at once: then the
+// processes in its rows are looked at.
+func (t *Table) counting() bool {
+	if held, known := t.held(); known && !held {
+		return false
+	}
+	if !t.sameKernel() || !t.samePidNS() {
+		return t.Status() != Exited
+	}
+	if t.mappedBy(t.Pid) {
+		return true
+	}
+	counting := false
+	seen := map[uint32]bool{}
+	err := t.eachRow(func(r Row) {
+		if !counting && r.Held() && !seen[r.Pid] {
+			seen[r.Pid] = true
+			counting = r.Pid == 0 || t.mappedBy(r.Pid) // 0: it is being born
+		}
+	})
+	return counting || err != nil
+}
+
+// mappedBy reports whether process pid lives, is the program's, and has the
+// file mapped or does not let us see that. After an exec it has not.
+func (t *Table) mappedBy(pid uint32) bool {
+	if start := processStart(pid); start == 0 || start < t.StartTicks {
+		return false
+	}
+	f, ok := t.r.(*os.File)
+	if !ok {
+		return true
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH)
+	}
+	inode := strconv.FormatUint(fi.Sys().(*syscall.Stat_t).Ino, 10)
+	for line := range bytes.Lines(maps) {
+		// address perms offset dev inode path; a table is shared ("s").
+		fields := bytes.Fields(line)
+		if len(fields) > 5 && bytes.HasSuffix(fields[1], []byte("s")) && string(fields[4]) == inode {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *Table) sameKernel() bool {

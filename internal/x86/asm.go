@@ -118,6 +118,16 @@ func (a *Asm) Align(n int) {
 	}
 }
 
+// PadTo pads with int3 to a length of n bytes.
+func (a *Asm) PadTo(n int) {
+	for a.n < n && a.err == nil {
+		a.Raw(0xcc)
+	}
+	if a.n > n {
+		a.fail(ErrRoom)
+	}
+}
+
 func (a *Asm) fail(err error) {
 	if a.err == nil {
 		a.err = err

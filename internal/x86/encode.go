@@ -30,6 +30,20 @@ func (a *Asm) CmpGSImm(disp, imm int32) {
 	a.imm32(imm)
 }
 
+// LockIncTo is `lock incq target(%rip)`: as IncGS, and no other thread comes
+// between load and store either.
+func (a *Asm) LockIncTo(target RunAddr) {
+	a.Raw(0xf0, 0x48, 0xff, 0x05)
+	a.rel32To(target, 0)
+}
+
+// CmpToImm is `cmpq $imm,target(%rip)`, imm sign-extended to 64 bits.
+func (a *Asm) CmpToImm(target RunAddr, imm int32) {
+	a.Raw(0x48, 0x81, 0x3d)
+	a.rel32To(target, 4)
+	a.imm32(imm)
+}
+
 // JccTo is `jcc target`, always the 6-byte form.
 func (a *Asm) JccTo(c Cond, target RunAddr) {
 	a.Raw(0x0f, 0x80|byte(c))
@@ -87,6 +101,19 @@ func (a *Asm) JmpMem(l Label) {
 	a.relLabel(l, 4)
 }
 
+// JmpMemAt is `jmp *target(%rip)`: goes where the quad at the address target says.
+func (a *Asm) JmpMemAt(target RunAddr) {
+	a.Raw(0xff, 0x25)
+	a.rel32To(target, 0)
+}
+
+// LockDecAt is `lock decq target(%rip)`. Its ZF says whether this very
+// instruction made the quad zero, whatever other threads do.
+func (a *Asm) LockDecAt(target RunAddr) {
+	a.Raw(0xf0, 0x48, 0xff, 0x0d)
+	a.rel32To(target, 0)
+}
+
 // PushImm is `push $imm`, sign-extended to 64 bits.
 func (a *Asm) PushImm(imm int32) {
 	a.Raw(0x68)
@@ -103,16 +130,16 @@ func (a *Asm) LeaRSP(disp int32) {
 	a.imm32(disp)
 }
 
-// MovEAX is `mov $imm,%eax`.
-func (a *Asm) MovEAX(imm uint32) {
-	a.Raw(0xb8)
-	a.imm32(int32(imm))
-}
-
 // LeaRCX is `lea label(%rip),%rcx`.
 func (a *Asm) LeaRCX(l Label) {
 	a.Raw(0x48, 0x8d, 0x0d)
 	a.relLabel(l, 4)
+}
+
+// LeaRCXTo is `lea target(%rip),%rcx`.
+func (a *Asm) LeaRCXTo(target RunAddr) {
+	a.Raw(0x48, 0x8d, 0x0d)
+	a.rel32To(target, 0)
 }
 
 // PushRAX is `push %rax`.

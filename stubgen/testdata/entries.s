@@ -547,6 +547,46 @@
 	jmp	outside
 	END evict_wall2
 
+# --- left alone, but for --allow-traps: no room, and none in reach ------------
+
+# one byte
+	FN trap_short
+	ret
+	END trap_short
+
+# a call arrives between the two bytes of a hop
+	FN trap_arrival
+	push	%rbx
+.Larrival:
+	call	*data(%rip)
+	pop	%rbx
+	jmp	outside
+	END trap_arrival
+
+# the displaced instruction is a call, which comes back into the window
+	FN trap_call
+	call	*%rax
+	call	outside
+	jmp	outside
+	END trap_call
+
+# short loops to the entry, which a jump can patch
+	FN trap_loop
+	call	outside
+	call	outside
+	jnz	trap_loop
+	call	outside
+	loop	trap_loop
+	jmp	outside
+	END trap_loop
+	FN trap_wall
+	call	.Larrival
+	.rept	60
+	call	outside
+	.endr
+	jmp	outside
+	END trap_wall
+
 	.section .rodata
 	.p2align 2
 table:

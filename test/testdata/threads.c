@@ -1,18 +1,21 @@
 /* Threads on different cores, at the same functions at the same time. The
- * first argument says what, the second how much. */
+ * first argument says what, the second how much, the third how many threads. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tally.h"
 
-enum { THREADS = 4, FUNCTIONS = 16 };
+enum { MOST_THREADS = 64, FUNCTIONS = 16 };
 
-static long amount;
+static long amount, threads = 4;
 static pthread_barrier_t start;
 
 /* Pins this thread to the nth of the cores it may use. */
@@ -62,7 +65,7 @@ OWN static void *run_many(void *arg)
 	pin((int)(long)arg);
 	pthread_barrier_wait(&start);
 	int x = 0;
-	for (long i = 0; i < amount; i++)
+	for (long i = 0; i < amount / FUNCTIONS * FUNCTIONS; i++)
 		x = many[i % FUNCTIONS](x);
 	return (void *)(long)x;
 }
@@ -70,11 +73,11 @@ OWN static void *run_many(void *arg)
 OWN static void together(void *(*f)(void *))
 {
 	ENTER;
-	pthread_t t[THREADS];
-	pthread_barrier_init(&start, 0, THREADS);
-	for (long i = 0; i < THREADS; i++)
+	pthread_t t[MOST_THREADS];
+	pthread_barrier_init(&start, 0, (unsigned)threads);
+	for (long i = 0; i < threads; i++)
 		pthread_create(&t[i], 0, f, (void *)i);
-	for (int i = 0; i < THREADS; i++)
+	for (int i = 0; i < threads; i++)
 		pthread_join(t[i], 0);
 	pthread_barrier_destroy(&start);
 }
@@ -199,23 +202,90 @@ OWN static void storm(void)
 		pthread_join(t[i], 0);
 }
 
+/* ---- all of it at once, for so many seconds ---- */
+
+static long hot_calls, many_calls;
+OWN static void *run_steady(void *arg)
+{
+	ENTER;
+	pin((int)(long)arg);
+	int x = 0;
+	long rounds = 0;
+	for (; !__atomic_load_n(&stop, __ATOMIC_RELAXED); rounds++)
+		for (int i = 0; i < FUNCTIONS; i++)
+			x = hot(many[i](x));
+	__atomic_fetch_add(&hot_calls, rounds * FUNCTIONS, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&many_calls, rounds, __ATOMIC_RELAXED);
+	return (void *)(long)x;
+}
+OWN static void *run_churner(void *arg)
+{
+	ENTER;
+	pthread_t t[8];
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		for (int i = 0; i < 8; i++)
+			pthread_create(&t[i], 0, run_brief, (void *)(long)i);
+		for (int i = 0; i < 8; i++)
+			pthread_join(t[i], 0);
+		pid_t pid = fork();
+		if (pid == 0) {
+			brief(1);
+			_exit(0);
+		}
+		while (waitpid(pid, 0, 0) < 0 && errno == EINTR)
+			;
+	}
+	return arg;
+}
+
+OWN static void stress(void)
+{
+	ENTER;
+	pthread_t steady[4], churners[2];
+	struct timespec end, now, tick = {0, 1000000};
+	signal(SIGUSR1, on_signal);
+	for (long i = 0; i < 4; i++)
+		pthread_create(&steady[i], 0, run_steady, (void *)i);
+	for (long i = 0; i < 2; i++)
+		pthread_create(&churners[i], 0, run_churner, 0);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	do {
+		for (int i = 0; i < 4; i++)
+			pthread_kill(steady[i], SIGUSR1);
+		nanosleep(&tick, 0);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec < end.tv_sec + amount);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < 4; i++)
+		pthread_join(steady[i], 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(churners[i], 0);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
 	amount = argc > 2 ? atol(argv[2]) : 0;
+	threads = argc > 3 ? atol(argv[3]) : threads;
 	long in_hot = 0, in_many = 0;
+	if (threads > MOST_THREADS)
+		return 2;
 	if (!strcmp(what, "one")) {
 		together(run_one);
-		in_hot = THREADS * amount;
+		in_hot = threads * amount;
 	} else if (!strcmp(what, "many")) {
 		together(run_many);
-		in_many = THREADS * amount / FUNCTIONS;
+		in_many = threads * (amount / FUNCTIONS);
 	} else if (!strcmp(what, "churn")) {
 		churn();
 	} else if (!strcmp(what, "crowd")) {
 		crowd();
 	} else if (!strcmp(what, "storm")) {
 		storm();
+	} else if (!strcmp(what, "stress")) {
+		stress();
+		in_hot = hot_calls;
+		in_many = many_calls;
 	} else {
 		return 2;
 	}

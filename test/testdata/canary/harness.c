@@ -2,11 +2,14 @@
  * and the stack around filled, and checks that nothing differs but what each
  * of them changes: in what they hand on, and behind their return. What they
  * change, it prints. */
+#define _GNU_SOURCE
 #include <cpuid.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include "state.h"
 
@@ -56,6 +59,8 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static const uint64_t flags[] = {0, 1, 0x14, 0x40, 0x80, 0x800, 0x8d5, 0xc01, 0x894, 0x881, 0x200055, 0x4d4};
 static uint64_t alignment_check; /* its flag, if every access must be aligned */
+static uint64_t trap;		 /* its flag, if every step is watched */
+static int slow_paths;		 /* steps outside the program are expected */
 enum { CALLS = sizeof flags / sizeof *flags, STATUS = 0x8d5, CONTROL = 0x240400 };
 
 static int wrong;
@@ -104,7 +109,7 @@ static void fill(void)
 	in.gpr[7] = (uint64_t)canary_scratch + 256;
 	in.gpr[13] = (uint64_t)capture;
 	in.gpr[14] = (uint64_t)canary_table;
-	in.flags = flags[call] | alignment_check | 0x202;
+	in.flags = flags[call] | alignment_check | (call == 4 ? trap : 0) | 0x202;
 	uint8_t *x = in.xsave;
 	for (unsigned i = 160; i < sizeof in.xsave; i++)
 		if (covered[i])
@@ -183,6 +188,62 @@ static void stacks(const uint8_t *red, unsigned size, const char *when, unsigned
 		}
 }
 
+/* What a signal handler sees behind every instruction: steps that differ from
+ * the one before, as a number and a hash. */
+static struct {
+	uint64_t hash, steps, last;
+	int flags, verbose;
+} watch;
+
+static void step(int sig, siginfo_t *info, void *context)
+{
+	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+	if (g[REG_RIP] == (greg_t)run_returned)
+		g[REG_EFL] &= ~(greg_t)trap;
+	if (!watch.steps && g[REG_RIP] != (greg_t)function)
+		return;
+	if (slow_paths && (uint64_t)g[REG_RIP] - (uint64_t)__executable_start >= (uint64_t)(_end - __executable_start))
+		return;
+	uint64_t h = (uint64_t)sig + (uint64_t)info->si_code;
+	for (int i = 0; i <= REG_RIP; i++)
+		h = mix(h ^ (i == REG_RSP ? (uint64_t)g[i] - (uint64_t)stack : relative((uint64_t)g[i]))) + (uint64_t)i;
+	if (watch.flags)
+		h ^= (uint64_t)g[REG_EFL] & STATUS;
+	if (h == watch.last)
+		return;
+	watch.last = h;
+	watch.hash = mix(watch.hash ^ h);
+	watch.steps++;
+	if (watch.verbose)
+		printf("  step %lx rsp=%lx rax=%llx flags=%llx\n", relative((uint64_t)g[REG_RIP]), (uint64_t)g[REG_RSP] - (uint64_t)stack,
+		       g[REG_RAX], g[REG_EFL] & STATUS);
+}
+
+/* Functions that read the flags at their entry; elsewhere a count may change
+ * them. */
+static int keeps_flags(const char *name)
+{
+	static const char *const names[] = {"save_flags", "lahf", "adc", "rcl", "cmc", "cmov", "jcc"};
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		if (strncmp(name + strlen("canary_"), names[i], strlen(names[i])) == 0)
+			return 1;
+	return 0;
+}
+
+static void watch_steps(const char *name)
+{
+	static char own[1 << 16];
+	stack_t alternate = {.ss_sp = own, .ss_size = sizeof own};
+	struct sigaction a = {.sa_sigaction = step, .sa_flags = SA_SIGINFO | SA_ONSTACK}, set;
+	sigaltstack(&alternate, 0);
+	sigaction(SIGTRAP, &a, 0);
+	sigaction(SIGTRAP, 0, &set);
+	if (set.sa_sigaction != step)
+		printf("WRONG handler\n"), wrong++;
+	trap = 0x100;
+	watch.verbose = name != 0;
+}
+
 static void one(const struct kind *k)
 {
 	now = k->name;
@@ -190,7 +251,11 @@ static void one(const struct kind *k)
 	if (k->changes & SMALL)
 		in.gpr[1] = 1 + call % 8;
 	function = k->entry;
+	memset(&watch, 0, __builtin_offsetof(__typeof__(watch), flags));
+	watch.flags = keeps_flags(k->name);
 	run();
+	if (in.flags & trap)
+		printf("%s %u: %lu steps, %lx\n", now, call, watch.steps, watch.hash);
 	uint64_t rsp = in.gpr[4] - 8;
 	uint8_t *red = (uint8_t *)rsp - RED_ZONE, *want = filled + (red - stack);
 	check("returned", &after, rsp + 8, k->changes & ~(1 << 4));
@@ -238,6 +303,9 @@ int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "aligned") == 0)
 		alignment_check = 0x40000;
+	slow_paths = argc > 2 && strcmp(argv[2], "slow-paths") == 0;
+	if (argc > 1 && strcmp(argv[1], "watched") == 0)
+		watch_steps(argv[slow_paths ? 3 : 2]);
 	find_components();
 	memcpy(clean, &(uint16_t){0x37f}, 2);
 	memcpy(clean + 24, &(uint32_t){0x1f80}, 4);
@@ -245,7 +313,8 @@ int main(int argc, char **argv)
 		canary_table[i] = (uint64_t)capture;
 	for (call = 0; call < CALLS; call++)
 		for (int i = 0; i < KINDS; i++)
-			one(&kinds[i]);
+			if (!watch.verbose || strcmp(kinds[i].name, argv[argc - 1]) == 0)
+				one(&kinds[i]);
 	for (int i = 0; i < KINDS; i++)
 		printf("calls %s %d\n", kinds[i].name, CALLS);
 	printf("components %x\n", components);

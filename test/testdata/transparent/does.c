@@ -5,14 +5,10 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -45,7 +41,7 @@ static void child_signals(int sig)
 /* Signals that all threads block arrive where they are asked for. */
 static int waiting(int argc, char **argv)
 {
-	(void)argc, (void)argv;
+	const char *how = argc > 1 ? argv[1] : "";
 	sigset_t set;
 	struct signalfd_siginfo info;
 	int sig = 0;
@@ -53,14 +49,15 @@ static int waiting(int argc, char **argv)
 	sigaddset(&set, SIGUSR1);
 	block(SIGUSR1);
 	int fd = signalfd(-1, &set, SFD_CLOEXEC);
-	child_signals(SIGUSR1);
-	say("signalfd", read(fd, &info, sizeof info) == sizeof info ? (long)info.ssi_signo : -1);
-	child_signals(SIGUSR1);
-	say("sigwait", sigwait(&set, &sig) == 0 ? sig : -1);
-	child_signals(SIGUSR1);
-	siginfo_t got;
+	siginfo_t got = {0};
 	struct timespec patience = {10, 0};
-	say("sigtimedwait", sigtimedwait(&set, &got, &patience));
+	child_signals(SIGUSR1);
+	if (strcmp(how, "signalfd") == 0)
+		say(how, read(fd, &info, sizeof info) == sizeof info ? (long)info.ssi_signo : -1);
+	else if (strcmp(how, "sigwait") == 0)
+		say(how, sigwait(&set, &sig) == 0 ? sig : -1);
+	else
+		say("sigtimedwait", sigtimedwait(&set, &got, &patience));
 	say("code", got.si_code);
 	say("SIGCHLD is not pending", sigpending(&set) == 0 && sigismember(&set, SIGCHLD) == 0);
 	return 0;
@@ -133,31 +130,6 @@ static int user_namespace(int argc, char **argv)
 	return 0;
 }
 
-static void *thread(void *arg)
-{
-	work();
-	return arg;
-}
-
-static void one_thread(void)
-{
-	pthread_t t;
-	int r = pthread_create(&t, 0, thread, 0);
-	say("thread", r);
-	if (r == 0)
-		pthread_join(t, 0);
-}
-
-static void one_child(void)
-{
-	pid_t pid = fork();
-	if (pid == 0) {
-		work();
-		_exit(7);
-	}
-	say("child", pid < 0 ? -1 : await(pid));
-}
-
 /* Nothing of the file system is left. */
 static int jail(int argc, char **argv)
 {
@@ -221,96 +193,6 @@ static int cramped(int argc, char **argv)
 	one_thread();
 	one_child();
 	work();
-	return 0;
-}
-
-/* ---- seccomp ---- */
-
-static int strict(int argc, char **argv)
-{
-	(void)argc, (void)argv;
-	fflush(stdout);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0)
-		return 1;
-	work();
-	static const char done[] = "still here\n";
-	if (write(1, done, sizeof done - 1) < 0)
-		syscall(SYS_exit, 1);
-	syscall(SYS_exit, 0);
-	return 1;
-}
-
-/* Kills the process at every system call that is not listed. */
-static int filter(const int *allowed, int n)
-{
-	struct sock_filter code[80];
-	int at = 0;
-	code[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-	for (int i = 0; i < n; i++) {
-		code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], 0, 1);
-		code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	}
-	code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-	struct sock_fprog program = {(unsigned short)at, code};
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-}
-
-#define ALLOW(...) ({ static const int list_[] = {__VA_ARGS__}; filter(list_, sizeof list_ / sizeof *list_); })
-
-static void *waits(void *arg)
-{
-	int *go = arg;
-	while (!__atomic_load_n(go, __ATOMIC_ACQUIRE))
-		sched_yield();
-	work();
-	return 0;
-}
-
-/* What threads need, by strace of this program, and no more. Threads that are
- * there already come under the filter, too. */
-static int sandbox_threads(int argc, char **argv)
-{
-	int many = argc > 1 ? atoi(argv[1]) : 1;
-	static int go;
-	pthread_t t[3];
-	for (int i = 0; i < 3; i++)
-		pthread_create(&t[i], 0, waits, &go);
-	say("TSYNC", ALLOW(SYS_read, SYS_write, SYS_futex, SYS_clone3, SYS_clone, SYS_rt_sigprocmask, SYS_mmap, SYS_munmap,
-			   SYS_mprotect, SYS_madvise, SYS_exit, SYS_exit_group, SYS_rseq, SYS_set_robust_list, SYS_sched_yield, SYS_rt_sigreturn));
-	__atomic_store_n(&go, 1, __ATOMIC_RELEASE);
-	for (int i = 0; i < 3; i++)
-		pthread_join(t[i], 0);
-	for (int i = 0; i < many; i++)
-		one_thread();
-	pthread_t *all = calloc((size_t)many, sizeof *all);
-	for (int i = 0; i < many; i++)
-		pthread_create(&all[i], 0, thread, 0);
-	for (int i = 0; i < many; i++)
-		pthread_join(all[i], 0);
-	say("done", many);
-	return 0;
-}
-
-/* What fork, wait and exit need, and no more. */
-static int sandbox_forks(int argc, char **argv)
-{
-	int many = argc > 1 ? atoi(argv[1]) : 1;
-	fflush(stdout);
-	say("TSYNC", ALLOW(SYS_read, SYS_write, SYS_clone, SYS_wait4, SYS_exit_group, SYS_set_robust_list));
-	for (int i = 0; i < many; i++)
-		one_child();
-	return 0;
-}
-
-/* No call at all but to write and to leave: everything is counted still. */
-static int sandbox(int argc, char **argv)
-{
-	(void)argc, (void)argv;
-	fflush(stdout);
-	say("TSYNC", ALLOW(SYS_write, SYS_exit_group));
-	work();
-	say("done", 1);
 	return 0;
 }
 
@@ -539,10 +421,6 @@ const struct command does[] = {
 	{"limited", limited},
 	{"one-process", one_process},
 	{"cramped", cramped},
-	{"strict", strict},
-	{"sandbox-threads", sandbox_threads},
-	{"sandbox-forks", sandbox_forks},
-	{"sandbox", sandbox},
 	{"generates", generates},
 	{"opens-text", opens_text},
 	{"jumps", jumps},

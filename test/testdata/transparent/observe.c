@@ -3,6 +3,8 @@
  * the same in every run, but for what the profiler changes. */
 #include "observe.h"
 
+#include <pthread.h>
+
 volatile int sink;
 
 __attribute__((noinline, noclone)) void step(void)
@@ -34,12 +36,37 @@ int await(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+void *thread(void *arg)
+{
+	work();
+	return arg;
+}
+
+void one_thread(void)
+{
+	pthread_t t;
+	int r = pthread_create(&t, 0, thread, 0);
+	say("thread", r);
+	if (r == 0)
+		pthread_join(t, 0);
+}
+
+void one_child(void)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		work();
+		_exit(7);
+	}
+	say("child", pid < 0 ? -1 : await(pid));
+}
+
 int main(int argc, char **argv)
 {
 	/* stdout asks for no memory and no system call but write. */
 	static char buffer[BUFSIZ];
 	setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
-	const struct command *lists[] = {sees, does, runs, wraps};
+	const struct command *lists[] = {sees, does, sandboxes, runs, wraps};
 	for (unsigned i = 0; argc > 1 && i < sizeof lists / sizeof *lists; i++)
 		for (const struct command *c = lists[i]; c->name; c++)
 			if (strcmp(c->name, argv[1]) == 0) {

@@ -23,8 +23,12 @@ struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 };
-extern const struct command sees[], does[], wraps[], runs[];
+extern const struct command sees[], does[], sandboxes[], wraps[], runs[];
 
+/* One that works, until it has ended; what a thread runs. */
+void one_thread(void);
+void one_child(void);
+void *thread(void *arg);
 /* Prints "WHAT: RESULT" or "WHAT: -1 errno E". */
 void say(const char *what, long result);
 /* Waits for the child and returns its status as a shell does. */

@@ -6,6 +6,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stddef.h>
@@ -77,6 +78,26 @@ static int starts(int argc, char **argv)
 		fputs(line, stdout);
 	say("popen", pclose(p));
 	say("nobody is left", waitpid(-1, 0, __WALL));
+	return 0;
+}
+
+/* Processes made without libc's knowledge. */
+static int bare(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	static const long numbers[] = {SYS_fork, SYS_clone};
+	for (int i = 0; i < 2; i++) {
+		pid_t pid = (pid_t)syscall(numbers[i], (long)SIGCHLD, 0L, 0L, 0L, 0L);
+		if (pid == 0) {
+			work();
+			syscall(SYS_exit_group, 10L + i);
+		}
+		work();
+		say("child", await(pid));
+	}
+	say("no such flags", syscall(SYS_clone, (long)CLONE_THREAD, 0L, 0L, 0L, 0L));
+	say("no such call", syscall(9999L));
+	say("six arguments", syscall(SYS_mmap, 0L, 4096L, (long)PROT_READ, (long)(MAP_PRIVATE | MAP_ANONYMOUS), -1L, 0L) > 0);
 	return 0;
 }
 
@@ -167,6 +188,7 @@ const struct command runs[] = {
 	{"daemonizes", daemonizes},
 	{"chain", chain},
 	{"starts", starts},
+	{"bare", bare},
 	{"announced", announced},
 	{"adopts", adopts},
 	{"killed", killed},

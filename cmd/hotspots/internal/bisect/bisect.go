@@ -28,6 +28,7 @@ type Config struct {
 	Objects    string // as of hotspots run
 	Only, Skip string // as of hotspots run, file names absolute
 	FollowExec bool
+	AllowTraps bool          // as of hotspots run
 	Check      string        // shell command; empty compares with a run without the library
 	Timeout    time.Duration // of a run; 0 takes it from the reference
 	Repeat     int           // runs of each selection until one is bad

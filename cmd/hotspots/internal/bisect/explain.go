@@ -9,6 +9,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/x86"
@@ -97,7 +98,11 @@ func (o *object) planAgain() (code *stubgen.Object, plans []stubgen.Plan, err er
 	}
 	code = stubgen.FromFile(scan, content, o.Bias)
 	choose := func(i int) bool { return o.chosen[code.Functions[i].Addr] }
-	return code, stubgen.NewSurvey(code, 0).Plans(stubgen.Options{}, 0, choose), nil
+	traps := slices.ContainsFunc(o.counted, func(f table.Function) bool { return f.Tactic == ledger.TacticTrap })
+	if traps {
+		code.SignalSites = stubgen.FindSignalSites(code.Text)
+	}
+	return code, stubgen.NewSurvey(code, 0).Plans(stubgen.Options{KnownFaults: true, Traps: traps, Shared: o.shared}, 0, choose), nil
 }
 
 // plan adds plan, code and stub.
@@ -126,6 +131,9 @@ func (c *Culprit) plan(o *object, code *stubgen.Object, plans []stubgen.Plan, f 
 	at := x86.RunAddr(c.StubAt)
 	var e stubgen.Emitter
 	count := stubgen.Count{Counter: int32(table.RowCounters + 8*uint64(f.Counter)), Index: int32(f.Counter)}
+	if o.shared { // the table does not tell where it was
+		count.Shared, c.Note = at, "the counter was at another address"
+	}
 	if _, err := e.Emit(code, p, stub, at, count); err != nil {
 		return err
 	}
@@ -148,7 +156,10 @@ func shown(f *table.Function, movedEnd uint64) int {
 
 // windowLen is how many bytes a plan overwrites at the entry.
 func windowLen(p *stubgen.Plan) int {
-	if p.Detour != nil && p.Detour.Island != 0 {
+	switch {
+	case p.Detour != nil && p.Detour.Trap:
+		return 1
+	case p.Detour != nil && p.Detour.Island != 0:
 		return 2
 	}
 	return 5

@@ -20,6 +20,7 @@ type object struct {
 	table.Object
 	counted []table.Function // by address
 	chosen  map[uint64]bool  // addresses that the selection allowed
+	shared  bool             // all threads shared the counters
 }
 
 // name is how --only and --skip know f.
@@ -66,7 +67,7 @@ func appendObjects(all []*object, known map[string]*object, t *table.Table) []*o
 			if known[e.Path] != nil {
 				continue // of a program before
 			}
-			o = &object{Object: e, chosen: map[uint64]bool{}}
+			o = &object{Object: e, chosen: map[uint64]bool{}, shared: t.Flags&table.FlagShared != 0}
 			here[f.Object] = o
 		}
 		o.chosen[f.Address] = true
@@ -129,6 +130,9 @@ func (s *session) command(verb string, names []string) string {
 	words := []string{"hotspots", verb}
 	if s.FollowExec {
 		words = append(words, "--follow-exec")
+	}
+	if s.AllowTraps {
+		words = append(words, "--allow-traps")
 	}
 	flags := [][2]string{{"--objects", s.Objects}, {"--only", s.Only}, {"--skip", skipPattern(s.Skip, names)}}
 	if verb == "bisect" {

@@ -28,7 +28,7 @@ type bisectFlags struct {
 	objects, only, skip, check, library, format string
 	timeout                                     time.Duration
 	repeat                                      int
-	followExec, keep                            bool
+	followExec, allowTraps, keep                bool
 }
 
 func (a *app) bisectCommand() *cobra.Command {
@@ -69,6 +69,7 @@ func (a *app) bisectCommand() *cobra.Command {
 	flags.DurationVar(&f.timeout, "timeout", 0, "kill a run after this `TIME` (default 10 times that without the library and 10s)")
 	flags.IntVar(&f.repeat, "repeat", 1, "run each selection up to `N` times, until it makes a difference")
 	flags.BoolVar(&f.followExec, "follow-exec", false, "look in the programs that the program executes, too")
+	flags.BoolVar(&f.allowTraps, "allow-traps", false, "patch as hotspots run --allow-traps does")
 	flags.BoolVar(&f.keep, "keep", false, "keep output, names and count table of every run, and say where")
 	flags.StringVar(&f.library, "library", "", "preload this libdynprof.so (`FILE`) instead of the one that hotspots carries")
 	choiceFlag(cmd, &f.format, "format", []string{"text", "json"}, "output `format`")
@@ -143,7 +144,7 @@ func (a *app) bisect(f *bisectFlags, argv []string) error {
 	bar := a.runsBar()
 	r, err := bisect.Run(ctx, bisect.Config{
 		Program: p, Command: argv, Library: library, Stdin: os.Stdin, Dir: dir, Keep: f.keep,
-		Objects: f.objects, Only: f.only, Skip: f.skip, FollowExec: f.followExec,
+		Objects: f.objects, Only: f.only, Skip: f.skip, FollowExec: f.followExec, AllowTraps: f.allowTraps,
 		Check: f.check, Timeout: f.timeout, Repeat: f.repeat,
 		Say: func(line string) { a.say("%s", line) },
 		Progress: func(done, left int, what string) {

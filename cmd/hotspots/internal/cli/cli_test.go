@@ -221,7 +221,7 @@ func TestErrors(t *testing.T) {
 		{"run with a missing list", []string{"run", "--skip", "@" + dir + "/none", "--", "true"}, 125, "--skip"},
 		{"run with a bad glob", []string{"run", "--objects", "a[", "--", "true"}, 125, "--objects"},
 		{"follow-exec into one file", []string{"run", "--follow-exec", "-o", "x", "--", "true"}, 125, "-o needs %p"},
-		{"large threshold", []string{"run", "--threshold", "99999999999", "--", "true"}, 125, "at most 2147483647"},
+		{"large threshold", []string{"run", "--threshold", "99999999999", "--", "true"}, 125, "1 to 2147483647"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			out, errOut, status := hotspots(row.args...)
@@ -256,7 +256,7 @@ func TestNewestAndPid(t *testing.T) {
 }
 
 func TestHelpHasExamples(t *testing.T) {
-	for _, cmd := range []string{"run", "report", "coverage", "bisect", "events", "ls", "prune", "version"} {
+	for _, cmd := range []string{"run", "report", "coverage", "bisect", "events", "pause", "resume", "reset", "snapshot", "serve", "ls", "prune", "version"} {
 		out, _, status := hotspots(cmd, "--help")
 		_, examples, _ := strings.Cut(out, "Examples:\n")
 		if status != 0 || !strings.Contains(examples, "  hotspots "+cmd) {

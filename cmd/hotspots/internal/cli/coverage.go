@@ -11,7 +11,7 @@ import (
 
 func (a *app) coverageCommand() *cobra.Command {
 	var format, list string
-	var run, all bool
+	var run, all, traps bool
 	cmd := &cobra.Command{
 		Use:   "coverage [TABLE|PID]... | --system DIR...",
 		Short: "Show which functions are counted, and why others are not",
@@ -21,7 +21,10 @@ func (a *app) coverageCommand() *cobra.Command {
 		Example: "  hotspots coverage\n  hotspots coverage 4711 --format json\n  hotspots coverage --list too-short\n  hotspots coverage --system /usr/bin /usr/lib/x86_64-linux-gnu",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all {
-				return a.systemCoverage(args, format, list)
+				return a.systemCoverage(args, traps, format, list)
+			}
+			if traps {
+				return usage("--allow-traps goes with --system: a table shows what its run did, see hotspots run --allow-traps")
 			}
 			if words := report.Words(); list != "" && !slices.Contains(words, list) {
 				return usage("--list %s: it is one of %s", list, strings.Join(words, ", "))
@@ -40,13 +43,14 @@ func (a *app) coverageCommand() *cobra.Command {
 			case "csv":
 				return report.CoverageCSV(a.stdout, objects)
 			default:
-				return report.CoverageText(a.stdout, objects, a.style)
+				return r.CoverageText(a.stdout, objects, a.style)
 			}
 		},
 	}
 	formatFlag(cmd, &format)
 	cmd.Flags().StringVar(&list, "list", "", "list the functions with this `REASON` or tactic")
 	cmd.Flags().BoolVar(&all, "system", false, "plan all ELF files below the directories named instead of reading a table")
+	cmd.Flags().BoolVar(&traps, "allow-traps", false, "with --system: plan as hotspots run --allow-traps does")
 	cmd.Flags().BoolVar(&run, "run", false, "merge all tables of the run that the table belongs to")
 	cmd.RegisterFlagCompletionFunc("list", cobra.FixedCompletions(report.Words(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,14 +24,16 @@ type event struct {
 	Calls   uint64         `json:"calls"`
 	Pid     uint32         `json:"pid"`
 	Tid     uint32         `json:"tid"`
+	Outcome string         `json:"outcome"`
 }
 
 func (a *app) eventsCommand() *cobra.Command {
 	var format string
+	var follow bool
 	cmd := &cobra.Command{
 		Use:     "events [TABLE|PID]",
 		Short:   "List the functions that crossed the call threshold, in order of time",
-		Long:    "List the records that run --threshold N left: when, in which thread, and after how many calls a function became hot.",
+		Long:    "List the records that run --threshold N left: when, in which thread, and after how many calls a function became hot, and what a translator did with it.",
 		Example: "  hotspots run --threshold 10000 -- ./app\n  hotspots events\n  hotspots events 4711 --format json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,10 +42,17 @@ func (a *app) eventsCommand() *cobra.Command {
 				return err
 			}
 			defer done()
+			if follow {
+				if format != "text" {
+					return errors.New("--follow shows text only")
+				}
+				return a.follow(tables[0])
+			}
 			return a.events(tables[0], format)
 		},
 	}
 	formatFlag(cmd, &format)
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on, until the program ends")
 	return cmd
 }
 
@@ -67,21 +78,63 @@ func (a *app) events(t *table.Table, format string) error {
 			Status    string `json:"status"`
 			Threshold uint64 `json:"threshold"`
 			Lost      uint64 `json:"lost"`
-		}{report.Schema, symname.Clean(t.Program), t.Pid, t.Status().String(), t.Threshold, s.EventsLost}, "events", events)
+			Dropped   uint64 `json:"dropped"`
+			Failures  uint64 `json:"failures"`
+		}{report.Schema, symname.Clean(t.Program), t.Pid, t.Status().String(), t.Threshold, s.EventsLost, s.EventsDropped, s.TranslatorFailures}, "events", events)
 	case "csv":
 		return a.eventsCSV(events)
 	}
 	if s.EventsLost > 0 {
 		a.say("%d more crossings found no room in the table", s.EventsLost)
 	}
+	if s.EventsDropped > 0 {
+		a.say("the translator was not told of %d events: its ring was full", s.EventsDropped)
+	}
+	if s.TranslatorFailures > 0 {
+		a.say("the translator failed %d times: it crashed, was gone, gave what was refused, or did not start", s.TranslatorFailures)
+	}
 	return report.EventText(a.stdout, a.style, len(events), func(i int) []string {
 		e := events[i]
-		return []string{e.Time.Local().Format("2006-01-02 15:04:05.000000"), report.Thousands(e.Calls), fmt.Sprint(e.Pid), fmt.Sprint(e.Tid), e.Object, e.Name}
+		return e.columns()
 	})
 }
 
+const eventTime = "2006-01-02 15:04:05.000000"
+
+func (e *event) columns() []string {
+	return []string{e.Time.Local().Format(eventTime), report.Thousands(e.Calls), fmt.Sprint(e.Pid), fmt.Sprint(e.Tid), e.Outcome, e.Object, e.Name}
+}
+
+// follow shows each event when it is there, and again when its outcome has
+// changed, until the program has ended.
+func (a *app) follow(t *table.Table) error {
+	const tick = 200 * time.Millisecond
+	shown := map[uint64]table.Outcome{}
+	for {
+		status := t.Status() // before the events: none of them is missed
+		records, err := t.Events()
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			if old, ok := shown[r.Slot]; ok && old == r.Outcome {
+				continue
+			}
+			shown[r.Slot] = r.Outcome
+			e := a.named(t, r)
+			if _, err := fmt.Fprintln(a.stdout, strings.Join(e.columns(), "  ")); err != nil {
+				return err
+			}
+		}
+		if status != table.Running {
+			return nil
+		}
+		time.Sleep(tick)
+	}
+}
+
 func (a *app) named(t *table.Table, r table.Event) event {
-	e := event{Time: r.Time.UTC(), Calls: r.Calls, Pid: r.Pid, Tid: r.Tid, Name: "?"}
+	e := event{Time: r.Time.UTC(), Calls: r.Calls, Pid: r.Pid, Tid: r.Tid, Name: "?", Outcome: r.Outcome.String()}
 	if r.Function >= 0 {
 		f := &t.Functions[r.Function]
 		object := t.Objects[f.Object].Path
@@ -92,11 +145,11 @@ func (a *app) named(t *table.Table, r table.Event) event {
 }
 
 func (a *app) eventsCSV(events []event) error {
-	rows := [][]string{{"time", "object", "address", "name", "calls", "pid", "tid"}}
+	rows := [][]string{{"time", "object", "address", "name", "calls", "pid", "tid", "outcome"}}
 	for _, e := range events {
 		rows = append(rows, []string{
 			e.Time.Format(time.RFC3339Nano), e.Object, e.Address.String(), e.Name,
-			strconv.FormatUint(e.Calls, 10), fmt.Sprint(e.Pid), fmt.Sprint(e.Tid),
+			strconv.FormatUint(e.Calls, 10), fmt.Sprint(e.Pid), fmt.Sprint(e.Tid), e.Outcome,
 		})
 	}
 	return csv.NewWriter(a.stdout).WriteAll(rows)

@@ -31,7 +31,7 @@ func newest() (string, error) {
 		return "", err
 	}
 	for _, e := range all {
-		if e.State == table.StateLive {
+		if e.State == table.StateLive && e.Status != table.Copied {
 			return e.Path, nil
 		}
 	}
@@ -53,7 +53,7 @@ func byPid(pid uint32) (string, error) {
 		return "", err
 	}
 	for _, e := range all {
-		if e.Pid == pid && e.State == table.StateLive {
+		if e.Pid == pid && e.State == table.StateLive && e.Status != table.Copied {
 			return e.Path, nil
 		}
 	}

@@ -66,6 +66,19 @@ func escapePercent(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 // makeWay removes an old table that the user names as output again. The
 // library never writes over a file.
 func makeWay(path string) error {
+	if err := mayReplace(path); err != nil {
+		return err
+	}
+	// Asked first: of a file that is not there, a kernel may say that the file
+	// system is read-only.
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return os.Remove(path)
+}
+
+// mayReplace refuses to write over what is no table, or one that is in use.
+func mayReplace(path string) error {
 	e, err := table.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -77,7 +90,7 @@ func makeWay(path string) error {
 	case e.Status == table.Running || e.Held:
 		return fmt.Errorf("-o %s: a running program counts into it; choose another name", path)
 	}
-	return os.Remove(path)
+	return nil
 }
 
 // tables lists the tables that the run has left, oldest first.
@@ -114,6 +127,10 @@ func (j *job) notePath() string {
 // said reports whether the library has told the user why it counts nothing.
 func (j *job) said() bool { return j.note != "" && os.Remove(j.note) == nil }
 
+// agentPatience is how long run waits for the agent of a program that has ended.
+// Where a child of the program lives on, so does the agent.
+const agentPatience = 300 * time.Millisecond
+
 // finish notes the end in the tables and shows the summary. It reports whether
 // anything was counted.
 func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) bool {
@@ -127,6 +144,9 @@ func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) bo
 	end := table.Ended{Kind: table.EndedExit, Code: uint32(r.Code), Time: time.Now()}
 	if r.Signal != 0 {
 		end.Kind, end.Code = table.EndedSignal, uint32(r.Signal)
+	}
+	if f.control { // while it has the table open, unused rows stay
+		table.AwaitAgent(all[len(all)-1].Path, agentPatience)
 	}
 	// Of several of one process, exec ended all but the last.
 	for _, e := range slices.Backward(all) {

@@ -25,11 +25,11 @@ func (a *app) reportCommand() *cobra.Command {
 		Short: "Show the functions called most",
 		Long: "Show the functions of a program with their calls, from its count table, while it runs and after.\n" +
 			"Without argument: the newest table. Several tables are merged.\n\n" +
-			"Text shows the functions called most, JSON and CSV all functions; the total is always that of all.",
+			"Text shows the functions or threads with most calls, JSON and CSV all functions; the total is always that of all.",
 		Example: "  hotspots report\n  hotspots report 4711 --top 20\n  hotspots report app.dynprof --format json\n" +
-			"  hotspots report --filter '^std::' --sort name\n  hotspots report --by object\n  hotspots report --run            all programs of the newest run",
+			"  hotspots report --filter '^std::' --sort name\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.format == "text" && f.by == "function" && !cmd.Flags().Changed("top") {
+			if f.format == "text" && f.by != "object" && !cmd.Flags().Changed("top") {
 				f.top = textTop
 			}
 			return a.report(f, args)
@@ -37,7 +37,7 @@ func (a *app) reportCommand() *cobra.Command {
 	}
 	formatFlag(cmd, &f.format)
 	choiceFlag(cmd, &f.sort, "sort", report.Orders, "`order`")
-	choiceFlag(cmd, &f.by, "by", []string{"function", "object"}, "`what` a line is")
+	choiceFlag(cmd, &f.by, "by", []string{"function", "object", "thread", "process"}, "`what` a line is")
 	cmd.Flags().IntVar(&f.top, "top", 0, fmt.Sprintf("show the first `N`; 0 shows all (default %d as text, else 0)", textTop))
 	cmd.Flags().StringVar(&f.filter, "filter", "", "show only functions whose name or alias matches the regular expression `REGEX`")
 	cmd.Flags().BoolVar(&f.run, "run", false, "merge all tables of the run that the table belongs to")
@@ -52,6 +52,10 @@ func (a *app) report(f reportFlags, args []string) error {
 	if f.top < 0 {
 		return usage("--top %d: it is 0 or more", f.top)
 	}
+	threads := f.by == "thread" || f.by == "process"
+	if threads && f.filter != "" {
+		return usage("--filter goes with --by function and --by object: what a thread counted is known as a sum")
+	}
 	r, done, err := a.read(args, f.run)
 	if err != nil {
 		return err
@@ -63,6 +67,9 @@ func (a *app) report(f reportFlags, args []string) error {
 	}
 	if f.by == "object" {
 		return a.reportObjects(r, f)
+	}
+	if threads {
+		return a.reportThreads(r, f)
 	}
 	r.Sort(f.sort)
 	r.Top(f.top)
@@ -87,6 +94,25 @@ func (a *app) reportObjects(r *report.Report, f reportFlags) error {
 		return report.ObjectCSV(a.stdout, objects)
 	}
 	return r.ObjectText(a.stdout, objects, a.style)
+}
+
+func (a *app) reportThreads(r *report.Report, f reportFlags) error {
+	processes := f.by == "process"
+	list := r.ByThread
+	if processes {
+		list = r.ByProcess
+	}
+	all := list(f.sort)
+	if f.top > 0 {
+		all = all[:min(f.top, len(all))]
+	}
+	switch f.format {
+	case "json":
+		return r.ThreadJSON(a.stdout, all, processes)
+	case "csv":
+		return report.ThreadCSV(a.stdout, all)
+	}
+	return r.ThreadText(a.stdout, all, processes, a.style)
 }
 
 // read makes a report of the tables that the arguments mean.

@@ -5,29 +5,34 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/textfile"
 )
 
-// maxThreshold is what the check in a stub can compare with: a sign-extended
-// 32-bit number.
-const maxThreshold = math.MaxInt32
+// lingerDefault is that of the library.
+const lingerDefault = 15 * time.Second
 
 type runFlags struct {
 	output, objects, only, skip, library string
-	threshold                            uint64
+	listen                               string
+	linger                               time.Duration
+	translator                           string // path of a plug-in, or -
+	threshold                            string // all of thresholds
+	thresholds                           []string
 	summary                              int
-	followExec, strict, perfMap          bool
+	followExec, strict, perfMap, control bool
+	allowTraps, lock                     bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -67,10 +72,16 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVar(&f.objects, "objects", "", "count in the objects that match `GLOBS` (default: the executable and its libraries, without libc)")
 	flags.StringVar(&f.only, "only", "", "count only functions with these `NAMES`")
 	flags.StringVar(&f.skip, "skip", "", "leave out functions with these `NAMES`")
-	flags.Uint64Var(&f.threshold, "threshold", 0, "note when a function has been called `N` times; see hotspots events")
+	flags.StringArrayVar(&f.thresholds, "threshold", nil, "note when a function has been called `N` times; NAME=N: for functions of that name, with * and ?; may be repeated, and the last that matches counts; see hotspots events")
 	flags.IntVar(&f.summary, "summary", 10, "show the `N` functions called most at the end, on stderr; 0 shows none")
 	flags.BoolVar(&f.followExec, "follow-exec", false, "count the programs that the program executes, too, each in its own table")
 	flags.BoolVar(&f.perfMap, "perf-map", false, "tell perf the names of the stubs: /tmp/perf-PID.map")
+	flags.BoolVar(&f.control, "control", false, "let hotspots pause and resume the counting: a process beside the program takes requests")
+	flags.BoolVar(&f.allowTraps, "allow-traps", false, "count by int3 what no jump finds room for, at some microseconds a call; see docs/stubs.md")
+	flags.BoolVar(&f.lock, "lock", false, "count with lock, slower: for programs that take the GS segment after their start")
+	flags.StringVar(&f.listen, "listen", "", "serve the counts for Prometheus at this `ADDRESS` while the program runs: IP:PORT, PORT, unix:PATH; see docs/listen.md")
+	flags.DurationVar(&f.linger, "linger", lingerDefault, "after the program's end wait this `time` for a last scrape")
+	flags.StringVar(&f.translator, "translator", "", "load `FILE.so` into the program: it is told of functions that reach their threshold and may send their calls to other code; -: a library that the program loads later will register one")
 	flags.BoolVar(&f.strict, "strict", false, "do not run a program that cannot be counted")
 	flags.StringVar(&f.library, "library", "", "preload this libdynprof.so (`FILE`) instead of the one that hotspots carries")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -82,15 +93,23 @@ func (a *app) runCommand() *cobra.Command {
 // variables are those that stand for flags.
 var variables = map[string]string{
 	"output": launch.Output, "objects": launch.Objects, "only": launch.Only, "skip": launch.Skip,
-	"threshold": launch.Threshold, "follow-exec": launch.FollowExec, "perf-map": launch.PerfMap, "library": launch.LibraryPath,
+	"threshold": launch.Threshold, "follow-exec": launch.FollowExec, "perf-map": launch.PerfMap, "control": launch.Control, "allow-traps": launch.AllowTraps, "lock": launch.Lock, "translator": launch.Translator, "library": launch.LibraryPath,
+	"listen": launch.Listen, "linger": launch.Linger,
 }
 
 // fromEnvironment takes what was not said on the command line from the
 // library's variables, and checks all of it before anything runs.
 func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
+	source := map[string]string{} // what the user wrote: the flag, or its variable
+	for name, variable := range variables {
+		source[name] = "--" + name
+		if os.Getenv(variable) != "" && !cmd.Flags().Changed(name) {
+			source[name] = variable
+		}
+	}
 	for name, variable := range variables {
 		if v := os.Getenv(variable); v != "" && !cmd.Flags().Changed(name) {
-			if name == "follow-exec" || name == "perf-map" {
+			if name == "follow-exec" || name == "perf-map" || name == "control" || name == "allow-traps" || name == "lock" {
 				v = strconv.FormatBool(v != "0")
 			}
 			if err := cmd.Flags().Set(name, v); err != nil {
@@ -100,15 +119,15 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 	}
 	if f.objects != "" {
 		if _, err := symname.ParseObjects(f.objects); err != nil {
-			return fmt.Errorf("--objects: %w", err)
+			return fmt.Errorf("%s: %w", source["objects"], err)
 		}
 	}
-	for flag, names := range map[string]*string{"--only": &f.only, "--skip": &f.skip} {
+	for flag, names := range map[string]*string{"only": &f.only, "skip": &f.skip} {
 		if *names == "" {
 			continue
 		}
 		if _, err := symname.ParseNames(*names, textfile.Read); err != nil {
-			return fmt.Errorf("%s: %w", flag, err)
+			return fmt.Errorf("%s: %w", source[flag], err)
 		}
 		if file, ok := strings.CutPrefix(*names, "@"); ok {
 			path, err := filepath.Abs(file)
@@ -121,8 +140,28 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 	if f.followExec && f.output != "" && !strings.Contains(strings.ReplaceAll(f.output, "%%", ""), "%p") {
 		return errors.New("-o needs %p with --follow-exec: each program gets a table of its own")
 	}
-	if f.threshold > maxThreshold {
-		return fmt.Errorf("--threshold %d: it is at most %d", f.threshold, maxThreshold)
+	if f.listen != "" {
+		if _, err := listen.Parse(f.listen); err != nil {
+			return fmt.Errorf("%s: %w", source["listen"], err)
+		}
+	}
+	if f.linger < 0 {
+		return fmt.Errorf("--linger %v: it is 0s or more", f.linger)
+	}
+	if f.translator != "" && f.translator != "-" {
+		path, err := filepath.Abs(f.translator)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("%s: %w", source["translator"], err)
+		}
+		f.translator = path
+	}
+	if f.threshold = strings.Join(f.thresholds, ";"); f.threshold != "" {
+		if _, err := symname.ParseThresholds(f.threshold); err != nil {
+			return fmt.Errorf("%s: %w; see hotspots run --help", source["threshold"], err)
+		}
 	}
 	if f.summary < 0 {
 		return fmt.Errorf("--summary %d: it is 0 or more", f.summary)
@@ -232,16 +271,29 @@ func (f *runFlags) prepare(p *launch.Program, embedded []byte) (*job, error) {
 	settings := map[string]string{
 		launch.Output: j.output, launch.Note: j.note, launch.RunID: hex.EncodeToString(j.id[:]),
 		launch.Objects: f.objects, launch.Only: f.only, launch.Skip: f.skip,
-		launch.Threshold: "", launch.FollowExec: "", launch.Strict: "", launch.PerfMap: "",
+		launch.Threshold: f.threshold, launch.FollowExec: "", launch.Strict: "", launch.PerfMap: "", launch.Control: "", launch.AllowTraps: "", launch.Lock: "", launch.Translator: f.translator,
+		launch.Listen: f.listen, launch.Linger: "", launch.Hotspots: "",
+	}
+	if f.listen != "" {
+		settings[launch.Linger] = f.linger.String()
+		if settings[launch.Hotspots], err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	if f.control {
+		settings[launch.Control] = "1"
 	}
 	if f.strict {
 		settings[launch.Strict] = "1"
 	}
-	if f.threshold > 0 {
-		settings[launch.Threshold] = strconv.FormatUint(f.threshold, 10)
-	}
 	if f.perfMap {
 		settings[launch.PerfMap] = "1"
+	}
+	if f.allowTraps {
+		settings[launch.AllowTraps] = "1"
+	}
+	if f.lock {
+		settings[launch.Lock] = "1"
 	}
 	if f.followExec {
 		settings[launch.FollowExec] = "1"

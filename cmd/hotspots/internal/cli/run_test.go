@@ -115,12 +115,12 @@ func TestEnvironment(t *testing.T) {
 	cmd := command(t, "-o", "t%%/%e-%t", "--threshold=5", "--only=^a", "--follow-exec=false", "env")
 	dir := t.TempDir()
 	cmd.Dir = dir
-	cmd.Env = []string{"A=1", "LD_PRELOAD=libc.so.6", asHotspots + "=1", "DYNPROF_LISTEN=x", "PATH=" + os.Getenv("PATH"), "DYNPROF_ONLY=never", "DYNPROF_OBJECTS=main", "Z=2", "XDG_CACHE_HOME=" + dir, "XDG_RUNTIME_DIR=" + dir}
+	cmd.Env = []string{"A=1", "LD_PRELOAD=libc.so.6", asHotspots + "=1", "DYNPROF_OTHER=x", "PATH=" + os.Getenv("PATH"), "DYNPROF_ONLY=never", "DYNPROF_OBJECTS=main", "Z=2", "XDG_CACHE_HOME=" + dir, "XDG_RUNTIME_DIR=" + dir}
 	out, errOut, status := output(t, cmd)
 	out = regexp.MustCompile(`[0-9a-f]{32}\n`).ReplaceAllString(out, "ID\n")
 	out = regexp.MustCompile(`-\d+\n`).ReplaceAllString(out, "-TIME\n")
 	want := "A=1\n" + asHotspots + "=1\nPATH=" + os.Getenv("PATH") + "\nZ=2\nXDG_CACHE_HOME=" + dir + "\nXDG_RUNTIME_DIR=" + dir +
-		"\nLD_PRELOAD=libc.so.6:" + fakeLibrary() + "\nDYNPROF_LISTEN=x\nDYNPROF_OUTPUT=" + dir + "/t%%/%e-TIME\n" +
+		"\nLD_PRELOAD=libc.so.6:" + fakeLibrary() + "\nDYNPROF_OTHER=x\nDYNPROF_OUTPUT=" + dir + "/t%%/%e-TIME\n" +
 		"DYNPROF_OBJECTS=main\nDYNPROF_ONLY=^a\nDYNPROF_THRESHOLD=5\nDYNPROF_RUN_ID=ID\nDYNPROF_NOTE=" + dir + "/dynprof/note.ID\nDYNPROF_PAD=1\n"
 	if out != want || status != 0 {
 		t.Errorf("status %d, stderr %s, got\n%swant\n%s", status, errOut, out, want)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"os"
@@ -24,6 +25,7 @@ type tableEntry struct {
 	Started  time.Time `json:"started"`
 	Bytes    int64     `json:"bytes"` // on disk
 	Complete bool      `json:"complete"`
+	Listen   string    `json:"listen"` // address of the program's endpoint
 }
 
 func (a *app) lsCommand() *cobra.Command {
@@ -61,7 +63,7 @@ func (a *app) ls(all []*table.Entry, format string) error {
 	lines := make([]tableEntry, len(all))
 	for i, e := range all {
 		lines[i] = tableEntry{
-			symname.Clean(e.Path), symname.Clean(e.Program), e.Pid, e.Status.String(), e.Realtime.UTC(), e.Blocks, e.State == table.StateLive,
+			symname.Clean(e.Path), symname.Clean(e.Program), e.Pid, e.Status.String(), e.Realtime.UTC(), e.Blocks, e.State == table.StateLive, listens(e),
 		}
 	}
 	switch format {
@@ -70,18 +72,26 @@ func (a *app) ls(all []*table.Entry, format string) error {
 			Schema int `json:"schema"`
 		}{report.Schema}, "tables", lines)
 	case "csv":
-		rows := [][]string{{"table", "program", "pid", "status", "started", "bytes", "complete"}}
+		rows := [][]string{{"table", "program", "pid", "status", "started", "bytes", "complete", "listen"}}
 		for _, l := range lines {
-			rows = append(rows, []string{l.Table, l.Program, fmt.Sprint(l.Pid), l.Status, l.Started.Format(time.RFC3339Nano), fmt.Sprint(l.Bytes), fmt.Sprint(l.Complete)})
+			rows = append(rows, []string{l.Table, l.Program, fmt.Sprint(l.Pid), l.Status, l.Started.Format(time.RFC3339Nano), fmt.Sprint(l.Bytes), fmt.Sprint(l.Complete), l.Listen})
 		}
 		return csv.NewWriter(a.stdout).WriteAll(rows)
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PID\tSTATUS\tSTARTED\tKIB\tPROGRAM\tTABLE")
+	fmt.Fprintln(w, "PID\tSTATUS\tSTARTED\tKIB\tLISTEN\tPROGRAM\tTABLE")
 	for _, l := range lines {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\n", l.Pid, l.Status, l.Started.Local().Format(time.DateTime), l.Bytes/1024, l.Program, l.Table)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Pid, l.Status, l.Started.Local().Format(time.DateTime), l.Bytes/1024, cmp.Or(l.Listen, "-"), l.Program, l.Table)
 	}
 	return w.Flush()
+}
+
+// listens is the address of a running program's endpoint.
+func listens(e *table.Entry) string {
+	if e.Status != table.Running {
+		return ""
+	}
+	return symname.Clean(e.Listen)
 }
 
 func (a *app) pruneCommand() *cobra.Command {

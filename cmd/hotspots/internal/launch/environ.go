@@ -54,7 +54,16 @@ const (
 	Threshold  = "DYNPROF_THRESHOLD"
 	FollowExec = "DYNPROF_FOLLOW_EXEC"
 	PerfMap    = "DYNPROF_PERF_MAP"
+	AllowTraps = "DYNPROF_ALLOW_TRAPS"
+	Lock       = "DYNPROF_LOCK"
 	RunID      = "DYNPROF_RUN_ID"
+	Control    = "DYNPROF_CONTROL"
+	Translator = "DYNPROF_TRANSLATOR"
+	Listen     = "DYNPROF_LISTEN"
+	Linger     = "DYNPROF_LINGER"
+
+	// The command that the library executes to listen.
+	Hotspots = "DYNPROF_HOTSPOTS"
 
 	// The library ends a program that it cannot count, before main.
 	Strict = "DYNPROF_STRICT"
@@ -71,4 +80,4 @@ const (
 	pad = "DYNPROF_PAD"
 )
 
-var order = []string{Output, Objects, Only, Skip, Threshold, FollowExec, PerfMap, RunID, Strict, Note}
+var order = []string{Output, Objects, Only, Skip, Threshold, FollowExec, PerfMap, Control, AllowTraps, Lock, Translator, Listen, Linger, Hotspots, RunID, Strict, Note}

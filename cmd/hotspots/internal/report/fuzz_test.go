@@ -38,7 +38,7 @@ func FuzzReport(f *testing.F) {
 		}
 		r.Text(&text, Style{})
 		r.ListText(&text, Style{})
-		CoverageText(&text, r.Coverage(), Style{})
+		r.CoverageText(&text, r.Coverage(), Style{})
 		for _, c := range text.String() {
 			if unicode.IsControl(c) && c != '\n' {
 				t.Fatalf("control character in %q", text.String())

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -57,8 +58,18 @@ type Program struct {
 	ThreadsLost uint32 `json:"threads_lost"`
 	// Objects that were loaded later and could not be planned.
 	ObjectsMissed uint32 `json:"objects_missed"`
+	// When the counts were reset: those from before are in no figure.
+	Reset *time.Time `json:"reset,omitempty"`
+	// When the table was copied, if it is a copy.
+	Snapshot *time.Time `json:"snapshot,omitempty"`
+	// Why all threads counted into one row, by locked instructions; empty if
+	// each had its own.
+	Lock string `json:"lock"`
+	// The program took the GS segment, and nothing has counted since.
+	Stopped bool `json:"stopped"`
 
 	Ended   table.Ended    `json:"-"`
+	Owners  []table.Owner  `json:"-"`
 	Objects []table.Object `json:"-"`
 }
 
@@ -88,7 +99,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 	r := &Report{}
 	known := map[key]*Function{}
 	for _, t := range tables {
-		s, err := t.Snapshot()
+		s, err := t.SinceReset()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Path(), err)
 		}
@@ -113,7 +124,14 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Status: t.Status().String(), TotalCalls: s.Total(),
-		ThreadsLost: s.ThreadsDiscarded, ObjectsMissed: s.ObjectsMissed, Ended: t.Ended, Objects: t.Objects,
+		ThreadsLost: s.ThreadsDiscarded, ObjectsMissed: s.ObjectsMissed, Lock: lock(t), Stopped: s.Stopped,
+		Ended: t.Ended, Objects: t.Objects,
+	}
+	if p.Owners = s.Owners(); !s.Reset.IsZero() {
+		p.Reset = utc(s.Reset)
+	}
+	if !t.Header.Snapshot.IsZero() {
+		p.Snapshot = utc(t.Header.Snapshot)
 	}
 	r.Programs = append(r.Programs, p)
 	if len(r.Programs) == 1 {
@@ -123,9 +141,29 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	r.TotalCalls += p.TotalCalls
 	r.ThreadsLost += p.ThreadsLost
 	r.ObjectsMissed += p.ObjectsMissed
+	r.Lock = cmp.Or(r.Lock, p.Lock)
+	r.Stopped = r.Stopped || p.Stopped
 	if p.Status == table.Running.String() || r.Status == table.Exited.String() {
 		r.Status = p.Status
 	}
+}
+
+func utc(t time.Time) *time.Time { t = t.UTC(); return &t }
+
+// lock is why all threads of t's program share a row.
+func lock(t *table.Table) string {
+	if t.Flags&table.FlagShared == 0 {
+		return ""
+	}
+	if t.Flags&table.FlagLock != 0 {
+		return "as asked for"
+	}
+	for i := range t.Objects {
+		if o := &t.Objects[i]; o.Flags&(table.ObjUsesGS|table.ObjLate) == table.ObjUsesGS {
+			return symname.Clean(o.Path) + " uses the GS segment"
+		}
+	}
+	return "the GS segment was in use when the program started"
 }
 
 func newFunction(o *table.Object, f *table.Function, opt Options) *Function {

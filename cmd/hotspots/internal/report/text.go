@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+	"time"
 	"unicode/utf8"
 
 	"github.com/dynprof/dynprof/internal/table"
@@ -51,24 +52,42 @@ func (r *Report) Text(w io.Writer, style Style) error {
 	return t.write(w, style)
 }
 
-// Headline says in one line what ran and how it ended.
+// Headline says in one line what ran and how it ended, and in a second one if
+// it was counted with lock.
 func (r *Report) Headline() string {
 	what := fmt.Sprintf("%s (pid %d), %s", r.Program.Program, r.Pid, r.state())
 	if n := len(r.Programs); n > 1 {
 		what = fmt.Sprintf("%s (pid %d) and %d more, %s", r.Program.Program, r.Pid, n-1, r.state())
 	}
 	what += fmt.Sprintf(": %s calls", Thousands(r.TotalCalls))
+	if r.Reset != nil && len(r.Programs) == 1 {
+		what += " since the reset at " + r.Reset.Local().Format(time.DateTime)
+	}
 	if n := r.ThreadsLost; n > 0 {
 		what += fmt.Sprintf(" (%d threads had no room in the table and are missing)", n)
 	}
 	if n := r.ObjectsMissed; n > 0 {
 		what += fmt.Sprintf(" (%d libraries that were loaded later could not be counted)", n)
 	}
-	return what
+	if r.Stopped {
+		what += " (counted until the program took the GS segment: try --lock)"
+	}
+	return what + r.LockLine()
+}
+
+// LockLine is a line that says why all threads shared their counters, with a
+// newline in front; empty if each had its own.
+func (r *Report) LockLine() string {
+	if r.Lock == "" {
+		return ""
+	}
+	return "\ncounted with lock: " + r.Lock
 }
 
 func (r *Report) state() string {
 	switch {
+	case r.Snapshot != nil && len(r.Programs) == 1:
+		return "snapshot of " + r.Snapshot.Local().Format(time.DateTime)
 	case len(r.Programs) > 1 || r.Status == table.Running.String():
 		return r.Status
 	case r.Ended.Kind == table.EndedExit:
@@ -105,10 +124,13 @@ func (r *Report) ListText(w io.Writer, style Style) error {
 
 // CoverageText writes a paragraph for each object that has functions, a line
 // for the others, and the sum.
-func CoverageText(w io.Writer, all []*Coverage, style Style) error {
+func (r *Report) CoverageText(w io.Writer, all []*Coverage, style Style) error {
 	var out strings.Builder
+	if line := strings.TrimPrefix(r.LockLine(), "\n"); line != "" {
+		fmt.Fprintln(&out, line)
+	}
 	for _, c := range append(slices.Clone(all), Sum(all)) {
-		if !c.Selected && c.Functions == 0 && len(c.Excluded) == 0 && c.Object != "total" {
+		if (!c.Selected || c.Reason != "") && c.Functions == 0 && len(c.Excluded) == 0 && c.Object != "total" {
 			fmt.Fprintf(&out, "%s: left out (%s)\n", style.bold(c.Object), c.Reason)
 			continue
 		}
@@ -188,12 +210,12 @@ func (t *text) write(w io.Writer, style Style) error {
 	return err
 }
 
-// EventText writes n records of time, calls, pid, tid, object and name.
+// EventText writes n records of time, calls, pid, tid, outcome, object and name.
 func EventText(w io.Writer, style Style, n int, record func(i int) []string) error {
-	t := newText("TIME\tCALLS\tPID\tTID", "OBJECT", "FUNCTION")
+	t := newText("TIME\tCALLS\tPID\tTID\tOUTCOME", "OBJECT", "FUNCTION")
 	for i := range n {
 		r := record(i)
-		t.row(strings.Join(r[:4], "\t"), filepath.Base(r[4]), r[5])
+		t.row(strings.Join(r[:5], "\t"), filepath.Base(r[5]), r[6])
 	}
 	return t.write(w, style)
 }

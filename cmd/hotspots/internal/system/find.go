@@ -76,14 +76,14 @@ func isELF(path string) bool {
 	return (kind == etExec || kind == etDyn) && machine == emX8664
 }
 
-// PlanAll plans the files, several at a time, and calls done after each, from
-// any goroutine. The results are in the order of the files; a file that cannot
+// PlanAll plans the files as Plan does, several at a time, and calls done after
+// each, from any goroutine. The results are in the order of the files; a file that cannot
 // be read or is broken has an error instead.
-func PlanAll(files []Found, done func(Found)) ([]*File, []error) {
+func PlanAll(files []Found, traps bool, done func(Found)) ([]*File, []error) {
 	plans, errs := make([]*File, len(files)), make([]error, len(files))
 	parallel.Ranges(len(files), 1, 0, func(_, first, end int) {
 		for i := first; i < end; i++ {
-			plans[i], errs[i] = Plan(files[i].Path)
+			plans[i], errs[i] = Plan(files[i].Path, traps)
 			done(files[i])
 		}
 	})

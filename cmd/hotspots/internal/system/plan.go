@@ -36,9 +36,9 @@ const maxCode = 32
 // Counted is the number of functions that would be counted.
 func (f *File) Counted() int { return f.Functions - len(f.Exceptions) }
 
-// Plan plans all functions of an ELF file for x86-64. Errors wrap
-// elfscan.ErrNotELF and its siblings.
-func Plan(path string) (*File, error) {
+// Plan plans all functions of an ELF file for x86-64, as with
+// --allow-traps if traps is set. Errors wrap elfscan.ErrNotELF and its siblings.
+func Plan(path string, traps bool) (*File, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -48,12 +48,12 @@ func Plan(path string) (*File, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	o := stubgen.FromFile(scan, content, 0)
+	if traps {
+		o.SignalSites = stubgen.FindSignalSites(o.Text)
+	}
 	survey := stubgen.NewSurvey(o, 1)
 	f := &File{Path: path, Tactics: map[ledger.Tactic]int{}, Excluded: map[ledger.Reason]int{}}
-	for i, p := range survey.Plans(stubgen.Options{}, 1, nil) {
-		if p.Counted() && survey.UsesGS() {
-			p = stubgen.Refuse(i, ledger.ReasonUsesGS)
-		}
+	for _, p := range survey.Plans(stubgen.Options{KnownFaults: true, Traps: traps}, 1, nil) {
 		f.add(o, p)
 	}
 	return f, nil

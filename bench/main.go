@@ -1,0 +1,124 @@
+// Command bench measures what counting costs, beside the tools that a user
+// would take instead and beside what the machine allows: docs/benchmarks.md.
+//
+//	make bench            all, in 20 minutes on two CPUs
+//	make bench-quick      a part of it, in 3 minutes
+//	make bench-compare    the last figures against those in docs/
+//	make bench-docs       the last figures into docs/
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+type options struct {
+	root    string
+	out     string
+	quick   bool
+	rounds  int
+	only    *regexp.Regexp // WORKLOAD/TOOL
+	tools   *regexp.Regexp
+	limit   time.Duration
+	verbose bool
+	keep    bool
+}
+
+func main() {
+	var o options
+	var only, tools string
+	flag.StringVar(&o.root, "root", ".", "the project's directory, with build/libdynprof.so")
+	flag.StringVar(&o.out, "o", "build/bench", "where the figures go")
+	flag.BoolVar(&o.quick, "quick", false, "less work, fewer rounds")
+	flag.IntVar(&o.rounds, "rounds", 0, "rounds of each (default 7; quick 2)")
+	flag.StringVar(&only, "workload", "", "only workloads and parts whose names match this `regexp`; parts: startup, memory")
+	flag.StringVar(&tools, "tool", "", "only tools whose names match this `regexp`, and native and dynprof")
+	flag.DurationVar(&o.limit, "time", 25*time.Minute, "give up after this time")
+	flag.BoolVar(&o.verbose, "v", false, "print every run")
+	flag.BoolVar(&o.keep, "keep", false, "keep the work directory")
+	compare := flag.Bool("compare", false, "compare two files of figures: OLD NEW")
+	docs := flag.String("docs", "", "write the figures in -o into this document, and charts beside it")
+	flag.Parse()
+
+	var err error
+	switch {
+	case *compare && flag.NArg() != 2:
+		err = errors.New("-compare takes two files of figures: OLD NEW")
+	case *compare:
+		err = compareFiles(os.Stdout, flag.Arg(0), flag.Arg(1))
+	case *docs != "":
+		err = writeDocs(*docs, o.out)
+	default:
+		if o.only, err = regexp.Compile(only); err == nil {
+			o.tools, err = regexp.Compile(tools)
+		}
+		if err == nil {
+			err = bench(o)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench measures what the options choose, prints the tables, and leaves the
+// figures in a file. Counts that are wrong are an error, however fast.
+func bench(o options) error {
+	ctx, cancel := context.WithTimeout(context.Background(), o.limit)
+	defer cancel()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	m, err := newMachine(ctx, o)
+	if err != nil {
+		return err
+	}
+	if o.keep {
+		fmt.Println("work directory:", m.work)
+	} else {
+		defer os.RemoveAll(m.work)
+	}
+	if o.rounds == 0 {
+		o.rounds = 7
+		if o.quick {
+			o.rounds = 2
+		}
+	}
+
+	f := &figures{Schema: figuresSchema, Machine: describe(), Quick: o.quick, Rounds: o.rounds, Started: time.Now().UTC().Truncate(time.Second)}
+	f.Tools = presentTools(m)
+	for _, w := range workloads {
+		if o.only.MatchString(w.name) {
+			if err := m.measure(w, f); err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+		}
+	}
+	if o.only.MatchString("startup") {
+		if err := m.startUps(f); err != nil {
+			return fmt.Errorf("start-up: %w", err)
+		}
+	}
+	if o.only.MatchString("memory") {
+		if err := m.memories(f); err != nil {
+			return fmt.Errorf("memory: %w", err)
+		}
+	}
+	f.Seconds = int(time.Since(f.Started).Seconds())
+	f.Aims = judge(f)
+	if err := f.write(filepath.Join(o.out, "figures.json")); err != nil {
+		return err
+	}
+	if err := printReport(os.Stdout, f); err != nil {
+		return err
+	}
+	return f.wrong()
+}

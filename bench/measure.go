@@ -1,0 +1,349 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// idleRounds is how often a run without work is measured.
+const idleRounds = 3
+
+// group is what is measured in turn: tools on the same work, and the program
+// without a tool in each round.
+type group struct {
+	m       *machine
+	w       *workload
+	size    int
+	base    string // the program without a tool
+	entries []*entry
+
+	truth     counts
+	again     counts // of another run, to tell what is not steady
+	reference string
+	table     *tableFacts
+	stdout    []byte
+}
+
+// entry is a tool in a group and what its runs took.
+type entry struct {
+	*tool
+	program string
+	env     []string // more than all have
+	runs    []*taken // by round; nil: not run in that round
+	idle    []*taken
+	counts  counts // of the first run
+	verdict verdict
+	failed  string
+}
+
+// measure runs all tools on a workload.
+func (m *machine) measure(w *workload, f *figures) error {
+	fact := workFact{Name: w.name, About: w.about}
+	if err := m.ready(w); err != nil {
+		if !errors.Is(err, errMissing) {
+			return err
+		}
+		fact.Skipped = err.Error()
+		f.Works = append(f.Works, fact)
+		fmt.Printf("%s: skipped: %v\n", w.name, err)
+		return m.ctx.Err()
+	}
+	fmt.Printf("%s: %s\n", w.name, w.about)
+	groups, err := m.groups(w, f)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if err := g.run(f.Rounds); err != nil {
+			return err
+		}
+		for _, e := range g.entries {
+			if e.tool != native {
+				f.Results = append(f.Results, g.result(e))
+			}
+		}
+		if err := g.judge(f, &fact); err != nil {
+			return err
+		}
+	}
+	f.Works = append(f.Works, fact)
+	return m.ctx.Err()
+}
+
+// groups puts tools with the same base and the same size together. dynprof is in
+// every group in which its counts can be compared with another tool's.
+func (m *machine) groups(w *workload, f *figures) ([]*group, error) {
+	var all []*group
+	for _, t := range tools {
+		if m.missing[t.name] != "" || t.wants != nil && !t.wants(w) || t != dynprof && !m.tools.MatchString(t.name) {
+			continue
+		}
+		base, program, err := w.program, w.program, error(nil)
+		if t.program != nil {
+			base, program, err = t.program(m, w)
+		}
+		if err != nil && slices.Contains(limits, t) {
+			return nil, err
+		} else if err != nil {
+			fmt.Printf("  %s: skipped: %v\n", t.name, err)
+			f.Results = append(f.Results, result{Workload: w.name, Tool: t.name, Skipped: err.Error()})
+			continue
+		}
+		size := t.pace.size(w, m.quick)
+		var g *group
+		for _, other := range all {
+			if other.base == base && other.size == size {
+				g = other
+			}
+		}
+		if g == nil {
+			g = &group{m: m, w: w, size: size, base: base, entries: []*entry{{tool: native, program: base}}}
+			all = append(all, g)
+		}
+		g.entries = append(g.entries, &entry{tool: t, program: program})
+	}
+	return all, nil
+}
+
+func (g *group) entry(t *tool) *entry {
+	for _, e := range g.entries {
+		if e.tool == t {
+			return e
+		}
+	}
+	return nil
+}
+
+// run measures the group's tools in turn, round by round.
+func (g *group) run(rounds int) error {
+	most := 0
+	for _, e := range g.entries[1:] {
+		if e.most == 0 || e.most > most {
+			most = e.most
+		}
+		if e.most == 0 {
+			most = rounds
+			break
+		}
+	}
+	rounds = min(rounds, most)
+	if err := g.refer(); err != nil {
+		return err
+	}
+	for _, e := range g.entries {
+		for range min(rounds, idleRounds) {
+			if t, err := g.once(e, 0, false); err == nil {
+				e.idle = append(e.idle, t)
+			} else if e.tool == native || e.tool == dynprof {
+				return err
+			}
+		}
+	}
+	for round := range rounds {
+		for _, e := range g.entries {
+			if e.failed != "" || e.most > 0 && round >= e.most {
+				e.runs = append(e.runs, nil)
+				continue
+			}
+			t, err := g.once(e, g.size, round == 0 || e.tool == dynprof)
+			if err != nil {
+				if e.tool == native || e.tool == dynprof || g.m.ctx.Err() != nil {
+					return err
+				}
+				e.failed = err.Error()
+				fmt.Printf("  %s: skipped: %v\n", e.name, err)
+			}
+			e.runs = append(e.runs, t)
+		}
+	}
+	return nil
+}
+
+// refer finds out how often each function is called in the group's work: by
+// construction, or by an extra run of dynprof, whose counts are compared with
+// callgrind's (judge) where that is in the group.
+func (g *group) refer() error {
+	if g.w.calls != nil && !g.w.partly {
+		g.truth, g.reference = g.w.calls(g.size), "construction"
+		return nil
+	}
+	for _, c := range []*counts{&g.again, &g.truth} {
+		e := &entry{tool: dynprof, program: g.base}
+		if c == &g.again { // valgrind, too, adds variables
+			e.env = []string{"A=more", "B=more"}
+		}
+		if _, err := g.once(e, g.size, true); err != nil {
+			return err
+		}
+		*c = e.counts
+		if g.entry(callgrind) == nil {
+			g.truth = g.again // one run will do
+			break
+		}
+	}
+	g.reference = "dynprof"
+	return nil
+}
+
+// once runs a tool and, if asked for, reads its counts.
+func (g *group) once(e *entry, size int, read bool) (*taken, error) {
+	m, w := g.m, g.w
+	dir, err := m.fresh()
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	args, err := w.args(m, size)
+	if err != nil {
+		return nil, err
+	}
+	c := command{args: append([]string{e.program}, args...), dir: dir, cpus: cpus(w.uses)}
+	if w.stdin != nil {
+		if c.stdin, err = w.stdin(m, size); err != nil {
+			return nil, err
+		}
+	}
+	if w.drive != nil {
+		c.drive = w.drive(m, dir, size)
+	}
+	if e.command != nil {
+		e.command(m, &c)
+	}
+	c.env = append(c.env, e.env...)
+	if e.tool == dynprof {
+		c.env = append(c.env, w.env...)
+	}
+	t, err := m.run(c)
+	if err != nil {
+		return nil, err
+	}
+	if size == g.size && w.drive == nil {
+		if g.stdout == nil {
+			g.stdout = append([]byte{}, t.stdout...)
+		} else if !bytes.Equal(g.stdout, t.stdout) {
+			return nil, fmt.Errorf("%s: the program's output differs under %s", w.name, e.name)
+		}
+	}
+	if read && e.read != nil {
+		return t, g.count(e, &run{taken: t, w: w, program: e.program, dir: dir, table: g.table})
+	}
+	return t, nil
+}
+
+// count reads the counts of a run.
+func (g *group) count(e *entry, r *run) error {
+	c, err := e.read(g.m, r)
+	if err != nil {
+		return fmt.Errorf("%s: its counts: %w", e.name, err)
+	}
+	if r.table != nil {
+		g.table = r.table
+	}
+	if e.counts == nil {
+		e.counts = c
+	}
+	if g.truth == nil { // the reference itself
+		return nil
+	}
+	truth := g.truth
+	if g.w.partly {
+		truth = g.w.calls(g.size)
+	}
+	v := compare(truth, c)
+	if !e.verdict.Counts || v.Exact < e.verdict.Exact {
+		e.verdict = v // the worst
+	}
+	return nil
+}
+
+// judge notes what dynprof's table says, and counts that are wrong. Where the
+// true ones are not known by construction, dynprof and callgrind must agree.
+func (g *group) judge(f *figures, fact *workFact) error {
+	if e := g.entry(dynprof); e != nil {
+		fact.NativeMS = cpuSpread(g.entries[0].runs)
+		fact.Functions, fact.Counted = g.table.functions, g.table.counted
+		fact.Calls = e.counts.total()
+		if g.reference == "dynprof" && !g.w.partly {
+			fact.Unsteady = e.verdict.Called - e.verdict.Exact
+		} else {
+			fact.Reference = "construction"
+			fact.check(f, dynprof, e.verdict)
+		}
+	}
+	if e := g.entry(callgrind); e != nil && g.w.calls == nil && e.verdict.Counts {
+		fact.Reference = "callgrind"
+		steady := func(name string) bool { return g.truth[name] == g.again[name] }
+		ours, theirs, err := explain(g.m, g.table, steady, g.truth, e.counts)
+		if err != nil {
+			return err
+		}
+		v := compare(ours, theirs)
+		fact.Compared = v.Called
+		fact.check(f, callgrind, v)
+	}
+	return nil
+}
+
+func (w *workFact) check(f *figures, t *tool, v verdict) {
+	if !v.exact() {
+		f.Wrong = append(f.Wrong, fmt.Sprintf("%s, %s against %s: %d of %d functions equal; %s", w.Name, t.name, w.Reference, v.Exact, v.Called, v.worst))
+	}
+}
+
+// times are the CPU times of runs in ms.
+func times(runs []*taken) []float64 {
+	var v []float64
+	for _, t := range runs {
+		if t != nil {
+			v = append(v, ms(t.cpu))
+		}
+	}
+	return v
+}
+
+func cpuSpread(runs []*taken) spread { return spreadOf(times(runs)) }
+
+func peak(runs []*taken) int {
+	kb := 0
+	for _, t := range runs {
+		if t != nil {
+			kb = max(kb, t.peak)
+		}
+	}
+	return kb
+}
+
+// result condenses the runs of a tool. Of a part of the work its start would be
+// a larger part than of the whole: it is taken off.
+func (g *group) result(e *entry) result {
+	w := g.w
+	r := result{Workload: w.name, Tool: e.name, Part: float64(g.size) / float64(fast.size(w, g.m.quick)), verdict: e.verdict}
+	if e.failed != "" {
+		r.Skipped = strings.TrimSpace(e.failed)
+		return r
+	}
+	without := g.entries[0]
+	start, nativeStart := cpuSpread(e.idle).Median, cpuSpread(without.idle).Median
+	r.StartMS = start - nativeStart
+	off, nativeOff := 0.0, 0.0
+	if r.Part < 1 {
+		off, nativeOff = start, nativeStart
+	}
+	var ratios, native []float64
+	for i, t := range e.runs {
+		if t != nil && without.runs[i] != nil {
+			native = append(native, ms(without.runs[i].cpu))
+			ratios = append(ratios, (ms(t.cpu)-off)/(ms(without.runs[i].cpu)-nativeOff))
+		}
+	}
+	r.Rounds, r.Ratio = len(ratios), spreadOf(ratios)
+	r.NativeMS, r.CPUMS = spreadOf(native), cpuSpread(e.runs)
+	r.NativeKB, r.PeakKB = peak(without.runs), peak(e.runs)
+	r.Calls = g.truth.total()
+	r.AddedNS = ((r.CPUMS.Median - off) - (r.NativeMS.Median - nativeOff)) * 1e6 / float64(r.Calls)
+	return r
+}

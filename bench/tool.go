@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// tool is one way to count calls, or to find out where time goes.
+type tool struct {
+	name  string
+	about string
+	pace  pace
+	most  int // rounds at most; 0: all
+
+	missing func() error // why it cannot run on this machine; nil: it can
+	// program builds the workload for it, and without it from the same compiler:
+	// base is what it is compared with. nil: it takes the workload as it is.
+	program func(m *machine, w *workload) (base, program string, err error)
+	wants   func(w *workload) bool                   // nil: all workloads
+	command func(m *machine, c *command)             // puts the tool in front
+	read    func(m *machine, r *run) (counts, error) // nil: it counts no calls
+}
+
+// pace is how much of a workload's work a tool is given.
+type pace int
+
+const (
+	fast    pace = iota // all of it
+	medium              // an eighth
+	slow                // 1/small
+	slowest             // 1/small and a fifth of that: it writes a trace
+)
+
+// size is the work for a tool of that pace.
+func (p pace) size(w *workload, quick bool) int {
+	n := w.size
+	if quick {
+		n /= 5
+	}
+	switch p {
+	case medium:
+		n /= 8
+	case slow:
+		n /= w.small
+	case slowest:
+		n /= w.small * 5
+	}
+	return max(n, 1)
+}
+
+// run is one run of a tool, to be read.
+type run struct {
+	*taken
+	w       *workload
+	program string
+	dir     string
+	table   *tableFacts // of dynprof
+}
+
+// tableFacts is what dynprof's table says beside the counts.
+type tableFacts struct {
+	functions, counted int
+	names              map[place]string
+	entries            map[place]uint64 // sizes
+}
+
+// place is a function by file and link-time address.
+type place struct {
+	object  string
+	address uint64
+}
+
+func presentTools(m *machine) []toolFact {
+	var all []toolFact
+	for _, t := range tools {
+		f := toolFact{Name: t.name, About: t.about}
+		if t.missing != nil {
+			if err := t.missing(); err != nil {
+				f.Skipped = err.Error()
+				m.missing[t.name] = f.Skipped
+				fmt.Printf("%s: skipped: %s\n", t.name, f.Skipped)
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+var native = &tool{name: "native", about: "without any tool"}
+
+var dynprof = &tool{
+	name: "dynprof", about: "LD_PRELOAD=libdynprof.so",
+	command: func(m *machine, c *command) {
+		c.env = append(c.env, "DYNPROF_OUTPUT="+filepath.Join(c.dir, "table"), "LD_PRELOAD="+m.library)
+	},
+	read: func(_ *machine, r *run) (counts, error) {
+		c, facts, err := readTable(filepath.Join(r.dir, "table"))
+		r.table = facts
+		return c, err
+	},
+}
+
+// tools, in the order of the tables.
+var tools = append(append([]*tool{dynprof}, limits...), profileCounters, perfRecord, gprof, xray, callgrind, uftrace)
+
+// readTable returns the calls of all functions that are counted.
+func readTable(path string) (counts, *tableFacts, error) {
+	t, err := table.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer t.Close()
+	s, err := t.Snapshot()
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.ThreadsDiscarded+s.PatchesRefused+s.ObjectsMissed > 0 {
+		return nil, nil, fmt.Errorf("dynprof: %d threads, %d functions, %d objects have been lost", s.ThreadsDiscarded, s.PatchesRefused, s.ObjectsMissed)
+	}
+	c, facts := counts{}, &tableFacts{names: map[place]string{}, entries: map[place]uint64{}}
+	for i := range t.Functions {
+		f := &t.Functions[i]
+		o := &t.Objects[f.Object]
+		if o.Flags&table.ObjSelected == 0 || f.Reason.Excluded() {
+			continue
+		}
+		facts.functions++
+		if !f.Counted() {
+			continue
+		}
+		facts.counted++
+		name := f.Name
+		if name == "" {
+			name = fmt.Sprintf("%s+%#x", filepath.Base(o.Path), f.Address)
+		}
+		at := place{o.Path, f.Address}
+		facts.names[at], facts.entries[at] = name, uint64(f.Size)
+		c[name] += s.Calls[i]
+	}
+	return c, facts, nil
+}
+
+// readPairs reads lines of a number and a name.
+func readPairs(text string) (counts, error) {
+	c := counts{}
+	for line := range strings.Lines(text) {
+		var n uint64
+		var name string
+		if _, err := fmt.Sscan(line, &n, &name); err != nil {
+			return nil, fmt.Errorf("%q: %w", line, err)
+		}
+		c[name] += n
+	}
+	return c, nil
+}
+
+// readFile is for files that tools leave.
+func readFile(r *run, name string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(r.dir, name))
+	return string(b), err
+}

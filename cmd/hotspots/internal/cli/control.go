@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// askPatience bounds the wait for an agent, which has at most to wait for another
+// who is pausing (2 s).
+const askPatience = 10 * time.Second
+
+func (a *app) pauseCommand() *cobra.Command {
+	return a.askCommand("pause", table.RequestPause, "Stop counting in a running program",
+		"Stop counting the calls of a program that was started with hotspots run --control, in all its processes, until hotspots resume. Its functions' entries stay patched; calls cost little more than without.",
+		"  hotspots run --control -o server.dynprof -- ./server &\n  hotspots pause server.dynprof\n  hotspots pause 4711")
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	return a.askCommand("resume", table.RequestResume, "Go on counting in a running program",
+		"Go on counting the calls of a program after hotspots pause, or dynprof_pause() in the program.",
+		"  hotspots resume 4711")
+}
+
+// askCommand is a command that an agent does.
+func (a *app) askCommand(name string, what uint32, short, long, example string) *cobra.Command {
+	return &cobra.Command{
+		Use: name + " PID|TABLE", Short: short, Long: long, Example: example,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := locate(args[0])
+			if err != nil {
+				return err
+			}
+			left, err := table.Ask(path, what, askPatience)
+			if err == nil && left > 0 {
+				a.say("%d functions of libraries that were loaded later could not be reached and are counted on", left)
+			}
+			return err
+		},
+	}
+}
+
+func (a *app) resetCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reset TABLE|PID",
+		Short: "Let the counts begin at 0 again",
+		Long: "Let the counts of a program begin at 0 again, while it runs or after. All reports are from then on of the calls since; thresholds and metrics are not touched.\n" +
+			"The program takes no part: its table gets a baseline, which readers subtract.",
+		Example: "  hotspots reset 4711\n  hotspots reset app.dynprof && sleep 10 && hotspots report app.dynprof     the calls of ten seconds",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := locate(args[0])
+			if err != nil {
+				return err
+			}
+			return table.Reset(path)
+		},
+	}
+}
+
+func (a *app) snapshotCommand() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "snapshot TABLE|PID",
+		Short: "Copy the count table as it is at this moment",
+		Long: "Copy the count table of a program, while it runs or after, into a file that report, coverage and events read, and print its name.\n" +
+			"The program takes no part. The file is there only when it is whole, and takes no more room than what is used of the table.",
+		Example: "  hotspots snapshot 4711 -o before.dynprof\n  hotspots snapshot app.dynprof",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := locate(args[0])
+			if err != nil {
+				return err
+			}
+			if output == "" {
+				output = snapshotName(path)
+			}
+			if err := mayReplace(output); err != nil {
+				return err
+			}
+			if err := table.Copy(path, output); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.stdout, symname.Clean(output))
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write the copy to `FILE` (default: the table's name with the time, in the working directory)")
+	return cmd
+}
+
+// snapshotName is the name of a copy made now.
+func snapshotName(path string) string {
+	return strings.TrimSuffix(filepath.Base(path), table.Ext) + "." + time.Now().Format("20060102T150405.000") + table.Ext
+}

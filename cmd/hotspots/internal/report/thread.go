@@ -1,0 +1,121 @@
+package report
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Thread is what one thread counted, or one process.
+type Thread struct {
+	Program string `json:"program"` // of its table
+	Pid     uint32 `json:"pid"`     // 0: ended threads that nobody has told apart
+	Tid     uint32 `json:"tid"`
+	Threads int    `json:"threads"` // that have calls
+	Calls   uint64 `json:"calls"`
+
+	incarnation uint32
+}
+
+// ByThread lists the threads with their calls, which add up to the total, most
+// calls first or by number ("name").
+func (r *Report) ByThread(order string) []*Thread {
+	var all []*Thread
+	for _, p := range r.Programs {
+		for _, o := range p.Owners {
+			if o.Calls > 0 {
+				all = append(all, &Thread{p.Program, o.Pid, o.Tid, 1, o.Calls, o.Incarnation})
+			}
+		}
+	}
+	sortThreads(all, order)
+	return all
+}
+
+// ByProcess adds up the threads of each process. A process that fork made is
+// one of its own, under its own number.
+func (r *Report) ByProcess(order string) []*Thread {
+	type key struct {
+		table            int
+		pid, incarnation uint32
+	}
+	byKey := map[key]*Thread{}
+	var all []*Thread
+	for i, p := range r.Programs {
+		for _, o := range p.Owners {
+			if o.Calls == 0 {
+				continue
+			}
+			k := key{i, o.Pid, o.Incarnation}
+			one := byKey[k]
+			if one == nil {
+				one = &Thread{Program: p.Program, Pid: o.Pid, Tid: o.Pid, incarnation: o.Incarnation}
+				byKey[k] = one
+				all = append(all, one)
+			}
+			one.Threads++
+			one.Calls += o.Calls
+		}
+	}
+	sortThreads(all, order)
+	return all
+}
+
+func sortThreads(all []*Thread, order string) {
+	slices.SortStableFunc(all, func(a, b *Thread) int {
+		first := 0
+		if order == "calls" {
+			first = cmp.Compare(b.Calls, a.Calls)
+		}
+		return cmp.Or(first, cmp.Compare(a.Pid, b.Pid), cmp.Compare(a.Tid, b.Tid), cmp.Compare(a.incarnation, b.incarnation))
+	})
+}
+
+// ThreadText writes threads or, if processes, processes.
+func (r *Report) ThreadText(w io.Writer, all []*Thread, processes bool, style Style) error {
+	if _, err := fmt.Fprintln(w, r.Headline()); err != nil {
+		return err
+	}
+	heading, last := "CALLS\tSHARE\tCUM\tPID", "TID"
+	if processes {
+		last = "THREADS"
+	}
+	t := newText(heading+"\t"+last, "PROGRAM", "")
+	var sum uint64
+	for _, one := range all {
+		sum += one.Calls
+		pid, n := fmt.Sprint(one.Pid), fmt.Sprint(one.Tid)
+		if processes {
+			n = fmt.Sprint(one.Threads)
+		}
+		note := ""
+		if one.Pid == 0 {
+			pid, note = "-", "(threads that have ended)"
+			if !processes {
+				n = "-"
+			}
+		}
+		t.row(fmt.Sprintf("%s\t%s\t%s\t%s\t%s", Thousands(one.Calls), share(one.Calls, r.TotalCalls), share(sum, r.TotalCalls), pid, n), one.Program, note)
+	}
+	return t.write(w, style)
+}
+
+// ThreadJSON writes threads or processes.
+func (r *Report) ThreadJSON(w io.Writer, all []*Thread, processes bool) error {
+	name := "threads"
+	if processes {
+		name = "processes"
+	}
+	return WriteJSON(w, r.head(), name, all)
+}
+
+// ThreadCSV writes threads or processes.
+func ThreadCSV(w io.Writer, all []*Thread) error {
+	rows := [][]string{{"program", "pid", "tid", "threads", "calls"}}
+	for _, t := range all {
+		rows = append(rows, []string{t.Program, fmt.Sprint(t.Pid), fmt.Sprint(t.Tid), fmt.Sprint(t.Threads), fmt.Sprint(t.Calls)})
+	}
+	return csv.NewWriter(w).WriteAll(rows)
+}

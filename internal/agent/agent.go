@@ -1,0 +1,90 @@
+// Package agent is what the planning twin becomes under run --control: a process
+// beside the program that does what is asked of it from outside, through the
+// table, for as long as one of the program's processes lives. It sleeps in the
+// meantime, holds no descriptor but the table's, and touches no process.
+package agent
+
+import (
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// Agent is the agent of one program.
+type Agent struct {
+	Path  string   // of the table
+	Nonce [16]byte // which it has
+
+	// SetPaused has all stubs count or not. It returns how many could not be
+	// reached, or a negative errno.
+	SetPaused func(table *os.File, paused bool) int
+}
+
+// How often the agent looks whether the program is there when nothing tells it.
+const look = time.Second
+
+// heap is what the agent may take for itself; planning took more.
+const heap = 16 << 20
+
+// Run serves until the last process of the program has ended, or the program is
+// not counted after all.
+func (a *Agent) Run() error {
+	s, err := table.Serve(a.Path, a.Nonce)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	os.Chdir("/") // whatever is mounted there stays; an error changes nothing
+	// A signal for the program by its name may reach its copy.
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGALRM, syscall.SIGVTALRM, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
+	debug.SetGCPercent(50)
+	debug.SetMemoryLimit(heap)
+	debug.FreeOSMemory()
+
+	var mu sync.Mutex // Used maps the table anew
+	go func() {
+		mem.AwaitProcess(s.Pid())
+		mu.Lock()
+		defer mu.Unlock()
+		s.Wake()
+	}()
+	for begun := false; ; {
+		if !begun && s.Live() {
+			begun = true
+			s.Ready()
+		}
+		patience := look
+		if !begun {
+			patience = look / 100
+		}
+		s.Wait(patience, func(what uint32) int { return a.do(s.File(), what) })
+		mu.Lock()
+		used, err := s.Used()
+		mu.Unlock()
+		if err != nil || !used || !begun && removed(s.File()) {
+			return err
+		}
+	}
+}
+
+func (a *Agent) do(f *os.File, what uint32) int {
+	switch what {
+	case table.RequestPause, table.RequestResume:
+		return a.SetPaused(f, what == table.RequestPause)
+	}
+	return -int(syscall.ENOSYS)
+}
+
+// removed reports whether the table has lost its name: the program is not
+// counted.
+func removed(f *os.File) bool {
+	fi, err := f.Stat()
+	return err != nil || fi.Sys().(*syscall.Stat_t).Nlink == 0
+}

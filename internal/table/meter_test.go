@@ -1,0 +1,98 @@
+package table_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/tabletest"
+)
+
+func meter(t testing.TB, path string) *table.Meter {
+	t.Helper()
+	m, err := table.OpenMeter(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// agree fails unless a meter says what the table and its snapshot say.
+func agree(t *testing.T, m *table.Meter, r *table.Reading, path string) {
+	t.Helper()
+	tab := open(t, path)
+	s := snapshot(t, tab)
+	if err := m.Read(r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Total != s.Total() || r.Threads != s.Threads() || m.Ledger.Functions != len(tab.Functions) {
+		t.Errorf("total %d, threads %d, functions %d; the snapshot has %d, %d, %d",
+			r.Total, r.Threads, m.Ledger.Functions, s.Total(), s.Threads(), len(tab.Functions))
+	}
+	names, counted := map[uint32]table.Named{}, 0
+	if err := m.Names(nil, func(n table.Named) bool { names[n.Counter] = n; return true }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range tab.Functions {
+		f := &tab.Functions[i]
+		if f.Counter == table.NoCounter {
+			continue
+		}
+		counted++
+		want := table.Named{Counter: f.Counter, Address: f.Address, Name: f.Name, Object: tab.Objects[f.Object].Path}
+		if names[f.Counter] != want || r.Calls[f.Counter] != s.Calls[i] {
+			t.Errorf("%+v with %d calls; the table has %+v with %d", names[f.Counter], r.Calls[f.Counter], want, s.Calls[i])
+		}
+	}
+	if m.Counted != counted {
+		t.Errorf("%d counted, not %d", m.Counted, counted)
+	}
+}
+
+func TestMeter(t *testing.T) {
+	live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), tabletest.Spec())
+	m, r := meter(t, live.Path), &table.Reading{}
+	agree(t, m, r, live.Path)
+	if m.Program != "/opt/demo/demo" || m.Skipped[ledger.ReasonTooShort] != 1 || m.Skipped[ledger.ReasonStart] != 0 || r.Events != 1 {
+		t.Errorf("program %q, skipped %v, %d events", m.Program, m.Skipped, r.Events)
+	}
+	// The same Reading serves a table with many pages a row, some of them holes.
+	big := tabletest.Create(t, "b.dynprof", tabletest.Synthetic(5000))
+	for row := range uint32(3) {
+		big.Row(table.Row{Index: row, State: table.RowLive, Pid: 1, Tid: row + 1})
+	}
+	big.Set(0, 1, 2, 3)
+	counts := make([]uint64, 4900)
+	counts[4899], counts[600] = 77, 5|table.CounterFired
+	big.Set(2, counts...)
+	agree(t, meter(t, big.Path), r, big.Path)
+	agree(t, m, r, live.Path)
+}
+
+// What the program loads later is there at the next reading.
+func TestMeterFollowsGenerations(t *testing.T) {
+	spec := tabletest.Spec()
+	spec.NoSpare = false
+	live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), spec)
+	m, r := meter(t, live.Path), &table.Reading{}
+	agree(t, m, r, live.Path)
+	a, err := table.OpenAppend(live.Path, live.Nonce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := &table.Spec{
+		Objects:   []table.Object{{Path: "/usr/lib/later.so", Flags: table.ObjLate | table.ObjSelected}},
+		Functions: []table.Function{{Object: 3, Address: 0x99, Size: 9, Name: "later", Counter: 4, Source: ledger.SourceDynsym, Tactic: ledger.TacticJump}},
+	}
+	if err := a.Add(more); err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	live.Set(0, 700, 1000, 3, 0, 42)
+	agree(t, m, r, live.Path)
+	if r.Calls[4] != 42 {
+		t.Errorf("calls %v", r.Calls)
+	}
+}

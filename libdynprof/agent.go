@@ -1,0 +1,45 @@
+package main
+
+// #include "ctl.h"
+// #include "pause.h"
+import "C"
+
+import (
+	"os"
+	"unsafe"
+
+	"github.com/dynprof/dynprof/internal/agent"
+	"github.com/dynprof/dynprof/internal/mem"
+)
+
+// dp_agent is what twin.c calls when the twin stays as the agent. It returns
+// when the agent is not wanted any more.
+//
+//export dp_agent
+func dp_agent(at C.uintptr_t) {
+	ctl := &mem.Array[C.struct_dp_ctl](uint64(at), 1)[0]
+	reserve, pid := ctl.reserve, ctl.pid
+	a := &agent.Agent{
+		Path: mem.CString(uint64(uintptr(unsafe.Pointer(&ctl.table[0])))),
+		SetPaused: func(table *os.File, paused bool) int {
+			word := C.uint32_t(0)
+			if paused {
+				word = 1
+			}
+			return int(C.dp_agent_set_paused(C.int(table.Fd()), reserve, word))
+		},
+	}
+	for i := range a.Nonce {
+		a.Nonce[i] = byte(ctl.nonce[i])
+	}
+	keep := ctl.keep != 0
+	C.dp_forget_plan(ctl)
+	if serving != nil && !keep {
+		serving.serveAs(a.Path, a.Nonce, int(pid))
+		return
+	}
+	if serving != nil {
+		serving.start(a.Path, a.Nonce)
+	}
+	a.Run() // an error is as good as an end: there is nobody to tell
+}

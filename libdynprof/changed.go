@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// What debuggers, and others that patch code, do to text. A debugger that has set
+// a breakpoint before the planner looks will write the old byte back whenever it
+// stops the program; and one that watches may set more of them at any line, also
+// where a jump of ours stands, and step from line to line. So
+//
+//  1. the planner reads the file's bytes where memory has others, since an int3
+//     hides the instruction that it stands in;
+//  2. those bytes stay: nothing there is overwritten, nor moved;
+//  3. under a debugger functions whose lines are known are left as they are, and
+//     no function's instructions move for another's sake.
+
+// keepChanged returns the code of segment s, which is at address at in memory, as
+// the file has it. Bytes that are others in memory are to stay.
+func (o *object) keepChanged(f *os.File, s *elfscan.Segment, at uint64, code []byte) ([]byte, error) {
+	end := at + uint64(len(code))
+	pages, err := mem.OwnPages(at, end)
+	if err != nil { // it cannot be told: all are compared
+		for page := at &^ (pageSize - 1); page < end; page += pageSize {
+			pages = append(pages, page)
+		}
+	}
+	copied := false
+	page := make([]byte, pageSize)
+	for _, start := range pages {
+		low, high := max(start, at), min(start+pageSize, end)
+		file, now := page[:high-low], code[low-at:high-at]
+		if _, err := f.ReadAt(file, int64(s.Offset+low-at)); err != nil {
+			return nil, err
+		}
+		if bytes.Equal(now, file) {
+			continue
+		}
+		o.fixChanged(s.Addr+low-at, now, file)
+		if !copied {
+			code, copied = slices.Clone(code), true
+		}
+		copy(code[low-at:], file)
+	}
+	return code, nil
+}
+
+// fixChanged notes the bytes at addr in which now differs from what the file has.
+func (o *object) fixChanged(addr uint64, now, file []byte) {
+	for i := 0; i < len(now); i++ {
+		from := i
+		for i < len(now) && now[i] != file[i] {
+			i++
+		}
+		if i > from {
+			o.code.Fixed = append(o.code.Fixed, stubgen.Fixed{
+				Low: addr + uint64(from), High: addr + uint64(i), Why: ledger.ReasonBytesChanged,
+			})
+		}
+	}
+}
+
+// harmless are programs that trace others and set no breakpoints.
+var harmless = []string{"strace", "proot"}
+
+// isDebugged reports whether a debugger has process pid: TracerPid in
+// /proc/PID/status tells who.
+func isDebugged(pid int) bool {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if tracer, ok := bytes.CutPrefix(s.Bytes(), []byte("TracerPid:")); ok {
+			n := string(bytes.TrimSpace(tracer))
+			comm, _ := os.ReadFile("/proc/" + n + "/comm")
+			return n != "0" && !slices.Contains(harmless, string(bytes.TrimSpace(comm)))
+		}
+	}
+	return false
+}
+
+// keepLines finds out where lines start, by the file itself or, where that does
+// not tell, by the file with debugging information that distributions ship.
+func (o *object) keepLines(f *os.File, size int64) {
+	o.code.Lines, _ = elfscan.LineStarts(f, size)
+	if len(o.code.Lines) > 0 || len(o.scan.BuildID) < 2 {
+		return
+	}
+	id := hex.EncodeToString(o.scan.BuildID)
+	debug, err := os.Open("/usr/lib/debug/.build-id/" + id[:2] + "/" + id[2:] + ".debug")
+	if err != nil {
+		return
+	}
+	defer debug.Close()
+	if fi, err := debug.Stat(); err == nil {
+		o.code.Lines, _ = elfscan.LineStarts(debug, fi.Size())
+	}
+}

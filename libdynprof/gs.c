@@ -1,0 +1,99 @@
+/* A program that takes the GS segment for itself while threads find their rows
+ * by it: what it does by arch_prctl at a kernel site is seen, and so is a library
+ * that comes later and uses GS. Then counting ends, in the whole fork tree:
+ *
+ *  1. The table's word says so. From now on no child gets a row (birth.c): it
+ *     inherits the GS base as it would without us.
+ *  2. Every stub gets a jump over its count in place of its first two bytes, which
+ *     never cross a cache line: a thread that comes by runs the old instruction or
+ *     the jump. Who is behind the old one has a row yet: the base is each
+ *     thread's own.
+ *  3. Only then the system call is made, or dlopen goes on.
+ *
+ * Until then the base is 0 for the program: it is told so, and may set it to 0.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "filters.h"
+#include "gs.h"
+#include "pause.h"
+#include "rows.h"
+#include "signals.h"
+#include "state.h"
+
+#define ARCH_SET_GS 0x1001
+#define ARCH_GET_GS 0x1004
+
+/* The thread's row, to which its GS base leads. */
+static uint64_t own_row(void)
+{
+	uint32_t index;
+	__asm__ volatile("movl %%gs:%c1, %0" : "=r"(index) : "i"(DP_ROW_INDEX));
+	return (uint64_t)(index == DP_NO_ROW ? dp.discard : dp_row_at(index));
+}
+
+static int is_row(uint64_t base)
+{
+	if (base == (uint64_t)dp.discard)
+		return 1;
+	for (uint32_t k = 0; k < DP_CHUNKS; k++) {
+		uint64_t chunk = (uint64_t)__atomic_load_n(&dp.chunks[k], __ATOMIC_ACQUIRE), rows = dp_rows_of(k);
+		if (chunk && base - chunk < rows * dp.row_stride)
+			return 1;
+	}
+	return 0;
+}
+
+int dp_stopped(void)
+{
+	return dp.table && __atomic_load_n(dp_u32(dp.table, DP_HDR_STOPPED), __ATOMIC_ACQUIRE) != 0;
+}
+
+void dp_stop(void)
+{
+	static uint32_t arenas; /* whose stubs have ended in this process */
+	__atomic_store_n(dp_u32(dp.table, DP_HDR_STOPPED), 1, __ATOMIC_RELEASE);
+	long locked = dp_pause_lock(dp.table); /* nobody who resumes puts counts back */
+	arenas = dp_end_counts(arenas);
+	if (locked == 0)
+		dp_pause_unlock(dp.table);
+}
+
+/* As the arena is mapped executable, it is written to by another mapping, which
+ * is not: no page is ever both. The stubs are shared by the fork tree. */
+uint8_t *dp_writable(uint64_t at, uint64_t size)
+{
+	long view = ask(SYS_mremap, at, 0, size, MREMAP_MAYMOVE);
+	if (failed(view))
+		return 0;
+	if (ask(SYS_mprotect, view, size, PROT_READ | PROT_WRITE) == 0)
+		return (uint8_t *)view;
+	ask(SYS_munmap, view, size);
+	return 0;
+}
+
+int dp_gs_comes(struct dp_regs *r)
+{
+	if (dp.shared)
+		return 0;
+	if ((uint32_t)r->rdi == ARCH_GET_GS)
+		return 1;
+	if ((uint32_t)r->rdi != ARCH_SET_GS)
+		return 0;
+	if (r->rsi != 0 || dp_stopped()) {
+		dp_stop(); /* here, too: this process may have arenas that others have not */
+		return 0;
+	}
+	r->kept = r->rsi;
+	r->rsi = own_row();
+	return 1;
+}
+
+void dp_gs_done(struct dp_regs *r)
+{
+	if ((uint32_t)r->rdi == ARCH_SET_GS)
+		r->rsi = r->kept;
+	else if (r->rax == 0 && is_row(*(uint64_t *)r->rsi))
+		*(uint64_t *)r->rsi = 0;
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// Programs that use the GS segment themselves. No register leads a thread of
+// theirs to its row, so that all share row 0, and count there with locked
+// instructions; its pages are mapped once more behind every arena:
+//
+//	arena | view of row 0
+//
+// An object that uses GS and comes when threads find their rows by it already
+// ends the counting (libdynprof/gs.c).
+
+// view is where the stubs of an arena find the counters of the shared row: some
+// of the row's pages. It is empty where each thread has a row of its own.
+type view struct {
+	at     uint64 // run address
+	offset uint64 // in the row
+	size   uint64
+}
+
+// viewOf is the part of the row that has counters first to end; where it will be
+// is not known yet.
+func viewOf(first, end uint32) view {
+	from := (table.RowCounters + 8*uint64(first)) &^ (pageSize - 1)
+	to := uint64(align(table.RowCounters+8*int(end), pageSize))
+	return view{offset: from, size: to - from}
+}
+
+// counter is the run address of a counter; 0 if there is no view.
+func (v *view) counter(i uint32) x86.RunAddr {
+	if v.size == 0 {
+		return 0
+	}
+	return x86.RunAddr(v.at - v.offset + table.RowCounters + 8*uint64(i))
+}
+
+// share decides how the run counts: at the start as its objects need it, later
+// as it does already. It reports whether counting has to end. Traps keep a word
+// for each thread in its row, so there are none where all share one.
+func share(in *input, choice *config, all []*object, plan func(*object)) (stop bool) {
+	var users []*object
+	for _, o := range all {
+		if o.gs {
+			users = append(users, o)
+		}
+	}
+	switch {
+	case in.shared || len(users) == 0:
+		return false
+	case in.late:
+		for _, o := range all {
+			o.refuse(ledger.ReasonUsesGS)
+			o.sites = nil
+		}
+		return true
+	}
+	in.shared = true // stubs have another size
+	choice.allowTraps = false
+	for _, o := range all {
+		o.signals = nil
+		plan(o)
+	}
+	return false
+}
+
+// usesGS finds out whether the object uses the GS segment. Of one that is not
+// selected no function is known; its bytes tell whether it sets the base.
+func (o *object) usesGS() bool {
+	if o.survey != nil {
+		return o.survey.UsesGS()
+	}
+	return o.code != nil && stubgen.SetsGS(o.code.Text)
+}
+
+// refuse takes back the plans of all functions.
+func (o *object) refuse(why ledger.Reason) {
+	for i := range o.plans {
+		if o.plans[i].Counted() {
+			o.plans[i] = stubgen.Refuse(i, why)
+		}
+	}
+}
+
+// countersOf is how many counters the objects need at most.
+func countersOf(all []*object) (n uint32) {
+	for _, o := range all {
+		for i := range o.plans {
+			if o.plans[i].Counted() {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,139 @@
+/* Signal handlers. The kernel enters them at one of dp_handler_entries, put in
+ * place of the program's at its sigaction, and mostly goes on to that at once,
+ * with every argument and the stack as the kernel made them. */
+#include "signals.h"
+
+	.text
+	.hidden	dp_handler_entries, dp_handlers, dp_arrive, dp_depart, dp_action
+	.hidden	dp_code_low, dp_code_high, dp_action_site
+
+/* The unwinder finds the interrupted registers in the context (DWARF 5, 6.4.2:
+ * DW_CFA_def_cfa_expression, DW_CFA_expression; DW_OP_bregN with a two-byte
+ * SLEB128 offset). The context's address is that of base plus off. */
+#define SLEB(n) ((n) & 0x7f) | 0x80, (((n) >> 7) & 0x7f)
+#define SAVED(reg, base, off, index) \
+	.cfi_escape 0x10, reg, 3, 0x70 + base, SLEB((off) + DP_UC_GREGS + 8 * (index))
+#define CONTEXT(base, off) \
+	.cfi_escape 0x0f, 4, 0x70 + base, SLEB((off) + DP_UC_GREGS + 8 * DP_REG_RSP), 0x06; \
+	SAVED(8, base, off, 0); SAVED(9, base, off, 1); SAVED(10, base, off, 2); SAVED(11, base, off, 3); \
+	SAVED(12, base, off, 4); SAVED(13, base, off, 5); SAVED(14, base, off, 6); SAVED(15, base, off, 7); \
+	SAVED(5, base, off, 8); SAVED(4, base, off, 9); SAVED(6, base, off, 10); SAVED(3, base, off, 11); \
+	SAVED(1, base, off, 12); SAVED(0, base, off, 13); SAVED(2, base, off, 14); SAVED(7, base, off, 15); \
+	SAVED(16, base, off, 16)
+
+/* rdi: signal, rsi: siginfo_t, rdx: ucontext_t; rsp: the restorer's address, then
+ * the context. Of the rest a function may change rax, rcx and r8 to r11. */
+	.p2align 4
+	.globl	dp_handler_entries
+	.type	dp_handler_entries, @function
+dp_handler_entries:
+	.cfi_startproc simple
+	.cfi_signal_frame
+	CONTEXT(7, 8)
+	.set	number, 0
+	.rept	DP_HANDLERS
+	.p2align 4
+	mov	$number, %r11d
+	jmp	.Larrive
+	.set	number, number + 1
+	.endr
+
+	.p2align 4
+.Larrive:
+	mov	DP_UC_RIP(%rdx), %r10
+	cmp	dp_code_low(%rip), %r10
+	jb	.Lplain
+	cmp	dp_code_high(%rip), %r10
+	jb	.Lours
+.Lplain:
+	lea	dp_handlers(%rip), %r10
+	jmp	*(%r10,%r11,8)
+
+	/* Perhaps in code of ours. The arguments are saved, since a handler may
+	 * have been written in a language that takes more of them. */
+.Lours:
+	push	%rbp
+	mov	%rsp, %rbp
+	CONTEXT(6, 16)
+	sub	$DP_SHOWN_SIZE, %rsp
+	push	%rdi
+	push	%rsi
+	push	%rdx
+	push	%r11
+	lea	32(%rsp), %rcx		/* struct dp_shown */
+	and	$-16, %rsp
+	call	dp_arrive
+	lea	-DP_SHOWN_SIZE-32(%rbp), %rsp
+	pop	%r11
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
+	lea	dp_handlers(%rip), %r10
+	test	%eax, %eax
+	jnz	1f
+	CONTEXT(6, 16)
+	mov	(%rbp), %rbp
+	.cfi_remember_state
+	CONTEXT(7, DP_SHOWN_SIZE + 16)
+	lea	DP_SHOWN_SIZE+8(%rsp), %rsp
+	CONTEXT(7, 8)
+	jmp	*(%r10,%r11,8)
+	.cfi_restore_state
+
+	/* A handler is entered with rsp 8 beyond a multiple of 16. */
+1:	push	%rdx
+	push	%rdx
+	and	$-16, %rsp
+	xor	%eax, %eax
+	call	*(%r10,%r11,8)
+	mov	-DP_SHOWN_SIZE-8(%rbp), %rdi	/* the context */
+	lea	-DP_SHOWN_SIZE(%rbp), %rsi
+	call	dp_depart
+	mov	%rbp, %rsp
+	pop	%rbp
+	CONTEXT(7, 8)
+	ret
+	.cfi_endproc
+	.size	dp_handler_entries, . - dp_handler_entries
+
+/* The kernel site of rt_sigaction(rdi, rsi, rdx, r10), entered from slowpath.S:
+ * rcx is the thunk's own syscall; rax, rcx and r11 are free. */
+	.globl	dp_action_site
+	.type	dp_action_site, @function
+dp_action_site:
+	.cfi_startproc
+	.cfi_undefined rip
+	lea	-128(%rsp), %rsp
+	pushfq
+	push	%rcx
+	push	%rdi
+	push	%rsi
+	push	%rdx
+	push	%r8
+	push	%r9
+	push	%r10
+	push	%rbp
+	mov	%rsp, %rbp
+	mov	%r10, %rcx
+	lea	128+72(%rsp), %r8	/* the caller's stack */
+	and	$-16, %rsp
+	pushq	$0x202
+	popfq
+	call	dp_action
+	mov	%rbp, %rsp
+	pop	%rbp
+	pop	%r10
+	pop	%r9
+	pop	%r8
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
+	pop	%rcx
+	popfq
+	lea	128(%rsp), %rsp
+	lea	2(%rcx), %rcx		/* behind it */
+	jmp	*%rcx
+	.cfi_endproc
+	.size	dp_action_site, . - dp_action_site
+
+	.section .note.GNU-stack, "", @progbits

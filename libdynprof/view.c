@@ -1,0 +1,195 @@
+/* The parts of the table that counting does not need. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "filters.h"
+#include "rows.h"
+#include "session.h"
+#include "state.h"
+#include "view.h"
+
+static uint8_t *view;
+
+uint8_t *dp_view(void)
+{
+	uint8_t *v = __atomic_load_n(&view, __ATOMIC_ACQUIRE), *none = 0;
+	if (v || !dp.table)
+		return v;
+	uint64_t size = *dp_u64(dp.table, DP_HDR_ROWS + DP_SEC_OFFSET);
+	long at = ask(SYS_mremap, dp.table, 0, size, MREMAP_MAYMOVE); /* the file again, as far as size reaches */
+	if (failed(at))
+		return 0;
+	if (__atomic_compare_exchange_n(&view, &none, (uint8_t *)at, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return (uint8_t *)at;
+	ask(SYS_munmap, at, size); /* another thread was first */
+	return none;
+}
+
+struct piece { const void *base; uint64_t len; };
+
+static void copy_plainly(void *to, const void *from, uint64_t n)
+{
+	for (uint64_t i = 0; i < n / 8; i++)
+		((uint64_t *)to)[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
+	for (uint64_t i = n & ~7ULL; i < n; i++)
+		((uint8_t *)to)[i] = ((const volatile uint8_t *)from)[i];
+}
+
+/* A sandbox may refuse to read like this. */
+static int refused(long got) { return got == -EPERM || got == -ENOSYS || got == -EACCES || got == REFUSED; }
+
+/* Our own memory, in pieces. */
+static long read_pieces(const struct piece *local, const struct piece *remote, uint32_t n)
+{
+	long pid = ask(SYS_getpid);
+	return failed(pid) ? REFUSED : ask(SYS_process_vm_readv, pid, local, 1, remote, n, 0);
+}
+
+int dp_read_quietly(void *to, const void *from, uint64_t n)
+{
+	struct piece l = {to, n}, r = {from, n};
+	long got = read_pieces(&l, &r, 1);
+	if (refused(got))
+		copy_plainly(to, from, n);
+	return refused(got) || got == (long)n;
+}
+
+enum { BATCH = 32 };
+
+/* Adds up one counter of some rows. What cannot be read is zero. */
+static uint64_t total_of(struct piece *remote, uint32_t n)
+{
+	uint64_t values[BATCH] = {0}, sum = 0;
+	for (uint32_t done = 0; done < n;) {
+		struct piece local = {values + done, 8 * (uint64_t)(n - done)};
+		long got = read_pieces(&local, remote + done, n - done);
+		if (refused(got))
+			for (uint32_t i = done; i < n; i++)
+				copy_plainly(values + i, remote[i].base, 8);
+		if (refused(got))
+			break;
+		done += failed(got) ? 1 : (uint32_t)got / 8;
+		if (!failed(got) && done < n)
+			values[done++] = 0; /* that one is a hole */
+	}
+	for (uint32_t i = 0; i < n; i++)
+		sum += values[i] & ~DP_COUNTER_FIRED;
+	return sum;
+}
+
+uint64_t dp_total(uint32_t counter)
+{
+	struct piece remote[BATCH];
+	uint64_t sum = 0;
+	uint32_t n = 0, used = __atomic_load_n(dp_u32(dp.table, DP_HDR_ROWS_USED), __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < used && i < dp.rows_max; i++) {
+		uint8_t *row = dp_row_map(i);
+		if (!row)
+			continue;
+		remote[n++] = (struct piece){row + DP_ROW_COUNTERS + 8 * (uint64_t)counter, 8};
+		if (n == BATCH) {
+			sum += total_of(remote, n);
+			n = 0;
+		}
+	}
+	return sum + total_of(remote, n);
+}
+
+/* The baseline that a value of HdrBaseline means. */
+static uint8_t *baseline_at(const uint8_t *v, uint64_t word)
+{
+	uint64_t number = (word & 0xff) - 1;
+	if (number >= *dp_u32(v, DP_HDR_BASELINES + DP_SEC_CAPACITY))
+		return 0;
+	return (uint8_t *)v + *dp_u64(v, DP_HDR_BASELINES + DP_SEC_OFFSET) + number * *dp_u32(v, DP_HDR_BASELINES + DP_SEC_ENTRY_SIZE);
+}
+
+uint64_t dp_baseline(const uint8_t *v, uint32_t counter)
+{
+	uint64_t *word = dp_u64(v, DP_HDR_BASELINE), before;
+	uint64_t calls;
+	do {
+		before = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+		const uint8_t *b = before ? baseline_at(v, before) : 0;
+		calls = b && counter < *dp_u32(b, DP_BL_COUNTERS) ? *dp_u64(b, DP_BL_COUNTS + 8 * (uint64_t)counter) : 0;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != before);
+	return calls;
+}
+
+/* ---- reset: internal/table/baseline.go has the protocol ---------------- */
+
+static void give(uint8_t *v, uint64_t number)
+{
+	__atomic_fetch_and(dp_u32(v, DP_HDR_BASELINES_TAKEN), ~(1U << number), __ATOMIC_RELEASE);
+}
+
+/* Adds the row to the baseline; returns its calls. */
+static uint64_t add_row(uint64_t *counts, const uint8_t *row, uint32_t counters)
+{
+	uint64_t copy[64], calls = 0;
+	for (uint32_t c = 0; c < counters; c += 64) {
+		uint32_t n = counters - c < 64 ? counters - c : 64;
+		if (!dp_read_quietly(copy, row + DP_ROW_COUNTERS + 8 * (uint64_t)c, 8 * (uint64_t)n))
+			continue;
+		for (uint32_t i = 0; i < n; i++) {
+			uint64_t now = copy[i] & ~DP_COUNTER_FIRED;
+			counts[c + i] += now;
+			calls += now;
+		}
+	}
+	return calls;
+}
+
+static long write_baseline(uint8_t *v, uint8_t *b)
+{
+	uint32_t counters = *dp_u32(v, DP_HDR_COUNTERS);
+	uint32_t used = __atomic_load_n(dp_u32(v, DP_HDR_ROWS_USED), __ATOMIC_ACQUIRE);
+	uint32_t n = used < dp.rows_max ? used : dp.rows_max;
+	uint64_t *counts = dp_u64(b, DP_BL_COUNTS);
+	uint64_t *rows = counts + *dp_u32(v, DP_HDR_COUNTERS_CAP);
+	uint64_t from = ((uint64_t)rows - (uint64_t)b) & ~(uint64_t)(DP_PAGE_SIZE - 1); /* holes may lie before it */
+	uint64_t to = (uint64_t)(rows + n) - (uint64_t)b;
+	if (!dp_make_room(b, DP_BL_COUNTS + 8 * (uint64_t)counters) || !dp_make_room(b + from, to - from))
+		return -ENOSPC;
+	for (uint32_t i = 0; i < counters; i++)
+		counts[i] = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *row = dp_row_map(i);
+		rows[i] = row ? add_row(counts, row, counters) : 0;
+	}
+	*dp_u64(b, DP_BL_TIME) = dp_now(CLOCK_REALTIME);
+	*dp_u32(b, DP_BL_COUNTERS) = counters;
+	*dp_u32(b, DP_BL_ROWS) = n;
+	return 0;
+}
+
+long dp_reset(uint8_t *v)
+{
+	uint32_t *taken = dp_u32(v, DP_HDR_BASELINES_TAKEN), now = __atomic_load_n(taken, __ATOMIC_ACQUIRE);
+	uint32_t ticket = __atomic_add_fetch(dp_u32(v, DP_HDR_BASELINE_TICKETS), 1, __ATOMIC_ACQ_REL), number;
+	do {
+		number = now == ~0U ? 32 : (uint32_t)__builtin_ctz(~now);
+		if (number >= *dp_u32(v, DP_HDR_BASELINES + DP_SEC_CAPACITY) || number >= 32)
+			return -EBUSY;
+	} while (!__atomic_compare_exchange_n(taken, &now, now | 1U << number, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	long err = write_baseline(v, baseline_at(v, number + 1));
+	if (err) {
+		give(v, number);
+		return err;
+	}
+	__atomic_store_n(dp_u32(v, DP_HDR_VERSION), DP_VERSION_RESET, __ATOMIC_RELEASE);
+	uint64_t *word = dp_u64(v, DP_HDR_BASELINE), old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	do {
+		if (old && (int32_t)((uint32_t)(old >> 8) - ticket) > 0) {
+			give(v, number); /* a later reset covers ours */
+			return 0;
+		}
+	} while (!__atomic_compare_exchange_n(word, &old, (uint64_t)ticket << 8 | (number + 1), 0, __ATOMIC_ACQ_REL,
+					      __ATOMIC_ACQUIRE));
+	if (old)
+		give(v, (old & 0xff) - 1);
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* The whole table, for the functions of dynprof.h. */
+#ifndef DYNPROF_VIEW_H
+#define DYNPROF_VIEW_H
+
+#include <stdint.h>
+
+#include "raw.h"
+
+/* The table up to its rows, writable, mapped when it is first asked for; 0 if
+ * there is no table or no address space. */
+uint8_t *dp_view(void) HIDDEN;
+
+/* Copies n bytes of this process's memory which may not be there to read: a hole
+ * of a full file system. Returns whether it could. */
+int dp_read_quietly(void *to, const void *from, uint64_t n) HIDDEN;
+
+/* The sum over all rows of a counter, from the start on. */
+uint64_t dp_total(uint32_t counter) HIDDEN;
+
+/* What the baseline in force has for a counter; 0 without one. */
+uint64_t dp_baseline(const uint8_t *view, uint32_t counter) HIDDEN;
+
+/* dynprof_reset() and dynprof_snapshot(). */
+long dp_reset(uint8_t *view) HIDDEN;
+long dp_copy(const uint8_t *view, const char *path) HIDDEN;
+
+#endif

@@ -1,0 +1,69 @@
+package stubgen
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/ledger"
+)
+
+// Fixed is a range of text, [Low, High), that is neither overwritten nor moved,
+// and why.
+type Fixed struct {
+	Low, High uint64
+	Why       ledger.Reason
+}
+
+// rseqSignature is the length of what the kernel looks for in front of an abort
+// handler (rseq(2)).
+const rseqSignature = 4
+
+// fix gathers what must stay: what the object says, and its restartable
+// sequences. In one of these the kernel leads a thread that it interrupted to
+// the abort handler only while the thread is at the addresses that the
+// descriptor tells: in a stub it would go on, perhaps on another CPU. The
+// instruction in front, which announces the sequence, stays, too: the kernel
+// forgets that if it interrupts the thread between the two, on a jump back.
+func (s *Survey) fix() {
+	s.fixed = slices.Clone(s.obj.Fixed)
+	for _, r := range s.obj.Restartable {
+		s.fixed = append(s.fixed,
+			Fixed{r.Start - 1, r.End, ledger.ReasonRestartable},
+			Fixed{r.Abort - rseqSignature, r.Abort, ledger.ReasonRestartable})
+		s.entries.touch(r.Abort)
+		s.hit(windowHit{target: r.Abort, who: fromElsewhere})
+	}
+	slices.SortFunc(s.fixed, func(a, b Fixed) int { return cmp.Compare(a.Low, b.Low) })
+	for _, f := range s.fixed {
+		s.widest = max(s.widest, f.High-f.Low)
+	}
+}
+
+// fixedIn is why something in [low, high) must stay, ReasonNone if nothing must.
+func (s *Survey) fixedIn(low, high uint64) ledger.Reason {
+	i, _ := slices.BinarySearchFunc(s.fixed, high, func(f Fixed, high uint64) int { return cmp.Compare(f.Low, high) })
+	for i--; i >= 0 && s.fixed[i].Low+s.widest > low; i-- {
+		if s.fixed[i].High > low {
+			return s.fixed[i].Why
+		}
+	}
+	return ledger.ReasonNone
+}
+
+// debugged reports whether somebody watches function i who may stop at its lines.
+// There he would write over the jump, and step from line to line by way of a
+// stub, which has none.
+func (s *Survey) debugged(i int) bool {
+	f := &s.obj.Functions[i]
+	k, _ := slices.BinarySearch(s.obj.Lines, f.Addr)
+	return k < len(s.obj.Lines) && s.obj.Lines[k] < f.Addr+f.Size
+}
+
+// mustStay is why what p moves and overwrites must stay, ReasonNone if it need
+// not. The window is as long as given.
+func (s *Survey) mustStay(p *Plan, window uint64) ledger.Reason {
+	if s.overlapsKernelSite(p) {
+		return ledger.ReasonKernelSite
+	}
+	return s.fixedIn(p.Start, p.Start+max(uint64(p.Moved), window))
+}

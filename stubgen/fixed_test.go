@@ -1,0 +1,57 @@
+package stubgen
+
+import (
+	"encoding/hex"
+	"testing"
+
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/ledger"
+)
+
+// TestFixed: what must stay is neither overwritten nor moved; behind it, or with
+// less of a window, the function is counted all the same.
+func TestFixed(t *testing.T) {
+	const at = 0x401000
+	code, err := hex.DecodeString("55" + "4889e5" + "4883ec20" + "31c0" + "c9" + "c3" + "cccccccccccccccccccccccc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name   string
+		edit   func(o *Object)
+		tactic ledger.Tactic
+		reason ledger.Reason
+	}{
+		{"nothing", func(*Object) {}, ledger.TacticWholeBody, ledger.ReasonNone},
+		{"the entry", changed(at, 1), ledger.TacticNone, ledger.ReasonBytesChanged},
+		{"behind push %rbp", changed(at+1, 1), ledger.TacticNone, ledger.ReasonBytesChanged},
+		{"behind mov %rsp,%rbp", changed(at+4, 1), ledger.TacticHop, ledger.ReasonNone},
+		{"behind the window", changed(at+8, 1), ledger.TacticJump, ledger.ReasonNone},
+		{"the padding", changed(at+12, 1), ledger.TacticWholeBody, ledger.ReasonNone},
+		{"a sequence", restartable(at+8, at+9, at+11), ledger.TacticNone, ledger.ReasonRestartable},
+		{"a sequence behind the next instruction", restartable(at+10, at+11, at+11), ledger.TacticNone, ledger.ReasonRestartable},
+		{"an abort handler", restartable(at+0x100, at+0x101, at+4), ledger.TacticNone, ledger.ReasonBranchIntoWindow},
+		{"lines", func(o *Object) { o.Lines = []uint64{at - 1, at + 11} }, ledger.TacticNone, ledger.ReasonDebugged},
+		{"lines of others", func(o *Object) { o.Lines = []uint64{at - 1, at + 12} }, ledger.TacticWholeBody, ledger.ReasonNone},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			o := &Object{
+				Text:      []Segment{{Addr: at, Code: code}},
+				Functions: []elfscan.Function{{Addr: at, Size: 12, Source: ledger.SourceSymtab}},
+			}
+			row.edit(o)
+			p := NewSurvey(o, 1).Plans(Options{}, 1, nil)[0]
+			if p.Tactic != row.tactic || p.Reason != row.reason {
+				t.Errorf("%v %v, not %v %v", p.Tactic, p.Reason, row.tactic, row.reason)
+			}
+		})
+	}
+}
+
+func changed(at, size uint64) func(*Object) {
+	return func(o *Object) { o.Fixed = []Fixed{{at, at + size, ledger.ReasonBytesChanged}} }
+}
+
+func restartable(start, end, abort uint64) func(*Object) {
+	return func(o *Object) { o.Restartable = []elfscan.Restartable{{Start: start, End: end, Abort: abort}} }
+}

@@ -1,0 +1,296 @@
+package stubgen
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// KernelSite is a system call that the library must know of before it is made:
+// one that makes a thread or process, which gets its row there, or one that may
+// install a seccomp filter. The window is the setup, the instructions in front
+// of it, mostly a ready one of 5 bytes: `mov $NR,%eax` or, in libc's syscall(3),
+// `mov 8(%rsp),%r9`. Where the number is loaded further in front, the setup is
+// what loads other arguments, 3 bytes or more, with the system call itself.
+type KernelSite struct {
+	Addr  uint64 // of the window
+	Setup string // code that runs the same elsewhere
+}
+
+// End is one past the system call.
+func (s *KernelSite) End() uint64 { return s.Addr + uint64(len(s.Setup)+len(opSyscall)) }
+
+// System calls that make a thread or process which does not run on its
+// parent's stack while the parent waits (vfork, 58, does, and needs no row),
+// those that install filters, the one that installs signal handlers, and the one
+// that sets the GS base.
+const (
+	sysRtSigaction = 13
+
+	sysClone     = 56
+	sysFork      = 57
+	sysPrctl     = 157
+	sysArchPrctl = 158
+	sysSeccomp   = 317
+	sysClone3    = 435
+)
+
+var watched = []uint32{sysRtSigaction, sysClone, sysFork, sysPrctl, sysArchPrctl, sysSeccomp, sysClone3}
+
+const (
+	setupLen = 5
+	opMovEAX = 0xb8
+)
+
+var (
+	opSyscall = []byte{0x0f, 0x05}
+	// The end of libc's syscall(3), by any number: the last argument comes
+	// from the stack, and behind the system call is a comparison with -4095,
+	// so that no flag is live.
+	anySetup = []byte{0x4c, 0x8b, 0x4c, 0x24, 0x08}
+	opCmpRAX = []byte{0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff}
+)
+
+// IsAction reports a kernel site that installs signal handlers.
+func (s *KernelSite) IsAction() bool {
+	return len(s.Setup) == setupLen && s.Setup[0] == opMovEAX && binary.LittleEndian.Uint32([]byte(s.Setup[1:])) == sysRtSigaction
+}
+
+// sitePatterns are the bytes of kernel sites.
+var sitePatterns = func() (all [][]byte) {
+	for _, nr := range watched {
+		mov := binary.LittleEndian.AppendUint32([]byte{opMovEAX}, nr)
+		all = append(all, append(mov, opSyscall...))
+	}
+	return append(all, slices.Concat(anySetup, opSyscall, opCmpRAX))
+}()
+
+// KernelSites lists the kernel sites of the object's functions, in address
+// order. libc has seven: in _Fork, clone, clone3, __libc_sigaction, prctl,
+// arch_prctl and syscall.
+func (s *Survey) KernelSites() []KernelSite { return s.sites }
+
+// site looks at a system call, at offset at of the function's code, for what
+// makes it a kernel site.
+func (w *sweep) site(code []byte, at int, pc uint64) {
+	w.line.goTo(code, at)
+	for _, pattern := range sitePatterns {
+		if at-w.line.last == setupLen && bytes.HasPrefix(code[w.line.last:], pattern) {
+			w.sites = append(w.sites, KernelSite{pc - setupLen, string(pattern[:setupLen])})
+			return
+		}
+	}
+	if w.line.loadsWatched(code) {
+		if setup := w.line.setup(code, at); setup != "" {
+			w.spread = append(w.spread, KernelSite{pc - uint64(len(setup)), setup})
+		}
+	}
+}
+
+// line is the last plain instructions in front of the one at hand.
+type line struct {
+	at   [8]int // offsets, in a ring
+	n    int
+	end  int // offset of the one at hand
+	last int // and of the one in front
+}
+
+// goTo goes on to the instruction at offset to of a function's code, which a sweep
+// from its start comes to.
+func (l *line) goTo(code []byte, to int) {
+	var in x86.Inst
+	for l.end < to {
+		switch err := x86.Decode(code[l.end:], &in); {
+		case err != nil:
+			in.Len, l.n = 1, 0
+		case in.Kind == x86.Plain:
+			l.at[l.n%len(l.at)] = l.end
+			l.n++
+		default:
+			l.n = 0
+		}
+		l.last, l.end = l.end, l.end+int(in.Len)
+	}
+}
+
+// back yields the offsets, the last first.
+func (l *line) back(yield func(at int) bool) {
+	for i := l.n - 1; i >= max(0, l.n-len(l.at)) && yield(l.at[i%len(l.at)]); i-- {
+	}
+}
+
+// loadsWatched reports whether the line loads a watched number into eax, and
+// behind that only other registers.
+func (l *line) loadsWatched(code []byte) bool {
+	for at := range l.back {
+		if code[at] == opMovEAX && len(code) >= at+setupLen {
+			return slices.Contains(watched, binary.LittleEndian.Uint32(code[at+1:]))
+		}
+		if !loadsArgument(code[at:]) {
+			return false
+		}
+	}
+	return false
+}
+
+// setup returns the end of the line that, with the system call, has room for a
+// jump.
+func (l *line) setup(code []byte, at int) string {
+	const least = windowSize - 2
+	for from := range l.back {
+		if code[from] != opMovEAX && !loadsArgument(code[from:]) {
+			return ""
+		}
+		if at-from >= least {
+			return string(code[from:at])
+		}
+	}
+	return ""
+}
+
+// loadsArgument reports whether an instruction does nothing but load a register
+// other than rax, and runs the same elsewhere: mov, lea and xor in the forms in
+// which arguments are loaded.
+func loadsArgument(code []byte) bool {
+	var in x86.Inst
+	const other = x86.PrefixREX // the only prefix that may be there
+	if x86.Decode(code, &in) != nil || in.Kind != x86.Plain || in.Map != x86.MapLegacy || in.Enc != x86.EncLegacy || in.Prefix&^other != 0 || in.RIPRel() {
+		return false
+	}
+	reg := in.ModRM>>3&7 | in.Rex&x86.RexR<<1
+	rm := in.ModRM&7 | in.Rex&x86.RexB<<3
+	direct := in.ModRM >= 0xc0
+	const (
+		opXor, opMov, opXorTo, opMovTo, opMovImm = 0x31, 0x89, 0x33, 0x8b, 0xc7
+	)
+	switch {
+	case in.Op == opXor || in.Op == opMov || in.Op == opMovImm:
+		return direct && rm != 0
+	case in.Op == opXorTo || in.Op == opMovTo || in.Op == opLea:
+		return reg != 0
+	case in.Op&0xf8 == opMovEAX: // mov $imm,%reg
+		return in.Op&7|in.Rex&x86.RexB<<3 != 0
+	}
+	return false
+}
+
+// keepSpread keeps those of the function's sites whose number is loaded further
+// in front into which it does not jump itself.
+func (w *sweep) keepSpread(code []byte) {
+	for _, s := range w.spread {
+		if !w.mayJumpInto(code, s.Addr+1, max(s.End(), s.Addr+windowSize)) {
+			w.sites = append(w.sites, s)
+		}
+	}
+	w.spread = w.spread[:0]
+}
+
+// mayJumpInto reports whether a branch in code may lead into [from, to): a direct
+// one, or one by a jump table.
+func (w *sweep) mayJumpInto(code []byte, from, to uint64) bool {
+	var in x86.Inst
+	for at := 0; at < len(code); at += int(in.Len) {
+		if x86.Decode(code[at:], &in) != nil {
+			return true // it cannot be told
+		}
+		switch in.Kind {
+		case x86.Jcc, x86.Jmp, x86.Loop, x86.Call, x86.Xbegin:
+			if t := in.BranchTarget(code[at:], w.low+uint64(at)); from <= t && t < to {
+				return true
+			}
+		case x86.JmpInd:
+			if in.ModRM < 0xc0 || len(w.tables) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// FindKernelSites looks for kernel sites by their bytes, in text whose functions
+// are not known.
+func FindKernelSites(text []Segment) []KernelSite {
+	var sites []KernelSite
+	for _, seg := range text {
+		sites = appendSites(sites, seg, 0, len(seg.Code))
+	}
+	slices.SortFunc(sites, func(a, b KernelSite) int { return cmp.Compare(a.Addr, b.Addr) })
+	return sites
+}
+
+// appendSites looks for kernel sites whose system call lies in [from, to) of the
+// segment.
+func appendSites(sites []KernelSite, seg Segment, from, to int) []KernelSite {
+	from = max(from-setupLen, 0)
+	code := seg.Code[:to]
+	for end := from + setupLen; ; end++ { // of the setup
+		k := bytes.IndexByte(code[min(end+1, to):], opSyscall[1])
+		if k < 0 {
+			return sites
+		}
+		end += k
+		if code[end] != opSyscall[0] {
+			continue
+		}
+		at := end - setupLen
+		for _, pattern := range sitePatterns {
+			if bytes.HasPrefix(code[at:], pattern) && likelyBoundary(seg.Code, at) {
+				sites = append(sites, KernelSite{seg.Addr + uint64(at), string(pattern[:setupLen])})
+			}
+		}
+	}
+}
+
+// sitesBetween looks where the sweep does not: in text that no function is
+// known to cover. In libc's clone3 the FDE ends in front of the syscall, since
+// in the child it would be wrong.
+func (s *Survey) sitesBetween() {
+	for _, seg := range s.obj.Text {
+		if seg.Tail {
+			continue
+		}
+		covered := seg.Addr
+		for i := range s.obj.Functions {
+			f := &s.obj.Functions[i]
+			if f.Addr < seg.Addr || f.Addr >= seg.end() {
+				continue
+			}
+			if f.Addr > covered && bytes.Contains(seg.Code[covered-seg.Addr:f.Addr-seg.Addr], opSyscall) {
+				s.sites = appendSites(s.sites, seg, int(covered-seg.Addr), int(f.Addr-seg.Addr))
+			}
+			covered = max(covered, f.Addr+f.Size)
+		}
+		if covered < seg.end() {
+			s.sites = appendSites(s.sites, seg, int(covered-seg.Addr), len(seg.Code))
+		}
+	}
+}
+
+// likelyBoundary reports whether an instruction starts at offset at: decoding
+// falls into step with the true instructions within a few, so of the starts
+// in front of it most must arrive there.
+func likelyBoundary(code []byte, at int) bool {
+	const starts, near = 32, 16
+	arrived, tried := 0, 0
+	for from := at - near - starts; from < at-near; from++ {
+		if from < 0 {
+			continue
+		}
+		tried++
+		var in x86.Inst
+		pos := from
+		for pos < at {
+			if x86.Decode(code[pos:], &in) != nil {
+				in.Len = 1
+			}
+			pos += int(in.Len)
+		}
+		if pos == at {
+			arrived++
+		}
+	}
+	return arrived*4 >= tried*3 && tried > 0
+}

@@ -1,0 +1,58 @@
+package stubgen
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestKernelSitesOfLibc: a site that is missed lets two threads share a row, a
+// filter kill the program, or a signal handler see stubs.
+func TestKernelSitesOfLibc(t *testing.T) {
+	o := load(t, "/usr/lib/x86_64-linux-gnu/libc.so.6")
+	for name, sites := range map[string][]KernelSite{
+		"by functions": NewSurvey(o, 0).KernelSites(),
+		"by bytes":     FindKernelSites(o.Text),
+	} {
+		found := map[string]int{}
+		for _, s := range sites {
+			found[s.Setup]++
+		}
+		mov := func(nr byte, high byte) string { return string([]byte{opMovEAX, nr, high, 0, 0}) }
+		want := map[string]int{mov(sysRtSigaction, 0): 1, mov(sysClone, 0): 2, mov(sysClone3&0xff, sysClone3>>8): 1, mov(sysPrctl, 0): 1, mov(sysArchPrctl, 0): 1, string(anySetup): 1}
+		if len(found) != len(want) {
+			t.Errorf("%s: %v", name, found)
+		}
+		for setup, n := range want {
+			if found[setup] != n {
+				t.Errorf("%s: %d sites % x, want %d: _Fork and clone, clone3, __libc_sigaction, prctl, arch_prctl, syscall", name, found[setup], setup, n)
+			}
+		}
+		if !slices.IsSortedFunc(sites, func(a, b KernelSite) int { return int(a.Addr) - int(b.Addr) }) {
+			t.Errorf("%s: not in address order", name)
+		}
+	}
+}
+
+// TestKernelSitesSpread: by the names in sites.s.
+func TestKernelSitesSpread(t *testing.T) {
+	o := load(t, link(t, "testdata/sites.s"))
+	want := map[string]string{
+		"site_last":   "\x45\x31\xc0",
+		"site_two":    "\x48\x8b\x7c\x24\x08\x31\xf6",
+		"site_load":   "\xb8\x39\x00\x00\x00\x31\xff",
+		"site_joined": "\x49\x89\xca",
+	}
+	for _, s := range NewSurvey(o, 0).KernelSites() {
+		name := o.Functions[o.function(s.Addr)].Name
+		if want[name] != s.Setup {
+			t.Errorf("%s: a site with the setup % x, not % x", name, s.Setup, want[name])
+		}
+		if end := string(o.Code(s.End() - 2)[:2]); end != string(opSyscall) {
+			t.Errorf("%s ends with % x", name, end)
+		}
+		delete(want, name)
+	}
+	for name := range want {
+		t.Errorf("%s is no site", name)
+	}
+}

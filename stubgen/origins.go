@@ -1,0 +1,83 @@
+package stubgen
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// Origins tells of the code in an arena where it came from: a signal handler
+// sees the interrupted instruction at the address where it always was
+// (libdynprof/signals.c). Records are in the order of the addresses where the
+// code runs.
+type Origins struct {
+	Base    x86.RunAddr // the arena
+	Records []byte      // OriginSize bytes for each run of instructions
+	Lengths []byte      // two bytes an instruction: of the original, of the copy
+}
+
+// OriginSize is the size of a record, in bytes; all numbers are little-endian:
+//
+//	0  u32 where the stub, with its front, or the copy of evicted instructions, starts in the arena
+//	4  i32 original run address of the first instruction, from the arena's start
+//	8  u32 index of its lengths
+//	12 u16 instructions
+//	14 u8  bytes of front and count in front of the copies
+//	15 u8  flags
+const OriginSize = 16
+
+// Flags of a record. The top bit of an original length marks a call, whose copy
+// moves the stack pointer in between.
+const (
+	originKeepsFlags = 1 << iota // the count saves the status flags
+	originGo                     // the object has a Go runtime
+	originFront                  // the stub has a front (redirect.go)
+	originCall       = 0x80
+)
+
+// add appends the record of the instructions whose lengths were added since
+// lengths was the number of bytes of them.
+func (s *Origins) add(at, from x86.RunAddr, count int, flags byte, lengths int) {
+	if count > 255 {
+		panic(fmt.Sprintf("BUG: a count of %d bytes", count))
+	}
+	r := binary.LittleEndian.AppendUint32(s.Records, uint32(at-s.Base))
+	r = binary.LittleEndian.AppendUint32(r, uint32(from-s.Base))
+	r = binary.LittleEndian.AppendUint32(r, uint32(lengths))
+	r = binary.LittleEndian.AppendUint16(r, uint16((len(s.Lengths)-lengths)/2))
+	s.Records = append(r, byte(count), flags)
+}
+
+// Append adds the records of t, whose code lies behind that of s.
+func (s *Origins) Append(t *Origins) {
+	for at := 0; at < len(t.Records); at += OriginSize {
+		lengths := t.Records[at+8:]
+		binary.LittleEndian.PutUint32(lengths, binary.LittleEndian.Uint32(lengths)+uint32(len(s.Lengths)))
+	}
+	s.Records = append(s.Records, t.Records...)
+	s.Lengths = append(s.Lengths, t.Lengths...)
+}
+
+// Island is a jump in original text that a short branch hops to. A thread on it
+// is as good as back at the branch.
+type Island struct{ At, From x86.RunAddr }
+
+// IslandSize is the size of an Island in memory, in bytes.
+const IslandSize = 16
+
+// AppendIslands adds the islands of a plan, in no order. A loop instruction has
+// changed RCX when it has branched: its islands are left out.
+func AppendIslands(list []Island, o *Object, p *Plan, leads []Lead) []Island {
+	if d := p.Detour; d != nil && d.Island != 0 {
+		list = append(list, Island{o.Run(d.Island), o.Run(p.Start)})
+	}
+	var in x86.Inst
+	for _, l := range leads {
+		if l.Island == 0 || x86.Decode(o.Code(l.Addr), &in) != nil || in.Kind == x86.Loop {
+			continue
+		}
+		list = append(list, Island{o.Run(l.Island), o.Run(l.Addr)})
+	}
+	return list
+}

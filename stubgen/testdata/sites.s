@@ -1,0 +1,102 @@
+# Kernel sites whose number is loaded further in front, and what only looks so.
+	.macro	FN name
+	.globl	\name
+	.type	\name, @function
+\name:
+	.endm
+	.macro	END name
+	.size	\name, . - \name
+	.endm
+
+	.text
+	.globl	_start
+_start:
+	ret
+
+# two instructions, of which the last is enough
+	.p2align 4
+	FN site_last
+	mov	$56, %eax
+	mov	%rcx, %r10
+	xor	%r8d, %r8d
+	syscall
+	ret
+	END site_last
+
+# an instruction of two bytes is not
+	.p2align 4
+	FN site_two
+	mov	$435, %eax
+	mov	8(%rsp), %rdi
+	xor	%esi, %esi
+	syscall
+	ret
+	END site_two
+
+# the load itself is part of it
+	.p2align 4
+	FN site_load
+	mov	$57, %eax
+	xor	%edi, %edi
+	syscall
+	ret
+	END site_load
+
+# who jumps to its start may have a number of his own
+	.p2align 4
+	FN site_joined
+	test	%edi, %edi
+	jz	1f
+	mov	$57, %eax
+1:	mov	%rcx, %r10
+	syscall
+	ret
+	END site_joined
+
+# no watched number
+	.p2align 4
+	FN none_other
+	mov	$39, %eax
+	mov	%rcx, %r10
+	syscall
+	ret
+	END none_other
+
+# another number after all
+	.p2align 4
+	FN none_changed
+	mov	$56, %eax
+	mov	%edi, %eax
+	mov	%rcx, %r10
+	syscall
+	ret
+	END none_changed
+
+# the system call is done again
+	.p2align 4
+	FN none_again
+	mov	$56, %eax
+	mov	%rcx, %r10
+1:	syscall
+	jc	1b
+	ret
+	END none_again
+
+# an operand that does not run the same elsewhere
+	.p2align 4
+	FN none_relative
+	mov	$56, %eax
+	mov	_start(%rip), %rdi
+	syscall
+	ret
+	END none_relative
+
+# a call in between
+	.p2align 4
+	FN none_called
+	mov	$56, %eax
+	call	_start
+	mov	%rcx, %r10
+	syscall
+	ret
+	END none_called

@@ -1,0 +1,234 @@
+//go:build long
+
+package test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// server is a server of the distribution that runs.
+type server struct {
+	*exec.Cmd
+	out   bytes.Buffer // of stdout and stderr
+	table string       // if it is counted
+}
+
+// place makes a directory whose path is short enough for a socket, and which
+// belongs to the user that the server runs as.
+func place(t *testing.T, as *syscall.Credential) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if as != nil {
+		if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// start starts a server in dir and waits until ready says so. It is killed at
+// the end of the test, if it still runs.
+func start(t *testing.T, dir string, counted bool, as *syscall.Credential, ready func() bool, args ...string) *server {
+	t.Helper()
+	s := &server{Cmd: exec.Command(args[0], args[1:]...)}
+	s.Dir, s.Stdout, s.Stderr = dir, &s.out, &s.out
+	s.SysProcAttr = &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGKILL}
+	if counted {
+		s.table = filepath.Join(dir, "table")
+		s.Env = append(os.Environ(), "LD_PRELOAD="+build(t, "libdynprof.so"), "DYNPROF_OUTPUT="+s.table)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if s.ProcessState == nil {
+			s.Process.Kill()
+			s.Wait()
+		}
+	})
+	until(t, ready, args[0]+" is not ready")
+	return s
+}
+
+// until waits for something that comes soon.
+func until(t *testing.T, done func() bool, what string) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// stop ends a server by a signal, unless that is 0 and it ends by itself. It
+// returns the report if it is counted.
+func (s *server) stop(t *testing.T, sig syscall.Signal) *report {
+	t.Helper()
+	if sig != 0 {
+		s.Process.Signal(sig)
+	}
+	hangs := time.AfterFunc(patience, func() {
+		t.Errorf("%s does not stop", s.Path)
+		s.Process.Kill()
+	})
+	defer hangs.Stop()
+	if err := s.Wait(); err != nil {
+		t.Errorf("%s: %v\n%s", s.Path, err, s.out.String())
+	}
+	if s.table == "" {
+		return nil
+	}
+	r := readReport(t, s.table)
+	if err := os.Remove(s.table); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// called returns the addresses of the program's functions that were called n
+// times.
+func (r *report) called(n int) map[string]bool {
+	at := map[string]bool{}
+	for _, f := range r.Functions {
+		if f.Object == r.Program && f.Calls == uint64(n) {
+			at[f.Address] = true
+		}
+	}
+	return at
+}
+
+// calibrated finds the functions that are called once for each of something, in
+// programs without names: those called as often as there were things, in run
+// after run, each with another number.
+func calibrated(t *testing.T, run func(n int) *report, numbers ...int) map[string]bool {
+	t.Helper()
+	var all map[string]bool
+	for _, n := range numbers {
+		called := run(n).called(n)
+		for at := range all {
+			if !called[at] {
+				delete(all, at)
+			}
+		}
+		if all == nil {
+			all = called
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("no function was called %v times", numbers)
+	}
+	return all
+}
+
+// exactly fails unless the functions were called n times.
+func (r *report) exactly(t *testing.T, at map[string]bool, n int) {
+	t.Helper()
+	called := r.called(n)
+	for _, f := range r.Functions {
+		if f.Object == r.Program && at[f.Address] && !called[f.Address] {
+			t.Errorf("%s at %s: %d calls, not %d", f.Name, f.Address, f.Calls, n)
+		}
+	}
+	t.Logf("%d functions with %d calls each", len(at), n)
+}
+
+// postgresUser is whom PostgreSQL runs as: it refuses root. nil is who runs the
+// test.
+func postgresUser(t *testing.T) *syscall.Credential {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		t.Skip("no user postgres on this machine")
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+}
+
+// TestServerPostgreSQL: the postmaster and its backends, as a user of their own.
+func TestServerPostgreSQL(t *testing.T) {
+	const bin = "/usr/lib/postgresql/15/bin/"
+	needFile(t, bin+"postgres", bin+"initdb", bin+"pgbench")
+	as := postgresUser(t)
+	dir := place(t, as)
+	data := filepath.Join(dir, "data")
+	do := func(args ...string) string {
+		t.Helper()
+		e := exec.Command(bin+args[0], args[1:]...)
+		e.Dir, e.SysProcAttr = dir, &syscall.SysProcAttr{Credential: as}
+		e.Env = append(os.Environ(), "PGHOST="+dir, "PGDATABASE=postgres", "PGUSER=postgres")
+		out, err := e.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	do("initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C")
+	ready := func() bool {
+		e := exec.Command(bin+"pg_isready", "-q", "-h", dir, "-U", "postgres", "-d", "postgres")
+		return e.Run() == nil
+	}
+	serve := func(counted bool) *server {
+		return start(t, dir, counted, as, ready, bin+"postgres", "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off")
+	}
+	const clients, transactions = 4, 100
+	bench := func() (log, sums string) {
+		do("pgbench", "-i", "-q", "-s", "1")
+		out := do("pgbench", "-n", "-c", strconv.Itoa(clients), "-j", "2", "-t", strconv.Itoa(transactions))
+		for _, want := range []string{"actually processed: 400/400", "failed transactions: 0"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("pgbench does not say %q:\n%s", want, out)
+			}
+		}
+		return out, do("psql", "-At", "-c", `select count(*), sum(delta) = (select sum(abalance) from pgbench_accounts),
+			sum(delta) = (select sum(bbalance) from pgbench_branches), sum(delta) = (select sum(tbalance) from pgbench_tellers) from pgbench_history`)
+	}
+	without := serve(false)
+	_, want := bench()
+	without.stop(t, syscall.SIGINT)
+	with := serve(true)
+	_, got := bench()
+	r := with.stop(t, syscall.SIGINT)
+	if got != want || got != "400|t|t|t\n" {
+		t.Errorf("the sums are %q, without the library %q", got, want)
+	}
+	if a, b := complaints(without.out.String()), complaints(with.out.String()); b != a {
+		t.Errorf("the server says\n%s\nand without the library\n%s", b, a)
+	}
+	// pgbench says BEGIN and END once in a transaction, and once each when it
+	// fills the tables.
+	for _, name := range []string{"BeginTransactionBlock", "EndTransactionBlock"} {
+		if n := r.calls(t, name); n != clients*transactions+1 {
+			t.Errorf("%s: %d calls, not %d", name, n, clients*transactions+1)
+		}
+	}
+}
+
+// complaints are the lines of a log that tell of trouble.
+func complaints(log string) string {
+	var lines []string
+	for _, line := range strings.Split(log, "\n") {
+		for _, word := range []string{"WARNING:", "ERROR:", "FATAL:", "PANIC:", "terminated by signal", "dynprof:"} {
+			if _, after, ok := strings.Cut(line, word); ok && !strings.Contains(after, "is starting up") && !strings.Contains(after, "administrator command") {
+				lines = append(lines, word+after)
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,29 @@
+package test
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// TestStruck: handlers of signals that strike in a stub see the function that it
+// stands for: they recover from faults at known addresses, unwind, cancel and
+// jump away, with the same results.
+func TestStruck(t *testing.T) {
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-rdynamic", "-fno-omit-frame-pointer"}, "struck.c")
+	without := run(t, cmd(program))
+	if without.status != 0 {
+		t.Fatalf("%+v", without)
+	}
+	for _, flags := range [][]string{nil, {"--objects", "all"}, {"--objects", "all", "--threshold", "7"}} {
+		t.Run(filepath.Join(flags...), func(t *testing.T) {
+			t.Parallel()
+			with, r := counted(t, cmd(program), flags...)
+			same(t, without, with)
+			for name, want := range map[string]uint64{"fetch": 2000, "fetch_long": 2000, "undefined": 1000} {
+				if n := r.calls(t, name); n != want {
+					t.Errorf("%s: %d calls, not %d", name, n, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,203 @@
+/* Programs that give up system calls, then make threads and children. */
+#include "observe.h"
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+static int strict(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	fflush(stdout);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0)
+		return 1;
+	work();
+	static const char done[] = "still here\n";
+	if (write(1, done, sizeof done - 1) < 0)
+		syscall(SYS_exit, 1);
+	syscall(SYS_exit, 0);
+	return 1;
+}
+
+/* Begins a filter that lets through the system calls listed. */
+static int list(struct sock_filter *code, const int *allowed, int n)
+{
+	int at = 0;
+	code[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	for (int i = 0; i < n; i++) {
+		code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], 0, 1);
+		code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	}
+	return at;
+}
+
+/* Lets through tgkill and kill that send nothing, to threads of this process. */
+static int probes(struct sock_filter *code, int at)
+{
+	const struct sock_filter more[] = {
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 9),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_STMT(BPF_MISC | BPF_TAX, 0),
+		BPF_STMT(BPF_LD | BPF_IMM, (unsigned)getpid()),
+		BPF_STMT(BPF_ALU | BPF_SUB | BPF_X, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, ~0u, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	memcpy(code + at, more, sizeof more);
+	return at + (int)(sizeof more / sizeof *more);
+}
+
+/* Kills the process at every system call that is not listed. How: "" by
+ * seccomp, with TSYNC; "prctl"; "probes", see there; "errno" fails instead;
+ * "broken" is refused by the kernel. */
+static long filter(const char *how, const int *allowed, int n)
+{
+	struct sock_filter code[80];
+	int at = list(code, allowed, n);
+	unsigned otherwise = strcmp(how, "errno") == 0 ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_KILL_PROCESS;
+	if (strcmp(how, "probes") == 0)
+		at = probes(code, at);
+	if (strcmp(how, "broken") != 0)
+		code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, otherwise);
+	else
+		code[at - 1] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0);
+	struct sock_fprog program = {(unsigned short)at, code};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (strcmp(how, "prctl") == 0)
+		return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+}
+
+#define ALLOW(how, ...) ({ static const int list_[] = {__VA_ARGS__}; filter(how, list_, sizeof list_ / sizeof *list_); })
+
+static void *waits(void *arg)
+{
+	int *go = arg;
+	while (!__atomic_load_n(go, __ATOMIC_ACQUIRE))
+		sched_yield();
+	work();
+	return 0;
+}
+
+/* What threads need, by strace of this program, and no more. Threads that are
+ * there already come under the filter, too, if it is installed so. */
+static int sandbox_threads(int argc, char **argv)
+{
+	int many = argc > 1 ? atoi(argv[1]) : 1;
+	const char *how = argc > 2 ? argv[2] : "";
+	static int go;
+	pthread_t t[3];
+	for (int i = 0; i < 3; i++)
+		pthread_create(&t[i], 0, waits, &go);
+	say("filter", ALLOW(how, SYS_read, SYS_write, SYS_futex, SYS_clone3, SYS_clone, SYS_rt_sigprocmask, SYS_mmap, SYS_munmap,
+			   SYS_mprotect, SYS_madvise, SYS_exit, SYS_exit_group, SYS_rseq, SYS_set_robust_list, SYS_sched_yield, SYS_rt_sigreturn));
+	__atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], 0);
+	for (int i = 0; i < many; i++)
+		one_thread();
+	pthread_t *all = calloc((size_t)many, sizeof *all);
+	for (int i = 0; i < many; i++)
+		pthread_create(&all[i], 0, thread, 0);
+	for (int i = 0; i < many; i++)
+		pthread_join(all[i], 0);
+	say("done", many);
+	return 0;
+}
+
+/* What fork, wait and exit need, and no more. */
+static int sandbox_forks(int argc, char **argv)
+{
+	int many = argc > 1 ? atoi(argv[1]) : 1;
+	fflush(stdout);
+	say("filter", ALLOW("", SYS_read, SYS_write, SYS_clone, SYS_wait4, SYS_exit_group, SYS_set_robust_list));
+	for (int i = 0; i < many; i++)
+		one_child();
+	return 0;
+}
+
+/* A child that makes threads, and a child of its own. */
+static int sandbox_family(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	fflush(stdout);
+	say("filter", ALLOW("", SYS_read, SYS_write, SYS_futex, SYS_clone3, SYS_clone, SYS_rt_sigprocmask, SYS_mmap, SYS_munmap, SYS_mprotect,
+			    SYS_madvise, SYS_exit, SYS_exit_group, SYS_rseq, SYS_set_robust_list, SYS_wait4, SYS_getrandom, SYS_brk, SYS_rt_sigaction));
+	pid_t pid = fork();
+	if (pid == 0) {
+		for (int i = 0; i < 5; i++)
+			one_thread();
+		one_child();
+		_exit(3);
+	}
+	work();
+	say("child", await(pid));
+	one_thread();
+	return 0;
+}
+
+enum { SPAWNERS = 2, SPAWNED = 24 };
+
+static void *spawns(void *arg)
+{
+	pthread_t t[SPAWNED];
+	for (int i = 0; i < SPAWNED; i++)
+		pthread_create(&t[i], 0, waits, arg);
+	for (int i = 0; i < SPAWNED; i++)
+		pthread_join(t[i], 0);
+	return 0;
+}
+
+/* Threads are made while another installs the filter for all. */
+static int sandbox_races(int argc, char **argv)
+{
+	int rounds = argc > 1 ? atoi(argv[1]) : 1;
+	for (int n = 0; n < rounds; n++) {
+		fflush(stdout);
+		pid_t pid = fork();
+		if (pid == 0) {
+			static int go;
+			pthread_t t[SPAWNERS];
+			for (int i = 0; i < SPAWNERS; i++)
+				pthread_create(&t[i], 0, spawns, &go);
+			usleep((useconds_t)n * 50);
+			long r = ALLOW("", SYS_futex, SYS_clone3, SYS_rt_sigprocmask, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_exit,
+				       SYS_exit_group, SYS_rseq, SYS_set_robust_list, SYS_sched_yield, SYS_getrandom, SYS_brk, SYS_rt_sigaction);
+			__atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+			for (int i = 0; i < SPAWNERS; i++)
+				pthread_join(t[i], 0);
+			_exit((int)r + 9);
+		}
+		say("round", await(pid));
+	}
+	return 0;
+}
+
+/* No call at all but to write and to leave: everything is counted still. */
+static int sandbox(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	fflush(stdout);
+	say("filter", ALLOW("", SYS_write, SYS_exit_group));
+	work();
+	say("done", 1);
+	return 0;
+}
+
+const struct command sandboxes[] = {
+	{"strict", strict},
+	{"sandbox", sandbox},
+	{"sandbox-threads", sandbox_threads},
+	{"sandbox-forks", sandbox_forks},
+	{"sandbox-family", sandbox_family},
+	{"sandbox-races", sandbox_races},
+	{0, 0},
+};
