@@ -9,6 +9,13 @@ import (
 	"strings"
 )
 
+// What a program finds under valgrind beside its own: variables, and a signal that
+// valgrind keeps for itself.
+var (
+	valgrindVariables = []string{"LD_LIBRARY_PATH=/usr/lib/debug", "GLIBCPP_FORCE_NEW=1", "GLIBCXX_FORCE_NEW=1"}
+	valgrindSignals   = []string{"env", "--ignore-signal=64"}
+)
+
 // readCallgrind returns the arrivals at entries that dynprof counts, so that
 // both can be compared function by function. Callgrind tells the address that
 // was called; from a function's own body a jump there is a loop and no call

@@ -19,8 +19,9 @@ import (
 //     for each feature as libgcc does, calls it more or less often.
 //   - IFUNC resolvers run before dynprof's constructor: in an object that has
 //     some, callgrind may have two calls more.
-//   - Functions that are not called equally often in each run.
-func explain(m *machine, table *tableFacts, steady func(name string) bool, ours, theirs counts) (counts, counts, error) {
+//   - Functions that are not called equally often in each run: in again, which has
+//     valgrind's variables and signals, as often as callgrind says, or differently.
+func explain(m *machine, table *tableFacts, ours, again, theirs counts) (counts, counts, error) {
 	objects := map[string]*reach{}
 	left, right := counts{}, counts{}
 	for at, name := range table.names {
@@ -33,7 +34,7 @@ func explain(m *machine, table *tableFacts, steady func(name string) bool, ours,
 				}
 				objects[at.object] = o
 			}
-			if !steady(name) || o.cpuid[at.address] || theirs[name] < ours[name] && o.targets[at.address] || o.resolvers && theirs[name] <= ours[name]+2 {
+			if again[name] != ours[name] || o.cpuid[at.address] || theirs[name] < ours[name] && o.targets[at.address] || o.resolvers && theirs[name] <= ours[name]+2 {
 				continue
 			}
 		}
@@ -79,16 +80,22 @@ func (m *machine) reach(object string) (*reach, error) {
 // soon is how many instructions behind a cpuid the features are looked at.
 const soon = 1000
 
-// codeTargets adds the addresses that instructions jump to or compute; the last
-// form is of programs that are not position independent.
+// codeTargets adds the addresses that instructions jump to, compute or store; the
+// last two forms are of programs that are not position independent.
 //
 //	1234:	jmp    1000 <name>
 //	1239:	lea    0x10(%rip),%rax        # 1250 <name>
 //	1240:	mov    $0x1250,%esi
+//	1245:	movq   $0x1250,0x10(%rip)     # 1260 <name>
 func (m *machine) codeTargets(object string, r *reach) error {
 	text, err := m.tool("objdump", "-d", "--no-show-raw-insn", "-j", ".text", object)
 	if err != nil {
 		return err
+	}
+	add := func(set map[uint64]bool, address string) {
+		if at, err := strconv.ParseUint(address, 16, 64); err == nil {
+			set[at] = true
+		}
 	}
 	behind := soon
 	for line := range strings.Lines(text) {
@@ -99,18 +106,17 @@ func (m *machine) codeTargets(object string, r *reach) error {
 		if len(words) < 3 {
 			continue
 		}
-		to, set := "", r.targets
 		if words[1][0] == 'j' {
-			to = words[2]
+			add(r.targets, words[2])
 		} else if words[1] == "call" && behind < soon {
-			to, set = words[2], r.cpuid
-		} else if _, after, ok := strings.Cut(line, "# "); ok {
-			to, _, _ = strings.Cut(after, " ")
-		} else if _, after, ok := strings.Cut(words[2], "$0x"); ok {
-			to, _, _ = strings.Cut(after, ",")
+			add(r.cpuid, words[2])
 		}
-		if at, err := strconv.ParseUint(strings.TrimSpace(to), 16, 64); err == nil {
-			set[at] = true
+		if _, after, ok := strings.Cut(line, "# "); ok {
+			add(r.targets, strings.Fields(after)[0])
+		}
+		if _, after, ok := strings.Cut(words[2], "$0x"); ok {
+			after, _, _ = strings.Cut(after, ",")
+			add(r.targets, after)
 		}
 	}
 	return nil

@@ -89,21 +89,21 @@ func compare(truth, got counts) verdict {
 			continue
 		}
 		v.Called++
+		diff := max(want, n) - min(want, n)
+		if diff > most {
+			most, v.worst = diff, fmt.Sprintf("%s %d instead of %d", name, n, want)
+		}
 		if n == 0 {
 			continue
 		}
 		v.Covered++
 		all += want
-		diff := max(want, n) - min(want, n)
 		if diff == 0 {
 			v.Exact++
 		} else if n < want {
 			lost += diff
 		} else {
 			over += diff
-		}
-		if diff > most {
-			most, v.worst = diff, fmt.Sprintf("%s %d instead of %d", name, n, want)
 		}
 	}
 	if all > 0 {

@@ -22,7 +22,7 @@ type group struct {
 	entries []*entry
 
 	truth     counts
-	again     counts // of another run, to tell what is not steady
+	again     counts // of another run, in surroundings as valgrind makes them
 	reference string
 	table     *tableFacts
 	stdout    []byte
@@ -33,6 +33,7 @@ type entry struct {
 	*tool
 	program string
 	env     []string // more than all have
+	under   []string
 	runs    []*taken // by round; nil: not run in that round
 	idle    []*taken
 	counts  counts // of the first run
@@ -173,8 +174,8 @@ func (g *group) refer() error {
 	}
 	for _, c := range []*counts{&g.again, &g.truth} {
 		e := &entry{tool: dynprof, program: g.base}
-		if c == &g.again { // valgrind, too, adds variables
-			e.env = []string{"A=more", "B=more"}
+		if c == &g.again {
+			e.env, e.under = valgrindVariables, valgrindSignals
 		}
 		if _, err := g.once(e, g.size, true); err != nil {
 			return err
@@ -213,7 +214,7 @@ func (g *group) once(e *entry, size int, read bool) (*taken, error) {
 	if e.command != nil {
 		e.command(m, &c)
 	}
-	c.env = append(c.env, e.env...)
+	c.env, c.under = append(c.env, e.env...), e.under
 	if e.tool == dynprof {
 		c.env = append(c.env, w.env...)
 	}
@@ -276,8 +277,7 @@ func (g *group) judge(f *figures, fact *workFact) error {
 	}
 	if e := g.entry(callgrind); e != nil && g.w.calls == nil && e.verdict.Counts {
 		fact.Reference = "callgrind"
-		steady := func(name string) bool { return g.truth[name] == g.again[name] }
-		ours, theirs, err := explain(g.m, g.table, steady, g.truth, e.counts)
+		ours, theirs, err := explain(g.m, g.table, g.truth, g.again, e.counts)
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ type command struct {
 	cpus  string   // list, or - for all
 	stdin string   // path; "" is /dev/null
 	drive func() error
+	under []string // a command in front of all
 }
 
 // taken is what a run took. Times and memory include the processes that the
@@ -37,8 +38,9 @@ var environment = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/nonexiste
 // drive uses it and makes it end.
 func (m *machine) run(c command) (*taken, error) {
 	result := filepath.Join(c.dir, "taken")
-	args := append([]string{result, c.cpus, c.dir}, c.env...)
-	p := exec.CommandContext(m.ctx, m.launch, append(append(args, "--"), c.args...)...)
+	args := append(append([]string{}, c.under...), m.launch, result, c.cpus, c.dir)
+	args = append(append(append(args, c.env...), "--"), c.args...)
+	p := exec.CommandContext(m.ctx, args[0], args[1:]...)
 	p.Env, p.WaitDelay = environment, 10*time.Second
 	p.Cancel = func() error { return p.Process.Signal(syscall.SIGTERM) }
 	var stdout, stderr bytes.Buffer
