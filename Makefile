@@ -145,7 +145,7 @@ prometheus: all
 
 # Time added to the start of a trivial program and of one with 45,000 functions.
 bench-startup: all
-	$(GO) run ./bench/startup
+	$(GO) run ./bench -workload startup -tool '^dynprof$$' -o $(BUILD)/bench-startup
 
 # A call by one thread and by two, with our stub and with an atomic counter.
 bench-threads: all
