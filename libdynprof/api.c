@@ -7,6 +7,8 @@
 #include "entries.h"
 #include "gs.h"
 #include "pause.h"
+#include "rowlist.h"
+#include "rows.h"
 #include "session.h"
 #include "state.h"
 #include "view.h"
@@ -141,7 +143,7 @@ int64_t dynprof_calls_of(int64_t function)
 	uint32_t counter = *dp_u32(f, DP_FN_COUNTER);
 	if (!dp_is_counted(f))
 		return -ENODATA;
-	uint64_t before = dp_baseline(view, counter), now = dp_total(counter);
+	uint64_t before = dp_baseline(view, counter), now = dp_rows_total(counter, dp_row_map);
 	return now > before ? (int64_t)(now - before) : 0;
 }
 

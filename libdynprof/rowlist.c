@@ -35,7 +35,7 @@ uint8_t *dp_pop(uint64_t *stack)
 /* Rows are listed by chunks, those that have room and the free ones among them:
  * where another chunk cannot be mapped any more, those that are will do. */
 static uint64_t *free_rows(uint32_t chunk) { return dp_u64(dp.table, DP_HDR_FREE_ROWS) + chunk; }
-uint32_t *dp_rows_listed(uint32_t chunk) { return dp_u32(dp.table, DP_HDR_ROW_LISTS) + chunk; }
+static uint32_t *listed(uint32_t chunk) { return dp_u32(dp.table, DP_HDR_ROW_LISTS) + chunk; }
 
 void dp_push_free(uint8_t *row) { dp_push(free_rows(dp_chunk_of(*dp_u32(row, DP_ROW_INDEX))), row); }
 
@@ -51,17 +51,26 @@ uint8_t *dp_pop_free(void)
 /* The row has room: whoever looks for free ones may read it. */
 void dp_list_row(uint8_t *row)
 {
-	uint32_t *head = dp_rows_listed(dp_chunk_of(*dp_u32(row, DP_ROW_INDEX))), first = load32(head);
+	uint32_t *head = listed(dp_chunk_of(*dp_u32(row, DP_ROW_INDEX))), first = load32(head);
 	do
 		store32(dp_u32(row, DP_ROW_NEXT), first);
 	while (!__atomic_compare_exchange_n(head, &first, *dp_u32(row, DP_ROW_INDEX) + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
 
-/* The row that a link leads to: its number + 1. 0 at the end, and where the row is
- * not mapped in this process. */
-static uint8_t *linked(uint32_t link) { return link && link <= dp.rows_max ? dp_row_at(link - 1) : 0; }
-static uint8_t *first_row(uint32_t chunk) { return linked(load32(dp_rows_listed(chunk))); }
-static uint8_t *next_row(uint8_t *row) { return linked(load32(dp_u32(row, DP_ROW_NEXT))); }
+uint8_t *dp_walk(struct dp_walk *w)
+{
+	for (;;) {
+		while (!w->link) {
+			if (w->chunk == DP_CHUNKS)
+				return 0;
+			w->link = load32(listed(w->chunk++));
+		}
+		uint8_t *row = w->link <= dp.rows_max ? w->at(w->link - 1) : 0;
+		w->link = row ? load32(dp_u32(row, DP_ROW_NEXT)) : 0;
+		if (row)
+			return row;
+	}
+}
 
 /* Makes room in a row for this process's counters: one that has loaded more
  * objects needs more than the row had. */
@@ -82,21 +91,21 @@ int dp_rows_grow(uint32_t counters)
 {
 	dp.counters = counters;
 	__atomic_store_n(&dp.row_used, DP_ROW_COUNTERS + 8 * (uint64_t)counters, __ATOMIC_SEQ_CST);
-	for (uint32_t k = 0; k < DP_CHUNKS; k++)
-		for (uint8_t *row = first_row(k); row; row = next_row(row))
-			if (!dp_grow_row(row))
-				return 0;
+	struct dp_walk w = {dp_row_at, 0, 0};
+	for (uint8_t *row; (row = dp_walk(&w));)
+		if (!dp_grow_row(row))
+			return 0;
 	return 1;
 }
 
-/* The calls that all rows mapped here have counted. A row may be without room for
- * the counters of objects that its process does not have. */
-uint64_t dp_rows_total(uint32_t counter)
+uint32_t dp_row_counters(const uint8_t *row) { return (load32(dp_u32(row, DP_ROW_ROOM)) - DP_ROW_COUNTERS) / 8; }
+
+uint64_t dp_rows_total(uint32_t counter, dp_row_finder *at)
 {
-	uint64_t at = DP_ROW_COUNTERS + 8 * (uint64_t)counter, sum = 0;
-	for (uint32_t k = 0; k < DP_CHUNKS; k++)
-		for (uint8_t *row = first_row(k); row; row = next_row(row))
-			if (at < load32(dp_u32(row, DP_ROW_ROOM)))
-				sum += __atomic_load_n(dp_u64(row, at), __ATOMIC_RELAXED) & ~DP_COUNTER_FIRED;
+	struct dp_walk w = {at, 0, 0};
+	uint64_t sum = 0;
+	for (uint8_t *row; (row = dp_walk(&w));)
+		if (counter < dp_row_counters(row))
+			sum += __atomic_load_n(dp_u64(row, DP_ROW_COUNTERS + 8 * (uint64_t)counter), __ATOMIC_RELAXED) & ~DP_COUNTER_FIRED;
 	return sum;
 }

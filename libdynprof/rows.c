@@ -84,17 +84,13 @@ static void scan(void)
 {
 	uint32_t here = pid_space();
 	store32(dp_u32(dp.table, DP_HDR_ROWS_TAKEN), 0);
-	for (uint32_t k = 0; here && k < DP_CHUNKS; k++) {
-		uint8_t *row;
-		for (uint32_t link = load32(dp_rows_listed(k)); link && link <= dp.rows_max && (row = dp_row_map(link - 1)) != 0;
-		     link = load32(dp_u32(row, DP_ROW_NEXT))) {
-			uint32_t word = load32(dp_u32(row, DP_ROW_STATE));
-			uint32_t free_word = (word & ~(uint32_t)DP_ROW_STATE_MASK) | DP_ROW_FREE;
-			if ((word & DP_ROW_STATE_MASK) == DP_ROW_LIVE && *dp_u32(row, DP_ROW_PID_SPACE) == here && gone(row) &&
-			    __atomic_compare_exchange_n(dp_u32(row, DP_ROW_STATE), &word, free_word, 0, __ATOMIC_ACQ_REL,
-							__ATOMIC_ACQUIRE))
-				dp_push_free(row);
-		}
+	struct dp_walk w = {dp_row_map, 0, 0};
+	for (uint8_t *row; here && (row = dp_walk(&w));) {
+		uint32_t word = load32(dp_u32(row, DP_ROW_STATE));
+		uint32_t free_word = (word & ~(uint32_t)DP_ROW_STATE_MASK) | DP_ROW_FREE;
+		if ((word & DP_ROW_STATE_MASK) == DP_ROW_LIVE && *dp_u32(row, DP_ROW_PID_SPACE) == here && gone(row) &&
+		    __atomic_compare_exchange_n(dp_u32(row, DP_ROW_STATE), &word, free_word, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			dp_push_free(row);
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "filters.h"
+#include "rowlist.h"
 #include "rows.h"
 #include "session.h"
 #include "state.h"
@@ -40,61 +41,13 @@ static void copy_plainly(void *to, const void *from, uint64_t n)
 /* A sandbox may refuse to read like this. */
 static int refused(long got) { return got == -EPERM || got == -ENOSYS || got == -EACCES || got == REFUSED; }
 
-/* Our own memory, in pieces. */
-static long read_pieces(const struct piece *local, const struct piece *remote, uint32_t n)
-{
-	long pid = ask(SYS_getpid);
-	return failed(pid) ? REFUSED : ask(SYS_process_vm_readv, pid, local, 1, remote, n, 0);
-}
-
 int dp_read_quietly(void *to, const void *from, uint64_t n)
 {
 	struct piece l = {to, n}, r = {from, n};
-	long got = read_pieces(&l, &r, 1);
+	long pid = ask(SYS_getpid), got = failed(pid) ? REFUSED : ask(SYS_process_vm_readv, pid, &l, 1, &r, 1, 0);
 	if (refused(got))
 		copy_plainly(to, from, n);
 	return refused(got) || got == (long)n;
-}
-
-enum { BATCH = 32 };
-
-/* Adds up one counter of some rows. What cannot be read is zero. */
-static uint64_t total_of(struct piece *remote, uint32_t n)
-{
-	uint64_t values[BATCH] = {0}, sum = 0;
-	for (uint32_t done = 0; done < n;) {
-		struct piece local = {values + done, 8 * (uint64_t)(n - done)};
-		long got = read_pieces(&local, remote + done, n - done);
-		if (refused(got))
-			for (uint32_t i = done; i < n; i++)
-				copy_plainly(values + i, remote[i].base, 8);
-		if (refused(got))
-			break;
-		done += failed(got) ? 1 : (uint32_t)got / 8;
-		if (!failed(got) && done < n)
-			values[done++] = 0; /* that one is a hole */
-	}
-	for (uint32_t i = 0; i < n; i++)
-		sum += values[i] & ~DP_COUNTER_FIRED;
-	return sum;
-}
-
-uint64_t dp_total(uint32_t counter)
-{
-	struct piece remote[BATCH];
-	uint64_t sum = 0;
-	uint32_t n = 0, used = __atomic_load_n(dp_u32(dp.table, DP_HDR_ROWS_USED), __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < used && i < dp.rows_max; i++) {
-		uint8_t *row = dp_row_map(i);
-		if (!row)
-			continue;
-		remote[n++] = (struct piece){row + DP_ROW_COUNTERS + 8 * (uint64_t)counter, 8};
-		if (n == BATCH) {
-			sum += total_of(remote, n);
-			n = 0;
-		}
-	}
-	return sum + total_of(remote, n);
 }
 
 /* The baseline that a value of HdrBaseline means. */
@@ -129,16 +82,13 @@ static void give(uint8_t *v, uint64_t number)
 /* Adds the row to the baseline; returns its calls. */
 static uint64_t add_row(uint64_t *counts, const uint8_t *row, uint32_t counters)
 {
-	uint64_t copy[64], calls = 0;
-	for (uint32_t c = 0; c < counters; c += 64) {
-		uint32_t n = counters - c < 64 ? counters - c : 64;
-		if (!dp_read_quietly(copy, row + DP_ROW_COUNTERS + 8 * (uint64_t)c, 8 * (uint64_t)n))
-			continue;
-		for (uint32_t i = 0; i < n; i++) {
-			uint64_t now = copy[i] & ~DP_COUNTER_FIRED;
-			counts[c + i] += now;
-			calls += now;
-		}
+	const uint64_t *counter = dp_u64(row, DP_ROW_COUNTERS);
+	uint32_t n = dp_row_counters(row) < counters ? dp_row_counters(row) : counters;
+	uint64_t calls = 0;
+	for (uint32_t c = 0; c < n; c++) {
+		uint64_t now = __atomic_load_n(&counter[c], __ATOMIC_RELAXED) & ~DP_COUNTER_FIRED;
+		counts[c] += now;
+		calls += now;
 	}
 	return calls;
 }
@@ -156,10 +106,12 @@ static long write_baseline(uint8_t *v, uint8_t *b)
 		return -ENOSPC;
 	for (uint32_t i = 0; i < counters; i++)
 		counts[i] = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		const uint8_t *row = dp_row_map(i);
-		rows[i] = row ? add_row(counts, row, counters) : 0;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		rows[i] = 0;
+	struct dp_walk w = {dp_row_map, 0, 0};
+	for (uint8_t *row; (row = dp_walk(&w));)
+		if (*dp_u32(row, DP_ROW_INDEX) < n)
+			rows[*dp_u32(row, DP_ROW_INDEX)] = add_row(counts, row, counters);
 	*dp_u64(b, DP_BL_TIME) = dp_now(CLOCK_REALTIME);
 	*dp_u32(b, DP_BL_COUNTERS) = counters;
 	*dp_u32(b, DP_BL_ROWS) = n;

@@ -14,9 +14,6 @@ uint8_t *dp_view(void) HIDDEN;
  * of a full file system. Returns whether it could. */
 int dp_read_quietly(void *to, const void *from, uint64_t n) HIDDEN;
 
-/* The sum over all rows of a counter, from the start on. */
-uint64_t dp_total(uint32_t counter) HIDDEN;
-
 /* What the baseline in force has for a counter; 0 without one. */
 uint64_t dp_baseline(const uint8_t *view, uint32_t counter) HIDDEN;
 
