@@ -15,12 +15,8 @@
 #include <unistd.h>
 
 #include "dynprof.h"
-
-#ifdef __clang__
-#define OWN __attribute__((noinline))
-#else
-#define OWN __attribute__((noinline, noclone))
-#endif
+#include "expect.h"
+#include "pin.h"
 
 enum { THREADS = 2, SHAPES = 5 };
 
@@ -77,20 +73,6 @@ OWN static int round_of_calls(int i)
 	return whole(i) != i + 1 || outer(i) != i + 6 || loops(4) != 6 || call_carries(i) != i + 1 || narrow(i) != i;
 }
 
-static int wrong;
-
-static void fail(const char *what, long got, long want)
-{
-	wrong = 1;
-	printf("%s: %ld, not %ld\n", what, got, want);
-}
-
-static void expect(const char *what, long got, long want)
-{
-	if (got != want)
-		fail(what, got, want);
-}
-
 /* The calls of every shape are those of so many rounds. */
 static void expect_rounds(const char *when, long rounds)
 {
@@ -102,20 +84,6 @@ static void expect_rounds(const char *when, long rounds)
 }
 
 /* ---- threads ---------------------------------------------------------- */
-
-static void pin(int n)
-{
-	cpu_set_t all, one;
-	sched_getaffinity(0, sizeof all, &all);
-	n %= CPU_COUNT(&all);
-	for (int i = 0; i < CPU_SETSIZE; i++)
-		if (CPU_ISSET(i, &all) && n-- == 0) {
-			CPU_ZERO(&one);
-			CPU_SET(i, &one);
-			sched_setaffinity(0, sizeof one, &one);
-			return;
-		}
-}
 
 static pthread_barrier_t begin, end;
 static int quit;

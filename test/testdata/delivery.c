@@ -19,16 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define OWN __attribute__((noinline, noclone))
-
-static int wrong;
-static void expect(const char *what, long got, long want)
-{
-	if (got != want) {
-		printf("%s: %ld, not %ld\n", what, got, want);
-		wrong = 1;
-	}
-}
+#include "expect.h"
 
 OWN long plain(long x) { __asm__ volatile("" ::: "memory"); return 3 * x + 1; }
 OWN long other(long x) { __asm__ volatile("" ::: "memory"); return x + 1000000; }

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pin.h"
 #include "tally.h"
 
 #ifndef sigev_notify_thread_id
@@ -29,21 +30,6 @@ static int stop;
 
 #define ADD(n) __atomic_fetch_add(&(n), 1, __ATOMIC_RELAXED)
 #define SEE(n) __atomic_load_n(&(n), __ATOMIC_RELAXED)
-
-OWN static void pin(int n)
-{
-	ENTER;
-	cpu_set_t all, one;
-	sched_getaffinity(0, sizeof all, &all);
-	n %= CPU_COUNT(&all);
-	for (int i = 0; i < CPU_SETSIZE; i++)
-		if (CPU_ISSET(i, &all) && n-- == 0) {
-			CPU_ZERO(&one);
-			CPU_SET(i, &one);
-			sched_setaffinity(0, sizeof one, &one);
-			return;
-		}
-}
 
 OWN static int struck(int x)
 {

@@ -11,28 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pin.h"
 #include "tally.h"
 
 enum { MOST_THREADS = 64, FUNCTIONS = 16 };
 
 static long amount, threads = 4;
 static pthread_barrier_t start;
-
-/* Pins this thread to the nth of the cores it may use. */
-OWN static void pin(int n)
-{
-	ENTER;
-	cpu_set_t all, one;
-	sched_getaffinity(0, sizeof all, &all);
-	n %= CPU_COUNT(&all);
-	for (int i = 0; i < CPU_SETSIZE; i++)
-		if (CPU_ISSET(i, &all) && n-- == 0) {
-			CPU_ZERO(&one);
-			CPU_SET(i, &one);
-			sched_setaffinity(0, sizeof one, &one);
-			return;
-		}
-}
 
 /* Without a tally: one would make all others rarer, and their number is known. */
 OWN static int hot(int x)

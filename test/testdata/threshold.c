@@ -6,27 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pin.h"
 #include "tally.h"
 
 enum { THREADS = 4, FUNCTIONS = 12 };
 
 static int threshold;
 static pthread_barrier_t round_end;
-
-OWN static void pin(int n)
-{
-	ENTER;
-	cpu_set_t all, one;
-	sched_getaffinity(0, sizeof all, &all);
-	n %= CPU_COUNT(&all);
-	for (int i = 0; i < CPU_SETSIZE; i++)
-		if (CPU_ISSET(i, &all) && n-- == 0) {
-			CPU_ZERO(&one);
-			CPU_SET(i, &one);
-			sched_setaffinity(0, sizeof one, &one);
-			return;
-		}
-}
 
 #define F(n) OWN static int step_##n(int x) { ENTER; return x * 5 + n; }
 F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)

@@ -15,19 +15,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define OWN __attribute__((noinline, noclone))
+#include "expect.h"
+#include "pin.h"
 
-static int wrong;
 static volatile int zero;
 static int *volatile nowhere = (int *)8;
-
-static void expect(const char *what, long got, long want)
-{
-	if (got != want) {
-		printf("%s: %ld, not %ld\n", what, got, want);
-		wrong = 1;
-	}
-}
 
 OWN long plain(long x) { __asm__ volatile("" ::: "memory"); return 3 * x + 1; }
 OWN long other(long x) { __asm__ volatile("" ::: "memory"); return x + 1000000; }
@@ -152,20 +144,6 @@ static void asynchronous(int n)
 }
 
 /* ---- threads ---------------------------------------------------------- */
-
-static void pin(int n)
-{
-	cpu_set_t all, one;
-	sched_getaffinity(0, sizeof all, &all);
-	n %= CPU_COUNT(&all);
-	for (int i = 0; i < CPU_SETSIZE; i++)
-		if (CPU_ISSET(i, &all) && n-- == 0) {
-			CPU_ZERO(&one);
-			CPU_SET(i, &one);
-			sched_setaffinity(0, sizeof one, &one);
-			return;
-		}
-}
 
 enum { THREADS = 8, LAP = 20000 };
 static atomic_int ready;
