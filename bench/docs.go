@@ -139,7 +139,7 @@ func (f *figures) series(groups, names []string, value func(*result) spread) []s
 		s, any := series{Name: n}, false
 		for _, g := range groups {
 			var v, low, high *float64
-			if r := f.result(g, n); r != nil {
+			if r := f.result(g, n); r != nil && !r.Short {
 				x := value(r)
 				v, low, high, any = &x.Median, &x.Low, &x.High, true
 			}

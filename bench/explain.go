@@ -19,22 +19,16 @@ import (
 //     for each feature as libgcc does, calls it more or less often.
 //   - IFUNC resolvers run before dynprof's constructor: in an object that has
 //     some, callgrind may have two calls more.
-//   - Functions that are not called equally often in each run: in again, which has
-//     valgrind's variables and signals, as often as callgrind says, or differently.
-func explain(m *machine, table *tableFacts, ours, again, theirs counts) (counts, counts, error) {
-	objects := map[string]*reach{}
+//   - Functions that vary from run to run.
+func explain(m *machine, table *tableFacts, varies map[string]bool, ours, theirs counts) (counts, counts, error) {
 	left, right := counts{}, counts{}
 	for at, name := range table.names {
 		if theirs[name] != ours[name] {
-			o := objects[at.object]
-			if o == nil {
-				var err error
-				if o, err = m.reach(at.object); err != nil {
-					return nil, nil, err
-				}
-				objects[at.object] = o
+			o, err := m.reach(at.object)
+			if err != nil {
+				return nil, nil, err
 			}
-			if again[name] != ours[name] || o.cpuid[at.address] || theirs[name] < ours[name] && o.targets[at.address] || o.resolvers && theirs[name] <= ours[name]+2 {
+			if varies[name] || o.cpuid[at.address] || theirs[name] < ours[name] && o.targets[at.address] || o.resolvers && theirs[name] <= ours[name]+2 {
 				continue
 			}
 		}
@@ -50,13 +44,18 @@ type reach struct {
 	resolvers bool            // it has IFUNCs
 }
 
+// reach reads an object, once.
 func (m *machine) reach(object string) (*reach, error) {
+	if r := m.reached[object]; r != nil {
+		return r, nil
+	}
 	f, err := elf.Open(object)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	r := &reach{targets: map[uint64]bool{}, cpuid: map[uint64]bool{}}
+	m.reached[object] = r
 	symbols, _ := f.DynamicSymbols()
 	for _, s := range symbols {
 		r.resolvers = r.resolvers || elf.ST_TYPE(s.Info) == elf.STT_GNU_IFUNC

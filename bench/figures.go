@@ -54,14 +54,15 @@ type result struct {
 	Workload string  `json:"workload"`
 	Tool     string  `json:"tool"`
 	Skipped  string  `json:"skipped,omitempty"`
-	Part     float64 `json:"part"` // of the full work
+	Part     float64 `json:"part"`            // of the full work
+	Short    bool    `json:"short,omitempty"` // without the tool the work is too short to compare
 	Rounds   int     `json:"rounds"`
 	NativeMS spread  `json:"native_ms"` // CPU time of the same work without the tool
 	CPUMS    spread  `json:"cpu_ms"`
-	StartMS  float64 `json:"start_ms"` // CPU time added to a run without work
-	Ratio    spread  `json:"ratio"`    // of CPU times; where Part < 1 without the start
-	AddedNS  float64 `json:"added_ns"` // CPU time a call, likewise
-	Calls    uint64  `json:"calls"`    // in this work
+	StartMS  float64 `json:"start_ms,omitempty"` // CPU time added to a run without work, where that was run
+	Ratio    spread  `json:"ratio"`              // of CPU times; where Part < 1 without the start
+	AddedNS  float64 `json:"added_ns"`           // CPU time a call, likewise
+	Calls    uint64  `json:"calls"`              // in this work
 	NativeKB int     `json:"native_kib"`
 	PeakKB   int     `json:"peak_kib"`
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -65,17 +66,21 @@ func limitTools() []*tool {
 
 // limitProgram builds a workload with stubs by hand.
 func (m *machine) limitProgram(w *workload, s style) (string, error) {
+	listing := filepath.Join(m.work, "bin", w.name+"-limit.s")
+	err := m.once(listing, func() error {
+		_, err := m.tool("gcc", "-O2", "-pthread", "-fno-asynchronous-unwind-tables", "-S", filepath.Join(m.sources, w.source), "-o", listing)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(listing)
+	if err != nil {
+		return "", err
+	}
 	name := w.name + "-" + s.name
 	assembly := filepath.Join(m.work, "bin", name+".s")
-	_, err := m.tool("gcc", "-O2", "-pthread", "-fno-asynchronous-unwind-tables", "-S", filepath.Join(m.sources, w.source), "-o", assembly)
-	if err != nil {
-		return "", err
-	}
-	text, err := os.ReadFile(assembly)
-	if err != nil {
-		return "", err
-	}
-	shapes, err := m.shapes(assembly)
+	shapes, err := m.shapes(listing, assembly+".o")
 	if err != nil {
 		return "", err
 	}
@@ -97,8 +102,7 @@ type shape struct {
 }
 
 // shapes are those of the functions in an assembly file.
-func (m *machine) shapes(assembly string) (map[string]*shape, error) {
-	object := assembly + ".o"
+func (m *machine) shapes(assembly, object string) (map[string]*shape, error) {
 	if _, err := m.tool("gcc", "-c", assembly, "-o", object); err != nil {
 		return nil, err
 	}
@@ -133,21 +137,22 @@ func (m *machine) shapes(assembly string) (map[string]*shape, error) {
 // jumpLength is that of a jmp rel32.
 const jumpLength = 5
 
-// withStubs gives the named functions of an assembly file stubs. It uses shapes
-// up.
+// withStubs gives the named functions of an assembly file stubs, in that order. It
+// uses shapes up.
 func withStubs(text string, names []string, shapes map[string]*shape, s style) (string, error) {
-	var stubs, table strings.Builder
 	if s.direct {
 		text = toStubs(text, names)
 	}
+	bodies := bodies(text)
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(bodies[a].from, bodies[b].from) })
+	var code, stubs, table strings.Builder
+	at := 0
 	for i, name := range names {
-		start := strings.Index(text, "\n"+name+":\n")
-		end := strings.Index(text, "\n\t.size\t"+name+",")
-		if start < 0 || end < start || shapes[name] == nil {
+		f, ok := bodies[name]
+		if !ok || f.to < 0 || shapes[name] == nil {
 			return "", fmt.Errorf("the compiler's output has no function %s", name)
 		}
-		from := start + len(name) + 3
-		moved, rest, bytes, err := split(text[from:end+1], shapes[name], s.whole)
+		moved, rest, bytes, err := split(text[f.from:f.to], shapes[name], s.whole)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", name, err)
 		}
@@ -155,10 +160,12 @@ func withStubs(text string, names []string, shapes map[string]*shape, s style) (
 		if rest != "" {
 			fmt.Fprintf(&stubs, "\tjmp rest.%s\n", name)
 		}
-		entry := fmt.Sprintf("\t.byte 0xe9\n\t.long stub.%s - . - 4\n\t.skip %d, 0xcc\nrest.%s:\n", name, bytes-jumpLength, name)
-		text = text[:from] + entry + rest + text[end+1:]
+		code.WriteString(text[at:f.from])
+		fmt.Fprintf(&code, "\t.byte 0xe9\n\t.long stub.%s - . - 4\n\t.skip %d, 0xcc\nrest.%s:\n%s", name, bytes-jumpLength, name, rest)
+		at = f.to
 		fmt.Fprintf(&table, "\t.quad 1f\n\t.section .rodata\n1:\t.string \"%s\"\n\t.section .data.rel.ro\n", name)
 	}
+	code.WriteString(text[at:])
 	return fmt.Sprintf(`%s
 	.section .stubs,"ax",@progbits
 %s	.section .data.rel.ro,"aw"
@@ -170,7 +177,27 @@ limit_names:
 	.p2align 3
 limit_functions:
 	.quad %d
-`, text, stubs.String(), table.String(), len(names)), nil
+`, code.String(), stubs.String(), table.String(), len(names)), nil
+}
+
+// body is where a function's lines are in a text.
+type body struct{ from, to int }
+
+// bodies finds functions: the lines between a label and the .size of that name.
+func bodies(text string) map[string]body {
+	all, at := map[string]body{}, 0
+	for line := range strings.Lines(text) {
+		if name, ok := strings.CutSuffix(line, ":\n"); ok && line[0] != '.' {
+			all[name] = body{at + len(line), -1}
+		} else if after, ok := strings.CutPrefix(line, "\t.size\t"); ok {
+			name, _, _ := strings.Cut(after, ",")
+			if f, ok := all[name]; ok {
+				all[name] = body{f.from, at}
+			}
+		}
+		at += len(line)
+	}
+	return all
 }
 
 // toStubs has direct calls of the named functions, and jumps, lead to their stubs.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -22,6 +23,10 @@ type machine struct {
 	library string // a copy: a build meanwhile does not change it
 	launch  string // launch.c, built
 	missing map[string]string
+
+	mutex    sync.Mutex
+	prepared map[string]func() error
+	reached  map[string]*reach // by path
 }
 
 // newMachine makes the work directory, in memory if there is room: a tool that
@@ -39,7 +44,7 @@ func newMachine(ctx context.Context, o options) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{options: o, ctx: ctx, work: work, sources: filepath.Join(root, "bench", "workloads"), missing: map[string]string{}}
+	m := &machine{options: o, ctx: ctx, work: work, sources: filepath.Join(root, "bench", "workloads"), missing: map[string]string{}, prepared: map[string]func() error{}, reached: map[string]*reach{}}
 	m.library, m.launch = filepath.Join(work, "libdynprof.so"), filepath.Join(work, "launch")
 	if err := m.settle(filepath.Join(root, "build", "libdynprof.so")); err != nil {
 		os.RemoveAll(work)

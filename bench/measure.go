@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // idleRounds is how often a run without work is measured.
@@ -22,7 +24,7 @@ type group struct {
 	entries []*entry
 
 	truth     counts
-	again     counts // of another run, in surroundings as valgrind makes them
+	varies    map[string]bool // functions that are not called equally often in each run
 	reference string
 	table     *tableFacts
 	stdout    []byte
@@ -75,37 +77,60 @@ func (m *machine) measure(w *workload, f *figures) error {
 	return m.ctx.Err()
 }
 
-// groups puts tools with the same base and the same size together. dynprof is in
-// every group in which its counts can be compared with another tool's.
-func (m *machine) groups(w *workload, f *figures) ([]*group, error) {
-	var all []*group
+// built is a workload for a tool.
+type built struct {
+	*tool
+	base, program string
+	err           error
+}
+
+// builds builds a workload for all tools, on all CPUs.
+func (m *machine) builds(w *workload) []*built {
+	var all []*built
+	var done sync.WaitGroup
+	free := make(chan bool, runtime.NumCPU())
 	for _, t := range tools {
 		if m.missing[t.name] != "" || t.wants != nil && !t.wants(w) || t != dynprof && !m.tools.MatchString(t.name) {
 			continue
 		}
-		base, program, err := w.program, w.program, error(nil)
+		b := &built{tool: t, base: w.program, program: w.program}
+		all = append(all, b)
 		if t.program != nil {
-			base, program, err = t.program(m, w)
+			done.Go(func() {
+				free <- true
+				b.base, b.program, b.err = t.program(m, w)
+				<-free
+			})
 		}
-		if err != nil && slices.Contains(limits, t) {
-			return nil, err
-		} else if err != nil {
-			fmt.Printf("  %s: skipped: %v\n", t.name, err)
-			f.Results = append(f.Results, result{Workload: w.name, Tool: t.name, Skipped: err.Error()})
+	}
+	done.Wait()
+	return all
+}
+
+// groups puts tools with the same base and the same size together. dynprof is in
+// every group in which its counts can be compared with another tool's.
+func (m *machine) groups(w *workload, f *figures) ([]*group, error) {
+	var all []*group
+	for _, t := range m.builds(w) {
+		if t.err != nil && slices.Contains(limits, t.tool) {
+			return nil, t.err
+		} else if t.err != nil {
+			fmt.Printf("  %s: skipped: %v\n", t.name, t.err)
+			f.Results = append(f.Results, result{Workload: w.name, Tool: t.name, Skipped: t.err.Error()})
 			continue
 		}
 		size := t.pace.size(w, m.quick)
 		var g *group
 		for _, other := range all {
-			if other.base == base && other.size == size {
+			if other.base == t.base && other.size == size {
 				g = other
 			}
 		}
 		if g == nil {
-			g = &group{m: m, w: w, size: size, base: base, entries: []*entry{{tool: native, program: base}}}
+			g = &group{m: m, w: w, size: size, base: t.base, entries: []*entry{{tool: native, program: t.base}}}
 			all = append(all, g)
 		}
-		g.entries = append(g.entries, &entry{tool: t, program: program})
+		g.entries = append(g.entries, &entry{tool: t.tool, program: t.program})
 	}
 	return all, nil
 }
@@ -119,34 +144,32 @@ func (g *group) entry(t *tool) *entry {
 	return nil
 }
 
+// rounds is how many of n rounds a tool takes part in.
+func (e *entry) rounds(m *machine, n int) int {
+	if m.quick && slices.Contains(peers, e.tool) {
+		return 1
+	}
+	if e.most > 0 {
+		return min(n, e.most)
+	}
+	return n
+}
+
 // run measures the group's tools in turn, round by round.
 func (g *group) run(rounds int) error {
-	most := 0
-	for _, e := range g.entries[1:] {
-		if e.most == 0 || e.most > most {
-			most = e.most
-		}
-		if e.most == 0 {
-			most = rounds
-			break
-		}
-	}
-	rounds = min(rounds, most)
 	if err := g.refer(); err != nil {
 		return err
 	}
-	for _, e := range g.entries {
-		for range min(rounds, idleRounds) {
-			if t, err := g.once(e, 0, false); err == nil {
-				e.idle = append(e.idle, t)
-			} else if e.tool == native || e.tool == dynprof {
-				return err
-			}
-		}
+	most := 0
+	for _, e := range g.entries[1:] {
+		most = max(most, e.rounds(g.m, rounds))
 	}
-	for round := range rounds {
+	if err := g.runIdle(min(most, idleRounds)); err != nil {
+		return err
+	}
+	for round := range most {
 		for _, e := range g.entries {
-			if e.failed != "" || e.most > 0 && round >= e.most {
+			if e.failed != "" || round >= e.rounds(g.m, rounds) {
 				e.runs = append(e.runs, nil)
 				continue
 			}
@@ -164,30 +187,66 @@ func (g *group) run(rounds int) error {
 	return nil
 }
 
+// runIdle measures runs without work: what is taken off where a tool has a part
+// of the work, and dynprof's start.
+func (g *group) runIdle(rounds int) error {
+	for _, e := range g.entries {
+		if g.size == fast.size(g.w, g.m.quick) && e.tool != native && e.tool != dynprof {
+			continue
+		}
+		for range e.rounds(g.m, rounds) {
+			if t, err := g.once(e, 0, false); err == nil {
+				e.idle = append(e.idle, t)
+			} else if e.tool == native || e.tool == dynprof {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // refer finds out how often each function is called in the group's work: by
 // construction, or by an extra run of dynprof, whose counts are compared with
-// callgrind's (judge) where that is in the group.
+// callgrind's (agree) where that is in the group.
 func (g *group) refer() error {
 	if g.w.calls != nil && !g.w.partly {
 		g.truth, g.reference = g.w.calls(g.size), "construction"
 		return nil
 	}
-	for _, c := range []*counts{&g.again, &g.truth} {
-		e := &entry{tool: dynprof, program: g.base}
-		if c == &g.again {
-			e.env, e.under = valgrindVariables, valgrindSignals
+	e := &entry{tool: dynprof, program: g.base}
+	_, err := g.once(e, g.size, true)
+	g.truth, g.reference = e.counts, "dynprof"
+	return err
+}
+
+// runs that are made at most to find out what varies.
+const mostAgain = 40
+
+// agree compares dynprof's counts with callgrind's. Where they differ the work is
+// done again, in surroundings as valgrind makes them, until each function that
+// differs has varied between dynprof's own runs: with addresses, for example,
+// by which pointers are hashed.
+func (g *group) agree(theirs counts) (verdict, error) {
+	g.varies = map[string]bool{}
+	for again := 0; ; again++ {
+		ours, theirs, err := explain(g.m, g.table, g.varies, g.truth, theirs)
+		if err != nil {
+			return verdict{}, err
 		}
+		v := compare(ours, theirs)
+		if v.exact() || again == mostAgain {
+			return v, nil
+		}
+		e := &entry{tool: dynprof, program: g.base, env: valgrindVariables, under: valgrindSignals}
 		if _, err := g.once(e, g.size, true); err != nil {
-			return err
+			return v, err
 		}
-		*c = e.counts
-		if g.entry(callgrind) == nil {
-			g.truth = g.again // one run will do
-			break
+		for name, n := range e.counts {
+			if n != g.truth[name] {
+				g.varies[name] = true
+			}
 		}
 	}
-	g.reference = "dynprof"
-	return nil
 }
 
 // once runs a tool and, if asked for, reads its counts.
@@ -277,11 +336,10 @@ func (g *group) judge(f *figures, fact *workFact) error {
 	}
 	if e := g.entry(callgrind); e != nil && g.w.calls == nil && e.verdict.Counts {
 		fact.Reference = "callgrind"
-		ours, theirs, err := explain(g.m, g.table, g.truth, g.again, e.counts)
+		v, err := g.agree(e.counts)
 		if err != nil {
 			return err
 		}
-		v := compare(ours, theirs)
 		fact.Compared = v.Called
 		fact.check(f, callgrind, v)
 	}
@@ -317,6 +375,9 @@ func peak(runs []*taken) int {
 	return kb
 }
 
+// shortest work, in ms, that is compared once the start is taken off.
+const shortest = 5
+
 // result condenses the runs of a tool. Of a part of the work its start would be
 // a larger part than of the whole: it is taken off.
 func (g *group) result(e *entry) result {
@@ -327,11 +388,16 @@ func (g *group) result(e *entry) result {
 		return r
 	}
 	without := g.entries[0]
-	start, nativeStart := cpuSpread(e.idle).Median, cpuSpread(without.idle).Median
-	r.StartMS = start - nativeStart
 	off, nativeOff := 0.0, 0.0
-	if r.Part < 1 {
-		off, nativeOff = start, nativeStart
+	if len(e.idle) > 0 {
+		start, nativeStart := cpuSpread(e.idle).Median, cpuSpread(without.idle).Median
+		r.StartMS = start - nativeStart
+		if r.Part < 1 {
+			off, nativeOff = start, nativeStart
+		}
+	}
+	if r.Short = r.Part < 1 && cpuSpread(without.runs).Median-nativeOff < shortest; r.Short {
+		off, nativeOff = 0, 0
 	}
 	var ratios, native []float64
 	for i, t := range e.runs {

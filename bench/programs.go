@@ -65,7 +65,7 @@ var x264Workload = &workload{
 const cc1 = "/usr/lib/gcc/x86_64-linux-gnu/12/cc1"
 
 var cc1Workload = &workload{
-	name: "cc1", about: "gcc's compiler of C, -O2", size: 80, small: 40, needs: []string{cc1},
+	name: "cc1", about: "gcc's compiler of C, -O2", size: 160, small: 80, needs: []string{cc1},
 	prepare: installed(cc1),
 	args: func(m *machine, size int) ([]string, error) {
 		file, err := m.units(size)

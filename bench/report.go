@@ -150,6 +150,8 @@ func ratiosText(f *figures) string {
 	return perTool(f, besides(), func(r *result) string {
 		if r.Counts && r.Covered == 0 {
 			return "counts none"
+		} else if r.Short {
+			return "too short"
 		}
 		return fmt.Sprintf("%s (%s)", number(r.Ratio.Median), number(r.AddedNS))
 	})

@@ -57,7 +57,7 @@ func (m *machine) startUps(f *figures) error {
 func (g *group) startUps(rounds int) error {
 	for round := range rounds {
 		for _, e := range g.entries {
-			if e.failed != "" || e.pace != fast && round >= 3 {
+			if e.failed != "" || round >= e.rounds(g.m, rounds) {
 				e.runs = append(e.runs, nil)
 				continue
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dynprof/dynprof/internal/table"
@@ -104,8 +105,11 @@ var dynprof = &tool{
 	},
 }
 
+// peers are what a user would take instead.
+var peers = []*tool{profileCounters, perfRecord, gprof, xray, callgrind, uftrace}
+
 // tools, in the order of the tables.
-var tools = append(append([]*tool{dynprof}, limits...), profileCounters, perfRecord, gprof, xray, callgrind, uftrace)
+var tools = slices.Concat([]*tool{dynprof}, limits, peers)
 
 // readTable returns the calls of all functions that are counted.
 func readTable(path string) (counts, *tableFacts, error) {

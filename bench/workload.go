@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"sync"
 )
 
 // workload is a program and a measure of work for it.
@@ -40,11 +41,23 @@ func (c counts) total() uint64 {
 // build compiles a source file of the workloads, once.
 func (m *machine) build(name string, args ...string) (string, error) {
 	path := filepath.Join(m.work, "bin", name)
-	if needs(path) == nil {
-		return path, nil
+	return path, m.once(path, func() error {
+		_, err := m.tool(append(args, "-o", path)...)
+		return err
+	})
+}
+
+// once does a preparation, of those with the same name the first one. Others
+// wait for it.
+func (m *machine) once(name string, do func() error) error {
+	m.mutex.Lock()
+	f := m.prepared[name]
+	if f == nil {
+		f = sync.OnceValue(do)
+		m.prepared[name] = f
 	}
-	_, err := m.tool(append(args, "-o", path)...)
-	return path, err
+	m.mutex.Unlock()
+	return f()
 }
 
 // compile compiles a workload with more flags for a tool that needs it so.

@@ -1,6 +1,7 @@
-/* What the compiler compiles in the benchmark of cc1: a small library, included
- * once for each unit with P(name) as the unit's own name for each function and
- * K as a constant of its own. */
+/* What the compiler compiles in the benchmark of cc1: the two halves of a small
+ * library in turn, included once for each unit with P(name) as the unit's own name
+ * for each function and K as a constant of its own, which is odd, even, odd... */
+#if K % 2
 struct P(entry) { struct P(entry) *next; unsigned hash, length; char name[24]; double value[4]; };
 struct P(map) { struct P(entry) **slots; unsigned size, used; long collisions; };
 
@@ -47,6 +48,62 @@ int P(grow)(struct P(map) *m, unsigned size) {
 	return 0;
 }
 
+int P(number)(const char **text, double *out) {
+	const char *s = *text;
+	int negative = 0, digits = 0, exponent = 0;
+	double v = 0;
+	while (*s == ' ' || *s == '\t' || *s == '\n')
+		s++;
+	if (*s == '-' || *s == '+')
+		negative = *s++ == '-';
+	for (; *s >= '0' && *s <= '9'; s++, digits++)
+		v = v * 10 + (*s - '0');
+	if (*s == '.')
+		for (s++; *s >= '0' && *s <= '9'; s++, digits++, exponent--)
+			v = v * 10 + (*s - '0');
+	if (digits == 0)
+		return 0;
+	if (*s == 'e' || *s == 'E') {
+		int e = 0, sign = 1;
+		s++;
+		if (*s == '-' || *s == '+')
+			sign = *s++ == '-' ? -1 : 1;
+		while (*s >= '0' && *s <= '9')
+			e = e * 10 + (*s++ - '0');
+		exponent += sign * e;
+	}
+	for (; exponent > 0; exponent--)
+		v *= 10;
+	for (; exponent < 0; exponent++)
+		v /= 10;
+	*text = s, *out = negative ? -v : v;
+	return 1;
+}
+
+long P(summary)(struct P(map) *m, const char *text) {
+	long n = 0;
+	double v;
+	char name[24];
+	for (; *text; n++) {
+		unsigned i = 0;
+		while (*text && *text != '=' && i < sizeof name - 1)
+			name[i++] = *text++;
+		name[i] = 0;
+		if (*text++ != '=' || !P(number)(&text, &v))
+			break;
+		struct P(entry) *e = P(find)(m, name, 1);
+		if (!e)
+			return -1;
+		e->value[0] += v, e->value[1] += v * v;
+		e->value[2] = v < e->value[2] ? v : e->value[2];
+		e->value[3] = v > e->value[3] ? v : e->value[3];
+		if (m->used > m->size * 3 / 4 && P(grow)(m, m->size * 2 + 1) != 0)
+			return -1;
+	}
+	return n + m->collisions;
+}
+
+#else
 void P(multiply)(double *restrict c, const double *restrict a, const double *restrict b, int n) {
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < n; j++) {
@@ -106,57 +163,4 @@ long P(run)(const int *code, long *memory, long limit) {
 	return -3;
 }
 
-int P(number)(const char **text, double *out) {
-	const char *s = *text;
-	int negative = 0, digits = 0, exponent = 0;
-	double v = 0;
-	while (*s == ' ' || *s == '\t' || *s == '\n')
-		s++;
-	if (*s == '-' || *s == '+')
-		negative = *s++ == '-';
-	for (; *s >= '0' && *s <= '9'; s++, digits++)
-		v = v * 10 + (*s - '0');
-	if (*s == '.')
-		for (s++; *s >= '0' && *s <= '9'; s++, digits++, exponent--)
-			v = v * 10 + (*s - '0');
-	if (digits == 0)
-		return 0;
-	if (*s == 'e' || *s == 'E') {
-		int e = 0, sign = 1;
-		s++;
-		if (*s == '-' || *s == '+')
-			sign = *s++ == '-' ? -1 : 1;
-		while (*s >= '0' && *s <= '9')
-			e = e * 10 + (*s++ - '0');
-		exponent += sign * e;
-	}
-	for (; exponent > 0; exponent--)
-		v *= 10;
-	for (; exponent < 0; exponent++)
-		v /= 10;
-	*text = s, *out = negative ? -v : v;
-	return 1;
-}
-
-long P(summary)(struct P(map) *m, const char *text) {
-	long n = 0;
-	double v;
-	char name[24];
-	for (; *text; n++) {
-		unsigned i = 0;
-		while (*text && *text != '=' && i < sizeof name - 1)
-			name[i++] = *text++;
-		name[i] = 0;
-		if (*text++ != '=' || !P(number)(&text, &v))
-			break;
-		struct P(entry) *e = P(find)(m, name, 1);
-		if (!e)
-			return -1;
-		e->value[0] += v, e->value[1] += v * v;
-		e->value[2] = v < e->value[2] ? v : e->value[2];
-		e->value[3] = v > e->value[3] ? v : e->value[3];
-		if (m->used > m->size * 3 / 4 && P(grow)(m, m->size * 2 + 1) != 0)
-			return -1;
-	}
-	return n + m->collisions;
-}
+#endif
