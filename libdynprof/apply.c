@@ -212,18 +212,53 @@ static void note_refused(const struct dp_ctl *ctl, const struct refused *r)
 	raw(SYS_close, fd);
 }
 
+/* Leads calls to stubs, where pages may be writable and executable: elsewhere a
+ * call goes by way of the entry. */
+static void lead_calls(const struct dp_text *t, const struct dp_call *list, const struct refused *r)
+{
+	enum { CALL = 0xe8 };
+	if (!t->calls || raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+		return;
+	for (uint32_t i = 0; i < t->calls; i++) {
+		const struct dp_call *c = &list[i];
+		uint8_t *at = (uint8_t *)t->start + c->at;
+		uint8_t old[4], new[4];
+		for (uint32_t k = 0; k < 4; k++) {
+			old[k] = (uint8_t)(c->old >> 8 * k);
+			new[k] = (uint8_t)(c->new >> 8 * k);
+		}
+		if (!is_refused(r, c->group) && at[-1] == CALL && same_bytes(at, old, 4))
+			store_text((uint64_t)at, new, 4);
+	}
+	raw(SYS_mprotect, t->start, t->size, t->prot);
+}
+
+static void lead_all(const struct dp_ctl *ctl, const struct refused *r)
+{
+	const struct dp_call *list = (const struct dp_call *)ctl->calls;
+	for (uint32_t i = 0; i < ctl->texts_count; i++) {
+		lead_calls(&ctl->texts[i], list, r);
+		list += ctl->texts[i].calls;
+	}
+}
+
+static void take_back(const struct dp_ctl *ctl, struct refused *r)
+{
+	refuse_guests(ctl, r);
+	r->all |= r->groups == dp.counters; /* then the kernel sites go, too */
+	patch_all(ctl, r, 1);
+	note_refused(ctl, r);
+	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_PATCHES_REFUSED), r->groups, __ATOMIC_RELAXED);
+}
+
 /* Makes all patches that can be made. */
 uint32_t dp_apply_patches(const struct dp_ctl *ctl)
 {
 	struct refused r = {0};
 	patch_all(ctl, &r, 0);
-	if (!r.groups && !r.signals)
-		return 0;
-	refuse_guests(ctl, &r);
-	r.all |= r.groups == dp.counters; /* then the kernel sites go, too */
-	patch_all(ctl, &r, 1);
-	note_refused(ctl, &r);
-	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_PATCHES_REFUSED), r.groups, __ATOMIC_RELAXED);
+	if (r.groups || r.signals)
+		take_back(ctl, &r);
+	lead_all(ctl, &r);
 	if (r.bits)
 		raw(SYS_munmap, r.bits, r.size);
 	return r.groups;

@@ -12,20 +12,21 @@ import (
 
 // config is what the DYNPROF_* variables say (docs/environment.md).
 type config struct {
-	output     string // pattern; "" is the default place
-	runtimeDir string
-	objects    *symname.Objects // nil: the default choice
-	only, skip *symname.Names   // nil: all, none
-	threshold  *symname.Thresholds
-	followExec bool
-	perfMap    bool
-	allowTraps bool
-	lock       bool
-	translator bool // stubs are redirectable
-	runID      [16]byte
-	listen     string // where the endpoint for metrics listens; "": there is none
-	linger     time.Duration
-	hotspots   string // the command; "": to be found
+	output      string // pattern; "" is the default place
+	runtimeDir  string
+	objects     *symname.Objects // nil: the default choice
+	only, skip  *symname.Names   // nil: all, none
+	threshold   *symname.Thresholds
+	followExec  bool
+	perfMap     bool
+	allowTraps  bool
+	lock        bool
+	directCalls bool
+	translator  bool // stubs are redirectable
+	runID       [16]byte
+	listen      string // where the endpoint for metrics listens; "": there is none
+	linger      time.Duration
+	hotspots    string // the command; "": to be found
 }
 
 // parseConfig reads vars, each NAME=value; the first of a name counts, as for
@@ -68,6 +69,8 @@ func (c *config) set(name, value string) (err error) {
 		c.allowTraps = value != "0"
 	case "DYNPROF_LOCK":
 		c.lock = value != "0"
+	case "DYNPROF_DIRECT_CALLS":
+		c.directCalls = value != "0"
 	case "DYNPROF_LISTEN":
 		c.listen = value
 	case "DYNPROF_LINGER":

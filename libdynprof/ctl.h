@@ -51,6 +51,8 @@ struct dp_text {
 	uint64_t start, size; /* whole pages */
 	uint32_t prot;        /* PROT_* to restore */
 	uint32_t patches;     /* how many of the patch list, in order, lie here */
+	uint32_t calls;       /* and how many of the list of calls */
+	uint32_t reserved;
 };
 
 /* Up to 8 bytes to change, if they are still what the planner read. Groups, the
@@ -67,6 +69,14 @@ struct dp_patch {
 };
 #define DP_NO_GROUP 0xffffffffu
 #define DP_SIGNAL_SITES 0xfffffffeu /* the group of all signal sites, which traps need */
+
+/* A `call rel32` of a counted function, to be led to its stub if the group is made
+ * and the call is still as the planner read it. */
+struct dp_call {
+	uint32_t at;    /* offset of the displacement from the text's start */
+	uint32_t group; /* of the function that is called */
+	uint32_t old, new;
+};
 
 struct dp_ctl {
 	/* From the shim. */
@@ -102,6 +112,7 @@ struct dp_ctl {
 	uint32_t traps;         /* 1: SIGTRAP has to be handled */
 	uint32_t stop;          /* 1: a new object may take the GS segment: end the counting first */
 	uint32_t serves;        /* 1: the twin becomes the endpoint */
+	uint64_t calls;         /* struct dp_call *, behind the patches */
 	struct dp_arena arenas[DP_MAX_ARENAS];
 	struct dp_text texts[DP_MAX_TEXTS];
 	uint8_t nonce[16];      /* of the table */

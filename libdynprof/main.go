@@ -18,9 +18,10 @@ import (
 func main() {}
 
 // The list of patches is written as patcher.Patch and read as struct dp_patch,
-// traps as patcher.Trap and struct dp_trap.
+// traps as patcher.Trap and struct dp_trap, calls as patcher.Call and struct dp_call.
 const _ = uint(unsafe.Sizeof(patcher.Patch{})-C.sizeof_struct_dp_patch) + uint(C.sizeof_struct_dp_patch-unsafe.Sizeof(patcher.Patch{})) +
-	uint(patcher.TrapSize-C.sizeof_struct_dp_trap) + uint(C.sizeof_struct_dp_trap-patcher.TrapSize)
+	uint(patcher.TrapSize-C.sizeof_struct_dp_trap) + uint(C.sizeof_struct_dp_trap-patcher.TrapSize) +
+	uint(unsafe.Sizeof(patcher.Call{})-C.sizeof_struct_dp_call) + uint(C.sizeof_struct_dp_call-unsafe.Sizeof(patcher.Call{}))
 
 // dp_plan is the planner's entry, called by twin.c with the address of the
 // shared struct dp_ctl.
@@ -57,7 +58,8 @@ type input struct {
 	used       uint64          // and those that are arenas
 	keep       bool            // it stays: objects that come later use it, too
 	translator bool            // calls can be sent to other code
-	patches    []patcher.Patch // empty, over the memory of the list
+	patches    []patcher.Patch // empty, over the memory of the list,
+	list       uint64          // which starts there
 	coldEntry  uint64          // run addresses of the slow paths
 	siteEntry  uint64
 	changed    uint64 // run address of what stands in for the dynamic linker's function at brk
@@ -89,6 +91,7 @@ type output struct {
 	nonce  [16]byte
 	arenas []*arena
 	texts  []text
+	calls  uint64 // address of the list of calls
 
 	announce bool   // perf shall see the arenas
 	traps    bool   // SIGTRAP has to be handled
@@ -100,6 +103,7 @@ type output struct {
 type text struct {
 	mem.Mapping
 	patches int
+	calls   int
 }
 
 func inputs(ctl *C.struct_dp_ctl) *input {
@@ -109,6 +113,7 @@ func inputs(ctl *C.struct_dp_ctl) *input {
 		reserve:    uint64(ctl.reserve),
 		size:       uint64(ctl.reserve_size),
 		patches:    mem.Array[patcher.Patch](uint64(ctl.patches), int(ctl.patches_cap)),
+		list:       uint64(ctl.patches),
 		coldEntry:  uint64(ctl.cold_entry),
 		siteEntry:  uint64(ctl.site_entry),
 		changed:    uint64(ctl.changed_entry),
@@ -161,8 +166,9 @@ func deliver(ctl *C.struct_dp_ctl, out *output) error {
 	}
 	for i, t := range out.texts {
 		ctl.texts[i] = C.struct_dp_text{start: C.uint64_t(t.Start), size: C.uint64_t(t.End - t.Start),
-			prot: C.uint32_t(t.Prot), patches: C.uint32_t(t.patches)}
+			prot: C.uint32_t(t.Prot), patches: C.uint32_t(t.patches), calls: C.uint32_t(t.calls)}
 	}
+	ctl.calls = C.uint64_t(out.calls)
 	if out.announce {
 		ctl.announce = 1
 	}

@@ -95,6 +95,7 @@ func (o *object) plan(choice *config, maps []mem.Mapping, in *input) {
 		return
 	}
 	o.code.AddTails(o.scan, o.tail)
+	o.code.NoteCalls = choice.directCalls && !in.debugged && !in.translator
 	o.survey = stubgen.NewSurvey(o.code, 0)
 	o.stubs = make([]stubgen.Stub, len(o.code.Functions))
 	o.sites = o.survey.KernelSites()
@@ -178,6 +179,7 @@ func number(all []*object, base *base) {
 // the memory that the target will read it from.
 func (out *output) patch(in *input, all []*object) error {
 	list := in.patches[:0]
+	var texts []patchedText
 	for _, o := range all {
 		if len(list)+o.patchesAtMost() > cap(list) {
 			return fmt.Errorf("the patches do not fit their list of %d", cap(list))
@@ -189,10 +191,17 @@ func (out *output) patch(in *input, all []*object) error {
 		for _, m := range o.exec {
 			n := sort.Search(len(mine), func(i int) bool { return uint64(mine[i].At) >= m.End })
 			if n > 0 {
-				out.texts = append(out.texts, text{m, n})
+				texts = append(texts, patchedText{o, mine[:n]})
+				out.texts = append(out.texts, text{Mapping: m, patches: n})
 			}
 			mine = mine[n:]
 		}
+	}
+	calls := out.roomForCalls(in, len(list))
+	for i := range texts {
+		n := len(calls)
+		calls = texts[i].leadCalls(calls, &out.texts[i])
+		out.texts[i].calls = len(calls) - n
 	}
 	return nil
 }

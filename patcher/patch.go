@@ -3,6 +3,7 @@ package patcher
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/dynprof/dynprof/internal/x86"
@@ -72,6 +73,33 @@ func trap(o *stubgen.Object, from uint64, group uint32) Patch {
 	p := change(o, from, trapLen, group, SignalSites)
 	p.New[0] = 0xcc
 	return p
+}
+
+// Call is a call of a counted function, to be led to that one's stub if it still
+// is as it was, and if the function's group is made. It has the layout of struct
+// dp_call in libdynprof/ctl.h.
+type Call struct {
+	At    uint32 // offset of its displacement from the start of the text's pages
+	Group uint32
+	Old   uint32 // displacement
+	New   uint32
+}
+
+// LeadCall returns the change of a call to a function whose stub is given, for a
+// text that starts at start. It reports false where that is not in reach, or p
+// overlaps the call, which is then none any more.
+func (g Groups) LeadCall(o *stubgen.Object, c stubgen.Call, stub, start x86.RunAddr, p *Patch) (Call, bool) {
+	at := o.Run(c.At)
+	if p != nil && p.At < at+stubgen.CallSize && at < p.At+x86.RunAddr(p.Len) {
+		return Call{}, false
+	}
+	field := at + 1
+	disp := int64(stub) - int64(at+stubgen.CallSize)
+	if disp != int64(int32(disp)) || field-start > math.MaxUint32 {
+		return Call{}, false
+	}
+	old := uint32(o.Functions[c.To].Addr - c.At - stubgen.CallSize)
+	return Call{uint32(field - start), g.of(c.To), old, uint32(disp)}, true
 }
 
 // SignalSite is the patch that sends a signal site to its thunk.

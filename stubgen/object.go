@@ -32,6 +32,7 @@ type Object struct {
 	Bias         uint64             // run address minus link-time address
 	Absolute     bool               // not position independent: code pointers have no relocations
 	Go           bool               // it holds a Go runtime
+	NoteCalls    bool               // Survey.Calls tells the direct calls
 	Functions    []elfscan.Function // sorted, one for each address, exclusions included
 	Text         []Segment          // executable, sorted by address
 	Data         []Segment          // readable, not executable: where jump tables lie

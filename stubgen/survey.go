@@ -23,6 +23,8 @@ type Survey struct {
 	sites   []KernelSite
 	fixed   []Fixed // sorted by Low; none is wider than:
 	widest  uint64
+	index   *entryIndex // to note calls; nil: they are not noted
+	calls   [][]Call    // by run of functions
 	gs      bool
 }
 
@@ -103,6 +105,9 @@ func NewSurvey(o *Object, workers int) *Survey {
 		s.hit(windowHit{target: addr, who: fromElsewhere})
 	}
 	s.fix()
+	if o.NoteCalls {
+		s.index = newEntryIndex(o)
+	}
 	if o.Absolute {
 		s.entries.takeWords(o.Data)
 	}
@@ -132,10 +137,13 @@ func (s *Survey) decodeAll(workers int) []*sweep {
 	for w := range sweeps {
 		sweeps[w] = &sweep{s: s, skim: s.entries.skim(s.obj.Absolute)}
 	}
-	parallel.Ranges(len(s.obj.Functions), 256, workers, func(w, first, end int) {
+	const grain = 256
+	s.calls = make([][]Call, len(s.obj.Functions)/grain+1)
+	parallel.Ranges(len(s.obj.Functions), grain, workers, func(w, first, end int) {
 		for i := first; i < end; i++ {
 			sweeps[w].function(i)
 		}
+		s.calls[first/grain], sweeps[w].calls = sweeps[w].calls, nil
 	})
 	return sweeps
 }

@@ -15,6 +15,7 @@ type sweep struct {
 	jumps      []jumpEdge  // to and from what may be cold parts
 	entryJumps []entryJump // from what may be cold parts to entries
 	loops      []entryJump // of functions to their own entries
+	calls      []Call
 	sites      []KernelSite
 	spread     []KernelSite // of the function at hand, with the number loaded further in front
 	line       line
@@ -70,8 +71,9 @@ func (w *sweep) function(i int) {
 			continue
 		}
 		end := w.skim.Next(beyond, at)
-		for _, target := range w.skim.Calls() {
-			w.call(facts, target)
+		callers := w.skim.Callers()
+		for k, target := range w.skim.Calls() {
+			w.call(i, facts, code, callers[k], target)
 		}
 		for _, other := range w.skim.Others() {
 			w.instruction(i, facts, code, other)
@@ -118,7 +120,7 @@ func (w *sweep) instruction(i int, facts *facts, code []byte, at int) int {
 		w.usesGS = w.usesGS || setsGS(code, at)
 	}
 	if in.Kind != x86.Plain {
-		w.transfer(i, facts, &in, code[at:], pc)
+		w.transfer(i, facts, &in, code, at, pc)
 	} else if in.RIPRel() || w.s.obj.Absolute {
 		w.operand(&in, code[at:], pc)
 	}
@@ -181,6 +183,7 @@ const maxInst = 15
 const maxTables = 64
 
 const (
+	opCall       = 0xe8
 	opLea        = 0x8d
 	opMovSegment = 0x8e
 )
@@ -195,7 +198,8 @@ func (w *sweep) operand(in *x86.Inst, code []byte, pc uint64) {
 }
 
 // transfer handles every instruction that is not plain.
-func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, code []byte, pc uint64) {
+func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, body []byte, at int, pc uint64) {
+	code := body[at:]
 	if in.Prefix&x86.PrefixOpSize != 0 && in.OpSizeBranch() {
 		facts.traits |= hasUnmovable
 	}
@@ -203,7 +207,7 @@ func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, code []byte, pc uint
 	case x86.Jcc, x86.Jmp, x86.Loop:
 		w.branch(i, in, in.BranchTarget(code, pc), pc)
 	case x86.Call:
-		w.call(facts, in.BranchTarget(code, pc))
+		w.call(i, facts, body, at, in.BranchTarget(code, pc))
 	case x86.CallInd:
 		facts.traits |= hasCall
 	case x86.JmpInd:
@@ -221,9 +225,14 @@ func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, code []byte, pc uint
 	}
 }
 
-// call records a direct call.
-func (w *sweep) call(facts *facts, target uint64) {
+// call records the direct call at offset at of the code of function i.
+func (w *sweep) call(i int, facts *facts, code []byte, at int, target uint64) {
 	facts.traits |= hasCall
+	if w.s.index != nil && code[at] == opCall {
+		if to := w.s.index.find(target); to >= 0 {
+			w.calls = append(w.calls, Call{w.low + uint64(at), int32(i), int32(to)})
+		}
+	}
 	w.window(target, site{}) // to change a call's target would change what it returns to
 	w.s.entries.take(target)
 }

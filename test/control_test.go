@@ -27,7 +27,7 @@ func TestControlFromInside(t *testing.T) {
 	for _, build := range [][]string{{"gcc", "-O1"}, {"gcc", "-O2", "-fcf-protection=full"}, {"clang", "-O2"}} {
 		p := controlled(t, build[0], build[1:]...)
 		for _, args := range [][]string{{"finds"}, {"exact"}, {"flips", "2000"}, {"forks"}, {"forks", plugin}} {
-			for _, flags := range [][]string{nil, {"--threshold", "50"}, {"--objects", "all"}, {"--lock"}} {
+			for _, flags := range [][]string{nil, {"--threshold", "50"}, {"--objects", "all"}, {"--lock"}, {"--direct-calls"}} {
 				r, _ := counted(t, cmd(append([]string{p}, args...)...), flags...)
 				if t.Run(build[0]+" "+args[0], func(t *testing.T) { ok(t, r) }); t.Failed() {
 					return

@@ -39,7 +39,7 @@ func TestLate(t *testing.T) {
 	} {
 		args := append([]string{program, row.mode}, libraries[:row.libraries]...)
 		without := run(t, cmd(args...))
-		for _, flags := range [][]string{nil, {"--objects", "all"}, {"--threshold", "50"}} {
+		for _, flags := range [][]string{nil, {"--objects", "all"}, {"--threshold", "50"}, {"--objects", "all", "--direct-calls"}} {
 			t.Run(strings.Join(append(slices.Clone(flags), row.mode), " "), func(t *testing.T) {
 				with, r := counted(t, cmd(args...), flags...)
 				var busy uint64

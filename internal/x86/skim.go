@@ -22,6 +22,7 @@ type Skim struct {
 	// What Next has found among them.
 	calls   int
 	targets [skimmed]uint64
+	callers [skimmed]int
 	others  int
 	starts  [skimmed]int
 }
@@ -31,6 +32,9 @@ const skimmed = 64
 
 // Calls are the targets of the calls that Next has found the last time.
 func (s *Skim) Calls() []uint64 { return s.targets[:s.calls] }
+
+// Callers are the offsets of these calls.
+func (s *Skim) Callers() []int { return s.callers[:s.calls] }
 
 // Others are the offsets of the instructions that Next has found the last time and
 // that Decode must look at.
@@ -118,6 +122,7 @@ func (s *Skim) look(code []byte, n int) {
 		s.starts[others&(skimmed-1)] = s.begins[i]
 		others += int(other & 1)
 		s.targets[calls&(skimmed-1)] = addr + uint64(target)
+		s.callers[calls&(skimmed-1)] = s.begins[i]
 		calls += int(e >> skimCall & 1)
 	}
 	s.calls, s.others = calls, others

@@ -134,6 +134,9 @@ func (s *session) command(verb string, names []string) string {
 	if s.AllowTraps {
 		words = append(words, "--allow-traps")
 	}
+	if s.DirectCalls {
+		words = append(words, "--direct-calls")
+	}
 	flags := [][2]string{{"--objects", s.Objects}, {"--only", s.Only}, {"--skip", skipPattern(s.Skip, names)}}
 	if verb == "bisect" {
 		flags = append(flags, [2]string{"--check", s.Check})

@@ -28,7 +28,7 @@ type bisectFlags struct {
 	objects, only, skip, check, library, format string
 	timeout                                     time.Duration
 	repeat                                      int
-	followExec, allowTraps, keep                bool
+	followExec, allowTraps, directCalls, keep   bool
 }
 
 func (a *app) bisectCommand() *cobra.Command {
@@ -70,6 +70,7 @@ func (a *app) bisectCommand() *cobra.Command {
 	flags.IntVar(&f.repeat, "repeat", 1, "run each selection up to `N` times, until it makes a difference")
 	flags.BoolVar(&f.followExec, "follow-exec", false, "look in the programs that the program executes, too")
 	flags.BoolVar(&f.allowTraps, "allow-traps", false, "patch as hotspots run --allow-traps does")
+	flags.BoolVar(&f.directCalls, "direct-calls", false, "patch as hotspots run --direct-calls does")
 	flags.BoolVar(&f.keep, "keep", false, "keep output, names and count table of every run, and say where")
 	flags.StringVar(&f.library, "library", "", "preload this libdynprof.so (`FILE`) instead of the one that hotspots carries")
 	choiceFlag(cmd, &f.format, "format", []string{"text", "json"}, "output `format`")
@@ -144,7 +145,7 @@ func (a *app) bisect(f *bisectFlags, argv []string) error {
 	bar := a.runsBar()
 	r, err := bisect.Run(ctx, bisect.Config{
 		Program: p, Command: argv, Library: library, Stdin: os.Stdin, Dir: dir, Keep: f.keep,
-		Objects: f.objects, Only: f.only, Skip: f.skip, FollowExec: f.followExec, AllowTraps: f.allowTraps,
+		Objects: f.objects, Only: f.only, Skip: f.skip, FollowExec: f.followExec, AllowTraps: f.allowTraps, DirectCalls: f.directCalls,
 		Check: f.check, Timeout: f.timeout, Repeat: f.repeat,
 		Say: func(line string) { a.say("%s", line) },
 		Progress: func(done, left int, what string) {

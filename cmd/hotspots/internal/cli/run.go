@@ -32,7 +32,7 @@ type runFlags struct {
 	thresholds                           []string
 	summary                              int
 	followExec, strict, perfMap, control bool
-	allowTraps, lock                     bool
+	allowTraps, directCalls, lock        bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -78,6 +78,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.BoolVar(&f.perfMap, "perf-map", false, "tell perf the names of the stubs: /tmp/perf-PID.map")
 	flags.BoolVar(&f.control, "control", false, "let hotspots pause and resume the counting: a process beside the program takes requests")
 	flags.BoolVar(&f.allowTraps, "allow-traps", false, "count by int3 what no jump finds room for, at some microseconds a call; see docs/stubs.md")
+	flags.BoolVar(&f.directCalls, "direct-calls", false, "lead calls straight to the counting code, not by way of the entry: faster, but a breakpoint set at an entry later misses them")
 	flags.BoolVar(&f.lock, "lock", false, "count with lock, slower: for programs that take the GS segment after their start")
 	flags.StringVar(&f.listen, "listen", "", "serve the counts for Prometheus at this `ADDRESS` while the program runs: IP:PORT, PORT, unix:PATH; see docs/listen.md")
 	flags.DurationVar(&f.linger, "linger", lingerDefault, "after the program's end wait this `time` for a last scrape")
@@ -93,7 +94,7 @@ func (a *app) runCommand() *cobra.Command {
 // variables are those that stand for flags.
 var variables = map[string]string{
 	"output": launch.Output, "objects": launch.Objects, "only": launch.Only, "skip": launch.Skip,
-	"threshold": launch.Threshold, "follow-exec": launch.FollowExec, "perf-map": launch.PerfMap, "control": launch.Control, "allow-traps": launch.AllowTraps, "lock": launch.Lock, "translator": launch.Translator, "library": launch.LibraryPath,
+	"threshold": launch.Threshold, "follow-exec": launch.FollowExec, "perf-map": launch.PerfMap, "control": launch.Control, "allow-traps": launch.AllowTraps, "lock": launch.Lock, "direct-calls": launch.DirectCalls, "translator": launch.Translator, "library": launch.LibraryPath,
 	"listen": launch.Listen, "linger": launch.Linger,
 }
 
@@ -109,7 +110,7 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 	}
 	for name, variable := range variables {
 		if v := os.Getenv(variable); v != "" && !cmd.Flags().Changed(name) {
-			if name == "follow-exec" || name == "perf-map" || name == "control" || name == "allow-traps" || name == "lock" {
+			if name == "follow-exec" || name == "perf-map" || name == "control" || name == "allow-traps" || name == "lock" || name == "direct-calls" {
 				v = strconv.FormatBool(v != "0")
 			}
 			if err := cmd.Flags().Set(name, v); err != nil {
@@ -271,7 +272,7 @@ func (f *runFlags) prepare(p *launch.Program, embedded []byte) (*job, error) {
 	settings := map[string]string{
 		launch.Output: j.output, launch.Note: j.note, launch.RunID: hex.EncodeToString(j.id[:]),
 		launch.Objects: f.objects, launch.Only: f.only, launch.Skip: f.skip,
-		launch.Threshold: f.threshold, launch.FollowExec: "", launch.Strict: "", launch.PerfMap: "", launch.Control: "", launch.AllowTraps: "", launch.Lock: "", launch.Translator: f.translator,
+		launch.Threshold: f.threshold, launch.FollowExec: "", launch.Strict: "", launch.PerfMap: "", launch.Control: "", launch.AllowTraps: "", launch.DirectCalls: "", launch.Lock: "", launch.Translator: f.translator,
 		launch.Listen: f.listen, launch.Linger: "", launch.Hotspots: "",
 	}
 	if f.listen != "" {
@@ -291,6 +292,9 @@ func (f *runFlags) prepare(p *launch.Program, embedded []byte) (*job, error) {
 	}
 	if f.allowTraps {
 		settings[launch.AllowTraps] = "1"
+	}
+	if f.directCalls {
+		settings[launch.DirectCalls] = "1"
 	}
 	if f.lock {
 		settings[launch.Lock] = "1"

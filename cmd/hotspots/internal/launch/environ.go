@@ -47,20 +47,21 @@ func Environ(base []string, library string, first []string, settings map[string]
 
 // Variables that the library reads; docs/environment.md says what they mean.
 const (
-	Output     = "DYNPROF_OUTPUT"
-	Objects    = "DYNPROF_OBJECTS"
-	Only       = "DYNPROF_ONLY"
-	Skip       = "DYNPROF_SKIP"
-	Threshold  = "DYNPROF_THRESHOLD"
-	FollowExec = "DYNPROF_FOLLOW_EXEC"
-	PerfMap    = "DYNPROF_PERF_MAP"
-	AllowTraps = "DYNPROF_ALLOW_TRAPS"
-	Lock       = "DYNPROF_LOCK"
-	RunID      = "DYNPROF_RUN_ID"
-	Control    = "DYNPROF_CONTROL"
-	Translator = "DYNPROF_TRANSLATOR"
-	Listen     = "DYNPROF_LISTEN"
-	Linger     = "DYNPROF_LINGER"
+	Output      = "DYNPROF_OUTPUT"
+	Objects     = "DYNPROF_OBJECTS"
+	Only        = "DYNPROF_ONLY"
+	Skip        = "DYNPROF_SKIP"
+	Threshold   = "DYNPROF_THRESHOLD"
+	FollowExec  = "DYNPROF_FOLLOW_EXEC"
+	PerfMap     = "DYNPROF_PERF_MAP"
+	AllowTraps  = "DYNPROF_ALLOW_TRAPS"
+	Lock        = "DYNPROF_LOCK"
+	DirectCalls = "DYNPROF_DIRECT_CALLS"
+	RunID       = "DYNPROF_RUN_ID"
+	Control     = "DYNPROF_CONTROL"
+	Translator  = "DYNPROF_TRANSLATOR"
+	Listen      = "DYNPROF_LISTEN"
+	Linger      = "DYNPROF_LINGER"
 
 	// The command that the library executes to listen.
 	Hotspots = "DYNPROF_HOTSPOTS"
@@ -80,4 +81,4 @@ const (
 	pad = "DYNPROF_PAD"
 )
 
-var order = []string{Output, Objects, Only, Skip, Threshold, FollowExec, PerfMap, Control, AllowTraps, Lock, Translator, Listen, Linger, Hotspots, RunID, Strict, Note}
+var order = []string{Output, Objects, Only, Skip, Threshold, FollowExec, PerfMap, Control, AllowTraps, DirectCalls, Lock, Translator, Listen, Linger, Hotspots, RunID, Strict, Note}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/patcher"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// patchedText is a run of pages of an object with its patches, in address order.
+type patchedText struct {
+	*object
+	patches []patcher.Patch
+}
+
+// roomForCalls is the memory behind n patches, as an empty list of calls that the
+// target will read.
+func (out *output) roomForCalls(in *input, n int) []patcher.Call {
+	const patch, call = uint64(unsafe.Sizeof(patcher.Patch{})), uint64(unsafe.Sizeof(patcher.Call{}))
+	out.calls = in.list + uint64(n)*patch
+	return mem.Array[patcher.Call](out.calls, int(uint64(cap(in.patches)-n)*patch/call))[:0]
+}
+
+// leadCalls adds the calls in the text of functions that are counted. Those that
+// find no room go by way of the entry, as all would without it.
+func (p *patchedText) leadCalls(list []patcher.Call, t *text) []patcher.Call {
+	if p.survey == nil {
+		return list
+	}
+	next := 0
+	for c := range p.survey.Calls() {
+		at := p.code.Run(c.At)
+		if !p.plans[c.To].Counted() || uint64(at) < t.Start || uint64(at)+stubgen.CallSize > t.End {
+			continue
+		}
+		if len(list) == cap(list) {
+			return list
+		}
+		next = p.behind(next, at)
+		var patch *patcher.Patch
+		if next < len(p.patches) {
+			patch = &p.patches[next]
+		}
+		if call, ok := p.groups.LeadCall(p.code, c, p.stubs[c.To].At, x86.RunAddr(t.Start), patch); ok {
+			list = append(list, call)
+		}
+	}
+	return list
+}
+
+// behind is the first patch that ends behind at; from where it is looked for, calls
+// are mostly in order.
+func (p *patchedText) behind(from int, at x86.RunAddr) int {
+	end := func(i int) x86.RunAddr { return p.patches[i].At + x86.RunAddr(p.patches[i].Len) }
+	if from > 0 && end(from-1) > at {
+		from, _ = slices.BinarySearchFunc(p.patches, at, func(q patcher.Patch, at x86.RunAddr) int {
+			if q.At+x86.RunAddr(q.Len) > at {
+				return 1
+			}
+			return -1
+		})
+	}
+	for from < len(p.patches) && end(from) <= at {
+		from++
+	}
+	return from
+}

@@ -1,0 +1,41 @@
+package patcher
+
+import (
+	"testing"
+
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// TestLeadCall: a call is led to a stub in reach, unless a patch overlaps it.
+func TestLeadCall(t *testing.T) {
+	const text, bias = 0x1000, 0x7f0000000000
+	o := &stubgen.Object{Bias: bias, Functions: []elfscan.Function{{Addr: text}, {Addr: text + 0x40}}}
+	call := stubgen.Call{At: text + 0x10, From: 0, To: 1}
+	patch := func(from, size uint64) *Patch { return &Patch{At: o.Run(text + from), Len: uint32(size)} }
+	start, near := o.Run(text), o.Run(text+0x100000)
+	for name, row := range map[string]struct {
+		stub  x86.RunAddr
+		patch *Patch
+		ok    bool
+	}{
+		"no patch":           {near, nil, true},
+		"a patch behind":     {near, patch(0x15, 5), true},
+		"its last byte":      {near, patch(0x14, 5), false},
+		"its first byte":     {near, patch(0x0c, 5), false},
+		"a patch in front":   {near, patch(0x0b, 5), true},
+		"as far as it goes":  {o.Run(text + 0x15 + 0x7fffffff), nil, true},
+		"one byte too far":   {o.Run(text + 0x15 + 0x80000000), nil, false},
+		"far below":          {o.Run(text + 0x15).Add(-0x80000000), nil, true},
+		"farther than below": {o.Run(text + 0x15).Add(-0x80000001), nil, false},
+	} {
+		got, ok := Groups(7).LeadCall(o, call, row.stub, start, row.patch)
+		if ok != row.ok {
+			t.Errorf("%s: %v", name, ok)
+		}
+		if want := (Call{At: 0x11, Group: 8, Old: 0x40 - 0x15, New: uint32(row.stub - o.Run(text+0x15))}); ok && got != want {
+			t.Errorf("%s: %+v, not %+v", name, got, want)
+		}
+	}
+}
