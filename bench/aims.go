@@ -9,6 +9,7 @@ type aim struct {
 	AtMost  float64 `json:"at_most"`
 	Is      float64 `json:"is"`
 	Reached bool    `json:"reached"`
+	Direct  float64 `json:"direct,omitempty"` // with --direct-calls
 }
 
 // ratios to native of all functions counted.
@@ -33,38 +34,67 @@ func (f *figures) best(workload string) *result {
 // judge compares what was measured with the aims.
 func judge(f *figures) []aim {
 	var all []aim
-	add := func(about, unit string, is, atMost float64) {
-		all = append(all, aim{about, unit, atMost, is, is <= atMost})
+	add := func(about, unit string, atMost float64, is func(tool string) float64) {
+		if v := is(dynprof.name); v != none {
+			all = append(all, aim{about, unit, atMost, v, v <= atMost, is(direct.name)})
+		}
 	}
 	for _, name := range []string{"leaf", "hundred", "fib"} {
-		if r, best := f.result(name, dynprof.name), f.best(name); r != nil && best != nil {
-			add(fmt.Sprintf("%s, beside the best stub by hand (%s)", name, best.Tool), "times", r.CPUMS.Median/best.CPUMS.Median, 1.2)
+		if best := f.best(name); best != nil {
+			add(fmt.Sprintf("%s, beside the best stub by hand (%s)", name, best.Tool), "times", 1.2, f.value(name, func(r *result) float64 {
+				return r.CPUMS.Median / best.CPUMS.Median
+			}))
 		}
 	}
-	if r := f.result("tiny", dynprof.name); r != nil {
-		add("5,000 tiny functions in turn, added", "ns a call", r.AddedNS, 1)
-	}
-	if one, two := f.result("leaf", dynprof.name), f.result("threads", dynprof.name); one != nil && two != nil {
-		add("two pinned threads beside one, time of a call", "times", two.perCall()/one.perCall(), 1.05)
-	}
+	add("5,000 tiny functions in turn, added", "ns a call", 1, f.value("tiny", func(r *result) float64 { return r.AddedNS }))
+	add("two pinned threads beside one, time of a call", "times", 1.05, f.value("threads", func(two *result) float64 {
+		one := f.result("leaf", two.Tool)
+		if one == nil {
+			return none
+		}
+		return two.perCall() / one.perCall()
+	}))
 	for _, a := range ratioAims {
-		if r := f.result(a.workload, dynprof.name); r != nil {
-			add(a.workload, "times native", r.Ratio.Median, a.atMost)
-		}
+		add(a.workload, "times native", a.atMost, f.value(a.workload, func(r *result) float64 { return r.Ratio.Median }))
 	}
-	for _, s := range f.StartUps {
-		if s.Tool == dynprof.name && s.Program == "true" {
-			add("start of a trivial program", "ms", s.AddedMS.Median, 2)
-		} else if s.Tool == dynprof.name && s.Program == "cc1, empty file" {
-			add("start of cc1", "ms", s.AddedMS.Median, 60)
-		}
-	}
+	add("start of a trivial program", "ms", 2, f.added("true"))
+	add("start of cc1", "ms", 60, f.added("cc1, empty file"))
 	for _, m := range f.Memory {
 		if m.Program == "cc1" {
-			add("arenas and table of cc1", "bytes a function", m.perFunction(), 96)
+			add("arenas and table of cc1", "bytes a function", 96, func(tool string) float64 {
+				if tool != dynprof.name {
+					return none
+				}
+				return m.perFunction()
+			})
 		}
 	}
 	return all
+}
+
+// none stands for a figure that was not measured.
+const none = 0
+
+// value is a figure of a workload, by tool.
+func (f *figures) value(workload string, of func(*result) float64) func(tool string) float64 {
+	return func(tool string) float64 {
+		if r := f.result(workload, tool); r != nil {
+			return of(r)
+		}
+		return none
+	}
+}
+
+// added is the time added to the start of a program, by tool.
+func (f *figures) added(program string) func(tool string) float64 {
+	return func(tool string) float64 {
+		for _, s := range f.StartUps {
+			if s.Tool == tool && s.Program == program {
+				return s.AddedMS.Median
+			}
+		}
+		return none
+	}
 }
 
 // perCall is the ns that a call takes, with the loop around it.

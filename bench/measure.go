@@ -173,9 +173,9 @@ func (g *group) run(rounds int) error {
 				e.runs = append(e.runs, nil)
 				continue
 			}
-			t, err := g.once(e, g.size, round == 0 || e.tool == dynprof)
+			t, err := g.once(e, g.size, round == 0 || e.isOurs())
 			if err != nil {
-				if e.tool == native || e.tool == dynprof || g.m.ctx.Err() != nil {
+				if e.tool == native || e.isOurs() || g.m.ctx.Err() != nil {
 					return err
 				}
 				e.failed = err.Error()
@@ -191,13 +191,13 @@ func (g *group) run(rounds int) error {
 // of the work, and dynprof's start.
 func (g *group) runIdle(rounds int) error {
 	for _, e := range g.entries {
-		if g.size == fast.size(g.w, g.m.quick) && e.tool != native && e.tool != dynprof {
+		if g.size == fast.size(g.w, g.m.quick) && e.tool != native && !e.isOurs() {
 			continue
 		}
 		for range e.rounds(g.m, rounds) {
 			if t, err := g.once(e, 0, false); err == nil {
 				e.idle = append(e.idle, t)
-			} else if e.tool == native || e.tool == dynprof {
+			} else if e.tool == native || e.isOurs() {
 				return err
 			}
 		}
@@ -274,7 +274,7 @@ func (g *group) once(e *entry, size int, read bool) (*taken, error) {
 		e.command(m, &c)
 	}
 	c.env, c.under = append(c.env, e.env...), e.under
-	if e.tool == dynprof {
+	if e.isOurs() {
 		c.env = append(c.env, w.env...)
 	}
 	t, err := m.run(c)
@@ -332,6 +332,9 @@ func (g *group) judge(f *figures, fact *workFact) error {
 		} else {
 			fact.Reference = "construction"
 			fact.check(f, dynprof, e.verdict)
+			if e := g.entry(direct); e != nil {
+				fact.check(f, direct, e.verdict)
+			}
 		}
 	}
 	if e := g.entry(callgrind); e != nil && g.w.calls == nil && e.verdict.Counts {

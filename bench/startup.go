@@ -36,7 +36,7 @@ func (m *machine) startUps(f *figures) error {
 		}
 		fmt.Printf("start-up of %s\n", p.name)
 		w := &workload{name: p.name, args: func(*machine, int) ([]string, error) { return p.args[1:], nil }}
-		entries := []*entry{{tool: native}, {tool: dynprof}}
+		entries := []*entry{{tool: native}, {tool: dynprof}, {tool: direct}}
 		for _, t := range []*tool{perfRecord, callgrind, uftrace} {
 			if m.missing[t.name] == "" && m.tools.MatchString(t.name) {
 				entries = append(entries, &entry{tool: t})
@@ -61,8 +61,8 @@ func (g *group) startUps(rounds int) error {
 				e.runs = append(e.runs, nil)
 				continue
 			}
-			t, err := g.once(e, g.size, e.tool == dynprof && round == 0)
-			if err != nil && (e.tool == native || e.tool == dynprof || g.m.ctx.Err() != nil) {
+			t, err := g.once(e, g.size, e.isOurs() && round == 0)
+			if err != nil && (e.tool == native || e.isOurs() || g.m.ctx.Err() != nil) {
 				return err
 			} else if err != nil {
 				e.failed = err.Error()

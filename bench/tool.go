@@ -93,23 +93,33 @@ func presentTools(m *machine) []toolFact {
 
 var native = &tool{name: "native", about: "without any tool"}
 
-var dynprof = &tool{
-	name: "dynprof", about: "LD_PRELOAD=libdynprof.so",
-	command: func(m *machine, c *command) {
-		c.env = append(c.env, "DYNPROF_OUTPUT="+filepath.Join(c.dir, "table"), "LD_PRELOAD="+m.library)
-	},
-	read: func(_ *machine, r *run) (counts, error) {
-		c, facts, err := readTable(filepath.Join(r.dir, "table"))
-		r.table = facts
-		return c, err
-	},
+var dynprof = dynprofTool("dynprof", "LD_PRELOAD=libdynprof.so")
+
+// direct is what dynprof does if calls may be changed, too.
+var direct = dynprofTool("dynprof-direct", "the same with DYNPROF_DIRECT_CALLS=1", "DYNPROF_DIRECT_CALLS=1")
+
+func dynprofTool(name, about string, env ...string) *tool {
+	return &tool{
+		name: name, about: about,
+		command: func(m *machine, c *command) {
+			c.env = append(append(c.env, env...), "DYNPROF_OUTPUT="+filepath.Join(c.dir, "table"), "LD_PRELOAD="+m.library)
+		},
+		read: func(_ *machine, r *run) (counts, error) {
+			c, facts, err := readTable(filepath.Join(r.dir, "table"))
+			r.table = facts
+			return c, err
+		},
+	}
 }
+
+// isOurs is for dynprof, with which every run must succeed, and count.
+func (t *tool) isOurs() bool { return t == dynprof || t == direct }
 
 // peers are what a user would take instead.
 var peers = []*tool{profileCounters, perfRecord, gprof, xray, callgrind, uftrace}
 
 // tools, in the order of the tables.
-var tools = slices.Concat([]*tool{dynprof}, limits, peers)
+var tools = slices.Concat([]*tool{dynprof, direct}, limits, peers)
 
 // readTable returns the calls of all functions that are counted.
 func readTable(path string) (counts, *tableFacts, error) {
