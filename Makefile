@@ -113,7 +113,7 @@ fuzz:
 # must have the same outcome (docs/oracles.md). oracles-quick is a part of them.
 oracles: all
 	@scripts/deps.sh oracles
-	$(GO) run ./oracles -time 60m
+	$(GO) run ./oracles -time 90m
 
 oracles-quick: all
 	@scripts/deps.sh oracles
