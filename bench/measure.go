@@ -146,7 +146,7 @@ func (g *group) entry(t *tool) *entry {
 
 // rounds is how many of n rounds a tool takes part in.
 func (e *entry) rounds(m *machine, n int) int {
-	if m.quick && slices.Contains(peers, e.tool) {
+	if m.quick && (e.tool == direct || slices.Contains(peers, e.tool)) {
 		return 1
 	}
 	if e.most > 0 {
