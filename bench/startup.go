@@ -38,7 +38,7 @@ func (m *machine) startUps(f *figures) error {
 		w := &workload{name: p.name, args: func(*machine, int) ([]string, error) { return p.args[1:], nil }}
 		entries := []*entry{{tool: native}, {tool: dynprof}, {tool: direct}}
 		for _, t := range []*tool{perfRecord, callgrind, uftrace} {
-			if m.missing[t.name] == "" && m.tools.MatchString(t.name) {
+			if m.missing[t.name] == "" && !m.quick && m.tools.MatchString(t.name) {
 				entries = append(entries, &entry{tool: t})
 			}
 		}

@@ -82,9 +82,13 @@ func presentTools(m *machine) []toolFact {
 		if t.missing != nil {
 			if err := t.missing(); err != nil {
 				f.Skipped = err.Error()
-				m.missing[t.name] = f.Skipped
-				fmt.Printf("%s: skipped: %s\n", t.name, f.Skipped)
+			} else if m.quick && t.pace == slowest {
+				f.Skipped = "too slow for a quick run"
 			}
+		}
+		if f.Skipped != "" {
+			m.missing[t.name] = f.Skipped
+			fmt.Printf("%s: skipped: %s\n", t.name, f.Skipped)
 		}
 		all = append(all, f)
 	}
