@@ -134,16 +134,8 @@ func (s *session) environ(sel selection, dir string) ([]string, error) {
 		launch.Output:  strings.ReplaceAll(filepath.Join(dir, tablesName), "%", "%%") + "/%p" + table.Ext,
 		launch.Objects: s.Objects, launch.Only: s.Only, launch.Skip: s.Skip,
 		launch.Note:  filepath.Join(dir, noteName),
-		launch.RunID: hex.EncodeToString(s.id[:]), launch.Threshold: "", launch.Translator: "", launch.Strict: "", launch.FollowExec: "", launch.AllowTraps: "", launch.DirectCalls: "",
-	}
-	if s.FollowExec {
-		settings[launch.FollowExec] = "1"
-	}
-	if s.AllowTraps {
-		settings[launch.AllowTraps] = "1"
-	}
-	if s.DirectCalls {
-		settings[launch.DirectCalls] = "1"
+		launch.RunID: hex.EncodeToString(s.id[:]), launch.Threshold: "", launch.Translator: "", launch.Strict: "",
+		launch.FollowExec: launch.Switch(s.FollowExec), launch.AllowTraps: launch.Switch(s.AllowTraps), launch.DirectCalls: launch.Switch(s.DirectCalls),
 	}
 	if sel.objects != nil {
 		settings[launch.Objects] = globs(sel.objects)

@@ -110,7 +110,7 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 	}
 	for name, variable := range variables {
 		if v := os.Getenv(variable); v != "" && !cmd.Flags().Changed(name) {
-			if name == "follow-exec" || name == "perf-map" || name == "control" || name == "allow-traps" || name == "lock" || name == "direct-calls" {
+			if cmd.Flags().Lookup(name).Value.Type() == "bool" {
 				v = strconv.FormatBool(v != "0")
 			}
 			if err := cmd.Flags().Set(name, v); err != nil {
@@ -272,7 +272,10 @@ func (f *runFlags) prepare(p *launch.Program, embedded []byte) (*job, error) {
 	settings := map[string]string{
 		launch.Output: j.output, launch.Note: j.note, launch.RunID: hex.EncodeToString(j.id[:]),
 		launch.Objects: f.objects, launch.Only: f.only, launch.Skip: f.skip,
-		launch.Threshold: f.threshold, launch.FollowExec: "", launch.Strict: "", launch.PerfMap: "", launch.Control: "", launch.AllowTraps: "", launch.DirectCalls: "", launch.Lock: "", launch.Translator: f.translator,
+		launch.Threshold: f.threshold, launch.Translator: f.translator,
+		launch.FollowExec: launch.Switch(f.followExec), launch.Strict: launch.Switch(f.strict),
+		launch.PerfMap: launch.Switch(f.perfMap), launch.Control: launch.Switch(f.control), launch.Lock: launch.Switch(f.lock),
+		launch.AllowTraps: launch.Switch(f.allowTraps), launch.DirectCalls: launch.Switch(f.directCalls),
 		launch.Listen: f.listen, launch.Linger: "", launch.Hotspots: "",
 	}
 	if f.listen != "" {
@@ -280,27 +283,6 @@ func (f *runFlags) prepare(p *launch.Program, embedded []byte) (*job, error) {
 		if settings[launch.Hotspots], err = os.Executable(); err != nil {
 			return nil, err
 		}
-	}
-	if f.control {
-		settings[launch.Control] = "1"
-	}
-	if f.strict {
-		settings[launch.Strict] = "1"
-	}
-	if f.perfMap {
-		settings[launch.PerfMap] = "1"
-	}
-	if f.allowTraps {
-		settings[launch.AllowTraps] = "1"
-	}
-	if f.directCalls {
-		settings[launch.DirectCalls] = "1"
-	}
-	if f.lock {
-		settings[launch.Lock] = "1"
-	}
-	if f.followExec {
-		settings[launch.FollowExec] = "1"
 	}
 	j.env = launch.Environ(os.Environ(), library, p.Preload, settings)
 	return j, nil

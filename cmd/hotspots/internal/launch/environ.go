@@ -81,4 +81,12 @@ const (
 	pad = "DYNPROF_PAD"
 )
 
+// Switch is the setting of a variable that is 1 or not set.
+func Switch(on bool) string {
+	if on {
+		return "1"
+	}
+	return ""
+}
+
 var order = []string{Output, Objects, Only, Skip, Threshold, FollowExec, PerfMap, Control, AllowTraps, DirectCalls, Lock, Translator, Listen, Linger, Hotspots, RunID, Strict, Note}
