@@ -222,13 +222,8 @@ static void lead_calls(const struct dp_text *t, const struct dp_call *list, cons
 	for (uint32_t i = 0; i < t->calls; i++) {
 		const struct dp_call *c = &list[i];
 		uint8_t *at = (uint8_t *)t->start + c->at;
-		uint8_t old[4], new[4];
-		for (uint32_t k = 0; k < 4; k++) {
-			old[k] = (uint8_t)(c->old >> 8 * k);
-			new[k] = (uint8_t)(c->new >> 8 * k);
-		}
-		if (!is_refused(r, c->group) && at[-1] == CALL && same_bytes(at, old, 4))
-			store_text((uint64_t)at, new, 4);
+		if (!is_refused(r, c->group) && at[-1] == CALL && same_bytes(at, (const uint8_t *)&c->old, sizeof c->old))
+			store_text((uint64_t)at, (const uint8_t *)&c->new, sizeof c->new);
 	}
 	raw(SYS_mprotect, t->start, t->size, t->prot);
 }
