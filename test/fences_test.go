@@ -60,7 +60,6 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/mem":      {},
 		"internal/symname":  {},
 		"internal/textfile": {},
-		"internal/sigmask":  {},
 		"internal/listen":   {},
 		"internal/table":    {"internal/ledger"},
 		"internal/agent":    {"internal/ledger", "internal/mem", "internal/table"},
@@ -71,7 +70,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/symname",
 			"internal/table", "internal/textfile", "internal/version", "internal/x86", "patcher", "stubgen"},
 		"cmd/hotspots": {"cmd/hotspots/internal/bisect", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/system",
-			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/sigmask", "internal/symname", "internal/table", "internal/textfile",
+			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/symname", "internal/table", "internal/textfile",
 			"internal/version", "internal/x86", "stubgen"}, // coverage --system plans, too
 	}
 	seen := 0
@@ -97,7 +96,7 @@ func TestImportsGoOneWay(t *testing.T) {
 func TestFences(t *testing.T) {
 	only := map[string][]string{
 		"golang.org/x/arch/x86/x86asm": {"internal/x86"},
-		"golang.org/x/sys/unix":        {"internal/mem", "internal/sigmask"},
+		"golang.org/x/sys/unix":        {"cmd/hotspots/internal/launch", "internal/mem"},
 		"unsafe":                       {"internal/mem", "internal/table", "libdynprof"},
 	}
 	pure := []string{"elfscan", "stubgen", "internal/x86", "internal/ledger", "internal/symname"}

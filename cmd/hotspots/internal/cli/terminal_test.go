@@ -104,18 +104,28 @@ func (tt *terminal) expect(want string) {
 }
 
 // Ctrl-C goes from the terminal to the whole group: the program must not get
-// it once more from hotspots.
+// it once more from hotspots. One that kill(2) sends to hotspots it does get.
 func TestTerminalSignalsAreNotDoubled(t *testing.T) {
-	for key, name := range map[string]string{"\x03": "INT", "\x1c": "QUIT"} {
+	for key, name := range map[string]string{"\x03": "INT", "\x1c": "QUIT", "": "WINCH"} {
 		t.Run(name, func(t *testing.T) {
 			tt := newTerminal(t)
 			cmd := command(t, "sh", "-c", `trap 'n=x$n; echo got $n' `+name+`; echo ready; i=0
-				while [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done; echo all $n; exit 9`)
+				while [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done; echo all $n; read x; read x; echo then $n; exit 9`)
 			tt.start(cmd)
 			tt.expect("ready")
-			tt.typeKeys(key)
+			if key != "" {
+				tt.typeKeys(key)
+			} else if err := unix.IoctlSetWinsize(int(tt.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 7, Col: 7}); err != nil {
+				t.Fatal(err)
+			}
 			tt.expect("got x\r\n")
 			tt.expect("all x\r\n")
+			if err := cmd.Process.Signal(unix.SignalNum("SIG" + name)); err != nil {
+				t.Fatal(err)
+			}
+			tt.expect("got xx\r\n")
+			tt.typeKeys("\n\n")
+			tt.expect("then xx\r\n")
 			if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 9 {
 				t.Error(err)
 			}
@@ -123,11 +133,23 @@ func TestTerminalSignalsAreNotDoubled(t *testing.T) {
 	}
 }
 
-// Ctrl-Z stops hotspots and the program; fg goes on with both.
+// What stops the program stops hotspots, so that the shell sees it, and fg goes
+// on with both.
 func TestJobControl(t *testing.T) {
+	for _, row := range []struct{ name, keys, script string }{
+		{"Ctrl-Z", "\x1a", `echo rea''dy; read x; echo got $x; exit 9`},
+		{"it stops its group", "", `echo rea''dy; kill -TSTP 0; read x; echo got $x; exit 9`},
+		{"it stops itself", "", `echo rea''dy; kill -STOP $$; read x; echo got $x; exit 9`},
+		{"it has a handler that stops it", "\x1a", `trap "trap - TSTP; kill -TSTP \$\$" TSTP; echo rea''dy; while [ -z "$x" ]; do read -t 0.1 x; done; echo got $x; exit 9`},
+	} {
+		t.Run(row.name, func(t *testing.T) { jobControl(t, row.keys, row.script) })
+	}
+}
+
+func jobControl(t *testing.T, keys, script string) {
 	const prompt = "next> "
 	tt := newTerminal(t)
-	cmd := command(t, "sh", "-c", `echo rea''dy; read x; echo got $x; exit 9`)
+	cmd := command(t, "bash", "-c", script)
 	shell := exec.Command("bash", "--norc", "--noprofile", "--noediting", "-i")
 	shell.Env = append(cmd.Env, "PS1="+prompt, "HISTFILE=")
 	tt.start(shell)
@@ -138,7 +160,7 @@ func TestJobControl(t *testing.T) {
 	}
 	tt.typeKeys(strings.Join(line, " ") + "\n")
 	tt.expect("ready")
-	tt.typeKeys("\x1a")
+	tt.typeKeys(keys)
 	tt.expect("Stopped")
 	tt.expect(prompt)
 	for limit := time.Now().Add(20 * time.Second); states(t, shell.Process.Pid) != "TT"; time.Sleep(time.Millisecond) {

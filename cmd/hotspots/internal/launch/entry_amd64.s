@@ -1,10 +1,13 @@
 #include "textflag.h"
+#include "go_asm.h"
 
 // hotspots_entry is the entry point of the executable if the build says so
 // (-ldflags "-E hotspots_entry"). It asks for the action of each signal
-// (rt_sigaction, 13) before the Go runtime replaces them, notes those that are
-// ignored (SIG_IGN, 1) and those that are blocked (rt_sigprocmask, 14), and goes
-// on to the runtime's own entry point. The stack is left as the kernel made it.
+// (rt_sigaction, 13) before the Go runtime replaces them and notes those that
+// are ignored (SIG_IGN, 1), for those that are blocked (rt_sigprocmask, 14), and
+// for the limit of descriptors (getrlimit, 97), which package syscall raises,
+// and goes on to the runtime's own entry point. The stack is left as the kernel
+// made it.
 TEXT hotspots_entry(SB), NOSPLIT|NOFRAME, $0
 	SUBQ	$40, SP
 	XORL	R12, R12
@@ -23,14 +26,16 @@ next:
 other:
 	DECL	R13
 	JNE	next
+	MOVQ	R12, ·atStart+inherited_ignored(SB)
 	MOVL	$14, AX
 	XORL	DI, DI
 	XORL	SI, SI
-	MOVQ	SP, DX
+	LEAQ	·atStart+inherited_blocked(SB), DX
 	MOVL	$8, R10
 	SYSCALL
-	MOVQ	0(SP), R13
+	MOVL	$97, AX
+	MOVL	$7, DI
+	LEAQ	·atStart+inherited_files(SB), SI
+	SYSCALL
 	ADDQ	$40, SP
-	MOVQ	R13, ·blockedAtStart(SB)
-	MOVQ	R12, ·ignoredAtStart(SB)
 	JMP	_rt0_amd64_linux(SB)

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
-	"github.com/dynprof/dynprof/internal/sigmask"
+	"golang.org/x/sys/unix"
 )
 
 // Result is how a program ended.
@@ -35,70 +32,47 @@ func (r Result) Status() int {
 // wraps ErrNotFound or ErrNotExecutable.
 func Run(p *Program, env []string) (Result, error) {
 	ignoreAsBefore()
-	signals := make(chan os.Signal, 16)
-	if list := forwarded(); len(list) > 0 { // none would mean all
-		signal.Notify(signals, list...)
-		defer signal.Stop(signals)
-	}
-	pid, err := start(p, env)
+	r, err := newRelay()
 	if err != nil {
 		return Result{}, err
 	}
-	var mu sync.Mutex
-	reaped := false // then the number may be another process's
-	go func() {
-		for s := range signals {
-			if fromTerminal(s) && inForeground() {
-				continue
-			}
-			mu.Lock()
-			if !reaped {
-				syscall.Kill(pid, s.(syscall.Signal)) // an error means that it may not be signalled: set-user-ID
-			}
-			mu.Unlock()
-		}
-	}()
-	if err := awaitEnd(pid); err != nil {
-		return Result{Pid: pid}, err
+	defer r.end()
+	if r.pid, err = start(p, env); err != nil {
+		return Result{}, err
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	reaped = true
-	var ws syscall.WaitStatus
-	if _, err := syscall.Wait4(pid, &ws, 0, nil); err != nil {
-		return Result{Pid: pid}, fmt.Errorf("waiting for process %d: %w", pid, err)
+	caught.program = int32(r.pid)
+	ws, err := r.serve()
+	if err != nil {
+		return Result{Pid: r.pid}, fmt.Errorf("waiting for process %d: %w", r.pid, err)
 	}
-	r := Result{Pid: pid, Code: ws.ExitStatus()}
+	result := Result{Pid: r.pid, Code: ws.ExitStatus()}
 	if ws.Signaled() {
-		r.Signal = ws.Signal()
+		result.Signal = ws.Signal()
 	}
-	return r, nil
+	return result, nil
 }
 
-// awaitEnd waits until the child has ended and leaves its corpse. (os.Process
-// would do, but its first use makes a short-lived child, and Ctrl-Z at that
-// moment stops that in vfork and this process never.)
-func awaitEnd(pid int) error {
-	const byPid, leave = 1, 0x1000000 // P_PID, WNOWAIT of waitid(2)
+// await sends a word whenever the child has stopped or ended, and goes on when
+// that was looked at; it leaves the child as it is. (os.Process would do for the
+// end, but its first use makes a short-lived child, and Ctrl-Z at that moment
+// stops that in vfork and this process never.)
+func await(pid int, changes chan<- error, seen <-chan struct{}) {
 	for {
-		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, byPid, uintptr(pid), 0, syscall.WEXITED|leave, 0, 0)
-		if errno == 0 {
-			return nil
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		if err == unix.EINTR {
+			continue
 		}
-		if errno != syscall.EINTR {
-			return fmt.Errorf("waiting for process %d: %w", pid, errno)
-		}
+		changes <- os.NewSyscallError("waitid", err)
+		<-seen
 	}
 }
 
 // start executes p. The three descriptors are passed as they are; package os
 // would make them blocking.
 func start(p *Program, env []string) (int, error) {
-	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}}
-	defer blockAsBefore()()
-	pid, err := syscall.ForkExec(p.Path, p.Args, attr)
+	pid, err := execute(p.Path, p.Args, env)
 	if errors.Is(err, syscall.ENOEXEC) && isText(p.Path) {
-		pid, err = syscall.ForkExec(shell, append([]string{shell, p.Path}, p.Args[1:]...), attr) // as execvp(3)
+		pid, err = execute(shell, append([]string{shell, p.Path}, p.Args[1:]...), env) // as execvp(3)
 	}
 	switch {
 	case err == nil:
@@ -107,6 +81,32 @@ func start(p *Program, env []string) (int, error) {
 		return 0, fmt.Errorf("%s: %w, or its interpreter", p.Path, ErrNotFound)
 	}
 	return 0, fmt.Errorf("%s: %w: %w", p.Path, ErrNotExecutable, err)
+}
+
+// execute makes a child of that program.
+func execute(path string, args, env []string) (int, error) {
+	file, err := syscall.BytePtrFromString(path)
+	if err != nil {
+		return 0, err
+	}
+	argv, err := syscall.SlicePtrFromStrings(args)
+	if err != nil {
+		return 0, err
+	}
+	envv, err := syscall.SlicePtrFromStrings(env)
+	if err != nil {
+		return 0, err
+	}
+	as := atStart
+	pid := spawn(file, &argv[0], &envv[0], &as)
+	if pid < 0 {
+		return 0, syscall.Errno(-pid)
+	}
+	if as.errno != 0 {
+		syscall.Wait4(pid, nil, 0, nil)
+		return 0, syscall.Errno(as.errno)
+	}
+	return pid, nil
 }
 
 // isText reports whether the file may be a script without an interpreter.
@@ -122,60 +122,35 @@ func isText(path string) bool {
 	return !strings.ContainsRune(line, 0)
 }
 
-// ignoredAtStart has a bit for each signal, 0 for the first, that this process
-// was started with ignored. The Go runtime catches most of them, and a program
-// that it executes would have the default: systemd ignores SIGPIPE in
-// services, a shell SIGQUIT in background jobs. Stored by entry_amd64.s; zero
-// if that is not the entry point.
-var ignoredAtStart uint64
-
-// blockedAtStart are the signals that were blocked, in the same form. Go
-// unblocks some of them.
-var blockedAtStart uint64
-
-// blockAsBefore gives this thread the mask that the program shall inherit, until
-// the function that it returns is called.
-func blockAsBefore() (undo func()) {
-	runtime.LockOSThread()
-	old := sigmask.Set(blockedAtStart)
-	return func() {
-		sigmask.Set(old)
-		runtime.UnlockOSThread()
-	}
+// inherited is what this process was started with, and the program shall be.
+// Signals are bits, 0 being signal 1.
+type inherited struct {
+	// The Go runtime catches most of them, and a program that it executes would
+	// have the default: systemd ignores SIGPIPE in services, a shell SIGQUIT in
+	// background jobs.
+	ignored uint64
+	//lint:ignore U1000 read by spawn_amd64.s
+	blocked uint64 // Go unblocks some
+	//lint:ignore U1000 as well
+	files [2]uint64 // RLIMIT_NOFILE, which package syscall raises; zero if it is not known
+	errno uint64    // why execve failed, after spawn
 }
 
-// ignoreAsBefore makes the program inherit what this process did. Without
-// SIGCHLD there is no waiting for it, and the Go runtime wants SIGURG.
+// atStart is stored by entry_amd64.s; zero if that is not the entry point.
+var atStart inherited
+
+// spawn executes a program in a child that is as this process was. It returns
+// when the program runs, or has as.errno; a negative number is that of the error
+// for which there is no child.
+func spawn(path *byte, argv, envv **byte, as *inherited) (pid int)
+
+// ignoreAsBefore has this process ignore what it did, when no signal is passed
+// on. Without SIGCHLD there is no waiting for the program, and the Go runtime
+// wants SIGURG.
 func ignoreAsBefore() {
 	for s := syscall.Signal(1); s <= 31; s++ {
-		if ignoredAtStart>>(s-1)&1 != 0 && s != syscall.SIGCHLD && s != syscall.SIGURG {
+		if atStart.ignored>>(s-1)&1 != 0 && s != syscall.SIGCHLD && s != syscall.SIGURG {
 			signal.Ignore(s)
 		}
 	}
-}
-
-// forwarded are the signals to pass on, but for those that are ignored.
-func forwarded() []os.Signal {
-	var all []os.Signal
-	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGINT, syscall.SIGQUIT} {
-		if !signal.Ignored(s) {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
-func fromTerminal(s os.Signal) bool { return s == syscall.SIGINT || s == syscall.SIGQUIT }
-
-// inForeground reports whether this process group is the terminal's: then the
-// terminal has sent its signal to the program as well. (A signal by kill(2)
-// to this process alone cannot be told from that, and is not passed on.)
-func inForeground() bool {
-	b, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		return false
-	}
-	// pid (name) state ppid pgrp session tty_nr tpgid; proc(5)
-	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	return len(fields) > 5 && fields[5] == strconv.Itoa(syscall.Getpgrp())
 }

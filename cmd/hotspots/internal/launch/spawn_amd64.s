@@ -1,0 +1,160 @@
+#include "textflag.h"
+#include "go_asm.h"
+
+// Offsets in the frame of spawn, which the child shares: what the parent needs
+// afterwards the child leaves alone.
+#define OLD_MASK 0
+#define ALL      8
+#define ACTION   16
+
+// func spawn(path *byte, argv, envv **byte, as *inherited) (pid int)
+//
+// The child shares memory and stack and the parent sleeps until it has executed
+// the program or ended (clone, 56, with CLONE_VM and CLONE_VFORK):
+//
+//  1. The parent blocks all signals: none of its handlers runs in the child.
+//  2. The child gives each signal its default action, or ignores it as before
+//     (rt_sigaction, 13).
+//  3. It lets in the signals that came in before (rt_sigprocmask, 14), and takes
+//     the limit of descriptors from before (setrlimit, 160; RLIMIT_NOFILE, 7).
+//  4. It executes the program (execve, 59), or stores the error and ends.
+TEXT ·spawn(SB), NOSPLIT, $56-40
+	MOVQ	as+24(FP), R12
+	MOVQ	$-1, ALL(SP)
+	MOVL	$14, AX
+	MOVL	$2, DI
+	LEAQ	ALL(SP), SI
+	LEAQ	OLD_MASK(SP), DX
+	MOVL	$8, R10
+	SYSCALL
+	MOVL	$56, AX
+	MOVL	$0x4111, DI
+	XORL	SI, SI
+	XORL	DX, DX
+	XORL	R10, R10
+	XORL	R8, R8
+	SYSCALL
+	TESTQ	AX, AX
+	JEQ	child
+	MOVQ	AX, pid+32(FP)
+	MOVL	$14, AX
+	MOVL	$2, DI
+	LEAQ	OLD_MASK(SP), SI
+	XORL	DX, DX
+	MOVL	$8, R10
+	SYSCALL
+	RET
+child:
+	MOVQ	$0, (ACTION+8)(SP)
+	MOVQ	$0, (ACTION+16)(SP)
+	MOVQ	$0, (ACTION+24)(SP)
+	MOVL	$64, R13
+next:
+	XORL	BX, BX
+	LEAQ	-1(R13), CX
+	BTQ	CX, inherited_ignored(R12)
+	ADCQ	$0, BX
+	MOVQ	BX, ACTION(SP)
+	MOVL	$13, AX
+	MOVL	R13, DI
+	LEAQ	ACTION(SP), SI
+	XORL	DX, DX
+	MOVL	$8, R10
+	SYSCALL
+	DECL	R13
+	JNE	next
+	CMPQ	(inherited_files+8)(R12), $0
+	JEQ	mask
+	MOVL	$160, AX
+	MOVL	$7, DI
+	LEAQ	inherited_files(R12), SI
+	SYSCALL
+mask:
+	MOVL	$14, AX
+	MOVL	$2, DI
+	LEAQ	inherited_blocked(R12), SI
+	XORL	DX, DX
+	MOVL	$8, R10
+	SYSCALL
+	MOVL	$59, AX
+	MOVQ	path+0(FP), DI
+	MOVQ	argv+8(FP), SI
+	MOVQ	envv+16(FP), DX
+	SYSCALL
+	NEGQ	AX
+	MOVQ	AX, inherited_errno(R12)
+	MOVL	$231, AX
+	MOVL	$127, DI
+	SYSCALL
+	INT	$3
+
+// hotspots_caught is the handler of the signals that are passed on, on the
+// signal stack of whatever thread has it. It writes what the kernel tells
+// (siginfo_t, 128 bytes) to the pipe; if that is full, it passes the signal on
+// itself (kill, 62). A signal that the Go runtime needs goes to the runtime's
+// handler if the kernel or this process made it.
+TEXT hotspots_caught(SB), NOSPLIT|NOFRAME, $0
+	CMPL	8(SI), $0
+	JGT	own
+	MOVL	16(SI), AX
+	CMPL	AX, ·caught+8(SB)
+	JNE	tell
+own:
+	LEAQ	·caught+16(SB), AX
+	MOVQ	(AX)(DI*8), AX
+	CMPQ	AX, $1
+	JLS	tell
+	JMP	AX
+tell:
+	MOVL	DI, BX
+	MOVL	$1, AX
+	MOVL	·caught+0(SB), DI
+	MOVL	$128, DX
+	SYSCALL
+	CMPQ	AX, $128
+	JEQ	done
+	MOVL	·caught+4(SB), DI
+	TESTL	DI, DI
+	JLE	done
+	MOVL	$62, AX
+	MOVL	BX, SI
+	SYSCALL
+done:
+	RET
+
+// func caughtAddress() uintptr
+TEXT ·caughtAddress(SB), NOSPLIT, $0-8
+	LEAQ	hotspots_caught(SB), AX
+	MOVQ	AX, ret+0(FP)
+	RET
+
+// func setAction(sig int, new, old *action) (errno int)
+TEXT ·setAction(SB), NOSPLIT, $0-32
+	MOVL	$13, AX
+	MOVQ	sig+0(FP), DI
+	MOVQ	new+8(FP), SI
+	MOVQ	old+16(FP), DX
+	MOVL	$8, R10
+	SYSCALL
+	NEGQ	AX
+	MOVQ	AX, errno+24(FP)
+	RET
+
+// func setMask(blocked uint64) (old uint64)
+TEXT ·setMask(SB), NOSPLIT, $0-16
+	MOVL	$14, AX
+	MOVL	$2, DI
+	LEAQ	blocked+0(FP), SI
+	LEAQ	old+8(FP), DX
+	MOVL	$8, R10
+	SYSCALL
+	RET
+
+// func queue(pid, sig int, info *[128]byte)
+TEXT ·queue(SB), NOSPLIT, $0-24
+	MOVL	$129, AX
+	MOVQ	pid+0(FP), DI
+	MOVQ	sig+8(FP), SI
+	MOVQ	info+16(FP), DX
+	SYSCALL
+	RET

@@ -1,0 +1,195 @@
+package test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// signalled is a run of testdata/signalled.c, by hotspots run or plainly. Its
+// process, which signals are sent to, is hotspots or the program.
+type signalled struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// catchable are the signals that a process may handle. libc keeps two of those
+// in between for itself.
+func catchable() (all []syscall.Signal) {
+	for s := syscall.Signal(1); s <= 64; s++ {
+		if s != syscall.SIGKILL && s != syscall.SIGSTOP && s != 32 && s != 33 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// startSignalled waits until the program is ready. args begins with how.
+func startSignalled(t *testing.T, args ...string) *signalled {
+	t.Helper()
+	c := exec.Command(args[0], args[1:]...)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	c.Dir = t.TempDir() // for cores
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := &signalled{t, c, in, bufio.NewReader(out)}
+	t.Cleanup(func() { syscall.Kill(-c.Process.Pid, syscall.SIGKILL); c.Wait() })
+	r.expect("ready\n")
+	return r
+}
+
+func (r *signalled) expect(want string) {
+	r.t.Helper()
+	if line, err := r.out.ReadString('\n'); line != want {
+		r.t.Fatalf("%q, %v; want %q", line, err, want)
+	}
+}
+
+func (r *signalled) send(s syscall.Signal) {
+	r.t.Helper()
+	if err := syscall.Kill(r.cmd.Process.Pid, s); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// queue sends a signal with a value.
+func (r *signalled) queue(s syscall.Signal, value int32) {
+	r.t.Helper()
+	info := struct {
+		signal, errno, code, pad, pid, uid, value int32
+		rest                                      [100]byte
+	}{signal: int32(s), code: -1, value: value}
+	if _, _, errno := syscall.Syscall(syscall.SYS_RT_SIGQUEUEINFO, uintptr(r.cmd.Process.Pid), uintptr(s), uintptr(unsafe.Pointer(&info))); errno != 0 {
+		r.t.Fatal(errno)
+	}
+}
+
+// wait is what a parent sees of it: that it stopped or how it ended, in the
+// words of a shell.
+func (r *signalled) wait() string {
+	r.t.Helper()
+	var ws syscall.WaitStatus
+	if _, err := syscall.Wait4(r.cmd.Process.Pid, &ws, syscall.WUNTRACED, nil); err != nil {
+		r.t.Fatal(err)
+	}
+	switch {
+	case ws.Stopped():
+		return fmt.Sprint("stopped by ", int(ws.StopSignal()))
+	case ws.Signaled():
+		return fmt.Sprint(128 + int(ws.Signal()))
+	}
+	return fmt.Sprint(ws.ExitStatus())
+}
+
+// end ends the input, and returns what ended does.
+func (r *signalled) end() string {
+	r.t.Helper()
+	r.in.Close()
+	return r.ended()
+}
+
+// ended is what else was shown, and wait.
+func (r *signalled) ended() string {
+	r.t.Helper()
+	rest, err := io.ReadAll(r.out)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(rest) + r.wait()
+}
+
+// TestSignals: every signal that is sent to hotspots only, as a supervisor or a
+// script does, has the effect on the program that it has without, and once:
+// whatever the program does with it, and whether signals were ignored or blocked
+// at the start, as those of the keyboard are for `cmd &` in scripts.
+func TestSignals(t *testing.T) {
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "signalled.c")
+	ways := map[string][]string{"plain": nil, "counted": {build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "%p.dynprof"), "--"}}
+	for name, way := range ways {
+		for _, before := range []string{"-default", "-ignore", "-block"} {
+			start := func(t *testing.T, mode string) *signalled {
+				return startSignalled(t, slices.Concat([]string{program, before}, way, []string{program, mode})...)
+			}
+			t.Run(name+" "+before, func(t *testing.T) {
+				t.Parallel()
+				t.Run("handled", func(t *testing.T) { signalsHandled(t, start(t, "handled")) })
+				t.Run("ignored", func(t *testing.T) { signalsIgnored(t, start(t, "ignored")) })
+				switch before {
+				case "-default":
+					t.Run("default", func(t *testing.T) { signalsDefault(t, func() *signalled { return start(t, "default") }) })
+				case "-ignore":
+					t.Run("default", func(t *testing.T) { signalsIgnored(t, start(t, "default")) })
+				}
+			})
+		}
+	}
+}
+
+func signalsHandled(t *testing.T, r *signalled) {
+	want := ""
+	for _, s := range catchable() {
+		r.send(s)
+		r.expect(fmt.Sprintf("got %d\n", s))
+		times := 1
+		if s >= 34 {
+			for value := range int32(3) {
+				r.queue(s, value)
+				r.expect(fmt.Sprintf("got %d with %d\n", s, value))
+			}
+			times = 4
+		}
+		want += fmt.Sprintf("%d: %d\n", s, times)
+	}
+	if got := r.end(); got != want+"7" {
+		t.Errorf("got\n%s\nwant\n%s7", got, want)
+	}
+}
+
+func signalsIgnored(t *testing.T, r *signalled) {
+	for _, s := range catchable() {
+		r.send(s)
+	}
+	if got := r.end(); got != "7" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func signalsDefault(t *testing.T, start func() *signalled) {
+	for _, s := range catchable() {
+		r := start()
+		r.send(s)
+		got, want := "", "7"
+		switch s {
+		case syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
+			if got, want := r.wait(), fmt.Sprint("stopped by ", int(s)); got != want {
+				t.Errorf("%v: %q, not %q", s, got, want)
+			}
+			r.send(syscall.SIGCONT)
+			got = r.end()
+		case syscall.SIGCHLD, syscall.SIGCONT, syscall.SIGURG, syscall.SIGWINCH:
+			got = r.end()
+		default:
+			got, want = r.ended(), fmt.Sprint(128+int(s))
+		}
+		if got != want {
+			t.Errorf("%v: %q, not %q", s, got, want)
+		}
+	}
+}
