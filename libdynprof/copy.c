@@ -36,7 +36,9 @@ static long put_section(long fd, const uint8_t *v, uint64_t section, uint64_t co
 static long put_head(long fd, const uint8_t *v, const uint8_t *header)
 {
 	static const uint16_t ledger[] = {DP_HDR_OBJECTS, DP_HDR_FUNCTIONS, DP_HDR_ALIASES, DP_HDR_STRINGS};
-	long err = put_section(fd, v, DP_HDR_FORMERS, *dp_u32(v, DP_HDR_FORMERS + DP_SEC_CAPACITY));
+	long err = put_section(fd, v, DP_HDR_MISSED, *dp_u32(v, DP_HDR_MISSED + DP_SEC_CAPACITY));
+	if (!err)
+		err = put_section(fd, v, DP_HDR_FORMERS, *dp_u32(v, DP_HDR_FORMERS + DP_SEC_CAPACITY));
 	uint64_t events = *dp_u64(header, DP_HDR_EVENTS_HEAD), room = *dp_u32(v, DP_HDR_EVENTS + DP_SEC_CAPACITY);
 	if (!err)
 		err = put_section(fd, v, DP_HDR_EVENTS, events < room ? events : room);

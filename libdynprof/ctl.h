@@ -6,10 +6,6 @@
 #include <stdint.h>
 
 enum {
-	DP_MAX_OBJECTS = 1024,
-	DP_MAX_ARENAS = 64,
-	DP_MAX_TEXTS = 2048,
-	DP_MAX_VARS = 64,
 	DP_PATH_MAX = 4096,
 	DP_LINE_MAX = 512,
 };
@@ -20,6 +16,7 @@ struct dp_object {
 	uint64_t low, high; /* run addresses of its segments, high excluded */
 	uint64_t name;      /* char *, "" for the executable */
 	uint64_t self;      /* it is this library */
+	uint64_t missed;    /* from the twin: DP_MISSED_*, if it is not counted */
 };
 
 /* Pages of the reserve that shall run at another address. */
@@ -96,25 +93,25 @@ struct dp_ctl {
 	uint64_t argv;          /* char **, of the agent's own copy: it gives itself a name */
 	uint64_t handles_traps; /* 1, if late: SIGTRAP is handled since the start */
 	uint64_t shared;        /* 1: all threads share the counters, whatever the objects need */
-	uint64_t vars[DP_MAX_VARS]; /* char *: the DYNPROF_* variables and XDG_RUNTIME_DIR */
-	uint32_t vars_count;
+	uint64_t *vars;         /* char *: the DYNPROF_* variables and XDG_RUNTIME_DIR */
+	struct dp_object *objects;
+	uint32_t vars_count, vars_cap;
+	uint32_t objects_count, objects_cap;
 	uint32_t pid;
-	uint32_t objects_count;
-	uint32_t objects_lost;  /* loaded objects beyond DP_MAX_OBJECTS */
-	struct dp_object objects[DP_MAX_OBJECTS];
 
 	/* From the twin. Done is a futex word, stored last. */
 	uint32_t done;
 	uint32_t status;        /* 1: apply what follows; 0: message says why not */
-	uint32_t arenas_count;
-	uint32_t texts_count;
+	uint32_t arenas_count, arenas_cap;
+	uint32_t texts_count, texts_cap;
 	uint32_t announce;      /* 1: perf shall see the arenas */
 	uint32_t traps;         /* 1: SIGTRAP has to be handled */
-	uint32_t stop;          /* 1: a new object may take the GS segment: end the counting first */
+	uint32_t stop;          /* 1: a new object may take the GS segment: end the counting first,
+				 * whatever the status is */
 	uint32_t serves;        /* 1: the twin becomes the endpoint */
 	uint64_t calls;         /* struct dp_call *, behind the patches */
-	struct dp_arena arenas[DP_MAX_ARENAS];
-	struct dp_text texts[DP_MAX_TEXTS];
+	struct dp_arena *arenas; /* room for arenas_cap */
+	struct dp_text *texts;
 	uint8_t nonce[16];      /* of the table */
 	char table[DP_PATH_MAX];
 	char message[DP_LINE_MAX];

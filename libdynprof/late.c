@@ -7,11 +7,13 @@
  *
  *  1. What is new in the list is planned by a twin of its own, as at the start.
  *     It adds to the table; counters go behind the old ones in every row.
- *  2. The arenas are mapped and the patches applied before we return, so that
+ *  2. An object that may take the GS segment ends the counting, before any of its
+ *     code has run. One that the twin has not looked at is looked at here.
+ *  3. The arenas are mapped and the patches applied before we return, so that
  *     no instruction of the new objects has run.
+ *  4. Who is not counted is noted in the table, with the reason (missed.c).
  * Other threads may run: they have no business in the new objects yet. Under a
- * seccomp filter system calls of ours may kill: then the objects are left, and
- * the table says so.
+ * seccomp filter system calls of ours may kill: then the objects are left.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,6 +23,8 @@
 
 #include "filters.h"
 #include "gs.h"
+#include "look.h"
+#include "missed.h"
 #include "redirect.h"
 #include "rowlist.h"
 #include "session.h"
@@ -28,93 +32,130 @@
 #include "state.h"
 #include "translator.h"
 
-enum { KEPT_VARS = 16 << 10, KEPT_AUXV = 64, KEPT_OBJECTS = 4096 };
+enum { KEPT_AUXV = 64 }; /* the kernel has some 20 */
 
 /* What is kept from the start, in private memory: a forked child has its own. */
-struct kept {
-	struct r_debug *r_debug;
+static struct {
+	struct r_debug *r_debug; /* 0: objects that come later are not seen */
 	char table[DP_PATH_MAX];
 	uint8_t nonce[16];
 	Elf64_auxv_t auxv[KEPT_AUXV];
-	char vars[KEPT_VARS]; /* copies: programs write over their environment */
-	uint32_t vars_len;
-	uint32_t known;
-	const void *objects[KEPT_OBJECTS]; /* their dynamic sections */
-};
+	uint32_t vars_count;
+	const char *vars; /* copies: programs write over their environment */
+} kept;
 
-static struct kept *kept;
 int dp_own_objects HIDDEN;
 
-static int is_known(const void *dynamic)
+/* ---- which objects are new --------------------------------------------- */
+
+/* The dynamic sections of the objects that have been here, by hash; a power of two
+ * of slots, half of them free at least. */
+static struct {
+	const void **slots;
+	uint64_t cap;
+	int blind; /* there was no memory for it: old and new cannot be told apart */
+} known;
+
+static uint64_t slot_of(const void *dynamic)
 {
-	for (uint32_t i = 0; i < kept->known; i++)
-		if (kept->objects[i] == dynamic)
-			return 1;
+	uint64_t i = ((uint64_t)dynamic >> 4) * 0x9e3779b97f4a7c15 >> 20; /* Knuth, 6.4 */
+	for (i %= known.cap; known.slots[i] && known.slots[i] != dynamic; i = (i + 1) % known.cap)
+		;
+	return i;
+}
+
+/* A walk over the objects of all namespaces (dlmopen; link.h, struct
+ * r_debug_extended). */
+struct walk {
+	const struct r_debug *r;
+	const struct link_map *l;
+};
+
+static const struct r_debug *next_namespace(const struct r_debug *r)
+{
+	return r->r_version >= 2 ? (const struct r_debug *)((const struct r_debug_extended *)r)->r_next : 0;
+}
+
+static const struct link_map *next_object(struct walk *w)
+{
+	w->l = w->l ? w->l->l_next : 0;
+	while (!w->l && (w->r = w->r ? next_namespace(w->r) : kept.r_debug))
+		w->l = w->r->r_map;
+	return w->l;
+}
+
+static const struct link_map *next_new(struct walk *w)
+{
+	while (next_object(w))
+		if (!known.slots[slot_of(w->l->l_ld)])
+			return w->l;
 	return 0;
 }
 
-/* The lists of all namespaces (dlmopen; link.h, struct r_debug_extended). */
-static const struct link_map *first_of(uint32_t nth)
+/* Room for n objects, none of which is known yet. */
+static int room_for(uint64_t n)
 {
-	const struct r_debug *r = kept->r_debug;
-	for (; nth > 0 && r; nth--)
-		r = r->r_version >= 2 ? (const struct r_debug *)((const struct r_debug_extended *)r)->r_next : 0;
-	return r ? r->r_map : 0;
+	enum { LEAST = 1024 };
+	uint64_t cap = known.cap ? known.cap : LEAST;
+	while (cap < 2 * n)
+		cap *= 2;
+	if (cap == known.cap) {
+		for (uint64_t i = 0; i < cap; i++)
+			known.slots[i] = 0;
+		return 1;
+	}
+	long at = ask(SYS_mmap, 0, pages(cap * sizeof *known.slots), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return 0;
+	if (known.cap)
+		ask(SYS_munmap, known.slots, pages(known.cap * sizeof *known.slots));
+	known.slots = (const void **)at;
+	known.cap = cap;
+	return 1;
 }
-
-enum { NAMESPACES = 32 };
 
 static void know_all(void)
 {
-	kept->known = 0;
-	for (uint32_t n = 0; n < NAMESPACES; n++)
-		for (const struct link_map *l = first_of(n); l && kept->known < KEPT_OBJECTS; l = l->l_next)
-			kept->objects[kept->known++] = l->l_ld;
+	uint64_t n = 0;
+	for (struct walk w = {0, 0}; next_object(&w);)
+		n++;
+	known.blind = !room_for(n);
+	if (!known.blind)
+		for (struct walk w = {0, 0}; next_object(&w);)
+			known.slots[slot_of(w.l->l_ld)] = w.l->l_ld;
+}
+
+/* ---- what later sessions need ------------------------------------------- */
+
+/* Copies of the variables; 0 if there is no memory for them. */
+static const char *keep_vars(const struct dp_ctl *ctl)
+{
+	uint64_t size = 1;
+	for (uint32_t i = 0; i < ctl->vars_count; i++)
+		size += text_len((const char *)ctl->vars[i]) + 1;
+	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return 0;
+	char *to = (char *)at;
+	for (uint32_t i = 0; i < ctl->vars_count; i++)
+		to += text_copy(to, size, (const char *)ctl->vars[i]) + 1;
+	return (const char *)at;
 }
 
 void dp_keep(const struct dp_session *s, uint64_t r_debug)
 {
+	kept.r_debug = (struct r_debug *)r_debug;
 	if (!r_debug)
 		return;
-	long at = raw(SYS_mmap, 0, pages(sizeof *kept), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(at))
-		return;
-	struct kept *k = (struct kept *)at;
-	k->r_debug = (struct r_debug *)r_debug;
-	text_copy(k->table, sizeof k->table, s->ctl->table);
+	text_copy(kept.table, sizeof kept.table, s->ctl->table);
 	for (int i = 0; i < 16; i++)
-		k->nonce[i] = s->ctl->nonce[i];
+		kept.nonce[i] = s->ctl->nonce[i];
 	for (int i = 0; i < KEPT_AUXV - 1 && s->auxv[i].a_type != AT_NULL; i++)
-		k->auxv[i] = s->auxv[i];
-	for (uint32_t i = 0; i < s->ctl->vars_count; i++) {
-		const char *v = (const char *)s->ctl->vars[i];
-		uint64_t n = text_len(v) + 1;
-		if (k->vars_len + n > KEPT_VARS)
-			continue;
-		text_copy(k->vars + k->vars_len, n, v);
-		k->vars_len += (uint32_t)n;
-	}
-	kept = k;
+		kept.auxv[i] = s->auxv[i];
+	kept.vars = keep_vars(s->ctl);
+	kept.vars_count = s->ctl->vars_count;
 	know_all();
-}
-
-/* Bytes of code of an object, from its ELF header if that is mapped at its
- * base, as it is in every library that ld made; else a guess. */
-static uint64_t text_of(const struct link_map *l)
-{
-	enum { GUESS = 64 << 20, MOST = 64 };
-	uint8_t resident;
-	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)l->l_addr;
-	if (l->l_addr % DP_PAGE_SIZE || raw(SYS_mincore, eh, DP_PAGE_SIZE, &resident) != 0 ||
-	    !same_bytes(eh->e_ident, ELFMAG, SELFMAG) || eh->e_phnum > MOST ||
-	    eh->e_phoff > DP_PAGE_SIZE - MOST * sizeof(Elf64_Phdr))
-		return GUESS;
-	const Elf64_Phdr *ph = (const Elf64_Phdr *)((const uint8_t *)eh + eh->e_phoff);
-	uint64_t text = 0;
-	for (int i = 0; i < eh->e_phnum; i++)
-		if (ph[i].p_type == PT_LOAD && (ph[i].p_flags & PF_X))
-			text += ph[i].p_memsz;
-	return text;
+	known.blind |= !kept.vars;
 }
 
 static void fill_in(struct dp_ctl *ctl)
@@ -127,27 +168,20 @@ static void fill_in(struct dp_ctl *ctl)
 	ctl->handles_traps = dp_handles_traps;
 	ctl->shared = dp.shared;
 	ctl->translator = (uint64_t)dp.translator;
-	text_copy(ctl->table, sizeof ctl->table, kept->table);
+	text_copy(ctl->table, sizeof ctl->table, kept.table);
 	for (int i = 0; i < 16; i++)
-		ctl->nonce[i] = kept->nonce[i];
-	for (uint32_t at = 0; at < kept->vars_len && ctl->vars_count < DP_MAX_VARS;) {
-		ctl->vars[ctl->vars_count++] = (uint64_t)(kept->vars + at);
-		at += (uint32_t)text_len(kept->vars + at) + 1;
+		ctl->nonce[i] = kept.nonce[i];
+	for (const char *v = kept.vars; ctl->vars_count < kept.vars_count; v += text_len(v) + 1)
+		ctl->vars[ctl->vars_count++] = (uint64_t)v;
+	for (struct walk w = {0, 0}; ctl->objects_count < ctl->objects_cap && next_new(&w);) {
+		struct dp_object *o = &ctl->objects[ctl->objects_count++];
+		o->bias = w.l->l_addr;
+		o->low = o->high = (uint64_t)w.l->l_ld; /* the twin finds out the rest */
+		o->name = (uint64_t)w.l->l_name;
 	}
-	for (uint32_t n = 0; n < NAMESPACES; n++)
-		for (const struct link_map *l = first_of(n); l; l = l->l_next) {
-			if (is_known(l->l_ld))
-				continue;
-			if (ctl->objects_count == DP_MAX_OBJECTS) {
-				ctl->objects_lost++;
-				continue;
-			}
-			struct dp_object *o = &ctl->objects[ctl->objects_count++];
-			o->bias = l->l_addr;
-			o->low = o->high = (uint64_t)l->l_ld; /* the twin finds out the rest */
-			o->name = (uint64_t)l->l_name;
-		}
 }
+
+/* ---- counting them ------------------------------------------------------- */
 
 /* Plans the new objects and applies the plan. Reports whether it could. */
 static int count_new(struct dp_session *s)
@@ -162,6 +196,8 @@ static int count_new(struct dp_session *s)
 	uint32_t functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
 	const char *why = dp_run_twin(s, &twin, &reaped);
 	int planned = !why;
+	if (s->ctl->stop)
+		dp_stop(); /* whether the rest can be done or not */
 	if (planned)
 		why = dp_map_arenas(s->ctl);
 	int mapped = !why;
@@ -173,8 +209,6 @@ static int count_new(struct dp_session *s)
 		why = dp_map_views(s->ctl);
 	if (mapped && why)
 		dp_unmap_arenas(s->ctl);
-	if (!why && s->ctl->stop)
-		dp_stop();
 	if (!why) {
 		dp_note_origins(s->ctl);
 		dp_note_arenas(s->ctl);
@@ -206,30 +240,83 @@ static int sandboxed(void)
 	return 0;
 }
 
+/* Whom the twin could not plan although it planned others. */
+static void note_missed(const struct dp_ctl *ctl)
+{
+	for (uint32_t i = 0; i < ctl->objects_count; i++)
+		if (ctl->objects[i].missed)
+			dp_miss((const char *)ctl->objects[i].name, (uint32_t)ctl->objects[i].missed);
+}
+
+/* Nobody is planned, for that reason if there is one: what the twin has not seen
+ * may take GS. */
+static void look_at_new(uint32_t reason)
+{
+	uint32_t ends = 0;
+	int careful = reason != DP_MISSED_NO_PLANNER;
+	for (struct walk w = {0, 0}; next_new(&w);) {
+		uint32_t gs = dp.shared ? 0 : dp_gs_of(w.l, careful);
+		if (gs || reason)
+			dp_miss(w.l->l_name, gs ? gs : reason);
+		ends |= gs;
+	}
+	if (ends)
+		dp_stop();
+}
+
+static void meet(struct dp_session *s)
+{
+	uint64_t all = ~0ULL, mask;
+	if (dp_own_objects || sandboxed()) {
+		look_at_new(dp_own_objects ? 0 : DP_MISSED_SANDBOXED);
+		return;
+	}
+	raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+	if (count_new(s))
+		note_missed(s->ctl);
+	else
+		look_at_new(DP_MISSED_NO_PLANNER);
+	if (dp_stopped())
+		dp_stop(); /* by another process, meanwhile: the new stubs, too */
+	dp_unmap_scratch(s);
+	raw(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
+}
+
+/* Nobody can say any more who is new: what comes from now on may take GS. */
+static void meet_blindly(void)
+{
+	dp_miss("?", DP_MISSED_NO_MEMORY);
+	if (!dp.shared)
+		dp_stop();
+}
+
+/* Counting has ended. What this process has mapped for itself after a fork, he who
+ * ended it could not reach. */
+static void end_here(void)
+{
+	static int ended;
+	if (!ended && !dp.shared)
+		dp_stop();
+	ended = 1;
+}
+
 void dp_objects_changed(void)
 {
 	dp_objects_gone();
-	if (!kept || kept->r_debug->r_state != RT_CONSISTENT || dp_stopped())
+	if (!kept.r_debug || kept.r_debug->r_state != RT_CONSISTENT)
 		return;
-	struct dp_session s = {.auxv = kept->auxv};
-	uint32_t added = 0;
-	for (uint32_t n = 0; n < NAMESPACES; n++)
-		for (const struct link_map *l = first_of(n); l; l = l->l_next)
-			if (!is_known(l->l_ld)) {
-				added++;
-				s.text_size += text_of(l);
-			}
-	if (added && !dp_own_objects) {
-		uint64_t all = ~0ULL, mask;
-		int can = !sandboxed();
-		if (can) {
-			raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
-			can = count_new(&s);
-			dp_unmap_scratch(&s);
-			raw(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
-		}
-		if (!can)
-			__atomic_fetch_add(dp_u32(dp.table, DP_HDR_OBJECTS_MISSED), added, __ATOMIC_RELAXED);
+	if (dp_stopped()) {
+		end_here();
+		return;
 	}
+	if (known.blind) {
+		meet_blindly();
+		return;
+	}
+	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count};
+	for (struct walk w = {0, 0}; next_new(&w); s.objects++)
+		s.text_size += dp_text_of(w.l);
+	if (s.objects)
+		meet(&s);
 	know_all();
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/patcher"
 )
@@ -52,7 +53,6 @@ type input struct {
 	pid        int
 	vars       []string // DYNPROF_* and XDG_RUNTIME_DIR, as NAME=value
 	objects    []loaded
-	lost       int             // objects that found no room in the list
 	reserve    uint64          // run address of the reserve's pages
 	size       uint64          // its bytes,
 	used       uint64          // and those that are arenas
@@ -71,6 +71,12 @@ type input struct {
 	traps bool // SIGTRAP is handled since the start
 
 	shared bool // all threads share the counters, whatever the objects need
+
+	// miss notes why object i of the list is not counted, stop that a new object
+	// may take the GS segment: nothing may count any more. Both are told at once,
+	// whatever becomes of the plan.
+	miss func(i int, why ledger.Reason)
+	stop func()
 
 	late  bool // the objects come later, and the table is there:
 	table string
@@ -95,7 +101,6 @@ type output struct {
 
 	announce bool   // perf shall see the arenas
 	traps    bool   // SIGTRAP has to be handled
-	stop     bool   // a new object may take the GS segment: nothing may count any more
 	remark   string // to be said although it is counted
 }
 
@@ -109,7 +114,6 @@ type text struct {
 func inputs(ctl *C.struct_dp_ctl) *input {
 	in := &input{
 		pid:        int(ctl.pid),
-		lost:       int(ctl.objects_lost),
 		reserve:    uint64(ctl.reserve),
 		size:       uint64(ctl.reserve_size),
 		patches:    mem.Array[patcher.Patch](uint64(ctl.patches), int(ctl.patches_cap)),
@@ -131,10 +135,13 @@ func inputs(ctl *C.struct_dp_ctl) *input {
 			in.nonce[i] = byte(ctl.nonce[i])
 		}
 	}
-	for _, v := range ctl.vars[:ctl.vars_count] {
+	for _, v := range list(ctl.vars, ctl.vars_count) {
 		in.vars = append(in.vars, mem.CString(uint64(v)))
 	}
-	for _, o := range ctl.objects[:ctl.objects_count] {
+	objects := list(ctl.objects, ctl.objects_count)
+	in.miss = func(i int, why ledger.Reason) { objects[i].missed = C.uint64_t(why) }
+	in.stop = func() { ctl.stop = 1 }
+	for _, o := range objects {
 		in.objects = append(in.objects, loaded{
 			name: mem.CString(uint64(o.name)),
 			bias: uint64(o.bias),
@@ -145,17 +152,24 @@ func inputs(ctl *C.struct_dp_ctl) *input {
 	return in
 }
 
+// list is an array of C's.
+func list[T any](at *T, n C.uint32_t) []T { return unsafe.Slice(at, int(n)) }
+
 // deliver copies out into the shared block.
 func deliver(ctl *C.struct_dp_ctl, out *output) error {
-	if len(out.arenas) > len(ctl.arenas) || len(out.texts) > len(ctl.texts) || len(out.table) >= len(ctl.table) {
-		return fmt.Errorf("too many objects (%d) or too long a path for the table", len(out.texts))
+	arenas, texts := list(ctl.arenas, ctl.arenas_cap), list(ctl.texts, ctl.texts_cap)
+	switch {
+	case len(out.arenas) > len(arenas) || len(out.texts) > len(texts):
+		return fmt.Errorf("the program's text lies in %d pieces: that is more than can be listed (%d)", len(out.texts), len(texts))
+	case len(out.table) >= len(ctl.table):
+		return fmt.Errorf("the path of the count table has %d bytes, more than the system allows", len(out.table))
 	}
 	copyText(ctl.table[:], out.table)
 	for i, b := range out.nonce {
 		ctl.nonce[i] = C.uint8_t(b)
 	}
 	for i, a := range out.arenas {
-		ctl.arenas[i] = C.struct_dp_arena{
+		arenas[i] = C.struct_dp_arena{
 			at: C.uint64_t(a.at), offset: C.uint64_t(a.offset), size: C.uint64_t(a.size), pointers: C.uint64_t(a.private), cold: C.uint64_t(a.cold),
 			origins: C.uint64_t(a.origins.records), lengths: C.uint64_t(a.origins.lengths),
 			origins_count: C.uint64_t(a.origins.count),
@@ -165,7 +179,7 @@ func deliver(ctl *C.struct_dp_ctl, out *output) error {
 		}
 	}
 	for i, t := range out.texts {
-		ctl.texts[i] = C.struct_dp_text{start: C.uint64_t(t.Start), size: C.uint64_t(t.End - t.Start),
+		texts[i] = C.struct_dp_text{start: C.uint64_t(t.Start), size: C.uint64_t(t.End - t.Start),
 			prot: C.uint32_t(t.Prot), patches: C.uint32_t(t.patches), calls: C.uint32_t(t.calls)}
 	}
 	ctl.calls = C.uint64_t(out.calls)
@@ -174,9 +188,6 @@ func deliver(ctl *C.struct_dp_ctl, out *output) error {
 	}
 	if out.traps {
 		ctl.traps = 1
-	}
-	if out.stop {
-		ctl.stop = 1
 	}
 	if serving != nil {
 		ctl.serves = 1

@@ -70,7 +70,7 @@ func objects(in *input, maps []mem.Mapping, choice *config) []*object {
 			o.reason = ledger.ReasonUnsupported // its text is not what it will be
 		}
 		o.plan(choice, maps, in)
-		o.gs = o.usesGS()
+		o.gs = o.usesGS(listed[first].bias)
 	})
 	return all
 }

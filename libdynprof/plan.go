@@ -41,7 +41,7 @@ func plan(in *input) (*output, error) {
 	if err := unreadable(all); err != nil && !in.late {
 		return nil, err
 	}
-	stop := share(in, choice, all, func(o *object) { o.decide(choice, maps, in, true) })
+	share(in, choice, all, func(o *object) { o.decide(choice, maps, in, true) })
 	in.translator = in.translator && !in.shared // fronts count in a row of the thread's own
 	base, err := openBase(in)
 	if err != nil {
@@ -71,7 +71,7 @@ func plan(in *input) (*output, error) {
 		}
 	}
 	arenas = layOrigins(in, arenas, islands(all), space, reserve)
-	out := &output{arenas: arenas, announce: choice.perfMap, traps: choice.allowTraps, stop: stop}
+	out := &output{arenas: arenas, announce: choice.perfMap, traps: choice.allowTraps}
 	serving, out.remark = openEndpoint(in, choice, all[0].path)
 	if choice.perfMap {
 		writePerfMap(in.pid, all) // perf shows bare addresses without it

@@ -40,17 +40,41 @@ uint64_t dp_reserve_for(uint64_t text_size) { return pages(2 * text_size + (4 <<
 /* Address space of a reserve that stays, for objects that come later. */
 enum { LATE_RESERVE = 128 << 20 };
 
+/* An arena serves an object or more, one has no code; an object has a run of text
+ * or some. */
+enum { MORE_ARENAS = 2, TEXTS_EACH = 4, MORE_TEXTS = 1024 };
+
+/* The block and the lists behind it. */
+static uint64_t ctl_size(const struct dp_session *s)
+{
+	uint64_t n = s->objects;
+	return sizeof(struct dp_ctl) + s->vars * sizeof(uint64_t) + n * sizeof(struct dp_object) +
+	       (n + MORE_ARENAS) * sizeof(struct dp_arena) + (n * TEXTS_EACH + MORE_TEXTS) * sizeof(struct dp_text);
+}
+
+static void lay_lists(struct dp_ctl *ctl, const struct dp_session *s)
+{
+	ctl->vars_cap = s->vars;
+	ctl->objects_cap = s->objects;
+	ctl->arenas_cap = s->objects + MORE_ARENAS;
+	ctl->texts_cap = s->objects * TEXTS_EACH + MORE_TEXTS;
+	ctl->vars = (uint64_t *)(ctl + 1);
+	ctl->objects = (struct dp_object *)(ctl->vars + ctl->vars_cap);
+	ctl->arenas = (struct dp_arena *)(ctl->objects + ctl->objects_cap);
+	ctl->texts = (struct dp_text *)(ctl->arenas + ctl->arenas_cap);
+}
+
 int dp_map_scratch(struct dp_session *s)
 {
 	uint64_t reserve = dp_reserve_for(s->text_size);
-	uint64_t ctl_size = pages(sizeof(struct dp_ctl));
-	uint64_t list = pages(s->text_size / 2 + (1 << 20));
-	struct dp_ctl *ctl = map_shared(ctl_size + list, PROT_READ | PROT_WRITE);
+	uint64_t head = pages(ctl_size(s)), list = pages(s->text_size / 2 + (1 << 20));
+	struct dp_ctl *ctl = map_shared(head + list, PROT_READ | PROT_WRITE);
 	if (!ctl)
 		return 0;
-	s->scratch_size = ctl_size + list;
+	lay_lists(ctl, s);
+	s->scratch_size = head + list;
 	s->ctl = ctl;
-	ctl->patches = (uint64_t)ctl + ctl_size;
+	ctl->patches = (uint64_t)ctl + head;
 	ctl->patches_cap = list / sizeof(struct dp_patch);
 	ctl->keep = (uint64_t)s->keep;
 	ctl->listen = (uint64_t)s->listen;

@@ -14,6 +14,8 @@ struct dp_session {
 	struct dp_ctl *ctl;
 	uint64_t scratch_size;
 	uint64_t text_size; /* bytes of code that may be counted */
+	uint32_t objects;   /* how many there are */
+	uint32_t vars;      /* and how many variables of the environment may be ours */
 	int translator;     /* calls can be sent to other code */
 	int keep;           /* the reserve stays, for later objects and the agent */
 	int listen;         /* the twin may become the endpoint for metrics */

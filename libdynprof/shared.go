@@ -1,7 +1,10 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
@@ -41,9 +44,9 @@ func (v *view) counter(i uint32) x86.RunAddr {
 }
 
 // share decides how the run counts: at the start as its objects need it, later
-// as it does already. It reports whether counting has to end. Traps keep a word
-// for each thread in its row, so there are none where all share one.
-func share(in *input, choice *config, all []*object, plan func(*object)) (stop bool) {
+// as it does already, unless that has to end. Traps keep a word for each thread in
+// its row, so there are none where all share one.
+func share(in *input, choice *config, all []*object, plan func(*object)) {
 	var users []*object
 	for _, o := range all {
 		if o.gs {
@@ -52,13 +55,14 @@ func share(in *input, choice *config, all []*object, plan func(*object)) (stop b
 	}
 	switch {
 	case in.shared || len(users) == 0:
-		return false
+		return
 	case in.late:
+		in.stop()
 		for _, o := range all {
 			o.refuse(ledger.ReasonUsesGS)
 			o.sites = nil
 		}
-		return true
+		return
 	}
 	in.shared = true // stubs have another size
 	choice.allowTraps = false
@@ -66,16 +70,21 @@ func share(in *input, choice *config, all []*object, plan func(*object)) (stop b
 		o.signals = nil
 		plan(o)
 	}
-	return false
 }
 
-// usesGS finds out whether the object uses the GS segment. Of one that is not
-// selected no function is known; its bytes tell whether it sets the base.
-func (o *object) usesGS() bool {
-	if o.survey != nil {
-		return o.survey.UsesGS()
+// usesGS finds out whether the object uses the GS segment. Code in which no
+// function is known tells by its bytes whether it sets the base. What cannot be
+// looked at may.
+func (o *object) usesGS(bias uint64) bool {
+	if o.unseen() || o.survey != nil && o.survey.UsesGS() {
+		return true
 	}
-	return o.code != nil && stubgen.SetsGS(o.code.Text)
+	return stubgen.SetsGS(o.text(bias))
+}
+
+// unseen reports whether the object, as it came, has code that cannot be read.
+func (o *object) unseen() bool {
+	return o.span.Low == o.span.High || slices.ContainsFunc(o.exec, func(m mem.Mapping) bool { return m.Prot&mem.ProtRead == 0 })
 }
 
 // refuse takes back the plans of all functions.

@@ -187,7 +187,7 @@ static void take_environment(struct start *s)
 	char **out = s->envp;
 	for (char **e = s->envp; *e; e++) {
 		int ours = has_prefix(*e, "DYNPROF_");
-		if ((ours || has_prefix(*e, "XDG_RUNTIME_DIR=")) && ctl && ctl->vars_count < DP_MAX_VARS)
+		if ((ours || has_prefix(*e, "XDG_RUNTIME_DIR=")) && ctl && ctl->vars_count < ctl->vars_cap)
 			ctl->vars[ctl->vars_count++] = (uint64_t)*e;
 		if (!s->follow_exec && (ours || (has_prefix(*e, "LD_PRELOAD=") && !strip_preload(s, *e + 11))))
 			continue;
@@ -200,6 +200,7 @@ static void read_environment(struct start *s)
 {
 	char **e = s->envp;
 	for (; *e; e++) {
+		s->session.vars++;
 		if (has_prefix(*e, "DYNPROF_FOLLOW_EXEC="))
 			s->follow_exec = (*e)[20] && (*e)[20] != '0';
 		if (has_prefix(*e, "DYNPROF_CONTROL="))
@@ -263,13 +264,11 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *arg)
 	if (self)
 		s->self = info->dlpi_name;
 	struct dp_ctl *ctl = s->session.ctl;
-	if (!ctl)
+	if (!ctl) {
+		s->session.objects++;
 		return 0; /* the first pass only measures */
-	if (ctl->objects_count == DP_MAX_OBJECTS) {
-		ctl->objects_lost++;
-		return 0;
 	}
-	if (low == aux(s, AT_SYSINFO_EHDR))
+	if (low == aux(s, AT_SYSINFO_EHDR) || ctl->objects_count == ctl->objects_cap)
 		return 0;
 	struct dp_object *o = &ctl->objects[ctl->objects_count++];
 	o->bias = info->dlpi_addr;

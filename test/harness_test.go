@@ -112,7 +112,18 @@ type report struct {
 	TotalCalls uint64     `json:"total_calls"`
 	Lock       string     `json:"lock"`
 	Stopped    bool       `json:"stopped"`
+	StoppedBy  string     `json:"stopped_by"`
 	Functions  []function `json:"functions"`
+
+	ObjectsMissed int      `json:"objects_missed"`
+	Missed        []missed `json:"missed"`
+}
+
+// missed is a library that was loaded later and is not counted.
+type missed struct {
+	Object string `json:"object"`
+	Reason string `json:"reason"`
+	Times  int    `json:"times"`
 }
 
 // calls returns the calls of the executable's function of that name.

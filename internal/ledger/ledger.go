@@ -69,6 +69,9 @@ const (
 	ReasonInsideInstruction        // it starts inside an instruction: the file is wrong about it
 	ReasonRestartable              // its first instructions are part of a restartable sequence (rseq)
 	ReasonDebugged                 // a debugger watches, and knows where its lines start
+	ReasonSandboxed                // it came later, under a seccomp filter that may kill the planner
+	ReasonNoPlanner                // it came later, and there was no planner: no memory, a process limit, or it died
+	ReasonUnseen                   // it came later, and its code cannot be looked at: it may use the GS segment
 )
 
 // Exclusions: the address is not a function at all, or one that must never be
@@ -106,6 +109,9 @@ var reasonNames = map[Reason]string{
 	ReasonInsideInstruction: "inside-instruction",
 	ReasonRestartable:       "restartable",
 	ReasonDebugged:          "debugged",
+	ReasonSandboxed:         "sandboxed",
+	ReasonNoPlanner:         "no-planner",
+	ReasonUnseen:            "unseen",
 	ReasonColdPart:          "cold-part",
 	ReasonPLT:               "plt",
 	ReasonStart:             "start",

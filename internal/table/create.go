@@ -117,6 +117,9 @@ func (t *File) reserve(spec *Spec) error {
 			return err
 		}
 	}
+	if err := t.allocate(t.Missed.Offset, MsEntrySize*uint64(t.Missed.Capacity)); err != nil {
+		return err
+	}
 	if err := t.allocate(t.Formers.Offset, FmEntrySize*uint64(t.Formers.Capacity)); err != nil {
 		return err
 	}

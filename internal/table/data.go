@@ -21,6 +21,9 @@ func (t *Table) eachData(s Section, count uint64, use func(first uint64, b []byt
 
 // eachDataIn is eachData that reads into buf, if that has room for an entry.
 func (t *Table) eachDataIn(buf []byte, s Section, count uint64, use func(first uint64, b []byte) error) error {
+	if count == 0 {
+		return nil // tables of older versions lack the section
+	}
 	size := uint64(s.EntrySize)
 	buf = buf[:uint64(len(buf))/size*size]
 	for i := uint64(0); i < count; {

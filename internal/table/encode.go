@@ -168,7 +168,7 @@ func encodeHeader(spec *Spec, g *Geometry) []byte {
 	for at, s := range map[int]Section{
 		HdrObjects: g.Objects, HdrFunctions: g.Functions, HdrAliases: g.Aliases, HdrStrings: g.Strings,
 		HdrEvents: g.Events, HdrFired: g.Fired, HdrRows: g.Rows,
-		HdrFormers: g.Formers, HdrBaselines: g.Baselines,
+		HdrFormers: g.Formers, HdrBaselines: g.Baselines, HdrMissed: g.Missed,
 	} {
 		encodeSection(h[at:], s)
 	}

@@ -140,10 +140,11 @@ func decodeGeometry(raw []byte, size int64) (Geometry, error) {
 		{&g.Fired, HdrFired, 4, 4},
 		{&g.Formers, HdrFormers, FmEntrySize, 8},
 		{&g.Baselines, HdrBaselines, PageSize, PageSize},
+		{&g.Missed, HdrMissed, MsEntrySize, 8},
 		{&g.Rows, HdrRows, PageSize, PageSize},
 	} {
 		var err error
-		if (s.at == HdrFormers || s.at == HdrBaselines) && le.Uint64(raw[s.at+SecOffset:]) == 0 {
+		if (s.at == HdrFormers || s.at == HdrBaselines || s.at == HdrMissed) && le.Uint64(raw[s.at+SecOffset:]) == 0 {
 			continue // written by an older version
 		}
 		if *s.to, err = decodeSection(raw, s.at, s.entry, s.align, g.Size); err != nil {

@@ -49,13 +49,14 @@ const (
 	HdrSnapshot     = 0x170 // u64, ns since the epoch if the file is a copy that hotspots made
 	HdrReserve      = 0x178 // u64, bytes of the reserve, if all processes keep it (run --control)
 	HdrListen       = 0x180 // u32, string: address of the program's endpoint for metrics (run --listen)
+	HdrMissed       = 0x188 // section: objects that were loaded later and could not be planned
 
 	// Live words, stored by the program's threads while it runs.
 	HdrRowsUsed         = 0x200 // u32, atomic add: rows ever handed out
 	HdrThreadsDiscarded = 0x204 // u32, atomic add: threads that had no room and are not counted
 	HdrProcesses        = 0x208 // u32, atomic add: incarnation numbers handed out
 	HdrPatchesRefused   = 0x20c // u32: functions whose bytes could not be patched
-	HdrObjectsMissed    = 0x214 // u32, atomic add: objects that were loaded later and could not be planned
+	HdrObjectsMissed    = 0x214 // u32, atomic add: how often an object was loaded later and could not be planned
 	HdrGeneration       = 0x210 // u32, odd while objects and functions are being added
 	HdrEventsHead       = 0x218 // u64, atomic add: events ever claimed
 	HdrEventsLost       = 0x220 // u64, atomic add: events that found no room
@@ -75,7 +76,8 @@ const (
 	HdrStockHead   = 0x2c0 // u64, stack of rows that are ready for use under a seccomp filter: tag << 32 | row + 1
 	HdrStockRows   = 0x2c8 // u32, atomic: rows on that stack
 	HdrRowsTaken   = 0x2cc // u32, atomic add: rows taken since somebody looked for rows of ended threads
-	HdrStopped     = 0x2d0 // u32: 1 since the program took the GS segment while rows were found by it: nothing counts any more
+	HdrStopped     = 0x2d0 // u32: 1 since the program took the GS segment while rows were found by it, or loaded what may take it: nothing counts any more
+	HdrMissedHead  = 0x2d4 // u32, atomic add: entries of HdrMissed ever claimed, those without room too
 	HdrRowLists    = 0x300 // [16]u32, a list for each chunk of rows (0 and 1, 2^k to 2^(k+1)-1): row + 1 of those that have room
 	HdrFreeRows    = 0x340 // [16]u64, a stack for each chunk: tag << 32 | row + 1 of those whose threads are gone
 	HdrDropped     = 0x3c0 // u64, atomic add: events that the translator was not told of: its ring was full
@@ -158,6 +160,14 @@ const (
 	FmIncarnation = 28 // u32, of its process
 	FmEntrySize   = 32
 
+	// Missed entry: an object that was loaded later and could not be planned. The
+	// reason is stored last, release order.
+	MsReason    = 0 // u32, ledger.Reason
+	MsTimes     = 4 // u32, atomic add: how often
+	MsPath      = 8 // [248]byte, as the dynamic linker has it, NUL-terminated; the end of a longer one
+	MsPathSize  = 248
+	MsEntrySize = 256
+
 	// Baseline entry. The counts are behind it, one u64 for each counter that a
 	// row has room for, then one for each row.
 	BlTime     = 0  // u64, ns since the epoch
@@ -226,6 +236,15 @@ const (
 	OutcomeDropped    = 7 // the ring was full
 	OutcomeGone       = 8 // the translator's code was gone
 	OutcomeRefused    = 9 // the translator wanted the calls redirected, and was refused: what it gave is no code, or the kernel forbids it
+)
+
+// Why the shim could not plan an object: numbers of package ledger.
+const (
+	MissedNoMemory  = 11
+	MissedUsesGS    = 15
+	MissedSandboxed = 22
+	MissedNoPlanner = 23
+	MissedUnseen    = 24
 )
 
 // How the program ended, as far as its runner knows.

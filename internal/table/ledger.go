@@ -213,4 +213,9 @@ func (t *Table) indexCounters() {
 const (
 	_ = uint(RefusedReason-ledger.ReasonBytesChanged) + uint(ledger.ReasonBytesChanged-RefusedReason)
 	_ = uint(RefusedTactic-ledger.TacticNone) + uint(ledger.TacticNone-RefusedTactic)
+	_ = uint(MissedNoMemory-ledger.ReasonNoMemory) + uint(ledger.ReasonNoMemory-MissedNoMemory)
+	_ = uint(MissedUsesGS-ledger.ReasonUsesGS) + uint(ledger.ReasonUsesGS-MissedUsesGS)
+	_ = uint(MissedSandboxed-ledger.ReasonSandboxed) + uint(ledger.ReasonSandboxed-MissedSandboxed)
+	_ = uint(MissedNoPlanner-ledger.ReasonNoPlanner) + uint(ledger.ReasonNoPlanner-MissedNoPlanner)
+	_ = uint(MissedUnseen-ledger.ReasonUnseen) + uint(ledger.ReasonUnseen-MissedUnseen)
 )

@@ -20,6 +20,7 @@ const (
 	spareStrings   = 64 << 20
 	spareEvents    = 256
 	maxFormers     = 1024
+	maxMissed      = 64
 	maxBaselines   = 4 // one in force, the others for those who are writing one
 )
 
@@ -46,6 +47,7 @@ type Geometry struct {
 	Fired       Section
 	Formers     Section // empty in tables of older versions
 	Baselines   Section // as well
+	Missed      Section // as well
 	Rows        Section // EntrySize is the stride from row to row
 	Counters    uint32  // in use in every row
 	CountersCap uint32  // that a row has room for
@@ -72,6 +74,7 @@ func plan(spec *Spec, maxRows int, spare bool) (*Geometry, error) {
 	if spec.Flags&FlagThreshold != 0 {
 		events += counters
 	}
+	g.Missed = g.add(maxMissed, maxMissed, MsEntrySize)
 	g.Formers = g.add(maxFormers, maxFormers, FmEntrySize)
 	g.Events = g.add(events, events, EvEntrySize)
 	g.Fired = g.add(counters, int(g.CountersCap), 4)

@@ -33,8 +33,9 @@ type Snapshot struct {
 	Generation       uint32   // not Table.Generation: there are more functions now
 	ThreadsDiscarded uint32   // threads that had no room and are not counted
 	PatchesRefused   uint32   // functions that could not be patched
-	ObjectsMissed    uint32   // objects that were loaded later and could not be planned
-	Stopped          bool     // the program took the GS segment: nothing has counted since
+	ObjectsMissed    uint32   // how often an object was loaded later and could not be planned
+	Missed           []Missed // which
+	Stopped          bool     // the program took the GS segment, or loaded what may: nothing has counted since
 	EventsLost       uint64
 	EventsDropped    uint64 // that a translator was not told of
 	// TranslatorFailures is how often a translator crashed, was gone, gave what
@@ -89,6 +90,9 @@ func (t *Table) Snapshot() (*Snapshot, error) {
 		EventsDropped:    le.Uint64(head[HdrDropped:]),
 
 		TranslatorFailures: le.Uint64(head[HdrTranslatorFailures:]),
+	}
+	if err := t.readMissed(s, le.Uint32(head[HdrMissedHead:])); err != nil {
+		return nil, err
 	}
 	// Before the rows: what a former owner had is not more than its row has then.
 	if err := t.readFormers(s, le.Uint64(head[HdrFormersHead:])); err != nil {

@@ -56,8 +56,10 @@ type Program struct {
 
 	// Threads that had no room in the table: their calls are missing.
 	ThreadsLost uint32 `json:"threads_lost"`
-	// Objects that were loaded later and could not be planned.
+	// How often an object was loaded later that could not be planned,
 	ObjectsMissed uint32 `json:"objects_missed"`
+	// and which: there is room for 64 in a table.
+	Missed []Missed `json:"missed"`
 	// When the counts were reset: those from before are in no figure.
 	Reset *time.Time `json:"reset,omitempty"`
 	// When the table was copied, if it is a copy.
@@ -67,6 +69,8 @@ type Program struct {
 	Lock string `json:"lock"`
 	// The program took the GS segment, and nothing has counted since.
 	Stopped bool `json:"stopped"`
+	// The library that may take it, if it was the loading of one.
+	StoppedBy string `json:"stopped_by"`
 
 	Ended   table.Ended    `json:"-"`
 	Owners  []table.Owner  `json:"-"`
@@ -124,7 +128,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Status: t.Status().String(), TotalCalls: s.Total(),
-		ThreadsLost: s.ThreadsDiscarded, ObjectsMissed: s.ObjectsMissed, Lock: lock(t), Stopped: s.Stopped,
+		ThreadsLost: s.ThreadsDiscarded, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped,
 		Ended: t.Ended, Objects: t.Objects,
 	}
 	if p.Owners = s.Owners(); !s.Reset.IsZero() {
@@ -132,6 +136,9 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	}
 	if !t.Header.Snapshot.IsZero() {
 		p.Snapshot = utc(t.Header.Snapshot)
+	}
+	if p.Stopped {
+		p.StoppedBy = takesGS(t, p.Missed)
 	}
 	r.Programs = append(r.Programs, p)
 	if len(r.Programs) == 1 {
@@ -141,7 +148,9 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	r.TotalCalls += p.TotalCalls
 	r.ThreadsLost += p.ThreadsLost
 	r.ObjectsMissed += p.ObjectsMissed
+	r.Missed = append(slices.Clip(r.Missed), p.Missed...)
 	r.Lock = cmp.Or(r.Lock, p.Lock)
+	r.StoppedBy = cmp.Or(r.StoppedBy, p.StoppedBy)
 	r.Stopped = r.Stopped || p.Stopped
 	if p.Status == table.Running.String() || r.Status == table.Exited.String() {
 		r.Status = p.Status

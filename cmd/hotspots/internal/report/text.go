@@ -52,8 +52,8 @@ func (r *Report) Text(w io.Writer, style Style) error {
 	return t.write(w, style)
 }
 
-// Headline says in one line what ran and how it ended, and in a second one if
-// it was counted with lock.
+// Headline says in one line what ran and how it ended, in a second one if it was
+// counted with lock, and in more which libraries are missing.
 func (r *Report) Headline() string {
 	what := fmt.Sprintf("%s (pid %d), %s", r.Program.Program, r.Pid, r.state())
 	if n := len(r.Programs); n > 1 {
@@ -69,10 +69,12 @@ func (r *Report) Headline() string {
 	if n := r.ObjectsMissed; n > 0 {
 		what += fmt.Sprintf(" (%d libraries that were loaded later could not be counted)", n)
 	}
-	if r.Stopped {
+	if r.Stopped && r.StoppedBy != "" {
+		what += fmt.Sprintf(" (counted until %s was loaded, which may take the GS segment: try --lock)", filepath.Base(r.StoppedBy))
+	} else if r.Stopped {
 		what += " (counted until the program took the GS segment: try --lock)"
 	}
-	return what + r.LockLine()
+	return what + r.LockLine() + r.MissedLines()
 }
 
 // LockLine is a line that says why all threads shared their counters, with a
@@ -128,6 +130,9 @@ func (r *Report) CoverageText(w io.Writer, all []*Coverage, style Style) error {
 	var out strings.Builder
 	if line := strings.TrimPrefix(r.LockLine(), "\n"); line != "" {
 		fmt.Fprintln(&out, line)
+	}
+	if lines := strings.TrimPrefix(r.MissedLines(), "\n"); lines != "" {
+		fmt.Fprintln(&out, lines)
 	}
 	for _, c := range append(slices.Clone(all), Sum(all)) {
 		if (!c.Selected || c.Reason != "") && c.Functions == 0 && len(c.Excluded) == 0 && c.Object != "total" {

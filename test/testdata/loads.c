@@ -1,0 +1,88 @@
+/* Loads a library where that cannot be planned as usual, and uses it: what is
+ * around it, the library, where to change root to.
+ *
+ *	f  a seccomp filter that lets all through
+ *	u  another user, who may not open the table
+ *	d  another directory
+ *	r  another root, without /proc
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+__attribute__((noinline, noclone)) int step(int x)
+{
+	__asm__ volatile("");
+	return x + 1;
+}
+
+static int steps(int n)
+{
+	int x = 0;
+	for (int i = 0; i < n; i++)
+		x = step(x);
+	return x;
+}
+
+static void filter(void)
+{
+	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog p = {1, code};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+}
+
+static int use(const char *library, const char *who)
+{
+	static unsigned char mine[1 << 16];
+	void *handle = dlopen(library, RTLD_NOW);
+	if (!handle) {
+		puts(dlerror());
+		return 1;
+	}
+	int (*work)(int) = (int (*)(int))dlsym(handle, "late_work");
+	unsigned long (*take)(void *) = (unsigned long (*)(void *))dlsym(handle, "take");
+	if (work)
+		printf("%s work %d\n", who, work(300));
+	mine[8] = 42;
+	if (take && getauxval(AT_HWCAP2) & 2) /* FSGSBASE */
+		printf("%s took %lu\n", who, take(mine));
+	printf("%s steps %d\n", who, steps(500));
+	int changed = 0;
+	for (unsigned i = 0; i < sizeof mine; i++)
+		changed += mine[i] != (i == 8 ? 42 : 0);
+	printf("%s changed %d\n", who, changed);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3)
+		return 2;
+	printf("steps %d\n", steps(1000));
+	if (strchr(argv[1], 'd') && chdir("/"))
+		return 2;
+	if (strchr(argv[1], 'r') && (chroot(argv[3]) || chdir("/")))
+		return 2;
+	if (strchr(argv[1], 'u') && (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
+		return 2;
+	if (strchr(argv[1], 'f'))
+		filter();
+	if (use(argv[2], "parent"))
+		return 1;
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		printf("child steps %d\n", steps(50));
+		_exit(fflush(stdout));
+	}
+	waitpid(child, 0, 0);
+	return 0;
+}
