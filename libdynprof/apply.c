@@ -6,6 +6,7 @@
 #include "rows.h"
 #include "session.h"
 #include "state.h"
+#include "view.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -198,18 +199,18 @@ static void patch_all(const struct dp_ctl *ctl, struct refused *r, int undo)
 }
 
 /* Writes into the table's ledger that the refused groups are not counted. */
-static void note_refused(const struct dp_ctl *ctl, const struct refused *r)
+static void note_refused(const struct refused *r)
 {
-	long fd = raw(SYS_openat, AT_FDCWD, ctl->table, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (failed(fd))
+	uint8_t *table = dp_view();
+	if (!table)
 		return;
-	static const uint8_t how[2] = {DP_REFUSED_TACTIC, DP_REFUSED_REASON};
-	uint64_t functions = *dp_u64(dp.table, DP_HDR_FUNCTIONS + DP_SEC_OFFSET);
-	uint32_t count = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
-	for (uint32_t i = 0; i < count; i++)
-		if (is_refused(r, i))
-			raw(SYS_pwrite64, fd, how, 2, functions + (uint64_t)i * DP_FN_ENTRY_SIZE + DP_FN_TACTIC);
-	raw(SYS_close, fd);
+	uint8_t *f = table + *dp_u64(table, DP_HDR_FUNCTIONS + DP_SEC_OFFSET);
+	uint32_t count = *dp_u32(table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
+	for (uint32_t i = 0; i < count; i++, f += DP_FN_ENTRY_SIZE)
+		if (is_refused(r, i)) {
+			f[DP_FN_TACTIC] = DP_REFUSED_TACTIC;
+			f[DP_FN_REASON] = DP_REFUSED_REASON;
+		}
 }
 
 /* Leads calls to stubs, where pages may be writable and executable: elsewhere a
@@ -242,7 +243,7 @@ static void take_back(const struct dp_ctl *ctl, struct refused *r)
 	refuse_guests(ctl, r);
 	r->all |= r->groups == dp.counters; /* then the kernel sites go, too */
 	patch_all(ctl, r, 1);
-	note_refused(ctl, r);
+	note_refused(r);
 	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_PATCHES_REFUSED), r->groups, __ATOMIC_RELAXED);
 }
 

@@ -75,8 +75,11 @@ func layArenas(in *input, all []*object, space *patcher.Space, reserve []byte, r
 			a.objects = append(a.objects, users[i])
 		}
 		a.lay(threshold || in.translator, in.translator)
-		if in.used+a.size+a.private > in.size {
-			return nil, fmt.Errorf("the stubs need more than the reserve of %d MB", in.size>>20)
+		for in.used+a.size+a.private > in.size {
+			if !a.shrink() {
+				return nil, fmt.Errorf("the stubs need more than the reserve of %d MB", in.size>>20)
+			}
+			a.lay(threshold || in.translator, in.translator)
 		}
 		at, ok := space.Place(around[g], a.size+a.private+row.size)
 		if !ok {
@@ -111,8 +114,24 @@ func (o *object) needsArena() bool {
 	return len(o.sites) > 0 || len(o.signals) > 0 || o.hook != 0
 }
 
+// shrink takes back the plans of the object that has most of them. It reports false
+// if there are none.
+func (a *arena) shrink() bool {
+	largest, most := (*object)(nil), 0
+	for _, o := range a.objects {
+		if n := o.patchedCounts(); n > most {
+			largest, most = o, n
+		}
+	}
+	if largest != nil {
+		largest.refuse(ledger.ReasonNoMemory)
+	}
+	return largest != nil
+}
+
 // lay decides where everything in the arena goes.
 func (a *arena) lay(threshold, redirectable bool) {
+	a.thunks, a.colds = nil, nil
 	at := 2 * stubgen.CommonSize // the common part, and the hook
 	for _, o := range a.objects {
 		a.thunks = append(a.thunks, at)

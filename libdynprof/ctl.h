@@ -88,7 +88,10 @@ struct dp_ctl {
 	uint64_t r_brk;         /* the dynamic linker's function that we stand in for */
 	uint64_t keep;          /* 1: the reserve stays, and part of it may be used */
 	uint64_t listen;        /* 1: the twin may become the endpoint for metrics */
-	uint64_t late;          /* 1: these objects come later; table and nonce are set */
+	uint64_t late;          /* 1: these objects come later */
+	uint64_t view;          /* where the twin has the table then, up to its rows, */
+	uint64_t view_size;     /* and its bytes */
+	uint64_t short_space;   /* 1: address space is limited */
 	uint64_t translator;    /* 1: calls can be sent to other code */
 	uint64_t argv;          /* char **, of the agent's own copy: it gives itself a name */
 	uint64_t handles_traps; /* 1, if late: SIGTRAP is handled since the start */

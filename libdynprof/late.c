@@ -37,8 +37,6 @@ enum { KEPT_AUXV = 64 }; /* the kernel has some 20 */
 /* What is kept from the start, in private memory: a forked child has its own. */
 static struct {
 	struct r_debug *r_debug; /* 0: objects that come later are not seen */
-	char table[DP_PATH_MAX];
-	uint8_t nonce[16];
 	Elf64_auxv_t auxv[KEPT_AUXV];
 	uint32_t vars_count;
 	const char *vars; /* copies: programs write over their environment */
@@ -147,9 +145,6 @@ void dp_keep(const struct dp_session *s, uint64_t r_debug)
 	kept.r_debug = (struct r_debug *)r_debug;
 	if (!r_debug)
 		return;
-	text_copy(kept.table, sizeof kept.table, s->ctl->table);
-	for (int i = 0; i < 16; i++)
-		kept.nonce[i] = s->ctl->nonce[i];
 	for (int i = 0; i < KEPT_AUXV - 1 && s->auxv[i].a_type != AT_NULL; i++)
 		kept.auxv[i] = s->auxv[i];
 	kept.vars = keep_vars(s->ctl);
@@ -168,9 +163,6 @@ static void fill_in(struct dp_ctl *ctl)
 	ctl->handles_traps = dp_handles_traps;
 	ctl->shared = dp.shared;
 	ctl->translator = (uint64_t)dp.translator;
-	text_copy(ctl->table, sizeof ctl->table, kept.table);
-	for (int i = 0; i < 16; i++)
-		ctl->nonce[i] = kept.nonce[i];
 	for (const char *v = kept.vars; ctl->vars_count < kept.vars_count; v += text_len(v) + 1)
 		ctl->vars[ctl->vars_count++] = (uint64_t)v;
 	for (struct walk w = {0, 0}; ctl->objects_count < ctl->objects_cap && next_new(&w);) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/table"
@@ -47,16 +49,58 @@ func openBase(in *input) (*base, error) {
 	if !in.late {
 		return &base{}, nil
 	}
-	t, err := table.OpenAppend(in.table, in.nonce)
+	if in.view.Addr == 0 {
+		return nil, errors.New("the count table cannot be mapped again")
+	}
+	t, err := table.OpenAppend(in.view)
 	if err != nil {
 		return nil, err
 	}
 	return &base{t.Counters, int(t.Functions.Count), int(t.Objects.Count), t}, nil
 }
 
-func (b *base) close() {
-	if b.table != nil {
-		b.table.Close()
+// fit leaves those of the objects that the table has room for: one that is too large
+// takes no other with it. Of the rest only the kernel sites are patched.
+func (b *base) fit(in *input, all []*object) (fitting []*object) {
+	if b.table == nil {
+		return all
+	}
+	room := b.table.Left()
+	for i, o := range all {
+		entry := o.entry()
+		if !room.Take(&entry, o.measured) {
+			in.miss(i, o.left(in))
+			o.plans, o.survey = nil, nil
+			continue
+		}
+		fitting = append(fitting, o)
+	}
+	return fitting
+}
+
+// left is why an object that the table has no room for is not counted.
+func (o *object) left(in *input) ledger.Reason {
+	switch {
+	case in.shared || !o.gs:
+		return ledger.ReasonNoMemory
+	case o.unseen():
+		return ledger.ReasonUnseen
+	}
+	return ledger.ReasonUsesGS
+}
+
+// measured yields the functions as far as they take room.
+func (o *object) measured(yield func(*table.Function) bool) {
+	var t table.Function // one for all
+	for i := range o.plans {
+		f := &o.code.Functions[i]
+		t.Name, t.Aliases, t.Counter = f.Name, f.Aliases, table.NoCounter
+		if o.plans[i].Counted() {
+			t.Counter = 0
+		}
+		if !yield(&t) {
+			return
+		}
 	}
 }
 

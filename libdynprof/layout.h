@@ -65,6 +65,7 @@
 #define DP_HDR_ROWS_TAKEN 0x2cc
 #define DP_HDR_STOPPED 0x2d0
 #define DP_HDR_MISSED_HEAD 0x2d4
+#define DP_HDR_APPENDER 0x2d8
 #define DP_HDR_ROW_LISTS 0x300
 #define DP_HDR_FREE_ROWS 0x340
 #define DP_HDR_DROPPED 0x3c0

@@ -19,6 +19,8 @@ func ledgerOf(in *input, choice *config, program string, all []*object) *table.S
 		Program:   program,
 		Creator:   "dynprof " + version.Version,
 		Listen:    serving.listens(),
+
+		ShortSpace: in.shortSpace,
 	}
 	if choice.followExec {
 		spec.Flags |= table.FlagFollowExec

@@ -78,9 +78,10 @@ type input struct {
 	miss func(i int, why ledger.Reason)
 	stop func()
 
-	late  bool // the objects come later, and the table is there:
-	table string
-	nonce [16]byte
+	shortSpace bool // address space is limited
+
+	late bool       // the objects come later, and the table is there:
+	view mem.Window // what lies in front of its rows
 }
 
 // loaded is one object as the dynamic linker lists it.
@@ -128,12 +129,8 @@ func inputs(ctl *C.struct_dp_ctl) *input {
 		signal:     uint64(ctl.signal_entry),
 		traps:      ctl.handles_traps != 0,
 		shared:     ctl.shared != 0,
-	}
-	if in.late {
-		in.table = mem.CString(uint64(uintptr(unsafe.Pointer(&ctl.table[0]))))
-		for i := range in.nonce {
-			in.nonce[i] = byte(ctl.nonce[i])
-		}
+		shortSpace: ctl.short_space != 0,
+		view:       mem.Window{Addr: uint64(ctl.view), Size: uint64(ctl.view_size)},
 	}
 	for _, v := range list(ctl.vars, ctl.vars_count) {
 		in.vars = append(in.vars, mem.CString(uint64(v)))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sort"
 	"time"
 
@@ -29,6 +30,9 @@ func plan(in *input) (*output, error) {
 	}
 	in.shared = in.shared || choice.lock
 	maps, err := mem.SelfMaps()
+	if err != nil && in.late {
+		maps, err = guessMaps(in), nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))
 	}
@@ -47,10 +51,11 @@ func plan(in *input) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer base.close()
+	fitting := base.fit(in, all)
 	if in.keep && in.late {
 		in.used = base.table.ReserveUsed()
 	}
+	fitPatches(in, all)
 	reserve, err := mem.Alias(in.reserve, int(in.size))
 	if err != nil {
 		return nil, fmt.Errorf("cannot map the stubs writable: %w", err)
@@ -77,7 +82,7 @@ func plan(in *input) (*output, error) {
 		writePerfMap(in.pid, all) // perf shows bare addresses without it
 	}
 	done := make(chan error, 1)
-	go func() { done <- out.writeTable(in, choice, all, base) }()
+	go func() { done <- out.writeTable(in, choice, fitting, base) }()
 	err = out.patch(in, all)
 	return out, errors.Join(<-done, err)
 }
@@ -181,9 +186,6 @@ func (out *output) patch(in *input, all []*object) error {
 	list := in.patches[:0]
 	var texts []patchedText
 	for _, o := range all {
-		if len(list)+o.patchesAtMost() > cap(list) {
-			return fmt.Errorf("the patches do not fit their list of %d", cap(list))
-		}
 		start := len(list)
 		list = o.appendPatches(list)
 		mine := list[start:]
@@ -204,6 +206,28 @@ func (out *output) patch(in *input, all []*object) error {
 		out.texts[i].calls = len(calls) - n
 	}
 	return nil
+}
+
+// fitPatches takes back the plans of objects for which the list of patches has no
+// room. There is always some for their kernel sites.
+func fitPatches(in *input, all []*object) {
+	room := cap(in.patches)
+	for _, o := range all {
+		room -= o.patchesAtMost() - o.patchedCounts()
+	}
+	for _, o := range all {
+		n := o.patchedCounts()
+		if n > room {
+			o.refuse(ledger.ReasonNoMemory)
+			continue
+		}
+		room -= n
+	}
+}
+
+// patchedCounts is the number of patches of counted functions, at most.
+func (o *object) patchedCounts() int {
+	return o.patchesAtMost() - len(o.sites) - len(o.signals) - 1
 }
 
 func (o *object) patchesAtMost() int {
@@ -249,6 +273,9 @@ func (out *output) writeTable(in *input, choice *config, all []*object, base *ba
 		Program: program, Pid: in.pid, Host: host, Time: time.Now(),
 	})
 	if err != nil {
+		return err
+	}
+	if path, err = filepath.Abs(path); err != nil { // the program may go elsewhere
 		return err
 	}
 	f, err := table.Create(path, ledgerOf(in, choice, program, all))

@@ -131,8 +131,11 @@ static uint32_t *stocked(void) { return dp_u32(dp.table, DP_HDR_STOCK_ROWS); }
 static uint8_t *take_new(void)
 {
 	uint8_t *row = may_grow() ? fresh() : 0;
-	if (!row && (row = dp_pop(stock())) != 0)
+	if (!row && (row = dp_pop(stock())) != 0) {
 		__atomic_fetch_sub(stocked(), 1, __ATOMIC_RELAXED);
+		if (!dp_grow_row(row)) /* stocked by who had fewer counters */
+			row = 0;
+	}
 	if (row)
 		store32(dp_u32(row, DP_ROW_STATE), DP_ROW_BIRTHING);
 	return row;

@@ -20,6 +20,7 @@
 #include <link.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "redirect.h"
@@ -441,6 +442,12 @@ static const char *apply(struct start *s)
 	return 0;
 }
 
+static int space_is_short(void)
+{
+	struct rlimit space = {0, 0};
+	return raw(SYS_prlimit64, 0, RLIMIT_AS, 0, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+}
+
 static const char *count(struct start *s)
 {
 	if (!dp_single_threaded())
@@ -450,6 +457,7 @@ static const char *count(struct start *s)
 	take_environment(s);
 	dl_iterate_phdr(note_object, s);
 	s->session.ctl->shared = !gs_is_free();
+	s->session.ctl->short_space = space_is_short();
 	s->session.ctl->cold_entry = (uint64_t)&dp_cold;
 	s->session.ctl->site_entry = (uint64_t)&dp_kernel_site;
 	s->session.ctl->translator = (uint64_t)s->session.translator;

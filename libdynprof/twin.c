@@ -98,6 +98,49 @@ static void stop_counting(void)
 	map_zeros((uint64_t)dp.table, section_end(dp.table, DP_HDR_FIRED));
 }
 
+/* Maps the table, up to its rows, once more: stop_counting takes away the mapping
+ * that the target has. */
+static void map_view(struct dp_ctl *ctl)
+{
+	uint64_t size = *dp_u64(dp.table, DP_HDR_ROWS + DP_SEC_OFFSET);
+	long at = raw(SYS_mremap, dp.table, 0, size, MREMAP_MAYMOVE);
+	ctl->view = failed(at) ? 0 : (uint64_t)at;
+	ctl->view_size = size;
+}
+
+/* Who adds objects holds a word of the table, with its thread number. If it dies,
+ * the kernel marks that: the word is the pending entry of this thread's robust list
+ * (Documentation/locking/robust-futex-ABI.rst). */
+static void await_turn(struct dp_ctl *ctl)
+{
+	static struct {
+		void *next;
+		long offset;
+		void *pending;
+	} robust;
+	uint32_t *word = dp_u32(ctl->view, DP_HDR_APPENDER), self = (uint32_t)raw(SYS_gettid);
+	robust.next = &robust;
+	robust.pending = word;
+	raw(SYS_set_robust_list, &robust, sizeof robust);
+	struct timespec tick = {0, 20 * 1000 * 1000};
+	for (uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);;) {
+		uint32_t next = now & FUTEX_TID_MASK ? now | FUTEX_WAITERS : self | (now & FUTEX_WAITERS);
+		if (!__atomic_compare_exchange_n(word, &now, next, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			continue;
+		if (!(now & FUTEX_TID_MASK))
+			return;
+		raw(SYS_futex, word, FUTEX_WAIT, next, &tick, 0, 0);
+		now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	}
+}
+
+static void end_turn(struct dp_ctl *ctl)
+{
+	uint32_t *word = dp_u32(ctl->view, DP_HDR_APPENDER);
+	if (__atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL) & FUTEX_WAITERS)
+		raw(SYS_futex, word, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
 /* The planner is done, and stays: nobody's child, in a session of its own, under
  * a name of its own. Its table is where it is until its processes are gone. */
 static _Noreturn void stay(struct dp_ctl *ctl)
@@ -156,14 +199,20 @@ void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
 		raw(SYS_setsid);
 	else
 		raw(SYS_setpgid, 0, 0); /* Ctrl-C is for the program */
-	if (ctl->late)
+	if (ctl->late) {
+		map_view(ctl);
 		stop_counting();
+	}
 	if (ctl->handles_traps)
 		unblock_traps();
 	leave_descriptors();
 	own_limits();
 	start_go(auxv);
+	if (ctl->view)
+		await_turn(ctl);
 	dp_plan((uintptr_t)ctl);
+	if (ctl->view)
+		end_turn(ctl);
 	stays = stays && ctl->status && (ctl->keep || ctl->serves);
 	if (stays)
 		raw(SYS_prctl, PR_SET_PDEATHSIG, 0, 0, 0, 0);

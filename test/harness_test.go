@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,6 +46,8 @@ func need(t testing.TB, program string) string {
 
 // command is a program to run.
 type command struct {
+	before []string // runs all that follows, hotspots too
+
 	args  []string
 	env   []string // added to ours
 	stdin string
@@ -64,7 +67,8 @@ const patience = 3 * time.Minute // for one program; a hang is a failure
 // run runs c as it is.
 func run(t testing.TB, c command) result {
 	t.Helper()
-	e := exec.Command(c.args[0], c.args[1:]...)
+	args := slices.Concat(c.before, c.args)
+	e := exec.Command(args[0], args[1:]...)
 	e.Env = append(os.Environ(), c.env...)
 	e.Dir, e.Stdin = c.dir, strings.NewReader(c.stdin)
 	var out, errout bytes.Buffer

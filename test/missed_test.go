@@ -3,9 +3,9 @@ package test
 import (
 	"debug/elf"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -32,7 +32,7 @@ func inVariants(t *testing.T, c command, check func(t *testing.T, r *report)) {
 		t.Run("preload "+objects, func(t *testing.T) {
 			table := filepath.Join(t.TempDir(), "table")
 			bare := c
-			bare.env = append(slices.Clone(c.env), "LD_PRELOAD="+build(t, "libdynprof.so"), "DYNPROF_OUTPUT="+table, "DYNPROF_OBJECTS="+objects)
+			bare.args = append([]string{"env", "LD_PRELOAD=" + build(t, "libdynprof.so"), "DYNPROF_OUTPUT=" + table, "DYNPROF_OBJECTS=" + objects}, c.args...)
 			same(t, without, run(t, bare))
 			check(t, readReport(t, table))
 		})
@@ -141,4 +141,122 @@ func TestMissedUnseen(t *testing.T) {
 		r.missing(t, library, "unseen")
 		r.ended(t, library)
 	})
+}
+
+// TestLateElsewhere: a program that may not open the table any more, or finds
+// another file by its name, or has no /proc, still gets its libraries counted.
+func TestLateElsewhere(t *testing.T) {
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "loads.c")
+	library := readable(t, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c"))
+	exact := func(library string) func(*testing.T, *report) {
+		return func(t *testing.T, r *report) {
+			if steps, late := r.calls(t, "step"), r.late(library, "late_step"); steps != 1550 || late != 300 || r.ObjectsMissed != 0 {
+				t.Errorf("step: %d calls, not 1550; late_step: %d, not 300; missed: %+v", steps, late, r.Missed)
+			}
+		}
+	}
+	t.Run("relative", func(t *testing.T) {
+		c := cmd(program, "d", library)
+		without := run(t, c)
+		c.dir = t.TempDir()
+		for name, args := range map[string][]string{
+			"run":     {build(t, "hotspots"), "run", "--summary", "0", "-o", "table", "--"},
+			"preload": {"env", "LD_PRELOAD=" + build(t, "libdynprof.so"), "DYNPROF_OUTPUT=table"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				c.args, c.dir = append(args, program, "d", library), t.TempDir()
+				same(t, without, run(t, c))
+				exact(library)(t, readReport(t, filepath.Join(c.dir, "table")))
+			})
+		}
+	})
+	t.Run("user", func(t *testing.T) {
+		needsRoot(t)
+		inVariants(t, cmd(program, "u", library), exact(library))
+	})
+	t.Run("root", func(t *testing.T) {
+		needsRoot(t)
+		name := "/" + filepath.Base(library)
+		inVariants(t, cmd(program, "ru", name, filepath.Dir(library)), exact(name))
+	})
+}
+
+// TestLateNoRoom: a library for which the table has no room is named, and one that
+// takes the GS segment ends the counting all the same. A file-size limit leaves a
+// table no spare room at all.
+func TestLateNoRoom(t *testing.T) {
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "loads.c")
+	plain := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	taking := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c", "takeslib.c")
+	limited := func(library string) command {
+		c := cmd(program, "", library)
+		c.before = []string{"prlimit", "--fsize=8000000"}
+		return c
+	}
+	inVariants(t, limited(plain), func(t *testing.T, r *report) {
+		r.missing(t, plain, "no-memory")
+		if n := r.calls(t, "step"); n != 1550 || r.Stopped {
+			t.Errorf("step: %d calls, not 1550; stopped: %t", n, r.Stopped)
+		}
+	})
+	inVariants(t, limited(taking), func(t *testing.T, r *report) {
+		r.missing(t, taking, "uses-gs")
+		r.ended(t, taking)
+	})
+}
+
+// bigLibrary has 140,000 functions, one of which takes GS, and needs another.
+func bigLibrary(t *testing.T, another string) string {
+	t.Helper()
+	const functions = 140000
+	var text strings.Builder
+	text.WriteString("\t.text\n")
+	for i := range functions {
+		fmt.Fprintf(&text, "\t.type f%d, @function\nf%d:\n\t.cfi_startproc\n\tlea 1(%%rdi), %%eax\n\tadd $3, %%eax\n\tret\n\t.cfi_endproc\n\t.size f%d, .-f%d\n", i, i, i, i)
+	}
+	text.WriteString("\t.section .note.GNU-stack, \"\", @progbits\n")
+	dir := t.TempDir()
+	source, library := filepath.Join(dir, "big.s"), filepath.Join(dir, "big.so")
+	if err := os.WriteFile(source, []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := run(t, cmd("gcc", "-shared", "-fPIC", "-o", library, source, "testdata/takeslib.c", "-Wl,--no-as-needed", another))
+	if out.status != 0 {
+		t.Fatal(out.stderr)
+	}
+	return library
+}
+
+// TestLateBig: a large library has room; where it has not, as address space is short,
+// those that come with it have.
+func TestLateBig(t *testing.T) {
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "loads.c")
+	small := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	big := bigLibrary(t, small)
+	without := run(t, cmd(program, "", big))
+	for _, flags := range [][]string{{"--lock"}, {"--lock", "--objects", "all", "--threshold", "1000", "--control"}} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			with, r := counted(t, cmd(program, "", big), flags...)
+			same(t, without, with)
+			if n, steps := len(r.of(big)), r.calls(t, "step"); n < 140000 || steps != 1550 || r.ObjectsMissed != 0 {
+				t.Errorf("%d functions; step: %d calls, not 1550; missed: %+v", n, steps, r.Missed)
+			}
+			if n := r.late(small, "late_step"); n != 300 {
+				t.Errorf("late_step: %d calls, not 300", n)
+			}
+		})
+		t.Run("short of space "+strings.Join(flags, " "), func(t *testing.T) {
+			c := cmd(program, "", big)
+			c.before = []string{"prlimit", "--as=100000000000"}
+			with, r := counted(t, c, flags...)
+			same(t, without, with)
+			r.missing(t, big, "no-memory")
+			if late, steps := r.late(small, "late_step"), r.calls(t, "step"); late != 300 || steps != 1550 {
+				t.Errorf("late_step: %d calls, not 300; step: %d, not 1550", late, steps)
+			}
+		})
+	}
 }

@@ -2,56 +2,39 @@ package table
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"syscall"
+	"io"
+	"iter"
 )
 
-// Appender adds objects and functions to a table that a program counts into.
+// Memory is a table as a process that counts into it has it mapped: what lies in
+// front of its rows.
+type Memory interface {
+	io.ReaderAt
+	io.WriterAt
+}
+
+// Appender adds objects and functions to a table that a program counts into. No
+// file is opened: the process may have changed its user, its root, or its
+// directory since the start.
 type Appender struct {
 	Geometry // as it was when the table was opened
 
-	f    *os.File
-	path string
+	m    Memory
 	head []byte
 }
 
 // ErrFull says that a table has no spare capacity left.
 var ErrFull = errors.New("the count table has no room for more functions")
 
-// OpenAppend opens the table at path, which has that nonce, and waits until no
-// other process adds to it: those of a fork tree share one.
-func OpenAppend(path string, nonce [16]byte) (*Appender, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
-	if err != nil {
+// OpenAppend opens the table in m. No other process adds to it: the caller holds
+// HdrAppender.
+func OpenAppend(m Memory) (*Appender, error) {
+	head := make([]byte, HeaderSize)
+	if _, err := readAt(m, head, 0); err != nil {
 		return nil, err
 	}
-	a := &Appender{f: f, path: path}
-	if err := a.begin(nonce); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return a, nil
-}
-
-func (a *Appender) begin(nonce [16]byte) error {
-	if err := syscall.Flock(int(a.f.Fd()), syscall.LOCK_EX); err != nil {
-		return os.NewSyscallError("flock", err)
-	}
-	fi, err := a.f.Stat()
-	if err != nil {
-		return err
-	}
-	_, head, err := readHeader(a.f, fi.Size())
-	if err != nil {
-		return err
-	}
-	if [16]byte(head[HdrNonce:]) != nonce {
-		return fmt.Errorf("%s is not the table that was opened at the start", a.path)
-	}
-	g, err := decodeGeometry(head, fi.Size())
-	a.Geometry, a.head = g, head
-	return err
+	g, err := decodeGeometry(head, int64(le.Uint64(head[HdrFileSize:])))
+	return &Appender{g, m, head}, err
 }
 
 // ReserveUsed is how much of the reserve that is kept was taken when the table
@@ -61,12 +44,45 @@ func (a *Appender) ReserveUsed() uint64 { return le.Uint64(a.head[HdrReserveUsed
 // Shared reports whether all threads count into one row.
 func (a *Appender) Shared() bool { return le.Uint32(a.head[HdrFlags:])&FlagShared != 0 }
 
-// Close lets go of the table.
-func (a *Appender) Close() error { return a.f.Close() }
+// Room is capacity of a table: entries of sections, bytes of strings, counters of
+// a row.
+type Room struct {
+	Objects, Functions, Aliases, Strings, Counters int
+}
+
+// Left is the capacity that is not used yet.
+func (a *Appender) Left() Room {
+	left := func(s Section) int { return int(s.Capacity - s.Count) }
+	return Room{
+		min(left(a.Objects), MaxObjects-int(a.Objects.Count)), left(a.Functions), left(a.Aliases), left(a.Strings),
+		int(a.CountersCap - a.Counters),
+	}
+}
+
+// Take takes what o and its functions need out of r. It reports false, and takes
+// nothing, if that is not there.
+func (r *Room) Take(o *Object, functions iter.Seq[*Function]) bool {
+	n := *r
+	n.Objects--
+	n.Strings -= stored(o.Path) + stored(o.BuildID)
+	for f := range functions {
+		strings, aliases := lengths(f)
+		n.Functions--
+		n.Strings, n.Aliases = n.Strings-strings, n.Aliases-aliases
+		if f.Counter != NoCounter {
+			n.Counters--
+		}
+	}
+	if min(n.Objects, n.Functions, n.Aliases, n.Strings, n.Counters) < 0 {
+		return false
+	}
+	*r = n
+	return true
+}
 
 // Add writes the objects and functions of spec behind those that are there:
 // the functions' objects and counters are numbers of the whole table. Room for
-// the new counters is taken in all rows that are in use, and in the first.
+// the new counters in the rows is the program's business.
 //
 //  1. The generation becomes odd.
 //  2. Strings, aliases, objects and functions are stored behind the counts.
@@ -94,7 +110,7 @@ func (a *Appender) Add(spec *Spec) error {
 		return ErrFull
 	}
 	if err := a.reserve(&grown); err != nil {
-		return roomHint(a.path, err)
+		return err
 	}
 	generation := le.Uint32(a.head[HdrGeneration:]) | 1
 	if err := a.store32(HdrGeneration, generation); err != nil {
@@ -119,7 +135,7 @@ func (a *Appender) Add(spec *Spec) error {
 		}
 	}
 	if spec.Reserve != 0 {
-		if _, err := a.f.WriteAt(le.AppendUint64(nil, spec.ReserveUsed), HdrReserveUsed); err != nil {
+		if _, err := a.m.WriteAt(le.AppendUint64(nil, spec.ReserveUsed), HdrReserveUsed); err != nil {
 			return err
 		}
 	}
@@ -127,7 +143,7 @@ func (a *Appender) Add(spec *Spec) error {
 }
 
 func (a *Appender) store32(at int64, v uint32) error {
-	_, err := a.f.WriteAt(le.AppendUint32(nil, v), at)
+	_, err := a.m.WriteAt(le.AppendUint32(nil, v), at)
 	return err
 }
 
@@ -137,23 +153,16 @@ func (a *Appender) write(spec *Spec) error {
 		s.Offset += uint64(s.Count) * uint64(s.EntrySize)
 		return s
 	}
-	names := &stringSink{newSink(a.f, behind(a.Strings)), a.Strings.Count}
-	aliases := &aliasSink{newSink(a.f, behind(a.Aliases)), a.Aliases.Count}
-	return writeLedger(a.f, spec, names, aliases, behind(a.Objects), behind(a.Functions))
+	names := &stringSink{newSink(a.m, behind(a.Strings)), a.Strings.Count}
+	aliases := &aliasSink{newSink(a.m, behind(a.Aliases)), a.Aliases.Count}
+	return writeLedger(a.m, spec, names, aliases, behind(a.Objects), behind(a.Functions))
 }
 
-// reserve takes room for the counters that are new.
+// reserve takes room for the fired words of the counters that are new.
 func (a *Appender) reserve(g *Geometry) error {
-	t := &File{Geometry: *g, f: a.f, path: a.path}
-	from, size := RowCounters+8*uint64(a.Counters), 8*uint64(g.Counters-a.Counters)
-	used := min(le.Uint32(a.head[HdrRowsUsed:]), g.Rows.Capacity)
-	for row := range uint64(max(used, RowsReserved)) {
-		if err := t.allocate(g.Rows.Offset+row*uint64(g.Rows.EntrySize)+from, size); err != nil {
-			return err
-		}
-	}
 	if le.Uint32(a.head[HdrFlags:])&FlagThreshold == 0 {
 		return nil
 	}
-	return t.allocate(g.Fired.Offset+4*uint64(a.Counters), size/2)
+	_, err := a.m.WriteAt(make([]byte, 4*(g.Counters-a.Counters)), int64(a.Fired.Offset)+4*int64(a.Counters))
+	return err
 }

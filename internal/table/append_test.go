@@ -2,6 +2,7 @@ package table_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -36,14 +37,13 @@ func TestAppend(t *testing.T) {
 	}
 	total := snapshot.Total()
 	for range 2 {
-		a, err := table.OpenAppend(path, live.Nonce)
+		a, err := table.OpenAppend(writable(t, path))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := a.Add(late(uint16(a.Objects.Count), a.Counters)); err != nil {
 			t.Fatal(err)
 		}
-		a.Close()
 	}
 	after := open(t, path)
 	n, o := len(before.Functions), len(before.Objects)
@@ -67,19 +67,51 @@ func TestAppend(t *testing.T) {
 	}
 }
 
+func writable(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// TestRoom: what an object needs is what it gets.
+func TestRoom(t *testing.T) {
+	spec := late(0, 0)
+	functions := func(yield func(*table.Function) bool) {
+		for i := range spec.Functions {
+			if !yield(&spec.Functions[i]) {
+				return
+			}
+		}
+	}
+	names := len("/usr/lib/late.so") + len("abcd") + len("late_one") + len("late_eins") + 4
+	enough := table.Room{Objects: 1, Functions: 2, Aliases: 2, Strings: names, Counters: 2}
+	if r := enough; !r.Take(&spec.Objects[0], functions) || r != (table.Room{}) {
+		t.Errorf("left: %+v", r)
+	}
+	for _, less := range []table.Room{{Objects: 1}, {Functions: 1}, {Aliases: 1}, {Strings: 1}, {Counters: 1}} {
+		r := table.Room{
+			Objects: 1 - less.Objects, Functions: 2 - less.Functions, Aliases: 2 - less.Aliases,
+			Strings: names - less.Strings, Counters: 2 - less.Counters,
+		}
+		if before := r; r.Take(&spec.Objects[0], functions) || r != before {
+			t.Errorf("%+v is enough, and %+v left", before, r)
+		}
+	}
+}
+
 func TestAppendRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	spec := tabletest.Spec()
 	spec.NoSpare = true
-	live := tabletest.CreateAt(t, path, spec)
-	if _, err := table.OpenAppend(path, [16]byte{1}); err == nil {
-		t.Error("another table's nonce is accepted")
-	}
-	a, err := table.OpenAppend(path, live.Nonce)
+	tabletest.CreateAt(t, path, spec)
+	a, err := table.OpenAppend(writable(t, path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
 	if err := a.Add(late(0, a.Counters)); !errors.Is(err, table.ErrFull) {
 		t.Errorf("a full table: %v", err)
 	}

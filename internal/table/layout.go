@@ -78,6 +78,7 @@ const (
 	HdrRowsTaken   = 0x2cc // u32, atomic add: rows taken since somebody looked for rows of ended threads
 	HdrStopped     = 0x2d0 // u32: 1 since the program took the GS segment while rows were found by it, or loaded what may take it: nothing counts any more
 	HdrMissedHead  = 0x2d4 // u32, atomic add: entries of HdrMissed ever claimed, those without room too
+	HdrAppender    = 0x2d8 // u32, robust futex: thread that adds objects
 	HdrRowLists    = 0x300 // [16]u32, a list for each chunk of rows (0 and 1, 2^k to 2^(k+1)-1): row + 1 of those that have room
 	HdrFreeRows    = 0x340 // [16]u64, a stack for each chunk: tag << 32 | row + 1 of those whose threads are gone
 	HdrDropped     = 0x3c0 // u64, atomic add: events that the translator was not told of: its ring was full

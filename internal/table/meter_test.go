@@ -78,7 +78,7 @@ func TestMeterFollowsGenerations(t *testing.T) {
 	live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), spec)
 	m, r := meter(t, live.Path), &table.Reading{}
 	agree(t, m, r, live.Path)
-	a, err := table.OpenAppend(live.Path, live.Nonce)
+	a, err := table.OpenAppend(writable(t, live.Path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,6 @@ func TestMeterFollowsGenerations(t *testing.T) {
 	if err := a.Add(more); err != nil {
 		t.Fatal(err)
 	}
-	a.Close()
 	live.Set(0, 700, 1000, 3, 0, 42)
 	agree(t, m, r, live.Path)
 	if r.Calls[4] != 42 {

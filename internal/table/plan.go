@@ -8,20 +8,25 @@ import (
 // Sizes of a new table. Capacity costs nothing until it is used: the file is
 // sparse.
 const (
-	MaxFileSize  = 8 << 30 // apparent bytes
+	MaxFileSize  = 32 << 30 // apparent bytes
 	MaxRows      = 65536
 	MinRows      = 64    // asked for even where MaxFileSize is passed by it
 	RowsReserved = 2     // rows with room on disk from the start
 	MaxString    = 65535 // bytes; a longer name is cut
 
-	maxStrings     = 1 << 30 // bytes of all names together
-	spareObjects   = 4096
-	spareFunctions = 131072
-	spareStrings   = 64 << 20
-	spareEvents    = 256
-	maxFormers     = 1024
-	maxMissed      = 64
-	maxBaselines   = 4 // one in force, the others for those who are writing one
+	MaxObjects = 1 << 16 // Function.Object is a u16
+
+	maxStrings = 1 << 30 // bytes of all names together
+	// For objects that come later: Firefox's libxul has 274,000 functions, LLVM and
+	// clang 178,000. A counter takes room in every row, of address space where
+	// there is nothing else; where that is short, fewer will do.
+	spareFunctions      = 512 << 10
+	spareFunctionsShort = 128 << 10
+	spareStrings        = 64 << 20
+	spareEvents         = 256
+	maxFormers          = 1024
+	maxMissed           = 64
+	maxBaselines        = 4 // one in force, the others for those who are writing one
 )
 
 // Section is an array in the file.
@@ -61,14 +66,21 @@ func plan(spec *Spec, maxRows int, spare bool) (*Geometry, error) {
 		return nil, fmt.Errorf("the names of %d functions take %d bytes, more than a count table holds (%d)",
 			functions, nStrings, maxStrings)
 	}
+	if len(spec.Objects) > MaxObjects {
+		return nil, fmt.Errorf("%d objects are more than a count table holds (%d)", len(spec.Objects), MaxObjects)
+	}
 	extra := func(n int) int {
 		if spare {
 			return n
 		}
 		return 0
 	}
+	more := extra(spareFunctions)
+	if spec.ShortSpace {
+		more = extra(spareFunctionsShort)
+	}
 	g := &Geometry{Size: HeaderSize, Counters: uint32(counters)}
-	g.CountersCap = uint32(counters + extra(spareFunctions))
+	g.CountersCap = uint32(counters + more)
 	// What the program stores into comes first: it maps no more than that.
 	events := spareEvents
 	if spec.Flags&FlagThreshold != 0 {
@@ -78,9 +90,9 @@ func plan(spec *Spec, maxRows int, spare bool) (*Geometry, error) {
 	g.Formers = g.add(maxFormers, maxFormers, FmEntrySize)
 	g.Events = g.add(events, events, EvEntrySize)
 	g.Fired = g.add(counters, int(g.CountersCap), 4)
-	g.Objects = g.add(len(spec.Objects), max(len(spec.Objects), extra(spareObjects)), ObjEntrySize)
-	g.Functions = g.add(functions, functions+extra(spareFunctions), FnEntrySize)
-	g.Aliases = g.add(nAliases, nAliases+extra(spareFunctions), 4)
+	g.Objects = g.add(len(spec.Objects), max(len(spec.Objects), extra(MaxObjects)), ObjEntrySize)
+	g.Functions = g.add(functions, functions+more, FnEntrySize)
+	g.Aliases = g.add(nAliases, nAliases+more, 4)
 	g.Strings = g.add(nStrings, nStrings+extra(spareStrings), 1)
 
 	stride := roundUp(RowCounters + 8*uint64(g.CountersCap))
@@ -116,22 +128,28 @@ func measure(spec *Spec) (stringBytes, aliases, functions, counters int) {
 	}
 	for f := range spec.functions() {
 		functions++
-		stringBytes += stored(f.Name)
-		list := 0
-		for _, a := range f.Aliases {
-			if n := stored(a); n > 0 {
-				stringBytes += n
-				list++
-			}
-		}
-		if list > 0 {
-			aliases += list + 1
-		}
+		bytes, list := lengths(f)
+		stringBytes, aliases = stringBytes+bytes, aliases+list
 		if f.Counter != NoCounter {
 			counters = max(counters, int(f.Counter)+1)
 		}
 	}
 	return stringBytes, aliases, functions, counters
+}
+
+// lengths returns the bytes of f's strings and the entries of its list of aliases.
+func lengths(f *Function) (stringBytes, aliases int) {
+	stringBytes = stored(f.Name)
+	for _, a := range f.Aliases {
+		if n := stored(a); n > 0 {
+			stringBytes += n
+			aliases++
+		}
+	}
+	if aliases > 0 {
+		aliases++
+	}
+	return stringBytes, aliases
 }
 
 // stored is the room that s takes among the strings: none if it is empty.

@@ -63,11 +63,10 @@ func TestResetThenAppend(t *testing.T) {
 	spec.NoSpare = false
 	live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), spec)
 	reset(t, live.Path)
-	a, err := table.OpenAppend(live.Path, live.Nonce)
+	a, err := table.OpenAppend(writable(t, live.Path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
 	if err := a.Add(late(uint16(a.Objects.Count), a.Counters)); err != nil {
 		t.Fatal(err)
 	}

@@ -76,6 +76,8 @@ type Spec struct {
 	// MaxRows bounds the rows, and so the apparent size of the file, where
 	// address space is short. 0 is the most that MaxFileSize allows.
 	MaxRows int
+	// ShortSpace says that address space is limited: there is less spare capacity.
+	ShortSpace bool
 	// NoSpare leaves out the capacity for objects that the program loads later.
 	NoSpare bool
 }
