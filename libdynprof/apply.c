@@ -80,20 +80,16 @@ const char *dp_map_arenas(const struct dp_ctl *ctl)
 
 void dp_unmap_arenas(const struct dp_ctl *ctl) { unmap_first(ctl, ctl->arenas_count); }
 
-/* All, or none is known: dp_unmap_arenas unmaps them. The twin of a later session
- * must know them: it counts nowhere. */
+/* Where it fails dp_unmap_arenas unmaps all. */
 const char *dp_map_views(const struct dp_ctl *ctl)
 {
-	uint32_t n = dp.views_used;
 	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
 		const struct dp_arena *a = &ctl->arenas[i];
 		if (!a->view_size)
 			continue;
-		if (n == DP_VIEWS || !map_again((uint64_t)dp_row_at(0) + a->view_offset, a->view_size, a->view))
+		if (!map_again((uint64_t)dp_row_at(0) + a->view_offset, a->view_size, a->view))
 			return no_space;
-		dp.views[n++] = (struct dp_view){a->view, a->view_size};
 	}
-	dp.views_used = n;
 	return 0;
 }
 

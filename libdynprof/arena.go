@@ -39,8 +39,7 @@ type arena struct {
 	view    view
 	code    stubgen.Origins
 	origins origins
-	islands origins // in the last arena
-	traps   int     // offset of the list of traps
+	traps   int // offset of the list of traps
 
 	trapsCount int
 }
@@ -188,6 +187,7 @@ func (a *arena) fill(in *input, choice *config) error {
 	if err := stubgen.EmitCommon(a.buf[stubgen.CommonSize:2*stubgen.CommonSize], a.hook(), in.changed); err != nil {
 		return err
 	}
+	a.code.Base = x86.RunAddr(a.at)
 	for k, o := range a.objects {
 		for i, site := range o.sites {
 			at := a.thunks[k] + i*stubgen.ThunkSize
@@ -195,6 +195,7 @@ func (a *arena) fill(in *input, choice *config) error {
 			if err != nil {
 				return err
 			}
+			a.code.AddThunk(o.code, site, x86.RunAddr(a.at).Add(at))
 		}
 		for i, site := range o.signals {
 			at := a.thunks[k] + (len(o.sites)+i)*stubgen.ThunkSize
@@ -202,6 +203,7 @@ func (a *arena) fill(in *input, choice *config) error {
 			if err != nil {
 				return err
 			}
+			a.code.AddSignalThunk(o.code, site, x86.RunAddr(a.at).Add(at))
 		}
 		a.emit(k, choice)
 		o.dropGuests()

@@ -26,10 +26,12 @@ struct dp_arena {
 	uint64_t size;   /* whole pages, */
 	uint64_t pointers; /* and behind them pages whose bytes are each process's own */
 	uint64_t cold;   /* where its cold blocks start */
-	/* What its code stands for (stubgen/origins.go), in the last arena; 0: not known. */
-	uint64_t origins, lengths; /* run addresses */
+	/* What its code stands for (stubgen/origins.go), on pages that are mapped as the
+	 * last arena: run addresses. */
+	uint64_t origins, lengths;
+	uint64_t by_text; /* uint32_t *: numbers of the origins, in the order of their text */
 	uint64_t origins_count;
-	uint64_t islands; /* struct island *, in order of at; of the last arena */
+	uint64_t islands; /* struct dp_island *, in order of at */
 	uint64_t islands_count;
 	uint64_t traps;  /* run address of its struct dp_trap, in order of at */
 	uint64_t traps_count;
@@ -49,7 +51,7 @@ struct dp_text {
 	uint32_t prot;        /* PROT_* to restore */
 	uint32_t patches;     /* how many of the patch list, in order, lie here */
 	uint32_t calls;       /* and how many of the list of calls */
-	uint32_t reserved;
+	uint32_t arena;       /* number of the one that its patches lead to */
 };
 
 /* Up to 8 bytes to change, if they are still what the planner read. Groups, the

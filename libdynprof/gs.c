@@ -15,11 +15,12 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
+#include "arenas.h"
 #include "filters.h"
 #include "gs.h"
 #include "pause.h"
+#include "redirect.h"
 #include "rows.h"
-#include "signals.h"
 #include "state.h"
 
 #define ARCH_SET_GS 0x1001
@@ -50,27 +51,55 @@ int dp_stopped(void)
 	return dp.table && __atomic_load_n(dp_u32(dp.table, DP_HDR_STOPPED), __ATOMIC_ACQUIRE) != 0;
 }
 
-void dp_stop(void)
+static void store_jump(uint8_t *at, uint64_t over)
 {
-	static uint32_t arenas; /* whose stubs have ended in this process */
-	__atomic_store_n(dp_u32(dp.table, DP_HDR_STOPPED), 1, __ATOMIC_RELEASE);
-	long locked = dp_pause_lock(dp.table); /* nobody who resumes puts counts back */
-	arenas = dp_end_counts(arenas);
-	if (locked == 0)
-		dp_pause_unlock(dp.table);
+	__atomic_store_n((uint16_t *)at, (uint16_t)(0xeb | (over - 2) << 8), __ATOMIC_RELEASE);
+}
+
+/* Has a stub jump to behind its count; its front goes on where it leads. What is
+ * redirected, by a jump backwards, stays so. */
+static void end_count(uint8_t *stub, const struct dp_origin *o)
+{
+	uint64_t front = dp_front_of(o);
+	if (front)
+		store_jump(stub, front - DP_FRONT_ON);
+	if (!(front && stub[front] == 0xeb && stub[front + 1] & 0x80))
+		store_jump(stub + front, o->body - front);
 }
 
 /* As the arena is mapped executable, it is written to by another mapping, which
- * is not: no page is ever both. The stubs are shared by the fork tree. */
-uint8_t *dp_writable(uint64_t at, uint64_t size)
+ * is not: no page is ever both. The stubs are shared by the fork tree. The first
+ * instruction of each is part of its count. */
+static void end_arena(struct dp_known *k)
 {
-	long view = ask(SYS_mremap, at, 0, size, MREMAP_MAYMOVE);
+	uint64_t size = k->cold - k->at;
+	long view = ask(SYS_mremap, k->at, 0, size, MREMAP_MAYMOVE);
 	if (failed(view))
-		return 0;
-	if (ask(SYS_mprotect, view, size, PROT_READ | PROT_WRITE) == 0)
-		return (uint8_t *)view;
+		return;
+	if (ask(SYS_mprotect, view, size, PROT_READ | PROT_WRITE) == 0) {
+		for (uint64_t i = 0; i < k->origins_count; i++)
+			if (k->origins[i].body)
+				end_count((uint8_t *)view + k->origins[i].at, &k->origins[i]);
+		k->ended = 1;
+	}
 	ask(SYS_munmap, view, size);
-	return 0;
+}
+
+static void end_counts(void)
+{
+	uint32_t n = dp_arenas_known();
+	for (uint32_t i = 0; i < n; i++)
+		if (!dp_arena_number(i)->ended)
+			end_arena(dp_arena_number(i));
+}
+
+void dp_stop(void)
+{
+	__atomic_store_n(dp_u32(dp.table, DP_HDR_STOPPED), 1, __ATOMIC_RELEASE);
+	long locked = dp_pause_lock(dp.table); /* nobody who resumes puts counts back */
+	end_counts();
+	if (locked == 0)
+		dp_pause_unlock(dp.table);
 }
 
 int dp_gs_comes(struct dp_regs *r)

@@ -13,11 +13,4 @@ int dp_stopped(void) HIDDEN;
 int dp_gs_comes(struct dp_regs *r) HIDDEN;
 void dp_gs_done(struct dp_regs *r) HIDDEN;
 
-/* The same pages, writable, somewhere else; 0 if that cannot be. */
-uint8_t *dp_writable(uint64_t at, uint64_t size) HIDDEN;
-
-/* signals.c: has the stubs of all arenas but the first so many jump over their
- * counts. Returns the number of arenas. */
-uint32_t dp_end_counts(uint32_t but) HIDDEN;
-
 #endif

@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "arenas.h"
 #include "filters.h"
 #include "gs.h"
 #include "look.h"
@@ -28,7 +29,6 @@
 #include "redirect.h"
 #include "rowlist.h"
 #include "session.h"
-#include "signals.h"
 #include "state.h"
 #include "translator.h"
 
@@ -195,15 +195,13 @@ static int count_new(struct dp_session *s)
 	int mapped = !why;
 	if (!why && !dp_rows_grow(*dp_u32(dp.table, DP_HDR_COUNTERS)))
 		why = "no room for the counts of the threads";
-	if (!why && !dp_traps_add(s->ctl))
-		why = "no memory for the list of traps";
 	if (!why)
 		why = dp_map_views(s->ctl);
+	if (!why)
+		why = dp_know_arenas(s->ctl);
 	if (mapped && why)
 		dp_unmap_arenas(s->ctl);
 	if (!why) {
-		dp_note_origins(s->ctl);
-		dp_note_arenas(s->ctl);
 		dp_arm_new(functions);
 		dp_pause_new();
 		dp_apply_patches(s->ctl);

@@ -8,6 +8,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -108,6 +109,7 @@ type output struct {
 // text is a run of pages with entries to patch.
 type text struct {
 	mem.Mapping
+	arena   *arena // that the patches lead to
 	patches int
 	calls   int
 }
@@ -169,15 +171,16 @@ func deliver(ctl *C.struct_dp_ctl, out *output) error {
 		arenas[i] = C.struct_dp_arena{
 			at: C.uint64_t(a.at), offset: C.uint64_t(a.offset), size: C.uint64_t(a.size), pointers: C.uint64_t(a.private), cold: C.uint64_t(a.cold),
 			origins: C.uint64_t(a.origins.records), lengths: C.uint64_t(a.origins.lengths),
-			origins_count: C.uint64_t(a.origins.count),
-			islands:       C.uint64_t(a.islands.records), islands_count: C.uint64_t(a.islands.count),
+			by_text: C.uint64_t(a.origins.byText), origins_count: C.uint64_t(a.origins.count),
+			islands: C.uint64_t(a.origins.islands), islands_count: C.uint64_t(a.origins.islandsCount),
 			traps: C.uint64_t(a.at + uint64(a.traps)), traps_count: C.uint64_t(a.trapsCount),
 			view: C.uint64_t(a.view.at), view_offset: C.uint64_t(a.view.offset), view_size: C.uint64_t(a.view.size),
 		}
 	}
 	for i, t := range out.texts {
 		texts[i] = C.struct_dp_text{start: C.uint64_t(t.Start), size: C.uint64_t(t.End - t.Start),
-			prot: C.uint32_t(t.Prot), patches: C.uint32_t(t.patches), calls: C.uint32_t(t.calls)}
+			prot: C.uint32_t(t.Prot), patches: C.uint32_t(t.patches), calls: C.uint32_t(t.calls),
+			arena: C.uint32_t(slices.Index(out.arenas, t.arena))}
 	}
 	ctl.calls = C.uint64_t(out.calls)
 	if out.announce {

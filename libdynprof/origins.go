@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -11,9 +13,9 @@ import (
 	"github.com/dynprof/dynprof/stubgen"
 )
 
-// islands lists the islands of all objects, in address order.
-func islands(all []*object) (list []stubgen.Island) {
-	for _, o := range all {
+// islandsOf lists the islands of the arena's objects, in address order.
+func (a *arena) islandsOf() (list []stubgen.Island) {
+	for _, o := range a.objects {
 		for i := range o.plans {
 			if p := &o.plans[i]; p.Counted() {
 				list = stubgen.AppendIslands(list, o.code, p, o.survey.Leads(p))
@@ -25,44 +27,62 @@ func islands(all []*object) (list []stubgen.Island) {
 }
 
 // origins is where the target finds what an arena's code stands for: run
-// addresses, and the number of records.
-type origins struct{ records, lengths, count uint64 }
+// addresses, and the numbers of records and islands.
+type origins struct{ records, lengths, byText, count, islands, islandsCount uint64 }
 
 // layOrigins puts what the code of all arenas stands for into pages of their
-// own, which are mapped as one more arena. Where there is no room for them, signal
-// handlers see stubs.
-func layOrigins(in *input, arenas []*arena, islands []stubgen.Island, space *patcher.Space, reserve []byte) []*arena {
-	if len(arenas) == 0 {
-		return arenas
-	}
-	size := uint64(len(islands) * stubgen.IslandSize)
+// own, which are mapped as one more arena.
+func layOrigins(in *input, arenas []*arena, space *patcher.Space, reserve []byte) ([]*arena, error) {
+	var all []byte
 	for _, a := range arenas {
-		size += uint64(len(a.code.Records) + align(len(a.code.Lengths), stubgen.OriginSize))
+		a.origins = a.appendOrigins(&all)
 	}
-	size = uint64(align(int(size), pageSize))
-	if size == 0 || in.used+size > in.size {
-		return arenas
+	size := uint64(align(len(all), pageSize))
+	if size == 0 {
+		return arenas, nil
+	}
+	if in.used+size > in.size {
+		return nil, fmt.Errorf("the stubs need more than the reserve of %d MB", in.size>>20)
 	}
 	at, ok := space.Place(arenas[0].objects[0].span, size)
 	if !ok {
-		return arenas
+		return nil, errors.New("there is no room for what the stubs stand for")
+	}
+	copy(reserve[in.used:in.used+size], all)
+	for _, a := range arenas {
+		o := &a.origins
+		for _, field := range []*uint64{&o.records, &o.lengths, &o.byText, &o.islands} {
+			*field += at
+		}
 	}
 	pages := &arena{at: at, offset: in.used, size: size}
-	to := reserve[in.used : in.used+size]
 	in.used += size
-	used := 0
-	for _, a := range arenas {
-		a.origins = origins{at + uint64(used), at + uint64(used+len(a.code.Records)), uint64(len(a.code.Records) / stubgen.OriginSize)}
-		used += copy(to[used:], a.code.Records)
-		used += align(copy(to[used:], a.code.Lengths), stubgen.OriginSize)
+	return append(arenas, pages), nil
+}
+
+// appendOrigins appends what the arena's code stands for, each part aligned, and
+// returns where in all the parts are.
+func (a *arena) appendOrigins(all *[]byte) (o origins) {
+	list, order := a.islandsOf(), a.code.ByText()
+	o.count, o.islandsCount = uint64(len(order)), uint64(len(list))
+	part := func() uint64 {
+		*all = append(*all, make([]byte, align(len(*all), stubgen.OriginSize)-len(*all))...)
+		return uint64(len(*all))
 	}
-	pages.islands = origins{records: at + uint64(used), count: uint64(len(islands))}
-	for _, l := range islands {
-		binary.LittleEndian.PutUint64(to[used:], uint64(l.At))
-		binary.LittleEndian.PutUint64(to[used+8:], uint64(l.From))
-		used += stubgen.IslandSize
+	o.records = part()
+	*all = append(*all, a.code.Records...)
+	o.lengths = part()
+	*all = append(*all, a.code.Lengths...)
+	o.byText = part()
+	for _, i := range order {
+		*all = binary.LittleEndian.AppendUint32(*all, i)
 	}
-	return append(arenas, pages)
+	o.islands = part()
+	for _, l := range list {
+		*all = binary.LittleEndian.AppendUint64(*all, uint64(l.At))
+		*all = binary.LittleEndian.AppendUint64(*all, uint64(l.From))
+	}
+	return o
 }
 
 // hasActionSite reports whether we stand in for libc's sigaction, which the Go

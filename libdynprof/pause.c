@@ -29,6 +29,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "arenas.h"
 #include "entries.h"
 #include "filters.h"
 #include "pause.h"
@@ -37,20 +38,7 @@
 #include "state.h"
 #include "view.h"
 
-enum { MAX_NOTED = 512, LOCK_MS = 2000 };
-
-/* An arena of this process. One that it has made after a fork, in memory of its
- * own, is not known to others, who might resume: it is never paused. */
-struct noted {
-	uint64_t at, size;
-	uint64_t cold;    /* where its cold blocks start */
-	uint8_t alone;
-	uint8_t *lasting; /* writable, for good, if stubs are redirectable */
-	uint8_t *view;    /* writable, while stubs change */
-};
-
-static struct noted noted[MAX_NOTED];
-static uint32_t noted_count;
+enum { LOCK_MS = 2000 };
 
 /* Maps pages of a shared mapping again, writable. */
 static uint8_t *map_again(uint64_t at, uint64_t size, long *err)
@@ -68,63 +56,25 @@ static uint8_t *map_again(uint64_t at, uint64_t size, long *err)
 	return 0;
 }
 
-void dp_note_arenas(const struct dp_ctl *ctl)
-{
-	uint32_t n = noted_count;
-	int alone = !ctl->keep && *dp_u32(dp.table, DP_HDR_PROCESSES) > 1;
-	for (uint32_t i = 0; i < ctl->arenas_count && n < MAX_NOTED; i++) {
-		const struct dp_arena *a = &ctl->arenas[i];
-		long err;
-		noted[n++] = (struct noted){a->at, a->size, a->at + a->cold, (uint8_t)alone,
-					    dp.translator && a->cold ? map_again(a->at, a->size, &err) : 0, 0};
-	}
-	__atomic_store_n(&noted_count, n, __ATOMIC_RELEASE);
-}
-
-static const struct noted *noted_at(uint64_t at)
-{
-	uint32_t n = __atomic_load_n(&noted_count, __ATOMIC_ACQUIRE);
-	while (n > 0 && at - noted[n - 1].at >= noted[n - 1].size)
-		n--;
-	return n ? &noted[n - 1] : 0;
-}
-
-long dp_stub_writable(uint64_t at, uint8_t **to)
-{
-	const struct noted *a = noted_at(at);
-	if (!a)
-		return -ENXIO;
-	*to = a->lasting + (at - a->at);
-	return a->lasting ? 0 : -EPERM;
-}
-
-int dp_cold_number(uint64_t at, uint64_t *number, uint64_t *behind)
-{
-	const struct noted *a = noted_at(at);
-	if (!a || at < a->cold)
-		return 0;
-	*number = (at - a->cold) / DP_COLD_SIZE;
-	*behind = a->at + a->size;
-	return 1;
-}
-
 /* Where the stubs are, for whoever changes them. */
 struct reach {
-	uint8_t *view; /* of the whole reserve, writable; 0: the noted arenas */
+	uint8_t *view; /* of the whole reserve, writable; 0: the arenas of this process */
 	uint64_t size;
-	struct noted *arenas; /* copies, with views */
+	uint8_t **views; /* of each of them by number, 0 where none is */
 	uint32_t count;
 };
+
+static uint64_t size_of(const struct dp_known *k) { return k->end - k->at; }
 
 static void unmap_reach(struct reach *r)
 {
 	if (r->view)
 		raw(SYS_munmap, r->view, r->size);
 	for (uint32_t i = 0; i < r->count; i++)
-		if (r->arenas[i].view)
-			raw(SYS_munmap, r->arenas[i].view, r->arenas[i].size);
-	if (r->arenas)
-		raw(SYS_munmap, r->arenas, pages(sizeof noted));
+		if (r->views[i])
+			raw(SYS_munmap, r->views[i], size_of(dp_arena_number(i)));
+	if (r->views)
+		raw(SYS_munmap, r->views, pages(r->count * sizeof *r->views));
 }
 
 static long map_reach(struct reach *r, const uint8_t *table, uint64_t reserve, uint32_t paused)
@@ -136,15 +86,18 @@ static long map_reach(struct reach *r, const uint8_t *table, uint64_t reserve, u
 			r->view = map_again(reserve, r->size, &err);
 		return err;
 	}
-	long at = raw(SYS_mmap, 0, pages(sizeof noted), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t n = dp_arenas_known();
+	if (!n)
+		return 0;
+	long at = raw(SYS_mmap, 0, pages(n * sizeof *r->views), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
 		return at;
-	r->arenas = (struct noted *)at;
-	uint32_t n = __atomic_load_n(&noted_count, __ATOMIC_ACQUIRE);
+	r->views = (uint8_t **)at;
+	r->count = n;
 	for (uint32_t i = 0; i < n && !err; i++) {
-		r->arenas[r->count] = noted[i];
-		if (!(noted[i].alone && paused))
-			r->arenas[r->count++].view = map_again(noted[i].at, noted[i].size, &err);
+		const struct dp_known *k = dp_arena_number(i);
+		if (!(k->alone && paused))
+			r->views[i] = map_again(k->at, size_of(k), &err);
 	}
 	return err;
 }
@@ -157,12 +110,10 @@ static uint8_t *stub_in(const struct reach *r, const uint8_t *object, uint32_t s
 		return kept && at < r->size && r->size - at >= room ? r->view + at : 0;
 	}
 	uint64_t at = *dp_u64(object, DP_OBJ_ARENA) + stub;
-	for (uint32_t i = 0; i < r->count; i++) {
-		uint64_t off = at - r->arenas[i].at;
-		if (off < r->arenas[i].size && r->arenas[i].size - off >= room)
-			return r->arenas[i].view + off;
-	}
-	return 0;
+	const struct dp_known *k = dp_arena_at(at);
+	if (!k || k->number >= r->count || !r->views[k->number] || k->end - at < room)
+		return 0;
+	return r->views[k->number] + (at - k->at);
 }
 
 enum { SHORT = 2 }; /* bytes of the jump */

@@ -75,7 +75,9 @@ func plan(in *input) (*output, error) {
 			return nil, err
 		}
 	}
-	arenas = layOrigins(in, arenas, islands(all), space, reserve)
+	if arenas, err = layOrigins(in, arenas, space, reserve); err != nil {
+		return nil, err
+	}
 	out := &output{arenas: arenas, announce: choice.perfMap, traps: choice.allowTraps}
 	serving, out.remark = openEndpoint(in, choice, all[0].path)
 	if choice.perfMap {
@@ -194,7 +196,7 @@ func (out *output) patch(in *input, all []*object) error {
 			n := sort.Search(len(mine), func(i int) bool { return uint64(mine[i].At) >= m.End })
 			if n > 0 {
 				texts = append(texts, patchedText{o, mine[:n]})
-				out.texts = append(out.texts, text{Mapping: m, patches: n})
+				out.texts = append(out.texts, text{Mapping: m, arena: o.arena, patches: n})
 			}
 			mine = mine[n:]
 		}

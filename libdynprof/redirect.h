@@ -48,7 +48,7 @@ const struct dp_form *dp_form_of(const uint8_t *stub, uint32_t counter, uint32_t
 /* A jmp of 2 bytes to what is distance bytes behind its own first. */
 static inline uint16_t dp_short_jump(int distance) { return (uint16_t)(0xeb | (uint8_t)(distance - 2) << 8); }
 
-/* pause.c: where code at a run address can be written to; -ENXIO: it is no arena
+/* arenas.c: where code at a run address can be written to; -ENXIO: it is no arena
  * of this process; -EPERM: nowhere. */
 long dp_stub_writable(uint64_t at, uint8_t **to) HIDDEN;
 /* The number of the cold block that holds at, and the address behind its arena. */

@@ -32,7 +32,6 @@ const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped) HIDDEN;
 void dp_finish_twin(long twin, int reaped, int wanted) HIDDEN;
 
 /* pause.c */
-void dp_note_arenas(const struct dp_ctl *ctl) HIDDEN;
 void dp_pause_new(void) HIDDEN;
 
 /* apply.c */
@@ -46,7 +45,6 @@ uint32_t dp_apply_patches(const struct dp_ctl *ctl) HIDDEN;
 /* traps.c */
 int dp_traps_begin(void) HIDDEN;
 void dp_traps_end(void) HIDDEN;
-int dp_traps_add(const struct dp_ctl *ctl) HIDDEN;
 
 /* threads.c */
 void dp_note_tls(uint64_t size) HIDDEN;

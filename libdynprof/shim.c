@@ -23,6 +23,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "arenas.h"
 #include "redirect.h"
 #include "rows.h"
 #include "session.h"
@@ -412,16 +413,14 @@ static const char *apply(struct start *s)
 	int mapped = !why;
 	if (!why)
 		why = map_table(s);
-	if (!why) {
-		dp_note_origins(ctl);
-		dp_note_arenas(ctl);
-	}
+	if (!why)
+		why = dp_know_arenas(ctl);
 	if (!why && ctl->keep) {
 		raw(SYS_madvise, ctl->reserve, ctl->reserve_size, MADV_DONTDUMP); /* the arenas show what is in it */
 		dp.reserve = (uint8_t *)ctl->reserve;
 		dp.reserve_size = ctl->reserve_size;
 	}
-	if (!why && ctl->traps && (!dp_traps_begin() || !dp_traps_add(ctl)))
+	if (!why && ctl->traps && !dp_traps_begin())
 		why = "SIGTRAP cannot be handled";
 	if (!why && dp.counters && dp_apply_patches(ctl) == dp.counters) {
 		if (!dp.shared)
@@ -431,7 +430,7 @@ static const char *apply(struct start *s)
 	if (why) {
 		dp_traps_end();
 		unmap_table();
-		dp_forget_origins();
+		dp_forget_arenas();
 		if (mapped)
 			dp_unmap_arenas(ctl);
 		raw(SYS_unlinkat, AT_FDCWD, ctl->table, 0);

@@ -1,11 +1,12 @@
 /* Signal handlers. The kernel enters them at one of dp_handler_entries, put in
- * place of the program's at its sigaction, and mostly goes on to that at once,
- * with every argument and the stack as the kernel made them. */
+ * place of the program's at its sigaction (handlers.c), which calls that with every
+ * argument as the kernel made it. What comes between them looks like a signal's
+ * frame to unwinders, as the one by which it returns. */
 #include "signals.h"
 
 	.text
-	.hidden	dp_handler_entries, dp_handlers, dp_arrive, dp_depart, dp_action
-	.hidden	dp_code_low, dp_code_high, dp_action_site
+	.hidden	dp_handler_entries, dp_more_entry, dp_enter_handler, dp_handlers
+	.hidden	dp_arrive, dp_depart, dp_moved, dp_action, dp_action_site
 
 /* The unwinder finds the interrupted registers in the context (DWARF 5, 6.4.2:
  * DW_CFA_def_cfa_expression, DW_CFA_expression; DW_OP_bregN with a two-byte
@@ -33,25 +34,29 @@ dp_handler_entries:
 	.set	number, 0
 	.rept	DP_HANDLERS
 	.p2align 4
-	mov	$number, %r11d
+	lea	dp_handlers+8*number(%rip), %r11	/* its slot */
 	jmp	.Larrive
 	.set	number, number + 1
 	.endr
 
+	/* The restorer's address is that of a record: handler, restorer. */
 	.p2align 4
-.Larrive:
-	mov	DP_UC_RIP(%rdx), %r10
-	cmp	dp_code_low(%rip), %r10
-	jb	.Lplain
-	cmp	dp_code_high(%rip), %r10
-	jb	.Lours
-.Lplain:
-	lea	dp_handlers(%rip), %r10
-	jmp	*(%r10,%r11,8)
+	.globl	dp_more_entry
+dp_more_entry:
+	mov	(%rsp), %r11
+	mov	8(%r11), %r10
+	mov	%r10, (%rsp)
+	jmp	.Larrive
 
-	/* Perhaps in code of ours. The arguments are saved, since a handler may
-	 * have been written in a language that takes more of them. */
-.Lours:
+	/* By a jump from a handler of ours, with the slot. */
+	.p2align 4
+	.globl	dp_enter_handler
+dp_enter_handler:
+	mov	%rcx, %r11
+
+	/* The arguments are saved, since a handler may have been written in a
+	 * language that takes more of them. */
+.Larrive:
 	push	%rbp
 	mov	%rsp, %rbp
 	CONTEXT(6, 16)
@@ -68,24 +73,43 @@ dp_handler_entries:
 	pop	%rdx
 	pop	%rsi
 	pop	%rdi
-	lea	dp_handlers(%rip), %r10
 	test	%eax, %eax
 	jnz	1f
-	CONTEXT(6, 16)
+
+	/* Not in code of ours: little stack, which may be an alternate one of the
+	 * minimum size. A handler is entered with rsp 8 beyond a multiple of 16. */
 	mov	(%rbp), %rbp
 	.cfi_remember_state
 	CONTEXT(7, DP_SHOWN_SIZE + 16)
 	lea	DP_SHOWN_SIZE+8(%rsp), %rsp
 	CONTEXT(7, 8)
-	jmp	*(%r10,%r11,8)
+	push	%rdx
+	CONTEXT(7, 16)
+	push	%rdx
+	CONTEXT(7, 24)
+	push	DP_UC_RIP(%rdx)
+	CONTEXT(7, 32)
+	xor	%eax, %eax
+	call	*(%r11)
+	pop	%rax
+	CONTEXT(7, 24)
+	pop	%rdi
+	CONTEXT(7, 16)
+	cmp	DP_UC_RIP(%rdi), %rax
+	jne	3f
+	cmpl	$0, DP_UC_EFLAGS+4(%rdi)	/* a mark: another context, at the same address */
+	je	2f
+3:	call	dp_moved
+2:	pop	%rdi
+	CONTEXT(7, 8)
+	ret
 	.cfi_restore_state
 
-	/* A handler is entered with rsp 8 beyond a multiple of 16. */
 1:	push	%rdx
 	push	%rdx
 	and	$-16, %rsp
 	xor	%eax, %eax
-	call	*(%r10,%r11,8)
+	call	*(%r11)
 	mov	-DP_SHOWN_SIZE-8(%rbp), %rdi	/* the context */
 	lea	-DP_SHOWN_SIZE(%rbp), %rsi
 	call	dp_depart

@@ -1,246 +1,61 @@
 /* A program's signal handlers may look at the instruction that they interrupt:
  * they unwind the stack from it, throw, turn a fault at a known address into an
- * error (Java, Go), or go on elsewhere. Code of ours must look like the code
- * that it stands for.
+ * error (Java, Go), go on elsewhere, or save the context and install another's
+ * (preemptive user threads). Code of ours must look like the code that it stands
+ * for.
  *
- *  1. The system call that installs a handler, a kernel site, gets the address
- *     of one of dp_handler_entries in its place; one that asks gets the
- *     program's back. An entry and its handler belong together for good, so
- *     that no two threads can mix up their handlers.
- *  2. The kernel enters there. If the interrupted code is not ours, that is all:
- *     a jump to the handler.
- *  3. Else the context is changed to the state in which the program's own code
- *     would be: in front of the instruction whose copy was struck, or at the
- *     entry if it was the count.
- *  4. When the handler returns and has not moved on, the context is put back.
- *     If it has, to a byte that a patch overwrote, it goes on in the copy.
+ *  1. The system call that installs a handler, a kernel site, gets an entry of
+ *     ours in its place (handlers.c). The kernel enters there.
+ *  2. If the interrupted code is ours, the context is changed to the state in
+ *     which the program's own code would be: in front of the instruction whose
+ *     copy was struck, or at the entry if it was the count.
+ *  3. When the handler returns, and the context is still that, it is put back.
+ *  4. Else it names code of the program, whoever was interrupted, and perhaps a
+ *     byte that a patch overwrote: then it goes on in the copy.
+ *
+ * A thread behind its count and one in front of it both show the entry. Where
+ * that is resumed later it must count once: the first is marked, in the upper
+ * half of the flags' word, which the kernel ignores and whoever saves the context
+ * saves. The mark goes with the address and the stack, so that a context made of
+ * a saved one is not taken for it.
  * Only memory is used, no system call: this is as safe as the handler is.
  */
 #define _GNU_SOURCE
 #include <signal.h>
-#include <sys/mman.h>
 
-#include "filters.h"
-#include "gs.h"
-#include "session.h"
+#include "arenas.h"
 #include "signals.h"
-#include "state.h"
-#include "traps.h"
-#include "translator.h"
 
-/* A record of stubgen/origins.go. */
-struct origin {
-	uint32_t at;	  /* in the arena */
-	int32_t from;	  /* the original, from the arena's start */
-	uint32_t lengths; /* index */
-	uint16_t count;	  /* instructions */
-	uint8_t body;	  /* bytes of count */
-	uint8_t flags;
-};
-_Static_assert(sizeof(struct origin) == 16, "origin");
+enum { OP_INT3 = 0xcc, OP_JMP = 0xe9, OP_JMP_SHORT = 0xeb };
 
-enum { KEEPS_FLAGS = 1, IS_GO = 2, HAS_FRONT = 4, IS_CALL = 0x80 };
-
-/* An arena whose code is known. */
-struct code {
-	uint64_t low, high, cold;
-	const struct origin *origins;
-	const uint8_t (*lengths)[2]; /* of an instruction: original, copy */
-	uint64_t count;
-};
-
-/* A jump in original text, and the branch that hops to it. */
-struct island {
-	uint64_t at, from;
-};
-
-struct islands {
-	const struct island *list;
-	uint64_t count;
-};
-
-enum { CODES = 1024 };
-static struct islands islands[CODES];
-static uint32_t islands_used; /* stored last */
-
-static struct code codes[CODES];
-static uint32_t codes_used; /* stored last */
-
-/* All of them lie between: most handlers need not look closer. */
-uint64_t dp_code_low HIDDEN = ~0ULL, dp_code_high HIDDEN;
-
-uint64_t dp_handlers[DP_HANDLERS] HIDDEN;
-extern const uint8_t dp_handler_entries[] HIDDEN;
-
-static void widen(uint64_t low, uint64_t high)
-{
-	if (low < dp_code_low)
-		__atomic_store_n(&dp_code_low, low, __ATOMIC_RELAXED);
-	if (high > dp_code_high)
-		__atomic_store_n(&dp_code_high, high, __ATOMIC_RELAXED);
-}
-
-static void note_islands(const struct dp_arena *a)
-{
-	uint32_t n = islands_used;
-	if (!a->islands_count || n == CODES)
-		return;
-	const struct island *list = (const struct island *)a->islands;
-	islands[n] = (struct islands){list, a->islands_count};
-	__atomic_store_n(&islands_used, n + 1, __ATOMIC_RELEASE);
-	widen(list[0].at, list[a->islands_count - 1].at + 1);
-}
-
-void dp_note_origins(const struct dp_ctl *ctl)
-{
-	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
-		const struct dp_arena *a = &ctl->arenas[i];
-		uint32_t n = codes_used;
-		note_islands(a);
-		if (!a->origins || n == CODES)
-			continue;
-		codes[n] = (struct code){a->at, a->at + a->size, a->at + a->cold, (const struct origin *)a->origins,
-					 (const uint8_t(*)[2])a->lengths, a->origins_count};
-		__atomic_store_n(&codes_used, n + 1, __ATOMIC_RELEASE);
-		widen(a->at, a->at + a->size);
-	}
-}
-
-void dp_forget_origins(void)
-{
-	codes_used = islands_used = 0;
-}
-
-/* Sizes of what stubgen/redirect.go writes. */
-enum { FRONT_PLAIN = 48, FRONT_FLAGS = 64, FRONT_COUNTED = 19, FRONT_ARRIVE = 25, FRONT_LAP = 32, FRONT_BACK = 46, FRONT_ON = 58 };
-
-/* The size of the front that a record's stub begins with. */
-static uint64_t front_of(const struct origin *o)
-{
-	if (!(o->flags & HAS_FRONT))
-		return 0;
-	return o->flags & KEEPS_FLAGS ? FRONT_FLAGS : FRONT_PLAIN;
-}
-
-static void store_jump(uint8_t *at, uint64_t over)
-{
-	__atomic_store_n((uint16_t *)at, (uint16_t)(0xeb | (over - 2) << 8), __ATOMIC_RELEASE);
-}
-
-/* Has a stub jump to behind its count; its front goes on where it leads. What is
- * redirected, by a jump backwards, stays so. */
-static void end_count(uint8_t *stub, const struct origin *o)
-{
-	enum { ON = 6 }; /* stubgen/redirect.go: the front's last jump */
-	uint64_t front = front_of(o);
-	if (front)
-		store_jump(stub, front - ON);
-	if (!(front && stub[front] == 0xeb && stub[front + 1] & 0x80))
-		store_jump(stub + front, o->body - front);
-}
-
-/* The first instruction of a stub is part of its count. */
-uint32_t dp_end_counts(uint32_t but)
-{
-	uint32_t used = __atomic_load_n(&codes_used, __ATOMIC_ACQUIRE);
-	for (uint32_t i = but; i < used; i++) {
-		const struct code *c = &codes[i];
-		uint8_t *to = dp_writable(c->low, c->cold - c->low);
-		for (uint64_t k = 0; to && k < c->count; k++) {
-			const struct origin *o = &c->origins[k];
-			if (o->body)
-				end_count(to + o->at, o);
-		}
-		if (to)
-			ask(SYS_munmap, to, c->cold - c->low);
-	}
-	return used;
-}
-
-/* ---- installing ------------------------------------------------------- */
-
-static int is_entry(uint64_t handler)
-{
-	return handler - (uint64_t)dp_handler_entries < DP_HANDLERS * DP_ENTRY_SIZE;
-}
-
-uint64_t dp_entry_of(uint64_t handler)
-{
-	for (uint64_t i = 0; i < DP_HANDLERS; i++) {
-		uint64_t is = __atomic_load_n(&dp_handlers[i], __ATOMIC_RELAXED);
-		if (is == 0 && __atomic_compare_exchange_n(&dp_handlers[i], &is, handler, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			is = handler;
-		if (is == handler)
-			return (uint64_t)dp_handler_entries + i * DP_ENTRY_SIZE;
-	}
-	return handler;
-}
-
-long dp_install(long sig, const struct action *act, struct action *old)
-{
-	struct action ours;
-	uint64_t program = act ? (uint64_t)act->handler : 0;
-	if (program > (uint64_t)SIG_IGN && program != (uint64_t)SIG_ERR && !is_entry(program)) {
-		ours = *act;
-		ours.handler = (handler)dp_entry_of(program);
-		act = &ours;
-	}
-	long ret = raw(SYS_rt_sigaction, sig, act, old, 8);
-	if (ret == 0 && old && dp_is_fault_handler((uint64_t)old->handler))
-		*old = (struct action){0};
-	if (ret == 0 && old && is_entry((uint64_t)old->handler))
-		old->handler = (handler)dp_handlers[((uint64_t)old->handler - (uint64_t)dp_handler_entries) / DP_ENTRY_SIZE];
-	return ret;
-}
-
-/* Stands in for rt_sigaction. What lies on the caller's stack can be read; a
- * wrong pointer from elsewhere is the kernel's business. */
-long dp_action(long sig, const struct action *act, struct action *old, long size, uint64_t stack) HIDDEN;
-long dp_action(long sig, const struct action *act, struct action *old, long size, uint64_t stack)
-{
-	enum { NEAR = 64 << 10 };
-	if (size != 8 || (act && (uint64_t)act - (stack - 128) >= NEAR))
-		return raw(SYS_rt_sigaction, sig, act, old, size);
-	if (dp_handles_traps)
-		return dp_trap_action(sig, act, old);
-	return dp_install(sig, act, old);
-}
+/* Offsets in the fronts that stubgen/redirect.go writes: with live flags, and
+ * without. */
+enum { FRONT_COUNTED = 19, FRONT_ARRIVE = 25, FRONT_LAP = 32, FRONT_BACK = 46, FRONT_ON = 58 };
+enum { PLAIN_ARRIVE = 15, PLAIN_LAP = 28 };
 
 /* ---- showing ---------------------------------------------------------- */
-
-static const struct code *code_at(uint64_t rip)
-{
-	uint32_t n = __atomic_load_n(&codes_used, __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < n; i++)
-		if (rip >= codes[i].low && rip < codes[i].high)
-			return &codes[i];
-	return 0;
-}
 
 /* The branch that hops to the island at rip; 0 if there is none. */
 static uint64_t hop_to(uint64_t rip)
 {
-	uint32_t n = __atomic_load_n(&islands_used, __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < n; i++) {
-		const struct island *list = islands[i].list;
-		uint64_t low = 0, high = islands[i].count;
-		while (low < high) {
-			uint64_t mid = (low + high) / 2;
-			if (list[mid].at == rip)
-				return list[mid].from;
-			if (list[mid].at < rip)
-				low = mid + 1;
-			else
-				high = mid;
-		}
+	const struct dp_known *c = dp_arena_of_text(rip);
+	uint64_t low = 0, high = c ? c->islands_count : 0;
+	while (low < high) {
+		uint64_t mid = (low + high) / 2;
+		if (c->islands[mid].at == rip)
+			return *(const uint8_t *)rip == OP_JMP ? c->islands[mid].from : 0;
+		if (c->islands[mid].at < rip)
+			low = mid + 1;
+		else
+			high = mid;
 	}
 	return 0;
 }
 
 /* The last record that starts at or before the offset at. */
-static const struct origin *origin_at(const struct code *c, uint64_t at)
+static const struct dp_origin *origin_at(const struct dp_known *c, uint64_t at)
 {
-	uint64_t low = 0, high = c->count;
+	uint64_t low = 0, high = c->origins_count;
 	while (low < high) {
 		uint64_t mid = (low + high) / 2;
 		if (c->origins[mid].at <= at)
@@ -281,7 +96,8 @@ static void show_keeping_flags(uint64_t *g, uint64_t pos, uint64_t body, struct 
 		g[DP_REG_RAX] = *(const uint64_t *)g[DP_REG_RSP];
 		g[DP_REG_RSP] += 8 + RED_ZONE;
 	}
-	if (pos > SAVED)
+	s->counted = pos > SAVED;
+	if (s->counted)
 		s->resume += body;
 }
 
@@ -297,52 +113,63 @@ static void show_front(uint64_t *g, uint64_t pos, uint64_t body, uint64_t stub, 
 	else if (pos >= FRONT_COUNTED)
 		same = FRONT_COUNTED;
 	show_keeping_flags(g, same, body, s);
-	int counted = pos >= FRONT_LAP || (pos >= FRONT_COUNTED && pos < FRONT_ARRIVE);
-	s->resume = counted ? stub - (FRONT_FLAGS - FRONT_ON) : stub;
+	s->counted = pos >= FRONT_LAP || (pos >= FRONT_COUNTED && pos < FRONT_ARRIVE);
+	s->resume = s->counted ? stub - (DP_FRONT_FLAGS - FRONT_ON) : stub;
+}
+
+/* Whether the count has been made, at an offset of a front and a count that keep
+ * no flags. */
+static int is_behind_inc(uint64_t pos, uint64_t front)
+{
+	if (pos >= front)
+		return pos > front;
+	return pos >= PLAIN_LAP || (pos > 0 && pos < PLAIN_ARRIVE);
 }
 
 /* Finds the copy that holds the offset pos of the body; *from and *to are
  * advanced to the instruction and its copy. Returns its length, 0 behind the
  * last. */
-static const uint8_t *copy_at(const struct code *c, const struct origin *o, uint64_t pos, uint64_t *from, uint64_t *to)
+static const uint8_t *copy_at(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *from, uint64_t *to)
 {
 	for (uint32_t i = 0; i < o->count; i++) {
 		const uint8_t *n = c->lengths[o->lengths / 2 + i];
 		if (pos - *to < n[1])
 			return n;
-		*from += n[0] & ~IS_CALL;
+		*from += n[0] & ~DP_IS_CALL;
 		*to += n[1];
 	}
 	return 0;
 }
 
 /* A position in a stub. */
-static int show_stub(const struct code *c, const struct origin *o, uint64_t pos, uint64_t *g, struct dp_shown *s)
+static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *g, struct dp_shown *s)
 {
-	uint64_t from = c->low + (int64_t)o->from, to = 0, stub = c->low + o->at;
+	uint64_t from = c->at + (int64_t)o->from, to = 0, stub = c->at + o->at;
 	s->low = from;
-	s->go = o->flags & IS_GO;
+	s->go = o->flags & DP_IS_GO;
 	if (pos < o->body) {
-		uint64_t front = front_of(o);
+		uint64_t front = dp_front_of(o);
 		s->resume = stub + front;
-		if (o->flags & KEEPS_FLAGS && pos < front)
+		if (o->flags & DP_KEEPS_FLAGS && pos < front)
 			show_front(g, pos, o->body - front, stub + front, s);
-		else if (o->flags & KEEPS_FLAGS)
+		else if (o->flags & DP_KEEPS_FLAGS)
 			show_keeping_flags(g, pos - front, o->body - front, s);
-		else
+		else {
 			s->resume = g[DP_REG_RIP];
+			s->counted = (uint64_t)is_behind_inc(pos, front);
+		}
 		g[DP_REG_RIP] = from;
 		return 1;
 	}
 	pos -= o->body;
 	const uint8_t *n = copy_at(c, o, pos, &from, &to);
-	if (n && pos != to && !(n[0] & IS_CALL)) { /* at a jump of an expanded loop: it is as good as done */
+	if (n && pos != to && !(n[0] & DP_IS_CALL)) { /* at a jump of an expanded loop: it is as good as done */
 		const uint8_t *jump = (const uint8_t *)g[DP_REG_RIP];
 		g[DP_REG_RIP] += jump[0] == 0xeb ? 2 + (int64_t)(int8_t)jump[1] : 5 + (int64_t) * (const int32_t *)(jump + 1);
 		pos = g[DP_REG_RIP] - stub - o->body;
-		from = c->low + (int64_t)o->from, to = 0;
+		from = c->at + (int64_t)o->from, to = 0;
 		s->rip = g[DP_REG_RIP];
-		if (g[DP_REG_RIP] < c->low || g[DP_REG_RIP] >= c->high)
+		if (g[DP_REG_RIP] < c->at || g[DP_REG_RIP] >= c->end)
 			return 0;
 		n = copy_at(c, o, pos, &from, &to);
 	}
@@ -350,13 +177,14 @@ static int show_stub(const struct code *c, const struct origin *o, uint64_t pos,
 	if (!n)
 		return 0; /* at the jump back: it is as good as done */
 	s->resume = stub + o->body + to;
-	if (n[0] & IS_CALL && (pos - to == CALL_OVER || pos - to > CALL_POPPED))
+	s->counted = o->body && to == 0;
+	if (n[0] & DP_IS_CALL && (pos - to == CALL_OVER || pos - to > CALL_POPPED))
 		g[DP_REG_RSP] += 8;
 	return 1;
 }
 
 /* A position in a cold block, or in the arena's jump to the slow path. */
-static int show_cold(const struct code *c, uint64_t pos, uint64_t *g, struct dp_shown *s)
+static int show_cold(const struct dp_known *c, uint64_t pos, uint64_t *g, struct dp_shown *s)
 {
 	uint64_t rsp = g[DP_REG_RSP], block = g[DP_REG_RIP] - pos;
 	if (pos >= COLD_JUMP)
@@ -367,37 +195,38 @@ static int show_cold(const struct code *c, uint64_t pos, uint64_t *g, struct dp_
 		g[DP_REG_RSP] = rsp + RED_ZONE;
 	s->resume = pos < COLD_CALLED ? block : block + COLD_DONE;
 	uint64_t back = block + COLD_JUMP + (int64_t) * (const int32_t *)(block + COLD_JUMP - 4);
-	const struct origin *o = back >= c->low && back < c->high ? origin_at(c, back - c->low) : 0;
+	const struct dp_origin *o = back >= c->at && back < c->end ? origin_at(c, back - c->at) : 0;
 	if (!o) {
 		g[DP_REG_RIP] = s->resume;
 		return 0;
 	}
-	g[DP_REG_RIP] = s->low = c->low + (int64_t)o->from;
-	uint64_t stub = c->low + o->at, front = front_of(o);
-	if (o->flags & KEEPS_FLAGS && front) {
+	g[DP_REG_RIP] = s->low = c->at + (int64_t)o->from;
+	uint64_t stub = c->at + o->at, front = dp_front_of(o);
+	s->counted = 1;
+	if (o->flags & DP_KEEPS_FLAGS && front) {
 		show_front(g, back - stub, o->body - front, stub + front, s);
-	} else if (o->flags & KEEPS_FLAGS) {
+	} else if (o->flags & DP_KEEPS_FLAGS) {
 		s->resume = stub;
 		show_keeping_flags(g, back - stub, o->body, s);
 	}
 	return 1;
 }
 
-static int show(const struct code *c, uint64_t *g, int fault, struct dp_shown *s)
+static int show(const struct dp_known *c, uint64_t *g, int fault, struct dp_shown *s)
 {
-	uint64_t at = g[DP_REG_RIP] - c->low;
-	if (at < 16 && *(const uint64_t *)g[DP_REG_RSP] - c->cold < c->high - c->cold) {
+	uint64_t at = g[DP_REG_RIP] - c->at;
+	if (at < 16 && *(const uint64_t *)g[DP_REG_RSP] - c->cold < c->end - c->cold) {
 		/* In the jump to the slow path: as if the cold block's call were still to come. */
 		g[DP_REG_RIP] = *(const uint64_t *)g[DP_REG_RSP] - 5;
 		g[DP_REG_RSP] += 8;
-		at = g[DP_REG_RIP] - c->low;
+		at = g[DP_REG_RIP] - c->at;
 	}
-	if (c->low + at >= c->cold)
-		return show_cold(c, (c->low + at - c->cold) % COLD_SIZE, g, s);
-	const struct origin *o = origin_at(c, at);
+	if (c->at + at >= c->cold)
+		return show_cold(c, (c->at + at - c->cold) % COLD_SIZE, g, s);
+	const struct dp_origin *o = origin_at(c, at);
 	/* The Go runtime knows its code: what it may not preempt at an entry it
 	 * may not preempt in a stub, but only there does it not try. */
-	if (!o || (o->flags & IS_GO && !fault))
+	if (!o || (o->flags & DP_IS_GO && !fault))
 		return 0;
 	return show_stub(c, o, at - o->at, g, s);
 }
@@ -421,19 +250,33 @@ static int show_island(uint64_t *g, struct dp_shown *s)
 	return 1;
 }
 
-/* Called in front of a handler. Reports whether dp_depart shall be behind it. */
+/* What the upper half of the flags' word says of a thread that stands behind the
+ * count of the function whose entry its context shows. */
+static uint64_t mark_of(const uint64_t *g)
+{
+	uint64_t mixed = (g[DP_REG_RIP] ^ g[DP_REG_RSP] << 17) * 0x9e3779b97f4a7c15;
+	return (mixed >> 32 | 1) << 32;
+}
+
+static const uint64_t MARK = ~0ULL << 32;
+
+/* Called in front of a handler. Reports whether dp_depart shall be behind it. A
+ * fault is not marked: mostly the thread does not come back to it. */
 int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s) HIDDEN;
 int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
 {
 	uint64_t *g = context + DP_UC_GREGS / 8;
-	const struct code *c = code_at(g[DP_REG_RIP]);
+	const struct dp_known *c = dp_arena_at(g[DP_REG_RIP]);
 	int fault = is_fault(sig, info);
 	s->rip = g[DP_REG_RIP];
 	s->rsp = g[DP_REG_RSP];
 	s->rax = g[DP_REG_RAX];
 	s->eflags = g[DP_REG_EFLAGS];
+	s->go = s->counted = 0;
 	if (!(c ? show(c, g, fault, s) : show_island(g, s)))
 		return 0;
+	if (s->counted && !fault)
+		g[DP_REG_EFLAGS] |= mark_of(g);
 	s->to_rip = g[DP_REG_RIP];
 	s->to_rsp = g[DP_REG_RSP];
 	s->to_rax = g[DP_REG_RAX];
@@ -443,21 +286,103 @@ int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
 	return 1;
 }
 
-/* Where the code goes on that stood at rip: in its copy if a patch overwrote
- * it. */
-static uint64_t in_copy(const struct dp_shown *s, uint64_t rip)
+/* ---- going on --------------------------------------------------------- */
+
+/* The last record whose text starts at or before rip. */
+static const struct dp_origin *origin_of_text(const struct dp_known *c, uint64_t rip)
 {
-	const struct code *c = code_at(s->rip);
-	const struct origin *o = c ? origin_at(c, s->resume - c->low) : 0;
-	uint64_t from = s->low, to = 0;
-	for (uint32_t i = 0; o && i < o->count && from <= rip; i++) {
-		if (from == rip && i > 0)
-			return c->low + o->at + o->body + to;
+	uint64_t low = 0, high = c->origins_count;
+	while (low < high) {
+		uint64_t mid = (low + high) / 2;
+		if (c->at + (int64_t)c->origins[c->by_text[mid]].from <= rip)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? &c->origins[c->by_text[low - 1]] : 0;
+}
+
+static uint64_t jump_target(const uint8_t *at) { return (uint64_t)at + 5 + (uint64_t)(int64_t) * (const int32_t *)(at + 1); }
+
+/* Whether a patch leads from text to a stub: not if the object was closed, or the
+ * program has written over it. */
+static int leads_to(uint64_t text, uint64_t stub)
+{
+	const uint8_t *at = (const uint8_t *)text;
+	if (at[0] == OP_JMP_SHORT)
+		at += 2 + (int8_t)at[1]; /* an island */
+	return at[0] == OP_INT3 || (at[0] == OP_JMP && jump_target(at) == stub);
+}
+
+/* Where a stub goes on behind its count. The check of the threshold, if it is
+ * clear of saved flags, is made again. */
+static uint64_t behind_count(const struct dp_known *c, const struct dp_origin *o)
+{
+	enum { ON = 6, LOCK_INC = 8, INC = 9 }; /* the front's last jump */
+	const uint8_t *stub = (const uint8_t *)(c->at + o->at + dp_front_of(o));
+	if (o->flags & DP_HAS_FRONT)
+		return (uint64_t)stub - ON;
+	if (o->flags & DP_KEEPS_FLAGS)
+		return (uint64_t)stub + o->body;
+	return (uint64_t)stub + (stub[3] == 0x05 ? LOCK_INC : INC);
+}
+
+/* The context names code of the program: bytes that a patch overwrote go on in
+ * their copy. At the start of a window stands the patch itself, and counts, but
+ * for threads that have been counted. */
+static void go_on(uint64_t *g)
+{
+	uint64_t rip = g[DP_REG_RIP], marked = (g[DP_REG_EFLAGS] & MARK) == mark_of(g);
+	const struct dp_known *c = dp_arena_of_text(rip);
+	const struct dp_origin *o = c ? origin_of_text(c, rip) : 0;
+	if (g[DP_REG_EFLAGS] & MARK)
+		g[DP_REG_EFLAGS] &= ~MARK;
+	if (!o)
+		return;
+	uint64_t from = c->at + (int64_t)o->from, to = c->at + o->at + o->body;
+	if ((rip == from && !(marked && o->body)) || !leads_to(from, c->at + o->at + dp_front_of(o)))
+		return;
+	if (rip == from) {
+		g[DP_REG_RIP] = behind_count(c, o);
+		return;
+	}
+	for (uint32_t i = 0; i < o->count && from <= rip; i++) {
+		if (from == rip) {
+			g[DP_REG_RIP] = to;
+			return;
+		}
 		const uint8_t *n = c->lengths[o->lengths / 2 + i];
-		from += n[0] & ~IS_CALL;
+		from += n[0] & ~DP_IS_CALL;
 		to += n[1];
 	}
-	return rip;
+}
+
+/* Called behind a handler that has changed where the thread was, which was not in
+ * code of ours. */
+void dp_moved(uint64_t *context) HIDDEN;
+void dp_moved(uint64_t *context) { go_on(context + DP_UC_GREGS / 8); }
+
+static void put_back(uint64_t *g, const struct dp_shown *s)
+{
+	g[DP_REG_RIP] = s->rip;
+	g[DP_REG_RSP] = s->rsp;
+	if (g[DP_REG_RAX] == s->to_rax)
+		g[DP_REG_RAX] = s->rax;
+	if (g[DP_REG_EFLAGS] == s->to_eflags)
+		g[DP_REG_EFLAGS] = s->eflags;
+}
+
+/* A call that the handler put in between returns to where the thread was. */
+static void lead_back(const uint64_t *g, const struct dp_shown *s)
+{
+	enum { NEAR = 256 }; /* what it may push, red zone and all */
+	if (s->go || s->to_rsp - g[DP_REG_RSP] > NEAR)
+		return;
+	for (uint64_t at = g[DP_REG_RSP]; at + 8 <= s->to_rsp; at += 8)
+		if (*(uint64_t *)at == s->to_rip) {
+			*(uint64_t *)at = s->resume;
+			return;
+		}
 }
 
 /* Called behind a handler that dp_arrive changed the context for. */
@@ -466,20 +391,12 @@ void dp_depart(uint64_t *context, const struct dp_shown *s)
 {
 	uint64_t *g = context + DP_UC_GREGS / 8;
 	if (g[DP_REG_RIP] == s->to_rip && g[DP_REG_RSP] == s->to_rsp) {
-		g[DP_REG_RIP] = s->rip;
-		g[DP_REG_RSP] = s->rsp;
-		if (g[DP_REG_RAX] == s->to_rax)
-			g[DP_REG_RAX] = s->rax;
-		if (g[DP_REG_EFLAGS] == s->to_eflags)
-			g[DP_REG_EFLAGS] = s->eflags;
+		put_back(g, s);
 		return;
 	}
-	/* A call that the handler put in between returns to where it was. */
-	uint64_t *top = (uint64_t *)g[DP_REG_RSP];
-	if (!s->go && g[DP_REG_RSP] == s->to_rsp - 8 && *top == s->to_rip)
-		*top = s->resume;
-	if (g[DP_REG_RIP] == s->to_rip)
+	lead_back(g, s);
+	if (g[DP_REG_RIP] == s->to_rip && ((g[DP_REG_EFLAGS] ^ s->to_eflags) & MARK) == 0)
 		g[DP_REG_RIP] = s->resume;
 	else
-		g[DP_REG_RIP] = in_copy(s, g[DP_REG_RIP]);
+		go_on(g);
 }

@@ -11,9 +11,6 @@
  * 2^(k+1)-1. A chunk is mapped when its first row is taken. */
 enum { DP_CHUNKS = 16, DP_NO_ROW = 0xffffffff };
 
-/* Views of the shared row, one for each arena. */
-enum { DP_VIEWS = 4096 };
-
 struct dp_state {
 	uint8_t *table;         /* the mapped file, up to its rows */
 	uint8_t *chunks[DP_CHUNKS];
@@ -30,8 +27,6 @@ struct dp_state {
 	uint64_t reserve_size;
 
 	uint32_t shared;        /* all threads and processes count into row 0 */
-	uint32_t views_used;
-	struct dp_view { uint64_t at, size; } views[DP_VIEWS]; /* of row 0 */
 
 	int translator;         /* all stubs are redirectable */
 	uint64_t threshold_fired; /* uint32_t *, one for each counter; 0 without thresholds */

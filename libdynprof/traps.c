@@ -2,7 +2,7 @@
  * request.
  *
  *  1. Our handler has SIGTRAP from before the first patch on. A trap of ours is
- *     looked up in the arenas' lists, and its thread goes on in the stub.
+ *     looked up in its arena's list, and its thread goes on in the stub.
  *  2. So that the handler stays, and no thread blocks SIGTRAP (the kernel kills
  *     at a trap then), the system calls that could change that are patched:
  *     signal sites (sigsites.c). What the program asks for is remembered and
@@ -16,11 +16,11 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "arenas.h"
 #include "session.h"
 #include "signals.h"
 #include "state.h"
 #include "traps.h"
-
 
 enum { OP_INT3 = 0xcc };
 
@@ -29,59 +29,20 @@ static uint64_t blocked_before; /* TRAP_BIT, if SIGTRAP was blocked at the start
 
 /* ---- where traps are ------------------------------------------------- */
 
-/* The traps of an arena. The list of these only grows at its head: where a
- * library was closed and another lies there now, the newer is found. */
-struct traps {
-	const struct traps *next;
-	uint64_t low, high; /* the first and the last trap */
-	const struct dp_trap *list;
-	uint64_t count;
-};
-
-static const struct traps *all_traps;
-
 static uint64_t stub_of(uint64_t at)
 {
-	const struct traps *t = __atomic_load_n(&all_traps, __ATOMIC_ACQUIRE);
-	for (; t; t = t->next) {
-		uint64_t low = 0, high = at < t->low || at > t->high ? 0 : t->count;
-		while (low < high) {
-			uint64_t middle = (low + high) / 2;
-			if (t->list[middle].at == at)
-				return t->list[middle].to;
-			if (t->list[middle].at < at)
-				low = middle + 1;
-			else
-				high = middle;
-		}
+	const struct dp_known *k = dp_arena_of_text(at);
+	uint64_t low = 0, high = k ? k->traps_count : 0;
+	while (low < high) {
+		uint64_t middle = (low + high) / 2;
+		if (k->traps[middle].at == at)
+			return k->traps[middle].to;
+		if (k->traps[middle].at < at)
+			low = middle + 1;
+		else
+			high = middle;
 	}
 	return 0;
-}
-
-/* Makes the traps of new arenas known, before they are patched in. */
-int dp_traps_add(const struct dp_ctl *ctl)
-{
-	static struct traps *room, *end; /* a page at a time */
-	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
-		const struct dp_arena *a = &ctl->arenas[i];
-		if (!a->traps_count)
-			continue;
-		if (room == end) {
-			long at = raw(SYS_mmap, 0, DP_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-			if (failed(at))
-				return 0;
-			room = (struct traps *)at;
-			end = room + DP_PAGE_SIZE / sizeof *room;
-		}
-		struct traps *t = room++;
-		t->list = (const struct dp_trap *)a->traps;
-		t->count = a->traps_count;
-		t->low = t->list[0].at;
-		t->high = t->list[t->count - 1].at;
-		t->next = all_traps;
-		__atomic_store_n(&all_traps, t, __ATOMIC_RELEASE);
-	}
-	return 1;
 }
 
 /* ---- the handler ------------------------------------------------------ */
@@ -111,8 +72,8 @@ static void by_default(int signal, siginfo_t *info, ucontext_t *u)
 }
 
 /* A SIGTRAP that is not ours. Sent by somebody, it may be blocked or ignored.
- * Returns the program's handler if that has to run. */
-static __attribute__((noinline)) handler of_program(int signal, siginfo_t *info, ucontext_t *u)
+ * Returns the slot of the program's handler if that has to run. */
+static __attribute__((noinline)) const uint64_t *of_program(int signal, siginfo_t *info, ucontext_t *u)
 {
 	int sent = info->si_code <= 0;
 	uint64_t *mask = (uint64_t *)&u->uc_sigmask;
@@ -135,7 +96,7 @@ static __attribute__((noinline)) handler of_program(int signal, siginfo_t *info,
 	}
 	uint64_t blocked = (*mask | a.mask) & ~TRAP_BIT;
 	raw(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, 0, 8);
-	return (handler)dp_entry_of((uint64_t)a.handler);
+	return dp_slot_of((uint64_t)a.handler);
 }
 
 /* The stub of the int3 that ended at rip. A debugger that passes the signal on
@@ -158,9 +119,9 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 		*rip = (greg_t)stub;
 		return;
 	}
-	handler h = of_program(signal, info, u);
-	if (h)
-		h(signal, info, context); /* a jump: its frame is where it would be */
+	const uint64_t *slot = of_program(signal, info, u);
+	if (slot)
+		dp_enter_handler(signal, info, context, slot); /* a jump: its frame is where it would be */
 }
 
 /* Takes SIGTRAP over. All signals are blocked in the handler: none comes upon

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "_cgo_export.h"
+#include "arenas.h"
 #include "state.h"
 #include "twin.h"
 
@@ -93,8 +94,11 @@ static void stop_counting(void)
 	enum { ARCH_SET_GS_ = 0x1001 };
 	if (!dp.shared)
 		raw(SYS_arch_prctl, ARCH_SET_GS_, dp.discard);
-	for (uint32_t i = 0; i < dp.views_used; i++)
-		map_zeros(dp.views[i].at, dp.views[i].size);
+	for (uint32_t i = 0; i < dp_arenas_known(); i++) {
+		const struct dp_known *k = dp_arena_number(i);
+		if (k->view_size)
+			map_zeros(k->view, k->view_size);
+	}
 	map_zeros((uint64_t)dp.table, section_end(dp.table, DP_HDR_FIRED));
 }
 

@@ -1,8 +1,10 @@
 package stubgen
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/dynprof/dynprof/internal/x86"
 )
@@ -47,6 +49,55 @@ func (s *Origins) add(at, from x86.RunAddr, count int, flags byte, lengths int) 
 	r = binary.LittleEndian.AppendUint32(r, uint32(lengths))
 	r = binary.LittleEndian.AppendUint16(r, uint16((len(s.Lengths)-lengths)/2))
 	s.Records = append(r, byte(count), flags)
+}
+
+// AddThunk adds the record of a kernel site's thunk (EmitThunk), which stands for
+// the setup and the system call.
+func (s *Origins) AddThunk(o *Object, site KernelSite, at x86.RunAddr) {
+	s.thunk(o, at, site.Addr, len(site.Setup), []byte{syscallSize, syscallSize})
+}
+
+// AddSignalThunk adds the record of a signal site's thunk (EmitSignalThunk), which
+// stands for what is in front of the system call.
+func (s *Origins) AddSignalThunk(o *Object, site SignalSite, at x86.RunAddr) {
+	s.thunk(o, at, site.Addr, movSize+int(site.Between), nil)
+}
+
+// thunk adds a record of the n bytes of plain instructions at link-time address
+// from, whose copies are as long; of what leads to the slow path, as if it were in
+// front of the system call; and of the lengths that follow.
+func (s *Origins) thunk(o *Object, at x86.RunAddr, from uint64, n int, more []byte) {
+	start := len(s.Lengths)
+	code := o.Code(from)
+	var in x86.Inst
+	for i := 0; i < n; i += int(in.Len) {
+		decodeAgain(code[i:], &in)
+		s.Lengths = append(s.Lengths, in.Len, in.Len)
+	}
+	s.Lengths = append(s.Lengths, 0, thunkLea, 0, thunkJump)
+	s.Lengths = append(s.Lengths, more...)
+	flags := byte(0)
+	if o.Go {
+		flags |= originGo
+	}
+	s.add(at, o.Run(from), 0, flags, start)
+}
+
+// Sizes of a thunk's lea pass(%rip),%rcx and jmp *literal(%rip).
+const thunkLea, thunkJump = 7, 6
+
+// ByText lists the numbers of the records in the order of the text that they
+// stand for.
+func (s *Origins) ByText() []uint32 {
+	order := make([]uint32, len(s.Records)/OriginSize)
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	from := func(i uint32) int32 {
+		return int32(binary.LittleEndian.Uint32(s.Records[int(i)*OriginSize+4:]))
+	}
+	slices.SortFunc(order, func(i, j uint32) int { return cmp.Compare(from(i), from(j)) })
+	return order
 }
 
 // Append adds the records of t, whose code lies behind that of s.

@@ -10,8 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 /* As the JDK's SafeFetch: a load that may fault, and where the handler goes on
  * then: both in the first bytes of their function. */
@@ -106,6 +109,22 @@ static void ticking(void)
 	printf("ticks: lost %d strange %d\n", (int)lost, (int)strange);
 }
 
+/* In a system call that is made where it is watched. */
+static void waits(void)
+{
+	struct sigaction a = {.sa_handler = on_tick};
+	struct itimerval every = {{0, 2000}, {0, 2000}}, off = {{0, 0}, {0, 0}};
+	ticks = lost = strange = 0;
+	sigaction(SIGALRM, &a, 0);
+	setitimer(ITIMER_REAL, &every, 0);
+	while (ticks < 50) {
+		struct timespec second = {1, 0};
+		syscall(SYS_nanosleep, &second, 0);
+	}
+	setitimer(ITIMER_REAL, &off, 0);
+	printf("waiting: lost %d strange %d\n", (int)lost, (int)strange);
+}
+
 static volatile int cleaned, ready;
 static void clean(void *arg) { cleaned += arg != 0; }
 
@@ -180,6 +199,7 @@ int main(void)
 {
 	recovers();
 	ticking();
+	waits();
 	cancels();
 	jumps();
 	pthread_t t;

@@ -1,0 +1,75 @@
+package test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestArenas: of more arenas than anybody would list by hand, 1,100, the last is
+// known to signal handlers, to pausing, and to the end of counting.
+func TestArenas(t *testing.T) {
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	program := compile(t, gcc, []string{"-O1", "-fPIE", "-I../libdynprof"}, "arenas.c")
+	loads := "1100"
+	for _, row := range []struct {
+		mode  string
+		flags []string
+		calls uint64 // of late_step
+	}{
+		{"sees", nil, 1100 + 3},
+		{"sees", variants[3], 1100 + 3},
+		{"sees", []string{"--lock"}, 1100 + 3},
+		{"pauses", nil, 1100 + 100},
+		{"ends", []string{"--threshold", "3000"}, 1100},
+	} {
+		t.Run(row.mode+" "+strings.Join(row.flags, " "), func(t *testing.T) {
+			t.Parallel()
+			r, all := counted(t, cmd(program, row.mode, library, loads), row.flags...)
+			ok(t, r)
+			if n := all.late(library, "late_step"); n != row.calls {
+				t.Errorf("late_step: %d calls, not %d", n, row.calls)
+			}
+		})
+	}
+}
+
+// TestHandlers: more signal handlers than have entries of their own see every
+// instruction of what they interrupt.
+func TestHandlers(t *testing.T) {
+	c := cmd(compile(t, need(t, "gcc"), []string{"-O1"}, "handlers.c"))
+	ok(t, run(t, c))
+	inVariants(t, c, func(*testing.T, *report) {})
+	r, _ := counted(t, c, "--allow-traps")
+	ok(t, r)
+}
+
+// TestUserThreads: handlers that save contexts and install others, on one kernel
+// thread or two, are counted exactly.
+func TestUserThreads(t *testing.T) {
+	const limit = 400000
+	gcc := need(t, "gcc")
+	plain := compile(t, gcc, []string{"-O1"}, "userthreads.c")
+	fronts := compile(t, gcc, []string{"-O1", "-fPIE", "-DFRONTS", "-I../libdynprof"}, "userthreads.c")
+	exact := func(t *testing.T, all *report) {
+		t.Helper()
+		for name, want := range map[string]uint64{"leaf": 10 * limit, "inner": 5 * limit, "carries": 5 * limit, "turns": 5 * limit / 8, "work": 5} {
+			if n := all.calls(t, name); n != want {
+				t.Errorf("%s: %d calls, not %d", name, n, want)
+			}
+		}
+	}
+	for _, kernel := range []string{"1", "2"} {
+		c := cmd(plain, kernel, "400000")
+		ok(t, run(t, c))
+		inVariants(t, c, exact)
+		for _, flag := range []string{"--lock", "--allow-traps"} {
+			r, all := counted(t, c, flag)
+			ok(t, r)
+			exact(t, all)
+		}
+		r, all := counted(t, cmd(fronts, kernel, "400000"))
+		ok(t, r)
+		exact(t, all)
+	}
+}
