@@ -57,15 +57,27 @@ static void unmap_first(const struct dp_ctl *ctl, uint32_t n)
 		raw(SYS_munmap, ctl->arenas[i].at, room_of(&ctl->arenas[i]));
 }
 
+/* Whether its place is held since before the twin was made. */
+static int is_held(const struct dp_ctl *ctl, const struct dp_arena *a) { return a->at - ctl->held < ctl->held_size; }
+
+/* Lets go of what is held for arenas that are not mapped. */
+static void unhold(const struct dp_ctl *ctl, uint32_t from)
+{
+	for (uint32_t i = from; i < ctl->arenas_count; i++)
+		if (is_held(ctl, &ctl->arenas[i]))
+			raw(SYS_munmap, ctl->arenas[i].at, room_of(&ctl->arenas[i]));
+}
+
 /* Maps the reserve's pages where the stubs will run, and holds the room of the
  * views: all, or none. */
 const char *dp_map_arenas(const struct dp_ctl *ctl)
 {
 	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
 		const struct dp_arena *a = &ctl->arenas[i];
-		int held = hold(a->at, room_of(a));
+		int held = is_held(ctl, a) || hold(a->at, room_of(a));
 		if (!held || !map_arena(ctl, a)) {
 			unmap_first(ctl, i + (uint32_t)held);
+			unhold(ctl, i + 1);
 			return no_space;
 		}
 		if (!a->cold) /* no code */

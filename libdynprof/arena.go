@@ -58,7 +58,7 @@ func (a *arena) thunk(o *object, i int) x86.RunAddr {
 // layArenas groups objects that one arena can serve and finds a place for each
 // arena and a view of row. Functions of objects that none can serve lose their
 // plans.
-func layArenas(in *input, all []*object, space *patcher.Space, reserve []byte, row view, threshold bool) ([]*arena, error) {
+func layArenas(in *input, all []*object, space placer, reserve []byte, row view, threshold bool) ([]*arena, error) {
 	var spans []patcher.Span
 	var users []*object
 	for _, o := range all {

@@ -94,6 +94,7 @@ struct dp_ctl {
 	uint64_t view;          /* where the twin has the table then, up to its rows, */
 	uint64_t view_size;     /* and its bytes */
 	uint64_t short_space;   /* 1: address space is limited */
+	uint64_t held, held_size; /* address space that is taken for the arenas, if late */
 	uint64_t translator;    /* 1: calls can be sent to other code */
 	uint64_t argv;          /* char **, of the agent's own copy: it gives itself a name */
 	uint64_t handles_traps; /* 1, if late: SIGTRAP is handled since the start */

@@ -175,6 +175,47 @@ static void fill_in(struct dp_ctl *ctl)
 
 /* ---- counting them ------------------------------------------------------- */
 
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+/* Takes address space below the objects, in which the twin finds places for the
+ * arenas: other threads map memory meanwhile. The twin looks elsewhere if there is
+ * none. */
+static void hold_room(struct dp_session *s)
+{
+	enum { GUARD = 64 << 10, REACH = 1 << 30 }; /* as in patcher/place.go, and half of it */
+	uint64_t size = 3 * s->text_size + (5 << 20), high = ~0ULL;
+	for (uint32_t i = 0; i < s->ctl->objects_count; i++)
+		if (s->ctl->objects[i].bias && s->ctl->objects[i].bias < high)
+			high = s->ctl->objects[i].bias;
+	high &= ~(uint64_t)(DP_PAGE_SIZE - 1);
+	size = pages(size);
+	for (uint64_t off = GUARD; off < REACH && off + size < high; off *= 2) {
+		uint64_t at = high - off - size;
+		uint64_t got = (uint64_t)raw(SYS_mmap, at, size, PROT_NONE,
+					     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+		if (got == at) {
+			s->ctl->held = at;
+			s->ctl->held_size = size;
+			return;
+		}
+		if (!failed((long)got))
+			raw(SYS_munmap, got, size); /* an old kernel takes the address as a wish */
+	}
+}
+
+/* Arenas are taken from the end: lets go of what is in front of them. */
+static void let_go(const struct dp_ctl *ctl, int planned)
+{
+	uint64_t from = ctl->held, to = from + ctl->held_size;
+	for (uint32_t i = 0; planned && i < ctl->arenas_count; i++)
+		if (ctl->arenas[i].at - from < ctl->held_size && ctl->arenas[i].at < to)
+			to = ctl->arenas[i].at;
+	if (from < to)
+		raw(SYS_munmap, from, to - from);
+}
+
 /* Plans the new objects and applies the plan. Reports whether it could. */
 static int count_new(struct dp_session *s)
 {
@@ -183,6 +224,7 @@ static int count_new(struct dp_session *s)
 	if (!dp_map_scratch(s))
 		return 0;
 	fill_in(s->ctl);
+	hold_room(s);
 	long twin;
 	int reaped;
 	uint32_t functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
@@ -190,6 +232,7 @@ static int count_new(struct dp_session *s)
 	int planned = !why;
 	if (s->ctl->stop)
 		dp_stop(); /* whether the rest can be done or not */
+	let_go(s->ctl, planned);
 	if (planned)
 		why = dp_map_arenas(s->ctl);
 	int mapped = !why;

@@ -81,8 +81,9 @@ type input struct {
 
 	shortSpace bool // address space is limited
 
-	late bool       // the objects come later, and the table is there:
-	view mem.Window // what lies in front of its rows
+	late bool         // the objects come later, and the table is there:
+	view mem.Window   // what lies in front of its rows
+	held patcher.Span // address space that is taken for the arenas
 }
 
 // loaded is one object as the dynamic linker lists it.
@@ -132,6 +133,7 @@ func inputs(ctl *C.struct_dp_ctl) *input {
 		traps:      ctl.handles_traps != 0,
 		shared:     ctl.shared != 0,
 		shortSpace: ctl.short_space != 0,
+		held:       patcher.Span{Low: uint64(ctl.held), High: uint64(ctl.held + ctl.held_size)},
 		view:       mem.Window{Addr: uint64(ctl.view), Size: uint64(ctl.view_size)},
 	}
 	for _, v := range list(ctl.vars, ctl.vars_count) {

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/dynprof/dynprof/internal/mem"
-	"github.com/dynprof/dynprof/patcher"
 	"github.com/dynprof/dynprof/stubgen"
 )
 
@@ -32,7 +31,7 @@ type origins struct{ records, lengths, byText, count, islands, islandsCount uint
 
 // layOrigins puts what the code of all arenas stands for into pages of their
 // own, which are mapped as one more arena.
-func layOrigins(in *input, arenas []*arena, space *patcher.Space, reserve []byte) ([]*arena, error) {
+func layOrigins(in *input, arenas []*arena, space placer, reserve []byte) ([]*arena, error) {
 	var all []byte
 	for _, a := range arenas {
 		a.origins = a.appendOrigins(&all)
@@ -87,7 +86,10 @@ func (a *arena) appendOrigins(all *[]byte) (o origins) {
 
 // hasActionSite reports whether we stand in for libc's sigaction, which the Go
 // runtime calls in every program that can be preloaded.
-func hasActionSite(maps []mem.Mapping) bool {
+func hasActionSite(in *input, maps []mem.Mapping) bool {
+	if in.late {
+		maps, _ = mem.SelfMaps() // libc has been here; without /proc it is not found
+	}
 	return slices.ContainsFunc(maps, func(m mem.Mapping) bool {
 		const wanted = mem.ProtExec | mem.ProtRead
 		if filepath.Base(m.Path) != "libc.so.6" || m.Prot&wanted != wanted {

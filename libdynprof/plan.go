@@ -29,10 +29,7 @@ func plan(in *input) (*output, error) {
 		return nil, err
 	}
 	in.shared = in.shared || choice.lock
-	maps, err := mem.SelfMaps()
-	if err != nil && in.late {
-		maps, err = guessMaps(in), nil
-	}
+	maps, err := mapsFor(in)
 	if err != nil {
 		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))
 	}
@@ -60,7 +57,10 @@ func plan(in *input) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot map the stubs writable: %w", err)
 	}
-	space := patcher.NewSpace(maps, lowestAddress())
+	var space placer = &patcher.Held{Span: in.held, Else: patcher.Trial{Lowest: lowestAddress(), Hold: mem.Hold}}
+	if !in.late {
+		space = patcher.NewSpace(maps, lowestAddress())
+	}
 	row := view{}
 	if in.shared {
 		row = viewOf(base.counters, base.counters+countersOf(all))
@@ -87,6 +87,13 @@ func plan(in *input) (*output, error) {
 	go func() { done <- out.writeTable(in, choice, fitting, base) }()
 	err = out.patch(in, all)
 	return out, errors.Join(<-done, err)
+}
+
+func mapsFor(in *input) ([]mem.Mapping, error) {
+	if in.late {
+		return lateMaps(in)
+	}
+	return mem.SelfMaps()
 }
 
 func hintProc(err error) string {
@@ -130,7 +137,7 @@ func (o *object) decide(choice *config, maps []mem.Mapping, in *input, shared bo
 			return o.thresholds[i] > 0
 		}
 	}
-	opt.KnownFaults = o.code.Go && hasActionSite(maps)
+	opt.KnownFaults = o.code.Go && hasActionSite(in, maps)
 	o.plans = o.survey.Plans(opt, 0, chooses)
 	o.dropHook()
 }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"path/filepath"
+
+	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/patcher"
+)
+
+// Where objects that come later lie, without /proc/self/maps: a program with a
+// thousand libraries has seven thousand mappings, one that has changed its root may
+// have no /proc. Objects tell by their program headers, and what is free near them
+// is tried out.
+
+// placer finds room for arenas.
+type placer interface {
+	Place(span patcher.Span, size uint64) (at uint64, ok bool)
+}
+
+// lateMaps are the objects' mappings; of the whole process if those are not known.
+func lateMaps(in *input) ([]mem.Mapping, error) {
+	var all []mem.Mapping
+	for i := range in.objects {
+		o := &in.objects[i]
+		path, err := filepath.EvalSymlinks(o.name)
+		if err == nil {
+			path, err = filepath.Abs(path)
+		}
+		segments := segmentsOf(o, path, uint64(i+1))
+		if err != nil || segments == nil {
+			return mem.SelfMaps()
+		}
+		all = append(all, segments...)
+	}
+	return all, nil
+}
+
+// segmentsOf are the loaded segments of an object whose ELF header is mapped at its
+// base, as it is in every library that ld made, without gaps.
+func segmentsOf(l *loaded, path string, inode uint64) (all []mem.Mapping) {
+	const headerSize, entrySize = 64, 56
+	if l.bias == 0 || l.bias%pageSize != 0 || mem.Free(l.bias, pageSize) {
+		return nil
+	}
+	head := mem.View(l.bias, pageSize)
+	at, n := binary.LittleEndian.Uint64(head[32:]), int(binary.LittleEndian.Uint16(head[56:]))
+	if string(head[:4]) != elf.ELFMAG || at < headerSize || at > pageSize || n > (pageSize-int(at))/entrySize {
+		return nil
+	}
+	end := uint64(0)
+	for i := range n {
+		p := head[int(at)+i*entrySize:]
+		if elf.ProgType(binary.LittleEndian.Uint32(p)) != elf.PT_LOAD {
+			continue
+		}
+		flags := elf.ProgFlag(binary.LittleEndian.Uint32(p[4:]))
+		low, size := l.bias+binary.LittleEndian.Uint64(p[16:]), binary.LittleEndian.Uint64(p[40:])
+		m := mem.Mapping{Start: low &^ (pageSize - 1), End: uint64(align(int(low+size), pageSize)), Inode: inode, Path: path}
+		for flag, prot := range map[elf.ProgFlag]mem.Prot{elf.PF_R: mem.ProtRead, elf.PF_W: mem.ProtWrite, elf.PF_X: mem.ProtExec} {
+			if flags&flag != 0 {
+				m.Prot |= prot
+			}
+		}
+		if end != 0 && end < m.Start {
+			all = append(all, mem.Mapping{Start: end, End: m.Start, Inode: inode, Path: path})
+		}
+		all, end = append(all, m), m.End
+	}
+	return all
+}
