@@ -57,7 +57,7 @@ static long put_head(long fd, const uint8_t *v, const uint8_t *header)
 	return err ? err : put(fd, v + at + rows, 8 * (uint64_t)*dp_u32(v + at, DP_BL_ROWS), at + rows);
 }
 
-enum { HEADER = DP_HDR_RESERVE_USED + 8 }; /* the rest of its page is zero */
+enum { HEADER = DP_HDR_ROW_LISTS }; /* the rest of its page is zero */
 
 /* One copy. Returns -EAGAIN if more than counts has changed meanwhile. */
 static long copy_once(long fd, const uint8_t *v)
@@ -88,7 +88,8 @@ static long copy_once(long fd, const uint8_t *v)
 	*dp_u64(header, DP_HDR_SNAPSHOT) = dp_now(CLOCK_REALTIME);
 	uint64_t baseline = *dp_u64(header, DP_HDR_BASELINE) & 0xff;
 	*dp_u32(header, DP_HDR_BASELINES_TAKEN) = baseline ? 1U << (baseline - 1) : 0;
-	*dp_u32(header, DP_HDR_PAUSE_LOCK) = *dp_u32(header, DP_HDR_AGENT) = 0;
+	*dp_u32(header, DP_HDR_PAUSE_LOCK) = *dp_u32(header, DP_HDR_AGENT) = *dp_u32(header, DP_HDR_APPENDER) = 0;
+	*dp_u64(header, DP_HDR_STOCK_HEAD) = *dp_u32(header, DP_HDR_STOCK_ROWS) = *dp_u32(header, DP_HDR_ROWS_TAKEN) = 0;
 	err = raw(SYS_ftruncate, fd, first + n * stride);
 	return err ? err : put(fd, header, sizeof header, 0);
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sort"
 	"strings"
 
 	"github.com/dynprof/dynprof/elfscan"
@@ -91,8 +92,11 @@ func unreadable(all []*object) (err error) {
 
 func newObject(l loaded, main bool, maps []mem.Mapping, choice *config) *object {
 	o := &object{main: main, span: l.span}
-	for _, m := range maps {
-		if m.End <= l.span.Low || m.Start >= l.span.High || m.Inode == 0 {
+	for _, m := range from(maps, l.span.Low) {
+		if m.Start >= l.span.High {
+			break
+		}
+		if m.Inode == 0 {
 			continue
 		}
 		if o.path == "" {
@@ -201,10 +205,16 @@ func (o *object) sameFile(f *os.File, bias uint64, maps []mem.Mapping) error {
 
 // readable reports whether readable mappings cover [low, high).
 func readable(maps []mem.Mapping, low, high uint64) bool {
-	for _, m := range maps {
-		if m.Prot&mem.ProtRead != 0 && m.Start <= low && low < m.End {
-			low = m.End
+	for _, m := range from(maps, low) {
+		if low >= high || m.Start > low || m.Prot&mem.ProtRead == 0 {
+			break
 		}
+		low = m.End
 	}
 	return low >= high
+}
+
+// from is what of maps, which are in order, does not end before address at.
+func from(maps []mem.Mapping, at uint64) []mem.Mapping {
+	return maps[sort.Search(len(maps), func(i int) bool { return maps[i].End > at }):]
 }

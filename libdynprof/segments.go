@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"path/filepath"
+	"slices"
 
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/patcher"
@@ -34,6 +36,7 @@ func lateMaps(in *input) ([]mem.Mapping, error) {
 		}
 		all = append(all, segments...)
 	}
+	slices.SortFunc(all, func(a, b mem.Mapping) int { return cmp.Compare(a.Start, b.Start) })
 	return all, nil
 }
 

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
@@ -258,5 +259,57 @@ func TestLateBig(t *testing.T) {
 				t.Errorf("late_step: %d calls, not 300; step: %d, not 1550", late, steps)
 			}
 		})
+	}
+}
+
+// manyLibraries makes n libraries, each of which calls late_made 7 times when it is
+// loaded: copies of one, under names of their own.
+func manyLibraries(t *testing.T, n int) (dir string, files []string) {
+	t.Helper()
+	const soname = "libmany0000.so"
+	image, err := os.ReadFile(compile(t, need(t, "gcc"), []string{"-O1", "-shared", "-fPIC", "-Wl,-soname," + soname}, "latelib.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	for i := range n {
+		name := fmt.Sprintf("libmany%04d.so", i)
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, bytes.ReplaceAll(image, []byte(soname), []byte(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	return dir, files
+}
+
+// TestManyLibraries: no library is left out, however many are linked, or come with
+// one that is loaded later.
+func TestManyLibraries(t *testing.T) {
+	gcc := need(t, "gcc")
+	const n = 1500
+	dir, files := manyLibraries(t, n)
+	all := append([]string{"-O1", "-Wl,--no-as-needed", "-Wl,-rpath," + dir}, files...)
+	linked := compile(t, gcc, all, "loads.c")
+	alone := compile(t, gcc, []string{"-O1"}, "loads.c")
+	one := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	needy := compile(t, gcc, append([]string{"-shared", "-fPIC"}, all...), "takesgslib.c")
+	for name, c := range map[string]command{"linked": cmd(linked, "", one), "late": cmd(alone, "", needy)} {
+		without := run(t, c)
+		for _, flags := range [][]string{{"--lock"}, {"--lock", "--objects", "all", "--threshold", "1000", "--control"}} {
+			t.Run(strings.Join(append([]string{name}, flags...), " "), func(t *testing.T) {
+				with, r := counted(t, c, flags...)
+				same(t, without, with)
+				exact := 0
+				for _, f := range r.Functions {
+					if f.Name == "late_made" && filepath.Dir(f.Object) == dir && f.Calls == 7 {
+						exact++
+					}
+				}
+				if steps := r.calls(t, "step"); exact != n || steps != 1550 || r.ObjectsMissed != 0 {
+					t.Errorf("late_made is exact in %d libraries of %d; step: %d calls, not 1550; missed: %+v", exact, n, steps, r.Missed)
+				}
+			})
+		}
 	}
 }

@@ -79,7 +79,8 @@ func copiedHeader(head []byte, g Geometry) []byte {
 	encodeSection(head[HdrRows:], g.Rows)
 	le.PutUint64(head[HdrFileSize:], g.Rows.End())
 	le.PutUint64(head[HdrSnapshot:], uint64(time.Now().UnixNano()))
-	clear(head[HdrPauseLock:HdrReserveUsed]) // nobody serves a copy
+	clear(head[HdrPauseLock:HdrReserveUsed]) // nobody serves a copy, nor adds to it
+	le.PutUint32(head[HdrAppender:], 0)
 	taken := uint32(0)
 	if word := le.Uint64(head[HdrBaseline:]); word != 0 {
 		taken = 1 << baselineIn(word)
