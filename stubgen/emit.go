@@ -270,7 +270,8 @@ const ThunkSize = 48
 //	        lea   pass(%rip), %rcx
 //	        jmp   *literal
 //	pass:   syscall
-//	        jmp   <behind the original syscall>
+//	        <behind>
+//	        jmp   <what follows>
 //	literal: <slow>
 func EmitThunk(o *Object, site KernelSite, dst []byte, at x86.RunAddr, slow uint64) error {
 	var a x86.Asm
@@ -281,6 +282,7 @@ func EmitThunk(o *Object, site KernelSite, dst []byte, at x86.RunAddr, slow uint
 	a.JmpMem(l)
 	a.Bind(pass)
 	a.Syscall()
+	a.Copy([]byte(site.Behind))
 	a.JmpTo(o.Run(site.End()))
 	quad(&a, l, slow)
 	return a.Finish()

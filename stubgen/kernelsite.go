@@ -14,31 +14,37 @@ import (
 // install a seccomp filter. The window is the setup, the instructions in front
 // of it, mostly a ready one of 5 bytes: `mov $NR,%eax` or, in libc's syscall(3),
 // `mov 8(%rsp),%r9`. Where the number is loaded further in front, the setup is
-// what loads other arguments, 3 bytes or more, with the system call itself.
+// what loads other arguments, 3 bytes or more, with the system call itself; where
+// that is too short, the instruction behind it moves, too.
 type KernelSite struct {
-	Addr  uint64 // of the window
-	Setup string // code that runs the same elsewhere
+	Addr   uint64 // of the window
+	Setup  string // code that runs the same elsewhere
+	Behind string // the same, of what follows the system call
 }
 
-// End is one past the system call.
-func (s *KernelSite) End() uint64 { return s.Addr + uint64(len(s.Setup)+len(opSyscall)) }
+// End is one past what moves.
+func (s *KernelSite) End() uint64 {
+	return s.Addr + uint64(len(s.Setup)+len(opSyscall)+len(s.Behind))
+}
 
-// System calls that make a thread or process which does not run on its
-// parent's stack while the parent waits (vfork, 58, does, and needs no row),
-// those that install filters, the one that installs signal handlers, and the one
-// that sets the GS base.
+// System calls that make a thread or process, and that end one (endsite.go), those
+// that install filters, the one that installs signal handlers, and the one that
+// sets the GS base.
 const (
 	sysRtSigaction = 13
 
 	sysClone     = 56
 	sysFork      = 57
+	sysVfork     = 58
+	sysExit      = 60
+	sysExitGroup = 231
 	sysPrctl     = 157
 	sysArchPrctl = 158
 	sysSeccomp   = 317
 	sysClone3    = 435
 )
 
-var watched = []uint32{sysRtSigaction, sysClone, sysFork, sysPrctl, sysArchPrctl, sysSeccomp, sysClone3}
+var watched = []uint32{sysRtSigaction, sysClone, sysFork, sysVfork, sysExit, sysExitGroup, sysPrctl, sysArchPrctl, sysSeccomp, sysClone3}
 
 const (
 	setupLen = 5
@@ -69,8 +75,9 @@ var sitePatterns = func() (all [][]byte) {
 }()
 
 // KernelSites lists the kernel sites of the object's functions, in address
-// order. libc has seven: in _Fork, clone, clone3, __libc_sigaction, prctl,
-// arch_prctl and syscall.
+// order. libc has fourteen: in _Fork, vfork, clone and __clone2, which end the
+// thread, too, clone3, __libc_sigaction, prctl, arch_prctl and syscall, where
+// threads end otherwise, and two in _exit.
 func (s *Survey) KernelSites() []KernelSite { return s.sites }
 
 // site looks at a system call, at offset at of the function's code, for what
@@ -79,14 +86,16 @@ func (w *sweep) site(code []byte, at int, pc uint64) {
 	w.line.goTo(code, at)
 	for _, pattern := range sitePatterns {
 		if at-w.line.last == setupLen && bytes.HasPrefix(code[w.line.last:], pattern) {
-			w.sites = append(w.sites, KernelSite{pc - setupLen, string(pattern[:setupLen])})
+			w.sites = append(w.sites, KernelSite{Addr: pc - setupLen, Setup: string(pattern[:setupLen])})
 			return
 		}
 	}
 	if w.line.loadsWatched(code) {
 		if setup := w.line.setup(code, at); setup != "" {
-			w.spread = append(w.spread, KernelSite{pc - uint64(len(setup)), setup})
+			w.spread = append(w.spread, KernelSite{Addr: pc - uint64(len(setup)), Setup: setup})
 		}
+	} else if s, ok := endSite(code, at, w.low); ok {
+		w.spread = append(w.spread, s)
 	}
 }
 
@@ -235,10 +244,14 @@ func appendSites(sites []KernelSite, seg Segment, from, to int) []KernelSite {
 		if code[end] != opSyscall[0] {
 			continue
 		}
+		if s, ok := endSite(code, end, seg.Addr); ok && nobodyJumpsInto(seg, s) {
+			sites = append(sites, s)
+			continue
+		}
 		at := end - setupLen
 		for _, pattern := range sitePatterns {
 			if bytes.HasPrefix(code[at:], pattern) && likelyBoundary(seg.Code, at) {
-				sites = append(sites, KernelSite{seg.Addr + uint64(at), string(pattern[:setupLen])})
+				sites = append(sites, KernelSite{Addr: seg.Addr + uint64(at), Setup: string(pattern[:setupLen])})
 			}
 		}
 	}

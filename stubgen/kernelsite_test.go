@@ -1,6 +1,7 @@
 package stubgen
 
 import (
+	"maps"
 	"slices"
 	"testing"
 )
@@ -15,17 +16,17 @@ func TestKernelSitesOfLibc(t *testing.T) {
 	} {
 		found := map[string]int{}
 		for _, s := range sites {
-			found[s.Setup]++
+			found[s.Setup+s.Behind]++
 		}
 		mov := func(nr byte, high byte) string { return string([]byte{opMovEAX, nr, high, 0, 0}) }
-		want := map[string]int{mov(sysRtSigaction, 0): 1, mov(sysClone, 0): 2, mov(sysClone3&0xff, sysClone3>>8): 1, mov(sysPrctl, 0): 1, mov(sysArchPrctl, 0): 1, string(anySetup): 1}
-		if len(found) != len(want) {
-			t.Errorf("%s: %v", name, found)
+		const cmp = "\x48\x3d\x00\xf0\xff\xff" // behind the system call
+		want := map[string]int{
+			mov(sysRtSigaction, 0): 1, mov(sysClone, 0): 2, mov(sysVfork, 0): 1, mov(sysClone3&0xff, sysClone3>>8): 1,
+			mov(sysPrctl, 0): 1, mov(sysArchPrctl, 0): 1, string(anySetup): 1, mov(sysExit, 0): 2,
+			"\x31\xff\x89\xd0": 2, "\x89\xf0" + cmp: 1, "\x89\xd0" + cmp: 1,
 		}
-		for setup, n := range want {
-			if found[setup] != n {
-				t.Errorf("%s: %d sites % x, want %d: _Fork and clone, clone3, __libc_sigaction, prctl, arch_prctl, syscall", name, found[setup], setup, n)
-			}
+		if !maps.Equal(found, want) {
+			t.Errorf("%s: %x, want %x: _Fork and clone, vfork, clone3, __libc_sigaction, prctl, arch_prctl, syscall, the ends of clone and __clone2, start_thread and __libc_start_call_main, _exit", name, found, want)
 		}
 		if !slices.IsSortedFunc(sites, func(a, b KernelSite) int { return int(a.Addr) - int(b.Addr) }) {
 			t.Errorf("%s: not in address order", name)
@@ -41,13 +42,15 @@ func TestKernelSitesSpread(t *testing.T) {
 		"site_two":    "\x48\x8b\x7c\x24\x08\x31\xf6",
 		"site_load":   "\xb8\x39\x00\x00\x00\x31\xff",
 		"site_joined": "\x49\x89\xca",
+		"site_end":    "\x31\xff\x89\xd0",
+		"site_exit":   "\x89\xf0",
 	}
 	for _, s := range NewSurvey(o, 0).KernelSites() {
 		name := o.Functions[o.function(s.Addr)].Name
 		if want[name] != s.Setup {
 			t.Errorf("%s: a site with the setup % x, not % x", name, s.Setup, want[name])
 		}
-		if end := string(o.Code(s.End() - 2)[:2]); end != string(opSyscall) {
+		if end := string(o.Code(s.End() - uint64(len(s.Behind)) - 2)[:2]); end != string(opSyscall) {
 			t.Errorf("%s ends with % x", name, end)
 		}
 		delete(want, name)

@@ -100,3 +100,57 @@ _start:
 	syscall
 	ret
 	END none_called
+
+# the ends of threads and processes: the number comes from another register
+	.p2align 4
+	FN site_end
+	mov	$60, %edx
+1:	xor	%edi, %edi
+	mov	%edx, %eax
+	syscall
+	jmp	1b
+	END site_end
+
+# what follows moves, too
+	.p2align 4
+	FN site_exit
+	mov	$231, %esi
+	jmp	2f
+1:	hlt
+2:	mov	%esi, %eax
+	syscall
+	cmp	$-4096, %rax
+	jbe	1b
+	ret
+	END site_exit
+
+# but not what others jump to,
+	.p2align 4
+	FN none_behind
+	mov	$231, %esi
+	test	%edi, %edi
+	jz	1f
+	mov	%esi, %eax
+	syscall
+1:	cmp	$-4096, %rax
+	ret
+	END none_behind
+
+# nor a jump
+	.p2align 4
+	FN none_jump
+	mov	$231, %esi
+1:	mov	%esi, %eax
+	syscall
+	jmp	1b
+	END none_jump
+
+# another register
+	.p2align 4
+	FN none_register
+	mov	$60, %edx
+	xor	%edi, %edi
+	mov	%ecx, %eax
+	syscall
+	ret
+	END none_register
