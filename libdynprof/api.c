@@ -7,6 +7,7 @@
 #include "entries.h"
 #include "gs.h"
 #include "pause.h"
+#include "loose.h"
 #include "rowlist.h"
 #include "rows.h"
 #include "session.h"
@@ -143,7 +144,7 @@ int64_t dynprof_calls_of(int64_t function)
 	uint32_t counter = *dp_u32(f, DP_FN_COUNTER);
 	if (!dp_is_counted(f))
 		return -ENODATA;
-	uint64_t before = dp_baseline(view, counter), now = dp_rows_total(counter, dp_row_map);
+	uint64_t before = dp_baseline(view, counter), now = dp_calls_now(counter, dp_row_map);
 	return now > before ? (int64_t)(now - before) : 0;
 }
 

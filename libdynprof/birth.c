@@ -6,8 +6,10 @@
 #include <signal.h>
 
 #include "birth.h"
+#include "ends.h"
 #include "filters.h"
 #include "gs.h"
+#include "loose.h"
 #include "redirect.h"
 #include "rows.h"
 #include "state.h"
@@ -15,6 +17,9 @@
 
 #define NR_clone 56
 #define NR_fork 57
+#define NR_vfork 58
+#define NR_exit 60
+#define NR_exit_group 231
 #define NR_clone3 435
 #define ARCH_SET_GS 0x1001
 
@@ -59,6 +64,8 @@ static struct dp_birth *birth(struct dp_regs *r)
 		flags = args->flags;
 		stack = args->stack;
 	}
+	if ((flags & CLONE_VM) && !(flags & CLONE_THREAD))
+		dp_memory_shared();
 	if ((flags & CLONE_VM) && (flags & CLONE_VFORK))
 		return 0;
 	if (!dp_have_wrgsbase && !dp_may(SYS_arch_prctl, ARCH_SET_GS, (uint64_t)dp.discard, 0, 0)) {
@@ -93,9 +100,18 @@ struct dp_birth *dp_before(struct dp_regs *r)
 	case NR_fork:
 	case NR_clone3:
 		return birth(r);
-	}
-	if ((uint32_t)r->rax == SYS_arch_prctl)
+	case NR_vfork: /* the child runs on our row */
+		dp_memory_shared();
+		return 0;
+	case NR_exit:
+		dp_thread_ends();
+		return 0;
+	case NR_exit_group:
+		dp_process_ends();
+		return 0;
+	case SYS_arch_prctl:
 		return dp_gs_comes(r) ? (struct dp_birth *)DP_GS_CALL : 0;
+	}
 	return dp_filter_comes(r) ? (struct dp_birth *)DP_FILTER_CALL : 0;
 }
 
@@ -112,7 +128,9 @@ void dp_after(struct dp_birth *b, struct dp_regs *r)
 		return;
 	}
 	uint64_t fork = b->fork;
-	if (b->gs != (uint64_t)dp.discard)
+	if (fork && !failed((long)r->rax) && dp_is_loose(b->gs))
+		dp_loose_drop((uint8_t *)b->gs); /* the child has a copy */
+	else if (b->gs != (uint64_t)dp.discard)
 		dp_row_made((uint8_t *)b->gs, (long)r->rax); /* from here on b may be another's */
 	if (fork == DP_FORK_BLOCKED) {
 		raw(SYS_rt_sigprocmask, SIG_SETMASK, &r->kept, 0, 8);

@@ -13,6 +13,10 @@
 #define DP_BIRTH_SIGMASK 56
 #define DP_BIRTH_FORK 64   /* DP_FORK, if the child has its own memory */
 
+/* In place of the flags, of which one bit is always set, once the child is there:
+ * it has ended. */
+#define DP_BIRTH_ENDED 0
+
 #define DP_FORK 1
 #define DP_FORK_BLOCKED 2  /* and signals are blocked until it has its row */
 

@@ -4,6 +4,7 @@
 
 #include "entries.h"
 #include "filters.h"
+#include "loose.h"
 #include "redirect.h"
 #include "rowlist.h"
 #include "rows.h"
@@ -94,7 +95,7 @@ void dp_cross(uint32_t counter, uint64_t cold)
 	if (!claim(counter, cold))
 		return;
 	struct who w = self();
-	struct dp_hot e = {counter, w.pid, w.tid, 0, DP_NO_SLOT, dp_rows_total(counter, dp_row_at)};
+	struct dp_hot e = {counter, w.pid, w.tid, 0, DP_NO_SLOT, dp_calls_now(counter, dp_row_at)};
 	e.slot = record(&e, w.row);
 	if (dp.translator)
 		dp_tell(&e);

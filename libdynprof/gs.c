@@ -18,6 +18,7 @@
 #include "arenas.h"
 #include "filters.h"
 #include "gs.h"
+#include "loose.h"
 #include "pause.h"
 #include "redirect.h"
 #include "rows.h"
@@ -26,17 +27,9 @@
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004
 
-/* The thread's row, to which its GS base leads. */
-static uint64_t own_row(void)
-{
-	uint32_t index;
-	__asm__ volatile("movl %%gs:%c1, %0" : "=r"(index) : "i"(DP_ROW_INDEX));
-	return (uint64_t)(index == DP_NO_ROW ? dp.discard : dp_row_at(index));
-}
-
 static int is_row(uint64_t base)
 {
-	if (base == (uint64_t)dp.discard)
+	if (base == (uint64_t)dp.discard || dp_is_loose(base))
 		return 1;
 	for (uint32_t k = 0; k < DP_CHUNKS; k++) {
 		uint64_t chunk = (uint64_t)__atomic_load_n(&dp.chunks[k], __ATOMIC_ACQUIRE), rows = dp_rows_of(k);
@@ -115,7 +108,7 @@ int dp_gs_comes(struct dp_regs *r)
 		return 0;
 	}
 	r->kept = r->rsi;
-	r->rsi = own_row();
+	r->rsi = (uint64_t)dp_own_row();
 	return 1;
 }
 

@@ -66,6 +66,8 @@
 #define DP_HDR_STOPPED 0x2d0
 #define DP_HDR_MISSED_HEAD 0x2d4
 #define DP_HDR_APPENDER 0x2d8
+#define DP_HDR_COLLECTOR 0x2dc
+#define DP_HDR_LOOSE 0x2e0
 #define DP_HDR_ROW_LISTS 0x300
 #define DP_HDR_FREE_ROWS 0x340
 #define DP_HDR_DROPPED 0x3c0
@@ -147,6 +149,7 @@
 #define DP_ROW_ROOM 0x6c
 #define DP_ROW_BASE 0x70
 #define DP_ROW_PID_SPACE 0x78
+#define DP_ROW_SELF 0x60
 #define DP_ROW_LIVES_IN 0x7c
 #define DP_ROW_COUNTERS 0x80
 #define DP_MANY_OWNERS 0xffffffffffffffff

@@ -18,8 +18,11 @@
  *     What the last thread had is noted before the next one has the row.
  *  5. The stock is rows that are mapped and have room, for processes that may
  *     not get either any more: a seccomp filter is in force. It is shared by the
- *     fork tree, as the children of such a process cannot stock rows. Every
- *     system call here is asked for first (filters.h).
+ *     fork tree, as the children of such a process cannot stock rows. When it is
+ *     used up, there are loose rows (loose.c). Every system call here is asked for
+ *     first (filters.h).
+ *  6. A thread that ends gives its row back (ends.c). It may do so before its parent
+ *     has noted that it was made: then the parent does.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -27,7 +30,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "birth.h"
 #include "filters.h"
+#include "loose.h"
 #include "rowlist.h"
 #include "rows.h"
 #include "state.h"
@@ -94,8 +99,7 @@ static void scan(void)
 	}
 }
 
-/* A row that nobody had before, mapped and with room; 0 if there is none. */
-static uint8_t *fresh(void)
+uint8_t *dp_row_fresh(void)
 {
 	uint32_t *used = dp_u32(dp.table, DP_HDR_ROWS_USED);
 	if (load32(used) >= dp.rows_max)
@@ -130,7 +134,7 @@ static uint32_t *stocked(void) { return dp_u32(dp.table, DP_HDR_STOCK_ROWS); }
 
 static uint8_t *take_new(void)
 {
-	uint8_t *row = may_grow() ? fresh() : 0;
+	uint8_t *row = may_grow() ? dp_row_fresh() : 0;
 	if (!row && (row = dp_pop(stock())) != 0) {
 		__atomic_fetch_sub(stocked(), 1, __ATOMIC_RELAXED);
 		if (!dp_grow_row(row)) /* stocked by who had fewer counters */
@@ -161,9 +165,10 @@ void dp_rows_stock(void)
 	if (!may_grow())
 		return;
 	scan();
+	dp_collector_make();
 	uint32_t most = enough(), used;
 	for (uint32_t rows = load32(stocked()); rows < most; rows++) {
-		uint8_t *row = fresh();
+		uint8_t *row = dp_row_fresh();
 		if (!row)
 			break;
 		dp_push(stock(), row);
@@ -193,6 +198,8 @@ uint8_t *dp_row_take(uint32_t kind)
 		dp_note_former(row);
 	else
 		row = take_new();
+	if (!row)
+		row = dp_loose_take();
 	if (!row) {
 		__atomic_fetch_add(dp_u32(dp.table, DP_HDR_THREADS_DISCARDED), 1, __ATOMIC_RELAXED);
 		return 0;
@@ -206,19 +213,60 @@ uint8_t *dp_row_take(uint32_t kind)
 	return row;
 }
 
-/* The thread was made and has that number, or was not made after all. */
+static void give_back(uint8_t *row)
+{
+	if (*dp_u32(row, DP_ROW_INDEX) == DP_NO_ROW)
+		dp_loose_drop(row);
+	else
+		dp_push_free(row);
+}
+
+static uint64_t *flags_of(uint8_t *row) { return &((struct dp_birth *)(row + DP_ROW_BIRTH))->flags; }
+
+/* The row's thread has ended, and its parent has noted its number: who sees both
+ * last, the thread or the parent, gives the row back. live is its word then. */
+static void release_ended(uint8_t *row, uint32_t live)
+{
+	uint32_t free_word = (live & ~(uint32_t)DP_ROW_STATE_MASK) | DP_ROW_FREE;
+	if (__atomic_load_n(flags_of(row), __ATOMIC_SEQ_CST) == DP_BIRTH_ENDED &&
+	    __atomic_compare_exchange_n(dp_u32(row, DP_ROW_STATE), &live, free_word, 0, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+		give_back(row);
+}
+
+/* The thread was made and has that number, or was not made after all. It may run, and
+ * have ended. */
 void dp_row_made(uint8_t *row, long tid)
 {
 	uint32_t *state = dp_u32(row, DP_ROW_STATE);
 	uint32_t word = *state & ~(uint32_t)DP_ROW_STATE_MASK;
 	if (failed(tid)) {
 		store32(state, word | DP_ROW_FREE);
-		dp_push_free(row);
+		give_back(row);
 		return;
 	}
 	*dp_u32(row, DP_ROW_PID) = *dp_u32(row, DP_ROW_KIND) == DP_ROW_THREAD ? dp.pid : (uint32_t)tid;
 	store32(dp_u32(row, DP_ROW_TID), (uint32_t)tid);
-	store32(state, word | DP_ROW_LIVE);
+	__atomic_store_n(state, word | DP_ROW_LIVE, __ATOMIC_SEQ_CST);
+	release_ended(row, word | DP_ROW_LIVE);
+}
+
+void dp_row_end(uint8_t *row)
+{
+	__atomic_store_n(flags_of(row), DP_BIRTH_ENDED, __ATOMIC_SEQ_CST);
+	uint32_t word = __atomic_load_n(dp_u32(row, DP_ROW_STATE), __ATOMIC_SEQ_CST);
+	if ((word & DP_ROW_STATE_MASK) == DP_ROW_LIVE)
+		release_ended(row, word);
+}
+
+uint8_t *dp_own_row(void)
+{
+	uint64_t self;
+	uint32_t index;
+	__asm__ volatile("movl %%gs:%c1, %0" : "=r"(index) : "i"(DP_ROW_INDEX));
+	if (index != DP_NO_ROW)
+		return dp_row_at(index);
+	__asm__ volatile("movq %%gs:%c1, %0" : "=r"(self) : "i"(DP_ROW_SELF));
+	return (uint8_t *)self;
 }
 
 /* Inodes of namespaces are beyond all incarnation numbers. */
@@ -240,6 +288,7 @@ void dp_rows_start(uint8_t *row)
 	*dp_u32(row, DP_ROW_STATE) = DP_ROW_LIVE;
 	*dp_u32(dp.table, DP_HDR_ROWS_USED) = 1;
 	*dp_u32(dp.discard, DP_ROW_INDEX) = DP_NO_ROW;
+	*dp_u64(dp.discard, DP_ROW_SELF) = (uint64_t)dp.discard;
 	dp_list_row(row);
 }
 
@@ -255,4 +304,5 @@ void dp_rows_begin(uint8_t *row)
 		space = new_space();
 	*dp_u32(row, DP_ROW_LIVES_IN) = *dp_u32(dp.discard, DP_ROW_LIVES_IN) = space;
 	*dp_u32(row, DP_ROW_INCARNATION) = dp.incarnation;
+	dp_loose_forked(row);
 }

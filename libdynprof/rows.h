@@ -19,6 +19,12 @@ uint8_t *dp_map_chunk(uint32_t chunk) HIDDEN;
 uint8_t *dp_row_at(uint32_t row) HIDDEN;
 uint8_t *dp_row_take(uint32_t kind) HIDDEN;
 void dp_row_made(uint8_t *row, long tid) HIDDEN;
+/* Its thread counts there no more. */
+void dp_row_end(uint8_t *row) HIDDEN;
+/* The row, or the discard row, to which this thread's GS base leads. */
+uint8_t *dp_own_row(void) HIDDEN;
+/* A row that nobody had before, mapped and with room; 0 if there is none. */
+uint8_t *dp_row_fresh(void) HIDDEN;
 void dp_rows_start(uint8_t *row) HIDDEN;
 void dp_rows_begin(uint8_t *row) HIDDEN;
 void dp_rows_stock(void) HIDDEN;

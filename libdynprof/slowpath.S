@@ -40,7 +40,8 @@
  *     signals blocked meanwhile; libc blocks them around pthread_create.
  *
  * A filter is installed, or the GS base asked for or set: dp_before readies us
- * for it, dp_after learns of the result (filters.c, gs.c).
+ * for it, dp_after learns of the result (filters.c, gs.c). A thread or process ends,
+ * or a child runs on its parent's stack: dp_before learns of it (ends.c).
  */
 	.globl	dp_kernel_site
 	.type	dp_kernel_site, @function
@@ -53,6 +54,12 @@ dp_kernel_site:
 	lea	-56(%rax), %ecx		/* clone */
 	jrcxz	.Lwatched
 	lea	-57(%rax), %ecx		/* fork */
+	jrcxz	.Lwatched
+	lea	-58(%rax), %ecx		/* vfork */
+	jrcxz	.Lwatched
+	lea	-60(%rax), %ecx		/* exit */
+	jrcxz	.Lwatched
+	lea	-231(%rax), %ecx	/* exit_group */
 	jrcxz	.Lwatched
 	lea	-157(%rax), %ecx	/* prctl */
 	jrcxz	.Lwatched

@@ -79,6 +79,8 @@ const (
 	HdrStopped     = 0x2d0 // u32: 1 since the program took the GS segment while rows were found by it, or loaded what may take it: nothing counts any more
 	HdrMissedHead  = 0x2d4 // u32, atomic add: entries of HdrMissed ever claimed, those without room too
 	HdrAppender    = 0x2d8 // u32, robust futex: thread that adds objects
+	HdrCollector   = 0x2dc // u32, row + 1 that the counts of loose rows are added to; 0: none
+	HdrLoose       = 0x2e0 // u32, atomic: threads that count in loose rows, in their process's memory
 	HdrRowLists    = 0x300 // [16]u32, a list for each chunk of rows (0 and 1, 2^k to 2^(k+1)-1): row + 1 of those that have room
 	HdrFreeRows    = 0x340 // [16]u64, a stack for each chunk: tag << 32 | row + 1 of those whose threads are gone
 	HdrDropped     = 0x3c0 // u64, atomic add: events that the translator was not told of: its ring was full
@@ -192,6 +194,7 @@ const (
 	RowRoom        = 108 // u32, bytes from its start that have room on disk
 	RowBase        = 112 // u64, calls of the whole row when its owner took it, or ManyOwners
 	RowPidSpace    = 120 // u32, pid space in which RowTid is valid: inode of the pid namespace, or incarnation number of a process in it; 0 is not known
+	RowSelf        = 96  // u64, where the discard row and loose rows are, which are on no list
 	RowLivesIn     = 124 // u32, pid space in which the row's thread sees others
 	RowCounters    = 128
 

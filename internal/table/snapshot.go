@@ -32,6 +32,7 @@ type Snapshot struct {
 	Rows             []Row    // those that were ever owned
 	Generation       uint32   // not Table.Generation: there are more functions now
 	ThreadsDiscarded uint32   // threads that had no room and are not counted
+	ThreadsLoose     uint32   // threads whose counts lie in their process's memory, until they end
 	PatchesRefused   uint32   // functions that could not be patched
 	ObjectsMissed    uint32   // how often an object was loaded later and could not be planned
 	Missed           []Missed // which
@@ -83,6 +84,7 @@ func (t *Table) Snapshot() (*Snapshot, error) {
 		Calls:            make([]uint64, len(t.Functions)),
 		Generation:       le.Uint32(head[HdrGeneration:]),
 		ThreadsDiscarded: le.Uint32(head[HdrThreadsDiscarded:]),
+		ThreadsLoose:     le.Uint32(head[HdrLoose:]),
 		PatchesRefused:   le.Uint32(head[HdrPatchesRefused:]),
 		ObjectsMissed:    le.Uint32(head[HdrObjectsMissed:]),
 		Stopped:          le.Uint32(head[HdrStopped:]) != 0,

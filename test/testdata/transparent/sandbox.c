@@ -113,6 +113,93 @@ static int sandbox_threads(int argc, char **argv)
 	return 0;
 }
 
+enum { CROWD = 1000 };
+static pthread_barrier_t all_there;
+static int vforks, waits_for_ever;
+
+static void *in_crowd(void *arg)
+{
+	work();
+	pthread_barrier_wait(&all_there);
+	if (vforks) {
+		pid_t pid = vfork();
+		if (pid == 0)
+			_exit(7);
+		if (await(pid) != 7)
+			_exit(9);
+	}
+	work();
+	if (waits_for_ever)
+		pthread_barrier_wait(&all_there);
+	return arg;
+}
+
+/* So many threads at once, more than rows can have been made ready for. How: "" by
+ * a filter that asks nobody's number; "vfork": each makes a child on its stack;
+ * "vfork-blind": and may not ask for its number; "killed" while they are there. */
+static int sandbox_crowd(int argc, char **argv)
+{
+	int many = argc > 1 ? atoi(argv[1]) : CROWD;
+	const char *how = argc > 2 ? argv[2] : "";
+	static pthread_t all[CROWD];
+	vforks = strncmp(how, "vfork", 5) == 0;
+	waits_for_ever = strcmp(how, "killed") == 0;
+	pthread_barrier_init(&all_there, 0, (unsigned)many + 1);
+#define CROWDED SYS_write, SYS_futex, SYS_clone3, SYS_clone, SYS_rt_sigprocmask, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_exit, \
+	SYS_exit_group, SYS_rseq, SYS_set_robust_list, SYS_brk, SYS_getrandom, SYS_rt_sigaction, SYS_vfork, SYS_wait4
+	say("filter", strcmp(how, "vfork") == 0 ? ALLOW("", CROWDED, SYS_getpid) : ALLOW("", CROWDED));
+	for (int turn = 0; turn < 2; turn++) {
+		for (int i = 0; i < many; i++)
+			if (pthread_create(&all[i], 0, in_crowd, 0) != 0)
+				return 3;
+		pthread_barrier_wait(&all_there);
+		if (waits_for_ever)
+			syscall(SYS_kill, 0, 9); /* the filter does it */
+		for (int i = 0; i < many; i++)
+			pthread_join(all[i], 0);
+	}
+	say("done", many);
+	return 0;
+}
+
+/* So many children, one after the other, then at once, and each with a thread. */
+static int sandbox_brood(int argc, char **argv)
+{
+	int many = argc > 1 ? atoi(argv[1]) : CROWD, gate[2];
+	static pid_t all[CROWD];
+	fflush(stdout);
+	if (pipe(gate) != 0)
+		return 3;
+	say("filter", ALLOW("", SYS_read, SYS_write, SYS_close, SYS_clone, SYS_clone3, SYS_wait4, SYS_exit, SYS_exit_group, SYS_set_robust_list, SYS_futex,
+			    SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_rseq, SYS_brk, SYS_getrandom));
+	for (int i = 0; i < many; i++) {
+		if ((all[i] = fork()) == 0) {
+			work();
+			_exit(7);
+		}
+		if (await(all[i]) != 7)
+			return 4;
+	}
+	for (int i = 0; i < many; i++)
+		if ((all[i] = fork()) == 0) {
+			char c;
+			pthread_t t;
+			close(gate[1]);
+			pthread_create(&t, 0, thread, 0);
+			pthread_join(t, 0);
+			work();
+			if (read(gate[0], &c, 1) != 0)
+				_exit(8);
+			_exit(7);
+		}
+	close(gate[1]);
+	int ended = 0;
+	for (int i = 0; i < many; i++)
+		ended += await(all[i]) == 7;
+	say("ended", ended);
+	return 0;
+}
+
 /* What fork, wait and exit need, and no more. */
 static int sandbox_forks(int argc, char **argv)
 {
@@ -196,6 +283,8 @@ const struct command sandboxes[] = {
 	{"strict", strict},
 	{"sandbox", sandbox},
 	{"sandbox-threads", sandbox_threads},
+	{"sandbox-crowd", sandbox_crowd},
+	{"sandbox-brood", sandbox_brood},
 	{"sandbox-forks", sandbox_forks},
 	{"sandbox-family", sandbox_family},
 	{"sandbox-races", sandbox_races},

@@ -56,6 +56,8 @@ type Program struct {
 
 	// Threads that had no room in the table: their calls are missing.
 	ThreadsLost uint32 `json:"threads_lost"`
+	// Threads whose calls come into the table when they end.
+	ThreadsLoose uint32 `json:"threads_loose"`
 	// How often an object was loaded later that could not be planned,
 	ObjectsMissed uint32 `json:"objects_missed"`
 	// and which: there is room for 64 in a table.
@@ -128,7 +130,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Status: t.Status().String(), TotalCalls: s.Total(),
-		ThreadsLost: s.ThreadsDiscarded, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped,
+		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped,
 		Ended: t.Ended, Objects: t.Objects,
 	}
 	if p.Owners = s.Owners(); !s.Reset.IsZero() {
@@ -147,6 +149,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	}
 	r.TotalCalls += p.TotalCalls
 	r.ThreadsLost += p.ThreadsLost
+	r.ThreadsLoose += p.ThreadsLoose
 	r.ObjectsMissed += p.ObjectsMissed
 	r.Missed = append(slices.Clip(r.Missed), p.Missed...)
 	r.Lock = cmp.Or(r.Lock, p.Lock)

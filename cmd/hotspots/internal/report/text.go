@@ -66,6 +66,9 @@ func (r *Report) Headline() string {
 	if n := r.ThreadsLost; n > 0 {
 		what += fmt.Sprintf(" (%d threads had no room in the table and are missing)", n)
 	}
+	if n := r.ThreadsLoose; n > 0 {
+		what += fmt.Sprintf(" (%d threads %s)", n, r.loose())
+	}
 	if n := r.ObjectsMissed; n > 0 {
 		what += fmt.Sprintf(" (%d libraries that were loaded later could not be counted)", n)
 	}
@@ -75,6 +78,14 @@ func (r *Report) Headline() string {
 		what += " (counted until the program took the GS segment: try --lock)"
 	}
 	return what + r.LockLine() + r.MissedLines()
+}
+
+// loose says what is with the calls of threads that count in their process's memory.
+func (r *Report) loose() string {
+	if r.Status == table.Running.String() {
+		return "have no room in the table: their calls come when they end"
+	}
+	return "had no room in the table and could not hand over their calls at the end: these are missing"
 }
 
 // LockLine is a line that says why all threads shared their counters, with a

@@ -1,0 +1,12 @@
+/* The end of threads and processes, at the kernel sites of exit and exit_group. */
+#ifndef DYNPROF_ENDS_H
+#define DYNPROF_ENDS_H
+
+#include "raw.h"
+
+/* Some process shares our memory, or is about to: vfork, clone. */
+void dp_memory_shared(void) HIDDEN;
+void dp_thread_ends(void) HIDDEN;
+void dp_process_ends(void) HIDDEN;
+
+#endif
