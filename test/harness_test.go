@@ -14,7 +14,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dynprof/dynprof/internal/testproc"
 )
+
+func TestMain(m *testing.M) {
+	testproc.DefaultSignals()
+	os.Exit(m.Run())
+}
 
 // build is where make leaves the product.
 func build(t testing.TB, name string) string {

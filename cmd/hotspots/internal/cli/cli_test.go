@@ -13,6 +13,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
+	"github.com/dynprof/dynprof/internal/testproc"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asHotspots) != "" {
 		os.Exit(Main(os.Args[1:], nil))
 	}
+	testproc.DefaultSignals()
 	time.Local = time.UTC
 	var err error
 	if scratch, err = os.MkdirTemp("", "hotspots-test"); err != nil {
