@@ -86,16 +86,16 @@ lint:
 	$(GO) tool -modfile=tools/go.mod staticcheck -tags long ./...
 
 # All Go tests, the end-to-end ones on build/ included; skips are listed by
-# name, with their number, at the end.
+# name, with their reason and their number, at the end, failures with their output.
 unit: all examples
-	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --hide-summary output -- -count=1 -timeout 14m ./...
+	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname -- -count=1 -timeout 25m ./...
 
 # What takes too long for every change: storms and stress of threads and
 # processes, servers of the distribution under load, and what needs more
 # packages than make deps installs: programs in many languages, csmith's, perf.
 long: all
 	@scripts/deps.sh test long
-	$(GO) tool -modfile=tools/go.mod gotestsum --format testname --hide-summary output -- -count=1 -timeout 10m -tags long -run '^TestLong|^TestServer|^TestLanguages|^TestOtherPreloads|^TestAliasedBuiltins|^TestRandomCsmith|^TestPerf' ./test
+	$(GO) tool -modfile=tools/go.mod gotestsum --format testname -- -count=1 -timeout 10m -tags long -run '^TestLong|^TestServer|^TestLanguages|^TestOtherPreloads|^TestAliasedBuiltins|^TestRandomCsmith|^TestPerf' ./test
 	DYNPROF_LONG=1 $(GO) test ./test -count=1 -timeout 14m -v -run 'TranslatorOnce'
 
 # Random programs for so many minutes, half of them csmith's, with seeds that
