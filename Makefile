@@ -4,9 +4,9 @@ GO    ?= go
 BUILD := build
 
 # goinit.ld keeps the Go runtime's start entry out of DT_INIT_ARRAY;
-# initfirst runs our constructor before every other.
-EXTLD := -Wl,-T,$(CURDIR)/libdynprof/goinit.ld \
-	-Wl,--version-script=$(CURDIR)/libdynprof/exports.map \
+# initfirst runs our constructor before every other. A path may hold spaces.
+EXTLD := \"-Wl,-T,$(CURDIR)/libdynprof/goinit.ld\" \
+	\"-Wl,--version-script=$(CURDIR)/libdynprof/exports.map\" \
 	-Wl,-z,initfirst -Wl,-z,noexecstack -Wl,-z,relro -Wl,-z,now \
 	-Wl,--wrap=pthread_create -Wl,--wrap=malloc -Wl,--wrap=free \
 	-Wl,--wrap=pthread_getattr_np -Wl,--wrap=pthread_attr_getstacksize \
@@ -65,7 +65,7 @@ $(BUILD)/examples/packets: examples/specialise/packets.c
 	$(CC) $(EXAMPLE) -o $@ $<
 
 $(BUILD)/examples/go.so: $(wildcard examples/go/*.go examples/go/go.*) libdynprof/dynprof.h
-	CGO_ENABLED=1 $(GO) build -C examples/go -trimpath -buildmode=c-shared -ldflags "-s -w" -o $(CURDIR)/$@ .
+	CGO_ENABLED=1 $(GO) build -C examples/go -trimpath -buildmode=c-shared -ldflags "-s -w" -o "$(CURDIR)/$@" .
 	@rm -f $(@:.so=.h)
 
 $(BUILD)/examples/rust.so: examples/rust/tiers.rs

@@ -4,6 +4,7 @@ package test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -18,22 +19,43 @@ import (
 	"github.com/dynprof/dynprof/internal/testproc"
 )
 
+// built is the directory of the product. It has another name where its own has a
+// space or a colon, which LD_PRELOAD cannot have.
+var built string
+
 func TestMain(m *testing.M) {
 	testproc.DefaultSignals()
-	os.Exit(m.Run())
+	names, err := os.MkdirTemp("", "dynprof-names")
+	if err != nil {
+		panic(err)
+	}
+	if err := os.Chmod(names, 0o755); err != nil { // programs of other users, too
+		panic(err)
+	}
+	built = plain(cmp.Or(os.Getenv("DYNPROF_BUILD"), "../build"), names+"/build")
+	os.Unsetenv("DYNPROF_BUILD") // it is not the programs' business
+	status := m.Run()
+	os.RemoveAll(names)
+	os.Exit(status)
+}
+
+// plain is the absolute path of a directory, or other, made a link to it.
+func plain(dir, other string) string {
+	path, err := filepath.Abs(dir)
+	if err == nil && strings.ContainsAny(path, " :") {
+		err = os.Symlink(path, other)
+		path = other
+	}
+	if err != nil {
+		panic(err)
+	}
+	return path
 }
 
 // build is where make leaves the product.
 func build(t testing.TB, name string) string {
 	t.Helper()
-	dir := os.Getenv("DYNPROF_BUILD")
-	if dir == "" {
-		dir = "../build"
-	}
-	path, err := filepath.Abs(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := filepath.Join(built, name)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("%v: run make first", err)
 	}

@@ -191,7 +191,11 @@ func (p *program) command(t *testing.T, dir string) command {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cmd(append([]string{"/usr/bin/" + p.path}, strings.Fields(strings.ReplaceAll(p.args, "{here}", here))...)...)
+	args := strings.Fields(p.args)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "{here}", here)
+	}
+	c := cmd(append([]string{"/usr/bin/" + p.path}, args...)...)
 	c.dir = dir
 	c.env = append([]string{"HOME=" + dir, "TMPDIR=" + dir, "LC_ALL=C", "TZ=UTC", "GIT_CONFIG_NOSYSTEM=1"}, p.env...)
 	if p.input != "" {
