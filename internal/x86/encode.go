@@ -95,6 +95,12 @@ func (a *Asm) PushMem(l Label) {
 	a.relLabel(l, 4)
 }
 
+// PushMemAt is `push target(%rip)`: pushes the quad at the address target.
+func (a *Asm) PushMemAt(target RunAddr) {
+	a.Raw(0xff, 0x35)
+	a.rel32To(target, 0)
+}
+
 // JmpMem is `jmp *label(%rip)`: goes where the quad at the label says.
 func (a *Asm) JmpMem(l Label) {
 	a.Raw(0xff, 0x25)
