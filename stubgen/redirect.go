@@ -22,13 +22,17 @@ const (
 //	 8 u64 where those go that are counted: the stub's threshold check
 //	16 u64 where they go when all is done: the displaced instructions, or new code
 //	24 i64 calls until the lap is over
-const PointersSize = 32
+//	32 u64 new code that is called by way of the keeper
+//	40 u64 the keep block (EmitKeep); 0: none is needed; 1: none can be made
+const PointersSize = 48
 
 const (
 	pointerArrive = 0
 	pointerNext   = 8
 	pointerOn     = 16
 	pointerLap    = 24
+	pointerCode   = 32
+	pointerKeep   = 40
 
 	noLap = math.MaxInt64
 )

@@ -1,0 +1,73 @@
+package stubgen
+
+import (
+	"encoding/binary"
+
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// KeepSize is the size of a keep block.
+const KeepSize = 16
+
+// What a keeper keeps besides RCX, RSI, RDI and R8 to R11, as libdynprof/keeper.h
+// has it.
+const (
+	keepRAX = 1 << iota
+	keepRDX
+	keepXMM0
+	keepXMM1
+	keepXMM2to7
+	keepXMM8to15
+	keepWide
+	keepStack = 0xff00
+
+	keepStackUnknown = 1 // in place of a keep block
+	keepCustom       = 2
+)
+
+// what is the number that says so.
+func (k *Keep) what() int32 {
+	g, v := k.Registers.G, k.Registers.V
+	what := int32(k.Stack) << 8
+	for _, b := range []struct {
+		bit int32
+		set bool
+	}{
+		{keepRAX, g>>x86.RAX&1 != 0}, {keepRDX, g>>x86.RDX&1 != 0},
+		{keepXMM0, v&1 != 0}, {keepXMM1, v&2 != 0}, {keepXMM2to7, v&0xfc != 0}, {keepXMM8to15, v&0xff00 != 0},
+		{keepWide, v>>16 != 0 || g>>16 != 0},
+	} {
+		if b.set {
+			what |= b.bit
+		}
+	}
+	return what
+}
+
+// EmitKeep writes the keep block of a function, to which its calls go if they are
+// redirected, into dst, which will run at address at. pointers is what the stub's
+// front jumps by, at pointersAt; common is the arena's jump to the keeper
+// (libdynprof/keeper.S):
+//
+//	push  code
+//	push  what
+//	jmp   common
+func (k *Keep) EmitKeep(dst []byte, at x86.RunAddr, pointers []byte, pointersAt, common x86.RunAddr) error {
+	var a x86.Asm
+	cannot := uint64(0)
+	if k.Custom {
+		cannot = keepCustom
+	} else if k.Stack == ManyWords {
+		cannot = keepStackUnknown
+	}
+	if cannot != 0 {
+		binary.LittleEndian.PutUint64(pointers[pointerKeep:], cannot)
+		return nil
+	}
+	a.Reset(dst, at)
+	a.PushMemAt(pointersAt + pointerCode)
+	a.PushImm(k.what())
+	a.JmpTo(common)
+	binary.LittleEndian.PutUint64(pointers[pointerKeep:], uint64(at))
+	return a.Finish()
+}
