@@ -22,7 +22,7 @@ const pageSize = 4096
 
 // arena is memory near some objects that holds their stubs:
 //
-//	common | hook | thunks and stubs, object by object | cold blocks | list of traps | pointers | view
+//	common | hook | keeper | thunks and stubs, object by object | cold blocks | keep blocks | list of traps | pointers | view
 //
 // The pointers, of redirectable stubs, are on pages of each process's own.
 type arena struct {
@@ -36,6 +36,8 @@ type arena struct {
 	thunks  []int  // by object: offset of its thunks
 	cold    int    // offset of the cold blocks
 	colds   []int  // by object: number of its first cold block, and of its pointers
+	keeps   int    // offset of the keep blocks,
+	keep    []int  // and by object that of its first
 	view    view
 	code    stubgen.Origins
 	origins origins
@@ -104,6 +106,14 @@ func layArenas(in *input, all []*object, space placer, reserve []byte, row view,
 // linker's function.
 func (a *arena) hook() x86.RunAddr { return x86.RunAddr(a.at).Add(stubgen.CommonSize) }
 
+// keeper is the run address of the jump to the keeper.
+func (a *arena) keeper() x86.RunAddr { return x86.RunAddr(a.at).Add(2 * stubgen.CommonSize) }
+
+// needsKeep reports whether function i, which is counted, has a keep block.
+func (o *object) needsKeep(i int) bool {
+	return o.plans[i].Front > 0 && o.keeps != nil && o.keeps[i].Needed()
+}
+
 func (o *object) needsArena() bool {
 	for i := range o.plans {
 		if o.plans[i].Counted() {
@@ -130,8 +140,8 @@ func (a *arena) shrink() bool {
 
 // lay decides where everything in the arena goes.
 func (a *arena) lay(threshold, redirectable bool) {
-	a.thunks, a.colds = nil, nil
-	at := 2 * stubgen.CommonSize // the common part, and the hook
+	a.thunks, a.colds, a.keep = nil, nil, nil
+	at := 3 * stubgen.CommonSize // the common part, the hook, the keeper
 	for _, o := range a.objects {
 		a.thunks = append(a.thunks, at)
 		at += (len(o.sites) + len(o.signals)) * stubgen.ThunkSize
@@ -158,6 +168,15 @@ func (a *arena) lay(threshold, redirectable bool) {
 		}
 	}
 	blocks := (at - a.cold) / stubgen.ColdSize
+	a.keeps = at
+	for _, o := range a.objects {
+		a.keep = append(a.keep, at)
+		for i := range o.plans {
+			if o.needsKeep(i) {
+				at += stubgen.KeepSize
+			}
+		}
+	}
 	at = align(at, patcher.TrapSize)
 	a.traps = at
 	for _, o := range a.objects {
@@ -188,6 +207,9 @@ func (a *arena) fill(in *input, choice *config) error {
 		return err
 	}
 	a.code.Base = x86.RunAddr(a.at)
+	if err := stubgen.EmitCommon(a.buf[2*stubgen.CommonSize:3*stubgen.CommonSize], a.keeper(), in.keepEntry); err != nil {
+		return err
+	}
 	for k, o := range a.objects {
 		for i, site := range o.sites {
 			at := a.thunks[k] + i*stubgen.ThunkSize
@@ -206,6 +228,7 @@ func (a *arena) fill(in *input, choice *config) error {
 			a.code.AddSignalThunk(o.code, site, x86.RunAddr(a.at).Add(at))
 		}
 		a.emit(k, choice)
+		a.emitKeeps(k)
 		o.dropGuests()
 	}
 	a.writeTraps()
@@ -273,6 +296,23 @@ func (a *arena) emit(k int, choice *config) {
 	})
 	for i := range parts {
 		a.code.Append(&parts[i])
+	}
+}
+
+// emitKeeps writes the keep blocks of object k.
+func (a *arena) emitKeeps(k int) {
+	o, at := a.objects[k], a.keep[k]
+	for i := range o.plans {
+		if !o.needsKeep(i) {
+			continue
+		}
+		pointers := int(a.size) + (a.colds[k]+int(o.counters[i]-o.first))*stubgen.PointersSize
+		err := o.keeps[i].EmitKeep(a.buf[at:at+stubgen.KeepSize], x86.RunAddr(a.at).Add(at),
+			a.buf[pointers:pointers+stubgen.PointersSize], x86.RunAddr(a.at).Add(pointers), a.keeper())
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		at += stubgen.KeepSize
 	}
 }
 

@@ -129,7 +129,7 @@ static int make_room(const struct dp_ctl *ctl)
 static struct dp_known known_of(const struct dp_arena *a, uint32_t number)
 {
 	return (struct dp_known){
-		a->at, a->at + a->size, a->at + a->cold,
+		a->at, a->at + a->size, a->at + a->cold, a->at + a->keeps,
 		(const struct dp_origin *)a->origins, (const uint8_t(*)[2])a->lengths, (const uint32_t *)a->by_text, a->origins_count,
 		(const struct dp_island *)a->islands, a->islands_count,
 		(const struct dp_trap *)a->traps, a->traps_count,

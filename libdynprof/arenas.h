@@ -40,7 +40,7 @@ struct dp_island {
 
 /* An arena that is mapped. All but the last two is stored before it is known. */
 struct dp_known {
-	uint64_t at, end, cold; /* run addresses; cold: of its cold blocks */
+	uint64_t at, end, cold, keeps; /* run addresses; cold: of its cold blocks, keeps: of its keep blocks */
 	const struct dp_origin *origins;
 	const uint8_t (*lengths)[2]; /* of an instruction: original, copy */
 	const uint32_t *by_text;     /* the origins, by where they were */

@@ -26,6 +26,7 @@ struct dp_arena {
 	uint64_t size;   /* whole pages, */
 	uint64_t pointers; /* and behind them pages whose bytes are each process's own */
 	uint64_t cold;   /* where its cold blocks start */
+	uint64_t keeps;  /* and its keep blocks, behind them */
 	/* What its code stands for (stubgen/origins.go), on pages that are mapped as the
 	 * last arena: run addresses. */
 	uint64_t origins, lengths;
@@ -84,6 +85,7 @@ struct dp_ctl {
 	uint64_t patches;       /* struct dp_patch *, room for patches_cap */
 	uint64_t patches_cap;
 	uint64_t cold_entry;    /* code that a threshold's cold blocks call */
+	uint64_t keep_entry;    /* code that keep blocks lead to */
 	uint64_t site_entry;   /* code that kernel sites jump to */
 	uint64_t signal_entry;  /* code that signal sites jump to */
 	uint64_t changed_entry; /* code that runs when the dynamic linker has new objects */

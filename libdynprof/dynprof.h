@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define DYNPROF_API 2  /* grows with every addition to this file */
+#define DYNPROF_API 3  /* grows with every addition to this file */
 #define DYNPROF_OFF (-38) /* -ENOSYS: nothing is counted in this process */
 
 #ifdef DYNPROF_LIBRARY
@@ -124,17 +124,33 @@ DYNPROF_FUNCTION int dynprof_register_translator(dynprof_translator *callback, u
  * is 2147483647. */
 #define DYNPROF_MOST_CALLS (UINT64_C(1) << 62)
 
+enum {
+	DYNPROF_COUNTED = 1, /* calls are counted */
+	DYNPROF_RAW = 0x100  /* the code changes no register that the function leaves alone (API 3) */
+};
+
 /* From now on calls of the function run code, in this process and in children
- * that it makes from now on; counted says whether they are counted. Threads that
- * are in the function stay in its own code. The code is entered by a jump with
- * every register, the flags and the stack as the caller left them, and may lie
+ * that it makes from now on. Threads that are in the function stay in its own code.
+ * The code is entered with all registers as the caller left them, and may lie
  * anywhere. It must stay until nobody can be in it: there is no way to know.
+ *
+ * It may be compiled by any compiler, for the ABI. Compilers of the program may know
+ * that the function leaves registers alone that are its own by the ABI, and its
+ * callers rely on that (gcc's -fipa-ra, which -O2 has); then the code is called by way of
+ * a keeper, which has a frame of its own and gives back to the callers what they had
+ * in these registers. Without them, or with DYNPROF_RAW, it is entered by a jump, with
+ * flags and stack, too, as the caller left them.
+ * -E2BIG: a keeper is needed, and the function takes an unknown number of arguments
+ * on the stack, which it could not hand on; -EPROTOTYPE: the function has a calling
+ * convention of its own (assembly, Go), so compiled code can neither be it nor call
+ * it. With DYNPROF_RAW neither is looked at.
+ *
  * -EINVAL: there is no code there, or it is the function's own entry (see
  * dynprof_original); -EOPNOTSUPP: not a run with a translator; -ENXIO: the
  * function is another process's; -EPERM: the kernel lets nobody write to the
  * arenas; -ENODATA: it is not counted; -ENOENT: there is none; -EBUSY;
  * -EDEADLK: in a signal handler that has interrupted one of these. [signals] */
-DYNPROF_FUNCTION int dynprof_redirect(int64_t function, const void *code, int counted);
+DYNPROF_FUNCTION int dynprof_redirect(int64_t function, const void *code, int flags);
 
 /* Calls run the function's own code again, and are counted. [signals] */
 DYNPROF_FUNCTION int dynprof_restore(int64_t function);
@@ -155,7 +171,7 @@ struct dynprof_api {
 	uint32_t size;
 	uint32_t version; /* DYNPROF_API */
 	int (*register_translator)(dynprof_translator *, uint64_t threshold, int mode, void *user);
-	int (*redirect)(int64_t function, const void *code, int counted);
+	int (*redirect)(int64_t function, const void *code, int flags);
 	int (*restore)(int64_t function);
 	int (*rearm)(int64_t function, uint64_t calls);
 	const void *(*original)(int64_t function);
@@ -197,7 +213,7 @@ typedef int dynprof_plugin_init_function(const struct dynprof_api *api);
 #define dynprof_functions() (dynprof_functions ? dynprof_functions() : 0)
 #define dynprof_function_info(function, info) DYNPROF_CALL(dynprof_function_info, function, info)
 #define dynprof_register_translator(callback, threshold, mode, user) DYNPROF_CALL(dynprof_register_translator, callback, threshold, mode, user)
-#define dynprof_redirect(function, code, counted) DYNPROF_CALL(dynprof_redirect, function, code, counted)
+#define dynprof_redirect(function, code, flags) DYNPROF_CALL(dynprof_redirect, function, code, flags)
 #define dynprof_restore(function) DYNPROF_CALL(dynprof_restore, function)
 #define dynprof_rearm(function, calls) DYNPROF_CALL(dynprof_rearm, function, calls)
 #define dynprof_original(function) (dynprof_original ? dynprof_original(function) : (const void *)0)

@@ -62,6 +62,7 @@ type input struct {
 	patches    []patcher.Patch // empty, over the memory of the list,
 	list       uint64          // which starts there
 	coldEntry  uint64          // run addresses of the slow paths
+	keepEntry  uint64
 	siteEntry  uint64
 	changed    uint64 // run address of what stands in for the dynamic linker's function at brk
 	brk        uint64 // 0: there is none
@@ -123,6 +124,7 @@ func inputs(ctl *C.struct_dp_ctl) *input {
 		patches:    mem.Array[patcher.Patch](uint64(ctl.patches), int(ctl.patches_cap)),
 		list:       uint64(ctl.patches),
 		coldEntry:  uint64(ctl.cold_entry),
+		keepEntry:  uint64(ctl.keep_entry),
 		siteEntry:  uint64(ctl.site_entry),
 		changed:    uint64(ctl.changed_entry),
 		brk:        uint64(ctl.r_brk),
@@ -171,7 +173,7 @@ func deliver(ctl *C.struct_dp_ctl, out *output) error {
 	}
 	for i, a := range out.arenas {
 		arenas[i] = C.struct_dp_arena{
-			at: C.uint64_t(a.at), offset: C.uint64_t(a.offset), size: C.uint64_t(a.size), pointers: C.uint64_t(a.private), cold: C.uint64_t(a.cold),
+			at: C.uint64_t(a.at), offset: C.uint64_t(a.offset), size: C.uint64_t(a.size), pointers: C.uint64_t(a.private), cold: C.uint64_t(a.cold), keeps: C.uint64_t(a.keeps),
 			origins: C.uint64_t(a.origins.records), lengths: C.uint64_t(a.origins.lengths),
 			by_text: C.uint64_t(a.origins.byText), origins_count: C.uint64_t(a.origins.count),
 			islands: C.uint64_t(a.origins.islands), islands_count: C.uint64_t(a.origins.islandsCount),

@@ -31,6 +31,7 @@ type object struct {
 	sites      []stubgen.KernelSite
 	signals    []stubgen.SignalSite // if traps are allowed
 	survey     *stubgen.Survey
+	keeps      []stubgen.Keep // by function, if calls can be redirected
 	gs         bool           // it uses the GS segment itself
 	plans      []stubgen.Plan // by function, as the following
 	stubs      []stubgen.Stub

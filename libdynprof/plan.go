@@ -113,6 +113,9 @@ func (o *object) plan(choice *config, maps []mem.Mapping, in *input) {
 	o.survey = stubgen.NewSurvey(o.code, 0)
 	o.stubs = make([]stubgen.Stub, len(o.code.Functions))
 	o.sites = o.survey.KernelSites()
+	if in.translator {
+		o.keeps = o.survey.Keeps(0)
+	}
 	o.decide(choice, maps, in, in.shared)
 }
 

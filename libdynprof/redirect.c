@@ -10,7 +10,8 @@
  *  2. arrive is the front's count or, of a function that is redirected and not
  *     counted, the new code.
  *  3. next is the stub's check; the lap; or, behind a redirect, the way on.
- *  4. on is the displaced instructions or the new code.
+ *  4. on is the displaced instructions, the new code or the function's keep
+ *     block, which leads to the new code by way of the keeper (keeper.S).
  * Each is one aligned load: a thread sees the old value or the new one. on is
  * stored before next and arrive, and the two bytes last, so that what a thread
  * finds leads to what was asked for, or to what was before.
@@ -19,6 +20,7 @@
  * those: who has changed one of them settles next (see settle).
  */
 #define _GNU_SOURCE
+#include <cpuid.h>
 #include <errno.h>
 #include <time.h>
 
@@ -196,22 +198,50 @@ static int comes_back(const struct dp_stub *s, uint64_t code)
 	return (code >= front_of(s) && code < body_of(s)) || (off < WINDOW && (off == 0 || off < s->bytes));
 }
 
-int dynprof_redirect(int64_t function, const void *code, int counted)
+uint8_t dp_keep_width HIDDEN; /* vectors have 128 bits, 1: 256, 2: 512 */
+
+/* What the system has enabled (SDM volume 1, 14.3, 15.2). */
+static void measure_vectors(void)
+{
+	enum { AVX = 0x6, AVX512 = 0xe6 };
+	uint32_t a, b, c, d, low, high;
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_AVX))
+		return;
+	__asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	int wide = __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_AVX512F && b & bit_AVX512BW;
+	dp_keep_width = wide && (low & AVX512) == AVX512 ? 2 : (low & AVX) == AVX;
+}
+
+/* Where the stub's last jump is to lead for new code. */
+static uint64_t way_to(const struct dp_stub *s, uint64_t code, int flags)
+{
+	uint64_t keep = s->pointers->keep;
+	if (keep == DP_KEEP_NOTHING || flags & DYNPROF_RAW)
+		return code;
+	measure_vectors();
+	__atomic_store_n(&s->pointers->code, code, __ATOMIC_SEQ_CST);
+	return keep;
+}
+
+int dynprof_redirect(int64_t function, const void *code, int flags)
 {
 	struct dp_stub s = {0};
 	uint8_t *writable;
 	long err = find(function, &s, &writable);
 	if (!err && (!code || comes_back(&s, (uint64_t)code) || !dp_is_executable((uint64_t)code)))
 		err = -EINVAL;
+	if (!err && !(flags & DYNPROF_RAW))
+		err = s.pointers->keep == DP_KEEP_CUSTOM ? -EPROTOTYPE : s.pointers->keep == DP_KEEP_STACK_UNKNOWN ? -E2BIG : 0;
 	if (!err)
 		err = lock();
 	if (err && s.fired)
 		dp_refused(counter_of(&s));
 	if (err)
 		return (int)err;
-	__atomic_store_n(&s.pointers->on, (uint64_t)code, __ATOMIC_SEQ_CST);
+	uint64_t way = way_to(&s, (uint64_t)code, flags);
+	__atomic_store_n(&s.pointers->on, way, __ATOMIC_SEQ_CST);
 	settle(&s);
-	__atomic_store_n(&s.pointers->arrive, counted ? front_of(&s) : (uint64_t)code, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s.pointers->arrive, flags & ~DYNPROF_RAW ? front_of(&s) : way, __ATOMIC_SEQ_CST);
 	use_front(&s, writable);
 	unlock();
 	dp_outcome_of(counter_of(&s), DP_OUTCOME_REDIRECTED);

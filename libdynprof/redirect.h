@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "keeper.h"
 #include "layout.h"
 #include "raw.h"
 
@@ -29,8 +30,13 @@ struct dp_form {
 struct dp_pointers {
 	uint64_t arrive, next, on;
 	int64_t lap; /* DP_NO_LAP, or calls until it is over */
+	uint64_t code; /* where the keeper goes */
+	uint64_t keep; /* the keep block, or DP_KEEP_* */
 };
 #define DP_NO_LAP INT64_MAX
+
+/* keeper.S */
+void dp_keeper(void) HIDDEN;
 
 /* A redirectable stub of this process. */
 struct dp_stub {

@@ -458,6 +458,7 @@ static const char *count(struct start *s)
 	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->short_space = space_is_short();
 	s->session.ctl->cold_entry = (uint64_t)&dp_cold;
+	s->session.ctl->keep_entry = (uint64_t)&dp_keeper;
 	s->session.ctl->site_entry = (uint64_t)&dp_kernel_site;
 	s->session.ctl->translator = (uint64_t)s->session.translator;
 	s->session.ctl->argv = (uint64_t)s->argv;

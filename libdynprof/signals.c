@@ -24,6 +24,7 @@
 #include <signal.h>
 
 #include "arenas.h"
+#include "redirect.h"
 #include "signals.h"
 
 enum { OP_INT3 = 0xcc, OP_JMP = 0xe9, OP_JMP_SHORT = 0xeb };
@@ -212,9 +213,34 @@ static int show_cold(const struct dp_known *c, uint64_t pos, uint64_t *g, struct
 	return 1;
 }
 
+/* A position in a keep block: at the entry, on whose stack there is more by now. The
+ * word that it pushes first is one of its stub's pointers, and those have the number
+ * of the cold block. */
+static int show_keep(const struct dp_known *c, uint64_t pos, uint64_t *g, struct dp_shown *s)
+{
+	uint64_t block = g[DP_REG_RIP] - pos, code = block + DP_KEEP_CODE + (int64_t) * (const int32_t *)(block + DP_KEEP_CODE - 4);
+	uint64_t jump = c->cold + (code - c->end) / sizeof(struct dp_pointers) * COLD_SIZE + COLD_JUMP;
+	uint64_t back = jump + (int64_t) * (const int32_t *)(jump - 4);
+	const struct dp_origin *o = back >= c->at && back < c->end ? origin_at(c, back - c->at) : 0;
+	if (!o)
+		return 0;
+	g[DP_REG_RSP] += pos >= DP_KEEP_BOTH ? 16 : pos >= DP_KEEP_CODE ? 8 : 0;
+	g[DP_REG_RIP] = s->low = c->at + (int64_t)o->from;
+	s->resume = block;
+	s->counted = 1;
+	return 1;
+}
+
 static int show(const struct dp_known *c, uint64_t *g, int fault, struct dp_shown *s)
 {
+	enum { COMMON = 16 }; /* stubgen/emit.go: CommonSize */
 	uint64_t at = g[DP_REG_RIP] - c->at;
+	if (at >= 2 * COMMON && at < 3 * COMMON) {
+		g[DP_REG_RIP] = (uint64_t)dp_keeper; /* at the jump to it: it is as good as done */
+		return 0;
+	}
+	if (c->at + at >= c->keeps)
+		return show_keep(c, (c->at + at - c->keeps) % DP_KEEP_SIZE, g, s);
 	if (at < 16 && *(const uint64_t *)g[DP_REG_RSP] - c->cold < c->end - c->cold) {
 		/* In the jump to the slow path: as if the cold block's call were still to come. */
 		g[DP_REG_RIP] = *(const uint64_t *)g[DP_REG_RSP] - 5;

@@ -13,7 +13,7 @@ static int registers(const struct dynprof_api *d, uint64_t calls) {
 	return d->register_translator((dynprof_translator *)goHot, calls, DYNPROF_ASYNCHRONOUS, 0);
 }
 static int redirects(const struct dynprof_api *d, int64_t function, uintptr_t code) {
-	return d->redirect(function, (const void *)code, 1);
+	return d->redirect(function, (const void *)code, DYNPROF_COUNTED | DYNPROF_RAW); // a copy changes no other registers
 }
 */
 import "C"

@@ -31,7 +31,7 @@ static void translates(const struct dynprof_event *e, void *user)
 	unsigned char *at = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memcpy(at, e->code, e->bytes);
 	mprotect(at, 4096, PROT_READ | PROT_EXEC);
-	int err = d->redirect(e->function, at, 1);
+	int err = d->redirect(e->function, at, DYNPROF_COUNTED | DYNPROF_RAW); /* a copy: it changes what the function does */
 	fprintf(stderr, "%s translated: %d\n", e->name, err);
 }
 

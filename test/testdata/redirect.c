@@ -121,18 +121,18 @@ static void flags(void)
 		long add = round == 1 ? 500 : 0;
 		for (int carry = 0; carry < 2; carry++)
 			expect("carry", call_with_carry((void *)carry_in, 10, carry), 10 + add + carry);
-		expect("redirect", round ? dynprof_restore(f) : dynprof_redirect(f, carry_out, 1), 0);
+		expect("redirect", round ? dynprof_restore(f) : dynprof_redirect(f, carry_out, 1 | DYNPROF_RAW), 0);
 	}
 	expect("calls", dynprof_calls_of(f), 6);
 	expect("rearm", dynprof_rearm(f, 2), 0);
 	for (int carry = 0; carry < 2; carry++) /* through lap and cold path */
 		expect("carry", call_with_carry((void *)carry_in, 10, carry), 10 + carry);
-	expect("redirect", dynprof_redirect(f, carry_out, 1), 0);
+	expect("redirect", dynprof_redirect(f, carry_out, 1 | DYNPROF_RAW), 0);
 	expect("rearm", dynprof_rearm(f, 1), 0);
 	for (int carry = 0; carry < 2; carry++)
 		expect("carry", call_with_carry((void *)carry_in, 10, carry), 510 + carry);
 	expect("calls", dynprof_calls_of(f), 10);
-	expect("uncounted", dynprof_redirect(f, carry_out, 0), 0);
+	expect("uncounted", dynprof_redirect(f, carry_out, DYNPROF_RAW), 0);
 	for (int carry = 0; carry < 2; carry++)
 		expect("carry", call_with_carry((void *)carry_in, 10, carry), 510 + carry);
 	expect("calls", dynprof_calls_of(f), 10);
@@ -179,16 +179,16 @@ static void watched(void)
 	for (int i = 0; i < 3; i++)
 		stepped((void *)carry_in, 10, 0), stepped((void *)carry_out, 10, 0); /* thresholds are behind us */
 	steps_through("as it is", 0);
-	expect("redirect", dynprof_redirect(f, carry_out, 1), 0);
+	expect("redirect", dynprof_redirect(f, carry_out, 1 | DYNPROF_RAW), 0);
 	steps_through("counted", 500);
 	expect("rearm", dynprof_rearm(f, 1000), 0);
 	steps_through("armed", 500);
 	expect("restore", dynprof_restore(f), 0);
 	steps_through("armed", 0);
-	expect("redirect", dynprof_redirect(f, carry_out, 0), 0);
+	expect("redirect", dynprof_redirect(f, carry_out, DYNPROF_RAW), 0);
 	steps_through("uncounted", 500);
 	expect("pause", dynprof_pause(), 0);
-	expect("redirect", dynprof_redirect(f, carry_out, 1), 0);
+	expect("redirect", dynprof_redirect(f, carry_out, 1 | DYNPROF_RAW), 0);
 	steps_through("paused", 500);
 	expect("resume", dynprof_resume(), 0);
 }
