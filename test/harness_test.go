@@ -150,6 +150,8 @@ type report struct {
 
 	ObjectsMissed int      `json:"objects_missed"`
 	Missed        []missed `json:"missed"`
+
+	table string // path
 }
 
 // missed is a library that was loaded later and is not counted.
@@ -202,6 +204,7 @@ func readReport(t testing.TB, table string) *report {
 	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil {
 		t.Fatalf("report of %s: %v\n%s", table, err, out.stderr)
 	}
+	r.table = table
 	return &r
 }
 

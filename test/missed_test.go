@@ -313,3 +313,42 @@ func TestManyLibraries(t *testing.T) {
 		}
 	}
 }
+
+// TestMissedMany: a library that is missed again and again is one line of the
+// report; of more than the table has room for the number is told.
+func TestMissedMany(t *testing.T) {
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "loadall.c")
+	const n, room = 70, 64
+	_, files := manyLibraries(t, n)
+	inVariants(t, cmd(append([]string{program, "f", "3"}, files...)...), func(t *testing.T, r *report) {
+		if len(r.Missed) != room || r.ObjectsMissed != 3*n {
+			t.Errorf("%d names of %d missed", len(r.Missed), r.ObjectsMissed)
+		}
+		for i, m := range r.Missed {
+			if m.Object != files[i] || m.Reason != "sandboxed" || m.Times != 3 {
+				t.Errorf("%d: %+v", i, m)
+			}
+		}
+		if text := run(t, cmd(build(t, "hotspots"), "report", r.table)).stdout; !strings.Contains(text, fmt.Sprintf("not counted: %d more", 3*(n-room))) {
+			t.Errorf("the report does not say how many more: %s", text)
+		}
+	})
+}
+
+// TestLateLongVariables: what later libraries are chosen by may be long.
+func TestLateLongVariables(t *testing.T) {
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "loads.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	var names []string
+	for i := range 4000 {
+		names = append(names, fmt.Sprint("no_such_function_", i))
+	}
+	skip := strings.Join(append(names, "^late_step$"), "|")
+	without := run(t, cmd(program, "", library))
+	with, r := counted(t, cmd(program, "", library), "--skip", skip)
+	same(t, without, with)
+	if made, step := r.late(library, "late_made"), r.late(library, "late_step"); made != 7 || step != 0 || r.ObjectsMissed != 0 {
+		t.Errorf("late_made: %d calls, not 7; late_step, which is skipped: %d; missed: %+v", made, step, r.Missed)
+	}
+}

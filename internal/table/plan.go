@@ -24,6 +24,7 @@ const (
 	spareFunctionsShort = 128 << 10
 	spareStrings        = 64 << 20
 	spareEvents         = 256
+	moreEvents          = 4096 // with a threshold: of objects that come later
 	maxFormers          = 1024
 	maxMissed           = 64
 	maxBaselines        = 4 // one in force, the others for those who are writing one
@@ -84,7 +85,7 @@ func plan(spec *Spec, maxRows int, spare bool) (*Geometry, error) {
 	// What the program stores into comes first: it maps no more than that.
 	events := spareEvents
 	if spec.Flags&FlagThreshold != 0 {
-		events += counters
+		events += counters + extra(moreEvents)
 	}
 	g.Missed = g.add(maxMissed, maxMissed, MsEntrySize)
 	g.Formers = g.add(maxFormers, maxFormers, FmEntrySize)

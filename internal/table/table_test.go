@@ -324,3 +324,19 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d functions", n)
 	}
 }
+
+// TestTooManyObjects: a function says its object in 16 bits.
+func TestTooManyObjects(t *testing.T) {
+	spec := tabletest.Spec()
+	for len(spec.Objects) <= table.MaxObjects {
+		spec.Objects = append(spec.Objects, table.Object{Path: "/usr/lib/one.so"})
+	}
+	path := filepath.Join(t.TempDir(), "table")
+	if _, err := table.Create(path, spec); err == nil || !strings.Contains(err.Error(), "65537 objects") {
+		t.Errorf("created: %v", err)
+	}
+	spec.Objects = spec.Objects[:table.MaxObjects]
+	if f, err := table.Create(path, spec); err != nil || f.Objects.Capacity != table.MaxObjects {
+		t.Errorf("not created: %v", err)
+	}
+}
