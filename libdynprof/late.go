@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/dynprof/dynprof/internal/ledger"
@@ -121,6 +122,8 @@ func (b *base) add(in *input, choice *config, all []*object) error {
 	return b.table.Add(spec)
 }
 
+var endbr64 = []byte{0xf3, 0x0f, 0x1e, 0xfa}
+
 // findHook looks at the dynamic linker's function at run address brk, if it is
 // this object's: a bare ret, which a jump can replace if padding follows it.
 func (o *object) findHook(brk, bias uint64) {
@@ -130,6 +133,9 @@ func (o *object) findHook(brk, bias uint64) {
 	}
 	code := o.code.Code(at)
 	const window, opRet = 5, 0xc3
+	if bytes.HasPrefix(code, endbr64) { // built with -fcf-protection
+		at, code = at+uint64(len(endbr64)), code[len(endbr64):]
+	}
 	if len(code) < 16 || code[0] != opRet {
 		return
 	}

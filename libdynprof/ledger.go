@@ -37,6 +37,9 @@ func ledgerOf(in *input, choice *config, program string, all []*object) *table.S
 	if in.shared {
 		spec.Flags |= table.FlagShared
 	}
+	if in.blind {
+		spec.Flags |= table.FlagBlind
+	}
 	if choice.lock {
 		spec.Flags |= table.FlagLock
 	}

@@ -72,6 +72,8 @@ type input struct {
 
 	traps bool // SIGTRAP is handled since the start
 
+	blind bool // objects that come later are not seen
+
 	shared bool // all threads share the counters, whatever the objects need
 
 	// miss notes why object i of the list is not counted, stop that a new object

@@ -44,7 +44,8 @@ func (v *view) counter(i uint32) x86.RunAddr {
 }
 
 // share decides how the run counts: at the start as its objects need it, later
-// as it does already, unless that has to end. Traps keep a word for each thread in
+// as it does already, unless that has to end. If objects that come later would not
+// be seen, one of them might use GS. Traps keep a word for each thread in
 // its row, so there are none where all share one.
 func share(in *input, choice *config, all []*object, plan func(*object)) {
 	var users []*object
@@ -53,8 +54,9 @@ func share(in *input, choice *config, all []*object, plan func(*object)) {
 			users = append(users, o)
 		}
 	}
+	in.blind = !in.late && !slices.ContainsFunc(all, func(o *object) bool { return o.hook != 0 })
 	switch {
-	case in.shared || len(users) == 0:
+	case in.shared || len(users) == 0 && !in.blind:
 		return
 	case in.late:
 		in.stop()

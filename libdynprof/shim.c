@@ -239,6 +239,9 @@ static uint64_t find_r_debug(const struct dl_phdr_info *info)
 	return 0;
 }
 
+/* The dynamic linker's own, for an executable that has no DT_DEBUG. */
+extern struct r_debug _r_debug __attribute__((weak));
+
 static int note_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct start *s = arg;
@@ -464,6 +467,8 @@ static const char *count(struct start *s)
 	s->session.ctl->argv = (uint64_t)s->argv;
 	s->session.ctl->signal_entry = (uint64_t)&dp_signal_site;
 	s->session.ctl->changed_entry = (uint64_t)&dp_objects_changed;
+	if (!s->r_debug)
+		s->r_debug = (uint64_t)&_r_debug;
 	if (s->r_debug)
 		s->session.ctl->r_brk = ((const struct r_debug *)s->r_debug)->r_brk;
 	long twin;

@@ -352,3 +352,34 @@ func TestLateLongVariables(t *testing.T) {
 		t.Errorf("late_made: %d calls, not 7; late_step, which is skipped: %d; missed: %+v", made, step, r.Missed)
 	}
 }
+
+// TestLateNoDebug: an executable without DT_DEBUG, which tells debuggers what is
+// loaded, still has its libraries counted.
+func TestLateNoDebug(t *testing.T) {
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "loads.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	b, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dynamic, unused := f.SectionByType(elf.SHT_DYNAMIC), uint64(0x6ffffdf8) // DT_CHECKSUM
+	for at := dynamic.Offset; at < dynamic.Offset+dynamic.Size; at += 16 {
+		if elf.DynTag(binary.LittleEndian.Uint64(b[at:])) == elf.DT_DEBUG {
+			binary.LittleEndian.PutUint64(b[at:], unused)
+		}
+	}
+	if err := os.WriteFile(program, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	inVariants(t, cmd(program, "", library), func(t *testing.T, r *report) {
+		if n := r.late(library, "late_step"); n != 300 || r.Lock != "" {
+			t.Errorf("late_step: %d calls, not 300; counted with lock: %q", n, r.Lock)
+		}
+	})
+}

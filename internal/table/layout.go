@@ -218,6 +218,7 @@ const (
 	FlagShared     = 1 << 2 // all threads and processes count into row 0, with locked instructions
 	FlagLock       = 1 << 3 // because the user asked for it
 	FlagTranslator = 1 << 4 // all stubs check a threshold and can send calls to other code
+	FlagBlind      = 1 << 5 // objects that are loaded later are not seen: they might use the GS segment
 )
 
 // What a function's fired word says.

@@ -175,6 +175,9 @@ func lock(t *table.Table) string {
 			return symname.Clean(o.Path) + " uses the GS segment"
 		}
 	}
+	if t.Flags&table.FlagBlind != 0 {
+		return "libraries that are loaded later cannot be seen, nor counted"
+	}
 	return "the GS segment was in use when the program started"
 }
 
