@@ -73,11 +73,12 @@ uint8_t *dp_walk(struct dp_walk *w)
 }
 
 /* Makes room in a row for this process's counters: one that has loaded more
- * objects needs more than the row had. */
+ * objects needs more than the row had. The page in which its room ends has all. */
 int dp_grow_row(uint8_t *row)
 {
 	uint32_t want = (uint32_t)__atomic_load_n(&dp.row_used, __ATOMIC_SEQ_CST), has = load32(dp_u32(row, DP_ROW_ROOM));
-	if (has < want && !dp_make_room(row, want))
+	uint32_t from = (has + DP_PAGE_SIZE - 1) & ~(uint32_t)(DP_PAGE_SIZE - 1);
+	if (from < want && !dp_make_room(row + from, want - from))
 		return 0;
 	while (has < want && !__atomic_compare_exchange_n(dp_u32(row, DP_ROW_ROOM), &has, want, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		;

@@ -383,3 +383,27 @@ func TestLateNoDebug(t *testing.T) {
 		}
 	})
 }
+
+// TestLateTogether: processes of a fork tree that load libraries at the same time
+// add to the table in turn; one that is killed at it stops nobody.
+func TestLateTogether(t *testing.T) {
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "loadall.c")
+	const libraries, times = 4, 3
+	_, files := manyLibraries(t, libraries)
+	for _, processes := range []int{6, 0} {
+		how, least := fmt.Sprint(processes), processes+1
+		if processes == 0 {
+			how = "k"
+		}
+		t.Run(how, func(t *testing.T) {
+			inVariants(t, cmd(append([]string{program, how, fmt.Sprint(times)}, files...)...), func(t *testing.T, r *report) {
+				for i, file := range files {
+					n, want := r.late(file, "late_step"), uint64(10*times*least)
+					if killed := processes == 0 && i == 0; n != want && !(killed && n > want) || r.ObjectsMissed != 0 {
+						t.Errorf("late_step of %s: %d calls, not %d; missed: %+v", file, n, want, r.Missed)
+					}
+				}
+			})
+		})
+	}
+}
