@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -27,7 +28,7 @@ import (
 
 // keepChanged returns the code of segment s, which is at address at in memory, as
 // the file has it. Bytes that are others in memory are to stay.
-func (o *object) keepChanged(f *os.File, s *elfscan.Segment, at uint64, code []byte) ([]byte, error) {
+func (o *object) keepChanged(f io.ReaderAt, s *elfscan.Segment, at uint64, code []byte) ([]byte, error) {
 	end := at + uint64(len(code))
 	pages, err := mem.OwnPages(at, end)
 	if err != nil { // it cannot be told: all are compared
@@ -93,7 +94,7 @@ func isDebugged(pid int) bool {
 
 // keepLines finds out where lines start, by the file itself or, where that does
 // not tell, by the file with debugging information that distributions ship.
-func (o *object) keepLines(f *os.File, size int64) {
+func (o *object) keepLines(f io.ReaderAt, size int64) {
 	o.code.Lines, _ = elfscan.LineStarts(f, size)
 	if len(o.code.Lines) > 0 || len(o.scan.BuildID) < 2 {
 		return

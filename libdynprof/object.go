@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -20,12 +20,14 @@ import (
 // object is one ELF object of the target.
 type object struct {
 	path       string
+	unnamed    bool // no file has that path any more
 	main       bool
 	selected   bool
 	reason     ledger.Reason // why none of its functions is in the table
 	err        error         // of reading its file
 	span       patcher.Span  // run addresses
-	exec       []mem.Mapping // its executable mappings
+	files      []mem.Mapping // its mappings of the file
+	exec       []mem.Mapping // those that are executable
 	scan       *elfscan.Object
 	code       *stubgen.Object
 	sites      []stubgen.KernelSite
@@ -101,8 +103,9 @@ func newObject(l loaded, main bool, maps []mem.Mapping, choice *config) *object 
 			continue
 		}
 		if o.path == "" {
-			o.path = m.Path
+			o.path, o.unnamed = strings.CutSuffix(m.Path, deleted)
 		}
+		o.files = append(o.files, m)
 		if m.Prot&mem.ProtExec != 0 {
 			o.exec = append(o.exec, m)
 		}
@@ -131,21 +134,11 @@ func (o *object) read(bias uint64, maps []mem.Mapping, debugged bool) error {
 		o.sites = stubgen.FindKernelSites(o.code.Text)
 		return nil
 	}
-	f, err := os.Open(o.path)
+	f, size, err := o.open(bias, maps)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if o.scan, err = elfscan.Scan(f, fi.Size()); err != nil {
-		return err
-	}
-	if err := o.sameFile(f, bias, maps); err != nil {
-		return err
-	}
 	o.code = &stubgen.Object{
 		Bias:         bias,
 		Absolute:     o.scan.Type == elf.ET_EXEC,
@@ -174,7 +167,7 @@ func (o *object) read(bias uint64, maps []mem.Mapping, debugged bool) error {
 		}
 	}
 	if debugged {
-		o.keepLines(f, fi.Size())
+		o.keepLines(f, size)
 	}
 	return nil
 }
@@ -191,7 +184,7 @@ func (o *object) text(bias uint64) (all []stubgen.Segment) {
 
 // sameFile compares the start of the first segment, mostly ELF header, program
 // headers and build-id, with memory: the file may have been replaced since.
-func (o *object) sameFile(f *os.File, bias uint64, maps []mem.Mapping) error {
+func (o *object) sameFile(f io.ReaderAt, bias uint64, maps []mem.Mapping) error {
 	s := o.scan.Segments[0]
 	b := make([]byte, min(s.FileSize, 1024))
 	if _, err := f.ReadAt(b, int64(s.Offset)); err != nil {

@@ -45,7 +45,9 @@ const (
 )
 
 // caught is what hotspots_caught reads.
-var caught struct {
+var caught receiver
+
+type receiver struct {
 	to       int32                // end of the pipe to write to
 	program  int32                // 0 before it is there
 	self     int32                // this process

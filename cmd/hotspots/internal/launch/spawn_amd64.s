@@ -97,10 +97,10 @@ TEXT hotspots_caught(SB), NOSPLIT|NOFRAME, $0
 	CMPL	8(SI), $0
 	JGT	own
 	MOVL	16(SI), AX
-	CMPL	AX, ·caught+8(SB)
+	CMPL	AX, ·caught+receiver_self(SB)
 	JNE	tell
 own:
-	LEAQ	·caught+16(SB), AX
+	LEAQ	·caught+receiver_runtimes(SB), AX
 	MOVQ	(AX)(DI*8), AX
 	CMPQ	AX, $1
 	JLS	tell
@@ -108,12 +108,12 @@ own:
 tell:
 	MOVL	DI, BX
 	MOVL	$1, AX
-	MOVL	·caught+0(SB), DI
+	MOVL	·caught+receiver_to(SB), DI
 	MOVL	$128, DX
 	SYSCALL
 	CMPQ	AX, $128
 	JEQ	done
-	MOVL	·caught+4(SB), DI
+	MOVL	·caught+receiver_program(SB), DI
 	TESTL	DI, DI
 	JLE	done
 	MOVL	$62, AX
