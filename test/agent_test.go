@@ -356,3 +356,47 @@ func TestControlRefuses(t *testing.T) {
 		t.Error("the file is written over")
 	}
 }
+
+// TestOutputAgain: a table's name is free when its program has ended, whoever
+// reads it, and not before.
+func TestOutputAgain(t *testing.T) {
+	table := filepath.Join(t.TempDir(), "table")
+	again := func(args ...string) result {
+		return run(t, cmd(slices.Concat([]string{build(t, "hotspots"), "run", "--summary", "0", "-o", table}, args)...))
+	}
+	for range 5 {
+		for _, flags := range [][]string{{"--control"}, nil, {"--lock", "--control"}} {
+			if r := again(slices.Concat(flags, []string{"--", "true"})...); r.status != 0 || r.stderr != "" {
+				t.Fatalf("%v: %+v", flags, r)
+			}
+			if slices.Contains(flags, "--lock") {
+				continue // it is not known who counts, so that readers are in the way
+			}
+			reader, err := os.Open(table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reader.Close()
+		}
+	}
+	for _, flags := range [][]string{{"--control"}, nil} {
+		// The shell leaves a child behind, which counts until its input ends.
+		c := exec.Command(build(t, "hotspots"), slices.Concat([]string{"run", "--summary", "0", "-o", table}, flags, []string{"--", "sh", "-c", "{ read x; read x; } <&3 & exit 3"})...)
+		from, to, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ExtraFiles = []*os.File{from}
+		c.Run()
+		from.Close()
+		if r := again("--", "true"); !strings.Contains(r.stderr, "a running program counts into it") {
+			t.Errorf("%+v", r)
+		}
+		to.Close()
+		for limit := time.Now().Add(patience); again("--", "true").stderr != ""; { // the child has not ended yet
+			if time.Now().After(limit) {
+				t.Fatal("the name does not become free")
+			}
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,7 +28,12 @@ type Agent struct {
 }
 
 // How often the agent looks whether the program is there when nothing tells it.
-const look = time.Second
+// When the first process has ended it looks at once, then less and less often:
+// somebody may just have the table open, so that it seems in use.
+const (
+	look  = time.Second
+	first = time.Millisecond
+)
 
 // heap is what the agent may take for itself; planning took more.
 const heap = 16 << 20
@@ -49,20 +55,26 @@ func (a *Agent) Run() error {
 	debug.FreeOSMemory()
 
 	var mu sync.Mutex // Used maps the table anew
+	var ended atomic.Bool
 	go func() {
 		mem.AwaitProcess(s.Pid())
+		ended.Store(true)
 		mu.Lock()
 		defer mu.Unlock()
 		s.Wake()
 	}()
+	since := first
 	for begun := false; ; {
 		if !begun && s.Live() {
 			begun = true
 			s.Ready()
 		}
 		patience := look
-		if !begun {
+		switch {
+		case !begun:
 			patience = look / 100
+		case ended.Load():
+			patience, since = since, min(2*since, look)
 		}
 		s.Wait(patience, func(what uint32) int { return a.do(s.File(), what) })
 		mu.Lock()

@@ -97,20 +97,40 @@ func (l *live) ask(what uint32, end time.Time) (int, error) {
 	}
 }
 
-// AwaitAgent waits until the agent of the table at path, if it has one, is gone,
-// at most for that long.
+// AwaitAgent waits until the agent of the table at path, which has one, has come
+// and gone, at most for that long, unless a process still counts. The table is not kept
+// open meanwhile: the agent asks the kernel whether anybody has it.
 func AwaitAgent(path string, patience time.Duration) {
+	if counting, err := Counting(path); err != nil || counting {
+		return
+	}
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		f, size, err := openRegular(path, os.O_RDONLY)
-		if err != nil {
+		state, pid, err := agentOf(path)
+		if err != nil || state == AgentGone {
 			return
 		}
-		state, err := (&Table{r: f, size: size}).u32(HdrAgent)
-		f.Close()
-		if err != nil || state != AgentReady {
-			return
+		for pid != 0 && processStart(pid) != 0 && time.Now().Before(end) {
+			time.Sleep(time.Millisecond)
 		}
 	}
+}
+
+// agentOf is the state of the table's agent, and its number if it is one of this
+// pid namespace.
+func agentOf(path string) (state, pid uint32, err error) {
+	f, size, err := openRegular(path, os.O_RDONLY)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	t := &Table{r: f, size: size}
+	if err = t.readHead(); err != nil {
+		return 0, 0, err
+	}
+	if state, err = t.u32(HdrAgent); err == nil && t.samePidNS() {
+		pid, err = t.u32(HdrAgentPid)
+	}
+	return state, pid, err
 }
 
 // Service is the agent's end.

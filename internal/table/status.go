@@ -105,6 +105,24 @@ func (t *Table) anyRowAlive() bool {
 	return alive || err != nil
 }
 
+// Counting reports whether a process counts into the table at path, or whether
+// that cannot be told. Who only reads it, or is its agent, does not.
+func Counting(path string) (bool, error) {
+	f, size, err := openRegular(path, os.O_RDONLY)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	t := &Table{r: f, size: size}
+	if err := t.readHead(); err != nil {
+		return false, fmt.Errorf("%s: %w", path, err)
+	}
+	if held, known := t.held(); known && !held {
+		return false, nil
+	}
+	return t.Flags&FlagShared != 0 || t.counting(), nil // a shared row tells of no child
+}
+
 // counting reports whether some process counts into the table. Others who read
 // it may have it open, so that the kernel does not say it at once: then the
 // processes in its rows are looked at.

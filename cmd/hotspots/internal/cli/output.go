@@ -87,10 +87,22 @@ func mayReplace(path string) error {
 		return fmt.Errorf("cannot create the count table: %w; choose another name with -o", err)
 	case err != nil:
 		return fmt.Errorf("-o would write over a file that is no count table: %w; remove it, or choose another name", err)
-	case e.Status == table.Running || e.Held:
+	case e.Status == table.Running, e.Held && !free(path):
 		return fmt.Errorf("-o %s: a running program counts into it; choose another name", path)
 	}
 	return nil
+}
+
+// free waits, not for long, until nobody counts into a table whose program has
+// ended. Readers do not matter, nor does an agent that is about to go: what they
+// have open stays as it is.
+func free(path string) bool {
+	for end := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		counting, err := table.Counting(path)
+		if err != nil || !counting || time.Now().After(end) {
+			return err == nil && !counting
+		}
+	}
 }
 
 // tables lists the tables that the run has left, oldest first.
@@ -128,8 +140,8 @@ func (j *job) notePath() string {
 func (j *job) said() bool { return j.note != "" && os.Remove(j.note) == nil }
 
 // agentPatience is how long run waits for the agent of a program that has ended.
-// Where a child of the program lives on, so does the agent.
-const agentPatience = 300 * time.Millisecond
+// Where a child of the program lives on, so does the agent, and run does not wait.
+const agentPatience = 3 * time.Second
 
 // finish notes the end in the tables and shows the summary. It reports whether
 // anything was counted.
