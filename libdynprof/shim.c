@@ -453,7 +453,7 @@ static int space_is_short(void)
 static const char *count(struct start *s)
 {
 	if (!dp_single_threaded())
-		return "another library started threads before us";
+		return "threads run before us: another library's, or those of an emulator (qemu-user)";
 	if (!dp_map_scratch(&s->session))
 		return "no address space (ulimit -v?)";
 	take_environment(s);
