@@ -89,7 +89,7 @@ func (t *Table) readBaselineAt(number uint32) (*baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A trimmed table has room for fewer rows than it had.
+	// A compact table has room for fewer rows than it had.
 	return b, t.eachData(rows, uint64(min(le.Uint32(head[BlRows:]), t.Geometry.Rows.Capacity)), func(first uint64, entries []byte) error {
 		for ; len(entries) > 0; entries = entries[8:] {
 			if n := le.Uint64(entries); n > 0 {

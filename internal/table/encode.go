@@ -152,7 +152,6 @@ func encodeHeader(spec *Spec, g *Geometry) []byte {
 	copy(h[HdrMagic:], Magic)
 	le.PutUint32(h[HdrVersion:], Version)
 	le.PutUint32(h[HdrHeaderSize:], HeaderSize)
-	le.PutUint64(h[HdrFileSize:], g.Size)
 	le.PutUint32(h[HdrFlags:], spec.Flags)
 	le.PutUint32(h[HdrPid:], spec.Pid)
 	le.PutUint32(h[HdrUID:], spec.UID)
@@ -165,6 +164,13 @@ func encodeHeader(spec *Spec, g *Geometry) []byte {
 	le.PutUint64(h[HdrThreshold:], spec.Threshold)
 	le.PutUint64(h[HdrReserve:], spec.Reserve)
 	le.PutUint64(h[HdrReserveUsed:], spec.ReserveUsed)
+	encodeGeometry(h, g)
+	le.PutUint32(h[HdrRowsReserved:], RowsReserved)
+	return h
+}
+
+func encodeGeometry(h []byte, g *Geometry) {
+	le.PutUint64(h[HdrFileSize:], g.Size)
 	for at, s := range map[int]Section{
 		HdrObjects: g.Objects, HdrFunctions: g.Functions, HdrAliases: g.Aliases, HdrStrings: g.Strings,
 		HdrEvents: g.Events, HdrFired: g.Fired, HdrRows: g.Rows,
@@ -174,8 +180,6 @@ func encodeHeader(spec *Spec, g *Geometry) []byte {
 	}
 	le.PutUint32(h[HdrCounters:], g.Counters)
 	le.PutUint32(h[HdrCountersCap:], g.CountersCap)
-	le.PutUint32(h[HdrRowsReserved:], RowsReserved)
-	return h
 }
 
 func encodeSection(b []byte, s Section) {

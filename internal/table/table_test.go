@@ -238,45 +238,74 @@ func TestUnusableTables(t *testing.T) {
 	}
 }
 
-// A mapping alone, without a descriptor, keeps the file as long as it is.
 func TestMarkEnded(t *testing.T) {
 	live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), tabletest.Synthetic(100))
-	tab, err := table.Open(live.Path)
+	end := table.Ended{Kind: table.EndedExit, Time: time.Unix(1700000099, 5)}
+	if err := table.MarkEnded(live.Path, end); err != nil {
+		t.Fatal(err)
+	}
+	if tab := open(t, live.Path); tab.Ended != end {
+		t.Errorf("ended %+v, want %+v", tab.Ended, end)
+	}
+}
+
+// A mapping alone, without a descriptor, keeps the file as it is. A compact one
+// holds the same, with resets before and after.
+func TestCompact(t *testing.T) {
+	for _, spec := range []*table.Spec{tabletest.Spec(), tabletest.Synthetic(100), tabletest.Synthetic(20000)} {
+		live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), spec)
+		reset(t, live.Path)
+		reset(t, live.Path) // the baseline is not the first
+		live.Set(1, 5000, 6000, 7000)
+		mapping := mapShared(t, live.Path)
+		live.Close()
+		if err := table.Compact(live.Path); !errors.Is(err, table.ErrInUse) {
+			t.Errorf("while it is mapped: %v", err)
+		}
+		before := held(t, live.Path)
+		if err := syscall.Munmap(mapping); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := table.Compact(live.Path); err != nil {
+				t.Fatal(err)
+			}
+			if after := held(t, live.Path); !reflect.DeepEqual(before, after) {
+				t.Errorf("before %+v\nafter %+v", before, after)
+			}
+		}
+		fi, err := os.Stat(live.Path)
+		if limit := int64(100*len(before.functions) + 4*(8*len(before.functions)+table.PageSize) + 16*table.PageSize); err != nil || fi.Size() > limit || fi.Mode().Perm() != 0o600 {
+			t.Errorf("%d bytes, limit %d; %v, %v", fi.Size(), limit, fi.Mode(), err)
+		}
+		reset(t, live.Path)
+		if s := sinceReset(t, open(t, live.Path)); s.Total() != 0 {
+			t.Errorf("%d calls after a reset", s.Total())
+		}
+	}
+}
+
+// contents is all that readers see of a table.
+type contents struct {
+	header    table.Header
+	objects   []table.Object
+	functions []table.Function
+	all       []uint64
+	since     []uint64
+	owners    []table.Owner
+	events    []table.Event
+}
+
+func held(t *testing.T, path string) contents {
+	t.Helper()
+	tab := open(t, path)
+	defer tab.Close()
+	events, err := tab.Events()
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := snapshot(t, tab).Calls
-	mapping := mapShared(t, live.Path)
-	tab.Close()
-	live.Close()
-	end := table.Ended{Kind: table.EndedExit, Time: time.Unix(1700000099, 5)}
-	for _, step := range []struct {
-		name string
-		want uint64
-	}{
-		{"mapped", live.Size},
-		{"free", live.Rows.Offset + 2*uint64(live.Rows.EntrySize)},
-	} {
-		if step.name == "free" {
-			if err := syscall.Munmap(mapping); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := table.MarkEnded(live.Path, end); err != nil {
-			t.Fatal(err)
-		}
-		fi, err := os.Stat(live.Path)
-		if err != nil || uint64(fi.Size()) != step.want {
-			t.Errorf("%s: %d bytes, want %d (%v)", step.name, fi.Size(), step.want, err)
-		}
-	}
-	tab = open(t, live.Path)
-	if got := snapshot(t, tab).Calls; !reflect.DeepEqual(got, before) {
-		t.Error("counts changed")
-	}
-	if tab.Ended != end {
-		t.Errorf("ended %+v, want %+v", tab.Ended, end)
-	}
+	since := sinceReset(t, tab)
+	return contents{tab.Header, tab.Objects, tab.Functions, snapshot(t, tab).Calls, since.Calls, since.Owners(), events}
 }
 
 // mapShared maps the file's header and closes the file.

@@ -119,7 +119,8 @@ func (j *job) tables() []*table.Entry {
 	}
 	var all []*table.Entry
 	for _, path := range paths {
-		if e, err := table.Stat(path); err == nil && e.RunID == j.id && e.State == table.StateLive {
+		// A copy that was made meanwhile says nothing that its table does not.
+		if e, err := table.Stat(path); err == nil && e.RunID == j.id && e.State == table.StateLive && e.Status != table.Copied {
 			all = append(all, e)
 		}
 	}
@@ -157,7 +158,7 @@ func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) bo
 	if r.Signal != 0 {
 		end.Kind, end.Code = table.EndedSignal, uint32(r.Signal)
 	}
-	if f.control { // while it has the table open, unused rows stay
+	if f.control { // while it has the table open, that cannot be made compact
 		table.AwaitAgent(all[len(all)-1].Path, agentPatience)
 	}
 	// Of several of one process, exec ended all but the last.
@@ -168,6 +169,9 @@ func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) bo
 			}
 			break
 		}
+	}
+	for _, e := range all {
+		table.Compact(e.Path) // an error means that it stays as it is: others count into it, or there is no room
 	}
 	if f.summary > 0 {
 		if err := a.summarize(all, f.summary); err != nil {

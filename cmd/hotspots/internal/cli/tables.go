@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -145,4 +146,26 @@ func (a *app) prune(gone []*table.Entry, dryRun bool) error {
 	}
 	a.say("%s %d tables, %d KiB", did, len(gone), bytes/1024)
 	return nil
+}
+
+func (a *app) compactCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "compact TABLE...",
+		Short: "Take the room for more out of tables of programs that have ended",
+		Long: "Write count tables anew, without the room that a running program may need: a table is a sparse file of up to 8 GiB, which cp and tar may fill with zeros. hotspots run does it at the end, and hotspots snapshot with its copy.\n" +
+			"A table that any process has open or mapped is left as it is, and that is an error.",
+		Example: "  LD_PRELOAD=libdynprof.so DYNPROF_OUTPUT=app.dynprof ./app && hotspots compact app.dynprof",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var all error
+			for _, arg := range args {
+				path, err := locate(arg)
+				if err == nil {
+					err = table.Compact(path)
+				}
+				all = errors.Join(all, err)
+			}
+			return all
+		},
+	}
 }
