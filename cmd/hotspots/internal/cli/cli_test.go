@@ -89,6 +89,13 @@ func TestGolden(t *testing.T) {
 		s.Pid, s.Program, s.Realtime = 4300, "/opt/demo/child", s.Realtime.Add(time.Minute)
 		s.Functions[3].Counter, s.Functions[3].Tactic, s.Functions[3].Reason = 4, 4, 0 // tiny is counted here
 	})
+	// A later build of the executable: its functions are known by their names.
+	more := demoTable(t, filepath.Join(dir, "more.dynprof"), func(s *table.Spec) {
+		s.Pid, s.Realtime = 4400, s.Realtime.Add(time.Hour)
+		s.Objects[0].BuildID = "9f9f"
+		s.Functions[0].Counter, s.Functions[1].Counter = 1, 0
+		s.Functions[1].Address += 0x100
+	})
 	for _, row := range []struct {
 		golden string
 		args   []string
@@ -105,6 +112,11 @@ func TestGolden(t *testing.T) {
 		{"report-objects.csv", []string{"report", one, "--by", "object", "--format=csv"}},
 		{"report-merged.json", []string{"report", one, two, "--format=json"}},
 		{"report-run.txt", []string{"report", two, "--run"}},
+		{"diff.txt", []string{"diff", one, more}},
+		{"diff.json", []string{"diff", one, more, "--format=json"}},
+		{"diff.csv", []string{"diff", one, more, "--format=csv", "--sort=name"}},
+		{"diff-top.csv", []string{"diff", one, more, "--format=csv", "--top=1"}},
+		{"diff-filter.csv", []string{"diff", more, one, "--format=csv", "--filter=plus"}},
 		{"coverage.txt", []string{"coverage", one}},
 		{"coverage.json", []string{"coverage", one, "--format=json"}},
 		{"coverage.csv", []string{"coverage", one, "--format=csv"}},

@@ -82,7 +82,7 @@ func openAll(args []string, run bool) (tables []*table.Table, closeAll func(), e
 	for _, arg := range args {
 		path, err := locate(arg)
 		if err == nil {
-			err = appendTable(&tables, path)
+			err = appendTable(&tables, path, errSameProgram)
 		}
 		if err != nil {
 			closeAll()
@@ -91,25 +91,45 @@ func openAll(args []string, run bool) (tables []*table.Table, closeAll func(), e
 	}
 	if run {
 		for _, path := range ofRun(tables[0].RunID, append(searchDirs(os.Getuid()), filepath.Dir(tables[0].Path()))...) {
-			appendTable(&tables, path) // one that cannot be read is not merged
+			appendTable(&tables, path, nil) // one that cannot be read is not merged
 		}
 	}
 	return tables, closeAll, nil
 }
 
-// appendTable opens the table unless it is open already.
-func appendTable(tables *[]*table.Table, path string) error {
+// errSameProgram refuses to add up a table and copies of it.
+func errSameProgram(have, more *table.Table) error {
+	return fmt.Errorf("%s and %s are of one program: the later has the calls of the earlier, too, and they are not added up; see what is between them with: hotspots diff %s %s",
+		have.Path(), more.Path(), have.Path(), more.Path())
+}
+
+// appendTable opens the table unless it is open already. Of another copy of one
+// that is, it is an error what refuse makes of it.
+func appendTable(tables *[]*table.Table, path string, refuse func(have, more *table.Table) error) error {
 	t, err := table.Open(path)
 	if err != nil {
 		return err
 	}
 	for _, have := range *tables {
-		if have.Nonce == t.Nonce {
-			return t.Close()
+		if have.Nonce != t.Nonce {
+			continue
 		}
+		if refuse != nil && !sameFile(have.Path(), path) {
+			err = refuse(have, t)
+		}
+		return errors.Join(err, t.Close())
 	}
 	*tables = append(*tables, t)
 	return nil
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 // ofRun lists the tables in dirs that belong to a run; none to the run zero.

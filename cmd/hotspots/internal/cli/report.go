@@ -24,7 +24,7 @@ func (a *app) reportCommand() *cobra.Command {
 		Use:   "report [TABLE|PID]...",
 		Short: "Show the functions called most",
 		Long: "Show the functions of a program with their calls, from its count table, while it runs and after.\n" +
-			"Without argument: the newest table. Several tables are merged.\n\n" +
+			"Without argument: the newest table. Several tables are merged; of copies of one table, see hotspots diff.\n\n" +
 			"Text shows the functions or threads with most calls, JSON and CSV all functions; the total is always that of all.",
 		Example: "  hotspots report\n  hotspots report 4711 --top 20\n  hotspots report app.dynprof --format json\n" +
 			"  hotspots report --filter '^std::' --sort name\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run",

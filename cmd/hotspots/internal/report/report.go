@@ -90,6 +90,8 @@ type Report struct {
 // Options of New. The zero value demangles.
 type Options struct {
 	Mangled bool // leave C++ and Rust names as they are in the ELF file
+
+	beforeReset bool // with what was counted before a reset
 }
 
 // New reads the counts of all tables. A function that is in several, by its
@@ -105,7 +107,11 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 	r := &Report{}
 	known := map[key]*Function{}
 	for _, t := range tables {
-		s, err := t.SinceReset()
+		read := t.SinceReset
+		if opt.beforeReset {
+			read = t.Snapshot
+		}
+		s, err := read()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Path(), err)
 		}

@@ -1,0 +1,214 @@
+package report
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// Change is a function with its calls in two tables.
+type Change struct {
+	Object  string   `json:"object"`
+	BuildID string   `json:"build_id"` // of the later table, if it has the function
+	Address Address  `json:"address"`  // as well
+	Name    string   `json:"name"`
+	Aliases []string `json:"aliases"`
+	Before  uint64   `json:"calls_before"`
+	After   uint64   `json:"calls_after"`
+	Delta   int64    `json:"delta"` // After - Before
+}
+
+// Diff is the functions of two tables. What was counted before a reset counts,
+// too, if both are of one program: else the calls since.
+type Diff struct {
+	Before, After Program
+	Delta         int64
+	Functions     []*Change
+}
+
+// NewDiff compares two tables.
+func NewDiff(before, after *table.Table, opt Options) (*Diff, error) {
+	opt.beforeReset = before.Nonce == after.Nonce
+	d := &Diff{}
+	builds := builds(before, after)
+	known := map[changeKey]*Change{}
+	for i, t := range []*table.Table{before, after} {
+		r, err := New([]*table.Table{t}, opt)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			d.Before = r.Program
+		} else {
+			d.After = r.Program
+		}
+		for _, f := range r.Functions {
+			if f.Excluded() {
+				continue
+			}
+			object := objectKey(&t.Objects[f.entry.Object])
+			key := changeKey{object, f.BuildID, "", f.Address}
+			if len(builds[object]) > 1 && f.entry.Name != "" {
+				key = changeKey{object: object, name: f.entry.Name}
+			}
+			c := known[key]
+			if c == nil {
+				c = &Change{}
+				known[key] = c
+				d.Functions = append(d.Functions, c)
+			}
+			c.add(f, i == 0)
+		}
+	}
+	d.Delta = int64(d.After.TotalCalls - d.Before.TotalCalls)
+	return d, nil
+}
+
+// changeKey is what a function is known by: its address in that build, or its
+// name where there are several builds.
+type changeKey struct {
+	object, buildID, name string
+	address               Address
+}
+
+// objectKey is what an object is known by: an executable is compared with the
+// other's, whatever they are called.
+func objectKey(o *table.Object) string {
+	if o.Flags&table.ObjMain != 0 {
+		return ""
+	}
+	return o.Path
+}
+
+// builds lists the build IDs that each object has.
+func builds(tables ...*table.Table) map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	for _, t := range tables {
+		for i := range t.Objects {
+			object := objectKey(&t.Objects[i])
+			if all[object] == nil {
+				all[object] = map[string]bool{}
+			}
+			all[object][t.Objects[i].BuildID] = true
+		}
+	}
+	return all
+}
+
+// add adds a function of one of the tables; several of a name are one.
+func (c *Change) add(f *Function, before bool) {
+	if before {
+		c.Before += f.Calls
+	} else {
+		c.After += f.Calls
+	}
+	c.Object, c.BuildID, c.Address, c.Name, c.Aliases = f.Object, f.BuildID, f.Address, f.Name, f.Aliases
+	c.Delta = int64(c.After - c.Before)
+}
+
+// Keep leaves the functions whose name or alias matches.
+func (d *Diff) Keep(re *regexp.Regexp) {
+	d.Functions = slices.DeleteFunc(d.Functions, func(c *Change) bool {
+		return !re.MatchString(c.Name) && !slices.ContainsFunc(c.Aliases, re.MatchString)
+	})
+}
+
+// DiffOrders are the words of --sort.
+var DiffOrders = []string{"delta", "before", "after", "name"}
+
+// Sort orders the functions: those that differ most first, whether they have
+// more calls or fewer, or those with most calls, or by name.
+func (d *Diff) Sort(order string) {
+	slices.SortFunc(d.Functions, func(a, b *Change) int {
+		var first int
+		switch order {
+		case "delta":
+			first = cmp.Or(cmp.Compare(size(b.Delta), size(a.Delta)), cmp.Compare(b.After, a.After))
+		case "before":
+			first = cmp.Compare(b.Before, a.Before)
+		case "after":
+			first = cmp.Compare(b.After, a.After)
+		}
+		return cmp.Or(first, strings.Compare(a.Name, b.Name), strings.Compare(a.Object, b.Object), cmp.Compare(a.Address, b.Address))
+	})
+}
+
+func size(n int64) uint64 {
+	if n < 0 {
+		return uint64(-n)
+	}
+	return uint64(n)
+}
+
+// Top leaves the first n functions; 0 leaves all.
+func (d *Diff) Top(n int) {
+	if n > 0 && n < len(d.Functions) {
+		d.Functions = d.Functions[:n]
+	}
+}
+
+// Text writes the functions that differ: calls before, after, the difference,
+// its share of what was before, object, name.
+func (d *Diff) Text(w io.Writer, style Style) error {
+	for _, side := range []struct {
+		word string
+		p    Program
+	}{{"before", d.Before}, {"after", d.After}} {
+		r := Report{Program: side.p, Programs: []Program{side.p}}
+		if _, err := fmt.Fprintf(w, "%-7s %s\n", side.word+":", r.Headline()); err != nil {
+			return err
+		}
+	}
+	t := newText("BEFORE\tAFTER\tDELTA\tCHANGE", "OBJECT", "FUNCTION")
+	for _, c := range d.Functions {
+		if c.Delta != 0 {
+			t.row(fmt.Sprintf("%s\t%s\t%s\t%s", Thousands(c.Before), Thousands(c.After), signed(c.Delta), change(c)), filepath.Base(c.Object), c.Name)
+		}
+	}
+	return t.write(w, style)
+}
+
+func signed(n int64) string {
+	if n < 0 {
+		return "-" + Thousands(size(n))
+	}
+	return "+" + Thousands(size(n))
+}
+
+// change is the difference in per cent of what was before.
+func change(c *Change) string {
+	if c.Before == 0 {
+		return "new"
+	}
+	return fmt.Sprintf("%+.1f%%", float64(c.Delta)/float64(c.Before)*100)
+}
+
+// JSON writes the functions.
+func (d *Diff) JSON(w io.Writer) error {
+	return WriteJSON(w, struct {
+		Schema int     `json:"schema"`
+		Before Program `json:"before"`
+		After  Program `json:"after"`
+		Delta  int64   `json:"delta"`
+	}{Schema, d.Before, d.After, d.Delta}, "functions", d.Functions)
+}
+
+// CSV writes the functions; aliases are separated by semicolons.
+func (d *Diff) CSV(w io.Writer) error {
+	rows := [][]string{{"object", "build_id", "address", "name", "aliases", "calls_before", "calls_after", "delta"}}
+	for _, c := range d.Functions {
+		rows = append(rows, []string{
+			c.Object, c.BuildID, c.Address.String(), c.Name, strings.Join(c.Aliases, ";"),
+			strconv.FormatUint(c.Before, 10), strconv.FormatUint(c.After, 10), strconv.FormatInt(c.Delta, 10),
+		})
+	}
+	return csv.NewWriter(w).WriteAll(rows)
+}
