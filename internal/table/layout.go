@@ -92,6 +92,9 @@ const (
 	HdrEnded     = 0x240 // u32, Ended*
 	HdrEndedCode = 0x244 // u32, exit status or signal number
 	HdrEndedTime = 0x248 // u64, ns since the epoch
+	// What it has seen of the program's executable memory that is of no object.
+	HdrCodeAnonymous = 0x250 // u64, bytes of no file
+	HdrCodeInFiles   = 0x258 // u64, bytes of files that the dynamic linker has not loaded
 
 	// A section is {u64 offset; u32 count; u32 capacity; u32 entry size; u32 zero}.
 	SecOffset    = 0

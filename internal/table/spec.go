@@ -116,4 +116,5 @@ type Header struct {
 	Listen    string // address of the endpoint for metrics; empty if there is none
 	Ended     Ended
 	Snapshot  time.Time // when the copy was made, if it is one
+	Unlisted  Unlisted  // as far as hotspots run has seen some
 }

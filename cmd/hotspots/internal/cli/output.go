@@ -164,7 +164,9 @@ func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) bo
 	// Of several of one process, exec ended all but the last.
 	for _, e := range slices.Backward(all) {
 		if int(e.Pid) == r.Pid {
-			if err := table.MarkEnded(e.Path, end); err != nil {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			if err := errors.Join(table.NoteCode(e.Path, j.code), table.MarkEnded(e.Path, end)); err != nil {
 				a.say("%v", err)
 			}
 			break

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -187,7 +188,7 @@ func (a *app) run(f *runFlags, argv []string) error {
 	if p.Note != "" && !f.followExec {
 		a.say("%s", p.Note)
 	}
-	result, err := launch.Run(p, job.env)
+	result, err := launch.Run(p, job.env, job.watch)
 	if err != nil {
 		return startError(err)
 	}
@@ -204,7 +205,7 @@ func (a *app) uncounted(p *launch.Program, why error) error {
 	if !p.Doubtful {
 		a.say("nothing is counted: %v", why)
 	}
-	result, err := launch.Run(p, os.Environ())
+	result, err := launch.Run(p, os.Environ(), nil)
 	if err != nil {
 		return startError(err)
 	}
@@ -245,6 +246,16 @@ type job struct {
 	output string // pattern with %e and %p left in it
 	note   string // path of launch.Note, empty if there is no place for it
 	env    []string
+
+	mu   sync.Mutex
+	code table.Code // of the program's first process
+}
+
+// watch looks at the program while it runs.
+func (j *job) watch(pid int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.code.See(pid)
 }
 
 // prepare makes everything ready that counting needs. An error means that the
@@ -261,7 +272,7 @@ func (f *runFlags) prepare(p *launch.Program, embedded []byte) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{}
+	j := &job{code: table.Code{}}
 	if _, err := rand.Read(j.id[:]); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package launch
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -222,4 +223,27 @@ func FuzzResolve(f *testing.F) {
 			t.Errorf("%+v, %v", p, err)
 		}
 	})
+}
+
+// The program is looked at while it runs.
+func TestWatch(t *testing.T) {
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	script := fmt.Sprintf("read x </proc/%d/fd/%d; exit 5", os.Getpid(), from.Fd())
+	p, err := Resolve([]string{"sh", "-c", script}, "/usr/bin:/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	r, err := Run(p, os.Environ(), func(pid int) {
+		if looks++; looks == 3 {
+			fmt.Fprintln(to, pid)
+		}
+	})
+	if err != nil || r.Code != 5 || looks < 3 {
+		t.Errorf("%+v, %v, %d looks", r, err, looks)
+	}
 }

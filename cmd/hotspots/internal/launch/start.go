@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,7 +31,10 @@ func (r Result) Status() int {
 // it. It stays in this process group, so that the terminal treats both alike:
 // Ctrl-Z stops both, Ctrl-C reaches both. An error means that nothing ran; it
 // wraps ErrNotFound or ErrNotExecutable.
-func Run(p *Program, env []string) (Result, error) {
+//
+// watch, if it is not nil, is called with the process's number while that runs,
+// soon after the start and then less and less often.
+func Run(p *Program, env []string, watch func(pid int)) (Result, error) {
 	ignoreAsBefore()
 	r, err := newRelay()
 	if err != nil {
@@ -41,7 +45,12 @@ func Run(p *Program, env []string) (Result, error) {
 		return Result{}, err
 	}
 	caught.program = int32(r.pid)
+	done := make(chan struct{})
+	if watch != nil {
+		go often(done, func() { watch(r.pid) })
+	}
 	ws, err := r.serve()
+	close(done)
 	if err != nil {
 		return Result{Pid: r.pid}, fmt.Errorf("waiting for process %d: %w", r.pid, err)
 	}
@@ -50,6 +59,19 @@ func Run(p *Program, env []string) (Result, error) {
 		result.Signal = ws.Signal()
 	}
 	return result, nil
+}
+
+// often calls do until done is closed.
+func often(done <-chan struct{}, do func()) {
+	const first, last = 5 * time.Millisecond, 5 * time.Second
+	for pause := first; ; pause = min(2*pause, last) {
+		select {
+		case <-done:
+			return
+		case <-time.After(pause):
+			do()
+		}
+	}
 }
 
 // await sends a word whenever the child has stopped or ended, and goes on when

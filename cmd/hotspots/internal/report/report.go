@@ -73,6 +73,10 @@ type Program struct {
 	Stopped bool `json:"stopped"`
 	// The library that may take it, if it was the loading of one.
 	StoppedBy string `json:"stopped_by"`
+	// Executable memory of the first process that no ELF file describes, bytes:
+	// what is called there is not counted. 0 if it was not looked at.
+	CodeAnonymous uint64 `json:"code_anonymous"`
+	CodeInFiles   uint64 `json:"code_in_files"`
 
 	Ended   table.Ended    `json:"-"`
 	Owners  []table.Owner  `json:"-"`
@@ -139,6 +143,8 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped,
 		Ended: t.Ended, Objects: t.Objects,
 	}
+	code := unlisted(t, p.Status)
+	p.CodeAnonymous, p.CodeInFiles = code.Anonymous, code.Files
 	if p.Owners = s.Owners(); !s.Reset.IsZero() {
 		p.Reset = utc(s.Reset)
 	}
@@ -156,6 +162,8 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	r.TotalCalls += p.TotalCalls
 	r.ThreadsLost += p.ThreadsLost
 	r.ThreadsLoose += p.ThreadsLoose
+	r.CodeAnonymous += p.CodeAnonymous
+	r.CodeInFiles += p.CodeInFiles
 	r.ObjectsMissed += p.ObjectsMissed
 	r.Missed = append(slices.Clip(r.Missed), p.Missed...)
 	r.Lock = cmp.Or(r.Lock, p.Lock)
@@ -164,6 +172,15 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	if p.Status == table.Running.String() || r.Status == table.Exited.String() {
 		r.Status = p.Status
 	}
+}
+
+// unlisted is what was seen of the program, or is while it runs.
+func unlisted(t *table.Table, status string) table.Unlisted {
+	code := table.Code{}
+	if status == table.Running.String() && table.MappedBy(int(t.Pid)) != "" && code.See(int(t.Pid)) {
+		return code.Unlisted(t.Objects)
+	}
+	return t.Header.Unlisted
 }
 
 func utc(t time.Time) *time.Time { t = t.UTC(); return &t }

@@ -158,8 +158,27 @@ func (r *Report) CoverageText(w io.Writer, all []*Coverage, style Style) error {
 		}
 		WriteCounts(&out, "excluded", c.Excluded)
 	}
+	if line := r.unlistedLine(); line != "" {
+		fmt.Fprintln(&out, line)
+	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// unlistedLine says how much code there is that no object has; empty if none is
+// known of.
+func (r *Report) unlistedLine() string {
+	var parts []string
+	if n := r.CodeAnonymous; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d KiB mapped of no file", n/1024))
+	}
+	if n := r.CodeInFiles; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d KiB of files that the dynamic linker has not loaded", n/1024))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "code that no ELF file describes, made or loaded by the program itself: " + strings.Join(parts, ", ") + "; its calls are not counted"
 }
 
 // WriteCounts writes words with how many functions each stands for, most first.
