@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -174,21 +175,27 @@ func (t *Table) moveBaseline(to *os.File, head []byte, p *Geometry) error {
 		t.move(to, rows, newRows.Offset, uint64(p.Rows.Capacity)))
 }
 
-// moveRows copies the pages of rows that hold data.
+// moveRows copies the pages of rows that hold counts: room that was taken for a
+// row, and zeros that somebody has read, are data for some file systems.
 func (t *Table) moveRows(to *os.File, p *Geometry) error {
-	old, stride := uint64(t.Geometry.Rows.EntrySize)/PageSize, uint64(p.Rows.EntrySize)
+	perRow, stride := uint64(t.Geometry.Rows.EntrySize)/PageSize, uint64(p.Rows.EntrySize)
 	pages := Section{Offset: t.Geometry.Rows.Offset, EntrySize: PageSize}
-	return t.eachData(pages, uint64(p.Rows.Capacity)*old, func(page uint64, b []byte) error {
-		for ; len(b) > 0; page++ {
-			row, at := page/old, page%old*PageSize
-			n := min(uint64(len(b)), (old-page%old)*PageSize) // of this row
-			if at < stride {
-				if err := writeAt(to, b[:min(n, stride-at)], p.Rows.Offset+row*stride+at); err != nil {
-					return err
-				}
+	return t.eachData(pages, uint64(p.Rows.Capacity)*perRow, func(page uint64, b []byte) error {
+		for n := uint64(1); len(b) > 0; b, page = b[n*PageSize:], page+n {
+			n = 1
+			row, at := page/perRow, page%perRow*PageSize
+			if at >= stride || bytes.Equal(b[:PageSize], zeros[:]) {
+				continue
 			}
-			b, page = b[n:], page+n/PageSize-1
+			for end := (n + 1) * PageSize; at+end <= stride && end <= uint64(len(b)) && !bytes.Equal(b[end-PageSize:end], zeros[:]); end += PageSize {
+				n++
+			}
+			if err := writeAt(to, b[:n*PageSize], p.Rows.Offset+row*stride+at); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
 }
+
+var zeros [PageSize]byte
