@@ -96,6 +96,7 @@ func (g *Geometry) compact(head []byte) Geometry {
 		return p.add(n, n, s.EntrySize)
 	}
 	p.Formers = tight(g.Formers, le.Uint64(head[HdrFormersHead:]))
+	p.Missed = tight(g.Missed, uint64(le.Uint32(head[HdrMissedHead:])))
 	p.Events = tight(g.Events, le.Uint64(head[HdrEventsHead:]))
 	p.Fired = tight(g.Fired, uint64(g.Counters))
 	p.Objects = tight(g.Objects, uint64(g.Objects.Count))
@@ -121,7 +122,7 @@ func (t *Table) writeCompact(to *os.File, head []byte) error {
 		return roomHint(to.Name(), err)
 	}
 	for _, s := range [][2]Section{
-		{g.Formers, p.Formers}, {g.Events, p.Events}, {g.Fired, p.Fired},
+		{g.Formers, p.Formers}, {g.Missed, p.Missed}, {g.Events, p.Events}, {g.Fired, p.Fired},
 		{g.Objects, p.Objects}, {g.Functions, p.Functions}, {g.Aliases, p.Aliases}, {g.Strings, p.Strings},
 	} {
 		if err := t.move(to, s[0], s[1].Offset, uint64(s[1].Capacity)); err != nil {

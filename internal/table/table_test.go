@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
@@ -256,6 +257,11 @@ func TestCompact(t *testing.T) {
 		live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), spec)
 		reset(t, live.Path)
 		reset(t, live.Path) // the baseline is not the first
+		missed := make([]byte, table.MsEntrySize)
+		missed[table.MsReason], missed[table.MsTimes] = byte(ledger.ReasonNoMemory), 3
+		copy(missed[table.MsPath:], "/lib/x.so")
+		live.Write(int64(live.Missed.Offset), missed)
+		live.Word(table.HdrMissedHead, 1)
 		live.Set(1, 5000, 6000, 7000)
 		mapping := mapShared(t, live.Path)
 		live.Close()
@@ -294,6 +300,7 @@ type contents struct {
 	since     []uint64
 	owners    []table.Owner
 	events    []table.Event
+	missed    []table.Missed
 }
 
 func held(t *testing.T, path string) contents {
@@ -304,8 +311,8 @@ func held(t *testing.T, path string) contents {
 	if err != nil {
 		t.Fatal(err)
 	}
-	since := sinceReset(t, tab)
-	return contents{tab.Header, tab.Objects, tab.Functions, snapshot(t, tab).Calls, since.Calls, since.Owners(), events}
+	since, now := sinceReset(t, tab), snapshot(t, tab)
+	return contents{tab.Header, tab.Objects, tab.Functions, now.Calls, since.Calls, since.Owners(), events, now.Missed}
 }
 
 // mapShared maps the file's header and closes the file.
