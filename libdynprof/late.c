@@ -180,30 +180,34 @@ static void fill_in(struct dp_ctl *ctl)
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-/* Takes address space below the objects, in which the twin finds places for the
- * arenas: other threads map memory meanwhile. The twin looks elsewhere if there is
- * none. */
+static int hold_at(struct dp_ctl *ctl, uint64_t at, uint64_t size)
+{
+	uint64_t got = (uint64_t)raw(SYS_mmap, at, size, PROT_NONE,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (got != at) {
+		if (!failed((long)got))
+			raw(SYS_munmap, got, size); /* an old kernel takes the address as a wish */
+		return 0;
+	}
+	ctl->held = at;
+	ctl->held_size = size;
+	return 1;
+}
+
+/* Takes address space below the objects, near them or further away, in which the
+ * twin finds places for the arenas: other threads map memory meanwhile. The twin
+ * looks elsewhere if there is none. */
 static void hold_room(struct dp_session *s)
 {
-	enum { GUARD = 64 << 10, REACH = 1 << 30 }; /* as in patcher/place.go, and half of it */
-	uint64_t size = 3 * s->text_size + (5 << 20), high = ~0ULL;
+	enum { GUARD = 64 << 10, STRIDE = 16 << 20, REACH = 2000 << 20 }; /* somewhat less than in patcher/place.go */
+	uint64_t size = pages(3 * s->text_size + (5 << 20)), high = ~0ULL;
 	for (uint32_t i = 0; i < s->ctl->objects_count; i++)
 		if (s->ctl->objects[i].bias && s->ctl->objects[i].bias < high)
 			high = s->ctl->objects[i].bias;
 	high &= ~(uint64_t)(DP_PAGE_SIZE - 1);
-	size = pages(size);
-	for (uint64_t off = GUARD; off < REACH && off + size < high; off *= 2) {
-		uint64_t at = high - off - size;
-		uint64_t got = (uint64_t)raw(SYS_mmap, at, size, PROT_NONE,
-					     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-		if (got == at) {
-			s->ctl->held = at;
-			s->ctl->held_size = size;
-			return;
-		}
-		if (!failed((long)got))
-			raw(SYS_munmap, got, size); /* an old kernel takes the address as a wish */
-	}
+	uint64_t off = GUARD, most = size + REACH < high ? REACH : 0;
+	while (off + size < most && !hold_at(s->ctl, high - off - size, size))
+		off = off < STRIDE ? 2 * off : off + STRIDE;
 }
 
 /* Arenas are taken from the end: lets go of what is in front of them. */
