@@ -11,7 +11,7 @@ import (
 var programs = &suite{
 	name: "programs",
 	about: "large programs of Debian on fixed inputs, output compared byte by byte: gcc's cc1 and cc1plus, clang, openssl, ffmpeg; " +
-		"node and java start and work",
+		"node and java start and work; eleven smaller interpreters",
 	least: 150, leastQuick: 150,
 	prepare: preparePrograms,
 }
@@ -26,7 +26,7 @@ func preparePrograms(m *machine) ([]unit, error) {
 		name string
 		make func(m *machine, dir string) ([]unit, error)
 	}{
-		{"compilers", compilers}, {"openssl", openssl}, {"ffmpeg", ffmpeg}, {"runtimes", runtimes},
+		{"compilers", compilers}, {"openssl", openssl}, {"ffmpeg", ffmpeg}, {"runtimes", runtimes}, {"interpreters", interpreters},
 	} {
 		more, err := group.make(m, dir)
 		if reason, ok := isSkipped(err); ok {
