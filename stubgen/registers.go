@@ -81,6 +81,7 @@ type registers struct {
 	edges []edge
 	first []int32  // by function: its first among edges, which are sorted by to
 	flows []flow   // by worker
+	tells []bool   // by function
 	joins []uint64 // where functions jump into others, sorted
 }
 
@@ -94,6 +95,7 @@ func (s *Survey) Keeps(workers int) []Keep {
 	r.survey()
 	r.spread()
 	r.conventions()
+	r.findTellers()
 	r.refine()
 	r.shift()
 	r.settle()
@@ -215,8 +217,12 @@ func (r *registers) refine() {
 			r.sum[l.to].depth = l.depth
 		}
 	}
+	asked := make([]bool, len(r.sum)) // by those who tell
+	for _, l := range r.edges {
+		asked[l.to] = asked[l.to] || r.tells[l.from]
+	}
 	for _, parts := range []bool{true, false} {
-		r.each(r.chosen(func(i int32, m *summary) bool { return m.guessed && r.isAnyPart(i) == parts }), func(f *flow, i int32) {
+		r.each(r.chosen(func(i int32, m *summary) bool { return m.guessed && asked[i] && r.isAnyPart(i) == parts }), func(f *flow, i int32) {
 			is, _ := f.liveIn(false)
 			f.news = append(f.news, news{i, is})
 		})
@@ -279,21 +285,25 @@ func (r *registers) hear(each func(news)) {
 	}
 }
 
-// settle is the fixpoint of what is read behind calls. Only functions that call, or
-// jump to, one that leaves something alone can tell; they are looked at again when more is read
-// behind their own returns.
-func (r *registers) settle() {
-	tells := make([]bool, len(r.sum))
+// findTellers finds the functions whose code can tell what has to be kept: they
+// call, or jump to, one that leaves something alone.
+func (r *registers) findTellers() {
+	r.tells = make([]bool, len(r.sum))
 	for _, l := range r.edges {
-		if m := &r.sum[l.to]; !m.unseen || r.isAnyPart(l.to) {
-			tells[l.from] = true
-		}
+		m := &r.sum[l.to]
+		left := !m.unseen && !x86.CallerSaved.Without(m.written).Empty()
+		r.tells[l.from] = r.tells[l.from] || left || r.isAnyPart(l.to)
 	}
+}
+
+// settle is the fixpoint of what is read behind calls. Who can tell is looked at
+// again when more is read behind its own returns.
+func (r *registers) settle() {
 	for i := range r.sum {
 		m := &r.sum[i]
 		m.exit = m.narrow(x86.Results)
 	}
-	todo := r.chosen(func(i int32, _ *summary) bool { return tells[i] })
+	todo := r.chosen(func(i int32, _ *summary) bool { return r.tells[i] })
 	queued := make([]bool, len(r.sum))
 	for len(todo) > 0 {
 		r.each(todo, func(f *flow, _ int32) { f.look() })
@@ -303,7 +313,7 @@ func (r *registers) settle() {
 			m.relied = m.relied.Or(n.is)
 			if is := m.exit.Or(n.is); is != m.exit {
 				m.exit = is
-				if tells[n.of] && !queued[n.of] {
+				if r.tells[n.of] && !queued[n.of] {
 					queued[n.of] = true
 					todo = append(todo, n.of)
 				}
