@@ -384,7 +384,7 @@ static void go_on(uint64_t *g)
 }
 
 /* Called behind a handler that has changed where the thread was, which was not in
- * code of ours. */
+ * code of ours, and before the program resumes a context by itself. */
 void dp_moved(uint64_t *context) HIDDEN;
 void dp_moved(uint64_t *context) { go_on(context + DP_UC_GREGS / 8); }
 

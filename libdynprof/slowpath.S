@@ -16,7 +16,7 @@
 	.endm
 
 	.text
-	.hidden	dp_cold, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_have_wrgsbase
+	.hidden	dp_cold, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase
 	.hidden	dp_signal_site, dp_signal, dp_trap_return
 
 /* A kernel site: a thunk in the arena, in place of the setup, the instructions in
@@ -39,6 +39,9 @@
  *  3. Only then may a counted function run in the child: a fork has all
  *     signals blocked meanwhile; libc blocks them around pthread_create.
  *
+ * A context is resumed by the program itself, not by a handler's return: what it
+ * names of the program's code goes on in copies, as there (signals.c).
+ *
  * A filter is installed, or the GS base asked for or set: dp_before readies us
  * for it, dp_after learns of the result (filters.c, gs.c). A thread or process ends,
  * or a child runs on its parent's stack: dp_before learns of it (ends.c).
@@ -51,6 +54,8 @@ dp_kernel_site:
 	mov	%rcx, %r11		/* no flag changes */
 	lea	-13(%rax), %ecx		/* rt_sigaction */
 	jrcxz	.Laction
+	lea	-15(%rax), %ecx		/* rt_sigreturn */
+	jrcxz	.Lreturn
 	lea	-56(%rax), %ecx		/* clone */
 	jrcxz	.Lwatched
 	lea	-57(%rax), %ecx		/* fork */
@@ -74,6 +79,19 @@ dp_kernel_site:
 .Laction:
 	mov	%r11, %rcx
 	jmp	dp_action_site
+	/* A context that the program resumes by itself: it lies where rsp points to,
+	 * and all registers come from it. */
+.Lreturn:
+	mov	%rsp, %rbx
+	mov	%r11, %rbp
+	lea	-128(%rsp), %rsp
+	and	$-16, %rsp
+	CLEAN_FLAGS
+	mov	%rbx, %rdi
+	call	dp_moved
+	mov	%rbx, %rsp
+	mov	$SYS_rt_sigreturn, %eax
+	jmp	*%rbp
 .Lwatched:
 	mov	%r11, %rcx
 	lea	-128(%rsp), %rsp

@@ -28,10 +28,11 @@ func (s *KernelSite) End() uint64 {
 }
 
 // System calls that make a thread or process, and that end one (endsite.go), those
-// that install filters, the one that installs signal handlers, and the one that
-// sets the GS base.
+// that install filters, the one that installs signal handlers, the one that
+// resumes contexts, and the one that sets the GS base.
 const (
 	sysRtSigaction = 13
+	sysRtSigreturn = 15
 
 	sysClone     = 56
 	sysFork      = 57
@@ -44,7 +45,7 @@ const (
 	sysClone3    = 435
 )
 
-var watched = []uint32{sysRtSigaction, sysClone, sysFork, sysVfork, sysExit, sysExitGroup, sysPrctl, sysArchPrctl, sysSeccomp, sysClone3}
+var watched = []uint32{sysRtSigaction, sysRtSigreturn, sysClone, sysFork, sysVfork, sysExit, sysExitGroup, sysPrctl, sysArchPrctl, sysSeccomp, sysClone3}
 
 const (
 	setupLen = 5

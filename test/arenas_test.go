@@ -45,7 +45,7 @@ func TestHandlers(t *testing.T) {
 }
 
 // TestUserThreads: handlers that save contexts and install others, on one kernel
-// thread or two, are counted exactly.
+// thread or two, are counted exactly; so are contexts that rt_sigreturn resumes.
 func TestUserThreads(t *testing.T) {
 	const limit = 400000
 	gcc := need(t, "gcc")
@@ -59,8 +59,8 @@ func TestUserThreads(t *testing.T) {
 			}
 		}
 	}
-	for _, kernel := range []string{"1", "2"} {
-		c := cmd(plain, kernel, "400000")
+	for _, args := range [][]string{{"1", "400000"}, {"2", "400000"}, {"2", "400000", "by hand"}} {
+		c := cmd(append([]string{plain}, args...)...)
 		ok(t, run(t, c))
 		inVariants(t, c, exact)
 		for _, flag := range []string{"--lock", "--allow-traps"} {
@@ -68,7 +68,7 @@ func TestUserThreads(t *testing.T) {
 			ok(t, r)
 			exact(t, all)
 		}
-		r, all := counted(t, cmd(fronts, kernel, "400000"))
+		r, all := counted(t, cmd(append([]string{fronts}, args...)...))
 		ok(t, r)
 		exact(t, all)
 	}

@@ -1,7 +1,8 @@
 /* Preemptive user threads: a timer's handler saves the context that it interrupted
  * and installs another thread's, on as many kernel threads as the first argument
  * says. The second is how often each user thread does its work. How often that
- * calls what is known. */
+ * calls what is known. With a third argument the handler installs a scheduler, which
+ * resumes the next thread by a system call of its own. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -29,12 +30,14 @@ struct thread {
 	gregset_t registers;
 	struct _libc_fpstate fp;
 	volatile long rounds;
+	ucontext_t frame; /* by which it is resumed */
+	char spare[4096] __attribute__((aligned(64)));
 	char stack[STACK] __attribute__((aligned(64)));
 };
 
 static struct thread all[THREADS], *waiting[THREADS];
 static __thread struct thread *running; /* initial-exec: a handler may read it */
-static volatile int done, stop;
+static volatile int done, stop, by_hand;
 static long limit, switches;
 
 /* ---- what is interrupted: entries of all kinds -------------------------- */
@@ -99,6 +102,10 @@ static void put(struct thread *t)
 	}
 }
 
+void resume(ucontext_t *frame);
+__asm__(".text\n.globl resume\n.type resume,@function\n"
+	"resume: mov %rdi,%rsp\n mov $15,%eax\n syscall\n ud2\n .size resume,.-resume\n");
+
 static void on_timer(int sig, siginfo_t *info, void *context)
 {
 	mcontext_t *m = &((ucontext_t *)context)->uc_mcontext;
@@ -111,11 +118,22 @@ static void on_timer(int sig, siginfo_t *info, void *context)
 		memcpy(before->registers, m->gregs, sizeof m->gregs);
 		before->fp = *m->fpregs;
 	}
-	memcpy(m->gregs, next->registers, sizeof m->gregs);
-	m->gregs[REG_CSGSFS] = segments;
-	if (next->fp.mxcsr)
-		memcpy(m->fpregs, &next->fp, 512 - 48); /* what follows tells of the rest of the frame */
 	running = next;
+	if (by_hand) {
+		next->frame = *(ucontext_t *)context;
+		memcpy(next->frame.uc_mcontext.gregs, next->registers, sizeof m->gregs);
+		next->frame.uc_mcontext.gregs[REG_CSGSFS] = segments;
+		next->frame.uc_mcontext.fpregs = 0; /* as at the start: nobody uses them */
+		m->gregs[REG_RIP] = (greg_t)resume;
+		m->gregs[REG_RSP] = (greg_t)(next->spare + sizeof next->spare - 8);
+		m->gregs[REG_RDI] = (greg_t)&next->frame;
+		sigaddset(&((ucontext_t *)context)->uc_sigmask, sig);
+	} else {
+		memcpy(m->gregs, next->registers, sizeof m->gregs);
+		m->gregs[REG_CSGSFS] = segments;
+		if (next->fp.mxcsr)
+			memcpy(m->fpregs, &next->fp, 512 - 48); /* what follows tells of the rest of the frame */
+	}
 	if (before)
 		put(before);
 	__atomic_add_fetch(&switches, 1, __ATOMIC_RELAXED);
@@ -144,6 +162,7 @@ int main(int argc, char **argv)
 {
 	int kernel = atoi(argv[1]);
 	limit = argc > 2 ? atol(argv[2]) : 1;
+	by_hand = argc > 3;
 	for (int i = 0; i < THREADS; i++) {
 		greg_t *g = all[i].registers;
 		g[REG_RIP] = (greg_t)work;
