@@ -51,6 +51,8 @@ const (
 	opAdvanceLoc1      = 0x02
 	opAdvanceLoc2      = 0x03
 	opAdvanceLoc4      = 0x04
+	opRememberState    = 0x0a
+	opRestoreState     = 0x0b
 	opDefCFA           = 0x0c
 	opDefCFARegister   = 0x0d
 	opDefCFAOffset     = 0x0e
@@ -78,7 +80,7 @@ var operands = [0x40]string{
 
 // plain tells the instructions without operands: nop, remember_state,
 // restore_state. The latter two change nothing before the first advance.
-func plain(op uint8) bool { return op == 0x00 || op == 0x0a || op == 0x0b }
+func plain(op uint8) bool { return op == 0x00 || op == opRememberState || op == opRestoreState }
 
 // run executes the call frame instructions in c up to the first that moves on
 // from the first address, and returns the rule that holds there.

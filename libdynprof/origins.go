@@ -30,16 +30,16 @@ func (a *arena) islandsOf() (list []stubgen.Island) {
 type origins struct{ records, lengths, byText, count, islands, islandsCount uint64 }
 
 // layOrigins puts what the code of all arenas stands for into pages of their
-// own, which are mapped as one more arena.
+// own, which are mapped as one more arena, with a list of the arenas in front.
 func layOrigins(in *input, arenas []*arena, space placer, reserve []byte) ([]*arena, error) {
-	var all []byte
+	if len(arenas) == 0 {
+		return nil, nil
+	}
+	all := make([]byte, stubgen.ArenaListSize(len(arenas)))
 	for _, a := range arenas {
 		a.origins = a.appendOrigins(&all)
 	}
 	size := uint64(align(len(all), pageSize))
-	if size == 0 {
-		return arenas, nil
-	}
 	if in.used+size > in.size {
 		return nil, fmt.Errorf("the stubs need more than the reserve of %d MB", in.size>>20)
 	}
@@ -47,13 +47,16 @@ func layOrigins(in *input, arenas []*arena, space placer, reserve []byte) ([]*ar
 	if !ok {
 		return nil, errors.New("there is no room for what the stubs stand for")
 	}
-	copy(reserve[in.used:in.used+size], all)
+	var list []stubgen.ArenaRef
 	for _, a := range arenas {
 		o := &a.origins
 		for _, field := range []*uint64{&o.records, &o.lengths, &o.byText, &o.islands} {
 			*field += at
 		}
+		list = append(list, stubgen.ArenaRef{At: a.at, Size: a.size, Cold: a.at + uint64(a.cold), Records: o.records, Lengths: o.lengths, Count: o.count})
 	}
+	stubgen.AppendArenaList(all[:0], list)
+	copy(reserve[in.used:in.used+size], all)
 	pages := &arena{at: at, offset: in.used, size: size}
 	in.used += size
 	return append(arenas, pages), nil

@@ -69,7 +69,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"exporter":          {"internal/ledger", "internal/symname", "internal/table"},
 		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/symname",
 			"internal/table", "internal/textfile", "internal/version", "internal/x86", "patcher", "stubgen"},
-		"cmd/hotspots": {"cmd/hotspots/internal/bisect", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/system",
+		"cmd/hotspots": {"cmd/hotspots/internal/bisect", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/symbols", "cmd/hotspots/internal/system",
 			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/symname", "internal/table", "internal/textfile",
 			"internal/version", "internal/x86", "stubgen"}, // coverage --system plans, too
 	}
