@@ -293,13 +293,13 @@ int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
 {
 	uint64_t *g = context + DP_UC_GREGS / 8;
 	const struct dp_known *c = dp_arena_at(g[DP_REG_RIP]);
-	int fault = is_fault(sig, info);
+	int fault = is_fault(sig, info), gone = fault && (sig == SIGSEGV || sig == SIGBUS); /* perhaps the text itself */
 	s->rip = g[DP_REG_RIP];
 	s->rsp = g[DP_REG_RSP];
 	s->rax = g[DP_REG_RAX];
 	s->eflags = g[DP_REG_EFLAGS];
 	s->go = s->counted = 0;
-	if (!(c ? show(c, g, fault, s) : show_island(g, s)))
+	if (!(c ? show(c, g, fault, s) : !gone && show_island(g, s)))
 		return 0;
 	if (s->counted && !fault)
 		g[DP_REG_EFLAGS] |= mark_of(g);
@@ -365,22 +365,17 @@ static void go_on(uint64_t *g)
 		g[DP_REG_EFLAGS] &= ~MARK;
 	if (!o)
 		return;
-	uint64_t from = c->at + (int64_t)o->from, to = c->at + o->at + o->body;
-	if ((rip == from && !(marked && o->body)) || !leads_to(from, c->at + o->at + dp_front_of(o)))
-		return;
-	if (rip == from) {
-		g[DP_REG_RIP] = behind_count(c, o);
-		return;
-	}
-	for (uint32_t i = 0; i < o->count && from <= rip; i++) {
-		if (from == rip) {
-			g[DP_REG_RIP] = to;
-			return;
-		}
+	uint64_t start = c->at + (int64_t)o->from, from = start, to = c->at + o->at + o->body;
+	uint32_t i = 0;
+	for (; i < o->count && from < rip; i++) {
 		const uint8_t *n = c->lengths[o->lengths / 2 + i];
 		from += n[0] & ~DP_IS_CALL;
 		to += n[1];
 	}
+	/* Text is read only where it must be: if the object was closed it may be gone. */
+	if (from != rip || i == o->count || (rip == start && !(marked && o->body)) || !leads_to(start, c->at + o->at + dp_front_of(o)))
+		return;
+	g[DP_REG_RIP] = rip == start ? behind_count(c, o) : to;
 }
 
 /* Called behind a handler that has changed where the thread was, which was not in

@@ -34,6 +34,17 @@ func TestArenas(t *testing.T) {
 	}
 }
 
+// TestReplacedText: where a library was closed, and the program has put code of its
+// own, handlers go to that.
+func TestReplacedText(t *testing.T) {
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	program := compile(t, gcc, []string{"-O1", "-no-pie", "-fPIE", "-I../libdynprof"}, "arenas.c") // absolute addresses
+	c := cmd(program, "replaces", library, "3")
+	ok(t, run(t, c))
+	inVariants(t, c, func(*testing.T, *report) {})
+}
+
 // TestHandlers: more signal handlers than have entries of their own see every
 // instruction of what they interrupt.
 func TestHandlers(t *testing.T) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "dynprof.h"
@@ -16,6 +17,7 @@
 
 int main(int argc, char **argv);
 static int (*work)(int);
+static int closes;
 
 static void load(const char *path, int times)
 {
@@ -25,7 +27,7 @@ static void load(const char *path, int times)
 			fail("dlopen", 0, 1);
 		work = (int (*)(int))dlsym(l, "late_work");
 		work(1);
-		if (i < times - 1)
+		if (i < times - 1 || closes)
 			dlclose(l);
 	}
 }
@@ -84,9 +86,48 @@ static void ends(void)
 			fail("written to", i, 0);
 }
 
+/* ---- text that is another's now ------------------------------------------ */
+
+static greg_t elsewhere, before;
+static long counted_there;
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+	(void)sig, (void)info;
+	before = g[REG_RIP];
+	g[REG_RIP] = elsewhere;
+}
+
+/* A page is made where the library was; handlers go to every byte of what was a
+ * window: incq <count>; jmp *<before>. */
+static void replaces(void)
+{
+	enum { PAGE = 4096, BYTES = 16 };
+	unsigned char *page = (unsigned char *)((long)work & -PAGE), *at = (unsigned char *)work;
+	struct sigaction a = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+	long count = 0;
+	expect("the page", (long)mmap(page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), (long)page);
+	sigaction(SIGUSR1, &a, 0);
+	for (int i = 0; i < BYTES; i++) {
+		unsigned char code[] = {0x48, 0xff, 0x04, 0x25, 0, 0, 0, 0, 0xff, 0x24, 0x25, 0, 0, 0, 0};
+		*(int *)(code + 4) = (int)(long)&counted_there;
+		*(int *)(code + 11) = (int)(long)&before;
+		memset(page, 0xf4, PAGE); /* hlt */
+		memcpy(at + i, code, sizeof code);
+		elsewhere = (greg_t)(at + i);
+		raise(SIGUSR1);
+		count++;
+	}
+	expect("who came there", counted_there, count);
+}
+
 int main(int argc, char **argv)
 {
+	closes = !strcmp(argv[1], "replaces");
 	load(argv[2], argc > 3 ? atoi(argv[3]) : 1);
+	if (closes)
+		replaces();
 	if (!strcmp(argv[1], "sees"))
 		sees();
 	if (!strcmp(argv[1], "pauses"))
