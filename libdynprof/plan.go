@@ -57,7 +57,7 @@ func plan(in *input) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot map the stubs writable: %w", err)
 	}
-	var space placer = &patcher.Held{Span: in.held, Else: patcher.Trial{Lowest: lowestAddress(), Hold: mem.Hold}}
+	var space placer = &patcher.Held{Span: in.held, Else: patcher.Trial{Lowest: lowestAddress(), Hold: mem.Hold, Known: knownSpace}}
 	if !in.late {
 		space = patcher.NewSpace(maps, lowestAddress())
 	}
@@ -87,6 +87,11 @@ func plan(in *input) (*output, error) {
 	go func() { done <- out.writeTable(in, choice, fitting, base) }()
 	err = out.patch(in, all)
 	return out, errors.Join(<-done, err)
+}
+
+func knownSpace() (*patcher.Space, error) {
+	maps, err := mem.SelfMaps()
+	return patcher.NewSpace(maps, lowestAddress()), err
 }
 
 func mapsFor(in *input) ([]mem.Mapping, error) {

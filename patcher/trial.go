@@ -7,6 +7,9 @@ type Trial struct {
 	// Hold takes a range for good; it reports false, and takes nothing, if something
 	// is there.
 	Hold func(at, size uint64) bool
+	// Known, unless it is nil, knows all that is free: for when nothing is where it was
+	// tried.
+	Known func() (*Space, error)
 }
 
 // Place does what Space.Place does, but for which of the free places it takes.
@@ -24,6 +27,29 @@ func (t *Trial) Place(span Span, size uint64) (uint64, bool) {
 	}
 	for off := range distances { // the far end first: away from the heap
 		if at := high - off - size - guard; high >= off+size+guard && at >= span.High && t.Hold(at, size+guard) {
+			return at, true
+		}
+	}
+	return t.known(span, size)
+}
+
+// known asks what is free, and again if that has just been taken: the planner's own
+// threads map memory, too.
+func (t *Trial) known(span Span, size uint64) (uint64, bool) {
+	const tries = 16
+	for range tries {
+		if t.Known == nil {
+			break
+		}
+		space, err := t.Known()
+		if err != nil {
+			break
+		}
+		at, ok := space.Place(span, size)
+		if !ok {
+			break
+		}
+		if t.Hold(at, size) {
 			return at, true
 		}
 	}

@@ -1,6 +1,10 @@
 package patcher
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/mem"
+)
 
 // TestTrial: places are free, in reach, and never given twice.
 func TestTrial(t *testing.T) {
@@ -46,6 +50,22 @@ func TestTrial(t *testing.T) {
 		if at, ok := full.Place(s, size); ok {
 			t.Errorf("%#x is not free", at)
 		}
+	}
+	tries := 0
+	late := &Trial{
+		Lowest: 0x1000,
+		Known: func() (*Space, error) {
+			return NewSpace([]mem.Mapping{{Start: 0x1000, End: 0x7f0000800000}, {Start: 0x7f0000803000, End: addressEnd}}, 0x1000), nil
+		},
+	}
+	late.Hold = func(at, size uint64) bool {
+		if at == 0x7f0000800000 && size == 0x3000 {
+			tries++ // somebody else has it the first time
+		}
+		return tries > 1
+	}
+	if at, ok := late.Place(object, 0x3000); !ok || at != 0x7f0000800000 {
+		t.Errorf("%#x, %v: where it is known to be free", at, ok)
 	}
 	if at, ok := (&Trial{Lowest: 0x10000, Hold: func(at, _ uint64) bool { return at >= 0x10000 }}).Place(Span{0x20000, 0x30000}, size); !ok || at < 0x30000 {
 		t.Errorf("%#x, %v: below is no room", at, ok)
