@@ -1,7 +1,7 @@
 /* Signal handlers. The kernel enters them at one of dp_handler_entries, put in
- * place of the program's at its sigaction (handlers.c), which calls that with every
- * argument as the kernel made it. What comes between them looks like a signal's
- * frame to unwinders, as the one by which it returns. */
+ * place of the program's at its sigaction (handlers.c), and mostly goes on to that at
+ * once, with every argument and the stack as the kernel made them. Where it is
+ * called, what comes between looks like a signal's frame to unwinders. */
 #include "signals.h"
 
 	.text
@@ -73,17 +73,23 @@ dp_enter_handler:
 	pop	%rdx
 	pop	%rsi
 	pop	%rdi
-	test	%eax, %eax
-	jnz	1f
+	cmp	$DP_SHOWN, %eax
+	je	1f
 
-	/* Not in code of ours: little stack, which may be an alternate one of the
-	 * minimum size. A handler is entered with rsp 8 beyond a multiple of 16. */
+	/* Not in code of ours: as if it had been entered by the kernel. */
 	mov	(%rbp), %rbp
 	.cfi_remember_state
 	CONTEXT(7, DP_SHOWN_SIZE + 16)
 	lea	DP_SHOWN_SIZE+8(%rsp), %rsp
 	CONTEXT(7, 8)
-	push	%rdx
+	cmp	$DP_WATCHED, %eax
+	je	4f
+	xor	%eax, %eax
+	jmp	*(%r11)
+
+	/* Where contexts are switched what it leaves is looked at. It is entered with
+	 * rsp 8 beyond a multiple of 16. */
+4:	push	%rdx
 	CONTEXT(7, 16)
 	push	%rdx
 	CONTEXT(7, 24)

@@ -11,7 +11,8 @@
  *     copy was struck, or at the entry if it was the count.
  *  3. When the handler returns, and the context is still that, it is put back.
  *  4. Else it names code of the program, whoever was interrupted, and perhaps a
- *     byte that a patch overwrote: then it goes on in the copy.
+ *     byte that a patch overwrote: then it goes on in the copy. So it is, too,
+ *     where the interrupted code was not ours, once handlers switch contexts.
  *
  * A thread behind its count and one in front of it both show the entry. Where
  * that is resumed later it must count once: the first is marked, in the upper
@@ -286,8 +287,28 @@ static uint64_t mark_of(const uint64_t *g)
 
 static const uint64_t MARK = ~0ULL << 32;
 
-/* Called in front of a handler. Reports whether dp_depart shall be behind it. A
- * fault is not marked: mostly the thread does not come back to it. */
+/* Handlers switch contexts in this process. A handler that strikes outside of our
+ * code is entered as by the kernel, and returns by the program's restorer, as its
+ * backtraces show, until that is known: no context names a copied byte before one
+ * was struck in a copy. */
+static uint32_t switches;
+
+static void note_switches(void) { __atomic_store_n(&switches, 1, __ATOMIC_RELEASE); }
+
+/* It is known when a handler that was shown something leaves another stack; and,
+ * as another kernel thread may be in a handler by then, which goes on there, when
+ * signals find threads on different stacks. */
+static void look_at_stack(uint64_t rsp)
+{
+	enum { NEAR = 64 << 10 };
+	static uint64_t last;
+	uint64_t before = __atomic_exchange_n(&last, rsp, __ATOMIC_RELAXED);
+	if (before && rsp - before + NEAR > 2 * NEAR)
+		note_switches();
+}
+
+/* Called in front of a handler. DP_SHOWN: dp_depart shall be behind it. A fault is
+ * not marked: mostly the thread does not come back to it. */
 int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s) HIDDEN;
 int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
 {
@@ -299,8 +320,10 @@ int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
 	s->rax = g[DP_REG_RAX];
 	s->eflags = g[DP_REG_EFLAGS];
 	s->go = s->counted = 0;
+	if (!fault && !switches)
+		look_at_stack(s->rsp);
 	if (!(c ? show(c, g, fault, s) : !gone && show_island(g, s)))
-		return 0;
+		return __atomic_load_n(&switches, __ATOMIC_ACQUIRE) ? DP_WATCHED : DP_PLAIN;
 	if (s->counted && !fault)
 		g[DP_REG_EFLAGS] |= mark_of(g);
 	s->to_rip = g[DP_REG_RIP];
@@ -309,7 +332,7 @@ int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
 	s->to_eflags = g[DP_REG_EFLAGS];
 	if (fault && (sig == SIGILL || sig == SIGFPE) && (uint64_t)info->si_addr == s->rip)
 		info->si_addr = (void *)s->to_rip; /* the instruction's address */
-	return 1;
+	return DP_SHOWN;
 }
 
 /* ---- going on --------------------------------------------------------- */
@@ -415,6 +438,8 @@ void dp_depart(uint64_t *context, const struct dp_shown *s)
 		put_back(g, s);
 		return;
 	}
+	if (g[DP_REG_RSP] != s->to_rsp)
+		note_switches();
 	lead_back(g, s);
 	if (g[DP_REG_RIP] == s->to_rip && ((g[DP_REG_EFLAGS] ^ s->to_eflags) & MARK) == 0)
 		g[DP_REG_RIP] = s->resume;

@@ -20,6 +20,12 @@
 
 #define DP_SHOWN_SIZE 96
 
+/* What dp_arrive returns: the context was changed; or it was not, and behind the
+ * handler it has to be looked at, or not. */
+#define DP_SHOWN 1
+#define DP_WATCHED 2
+#define DP_PLAIN 0
+
 #ifndef __ASSEMBLER__
 #include <signal.h>
 #include <stdint.h>
