@@ -142,15 +142,12 @@ func (e *Emitter) origin(o *Object, at x86.RunAddr, count uint16, keepsFlags, fr
 	if e.Origins == nil {
 		return
 	}
-	flags := byte(0)
+	flags := flagsOf(o)
 	if keepsFlags {
 		flags |= originKeepsFlags
 	}
 	if front {
 		flags |= originFront
-	}
-	if o.Go {
-		flags |= originGo
 	}
 	start := len(e.Origins.Lengths)
 	e.Origins.Lengths = append(e.Origins.Lengths, e.rel.lengths...)

@@ -52,35 +52,39 @@ func (s *Origins) add(at, from x86.RunAddr, count int, flags byte, lengths int) 
 }
 
 // AddThunk adds the record of a kernel site's thunk (EmitThunk), which stands for
-// the setup and the system call.
+// all of the site. What leads to the slow path is as if it were in front of the
+// system call.
 func (s *Origins) AddThunk(o *Object, site KernelSite, at x86.RunAddr) {
-	s.thunk(o, at, site.Addr, len(site.Setup), []byte{syscallSize, syscallSize})
+	start := len(s.Lengths)
+	s.plain([]byte(site.Setup))
+	s.Lengths = append(s.Lengths, 0, thunkLea, 0, thunkJump, syscallSize, syscallSize)
+	s.plain([]byte(site.Behind))
+	s.add(at, o.Run(site.Addr), 0, flagsOf(o), start)
 }
 
 // AddSignalThunk adds the record of a signal site's thunk (EmitSignalThunk), which
 // stands for what is in front of the system call.
 func (s *Origins) AddSignalThunk(o *Object, site SignalSite, at x86.RunAddr) {
-	s.thunk(o, at, site.Addr, movSize+int(site.Between), nil)
+	start := len(s.Lengths)
+	s.plain(o.Code(site.Addr)[:movSize+int(site.Between)])
+	s.Lengths = append(s.Lengths, 0, thunkLea, 0, thunkJump)
+	s.add(at, o.Run(site.Addr), 0, flagsOf(o), start)
 }
 
-// thunk adds a record of the n bytes of plain instructions at link-time address
-// from, whose copies are as long; of what leads to the slow path, as if it were in
-// front of the system call; and of the lengths that follow.
-func (s *Origins) thunk(o *Object, at x86.RunAddr, from uint64, n int, more []byte) {
-	start := len(s.Lengths)
-	code := o.Code(from)
+// plain adds the lengths of instructions whose copies are as long.
+func (s *Origins) plain(code []byte) {
 	var in x86.Inst
-	for i := 0; i < n; i += int(in.Len) {
-		decodeAgain(code[i:], &in)
+	for ; len(code) > 0; code = code[in.Len:] {
+		decodeAgain(code, &in)
 		s.Lengths = append(s.Lengths, in.Len, in.Len)
 	}
-	s.Lengths = append(s.Lengths, 0, thunkLea, 0, thunkJump)
-	s.Lengths = append(s.Lengths, more...)
-	flags := byte(0)
+}
+
+func flagsOf(o *Object) byte {
 	if o.Go {
-		flags |= originGo
+		return originGo
 	}
-	s.add(at, o.Run(from), 0, flags, start)
+	return 0
 }
 
 // Sizes of a thunk's lea pass(%rip),%rcx and jmp *literal(%rip).

@@ -46,7 +46,7 @@ func TestThunkOrigins(t *testing.T) {
 			pos += copies[k]
 			covered += originals[k]
 		}
-		if want := len(site.Setup) + syscallSize; covered != want {
+		if want := int(site.End() - site.Addr); covered != want {
 			t.Errorf("thunk of %#x covers %d bytes, not %d", site.Addr, covered, want)
 		}
 	}
