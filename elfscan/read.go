@@ -59,9 +59,21 @@ func (f *file) fill(b []byte, off uint64, what string) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// readString is read for a string table: one allocation, of which the names
-// are substrings.
+// Mapped is what a reader may have besides: bytes of the file as a string that
+// takes no memory of its own.
+type Mapped interface {
+	String(off, size uint64) string
+}
+
+// readString is read for a string table: one allocation, or none, of which the
+// names are substrings.
 func (f *file) readString(off, size uint64, what string) (string, error) {
+	if m, ok := f.r.(Mapped); ok {
+		if err := f.admit(off, size, what); err != nil {
+			return "", err
+		}
+		return m.String(off, size), nil
+	}
 	var s strings.Builder
 	if size <= f.size {
 		s.Grow(int(size))

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/dynprof/dynprof/internal/ledger"
@@ -45,6 +46,12 @@ type symbols struct {
 	dynamic        []uint32 // of each dynamic symbol file.rel+1, 0 if it is no code
 	labels         []uint32 // exported code without a function type
 	builtins       uint32   // file.rel+1 of V8's, 0 if there are none
+}
+
+// grow makes room for all symbols of a table of size bytes: what is not used is
+// never touched, and takes no memory.
+func (t *symbols) grow(size, file uint64) {
+	t.list = slices.Grow(t.list, int(min(size, file)/symSize))
 }
 
 // name returns the name of s.
@@ -134,6 +141,7 @@ func (f *file) readSymtab(t *symbols) error {
 		if t.symtab, err = f.readString(strs.Off, strs.Size, ".strtab"); err != nil {
 			return err
 		}
+		t.grow(s.Size, f.size)
 		return f.entries(s.Off, s.Size, symSize, ".symtab", func(b []byte) {
 			f.addSymbol(t, b, t.symtab, rankSymtab)
 		})
@@ -154,6 +162,7 @@ func (f *file) readDynsym(t *symbols, dyn *dynamic) error {
 	n = min(n, rest/symSize)
 	t.dynsym = dyn.strs
 	t.dynamic = make([]uint32, 0, n)
+	t.grow(n*symSize, f.size)
 	return f.entries(off, n*symSize, symSize, "dynamic symbols", func(b []byte) {
 		addr, code := f.addSymbol(t, b, t.dynsym, rankDynsym)
 		if !code {

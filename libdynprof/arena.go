@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
@@ -39,7 +42,7 @@ type arena struct {
 	keeps   int    // offset of the keep blocks,
 	keep    []int  // and by object that of its first
 	view    view
-	code    stubgen.Origins
+	code    []stubgen.Origins // in the order of where the code is
 	origins origins
 	traps   int // offset of the list of traps
 
@@ -206,18 +209,18 @@ func (a *arena) fill(in *input, choice *config) error {
 	if err := stubgen.EmitCommon(a.buf[stubgen.CommonSize:2*stubgen.CommonSize], a.hook(), in.changed); err != nil {
 		return err
 	}
-	a.code.Base = x86.RunAddr(a.at)
 	if err := stubgen.EmitCommon(a.buf[2*stubgen.CommonSize:3*stubgen.CommonSize], a.keeper(), in.keepEntry); err != nil {
 		return err
 	}
 	for k, o := range a.objects {
+		sites := stubgen.Origins{Base: x86.RunAddr(a.at)}
 		for i, site := range o.sites {
 			at := a.thunks[k] + i*stubgen.ThunkSize
 			err := stubgen.EmitThunk(o.code, site, a.buf[at:at+stubgen.ThunkSize], x86.RunAddr(a.at).Add(at), in.siteEntry)
 			if err != nil {
 				return err
 			}
-			a.code.AddThunk(o.code, site, x86.RunAddr(a.at).Add(at))
+			sites.AddThunk(o.code, site, x86.RunAddr(a.at).Add(at))
 		}
 		for i, site := range o.signals {
 			at := a.thunks[k] + (len(o.sites)+i)*stubgen.ThunkSize
@@ -225,8 +228,9 @@ func (a *arena) fill(in *input, choice *config) error {
 			if err != nil {
 				return err
 			}
-			a.code.AddSignalThunk(o.code, site, x86.RunAddr(a.at).Add(at))
+			sites.AddSignalThunk(o.code, site, x86.RunAddr(a.at).Add(at))
 		}
+		a.code = append(a.code, sites)
 		a.emit(k, choice)
 		a.emitKeeps(k)
 		o.dropGuests()
@@ -265,7 +269,9 @@ func (a *arena) emit(k int, choice *config) {
 		part := &parts[first/grain]
 		part.Base = x86.RunAddr(a.at)
 		e := stubgen.Emitter{Origins: part}
-		for _, i := range o.byPlace(first, end) {
+		list := o.byPlace(first, end)
+		part.Grow(len(list))
+		for _, i := range list {
 			p := &o.plans[i]
 			at := int(o.stubs[i].At)
 			c := stubgen.Count{Counter: int32(table.RowCounters + 8*o.counters[i]), Index: int32(o.counters[i])}
@@ -294,9 +300,7 @@ func (a *arena) emit(k int, choice *config) {
 			o.stubs[i] = stub
 		}
 	})
-	for i := range parts {
-		a.code.Append(&parts[i])
-	}
+	a.code = append(a.code, parts...)
 }
 
 // emitKeeps writes the keep blocks of object k.
@@ -340,4 +344,17 @@ func lowestAddress() uint64 {
 		return usual
 	}
 	return max(n, usual)
+}
+
+// growth tells where the program's heap starts, and how large its stack may become;
+// the twin has both as the target does.
+func growth() (g patcher.Growth) {
+	g.Heap, _ = mem.SelfBrk() // not known: no heap is in the way
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_STACK, &limit) == nil {
+		g.Stack = limit.Cur
+	} else {
+		g.Stack = math.MaxUint64
+	}
+	return g
 }

@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 
 #include "arenas.h"
+#include "lock.h"
 #include "redirect.h"
 #include "session.h"
 #include "state.h"
@@ -41,7 +42,10 @@ static uint32_t known;
 static void *zeros(uint64_t size)
 {
 	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return failed(at) ? 0 : (void *)at;
+	if (failed(at))
+		return 0;
+	dp_own((uint64_t)at, size);
+	return (void *)at;
 }
 
 static struct node *new_node(void)

@@ -8,7 +8,9 @@
 #include "birth.h"
 #include "ends.h"
 #include "filters.h"
+#include "giveback.h"
 #include "gs.h"
+#include "lock.h"
 #include "loose.h"
 #include "redirect.h"
 #include "rows.h"
@@ -109,6 +111,13 @@ struct dp_birth *dp_before(struct dp_regs *r)
 	case NR_exit_group:
 		dp_process_ends();
 		return 0;
+	case SYS_mprotect:
+	case SYS_pkey_mprotect:
+		dp_text_changes(r);
+		return 0;
+	case SYS_mlockall:
+		dp_lock_all(r);
+		return 0;
 	case SYS_arch_prctl:
 		return dp_gs_comes(r) ? (struct dp_birth *)DP_GS_CALL : 0;
 	}
@@ -144,6 +153,7 @@ void dp_forked(struct dp_birth *b)
 {
 	dp_rows_begin((uint8_t *)b->gs);
 	dp_redirect_forked();
+	dp_giveback_forked();
 	if (b->fork == DP_FORK_BLOCKED)
 		raw(SYS_rt_sigprocmask, SIG_SETMASK, &b->sigmask, 0, 8);
 }

@@ -14,6 +14,7 @@ import (
 type patchedText struct {
 	*object
 	patches []patcher.Patch
+	calls   []patcher.Call // once they are all known
 }
 
 // roomForCalls is the memory behind n patches, as an empty list of calls that the

@@ -65,7 +65,9 @@ struct dp_patch {
 	uint32_t len;
 	uint32_t group; /* number of the function in the table, or DP_NO_GROUP */
 	uint32_t needs; /* a group, or DP_NO_GROUP */
-	uint32_t reserved;
+	uint16_t moved; /* this and the next: struct dp_undo of giveback.h */
+	uint8_t kind;
+	uint8_t reserved;
 };
 #define DP_NO_GROUP 0xffffffffu
 #define DP_SIGNAL_SITES 0xfffffffeu /* the group of all signal sites, which traps need */
@@ -108,6 +110,8 @@ struct dp_ctl {
 	uint32_t pid;
 
 	/* From the twin. Done is a futex word, stored last. */
+	uint32_t planner;       /* its process number, where it sees itself */
+	uint32_t beats;         /* grow while it plans */
 	uint32_t done;
 	uint32_t status;        /* 1: apply what follows; 0: message says why not */
 	uint32_t arenas_count, arenas_cap;
@@ -118,6 +122,8 @@ struct dp_ctl {
 				 * whatever the status is */
 	uint32_t serves;        /* 1: the twin becomes the endpoint */
 	uint64_t calls;         /* struct dp_call *, behind the patches */
+	uint64_t undos;         /* struct dp_undo_text *, in the last arena: what takes all of it back; 0: it cannot be */
+	uint64_t undos_count;
 	struct dp_arena *arenas; /* room for arenas_cap */
 	struct dp_text *texts;
 	uint8_t nonce[16];      /* of the table */

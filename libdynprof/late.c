@@ -23,6 +23,8 @@
 
 #include "arenas.h"
 #include "filters.h"
+#include "giveback.h"
+#include "lock.h"
 #include "gs.h"
 #include "look.h"
 #include "missed.h"
@@ -254,6 +256,8 @@ static int count_new(struct dp_session *s)
 		dp_pause_new();
 		dp_apply_patches(s->ctl);
 		dp_keep_patches(s->ctl);
+		dp_note_undos(s->ctl);
+		dp_own_session(s->ctl);
 	}
 	dp_finish_twin(twin, reaped, planned);
 	return !why;

@@ -110,6 +110,7 @@
 #define DP_FN_ENTRY_SIZE 0x28
 #define DP_REFUSED_TACTIC 0x0
 #define DP_REFUSED_REASON 0xc
+#define DP_CHANGED_REASON 0x19
 #define DP_NO_COUNTER 0xffffffff
 #define DP_EV_SEQ 0x0
 #define DP_EV_TIME 0x8

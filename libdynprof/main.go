@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/patcher"
 )
 
@@ -36,6 +38,9 @@ func dp_plan(at C.uintptr_t) {
 			report(ctl, fmt.Errorf("the planner failed: %v", p))
 		}
 	}()
+	word := (*uint32)(unsafe.Pointer(&ctl.beats))
+	beat = func() { atomic.AddUint32(word, 1) }
+	parallel.Beat = beat
 	in := inputs(ctl)
 	out, err := plan(in)
 	if err == nil {
@@ -48,6 +53,9 @@ func dp_plan(at C.uintptr_t) {
 	}
 	ctl.status = 1
 }
+
+// beat tells the shim that planning goes on.
+var beat = func() {}
 
 // input is what the shim tells the planner.
 type input struct {
@@ -104,6 +112,9 @@ type output struct {
 	arenas []*arena
 	texts  []text
 	calls  uint64 // address of the list of calls
+
+	undos      uint64 // run address of what takes the changes of text back
+	undosCount uint64 // texts there
 
 	announce bool   // perf shall see the arenas
 	traps    bool   // SIGTRAP has to be handled
@@ -189,6 +200,7 @@ func deliver(ctl *C.struct_dp_ctl, out *output) error {
 			arena: C.uint32_t(slices.Index(out.arenas, t.arena))}
 	}
 	ctl.calls = C.uint64_t(out.calls)
+	ctl.undos, ctl.undos_count = C.uint64_t(out.undos), C.uint64_t(out.undosCount)
 	if out.announce {
 		ctl.announce = 1
 	}

@@ -5,9 +5,11 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"sort"
 	"strings"
+	"unsafe"
 
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
@@ -170,6 +172,31 @@ func (o *object) read(bias uint64, maps []mem.Mapping, debugged bool) error {
 		o.keepLines(f, size)
 	}
 	return nil
+}
+
+// mapped is a file that is mapped as well: its strings take no memory.
+type mapped struct {
+	*os.File
+	bytes []byte
+}
+
+func (m mapped) String(off, size uint64) string {
+	return unsafe.String(unsafe.SliceData(m.bytes[off:off+size]), size)
+}
+
+// ReadAt is a beat, too: a large file is read for long.
+func (m mapped) ReadAt(b []byte, off int64) (int, error) {
+	beat()
+	return m.File.ReadAt(b, off)
+}
+
+// reader reads f, of size bytes. The mapping lasts as long as the process.
+func reader(f *os.File, size int64) io.ReaderAt {
+	b, err := mem.MapFile(f, size)
+	if err != nil {
+		return f
+	}
+	return mapped{f, b}
 }
 
 // text is the object's executable memory, at link-time addresses.

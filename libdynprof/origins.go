@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"unsafe"
 
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/stubgen"
@@ -35,15 +36,16 @@ func layOrigins(in *input, arenas []*arena, space placer, reserve []byte) ([]*ar
 	if len(arenas) == 0 {
 		return nil, nil
 	}
-	all := make([]byte, stubgen.ArenaListSize(len(arenas)))
+	room := reserve[in.used:in.used:in.size] // written where it shall be
+	all := append(room, make([]byte, stubgen.ArenaListSize(len(arenas)))...)
 	for _, a := range arenas {
 		a.origins = a.appendOrigins(&all)
 	}
 	size := uint64(align(len(all), pageSize))
-	if in.used+size > in.size {
+	if in.used+size > in.size || unsafe.SliceData(all) != unsafe.SliceData(room) {
 		return nil, fmt.Errorf("the stubs need more than the reserve of %d MB", in.size>>20)
 	}
-	at, ok := space.Place(arenas[0].objects[0].span, size)
+	at, ok := space.PlaceAnywhere(arenas[0].objects[0].span, size)
 	if !ok {
 		return nil, errors.New("there is no room for what the stubs stand for")
 	}
@@ -56,7 +58,6 @@ func layOrigins(in *input, arenas []*arena, space placer, reserve []byte) ([]*ar
 		list = append(list, stubgen.ArenaRef{At: a.at, Size: a.size, Cold: a.at + uint64(a.cold), Records: o.records, Lengths: o.lengths, Count: o.count})
 	}
 	stubgen.AppendArenaList(all[:0], list)
-	copy(reserve[in.used:in.used+size], all)
 	pages := &arena{at: at, offset: in.used, size: size}
 	in.used += size
 	return append(arenas, pages), nil
@@ -65,20 +66,29 @@ func layOrigins(in *input, arenas []*arena, space placer, reserve []byte) ([]*ar
 // appendOrigins appends what the arena's code stands for, each part aligned, and
 // returns where in all the parts are.
 func (a *arena) appendOrigins(all *[]byte) (o origins) {
-	list, order := a.islandsOf(), a.code.ByText()
-	o.count, o.islandsCount = uint64(len(order)), uint64(len(list))
 	part := func() uint64 {
 		*all = append(*all, make([]byte, align(len(*all), stubgen.OriginSize)-len(*all))...)
 		return uint64(len(*all))
 	}
+	lengths := 0
 	o.records = part()
-	*all = append(*all, a.code.Records...)
+	for i := range a.code {
+		a.code[i].Behind(lengths)
+		*all = append(*all, a.code[i].Records...)
+		lengths += len(a.code[i].Lengths)
+	}
+	order := stubgen.ByText((*all)[o.records:])
 	o.lengths = part()
-	*all = append(*all, a.code.Lengths...)
+	for i := range a.code {
+		*all = append(*all, a.code[i].Lengths...)
+	}
+	a.code = nil
 	o.byText = part()
 	for _, i := range order {
 		*all = binary.LittleEndian.AppendUint32(*all, i)
 	}
+	list := a.islandsOf()
+	o.count, o.islandsCount = uint64(len(order)), uint64(len(list))
 	o.islands = part()
 	for _, l := range list {
 		*all = binary.LittleEndian.AppendUint64(*all, uint64(l.At))

@@ -181,8 +181,8 @@ static long change_all(const uint8_t *table, const struct reach *r, uint32_t pau
 	for (uint32_t i = 0; i < n; i++) {
 		const uint8_t *f = dp_function_at(table, i);
 		uint32_t counter = *dp_u32(f, DP_FN_COUNTER);
-		if (!dp_is_counted(f))
-			continue;
+		if (counter == DP_NO_COUNTER)
+			continue; /* text that one process took back another may still have */
 		uint8_t *stub = 0;
 		if (*(const uint16_t *)(f + DP_FN_OBJECT) < objects_max)
 			stub = stub_in(r, dp_object_of(table, f), *dp_u32(f, DP_FN_STUB), f[DP_FN_COUNT]);

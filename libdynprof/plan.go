@@ -59,7 +59,7 @@ func plan(in *input) (*output, error) {
 	}
 	var space placer = &patcher.Held{Span: in.held, Else: patcher.Trial{Lowest: lowestAddress(), Hold: mem.Hold, Known: knownSpace}}
 	if !in.late {
-		space = patcher.NewSpace(maps, lowestAddress())
+		space = patcher.NewSpace(maps, lowestAddress(), growth())
 	}
 	row := view{}
 	if in.shared {
@@ -78,6 +78,7 @@ func plan(in *input) (*output, error) {
 	if arenas, err = layOrigins(in, arenas, space, reserve); err != nil {
 		return nil, err
 	}
+	undos := layUndos(in, all, space, reserve)
 	out := &output{arenas: arenas, announce: choice.perfMap, traps: choice.allowTraps}
 	serving, out.remark = openEndpoint(in, choice, all[0].path)
 	if choice.perfMap {
@@ -85,13 +86,13 @@ func plan(in *input) (*output, error) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- out.writeTable(in, choice, fitting, base) }()
-	err = out.patch(in, all)
+	err = out.patch(in, all, undos)
 	return out, errors.Join(<-done, err)
 }
 
 func knownSpace() (*patcher.Space, error) {
 	maps, err := mem.SelfMaps()
-	return patcher.NewSpace(maps, lowestAddress()), err
+	return patcher.NewSpace(maps, lowestAddress(), growth()), err
 }
 
 func mapsFor(in *input) ([]mem.Mapping, error) {
@@ -199,7 +200,7 @@ func number(all []*object, base *base) {
 
 // patch lists what the target has to change, by run of executable pages, in
 // the memory that the target will read it from.
-func (out *output) patch(in *input, all []*object) error {
+func (out *output) patch(in *input, all []*object, undos *undos) error {
 	list := in.patches[:0]
 	var texts []patchedText
 	for _, o := range all {
@@ -210,7 +211,7 @@ func (out *output) patch(in *input, all []*object) error {
 		for _, m := range o.exec {
 			n := sort.Search(len(mine), func(i int) bool { return uint64(mine[i].At) >= m.End })
 			if n > 0 {
-				texts = append(texts, patchedText{o, mine[:n]})
+				texts = append(texts, patchedText{object: o, patches: mine[:n]})
 				out.texts = append(out.texts, text{Mapping: m, arena: o.arena, patches: n})
 			}
 			mine = mine[n:]
@@ -221,6 +222,10 @@ func (out *output) patch(in *input, all []*object) error {
 		n := len(calls)
 		calls = texts[i].leadCalls(calls, &out.texts[i])
 		out.texts[i].calls = len(calls) - n
+	}
+	if undos != nil && len(texts) > 0 {
+		out.undos, out.undosCount = undos.write(texts, out.texts, calls)
+		out.arenas = append(out.arenas, undos.pages)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 // placer finds room for arenas.
 type placer interface {
 	Place(span patcher.Span, size uint64) (at uint64, ok bool)
+	PlaceAnywhere(near patcher.Span, size uint64) (at uint64, ok bool)
 }
 
 // lateMaps are the objects' mappings; of the whole process if those are not known.

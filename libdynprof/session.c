@@ -10,11 +10,13 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "lock.h"
 #include "session.h"
 #include "state.h"
 #include "twin.h"
 
-enum { TWIN_SECONDS = 30 };
+/* The most that a planner may take, and without going on. */
+enum { TWIN_MS = 30 * 1000, STUCK_MS = 2000 };
 
 /* Whether no other thread runs: another initfirst library may have been
  * before us. Patching is safe only without. Asked first by a system call that
@@ -27,9 +29,22 @@ int dp_single_threaded(void)
 	return raw(SYS_unshare, CLONE_THREAD) == 0; /* changes nothing; EINVAL with threads */
 }
 
+static long map_pages(uint64_t size, int prot)
+{
+	return raw(SYS_mmap, 0, size, prot, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+/* Where new mappings are locked, all their pages would be fetched. */
 static void *map_shared(uint64_t size, int prot)
 {
-	long at = raw(SYS_mmap, 0, size, prot, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long at = map_pages(size, dp_locks_new() ? PROT_NONE : prot);
+	if (!failed(at) && dp_locks_new()) {
+		raw(SYS_munlock, at, size);
+		if (raw(SYS_mprotect, at, size, prot) != 0) { /* no code: PR_SET_MDWE */
+			raw(SYS_munmap, at, size);
+			at = map_pages(size, prot);
+		}
+	}
 	return failed(at) ? 0 : (void *)at;
 }
 
@@ -64,18 +79,29 @@ static void lay_lists(struct dp_ctl *ctl, const struct dp_session *s)
 	ctl->texts = (struct dp_text *)(ctl->arenas + ctl->arenas_cap);
 }
 
+/* The control block with so many bytes of lists of patches behind it. */
+static struct dp_ctl *map_ctl(struct dp_session *s, uint64_t head, uint64_t list)
+{
+	struct dp_ctl *ctl = map_shared(head + list, PROT_READ | PROT_WRITE);
+	if (ctl) {
+		s->scratch_size = head + list;
+		ctl->patches_cap = list / sizeof(struct dp_patch);
+	}
+	return ctl;
+}
+
 int dp_map_scratch(struct dp_session *s)
 {
-	uint64_t reserve = dp_reserve_for(s->text_size);
-	uint64_t head = pages(ctl_size(s)), list = pages(s->text_size / 2 + (1 << 20));
-	struct dp_ctl *ctl = map_shared(head + list, PROT_READ | PROT_WRITE);
+	uint64_t reserve = dp_reserve_for(s->text_size), head = pages(ctl_size(s));
+	/* Room for functions of 16 bytes, or, in little address space, for usual ones. */
+	struct dp_ctl *ctl = map_ctl(s, head, pages(4 * s->text_size + (1 << 20)));
+	if (!ctl)
+		ctl = map_ctl(s, head, pages(s->text_size / 2 + (1 << 20)));
 	if (!ctl)
 		return 0;
 	lay_lists(ctl, s);
-	s->scratch_size = head + list;
 	s->ctl = ctl;
 	ctl->patches = (uint64_t)ctl + head;
-	ctl->patches_cap = list / sizeof(struct dp_patch);
 	ctl->keep = (uint64_t)s->keep;
 	ctl->listen = (uint64_t)s->listen;
 	if (s->keep && dp.reserve) {
@@ -104,18 +130,40 @@ void dp_unmap_scratch(struct dp_session *s)
 	raw(SYS_munmap, s->ctl, s->scratch_size);
 }
 
-static int64_t seconds(void)
+static int64_t milliseconds(long clock)
 {
 	struct timespec t = {0, 0};
-	raw(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
+	raw(SYS_clock_gettime, clock, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / (1000 * 1000);
 }
 
-/* Waits until the twin is done, is gone, or has had its time. Returns 0, or
+/* What a planner has done. */
+struct progress {
+	uint32_t beats;
+	int64_t user; /* ms that it has computed */
+	int64_t since; /* when it was so */
+};
+
+/* Whether the planner has stopped: it is short of memory, and the kernel at work
+ * for it without an end, or it is itself stopped. On a machine that is busy it
+ * may take long from beat to beat, but computes. */
+static int is_stuck(struct progress *p, const struct dp_ctl *ctl)
+{
+	enum { VIRTUAL = 1, A_LITTLE = 100 }; /* CPUCLOCK_VIRT of linux/posix-timers.h */
+	uint32_t beats = __atomic_load_n(&ctl->beats, __ATOMIC_RELAXED), pid = __atomic_load_n(&ctl->planner, __ATOMIC_ACQUIRE);
+	int64_t now = milliseconds(CLOCK_MONOTONIC), user = pid ? milliseconds((long)(int32_t)(~pid << 3 | VIRTUAL)) : 0;
+	if (beats == p->beats && user - p->user < A_LITTLE)
+		return now - p->since > STUCK_MS;
+	*p = (struct progress){beats, user, now};
+	return 0;
+}
+
+/* Waits until the twin is done, is gone, or does not go on. Returns 0, or
  * why there is nothing to apply. *reaped tells whether it was waited for. */
 static const char *await_twin(struct dp_ctl *ctl, long twin, int *reaped)
 {
-	int64_t end = seconds() + TWIN_SECONDS;
+	int64_t start = milliseconds(CLOCK_MONOTONIC);
+	struct progress progress = {0, 0, start};
 	struct timespec tick = {0, 20 * 1000 * 1000};
 	for (;;) {
 		if (__atomic_load_n(&ctl->done, __ATOMIC_ACQUIRE))
@@ -128,7 +176,9 @@ static const char *await_twin(struct dp_ctl *ctl, long twin, int *reaped)
 			*reaped = 1;
 			return "the planner died (out of memory or a resource limit?)";
 		}
-		if (seconds() > end)
+		if (is_stuck(&progress, ctl))
+			return "the planner did not go on (little memory?)";
+		if (milliseconds(CLOCK_MONOTONIC) - start > TWIN_MS)
 			return "the planner took too long";
 	}
 }

@@ -24,6 +24,8 @@
 #include <time.h>
 
 #include "arenas.h"
+#include "giveback.h"
+#include "lock.h"
 #include "redirect.h"
 #include "rows.h"
 #include "session.h"
@@ -481,6 +483,8 @@ static const char *count(struct start *s)
 	if (!why) {
 		dp_keep(&s->session, s->r_debug);
 		dp_keep_patches(s->session.ctl);
+		dp_note_undos(s->session.ctl);
+		dp_own_session(s->session.ctl);
 		dp_ring_begin();
 		dp_plan_plugin(s->plugin, aux(s, AT_ENTRY));
 	}

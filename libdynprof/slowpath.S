@@ -45,6 +45,8 @@
  * A filter is installed, or the GS base asked for or set: dp_before readies us
  * for it, dp_after learns of the result (filters.c, gs.c). A thread or process ends,
  * or a child runs on its parent's stack: dp_before learns of it (ends.c).
+ * Text becomes writable: dp_before gives it back first (giveback.c).
+ * All memory is locked: dp_before does it (lock.c).
  */
 	.globl	dp_kernel_site
 	.type	dp_kernel_site, @function
@@ -56,6 +58,8 @@ dp_kernel_site:
 	jrcxz	.Laction
 	lea	-15(%rax), %ecx		/* rt_sigreturn */
 	jrcxz	.Lreturn
+	lea	-10(%rax), %ecx		/* mprotect */
+	jrcxz	.Lwatched
 	lea	-56(%rax), %ecx		/* clone */
 	jrcxz	.Lwatched
 	lea	-57(%rax), %ecx		/* fork */
@@ -66,11 +70,15 @@ dp_kernel_site:
 	jrcxz	.Lwatched
 	lea	-231(%rax), %ecx	/* exit_group */
 	jrcxz	.Lwatched
+	lea	-151(%rax), %ecx	/* mlockall */
+	jrcxz	.Lwatched
 	lea	-157(%rax), %ecx	/* prctl */
 	jrcxz	.Lwatched
 	lea	-158(%rax), %ecx	/* arch_prctl */
 	jrcxz	.Lwatched
 	lea	-317(%rax), %ecx	/* seccomp */
+	jrcxz	.Lwatched
+	lea	-329(%rax), %ecx	/* pkey_mprotect */
 	jrcxz	.Lwatched
 	lea	-435(%rax), %ecx	/* clone3 */
 	jrcxz	.Lwatched

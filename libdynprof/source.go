@@ -61,7 +61,7 @@ func (o *object) openFile(path string, bias uint64, maps []mem.Mapping) (source,
 	}
 	fi, err := f.Stat()
 	if err == nil {
-		o.scan, err = elfscan.Scan(f, fi.Size())
+		o.scan, err = elfscan.Scan(reader(f, fi.Size()), fi.Size())
 	}
 	if err == nil {
 		err = o.sameFile(f, bias, maps)

@@ -199,6 +199,7 @@ void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
 	if (raw(SYS_getppid) != parent)
 		raw(SYS_exit_group, 1);
 	int stays = (ctl->keep || ctl->listen) && !ctl->late;
+	__atomic_store_n(&ctl->planner, (uint32_t)raw(SYS_getpid), __ATOMIC_RELEASE);
 	if (stays)
 		raw(SYS_setsid);
 	else

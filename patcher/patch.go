@@ -26,8 +26,22 @@ type Patch struct {
 	Len   uint32
 	Group uint32 // number of the function in the table, or NoGroup
 	Needs uint32 // a group, or NoGroup
-	_     uint32
+	Moved uint16 // bytes from At on that run elsewhere, if more than Len
+	Kind  Kind
+	_     uint8
 }
+
+// Kind is what a patch has to wait for when it is taken back.
+type Kind uint8
+
+// Kinds of patches. The jumps of islands, and those to what is evicted around
+// them, go when nothing leads to the islands any more. Calls are none of a
+// function's patches (Call).
+const (
+	KindFirst Kind = iota
+	KindIsland
+	KindCall
+)
 
 // NoGroup is for a patch that stands alone. SignalSites is the group of all
 // signal sites of the list: without them there must be no traps.
@@ -56,6 +70,12 @@ func (g Groups) of(function int32) uint32 {
 func change(o *stubgen.Object, from uint64, size uint32, group, needs uint32) Patch {
 	p := Patch{At: o.Run(from), Len: size, Group: group, Needs: needs}
 	copy(p.Old[:size], o.Code(from))
+	return p
+}
+
+// behind marks a patch that is taken back behind those that lead to it.
+func behind(p Patch) Patch {
+	p.Kind = KindIsland
 	return p
 }
 
@@ -123,21 +143,24 @@ func Hook(o *stubgen.Object, at uint64, to x86.RunAddr) Patch {
 // sends neighbours' instructions to their copies.
 func (g Groups) Append(list []Patch, o *stubgen.Object, p *stubgen.Plan, leads []stubgen.Lead, stub *stubgen.Stub) []Patch {
 	group := g.of(p.Function)
+	first := len(list)
 	switch d := p.Detour; {
 	case d != nil && d.Trap:
 		list = append(list, trap(o, p.Start, group))
 	case d != nil && d.Island != 0:
-		list = append(list, hop(o, p.Start, d.Island, group), jump(o, d.Island, stub.At, group, g.of(d.Host)))
+		list = append(list, hop(o, p.Start, d.Island, group), behind(jump(o, d.Island, stub.At, group, g.of(d.Host))))
 	default:
 		list = append(list, jump(o, p.Start, stub.At, group, NoGroup))
 	}
+	list[first].Moved = p.Moved
 	if p.Detour != nil {
 		for _, e := range p.Detour.Evicted {
 			if e.Trap {
-				list = append(list, trap(o, e.Addr, group))
+				list = append(list, behind(trap(o, e.Addr, group)))
 			} else {
-				list = append(list, jump(o, e.Addr, stub.At.Add(int(e.Offset)), group, NoGroup))
+				list = append(list, behind(jump(o, e.Addr, stub.At.Add(int(e.Offset)), group, NoGroup)))
 			}
+			list[len(list)-1].Moved = uint16(e.Len)
 		}
 	}
 	for i := range leads {
@@ -145,7 +168,7 @@ func (g Groups) Append(list []Patch, o *stubgen.Object, p *stubgen.Plan, leads [
 		to := stub.Place(p, l.To)
 		switch {
 		case l.Island != 0:
-			list = append(list, lead(o, l, 1, o.Run(l.Island), group), jump(o, l.Island, to, group, g.of(l.Host)))
+			list = append(list, lead(o, l, 1, o.Run(l.Island), group), behind(jump(o, l.Island, to, group, g.of(l.Host))))
 		case l.Wide:
 			list = append(list, jump(o, l.Addr, to, group, NoGroup))
 		default:
@@ -155,11 +178,19 @@ func (g Groups) Append(list []Patch, o *stubgen.Object, p *stubgen.Plan, leads [
 	return list
 }
 
-// PatchesOf is the number of patches that Append adds at most.
+// PatchesOf is the number of patches that Append adds.
 func PatchesOf(p *stubgen.Plan, leads []stubgen.Lead) int {
-	n := 2 + 2*len(leads)
-	if p.Detour != nil {
-		n += len(p.Detour.Evicted)
+	n := 1 + len(leads)
+	if d := p.Detour; d != nil {
+		n += len(d.Evicted)
+		if d.Island != 0 && !d.Trap {
+			n++
+		}
+	}
+	for i := range leads {
+		if leads[i].Island != 0 {
+			n++
+		}
 	}
 	return n
 }

@@ -30,7 +30,8 @@ type Span struct{ Low, High uint64 }
 
 // Place finds a free range of size bytes (rounded up to pages) from which all
 // of span is within reach, and into which span can reach. It prefers the
-// nearest gap below span: above an executable grows the heap. The range is
+// nearest gap below span: above an executable grows the heap. Above, it takes
+// what is left in front of the heap, and only then its far end. The range is
 // then taken: a further Place does not return it again.
 func (s *Space) Place(span Span, size uint64) (uint64, bool) {
 	size = (size + pageSize - 1) &^ (pageSize - 1)
@@ -46,14 +47,36 @@ func (s *Space) Place(span Span, size uint64) (uint64, bool) {
 			}
 		}
 	}
-	for i := len(s.gaps) - 1; i >= 0; i-- { // the far end first: away from the heap
-		if g := s.gaps[i]; g.Low >= span.Low {
-			if at, ok := fit(g, low, high, size); ok {
-				return s.take(i, at, size), true
+	for _, end := range []uint64{min(high, s.heap), high} {
+		for i := len(s.gaps) - 1; i >= 0; i-- { // the far end first: away from the heap
+			if g := s.gaps[i]; g.Low >= span.Low {
+				if at, ok := fit(g, low, end, size); ok {
+					return s.take(i, at, size), true
+				}
 			}
 		}
 	}
 	return 0, false
+}
+
+// PlaceAnywhere finds a free range for what no code refers to: at the upper end
+// of the largest gap, where neither the heap nor a stack comes soon.
+func (s *Space) PlaceAnywhere(_ Span, size uint64) (uint64, bool) {
+	size = (size + pageSize - 1) &^ (pageSize - 1)
+	best := -1
+	for i, g := range s.gaps {
+		if best < 0 || g.High-g.Low > s.gaps[best].High-s.gaps[best].Low {
+			best = i
+		}
+	}
+	if best < 0 {
+		return 0, false
+	}
+	at, ok := fit(s.gaps[best], 0, addressEnd, size)
+	if !ok {
+		return 0, false
+	}
+	return s.take(best, at, size), true
 }
 
 // fit returns the highest place for size bytes in g within [low, high).
@@ -70,16 +93,32 @@ func fit(g Span, low, high, size uint64) (uint64, bool) {
 }
 
 // Space is the free address space of a process.
-type Space struct{ gaps []Span }
+type Space struct {
+	gaps []Span
+	heap uint64 // where the heap starts: it grows upwards
+}
+
+// Growth is what of a process will need room where nothing is yet.
+type Growth struct {
+	Heap  uint64 // where brk(2) starts
+	Stack uint64 // bytes that the main thread's may come to
+}
+
+// mostStack is kept free below a stack whose limit is higher, or unknown.
+const mostStack = 1 << 30
 
 // NewSpace finds the gaps between mappings, which are in address order; lowest
 // is the least address that may be mapped (vm.mmap_min_addr).
-func NewSpace(mappings []mem.Mapping, lowest uint64) *Space {
-	s := &Space{}
+func NewSpace(mappings []mem.Mapping, lowest uint64, g Growth) *Space {
+	s := &Space{heap: g.Heap}
 	at := (lowest + pageSize - 1) &^ (pageSize - 1)
 	for _, m := range mappings {
-		if m.Start > at {
-			s.gaps = append(s.gaps, Span{at, min(m.Start, addressEnd)})
+		start := min(m.Start, addressEnd)
+		if m.Path == "[stack]" {
+			start -= min(start, max(min(g.Stack, mostStack), m.End-m.Start)-(m.End-m.Start))
+		}
+		if start > at {
+			s.gaps = append(s.gaps, Span{at, start})
 		}
 		at = max(at, m.End)
 		if at >= addressEnd {

@@ -73,6 +73,9 @@ func (h *Held) Place(span Span, size uint64) (uint64, bool) {
 	return at, true
 }
 
+// PlaceAnywhere does not look far.
+func (h *Held) PlaceAnywhere(near Span, size uint64) (uint64, bool) { return h.Place(near, size) }
+
 // distances yields some far from the object first: near it, other threads map memory
 // meanwhile. Then powers of two from 64 KB, and multiples of 16 MB.
 func distances(yield func(uint64) bool) {

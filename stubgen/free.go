@@ -27,12 +27,12 @@ const islandSize = 5
 
 // newFreeText collects what the plans leave free, with up to workers goroutines.
 func (s *Survey) newFreeText(plans []Plan, workers int) *freeText {
-	f := &freeText{}
+	f := &freeText{runs: make([]freeRun, 0, 2*len(plans)+len(s.obj.Text)+1)} // what is not used is never touched
 	type gap struct {
 		lo, hi uint64
 		last   bool
 	}
-	var gaps []gap // they may be padding
+	gaps := make([]gap, 0, len(plans)+1) // they may be padding
 	covered, window := uint64(0), uint64(0)
 	closed := false // what ends at covered does not go on into what follows
 	for i := range plans {

@@ -11,11 +11,12 @@ import (
 
 // KernelSite is a system call that the library must know of before it is made:
 // one that makes a thread or process, which gets its row there, or one that may
-// install a seccomp filter. The window is the setup, the instructions in front
-// of it, mostly a ready one of 5 bytes: `mov $NR,%eax` or, in libc's syscall(3),
-// `mov 8(%rsp),%r9`. Where the number is loaded further in front, the setup is
-// what loads other arguments, 3 bytes or more, with the system call itself; where
-// that is too short, the instruction behind it moves, too.
+// install a seccomp filter, make text writable, or lock all memory. The window is
+// the setup, the instructions in front of it, mostly a ready one of 5 bytes: `mov
+// $NR,%eax` or, in libc's syscall(3), `mov 8(%rsp),%r9`. Where the number is loaded
+// further in front, the setup is what loads other arguments, 3 bytes or more, with
+// the system call itself; where that is too short, the instruction behind it
+// moves, too.
 type KernelSite struct {
 	Addr   uint64 // of the window
 	Setup  string // code that runs the same elsewhere
@@ -29,23 +30,29 @@ func (s *KernelSite) End() uint64 {
 
 // System calls that make a thread or process, and that end one (endsite.go), those
 // that install filters, the one that installs signal handlers, the one that
-// resumes contexts, and the one that sets the GS base.
+// resumes contexts, the one that sets the GS base, the one that locks all memory,
+// and those by which text becomes writable.
 const (
+	sysMprotect    = 10
 	sysRtSigaction = 13
 	sysRtSigreturn = 15
 
-	sysClone     = 56
-	sysFork      = 57
-	sysVfork     = 58
-	sysExit      = 60
-	sysExitGroup = 231
-	sysPrctl     = 157
-	sysArchPrctl = 158
-	sysSeccomp   = 317
-	sysClone3    = 435
+	sysClone        = 56
+	sysFork         = 57
+	sysVfork        = 58
+	sysExit         = 60
+	sysMlockall     = 151
+	sysPrctl        = 157
+	sysArchPrctl    = 158
+	sysExitGroup    = 231
+	sysSeccomp      = 317
+	sysPkeyMprotect = 329
+	sysClone3       = 435
 )
 
-var watched = []uint32{sysRtSigaction, sysRtSigreturn, sysClone, sysFork, sysVfork, sysExit, sysExitGroup, sysPrctl, sysArchPrctl, sysSeccomp, sysClone3}
+var watched = []uint32{
+	sysMprotect, sysRtSigaction, sysRtSigreturn, sysClone, sysFork, sysVfork, sysExit, sysMlockall, sysPrctl, sysArchPrctl, sysExitGroup, sysSeccomp, sysPkeyMprotect, sysClone3,
+}
 
 const (
 	setupLen = 5
@@ -76,9 +83,9 @@ var sitePatterns = func() (all [][]byte) {
 }()
 
 // KernelSites lists the kernel sites of the object's functions, in address
-// order. libc has fourteen: in _Fork, vfork, clone and __clone2, which end the
-// thread, too, clone3, __libc_sigaction, prctl, arch_prctl and syscall, where
-// threads end otherwise, and two in _exit.
+// order. libc has seventeen: in _Fork, vfork, clone and __clone2, which end the
+// thread, too, clone3, __libc_sigaction, prctl, arch_prctl, mprotect,
+// pkey_mprotect, mlockall and syscall, where threads end otherwise, and two in _exit.
 func (s *Survey) KernelSites() []KernelSite { return s.sites }
 
 // site looks at a system call, at offset at of the function's code, for what

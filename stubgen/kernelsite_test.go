@@ -22,11 +22,12 @@ func TestKernelSitesOfLibc(t *testing.T) {
 		const cmp = "\x48\x3d\x00\xf0\xff\xff" // behind the system call
 		want := map[string]int{
 			mov(sysRtSigaction, 0): 1, mov(sysClone, 0): 2, mov(sysVfork, 0): 1, mov(sysClone3&0xff, sysClone3>>8): 1,
-			mov(sysPrctl, 0): 1, mov(sysArchPrctl, 0): 1, string(anySetup): 1, mov(sysExit, 0): 2,
+			mov(sysPrctl, 0): 1, mov(sysArchPrctl, 0): 1, string(anySetup): 1,
+			mov(sysMprotect, 0): 1, mov(sysMlockall, 0): 1, mov(sysPkeyMprotect&0xff, sysPkeyMprotect>>8): 1, mov(sysExit, 0): 2,
 			"\x31\xff\x89\xd0": 2, "\x89\xf0" + cmp: 1, "\x89\xd0" + cmp: 1,
 		}
 		if !maps.Equal(found, want) {
-			t.Errorf("%s: %x, want %x: _Fork and clone, vfork, clone3, __libc_sigaction, prctl, arch_prctl, syscall, the ends of clone and __clone2, start_thread and __libc_start_call_main, _exit", name, found, want)
+			t.Errorf("%s: %x, want %x: _Fork and clone, vfork, clone3, __libc_sigaction, prctl, arch_prctl, mprotect, pkey_mprotect, mlockall, syscall, the ends of clone and __clone2, start_thread and __libc_start_call_main, _exit", name, found, want)
 		}
 		if !slices.IsSortedFunc(sites, func(a, b KernelSite) int { return int(a.Addr) - int(b.Addr) }) {
 			t.Errorf("%s: not in address order", name)

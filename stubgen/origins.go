@@ -90,28 +90,33 @@ func flagsOf(o *Object) byte {
 // Sizes of a thunk's lea pass(%rip),%rcx and jmp *literal(%rip).
 const thunkLea, thunkJump = 7, 6
 
-// ByText lists the numbers of the records in the order of the text that they
-// stand for.
-func (s *Origins) ByText() []uint32 {
-	order := make([]uint32, len(s.Records)/OriginSize)
+// ByText lists the numbers of records in the order of the text that they stand
+// for.
+func ByText(records []byte) []uint32 {
+	order := make([]uint32, len(records)/OriginSize)
 	for i := range order {
 		order[i] = uint32(i)
 	}
 	from := func(i uint32) int32 {
-		return int32(binary.LittleEndian.Uint32(s.Records[int(i)*OriginSize+4:]))
+		return int32(binary.LittleEndian.Uint32(records[int(i)*OriginSize+4:]))
 	}
 	slices.SortFunc(order, func(i, j uint32) int { return cmp.Compare(from(i), from(j)) })
 	return order
 }
 
-// Append adds the records of t, whose code lies behind that of s.
-func (s *Origins) Append(t *Origins) {
-	for at := 0; at < len(t.Records); at += OriginSize {
-		lengths := t.Records[at+8:]
-		binary.LittleEndian.PutUint32(lengths, binary.LittleEndian.Uint32(lengths)+uint32(len(s.Lengths)))
+// Grow makes room for the records of so many functions, as most are.
+func (s *Origins) Grow(functions int) {
+	const instructions = 6
+	s.Records = slices.Grow(s.Records, functions*OriginSize)
+	s.Lengths = slices.Grow(s.Lengths, functions*2*instructions)
+}
+
+// Behind tells the records that their lengths come behind n bytes of others'.
+func (s *Origins) Behind(n int) {
+	for at := 0; at < len(s.Records); at += OriginSize {
+		lengths := s.Records[at+8:]
+		binary.LittleEndian.PutUint32(lengths, binary.LittleEndian.Uint32(lengths)+uint32(n))
 	}
-	s.Records = append(s.Records, t.Records...)
-	s.Lengths = append(s.Lengths, t.Lengths...)
 }
 
 // Island is a jump in original text that a short branch hops to. A thread on it

@@ -61,7 +61,7 @@ func TestByText(t *testing.T) {
 	for i, from := range []int{0x500, -0x400, 0x7fffff00, 0, -0x7fffff00} {
 		s.add(arenaAt.Add(16*i), arenaAt.Add(from), 9, 0, 0)
 	}
-	if got := s.ByText(); !slices.Equal(got, []uint32{4, 1, 3, 0, 2}) {
+	if got := ByText(s.Records); !slices.Equal(got, []uint32{4, 1, 3, 0, 2}) {
 		t.Errorf("order %v", got)
 	}
 }

@@ -148,6 +148,8 @@ type report struct {
 	StoppedBy  string     `json:"stopped_by"`
 	Functions  []function `json:"functions"`
 
+	TextChanged int `json:"text_changed"`
+
 	ObjectsMissed int      `json:"objects_missed"`
 	Missed        []missed `json:"missed"`
 

@@ -72,6 +72,7 @@ const (
 	ReasonSandboxed                // it came later, under a seccomp filter that may kill the planner
 	ReasonNoPlanner                // it came later, and there was no planner: no memory, a process limit, or it died
 	ReasonUnseen                   // it came later, and its code cannot be looked at: it may use the GS segment
+	ReasonTextChanged              // it was counted until the program made its text writable
 )
 
 // Exclusions: the address is not a function at all, or one that must never be
@@ -112,6 +113,7 @@ var reasonNames = map[Reason]string{
 	ReasonSandboxed:         "sandboxed",
 	ReasonNoPlanner:         "no-planner",
 	ReasonUnseen:            "unseen",
+	ReasonTextChanged:       "text-changed",
 	ReasonColdPart:          "cold-part",
 	ReasonPLT:               "plt",
 	ReasonStart:             "start",

@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +37,12 @@ func Alias(addr uint64, n int) ([]byte, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// MapFile maps a file for reading, as it is now. Where it is cut short later,
+// what is behind its end raises SIGBUS.
+func MapFile(f *os.File, size int64) ([]byte, error) {
+	return unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_PRIVATE)
 }
 
 // CString is the NUL-terminated string at addr.

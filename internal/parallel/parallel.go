@@ -15,6 +15,10 @@ func Workers(workers int) int {
 	return workers
 }
 
+// Beat, if it is set, is told of every piece of work that is begun: whoever waits
+// for all of it sees that it goes on. Set it before all work.
+var Beat func()
+
 // Ranges calls do for runs of up to grain consecutive indexes that together
 // cover [0, n), from up to workers goroutines (0: one for each CPU). worker
 // numbers the goroutine, from 0. It returns when all calls have.
@@ -27,6 +31,9 @@ func Ranges(n, grain, workers int, do func(worker, first, end int)) {
 			first := end - grain
 			if first >= n {
 				return
+			}
+			if Beat != nil {
+				Beat()
 			}
 			do(worker, first, min(end, n))
 		}

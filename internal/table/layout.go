@@ -139,6 +139,9 @@ const (
 	RefusedTactic = 0
 	RefusedReason = 12
 
+	// And of one whose text the program has taken back: ledger.ReasonTextChanged.
+	ChangedReason = 25
+
 	NoCounter = 0xffffffff
 
 	// Event entry. Seq is stored release order behind what is above it: slot

@@ -212,6 +212,7 @@ func (t *Table) indexCounters() {
 // The numbers that the shim stores are those of package ledger.
 const (
 	_ = uint(RefusedReason-ledger.ReasonBytesChanged) + uint(ledger.ReasonBytesChanged-RefusedReason)
+	_ = uint(ChangedReason-ledger.ReasonTextChanged) + uint(ledger.ReasonTextChanged-ChangedReason)
 	_ = uint(RefusedTactic-ledger.TacticNone) + uint(ledger.TacticNone-RefusedTactic)
 	_ = uint(MissedNoMemory-ledger.ReasonNoMemory) + uint(ledger.ReasonNoMemory-MissedNoMemory)
 	_ = uint(MissedUsesGS-ledger.ReasonUsesGS) + uint(ledger.ReasonUsesGS-MissedUsesGS)

@@ -189,11 +189,15 @@ func (a *app) summarize(all []*table.Entry, n int) error {
 	for _, e := range all {
 		paths = append(paths, e.Path)
 	}
-	r, done, err := a.read(paths, false)
+	tables, done, err := openAll(paths, false)
 	if err != nil {
 		return err
 	}
 	defer done()
+	r, err := report.New(tables, report.Options{Mangled: a.noDemangle, Called: true})
+	if err != nil {
+		return err
+	}
 	r.Sort("calls")
 	r.Top(n)
 	if err := r.Text(a.stderr, report.Style{}); err != nil {

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"io"
@@ -56,13 +57,55 @@ func (p *Program) inspectLoader(e *elf.File, path string) string {
 	if err == nil && strings.Contains(filepath.Base(string(interp)), "musl") {
 		return path + " uses musl, not glibc"
 	}
-	needed, err := e.ImportedLibraries()
-	if err != nil {
-		return ""
-	}
-	for _, lib := range needed {
+	for _, lib := range needed(e) {
 		if isSanitizer(lib) {
 			p.Preload = append(p.Preload, lib)
+		}
+	}
+	return ""
+}
+
+// needed are the names of the libraries that the file is linked with, as far as
+// they can be read. (debug/elf would read all dynamic strings, which can be 40 MB.)
+func needed(e *elf.File) (names []string) {
+	const most, longest = 1 << 16, 4096
+	i := slices.IndexFunc(e.Progs, func(s *elf.Prog) bool { return s.Type == elf.PT_DYNAMIC })
+	if i < 0 {
+		return nil
+	}
+	b, err := io.ReadAll(io.LimitReader(e.Progs[i].Open(), most))
+	if err != nil {
+		return nil
+	}
+	var offsets []uint64
+	var strings uint64
+	for ; len(b) >= 16 && elf.DynTag(e.ByteOrder.Uint64(b)) != elf.DT_NULL; b = b[16:] {
+		switch value := e.ByteOrder.Uint64(b[8:]); elf.DynTag(e.ByteOrder.Uint64(b)) {
+		case elf.DT_NEEDED:
+			offsets = append(offsets, value)
+		case elf.DT_STRTAB:
+			strings = value
+		}
+	}
+	for _, off := range offsets {
+		if name := stringAt(e, strings+off, longest); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// stringAt is the string that will be at an address.
+func stringAt(e *elf.File, addr uint64, longest int) string {
+	for _, p := range e.Progs {
+		if p.Type != elf.PT_LOAD || addr-p.Vaddr >= p.Filesz {
+			continue
+		}
+		b := make([]byte, min(uint64(longest), p.Filesz-(addr-p.Vaddr)))
+		n, _ := p.ReadAt(b, int64(addr-p.Vaddr))
+		name, _, found := bytes.Cut(b[:n], []byte{0})
+		if found {
+			return string(name)
 		}
 	}
 	return ""

@@ -77,6 +77,8 @@ type Program struct {
 	// what is called there is not counted. 0 if it was not looked at.
 	CodeAnonymous uint64 `json:"code_anonymous"`
 	CodeInFiles   uint64 `json:"code_in_files"`
+	// Functions that were counted until the program made their text writable.
+	TextChanged int `json:"text_changed"`
 
 	Ended   table.Ended    `json:"-"`
 	Owners  []table.Owner  `json:"-"`
@@ -94,6 +96,7 @@ type Report struct {
 // Options of New. The zero value demangles.
 type Options struct {
 	Mangled bool // leave C++ and Rust names as they are in the ELF file
+	Called  bool // leave out what has not been called
 
 	beforeReset bool // with what was counted before a reset
 }
@@ -122,6 +125,9 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 		r.add(t, s)
 		for i := range t.Functions {
 			f := &t.Functions[i]
+			if opt.Called && s.Calls[i] == 0 {
+				continue
+			}
 			o := &t.Objects[f.Object]
 			k := key{o.Path, o.BuildID, f.Address}
 			one := known[k]
@@ -140,7 +146,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Status: t.Status().String(), TotalCalls: s.Total(),
-		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped,
+		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, TextChanged: textChanged(t),
 		Ended: t.Ended, Objects: t.Objects,
 	}
 	code := unlisted(t, p.Status)
@@ -169,6 +175,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	r.Lock = cmp.Or(r.Lock, p.Lock)
 	r.StoppedBy = cmp.Or(r.StoppedBy, p.StoppedBy)
 	r.Stopped = r.Stopped || p.Stopped
+	r.TextChanged += p.TextChanged
 	if p.Status == table.Running.String() || r.Status == table.Exited.String() {
 		r.Status = p.Status
 	}
@@ -181,6 +188,15 @@ func unlisted(t *table.Table, status string) table.Unlisted {
 		return code.Unlisted(t.Objects)
 	}
 	return t.Header.Unlisted
+}
+
+func textChanged(t *table.Table) (n int) {
+	for i := range t.Functions {
+		if t.Functions[i].Reason == ledger.ReasonTextChanged {
+			n++
+		}
+	}
+	return n
 }
 
 func utc(t time.Time) *time.Time { t = t.UTC(); return &t }

@@ -77,6 +77,9 @@ func (r *Report) Headline() string {
 	} else if r.Stopped {
 		what += " (counted until the program took the GS segment: try --lock)"
 	}
+	if n := r.TextChanged; n > 0 {
+		what += fmt.Sprintf(" (%d functions were counted until the program made their text writable)", n)
+	}
 	return what + r.LockLine() + r.MissedLines()
 }
 

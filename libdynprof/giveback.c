@@ -1,0 +1,368 @@
+/* A program that makes its own text writable is about to change it: it switches
+ * branches on and off (static keys), hooks functions, relocates. It would find
+ * our jumps there, and what it writes would not reach the copies in our stubs.
+ * So it gets its text back before the mprotect that makes it writable, a kernel
+ * site, is made. Other threads may be running that text.
+ *
+ *  1. All functions are marked of which a patch or moved code lies in the range,
+ *     and those whose patches stand in the bodies of marked ones.
+ *  2. Every patch of a marked function goes, wherever it is, and every direct
+ *     call to it or in the range. The pages are not written to: others with the
+ *     program's bytes, mapped elsewhere, take their place by one mremap. To a
+ *     thread that runs there a page changes between two instructions: it finds
+ *     none, and waits in the kernel, or one of the two, and the kernel's
+ *     interrupt for the other serializes its CPU.
+ *  3. Islands, and the jumps to what was evicted for them, go a millisecond
+ *     behind the branches that lead to them: a thread that has just been led
+ *     there leaves by the next instruction.
+ *  4. The ledger says text-changed.
+ * Threads in a stub go on there, in a copy of what was, until they leave it.
+ * Kernel sites stay: births and filters must be known. Where a system call that
+ * this takes is refused the text stays as it is.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "entries.h"
+#include "filters.h"
+#include "giveback.h"
+#include "lock.h"
+#include "session.h"
+#include "state.h"
+#include "view.h"
+
+enum { MOST_MOVED = 1 << 9, MOST_BYTES = 1 << 20 };
+
+/* What the sessions have patched. The list only grows. */
+struct patched {
+	const struct dp_undo_text *texts; /* in order of start */
+	uint64_t count;
+	uint64_t low, high;
+};
+
+struct sessions {
+	struct sessions *older;
+	uint64_t used; /* stored last */
+	struct patched patched[DP_PAGE_SIZE / sizeof(struct patched) - 1];
+};
+
+static struct sessions *newest;
+
+void dp_note_undos(const struct dp_ctl *ctl)
+{
+	struct sessions *s = newest;
+	if (!ctl->undos)
+		return;
+	if (!s || s->used == sizeof s->patched / sizeof *s->patched) {
+		long at = raw(SYS_mmap, 0, pages(sizeof *s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (failed(at))
+			return;
+		dp_own((uint64_t)at, sizeof *s);
+		s = (struct sessions *)at;
+		s->older = newest;
+		__atomic_store_n(&newest, s, __ATOMIC_RELEASE);
+	}
+	const struct dp_undo_text *texts = (const struct dp_undo_text *)ctl->undos, *last = &texts[ctl->undos_count - 1];
+	s->patched[s->used] = (struct patched){texts, ctl->undos_count, texts->start, last->start + last->size};
+	__atomic_store_n(&s->used, s->used + 1, __ATOMIC_RELEASE);
+}
+
+/* Goes through the texts that overlap [low, high): as a for's head. */
+struct walk {
+	uint64_t low, high;
+	const struct sessions *sessions;
+	uint64_t session, text;
+};
+
+static const struct dp_undo_text *next_text(struct walk *w)
+{
+	for (; w->sessions; w->sessions = w->sessions->older, w->session = 0) {
+		uint64_t used = __atomic_load_n(&w->sessions->used, __ATOMIC_ACQUIRE);
+		for (; w->session < used; w->session++, w->text = 0) {
+			const struct patched *p = &w->sessions->patched[w->session];
+			if (p->high <= w->low || p->low >= w->high)
+				continue;
+			while (w->text < p->count) {
+				const struct dp_undo_text *t = &p->texts[w->text++];
+				if (t->start < w->high && t->start + t->size > w->low)
+					return t;
+			}
+		}
+	}
+	return 0;
+}
+
+static struct walk walk(uint64_t low, uint64_t high)
+{
+	return (struct walk){low, high, __atomic_load_n(&newest, __ATOMIC_ACQUIRE), 0, 0};
+}
+
+static const struct dp_undo *undos_of(const struct dp_undo_text *t) { return (const struct dp_undo *)t->undos; }
+
+/* The first change that may concern code at or behind an address. */
+static uint32_t first_near(const struct dp_undo_text *t, uint64_t address)
+{
+	uint32_t low = 0, high = t->count;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		if (t->start + undos_of(t)[mid].at + MOST_MOVED < address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* What is to be given back. */
+struct change {
+	uint64_t low, high; /* the range that the program changes */
+	uint8_t *marks;     /* a bit for each function */
+	uint64_t functions;
+	uint32_t marked, calls;
+	int later;          /* islands, too */
+};
+
+static int is_marked(const struct change *c, uint32_t group)
+{
+	return group < c->functions && c->marks[group / 8] >> group % 8 & 1;
+}
+
+static int is_made(const struct dp_undo_text *t, const struct dp_undo *u)
+{
+	return same_bytes((const void *)(t->start + u->at), u->new, u->len);
+}
+
+/* Whether the change u, at or in front of low, is made, and reaches behind low with
+ * its bytes or what it has moved. */
+static int concerns(const struct dp_undo_text *t, const struct dp_undo *u, uint64_t low)
+{
+	return t->start + u->at + u->moved > low && is_made(t, u);
+}
+
+static void mark(struct change *c, const struct dp_undo_text *t, const struct dp_undo *u)
+{
+	if (u->group >= c->functions || is_marked(c, u->group) || !is_made(t, u))
+		return;
+	c->marks[u->group / 8] |= (uint8_t)(1 << u->group % 8);
+	c->marked++;
+}
+
+static void mark_range(struct change *c)
+{
+	struct walk w = walk(c->low, c->high);
+	for (const struct dp_undo_text *t; (t = next_text(&w));)
+		for (uint32_t i = first_near(t, c->low); i < t->count && t->start + undos_of(t)[i].at < c->high; i++) {
+			const struct dp_undo *u = &undos_of(t)[i];
+			if (!concerns(t, u, c->low))
+				continue;
+			if (u->kind == DP_UNDO_CALL)
+				c->calls++;
+			else
+				mark(c, t, u);
+		}
+}
+
+/* Marks those whose patches stand in dead bodies that come alive. */
+static void mark_guests(struct change *c)
+{
+	for (uint32_t before = ~0U; before != c->marked;) {
+		before = c->marked;
+		struct walk w = walk(0, ~0ULL);
+		for (const struct dp_undo_text *t; (t = next_text(&w));)
+			for (uint32_t i = 0; i < t->count; i++)
+				if (is_marked(c, undos_of(t)[i].needs))
+					mark(c, t, &undos_of(t)[i]);
+	}
+}
+
+/* Whether the change u goes this time. */
+static int goes(const struct change *c, const struct dp_undo_text *t, const struct dp_undo *u)
+{
+	uint64_t at = t->start + u->at;
+	if (u->kind == DP_UNDO_CALL && at < c->high && at + u->len > c->low)
+		return 1;
+	return is_marked(c, u->group) && (u->kind != DP_UNDO_ISLAND || c->later);
+}
+
+/* ---- pages ------------------------------------------------------------ */
+
+static long map(uint64_t size, int fd, uint64_t offset)
+{
+	return ask(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, offset);
+}
+
+/* Copies memory that is there, as words. */
+static void copy_words(uint64_t to, uint64_t from, uint64_t size)
+{
+	for (uint64_t i = 0; i < size; i += 8)
+		*(uint64_t *)(to + i) = *(const uint64_t *)(from + i);
+}
+
+/* Pages of the text's file with the bytes of those at made; 0 if there are none
+ * to be had. What differs from the file is a copy. */
+static uint64_t file_pages(const struct dp_undo_text *t, uint64_t at, uint64_t made, uint64_t size)
+{
+	long fd = ask(SYS_openat, AT_FDCWD, t->file, O_RDONLY | O_CLOEXEC);
+	if (failed(fd))
+		return 0;
+	long end = ask(SYS_lseek, fd, 0, 2 /* SEEK_END */); /* a store behind it would raise SIGBUS */
+	uint64_t offset = t->offset + (at - t->start);
+	long new = failed(end) || offset + size > pages((uint64_t)end) ? -1 : map(size, (int)fd, offset);
+	ask(SYS_close, fd);
+	if (failed(new))
+		return 0;
+	for (uint64_t i = 0; i < size; i += DP_PAGE_SIZE)
+		if (!same_bytes((const void *)(made + i), (const void *)(new + (long)i), DP_PAGE_SIZE))
+			copy_words((uint64_t)new + i, made + i, DP_PAGE_SIZE);
+	return (uint64_t)new;
+}
+
+/* Puts the program's bytes in place of changes first to last, which lie in [low,
+ * high), whole pages. */
+static void give_pages(const struct change *c, const struct dp_undo_text *t, uint32_t first, uint32_t last, uint64_t low, uint64_t high)
+{
+	uint64_t size = high - low;
+	long made = map(size, -1, 0);
+	if (failed(made))
+		return;
+	copy_words((uint64_t)made, low, size);
+	for (uint32_t i = first; i <= last; i++) {
+		const struct dp_undo *u = &undos_of(t)[i];
+		for (uint32_t k = 0; k < u->len && goes(c, t, u) && is_made(t, u); k++)
+			((uint8_t *)made)[t->start + u->at + k - low] = u->old[k];
+	}
+	uint64_t new = file_pages(t, low, (uint64_t)made, size);
+	if (new) {
+		ask(SYS_munmap, made, size);
+		made = (long)new;
+	}
+	if (ask(SYS_mprotect, made, size, t->prot) != 0 || failed(ask(SYS_mremap, made, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, low)))
+		ask(SYS_munmap, made, size);
+}
+
+/* Changes that share pages go together. */
+static void give_text(const struct change *c, const struct dp_undo_text *t)
+{
+	uint32_t first = 0, last = 0;
+	uint64_t low = 0, high = 0;
+	for (uint32_t i = 0; i < t->count; i++) {
+		const struct dp_undo *u = &undos_of(t)[i];
+		uint64_t at = t->start + u->at, from = at & ~(uint64_t)(DP_PAGE_SIZE - 1), to = pages(at + u->len);
+		if (!goes(c, t, u) || !is_made(t, u))
+			continue;
+		if (high && (from > high || (from == high && high - low >= MOST_BYTES))) {
+			give_pages(c, t, first, last, low, high);
+			high = 0;
+		}
+		if (!high)
+			first = i, low = from;
+		last = i, high = to;
+	}
+	if (high)
+		give_pages(c, t, first, last, low, high);
+}
+
+static void give_all(const struct change *c)
+{
+	struct walk w = walk(0, ~0ULL);
+	for (const struct dp_undo_text *t; (t = next_text(&w));)
+		give_text(c, t);
+}
+
+/* ---- the whole -------------------------------------------------------- */
+
+static int has_islands(const struct change *c)
+{
+	struct walk w = walk(0, ~0ULL);
+	for (const struct dp_undo_text *t; (t = next_text(&w));)
+		for (uint32_t i = 0; i < t->count; i++)
+			if (undos_of(t)[i].kind == DP_UNDO_ISLAND && is_marked(c, undos_of(t)[i].group))
+				return 1;
+	return 0;
+}
+
+static void note_changed(const struct change *c)
+{
+	const uint8_t *view = dp_view();
+	for (uint64_t i = 0; view && i < c->functions; i++)
+		if (is_marked(c, (uint32_t)i)) {
+			uint8_t *f = (uint8_t *)dp_function_at(view, i);
+			__atomic_store_n(f + DP_FN_REASON, DP_CHANGED_REASON, __ATOMIC_RELAXED);
+			__atomic_store_n(f + DP_FN_TACTIC, DP_REFUSED_TACTIC, __ATOMIC_RELEASE);
+		}
+}
+
+static void give_back(struct change *c)
+{
+	mark_range(c);
+	if (!c->marked && !c->calls)
+		return;
+	mark_guests(c);
+	give_all(c);
+	if (has_islands(c)) {
+		struct timespec tick = {0, 1000 * 1000};
+		ask(SYS_nanosleep, &tick, 0);
+		c->later = 1;
+		give_all(c);
+	}
+	note_changed(c);
+}
+
+static uint32_t lock; /* the thread that gives back */
+
+void dp_giveback_forked(void) { lock = 0; }
+
+/* A handler of the thread that has the lock comes here only where a filter lets
+ * nobody block signals. */
+static int take_lock(void)
+{
+	enum { PATIENCE = 2000 };
+	uint32_t self = (uint32_t)ask(SYS_gettid), holder = 0;
+	struct timespec tick = {0, 1000 * 1000};
+	for (int i = 0; !__atomic_compare_exchange_n(&lock, &holder, self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); i++) {
+		if (holder == self || i == PATIENCE)
+			return 0;
+		holder = 0;
+		ask(SYS_nanosleep, &tick, 0);
+	}
+	return 1;
+}
+
+static void give_range(uint64_t low, uint64_t high)
+{
+	struct change c = {.low = low, .high = high, .functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT)};
+	uint64_t size = pages(c.functions / 8 + 1), all = ~0ULL, mask;
+	long marks = map(size, -1, 0);
+	if (failed(marks))
+		return;
+	c.marks = (uint8_t *)marks;
+	int blocked = ask(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8) == 0;
+	if (take_lock()) {
+		give_back(&c);
+		__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+	}
+	if (blocked)
+		ask(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
+	ask(SYS_munmap, marks, size);
+}
+
+/* Whether a change of ours is in the range, or right in front of it. */
+static int is_patched(uint64_t low, uint64_t high)
+{
+	struct walk w = walk(low, high);
+	for (const struct dp_undo_text *t; (t = next_text(&w));)
+		for (uint32_t i = first_near(t, low); i < t->count && t->start + undos_of(t)[i].at < high; i++)
+			if (concerns(t, &undos_of(t)[i], low))
+				return 1;
+	return 0;
+}
+
+void dp_text_changes(const struct dp_regs *r)
+{
+	uint64_t low = r->rdi & ~(uint64_t)(DP_PAGE_SIZE - 1), high = low + pages(r->rsi);
+	if ((r->rdx & PROT_WRITE) && low < high && is_patched(low, high))
+		give_range(low, high);
+}

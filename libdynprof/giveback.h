@@ -1,0 +1,39 @@
+/* Giving text back to a program that is about to change it. */
+#ifndef DYNPROF_GIVEBACK_H
+#define DYNPROF_GIVEBACK_H
+
+#include "birth.h"
+#include "ctl.h"
+#include "raw.h"
+
+/* One change of text (patcher/undo.go). */
+struct dp_undo {
+	uint32_t at;    /* offset from the text's start */
+	uint32_t group; /* as those of struct dp_patch */
+	uint32_t needs;
+	uint16_t moved; /* bytes from at on that run elsewhere */
+	uint8_t len;    /* of old and new */
+	uint8_t kind;   /* DP_UNDO_* */
+	uint8_t old[6], new[6];
+};
+enum { DP_UNDO_FIRST, DP_UNDO_ISLAND, DP_UNDO_CALL };
+
+/* A run of pages that was patched, with its changes in order of at. */
+struct dp_undo_text {
+	uint64_t start, size;
+	uint64_t file, offset; /* char *, where in the file the pages are */
+	uint64_t undos;        /* struct dp_undo * */
+	uint32_t count;
+	uint32_t prot;
+};
+
+/* What a session has patched may have to be given back. */
+void dp_note_undos(const struct dp_ctl *ctl) HIDDEN;
+
+/* Called with the registers of an mprotect or pkey_mprotect that is to come. */
+void dp_text_changes(const struct dp_regs *r) HIDDEN;
+
+/* This process is new: nobody else is in it. */
+void dp_giveback_forked(void) HIDDEN;
+
+#endif

@@ -1,0 +1,53 @@
+package patcher
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// Undo is what takes a change of text back. It has the layout of struct dp_undo
+// in libdynprof/giveback.h.
+type Undo struct {
+	At       uint32 // offset from the start of the text's pages
+	Group    uint32 // as those of a Patch
+	Needs    uint32
+	Moved    uint16 // bytes from At on that run elsewhere
+	Len      uint8  // of Old and New
+	Kind     Kind
+	Old, New [mostUndone]byte
+}
+
+// mostUndone is the length of the longest patch of a function.
+const mostUndone = 6
+
+// AppendUndos adds what takes back the patches and calls of a text that starts
+// at start, in the order of their addresses. Patches of no function stay.
+func AppendUndos(list []Undo, start x86.RunAddr, patches []Patch, calls []Call) []Undo {
+	first := len(list)
+	for i := range patches {
+		p := &patches[i]
+		if p.Group == NoGroup || p.Group == SignalSites {
+			continue
+		}
+		u := Undo{At: uint32(p.At - start), Group: p.Group, Needs: p.Needs, Moved: max(p.Moved, uint16(p.Len)), Len: uint8(p.Len), Kind: p.Kind}
+		copy(u.Old[:], p.Old[:p.Len])
+		copy(u.New[:], p.New[:p.Len])
+		list = append(list, u)
+	}
+	for i := range calls {
+		list = append(list, undoCall(&calls[i]))
+	}
+	slices.SortFunc(list[first:], func(a, b Undo) int { return cmp.Compare(a.At, b.At) })
+	return list
+}
+
+func undoCall(c *Call) Undo {
+	const field = 4
+	u := Undo{At: c.At, Group: c.Group, Needs: NoGroup, Moved: field, Len: field, Kind: KindCall}
+	for i := range field {
+		u.Old[i], u.New[i] = byte(c.Old>>(8*i)), byte(c.New>>(8*i))
+	}
+	return u
+}

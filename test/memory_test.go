@@ -1,0 +1,151 @@
+package test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// manyFunctions is a program of n functions of so many bytes of text in all, not
+// position-independent (testdata/many.c). Every third is called by the next, too.
+func manyFunctions(t *testing.T, n, text int) string {
+	t.Helper()
+	const frame, each = 16, 5 // bytes of a function, and of its instructions
+	source := filepath.Join(t.TempDir(), "many.S")
+	f, err := os.Create(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := bufio.NewWriter(f)
+	fmt.Fprintln(w, "\t.text")
+	for i := range n {
+		fmt.Fprintf(w, "\t.p2align 4\n\t.type f%d, @function\nf%d:\n\tpush %%rbx\n\tmov %%rdi, %%rbx\n", i, i)
+		if i%3 == 1 {
+			fmt.Fprintf(w, "\tcall f%d\n", i-1)
+		}
+		fmt.Fprintf(w, "\t.rept %d\n\tlea 7(%%rbx,%%rdi,2), %%rbx\n\t.endr\n", max(text/n-frame, each)/each)
+		fmt.Fprintf(w, "\tmov %%rbx, %%rax\n\tpop %%rbx\n\tret\n\t.size f%d, . - f%d\n", i, i)
+	}
+	fmt.Fprintf(w, "\t.data\n\t.globl many, many_count\nmany:\n")
+	for i := range n {
+		fmt.Fprintf(w, "\t.quad f%d\n", i)
+	}
+	fmt.Fprintf(w, "many_count: .long %d\n\t.section .note.GNU-stack, \"\", @progbits\n", n)
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	out := filepath.Join(t.TempDir(), "many")
+	if msg, err := exec.Command(need(t, "gcc"), "-O1", "-no-pie", "-o", out, "testdata/many.c", source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, msg)
+	}
+	return out
+}
+
+// TestHeapRoom: the heap of a program whose arenas find no room below it grows as
+// far as it would.
+func TestHeapRoom(t *testing.T) {
+	p := manyFunctions(t, 100_000, 9_600_000)
+	inVariants(t, cmd(p, "6000"), func(t *testing.T, r *report) {
+		if f := r.named(t, "f0"); f.Calls != 2 {
+			t.Errorf("f0: %d calls, not 2", f.Calls)
+		}
+	})
+	without := run(t, cmd(p, "6000"))
+	for range 3 { // the heap starts elsewhere each time
+		with, _ := counted(t, cmd(p, "6000"), "--direct-calls", "--threshold", "1000")
+		same(t, without, with)
+	}
+}
+
+// memoryLimit is a memory cgroup.
+type memoryLimit struct {
+	dir         string
+	limit, peak string // files
+}
+
+func newMemoryLimit(t *testing.T) *memoryLimit {
+	t.Helper()
+	rootOnly(t, "cannot make a memory cgroup")
+	name := "dynprof-test-" + strconv.Itoa(os.Getpid()) + "-" + filepath.Base(t.TempDir())
+	for _, m := range []memoryLimit{
+		{"/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.max_usage_in_bytes"},
+		{"/sys/fs/cgroup/", "memory.max", "memory.peak"},
+	} {
+		m.dir += name
+		if os.Mkdir(m.dir, 0o755) != nil {
+			continue
+		}
+		t.Cleanup(func() { os.Remove(m.dir) })
+		if _, err := os.Stat(filepath.Join(m.dir, m.peak)); err == nil {
+			return &m
+		}
+	}
+	t.Skip("no memory cgroups on this machine")
+	return nil
+}
+
+// used is the most bytes that the cgroup has held.
+func (m *memoryLimit) used(t *testing.T) int {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(m.dir, m.peak))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// in returns c in the cgroup, with so many bytes.
+func (m *memoryLimit) in(t *testing.T, bytes int, c command) command {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(m.dir, m.limit), []byte(strconv.Itoa(bytes)), 0); err != nil {
+		t.Fatal(err)
+	}
+	script := "echo $$ >" + m.dir + "/cgroup.procs && exec \"$@\""
+	c.args = append([]string{"sh", "-c", script, "sh"}, c.args...)
+	return c
+}
+
+// TestSmallMemory: planner and hotspots run take little besides the program: 64 MB
+// for 30,000 functions, 128 MB for 100,000. With less than the planner needs the
+// program runs on uncounted, after one line.
+func TestSmallMemory(t *testing.T) {
+	const mb = 1 << 20
+	for _, row := range []struct{ functions, text, most, few int }{
+		{30_000, 480_000, 64 * mb, 8 * mb}, // of 16 bytes
+		{30_000, 9_600_000, 64 * mb, 8 * mb},
+		{100_000, 20_000_000, 128 * mb, 24 * mb},
+	} {
+		p := manyFunctions(t, row.functions, row.text)
+		for _, flags := range []string{"", "--objects all --direct-calls --threshold 1000"} {
+			t.Run(fmt.Sprint(row.functions, " in ", row.text, " ", flags), func(t *testing.T) {
+				m := newMemoryLimit(t)
+				without := run(t, m.in(t, 1024*mb, cmd(p)))
+				table := filepath.Join(t.TempDir(), "table")
+				c := cmd(append(append([]string{build(t, "hotspots"), "run", "--summary", "0", "-o", table}, strings.Fields(flags)...), "--", p)...)
+				same(t, without, run(t, m.in(t, m.used(t)+row.most, c)))
+				if r := readReport(t, table); r.calls(t, "f0") != 2 {
+					t.Errorf("f0: %d calls, not 2", r.calls(t, "f0"))
+				}
+			})
+		}
+		t.Run(fmt.Sprint(row.functions, " in ", row.text, ": too little"), func(t *testing.T) {
+			m := newMemoryLimit(t)
+			without := run(t, m.in(t, row.few, cmd(p)))
+			library, table := build(t, "libdynprof.so"), filepath.Join(t.TempDir(), "table")
+			with := run(t, m.in(t, row.few, cmd("env", "LD_PRELOAD="+library, "DYNPROF_OUTPUT="+table, p)))
+			oneLine(t, with.stderr, "not counted: the planner (died|did not go on)", without.stderr)
+			with.stderr = without.stderr
+			same(t, without, with)
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTextChange: a program that makes its own text writable finds its own bytes
+// there, and runs what it writes. What was counted until then stays.
+func TestTextChange(t *testing.T) {
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "textchangelib.c")
+	for _, row := range []struct {
+		how   string
+		calls map[string]uint64
+		back  string // functions that are given back, of those
+	}{
+		{"keys", map[string]uint64{"small": 800, "large": 500, "loops": 800, "edge": 800, "calm": 1000}, "small large loops edge"},
+		{"whole", map[string]uint64{"small": 500, "calm": 500, "edge": 500, "evict_loop": 500, "evict_wall_before": 500}, "small calm edge evict_loop evict_wall_before"},
+		{"threads", nil, "evict_loop small edge"},
+		{"fork", map[string]uint64{"small": 200, "calm": 300}, "small"},
+		{"handler", map[string]uint64{"small": 100, "calm": 200}, "small"},
+		{"late", map[string]uint64{"late_key": 100}, "late_key"},
+	} {
+		for _, pie := range []string{"-pie", "-no-pie"} {
+			p := compile(t, gcc, []string{"-O1", "-fPIE", pie}, "textchange.c", "evict.S")
+			t.Run(row.how+" "+pie, func(t *testing.T) {
+				inVariants(t, cmd(p, row.how, library), func(t *testing.T, r *report) {
+					back := strings.Fields(row.back)
+					for name, want := range row.calls {
+						f := r.last(t, name, p, library)
+						if f.Calls != want {
+							t.Errorf("%s: %d calls, not %d", name, f.Calls, want)
+						}
+						if changed := f.Reason == "text-changed"; changed != slices.Contains(back, name) {
+							t.Errorf("%s is given back: %v", name, changed)
+						}
+					}
+					if r.TextChanged < len(back) {
+						t.Errorf("%d functions are given back", r.TextChanged)
+					}
+				})
+			})
+		}
+	}
+}
+
+// last returns the function of that name in one of the objects.
+func (r *report) last(t *testing.T, name string, objects ...string) (found function) {
+	t.Helper()
+	for _, f := range r.Functions {
+		if f.Name == name && slices.Contains(objects, f.Object) {
+			found = f
+		}
+	}
+	if found.Name == "" {
+		t.Errorf("no function %q in the report", name)
+	}
+	return found
+}
