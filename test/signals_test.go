@@ -193,3 +193,22 @@ func signalsDefault(t *testing.T, start func() *signalled) {
 		}
 	}
 }
+
+// TestClosedDescriptors: what was closed when hotspots started is closed for the
+// program, too.
+func TestClosedDescriptors(t *testing.T) {
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "closed.c")
+	for _, closed := range []string{"<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-", ""} {
+		shell := func(args ...string) int {
+			return run(t, cmd(append([]string{"sh", "-c", `exec "$@" ` + closed, "sh"}, args...)...)).status
+		}
+		table := filepath.Join(t.TempDir(), "table")
+		want, got := shell(program), shell(build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--", program)
+		if got != want {
+			t.Errorf("%q: status %d, without hotspots %d", closed, got, want)
+		}
+		if n := readReport(t, table).calls(t, "main"); n != 1 {
+			t.Errorf("%q: %d calls of main", closed, n)
+		}
+	}
+}

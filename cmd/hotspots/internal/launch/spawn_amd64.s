@@ -17,7 +17,8 @@
 //     (rt_sigaction, 13).
 //  3. It lets in the signals that came in before (rt_sigprocmask, 14), and takes
 //     the limit of descriptors from before (setrlimit, 160; RLIMIT_NOFILE, 7).
-//  4. It executes the program (execve, 59), or stores the error and ends.
+//  4. It closes the descriptors that were closed (close, 3).
+//  5. It executes the program (execve, 59), or stores the error and ends.
 TEXT ·spawn(SB), NOSPLIT, $56-40
 	MOVQ	as+24(FP), R12
 	MOVQ	$-1, ALL(SP)
@@ -76,6 +77,16 @@ mask:
 	XORL	DX, DX
 	MOVL	$8, R10
 	SYSCALL
+	MOVL	$2, R13
+descriptor:
+	BTQ	R13, inherited_closed(R12)
+	JCC	open
+	MOVL	$3, AX
+	MOVL	R13, DI
+	SYSCALL
+open:
+	DECL	R13
+	JGE	descriptor
 	MOVL	$59, AX
 	MOVQ	path+0(FP), DI
 	MOVQ	argv+8(FP), SI

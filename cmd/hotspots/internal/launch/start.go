@@ -155,7 +155,9 @@ type inherited struct {
 	blocked uint64 // Go unblocks some
 	//lint:ignore U1000 as well
 	files [2]uint64 // RLIMIT_NOFILE, which package syscall raises; zero if it is not known
-	errno uint64    // why execve failed, after spawn
+	//lint:ignore U1000 as well
+	closed uint64 // a bit for each of the first three descriptors that was closed: the runtime opens them
+	errno  uint64 // why execve failed, after spawn
 }
 
 // atStart is stored by entry_amd64.s; zero if that is not the entry point.
