@@ -88,7 +88,7 @@ lint:
 # All Go tests, the end-to-end ones on build/ included; skips are listed by
 # name, with their reason and their number, at the end, failures with their output.
 unit: all examples
-	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname -- -count=1 -timeout 25m ./...
+	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/unit.json -- -count=1 -timeout 25m ./...
 
 # What takes too long for every change: storms and stress of threads and
 # processes, servers of the distribution under load, and what needs more
