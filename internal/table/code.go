@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,18 +70,40 @@ func (c Code) Unlisted(objects []Object) Unlisted {
 	return u
 }
 
-// NoteCode notes in the table what was seen of its program's memory.
+// NoteCode notes in the table what was seen of its program's memory. It reads no more
+// of the ledger than it needs: hotspots run is small beside a large program.
 func NoteCode(path string, c Code) error {
 	f, size, err := openRegular(path, os.O_RDWR|syscall.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	t, err := NewReader(f, size)
-	if err != nil {
+	t := &Table{r: f, size: size}
+	if err := errors.Join(t.readHead(), t.readPaths()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	u := c.Unlisted(t.Objects)
 	_, err = f.WriteAt(le.AppendUint64(le.AppendUint64(nil, u.Anonymous), u.Files), HdrCodeAnonymous)
 	return err
+}
+
+// readPaths fills in the paths of the objects, and nothing else.
+func (t *Table) readPaths() error {
+	return t.eachEntry(t.Geometry.Objects, func(b []byte) error {
+		from := uint64(le.Uint32(b[ObjPath:]))
+		count := uint64(t.Geometry.Strings.Count)
+		if from >= count {
+			return corrupt("string at %d of %d", from, count)
+		}
+		text := make([]byte, min(count-from, MaxString+1))
+		if _, err := readAt(t.r, text, int64(t.Geometry.Strings.Offset+from)); err != nil {
+			return err
+		}
+		path, _, ended := bytes.Cut(text, []byte{0})
+		if !ended {
+			return corrupt("string at %d has no end", from)
+		}
+		t.Objects = append(t.Objects, Object{Path: string(path)})
+		return nil
+	})
 }
