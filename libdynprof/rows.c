@@ -241,6 +241,8 @@ void dp_row_made(uint8_t *row, long tid)
 	uint32_t word = *state & ~(uint32_t)DP_ROW_STATE_MASK;
 	if (failed(tid)) {
 		store32(state, word | DP_ROW_FREE);
+		if (*dp_u32(row, DP_ROW_INDEX) == DP_NO_ROW)
+			dp_loose_end(row); /* nobody counts there */
 		give_back(row);
 		return;
 	}
