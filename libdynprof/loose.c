@@ -7,7 +7,8 @@
  *     state from free to taken has it.
  *  2. When its thread ends, or its process (ends.c), the counts are added to a row of
  *     the table on which no thread runs, the collector, by locked instructions. That
- *     happens once: for who changes folded.
+ *     happens once, by who makes its state of folding FOLDING. Who ends the process,
+ *     and thereby all other threads, waits until it is FOLDED.
  *  3. Until then the table says how many threads count so (HdrLoose): who reads
  *     it does not see their calls, and should the process be killed, nobody will.
  * The list is each process's own: a forked child has a copy, in which its parent's
@@ -15,6 +16,7 @@
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
+#include <time.h>
 
 #include "filters.h"
 #include "loose.h"
@@ -24,6 +26,7 @@
 #include "state.h"
 
 enum { FREE, TAKEN };
+enum { NOT_FOLDED, FOLDING, FOLDED };
 
 /* In front of the row, whose address is a whole page's. */
 struct loose {
@@ -84,7 +87,7 @@ static struct loose *make(void)
 	return l;
 }
 
-uint8_t *dp_loose_take(void)
+uint8_t *dp_loose_take(uint32_t kind)
 {
 	struct loose *l = 0;
 	if (collector())
@@ -97,7 +100,8 @@ uint8_t *dp_loose_take(void)
 	*dp_u32(row, DP_ROW_STATE) = DP_ROW_BIRTHING;
 	*dp_u32(row, DP_ROW_INDEX) = DP_NO_ROW;
 	*dp_u64(row, DP_ROW_SELF) = (uint64_t)row;
-	__atomic_store_n(&l->folded, 0, __ATOMIC_RELEASE);
+	*dp_u32(row, DP_ROW_KIND) = kind; /* should the process end now */
+	__atomic_store_n(&l->folded, NOT_FOLDED, __ATOMIC_RELEASE);
 	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_LOOSE), 1, __ATOMIC_RELAXED);
 	return row;
 }
@@ -117,9 +121,9 @@ void dp_loose_drop(uint8_t *row) { give_back(of_row(row)); }
 /* Its own thread may go on counting meanwhile, if that is not who calls. */
 static void fold(struct loose *l)
 {
-	uint32_t was = 0;
+	uint32_t was = NOT_FOLDED;
 	uint8_t *to = collector();
-	if (!to || !__atomic_compare_exchange_n(&l->folded, &was, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (!to || !__atomic_compare_exchange_n(&l->folded, &was, FOLDING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
 	uint64_t *from = dp_u64(row_of(l), DP_ROW_COUNTERS), *sums = dp_u64(to, DP_ROW_COUNTERS);
 	uint32_t n = dp_row_counters(to) < dp.counters ? dp_row_counters(to) : dp.counters;
@@ -129,6 +133,21 @@ static void fold(struct loose *l)
 			__atomic_fetch_add(&sums[i], calls, __ATOMIC_RELAXED);
 	}
 	__atomic_fetch_sub(dp_u32(dp.table, DP_HDR_LOOSE), 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&l->folded, FOLDED, __ATOMIC_RELEASE);
+}
+
+/* Until another thread has folded it, which takes a moment; but not for ever: that
+ * thread may be stopped, or be this one, in a handler. */
+static void await_fold(const struct loose *l)
+{
+	enum { LONG = 1000 * 1000 * 1000, TRIES = 1 << 20 };
+	uint64_t start = dp_now(CLOCK_MONOTONIC);
+	for (int i = 0; __atomic_load_n(&l->folded, __ATOMIC_ACQUIRE) == FOLDING; i++) {
+		if (i == TRIES || dp_now(CLOCK_MONOTONIC) - start > LONG)
+			return;
+		if (ask(SYS_sched_yield) != 0)
+			__builtin_ia32_pause();
+	}
 }
 
 void dp_loose_end(uint8_t *row) { fold(of_row(row)); }
@@ -141,6 +160,8 @@ void dp_loose_end_all(const uint8_t *row)
 		if (here && __atomic_load_n(&l->state, __ATOMIC_ACQUIRE) == TAKEN)
 			fold(l);
 	}
+	for (struct loose *l = list(); l; l = l->next)
+		await_fold(l);
 }
 
 static void clear(struct loose *l)

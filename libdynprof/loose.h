@@ -7,9 +7,9 @@
 #include "raw.h"
 #include "rowlist.h"
 
-/* Readies a loose row for a thread or process about to be made; 0 if there is no
+/* Readies a loose row for a thread or process (kind, as of rows) about to be made; 0 if there is no
  * memory, or no row in the table to add it to. */
-uint8_t *dp_loose_take(void) HIDDEN;
+uint8_t *dp_loose_take(uint32_t kind) HIDDEN;
 /* Whether a GS base is a loose row. */
 int dp_is_loose(uint64_t base) HIDDEN;
 /* The thread on it was not made, or has a process of its own, with a copy of it. */

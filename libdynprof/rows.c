@@ -199,7 +199,7 @@ uint8_t *dp_row_take(uint32_t kind)
 	else
 		row = take_new();
 	if (!row)
-		row = dp_loose_take();
+		row = dp_loose_take(kind);
 	if (!row) {
 		__atomic_fetch_add(dp_u32(dp.table, DP_HDR_THREADS_DISCARDED), 1, __ATOMIC_RELAXED);
 		return 0;

@@ -115,7 +115,19 @@ static int sandbox_threads(int argc, char **argv)
 
 enum { CROWD = 1000 };
 static pthread_barrier_t all_there;
-static int vforks, waits_for_ever;
+static int vforks, waits_for_ever, ends_all;
+
+/* Some leave the whole process at the same time. */
+static void leave_together(void)
+{
+	static int there;
+	enum { TOGETHER = 4 };
+	if (__atomic_fetch_add(&there, 1, __ATOMIC_SEQ_CST) >= TOGETHER)
+		return;
+	while (__atomic_load_n(&there, __ATOMIC_SEQ_CST) < TOGETHER)
+		;
+	_exit(5);
+}
 
 static void *in_crowd(void *arg)
 {
@@ -129,14 +141,19 @@ static void *in_crowd(void *arg)
 			_exit(9);
 	}
 	work();
-	if (waits_for_ever)
+	if (ends_all) {
+		pthread_barrier_wait(&all_there);
+		leave_together();
+	}
+	if (waits_for_ever || ends_all)
 		pthread_barrier_wait(&all_there);
 	return arg;
 }
 
 /* So many threads at once, more than rows can have been made ready for. How: "" by
  * a filter that asks nobody's number; "vfork": each makes a child on its stack;
- * "vfork-blind": and may not ask for its number; "killed" while they are there. */
+ * "vfork-blind": and may not ask for its number; "killed" while they are there;
+ * "exits": some end the process at once. */
 static int sandbox_crowd(int argc, char **argv)
 {
 	int many = argc > 1 ? atoi(argv[1]) : CROWD;
@@ -144,6 +161,7 @@ static int sandbox_crowd(int argc, char **argv)
 	static pthread_t all[CROWD];
 	vforks = strncmp(how, "vfork", 5) == 0;
 	waits_for_ever = strcmp(how, "killed") == 0;
+	ends_all = strcmp(how, "exits") == 0;
 	pthread_barrier_init(&all_there, 0, (unsigned)many + 1);
 #define CROWDED SYS_write, SYS_futex, SYS_clone3, SYS_clone, SYS_rt_sigprocmask, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_exit, \
 	SYS_exit_group, SYS_rseq, SYS_set_robust_list, SYS_brk, SYS_getrandom, SYS_rt_sigaction, SYS_vfork, SYS_wait4
@@ -153,6 +171,8 @@ static int sandbox_crowd(int argc, char **argv)
 			if (pthread_create(&all[i], 0, in_crowd, 0) != 0)
 				return 3;
 		pthread_barrier_wait(&all_there);
+		if (ends_all)
+			pthread_barrier_wait(&all_there);
 		if (waits_for_ever)
 			syscall(SYS_kill, 0, 9); /* the filter does it */
 		for (int i = 0; i < many; i++)
