@@ -21,7 +21,7 @@
 
 #define ARCH_SET_GS 0x1001
 
-/* Processes that share our memory were made: dp.pid says only who made them. */
+/* Processes that share our memory were made: dp.pid is not theirs. */
 static uint32_t shared;
 
 void dp_memory_shared(void) { __atomic_store_n(&shared, 1, __ATOMIC_RELAXED); }
@@ -30,8 +30,10 @@ static int is_own(const uint8_t *row)
 {
 	if (!__atomic_load_n(&shared, __ATOMIC_RELAXED))
 		return 1;
+	/* In a pid namespace of its own a process has another number for itself than the
+	 * one that its parent has noted in the row. */
 	long pid = ask(SYS_getpid);
-	return !failed(pid) && (row == dp.discard ? dp.pid : *dp_u32(row, DP_ROW_PID)) == (uint32_t)pid;
+	return !failed(pid) && ((uint32_t)pid == dp.pid || (row != dp.discard && (uint32_t)pid == *dp_u32(row, DP_ROW_PID)));
 }
 
 /* The row of this thread, if it counts in one and that is its own. */

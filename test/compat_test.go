@@ -43,6 +43,7 @@ func (o *observer) compatibility(t *testing.T) []scene {
 		{name: "seccomp TSYNC: a crowd that vforks, and nobody tells its number", args: "OBSERVE sandbox-crowd 300 vfork-blind", calls: uncertain, missing: true},
 		{name: "seccomp TSYNC: a crowd that is killed", args: "OBSERVE sandbox-crowd 300 killed", calls: uncertain, missing: true},
 		{name: "seccomp TSYNC: a crowd that some end at once", args: "OBSERVE sandbox-crowd 300 exits", calls: (1 + 2*300) * steps},
+		{name: "seccomp TSYNC: a crowd in a pid namespace", args: "OBSERVE sandbox-crowd 300 apart", needs: spaces, calls: (1 + 2*300) * steps},
 		{name: "seccomp TSYNC: the kernel may be asked for threads", args: "OBSERVE sandbox-threads 150 probes", calls: 304 * steps},
 		{name: "seccomp TSYNC: a filter that fails calls", args: "OBSERVE sandbox-threads 40 errno", calls: 84 * steps},
 		{name: "seccomp TSYNC: a filter that is refused", args: "OBSERVE sandbox-threads 150 broken", calls: 304 * steps},

@@ -115,7 +115,7 @@ static int sandbox_threads(int argc, char **argv)
 
 enum { CROWD = 1000 };
 static pthread_barrier_t all_there;
-static int vforks, waits_for_ever, ends_all;
+static int vforks, waits_for_ever, ends_all, alone;
 
 /* Some leave the whole process at the same time. */
 static void leave_together(void)
@@ -141,10 +141,10 @@ static void *in_crowd(void *arg)
 			_exit(9);
 	}
 	work();
-	if (ends_all) {
+	if (ends_all)
 		pthread_barrier_wait(&all_there);
+	if (ends_all && !alone)
 		leave_together();
-	}
 	if (waits_for_ever || ends_all)
 		pthread_barrier_wait(&all_there);
 	return arg;
@@ -153,19 +153,31 @@ static void *in_crowd(void *arg)
 /* So many threads at once, more than rows can have been made ready for. How: "" by
  * a filter that asks nobody's number; "vfork": each makes a child on its stack;
  * "vfork-blind": and may not ask for its number; "killed" while they are there;
- * "exits": some end the process at once. */
+ * "exits": some end the process at once; "apart": the first does, in a pid
+ * namespace. */
 static int sandbox_crowd(int argc, char **argv)
 {
+	if (argc > 2 && strcmp(argv[2], "apart") == 0) {
+		pid_t pid = vfork();
+		if (pid == 0)
+			_exit(7);
+		await(pid);
+		fflush(stdout);
+		pid = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+		if (pid != 0)
+			return await(pid);
+		alone = 1;
+	}
 	int many = argc > 1 ? atoi(argv[1]) : CROWD;
 	const char *how = argc > 2 ? argv[2] : "";
 	static pthread_t all[CROWD];
 	vforks = strncmp(how, "vfork", 5) == 0;
 	waits_for_ever = strcmp(how, "killed") == 0;
-	ends_all = strcmp(how, "exits") == 0;
+	ends_all = alone || strcmp(how, "exits") == 0;
 	pthread_barrier_init(&all_there, 0, (unsigned)many + 1);
 #define CROWDED SYS_write, SYS_futex, SYS_clone3, SYS_clone, SYS_rt_sigprocmask, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_exit, \
 	SYS_exit_group, SYS_rseq, SYS_set_robust_list, SYS_brk, SYS_getrandom, SYS_rt_sigaction, SYS_vfork, SYS_wait4
-	say("filter", strcmp(how, "vfork") == 0 ? ALLOW("", CROWDED, SYS_getpid) : ALLOW("", CROWDED));
+	say("filter", alone || strcmp(how, "vfork") == 0 ? ALLOW("", CROWDED, SYS_getpid) : ALLOW("", CROWDED));
 	for (int turn = 0; turn < 2; turn++) {
 		for (int i = 0; i < many; i++)
 			if (pthread_create(&all[i], 0, in_crowd, 0) != 0)
@@ -173,6 +185,8 @@ static int sandbox_crowd(int argc, char **argv)
 		pthread_barrier_wait(&all_there);
 		if (ends_all)
 			pthread_barrier_wait(&all_there);
+		if (alone)
+			_exit(5);
 		if (waits_for_ever)
 			syscall(SYS_kill, 0, 9); /* the filter does it */
 		for (int i = 0; i < many; i++)
