@@ -219,7 +219,7 @@ func (w *sweep) mayJumpInto(code []byte, from, to uint64) bool {
 				return true
 			}
 		case x86.JmpInd:
-			if in.ModRM < 0xc0 || len(w.tables) > 0 {
+			if in.ModRM < 0xc0 || w.byTable {
 				return true
 			}
 		}

@@ -115,6 +115,9 @@ func (s *Planner) Plan(i int) Plan {
 	if facts.traits&isMisplaced != 0 {
 		return Refuse(i, ledger.ReasonInsideInstruction)
 	}
+	if s.tooManyEntries() {
+		return Refuse(i, ledger.ReasonUndecodable)
+	}
 	if s.debugged(i) {
 		return Refuse(i, ledger.ReasonDebugged)
 	}

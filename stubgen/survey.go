@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"sync/atomic"
 
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/parallel"
@@ -26,6 +27,8 @@ type Survey struct {
 	index   *entryIndex // to note calls; nil: they are not noted
 	calls   [][]Call    // by run of functions
 	gs      bool
+
+	entriesRead atomic.Int64 // of jump tables
 }
 
 // facts of one function.

@@ -31,7 +31,9 @@ type sweep struct {
 	gap       bool     // some bytes do not decode
 	closed    bool     // its last instruction does not go on behind it
 	usesGS    bool     //
-	tables    []uint64 // addresses it took that may be jump tables
+	tables    []uint64 // addresses it took that may be jump tables and are not read yet
+	byTable   bool     // a jump table leads to somewhere in it
+	entries   int64    // of jump tables, that were read for it
 
 	partLow, partHigh uint64 // the cold part that a table last led to
 	readLow, readHigh uint64 // the table of absolute addresses last read
@@ -60,7 +62,7 @@ func (w *sweep) function(i int) {
 	w.inside = f.Addr + uint64(facts.start) + 1
 	w.nested = i+1 < len(o.Functions) && o.Functions[i+1].Addr < w.high
 	w.tables, w.line = w.tables[:0], line{}
-	w.readLow, w.readHigh = 0, 0
+	w.readLow, w.readHigh, w.byTable, w.entries = 0, 0, false, 0
 	w.gap, w.closed, w.usesGS, w.next = false, false, false, i+1
 	beyond := o.Code(f.Addr) // Skim needs to see a few bytes more
 	w.skim.Addr, w.skim.End = f.Addr, len(code)
@@ -83,6 +85,10 @@ func (w *sweep) function(i int) {
 		}
 		at = end
 	}
+	if facts.traits&hasIndirectJump != 0 {
+		w.relativeTables(i, facts) // that are taken behind the jump, in a loop
+	}
+	w.s.entriesRead.Add(w.entries)
 	w.keepSpread(code)
 	if facts.traits&isNested == 0 {
 		w.between(w.high, i+1)
@@ -179,9 +185,6 @@ func (w *sweep) between(low uint64, next int) {
 // maxInst is the length of the longest instruction (SDM volume 2, 2.3.11).
 const maxInst = 15
 
-// maxTables bounds the addresses remembered for one function.
-const maxTables = 64
-
 const (
 	opCall       = 0xe8
 	opLea        = 0x8d
@@ -192,7 +195,7 @@ const (
 // of a jump table.
 func (w *sweep) operand(in *x86.Inst, code []byte, pc uint64) {
 	w.s.entries.operand(w.s.obj, in, code, pc)
-	if in.Op == opLea && in.Map == x86.MapLegacy && in.RIPRel() && len(w.tables) < maxTables {
+	if in.Op == opLea && in.Map == x86.MapLegacy && in.RIPRel() {
 		w.tables = append(w.tables, in.RIPTarget(code, pc))
 	}
 }
@@ -294,10 +297,7 @@ func (w *sweep) leave(i int, target uint64, conditional bool, site site) {
 // Reading on past a table's end only adds branch targets, which is safe.
 func (w *sweep) jumpTables(i int, facts *facts, in *x86.Inst, code []byte) {
 	if in.ModRM >= 0xc0 {
-		for _, table := range w.tables {
-			w.relativeTable(i, facts, table)
-		}
-		w.tables = w.tables[:0] // read once
+		w.relativeTables(i, facts)
 		return
 	}
 	const sibDisp32 = 0x05 // SIB base 5 with mod 0: no base register
@@ -306,17 +306,35 @@ func (w *sweep) jumpTables(i int, facts *facts, in *x86.Inst, code []byte) {
 	}
 }
 
-// maxTable bounds how far a table is read, in entries.
-const maxTable = 1 << 14
+// mostEntries bounds the entries of jump tables that are read for one object: a file
+// may be made so that tables are read over and over (Debian's libLLVM-14: 2 million).
+// Beyond it nothing of the object is patched.
+const mostEntries = 1 << 24
+
+// tooManyEntries reports whether some tables were not read to their ends. Whichever
+// worker came to which function first, that is so or not.
+func (s *Survey) tooManyEntries() bool { return s.entriesRead.Load() > mostEntries }
+
+// mayRead reports whether the bound leaves room for one more.
+func (w *sweep) mayRead() bool { return w.s.entriesRead.Load()+w.entries <= mostEntries }
+
+// relativeTables reads what the function took so far.
+func (w *sweep) relativeTables(i int, facts *facts) {
+	for _, table := range w.tables {
+		w.relativeTable(i, facts, table)
+	}
+	w.tables = w.tables[:0] // read once
+}
 
 func (w *sweep) relativeTable(i int, facts *facts, table uint64) {
-	data := w.s.obj.data(table)
-	for n := 0; n < maxTable && len(data) >= 4; n++ {
-		target := table + uint64(int64(int32(binary.LittleEndian.Uint32(data))))
-		if !w.tableTarget(i, facts, target) {
+	if !w.mayRead() {
+		return
+	}
+	for data := w.s.obj.data(table); len(data) >= 4; data = data[4:] {
+		w.entries++
+		if !w.tableTarget(i, facts, table+uint64(int64(int32(binary.LittleEndian.Uint32(data))))) {
 			return
 		}
-		data = data[4:]
 	}
 }
 
@@ -324,14 +342,16 @@ func (w *sweep) relativeTable(i int, facts *facts, table uint64) {
 // each other, so that reading one goes on into the next: where it comes to
 // what was read last it stops.
 func (w *sweep) absoluteTable(i int, facts *facts, table uint64) {
-	if table >= w.readLow && table < w.readHigh {
+	if table >= w.readLow && table < w.readHigh || !w.mayRead() {
 		return
 	}
-	data := w.s.obj.data(table)
 	at := table
-	for at-table < 8*maxTable && len(data) >= 8 && w.tableTarget(i, facts, binary.LittleEndian.Uint64(data)) {
-		data, at = data[8:], at+8
-		if at == w.readLow {
+	for data := w.s.obj.data(table); len(data) >= 8; data = data[8:] {
+		w.entries++
+		if !w.tableTarget(i, facts, binary.LittleEndian.Uint64(data)) {
+			break
+		}
+		if at += 8; at == w.readLow {
 			at = w.readHigh
 			break
 		}
@@ -351,6 +371,7 @@ func (w *sweep) tableTarget(i int, facts *facts, target uint64) bool {
 		w.hits = append(w.hits, windowHit{target: target, who: fromElsewhere})
 	}
 	if own {
+		w.byTable = true
 		return true
 	}
 	w.s.entries.touch(target)

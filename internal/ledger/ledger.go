@@ -54,7 +54,7 @@ const (
 	ReasonEntryInWindow            // another function starts inside the window
 	ReasonReturnInWindow           // a call in the window returns into the window
 	ReasonEntryLoop                // a loop of its own comes back to the entry and cannot be led past the count
-	ReasonUndecodable              // the bytes are not instructions we know
+	ReasonUndecodable              // the bytes are not instructions we know, or its object has more jump tables than are read
 	ReasonUnsupported              // an instruction that cannot be moved (xbegin, 16-bit branch)
 	ReasonKernelSite               // the window holds a system call that is patched itself: one that makes threads or filters, or handles signals
 	ReasonOutOfReach               // no arena within ±2 GiB of all it refers to

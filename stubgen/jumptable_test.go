@@ -1,0 +1,87 @@
+package stubgen
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"testing"
+
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/ledger"
+)
+
+// The function of tabled at 0x401000, and its table.
+const (
+	tabledAt = 0x401000
+	tableAt  = 0x800000
+)
+
+var (
+	tabledEntry = []byte{0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0xc3} // push %r15, %r14, %r13; ret
+	dispatch    = []byte{0x48, 0x63, 0x04, 0xb8, 0x48, 0x01, 0xd0, 0xff, 0xe0}
+)
+
+// tabled is an object with one function: its code is the entry and what lea
+// appends, `lea address(%rip),%rax` each time. Its data is a jump table of so many
+// entries; the last leads between the first two instructions.
+func tabled(entries int, body func(lea func(to uint64), jump func())) *Object {
+	code := slices.Clone(tabledEntry)
+	lea := func(to uint64) {
+		code = append(code, 0x48, opLea, 0x05)
+		code = binary.LittleEndian.AppendUint32(code, uint32(to-tabledAt-uint64(len(code))-4))
+	}
+	body(lea, func() { code = append(code, dispatch...) })
+	table := bytes.Repeat(binary.LittleEndian.AppendUint32(nil, uint32(int64(tabledAt+6-tableAt)&0xffffffff)), entries)
+	binary.LittleEndian.PutUint32(table[4*entries-4:], uint32(int64(tabledAt+2-tableAt)&0xffffffff))
+	return &Object{
+		Text:      []Segment{{Addr: tabledAt, Code: append(code, bytes.Repeat([]byte{opInt3}, 64)...)}},
+		Data:      []Segment{{Addr: tableAt, Code: table}},
+		Functions: []elfscan.Function{{Addr: tabledAt, Size: uint64(len(code)), Source: ledger.SourceSymtab}},
+	}
+}
+
+// TestJumpTables: what a table leads to is known, however long it is, however many
+// addresses the function takes, and wherever.
+func TestJumpTables(t *testing.T) {
+	for name, o := range map[string]*Object{
+		"short": tabled(3, func(lea func(uint64), jump func()) { lea(tableAt); jump() }),
+		"long":  tabled(100_000, func(lea func(uint64), jump func()) { lea(tableAt); jump() }),
+		"behind others": tabled(3, func(lea func(uint64), jump func()) {
+			for range 1000 {
+				lea(tabledAt + 1<<20)
+			}
+			lea(tableAt)
+			jump()
+		}),
+		"behind the jump": tabled(3, func(lea func(uint64), jump func()) { jump(); lea(tableAt) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if p := NewSurvey(o, 1).NewPlanner(Options{}).Plan(0); p.Reason != ledger.ReasonBranchIntoWindow {
+				t.Errorf("%v %v", p.Tactic, p.Reason)
+			}
+			if p := NewSurvey(o, 1).Plans(Options{}, 1, nil)[0]; p.Counted() && p.Tactic != ledger.TacticHop {
+				t.Errorf("%v overwrites what the table leads to", p.Tactic)
+			}
+		})
+	}
+}
+
+// TestTooManyEntries: where not all tables are read, since a file has been made so
+// that this would take for ever, nothing is patched.
+func TestTooManyEntries(t *testing.T) {
+	o := tabled(mostEntries/16, func(lea func(uint64), jump func()) {
+		for range 1000 {
+			lea(tableAt)
+		}
+		jump()
+	})
+	s := NewSurvey(o, 1)
+	if n := s.entriesRead.Load(); n > 2*mostEntries {
+		t.Errorf("%d entries are read", n)
+	}
+	for _, opt := range []Options{{}, {Traps: true}} {
+		if p := s.Plans(opt, 1, nil)[0]; p.Reason != ledger.ReasonUndecodable {
+			t.Errorf("%+v: %v %v", opt, p.Tactic, p.Reason)
+		}
+	}
+}
