@@ -12,9 +12,6 @@ type lsdaRef struct {
 	end  uint64
 }
 
-// maxLSDA bounds the area whose end is not known, the last one, in bytes.
-const maxLSDA = 64 << 10
-
 // landingPads reads the call-site tables of the areas and returns the landing
 // pads that a patch of some entry could hit: those in the first bytes behind
 // the start of their own FDE, and those outside it. All others lie in the
@@ -33,7 +30,12 @@ func (f *file) landingPads(refs []lsdaRef) []uint64 {
 			n++
 		}
 		if ok {
-			b, err := f.read(off, min(rest, refs[n-1].lsda-first+maxLSDA), "language-specific data")
+			last := refs[n-1].lsda - first
+			size, err := f.lsdaSize(off+last, rest-last)
+			var b []byte
+			if err == nil {
+				b, err = f.read(off, last+size, "language-specific data")
+			}
 			if err != nil {
 				f.problem(err)
 				return nil
@@ -48,20 +50,36 @@ func (f *file) landingPads(refs []lsdaRef) []uint64 {
 	return slices.Compact(pads)
 }
 
-// nearStart is how far from an entry its window may reach, in bytes: an
-// endbr64 and a jump.
-const nearStart = 4 + 5
+// lsdaSize is how much is read of the area at off, which has rest bytes to the end of
+// its segment.
+func (f *file) lsdaSize(off, rest uint64) (uint64, error) {
+	const head = 64 // more than lsdaHead reads
+	b, err := f.read(off, min(rest, head), "language-specific data")
+	c := cursor{b: b}
+	_, _, size := c.lsdaHead(0)
+	return min(rest, uint64(c.pos)+min(size, rest)), err
+}
 
-func appendPads(pads []uint64, c cursor, ref lsdaRef) []uint64 {
-	base := ref.addr
+// lsdaHead reads what stands in front of the call sites: what landing pads count
+// from, for an FDE that starts at addr, the encoding of the sites, and their bytes.
+func (c *cursor) lsdaHead(addr uint64) (base uint64, enc uint8, size uint64) {
+	base = addr
 	if enc := c.u8(); enc != peOmit {
 		base = c.pointer(enc, 0)
 	}
 	if c.u8() != peOmit {
 		c.uleb() // offset of the type table
 	}
-	enc := c.u8()
-	sites := c.sub(c.uleb())
+	return base, c.u8(), c.uleb()
+}
+
+// nearStart is how far from an entry its window may reach, in bytes: an
+// endbr64 and a jump.
+const nearStart = 4 + 5
+
+func appendPads(pads []uint64, c cursor, ref lsdaRef) []uint64 {
+	base, enc, size := c.lsdaHead(ref.addr)
+	sites := c.sub(size)
 	if c.bad {
 		return pads
 	}

@@ -19,13 +19,13 @@ func (f *file) interp() string {
 // descriptions of the notes "GNU" of type NT_GNU_BUILD_ID and "Go" of type 4
 // (cmd/link, elf.go).
 func (f *file) notes() (buildID []byte, isGo bool) {
-	const ntGNUBuildID, ntGoBuildID, maxNotes = 3, 4, 1 << 16
+	const ntGNUBuildID, ntGoBuildID = 3, 4
 	for i := range f.progs {
 		p := &f.progs[i]
 		if elf.ProgType(p.Type) != elf.PT_NOTE {
 			continue
 		}
-		b, err := f.read(p.Off, min(p.Filesz, maxNotes), "notes")
+		b, err := f.read(p.Off, p.Filesz, "notes")
 		if err != nil {
 			f.problem(err)
 			continue

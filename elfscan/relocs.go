@@ -10,7 +10,7 @@ import (
 func (f *file) relocations(dyn *dynamic, t *symbols) *relocReader {
 	c := &relocReader{file: f, symbols: t, stored: t.labels, rseq: map[uint64]uint64{}}
 	if s := f.rseqSection(); s != nil {
-		c.rseqAt, c.rseqSize = s.Addr, min(s.Size, maxRseq)
+		c.rseqAt, c.rseqSize = s.Addr, s.Size
 	}
 	if dyn != nil {
 		c.rela(dyn.rela)

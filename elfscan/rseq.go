@@ -15,12 +15,6 @@ const (
 	rseqAbort   = 24
 )
 
-// Bounds, in bytes: of what is read of the section, and of a sequence.
-const (
-	maxRseq     = 1 << 20
-	maxSequence = 1 << 16
-)
-
 func (f *file) rseqSection() *section {
 	for i := range f.sections {
 		if f.sections[i].name == rseqSection && f.sections[i].Size >= rseqSize {
@@ -37,7 +31,7 @@ func (f *file) restartable(stored map[uint64]uint64) (all []Restartable) {
 	if s == nil {
 		return nil
 	}
-	b, err := f.read(s.Off, min(s.Size, maxRseq), rseqSection)
+	b, err := f.read(s.Off, s.Size, rseqSection)
 	if err != nil {
 		f.problem(err)
 		return nil
@@ -50,8 +44,7 @@ func (f *file) restartable(stored map[uint64]uint64) (all []Restartable) {
 	}
 	for off := uint64(0); off+rseqSize <= uint64(len(b)); off += rseqSize {
 		r := Restartable{Start: word(off + rseqStart), Abort: word(off + rseqAbort)}
-		length := word(off + rseqLength)
-		if r.End = r.Start + length; length <= maxSequence && f.text.has(r.Start) && f.text.has(r.Abort) {
+		if r.End = r.Start + word(off+rseqLength); r.End >= r.Start && f.text.has(r.Start) && f.text.has(r.Abort) {
 			all = append(all, r)
 		}
 	}

@@ -34,20 +34,27 @@ func (s *Survey) fix() {
 		s.hit(windowHit{target: r.Abort, who: fromElsewhere})
 	}
 	slices.SortFunc(s.fixed, func(a, b Fixed) int { return cmp.Compare(a.Low, b.Low) })
-	for _, f := range s.fixed {
-		s.widest = max(s.widest, f.High-f.Low)
+	s.fixed = disjoint(s.fixed)
+}
+
+// disjoint cuts from each range, in order of Low, what those before it cover.
+func disjoint(list []Fixed) []Fixed {
+	kept, end := list[:0], uint64(0)
+	for _, f := range list {
+		if f.Low = max(f.Low, end); f.Low < f.High {
+			kept, end = append(kept, f), f.High
+		}
 	}
+	return kept
 }
 
 // fixedIn is why something in [low, high) must stay, ReasonNone if nothing must.
 func (s *Survey) fixedIn(low, high uint64) ledger.Reason {
 	i, _ := slices.BinarySearchFunc(s.fixed, high, func(f Fixed, high uint64) int { return cmp.Compare(f.Low, high) })
-	for i--; i >= 0 && s.fixed[i].Low+s.widest > low; i-- {
-		if s.fixed[i].High > low {
-			return s.fixed[i].Why
-		}
+	if i == 0 || s.fixed[i-1].High <= low {
+		return ledger.ReasonNone
 	}
-	return ledger.ReasonNone
+	return s.fixed[i-1].Why
 }
 
 // debugged reports whether somebody watches function i who may stop at its lines.

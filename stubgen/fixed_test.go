@@ -30,6 +30,10 @@ func TestFixed(t *testing.T) {
 		{"the padding", changed(at+12, 1), ledger.TacticWholeBody, ledger.ReasonNone},
 		{"a sequence", restartable(at+8, at+9, at+11), ledger.TacticNone, ledger.ReasonRestartable},
 		{"a sequence behind the next instruction", restartable(at+10, at+11, at+11), ledger.TacticNone, ledger.ReasonRestartable},
+		{"a sequence of a megabyte, with others in it", func(o *Object) {
+			restartable(at-1<<20, at+1<<20, at+0x100)(o)
+			o.Restartable = append(o.Restartable, elfscan.Restartable{Start: at - 0x100, End: at - 0xff, Abort: at - 0x80})
+		}, ledger.TacticNone, ledger.ReasonRestartable},
 		{"an abort handler", restartable(at+0x100, at+0x101, at+4), ledger.TacticNone, ledger.ReasonBranchIntoWindow},
 		{"lines", func(o *Object) { o.Lines = []uint64{at - 1, at + 11} }, ledger.TacticNone, ledger.ReasonDebugged},
 		{"lines of others", func(o *Object) { o.Lines = []uint64{at - 1, at + 12} }, ledger.TacticWholeBody, ledger.ReasonNone},

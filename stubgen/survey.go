@@ -22,8 +22,7 @@ type Survey struct {
 	loops   map[int][]site    // by function: branches of its own to its entry
 	inside  map[int][]arrival // by function: branches between the bytes of its window
 	sites   []KernelSite
-	fixed   []Fixed // sorted by Low; none is wider than:
-	widest  uint64
+	fixed   []Fixed     // sorted, disjoint
 	index   *entryIndex // to note calls; nil: they are not noted
 	calls   [][]Call    // by run of functions
 	gs      bool
