@@ -41,7 +41,7 @@ func LineStarts(r io.ReaderAt, size int64) (starts []uint64, err error) {
 	return nil, nil
 }
 
-// maxDebug bounds a compressed section's content.
+// maxDebug bounds a compressed section's content: a few bytes can claim anything.
 const maxDebug = 1 << 30
 
 // debugSection reads a section that may be compressed by zlib:
@@ -55,11 +55,15 @@ func (f *file) debugSection(s *section) ([]byte, error) {
 	if len(b) < head || elf.CompressionType(le.Uint32(b)) != elf.COMPRESS_ZLIB {
 		return nil, fmt.Errorf("%s is compressed in an unknown way", s.name)
 	}
+	size := le.Uint64(b[8:])
+	if size > maxDebug {
+		return nil, fmt.Errorf("%s would have %d bytes, more than are read (%d)", s.name, size, maxDebug)
+	}
 	z, err := zlib.NewReader(bytes.NewReader(b[head:]))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
-	return io.ReadAll(io.LimitReader(z, int64(min(le.Uint64(b[8:]), maxDebug))))
+	return io.ReadAll(io.LimitReader(z, int64(size)))
 }
 
 // linePrograms collects addresses of rows.

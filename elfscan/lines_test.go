@@ -2,6 +2,7 @@ package elfscan
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,11 +22,7 @@ func TestLineStarts(t *testing.T) {
 			if _, err := exec.LookPath(args[0]); err != nil {
 				t.Skipf("no %s on this machine (make deps installs it)", args[0])
 			}
-			out := filepath.Join(t.TempDir(), "program")
-			args = append(args, "-o", out, "testdata/parts.c")
-			if msg, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-				t.Fatalf("%s: %v %s", build, err, msg)
-			}
+			out := lined(t, args...)
 			m := openImage(t, out)
 			got, err := LineStarts(m.r, m.size)
 			if err != nil {
@@ -50,6 +47,37 @@ func TestLineStarts(t *testing.T) {
 				t.Errorf("got  %x\nwant %x", got, want)
 			}
 		})
+	}
+}
+
+// lined compiles a program.
+func lined(t *testing.T, compiler ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "program")
+	args := append(compiler[1:], "-o", out, "testdata/parts.c")
+	if msg, err := exec.Command(compiler[0], args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v %s", compiler, err, msg)
+	}
+	return out
+}
+
+// TestLinesTooLarge: what claims to be larger than is read is an error, not a part.
+func TestLinesTooLarge(t *testing.T) {
+	content, err := os.ReadFile(lined(t, "gcc", "-g", "-gz=zlib"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := open(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range f.sections {
+		if s := &f.sections[i]; s.name == ".debug_line" {
+			le.PutUint64(content[s.Off+8:], maxDebug+1)
+		}
+	}
+	if starts, err := LineStarts(bytes.NewReader(content), int64(len(content))); err == nil || !strings.Contains(err.Error(), "more than are read") {
+		t.Errorf("%d lines, %v", len(starts), err)
 	}
 }
 

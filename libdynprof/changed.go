@@ -95,7 +95,7 @@ func isDebugged(pid int) bool {
 // keepLines finds out where lines start, by the file itself or, where that does
 // not tell, by the file with debugging information that distributions ship.
 func (o *object) keepLines(f io.ReaderAt, size int64) {
-	o.code.Lines, _ = elfscan.LineStarts(f, size)
+	o.readLines(f, size)
 	if len(o.code.Lines) > 0 || len(o.scan.BuildID) < 2 {
 		return
 	}
@@ -106,6 +106,19 @@ func (o *object) keepLines(f io.ReaderAt, size int64) {
 	}
 	defer debug.Close()
 	if fi, err := debug.Stat(); err == nil {
-		o.code.Lines, _ = elfscan.LineStarts(debug, fi.Size())
+		o.readLines(debug, fi.Size())
+	}
+}
+
+// readLines: of lines that cannot be read, since they are compressed in another way
+// than by zlib, each function may have some.
+func (o *object) readLines(f io.ReaderAt, size int64) {
+	var err error
+	if o.code.Lines, err = elfscan.LineStarts(f, size); err == nil {
+		return
+	}
+	o.code.Lines = nil
+	for i := range o.code.Functions {
+		o.code.Lines = append(o.code.Lines, o.code.Functions[i].Addr)
 	}
 }

@@ -74,6 +74,14 @@ func TestGdb(t *testing.T) {
 	}
 }
 
+// TestGdbUnknownLines: lines that the planner cannot read are taken to be everywhere.
+func TestGdbUnknownLines(t *testing.T) {
+	p := compile(t, need(t, "gcc"), []string{"-O0", "-g", "-Wl,--compress-debug-sections=zstd"}, "debugged.c")
+	table := filepath.Join(t.TempDir(), "table")
+	gdb(t, inGdb(t, table)+"run\n", p)
+	checkDebugged(t, readReport(t, table), true, false)
+}
+
 // checkDebugged: what gdb had its breakpoints in before the start is left, and
 // what it knows the lines of.
 func checkDebugged(t *testing.T, r *report, lines, before bool) {
