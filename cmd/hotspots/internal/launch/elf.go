@@ -68,12 +68,12 @@ func (p *Program) inspectLoader(e *elf.File, path string) string {
 // needed are the names of the libraries that the file is linked with, as far as
 // they can be read. (debug/elf would read all dynamic strings, which can be 40 MB.)
 func needed(e *elf.File) (names []string) {
-	const most, longest = 1 << 16, 4096
+	const longest = 4096 // a path
 	i := slices.IndexFunc(e.Progs, func(s *elf.Prog) bool { return s.Type == elf.PT_DYNAMIC })
 	if i < 0 {
 		return nil
 	}
-	b, err := io.ReadAll(io.LimitReader(e.Progs[i].Open(), most))
+	b, err := io.ReadAll(e.Progs[i].Open())
 	if err != nil {
 		return nil
 	}
