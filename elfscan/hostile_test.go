@@ -6,9 +6,11 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/ledger"
@@ -59,6 +61,22 @@ func checkScan(t *testing.T, b []byte) {
 	for i, p := range o.CodePointers {
 		if i > 0 && o.CodePointers[i-1] >= p {
 			t.Fatalf("code pointers out of order: %#x, %#x", o.CodePointers[i-1], p)
+		}
+	}
+}
+
+// TestLongSymbol: a function whose name is longer than is read has none.
+func TestLongSymbol(t *testing.T) {
+	for _, n := range []int{maxSymbolName - 1, maxSymbolName} {
+		name, path := strings.Repeat("n", n), filepath.Join(t.TempDir(), "program")
+		gcc := exec.Command("gcc", "-nostdlib", "-static", "-x", "assembler", "-o", path, "-")
+		gcc.Stdin = strings.NewReader(".globl _start\n_start: ret\n.type " + name + ",@function\n" + name + ": ret\n.size " + name + ",1\n")
+		if msg, err := gcc.CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, msg)
+		}
+		o := openImage(t, path).scan(t)
+		if want := name[:n*(maxSymbolName-n)]; len(o.Functions) != 1 || o.Functions[0].Name != want {
+			t.Errorf("%d bytes: %d functions, %.20s", n, len(o.Functions), o.Functions[0].Name)
 		}
 	}
 }

@@ -19,7 +19,7 @@ type ArenaRef struct {
 const (
 	ArenaListMagic = "dynprof arenas\x00\x01"
 	arenaRefSize   = 6 * 8
-	maxArenaRefs   = 1 << 16
+	maxArenaRefs   = 1 << 17 // a table has room for 65,536 objects
 )
 
 // ArenaListSize is the size of the list of n arenas, in bytes.

@@ -35,7 +35,6 @@ const (
 	evictSize  = windowSize + islandSize         // room for the jump to the copy and for the island
 	evictAfter = endbrLen + windowSize + maxInst // behind an entry: nothing there is displaced
 	maxHost    = 1 << 16                         // bytes of a function that is searched
-	maxEvicted = 64                              // runs for one function
 )
 
 func (e *Eviction) overlaps(low, high uint64) bool {
@@ -59,7 +58,7 @@ func (d *detours) evict(end uint64) (at uint64, ok bool) {
 			break
 		}
 	}
-	if cost < 0 || len(d.detour.Evicted) == maxEvicted {
+	if cost < 0 {
 		return 0, false
 	}
 	d.detour.Evicted = append(d.detour.Evicted, best)
@@ -95,7 +94,7 @@ func (d *detours) evictBranch(from site, to uint64) bool {
 		size, length = size+int(before.len), length+before.len
 	}
 	e := Eviction{Addr: h.insts[k].addr, To: to, Len: length, Size: uint8(size)}
-	if len(d.detour.Evicted) == maxEvicted || !d.evictable(e) {
+	if !d.evictable(e) {
 		return false
 	}
 	d.detour.Evicted = append(d.detour.Evicted, e)

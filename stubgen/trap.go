@@ -65,7 +65,7 @@ func (d *detours) trapBranch(p *Plan, from site, to uint64) bool {
 		size += jumpSize
 	}
 	e := Eviction{Addr: from.addr, To: to, Len: in.Len, Size: uint8(size), Trap: true}
-	if len(d.detour.Evicted) == maxEvicted || d.overlapsEvicted(e) {
+	if d.overlapsEvicted(e) {
 		return false
 	}
 	d.detour.Evicted = append(d.detour.Evicted, e)
