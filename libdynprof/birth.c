@@ -12,6 +12,7 @@
 #include "gs.h"
 #include "lock.h"
 #include "loose.h"
+#include "lost.h"
 #include "redirect.h"
 #include "rows.h"
 #include "state.h"
@@ -24,12 +25,6 @@
 #define NR_exit_group 231
 #define NR_clone3 435
 #define ARCH_SET_GS 0x1001
-
-/* Births of threads for which there is no row. A slot is used again after
- * that many births; by then its child has long read it. */
-enum { DP_LOST_BIRTHS = 4096 };
-static struct dp_birth lost_births[DP_LOST_BIRTHS];
-static uint32_t lost_next;
 
 struct clone_args3 { /* struct clone_args of linux/sched.h, its first 64 bytes */
 	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
@@ -45,7 +40,7 @@ static void block_signals(struct dp_birth *b, struct dp_regs *r)
 		return;
 	raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &b->sigmask, 8);
 	r->kept = b->sigmask;
-	b->fork = DP_FORK_BLOCKED;
+	r->fork = b->fork = DP_FORK_BLOCKED;
 }
 
 /* What the child will need, or 0 if the system call shall run as it is: a child
@@ -72,11 +67,15 @@ static struct dp_birth *birth(struct dp_regs *r)
 		return 0;
 	if (!dp_have_wrgsbase && !dp_may(SYS_arch_prctl, ARCH_SET_GS, (uint64_t)dp.discard, 0, 0)) {
 		__atomic_fetch_add(dp_u32(dp.table, DP_HDR_THREADS_DISCARDED), 1, __ATOMIC_RELAXED);
+		dp_row_shared();
 		return 0; /* it must share our row */
 	}
 	uint8_t *row = dp_row_take(flags & CLONE_THREAD ? DP_ROW_THREAD : DP_ROW_PROCESS);
-	struct dp_birth *b = row ? (struct dp_birth *)(row + DP_ROW_BIRTH)
-				 : &lost_births[__atomic_fetch_add(&lost_next, 1, __ATOMIC_RELAXED) % DP_LOST_BIRTHS];
+	struct dp_birth *b = row ? (struct dp_birth *)(row + DP_ROW_BIRTH) : dp_lost_take();
+	if (!b) {
+		dp_row_shared();
+		return 0; /* as well */
+	}
 	if (row && dp_handles_traps)
 		*dp_u32(row, DP_ROW_TRAP_BLOCKED) = dp_trap_blocked();
 	b->gs = (uint64_t)(row ? row : dp.discard);
@@ -86,7 +85,7 @@ static struct dp_birth *birth(struct dp_regs *r)
 	b->rsp = stack ? 0 : (uint64_t)(r + 1) + 128;
 	b->resume = r->rcx + DP_THUNK_SYSCALL;
 	b->flags = r->flags;
-	b->fork = flags & CLONE_VM ? 0 : DP_FORK;
+	r->fork = b->fork = flags & CLONE_VM ? 0 : DP_FORK;
 	if (b->fork)
 		block_signals(b, r);
 	return b;
@@ -136,12 +135,15 @@ void dp_after(struct dp_birth *b, struct dp_regs *r)
 		dp_gs_done(r);
 		return;
 	}
-	uint64_t fork = b->fork;
-	if (fork && !failed((long)r->rax) && dp_is_loose(b->gs))
+	if (dp_is_lost(b)) {
+		if (r->fork || failed((long)r->rax))
+			dp_lost_free(b); /* else its child does, and it may be another's by now */
+	} else if (r->fork && !failed((long)r->rax) && dp_is_loose(b->gs)) {
 		dp_loose_drop((uint8_t *)b->gs); /* the child has a copy */
-	else if (b->gs != (uint64_t)dp.discard)
+	} else {
 		dp_row_made((uint8_t *)b->gs, (long)r->rax); /* from here on b may be another's */
-	if (fork == DP_FORK_BLOCKED) {
+	}
+	if (r->fork == DP_FORK_BLOCKED) {
 		raw(SYS_rt_sigprocmask, SIG_SETMASK, &r->kept, 0, 8);
 		dp_leave();
 	}
@@ -152,6 +154,7 @@ void dp_forked(struct dp_birth *b) HIDDEN;
 void dp_forked(struct dp_birth *b)
 {
 	dp_rows_begin((uint8_t *)b->gs);
+	dp_lost_forked(b);
 	dp_redirect_forked();
 	dp_giveback_forked();
 	if (b->fork == DP_FORK_BLOCKED)

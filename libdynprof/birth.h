@@ -8,7 +8,7 @@
 #define DP_BIRTH_RDI 16
 #define DP_BIRTH_RSI 24
 #define DP_BIRTH_RSP 32    /* 0 if the child has a stack of its own */
-#define DP_BIRTH_RESUME 40 /* behind the system call */
+#define DP_BIRTH_RESUME 40 /* behind the system call; 0: its child has read it all (lost.h) */
 #define DP_BIRTH_FLAGS 48
 #define DP_BIRTH_SIGMASK 56
 #define DP_BIRTH_FORK 64   /* DP_FORK, if the child has its own memory */
@@ -33,7 +33,8 @@
 #define DP_REGS_RCX 72     /* the thunk's own system call */
 #define DP_REGS_FLAGS 80
 #define DP_REGS_KEPT 88    /* for what follows the system call */
-#define DP_REGS_SIZE 96
+#define DP_REGS_FORK 96    /* as the birth's, which the child may have given back */
+#define DP_REGS_SIZE 104
 
 /* In place of a birth: the system call installs a filter, or looks at or sets
  * the GS base. */
@@ -53,7 +54,7 @@ struct dp_birth {
 };
 
 struct dp_regs {
-	uint64_t rbp, r15, r10, r9, r8, rdx, rsi, rdi, rax, rcx, flags, kept;
+	uint64_t rbp, r15, r10, r9, r8, rdx, rsi, rdi, rax, rcx, flags, kept, fork;
 };
 
 #define DP_SAME(type, field, offset) \
@@ -79,6 +80,7 @@ DP_SAME(dp_regs, rax, DP_REGS_RAX);
 DP_SAME(dp_regs, rcx, DP_REGS_RCX);
 DP_SAME(dp_regs, flags, DP_REGS_FLAGS);
 DP_SAME(dp_regs, kept, DP_REGS_KEPT);
+DP_SAME(dp_regs, fork, DP_REGS_FORK);
 _Static_assert(sizeof(struct dp_regs) == DP_REGS_SIZE, "dp_regs");
 #endif
 

@@ -24,6 +24,11 @@
 /* Processes that share our memory were made: dp.pid is not theirs. */
 static uint32_t shared;
 
+/* And threads that count in their parent's row. */
+static uint32_t row_shared;
+
+void dp_row_shared(void) { __atomic_store_n(&row_shared, 1, __ATOMIC_RELAXED); }
+
 void dp_memory_shared(void) { __atomic_store_n(&shared, 1, __ATOMIC_RELAXED); }
 
 static int is_own(const uint8_t *row)
@@ -59,6 +64,8 @@ void dp_thread_ends(void)
 {
 	uint8_t *row = ending_row();
 	if (!row || row == dp.discard || *dp_u32(row, DP_ROW_KIND) != DP_ROW_THREAD)
+		return;
+	if (__atomic_load_n(&row_shared, __ATOMIC_RELAXED) && ask(SYS_gettid) != *dp_u32(row, DP_ROW_TID))
 		return;
 	int left = leave_row();
 	if (dp_is_loose((uint64_t)row))

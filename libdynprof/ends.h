@@ -6,6 +6,9 @@
 
 /* Some process shares our memory, or is about to: vfork, clone. */
 void dp_memory_shared(void) HIDDEN;
+
+/* Some thread is about to count in the row of the one that makes it. */
+void dp_row_shared(void) HIDDEN;
 void dp_thread_ends(void) HIDDEN;
 void dp_process_ends(void) HIDDEN;
 

@@ -103,6 +103,7 @@ dp_kernel_site:
 .Lwatched:
 	mov	%r11, %rcx
 	lea	-128(%rsp), %rsp
+	push	$0			/* fork */
 	push	$0			/* kept */
 	pushfq
 	push	%rcx
@@ -210,7 +211,9 @@ dp_kernel_site:
 	jrcxz	4f
 	mov	%rcx, %rsp
 4:	mov	DP_BIRTH_RESUME(%r15), %rcx
+	mov	%r15, %rax
 	mov	DP_BIRTH_R15(%r15), %r15
+	movq	$0, DP_BIRTH_RESUME(%rax) /* from here on it may be another's */
 	mov	$0, %eax
 	jmp	*%rcx
 	.cfi_endproc
@@ -288,7 +291,8 @@ dp_signal_site:
 	.cfi_register rip, rcx
 	lea	-128(%rsp), %rsp
 	.cfi_adjust_cfa_offset 128
-	SAVE	$0			/* sigmask, not used */
+	SAVE	$0			/* fork, kept: not used */
+	SAVE	$0
 	pushfq
 	.cfi_adjust_cfa_offset 8
 	SAVE	%rcx
@@ -328,8 +332,8 @@ dp_signal_site:
 	.cfi_register rip, rcx
 	popfq
 	.cfi_adjust_cfa_offset -8
-	lea	136(%rsp), %rsp
-	.cfi_adjust_cfa_offset -136
+	lea	144(%rsp), %rsp
+	.cfi_adjust_cfa_offset -144
 	jmp	*%rcx
 	.cfi_endproc
 	.size	dp_signal_site, . - dp_signal_site

@@ -1,0 +1,17 @@
+package test
+
+import "testing"
+
+// TestResident: parts of what runs in the program, each with a program of its own
+// around it: what they do where their room ends.
+func TestResident(t *testing.T) {
+	for _, unit := range []string{"lost.c"} {
+		t.Run(unit, func(t *testing.T) {
+			t.Parallel()
+			p := compile(t, need(t, "gcc"), []string{"-O1", "-I../libdynprof"}, unit)
+			if r := run(t, cmd(p)); r.status != 0 || r.stdout+r.stderr != "" {
+				t.Errorf("status %d: %s%s", r.status, r.stdout, r.stderr)
+			}
+		})
+	}
+}
