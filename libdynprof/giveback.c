@@ -18,9 +18,12 @@
  *  4. The ledger says text-changed.
  * Threads in a stub go on there, in a copy of what was, until they leave it.
  * Kernel sites stay: births and filters must be known. Where a system call that
- * this takes is refused the text stays as it is.
+ * this takes is refused the text stays as it is. Nothing is read before the kernel
+ * has said that it can be: the object may have been closed, and anything be in its
+ * place, as the stack of a new thread that is not readable yet.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -40,7 +43,7 @@ enum { MOST_MOVED = 1 << 9, MOST_BYTES = 1 << 20 };
 struct patched {
 	const struct dp_undo_text *texts; /* in order of start */
 	uint64_t count;
-	uint64_t low, high;
+	uint64_t low, high; /* high is 0 when the objects are gone */
 };
 
 struct sessions {
@@ -83,7 +86,7 @@ static const struct dp_undo_text *next_text(struct walk *w)
 		uint64_t used = __atomic_load_n(&w->sessions->used, __ATOMIC_ACQUIRE);
 		for (; w->session < used; w->session++, w->text = 0) {
 			const struct patched *p = &w->sessions->patched[w->session];
-			if (p->high <= w->low || p->low >= w->high)
+			if (__atomic_load_n(&p->high, __ATOMIC_RELAXED) <= w->low || p->low >= w->high)
 				continue;
 			while (w->text < p->count) {
 				const struct dp_undo_text *t = &p->texts[w->text++];
@@ -116,8 +119,17 @@ static uint32_t first_near(const struct dp_undo_text *t, uint64_t address)
 	return low;
 }
 
+/* The page that the kernel was last asked about. */
+struct page {
+	uint64_t at; /* NO_PAGE: none yet */
+	int there;   /* it can be read */
+};
+
+enum { NO_PAGE = 1 };
+
 /* What is to be given back. */
 struct change {
+	struct page *page;
 	uint64_t low, high; /* the range that the program changes */
 	uint8_t *marks;     /* a bit for each function */
 	uint64_t functions;
@@ -130,21 +142,31 @@ static int is_marked(const struct change *c, uint32_t group)
 	return group < c->functions && c->marks[group / 8] >> group % 8 & 1;
 }
 
-static int is_made(const struct dp_undo_text *t, const struct dp_undo *u)
+/* The kernel reads a mask before it finds that there is no such operation. */
+static int is_there(struct page *p, uint64_t at)
 {
-	return same_bytes((const void *)(t->start + u->at), u->new, u->len);
+	at &= ~(uint64_t)(DP_PAGE_SIZE - 1);
+	if (p->at != at)
+		*p = (struct page){at, ask(SYS_rt_sigprocmask, -1, at, 0, 8) == -EINVAL};
+	return p->there;
+}
+
+static int is_made(struct page *p, const struct dp_undo_text *t, const struct dp_undo *u)
+{
+	uint64_t at = t->start + u->at;
+	return is_there(p, at) && is_there(p, at + u->len - 1) && same_bytes((const void *)at, u->new, u->len);
 }
 
 /* Whether the change u, at or in front of low, is made, and reaches behind low with
  * its bytes or what it has moved. */
-static int concerns(const struct dp_undo_text *t, const struct dp_undo *u, uint64_t low)
+static int concerns(struct page *p, const struct dp_undo_text *t, const struct dp_undo *u, uint64_t low)
 {
-	return t->start + u->at + u->moved > low && is_made(t, u);
+	return t->start + u->at + u->moved > low && is_made(p, t, u);
 }
 
 static void mark(struct change *c, const struct dp_undo_text *t, const struct dp_undo *u)
 {
-	if (u->group >= c->functions || is_marked(c, u->group) || !is_made(t, u))
+	if (u->group >= c->functions || is_marked(c, u->group) || !is_made(c->page, t, u))
 		return;
 	c->marks[u->group / 8] |= (uint8_t)(1 << u->group % 8);
 	c->marked++;
@@ -156,7 +178,7 @@ static void mark_range(struct change *c)
 	for (const struct dp_undo_text *t; (t = next_text(&w));)
 		for (uint32_t i = first_near(t, c->low); i < t->count && t->start + undos_of(t)[i].at < c->high; i++) {
 			const struct dp_undo *u = &undos_of(t)[i];
-			if (!concerns(t, u, c->low))
+			if (!concerns(c->page, t, u, c->low))
 				continue;
 			if (u->kind == DP_UNDO_CALL)
 				c->calls++;
@@ -185,6 +207,24 @@ static int goes(const struct change *c, const struct dp_undo_text *t, const stru
 	if (u->kind == DP_UNDO_CALL && at < c->high && at + u->len > c->low)
 		return 1;
 	return is_marked(c, u->group) && (u->kind != DP_UNDO_ISLAND || c->later);
+}
+
+/* Whether one of a session's objects is left. */
+static int is_left(const struct patched *p)
+{
+	struct page page = {NO_PAGE, 0};
+	for (uint64_t i = 0; i < p->count; i++)
+		if (is_there(&page, p->texts[i].start))
+			return 1;
+	return 0;
+}
+
+void dp_forget_undos(void)
+{
+	for (struct sessions *s = newest; s; s = s->older)
+		for (uint64_t i = 0; i < s->used; i++)
+			if (s->patched[i].high && !is_left(&s->patched[i]))
+				__atomic_store_n(&s->patched[i].high, 0, __ATOMIC_RELAXED);
 }
 
 /* ---- pages ------------------------------------------------------------ */
@@ -231,7 +271,7 @@ static void give_pages(const struct change *c, const struct dp_undo_text *t, uin
 	copy_words((uint64_t)made, low, size);
 	for (uint32_t i = first; i <= last; i++) {
 		const struct dp_undo *u = &undos_of(t)[i];
-		for (uint32_t k = 0; k < u->len && goes(c, t, u) && is_made(t, u); k++)
+		for (uint32_t k = 0; k < u->len && goes(c, t, u) && is_made(c->page, t, u); k++)
 			((uint8_t *)made)[t->start + u->at + k - low] = u->old[k];
 	}
 	uint64_t new = file_pages(t, low, (uint64_t)made, size);
@@ -251,7 +291,7 @@ static void give_text(const struct change *c, const struct dp_undo_text *t)
 	for (uint32_t i = 0; i < t->count; i++) {
 		const struct dp_undo *u = &undos_of(t)[i];
 		uint64_t at = t->start + u->at, from = at & ~(uint64_t)(DP_PAGE_SIZE - 1), to = pages(at + u->len);
-		if (!goes(c, t, u) || !is_made(t, u))
+		if (!goes(c, t, u) || !is_made(c->page, t, u))
 			continue;
 		if (high && (from > high || (from == high && high - low >= MOST_BYTES))) {
 			give_pages(c, t, first, last, low, high);
@@ -333,7 +373,8 @@ static int take_lock(void)
 
 static void give_range(uint64_t low, uint64_t high)
 {
-	struct change c = {.low = low, .high = high, .functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT)};
+	struct page page = {NO_PAGE, 0};
+	struct change c = {.page = &page, .low = low, .high = high, .functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT)};
 	uint64_t size = pages(c.functions / 8 + 1), all = ~0ULL, mask;
 	long marks = map(size, -1, 0);
 	if (failed(marks))
@@ -353,9 +394,10 @@ static void give_range(uint64_t low, uint64_t high)
 static int is_patched(uint64_t low, uint64_t high)
 {
 	struct walk w = walk(low, high);
+	struct page page = {NO_PAGE, 0};
 	for (const struct dp_undo_text *t; (t = next_text(&w));)
 		for (uint32_t i = first_near(t, low); i < t->count && t->start + undos_of(t)[i].at < high; i++)
-			if (concerns(t, &undos_of(t)[i], low))
+			if (concerns(&page, t, &undos_of(t)[i], low))
 				return 1;
 	return 0;
 }
@@ -363,6 +405,7 @@ static int is_patched(uint64_t low, uint64_t high)
 void dp_text_changes(const struct dp_regs *r)
 {
 	uint64_t low = r->rdi & ~(uint64_t)(DP_PAGE_SIZE - 1), high = low + pages(r->rsi);
-	if ((r->rdx & PROT_WRITE) && low < high && is_patched(low, high))
+	int hides = r->rdx == PROT_NONE; /* and nobody could look when it is made writable */
+	if ((hides || (r->rdx & PROT_WRITE)) && low < high && is_patched(low, high))
 		give_range(low, high);
 }

@@ -30,6 +30,9 @@ struct dp_undo_text {
 /* What a session has patched may have to be given back. */
 void dp_note_undos(const struct dp_ctl *ctl) HIDDEN;
 
+/* Objects have been closed: what was patched in them need not be given back. */
+void dp_forget_undos(void) HIDDEN;
+
 /* Called with the registers of an mprotect or pkey_mprotect that is to come. */
 void dp_text_changes(const struct dp_regs *r) HIDDEN;
 

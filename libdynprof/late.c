@@ -360,5 +360,7 @@ void dp_objects_changed(void)
 		s.text_size += dp_text_of(w.l);
 	if (s.objects)
 		meet(&s);
+	else
+		dp_forget_undos();
 	know_all();
 }

@@ -46,6 +46,24 @@ func TestTextChange(t *testing.T) {
 	}
 }
 
+// TestClosedText: other memory where a closed library's text was may be made
+// writable, whether it can be read or not; text that is hidden first is given back.
+func TestClosedText(t *testing.T) {
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "textchangelib.c")
+	p := compile(t, gcc, []string{"-O2"}, "closedtext.c")
+	inVariants(t, cmd(p, library), func(t *testing.T, r *report) {
+		for name, want := range map[string]uint64{"late_key": 600, "step": 1001, "hidden": 2} {
+			if f := r.last(t, name, p, library); f.Calls != want {
+				t.Errorf("%s: %d calls, not %d", name, f.Calls, want)
+			}
+		}
+		if f := r.last(t, "hidden", p); f.Reason != "text-changed" {
+			t.Errorf("hidden: %q", f.Reason)
+		}
+	})
+}
+
 // last returns the function of that name in one of the objects.
 func (r *report) last(t *testing.T, name string, objects ...string) (found function) {
 	t.Helper()
