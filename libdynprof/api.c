@@ -15,8 +15,8 @@
 #include "view.h"
 
 /* Nothing is counted, or this process has become none of ours: a table is
- * mapped in all that are. */
-static int is_off(void) { return !dp.table; }
+ * mapped in all that are; or we have left it. */
+static int is_off(void) { return !dp.table || dp_withdrawn; }
 
 int dynprof_version(void) { return DYNPROF_API; }
 

@@ -17,6 +17,7 @@
 #include "rows.h"
 #include "state.h"
 #include "traps.h"
+#include "withdraw.h"
 
 #define NR_clone 56
 #define NR_fork 57
@@ -96,6 +97,10 @@ static struct dp_birth *birth(struct dp_regs *r)
 struct dp_birth *dp_before(struct dp_regs *r) HIDDEN;
 struct dp_birth *dp_before(struct dp_regs *r)
 {
+	if (dp_withdrawn) {
+		dp_own_address(r);
+		return 0;
+	}
 	switch ((uint32_t)r->rax) {
 	case NR_clone:
 	case NR_fork:
@@ -119,6 +124,9 @@ struct dp_birth *dp_before(struct dp_regs *r)
 		return 0;
 	case SYS_arch_prctl:
 		return dp_gs_comes(r) ? (struct dp_birth *)DP_GS_CALL : 0;
+	case SYS_prctl:
+		dp_dispatch_comes(r);
+		break;
 	}
 	return dp_filter_comes(r) ? (struct dp_birth *)DP_FILTER_CALL : 0;
 }

@@ -92,7 +92,7 @@ void dp_cross(uint32_t counter, uint64_t cold) HIDDEN;
 void dp_cross(uint32_t counter, uint64_t cold)
 {
 	mark(counter);
-	if (!claim(counter, cold))
+	if (dp_withdrawn || !claim(counter, cold))
 		return;
 	struct who w = self();
 	struct dp_hot e = {counter, w.pid, w.tid, 0, DP_NO_SLOT, dp_calls_now(counter, dp_row_at)};

@@ -74,6 +74,13 @@ void dp_thread_ends(void)
 		dp_row_end(row);
 }
 
+void dp_loose_rows_end(void)
+{
+	const uint8_t *row = ending_row();
+	if (row)
+		dp_loose_end_all(row);
+}
+
 /* Where the kernel may be asked who is gone, the row stays: it tells a reader that
  * the process was there at the end. */
 void dp_process_ends(void)

@@ -11,5 +11,7 @@ void dp_memory_shared(void) HIDDEN;
 void dp_row_shared(void) HIDDEN;
 void dp_thread_ends(void) HIDDEN;
 void dp_process_ends(void) HIDDEN;
+/* Nothing counts any more in this process. */
+void dp_loose_rows_end(void) HIDDEN;
 
 #endif

@@ -17,10 +17,12 @@
  *     there leaves by the next instruction.
  *  4. The ledger says text-changed.
  * Threads in a stub go on there, in a copy of what was, until they leave it.
- * Kernel sites stay: births and filters must be known. Where a system call that
- * this takes is refused the text stays as it is. Nothing is read before the kernel
- * has said that it can be: the object may have been closed, and anything be in its
- * place, as the stack of a new thread that is not readable yet.
+ * Kernel sites stay: births and filters must be known. They go, too, where all is
+ * given back since we withdraw (withdraw.c); the ledger stays as it is then, as it is
+ * other processes', too. Where a system call that this takes is refused the text
+ * stays as it is. Nothing is read before the kernel has said that it can be: the
+ * object may have been closed, and anything be in its place, as the stack of a new
+ * thread that is not readable yet.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -135,6 +137,7 @@ struct change {
 	uint64_t functions;
 	uint32_t marked, calls;
 	int later;          /* islands, too */
+	int all;            /* everything, wherever it is */
 };
 
 static int is_marked(const struct change *c, uint32_t group)
@@ -183,7 +186,7 @@ static void mark_range(struct change *c)
 			if (u->kind == DP_UNDO_CALL)
 				c->calls++;
 			else
-				mark(c, t, u);
+				mark(c, t, u); /* not sites, which have no function */
 		}
 }
 
@@ -204,6 +207,8 @@ static void mark_guests(struct change *c)
 static int goes(const struct change *c, const struct dp_undo_text *t, const struct dp_undo *u)
 {
 	uint64_t at = t->start + u->at;
+	if (c->all)
+		return u->kind != DP_UNDO_ISLAND || c->later;
 	if (u->kind == DP_UNDO_CALL && at < c->high && at + u->len > c->low)
 		return 1;
 	return is_marked(c, u->group) && (u->kind != DP_UNDO_ISLAND || c->later);
@@ -229,9 +234,9 @@ void dp_forget_undos(void)
 
 /* ---- pages ------------------------------------------------------------ */
 
-static long map(uint64_t size, int fd, uint64_t offset)
+static long map_anonymous(uint64_t size)
 {
-	return ask(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, offset);
+	return ask(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 /* Copies memory that is there, as words. */
@@ -241,23 +246,48 @@ static void copy_words(uint64_t to, uint64_t from, uint64_t size)
 		*(uint64_t *)(to + i) = *(const uint64_t *)(from + i);
 }
 
-/* Pages of the text's file with the bytes of those at made; 0 if there are none
- * to be had. What differs from the file is a copy. */
-static uint64_t file_pages(const struct dp_undo_text *t, uint64_t at, uint64_t made, uint64_t size)
+/* The file's pages for those of the text at at; 0 if there are none to be had. */
+static uint64_t file_pages(const struct dp_undo_text *t, uint64_t at, uint64_t size, uint64_t prot)
 {
 	long fd = ask(SYS_openat, AT_FDCWD, t->file, O_RDONLY | O_CLOEXEC);
 	if (failed(fd))
 		return 0;
 	long end = ask(SYS_lseek, fd, 0, 2 /* SEEK_END */); /* a store behind it would raise SIGBUS */
 	uint64_t offset = t->offset + (at - t->start);
-	long new = failed(end) || offset + size > pages((uint64_t)end) ? -1 : map(size, (int)fd, offset);
+	long new = failed(end) || offset + size > pages((uint64_t)end) ? -1 : ask(SYS_mmap, 0, size, prot, MAP_PRIVATE, fd, offset);
 	ask(SYS_close, fd);
-	if (failed(new))
-		return 0;
+	return failed(new) ? 0 : (uint64_t)new;
+}
+
+/* Copies the pages at made that the others differ in. */
+static void copy_pages(uint64_t to, uint64_t made, uint64_t size)
+{
 	for (uint64_t i = 0; i < size; i += DP_PAGE_SIZE)
-		if (!same_bytes((const void *)(made + i), (const void *)(new + (long)i), DP_PAGE_SIZE))
-			copy_words((uint64_t)new + i, made + i, DP_PAGE_SIZE);
-	return (uint64_t)new;
+		if (!same_bytes((const void *)(made + i), (const void *)(to + i), DP_PAGE_SIZE))
+			copy_words(to + i, made + i, DP_PAGE_SIZE);
+}
+
+/* Pages for the text at at with the bytes of those at made, which go where they are
+ * not taken themselves; 0 if there are none. Mostly the file's will do, which need
+ * not become executable (PR_SET_MDWE). */
+static uint64_t pages_of(const struct dp_undo_text *t, uint64_t at, uint64_t made, uint64_t size)
+{
+	uint64_t new = file_pages(t, at, size, t->prot);
+	if (new && same_bytes((const void *)new, (const void *)made, size)) {
+		ask(SYS_munmap, made, size);
+		return new;
+	}
+	if (new && ask(SYS_mprotect, new, size, PROT_READ | PROT_WRITE) == 0) {
+		copy_pages(new, made, size);
+		ask(SYS_munmap, made, size);
+		made = new;
+	} else if (new) {
+		ask(SYS_munmap, new, size);
+	}
+	if (ask(SYS_mprotect, made, size, t->prot) == 0)
+		return made;
+	ask(SYS_munmap, made, size);
+	return 0;
 }
 
 /* Puts the program's bytes in place of changes first to last, which lie in [low,
@@ -265,7 +295,7 @@ static uint64_t file_pages(const struct dp_undo_text *t, uint64_t at, uint64_t m
 static void give_pages(const struct change *c, const struct dp_undo_text *t, uint32_t first, uint32_t last, uint64_t low, uint64_t high)
 {
 	uint64_t size = high - low;
-	long made = map(size, -1, 0);
+	long made = map_anonymous(size);
 	if (failed(made))
 		return;
 	copy_words((uint64_t)made, low, size);
@@ -274,13 +304,9 @@ static void give_pages(const struct change *c, const struct dp_undo_text *t, uin
 		for (uint32_t k = 0; k < u->len && goes(c, t, u) && is_made(c->page, t, u); k++)
 			((uint8_t *)made)[t->start + u->at + k - low] = u->old[k];
 	}
-	uint64_t new = file_pages(t, low, (uint64_t)made, size);
-	if (new) {
-		ask(SYS_munmap, made, size);
-		made = (long)new;
-	}
-	if (ask(SYS_mprotect, made, size, t->prot) != 0 || failed(ask(SYS_mremap, made, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, low)))
-		ask(SYS_munmap, made, size);
+	uint64_t new = pages_of(t, low, (uint64_t)made, size);
+	if (new && failed(ask(SYS_mremap, new, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, low)))
+		ask(SYS_munmap, new, size);
 }
 
 /* Changes that share pages go together. */
@@ -319,7 +345,7 @@ static int has_islands(const struct change *c)
 	struct walk w = walk(0, ~0ULL);
 	for (const struct dp_undo_text *t; (t = next_text(&w));)
 		for (uint32_t i = 0; i < t->count; i++)
-			if (undos_of(t)[i].kind == DP_UNDO_ISLAND && is_marked(c, undos_of(t)[i].group))
+			if (undos_of(t)[i].kind == DP_UNDO_ISLAND && (c->all || is_marked(c, undos_of(t)[i].group)))
 				return 1;
 	return 0;
 }
@@ -335,12 +361,8 @@ static void note_changed(const struct change *c)
 		}
 }
 
-static void give_back(struct change *c)
+static void give(struct change *c)
 {
-	mark_range(c);
-	if (!c->marked && !c->calls)
-		return;
-	mark_guests(c);
 	give_all(c);
 	if (has_islands(c)) {
 		struct timespec tick = {0, 1000 * 1000};
@@ -348,6 +370,15 @@ static void give_back(struct change *c)
 		c->later = 1;
 		give_all(c);
 	}
+}
+
+static void give_back(struct change *c)
+{
+	mark_range(c);
+	if (!c->marked && !c->calls)
+		return;
+	mark_guests(c);
+	give(c);
 	note_changed(c);
 }
 
@@ -376,7 +407,7 @@ static void give_range(uint64_t low, uint64_t high)
 	struct page page = {NO_PAGE, 0};
 	struct change c = {.page = &page, .low = low, .high = high, .functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT)};
 	uint64_t size = pages(c.functions / 8 + 1), all = ~0ULL, mask;
-	long marks = map(size, -1, 0);
+	long marks = map_anonymous(size);
 	if (failed(marks))
 		return;
 	c.marks = (uint8_t *)marks;
@@ -390,15 +421,45 @@ static void give_range(uint64_t low, uint64_t high)
 	ask(SYS_munmap, marks, size);
 }
 
-/* Whether a change of ours is in the range, or right in front of it. */
-static int is_patched(uint64_t low, uint64_t high)
+/* Whether a change of ours is in the range, or right in front of it; sites count if
+ * they shall. */
+static int is_patched(uint64_t low, uint64_t high, int sites)
 {
 	struct walk w = walk(low, high);
 	struct page page = {NO_PAGE, 0};
 	for (const struct dp_undo_text *t; (t = next_text(&w));)
 		for (uint32_t i = first_near(t, low); i < t->count && t->start + undos_of(t)[i].at < high; i++)
-			if (concerns(&page, t, &undos_of(t)[i], low))
+			if ((sites || undos_of(t)[i].kind != DP_UNDO_SITE) && concerns(&page, t, &undos_of(t)[i], low))
 				return 1;
+	return 0;
+}
+
+int dp_give_all(void)
+{
+	struct page page = {NO_PAGE, 0};
+	struct change c = {.page = &page, .all = 1};
+	if (!take_lock())
+		return 0;
+	give(&c);
+	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+	return newest && !is_patched(0, ~0ULL, 1);
+}
+
+int dp_is_text(uint64_t address)
+{
+	struct walk w = walk(address, address + 1);
+	return next_text(&w) != 0;
+}
+
+uint64_t dp_syscall_near(uint64_t address)
+{
+	struct walk w = walk(address, address + 1);
+	for (const struct dp_undo_text *t; (t = next_text(&w));)
+		for (uint32_t i = 0; i < t->count; i++) {
+			const struct dp_undo *u = &undos_of(t)[i];
+			if (u->kind == DP_UNDO_SITE && dp_is_syscall(t->start + u->at + u->len))
+				return t->start + u->at + u->len;
+		}
 	return 0;
 }
 
@@ -406,6 +467,6 @@ void dp_text_changes(const struct dp_regs *r)
 {
 	uint64_t low = r->rdi & ~(uint64_t)(DP_PAGE_SIZE - 1), high = low + pages(r->rsi);
 	int hides = r->rdx == PROT_NONE; /* and nobody could look when it is made writable */
-	if ((hides || (r->rdx & PROT_WRITE)) && low < high && is_patched(low, high))
+	if ((hides || (r->rdx & PROT_WRITE)) && low < high && is_patched(low, high, 0))
 		give_range(low, high);
 }

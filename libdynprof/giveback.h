@@ -16,7 +16,7 @@ struct dp_undo {
 	uint8_t kind;   /* DP_UNDO_* */
 	uint8_t old[6], new[6];
 };
-enum { DP_UNDO_FIRST, DP_UNDO_ISLAND, DP_UNDO_CALL };
+enum { DP_UNDO_FIRST, DP_UNDO_ISLAND, DP_UNDO_CALL, DP_UNDO_SITE };
 
 /* A run of pages that was patched, with its changes in order of at. */
 struct dp_undo_text {
@@ -35,6 +35,15 @@ void dp_forget_undos(void) HIDDEN;
 
 /* Called with the registers of an mprotect or pkey_mprotect that is to come. */
 void dp_text_changes(const struct dp_regs *r) HIDDEN;
+/* Gives everything back. Reports whether nothing of ours is left in the text. */
+int dp_give_all(void) HIDDEN;
+/* Whether an address is in text that was patched. */
+int dp_is_text(uint64_t address) HIDDEN;
+/* A system call of the program, as it was, in the text that address is in; 0: there
+ * is none behind a site. */
+uint64_t dp_syscall_near(uint64_t address) HIDDEN;
+
+static inline int dp_is_syscall(uint64_t at) { return *(const uint8_t *)at == 0x0f && *(const uint8_t *)(at + 1) == 0x05; }
 
 /* This process is new: nobody else is in it. */
 void dp_giveback_forked(void) HIDDEN;

@@ -344,6 +344,8 @@ static void end_here(void)
 
 void dp_objects_changed(void)
 {
+	if (dp_withdrawn)
+		return;
 	dp_objects_gone();
 	if (!kept.r_debug || kept.r_debug->r_state != RT_CONSISTENT)
 		return;

@@ -68,6 +68,7 @@
 #define DP_HDR_APPENDER 0x2d8
 #define DP_HDR_COLLECTOR 0x2dc
 #define DP_HDR_LOOSE 0x2e0
+#define DP_HDR_DISPATCHED 0x2e4
 #define DP_HDR_ROW_LISTS 0x300
 #define DP_HDR_FREE_ROWS 0x340
 #define DP_HDR_DROPPED 0x3c0

@@ -172,7 +172,7 @@ static long find_at(const uint8_t *view, const uint8_t *f, struct dp_stub *s, ui
 static long find(int64_t function, struct dp_stub *s, uint8_t **writable)
 {
 	const uint8_t *view = dp_view();
-	if (!dp.table)
+	if (!dp.table || dp_withdrawn)
 		return DYNPROF_OFF;
 	if (!dp.translator)
 		return -EOPNOTSUPP;

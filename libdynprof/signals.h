@@ -49,6 +49,9 @@ const uint64_t *dp_slot_of(uint64_t handler) HIDDEN;
 /* Enters the handler of a slot as the kernel does. */
 void dp_enter_handler(int sig, siginfo_t *info, void *context, const uint64_t *slot) HIDDEN;
 
+/* The kernel gets the program's handlers in place of ours, for good. */
+void dp_handlers_given(void) HIDDEN;
+
 struct action;
 /* rt_sigaction with an entry of ours in place of the handler. */
 long dp_install(long sig, const struct action *act, struct action *old) HIDDEN;

@@ -171,7 +171,9 @@ void dp_signal(struct dp_regs *r) HIDDEN;
 void dp_signal(struct dp_regs *r)
 {
 	uint32_t first = (uint32_t)r->rdi;
-	if (r->r10 == 8 && r->rax == NR_rt_sigaction)
+	if (dp_withdrawn)
+		r->rcx -= SYSCALL_SIZE;
+	else if (r->r10 == 8 && r->rax == NR_rt_sigaction)
 		r->rax = (uint64_t)dp_trap_action((int)first, (const struct action *)r->rsi, (struct action *)r->rdx);
 	else if (r->r10 == 8 && r->rax == NR_rt_sigprocmask && first <= SIG_SETMASK)
 		r->rax = (uint64_t)change_mask((int)first, (const uint64_t *)r->rsi, (uint64_t *)r->rdx);

@@ -16,7 +16,7 @@
 	.endm
 
 	.text
-	.hidden	dp_cold, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase
+	.hidden	dp_cold, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase, dp_withdrawn
 	.hidden	dp_signal_site, dp_signal, dp_trap_return
 
 /* A kernel site: a thunk in the arena, in place of the setup, the instructions in
@@ -54,7 +54,10 @@ dp_kernel_site:
 	.cfi_startproc
 	.cfi_undefined rip
 	mov	%rcx, %r11		/* no flag changes */
-	lea	-13(%rax), %ecx		/* rt_sigaction */
+	mov	dp_withdrawn(%rip), %rcx
+	jrcxz	1f
+	jmp	.Lwatched		/* all are made where the program has them */
+1:	lea	-13(%rax), %ecx		/* rt_sigaction */
 	jrcxz	.Laction
 	lea	-15(%rax), %ecx		/* rt_sigreturn */
 	jrcxz	.Lreturn

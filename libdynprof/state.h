@@ -36,6 +36,9 @@ struct dp_state {
 extern struct dp_state dp HIDDEN;
 extern uint8_t dp_have_wrgsbase HIDDEN;
 extern uint8_t dp_handles_traps HIDDEN; /* traps.c */
+/* Not 0 once code of ours may make no system call on the program's threads any more
+ * (withdraw.c). As wide as a register: slowpath.S. */
+extern uint64_t dp_withdrawn HIDDEN;
 
 /* cross.c */
 uint64_t dp_now(int clock) HIDDEN;

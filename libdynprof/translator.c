@@ -256,7 +256,7 @@ static int await_event(struct dp_hot *e)
 			return 1;
 		nap(TICK_NS);
 	}
-	while (!is_last()) {
+	while (!dp_withdrawn && !is_last()) {
 		__atomic_store_n(&translator.asleep, 1, __ATOMIC_SEQ_CST);
 		if (dp_ring_take(e)) {
 			__atomic_store_n(&translator.asleep, 0, __ATOMIC_SEQ_CST);
@@ -354,7 +354,7 @@ static int begin(dynprof_translator *callback, uint64_t threshold, int mode, voi
 int dynprof_register_translator(dynprof_translator *callback, uint64_t threshold, int mode, void *user)
 {
 	uint32_t nobody = 0;
-	if (!dp.table)
+	if (!dp.table || dp_withdrawn)
 		return DYNPROF_OFF;
 	if (!dp.translator)
 		return -EOPNOTSUPP;

@@ -16,7 +16,7 @@ static uint8_t *view;
 uint8_t *dp_view(void)
 {
 	uint8_t *v = __atomic_load_n(&view, __ATOMIC_ACQUIRE), *none = 0;
-	if (v || !dp.table)
+	if (v || !dp.table || dp_withdrawn)
 		return v;
 	uint64_t size = *dp_u64(dp.table, DP_HDR_ROWS + DP_SEC_OFFSET);
 	long at = ask(SYS_mremap, dp.table, 0, size, MREMAP_MAYMOVE); /* the file again, as far as size reaches */

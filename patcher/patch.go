@@ -36,11 +36,13 @@ type Kind uint8
 
 // Kinds of patches. The jumps of islands, and those to what is evicted around
 // them, go when nothing leads to the islands any more. Calls are none of a
-// function's patches (Call).
+// function's patches (Call). Sites, those of system calls and the hook, stay as long
+// as anything may be counted: only an Undo has that kind.
 const (
 	KindFirst Kind = iota
 	KindIsland
 	KindCall
+	KindSite
 )
 
 // NoGroup is for a patch that stands alone. SignalSites is the group of all

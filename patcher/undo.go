@@ -23,17 +23,17 @@ type Undo struct {
 const mostUndone = 6
 
 // AppendUndos adds what takes back the patches and calls of a text that starts
-// at start, in the order of their addresses. Patches of no function stay.
+// at start, in the order of their addresses. Patches of no function are sites.
 func AppendUndos(list []Undo, start x86.RunAddr, patches []Patch, calls []Call) []Undo {
 	first := len(list)
 	for i := range patches {
 		p := &patches[i]
-		if p.Group == NoGroup || p.Group == SignalSites {
-			continue
-		}
 		u := Undo{At: uint32(p.At - start), Group: p.Group, Needs: p.Needs, Moved: max(p.Moved, uint16(p.Len)), Len: uint8(p.Len), Kind: p.Kind}
 		copy(u.Old[:], p.Old[:p.Len])
 		copy(u.New[:], p.New[:p.Len])
+		if p.Group == NoGroup || p.Group == SignalSites {
+			u.Kind = KindSite
+		}
 		list = append(list, u)
 	}
 	for i := range calls {

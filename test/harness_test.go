@@ -149,6 +149,7 @@ type report struct {
 	Functions  []function `json:"functions"`
 
 	TextChanged int `json:"text_changed"`
+	Dispatched  int `json:"dispatched"`
 
 	ObjectsMissed int      `json:"objects_missed"`
 	Missed        []missed `json:"missed"`

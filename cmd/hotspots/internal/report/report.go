@@ -73,6 +73,8 @@ type Program struct {
 	Stopped bool `json:"stopped"`
 	// The library that may take it, if it was the loading of one.
 	StoppedBy string `json:"stopped_by"`
+	// Processes that turned Syscall User Dispatch on, and were not counted from then on.
+	Dispatched uint32 `json:"dispatched"`
 	// Executable memory of the first process that no ELF file describes, bytes:
 	// what is called there is not counted. 0 if it was not looked at.
 	CodeAnonymous uint64 `json:"code_anonymous"`
@@ -146,7 +148,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Status: t.Status().String(), TotalCalls: s.Total(),
-		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, TextChanged: textChanged(t),
+		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: textChanged(t),
 		Ended: t.Ended, Objects: t.Objects,
 	}
 	code := unlisted(t, p.Status)
@@ -175,6 +177,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	r.Lock = cmp.Or(r.Lock, p.Lock)
 	r.StoppedBy = cmp.Or(r.StoppedBy, p.StoppedBy)
 	r.Stopped = r.Stopped || p.Stopped
+	r.Dispatched += p.Dispatched
 	r.TextChanged += p.TextChanged
 	if p.Status == table.Running.String() || r.Status == table.Exited.String() {
 		r.Status = p.Status

@@ -77,6 +77,9 @@ func (r *Report) Headline() string {
 	} else if r.Stopped {
 		what += " (counted until the program took the GS segment: try --lock)"
 	}
+	if n := r.Dispatched; n > 0 {
+		what += fmt.Sprintf(" (processes that turned Syscall User Dispatch on, and were counted until then: %d)", n)
+	}
 	if n := r.TextChanged; n > 0 {
 		what += fmt.Sprintf(" (%d functions were counted until the program made their text writable)", n)
 	}
