@@ -85,25 +85,26 @@ lint:
 	$(GO) vet -C examples/go ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck -tags long ./...
 
-# All Go tests, the end-to-end ones on build/ included; skips are listed by
+# All Go tests, the end-to-end ones on build/ included, with the cases that fit into
+# six minutes (internal/lane); skips are listed by
 # name, with their reason and their number, at the end, failures with their output.
 unit: all examples
 	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/unit.json -- -count=1 -timeout 25m ./...
 
-# What takes too long for every change: storms and stress of threads and
-# processes, servers of the distribution under load, and what needs more
-# packages than make deps installs: programs in many languages, csmith's, perf.
-long: all
+# Every case of every test of ./test (the build tag long, internal/lane): also what
+# takes too long for every change, storms and stress of threads and processes,
+# servers of the distribution under load, and what needs more packages than make
+# deps installs. The long form of the endpoint's tests is in make prometheus.
+long: all examples
 	@scripts/deps.sh test long
-	$(GO) tool -modfile=tools/go.mod gotestsum --format testname -- -count=1 -timeout 10m -tags long -run '^TestLong|^TestServer|^TestLanguages|^TestOtherPreloads|^TestAliasedBuiltins|^TestRandomCsmith|^TestPerf' ./test
-	DYNPROF_LONG=1 $(GO) test ./test -count=1 -timeout 14m -v -run 'TranslatorOnce'
+	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/long.json -- -count=1 -timeout 35m -tags long -skip '^TestPrometheus|^TestDeploy|^TestScale$$' ./test ./internal/x86
 
 # Random programs for so many minutes, half of them csmith's, with seeds that
 # nobody has seen (docs/oracles.md). DYNPROF_RANDOM_SEED=N repeats one.
 MINUTES ?= 40
 random: all
 	@scripts/deps.sh test long
-	DYNPROF_RANDOM_MINUTES=$$(($(MINUTES) / 2)) nice -n 19 $(GO) test ./test -count=1 -timeout 0 -v -run '^TestRandom$$|^TestRandomCsmith$$'
+	DYNPROF_RANDOM_MINUTES=$$(($(MINUTES) / 2)) nice -n 19 $(GO) test -tags long ./test -count=1 -timeout 0 -v -run '^TestRandom$$|^TestRandomCsmith$$'
 
 FUZZTIME ?= 4s
 fuzz:
@@ -141,7 +142,7 @@ bench-docs:
 # 1,000 tables; the short forms are in make test, where these are installed.
 prometheus: all
 	@scripts/deps.sh prometheus
-	DYNPROF_LONG=1 $(GO) test -count=1 -timeout 14m -v -run 'Prometheus|Deploy|Scale' ./test
+	$(GO) test -tags long -count=1 -timeout 14m -v -run 'Prometheus|Deploy|Scale' ./test
 
 # Time added to the start of a trivial program and of one with 45,000 functions.
 bench-startup: all

@@ -38,30 +38,3 @@ func TestAliased(t *testing.T) {
 		}
 	}
 }
-
-// TestAliasedBuiltins: node maps V8's builtins again and calls them there, so
-// they are left; all else of it is counted.
-func TestAliasedBuiltins(t *testing.T) {
-	node := need(t, "node")
-	for _, flag := range []string{"--no-lite-mode", "--use-largepages=silent"} {
-		t.Run(flag, func(t *testing.T) {
-			t.Parallel()
-			c := cmd(node, flag, "guest.js")
-			c.dir = "testdata/guests"
-			without := run(t, c)
-			with, r := counted(t, c, "--objects", "all")
-			same(t, without, with)
-			builtins := 0
-			for _, f := range r.of(node) {
-				if strings.HasPrefix(f.Name, "Builtins_") {
-					if builtins++; f.Reason != "aliased-text" {
-						t.Errorf("%+v", f)
-					}
-				}
-			}
-			if r.TotalCalls < 1e6 || without.status != 0 {
-				t.Errorf("%d calls, %d builtins: %s", r.TotalCalls, builtins, without.stderr)
-			}
-		})
-	}
-}

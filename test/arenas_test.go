@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestArenas: of more arenas than lists of them had room for once (1,024 for
@@ -12,18 +14,19 @@ func TestArenas(t *testing.T) {
 	gcc := need(t, "gcc")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
 	program := compile(t, gcc, []string{"-O1", "-fPIE", "-I../libdynprof"}, "arenas.c")
-	for _, row := range []struct {
+	type row struct {
 		mode  string
 		flags []string
 		loads uint64
 		calls uint64 // of late_step, behind the loads
-	}{
+	}
+	for _, row := range lane.Some([]row{
 		{"sees", nil, 1100, 3},
 		{"sees", variants[3], 1100, 3},
 		{"sees", []string{"--lock"}, 200, 3},
 		{"pauses", nil, 600, 100},
 		{"ends", []string{"--threshold", "3000"}, 1100, 0},
-	} {
+	}, 2, 3) {
 		t.Run(row.mode+" "+strings.Join(row.flags, " "), func(t *testing.T) {
 			t.Parallel()
 			r, all := counted(t, cmd(program, row.mode, library, fmt.Sprint(row.loads)), row.flags...)

@@ -112,6 +112,7 @@ func suspicious(t *testing.T) string {
 }
 
 func TestBisectFindsTheFunction(t *testing.T) {
+	t.Parallel()
 	program := suspicious(t)
 	for _, row := range []struct {
 		mode       string

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // canaryCalls is how often the program calls each function: CALLS of
@@ -258,7 +260,7 @@ func TestCanary(t *testing.T) {
 
 // TestCanaryTrap: the same where every entry is a trap.
 func TestCanaryTrap(t *testing.T) {
-	for _, row := range []string{"-no-pie", "-pie -fPIE"} {
+	for _, row := range lane.Some([]string{"-no-pie", "-pie -fPIE"}, 1) {
 		t.Run(row, func(t *testing.T) {
 			t.Parallel()
 			b := buildCanaries(t, strings.Fields(row), true)
@@ -283,7 +285,7 @@ func TestCanaryAligned(t *testing.T) {
 
 // TestCanaryWatched: a signal handler sees the same at every instruction.
 func TestCanaryWatched(t *testing.T) {
-	for _, row := range []string{"-no-pie", "-pie -fPIE"} {
+	for _, row := range lane.Some([]string{"-no-pie", "-pie -fPIE"}, 1) {
 		t.Run(row, func(t *testing.T) {
 			t.Parallel()
 			b := buildCanaries(t, strings.Fields(row), false)

@@ -3,6 +3,8 @@ package test
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // controlled is the program that controls itself (testdata/control.c).
@@ -24,7 +26,7 @@ func ok(t *testing.T, r result) {
 func TestControlFromInside(t *testing.T) {
 	gcc := need(t, "gcc")
 	plugin := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
-	for _, build := range [][]string{{"gcc", "-O1"}, {"gcc", "-O2", "-fcf-protection=full"}, {"clang", "-O2"}} {
+	for _, build := range lane.Some([][]string{{"gcc", "-O1"}, {"gcc", "-O2", "-fcf-protection=full"}, {"clang", "-O2"}}, 1) {
 		p := controlled(t, build[0], build[1:]...)
 		for _, args := range [][]string{{"finds"}, {"exact"}, {"flips", "2000"}, {"forks"}, {"forks", plugin}} {
 			for _, flags := range [][]string{nil, {"--threshold", "50"}, {"--objects", "all"}, {"--lock"}, {"--direct-calls"}} {

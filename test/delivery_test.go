@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // delivering is the program of testdata/delivery.c.
@@ -51,7 +53,7 @@ func TestDelivery(t *testing.T) {
 		{"never async", "", 0},
 		{"sandbox sync", "", 0},
 	} {
-		for _, flags := range [][]string{nil, {"--control"}} {
+		for _, flags := range lane.Some([][]string{nil, {"--control"}}, 1) {
 			t.Run(strings.Join(append([]string{row.args}, flags...), " "), func(t *testing.T) {
 				if n := delivers(t, p, row.args, row.says, flags...); n != row.failures {
 					t.Errorf("%d failures", n)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // fixture is a program of testdata and what is known of it.
@@ -88,7 +90,7 @@ func (f *fixture) program(t *testing.T, row string, flags []string, more ...stri
 // TestExactHooks compares with hooks of the same run.
 func TestExactHooks(t *testing.T) {
 	for _, f := range fixtures {
-		for _, row := range f.hooks {
+		for _, row := range lane.Thin(f.hooks, 2) {
 			t.Run(f.name+" "+row, func(t *testing.T) {
 				t.Parallel()
 				compiler, _, _ := strings.Cut(row, " ")
@@ -110,7 +112,7 @@ func TestExactHooks(t *testing.T) {
 // TestExactCallgrind compares with another run under callgrind.
 func TestExactCallgrind(t *testing.T) {
 	for _, f := range fixtures {
-		for _, row := range f.callgrind {
+		for _, row := range lane.Thin(f.callgrind, 3) {
 			t.Run(f.name+" "+row, func(t *testing.T) {
 				t.Parallel()
 				p := f.program(t, row, nil)
@@ -130,7 +132,7 @@ func TestExactCallgrind(t *testing.T) {
 // addresses are those of the program with symbols.
 func TestExactStripped(t *testing.T) {
 	f := fixture{name: "interpreter", sources: []string{"vm.c"}}
-	for _, row := range []string{"gcc -O2", "gcc -Os -no-pie -falign-functions=16", "clang -O2"} {
+	for _, row := range lane.Some([]string{"gcc -O2", "gcc -Os -no-pie -falign-functions=16", "clang -O2"}, 1) {
 		t.Run(row, func(t *testing.T) {
 			t.Parallel()
 			p := f.program(t, row, nil)

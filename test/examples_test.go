@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // example is a plug-in that make examples builds, if its compiler is there.
@@ -135,7 +137,7 @@ func TestExampleSpecialise(t *testing.T) {
 			t.Errorf("%v: redirected in %v, status %d: %s", args, got, without.status, without.stderr)
 		}
 	}
-	for i, f := range packetFilters {
+	for i, f := range lane.Thin(packetFilters, 5) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) { check(t, f) })
 	}
 	var hosts, more []string
@@ -143,7 +145,7 @@ func TestExampleSpecialise(t *testing.T) {
 		hosts = append(hosts, fmt.Sprintf("host 10.%d.0.%d", i%3, i*4))
 		more = append(more, fmt.Sprintf("(src net 10.%d.0.0/24 and dst port %d)", i%4, i*1000))
 	}
-	for _, f := range [][]string{hosts, more} {
+	for _, f := range lane.Some([][]string{hosts, more}, 1) {
 		t.Run("long", func(t *testing.T) { check(t, strings.Join(f, " or ")) })
 		t.Run("as it is", func(t *testing.T) { check(t, "-O", strings.Join(f, " or ")) }) // with many jumps
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // fault is a way to have system calls fail that the library or its twin makes,
@@ -77,7 +79,7 @@ func sweep(t *testing.T, inject string, args []string, most uint64, thin int) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			f.every *= thin
+			f.every *= thin * lane.Of(4, 1)
 			if os.Getenv(faultsAll) == "all" {
 				f.every = 1
 			}

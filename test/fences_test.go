@@ -55,6 +55,7 @@ func TestImportsGoOneWay(t *testing.T) {
 	may := map[string][]string{
 		"internal/ledger":   {},
 		"internal/version":  {},
+		"internal/lane":     {},
 		"internal/parallel": {},
 		"internal/x86":      {},
 		"internal/mem":      {},

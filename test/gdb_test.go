@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // gdb runs a session, one command a line, in gdb. What has addresses or process
@@ -47,10 +49,10 @@ const (
 // before the start, over which the library must not write, and after it.
 // Functions whose lines gdb knows are left to it, all others counted.
 func TestGdb(t *testing.T) {
-	for _, build := range []string{
+	for _, build := range lane.Some([]string{
 		"gcc -O0", "gcc -O2 -fcf-protection=full -no-pie", "clang -O1",
 		"gcc -O0 -g", "gcc -O2 -g", "clang -O2 -g",
-	} {
+	}, 1, 4) {
 		t.Run(build, func(t *testing.T) {
 			t.Parallel()
 			words := strings.Fields(build)

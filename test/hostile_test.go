@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestHostileEnvironment: the bare library, told nonsense. The program runs as
@@ -253,7 +255,7 @@ func TestHostileStrippedELF(t *testing.T) {
 // does without the library, after one line at most.
 func unimpressed(t *testing.T, sound string, spoil func(*elfFile, *rand.Rand)) {
 	dir := t.TempDir()
-	for seed := range uint64(20) {
+	for seed := range lane.Of[uint64](5, 20) {
 		image := []byte(sound)
 		f, err := elf.NewFile(bytes.NewReader(image))
 		if err != nil {

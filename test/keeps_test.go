@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 func pluginOf(t *testing.T, source string) string {
@@ -27,8 +29,9 @@ var keepsWays = [][]string{nil, {"--objects", "all"}, {"--direct-calls"}, {"--ob
 // TestKeeps: ordinary C code takes the place of functions of which the callers
 // know which registers they leave alone.
 func TestKeeps(t *testing.T) {
+	t.Parallel()
 	so := pluginOf(t, "keepsplugin.c")
-	for i, build := range []string{"gcc -O2", "gcc -O3", "gcc -O2 -flto", "gcc -Os", "gcc -O3 -march=native", "gcc -O2 -no-pie", "clang -O2 -mllvm -enable-ipra"} {
+	for i, build := range lane.Some([]string{"gcc -O2", "gcc -O3", "gcc -O2 -flto", "gcc -Os", "gcc -O3 -march=native", "gcc -O2 -no-pie", "clang -O2 -mllvm -enable-ipra"}, 0, 2, 6) {
 		words := strings.Fields(build)
 		for _, source := range []string{"keeps.c", "keeps.cc"} {
 			compiler := need(t, words[0])
@@ -71,6 +74,7 @@ func TestKeepsRaw(t *testing.T) {
 // TestKeepsPrograms: every function of real programs is called by way of code that
 // changes all registers that are the callee's.
 func TestKeepsPrograms(t *testing.T) {
+	t.Parallel()
 	so := clobbering(t)
 	for name, c := range map[string]command{
 		"lua":     cmd("lua5.4", "-e", `local t={} for i=1,3000 do t[i]=i*1.5 ..("x"):rep(i%7) end table.sort(t) print(#table.concat(t), ("%g"):format(math.sin(2)), pcall(error,"x"))`),

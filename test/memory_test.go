@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // manyFunctions is a program of n functions of so many bytes of text in all, not
@@ -50,6 +52,7 @@ func manyFunctions(t *testing.T, n, text int) string {
 // TestHeapRoom: the heap of a program whose arenas find no room below it grows as
 // far as it would.
 func TestHeapRoom(t *testing.T) {
+	t.Parallel()
 	p := manyFunctions(t, 100_000, 9_600_000)
 	inVariants(t, cmd(p, "6000"), func(t *testing.T, r *report) {
 		if f := r.named(t, "f0"); f.Calls != 2 {
@@ -57,7 +60,7 @@ func TestHeapRoom(t *testing.T) {
 		}
 	})
 	without := run(t, cmd(p, "6000"))
-	for range 3 { // the heap starts elsewhere each time
+	for range lane.Of(1, 3) { // the heap starts elsewhere each time
 		with, _ := counted(t, cmd(p, "6000"), "--direct-calls", "--threshold", "1000")
 		same(t, without, with)
 	}
@@ -120,13 +123,14 @@ func (m *memoryLimit) in(t *testing.T, bytes int, c command) command {
 // program runs on uncounted, after one line.
 func TestSmallMemory(t *testing.T) {
 	const mb = 1 << 20
-	for _, row := range []struct{ functions, text, most, few int }{
+	type row struct{ functions, text, most, few int }
+	for _, row := range lane.Some([]row{
 		{30_000, 480_000, 64 * mb, 8 * mb}, // of 16 bytes
 		{30_000, 9_600_000, 64 * mb, 8 * mb},
 		{100_000, 20_000_000, 128 * mb, 24 * mb},
-	} {
+	}, 1) {
 		p := manyFunctions(t, row.functions, row.text)
-		for _, flags := range []string{"", "--objects all --direct-calls --threshold 1000"} {
+		for _, flags := range lane.Some([]string{"", "--objects all --direct-calls --threshold 1000"}, 1) {
 			t.Run(fmt.Sprint(row.functions, " in ", row.text, " ", flags), func(t *testing.T) {
 				m := newMemoryLimit(t)
 				without := run(t, m.in(t, 1024*mb, cmd(p)))

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // Libraries that come where they cannot be counted: they do what they did, the
@@ -17,19 +19,19 @@ import (
 // variants of a counted run.
 var variants = [][]string{nil, {"--objects", "all"}, {"--direct-calls"}, {"--objects", "all", "--threshold", "1000", "--control"}}
 
-// inVariants runs c without the library, by hotspots run in all variants, and by a
-// bare LD_PRELOAD. Every run has to do the same; check looks at its report.
+// inVariants runs c without the library, by hotspots run in all variants (in make
+// test the default and the one with everything), and by a bare LD_PRELOAD. Every run has to do the same; check looks at its report.
 func inVariants(t *testing.T, c command, check func(t *testing.T, r *report)) {
 	t.Helper()
 	without := run(t, c)
-	for _, flags := range variants {
+	for _, flags := range lane.Some(variants, 0, 3) {
 		t.Run("run "+strings.Join(flags, " "), func(t *testing.T) {
 			with, r := counted(t, c, flags...)
 			same(t, without, with)
 			check(t, r)
 		})
 	}
-	for _, objects := range []string{"", "all"} {
+	for _, objects := range lane.Some([]string{"", "all"}, 1) {
 		t.Run("preload "+objects, func(t *testing.T) {
 			table := filepath.Join(t.TempDir(), "table")
 			bare := c
@@ -86,6 +88,7 @@ func TestMissed(t *testing.T) {
 // TestMissedTakes: one that takes the GS segment ends the counting although it
 // cannot be planned: nothing is written where GS leads then.
 func TestMissedTakes(t *testing.T) {
+	t.Parallel()
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "loads.c")
 	taking := readable(t, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c", "takeslib.c"))
@@ -233,12 +236,13 @@ func bigLibrary(t *testing.T, another string) string {
 // TestLateBig: a large library has room; where it has not, as address space is short,
 // those that come with it have.
 func TestLateBig(t *testing.T) {
+	t.Parallel()
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "loads.c")
 	small := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
 	big := bigLibrary(t, small)
 	without := run(t, cmd(program, "", big))
-	for _, flags := range [][]string{{"--lock"}, {"--lock", "--objects", "all", "--threshold", "1000", "--control"}} {
+	for _, flags := range lane.Some([][]string{{"--lock"}, {"--lock", "--objects", "all", "--threshold", "1000", "--control"}}, 0) {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			with, r := counted(t, cmd(program, "", big), flags...)
 			same(t, without, with)
@@ -286,6 +290,7 @@ func manyLibraries(t *testing.T, n int) (dir string, files []string) {
 // TestManyLibraries: no library is left out, however many are linked, or come with
 // one that is loaded later.
 func TestManyLibraries(t *testing.T) {
+	t.Parallel()
 	gcc := need(t, "gcc")
 	const n = 1500
 	dir, files := manyLibraries(t, n)
@@ -387,6 +392,7 @@ func TestLateNoDebug(t *testing.T) {
 // TestLateTogether: processes of a fork tree that load libraries at the same time
 // add to the table in turn; one that is killed at it stops nobody.
 func TestLateTogether(t *testing.T) {
+	t.Parallel()
 	program := compile(t, need(t, "gcc"), []string{"-O1"}, "loadall.c")
 	const libraries, times = 4, 3
 	_, files := manyLibraries(t, libraries)

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // program is one of the distribution's own, as it is installed, and what it
@@ -250,7 +252,9 @@ func words(lines int) string {
 }
 
 func wordFile(t *testing.T, dir string) { write(t, filepath.Join(dir, "words"), words(20_000), 0o600) }
-func dataFile(t *testing.T, dir string) { write(t, filepath.Join(dir, "data"), words(40_000), 0o600) }
+func dataFile(t *testing.T, dir string) {
+	write(t, filepath.Join(dir, "data"), words(lane.Of(16_000, 40_000)), 0o600)
+}
 
 func compressedFile(t *testing.T, dir string) {
 	dataFile(t, dir)

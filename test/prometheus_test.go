@@ -14,10 +14,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// long reports whether tests that take minutes shall.
-func long() bool { return os.Getenv("DYNPROF_LONG") == "1" }
+	"github.com/dynprof/dynprof/internal/lane"
+)
 
 // needAlso is need for what scripts/deps.sh prometheus installs.
 func needAlso(t testing.TB, program string) string {
@@ -243,7 +242,7 @@ http {
 
 // TestPrometheusNginx: a real Prometheus scrapes a counted nginx under load. The
 // sum is the exact total at each scrape, no counter goes down, and every query of
-// dashboard and rules works. DYNPROF_LONG=1 takes three minutes.
+// dashboard and rules works; three minutes in the long lane.
 func TestPrometheusNginx(t *testing.T) {
 	needAlso(t, "prometheus")
 	ab := needAlso(t, "ab")
@@ -254,10 +253,7 @@ func TestPrometheusNginx(t *testing.T) {
 	background(t, nil, build(t, "hotspots"), "serve", "--state", filepath.Join(t.TempDir(), "series"), "--listen", many, dir)
 	p := startPrometheus(t, "  - {job_name: own, static_configs: [{targets: ['"+metrics+"']}]}\n"+
 		"  - job_name: host\n    http_sd_configs: [{url: 'http://"+many+"/sd', refresh_interval: 1s}]\n    metric_relabel_configs: [{source_labels: [__name__], regex: 'dynprof_.*calls_total', target_label: __name__, replacement: 'host_$0'}]\n")
-	seconds := 12
-	if long() {
-		seconds = 180
-	}
+	seconds := lane.Of(12, 180)
 	load := background(t, nil, ab, "-q", "-t", strconv.Itoa(seconds), "-n", "100000000", "-c", "4", "http://"+web+"/")
 	seen := watch(t, table, seconds)
 	load.Wait()

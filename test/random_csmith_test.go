@@ -1,16 +1,13 @@
+//go:build long
+
 package test
 
 import (
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 )
-
-// csmithPatience is how long a program of csmith's may run; some never end.
-const csmithPatience = time.Second
 
 // TestRandomCsmith: programs of csmith's, which print a checksum of all their
 // variables, do the same under the library.
@@ -46,17 +43,4 @@ func (p *random) checkOutput(t *testing.T) (compared uint64) {
 		compared++
 	}
 	return compared
-}
-
-func ends(t *testing.T, program, dir string) bool {
-	t.Helper()
-	e := exec.Command(program)
-	e.Dir = dir
-	if err := e.Start(); err != nil {
-		t.Fatal(err)
-	}
-	late := make(chan bool, 1)
-	timer := time.AfterFunc(csmithPatience, func() { late <- true; e.Process.Kill() })
-	e.Wait()
-	return timer.Stop() || len(late) == 0
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // randomFlags are compiler flags, one of each line.
@@ -156,7 +158,7 @@ func (p *random) keepIfFailed(t *testing.T) {
 func TestRandom(t *testing.T) {
 	need(t, "gcc")
 	need(t, "clang")
-	randomSeeds(t, 24, func(t *testing.T, seed uint64) uint64 {
+	randomSeeds(t, lane.Of[uint64](8, 24), func(t *testing.T, seed uint64) uint64 {
 		p, err := newRandom(t, seed)
 		if err != nil {
 			t.Error(err)
@@ -214,4 +216,21 @@ func randomSeeds(t *testing.T, n uint64, check func(t *testing.T, seed uint64) (
 	if compared == 0 {
 		t.Error("nothing was compared")
 	}
+}
+
+// randomPatience is how long a random program may run; some never end.
+const randomPatience = time.Second
+
+// ends tells whether a program ends in time.
+func ends(t *testing.T, program, dir string) bool {
+	t.Helper()
+	e := exec.Command(program)
+	e.Dir = dir
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := make(chan bool, 1)
+	timer := time.AfterFunc(randomPatience, func() { late <- true; e.Process.Kill() })
+	e.Wait()
+	return timer.Stop() || len(late) == 0
 }

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // redirecting is the program that redirects its own calls (testdata/redirect.c),
@@ -23,7 +25,7 @@ func redirecting(t *testing.T, flags ...string) string {
 // they shall be, and a function fires as often as it is armed.
 func TestRedirect(t *testing.T) {
 	twoCores(t)
-	for _, build := range [][]string{{"-O2"}, {"-O1", "-fcf-protection=full"}, {"-O2", "-no-pie"}} {
+	for _, build := range lane.Some([][]string{{"-O2"}, {"-O1", "-fcf-protection=full"}, {"-O2", "-no-pie"}}, 1) {
 		p := redirecting(t, build...)
 		for _, args := range [][]string{
 			{"ways"}, {"flags"}, {"watched"}, {"refused"}, {"live", "20000"}, {"middle"}, {"forks"}, {"rearms", "20"},

@@ -10,18 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynprof/dynprof/internal/lane"
+
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
 // TestScale: one hotspots serve with very many tables answers with all of them,
-// and its memory follows the series and not the programs. DYNPROF_LONG=1 takes
-// 1,000 tables of 2,000 functions each, and says how long a scrape took.
+// and its memory follows the series and not the programs. The long lane
+// takes 1,000 tables of 2,000 functions each, and says how long a scrape took.
 func TestScale(t *testing.T) {
-	tables, functions := 100, 500
-	if long() {
-		tables, functions = 1000, 2000
-	}
+	tables, functions := lane.Of(100, 1000), lane.Of(500, 2000)
 	dir, spec := t.TempDir(), tabletest.Synthetic(functions)
 	counts := make([]uint64, functions)
 	want := 0.0

@@ -3,6 +3,8 @@ package test
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestStruck: handlers of signals that strike in a stub see the function that it
@@ -14,7 +16,7 @@ func TestStruck(t *testing.T) {
 	if without.status != 0 {
 		t.Fatalf("%+v", without)
 	}
-	for _, flags := range [][]string{nil, {"--objects", "all"}, {"--objects", "all", "--threshold", "7"}} {
+	for _, flags := range lane.Some([][]string{nil, {"--objects", "all"}, {"--objects", "all", "--threshold", "7"}}, 0, 2) {
 		t.Run(filepath.Join(flags...), func(t *testing.T) {
 			t.Parallel()
 			with, r := counted(t, cmd(program), flags...)

@@ -4,11 +4,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestTextChange: a program that makes its own text writable finds its own bytes
 // there, and runs what it writes. What was counted until then stays.
 func TestTextChange(t *testing.T) {
+	t.Parallel()
 	gcc := need(t, "gcc")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "textchangelib.c")
 	for _, row := range []struct {
@@ -23,7 +26,7 @@ func TestTextChange(t *testing.T) {
 		{"handler", map[string]uint64{"small": 100, "calm": 200}, "small"},
 		{"late", map[string]uint64{"late_key": 100}, "late_key"},
 	} {
-		for _, pie := range []string{"-pie", "-no-pie"} {
+		for _, pie := range lane.Some([]string{"-pie", "-no-pie"}, 0) {
 			p := compile(t, gcc, []string{"-O1", "-fPIE", pie}, "textchange.c", "evict.S")
 			t.Run(row.how+" "+pie, func(t *testing.T) {
 				inVariants(t, cmd(p, row.how, library), func(t *testing.T, r *report) {

@@ -2,9 +2,10 @@ package test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // translating is the program that has a translator of its own
@@ -35,13 +36,10 @@ func TestTranslator(t *testing.T) {
 }
 
 // TestTranslatorOnce: each arming of each function has exactly one event, with 8
-// threads on 2 cores. DYNPROF_LONG=1 takes a minute.
+// threads on 2 cores. A minute of it in the long lane.
 func TestTranslatorOnce(t *testing.T) {
 	twoCores(t)
-	seconds := "2"
-	if os.Getenv("DYNPROF_LONG") != "" {
-		seconds = "30"
-	}
+	seconds := lane.Of("2", "30")
 	p := translating(t, "-O2")
 	for _, mode := range []string{"sync", "async"} {
 		r, _ := counted(t, cmd(p, "once", mode, seconds))

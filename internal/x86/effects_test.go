@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestEffects compares Effects with what instructions do where they run: those
@@ -30,10 +32,7 @@ func TestEffects(t *testing.T) {
 		}
 		return some
 	}
-	n := 3000
-	if os.Getenv("DYNPROF_LONG") != "" {
-		n = 40_000
-	}
+	n := lane.Of(3000, 40_000)
 	for name, samples := range map[string][][]byte{
 		"legacy": thin(legacySamples(), 2*n), "vex": thin(vexSamples(), n), "evex": thin(evexSamples(), n), "real": realSamples(t, n),
 	} {
