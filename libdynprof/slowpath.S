@@ -52,8 +52,10 @@
 	.type	dp_kernel_site, @function
 dp_kernel_site:
 	.cfi_startproc
-	.cfi_undefined rip
+	.cfi_def_cfa rsp, 0		/* the thunk goes on at pass: it is the caller */
+	.cfi_register rip, rcx
 	mov	%rcx, %r11		/* no flag changes */
+	.cfi_register rip, r11
 	mov	dp_withdrawn(%rip), %rcx
 	jrcxz	1f
 	jmp	.Lwatched		/* all are made where the program has them */
@@ -88,11 +90,16 @@ dp_kernel_site:
 	jmp	*%r11
 
 .Laction:
+	.cfi_remember_state
 	mov	%r11, %rcx
+	.cfi_register rip, rcx
 	jmp	dp_action_site
+	.cfi_restore_state
 	/* A context that the program resumes by itself: it lies where rsp points to,
 	 * and all registers come from it. */
 .Lreturn:
+	.cfi_remember_state
+	.cfi_undefined rip
 	mov	%rsp, %rbx
 	mov	%r11, %rbp
 	lea	-128(%rsp), %rsp
@@ -103,13 +110,22 @@ dp_kernel_site:
 	mov	%rbx, %rsp
 	mov	$SYS_rt_sigreturn, %eax
 	jmp	*%rbp
+	.cfi_restore_state
 .Lwatched:
 	mov	%r11, %rcx
+	.cfi_remember_state
+	.cfi_register rip, rcx
 	lea	-128(%rsp), %rsp
+	.cfi_adjust_cfa_offset 128
 	push	$0			/* fork */
+	.cfi_adjust_cfa_offset 8
 	push	$0			/* kept */
+	.cfi_adjust_cfa_offset 8
 	pushfq
+	.cfi_adjust_cfa_offset 8
 	push	%rcx
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset rip, 0
 	push	%rax
 	push	%rdi
 	push	%rsi
@@ -118,13 +134,19 @@ dp_kernel_site:
 	push	%r9
 	push	%r10
 	push	%r15
+	.cfi_adjust_cfa_offset 64
+	.cfi_rel_offset r15, 0
 	push	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset rbp, 0
 	mov	%rsp, %rdi
 	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_before
 	mov	%rbp, %rsp
+	.cfi_def_cfa_register rsp
 	mov	%rax, %r15
 	test	%rax, %rax
 	jz	.Lleave
@@ -142,10 +164,12 @@ dp_kernel_site:
 	mov	%rsp, %rsi
 	mov	%r15, %rdi
 	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_after
 	mov	%rbp, %rsp
+	.cfi_def_cfa_register rsp
 	addq	$DP_THUNK_SYSCALL, DP_REGS_RCX(%rsp)
 	jmp	.Lleave
 
@@ -156,11 +180,14 @@ dp_kernel_site:
 	mov	DP_REGS_RAX(%rsp), %rax
 	mov	DP_REGS_RCX(%rsp), %rcx
 	lea	DP_REGS_SIZE+128(%rsp), %rsp
+	.cfi_restore_state		/* as at the start, but for rip */
+	.cfi_register rip, rcx
 	jmp	*%rcx
 
 	/* Loads all saved registers but r15, rax and rcx. rsp: return address,
 	 * then struct dp_regs. */
 .Lload:
+	.cfi_undefined rip
 	mov	8+DP_REGS_RBP(%rsp), %rbp
 	mov	8+DP_REGS_R10(%rsp), %r10
 	mov	8+DP_REGS_R9(%rsp), %r9
