@@ -41,6 +41,7 @@ func (o *observer) compatibility(t *testing.T) []scene {
 		{name: "seccomp TSYNC: a crowd", args: "OBSERVE sandbox-crowd 300", calls: (1 + 4*300) * steps},
 		{name: "seccomp TSYNC: a crowd that vforks", args: "OBSERVE sandbox-crowd 300 vfork", calls: (1 + 4*300) * steps},
 		{name: "seccomp TSYNC: a crowd that vforks, and nobody tells its number", args: "OBSERVE sandbox-crowd 300 vfork-blind", calls: uncertain, missing: true},
+		{name: "seccomp TSYNC: a crowd, and threads that are not made", args: "OBSERVE sandbox-crowd 300 refused", calls: (1 + 4*300) * steps},
 		{name: "seccomp TSYNC: a crowd that is killed", args: "OBSERVE sandbox-crowd 300 killed", calls: uncertain, missing: true},
 		{name: "seccomp TSYNC: a crowd that some end at once", args: "OBSERVE sandbox-crowd 300 exits", calls: (1 + 2*300) * steps},
 		{name: "seccomp TSYNC: a crowd in a pid namespace", args: "OBSERVE sandbox-crowd 300 apart", needs: spaces, calls: (1 + 2*300) * steps},

@@ -150,11 +150,18 @@ static void *in_crowd(void *arg)
 	return arg;
 }
 
+/* Threads that the kernel does not make: they would have handlers of their own. */
+static void refused(void)
+{
+	for (int i = 0; i < 3; i++)
+		say("refused", syscall(SYS_clone, CLONE_VM | CLONE_THREAD, 0, 0, 0, 0) == -1 ? errno : 0);
+}
+
 /* So many threads at once, more than rows can have been made ready for. How: "" by
  * a filter that asks nobody's number; "vfork": each makes a child on its stack;
  * "vfork-blind": and may not ask for its number; "killed" while they are there;
  * "exits": some end the process at once; "apart": the first does, in a pid
- * namespace. */
+ * namespace; "refused": more are asked for that are not made. */
 static int sandbox_crowd(int argc, char **argv)
 {
 	if (argc > 2 && strcmp(argv[2], "apart") == 0) {
@@ -182,6 +189,8 @@ static int sandbox_crowd(int argc, char **argv)
 		for (int i = 0; i < many; i++)
 			if (pthread_create(&all[i], 0, in_crowd, 0) != 0)
 				return 3;
+		if (strcmp(how, "refused") == 0)
+			refused();
 		pthread_barrier_wait(&all_there);
 		if (ends_all)
 			pthread_barrier_wait(&all_there);
