@@ -34,14 +34,12 @@
 #include "state.h"
 #include "translator.h"
 
-enum { KEPT_AUXV = 64 }; /* the kernel has some 20 */
-
 /* What is kept from the start, in private memory: a forked child has its own. */
 static struct {
 	struct r_debug *r_debug; /* 0: objects that come later are not seen */
-	Elf64_auxv_t auxv[KEPT_AUXV];
+	Elf64_auxv_t *auxv; /* copies: programs write over their environment */
 	uint32_t vars_count;
-	const char *vars; /* copies: programs write over their environment */
+	const char *vars; /* behind the vector */
 } kept;
 
 int dp_own_objects HIDDEN;
@@ -127,19 +125,24 @@ static void know_all(void)
 
 /* ---- what later sessions need ------------------------------------------- */
 
-/* Copies of the variables; 0 if there is no memory for them. */
-static const char *keep_vars(const struct dp_ctl *ctl)
+/* Copies the auxiliary vector and the variables. Returns 0 if there is no memory for
+ * them. */
+static int keep_start(const struct dp_ctl *ctl, const Elf64_auxv_t *auxv)
 {
-	uint64_t size = 1;
+	uint64_t n = auxv_count(auxv), size = n * sizeof *auxv + 1;
 	for (uint32_t i = 0; i < ctl->vars_count; i++)
 		size += text_len((const char *)ctl->vars[i]) + 1;
 	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
 		return 0;
-	char *to = (char *)at;
+	kept.auxv = (Elf64_auxv_t *)at;
+	for (uint64_t i = 0; i < n; i++)
+		kept.auxv[i] = auxv[i];
+	char *to = (char *)(kept.auxv + n);
+	kept.vars = to;
 	for (uint32_t i = 0; i < ctl->vars_count; i++)
 		to += text_copy(to, size, (const char *)ctl->vars[i]) + 1;
-	return (const char *)at;
+	return 1;
 }
 
 void dp_keep(const struct dp_session *s, uint64_t r_debug)
@@ -147,12 +150,10 @@ void dp_keep(const struct dp_session *s, uint64_t r_debug)
 	kept.r_debug = (struct r_debug *)r_debug;
 	if (!r_debug)
 		return;
-	for (int i = 0; i < KEPT_AUXV - 1 && s->auxv[i].a_type != AT_NULL; i++)
-		kept.auxv[i] = s->auxv[i];
-	kept.vars = keep_vars(s->ctl);
 	kept.vars_count = s->ctl->vars_count;
+	int have = keep_start(s->ctl, s->auxv);
 	know_all();
-	known.blind |= !kept.vars;
+	known.blind |= !have;
 }
 
 static void fill_in(struct dp_ctl *ctl)
@@ -263,23 +264,33 @@ static int count_new(struct dp_session *s)
 	return !why;
 }
 
+/* The character behind the first place where a file has what no part of it but its
+ * first character may begin with; 0 if it has none. A list of groups can be long. */
+static int behind(long fd, const char *what)
+{
+	char text[512];
+	size_t met = 0;
+	for (long n; (n = raw(SYS_read, fd, text, sizeof text)) > 0;)
+		for (long i = 0; i < n; i++) {
+			if (!what[met])
+				return text[i];
+			met = text[i] == what[met] ? met + 1 : text[i] == *what;
+		}
+	return 0;
+}
+
 /* Whether a seccomp filter is in force, one from before the program's start
  * too. Asked by system calls that dlopen has just made. */
 static int sandboxed(void)
 {
-	static const char name[] = "\nSeccomp:\t";
-	char text[4096];
 	if (dp_filtered())
 		return 1;
 	long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
 	if (failed(fd))
 		return 0;
-	long n = raw(SYS_read, fd, text, sizeof text - 1);
+	int mode = behind(fd, "\nSeccomp:\t");
 	raw(SYS_close, fd);
-	for (long i = 0; i + (long)sizeof name < n; i++)
-		if (same_bytes(text + i, name, sizeof name - 1))
-			return text[i + (long)sizeof name - 1] != '0';
-	return 0;
+	return mode && mode != '0';
 }
 
 /* Whom the twin could not plan although it planned others. */

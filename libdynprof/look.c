@@ -133,7 +133,7 @@ uint64_t dp_text_of(const struct link_map *l)
 		return GUESS;
 	for (int i = 0; i < n; i++)
 		if (is_code(&ph[i]))
-			text += ph[i].p_memsz;
+			text += dp_pages_of(&ph[i]);
 	return text;
 }
 

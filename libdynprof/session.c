@@ -55,16 +55,18 @@ uint64_t dp_reserve_for(uint64_t text_size) { return pages(2 * text_size + (4 <<
 /* Address space of a reserve that stays, for objects that come later. */
 enum { LATE_RESERVE = 128 << 20 };
 
-/* An arena serves an object or more, one has no code; an object has a run of text
- * or some. */
-enum { MORE_ARENAS = 2, TEXTS_EACH = 4, MORE_TEXTS = 1024 };
+/* An arena serves an object or more, one has no code. */
+enum { MORE_ARENAS = 2 };
+
+/* A run of text has a page of its own. */
+static uint64_t texts_at_most(const struct dp_session *s) { return s->text_size / DP_PAGE_SIZE; }
 
 /* The block and the lists behind it. */
 static uint64_t ctl_size(const struct dp_session *s)
 {
 	uint64_t n = s->objects;
 	return sizeof(struct dp_ctl) + s->vars * sizeof(uint64_t) + n * sizeof(struct dp_object) +
-	       (n + MORE_ARENAS) * sizeof(struct dp_arena) + (n * TEXTS_EACH + MORE_TEXTS) * sizeof(struct dp_text);
+	       (n + MORE_ARENAS) * sizeof(struct dp_arena) + texts_at_most(s) * sizeof(struct dp_text);
 }
 
 static void lay_lists(struct dp_ctl *ctl, const struct dp_session *s)
@@ -72,7 +74,7 @@ static void lay_lists(struct dp_ctl *ctl, const struct dp_session *s)
 	ctl->vars_cap = s->vars;
 	ctl->objects_cap = s->objects;
 	ctl->arenas_cap = s->objects + MORE_ARENAS;
-	ctl->texts_cap = s->objects * TEXTS_EACH + MORE_TEXTS;
+	ctl->texts_cap = (uint32_t)texts_at_most(s);
 	ctl->vars = (uint64_t *)(ctl + 1);
 	ctl->objects = (struct dp_object *)(ctl->vars + ctl->vars_cap);
 	ctl->arenas = (struct dp_arena *)(ctl->objects + ctl->objects_cap);

@@ -66,4 +66,16 @@ static inline uint64_t pages(uint64_t n)
 	return (n + DP_PAGE_SIZE - 1) & ~(uint64_t)(DP_PAGE_SIZE - 1);
 }
 
+/* Entries of an auxiliary vector, its end included. */
+static inline uint64_t auxv_count(const Elf64_auxv_t *auxv)
+{
+	uint64_t n = 0;
+	while (auxv[n++].a_type != AT_NULL)
+		;
+	return n;
+}
+
+/* Bytes of the pages that a segment lies on, at most. */
+static inline uint64_t dp_pages_of(const Elf64_Phdr *p) { return pages(p->p_memsz) + DP_PAGE_SIZE; }
+
 #endif

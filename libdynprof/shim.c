@@ -262,7 +262,7 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *arg)
 		if (at + p->p_memsz > high)
 			high = at + p->p_memsz;
 		if (p->p_flags & PF_X)
-			s->session.text_size += p->p_memsz;
+			s->session.text_size += dp_pages_of(p);
 		self |= here >= at && here < at + p->p_memsz;
 	}
 	s->session.translator |= dp_has_translator(info);

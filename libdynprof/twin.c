@@ -14,6 +14,7 @@
 
 #include "_cgo_export.h"
 #include "arenas.h"
+#include "session.h"
 #include "state.h"
 #include "twin.h"
 
@@ -24,8 +25,6 @@ extern go_init dp_goinit[] HIDDEN;
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
-
-enum { MAX_AUX = 64 };
 
 /* Descriptors: a pipe's reader waits for every writer. Go writes pages to
  * stderr when it dies; the shim says the one line. */
@@ -67,18 +66,21 @@ static void own_limits(void)
  * vector, so the block has the shape of a process's stack. */
 static void start_go(const Elf64_auxv_t *auxv)
 {
-	static struct {
+	struct block {
 		char *argv[2];
 		char *envp[4];
-		Elf64_auxv_t auxv[MAX_AUX];
-	} block = {
-		.argv = {"dynprof"},
-		/* No collection in milliseconds of life; no cgroup descriptors. */
-		.envp = {"GOGC=off", "GODEBUG=containermaxprocs=0,updatemaxprocs=0", "GOTRACEBACK=none"},
+		Elf64_auxv_t auxv[];
 	};
-	for (int i = 0; i < MAX_AUX - 1 && auxv[i].a_type != AT_NULL; i++)
-		block.auxv[i] = auxv[i];
-	dp_goinit[0](1, block.argv, block.envp);
+	uint64_t n = auxv_count(auxv);
+	long at = raw(SYS_mmap, 0, pages(sizeof(struct block) + n * sizeof *auxv), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		raw(SYS_exit_group, 1);
+	struct block *b = (struct block *)at;
+	/* No collection in milliseconds of life; no cgroup descriptors. */
+	*b = (struct block){{"dynprof"}, {"GOGC=off", "GODEBUG=containermaxprocs=0,updatemaxprocs=0", "GOTRACEBACK=none"}};
+	for (uint64_t i = 0; i < n; i++)
+		b->auxv[i] = auxv[i];
+	dp_goinit[0](1, b->argv, b->envp);
 }
 
 static void map_zeros(uint64_t at, uint64_t size)
