@@ -111,6 +111,18 @@ func TestMissedTakes(t *testing.T) {
 	})
 }
 
+// TestMissedFilteredBefore: a filter from before the start is seen in however long a
+// status of the process.
+func TestMissedFilteredBefore(t *testing.T) {
+	needsRoot(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "loads.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	c := cmd(program, "", library)
+	c.before = []string{program, "around"}
+	inVariants(t, c, func(t *testing.T, r *report) { r.missing(t, library, "sandboxed") })
+}
+
 // hideCode makes a library's code executable, not readable.
 func hideCode(t *testing.T, library string) {
 	t.Helper()
