@@ -15,9 +15,8 @@
  * handlers.
  */
 #define _GNU_SOURCE
-#include <sys/mman.h>
-
 #include "filters.h"
+#include "pieces.h"
 #include "session.h"
 #include "signals.h"
 #include "state.h"
@@ -55,30 +54,6 @@ static uint64_t entry_of(uint64_t handler)
 	return i;
 }
 
-enum { RUN = (DP_PAGE_SIZE - 8) / sizeof(struct record) };
-struct run {
-	uint64_t used;
-	struct record list[RUN];
-};
-
-static struct record *new_record(void)
-{
-	static struct run *newest;
-	struct run *r = __atomic_load_n(&newest, __ATOMIC_ACQUIRE);
-	for (;;) {
-		uint64_t n = r ? __atomic_fetch_add(&r->used, 1, __ATOMIC_RELAXED) : RUN;
-		if (n < RUN)
-			return &r->list[n];
-		long at = ask(SYS_mmap, 0, DP_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (failed(at))
-			return 0;
-		if (__atomic_compare_exchange_n(&newest, &r, (struct run *)at, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-			r = (struct run *)at;
-		else
-			ask(SYS_munmap, at, DP_PAGE_SIZE); /* another was first */
-	}
-}
-
 /* The record of a handler with its restorer; 0 if there is no memory for it. */
 static struct record *record_of(uint64_t handler, uint64_t restorer)
 {
@@ -88,7 +63,7 @@ static struct record *record_of(uint64_t handler, uint64_t restorer)
 		for (struct record *r = first; r; r = r->next)
 			if (r->handler == handler && r->restorer == restorer)
 				return r;
-		if (!mine && !(mine = new_record()))
+		if (!mine && !(mine = dp_piece(sizeof *mine)))
 			return 0;
 		*mine = (struct record){handler, restorer, first};
 	} while (!__atomic_compare_exchange_n(list, &first, mine, 0, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE));

@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include "birth.h"
+#include "pieces.h"
 #include "signals.h"
 #include "state.h"
 #include "traps.h"
@@ -25,26 +26,45 @@ enum { SYSCALL_SIZE = 2, SIGNALS = 64 };
 
 /* ---- what the program asked for -------------------------------------- */
 
-/* Its action for SIGTRAP: the current one of these. A slot is used again after
- * that many changes; by then a reader has long read it. */
-enum { WISHES = 64 };
-static struct action wishes[WISHES];
-static uint32_t wish_now, wish_next;
+/* Actions for SIGTRAP that it asked for. Each is there once, and for good: who reads
+ * the current one sees all of it, however often it changes meanwhile. */
+struct wish {
+	struct action is;
+	struct wish *next;
+};
+static struct wish at_first;
+static struct wish *wishes = &at_first, *wish = &at_first;
 
 /* Signals whose handlers the program wants to run with SIGTRAP blocked. */
 static uint64_t masking;
 
-struct action dp_wish(void) { return wishes[__atomic_load_n(&wish_now, __ATOMIC_ACQUIRE)]; }
+struct action dp_wish(void) { return __atomic_load_n(&wish, __ATOMIC_ACQUIRE)->is; }
 
-/* Returns what it was. */
+static int same_action(const struct action *a, const struct action *b)
+{
+	return a->handler == b->handler && a->flags == b->flags && a->restorer == b->restorer && a->mask == b->mask;
+}
+
+/* The wish for an action; 0 if there is no memory for it. */
+static struct wish *wish_for(const struct action *a)
+{
+	struct wish *first = __atomic_load_n(&wishes, __ATOMIC_ACQUIRE), *mine = 0;
+	do {
+		for (struct wish *w = first; w; w = w->next)
+			if (same_action(&w->is, a))
+				return w;
+		if (!mine && !(mine = dp_piece(sizeof *mine)))
+			return 0;
+		*mine = (struct wish){*a, first};
+	} while (!__atomic_compare_exchange_n(&wishes, &first, mine, 0, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE));
+	return mine;
+}
+
+/* Returns what it was. Without memory it stays. */
 struct action dp_set_wish(const struct action *a)
 {
-	uint32_t slot;
-	do
-		slot = __atomic_add_fetch(&wish_next, 1, __ATOMIC_ACQ_REL) % WISHES;
-	while (slot == __atomic_load_n(&wish_now, __ATOMIC_ACQUIRE));
-	wishes[slot] = *a;
-	return wishes[__atomic_exchange_n(&wish_now, slot, __ATOMIC_ACQ_REL)];
+	struct wish *w = wish_for(a);
+	return w ? __atomic_exchange_n(&wish, w, __ATOMIC_ACQ_REL)->is : dp_wish();
 }
 
 /* Whether our memory is another process's, too, which waits for us: what we

@@ -262,6 +262,24 @@ static void install(int flags)
 		perror("sigaction");
 }
 
+/* More actions than anybody would think of are told one from the other. */
+static void many_actions(void)
+{
+	enum { SIGNALS = 9, ACTIONS = 1 << SIGNALS };
+	int told = 0;
+	for (int i = 0; i < 2 * ACTIONS; i++) {
+		struct sigaction a = {.sa_handler = SIG_IGN}, b;
+		for (int s = 0; s < SIGNALS; s++)
+			if (i >> s & 1)
+				sigaddset(&a.sa_mask, SIGRTMIN + s);
+		sigaction(SIGTRAP, &a, 0);
+		sigaction(SIGTRAP, 0, &b);
+		told += b.sa_handler == SIG_IGN && memcmp(&a.sa_mask, &b.sa_mask, 8) == 0;
+	}
+	signal(SIGTRAP, SIG_DFL);
+	printf("%d actions\n", told);
+}
+
 static void own(void)
 {
 	sigset_t trap;
@@ -269,6 +287,7 @@ static void own(void)
 	sigemptyset(&trap);
 	sigaddset(&trap, SIGTRAP);
 	show("at the start");
+	many_actions();
 	install(0);
 	show("installed");
 	for (int i = 0; i < 100; i++)
