@@ -5,7 +5,7 @@ import "testing"
 // TestResident: parts of what runs in the program, each with a program of its own
 // around it: what they do where their room ends.
 func TestResident(t *testing.T) {
-	for _, unit := range []string{"lost.c"} {
+	for _, unit := range []string{"lost.c", "patience.c"} {
 		t.Run(unit, func(t *testing.T) {
 			t.Parallel()
 			p := compile(t, need(t, "gcc"), []string{"-O1", "-I../libdynprof"}, unit)

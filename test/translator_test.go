@@ -110,6 +110,17 @@ func TestTranslatorOverflow(t *testing.T) {
 	}
 }
 
+// TestEventsOverflow: events for which the table has no room are counted.
+func TestEventsOverflow(t *testing.T) {
+	const events = 6000
+	_, table := countedAt(t, cmd(translating(t, "-O2"), "overflow", "async", fmt.Sprint(events)))
+	list := eventList(t, table)
+	text := run(t, cmd(build(t, "hotspots"), "events", table))
+	if want := fmt.Sprintf("%d more crossings found no room", events-len(list.Events)); len(list.Events) < 4352 || !strings.Contains(text.stderr, want) {
+		t.Errorf("%d events; no %q in %s", len(list.Events), want, text.stderr)
+	}
+}
+
 // TestTranslatorFaults: a fault of the program itself ends it as ever.
 func TestTranslatorFaults(t *testing.T) {
 	r, _ := counted(t, cmd(translating(t, "-O2"), "dies"))

@@ -2,6 +2,7 @@ package table_test
 
 import (
 	"errors"
+	"iter"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -358,6 +359,30 @@ func TestFullDisk(t *testing.T) {
 	f.Close()
 	if n := len(open(t, path).Functions); n != 100 {
 		t.Errorf("%d functions", n)
+	}
+}
+
+// TestTooMuch: names, and counters, that no table has room for.
+func TestTooMuch(t *testing.T) {
+	name := strings.Repeat("n", table.MaxString)
+	for want, all := range map[string]iter.Seq[*table.Function]{
+		"more than a count table holds": func(yield func(*table.Function) bool) {
+			f := table.Function{Name: name, Counter: table.NoCounter}
+			for range 1<<30/len(name) + 1 {
+				yield(&f)
+			}
+		},
+		"more than a row can address": func(yield func(*table.Function) bool) { yield(&table.Function{Counter: 1 << 28}) },
+	} {
+		spec := tabletest.Spec()
+		spec.Stream = all
+		path := filepath.Join(t.TempDir(), "table")
+		if _, err := table.Create(path, spec); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, not %s", err, want)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s: there is a table", want)
+		}
 	}
 }
 

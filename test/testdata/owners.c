@@ -1,6 +1,7 @@
-/* Threads and processes one after the other, each with calls of its own number.
- * Rows are used again. */
+/* Threads and processes one after the other, each with calls of its own number; or
+ * as many threads as are asked for, with 100 each. Rows are used again. */
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,14 +18,20 @@ static void *run(void *n)
 	return 0;
 }
 
-int main(void)
+static void one_thread(long n)
 {
-	for (long n = 1; n <= 60; n++) {
-		pthread_t t;
-		pthread_create(&t, 0, run, (void *)n);
-		pthread_join(t, 0);
-	}
-	for (int n = 1; n <= 5; n++) {
+	pthread_t t;
+	pthread_create(&t, 0, run, (void *)n);
+	pthread_join(t, 0);
+}
+
+int main(int argc, char **argv)
+{
+	for (int n = argc > 1 ? atoi(argv[1]) : 0; n > 0; n--)
+		one_thread(1);
+	for (long n = 1; argc == 1 && n <= 60; n++)
+		one_thread(n);
+	for (int n = 1; argc == 1 && n <= 5; n++) {
 		if (fork() == 0) {
 			for (int i = 0; i < 10000 * n; i++)
 				step(1);

@@ -1,0 +1,64 @@
+//go:build long
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tinyLibrary has so many functions besides those of latelib.c, each of which only
+// goes on to the next.
+func tinyLibrary(t *testing.T, n int, body string) string {
+	t.Helper()
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "\t.type f%d, @function\nf%d:\t%s\n\t.size f%d, .-f%d\n", i, i, body, i, i)
+	}
+	text.WriteString("\tret\n\t.section .note.GNU-stack, \"\", @progbits\n")
+	source := filepath.Join(t.TempDir(), "tiny.s")
+	if err := os.WriteFile(source, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	library := filepath.Join(t.TempDir(), "tiny.so")
+	if r := run(t, cmd(need(t, "gcc"), "-O1", "-shared", "-fPIC", "-o", library, "testdata/latelib.c", source)); r.status != 0 {
+		t.Fatal(r.stderr)
+	}
+	return library
+}
+
+// TestLongTinyFunctions: where functions are so small and so many that the list of
+// patches, or the stubs, have no room, they say so.
+func TestLongTinyFunctions(t *testing.T) {
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "loads.c")
+	for _, row := range []struct {
+		name, body string
+		n          int
+		flags      []string
+	}{
+		{"patches", "mov $7, %eax", 65_000, nil},
+		{"stubs", "mov $7, %eax; mov $7, %ecx", 80_000, []string{"--threshold", "1000"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			library := tinyLibrary(t, row.n, row.body)
+			c := cmd(program, "", library)
+			with, r := counted(t, c, row.flags...)
+			same(t, run(t, c), with)
+			refused := 0
+			for _, f := range r.of(library) {
+				if f.Reason == "no-memory" {
+					refused++
+				}
+			}
+			if refused < row.n {
+				t.Errorf("%d functions of %d say that there was no room", refused, row.n)
+			}
+			if n := r.calls(t, "step"); n != 1550 {
+				t.Errorf("step: %d calls, not 1550", n)
+			}
+		})
+	}
+}
