@@ -4,6 +4,7 @@ package test
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,15 +18,27 @@ func TestFirefox(t *testing.T) {
 		return cmd(firefox, "--headless", "--no-remote", "--profile", profile, "--screenshot", filepath.Join(profile, "shot.png"), "about:license")
 	}
 	without := run(t, start())
-	for _, flags := range [][]string{nil, {"--objects", "all", "--threshold", "1000", "--control"}, {"--lock"}} {
-		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+	judge := func(t *testing.T, with result, r *report, lock bool) {
+		t.Helper()
+		if with.status != without.status {
+			t.Errorf("status %d, not %d: %s", with.status, without.status, with.stderr)
+		}
+		if r.Stopped == lock || !lock && filepath.Base(r.StoppedBy) != "libxul.so" || r.ObjectsMissed != 0 {
+			t.Errorf("stopped: %t, by %q; missed: %+v", r.Stopped, r.StoppedBy, r.Missed)
+		}
+	}
+	for _, flags := range slices.Concat(variants, [][]string{{"--lock"}}) {
+		t.Run("run "+strings.Join(flags, " "), func(t *testing.T) {
 			with, r := counted(t, start(), flags...)
-			if with.status != without.status {
-				t.Errorf("status %d, not %d: %s", with.status, without.status, with.stderr)
-			}
-			if lock := len(flags) == 1; r.Stopped == lock || !lock && filepath.Base(r.StoppedBy) != "libxul.so" || r.ObjectsMissed != 0 {
-				t.Errorf("stopped: %t, by %q; missed: %+v", r.Stopped, r.StoppedBy, r.Missed)
-			}
+			judge(t, with, r, len(flags) == 1 && flags[0] == "--lock")
+		})
+	}
+	for _, objects := range []string{"", "all"} {
+		t.Run("preload "+objects, func(t *testing.T) {
+			c, table := start(), filepath.Join(t.TempDir(), "table")
+			c.env = []string{"LD_PRELOAD=" + build(t, "libdynprof.so"), "DYNPROF_OUTPUT=" + table, "DYNPROF_OBJECTS=" + objects}
+			with := run(t, c)
+			judge(t, with, readReport(t, table), false)
 		})
 	}
 }

@@ -23,9 +23,6 @@ func pluginOf(t *testing.T, source string) string {
 // changes all registers that the ABI lets it.
 func clobbering(t *testing.T) string { return pluginOf(t, "clobber.c") }
 
-// keepsWays are the runs of a translator's program.
-var keepsWays = [][]string{nil, {"--objects", "all"}, {"--direct-calls"}, {"--objects", "all", "--threshold", "1000", "--control"}}
-
 // TestKeeps: ordinary C code takes the place of functions of which the callers
 // know which registers they leave alone.
 func TestKeeps(t *testing.T) {
@@ -45,8 +42,8 @@ func TestKeeps(t *testing.T) {
 				}
 				c := cmd(append([]string{p}, args...)...)
 				without := run(t, c)
-				ways := keepsWays
-				if i > 0 { // the compiler is what differs
+				ways := variants
+				if i > 0 && !lane.Long { // the compiler is what differs
 					ways = ways[len(ways)-1:]
 				}
 				for _, flags := range ways {

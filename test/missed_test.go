@@ -245,6 +245,14 @@ func bigLibrary(t *testing.T, another string) string {
 	return library
 }
 
+// locking are the variants that go on counting where a library takes GS.
+func locking() (all [][]string) {
+	for _, flags := range variants {
+		all = append(all, append([]string{"--lock"}, flags...))
+	}
+	return all
+}
+
 // TestLateBig: a large library has room; where it has not, as address space is short,
 // those that come with it have.
 func TestLateBig(t *testing.T) {
@@ -254,7 +262,7 @@ func TestLateBig(t *testing.T) {
 	small := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
 	big := bigLibrary(t, small)
 	without := run(t, cmd(program, "", big))
-	for _, flags := range lane.Some([][]string{{"--lock"}, {"--lock", "--objects", "all", "--threshold", "1000", "--control"}}, 0) {
+	for _, flags := range lane.Some(locking(), 0) {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			with, r := counted(t, cmd(program, "", big), flags...)
 			same(t, without, with)
@@ -313,7 +321,7 @@ func TestManyLibraries(t *testing.T) {
 	needy := compile(t, gcc, append([]string{"-shared", "-fPIC"}, all...), "takesgslib.c")
 	for name, c := range map[string]command{"linked": cmd(linked, "", one), "late": cmd(alone, "", needy)} {
 		without := run(t, c)
-		for _, flags := range [][]string{{"--lock"}, {"--lock", "--objects", "all", "--threshold", "1000", "--control"}} {
+		for _, flags := range lane.Some(locking(), 0, 3) {
 			t.Run(strings.Join(append([]string{name}, flags...), " "), func(t *testing.T) {
 				with, r := counted(t, c, flags...)
 				same(t, without, with)
