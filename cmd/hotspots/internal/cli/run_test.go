@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/internal/table"
 )
 
@@ -335,6 +336,23 @@ func TestJSONIsValid(t *testing.T) {
 		var v struct{ Schema int }
 		if err := json.Unmarshal([]byte(out), &v); err != nil || status != 0 || v.Schema != 1 {
 			t.Errorf("%v: %v, status %d, %s", args, err, status, errOut)
+		}
+	}
+}
+
+// TestSwitches: what finds the program where the Go runtime cannot start knows which
+// flags take no value.
+func TestSwitches(t *testing.T) {
+	cmd := (&app{}).runCommand()
+	cmd.InitDefaultHelpFlag()
+	names := regexp.MustCompile(`(?m)^ .{5}--([a-z-]+)`).FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1)
+	if len(names) < 10 {
+		t.Errorf("only %d flags", len(names))
+	}
+	for _, n := range names {
+		f := cmd.Flags().Lookup(n[1])
+		if launch.IsSwitch(f.Name) != (f.NoOptDefVal != "") {
+			t.Errorf("--%s takes a value: %t", f.Name, launch.IsSwitch(f.Name))
 		}
 	}
 }

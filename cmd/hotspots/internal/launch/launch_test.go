@@ -247,3 +247,40 @@ func TestWatch(t *testing.T) {
 		t.Errorf("%+v, %v, %d looks", r, err, looks)
 	}
 }
+
+func TestProgramOf(t *testing.T) {
+	for _, row := range []struct {
+		args    string
+		program string
+		strict  bool
+	}{
+		{"run -- app -x", "app", false},
+		{"run app -- x", "app", false},
+		{"run --strict -o file --only x --lock -- app", "app", true},
+		{"run -ofile --summary=3 --listen 9000 --follow-exec app --strict", "app", false},
+		{"run - x", "-", false},
+		{"run --", "", false},
+		{"run --only", "", false},
+		{"run --help app", "", false},
+		{"run -h app", "", false},
+		{"report app", "", false},
+		{"", "", false},
+	} {
+		var args []*byte
+		for _, a := range append([]string{"hotspots"}, strings.Fields(row.args)...) {
+			p, err := syscall.BytePtrFromString(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, p)
+		}
+		at, strict := programOf(append(args, nil))
+		program := ""
+		if at > 0 {
+			program = text(args[at])
+		}
+		if program != row.program || strict != row.strict {
+			t.Errorf("%q: program %q, strict %t", row.args, program, strict)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package launch
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The Go runtime ends the process, after a trace, where it gets no threads or too
+// little memory. So that is tried before it starts (entry_amd64.s), and where it
+// would fail there is alone, which runs the program in this process, uncounted.
+//
+// Nothing of the runtime is there for what follows: no memory to allocate, no panic.
+
+// What the runtime takes: address space that it reserves, memory that it maps,
+// and threads. The planner's are with them, since they are not there to have
+// either; and the program needs a process. Found by trying, with Go 1.26 (ulimit
+// -v: 760 MB; ulimit -d: 88 MB; ulimit -u).
+const (
+	reservedBytes = 768 << 20
+	mappedBytes   = 96 << 20
+	trialThreads  = 16
+	manyThreads   = 4096 // a limit that leaves so many, or none
+)
+
+// Why the runtime cannot start.
+const (
+	fewThreads = iota
+	littleMemory
+)
+
+// trial is what the entry works with.
+type trial struct {
+	//lint:ignore U1000 as the following but path used by entry_amd64.s
+	over uint32 // the threads may end
+	//lint:ignore U1000 as well
+	threads [trialThreads]uint32
+	//lint:ignore U1000 as well
+	limit [2]uint64 // RLIMIT_NPROC
+	//lint:ignore U1000 as well
+	g [2]uintptr // the first is where the thread's pointer to g is
+	//lint:ignore U1000 as well
+	zeros [128]uintptr
+	path  [unix.PathMax]byte
+}
+
+var tried trial
+
+func become(path *byte, argv, env **byte) (errno int)
+func tell(text string)
+
+// text is the string that ends with a zero byte, in place.
+func text(p *byte) string
+
+// alone gets the arguments and the environment, each with the null pointer that
+// ends it, and returns an exit status if it cannot execute a program.
+func alone(args, env []*byte, why int) int {
+	reason := "no more threads can be made (SCHED_DEADLINE, ulimit -u, a cgroup's limit, a sandbox?)\n"
+	if why == littleMemory {
+		reason = "there is too little address space (ulimit -v, ulimit -d?)\n"
+	}
+	program, strict := programOf(args)
+	switch {
+	case program == 0:
+		say("hotspots cannot run: ", reason)
+		return 1
+	case strict || value(env, Strict) != "" && value(env, Strict) != "0":
+		say("not run, as --strict says: ", reason)
+		return 125
+	}
+	say("nothing is counted: ", reason)
+	errno := search(args[program:], env)
+	tell("hotspots: ")
+	tell(text(args[program]))
+	if errno == int(syscall.ENOENT) || errno == int(syscall.ENOTDIR) {
+		tell(": not found\n")
+		return 127
+	}
+	tell(": cannot be executed\n")
+	return 126
+}
+
+func say(what, why string) {
+	tell("hotspots: ")
+	tell(what)
+	tell(why)
+}
+
+// value is that of a variable, empty if there is none.
+func value(env []*byte, name string) string {
+	for _, p := range env {
+		if p == nil {
+			break
+		}
+		v := text(p)
+		if len(v) > len(name) && v[:len(name)] == name && v[len(name)] == '=' {
+			return v[len(name)+1:]
+		}
+	}
+	return ""
+}
+
+// programOf finds the program among the arguments of `hotspots run`, 0 if there is
+// none, and whether it is not to run uncounted.
+func programOf(args []*byte) (at int, strict bool) {
+	if len(args) < 2 || args[0] == nil || args[1] == nil || text(args[1]) != "run" {
+		return 0, false
+	}
+	for i := 2; i < len(args) && args[i] != nil; i++ {
+		a := text(args[i])
+		switch {
+		case a == "--":
+			if i+1 < len(args) && args[i+1] != nil {
+				return i + 1, strict
+			}
+			return 0, strict
+		case len(a) < 2 || a[0] != '-':
+			return i, strict
+		case a[1] != '-':
+			if a == "-h" {
+				return 0, strict
+			}
+			if len(a) == 2 { // its value comes next
+				i++
+			}
+		case a == "--help":
+			return 0, strict
+		case a == "--strict":
+			strict = true
+		case !hasValue(a) && !IsSwitch(a[2:]):
+			i++
+		}
+	}
+	return 0, strict
+}
+
+func hasValue(flag string) bool {
+	for i := range len(flag) {
+		if flag[i] == '=' {
+			return true
+		}
+	}
+	return false
+}
+
+// IsSwitch reports whether a flag of `hotspots run` takes no value.
+func IsSwitch(flag string) bool {
+	switch flag {
+	case "follow-exec", "perf-map", "control", "allow-traps", "direct-calls", "lock", "strict", "no-demangle", "help":
+		return true
+	}
+	return false
+}
+
+// search executes a program as execvp(3) does, but for scripts without an
+// interpreter. It returns why it could not.
+func search(args, env []*byte) int {
+	name := text(args[0])
+	for i := range len(name) {
+		if name[i] == '/' {
+			return become(args[0], &args[0], &env[0])
+		}
+	}
+	dirs, errno := value(env, "PATH"), int(syscall.ENOENT)
+	if dirs == "" {
+		dirs = "/bin:/usr/bin"
+	}
+	for from := 0; from <= len(dirs); {
+		end := from
+		for end < len(dirs) && dirs[end] != ':' {
+			end++
+		}
+		if path := join(dirs[from:end], name); path != nil {
+			switch err := become(path, &args[0], &env[0]); syscall.Errno(err) {
+			case syscall.ENOENT, syscall.ENOTDIR:
+			default:
+				errno = err
+			}
+		}
+		from = end + 1
+	}
+	return errno
+}
+
+// join makes a path of the two; nil if it is too long.
+func join(dir, name string) *byte {
+	if len(dir)+len(name)+2 > len(tried.path) {
+		return nil
+	}
+	n := copy(tried.path[:], dir)
+	if n > 0 {
+		tried.path[n] = '/'
+		n++
+	}
+	n += copy(tried.path[n:], name)
+	tried.path[n] = 0
+	return &tried.path[0]
+}

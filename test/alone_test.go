@@ -1,0 +1,71 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestAlone: where hotspots itself gets no threads or no memory the program runs all
+// the same, uncounted, and one line says so.
+func TestAlone(t *testing.T) {
+	noclone := compile(t, need(t, "gcc"), nil, "noclone.c")
+	dir := observerDir(t)
+	for _, row := range []struct {
+		name, why string
+		root      bool
+		before    []string
+	}{
+		{"SCHED_DEADLINE", "no more threads", true, []string{"chrt", "-d", "-T", "1000000", "-P", "10000000", "0"}},
+		{"no clone", "no more threads", false, []string{noclone}},
+		{"no process", "no more threads", true, limited("-u 1")},
+		{"some processes", "no more threads", true, limited("-u 8")},
+		{"address space", "too little address space", false, limited("-v 300000")},
+		{"data", "too little address space", false, limited("-d 50000")},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if row.root {
+				rootOnly(t, "may not be allowed")
+			}
+			start := row.before
+			if strings.Contains(row.name, "process") {
+				start = append(nobody(t, dir).args, row.before...)
+			}
+			need(t, start[0])
+			in := func(args ...string) result {
+				return run(t, command{before: start, args: args, dir: "/", env: []string{"PATH=/nonexistent::/usr/bin:/bin"}})
+			}
+			program := []string{"sh", "-c", "echo out; echo err >&2; exit 7"}
+			without := in(program...)
+			if without.status != 7 {
+				t.Skipf("not here: %+v", without)
+			}
+			hotspots := build(t, "hotspots")
+			for _, flags := range [][]string{{"--"}, nil, {"-o", filepath.Join(dir, "t"), "--lock", "--only=f", "--summary", "0"}} {
+				with := in(append(append([]string{hotspots, "run"}, flags...), program...)...)
+				line, rest, _ := strings.Cut(with.stderr, "\n")
+				if !strings.Contains(line, "nothing is counted: ") || !strings.Contains(line, row.why) {
+					t.Errorf("%q: the line is not about %q", line, row.why)
+				}
+				with.stderr = rest
+				same(t, without, with)
+			}
+			for status, args := range map[int][]string{
+				125: {"run", "--strict", "--", "sh"}, 127: {"run", "--", "no-such-program"}, 126: {"run", "--", "/etc/passwd"}, 1: {"report"},
+			} {
+				if r := in(append([]string{hotspots}, args...)...); r.status != status || strings.Contains(r.stderr, "goroutine") {
+					t.Errorf("%q: status %d, not %d: %s", args, r.status, status, r.stderr)
+				}
+			}
+		})
+	}
+	if _, err := os.Stat(filepath.Join(dir, "t")); err == nil {
+		t.Error("there is a table")
+	}
+}
+
+// limited runs what follows with a limit of bash's ulimit.
+func limited(limit string) []string {
+	return []string{"bash", "-c", "ulimit " + limit + `; exec "$@"`, "bash"}
+}
