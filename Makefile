@@ -7,7 +7,7 @@ BUILD := build
 # initfirst runs our constructor before every other. A path may hold spaces.
 EXTLD := \"-Wl,-T,$(CURDIR)/libdynprof/goinit.ld\" \
 	\"-Wl,--version-script=$(CURDIR)/libdynprof/exports.map\" \
-	-Wl,-z,initfirst -Wl,-z,noexecstack -Wl,-z,relro -Wl,-z,now \
+	-Wl,-e,dp_planner_start -Wl,-z,initfirst -Wl,-z,noexecstack -Wl,-z,relro -Wl,-z,now \
 	-Wl,--wrap=pthread_create -Wl,--wrap=malloc -Wl,--wrap=free \
 	-Wl,--wrap=pthread_getattr_np -Wl,--wrap=pthread_attr_getstacksize \
 	-Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_unlock \

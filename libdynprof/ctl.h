@@ -95,7 +95,8 @@ struct dp_ctl {
 	uint64_t keep;          /* 1: the reserve stays, and part of it may be used */
 	uint64_t listen;        /* 1: the twin may become the endpoint for metrics */
 	uint64_t late;          /* 1: these objects come later */
-	uint64_t view;          /* where the twin has the table then, up to its rows, */
+	uint64_t outside;       /* 1: and the planner has of the target what is here and in them */
+	uint64_t view;          /* where the planner has the table then, up to its rows, */
 	uint64_t view_size;     /* and its bytes */
 	uint64_t short_space;   /* 1: address space is limited */
 	uint64_t held, held_size; /* address space that is taken for the arenas, if late */
@@ -103,6 +104,7 @@ struct dp_ctl {
 	uint64_t argv;          /* char **, of the agent's own copy: it gives itself a name */
 	uint64_t handles_traps; /* 1, if late: SIGTRAP is handled since the start */
 	uint64_t shared;        /* 1: all threads share the counters, whatever the objects need */
+	char *strings;          /* room for what the objects' names and variables are, if late */
 	uint64_t *vars;         /* char *: the DYNPROF_* variables and XDG_RUNTIME_DIR */
 	struct dp_object *objects;
 	uint32_t vars_count, vars_cap;
@@ -112,6 +114,7 @@ struct dp_ctl {
 	/* From the twin. Done is a futex word, stored last. */
 	uint32_t planner;       /* its process number, where it sees itself */
 	uint32_t beats;         /* grow while it plans */
+	uint32_t begun;         /* 1: the table may be changed */
 	uint32_t done;
 	uint32_t status;        /* 1: apply what follows; 0: message says why not */
 	uint32_t arenas_count, arenas_cap;

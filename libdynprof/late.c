@@ -28,6 +28,7 @@
 #include "gs.h"
 #include "look.h"
 #include "missed.h"
+#include "outsider.h"
 #include "redirect.h"
 #include "rowlist.h"
 #include "session.h"
@@ -39,7 +40,9 @@ static struct {
 	struct r_debug *r_debug; /* 0: objects that come later are not seen */
 	Elf64_auxv_t *auxv; /* copies: programs write over their environment */
 	uint32_t vars_count;
+	uint64_t vars_size;
 	const char *vars; /* behind the vector */
+	const char *table; /* path, behind them */
 } kept;
 
 int dp_own_objects HIDDEN;
@@ -51,6 +54,7 @@ int dp_own_objects HIDDEN;
 static struct {
 	const void **slots;
 	uint64_t cap;
+	uint32_t count;
 	int blind; /* there was no memory for it: old and new cannot be told apart */
 } known;
 
@@ -117,6 +121,7 @@ static void know_all(void)
 	uint64_t n = 0;
 	for (struct walk w = {0, 0}; next_object(&w);)
 		n++;
+	known.count = (uint32_t)n;
 	known.blind = !room_for(n);
 	if (!known.blind)
 		for (struct walk w = {0, 0}; next_object(&w);)
@@ -125,11 +130,11 @@ static void know_all(void)
 
 /* ---- what later sessions need ------------------------------------------- */
 
-/* Copies the auxiliary vector and the variables. Returns 0 if there is no memory for
+/* Copies the auxiliary vector, the variables and the table's path. Returns 0 if there is no memory for
  * them. */
 static int keep_start(const struct dp_ctl *ctl, const Elf64_auxv_t *auxv)
 {
-	uint64_t n = auxv_count(auxv), size = n * sizeof *auxv + 1;
+	uint64_t n = auxv_count(auxv), size = n * sizeof *auxv + text_len(ctl->table) + 1;
 	for (uint32_t i = 0; i < ctl->vars_count; i++)
 		size += text_len((const char *)ctl->vars[i]) + 1;
 	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -142,6 +147,9 @@ static int keep_start(const struct dp_ctl *ctl, const Elf64_auxv_t *auxv)
 	kept.vars = to;
 	for (uint32_t i = 0; i < ctl->vars_count; i++)
 		to += text_copy(to, size, (const char *)ctl->vars[i]) + 1;
+	kept.vars_size = (uint64_t)(to - kept.vars);
+	kept.table = to;
+	text_copy(to, size, ctl->table);
 	return 1;
 }
 
@@ -154,6 +162,14 @@ void dp_keep(const struct dp_session *s, uint64_t r_debug)
 	int have = keep_start(s->ctl, s->auxv);
 	know_all();
 	known.blind |= !have;
+	dp_outsider_keep(&(struct dp_outsider){kept.r_debug, kept.table, 0});
+}
+
+static const char *add_string(char **to, const char *text)
+{
+	char *at = *to;
+	*to += text_copy(at, ~0ULL, text) + 1;
+	return at;
 }
 
 static void fill_in(struct dp_ctl *ctl)
@@ -167,13 +183,14 @@ static void fill_in(struct dp_ctl *ctl)
 	ctl->handles_traps = dp_handles_traps;
 	ctl->shared = dp.shared;
 	ctl->translator = (uint64_t)dp.translator;
+	char *to = ctl->strings;
 	for (const char *v = kept.vars; ctl->vars_count < kept.vars_count; v += text_len(v) + 1)
-		ctl->vars[ctl->vars_count++] = (uint64_t)v;
+		ctl->vars[ctl->vars_count++] = (uint64_t)add_string(&to, v);
 	for (struct walk w = {0, 0}; ctl->objects_count < ctl->objects_cap && next_new(&w);) {
 		struct dp_object *o = &ctl->objects[ctl->objects_count++];
 		o->bias = w.l->l_addr;
 		o->low = o->high = (uint64_t)w.l->l_ld; /* the twin finds out the rest */
-		o->name = (uint64_t)w.l->l_name;
+		o->name = (uint64_t)add_string(&to, w.l->l_name);
 	}
 }
 
@@ -224,19 +241,36 @@ static void let_go(const struct dp_ctl *ctl, int planned)
 		raw(SYS_munmap, from, to - from);
 }
 
+static void prepare(struct dp_session *s)
+{
+	fill_in(s->ctl);
+	hold_room(s);
+}
+
+/* Returns 0, or why there is nothing to apply. */
+static const char *run_planner(struct dp_session *s, long *twin, int *reaped)
+{
+	const struct dp_outsider o = {kept.r_debug, kept.table, prepare};
+	const char *why;
+	/* Without room in the reserve that is kept they get one of their own. */
+	s->keep = dp.reserve && dp.reserve_size - *dp_u64(dp.table, DP_HDR_RESERVE_USED) >= dp_reserve_for(s->text_size);
+	if (dp_run_outsider(s, &o, &why, twin, reaped))
+		return why;
+	if (!dp_map_scratch(s))
+		return "no address space (ulimit -v?)";
+	prepare(s);
+	return dp_run_twin(s, twin, reaped);
+}
+
 /* Plans the new objects and applies the plan. Reports whether it could. */
 static int count_new(struct dp_session *s)
 {
-	/* Without room in the reserve that is kept they get one of their own. */
-	s->keep = dp.reserve && dp.reserve_size - *dp_u64(dp.table, DP_HDR_RESERVE_USED) >= dp_reserve_for(s->text_size);
-	if (!dp_map_scratch(s))
-		return 0;
-	fill_in(s->ctl);
-	hold_room(s);
 	long twin;
 	int reaped;
 	uint32_t functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
-	const char *why = dp_run_twin(s, &twin, &reaped);
+	const char *why = run_planner(s, &twin, &reaped);
+	if (!s->ctl)
+		return 0;
 	int planned = !why;
 	if (s->ctl->stop)
 		dp_stop(); /* whether the rest can be done or not */
@@ -368,9 +402,11 @@ void dp_objects_changed(void)
 		meet_blindly();
 		return;
 	}
-	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count};
-	for (struct walk w = {0, 0}; next_new(&w); s.objects++)
+	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count};
+	for (struct walk w = {0, 0}; next_new(&w); s.objects++) {
 		s.text_size += dp_text_of(w.l);
+		s.strings += text_len(w.l->l_name) + 1;
+	}
 	if (s.objects)
 		meet(&s);
 	else

@@ -92,6 +92,11 @@ type input struct {
 
 	shortSpace bool // address space is limited
 
+	outside bool   // of the target only the objects are here, and what the shim says
+	begin   func() // tells that the table may be changed from here on
+
+	outOfHeld bool // an arena found no place in held
+
 	late bool         // the objects come later, and the table is there:
 	view mem.Window   // what lies in front of its rows
 	held patcher.Span // address space that is taken for the arenas
@@ -142,6 +147,8 @@ func inputs(ctl *C.struct_dp_ctl) *input {
 		changed:    uint64(ctl.changed_entry),
 		brk:        uint64(ctl.r_brk),
 		late:       ctl.late != 0,
+		outside:    ctl.outside != 0,
+		begin:      func() { ctl.begun = 1 },
 		keep:       ctl.keep != 0,
 		translator: ctl.translator != 0,
 		signal:     uint64(ctl.signal_entry),

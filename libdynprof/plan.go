@@ -57,10 +57,7 @@ func plan(in *input) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot map the stubs writable: %w", err)
 	}
-	var space placer = &patcher.Held{Span: in.held, Else: patcher.Trial{Lowest: lowestAddress(), Hold: mem.Hold, Known: knownSpace}}
-	if !in.late {
-		space = patcher.NewSpace(maps, lowestAddress(), growth())
-	}
+	space := in.space(maps)
 	row := view{}
 	if in.shared {
 		row = viewOf(base.counters, base.counters+countersOf(all))
@@ -79,6 +76,10 @@ func plan(in *input) (*output, error) {
 		return nil, err
 	}
 	undos := layUndos(in, all, space, reserve)
+	if err := in.outsiderMay(all); err != nil {
+		return nil, err
+	}
+	in.begin()
 	out := &output{arenas: arenas, announce: choice.perfMap, traps: choice.allowTraps}
 	serving, out.remark = openEndpoint(in, choice, all[0].path)
 	if choice.perfMap {

@@ -33,7 +33,7 @@ func lateMaps(in *input) ([]mem.Mapping, error) {
 		}
 		segments := segmentsOf(o, path, uint64(i+1))
 		if err != nil || segments == nil {
-			return mem.SelfMaps()
+			return selfMaps(in)
 		}
 		all = append(all, segments...)
 	}

@@ -34,9 +34,21 @@ static long map_pages(uint64_t size, int prot)
 	return raw(SYS_mmap, 0, size, prot, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-/* Where new mappings are locked, all their pages would be fetched. */
-static void *map_shared(uint64_t size, int prot)
+/* A file without a name, whose descriptor stays: who calls has a table of his own. */
+static void *map_file(uint64_t size, int prot)
 {
+	long fd = raw(SYS_memfd_create, "dynprof", 0);
+	if (failed(fd) || raw(SYS_ftruncate, fd, size) != 0)
+		return 0;
+	long at = raw(SYS_mmap, 0, size, prot, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	return failed(at) ? 0 : (void *)at;
+}
+
+/* Where new mappings are locked, all their pages would be fetched. */
+static void *map_shared(const struct dp_session *s, uint64_t size, int prot)
+{
+	if (s->outside)
+		return map_file(size, prot);
 	long at = map_pages(size, dp_locks_new() ? PROT_NONE : prot);
 	if (!failed(at) && dp_locks_new()) {
 		raw(SYS_munlock, at, size);
@@ -66,7 +78,7 @@ static uint64_t ctl_size(const struct dp_session *s)
 {
 	uint64_t n = s->objects;
 	return sizeof(struct dp_ctl) + s->vars * sizeof(uint64_t) + n * sizeof(struct dp_object) +
-	       (n + MORE_ARENAS) * sizeof(struct dp_arena) + texts_at_most(s) * sizeof(struct dp_text);
+	       (n + MORE_ARENAS) * sizeof(struct dp_arena) + texts_at_most(s) * sizeof(struct dp_text) + s->strings;
 }
 
 static void lay_lists(struct dp_ctl *ctl, const struct dp_session *s)
@@ -79,12 +91,13 @@ static void lay_lists(struct dp_ctl *ctl, const struct dp_session *s)
 	ctl->objects = (struct dp_object *)(ctl->vars + ctl->vars_cap);
 	ctl->arenas = (struct dp_arena *)(ctl->objects + ctl->objects_cap);
 	ctl->texts = (struct dp_text *)(ctl->arenas + ctl->arenas_cap);
+	ctl->strings = (char *)(ctl->texts + ctl->texts_cap);
 }
 
 /* The control block with so many bytes of lists of patches behind it. */
 static struct dp_ctl *map_ctl(struct dp_session *s, uint64_t head, uint64_t list)
 {
-	struct dp_ctl *ctl = map_shared(head + list, PROT_READ | PROT_WRITE);
+	struct dp_ctl *ctl = map_shared(s, head + list, PROT_READ | PROT_WRITE);
 	if (ctl) {
 		s->scratch_size = head + list;
 		ctl->patches_cap = list / sizeof(struct dp_patch);
@@ -97,7 +110,7 @@ int dp_map_scratch(struct dp_session *s)
 	uint64_t reserve = dp_reserve_for(s->text_size), head = pages(ctl_size(s));
 	/* Room for functions of 16 bytes, or, in little address space, for usual ones. */
 	struct dp_ctl *ctl = map_ctl(s, head, pages(4 * s->text_size + (1 << 20)));
-	if (!ctl)
+	if (!ctl && !s->outside)
 		ctl = map_ctl(s, head, pages(s->text_size / 2 + (1 << 20)));
 	if (!ctl)
 		return 0;
@@ -113,10 +126,10 @@ int dp_map_scratch(struct dp_session *s)
 	}
 	/* Executable from the start: under PR_SET_MDWE it cannot become so. */
 	uint64_t more = s->keep ? LATE_RESERVE : 0;
-	ctl->reserve = (uint64_t)map_shared(reserve + more, PROT_READ | PROT_EXEC);
+	ctl->reserve = (uint64_t)map_shared(s, reserve + more, PROT_READ | PROT_EXEC);
 	if (!ctl->reserve && more) { /* little address space: without room for later objects */
 		more = 0;
-		ctl->reserve = (uint64_t)map_shared(reserve, PROT_READ | PROT_EXEC);
+		ctl->reserve = (uint64_t)map_shared(s, reserve, PROT_READ | PROT_EXEC);
 	}
 	reserve += more;
 	ctl->reserve_size = reserve;
@@ -186,6 +199,11 @@ static const char *await_twin(struct dp_ctl *ctl, long twin, int64_t most, int *
 	}
 }
 
+const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped)
+{
+	return await_twin(ctl, twin, TWIN_MS, reaped);
+}
+
 /* Whether processes that lose their parent become our children, whose ends we
  * would be told of: the first process of a pid namespace, a subreaper. */
 static int adopts(long pid)
@@ -199,7 +217,7 @@ static int adopts(long pid)
  * without --fork). The first of them is its init, and nobody can be made there
  * once that is gone: it must not be the twin. Before it there is nothing behind
  * the link. */
-static int children_elsewhere(void)
+int dp_children_elsewhere(void)
 {
 	static const char theirs[] = "/proc/self/ns/pid_for_children";
 	struct stat here, there;
@@ -217,7 +235,7 @@ const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped)
 	int stays = (s->keep || s->listen) && !s->ctl->late, apart = stays && !adopts(parent);
 	s->ctl->pid = (uint32_t)parent;
 	*reaped = 1;
-	if (children_elsewhere())
+	if (dp_children_elsewhere())
 		return "its children live in another pid namespace";
 	*twin = raw(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
 	if (*twin == 0 && apart)

@@ -15,9 +15,12 @@ struct dp_session {
 	uint64_t scratch_size;
 	uint64_t text_size; /* bytes of code that may be counted */
 	uint32_t objects;   /* how many there are */
+	uint32_t listed;    /* with those that are planned already */
 	uint32_t vars;      /* and how many variables of the environment may be ours */
 	int translator;     /* calls can be sent to other code */
 	int keep;           /* the reserve stays, for later objects and the agent */
+	uint64_t strings;   /* bytes of names and variables that are copied */
+	int outside;        /* scratch memory is of files, for a program of its own */
 	int listen;         /* the twin may become the endpoint for metrics */
 	const Elf64_auxv_t *auxv;
 };
@@ -30,6 +33,8 @@ void dp_unmap_scratch(struct dp_session *s) HIDDEN;
 /* Returns 0, or why there is nothing to apply; finish it in either case. */
 const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped) HIDDEN;
 void dp_finish_twin(long twin, int reaped, int wanted) HIDDEN;
+const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped) HIDDEN;
+int dp_children_elsewhere(void) HIDDEN;
 
 /* pause.c */
 void dp_pause_new(void) HIDDEN;

@@ -26,6 +26,7 @@
 #include "arenas.h"
 #include "giveback.h"
 #include "lock.h"
+#include "outsider.h"
 #include "redirect.h"
 #include "rows.h"
 #include "session.h"
@@ -518,6 +519,8 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 		leave_other_libc();
 		return;
 	}
+	if (*envp && has_prefix(*envp, DP_OUT_VARIABLE))
+		return; /* a planner */
 	struct start s = {.argv = argv, .envp = envp, .program = argc > 0 ? argv[0] : 0, .self = ""};
 	read_environment(&s);
 	if (aux(&s, AT_SECURE))

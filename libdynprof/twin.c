@@ -194,25 +194,9 @@ static void unblock_traps(void)
 	raw(SYS_rt_sigprocmask, SIG_UNBLOCK, &trap, 0, 8);
 }
 
-void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
+void dp_plan_here(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, int stays)
 {
-	/* Ends with the target. If that is gone already, nobody will ask. */
-	raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (raw(SYS_getppid) != parent)
-		raw(SYS_exit_group, 1);
-	int stays = (ctl->keep || ctl->listen) && !ctl->late;
 	__atomic_store_n(&ctl->planner, (uint32_t)raw(SYS_getpid), __ATOMIC_RELEASE);
-	if (stays)
-		raw(SYS_setsid);
-	else
-		raw(SYS_setpgid, 0, 0); /* Ctrl-C is for the program */
-	if (ctl->late) {
-		map_view(ctl);
-		stop_counting();
-	}
-	if (ctl->handles_traps)
-		unblock_traps();
-	leave_descriptors();
 	own_limits();
 	start_go(auxv);
 	if (ctl->view)
@@ -229,4 +213,25 @@ void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
 		stay(ctl);
 	for (;;)
 		raw(SYS_exit_group, 0);
+}
+
+void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
+{
+	/* Ends with the target. If that is gone already, nobody will ask. */
+	raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (raw(SYS_getppid) != parent)
+		raw(SYS_exit_group, 1);
+	int stays = (ctl->keep || ctl->listen) && !ctl->late;
+	if (stays)
+		raw(SYS_setsid);
+	else
+		raw(SYS_setpgid, 0, 0); /* Ctrl-C is for the program */
+	if (ctl->late) {
+		map_view(ctl);
+		stop_counting();
+	}
+	if (ctl->handles_traps)
+		unblock_traps();
+	leave_descriptors();
+	dp_plan_here(ctl, auxv, stays);
 }

@@ -13,4 +13,7 @@ _Noreturn void dp_twin_apart(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long 
 /* Runs the planner in this process, a copy of the target, and ends it. */
 _Noreturn void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent) HIDDEN;
 
+/* Runs the planner in this process, which may be no copy, and ends it, unless it stays. */
+_Noreturn void dp_plan_here(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, int stays) HIDDEN;
+
 #endif

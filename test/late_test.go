@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,50 @@ func TestLate(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestLateLarge: in a large process a planner that is no copy of it plans; where that
+// cannot be, a twin.
+func TestLateLarge(t *testing.T) {
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "late.c", "large.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	ours := filepath.Join(t.TempDir(), "libdynprof.so")
+	for _, row := range []struct {
+		name, mode string
+		env        []string
+		steps      uint64
+		outside    bool
+	}{
+		{"default", "once", nil, 1500, true},
+		{"all", "once", []string{"DYNPROF_OBJECTS=all", "DYNPROF_DIRECT_CALLS=1"}, 1500, true},
+		{"threshold", "namespace", []string{"DYNPROF_THRESHOLD=50"}, 500, true},
+		{"lock", "once", []string{"DYNPROF_LOCK=1"}, 1500, true},
+		{"a forked child", "fork", nil, 350, true},
+		{"controlled", "once", []string{"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000", "DYNPROF_CONTROL=1"}, 1500, false},
+		{"our file is another by now", "once", nil, 1500, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			dir := t.TempDir()
+			args := []string{program, row.mode, library}
+			without := run(t, cmd(args...))
+			copyFile(t, build(t, "libdynprof.so"), ours)
+			says := filepath.Join(dir, "says")
+			c := cmd(append([]string{"env", "LD_PRELOAD=" + ours, "DYNPROF_OUTPUT=" + dir + "/table", "LARGE_SAYS=" + says, "LARGE_LOOKS_FOR=memfd:dynprof"}, args...)...)
+			c.env = row.env
+			if strings.HasPrefix(row.name, "our") {
+				c.env = append(c.env, "LARGE_TOUCHES="+ours)
+			}
+			same(t, without, run(t, c))
+			r := readReport(t, dir+"/table")
+			if n := r.late(library, "late_step"); n != row.steps || r.ObjectsMissed != 0 {
+				t.Errorf("late_step: %d calls, not %d; missed: %+v", n, row.steps, r.Missed)
+			}
+			if outside := read(t, says) != "0"; outside != row.outside {
+				t.Errorf("planned outside: %t", outside)
+			}
+		})
 	}
 }
 

@@ -163,7 +163,7 @@ func TestMissedUnseen(t *testing.T) {
 // another file by its name, or has no /proc, still gets its libraries counted.
 func TestLateElsewhere(t *testing.T) {
 	gcc := need(t, "gcc")
-	program := compile(t, gcc, []string{"-O1"}, "loads.c")
+	program, large := compile(t, gcc, []string{"-O1"}, "loads.c"), compile(t, gcc, []string{"-O1"}, "loads.c", "large.c")
 	library := readable(t, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c"))
 	exact := func(library string) func(*testing.T, *report) {
 		return func(t *testing.T, r *report) {
@@ -190,11 +190,13 @@ func TestLateElsewhere(t *testing.T) {
 	t.Run("user", func(t *testing.T) {
 		needsRoot(t)
 		inVariants(t, cmd(program, "u", library), exact(library))
+		inVariants(t, cmd(large, "u", library), exact(library))
 	})
 	t.Run("root", func(t *testing.T) {
 		needsRoot(t)
 		name := "/" + filepath.Base(library)
 		inVariants(t, cmd(program, "ru", name, filepath.Dir(library)), exact(name))
+		inVariants(t, cmd(large, "ru", name, filepath.Dir(library)), exact(name))
 	})
 }
 

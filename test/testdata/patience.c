@@ -13,7 +13,7 @@ void dp_twin_apart(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent) { 
 static int await(int beats, const char *want)
 {
 	int reaped = 0, status;
-	struct dp_ctl *ctl = map_shared(sizeof *ctl, PROT_READ | PROT_WRITE);
+	struct dp_ctl *ctl = map_shared(&(struct dp_session){0}, sizeof *ctl, PROT_READ | PROT_WRITE);
 	pid_t pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
