@@ -1,6 +1,5 @@
 /* mlockall(MCL_CURRENT) locks everything that is mapped, and fails where all of it
- * is more than RLIMIT_MEMLOCK. What is ours shall neither count nor be locked:
- * the reserve that a run with --control keeps alone is 128 MB of address space.
+ * is more than RLIMIT_MEMLOCK. What is ours shall neither count nor be locked.
  * So the system call is a kernel site, and we do what it does:
  *
  *  1. What the program has mapped is added up, by /proc/self/maps. If that is more
@@ -68,7 +67,7 @@ void dp_own_session(const struct dp_ctl *ctl)
 	if (!ctl->late) {
 		dp_own((uint64_t)dp.discard, dp.row_stride);
 		if (ctl->keep)
-			dp_own(ctl->reserve, ctl->reserve_size);
+			dp_own(ctl->reserve, 1);
 	}
 }
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -64,8 +65,32 @@ static void *map_shared(const struct dp_session *s, uint64_t size, int prot)
  * functions; nothing is used until it is written. */
 uint64_t dp_reserve_for(uint64_t text_size) { return pages(2 * text_size + (4 << 20)); }
 
-/* Address space of a reserve that stays, for objects that come later. */
-enum { LATE_RESERVE = 128 << 20 };
+/* Room of a reserve that stays, for objects that come later. It is not the program's
+ * address space: of the shared pages the first is mapped, and by that the others can
+ * be (mremap with an old size of 0). */
+enum { LATE_RESERVE = 128 << 20, RESERVE_STAYS = DP_PAGE_SIZE };
+
+static int is_kept(const struct dp_ctl *ctl) { return ctl->keep && ctl->reserve == (uint64_t)dp.reserve; }
+
+int dp_space_is_short(void)
+{
+	struct rlimit space = {0, 0};
+	return raw(SYS_prlimit64, 0, RLIMIT_AS, 0, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+}
+
+/* Maps the reserve that is kept for a while: all of it, since other processes may
+ * come to use more meanwhile, or, in little address space, what is used and as much
+ * as this session takes. */
+static int map_reserve(struct dp_session *s)
+{
+	uint64_t size = dp.reserve_size;
+	if (dp_space_is_short())
+		size = pages(*dp_u64(dp.table, DP_HDR_RESERVE_USED)) + dp_reserve_for(s->text_size);
+	long at = raw(SYS_mremap, dp.reserve, 0, size, MREMAP_MAYMOVE);
+	s->ctl->reserve = failed(at) ? 0 : (uint64_t)at;
+	s->ctl->reserve_size = size;
+	return !failed(at);
+}
 
 /* An arena serves an object or more, one has no code. */
 enum { MORE_ARENAS = 2 };
@@ -120,9 +145,10 @@ int dp_map_scratch(struct dp_session *s)
 	ctl->keep = (uint64_t)s->keep;
 	ctl->listen = (uint64_t)s->listen;
 	if (s->keep && dp.reserve) {
-		ctl->reserve = (uint64_t)dp.reserve;
-		ctl->reserve_size = dp.reserve_size;
-		return 1;
+		if (map_reserve(s))
+			return 1;
+		s->keep = 0;
+		ctl->keep = 0;
 	}
 	/* Executable from the start: under PR_SET_MDWE it cannot become so. */
 	uint64_t more = s->keep ? LATE_RESERVE : 0;
@@ -140,8 +166,9 @@ void dp_unmap_scratch(struct dp_session *s)
 {
 	if (!s->ctl)
 		return;
-	if (s->ctl->reserve && !s->ctl->keep)
-		raw(SYS_munmap, s->ctl->reserve, s->ctl->reserve_size);
+	uint64_t stays = is_kept(s->ctl) ? RESERVE_STAYS : 0;
+	if (s->ctl->reserve)
+		raw(SYS_munmap, s->ctl->reserve + stays, s->ctl->reserve_size - stays);
 	raw(SYS_munmap, s->ctl, s->scratch_size);
 }
 

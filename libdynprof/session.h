@@ -27,6 +27,8 @@ struct dp_session {
 
 /* session.c */
 int dp_single_threaded(void) HIDDEN;
+/* Whether address space is limited. */
+int dp_space_is_short(void) HIDDEN;
 int dp_map_scratch(struct dp_session *s) HIDDEN;
 uint64_t dp_reserve_for(uint64_t text_size) HIDDEN;
 void dp_unmap_scratch(struct dp_session *s) HIDDEN;

@@ -20,10 +20,10 @@
 #include <link.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "arenas.h"
+#include "emulator.h"
 #include "giveback.h"
 #include "lock.h"
 #include "outsider.h"
@@ -447,22 +447,18 @@ static const char *apply(struct start *s)
 	return 0;
 }
 
-static int space_is_short(void)
-{
-	struct rlimit space = {0, 0};
-	return raw(SYS_prlimit64, 0, RLIMIT_AS, 0, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
-}
-
 static const char *count(struct start *s)
 {
+	if (dp_in_valgrind())
+		return "it runs in valgrind";
 	if (!dp_single_threaded())
-		return "threads run before us: another library's, or those of an emulator (qemu-user)";
+		return dp_in_qemu() ? "it runs in an emulator (qemu-user)" : "another library started threads before us";
 	if (!dp_map_scratch(&s->session))
 		return "no address space (ulimit -v?)";
 	take_environment(s);
 	dl_iterate_phdr(note_object, s);
 	s->session.ctl->shared = !gs_is_free();
-	s->session.ctl->short_space = space_is_short();
+	s->session.ctl->short_space = dp_space_is_short();
 	s->session.ctl->cold_entry = (uint64_t)&dp_cold;
 	s->session.ctl->keep_entry = (uint64_t)&dp_keeper;
 	s->session.ctl->site_entry = (uint64_t)&dp_kernel_site;

@@ -1,0 +1,29 @@
+package test
+
+import "testing"
+
+// TestNarrow: a program that allows itself little address space has it, with
+// --control, too: the reserve for libraries that come later takes none.
+func TestNarrow(t *testing.T) {
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "narrow.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	for _, row := range []struct {
+		space   string
+		counted bool // the library
+	}{{"60", false}, {"400", true}} {
+		t.Run(row.space, func(t *testing.T) {
+			inVariants(t, cmd(program, row.space, library), func(t *testing.T, r *report) {
+				if n := r.calls(t, "step"); n != 1000 {
+					t.Errorf("step: %d calls", n)
+				}
+				if row.counted && (r.late(library, "late_step") != 300 || r.ObjectsMissed != 0) {
+					t.Errorf("late_step: %d calls; missed: %+v", r.late(library, "late_step"), r.Missed)
+				}
+				if !row.counted {
+					r.missing(t, library, "no-planner")
+				}
+			})
+		})
+	}
+}
