@@ -27,12 +27,10 @@ const granule = 16
 const (
 	mapOffset  = granule - 1 // of the one function that starts here
 	mapStart   = 0x10        // a function starts here
-	mapCrowded = 0x20        // several do
+	mapCrowded = 0x20        // several do, or its window starts further on
 	mapEndbr   = 0x40        // its window starts behind an endbr64
 	mapTaken   = 0x80        // it is called or its address is taken; set atomically
 )
-
-const endbrLen = 4
 
 func newEntryMap(text []Segment) *entryMap {
 	m := &entryMap{crowded: map[uint64]bool{}}
@@ -64,16 +62,17 @@ func (m *entryMap) set(addr uint64, bits byte) {
 	atomic.OrUint32(&m.words[off/(4*granule)], uint32(bits)<<(off/granule%4*8))
 }
 
-// add enters a function; not for concurrent use.
-func (m *entryMap) add(entry uint64, endbr bool) {
+// add enters a function whose window is behind a head of so many bytes; not for
+// concurrent use.
+func (m *entryMap) add(entry uint64, head uint8) {
 	if entry-m.low >= m.high-m.low {
 		return
 	}
 	bits := byte(entry%granule) | mapStart
 	switch {
-	case m.at(entry) != 0:
+	case m.at(entry) != 0, head > endbrLen:
 		bits = mapCrowded
-	case endbr:
+	case head == endbrLen:
 		bits |= mapEndbr
 	}
 	m.set(entry, bits)

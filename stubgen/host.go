@@ -82,7 +82,7 @@ func (d *detours) isHost(j int) bool {
 		return false
 	case f.Size > maxHost, f.Size < evictAfter+evictSize, uint64(d.facts[j].decoded) != f.Size:
 		return false
-	case d.facts[j].traits&no != 0, d.debugged(j):
+	case d.facts[j].traits&no != 0, d.facts[j].start > endbrLen, d.debugged(j):
 		return false
 	case j+1 < len(d.obj.Functions) && d.obj.Functions[j+1].Addr < f.Addr+f.Size:
 		return false

@@ -34,7 +34,7 @@ type Survey struct {
 type facts struct {
 	decoded  uint32 // bytes decoded without a gap
 	traits   traits
-	start    uint8 // window offset from the entry: behind an endbr64
+	start    uint8 // window offset from the entry: behind an endbr64, and a signature
 	targeted targeted
 }
 
@@ -121,17 +121,43 @@ func NewSurvey(o *Object, workers int) *Survey {
 func (s *Survey) enter(i int) {
 	f := &s.obj.Functions[i]
 	code := s.obj.body(i)
-	endbr := bytes.HasPrefix(code, endbr64)
-	if endbr {
-		s.facts[i].start = endbrLen
-	}
+	s.facts[i].start = uint8(headLen(code))
 	if s.obj.Go && isGoexitCode(code) {
 		s.facts[i].traits |= isGoexit
 	}
-	s.entries.add(f.Addr, endbr)
+	s.entries.add(f.Addr, s.facts[i].start)
 }
 
-var endbr64 = []byte{0xf3, 0x0f, 0x1e, 0xfa}
+var (
+	endbr64 = []byte{0xf3, 0x0f, 0x1e, 0xfa}
+
+	// clang's -fsanitize=function compares these bytes of what is called by
+	// pointer, and reads four bytes behind them: "jmp .+6", a mark, the type.
+	signature = []byte{0xeb, 0x06, 'v', '2'}
+)
+
+const (
+	endbrLen     = 4
+	signatureLen = 8
+	maxHead      = signatureLen + endbrLen
+)
+
+// headLen is the length of what stays at an entry, in front of the window.
+func headLen(code []byte) int {
+	n := dataLen(code)
+	if bytes.HasPrefix(code[n:], endbr64) {
+		n += endbrLen
+	}
+	return n
+}
+
+// dataLen is the length of the data at an entry, a jump over them included.
+func dataLen(code []byte) int {
+	if len(code) > signatureLen && bytes.HasPrefix(code, signature) {
+		return signatureLen
+	}
+	return 0
+}
 
 // decodeAll shares the functions out in runs of neighbours.
 func (s *Survey) decodeAll(workers int) []*sweep {

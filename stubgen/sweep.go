@@ -67,7 +67,7 @@ func (w *sweep) function(i int) {
 	beyond := o.Code(f.Addr) // Skim needs to see a few bytes more
 	w.skim.Addr, w.skim.End = f.Addr, len(code)
 	w.skim.Quiet = min(int(facts.start)+windowSize, len(code))
-	for at := 0; at < len(code); {
+	for at := dataLen(code); at < len(code); {
 		if w.nested {
 			at += w.instruction(i, facts, code, at)
 			continue

@@ -75,7 +75,7 @@ func (d *detours) trapBranch(p *Plan, from site, to uint64) bool {
 // overlapsOtherWindow reports whether addr lies in the window of another
 // function that is patched.
 func (d *detours) overlapsOtherWindow(p *Plan, addr uint64) bool {
-	for j := d.obj.function(addr); j >= 0 && d.obj.Functions[j].Addr+endbrLen+windowSize > addr; j-- {
+	for j := d.obj.function(addr); j >= 0 && d.obj.Functions[j].Addr+maxHead+windowSize > addr; j-- {
 		if other := &d.plans[j]; other.Counted() && other.Function != p.Function && addr-other.Start < windowSize {
 			return true
 		}

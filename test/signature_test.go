@@ -1,0 +1,20 @@
+package test
+
+import "testing"
+
+// TestSignature: what clang's -fsanitize=function puts at an entry stays there, for
+// the callers that read it. (Without, a call by the wrong type is not reported.)
+func TestSignature(t *testing.T) {
+	p := compile(t, need(t, "gcc"), []string{"-O1"}, "signature.c")
+	const times = 1000 // with 1, 2, 3, 4, 5, 1, ...: to the sum of 3 each
+	inVariants(t, cmd(p, "1000"), func(t *testing.T, r *report) {
+		for name, want := range map[string]uint64{
+			"tiny": 3 * times, "behind_endbr": times, "loop": times, "to_start": times, "to_entry": times,
+			"caller": times, "recursive": 3 * times, "tail": times,
+		} {
+			if f := r.last(t, name, p); f.Calls != want {
+				t.Errorf("%s: %d calls, not %d: %s %s", name, f.Calls, want, f.Tactic, f.Reason)
+			}
+		}
+	})
+}
