@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/table"
 )
 
@@ -147,7 +147,7 @@ func (m *memory) mappings(pid int) error {
 		return err
 	}
 	defer f.Close()
-	all, err := mem.ParseMaps(f)
+	all, err := procmaps.Parse(f)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (m *memory) mappings(pid int) error {
 		if !strings.HasPrefix(p.Path, "/dev/zero") {
 			continue
 		}
-		if size := int64(p.End - p.Start); p.Prot&mem.ProtExec != 0 {
+		if size := int64(p.End - p.Start); p.Prot&procmaps.ProtExec != 0 {
 			m.Stubs += size
 		} else {
 			m.Origins += size

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/dynprof/dynprof/internal/ledger"
-	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
@@ -15,7 +15,7 @@ import (
 
 // locate finds the address range of each object: the run of mappings of one
 // file around its dynamic section, which the shim tells in its place.
-func locate(in *input, maps []mem.Mapping) {
+func locate(in *input, maps []procmaps.Mapping) {
 	for i := range in.objects {
 		o := &in.objects[i]
 		at := o.span.Low
@@ -35,7 +35,7 @@ func locate(in *input, maps []mem.Mapping) {
 	}
 }
 
-func sameFile(a, b *mem.Mapping) bool { return a.Inode == b.Inode && a.Path == b.Path }
+func sameFile(a, b *procmaps.Mapping) bool { return a.Inode == b.Inode && a.Path == b.Path }
 
 // base is where the numbers of functions and counters start: behind those of
 // the table that is there.

@@ -16,6 +16,7 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/parallel"
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/patcher"
 )
 
@@ -128,7 +129,7 @@ type output struct {
 
 // text is a run of pages with entries to patch.
 type text struct {
-	mem.Mapping
+	procmaps.Mapping
 	arena   *arena // that the patches lead to
 	patches int
 	calls   int

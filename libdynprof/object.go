@@ -15,6 +15,7 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/parallel"
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/patcher"
 	"github.com/dynprof/dynprof/stubgen"
 )
@@ -25,11 +26,11 @@ type object struct {
 	unnamed    bool // no file has that path any more
 	main       bool
 	selected   bool
-	reason     ledger.Reason // why none of its functions is in the table
-	err        error         // of reading its file
-	span       patcher.Span  // run addresses
-	files      []mem.Mapping // its mappings of the file
-	exec       []mem.Mapping // those that are executable
+	reason     ledger.Reason      // why none of its functions is in the table
+	err        error              // of reading its file
+	span       patcher.Span       // run addresses
+	files      []procmaps.Mapping // its mappings of the file
+	exec       []procmaps.Mapping // those that are executable
 	scan       *elfscan.Object
 	code       *stubgen.Object
 	sites      []stubgen.KernelSite
@@ -49,7 +50,7 @@ type object struct {
 
 // objects turns what the dynamic linker lists into objects, the executable
 // first, and reads and plans each. Ours is left out.
-func objects(in *input, maps []mem.Mapping, choice *config) []*object {
+func objects(in *input, maps []procmaps.Mapping, choice *config) []*object {
 	var all []*object
 	var listed []loaded
 	for i, l := range in.objects {
@@ -95,7 +96,7 @@ func unreadable(all []*object) (err error) {
 	return err
 }
 
-func newObject(l loaded, main bool, maps []mem.Mapping, choice *config) *object {
+func newObject(l loaded, main bool, maps []procmaps.Mapping, choice *config) *object {
 	o := &object{main: main, span: l.span}
 	for _, m := range from(maps, l.span.Low) {
 		if m.Start >= l.span.High {
@@ -108,7 +109,7 @@ func newObject(l loaded, main bool, maps []mem.Mapping, choice *config) *object 
 			o.path, o.unnamed = strings.CutSuffix(m.Path, deleted)
 		}
 		o.files = append(o.files, m)
-		if m.Prot&mem.ProtExec != 0 {
+		if m.Prot&procmaps.ProtExec != 0 {
 			o.exec = append(o.exec, m)
 		}
 	}
@@ -130,7 +131,7 @@ func (c *config) selects(o *object, linkName string) bool {
 // Code is taken from memory: it may have been relocated. But for what others have
 // changed (changed.go). Of an object that is
 // not selected only the kernel sites matter.
-func (o *object) read(bias uint64, maps []mem.Mapping, debugged bool) error {
+func (o *object) read(bias uint64, maps []procmaps.Mapping, debugged bool) error {
 	if !o.selected {
 		o.code = &stubgen.Object{Bias: bias, Text: o.text(bias)}
 		o.sites = stubgen.FindKernelSites(o.code.Text)
@@ -202,7 +203,7 @@ func reader(f *os.File, size int64) io.ReaderAt {
 // text is the object's executable memory, at link-time addresses.
 func (o *object) text(bias uint64) (all []stubgen.Segment) {
 	for _, m := range o.exec {
-		if m.Prot&mem.ProtRead != 0 {
+		if m.Prot&procmaps.ProtRead != 0 {
 			all = append(all, stubgen.Segment{Addr: m.Start - bias, Code: mem.View(m.Start, int(m.End-m.Start))})
 		}
 	}
@@ -211,7 +212,7 @@ func (o *object) text(bias uint64) (all []stubgen.Segment) {
 
 // sameFile compares the start of the first segment, mostly ELF header, program
 // headers and build-id, with memory: the file may have been replaced since.
-func (o *object) sameFile(f io.ReaderAt, bias uint64, maps []mem.Mapping) error {
+func (o *object) sameFile(f io.ReaderAt, bias uint64, maps []procmaps.Mapping) error {
 	s := o.scan.Segments[0]
 	b := make([]byte, min(s.FileSize, 1024))
 	if _, err := f.ReadAt(b, int64(s.Offset)); err != nil {
@@ -225,9 +226,9 @@ func (o *object) sameFile(f io.ReaderAt, bias uint64, maps []mem.Mapping) error 
 }
 
 // readable reports whether readable mappings cover [low, high).
-func readable(maps []mem.Mapping, low, high uint64) bool {
+func readable(maps []procmaps.Mapping, low, high uint64) bool {
 	for _, m := range from(maps, low) {
-		if low >= high || m.Start > low || m.Prot&mem.ProtRead == 0 {
+		if low >= high || m.Start > low || m.Prot&procmaps.ProtRead == 0 {
 			break
 		}
 		low = m.End
@@ -236,6 +237,6 @@ func readable(maps []mem.Mapping, low, high uint64) bool {
 }
 
 // from is what of maps, which are in order, does not end before address at.
-func from(maps []mem.Mapping, at uint64) []mem.Mapping {
+func from(maps []procmaps.Mapping, at uint64) []procmaps.Mapping {
 	return maps[sort.Search(len(maps), func(i int) bool { return maps[i].End > at }):]
 }

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/stubgen"
 )
 
@@ -99,12 +100,12 @@ func (a *arena) appendOrigins(all *[]byte) (o origins) {
 
 // hasActionSite reports whether we stand in for libc's sigaction, which the Go
 // runtime calls in every program that can be preloaded.
-func hasActionSite(in *input, maps []mem.Mapping) bool {
+func hasActionSite(in *input, maps []procmaps.Mapping) bool {
 	if in.late {
-		maps, _ = mem.SelfMaps() // libc has been here; without /proc it is not found
+		maps, _ = procmaps.Of("self") // libc has been here; without /proc it is not found
 	}
-	return slices.ContainsFunc(maps, func(m mem.Mapping) bool {
-		const wanted = mem.ProtExec | mem.ProtRead
+	return slices.ContainsFunc(maps, func(m procmaps.Mapping) bool {
+		const wanted = procmaps.ProtExec | procmaps.ProtRead
 		if filepath.Base(m.Path) != "libc.so.6" || m.Prot&wanted != wanted {
 			return false
 		}

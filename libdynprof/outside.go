@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/patcher"
 )
 
@@ -14,15 +15,15 @@ import (
 var errOutside = errors.New("only a copy of the process can tell")
 
 // selfMaps are the target's mappings.
-func selfMaps(in *input) ([]mem.Mapping, error) {
+func selfMaps(in *input) ([]procmaps.Mapping, error) {
 	if in.outside {
 		return nil, errOutside
 	}
-	return mem.SelfMaps()
+	return procmaps.Of("self")
 }
 
 // space is where arenas may lie.
-func (in *input) space(maps []mem.Mapping) placer {
+func (in *input) space(maps []procmaps.Mapping) placer {
 	lowest := lowestAddress()
 	switch {
 	case !in.late:

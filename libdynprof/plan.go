@@ -11,6 +11,7 @@ import (
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/patcher"
@@ -92,15 +93,15 @@ func plan(in *input) (*output, error) {
 }
 
 func knownSpace() (*patcher.Space, error) {
-	maps, err := mem.SelfMaps()
+	maps, err := procmaps.Of("self")
 	return patcher.NewSpace(maps, lowestAddress(), growth()), err
 }
 
-func mapsFor(in *input) ([]mem.Mapping, error) {
+func mapsFor(in *input) ([]procmaps.Mapping, error) {
 	if in.late {
 		return lateMaps(in)
 	}
-	return mem.SelfMaps()
+	return procmaps.Of("self")
 }
 
 func hintProc(err error) string {
@@ -111,7 +112,7 @@ func hintProc(err error) string {
 }
 
 // plan plans every function of a selected object.
-func (o *object) plan(choice *config, maps []mem.Mapping, in *input) {
+func (o *object) plan(choice *config, maps []procmaps.Mapping, in *input) {
 	if !o.selected || o.reason != ledger.ReasonNone {
 		return
 	}
@@ -128,7 +129,7 @@ func (o *object) plan(choice *config, maps []mem.Mapping, in *input) {
 
 // decide makes the plans of an object that is surveyed; shared says that all
 // threads share the counters.
-func (o *object) decide(choice *config, maps []mem.Mapping, in *input, shared bool) {
+func (o *object) decide(choice *config, maps []procmaps.Mapping, in *input, shared bool) {
 	if o.survey == nil {
 		return
 	}

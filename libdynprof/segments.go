@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/patcher"
 )
 
@@ -23,8 +24,8 @@ type placer interface {
 }
 
 // lateMaps are the objects' mappings; of the whole process if those are not known.
-func lateMaps(in *input) ([]mem.Mapping, error) {
-	var all []mem.Mapping
+func lateMaps(in *input) ([]procmaps.Mapping, error) {
+	var all []procmaps.Mapping
 	for i := range in.objects {
 		o := &in.objects[i]
 		path, err := filepath.EvalSymlinks(o.name)
@@ -37,13 +38,13 @@ func lateMaps(in *input) ([]mem.Mapping, error) {
 		}
 		all = append(all, segments...)
 	}
-	slices.SortFunc(all, func(a, b mem.Mapping) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortFunc(all, func(a, b procmaps.Mapping) int { return cmp.Compare(a.Start, b.Start) })
 	return all, nil
 }
 
 // segmentsOf are the loaded segments of an object whose ELF header is mapped at its
 // base, as it is in every library that ld made, without gaps.
-func segmentsOf(l *loaded, path string, inode uint64) (all []mem.Mapping) {
+func segmentsOf(l *loaded, path string, inode uint64) (all []procmaps.Mapping) {
 	const headerSize, entrySize = 64, 56
 	if l.bias == 0 || l.bias%pageSize != 0 || mem.Free(l.bias, pageSize) {
 		return nil
@@ -61,14 +62,14 @@ func segmentsOf(l *loaded, path string, inode uint64) (all []mem.Mapping) {
 		}
 		flags := elf.ProgFlag(binary.LittleEndian.Uint32(p[4:]))
 		low, size := l.bias+binary.LittleEndian.Uint64(p[16:]), binary.LittleEndian.Uint64(p[40:])
-		m := mem.Mapping{Start: low &^ (pageSize - 1), End: uint64(align(int(low+size), pageSize)), Inode: inode, Path: path}
-		for flag, prot := range map[elf.ProgFlag]mem.Prot{elf.PF_R: mem.ProtRead, elf.PF_W: mem.ProtWrite, elf.PF_X: mem.ProtExec} {
+		m := procmaps.Mapping{Start: low &^ (pageSize - 1), End: uint64(align(int(low+size), pageSize)), Inode: inode, Path: path}
+		for flag, prot := range map[elf.ProgFlag]procmaps.Prot{elf.PF_R: procmaps.ProtRead, elf.PF_W: procmaps.ProtWrite, elf.PF_X: procmaps.ProtExec} {
 			if flags&flag != 0 {
 				m.Prot |= prot
 			}
 		}
 		if end != 0 && end < m.Start {
-			all = append(all, mem.Mapping{Start: end, End: m.Start, Inode: inode, Path: path})
+			all = append(all, procmaps.Mapping{Start: end, End: m.Start, Inode: inode, Path: path})
 		}
 		all, end = append(all, m), m.End
 	}

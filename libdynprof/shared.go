@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/dynprof/dynprof/internal/ledger"
-	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
@@ -86,7 +86,7 @@ func (o *object) usesGS(bias uint64) bool {
 
 // unseen reports whether the object, as it came, has code that cannot be read.
 func (o *object) unseen() bool {
-	return o.span.Low == o.span.High || slices.ContainsFunc(o.exec, func(m mem.Mapping) bool { return m.Prot&mem.ProtRead == 0 })
+	return o.span.Low == o.span.High || slices.ContainsFunc(o.exec, func(m procmaps.Mapping) bool { return m.Prot&procmaps.ProtRead == 0 })
 }
 
 // refuse takes back the plans of all functions.

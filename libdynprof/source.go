@@ -10,6 +10,7 @@ import (
 
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procmaps"
 )
 
 // source is an object's file, or what stands in for it.
@@ -25,7 +26,7 @@ const deleted = " (deleted)"
 // open scans the object's file. Where that has no name any more, or is out of
 // reach, the kernel's own links to it are tried (proc(5): map_files is for those
 // with rights), and last the memory that it was loaded into.
-func (o *object) open(bias uint64, maps []mem.Mapping) (source, int64, error) {
+func (o *object) open(bias uint64, maps []procmaps.Mapping) (source, int64, error) {
 	places := []string{o.path}
 	if o.unnamed {
 		places = nil
@@ -54,7 +55,7 @@ func (o *object) open(bias uint64, maps []mem.Mapping) (source, int64, error) {
 	return i, i.size, nil
 }
 
-func (o *object) openFile(path string, bias uint64, maps []mem.Mapping) (source, int64, error) {
+func (o *object) openFile(path string, bias uint64, maps []procmaps.Mapping) (source, int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, 0, err
@@ -107,7 +108,7 @@ func (i *image) ReadAt(b []byte, at int64) (int, error) {
 func (o *object) image(bias uint64) (*image, error) {
 	i := &image{}
 	for _, m := range o.files {
-		if m.Prot&mem.ProtRead != 0 {
+		if m.Prot&procmaps.ProtRead != 0 {
 			i.add(int64(m.Offset), mem.View(m.Start, int(m.End-m.Start)))
 		}
 	}

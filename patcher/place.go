@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procmaps"
 )
 
 const (
@@ -109,7 +109,7 @@ const mostStack = 1 << 30
 
 // NewSpace finds the gaps between mappings, which are in address order; lowest
 // is the least address that may be mapped (vm.mmap_min_addr).
-func NewSpace(mappings []mem.Mapping, lowest uint64, g Growth) *Space {
+func NewSpace(mappings []procmaps.Mapping, lowest uint64, g Growth) *Space {
 	s := &Space{heap: g.Heap}
 	at := (lowest + pageSize - 1) &^ (pageSize - 1)
 	for _, m := range mappings {

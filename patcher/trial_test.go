@@ -3,7 +3,7 @@ package patcher
 import (
 	"testing"
 
-	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procmaps"
 )
 
 // TestTrial: places are free, in reach, and never given twice.
@@ -55,7 +55,7 @@ func TestTrial(t *testing.T) {
 	late := &Trial{
 		Lowest: 0x1000,
 		Known: func() (*Space, error) {
-			return NewSpace([]mem.Mapping{{Start: 0x1000, End: 0x7f0000800000}, {Start: 0x7f0000803000, End: addressEnd}}, 0x1000, Growth{}), nil
+			return NewSpace([]procmaps.Mapping{{Start: 0x1000, End: 0x7f0000800000}, {Start: 0x7f0000803000, End: addressEnd}}, 0x1000, Growth{}), nil
 		},
 	}
 	late.Hold = func(at, size uint64) bool {

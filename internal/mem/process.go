@@ -1,3 +1,6 @@
+// Package mem is the one place that maps, protects and looks at memory by
+// address. Nothing else imports golang.org/x/sys/unix for mappings or turns
+// integers into pointers.
 package mem
 
 import "golang.org/x/sys/unix"

@@ -1,13 +1,15 @@
 package table
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/dynprof/dynprof/internal/procmaps"
 )
 
 // Unlisted is executable memory of a process that is of no object in its table,
@@ -25,24 +27,14 @@ type Code map[string]uint64
 // See looks at the executable memory of process pid, and keeps what is more than
 // was seen before. It reports whether the process could be looked at.
 func (c Code) See(pid int) bool {
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	maps, err := procmaps.Of(strconv.Itoa(pid))
 	if err != nil || len(maps) == 0 {
 		return false
 	}
 	now := Code{}
-	for line := range bytes.Lines(maps) {
-		// address perms offset dev inode path
-		fields := strings.SplitN(strings.Join(strings.Fields(string(line)), " "), " ", 6)
-		if len(fields) < 5 || len(fields[1]) < 4 || fields[1][2] != 'x' {
-			continue
-		}
-		path := ""
-		if len(fields) == 6 {
-			path = strings.TrimSuffix(fields[5], " (deleted)")
-		}
-		var from, to uint64
-		if _, err := fmt.Sscanf(fields[0], "%x-%x", &from, &to); err == nil {
-			now[path] += to - from
+	for i := range maps {
+		if m := &maps[i]; m.Prot&procmaps.ProtExec != 0 {
+			now[strings.TrimSuffix(m.Path, " (deleted)")] += m.End - m.Start
 		}
 	}
 	for path, n := range now {
@@ -90,20 +82,17 @@ func NoteCode(path string, c Code) error {
 // readPaths fills in the paths of the objects, and nothing else.
 func (t *Table) readPaths() error {
 	return t.eachEntry(t.Geometry.Objects, func(b []byte) error {
-		from := uint64(le.Uint32(b[ObjPath:]))
-		count := uint64(t.Geometry.Strings.Count)
-		if from >= count {
-			return corrupt("string at %d of %d", from, count)
-		}
-		text := make([]byte, min(count-from, MaxString+1))
-		if _, err := readAt(t.r, text, int64(t.Geometry.Strings.Offset+from)); err != nil {
+		off := le.Uint32(b[ObjPath:])
+		n, err := longest(off, t.Geometry.Strings.Count)
+		if err != nil {
 			return err
 		}
-		path, _, ended := bytes.Cut(text, []byte{0})
-		if !ended {
-			return corrupt("string at %d has no end", from)
+		text := make([]byte, n)
+		if _, err := readAt(t.r, text, int64(t.Geometry.Strings.Offset)+int64(off)); err != nil {
+			return err
 		}
-		t.Objects = append(t.Objects, Object{Path: string(path)})
-		return nil
+		path, err := ended(string(text), off)
+		t.Objects = append(t.Objects, Object{Path: path})
+		return err
 	})
 }

@@ -84,15 +84,28 @@ func (s stringTable) at(off uint32) (string, error) {
 	if off == 0 {
 		return "", nil
 	}
-	if uint64(off) >= uint64(len(s)) {
-		return "", corrupt("string at %d of %d", off, len(s))
+	n, err := longest(off, uint32(len(s)))
+	if err != nil {
+		return "", err
 	}
-	tail := string(s[off:min(uint64(len(s)), uint64(off)+MaxString+1)])
-	end := strings.IndexByte(tail, 0)
-	if end < 0 {
+	return ended(string(s[off:off+n]), off)
+}
+
+// longest is how many bytes of all there may be of a string at off, its NUL included.
+func longest(off, all uint32) (uint32, error) {
+	if off >= all {
+		return 0, corrupt("string at %d of %d", off, all)
+	}
+	return min(all-off, MaxString+1), nil
+}
+
+// ended cuts the string at off where it ends.
+func ended(tail string, off uint32) (string, error) {
+	s, _, ok := strings.Cut(tail, "\x00")
+	if !ok {
 		return "", corrupt("string at %d has no end", off)
 	}
-	return tail[:end], nil
+	return s, nil
 }
 
 func (t *Table) readObjects(names stringTable) error {

@@ -4,7 +4,6 @@
 package symbols
 
 import (
-	"bufio"
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
@@ -14,6 +13,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/dynprof/dynprof/internal/procmaps"
 )
 
 // ErrNone says that no stub of ours is in the memory.
@@ -64,7 +65,7 @@ func (m *image) bytes(at, n uint64) ([]byte, error) {
 
 // openProcess reads /proc/PID.
 func openProcess(pid string) (*image, error) {
-	maps, err := os.ReadFile("/proc/" + pid + "/maps")
+	maps, err := procmaps.Of(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -73,21 +74,12 @@ func openProcess(pid string) (*image, error) {
 		return nil, err
 	}
 	m := &image{close: mem.Close, alive: true}
-	for s := bufio.NewScanner(bytes.NewReader(maps)); s.Scan(); {
-		f := strings.Fields(s.Text())
-		var start, end, offset uint64
-		if len(f) < 5 {
-			continue
+	for _, p := range maps {
+		if p.Prot&procmaps.ProtRead != 0 && !strings.HasPrefix(p.Path, "[v") {
+			m.areas = append(m.areas, area{p.Start, p.End, int64(p.Start), mem})
 		}
-		if _, err := fmt.Sscanf(f[0]+" "+f[2], "%x-%x %x", &start, &end, &offset); err != nil {
-			continue
-		}
-		path := strings.Join(f[5:], " ")
-		if f[1][0] == 'r' && !strings.HasPrefix(path, "[v") {
-			m.areas = append(m.areas, area{start, end, int64(start), mem})
-		}
-		if strings.HasPrefix(path, "/") {
-			m.files = append(m.files, mapped{start, end, offset, path})
+		if strings.HasPrefix(p.Path, "/") {
+			m.files = append(m.files, mapped{p.Start, p.End, p.Offset, p.Path})
 		}
 	}
 	return m, nil

@@ -1,16 +1,16 @@
-package mem
+package procmaps
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestParseMaps(t *testing.T) {
+func TestParse(t *testing.T) {
 	const text = `55d1c0a00000-55d1c0a02000 r--p 00000000 fe:00 1311                       /usr/bin/a b
 7f0000000000-7f0000001000 r-xs 00001000 00:01 7 
 7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0                          [stack]
 `
-	got, err := ParseMaps(strings.NewReader(text))
+	got, err := Parse(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,14 +28,14 @@ func TestParseMaps(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"x", "1-2", "1-2 r-xp zz 0:0 0", "2-1 r-xp 0 0:0 0", "1-2 rx 0 0:0 0"} {
-		if _, err := ParseMaps(strings.NewReader(bad)); err == nil {
+		if _, err := Parse(strings.NewReader(bad)); err == nil {
 			t.Errorf("no error for %q", bad)
 		}
 	}
 }
 
-func TestSelfMapsHoldsThisCode(t *testing.T) {
-	all, err := SelfMaps()
+func TestSelfHoldsThisCode(t *testing.T) {
+	all, err := Of("self")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,11 +47,11 @@ func TestSelfMapsHoldsThisCode(t *testing.T) {
 	t.Error("no executable file mapping among our own")
 }
 
-func FuzzParseMaps(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add("55d1c0a00000-55d1c0a02000 r--p 00000000 fe:00 1311   /usr/bin/a b\n")
 	f.Add("1-2 rx")
 	f.Fuzz(func(t *testing.T, text string) {
-		all, err := ParseMaps(strings.NewReader(text))
+		all, err := Parse(strings.NewReader(text))
 		if err != nil {
 			return
 		}

@@ -1,7 +1,5 @@
-// Package mem is the one place that maps, protects and looks at memory by
-// address. Nothing else imports golang.org/x/sys/unix for mappings or turns
-// integers into pointers.
-package mem
+// Package procmaps reads /proc/PID/maps.
+package procmaps
 
 import (
 	"bufio"
@@ -33,32 +31,18 @@ type Mapping struct {
 	Path       string // as the kernel prints it: escaped newlines, " (deleted)"
 }
 
-// SelfMaps reads the mappings of this process, in address order.
-func SelfMaps() ([]Mapping, error) {
-	f, err := os.Open("/proc/self/maps")
+// Of reads the mappings of a process, "self" for this one, in address order.
+func Of(pid string) ([]Mapping, error) {
+	f, err := os.Open("/proc/" + pid + "/maps")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return ParseMaps(f)
+	return Parse(f)
 }
 
-// SelfBrk is where brk(2) of this process starts (proc_pid_stat(5), start_brk).
-func SelfBrk() (uint64, error) {
-	const field = 47
-	b, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		return 0, err
-	}
-	words := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]) // from field 3 on
-	if len(words) <= field-3 {
-		return 0, fmt.Errorf("/proc/self/stat has %d fields", len(words)+2)
-	}
-	return strconv.ParseUint(string(words[field-3]), 10, 64)
-}
-
-// ParseMaps reads mappings in the format of /proc/PID/maps.
-func ParseMaps(r io.Reader) ([]Mapping, error) {
+// Parse reads mappings in the format of /proc/PID/maps.
+func Parse(r io.Reader) ([]Mapping, error) {
 	var all []Mapping
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, 16<<10), 64<<10) // a path is at most 4 × PATH_MAX when escaped
