@@ -1,21 +1,14 @@
 package cli
 
 import (
-	"regexp"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/table"
 )
 
-type diffFlags struct {
-	format, sort, filter string
-	top                  int
-}
-
 func (a *app) diffCommand() *cobra.Command {
-	var f diffFlags
+	var f showFlags
 	cmd := &cobra.Command{
 		Use:   "diff BEFORE AFTER",
 		Short: "Show how the calls of two tables differ",
@@ -26,26 +19,18 @@ func (a *app) diffCommand() *cobra.Command {
 			"  hotspots diff old.dynprof new.dynprof --format csv",
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.format == "text" && !cmd.Flags().Changed("top") {
-				f.top = textTop
-			}
+			f.settle(cmd, false)
 			return a.diff(f, args)
 		},
 	}
-	formatFlag(cmd, &f.format)
-	choiceFlag(cmd, &f.sort, "sort", report.DiffOrders, "`order`")
-	cmd.Flags().IntVar(&f.top, "top", 0, "show the first `N`; 0 shows all (default 30 as text, else 0)")
-	cmd.Flags().StringVar(&f.filter, "filter", "", "show only functions whose name or alias matches the regular expression `REGEX`")
+	f.add(cmd, report.DiffOrders)
 	return cmd
 }
 
-func (a *app) diff(f diffFlags, args []string) error {
-	filter, err := regexp.Compile(f.filter)
+func (a *app) diff(f showFlags, args []string) error {
+	filter, err := f.check()
 	if err != nil {
-		return usage("--filter: %w", err)
-	}
-	if f.top < 0 {
-		return usage("--top %d: it is 0 or more", f.top)
+		return err
 	}
 	var both [2]*table.Table
 	for i, arg := range args {
@@ -67,11 +52,5 @@ func (a *app) diff(f diffFlags, args []string) error {
 	}
 	d.Sort(f.sort)
 	d.Top(f.top)
-	switch f.format {
-	case "json":
-		return d.JSON(a.stdout)
-	case "csv":
-		return d.CSV(a.stdout)
-	}
-	return d.Text(a.stdout, a.style)
+	return a.show(f.format, d)
 }

@@ -1,21 +1,15 @@
 package cli
 
 import (
-	"fmt"
-	"regexp"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 )
 
-// textTop is how many functions a report shows as text by default.
-const textTop = 30
-
 type reportFlags struct {
-	format, sort, by, filter string
-	top                      int
-	run                      bool
+	showFlags
+	by  string
+	run bool
 }
 
 func (a *app) reportCommand() *cobra.Command {
@@ -29,28 +23,20 @@ func (a *app) reportCommand() *cobra.Command {
 		Example: "  hotspots report\n  hotspots report 4711 --top 20\n  hotspots report app.dynprof --format json\n" +
 			"  hotspots report --filter '^std::' --sort name\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.format == "text" && f.by != "object" && !cmd.Flags().Changed("top") {
-				f.top = textTop
-			}
+			f.settle(cmd, f.by == "object")
 			return a.report(f, args)
 		},
 	}
-	formatFlag(cmd, &f.format)
-	choiceFlag(cmd, &f.sort, "sort", report.Orders, "`order`")
+	f.add(cmd, report.Orders)
 	choiceFlag(cmd, &f.by, "by", []string{"function", "object", "thread", "process"}, "`what` a line is")
-	cmd.Flags().IntVar(&f.top, "top", 0, fmt.Sprintf("show the first `N`; 0 shows all (default %d as text, else 0)", textTop))
-	cmd.Flags().StringVar(&f.filter, "filter", "", "show only functions whose name or alias matches the regular expression `REGEX`")
 	cmd.Flags().BoolVar(&f.run, "run", false, "merge all tables of the run that the table belongs to")
 	return cmd
 }
 
 func (a *app) report(f reportFlags, args []string) error {
-	filter, err := regexp.Compile(f.filter)
+	filter, err := f.check()
 	if err != nil {
-		return usage("--filter: %w", err)
-	}
-	if f.top < 0 {
-		return usage("--top %d: it is 0 or more", f.top)
+		return err
 	}
 	threads := f.by == "thread" || f.by == "process"
 	if threads && f.filter != "" {
@@ -73,13 +59,7 @@ func (a *app) report(f reportFlags, args []string) error {
 	}
 	r.Sort(f.sort)
 	r.Top(f.top)
-	switch f.format {
-	case "json":
-		return r.JSON(a.stdout)
-	case "csv":
-		return r.CSV(a.stdout)
-	}
-	return r.Text(a.stdout, a.style)
+	return a.show(f.format, r)
 }
 
 func (a *app) reportObjects(r *report.Report, f reportFlags) error {
