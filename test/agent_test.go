@@ -36,18 +36,7 @@ func serve(t *testing.T, flags ...string) *served {
 	args := append([]string{"run", "-o", s.table, "--summary", "0"}, flags...)
 	s.cmd = exec.Command(build(t, "hotspots"), append(args, "--", controlled(t, "gcc", "-O1"), "serve")...)
 	s.cmd.Stderr = os.Stderr
-	to, err := s.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.to, s.from = to, bufio.NewReader(from)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	s.to, s.from = converse(t, s.cmd)
 	t.Cleanup(func() { s.cmd.Process.Kill(); s.cmd.Wait() })
 	s.rounds(1)
 	return s

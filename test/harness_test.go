@@ -3,10 +3,12 @@
 package test
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -197,6 +199,23 @@ func countedAt(t testing.TB, c command, flags ...string) (result, string) {
 	args := append([]string{build(t, "hotspots"), "run", "-o", table, "--summary", "0"}, flags...)
 	c.args = append(append(args, "--"), c.args...)
 	return run(t, c), table
+}
+
+// converse starts a command that is written to and read from.
+func converse(t *testing.T, c *exec.Cmd) (to io.WriteCloser, from *bufio.Reader) {
+	t.Helper()
+	to, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return to, bufio.NewReader(out)
 }
 
 // readReport reads a table with hotspots report.

@@ -143,17 +143,7 @@ func TestListenAgain(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "second")
 	c := exec.Command(build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--listen", at, "--linger", "0s", "--", "/bin/cat")
 	c.Stderr = second
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := converse(t, c)
 	io.WriteString(in, "x")
 	io.ReadFull(out, make([]byte, 1)) // it runs
 	syscall.Kill(pid, syscall.SIGKILL)

@@ -258,17 +258,7 @@ func TestScrapedSecrets(t *testing.T) {
 	c := exec.Command(build(t, "hotspots"), "run", "-o", table, "--summary", "0", "--listen", "0", "--linger", "1m", "--",
 		"/bin/cat", "-n", file, "-", "./secret-argument")
 	c.Env = append(os.Environ(), "PASSWORD=secret-variable")
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := converse(t, c)
 	io.WriteString(in, "secret-input\n")
 	b := make([]byte, 1000)
 	for n := 0; !strings.Contains(string(b), "secret-input"); {

@@ -38,18 +38,8 @@ func startSignalled(t *testing.T, args ...string) *signalled {
 	c := exec.Command(args[0], args[1:]...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	c.Dir = t.TempDir() // for cores
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r := &signalled{t, c, in, bufio.NewReader(out)}
+	in, out := converse(t, c)
+	r := &signalled{t, c, in, out}
 	t.Cleanup(func() { syscall.Kill(-c.Process.Pid, syscall.SIGKILL); c.Wait() })
 	r.expect("ready\n")
 	return r
