@@ -23,6 +23,7 @@
  *	        stack arguments, if there are any
  */
 #include "keeper.h"
+#include "saved.h"
 
 #define RAX -8
 #define RCX -16
@@ -90,15 +91,7 @@ dp_keeper:
 	.cfi_rel_offset rbp, 0
 	mov	%rsp, %rbp
 	.cfi_def_cfa_register rbp
-	push	%rax
-	push	%rcx
-	push	%rdx
-	push	%rsi
-	push	%rdi
-	push	%r8
-	push	%r9
-	push	%r10
-	push	%r11
+	PUSH_CALLER_SAVED
 	and	$-16, %rsp
 	cmpl	$0, WHAT(%rbp)
 	jne	.Lmore

@@ -2,6 +2,7 @@
  * place of the program's at its sigaction (handlers.c), and mostly goes on to that at
  * once, with every argument and the stack as the kernel made them. Where it is
  * called, what comes between looks like a signal's frame to unwinders. */
+#include "saved.h"
 #include "signals.h"
 
 	.text
@@ -136,28 +137,17 @@ dp_action_site:
 	lea	-128(%rsp), %rsp
 	pushfq
 	push	%rcx
-	push	%rdi
-	push	%rsi
-	push	%rdx
-	push	%r8
-	push	%r9
-	push	%r10
+	PUSH_ARGUMENTS
 	push	%rbp
 	mov	%rsp, %rbp
 	mov	%r10, %rcx
 	lea	128+72(%rsp), %r8	/* the caller's stack */
 	and	$-16, %rsp
-	pushq	$0x202
-	popfq
+	CLEAN_FLAGS
 	call	dp_action
 	mov	%rbp, %rsp
 	pop	%rbp
-	pop	%r10
-	pop	%r9
-	pop	%r8
-	pop	%rdx
-	pop	%rsi
-	pop	%rdi
+	POP_ARGUMENTS
 	pop	%rcx
 	popfq
 	lea	128(%rsp), %rsp

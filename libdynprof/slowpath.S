@@ -3,17 +3,11 @@
  * are done. Nothing below the red zone of the code they came from is touched.
  */
 #include "birth.h"
+#include "saved.h"
 
 #define SYS_arch_prctl 158
 #define SYS_rt_sigreturn 15
 #define ARCH_SET_GS 0x1001
-
-/* Flags as the ABI wants them for C: forwards, and no trap at misaligned data
- * (AC), whatever the program has set. The stack is aligned. */
-	.macro	CLEAN_FLAGS
-	pushq	$0x202
-	popfq
-	.endm
 
 	.text
 	.hidden	dp_cold, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase, dp_withdrawn
@@ -127,12 +121,7 @@ dp_kernel_site:
 	.cfi_adjust_cfa_offset 8
 	.cfi_rel_offset rip, 0
 	push	%rax
-	push	%rdi
-	push	%rsi
-	push	%rdx
-	push	%r8
-	push	%r9
-	push	%r10
+	PUSH_ARGUMENTS
 	push	%r15
 	.cfi_adjust_cfa_offset 64
 	.cfi_rel_offset r15, 0
@@ -215,12 +204,7 @@ dp_kernel_site:
 	mov	DP_BIRTH_RSI(%r15), %rsi
 2:	cmpl	$0, DP_BIRTH_FORK(%r15)
 	je	3f
-	push	%rdi
-	push	%rsi
-	push	%rdx
-	push	%r8
-	push	%r9
-	push	%r10
+	PUSH_ARGUMENTS
 	push	%rbp
 	mov	%r15, %rdi
 	mov	%rsp, %rbp
@@ -229,12 +213,7 @@ dp_kernel_site:
 	call	dp_forked
 	mov	%rbp, %rsp
 	pop	%rbp
-	pop	%r10
-	pop	%r9
-	pop	%r8
-	pop	%rdx
-	pop	%rsi
-	pop	%rdi
+	POP_ARGUMENTS
 3:	push	DP_BIRTH_FLAGS(%r15)
 	popfq
 	mov	DP_BIRTH_RSP(%r15), %rcx
@@ -264,15 +243,7 @@ dp_cold:
 	.cfi_startproc
 	.cfi_undefined rip
 	pushfq
-	push	%rax
-	push	%rcx
-	push	%rdx
-	push	%rsi
-	push	%rdi
-	push	%r8
-	push	%r9
-	push	%r10
-	push	%r11
+	PUSH_CALLER_SAVED
 	push	%rbp
 	mov	96(%rsp), %edi		/* 11 registers, the return address, the counter */
 	mov	88(%rsp), %rsi
@@ -282,15 +253,7 @@ dp_cold:
 	call	dp_cross
 	mov	%rbp, %rsp
 	pop	%rbp
-	pop	%r11
-	pop	%r10
-	pop	%r9
-	pop	%r8
-	pop	%rdi
-	pop	%rsi
-	pop	%rdx
-	pop	%rcx
-	pop	%rax
+	POP_CALLER_SAVED
 	popfq
 	ret
 	.cfi_endproc
@@ -349,12 +312,7 @@ dp_signal_site:
 	.cfi_adjust_cfa_offset -8
 	.cfi_restore rbp
 	pop	%r15
-	pop	%r10
-	pop	%r9
-	pop	%r8
-	pop	%rdx
-	pop	%rsi
-	pop	%rdi
+	POP_ARGUMENTS
 	pop	%rax
 	.cfi_adjust_cfa_offset -64
 	pop	%rcx
