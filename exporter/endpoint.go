@@ -47,6 +47,7 @@ type source interface {
 type Endpoint struct {
 	src    source
 	top    int
+	most   int // series that it keeps
 	memory *Kept
 	turn   turns
 
@@ -62,7 +63,7 @@ func newEndpoint(src source, opt Options) *Endpoint {
 	if opt.Top <= 0 {
 		opt.Top = DefaultTop
 	}
-	return &Endpoint{src: src, top: opt.Top, memory: opt.Series, families: newFamilies(), views: map[string]time.Time{}, now: time.Now}
+	return &Endpoint{src: src, top: opt.Top, most: maxSeries, memory: opt.Series, families: newFamilies(), views: map[string]time.Time{}, now: time.Now}
 }
 
 // Close closes the tables.
@@ -104,7 +105,7 @@ func (e *Endpoint) gather(q *query, use func([]*dto.MetricFamily) error) error {
 	if err := e.remember(q.key, programs); err != nil {
 		return err
 	}
-	room := maxSeries
+	room := e.most
 	for _, p := range programs {
 		room -= p.count()
 	}

@@ -205,6 +205,22 @@ func TestSeriesAreStickyAndSumToTheTotal(t *testing.T) {
 	}
 }
 
+// TestMostSeries: where an endpoint keeps no more series, calls are among the others.
+func TestMostSeries(t *testing.T) {
+	e, live := demo(t, Options{Top: 2}, tabletest.Spec())
+	e.most = 3
+	live.Set(0, 700, 1000, 3, 1)
+	for _, row := range []struct {
+		query  string
+		series int
+	}{{"", 2}, {"?top=3", 1}, {"?top=4", 0}, {"", 2}} {
+		s := scrape(t, e, row.query)
+		if by, _ := s.calls(); len(by) != row.series || s.total() != 2224 {
+			t.Errorf("%q: %d series, not %d; total %v", row.query, len(by), row.series, s.total())
+		}
+	}
+}
+
 func TestBadQueries(t *testing.T) {
 	e, _ := demo(t, Options{}, tabletest.Spec())
 	for _, query := range []string{

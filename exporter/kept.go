@@ -55,7 +55,6 @@ type keptSeries struct {
 const (
 	keptHead  = "dynprof series 1\n"
 	keptLeast = 1 << 20 // bytes below which it is not written anew
-	keptMost  = 1 << 24 // bytes that are read
 )
 
 // ErrKept says that another process keeps its series in the file.
@@ -108,7 +107,7 @@ func openLocked(path string) (*os.File, error) {
 
 // load reads what the process before has left.
 func (k *Kept) load() error {
-	b, err := io.ReadAll(io.LimitReader(k.f, keptMost))
+	b, err := io.ReadAll(k.f)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynprof/dynprof/exporter"
 	"github.com/dynprof/dynprof/internal/table"
 )
 
@@ -247,6 +248,20 @@ func TestScrapedTableIsDamaged(t *testing.T) {
 	if endpointOf(t, s.table) != endpoint {
 		t.Error("it is another endpoint")
 	}
+}
+
+// TestScrapedConnections: who comes when as many hold a connection as there may be
+// waits until one of them has gone.
+func TestScrapedConnections(t *testing.T) {
+	s, at := serveListening(t, "--listen", "127.0.0.1:0", "--linger", "1m")
+	stop := hostile(t, at, exporter.MaxConnections+100)
+	answered := make(chan float64)
+	go func() { answered <- scrapeAt(t, at).total() }()
+	stop()
+	if n := <-answered; n != float64(readReport(t, s.table).TotalCalls) {
+		t.Errorf("%v calls", n)
+	}
+	s.finish()
 }
 
 // TestScrapedSecrets: arguments, environment and files of a program are in no
