@@ -42,6 +42,24 @@ func TestManyOwners(t *testing.T) {
 	}
 }
 
+// TestFewRows: threads for which a table has no row run on, and the report says how
+// many they are. A file-size limit leaves a table 64 rows.
+func TestFewRows(t *testing.T) {
+	const threads, rows = 300, 64
+	p := compile(t, need(t, "gcc"), []string{"-O1"}, "threads.c")
+	c := cmd(p, "crowd", "100")
+	c.before = []string{"prlimit", "--fsize=4000000"}
+	inVariants(t, c, func(t *testing.T, r *report) {
+		want := fmt.Sprintf("%d threads had no room", threads-rows+1)
+		if text := run(t, cmd(build(t, "hotspots"), "report", r.table)).stdout; !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+		if n := r.calls(t, "brief"); n != 100*(rows-1) {
+			t.Errorf("brief: %d calls of %d threads, not %d", n, rows-1, 100*(rows-1))
+		}
+	})
+}
+
 // TestManySignals: of more signals than wait to be passed on each still comes, if
 // without its value.
 func TestManySignals(t *testing.T) {

@@ -34,7 +34,7 @@ func ParseNames(arg string, readFile func(string) ([]byte, error)) (*Names, erro
 	}
 	n := &Names{exact: map[string]bool{}}
 	lines := bufio.NewScanner(bytes.NewReader(b))
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, len(b)+1)
 	for lines.Scan() {
 		if line := strings.TrimSpace(lines.Text()); line != "" && line[0] != '#' {
 			n.exact[line] = true

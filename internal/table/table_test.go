@@ -2,6 +2,7 @@ package table_test
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
@@ -383,6 +384,28 @@ func TestTooMuch(t *testing.T) {
 		if _, err := os.Stat(path); err == nil {
 			t.Errorf("%s: there is a table", want)
 		}
+	}
+}
+
+// TestTooManyNames: of tables of one name there are so many and no more.
+func TestTooManyNames(t *testing.T) {
+	dir, err := os.MkdirTemp("/dev/shm", "table") // on a disk it takes seconds
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "table")
+	for n := range 9999 {
+		name := path
+		if n > 0 {
+			name += fmt.Sprint(".", n+1)
+		}
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := table.Create(path, tabletest.Spec()); err == nil || !strings.Contains(err.Error(), "choose another place") {
+		t.Errorf("created: %v", err)
 	}
 }
 
