@@ -127,7 +127,7 @@ int64_t dynprof_functions(void)
 	const uint8_t *view = dp_view();
 	if (is_off())
 		return 0;
-	return view ? dp_in_use(view, DP_HDR_FUNCTIONS) : -ENOMEM;
+	return view ? (int64_t)dp_in_use(view, DP_HDR_FUNCTIONS) : -ENOMEM;
 }
 
 /* The baseline first: the counters are not smaller then. */

@@ -215,8 +215,10 @@ long dp_stub_writable(uint64_t at, uint8_t **to)
 	const struct dp_known *k = dp_arena_at(at);
 	if (!k)
 		return -ENXIO;
+	if (!k->lasting)
+		return -EPERM;
 	*to = k->lasting + (at - k->at);
-	return k->lasting ? 0 : -EPERM;
+	return 0;
 }
 
 int dp_cold_number(uint64_t at, uint64_t *number, uint64_t *behind)

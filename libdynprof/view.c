@@ -127,7 +127,8 @@ long dp_reset(uint8_t *v)
 		if (number >= *dp_u32(v, DP_HDR_BASELINES + DP_SEC_CAPACITY) || number >= 32)
 			return -EBUSY;
 	} while (!__atomic_compare_exchange_n(taken, &now, now | 1U << number, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
-	long err = write_baseline(v, baseline_at(v, number + 1));
+	uint8_t *b = baseline_at(v, number + 1);
+	long err = b ? write_baseline(v, b) : -EBUSY;
 	if (err) {
 		give(v, number);
 		return err;

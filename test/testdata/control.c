@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -333,6 +334,15 @@ static void finds(const char *self)
 	expect("calls", dynprof_calls_of(f), 77);
 }
 
+/* Short of address space for a view of the table. */
+static void poor(void)
+{
+	struct rlimit none = {0, RLIM_INFINITY};
+	setrlimit(RLIMIT_AS, &none);
+	expect("functions", dynprof_functions(), -ENOMEM);
+	expect("calls", dynprof_calls_of(0), -ENOMEM);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -344,6 +354,8 @@ int main(int argc, char **argv)
 		forks(argc > 2 ? argv[2] : 0);
 	else if (!strcmp(mode, "finds"))
 		finds(argv[0]);
+	else if (!strcmp(mode, "poor"))
+		poor();
 	else if (!strcmp(mode, "off")) {
 		printf("%d %d", dynprof_version(), dynprof_active());
 		printf(" %d", dynprof_pause());
