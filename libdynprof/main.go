@@ -3,6 +3,7 @@
 // short-lived copy of the target, and plans (docs/architecture.md, "The twin").
 package main
 
+// #cgo CFLAGS: -Wall -Wextra -Werror
 // #include "ctl.h"
 import "C"
 

@@ -13,7 +13,7 @@
 
 /* Code that runs on the target's threads in the middle of its functions may
  * touch no vector register, and the compiler may not turn loops into calls of
- * memcpy or memset. A test reads the object files' undefined symbols. */
+ * memcpy or memset. internal/checkobj reads the objects (make lint). */
 #pragma GCC target("general-regs-only")
 #pragma GCC optimize("no-tree-loop-distribute-patterns", "no-stack-protector")
 
