@@ -1,6 +1,5 @@
-// Package patcher brings stubs to memory: it chooses where arenas lie, fills
-// them through a writable view, and makes the list of patches that the target
-// applies to itself.
+// Package patcher plans what is to be changed in memory: it chooses where arenas
+// lie, and makes the list of patches that the target applies to itself.
 package patcher
 
 import (

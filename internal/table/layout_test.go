@@ -62,6 +62,21 @@ func TestFormatDoc(t *testing.T) {
 	}
 }
 
+// TestFormatDocSizes: the picture of the file says the sizes of entries.
+func TestFormatDocSizes(t *testing.T) {
+	doc, err := os.ReadFile(formatDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, size := range map[string]int{
+		"formers": FmEntrySize, "events": EvEntrySize, "missed": MsEntrySize, "objects": ObjEntrySize, "functions": FnEntrySize,
+	} {
+		if line := fmt.Sprintf("           %-12s entries of %d bytes", name, size); !strings.Contains(string(doc), line) {
+			t.Errorf("%s does not say %q", formatDoc, line)
+		}
+	}
+}
+
 // generateTables makes one table of the fields of each kind of entry, from the
 // first group of constants, and one of each later group.
 func generateTables(t *testing.T) string {
