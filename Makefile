@@ -13,8 +13,8 @@ EXTLD := \"-Wl,-T,$(CURDIR)/libdynprof/goinit.ld\" \
 	-Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_unlock \
 	-Wl,--wrap=pthread_cond_wait -Wl,--wrap=pthread_cond_broadcast
 
-.PHONY: all demo test deps lint lint-c unit long random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads man examples bench-hot clean
-all: $(BUILD)/libdynprof.so $(BUILD)/hotspots
+.PHONY: all help demo check test deps lint lint-c unit long random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads man examples bench-hot clean
+all: $(BUILD)/libdynprof.so $(BUILD)/hotspots ## build/libdynprof.so and build/hotspots
 
 GOFILES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*')
 CFILES  := $(wildcard libdynprof/*.[chS] libdynprof/*.ld libdynprof/*.map)
@@ -36,16 +36,19 @@ $(BUILD)/hotspots: $(BUILD)/libdynprof.so $(SFILES)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -E hotspots_entry" -o $@ ./cmd/hotspots
 	@$(GO) run ./internal/checklib $@
 
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 15
+
 # What a user gets: a real program of Debian, unmodified, counted.
 DEMO := my %n; for my $$i (1..200000) { $$n{$$i % 997} .= chr(65 + $$i % 26) } \
 	print length(join "", map { $$n{$$_} } sort keys %n), " characters sorted\n";
-demo: all
+demo: all ## the main job on a real program: Debian's perl, counted
 	@echo "Counting every call of every function of $$(command -v perl), as Debian ships it:"
 	$(BUILD)/hotspots run --summary 15 -- perl -e '$(DEMO)'
 
 # Translators (examples/README.md), in build/examples/. One whose compiler is not
 # there is not built, and said; its test is skipped.
-examples: $(addprefix $(BUILD)/examples/,avx2.so specialise.so packets go.so rust.so)
+examples: $(addprefix $(BUILD)/examples/,avx2.so specialise.so packets go.so rust.so) ## the example translators
 
 EXAMPLE := -O2 -Wall -Wextra -Werror -Ilibdynprof
 WITHOUT  = echo "examples: no $(1): $@ is not built" >&2
@@ -73,12 +76,19 @@ $(BUILD)/examples/rust.so: examples/rust/tiers.rs
 	@if ! command -v rustc >/dev/null; then $(call WITHOUT,rustc); else set -x; \
 	rustc --edition 2021 -D warnings -C opt-level=2 --crate-type cdylib -o $@ $<; fi
 
-test: deps all lint unit fuzz
+# While you work: lint, the tests of all packages, and the end-to-end tests that
+# most changes would break.
+CHECK := Fences|Imports|TestPrograms/(lua|perl|sqlite)|TestExactThreads/(many|churn)|TestExactCallgrind/C_gcc|TestCanary$$|TestLate$$|TestForks|TestTransparentSignals|TestServe$$
+check: all lint ## the fast lane: lint, all packages, a handful of end-to-end tests (2 minutes)
+	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname -- -count=1 $$($(GO) list ./... | grep -v '/test$$')
+	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname -- -count=1 -run '$(CHECK)' ./test
 
-deps:
+test: deps all lint unit fuzz ## what every commit passes: deps, lint, unit, fuzz (6 minutes on 2 cores)
+
+deps: ## install what the tests need and this machine lacks
 	@scripts/deps.sh
 
-lint:
+lint: ## gofmt, vet, staticcheck, and the C (lint-c)
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "lint: run gofmt" >&2; exit 1; }
 	$(GO) vet -tags long ./...
 	$(GO) vet -C bench/chart ./...
@@ -110,64 +120,64 @@ lint-c: $(RESIDENT:libdynprof/%=$(BUILD)/resident/%.o)
 # All Go tests, the end-to-end ones on build/ included, with the cases that fit into
 # six minutes (internal/lane); skips are listed by
 # name, with their reason and their number, at the end, failures with their output.
-unit: all examples
+unit: all examples ## all Go tests, the end-to-end ones included
 	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/unit.json -- -count=1 -timeout 25m ./...
 
 # Every case of every test of ./test (the build tag long, internal/lane): also what
 # takes too long for every change, storms and stress of threads and processes,
 # servers of the distribution under load, and what needs more packages than make
 # deps installs. The long form of the endpoint's tests is in make prometheus.
-long: all examples
+long: all examples ## every case of every test, and those that need more packages
 	@scripts/deps.sh test long
 	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/long.json -- -count=1 -timeout 35m -tags long -skip '^TestPrometheus|^TestDeploy|^TestScale$$' ./test ./internal/x86
 
 # Random programs for so many minutes, half of them csmith's, with seeds that
 # nobody has seen (docs/oracles.md). DYNPROF_RANDOM_SEED=N repeats one.
 MINUTES ?= 40
-random: all
+random: all ## random programs for MINUTES=40
 	@scripts/deps.sh test long
 	DYNPROF_RANDOM_MINUTES=$$(($(MINUTES) / 2)) nice -n 19 $(GO) test -tags long ./test -count=1 -timeout 0 -v -run '^TestRandom$$|^TestRandomCsmith$$'
 
 FUZZTIME ?= 4s
-fuzz:
+fuzz: ## every fuzz target for FUZZTIME=4s
 	@GO=$(GO) scripts/fuzz.sh $(FUZZTIME)
 
 # Test suites that nobody here wrote, without and with the library: every test
 # must have the same outcome (docs/oracles.md). oracles-quick is a part of them.
-oracles: all
+oracles: all ## the test suites of others, without and with (65 minutes)
 	@scripts/deps.sh oracles
 	$(GO) run ./oracles -time 90m
 
-oracles-quick: all
+oracles-quick: all ## a part of them
 	@scripts/deps.sh oracles
 	$(GO) run ./oracles -quick -v -time 20m
 
 # What counting costs, beside other tools and beside what the machine allows
 # (docs/benchmarks.md): the tables, and build/bench/figures.json.
-bench: all
+bench: all ## what counting costs: docs/benchmarks.md (20 minutes)
 	@scripts/deps.sh bench
 	$(GO) run ./bench
 
-bench-quick: all
+bench-quick: all ## the same, less of it
 	@scripts/deps.sh bench
 	$(GO) run ./bench -quick -o $(BUILD)/bench-quick
 
 # The last figures against those in docs/: what got slower is an error.
-bench-compare:
+bench-compare: ## the last figures against those in docs/
 	$(GO) run ./bench -compare docs/benchmarks.json $(BUILD)/bench/figures.json
 
 # The last figures into docs/benchmarks.md, with charts.
-bench-docs:
+bench-docs: ## the last figures into docs/
 	$(GO) run ./bench -docs docs/benchmarks.md
 
 # The long form of the tests with a real Prometheus and nginx, and a scrape of
 # 1,000 tables; the short forms are in make test, where these are installed.
-prometheus: all
+prometheus: all ## the endpoint with a real Prometheus and nginx
 	@scripts/deps.sh prometheus
 	$(GO) test -tags long -count=1 -timeout 14m -v -run 'Prometheus|Deploy|Scale' ./test
 
 # Time added to the start of a trivial program and of one with 45,000 functions.
-bench-startup: all
+bench-startup: all ## time that a start takes
 	$(GO) run ./bench -workload startup -tool '^dynprof$$' -o $(BUILD)/bench-startup
 
 # A call by one thread and by two, with our stub and with an atomic counter.
@@ -179,8 +189,8 @@ bench-threads: all
 bench-hot: all
 	$(GO) run ./bench/hot
 
-man: all
+man: all ## the manual page
 	$(BUILD)/hotspots man $(BUILD)/man
 
-clean:
+clean: ## remove build/
 	rm -rf $(BUILD) cmd/hotspots/embed/libdynprof.so
