@@ -1,3 +1,5 @@
+//lint:file-ignore U1000 all of it is reached from entry_amd64.s
+
 package launch
 
 import (
@@ -31,17 +33,12 @@ const (
 
 // trial is what the entry works with.
 type trial struct {
-	//lint:ignore U1000 as the following but path used by entry_amd64.s
-	over uint32 // the threads may end
-	//lint:ignore U1000 as well
+	over    uint32 // the threads may end
 	threads [trialThreads]uint32
-	//lint:ignore U1000 as well
-	limit [2]uint64 // RLIMIT_NPROC
-	//lint:ignore U1000 as well
-	g [2]uintptr // the first is where the thread's pointer to g is
-	//lint:ignore U1000 as well
-	zeros [128]uintptr
-	path  [unix.PathMax]byte
+	limit   [2]uint64  // RLIMIT_NPROC
+	g       [2]uintptr // the first is where the thread's pointer to g is
+	zeros   [128]uintptr
+	path    [unix.PathMax]byte
 }
 
 var tried trial
