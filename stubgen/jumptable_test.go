@@ -66,6 +66,31 @@ func TestJumpTables(t *testing.T) {
 	}
 }
 
+// TestPastTable: what is read behind a table's end is left out where it seems to
+// lead into an instruction of another function, and only there.
+func TestPastTable(t *testing.T) {
+	for name, want := range map[string]ledger.Reason{"": ledger.ReasonNone, "boundary": ledger.ReasonBranchIntoWindow, "overlapped": ledger.ReasonBranchIntoWindow} {
+		t.Run(name, func(t *testing.T) {
+			o := tabled(3, func(lea func(uint64), jump func()) { lea(tableAt); jump() })
+			other := tabledAt + uint64(len(o.Text[0].Code))
+			entry := []byte{0x83, 0xff, 0x0b, 0x0f, 0x87, 0, 0, 0, 0, 0xff, 0xd0, 0xc3} // cmp $11,%edi; ja; call *%rax; ret
+			o.Text[0].Code = append(append(o.Text[0].Code, entry...), bytes.Repeat([]byte{opInt3}, 64)...)
+			o.Functions = append(o.Functions, elfscan.Function{Addr: other, Size: uint64(len(entry)), Source: ledger.SourceSymtab})
+			into := other + 4
+			switch name {
+			case "boundary":
+				into = other + 3
+			case "overlapped":
+				o.Functions[0].Size = other + 1 - tabledAt
+			}
+			binary.LittleEndian.PutUint32(o.Data[0].Code[8:], uint32(int64(into)-tableAt))
+			if p := NewSurvey(o, 1).NewPlanner(Options{}).Plan(1); p.Reason != want {
+				t.Errorf("%v %v", p.Tactic, p.Reason)
+			}
+		})
+	}
+}
+
 // TestTooManyEntries: where not all tables are read, since a file has been made so
 // that this would take for ever, nothing is patched.
 func TestTooManyEntries(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/parallel"
+	"github.com/dynprof/dynprof/internal/x86"
 )
 
 // windowSize is the length of the `jmp rel32` that overwrites an entry.
@@ -117,6 +118,21 @@ func NewSurvey(o *Object, workers int) *Survey {
 	return s
 }
 
+// insideInstruction reports whether an address is surely inside an instruction of a
+// function that decodes without a gap and overlaps no other.
+func (s *Survey) insideInstruction(addr uint64) bool {
+	i := s.obj.function(addr)
+	if i < 0 || s.facts[i].traits&(isOverlapped|isNested|isMisplaced|hasGap) != 0 {
+		return false
+	}
+	code, pc := s.obj.body(i), s.obj.Functions[i].Addr
+	var in x86.Inst
+	for at := 0; pc < addr && at < len(code) && x86.Decode(code[at:], &in) == nil; at += int(in.Len) {
+		pc += uint64(in.Len)
+	}
+	return pc > addr
+}
+
 // enter notes where function i and its window start.
 func (s *Survey) enter(i int) {
 	f := &s.obj.Functions[i]
@@ -194,12 +210,16 @@ func (s *Survey) merge(found []*sweep) {
 		for _, l := range w.loops {
 			s.loops[l.to] = append(s.loops[l.to], l.site)
 		}
-		for _, h := range w.hits {
-			s.hit(h)
-		}
 		for _, l := range w.entryJumps {
 			if o, ok := owner[l.from]; ok && o == l.to {
 				s.loops[l.to] = append(s.loops[l.to], l.site)
+			}
+		}
+	}
+	for _, w := range found {
+		for _, h := range w.hits {
+			if !h.past || !s.insideInstruction(h.target) {
+				s.hit(h)
 			}
 		}
 	}

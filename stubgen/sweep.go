@@ -44,6 +44,7 @@ type windowHit struct {
 	who       targeted
 	low, high uint64 // body the branch came from
 	from      site
+	past      bool // read where a jump table has most likely ended
 }
 
 // entryJump is a jump from function from to the entry of function to.
@@ -250,7 +251,7 @@ func (w *sweep) window(target uint64, from site) {
 	if own {
 		who = fromOwnBody
 	}
-	w.hits = append(w.hits, windowHit{target, who, w.low, w.high, from})
+	w.hits = append(w.hits, windowHit{target, who, w.low, w.high, from, false})
 }
 
 // branch records where a direct jump of function i leads.
@@ -294,7 +295,8 @@ func (w *sweep) leave(i int, target uint64, conditional bool, site site) {
 // `jmp *table(,reg,8)` holds absolute addresses; for a jump through a register
 // every address the function took so far may be a table of 32-bit offsets from
 // itself (System V ABI code models; what gcc and clang emit with -fPIC).
-// Reading on past a table's end only adds branch targets, which is safe.
+// Reading on past a table's end only adds branch targets, which is safe; of the
+// last, outside the function, those are left out that no code can lead to.
 func (w *sweep) jumpTables(i int, facts *facts, in *x86.Inst, code []byte) {
 	if in.ModRM >= 0xc0 {
 		w.relativeTables(i, facts)
@@ -368,7 +370,7 @@ func (w *sweep) tableTarget(i int, facts *facts, target uint64) bool {
 	}
 	own := target-w.low < w.high-w.low
 	if (!own || w.nested || target-w.inside < windowSize-1) && w.s.entries.maybeInside(target) {
-		w.hits = append(w.hits, windowHit{target: target, who: fromElsewhere})
+		w.hits = append(w.hits, windowHit{target: target, who: fromElsewhere, past: !own})
 	}
 	if own {
 		w.byTable = true
