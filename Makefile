@@ -100,10 +100,10 @@ lint: ## gofmt, vet, staticcheck, and the C (lint-c)
 # dynamic linker or the twin), compiled as it is built, under gcc's analyser:
 # internal/checkobj says what must hold of the objects. The symbols are those of
 # the others that it calls. cppcheck reads it as a whole.
-HOSTED   := shim twin session plugin translator threads
+HOSTED   := shim twin session plugin translator threads outsider planner
 RESIDENT := $(filter-out $(HOSTED:%=libdynprof/%.c),$(wildcard libdynprof/*.[cS]))
-CALLED   := dp_entered dp_entry dp_finish_twin dp_map_scratch dp_objects_gone dp_outcome_of dp_refused \
-	dp_reserve_for dp_run_twin dp_tell dp_translator_forked dp_unmap_scratch
+CALLED   := dp_entered dp_entry dp_finish_twin dp_map_scratch dp_objects_gone dp_outcome_of dp_outsider_keep dp_refused \
+	dp_reserve_for dp_run_outsider dp_run_twin dp_tell dp_translator_forked dp_unmap_scratch
 
 $(BUILD)/resident/%.o: libdynprof/% $(wildcard libdynprof/*.h)
 	@mkdir -p $(@D)
