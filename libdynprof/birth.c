@@ -17,14 +17,9 @@
 #include "rows.h"
 #include "state.h"
 #include "traps.h"
+#include "watched.h"
 #include "withdraw.h"
 
-#define NR_clone 56
-#define NR_fork 57
-#define NR_vfork 58
-#define NR_exit 60
-#define NR_exit_group 231
-#define NR_clone3 435
 #define ARCH_SET_GS 0x1001
 
 struct clone_args3 { /* struct clone_args of linux/sched.h, its first 64 bytes */
@@ -52,10 +47,10 @@ static struct dp_birth *birth(struct dp_regs *r)
 	uint64_t flags = 0, stack = 0;
 	if (dp.shared || dp_stopped())
 		return 0;
-	if ((uint32_t)r->rax == NR_clone) {
+	if ((uint32_t)r->rax == DP_NR_clone) {
 		flags = r->rdi;
 		stack = r->rsi;
-	} else if ((uint32_t)r->rax != NR_fork) {
+	} else if ((uint32_t)r->rax != DP_NR_fork) {
 		const struct clone_args3 *args = (const struct clone_args3 *)r->rdi;
 		if (!args || r->rsi < sizeof *args)
 			return 0; /* the kernel will refuse it */
@@ -102,29 +97,29 @@ struct dp_birth *dp_before(struct dp_regs *r)
 		return 0;
 	}
 	switch ((uint32_t)r->rax) {
-	case NR_clone:
-	case NR_fork:
-	case NR_clone3:
+	case DP_NR_clone:
+	case DP_NR_fork:
+	case DP_NR_clone3:
 		return birth(r);
-	case NR_vfork: /* the child runs on our row */
+	case DP_NR_vfork: /* the child runs on our row */
 		dp_memory_shared();
 		return 0;
-	case NR_exit:
+	case DP_NR_exit:
 		dp_thread_ends();
 		return 0;
-	case NR_exit_group:
+	case DP_NR_exit_group:
 		dp_process_ends();
 		return 0;
-	case SYS_mprotect:
-	case SYS_pkey_mprotect:
+	case DP_NR_mprotect:
+	case DP_NR_pkey_mprotect:
 		dp_text_changes(r);
 		return 0;
-	case SYS_mlockall:
+	case DP_NR_mlockall:
 		dp_lock_all(r);
 		return 0;
-	case SYS_arch_prctl:
+	case DP_NR_arch_prctl:
 		return dp_gs_comes(r) ? (struct dp_birth *)DP_GS_CALL : 0;
-	case SYS_prctl:
+	case DP_NR_prctl:
 		dp_dispatch_comes(r);
 		break;
 	}

@@ -3,10 +3,9 @@
  * are done. Nothing below the red zone of the code they came from is touched.
  */
 #include "birth.h"
+#include "watched.h"
 #include "saved.h"
 
-#define SYS_arch_prctl 158
-#define SYS_rt_sigreturn 15
 #define ARCH_SET_GS 0x1001
 
 	.text
@@ -42,6 +41,7 @@
  * Text becomes writable: dp_before gives it back first (giveback.c).
  * All memory is locked: dp_before does it (lock.c).
  */
+#define GO_IF(name, number) lea -number(%rax), %ecx; jrcxz .Lwatched;
 	.globl	dp_kernel_site
 	.type	dp_kernel_site, @function
 dp_kernel_site:
@@ -53,34 +53,11 @@ dp_kernel_site:
 	mov	dp_withdrawn(%rip), %rcx
 	jrcxz	1f
 	jmp	.Lwatched		/* all are made where the program has them */
-1:	lea	-13(%rax), %ecx		/* rt_sigaction */
+1:	lea	-DP_NR_rt_sigaction(%rax), %ecx
 	jrcxz	.Laction
-	lea	-15(%rax), %ecx		/* rt_sigreturn */
+	lea	-DP_NR_rt_sigreturn(%rax), %ecx
 	jrcxz	.Lreturn
-	lea	-10(%rax), %ecx		/* mprotect */
-	jrcxz	.Lwatched
-	lea	-56(%rax), %ecx		/* clone */
-	jrcxz	.Lwatched
-	lea	-57(%rax), %ecx		/* fork */
-	jrcxz	.Lwatched
-	lea	-58(%rax), %ecx		/* vfork */
-	jrcxz	.Lwatched
-	lea	-60(%rax), %ecx		/* exit */
-	jrcxz	.Lwatched
-	lea	-231(%rax), %ecx	/* exit_group */
-	jrcxz	.Lwatched
-	lea	-151(%rax), %ecx	/* mlockall */
-	jrcxz	.Lwatched
-	lea	-157(%rax), %ecx	/* prctl */
-	jrcxz	.Lwatched
-	lea	-158(%rax), %ecx	/* arch_prctl */
-	jrcxz	.Lwatched
-	lea	-317(%rax), %ecx	/* seccomp */
-	jrcxz	.Lwatched
-	lea	-329(%rax), %ecx	/* pkey_mprotect */
-	jrcxz	.Lwatched
-	lea	-435(%rax), %ecx	/* clone3 */
-	jrcxz	.Lwatched
+	DP_WATCHED(GO_IF)
 	jmp	*%r11
 
 .Laction:
@@ -102,7 +79,7 @@ dp_kernel_site:
 	mov	%rbx, %rdi
 	call	dp_moved
 	mov	%rbx, %rsp
-	mov	$SYS_rt_sigreturn, %eax
+	mov	$DP_NR_rt_sigreturn, %eax
 	jmp	*%rbp
 	.cfi_restore_state
 .Lwatched:
@@ -198,7 +175,7 @@ dp_kernel_site:
 	jmp	2f
 1:	mov	$ARCH_SET_GS, %edi
 	mov	%rcx, %rsi
-	mov	$SYS_arch_prctl, %eax
+	mov	$DP_NR_arch_prctl, %eax
 	syscall
 	mov	DP_BIRTH_RDI(%r15), %rdi
 	mov	DP_BIRTH_RSI(%r15), %rsi
@@ -332,7 +309,7 @@ dp_signal_site:
 	.globl	dp_trap_return
 	.type	dp_trap_return, @function
 dp_trap_return:
-	mov	$SYS_rt_sigreturn, %rax
+	mov	$DP_NR_rt_sigreturn, %rax
 	syscall
 	.size	dp_trap_return, . - dp_trap_return
 

@@ -17,7 +17,7 @@ import (
 	"github.com/dynprof/dynprof/internal/x86"
 )
 
-var update = flag.Bool("update", false, "write golden files")
+var update = flag.Bool("update", false, "write generated and golden files")
 
 const (
 	arenaAt  = x86.RunAddr(0x200000) // where the stubs of these tests run

@@ -50,8 +50,36 @@ const (
 	sysClone3       = 435
 )
 
-var watched = []uint32{
-	sysMprotect, sysRtSigaction, sysRtSigreturn, sysClone, sysFork, sysVfork, sysExit, sysMlockall, sysPrctl, sysArchPrctl, sysExitGroup, sysSeccomp, sysPkeyMprotect, sysClone3,
+// watched are the system calls that have kernel sites. libdynprof/watched.h is
+// generated from it, in this order, but for those that slowpath.S asks for first.
+var watched = []struct {
+	name   string
+	number uint32
+	first  bool
+}{
+	{"rt_sigaction", sysRtSigaction, true},
+	{"rt_sigreturn", sysRtSigreturn, true},
+	{"mprotect", sysMprotect, false},
+	{"clone", sysClone, false},
+	{"fork", sysFork, false},
+	{"vfork", sysVfork, false},
+	{"exit", sysExit, false},
+	{"exit_group", sysExitGroup, false},
+	{"mlockall", sysMlockall, false},
+	{"prctl", sysPrctl, false},
+	{"arch_prctl", sysArchPrctl, false},
+	{"seccomp", sysSeccomp, false},
+	{"pkey_mprotect", sysPkeyMprotect, false},
+	{"clone3", sysClone3, false},
+}
+
+func isWatched(number uint32) bool {
+	for i := range watched {
+		if watched[i].number == number {
+			return true
+		}
+	}
+	return false
 }
 
 const (
@@ -75,8 +103,8 @@ func (s *KernelSite) IsAction() bool {
 
 // sitePatterns are the bytes of kernel sites.
 var sitePatterns = func() (all [][]byte) {
-	for _, nr := range watched {
-		mov := binary.LittleEndian.AppendUint32([]byte{opMovEAX}, nr)
+	for _, w := range watched {
+		mov := binary.LittleEndian.AppendUint32([]byte{opMovEAX}, w.number)
 		all = append(all, append(mov, opSyscall...))
 	}
 	return append(all, slices.Concat(anySetup, opSyscall, opCmpRAX))
@@ -144,7 +172,7 @@ func (l *line) back(yield func(at int) bool) {
 func (l *line) loadsWatched(code []byte) bool {
 	for at := range l.back {
 		if code[at] == opMovEAX && len(code) >= at+setupLen {
-			return slices.Contains(watched, binary.LittleEndian.Uint32(code[at+1:]))
+			return isWatched(binary.LittleEndian.Uint32(code[at+1:]))
 		}
 		if !loadsArgument(code[at:]) {
 			return false

@@ -51,7 +51,7 @@ func FindSignalSites(text []Segment) []SignalSite {
 				}
 				at += k
 				n, ok := toSyscall(seg.Code[at+movSize:])
-				if n == 0 && slices.Contains(watched, nr) {
+				if n == 0 && isWatched(nr) {
 					continue // a kernel site
 				}
 				if ok && likelyBoundary(seg.Code, at) {
