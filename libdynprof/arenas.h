@@ -8,6 +8,7 @@
 
 #include "ctl.h"
 #include "raw.h"
+#include "stub.h"
 
 /* A record of stubgen/origins.go. */
 struct dp_origin {
@@ -21,9 +22,6 @@ struct dp_origin {
 _Static_assert(sizeof(struct dp_origin) == 16, "dp_origin");
 
 enum { DP_KEEPS_FLAGS = 1, DP_IS_GO = 2, DP_HAS_FRONT = 4, DP_IS_CALL = 0x80 };
-
-/* Sizes of the fronts that stubgen/redirect.go writes. */
-enum { DP_FRONT_PLAIN = 48, DP_FRONT_FLAGS = 64 };
 
 /* The size of the front that a record's stub begins with. */
 static inline uint64_t dp_front_of(const struct dp_origin *o)

@@ -123,7 +123,7 @@ enum { SHORT = 2 }; /* bytes of the jump */
  * the arena is. Sets *head to its first bytes. */
 static int adds_to(const uint8_t *add, uint32_t counter, uint32_t room, const uint8_t **head)
 {
-	static const uint8_t inc[] = {0x65, 0x48, 0xff, 0x04, 0x25}, lock_inc[] = {0xf0, 0x48, 0xff, 0x05};
+	static const uint8_t inc[] = DP_INC, lock_inc[] = DP_LOCK_INC;
 	uint64_t at = DP_ROW_COUNTERS + 8 * (uint64_t)counter;
 	uint32_t n = same_bytes(add + SHORT, lock_inc + SHORT, sizeof lock_inc - SHORT) ? sizeof lock_inc : sizeof inc, disp = 0;
 	*head = n == sizeof inc ? inc : lock_inc;
@@ -138,13 +138,13 @@ static int adds_to(const uint8_t *add, uint32_t counter, uint32_t room, const ui
  * its own arena at the same address, and the table may hold anything. */
 static int change(uint8_t *stub, uint32_t counter, uint32_t count, uint32_t paused)
 {
-	static const uint8_t lea[] = {0x48, 0x8d, 0x64, 0x24, 0x80};
-	enum { LAHF_SETO = 10, LEAST = 8, REACH = 127 }; /* lea, push, lahf, seto */
+	static const uint8_t lea[] = DP_SAVE;
+	enum { REACH = 127 };
 	const uint8_t *head, *add = stub;
-	if ((uint64_t)stub % 16 || count < LEAST || count > REACH)
+	if ((uint64_t)stub % 16 || count < DP_LOCK_INC_SIZE || count > REACH)
 		return 0;
-	if (count > LAHF_SETO + LEAST && same_bytes(stub + SHORT, lea + SHORT, sizeof lea - SHORT))
-		add = stub + LAHF_SETO;
+	if (count > DP_SAVED + DP_LOCK_INC_SIZE && same_bytes(stub + SHORT, lea + SHORT, sizeof lea - SHORT))
+		add = stub + DP_SAVED;
 	if (!adds_to(add, counter, count - (uint32_t)(add - stub), &head))
 		return 0;
 	if (add != stub)

@@ -34,13 +34,11 @@
 #include "translator.h"
 #include "view.h"
 
-/* incq; lea, push, lahf, seto, incq. */
-static const struct dp_form plain = {0x4865, 0, 48, -33, -20, -6, 9, 18, 16, 28};
-static const struct dp_form keeps_flags = {0x8d48, 10, 64, -39, -32, -18, 19, 28, 24, 50};
+static const struct dp_form plain = DP_FORM_PLAIN, keeps_flags = DP_FORM_FLAGS;
 
 const struct dp_form *dp_form_of(const uint8_t *stub, uint32_t counter, uint32_t count)
 {
-	static const uint8_t inc[] = {0x65, 0x48, 0xff, 0x04, 0x25}, lea[] = {0x48, 0x8d, 0x64, 0x24, 0x80};
+	static const uint8_t inc[] = DP_INC, lea[] = DP_SAVE;
 	enum { REACH = 127 };
 	const struct dp_form *f = &plain;
 	if ((uint64_t)stub % 16 || count < sizeof inc + 4 || count > REACH)
@@ -93,12 +91,11 @@ static struct dp_pointers *pointers_of(uint64_t stub)
 
 int dp_stub_of_cold(uint64_t at, uint32_t counter, struct dp_stub *s)
 {
-	enum { JUMP = 28 }; /* behind the block's jump back */
 	uint64_t number, behind;
 	if (!dp.translator || !dp_cold_number(at, &number, &behind))
 		return 0;
 	uint64_t block = at & ~(uint64_t)(DP_COLD_SIZE - 1);
-	uint64_t back = block + JUMP + (uint64_t)(int64_t) * (const int32_t *)(block + JUMP - 4);
+	uint64_t back = block + DP_COLD_JUMP + (uint64_t)(int64_t) * (const int32_t *)(block + DP_COLD_JUMP - 4);
 	s->form = *(const uint8_t *)back == 0xff ? &plain : &keeps_flags;
 	s->at = back - (uint64_t)s->form->back;
 	s->pointers = (struct dp_pointers *)(behind + number * sizeof(struct dp_pointers));

@@ -7,8 +7,7 @@
 #include "keeper.h"
 #include "layout.h"
 #include "raw.h"
-
-#define DP_COLD_SIZE 32
+#include "stub.h"
 
 /* One of the two forms of a stub, by offsets from its start; negative ones are
  * of its front. */
@@ -24,7 +23,6 @@ struct dp_form {
 	uint8_t limit_at; /* and the aligned quad that it lies in */
 	uint8_t body;     /* the displaced instructions, if there is a check */
 };
-#define DP_FRONT_ON 6 /* jmp *on is that much in front of the stub */
 
 /* Words of this process (stubgen/redirect.go: PointersSize). */
 struct dp_pointers {

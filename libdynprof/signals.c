@@ -27,13 +27,9 @@
 #include "arenas.h"
 #include "redirect.h"
 #include "signals.h"
+#include "stub.h"
 
 enum { OP_INT3 = 0xcc, OP_JMP = 0xe9, OP_JMP_SHORT = 0xeb };
-
-/* Offsets in the fronts that stubgen/redirect.go writes: with live flags, and
- * without. */
-enum { FRONT_COUNTED = 19, FRONT_ARRIVE = 25, FRONT_LAP = 32, FRONT_BACK = 46, FRONT_ON = 58 };
-enum { PLAIN_ARRIVE = 15, PLAIN_LAP = 28 };
 
 /* ---- showing ---------------------------------------------------------- */
 
@@ -68,29 +64,20 @@ static const struct dp_origin *origin_at(const struct dp_known *c, uint64_t at)
 	return low ? &c->origins[low - 1] : 0;
 }
 
-/* Sizes of what stubgen/emit.go and relocate.go write. */
-enum {
-	RED_ZONE = 128,
-	SAVED_RAX = 6, /* lea, push */
-	SAVED = 10,    /* lahf, seto: the inc stands here */
-	RESTORED = 8 + 1, /* pop, lea: what is left behind sahf */
-	CALL_OVER = 6, CALL_POPPED = 11,
-	COLD_PUSHED = 10, COLD_CALLED = 15, COLD_DONE = 23, COLD_JUMP = 28, COLD_SIZE = 32,
-	CF_PF_AF_ZF_SF = 0xd5, OF = 1 << 11,
-};
+enum { RED_ZONE = 128, CF_PF_AF_ZF_SF = 0xd5, OF = 1 << 11 };
 
 /* The count of a stub that keeps flags. In front of the inc all is as it was
  * but for what lies on the stack; behind it the flags are in ah and al. */
 static void show_keeping_flags(uint64_t *g, uint64_t pos, uint64_t body, struct dp_shown *s)
 {
 	uint64_t rax = g[DP_REG_RAX];
-	if (pos < SAVED_RAX - 1)
+	if (pos < DP_SAVED_RAX - 1)
 		return;
-	if (pos < SAVED_RAX || pos >= body - 8) { /* only the red zone is left */
+	if (pos < DP_SAVED_RAX || pos >= body - DP_RESTORED_RAX) { /* only the red zone is left */
 		g[DP_REG_RSP] += RED_ZONE;
 	} else {
-		if (pos > SAVED && pos < body - RESTORED) {
-			int before = pos < body - RESTORED - 1; /* add al, 0x7f; sahf */
+		if (pos > DP_SAVED && pos < body - DP_RESTORED_FLAGS) {
+			int before = pos < body - DP_RESTORED_FLAGS - 1; /* add al, 0x7f; sahf */
 			int overflow = before ? (rax & 0xff) != 0 : (rax & 0xff) == 0x80;
 			g[DP_REG_EFLAGS] &= ~(uint64_t)(CF_PF_AF_ZF_SF | OF);
 			g[DP_REG_EFLAGS] |= (rax >> 8 & CF_PF_AF_ZF_SF) | (overflow ? OF : 0);
@@ -98,7 +85,7 @@ static void show_keeping_flags(uint64_t *g, uint64_t pos, uint64_t body, struct 
 		g[DP_REG_RAX] = *(const uint64_t *)g[DP_REG_RSP];
 		g[DP_REG_RSP] += 8 + RED_ZONE;
 	}
-	s->counted = pos > SAVED;
+	s->counted = pos > DP_SAVED;
 	if (s->counted)
 		s->resume += body;
 }
@@ -108,15 +95,15 @@ static void show_keeping_flags(uint64_t *g, uint64_t pos, uint64_t body, struct 
 static void show_front(uint64_t *g, uint64_t pos, uint64_t body, uint64_t stub, struct dp_shown *s)
 {
 	uint64_t same = pos;
-	if (pos >= FRONT_ON || (pos >= FRONT_ARRIVE && pos < FRONT_LAP))
+	if (pos >= DP_FLAGS_ON || (pos >= DP_FLAGS_ARRIVE && pos < DP_FLAGS_LAP))
 		same = 0;
-	else if (pos >= FRONT_BACK)
-		same = body - (FRONT_ON - pos);
-	else if (pos >= FRONT_COUNTED)
-		same = FRONT_COUNTED;
+	else if (pos >= DP_FLAGS_BACK)
+		same = body - (DP_FLAGS_ON - pos);
+	else if (pos >= DP_FLAGS_COUNTED)
+		same = DP_FLAGS_COUNTED;
 	show_keeping_flags(g, same, body, s);
-	s->counted = pos >= FRONT_LAP || (pos >= FRONT_COUNTED && pos < FRONT_ARRIVE);
-	s->resume = s->counted ? stub - (DP_FRONT_FLAGS - FRONT_ON) : stub;
+	s->counted = pos >= DP_FLAGS_LAP || (pos >= DP_FLAGS_COUNTED && pos < DP_FLAGS_ARRIVE);
+	s->resume = s->counted ? stub - (DP_FRONT_FLAGS - DP_FLAGS_ON) : stub;
 }
 
 /* Whether the count has been made, at an offset of a front and a count that keep
@@ -125,7 +112,7 @@ static int is_behind_inc(uint64_t pos, uint64_t front)
 {
 	if (pos >= front)
 		return pos > front;
-	return pos >= PLAIN_LAP || (pos > 0 && pos < PLAIN_ARRIVE);
+	return pos >= DP_PLAIN_LAP || (pos > 0 && pos < DP_PLAIN_ARRIVE);
 }
 
 /* Finds the copy that holds the offset pos of the body; *from and *to are
@@ -180,7 +167,7 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 		return 0; /* at the jump back: it is as good as done */
 	s->resume = stub + o->body + to;
 	s->counted = o->body && to == 0;
-	if (n[0] & DP_IS_CALL && (pos - to == CALL_OVER || pos - to > CALL_POPPED))
+	if (n[0] & DP_IS_CALL && (pos - to == DP_CALL_OVER || pos - to > DP_CALL_POPPED))
 		g[DP_REG_RSP] += 8;
 	return 1;
 }
@@ -189,14 +176,14 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 static int show_cold(const struct dp_known *c, uint64_t pos, uint64_t *g, struct dp_shown *s)
 {
 	uint64_t rsp = g[DP_REG_RSP], block = g[DP_REG_RIP] - pos;
-	if (pos >= COLD_JUMP)
+	if (pos >= DP_COLD_JUMP)
 		return 0;
-	if (pos >= COLD_PUSHED && pos < COLD_DONE)
+	if (pos >= DP_COLD_PUSHED && pos < DP_COLD_DONE)
 		g[DP_REG_RSP] = rsp + RED_ZONE + 8;
-	else if (pos > 0 && pos < COLD_PUSHED)
+	else if (pos > 0 && pos < DP_COLD_PUSHED)
 		g[DP_REG_RSP] = rsp + RED_ZONE;
-	s->resume = pos < COLD_CALLED ? block : block + COLD_DONE;
-	uint64_t back = block + COLD_JUMP + (int64_t) * (const int32_t *)(block + COLD_JUMP - 4);
+	s->resume = pos < DP_COLD_CALLED ? block : block + DP_COLD_DONE;
+	uint64_t back = block + DP_COLD_JUMP + (int64_t) * (const int32_t *)(block + DP_COLD_JUMP - 4);
 	const struct dp_origin *o = back >= c->at && back < c->end ? origin_at(c, back - c->at) : 0;
 	if (!o) {
 		g[DP_REG_RIP] = s->resume;
@@ -220,7 +207,7 @@ static int show_cold(const struct dp_known *c, uint64_t pos, uint64_t *g, struct
 static int show_keep(const struct dp_known *c, uint64_t pos, uint64_t *g, struct dp_shown *s)
 {
 	uint64_t block = g[DP_REG_RIP] - pos, code = block + DP_KEEP_CODE + (int64_t) * (const int32_t *)(block + DP_KEEP_CODE - 4);
-	uint64_t jump = c->cold + (code - c->end) / sizeof(struct dp_pointers) * COLD_SIZE + COLD_JUMP;
+	uint64_t jump = c->cold + (code - c->end) / sizeof(struct dp_pointers) * DP_COLD_SIZE + DP_COLD_JUMP;
 	uint64_t back = jump + (int64_t) * (const int32_t *)(jump - 4);
 	const struct dp_origin *o = back >= c->at && back < c->end ? origin_at(c, back - c->at) : 0;
 	if (!o)
@@ -249,7 +236,7 @@ static int show(const struct dp_known *c, uint64_t *g, int fault, struct dp_show
 		at = g[DP_REG_RIP] - c->at;
 	}
 	if (c->at + at >= c->cold)
-		return show_cold(c, (c->at + at - c->cold) % COLD_SIZE, g, s);
+		return show_cold(c, (c->at + at - c->cold) % DP_COLD_SIZE, g, s);
 	const struct dp_origin *o = origin_at(c, at);
 	/* The Go runtime knows its code: what it may not preempt at an entry it
 	 * may not preempt in a stub, but only there does it not try. */
@@ -367,13 +354,12 @@ static int leads_to(uint64_t text, uint64_t stub)
  * clear of saved flags, is made again. */
 static uint64_t behind_count(const struct dp_known *c, const struct dp_origin *o)
 {
-	enum { ON = 6, LOCK_INC = 8, INC = 9 }; /* the front's last jump */
 	const uint8_t *stub = (const uint8_t *)(c->at + o->at + dp_front_of(o));
 	if (o->flags & DP_HAS_FRONT)
-		return (uint64_t)stub - ON;
+		return (uint64_t)stub - DP_FRONT_ON;
 	if (o->flags & DP_KEEPS_FLAGS)
 		return (uint64_t)stub + o->body;
-	return (uint64_t)stub + (stub[3] == 0x05 ? LOCK_INC : INC);
+	return (uint64_t)stub + (stub[3] == 0x05 ? DP_LOCK_INC_SIZE : DP_INC_SIZE);
 }
 
 /* The context names code of the program: bytes that a patch overwrote go on in

@@ -65,8 +65,8 @@ const (
 //	        lea   rsp, [rsp+128]
 //	 -6     jmp   *on
 //
-// It returns where the cold path leads back to. libdynprof/redirect.c knows the
-// offsets; a test pins them.
+// It returns where the cold path leads back to. libdynprof/stub.h is generated from
+// what this writes.
 func (e *Emitter) front(p *Plan, stub *Stub, c Count, next x86.RunAddr) (back x86.RunAddr, err error) {
 	a := &e.before
 	start := stub.At.Add(-int(p.Front))

@@ -25,8 +25,14 @@ func TestWatchedHeader(t *testing.T) {
 		}
 	}
 	out.WriteString("\n\n#endif\n")
+	generated(t, path, out.String())
+}
+
+// generated fails unless the file is what was generated, or writes it.
+func generated(t *testing.T, path, text string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,7 +40,7 @@ func TestWatchedHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(got) != out.String() {
+	if string(got) != text {
 		t.Errorf("%s is stale: run go generate ./stubgen", path)
 	}
 }
