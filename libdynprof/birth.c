@@ -120,6 +120,7 @@ struct dp_birth *dp_before(struct dp_regs *r)
 	case DP_NR_arch_prctl:
 		return dp_gs_comes(r) ? (struct dp_birth *)DP_GS_CALL : 0;
 	case DP_NR_prctl:
+		dp_tsc_comes(r);
 		dp_dispatch_comes(r);
 		break;
 	}

@@ -230,9 +230,12 @@ static void add(struct filter *f)
 
 enum { PATIENCE = 1 << 20 }; /* rounds, some milliseconds */
 
+int dp_no_tsc;
+
 int dp_filter_comes(struct dp_regs *r)
 {
 	struct installed it = installs(r);
+	dp_no_tsc |= it.strict;
 	if (!it.any)
 		return 0;
 	if (!dp.shared)

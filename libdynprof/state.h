@@ -42,6 +42,12 @@ extern uint64_t dp_withdrawn HIDDEN;
 
 /* cross.c */
 uint64_t dp_now(int clock) HIDDEN;
+struct dp_regs;
+/* Called with the registers of a prctl that is to come. */
+void dp_tsc_comes(const struct dp_regs *r) HIDDEN;
+/* The program may have forbidden itself to read the time-stamp counter (PR_SET_TSC,
+ * seccomp's strict mode). */
+extern int dp_no_tsc HIDDEN;
 
 /* slowpath.S */
 void dp_cold(void) HIDDEN;

@@ -60,6 +60,8 @@ static void own_limits(void)
 	raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core, 0);
 	struct { void *handler; unsigned long flags; void *restorer; uint64_t mask; } ignore = {SIG_IGN, 0, 0, 0};
 	raw(SYS_rt_sigaction, SIGXFSZ, &ignore, 0, 8);
+	if (dp_no_tsc) /* Go asks for the time by the vdso */
+		raw(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
 }
 
 /* Go finds its environment and the auxiliary vector behind the argument

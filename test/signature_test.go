@@ -2,6 +2,21 @@ package test
 
 import "testing"
 
+// TestNoTSC: where reading the time-stamp counter is forbidden hot events get their
+// time all the same, and what is loaded is counted.
+func TestNoTSC(t *testing.T) {
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "textchangelib.c")
+	p := compile(t, gcc, []string{"-O1"}, "tsc.c")
+	inVariants(t, cmd(p, library), func(t *testing.T, r *report) {
+		for _, name := range []string{"step", "strict", "late_key"} {
+			if f := r.last(t, name, p, library); f.Calls != 2000 {
+				t.Errorf("%s: %d calls, not 2000", name, f.Calls)
+			}
+		}
+	})
+}
+
 // TestSignature: what clang's -fsanitize=function puts at an entry stays there, for
 // the callers that read it. (Without, a call by the wrong type is not reported.)
 func TestSignature(t *testing.T) {
