@@ -13,7 +13,7 @@ EXTLD := \"-Wl,-T,$(CURDIR)/libdynprof/goinit.ld\" \
 	-Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_unlock \
 	-Wl,--wrap=pthread_cond_wait -Wl,--wrap=pthread_cond_broadcast
 
-.PHONY: all help demo check test deps lint lint-c unit long random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads man examples bench-hot clean
+.PHONY: all help demo check test deps lint lint-c unit long random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads bench-making man examples bench-hot clean
 all: $(BUILD)/libdynprof.so $(BUILD)/hotspots ## build/libdynprof.so and build/hotspots
 
 GOFILES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*')
@@ -183,6 +183,10 @@ bench-startup: all ## time that a start takes
 # A call by one thread and by two, with our stub and with an atomic counter.
 bench-threads: all
 	$(GO) run ./bench/threads
+
+# What libraries, children and threads cost that are made while a program runs.
+bench-making: all
+	$(GO) run ./bench/making
 
 # What a crossing costs, how soon new code runs, and how well hot functions are
 # found, beside perf's samples of the same runs.

@@ -250,6 +250,7 @@ static struct launch *map_launch(struct dp_session *s, const struct dp_outsider 
 static int run(struct launch *l, const char **why, long *twin, int *reaped)
 {
 	*reaped = 0;
+	*why = 0;
 	*twin = dp_thread(CLONE_VM | CLONE_UNTRACED, stack_of(l, 0, watch), 0);
 	uint32_t state = failed(*twin) ? FAILED : await_launch(l, *twin, reaped);
 	if (state == LAUNCHED && *reaped && !__atomic_load_n(&l->s->ctl->done, __ATOMIC_ACQUIRE))
@@ -258,7 +259,7 @@ static int run(struct launch *l, const char **why, long *twin, int *reaped)
 		*why = dp_await_twin(l->s->ctl, *twin, reaped);
 	int begun = state == LAUNCHED && (!*why || __atomic_load_n(&l->s->ctl->begun, __ATOMIC_ACQUIRE));
 	if (!failed(*twin))
-		dp_finish_twin(*twin, *reaped, begun);
+		dp_finish_twin(*twin, *reaped, begun && !*why); /* the planner ends with its watcher */
 	*reaped = 1;
 	if (state != STARTING) /* else the second child may still be there */
 		raw(SYS_munmap, l, 2 * STACK);

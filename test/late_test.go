@@ -101,8 +101,15 @@ func TestLateLarge(t *testing.T) {
 			if n := r.late(library, "late_step"); n != row.steps || r.ObjectsMissed != 0 {
 				t.Errorf("late_step: %d calls, not %d; missed: %+v", n, row.steps, r.Missed)
 			}
-			if outside := read(t, says) != "0"; outside != row.outside {
+			var mappings, signals, children int
+			if _, err := fmt.Sscan(read(t, says), &mappings, &signals, &children); err != nil {
+				t.Fatal(err)
+			}
+			if outside := mappings > 0; outside != row.outside {
 				t.Errorf("planned outside: %t", outside)
+			}
+			if row.mode != "fork" && signals != 0 || children != 0 {
+				t.Errorf("the program got SIGCHLD %d times, and has children: %d", signals, children)
 			}
 		})
 	}
