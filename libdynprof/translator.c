@@ -169,9 +169,12 @@ static void put(const struct dp_hot *e)
 	__atomic_fetch_add(dp_u64(dp.table, DP_HDR_DROPPED), 1, __ATOMIC_RELAXED);
 }
 
-/* The event is in the ring. Who finds the service thread asleep wakes it. */
+/* The event is in the ring. Who finds the service thread asleep wakes it. The fence:
+ * the CPU may load before what it has stored is seen, and then neither side would
+ * see the other. */
 static void wake(void)
 {
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&translator.asleep, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&translator.asleep, 0, __ATOMIC_SEQ_CST))
 		ask(SYS_futex, &translator.asleep, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
