@@ -74,6 +74,7 @@ func replace(path string, write func(*os.File) error) error {
 		return err
 	}
 	defer f.Close()
+	f.Chmod(0o600) // whatever the umask
 	if err = write(f); err == nil {
 		if err = f.Close(); err == nil {
 			err = os.Rename(f.Name(), path)

@@ -172,6 +172,7 @@ func createExclusive(path string) (*os.File, string, error) {
 	for n := 2; ; n++ {
 		f, err := os.OpenFile(name, flags, 0o600)
 		if err == nil {
+			f.Chmod(0o600) // whatever the program's umask: it is opened again
 			return f, name, nil
 		}
 		if !errors.Is(err, os.ErrExist) || n > 9999 {

@@ -75,7 +75,9 @@ func AllSearchDirs() []string {
 // MakePrivateDir makes a default directory if it is missing, and refuses one
 // that others could put files into: /tmp is open to all.
 func MakePrivateDir(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(dir, 0o700); err == nil {
+		os.Chmod(dir, 0o700) // whatever the umask
+	} else if !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("cannot make the directory for count tables: %w; choose another place with -o or DYNPROF_OUTPUT", err)
 	}
 	return checkPrivate(dir, os.Getuid())

@@ -63,6 +63,7 @@ func checkLibrary(path string) error {
 // extract writes the library below cacheDir or, where that cannot be used,
 // below /tmp. It finds the file again by its hash.
 func extract(content []byte, cacheDir string) (string, error) {
+	defer syscall.Umask(syscall.Umask(0o077)) // the caller's may leave nothing to be used
 	var errs []error
 	if filepath.IsAbs(cacheDir) {
 		path, err := extractTo(filepath.Join(cacheDir, "dynprof"), content, os.MkdirAll)
