@@ -128,11 +128,13 @@ func (j *job) tables() []*table.Entry {
 	return all
 }
 
-// notePath is where the library leaves word that it counts nothing.
+// notePath is where the library leaves word that it counts nothing. In a user
+// namespace the directory may be that of another user who is 0 outside; then it is a
+// name that nobody can foresee.
 func (j *job) notePath() string {
 	dir := table.DefaultDir(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
 	if table.MakePrivateDir(dir) != nil {
-		return ""
+		dir = os.TempDir()
 	}
 	return filepath.Join(dir, "note."+hex.EncodeToString(j.id[:]))
 }
