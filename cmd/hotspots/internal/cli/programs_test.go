@@ -65,7 +65,7 @@ func TestUncountablePrograms(t *testing.T) {
 		{"32-bit", []string{bits32}, "32-bit"},
 		{"another machine", []string{foreign}, "another machine (EM_AARCH64)"},
 		{"musl", []string{musl}, "musl"},
-		{"set-user-ID", []string{setUserID(t)}, "set-user-ID"},
+		{"set-user-ID", []string{setUserID(t), "--help"}, "set-user-ID"},
 		{"a script of a static program", []string{write(t, "s", "#!"+static+" x\n", 0o755)}, "statically linked"},
 		{"a script through env", []string{write(t, "s", "#! /usr/bin/env "+static+"\n", 0o755)}, "statically linked"},
 	} {
