@@ -23,7 +23,7 @@ func (m *machine) apt(dir string, args ...string) (string, error) {
 		"-o", "Dir::Etc::sourceparts=/dev/null",
 		"-o", "Dir::State=" + at, "-o", "Dir::State::lists=" + filepath.Join(at, "lists"),
 		"-o", "Dir::Cache=" + filepath.Join(at, "cache"),
-		"-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=2",
+		"-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=2", "-o", "APT::Update::Error-Mode=any",
 	}
 	c := exec.CommandContext(m.ctx, args[0], append(options, args[1:]...)...)
 	c.Dir = dir
