@@ -64,6 +64,7 @@ type detours struct {
 	// Of the attempt at hand.
 	taken    []freeRun
 	detour   *Detour
+	window   uint64
 	mayEvict bool
 	mayTrap  bool
 }
@@ -117,7 +118,7 @@ func (d *detours) pin(i int, addr uint64) {
 
 // attempt plans function i with a window of so many bytes.
 func (d *detours) attempt(i int, window uint64) (Plan, bool) {
-	d.taken, d.detour = d.taken[:0], &Detour{Host: NoHost}
+	d.taken, d.detour, d.window = d.taken[:0], &Detour{Host: NoHost}, window
 	start := d.obj.Functions[i].Addr + uint64(d.facts[i].start)
 	p := Plan{Function: int32(i), Start: start, Detour: d.detour}
 	if !d.room(i, start, window) || d.facts[i].traits&loopsByTable != 0 {

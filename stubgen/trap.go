@@ -51,7 +51,7 @@ func (d *detours) trap(i int) {
 // it does not matter who arrives nearby.
 func (d *detours) trapBranch(p *Plan, from site, to uint64) bool {
 	j := d.obj.function(from.addr)
-	if to != p.Start || j < 0 || d.facts[j].traits&hasGap != 0 || d.overlapsOtherWindow(p, from.addr) {
+	if to != p.Start || j < 0 || from.addr-p.Start < d.window || d.facts[j].traits&hasGap != 0 || d.overlapsOtherWindow(p, from.addr) {
 		return false
 	}
 	var in x86.Inst
