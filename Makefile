@@ -138,8 +138,8 @@ random: all ## random programs for MINUTES=40
 	@scripts/deps.sh test long
 	DYNPROF_RANDOM_MINUTES=$$(($(MINUTES) / 2)) nice -n 19 $(GO) test -tags long ./test -count=1 -timeout 0 -v -run '^TestRandom$$|^TestRandomCsmith$$'
 
-FUZZTIME ?= 4s
-fuzz: ## every fuzz target for FUZZTIME=4s
+FUZZTIME ?= 3s
+fuzz: ## every fuzz target for FUZZTIME=3s
 	@GO=$(GO) scripts/fuzz.sh $(FUZZTIME)
 
 # Test suites that nobody here wrote, without and with the library: every test

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // bisected is the JSON of hotspots bisect (docs/bisect.md).
@@ -114,13 +116,14 @@ func suspicious(t *testing.T) string {
 func TestBisectFindsTheFunction(t *testing.T) {
 	t.Parallel()
 	program := suspicious(t)
-	for _, row := range []struct {
+	type row struct {
 		mode       string
 		flags      []string
 		culprits   []string
 		difference string
 		others     string
-	}{
+	}
+	for _, row := range lane.Some([]row{
 		{"one", nil, []string{"program:alpha"}, "stdout:2:alpha 0:alpha 1", "same"},
 		{"status", nil, []string{"program:beta"}, "status:0:3:4", "same"},
 		{"both", nil, []string{"program:alpha", "program:beta"}, "stdout:2:together 0:together 1", "same"},
@@ -135,7 +138,7 @@ func TestBisectFindsTheFunction(t *testing.T) {
 		{"clock", []string{"--check", "! grep -q 'alpha 1' $BISECT_STDOUT"}, []string{"program:alpha"}, "check:0:0:1", "same"},
 		{"status", []string{"--check", "test $BISECT_STATUS = 3", "--repeat", "2"}, []string{"program:beta"}, "check:0:0:1", "same"},
 		{"both", []string{"--check", "if grep -q 'together 1' $BISECT_STDOUT; then exit 9; fi; exit 0"}, []string{"program:alpha", "program:beta"}, "check:0:0:9", "same"},
-	} {
+	}, 2, 3, 5, 9, 11) {
 		t.Run(row.mode+" "+strings.Join(row.flags, " "), func(t *testing.T) {
 			b := bisectJSON(t, cmd(program, row.mode), row.flags...)
 			if !slices.Equal(b.names(), row.culprits) || b.difference() != row.difference || b.Others != row.others || b.Unstable {

@@ -54,7 +54,7 @@ func TestCores(t *testing.T) {
 		if !strings.Contains(want, where) || !strings.Contains(want, "main") {
 			t.Fatalf("without the library: %s", want)
 		}
-		for _, flags := range lane.Some(variants, 0, 3) {
+		for _, flags := range lane.Some(variants, 3) {
 			args := append(append([]string{hotspots, "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table")}, flags...), "--", program, where)
 			if got := backtrace(t, program, dump(t, args...), hotspots, "gdb"); got != want {
 				t.Errorf("%s %v: %s", where, flags, difference(want, got))

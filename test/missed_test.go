@@ -323,7 +323,7 @@ func TestManyLibraries(t *testing.T) {
 	needy := compile(t, gcc, append([]string{"-shared", "-fPIC"}, all...), "takesgslib.c")
 	for name, c := range map[string]command{"linked": cmd(linked, "", one), "late": cmd(alone, "", needy)} {
 		without := run(t, c)
-		for _, flags := range lane.Some(locking(), 0, 3) {
+		for _, flags := range lane.Some(locking(), 3) {
 			t.Run(strings.Join(append([]string{name}, flags...), " "), func(t *testing.T) {
 				with, r := counted(t, c, flags...)
 				same(t, without, with)

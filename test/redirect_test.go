@@ -30,7 +30,7 @@ func TestRedirect(t *testing.T) {
 		for _, args := range [][]string{
 			{"ways"}, {"flags"}, {"watched"}, {"refused"}, {"live", "20000"}, {"middle"}, {"forks"}, {"rearms", "20"},
 		} {
-			for _, flags := range [][]string{nil, {"--threshold", "2"}, {"--objects", "all"}, {"--control"}} {
+			for _, flags := range lane.Some([][]string{nil, {"--threshold", "2"}, {"--objects", "all"}, {"--control"}}, 1, 3) {
 				r, _ := counted(t, cmd(append([]string{p}, args...)...), flags...)
 				if t.Run(build[0]+" "+args[0], func(t *testing.T) { ok(t, r) }); t.Failed() {
 					return

@@ -16,7 +16,7 @@ func TestStruck(t *testing.T) {
 	if without.status != 0 {
 		t.Fatalf("%+v", without)
 	}
-	for _, flags := range lane.Some([][]string{nil, {"--objects", "all"}, {"--objects", "all", "--threshold", "7"}}, 0, 2) {
+	for _, flags := range lane.Some([][]string{nil, {"--objects", "all"}, {"--objects", "all", "--threshold", "7"}}, 2) {
 		t.Run(filepath.Join(flags...), func(t *testing.T) {
 			t.Parallel()
 			with, r := counted(t, cmd(program), flags...)
