@@ -2,7 +2,6 @@ package test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,9 +21,6 @@ type fault struct {
 	// of so many calls one is tried, unless all are asked for.
 	every int
 }
-
-// faultsAll has every single call tried: DYNPROF_FAULTS=all go test -run Faults.
-const faultsAll = "DYNPROF_FAULTS"
 
 const (
 	sysMmap, sysMprotect, sysMunmap, sysMremap, sysMadvise  = 9, 10, 11, 25, 28
@@ -80,7 +76,7 @@ func sweep(t *testing.T, inject string, args []string, most uint64, thin int) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			f.every *= thin * lane.Of(4, 1)
-			if os.Getenv(faultsAll) == "all" {
+			if setting("FAULTS") == "all" { // every single call: DYNPROF_FAULTS=all go test -run Faults
 				f.every = 1
 			}
 			calls := f.strike(t, inject, args, 1<<30, without, most) // none

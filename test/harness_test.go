@@ -34,12 +34,29 @@ func TestMain(m *testing.M) {
 	if err := os.Chmod(names, 0o755); err != nil { // programs of other users, too
 		panic(err)
 	}
-	built = plain(cmp.Or(os.Getenv("DYNPROF_BUILD"), "../build"), names+"/build")
-	os.Unsetenv("DYNPROF_BUILD") // it is not the programs' business
+	takeSettings()
+	built = plain(cmp.Or(setting("BUILD"), "../build"), names+"/build")
 	status := m.Run()
 	os.RemoveAll(names)
 	os.Exit(status)
 }
+
+// settings are the variables of these tests that begin with DYNPROF_.
+var settings = map[string]string{}
+
+// takeSettings takes them out of the environment: programs see their variables
+// without ours, and a test compares what they see.
+func takeSettings() {
+	for _, v := range os.Environ() {
+		if name, value, _ := strings.Cut(v, "="); strings.HasPrefix(name, "DYNPROF_") {
+			settings[name] = value
+			os.Unsetenv(name)
+		}
+	}
+}
+
+// setting is what DYNPROF_<name> is.
+func setting(name string) string { return settings["DYNPROF_"+name] }
 
 // plain is the absolute path of a directory, or other, made a link to it.
 func plain(dir, other string) string {

@@ -174,13 +174,13 @@ func TestRandom(t *testing.T) {
 func randomSeeds(t *testing.T, n uint64, check func(t *testing.T, seed uint64) (compared uint64)) {
 	t.Helper()
 	first, end := uint64(1), time.Time{}
-	if s := os.Getenv("DYNPROF_RANDOM_SEED"); s != "" {
+	if s := setting("RANDOM_SEED"); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
 		first, n = seed, 1
-	} else if s := os.Getenv("DYNPROF_RANDOM_MINUTES"); s != "" {
+	} else if s := setting("RANDOM_MINUTES"); s != "" {
 		minutes, err := strconv.ParseFloat(s, 64)
 		if err != nil {
 			t.Fatal(err)
