@@ -162,7 +162,7 @@ void dp_keep(const struct dp_session *s, uint64_t r_debug)
 	int have = keep_start(s->ctl, s->auxv);
 	know_all();
 	known.blind |= !have;
-	dp_outsider_keep(&(struct dp_outsider){kept.r_debug, kept.table, 0});
+	dp_outsider_keep(kept.r_debug, kept.table);
 }
 
 static const char *add_string(char **to, const char *text)
@@ -250,11 +250,10 @@ static void prepare(struct dp_session *s)
 /* Returns 0, or why there is nothing to apply. */
 static const char *run_planner(struct dp_session *s, long *twin, int *reaped)
 {
-	const struct dp_outsider o = {kept.r_debug, kept.table, prepare};
 	const char *why;
 	/* Without room in the reserve that is kept they get one of their own. */
 	s->keep = dp.reserve && dp.reserve_size - *dp_u64(dp.table, DP_HDR_RESERVE_USED) >= dp_reserve_for(s->text_size);
-	if (dp_run_outsider(s, &o, &why, twin, reaped))
+	if (dp_run_outsider(s, prepare, &why, twin, reaped))
 		return why;
 	if (!dp_map_scratch(s))
 		return "no address space (ulimit -v?)";

@@ -62,18 +62,18 @@ static int is_as_it_was(const struct file *f)
 	       now.st_mtim.tv_sec == f->was.st_mtim.tv_sec && now.st_mtim.tv_nsec == f->was.st_mtim.tv_nsec;
 }
 
-void dp_outsider_keep(const struct dp_outsider *o)
+void dp_outsider_keep(const struct r_debug *r_debug, const char *path)
 {
 	const char *self = 0, *linker_name = 0;
-	for (const struct link_map *l = o->r_debug->r_map; l; l = l->l_next) {
+	for (const struct link_map *l = r_debug->r_map; l; l = l->l_next) {
 		if (l->l_ld == (const void *)_DYNAMIC)
 			self = l->l_name;
-		if (l->l_addr == o->r_debug->r_ldbase)
+		if (l->l_addr == r_debug->r_ldbase)
 			linker_name = l->l_name;
 	}
 	note_file(&linker, linker_name);
 	note_file(&library, self);
-	note_file(&table, o->table);
+	note_file(&table, path);
 }
 
 /* ---- the two children; they share the target's memory --------------------- */
@@ -84,7 +84,7 @@ enum { STACK = 64 << 10 };
 /* In front of their stacks. */
 struct launch {
 	struct dp_session *s;
-	const struct dp_outsider *o;
+	void (*prepare)(struct dp_session *);
 	long parent, watcher;
 	uint32_t state; /* a futex word */
 	char variable[sizeof DP_OUT_VARIABLE + sizeof(struct dp_out_words) / sizeof(uint64_t) * 16];
@@ -167,7 +167,7 @@ static void *watch(void *arg)
 		tell(l, FAILED);
 		end();
 	}
-	l->o->prepare(l->s);
+	l->prepare(l->s);
 	l->s->ctl->outside = 1;
 	write_variable(l);
 	/* It is gone from our memory when this call returns. */
@@ -234,14 +234,14 @@ static void forget(struct dp_session *s)
 	s->ctl = 0;
 }
 
-static struct launch *map_launch(struct dp_session *s, const struct dp_outsider *o)
+static struct launch *map_launch(struct dp_session *s, void (*prepare)(struct dp_session *))
 {
 	long at = raw(SYS_mmap, 0, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (failed(at))
 		return 0;
 	struct launch *l = (struct launch *)at;
 	l->s = s;
-	l->o = o;
+	l->prepare = prepare;
 	l->parent = raw(SYS_getpid);
 	return l;
 }
@@ -266,13 +266,13 @@ static int run(struct launch *l, const char **why, long *twin, int *reaped)
 	return begun;
 }
 
-int dp_run_outsider(struct dp_session *s, const struct dp_outsider *o, const char **why, long *twin, int *reaped)
+int dp_run_outsider(struct dp_session *s, void (*prepare)(struct dp_session *), const char **why, long *twin, int *reaped)
 {
 	static int in_vain; /* how often it did not even begin */
 	enum { ENOUGH = 4 };
 	struct launch *l = 0;
 	if (in_vain < ENOUGH && is_worth_it(s) && is_possible(s) && !dp_children_elsewhere())
-		l = map_launch(s, o);
+		l = map_launch(s, prepare);
 	if (!l)
 		return 0;
 	if (run(l, why, twin, reaped))

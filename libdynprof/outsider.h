@@ -6,19 +6,14 @@
 
 #include "session.h"
 
-/* What it needs to begin with. */
-struct dp_outsider {
-	const struct r_debug *r_debug; /* where the dynamic linker and this library are listed */
-	const char *table;	       /* path */
-	/* Fills in the control block; other memory of the target is as it was. */
-	void (*prepare)(struct dp_session *s);
-};
+/* Notes which files they are that outsiders use: the dynamic linker and this library,
+ * which r_debug lists, and the table. */
+void dp_outsider_keep(const struct r_debug *r_debug, const char *table) HIDDEN;
 
-/* Notes which files they are that outsiders use. */
-void dp_outsider_keep(const struct dp_outsider *o) HIDDEN;
-/* Plans as dp_run_twin does, without scratch memory yet. Reports false if nothing has
+/* Plans as dp_run_twin does, without scratch memory yet; prepare fills in the control
+ * block, and leaves other memory of the target as it was. Reports false if nothing has
  * been done: then a twin has to. */
-int dp_run_outsider(struct dp_session *s, const struct dp_outsider *o, const char **why, long *twin, int *reaped) HIDDEN;
+int dp_run_outsider(struct dp_session *s, void (*prepare)(struct dp_session *), const char **why, long *twin, int *reaped) HIDDEN;
 
 /* Descriptors that an outsider begins with, beside the first three. */
 enum { DP_OUT_MEMORY = 3, DP_OUT_TABLE, DP_OUT_CTL, DP_OUT_RESERVE };

@@ -200,10 +200,8 @@ static int is_stuck(struct progress *p, const struct dp_ctl *ctl)
 	return 0;
 }
 
-/* Waits until the twin is done, is gone, or does not go on, so many milliseconds at
- * most. Returns 0, or why there is nothing to apply. *reaped tells whether it was
- * waited for. */
-static const char *await_twin(struct dp_ctl *ctl, long twin, int64_t most, int *reaped)
+/* Waits until the twin is done, is gone, or does not go on. */
+const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped)
 {
 	int64_t start = milliseconds(CLOCK_MONOTONIC);
 	struct progress progress = {0, 0, start};
@@ -221,14 +219,9 @@ static const char *await_twin(struct dp_ctl *ctl, long twin, int64_t most, int *
 		}
 		if (is_stuck(&progress, ctl))
 			return "the planner did not go on (little memory?)";
-		if (milliseconds(CLOCK_MONOTONIC) - start > most)
+		if (milliseconds(CLOCK_MONOTONIC) - start > TWIN_MS)
 			return "the planner took too long";
 	}
-}
-
-const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped)
-{
-	return await_twin(ctl, twin, TWIN_MS, reaped);
 }
 
 /* Whether processes that lose their parent become our children, whose ends we
@@ -272,7 +265,7 @@ const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped)
 	if (failed(*twin))
 		return "cannot make a process for the planner (a process limit?)";
 	*reaped = 0;
-	const char *why = await_twin(s->ctl, *twin, TWIN_MS, reaped);
+	const char *why = dp_await_twin(s->ctl, *twin, reaped);
 	stays = stays && (s->keep || s->ctl->serves);
 	if (!why && stays && !apart)
 		*reaped = 1; /* no wait without __WALL is for it, and it ends after us */

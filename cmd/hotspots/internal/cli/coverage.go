@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"slices"
 	"strings"
 
@@ -59,11 +60,10 @@ func (a *app) coverageCommand() *cobra.Command {
 func (a *app) listReason(r *report.Report, word, format string) error {
 	r.Keep(report.HasReason(word))
 	r.Sort("name")
-	switch format {
-	case "json":
-		return r.JSON(a.stdout)
-	case "csv":
-		return r.CSV(a.stdout)
-	}
-	return r.ListText(a.stdout, a.style)
+	return a.show(format, reasons{r})
 }
+
+// reasons is a report whose text says why each function is counted or not.
+type reasons struct{ *report.Report }
+
+func (r reasons) Text(w io.Writer, style report.Style) error { return r.ListText(w, style) }

@@ -140,7 +140,7 @@ func (j *job) notePath() string {
 }
 
 // said reports whether the library has told the user why it counts nothing.
-func (j *job) said() bool { return j.note != "" && os.Remove(j.note) == nil }
+func (j *job) said() bool { return os.Remove(j.note) == nil }
 
 // agentPatience is how long run waits for the agent of a program that has ended.
 // Where a child of the program lives on, so does the agent, and run does not wait.
