@@ -8,31 +8,26 @@ import (
 
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/textfile"
+	"github.com/dynprof/dynprof/patcher"
 )
 
 // config is what the DYNPROF_* variables say (docs/environment.md).
 type config struct {
-	output      string // pattern; "" is the default place
-	runtimeDir  string
-	objects     *symname.Objects // nil: the default choice
-	only, skip  *symname.Names   // nil: all, none
-	threshold   *symname.Thresholds
-	followExec  bool
-	perfMap     bool
-	allowTraps  bool
-	lock        bool
-	directCalls bool
-	translator  bool // stubs are redirectable
-	runID       [16]byte
-	listen      string // where the endpoint for metrics listens; "": there is none
-	linger      time.Duration
-	hotspots    string // the command; "": to be found
+	patcher.Options
+	output     string // pattern; "" is the default place
+	runtimeDir string
+	followExec bool
+	perfMap    bool
+	runID      [16]byte
+	listen     string // where the endpoint for metrics listens; "": there is none
+	linger     time.Duration
+	hotspots   string // the command; "": to be found
 }
 
 // parseConfig reads vars, each NAME=value; the first of a name counts, as for
 // getenv. An empty value is as good as none.
 func parseConfig(vars []string) (*config, error) {
-	c := &config{linger: defaultLinger, threshold: &symname.Thresholds{}}
+	c := &config{linger: defaultLinger, Options: patcher.Options{Threshold: &symname.Thresholds{}}}
 	seen := map[string]bool{}
 	for _, v := range vars {
 		name, value, _ := strings.Cut(v, "=")
@@ -54,23 +49,23 @@ func (c *config) set(name, value string) (err error) {
 	case "DYNPROF_OUTPUT":
 		c.output = value
 	case "DYNPROF_OBJECTS":
-		c.objects, err = symname.ParseObjects(value)
+		c.Objects, err = symname.ParseObjects(value)
 	case "DYNPROF_ONLY":
-		c.only, err = symname.ParseNames(value, textfile.Read)
+		c.Only, err = symname.ParseNames(value, textfile.Read)
 	case "DYNPROF_SKIP":
-		c.skip, err = symname.ParseNames(value, textfile.Read)
+		c.Skip, err = symname.ParseNames(value, textfile.Read)
 	case "DYNPROF_THRESHOLD":
-		c.threshold, err = symname.ParseThresholds(value)
+		c.Threshold, err = symname.ParseThresholds(value)
 	case "DYNPROF_FOLLOW_EXEC":
 		c.followExec = value != "0"
 	case "DYNPROF_PERF_MAP":
 		c.perfMap = value != "0"
 	case "DYNPROF_ALLOW_TRAPS":
-		c.allowTraps = value != "0"
+		c.AllowTraps = value != "0"
 	case "DYNPROF_LOCK":
-		c.lock = value != "0"
+		c.Lock = value != "0"
 	case "DYNPROF_DIRECT_CALLS":
-		c.directCalls = value != "0"
+		c.DirectCalls = value != "0"
 	case "DYNPROF_LISTEN":
 		c.listen = value
 	case "DYNPROF_LINGER":

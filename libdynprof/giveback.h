@@ -6,7 +6,7 @@
 #include "ctl.h"
 #include "raw.h"
 
-/* One change of text (patcher/undo.go). */
+/* One change of text (patcher/patch/undo.go). */
 struct dp_undo {
 	uint32_t at;    /* offset from the text's start */
 	uint32_t group; /* as those of struct dp_patch */

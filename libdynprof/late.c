@@ -219,7 +219,7 @@ static int hold_at(struct dp_ctl *ctl, uint64_t at, uint64_t size)
  * looks elsewhere if there is none. */
 static void hold_room(struct dp_session *s)
 {
-	enum { GUARD = 64 << 10, STRIDE = 16 << 20, REACH = 2000 << 20 }; /* somewhat less than in patcher/place.go */
+	enum { GUARD = 64 << 10, STRIDE = 16 << 20, REACH = 2000 << 20 }; /* somewhat less than in patcher/place */
 	uint64_t size = pages(3 * s->text_size + (5 << 20)), high = ~0ULL;
 	for (uint32_t i = 0; i < s->ctl->objects_count; i++)
 		if (s->ctl->objects[i].bias && s->ctl->objects[i].bias < high)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/patcher/target"
 )
 
 // defaultLinger is how long an endpoint waits for the last scrape.
@@ -37,12 +38,12 @@ var serving *endpoint
 
 // openEndpoint opens the socket. remark is what the user should know, also if
 // there is an endpoint; it is no reason not to count.
-func openEndpoint(in *input, choice *config, program string) (e *endpoint, remark string) {
-	if choice.listen == "" || in.late {
+func openEndpoint(choice *config, pid int, objects []target.Loaded, program string) (e *endpoint, remark string) {
+	if choice.listen == "" {
 		return nil, ""
 	}
 	e = &endpoint{socket: -1, linger: choice.linger}
-	err := e.locate(in, choice, program)
+	err := e.locate(choice, pid, objects, program)
 	if err == nil {
 		e.socket, e.address, err = e.address.Open()
 	}
@@ -56,11 +57,11 @@ func openEndpoint(in *input, choice *config, program string) (e *endpoint, remar
 }
 
 // locate finds the address and the command.
-func (e *endpoint) locate(in *input, choice *config, program string) (err error) {
+func (e *endpoint) locate(choice *config, pid int, objects []target.Loaded, program string) (err error) {
 	address := choice.listen
 	if strings.HasPrefix(address, "unix:") {
 		host, _ := os.Hostname() // only for %h
-		address, err = table.Expand(address, table.Names{Program: program, Pid: in.pid, Host: host, Time: time.Now()})
+		address, err = table.Expand(address, table.Names{Program: program, Pid: pid, Host: host, Time: time.Now()})
 	}
 	if err == nil {
 		e.address, err = listen.Parse(address)
@@ -68,20 +69,20 @@ func (e *endpoint) locate(in *input, choice *config, program string) (err error)
 	if err != nil {
 		return fmt.Errorf("DYNPROF_LISTEN: %w", err)
 	}
-	e.command, err = findCommand(choice.hotspots, in.objects)
+	e.command, err = findCommand(choice.hotspots, objects)
 	return err
 }
 
 // findCommand finds hotspots: named, beside the library, in the bin beside its
 // directory, or where commands are installed.
-func findCommand(named string, objects []loaded) (string, error) {
+func findCommand(named string, objects []target.Loaded) (string, error) {
 	if named != "" {
 		return named, executable(named)
 	}
 	var places []string
 	for _, o := range objects {
-		if o.self {
-			dir := filepath.Dir(o.name)
+		if o.Self {
+			dir := filepath.Dir(o.Name)
 			places = append(places, dir, filepath.Join(dir, "../bin"), filepath.Join(dir, "../../bin"))
 		}
 	}

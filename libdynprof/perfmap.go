@@ -6,7 +6,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/patcher"
 )
 
 // writePerfMap adds the stubs to /tmp/perf-PID.map, where perf looks for the
@@ -14,7 +14,7 @@ import (
 // line (Linux, tools/perf/Documentation/jit-interface.txt). Other makers of code
 // write to the same file. It is a help, not a need: an error is not worth
 // counting nothing.
-func writePerfMap(pid int, all []*object) error {
+func writePerfMap(pid int, plan *patcher.Plan) error {
 	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE | syscall.O_NOFOLLOW | syscall.O_CLOEXEC | syscall.O_NONBLOCK
 	f, err := os.OpenFile(fmt.Sprintf("/tmp/perf-%d.map", pid), flags, 0o600)
 	if err != nil {
@@ -26,13 +26,8 @@ func writePerfMap(pid int, all []*object) error {
 		return fmt.Errorf("%s is not a file of ours", f.Name())
 	}
 	w := bufio.NewWriterSize(f, 64<<10)
-	for _, o := range all {
-		for i := range o.plans {
-			if o.plans[i].Counted() {
-				fn := &o.code.Functions[i]
-				fmt.Fprintf(w, "%x %x %s [dynprof]\n", uint64(o.stubs[i].At), o.stubs[i].Len, symname.Display(fn.Name, o.path, fn.Addr, true))
-			}
-		}
+	for s := range plan.Stubs() {
+		fmt.Fprintf(w, "%x %x %s [dynprof]\n", uint64(s.At), s.Len, s.Name)
 	}
 	return w.Flush()
 }

@@ -53,24 +53,29 @@ func (p *listed) ours() []string {
 // TestImportsGoOneWay pins who may use whom (docs/architecture.md, "Packages").
 func TestImportsGoOneWay(t *testing.T) {
 	may := map[string][]string{
-		"internal/ledger":   {},
-		"internal/version":  {},
-		"internal/lane":     {},
-		"internal/parallel": {},
-		"internal/x86":      {},
-		"internal/mem":      {},
-		"internal/procmaps": {},
-		"internal/symname":  {},
-		"internal/textfile": {},
-		"internal/listen":   {},
-		"internal/table":    {"internal/ledger", "internal/procmaps"},
-		"internal/agent":    {"internal/ledger", "internal/mem", "internal/procmaps", "internal/table"},
-		"elfscan":           {"internal/ledger"},
-		"stubgen":           {"elfscan", "internal/ledger", "internal/parallel", "internal/x86"},
-		"patcher":           {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/procmaps", "internal/x86", "stubgen"},
-		"exporter":          {"internal/ledger", "internal/procmaps", "internal/symname", "internal/table"},
+		"internal/ledger":     {},
+		"internal/version":    {},
+		"internal/lane":       {},
+		"internal/parallel":   {},
+		"internal/x86":        {},
+		"internal/mem":        {},
+		"internal/procmaps":   {},
+		"internal/symname":    {},
+		"internal/textfile":   {},
+		"internal/listen":     {},
+		"internal/table":      {"internal/ledger", "internal/procmaps"},
+		"internal/agent":      {"internal/ledger", "internal/mem", "internal/procmaps", "internal/table"},
+		"elfscan":             {"internal/ledger"},
+		"stubgen":             {"elfscan", "internal/ledger", "internal/parallel", "internal/x86"},
+		"patcher/place":       {"internal/procmaps"},
+		"patcher/patch":       {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen"},
+		"patcher/target":      {"internal/procmaps", "patcher/place"},
+		"patcher/target/self": {"internal/mem", "internal/procmaps", "patcher/place", "patcher/target"},
+		"patcher": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/procmaps", "internal/symname", "internal/table", "internal/x86",
+			"patcher/patch", "patcher/place", "patcher/target", "stubgen"},
+		"exporter": {"internal/ledger", "internal/procmaps", "internal/symname", "internal/table"},
 		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/procmaps", "internal/symname",
-			"internal/table", "internal/textfile", "internal/version", "internal/x86", "patcher", "stubgen"},
+			"internal/table", "internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/self", "stubgen"},
 		"cmd/hotspots": {"cmd/hotspots/internal/bisect", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/symbols", "cmd/hotspots/internal/system",
 			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/procmaps", "internal/symname", "internal/table", "internal/textfile",
 			"internal/version", "internal/x86", "stubgen"}, // coverage --system plans, too
@@ -101,7 +106,7 @@ func TestFences(t *testing.T) {
 		"golang.org/x/sys/unix":        {"cmd/hotspots/internal/launch", "internal/mem"},
 		"unsafe":                       {"internal/mem", "internal/table", "libdynprof"},
 	}
-	pure := []string{"elfscan", "stubgen", "internal/x86", "internal/ledger", "internal/symname"}
+	pure := []string{"elfscan", "stubgen", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/symname"}
 	effects := []string{"os", "syscall", "unsafe", "net", "os/exec", "golang.org/x/sys/unix"}
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)

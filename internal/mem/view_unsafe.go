@@ -53,3 +53,12 @@ func CString(addr uint64) string {
 	}
 	return string(View(addr, n))
 }
+
+// String is b as a string, without a copy: b does not change any more.
+func String(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// Values is b, whose address is aligned for T, as as many values as it has room for.
+func Values[T any](b []byte) []T {
+	var t T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(t)))
+}

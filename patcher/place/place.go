@@ -1,6 +1,6 @@
-// Package patcher plans what is to be changed in memory: it chooses where arenas
-// lie, and makes the list of patches that the target applies to itself.
-package patcher
+// Package place chooses where arenas lie: near their objects, and out of the way of
+// what grows.
+package place
 
 import (
 	"cmp"

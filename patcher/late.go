@@ -1,13 +1,15 @@
-package main
+package patcher
 
 import (
 	"bytes"
-	"errors"
+	"slices"
 
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/patcher/place"
+	"github.com/dynprof/dynprof/patcher/target"
 	"github.com/dynprof/dynprof/stubgen"
 )
 
@@ -15,10 +17,11 @@ import (
 
 // locate finds the address range of each object: the run of mappings of one
 // file around its dynamic section, which the shim tells in its place.
-func locate(in *input, maps []procmaps.Mapping) {
-	for i := range in.objects {
-		o := &in.objects[i]
-		at := o.span.Low
+func locate(listed []target.Loaded, maps []procmaps.Mapping) []target.Loaded {
+	all := slices.Clone(listed)
+	for i := range all {
+		o := &all[i]
+		at := o.Span.Low
 		for k := range maps {
 			if at < maps[k].Start || at >= maps[k].End || maps[k].Inode == 0 {
 				continue
@@ -30,9 +33,10 @@ func locate(in *input, maps []procmaps.Mapping) {
 			for last+1 < len(maps) && sameFile(&maps[last+1], &maps[k]) && maps[last].End == maps[last+1].Start {
 				last++
 			}
-			o.span.Low, o.span.High = maps[first].Start, maps[last].End
+			o.Span = place.Span{Low: maps[first].Start, High: maps[last].End}
 		}
 	}
+	return all
 }
 
 func sameFile(a, b *procmaps.Mapping) bool { return a.Inode == b.Inode && a.Path == b.Path }
@@ -46,43 +50,41 @@ type base struct {
 	table     *table.Appender // nil at the start
 }
 
-func openBase(in *input) (*base, error) {
-	if !in.late {
-		return &base{}, nil
+func (p *Plan) openBase() error {
+	p.base = &base{}
+	if !p.Late {
+		return nil
 	}
-	if in.view.Addr == 0 {
-		return nil, errors.New("the count table cannot be mapped again")
+	t, err := p.Table()
+	if err == nil {
+		p.base = &base{t.Counters, int(t.Functions.Count), int(t.Objects.Count), t}
 	}
-	t, err := table.OpenAppend(in.view)
-	if err != nil {
-		return nil, err
-	}
-	return &base{t.Counters, int(t.Functions.Count), int(t.Objects.Count), t}, nil
+	return err
 }
 
 // fit leaves those of the objects that the table has room for: one that is too large
 // takes no other with it. Of the rest only the kernel sites are patched.
-func (b *base) fit(in *input, all []*object) (fitting []*object) {
-	if b.table == nil {
-		return all
+func (p *Plan) fit() {
+	if p.base.table == nil {
+		p.fitting = p.all
+		return
 	}
-	room := b.table.Left()
-	for i, o := range all {
+	room := p.base.table.Left()
+	for i, o := range p.all {
 		entry := o.entry()
 		if !room.Take(&entry, o.measured) {
-			in.miss(i, o.left(in))
+			p.Miss(i, p.left(o))
 			o.plans, o.survey = nil, nil
 			continue
 		}
-		fitting = append(fitting, o)
+		p.fitting = append(p.fitting, o)
 	}
-	return fitting
 }
 
 // left is why an object that the table has no room for is not counted.
-func (o *object) left(in *input) ledger.Reason {
+func (p *Plan) left(o *object) ledger.Reason {
 	switch {
-	case in.shared || !o.gs:
+	case p.how.shared || !o.gs:
 		return ledger.ReasonNoMemory
 	case o.unseen():
 		return ledger.ReasonUnseen
@@ -105,29 +107,12 @@ func (o *object) measured(yield func(*table.Function) bool) {
 	}
 }
 
-// add adds the objects to the table.
-func (b *base) add(in *input, choice *config, all []*object) error {
-	spec := ledgerOf(in, choice, "", all)
-	spec.Creator, spec.Listen = "", ""
-	for i := range spec.Objects {
-		spec.Objects[i].Flags |= table.ObjLate
-	}
-	spec.Stream = func(yield func(*table.Function) bool) {
-		for i, o := range all {
-			if !o.functions(uint16(b.objects+i), choice, yield) {
-				return
-			}
-		}
-	}
-	return b.table.Add(spec)
-}
-
 var endbr64 = []byte{0xf3, 0x0f, 0x1e, 0xfa}
 
 // findHook looks at the dynamic linker's function at run address brk, if it is
 // this object's: a bare ret, which a jump can replace if padding follows it.
-func (o *object) findHook(brk, bias uint64) {
-	at := brk - bias
+func (o *object) findHook(brk uint64) {
+	at := brk - o.bias
 	if brk == 0 || brk < o.span.Low || brk >= o.span.High || o.code == nil {
 		return
 	}

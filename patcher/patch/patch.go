@@ -1,4 +1,6 @@
-package patcher
+// Package patch makes the lists of changes that the target applies to its text, and
+// of what takes them back.
+package patch
 
 import (
 	"cmp"
@@ -30,6 +32,9 @@ type Patch struct {
 	Kind  Kind
 	_     uint8
 }
+
+// Size is the size of a Patch in memory.
+const Size = 40
 
 // Kind is what a patch has to wait for when it is taken back.
 type Kind uint8
@@ -106,6 +111,9 @@ type Call struct {
 	Old   uint32 // displacement
 	New   uint32
 }
+
+// CallSize is the size of a Call in memory.
+const CallSize = 16
 
 // LeadCall returns the change of a call to a function whose stub is given, for a
 // text that starts at start. It reports false where that is not in reach, or p

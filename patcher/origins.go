@@ -1,15 +1,12 @@
-package main
+package patcher
 
 import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
-	"unsafe"
 
-	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/stubgen"
 )
@@ -27,70 +24,68 @@ func (a *arena) islandsOf() (list []stubgen.Island) {
 	return list
 }
 
-// origins is where the target finds what an arena's code stands for: run
-// addresses, and the numbers of records and islands.
-type origins struct{ records, lengths, byText, count, islands, islandsCount uint64 }
-
 // layOrigins puts what the code of all arenas stands for into pages of their
 // own, which are mapped as one more arena, with a list of the arenas in front.
-func layOrigins(in *input, arenas []*arena, space placer, reserve []byte) ([]*arena, error) {
+func (p *Plan) layOrigins(space placer) error {
+	arenas := p.arenas
 	if len(arenas) == 0 {
-		return nil, nil
+		return nil
 	}
-	room := reserve[in.used:in.used:in.size] // written where it shall be
+	room := p.reserve[p.used:p.used:p.ReserveSize] // written where it shall be
 	all := append(room, make([]byte, stubgen.ArenaListSize(len(arenas)))...)
 	for _, a := range arenas {
 		a.origins = a.appendOrigins(&all)
 	}
 	size := uint64(align(len(all), pageSize))
-	if in.used+size > in.size || unsafe.SliceData(all) != unsafe.SliceData(room) {
-		return nil, fmt.Errorf("the stubs need more than the reserve of %d MB", in.size>>20)
+	if p.used+size > p.ReserveSize || len(all) > cap(room) {
+		return p.tooSmall()
 	}
 	at, ok := space.PlaceAnywhere(arenas[0].objects[0].span, size)
 	if !ok {
-		return nil, errors.New("there is no room for what the stubs stand for")
+		return errors.New("there is no room for what the stubs stand for")
 	}
 	var list []stubgen.ArenaRef
 	for _, a := range arenas {
 		o := &a.origins
-		for _, field := range []*uint64{&o.records, &o.lengths, &o.byText, &o.islands} {
+		for _, field := range []*uint64{&o.Records, &o.Lengths, &o.ByText, &o.Islands} {
 			*field += at
 		}
-		list = append(list, stubgen.ArenaRef{At: a.at, Size: a.size, Cold: a.at + uint64(a.cold), Records: o.records, Lengths: o.lengths, Count: o.count})
+		list = append(list, stubgen.ArenaRef{At: a.at, Size: a.size, Cold: a.at + uint64(a.cold), Records: o.Records, Lengths: o.Lengths, Count: o.Count})
 	}
 	stubgen.AppendArenaList(all[:0], list)
-	pages := &arena{at: at, offset: in.used, size: size}
-	in.used += size
-	return append(arenas, pages), nil
+	pages := &arena{at: at, offset: p.used, size: size}
+	p.used += size
+	p.arenas = append(arenas, pages)
+	return nil
 }
 
 // appendOrigins appends what the arena's code stands for, each part aligned, and
 // returns where in all the parts are.
-func (a *arena) appendOrigins(all *[]byte) (o origins) {
+func (a *arena) appendOrigins(all *[]byte) (o Origins) {
 	part := func() uint64 {
 		*all = append(*all, make([]byte, align(len(*all), stubgen.OriginSize)-len(*all))...)
 		return uint64(len(*all))
 	}
 	lengths := 0
-	o.records = part()
+	o.Records = part()
 	for i := range a.code {
 		a.code[i].Behind(lengths)
 		*all = append(*all, a.code[i].Records...)
 		lengths += len(a.code[i].Lengths)
 	}
-	order := stubgen.ByText((*all)[o.records:])
-	o.lengths = part()
+	order := stubgen.ByText((*all)[o.Records:])
+	o.Lengths = part()
 	for i := range a.code {
 		*all = append(*all, a.code[i].Lengths...)
 	}
 	a.code = nil
-	o.byText = part()
+	o.ByText = part()
 	for _, i := range order {
 		*all = binary.LittleEndian.AppendUint32(*all, i)
 	}
 	list := a.islandsOf()
-	o.count, o.islandsCount = uint64(len(order)), uint64(len(list))
-	o.islands = part()
+	o.Count, o.IslandsCount = uint64(len(order)), uint64(len(list))
+	o.Islands = part()
 	for _, l := range list {
 		*all = binary.LittleEndian.AppendUint64(*all, uint64(l.At))
 		*all = binary.LittleEndian.AppendUint64(*all, uint64(l.From))
@@ -100,16 +95,17 @@ func (a *arena) appendOrigins(all *[]byte) (o origins) {
 
 // hasActionSite reports whether we stand in for libc's sigaction, which the Go
 // runtime calls in every program that can be preloaded.
-func hasActionSite(in *input, maps []procmaps.Mapping) bool {
-	if in.late {
-		maps, _ = procmaps.Of("self") // libc has been here; without /proc it is not found
+func (p *Plan) hasActionSite() bool {
+	maps := p.maps
+	if p.Late {
+		maps, _ = p.target.Maps() // libc has been here; without /proc it is not found
 	}
 	return slices.ContainsFunc(maps, func(m procmaps.Mapping) bool {
 		const wanted = procmaps.ProtExec | procmaps.ProtRead
 		if filepath.Base(m.Path) != "libc.so.6" || m.Prot&wanted != wanted {
 			return false
 		}
-		text := stubgen.Segment{Addr: m.Start, Code: mem.View(m.Start, int(m.End-m.Start))}
+		text := stubgen.Segment{Addr: m.Start, Code: p.target.View(m.Start, int(m.End-m.Start))}
 		return slices.ContainsFunc(stubgen.FindKernelSites([]stubgen.Segment{text}), isAction)
 	})
 }

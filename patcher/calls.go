@@ -1,33 +1,32 @@
-package main
+package patcher
 
 import (
 	"slices"
-	"unsafe"
 
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/x86"
-	"github.com/dynprof/dynprof/patcher"
+	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/stubgen"
 )
 
 // patchedText is a run of pages of an object with its patches, in address order.
 type patchedText struct {
 	*object
-	patches []patcher.Patch
-	calls   []patcher.Call // once they are all known
+	patches []patch.Patch
+	calls   []patch.Call // once they are all known
 }
 
 // roomForCalls is the memory behind n patches, as an empty list of calls that the
 // target will read.
-func (out *output) roomForCalls(in *input, n int) []patcher.Call {
-	const patch, call = uint64(unsafe.Sizeof(patcher.Patch{})), uint64(unsafe.Sizeof(patcher.Call{}))
-	out.calls = in.list + uint64(n)*patch
-	return mem.Array[patcher.Call](out.calls, int(uint64(cap(in.patches)-n)*patch/call))[:0]
+func (p *Plan) roomForCalls(n int) []patch.Call {
+	used := n * patch.Size
+	p.calls = p.ListAt + uint64(used)
+	return mem.Values[patch.Call](p.List[used:])[:0]
 }
 
 // leadCalls adds the calls in the text of functions that are counted. Those that
 // find no room go by way of the entry, as all would without it.
-func (p *patchedText) leadCalls(list []patcher.Call, t *text) []patcher.Call {
+func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
 	if p.survey == nil {
 		return list
 	}
@@ -41,11 +40,11 @@ func (p *patchedText) leadCalls(list []patcher.Call, t *text) []patcher.Call {
 			return list
 		}
 		next = p.behind(next, at)
-		var patch *patcher.Patch
+		var near *patch.Patch
 		if next < len(p.patches) {
-			patch = &p.patches[next]
+			near = &p.patches[next]
 		}
-		if call, ok := p.groups.LeadCall(p.code, c, p.stubs[c.To].At, x86.RunAddr(t.Start), patch); ok {
+		if call, ok := p.groups.LeadCall(p.code, c, p.stubs[c.To].At, x86.RunAddr(t.Start), near); ok {
 			list = append(list, call)
 		}
 	}
@@ -57,7 +56,7 @@ func (p *patchedText) leadCalls(list []patcher.Call, t *text) []patcher.Call {
 func (p *patchedText) behind(from int, at x86.RunAddr) int {
 	end := func(i int) x86.RunAddr { return p.patches[i].At + x86.RunAddr(p.patches[i].Len) }
 	if from > 0 && end(from-1) > at {
-		from, _ = slices.BinarySearchFunc(p.patches, at, func(q patcher.Patch, at x86.RunAddr) int {
+		from, _ = slices.BinarySearchFunc(p.patches, at, func(q patch.Patch, at x86.RunAddr) int {
 			if q.At+x86.RunAddr(q.Len) > at {
 				return 1
 			}

@@ -1,27 +1,27 @@
-package main
+package patcher
 
 import (
 	"slices"
 
-	"github.com/dynprof/dynprof/patcher"
+	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/stubgen"
 )
 
-// Traps (traps.c), in the planner.
+// Traps (libdynprof/traps.c), in the planner.
 
 // findSignals finds the signal sites of all objects, and reports whether traps
 // can be used: SIGTRAP has to stay handled, so there must be the site by which
 // programs change that. Objects that come later are told by the first ones.
-func findSignals(in *input, all []*object, listed []loaded) bool {
-	handled := in.traps
-	for i, o := range all {
-		text := o.text(listed[i].bias)
+func (p *Plan) findSignals() bool {
+	handled := p.Traps
+	for _, o := range p.all {
+		text := o.text()
 		o.signals = stubgen.FindSignalSites(text)
-		handled = handled || !in.late && (slices.ContainsFunc(o.signals, isSigaction) ||
+		handled = handled || !p.Late && (slices.ContainsFunc(o.signals, isSigaction) ||
 			slices.ContainsFunc(stubgen.FindKernelSites(text), isAction))
 	}
 	if !handled {
-		for _, o := range all {
+		for _, o := range p.all {
 			o.signals = nil
 		}
 	}
@@ -36,7 +36,7 @@ func isAction(s stubgen.KernelSite) bool { return s.IsAction() }
 func (o *object) countTraps() (n int) {
 	for i := range o.plans {
 		if o.plans[i].Counted() {
-			n += patcher.TrapsOf(&o.plans[i])
+			n += patch.TrapsOf(&o.plans[i])
 		}
 	}
 	return n
@@ -44,14 +44,14 @@ func (o *object) countTraps() (n int) {
 
 // writeTraps writes the arena's list of traps.
 func (a *arena) writeTraps() {
-	var list []patcher.Trap
+	var list []patch.Trap
 	for _, o := range a.objects {
 		for i := range o.plans {
 			if p := &o.plans[i]; p.Counted() {
-				list = patcher.AppendTraps(list, o.code, p, &o.stubs[i])
+				list = patch.AppendTraps(list, o.code, p, &o.stubs[i])
 			}
 		}
 	}
 	a.trapsCount = len(list)
-	patcher.WriteTraps(a.buf[a.traps:], list)
+	patch.WriteTraps(a.buf[a.traps:], list)
 }

@@ -1,4 +1,4 @@
-package patcher
+package patch
 
 import (
 	"cmp"
@@ -18,6 +18,22 @@ type Undo struct {
 	Kind     Kind
 	Old, New [mostUndone]byte
 }
+
+// UndoSize is the size of an Undo in memory.
+const UndoSize = 28
+
+// UndoText is a run of pages with what takes its changes back. It has the layout of
+// struct dp_undo_text in libdynprof/giveback.h; addresses are run addresses.
+type UndoText struct {
+	Start, Size  uint64
+	File, Offset uint64 // NUL-terminated name, where in the file the pages are
+	Undos        uint64
+	Count        uint32 // of them
+	Prot         uint32
+}
+
+// UndoTextSize is the size of an UndoText in memory.
+const UndoTextSize = 48
 
 // mostUndone is the length of the longest patch of a function.
 const mostUndone = 6

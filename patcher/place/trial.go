@@ -1,4 +1,4 @@
-package patcher
+package place
 
 // Trial finds free address space by taking it: where a process has thousands of
 // mappings, or nobody tells what they are, that is less work than knowing them all.

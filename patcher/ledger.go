@@ -1,4 +1,4 @@
-package main
+package patcher
 
 import (
 	"encoding/hex"
@@ -6,49 +6,40 @@ import (
 
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/table"
-	"github.com/dynprof/dynprof/internal/version"
 )
 
-// ledgerOf is what the table says: every object, and every function of those
-// that were selected.
-func ledgerOf(in *input, choice *config, program string, all []*object) *table.Spec {
-	spec := &table.Spec{
-		Identity:  table.Identify(in.pid),
-		RunID:     choice.runID,
-		Threshold: uint64(choice.threshold.All),
-		Program:   program,
-		Creator:   "dynprof " + version.Version,
-		Listen:    serving.listens(),
-
-		ShortSpace: in.shortSpace,
-	}
-	if choice.followExec {
-		spec.Flags |= table.FlagFollowExec
-	}
-	if choice.threshold.Any() || in.translator {
+// Ledger is what the table says of the plan: every object, and every function of
+// those that were selected.
+func (p *Plan) Ledger() *table.Spec {
+	spec := &table.Spec{Threshold: uint64(p.Options.Threshold.All)}
+	if p.Options.Threshold.Any() || p.how.redirectable {
 		spec.Flags |= table.FlagThreshold
 	}
-	if in.translator {
+	if p.how.redirectable {
 		spec.Flags |= table.FlagTranslator
 	}
-	if in.keep {
-		spec.Reserve, spec.ReserveUsed = in.size, in.used
+	if p.Keep {
+		spec.Reserve, spec.ReserveUsed = p.ReserveSize, p.used
 	}
-	if in.shared {
+	if p.how.shared {
 		spec.Flags |= table.FlagShared
 	}
-	if in.blind {
+	if p.how.blind {
 		spec.Flags |= table.FlagBlind
 	}
-	if choice.lock {
+	if p.Options.Lock {
 		spec.Flags |= table.FlagLock
 	}
-	for _, o := range all {
-		spec.Objects = append(spec.Objects, o.entry())
+	for _, o := range p.fitting {
+		e := o.entry()
+		if p.Late {
+			e.Flags |= table.ObjLate
+		}
+		spec.Objects = append(spec.Objects, e)
 	}
 	spec.Stream = func(yield func(*table.Function) bool) {
-		for i, o := range all {
-			if !o.functions(uint16(i), choice, yield) {
+		for i, o := range p.fitting {
+			if !p.functions(o, uint16(p.base.objects+i), yield) {
 				return
 			}
 		}
@@ -86,10 +77,10 @@ func (o *object) entry() table.Object {
 
 // functions yields the ledger entries of o, object number of the table. It
 // reports false where yield does.
-func (o *object) functions(number uint16, choice *config, yield func(*table.Function) bool) bool {
+func (p *Plan) functions(o *object, number uint16, yield func(*table.Function) bool) bool {
 	var t table.Function // one for all: yield keeps none
 	for i := range o.plans {
-		f, p := &o.code.Functions[i], &o.plans[i]
+		f, plan := &o.code.Functions[i], &o.plans[i]
 		t = table.Function{
 			Address: f.Addr,
 			Size:    uint32(min(f.Size, math.MaxUint32)),
@@ -98,12 +89,12 @@ func (o *object) functions(number uint16, choice *config, yield func(*table.Func
 			Counter: table.NoCounter,
 			Object:  number,
 			Source:  f.Source,
-			Tactic:  p.Tactic,
-			Reason:  p.Reason,
+			Tactic:  plan.Tactic,
+			Reason:  plan.Reason,
 		}
-		if p.Counted() {
+		if plan.Counted() {
 			t.Counter = o.counters[i]
-			t.Threshold = o.threshold(choice, i)
+			t.Threshold = p.threshold(o, i)
 			t.Stub = uint32(uint64(o.stubs[i].At) - o.arena.at)
 			t.StubSize = o.stubs[i].Len
 			t.Count = uint8(o.stubs[i].Body)

@@ -1,34 +1,35 @@
-package main
+package patcher
 
 import (
 	"bytes"
 	"debug/elf"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"sort"
 	"strings"
-	"unsafe"
 
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
-	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/internal/procmaps"
-	"github.com/dynprof/dynprof/patcher"
+	"github.com/dynprof/dynprof/patcher/patch"
+	"github.com/dynprof/dynprof/patcher/place"
+	"github.com/dynprof/dynprof/patcher/target"
 	"github.com/dynprof/dynprof/stubgen"
 )
 
 // object is one ELF object of the target.
 type object struct {
+	target     target.Target
+	bias       uint64 // run address minus ELF virtual address
 	path       string
 	unnamed    bool // no file has that path any more
 	main       bool
 	selected   bool
 	reason     ledger.Reason      // why none of its functions is in the table
 	err        error              // of reading its file
-	span       patcher.Span       // run addresses
+	span       place.Span         // run addresses
 	files      []procmaps.Mapping // its mappings of the file
 	exec       []procmaps.Mapping // those that are executable
 	scan       *elfscan.Object
@@ -43,43 +44,41 @@ type object struct {
 	counters   []uint32 // if it is counted
 	first      uint32   // the first of them
 	thresholds []uint32 // unless all have the same
-	groups     patcher.Groups
+	groups     patch.Groups
 	hook       uint64 // link-time address of the dynamic linker's function that is replaced
 	arena      *arena
 }
 
-// objects turns what the dynamic linker lists into objects, the executable
+// readObjects turns what the dynamic linker lists into objects, the executable
 // first, and reads and plans each. Ours is left out.
-func objects(in *input, maps []procmaps.Mapping, choice *config) []*object {
-	var all []*object
-	var listed []loaded
-	for i, l := range in.objects {
-		if !l.self {
-			all = append(all, newObject(l, i == 0 && !in.late, maps, choice))
-			listed = append(listed, l)
+func (p *Plan) readObjects() {
+	listed := p.Objects
+	if p.Late {
+		listed = locate(listed, p.maps)
+	}
+	for i, l := range listed {
+		if !l.Self {
+			p.all = append(p.all, p.newObject(l, i == 0 && !p.Late))
 		}
 	}
-	if choice.allowTraps {
-		choice.allowTraps = !in.shared && findSignals(in, all, listed)
-	}
+	p.how.traps = p.Options.AllowTraps && !p.how.shared && p.findSignals()
 	// The executable, mostly the largest, goes first; meanwhile another
 	// goroutine takes the libraries.
-	parallel.Ranges(len(all), 1, 0, func(_, first, _ int) {
-		o := all[first]
-		if err := o.read(listed[first].bias, maps, in.debugged); err != nil {
+	parallel.Ranges(len(p.all), 1, 0, func(_, first, _ int) {
+		o := p.all[first]
+		if err := o.read(p.maps, p.how.debugged); err != nil {
 			o.reason, o.err = ledger.ReasonNoFile, err
 			if o.code == nil && len(o.signals) > 0 {
-				o.code = &stubgen.Object{Bias: listed[first].bias, Text: o.text(listed[first].bias)}
+				o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}
 			}
 		}
-		o.findHook(in.brk, listed[first].bias)
-		if in.late && o.scan != nil && o.scan.TextRel {
+		o.findHook(p.LinkerHook)
+		if p.Late && o.scan != nil && o.scan.TextRel {
 			o.reason = ledger.ReasonUnsupported // its text is not what it will be
 		}
-		o.plan(choice, maps, in)
-		o.gs = o.usesGS(listed[first].bias)
+		p.plan(o)
+		o.gs = o.usesGS()
 	})
-	return all
 }
 
 // unreadable is why no selected object could be read, nil if some could or none
@@ -96,10 +95,10 @@ func unreadable(all []*object) (err error) {
 	return err
 }
 
-func newObject(l loaded, main bool, maps []procmaps.Mapping, choice *config) *object {
-	o := &object{main: main, span: l.span}
-	for _, m := range from(maps, l.span.Low) {
-		if m.Start >= l.span.High {
+func (p *Plan) newObject(l target.Loaded, main bool) *object {
+	o := &object{target: p.target, bias: l.Bias, main: main, span: l.Span}
+	for _, m := range from(p.maps, l.Span.Low) {
+		if m.Start >= l.Span.High {
 			break
 		}
 		if m.Inode == 0 {
@@ -113,15 +112,15 @@ func newObject(l loaded, main bool, maps []procmaps.Mapping, choice *config) *ob
 			o.exec = append(o.exec, m)
 		}
 	}
-	o.selected = choice.selects(o, l.name)
+	o.selected = p.Options.selects(o, l.Name)
 	return o
 }
 
 // selects applies --objects. Without it everything counts but libc and the
 // dynamic linker, which every program spends its time in.
-func (c *config) selects(o *object, linkName string) bool {
-	if c.objects != nil {
-		return c.objects.Match(o.path, o.main)
+func (c *Options) selects(o *object, linkName string) bool {
+	if c.Objects != nil {
+		return c.Objects.Match(o.path, o.main)
 	}
 	name := filepath.Base(linkName)
 	return o.main || name != "libc.so.6" && !strings.HasPrefix(name, "ld-linux")
@@ -131,19 +130,19 @@ func (c *config) selects(o *object, linkName string) bool {
 // Code is taken from memory: it may have been relocated. But for what others have
 // changed (changed.go). Of an object that is
 // not selected only the kernel sites matter.
-func (o *object) read(bias uint64, maps []procmaps.Mapping, debugged bool) error {
+func (o *object) read(maps []procmaps.Mapping, debugged bool) error {
 	if !o.selected {
-		o.code = &stubgen.Object{Bias: bias, Text: o.text(bias)}
+		o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}
 		o.sites = stubgen.FindKernelSites(o.code.Text)
 		return nil
 	}
-	f, size, err := o.open(bias, maps)
+	f, err := o.open(maps)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	o.code = &stubgen.Object{
-		Bias:         bias,
+		Bias:         o.bias,
 		Absolute:     o.scan.Type == elf.ET_EXEC,
 		Go:           o.scan.Go,
 		Functions:    o.scan.Functions,
@@ -153,11 +152,11 @@ func (o *object) read(bias uint64, maps []procmaps.Mapping, debugged bool) error
 		SignalSites:  o.signals,
 	}
 	for _, s := range o.scan.Segments {
-		at := s.Addr + bias
+		at := s.Addr + o.bias
 		if s.FileSize == 0 || !readable(maps, at, at+s.FileSize) {
 			continue
 		}
-		segment := stubgen.Segment{Addr: s.Addr, Code: mem.View(at, int(s.FileSize))}
+		segment := stubgen.Segment{Addr: s.Addr, Code: o.target.View(at, int(s.FileSize))}
 		if s.Flags&elf.PF_X != 0 && !o.scan.TextRel {
 			if segment.Code, err = o.keepChanged(f, &s, at, segment.Code); err != nil {
 				return err
@@ -170,41 +169,16 @@ func (o *object) read(bias uint64, maps []procmaps.Mapping, debugged bool) error
 		}
 	}
 	if debugged {
-		o.keepLines(f, size)
+		o.keepLines(f)
 	}
 	return nil
 }
 
-// mapped is a file that is mapped as well: its strings take no memory.
-type mapped struct {
-	*os.File
-	bytes []byte
-}
-
-func (m mapped) String(off, size uint64) string {
-	return unsafe.String(unsafe.SliceData(m.bytes[off:off+size]), size)
-}
-
-// ReadAt is a beat, too: a large file is read for long.
-func (m mapped) ReadAt(b []byte, off int64) (int, error) {
-	beat()
-	return m.File.ReadAt(b, off)
-}
-
-// reader reads f, of size bytes. The mapping lasts as long as the process.
-func reader(f *os.File, size int64) io.ReaderAt {
-	b, err := mem.MapFile(f, size)
-	if err != nil {
-		return f
-	}
-	return mapped{f, b}
-}
-
 // text is the object's executable memory, at link-time addresses.
-func (o *object) text(bias uint64) (all []stubgen.Segment) {
+func (o *object) text() (all []stubgen.Segment) {
 	for _, m := range o.exec {
 		if m.Prot&procmaps.ProtRead != 0 {
-			all = append(all, stubgen.Segment{Addr: m.Start - bias, Code: mem.View(m.Start, int(m.End-m.Start))})
+			all = append(all, stubgen.Segment{Addr: m.Start - o.bias, Code: o.target.View(m.Start, int(m.End-m.Start))})
 		}
 	}
 	return all
@@ -212,14 +186,14 @@ func (o *object) text(bias uint64) (all []stubgen.Segment) {
 
 // sameFile compares the start of the first segment, mostly ELF header, program
 // headers and build-id, with memory: the file may have been replaced since.
-func (o *object) sameFile(f io.ReaderAt, bias uint64, maps []procmaps.Mapping) error {
+func (o *object) sameFile(f io.ReaderAt, maps []procmaps.Mapping) error {
 	s := o.scan.Segments[0]
 	b := make([]byte, min(s.FileSize, 1024))
 	if _, err := f.ReadAt(b, int64(s.Offset)); err != nil {
 		return err
 	}
-	at := s.Addr + bias
-	if !readable(maps, at, at+uint64(len(b))) || !bytes.Equal(b, mem.View(at, len(b))) {
+	at := s.Addr + o.bias
+	if !readable(maps, at, at+uint64(len(b))) || !bytes.Equal(b, o.target.View(at, len(b))) {
 		return fmt.Errorf("%s is not the file that was loaded", o.path)
 	}
 	return nil

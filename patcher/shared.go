@@ -1,4 +1,4 @@
-package main
+package patcher
 
 import (
 	"slices"
@@ -47,41 +47,42 @@ func (v *view) counter(i uint32) x86.RunAddr {
 // as it does already, unless that has to end. If objects that come later would not
 // be seen, one of them might use GS. Traps keep a word for each thread in
 // its row, so there are none where all share one.
-func share(in *input, choice *config, all []*object, plan func(*object)) {
+func (p *Plan) share() decision {
 	var users []*object
-	for _, o := range all {
+	for _, o := range p.all {
 		if o.gs {
 			users = append(users, o)
 		}
 	}
-	in.blind = !in.late && !slices.ContainsFunc(all, func(o *object) bool { return o.hook != 0 })
+	how := p.how
+	how.blind = !p.Late && !slices.ContainsFunc(p.all, func(o *object) bool { return o.hook != 0 })
 	switch {
-	case in.shared || len(users) == 0 && !in.blind:
-		return
-	case in.late:
-		in.stop()
-		for _, o := range all {
+	case how.shared || len(users) == 0 && !how.blind:
+		return how
+	case p.Late:
+		p.Stop()
+		for _, o := range p.all {
 			o.refuse(ledger.ReasonUsesGS)
 			o.sites = nil
 		}
-		return
+		return how
 	}
-	in.shared = true // stubs have another size
-	choice.allowTraps = false
-	for _, o := range all {
+	how.shared, how.redirectable, how.traps = true, false, false // stubs have another size
+	for _, o := range p.all {
 		o.signals = nil
-		plan(o)
+		p.decide(o, how)
 	}
+	return how
 }
 
 // usesGS finds out whether the object uses the GS segment. Code in which no
 // function is known tells by its bytes whether it sets the base. What cannot be
 // looked at may.
-func (o *object) usesGS(bias uint64) bool {
+func (o *object) usesGS() bool {
 	if o.unseen() || o.survey != nil && o.survey.UsesGS() {
 		return true
 	}
-	return stubgen.SetsGS(o.text(bias))
+	return stubgen.SetsGS(o.text())
 }
 
 // unseen reports whether the object, as it came, has code that cannot be read.

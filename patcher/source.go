@@ -1,23 +1,16 @@
-package main
+package patcher
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/dynprof/dynprof/elfscan"
-	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/patcher/target"
 )
-
-// source is an object's file, or what stands in for it.
-type source interface {
-	io.ReaderAt
-	io.Closer
-}
 
 // deleted is what the kernel adds to the path of a file without a name: one of
 // memfd_create(2), or one that a newer has replaced.
@@ -26,7 +19,7 @@ const deleted = " (deleted)"
 // open scans the object's file. Where that has no name any more, or is out of
 // reach, the kernel's own links to it are tried (proc(5): map_files is for those
 // with rights), and last the memory that it was loaded into.
-func (o *object) open(bias uint64, maps []procmaps.Mapping) (source, int64, error) {
+func (o *object) open(maps []procmaps.Mapping) (target.File, error) {
 	places := []string{o.path}
 	if o.unnamed {
 		places = nil
@@ -39,40 +32,36 @@ func (o *object) open(bias uint64, maps []procmaps.Mapping) (source, int64, erro
 	}
 	var why error
 	for _, place := range places {
-		f, size, err := o.openFile(place, bias, maps)
+		f, err := o.openFile(place, maps)
 		if err == nil {
-			return f, size, nil
+			return f, nil
 		}
 		why = errors.Join(why, err)
 	}
-	i, err := o.image(bias)
+	i, err := o.image()
 	if err == nil {
 		o.scan, err = elfscan.Scan(i, i.size)
 	}
 	if err != nil {
-		return nil, 0, errors.Join(why, err)
+		return nil, errors.Join(why, err)
 	}
-	return i, i.size, nil
+	return i, nil
 }
 
-func (o *object) openFile(path string, bias uint64, maps []procmaps.Mapping) (source, int64, error) {
-	f, err := os.Open(path)
+func (o *object) openFile(path string, maps []procmaps.Mapping) (target.File, error) {
+	f, err := o.target.Open(path)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	fi, err := f.Stat()
-	if err == nil {
-		o.scan, err = elfscan.Scan(reader(f, fi.Size()), fi.Size())
-	}
-	if err == nil {
-		err = o.sameFile(f, bias, maps)
+	if o.scan, err = elfscan.Scan(f, f.Size()); err == nil {
+		err = o.sameFile(f, maps)
 	}
 	if err != nil {
 		f.Close()
 		o.scan = nil
-		return nil, 0, err
+		return nil, err
 	}
-	return f, fi.Size(), nil
+	return f, nil
 }
 
 // image is a file as far as memory has it: without section headers, and so
@@ -86,6 +75,8 @@ type piece struct {
 	at   int64 // in the file
 	data []byte
 }
+
+func (i *image) Size() int64 { return i.size }
 
 func (i *image) Close() error { return nil }
 
@@ -105,11 +96,11 @@ func (i *image) ReadAt(b []byte, at int64) (int, error) {
 }
 
 // image is made of the object's mappings.
-func (o *object) image(bias uint64) (*image, error) {
+func (o *object) image() (*image, error) {
 	i := &image{}
 	for _, m := range o.files {
 		if m.Prot&procmaps.ProtRead != 0 {
-			i.add(int64(m.Offset), mem.View(m.Start, int(m.End-m.Start)))
+			i.add(int64(m.Offset), o.target.View(m.Start, int(m.End-m.Start)))
 		}
 	}
 	const header = 64
@@ -124,7 +115,7 @@ func (o *object) image(bias uint64) (*image, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.unrelocate(scan, bias, o.span.Low, o.span.High)
+	i.unrelocate(scan, o.bias, o.span.Low, o.span.High)
 	return i, nil
 }
 

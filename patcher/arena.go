@@ -1,23 +1,18 @@
-package main
+package patcher
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/dynprof/dynprof/internal/ledger"
-	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/x86"
-	"github.com/dynprof/dynprof/patcher"
+	"github.com/dynprof/dynprof/patcher/patch"
+	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/stubgen"
 )
 
@@ -43,7 +38,7 @@ type arena struct {
 	keep    []int  // and by object that of its first
 	view    view
 	code    []stubgen.Origins // in the order of where the code is
-	origins origins
+	origins Origins
 	traps   int // offset of the list of traps
 
 	trapsCount int
@@ -63,46 +58,50 @@ func (a *arena) thunk(o *object, i int) x86.RunAddr {
 // layArenas groups objects that one arena can serve and finds a place for each
 // arena and a view of row. Functions of objects that none can serve lose their
 // plans.
-func layArenas(in *input, all []*object, space placer, reserve []byte, row view, threshold bool) ([]*arena, error) {
-	var spans []patcher.Span
+func (p *Plan) layArenas(space placer, row view) error {
+	var spans []place.Span
 	var users []*object
-	for _, o := range all {
+	for _, o := range p.all {
 		if o.needsArena() {
 			spans, users = append(spans, o.span), append(users, o)
 		}
 	}
-	groups, around := patcher.Group(spans)
-	var arenas []*arena
+	groups, around := place.Group(spans)
+	cold := p.Options.Threshold.Any() || p.how.redirectable
 	for g, members := range groups {
-		a := &arena{offset: in.used, kept: in.keep}
+		a := &arena{offset: p.used, kept: p.Keep}
 		for _, i := range members {
 			a.objects = append(a.objects, users[i])
 		}
-		a.lay(threshold || in.translator, in.translator)
-		for in.used+a.size+a.private > in.size {
+		a.lay(cold, p.how.redirectable)
+		for p.used+a.size+a.private > p.ReserveSize {
 			if !a.shrink() {
-				return nil, fmt.Errorf("the stubs need more than the reserve of %d MB", in.size>>20)
+				return p.tooSmall()
 			}
-			a.lay(threshold || in.translator, in.translator)
+			a.lay(cold, p.how.redirectable)
 		}
 		at, ok := space.Place(around[g], a.size+a.private+row.size)
 		if !ok {
 			if slices.ContainsFunc(a.objects, func(o *object) bool { return len(o.signals) > 0 }) {
-				return nil, fmt.Errorf("there is no room near %s, so SIGTRAP would not stay handled: traps cannot be used", a.objects[0].path)
+				return fmt.Errorf("there is no room near %s, so SIGTRAP would not stay handled: traps cannot be used", a.objects[0].path)
 			}
 			a.giveUp(ledger.ReasonOutOfReach)
 			continue
 		}
-		a.at, a.buf = at, reserve[in.used:in.used+a.size+a.private]
-		in.used += a.size + a.private
+		a.at, a.buf = at, p.reserve[p.used:p.used+a.size+a.private]
+		p.used += a.size + a.private
 		a.view = row
 		a.view.at = at + a.size + a.private
 		for _, o := range a.objects {
 			o.arena = a
 		}
-		arenas = append(arenas, a)
+		p.arenas = append(p.arenas, a)
 	}
-	return arenas, nil
+	return nil
+}
+
+func (p *Plan) tooSmall() error {
+	return fmt.Errorf("the stubs need more than the reserve of %d MB", p.ReserveSize>>20)
 }
 
 // hook is the run address of the jump to what stands in for the dynamic
@@ -180,10 +179,10 @@ func (a *arena) lay(threshold, redirectable bool) {
 			}
 		}
 	}
-	at = align(at, patcher.TrapSize)
+	at = align(at, patch.TrapSize)
 	a.traps = at
 	for _, o := range a.objects {
-		at += o.countTraps() * patcher.TrapSize
+		at += o.countTraps() * patch.TrapSize
 	}
 	a.size = uint64(align(at, pageSize))
 	if redirectable {
@@ -202,21 +201,21 @@ func (a *arena) giveUp(why ledger.Reason) {
 }
 
 // fill writes everything into the arena.
-func (a *arena) fill(in *input, choice *config) error {
-	if err := stubgen.EmitCommon(a.buf[:stubgen.CommonSize], x86.RunAddr(a.at), in.coldEntry); err != nil {
+func (a *arena) fill(p *Plan) error {
+	if err := stubgen.EmitCommon(a.buf[:stubgen.CommonSize], x86.RunAddr(a.at), p.Entries.Cold); err != nil {
 		return err
 	}
-	if err := stubgen.EmitCommon(a.buf[stubgen.CommonSize:2*stubgen.CommonSize], a.hook(), in.changed); err != nil {
+	if err := stubgen.EmitCommon(a.buf[stubgen.CommonSize:2*stubgen.CommonSize], a.hook(), p.Entries.Changed); err != nil {
 		return err
 	}
-	if err := stubgen.EmitCommon(a.buf[2*stubgen.CommonSize:3*stubgen.CommonSize], a.keeper(), in.keepEntry); err != nil {
+	if err := stubgen.EmitCommon(a.buf[2*stubgen.CommonSize:3*stubgen.CommonSize], a.keeper(), p.Entries.Keep); err != nil {
 		return err
 	}
 	for k, o := range a.objects {
 		sites := stubgen.Origins{Base: x86.RunAddr(a.at)}
 		for i, site := range o.sites {
 			at := a.thunks[k] + i*stubgen.ThunkSize
-			err := stubgen.EmitThunk(o.code, site, a.buf[at:at+stubgen.ThunkSize], x86.RunAddr(a.at).Add(at), in.siteEntry)
+			err := stubgen.EmitThunk(o.code, site, a.buf[at:at+stubgen.ThunkSize], x86.RunAddr(a.at).Add(at), p.Entries.Site)
 			if err != nil {
 				return err
 			}
@@ -224,14 +223,14 @@ func (a *arena) fill(in *input, choice *config) error {
 		}
 		for i, site := range o.signals {
 			at := a.thunks[k] + (len(o.sites)+i)*stubgen.ThunkSize
-			err := stubgen.EmitSignalThunk(o.code, site, a.buf[at:at+stubgen.ThunkSize], x86.RunAddr(a.at).Add(at), in.signal)
+			err := stubgen.EmitSignalThunk(o.code, site, a.buf[at:at+stubgen.ThunkSize], x86.RunAddr(a.at).Add(at), p.Entries.Signal)
 			if err != nil {
 				return err
 			}
 			sites.AddSignalThunk(o.code, site, x86.RunAddr(a.at).Add(at))
 		}
 		a.code = append(a.code, sites)
-		a.emit(k, choice)
+		a.emit(k, p)
 		a.emitKeeps(k)
 		o.dropGuests()
 	}
@@ -262,7 +261,7 @@ func (o *object) dropGuests() {
 
 // emit writes the stubs of object k. A function whose stub cannot reach what it
 // refers to loses its plan and keeps an unused counter.
-func (a *arena) emit(k int, choice *config) {
+func (a *arena) emit(k int, plan *Plan) {
 	o := a.objects[k]
 	parts := make([]stubgen.Origins, len(o.plans)/grain+1)
 	parallel.Ranges(len(o.plans), grain, 0, func(_, first, end int) {
@@ -279,7 +278,7 @@ func (a *arena) emit(k int, choice *config) {
 			if p.Checks {
 				number := a.colds[k] + int(o.counters[i]-o.first)
 				cold := a.cold + number*stubgen.ColdSize
-				c.Threshold = int32(o.threshold(choice, i))
+				c.Threshold = int32(plan.threshold(o, i))
 				c.Cold, c.ColdAt = a.buf[cold:cold+stubgen.ColdSize], x86.RunAddr(a.at).Add(cold)
 				c.ColdCommon = x86.RunAddr(a.at)
 				if front := int(p.Front); front > 0 {
@@ -330,31 +329,4 @@ func (o *object) byPlace(first, end int) []int {
 	}
 	slices.SortFunc(list, func(i, j int) int { return cmp.Compare(o.stubs[i].At, o.stubs[j].At) })
 	return list
-}
-
-// lowestAddress is the least address that mmap(2) gives.
-func lowestAddress() uint64 {
-	const usual = 64 << 10
-	b, err := os.ReadFile("/proc/sys/vm/mmap_min_addr")
-	if err != nil {
-		return usual
-	}
-	n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
-	if err != nil {
-		return usual
-	}
-	return max(n, usual)
-}
-
-// growth tells where the program's heap starts, and how large its stack may become;
-// the twin has both as the target does.
-func growth() (g patcher.Growth) {
-	g.Heap, _ = mem.SelfBrk() // not known: no heap is in the way
-	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_STACK, &limit) == nil {
-		g.Stack = limit.Cur
-	} else {
-		g.Stack = math.MaxUint64
-	}
-	return g
 }

@@ -1,15 +1,13 @@
-package main
+package patcher
 
 import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
-	"path/filepath"
 	"slices"
 
-	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/procmaps"
-	"github.com/dynprof/dynprof/patcher"
+	"github.com/dynprof/dynprof/patcher/target"
 )
 
 // Where objects that come later lie, without /proc/self/maps: a program with a
@@ -17,24 +15,15 @@ import (
 // have no /proc. Objects tell by their program headers, and what is free near them
 // is tried out.
 
-// placer finds room for arenas.
-type placer interface {
-	Place(span patcher.Span, size uint64) (at uint64, ok bool)
-	PlaceAnywhere(near patcher.Span, size uint64) (at uint64, ok bool)
-}
-
 // lateMaps are the objects' mappings; of the whole process if those are not known.
-func lateMaps(in *input) ([]procmaps.Mapping, error) {
+func lateMaps(objects []target.Loaded, t target.Target) ([]procmaps.Mapping, error) {
 	var all []procmaps.Mapping
-	for i := range in.objects {
-		o := &in.objects[i]
-		path, err := filepath.EvalSymlinks(o.name)
-		if err == nil {
-			path, err = filepath.Abs(path)
-		}
-		segments := segmentsOf(o, path, uint64(i+1))
+	for i := range objects {
+		o := &objects[i]
+		path, err := t.Resolve(o.Name)
+		segments := segmentsOf(o, t, path, uint64(i+1))
 		if err != nil || segments == nil {
-			return selfMaps(in)
+			return t.Maps()
 		}
 		all = append(all, segments...)
 	}
@@ -44,12 +33,12 @@ func lateMaps(in *input) ([]procmaps.Mapping, error) {
 
 // segmentsOf are the loaded segments of an object whose ELF header is mapped at its
 // base, as it is in every library that ld made, without gaps.
-func segmentsOf(l *loaded, path string, inode uint64) (all []procmaps.Mapping) {
+func segmentsOf(l *target.Loaded, t target.Target, path string, inode uint64) (all []procmaps.Mapping) {
 	const headerSize, entrySize = 64, 56
-	if l.bias == 0 || l.bias%pageSize != 0 || mem.Free(l.bias, pageSize) {
+	if l.Bias == 0 || l.Bias%pageSize != 0 || t.IsFree(l.Bias, pageSize) {
 		return nil
 	}
-	head := mem.View(l.bias, pageSize)
+	head := t.View(l.Bias, pageSize)
 	at, n := binary.LittleEndian.Uint64(head[32:]), int(binary.LittleEndian.Uint16(head[56:]))
 	if string(head[:4]) != elf.ELFMAG || at < headerSize || at > pageSize || n > (pageSize-int(at))/entrySize {
 		return nil
@@ -61,7 +50,7 @@ func segmentsOf(l *loaded, path string, inode uint64) (all []procmaps.Mapping) {
 			continue
 		}
 		flags := elf.ProgFlag(binary.LittleEndian.Uint32(p[4:]))
-		low, size := l.bias+binary.LittleEndian.Uint64(p[16:]), binary.LittleEndian.Uint64(p[40:])
+		low, size := l.Bias+binary.LittleEndian.Uint64(p[16:]), binary.LittleEndian.Uint64(p[40:])
 		m := procmaps.Mapping{Start: low &^ (pageSize - 1), End: uint64(align(int(low+size), pageSize)), Inode: inode, Path: path}
 		for flag, prot := range map[elf.ProgFlag]procmaps.Prot{elf.PF_R: procmaps.ProtRead, elf.PF_W: procmaps.ProtWrite, elf.PF_X: procmaps.ProtExec} {
 			if flags&flag != 0 {

@@ -1,17 +1,14 @@
-package main
+package patcher
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/hex"
-	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
-	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/patcher/target"
 	"github.com/dynprof/dynprof/stubgen"
 )
 
@@ -30,7 +27,7 @@ import (
 // the file has it. Bytes that are others in memory are to stay.
 func (o *object) keepChanged(f io.ReaderAt, s *elfscan.Segment, at uint64, code []byte) ([]byte, error) {
 	end := at + uint64(len(code))
-	pages, err := mem.OwnPages(at, end)
+	pages, err := o.target.Written(at, end)
 	if err != nil { // it cannot be told: all are compared
 		for page := at &^ (pageSize - 1); page < end; page += pageSize {
 			pages = append(pages, page)
@@ -71,50 +68,27 @@ func (o *object) fixChanged(addr uint64, now, file []byte) {
 	}
 }
 
-// harmless are programs that trace others and set no breakpoints.
-var harmless = []string{"strace", "proot"}
-
-// isDebugged reports whether a debugger has process pid: TracerPid in
-// /proc/PID/status tells who.
-func isDebugged(pid int) bool {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if tracer, ok := bytes.CutPrefix(s.Bytes(), []byte("TracerPid:")); ok {
-			n := string(bytes.TrimSpace(tracer))
-			comm, _ := os.ReadFile("/proc/" + n + "/comm")
-			return n != "0" && !slices.Contains(harmless, string(bytes.TrimSpace(comm)))
-		}
-	}
-	return false
-}
-
 // keepLines finds out where lines start, by the file itself or, where that does
 // not tell, by the file with debugging information that distributions ship.
-func (o *object) keepLines(f io.ReaderAt, size int64) {
-	o.readLines(f, size)
+func (o *object) keepLines(f target.File) {
+	o.readLines(f)
 	if len(o.code.Lines) > 0 || len(o.scan.BuildID) < 2 {
 		return
 	}
 	id := hex.EncodeToString(o.scan.BuildID)
-	debug, err := os.Open("/usr/lib/debug/.build-id/" + id[:2] + "/" + id[2:] + ".debug")
+	debug, err := o.target.Open("/usr/lib/debug/.build-id/" + id[:2] + "/" + id[2:] + ".debug")
 	if err != nil {
 		return
 	}
 	defer debug.Close()
-	if fi, err := debug.Stat(); err == nil {
-		o.readLines(debug, fi.Size())
-	}
+	o.readLines(debug)
 }
 
 // readLines: of lines that cannot be read, since they are compressed in another way
 // than by zlib, each function may have some.
-func (o *object) readLines(f io.ReaderAt, size int64) {
+func (o *object) readLines(f target.File) {
 	var err error
-	if o.code.Lines, err = elfscan.LineStarts(f, size); err == nil {
+	if o.code.Lines, err = elfscan.LineStarts(f, f.Size()); err == nil {
 		return
 	}
 	o.code.Lines = nil

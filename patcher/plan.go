@@ -1,0 +1,284 @@
+// Package patcher plans: of a target and what is wanted it makes arenas full of
+// stubs, the list of patches that leads into them, and the ledger. It looks at the
+// target and writes to no memory but the reserve and the list that it is given.
+package patcher
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sort"
+
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/patcher/patch"
+	"github.com/dynprof/dynprof/patcher/target"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// grain is how many functions a goroutine takes at a time.
+const grain = 256
+
+// Plan is what is planned for a target: stubs that are written, and what the target
+// has to do.
+type Plan struct {
+	*Request
+	target  target.Target
+	maps    []procmaps.Mapping
+	how     decision
+	all     []*object // the target's
+	fitting []*object // those that the table has room for
+	base    *base
+	arenas  []*arena
+	undos   *undos
+	reserve []byte
+	used    uint64 // bytes of the reserve that are arenas
+
+	// From Patch.
+	texts           []text
+	calls           uint64
+	undosAt, undone uint64
+}
+
+// New reads the target's objects, plans every function, and writes the stubs into
+// the reserve. Nothing else is changed, but what the request is told.
+func New(r *Request, t target.Target) (*Plan, error) {
+	p := &Plan{Request: r, target: t, used: r.ReserveUsed}
+	if err := p.readMaps(); err != nil {
+		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))
+	}
+	shared := r.Shared || r.Options.Lock
+	p.how = decision{debugged: t.IsDebugged(), shared: shared, redirectable: r.Translator && !shared}
+	p.readObjects()
+	if err := unreadable(p.all); err != nil && !r.Late {
+		return nil, err
+	}
+	p.how = p.share()
+	if err := p.openBase(); err != nil {
+		return nil, err
+	}
+	p.fit()
+	if r.Keep && r.Late {
+		p.used = p.base.table.ReserveUsed()
+	}
+	p.fitPatches()
+	return p, p.lay()
+}
+
+// lay finds places for the arenas and writes what is in them.
+func (p *Plan) lay() (err error) {
+	if p.reserve, err = p.target.Reserve(); err != nil {
+		return fmt.Errorf("cannot map the stubs writable: %w", err)
+	}
+	space, row := p.space(), view{}
+	if p.how.shared {
+		row = viewOf(p.base.counters, p.base.counters+countersOf(p.all))
+	}
+	if err := p.layArenas(space, row); err != nil {
+		return err
+	}
+	p.number()
+	for _, a := range p.arenas {
+		if err := a.fill(p); err != nil {
+			return err
+		}
+	}
+	if err := p.layOrigins(space); err != nil {
+		return err
+	}
+	p.layUndos(space)
+	return nil
+}
+
+func (p *Plan) readMaps() (err error) {
+	if p.Late {
+		p.maps, err = lateMaps(p.Objects, p.target)
+	} else {
+		p.maps, err = p.target.Maps()
+	}
+	return err
+}
+
+func hintProc(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return " (is /proc mounted?)"
+	}
+	return ""
+}
+
+// plan plans every function of a selected object.
+func (p *Plan) plan(o *object) {
+	if !o.selected || o.reason != ledger.ReasonNone {
+		return
+	}
+	o.code.AddTails(o.scan, o.tail)
+	o.code.NoteCalls = p.Options.DirectCalls && !p.how.debugged && !p.Translator
+	o.survey = stubgen.NewSurvey(o.code, 0)
+	o.stubs = make([]stubgen.Stub, len(o.code.Functions))
+	o.sites = o.survey.KernelSites()
+	if p.Translator {
+		o.keeps = o.survey.Keeps(0)
+	}
+	p.decide(o, p.how)
+}
+
+// decide makes the plans of an object that is surveyed.
+func (p *Plan) decide(o *object, how decision) {
+	if o.survey == nil {
+		return
+	}
+	var chooses func(int) bool
+	choice := &p.Options
+	if choice.Only != nil || choice.Skip != nil {
+		chooses = func(i int) bool { return choice.chooses(o, i) }
+	}
+	opt := stubgen.Options{
+		Threshold: choice.Threshold.Any(), Redirectable: how.redirectable,
+		Traps: how.traps, Shared: how.shared, Stay: how.debugged,
+	}
+	if !choice.Threshold.Same() {
+		o.thresholds = make([]uint32, len(o.code.Functions))
+		opt.Hot = func(i int) bool {
+			o.thresholds[i] = choice.Threshold.Of(o.displayed(i))
+			return o.thresholds[i] > 0
+		}
+	}
+	opt.KnownFaults = o.code.Go && p.hasActionSite()
+	o.plans = o.survey.Plans(opt, 0, chooses)
+	o.dropHook()
+}
+
+// tail is the memory behind a segment of text, to the end of its last page.
+func (o *object) tail(s elfscan.Segment, n uint64) []byte {
+	at := s.Addr + s.FileSize + o.code.Bias
+	if !readable(o.exec, at, at+n) {
+		return nil
+	}
+	return o.target.View(at, int(n))
+}
+
+// chooses applies --only and --skip.
+func (c *Options) chooses(o *object, i int) bool {
+	name := o.displayed(i)
+	return (c.Only == nil || c.Only.Match(name)) && (c.Skip == nil || !c.Skip.Match(name))
+}
+
+// displayed is the name of function i as reports show it.
+func (o *object) displayed(i int) string {
+	f := &o.code.Functions[i]
+	return symname.Display(f.Name, o.path, f.Addr, true)
+}
+
+// threshold is the number of calls at which function i, which is counted, fires;
+// 0 is never.
+func (p *Plan) threshold(o *object, i int) uint32 {
+	if o.thresholds != nil {
+		return o.thresholds[i]
+	}
+	return p.Options.Threshold.All
+}
+
+// number gives every counted function its counter, and every function its
+// number in the table.
+func (p *Plan) number() {
+	next, functions := p.base.counters, p.base.functions
+	for _, o := range p.all {
+		o.groups = patch.Groups(functions)
+		functions += len(o.plans)
+		o.first, o.counters = next, make([]uint32, len(o.plans))
+		for i := range o.plans {
+			if o.plans[i].Counted() {
+				o.counters[i] = next
+				next++
+			}
+		}
+	}
+}
+
+// Patch lists what the target has to change, by run of executable pages, in
+// the memory that the target will read it from.
+func (p *Plan) Patch() {
+	list := mem.Values[patch.Patch](p.List)[:0]
+	var texts []patchedText
+	for _, o := range p.all {
+		start := len(list)
+		list = o.appendPatches(list)
+		mine := list[start:]
+		patch.Sort(mine)
+		for _, m := range o.exec {
+			n := sort.Search(len(mine), func(i int) bool { return uint64(mine[i].At) >= m.End })
+			if n > 0 {
+				texts = append(texts, patchedText{object: o, patches: mine[:n]})
+				p.texts = append(p.texts, text{Mapping: m, arena: o.arena, patches: n})
+			}
+			mine = mine[n:]
+		}
+	}
+	calls := p.roomForCalls(len(list))
+	for i := range texts {
+		n := len(calls)
+		calls = texts[i].leadCalls(calls, &p.texts[i])
+		p.texts[i].calls = len(calls) - n
+	}
+	if p.undos != nil && len(texts) > 0 {
+		p.undosAt, p.undone = p.undos.write(texts, p.texts, calls)
+		p.arenas = append(p.arenas, p.undos.pages)
+	}
+}
+
+// fitPatches takes back the plans of objects for which the list of patches has no
+// room. There is always some for their kernel sites.
+func (p *Plan) fitPatches() {
+	room := len(mem.Values[patch.Patch](p.List))
+	for _, o := range p.all {
+		room -= o.patchesAtMost() - o.patchedCounts()
+	}
+	for _, o := range p.all {
+		n := o.patchedCounts()
+		if n > room {
+			o.refuse(ledger.ReasonNoMemory)
+			continue
+		}
+		room -= n
+	}
+}
+
+// patchedCounts is the number of patches of counted functions, at most.
+func (o *object) patchedCounts() int {
+	return o.patchesAtMost() - len(o.sites) - len(o.signals) - 1
+}
+
+func (o *object) patchesAtMost() int {
+	n := len(o.sites) + len(o.signals) + 1 // the hook
+	for i := range o.plans {
+		if o.plans[i].Counted() {
+			n += patch.PatchesOf(&o.plans[i], o.survey.Leads(&o.plans[i]))
+		}
+	}
+	return n
+}
+
+func (o *object) appendPatches(list []patch.Patch) []patch.Patch {
+	for i := range o.plans {
+		p := &o.plans[i]
+		if !p.Counted() {
+			continue
+		}
+		list = o.groups.Append(list, o.code, p, o.survey.Leads(p), &o.stubs[i])
+	}
+	if o.arena != nil {
+		for i, site := range o.sites {
+			list = append(list, patch.KernelSite(o.code, site, o.arena.thunk(o, i)))
+		}
+		for i, site := range o.signals {
+			list = append(list, patch.SignalSite(o.code, site, o.arena.thunk(o, len(o.sites)+i)))
+		}
+		if o.hook != 0 {
+			list = append(list, patch.Hook(o.code, o.hook, o.arena.hook()))
+		}
+	}
+	return list
+}

@@ -1,0 +1,69 @@
+package patcher
+
+import (
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/patcher/place"
+	"github.com/dynprof/dynprof/patcher/target"
+)
+
+// Request is what is to be planned, and what the plan has to do with. Addresses are
+// run addresses.
+type Request struct {
+	Options Options
+	Objects []target.Loaded // the executable first, unless they come later
+	Entries Entries
+
+	// LinkerHook is the dynamic linker's function that is called when its list of
+	// objects has changed; 0: there is none.
+	LinkerHook uint64
+
+	// List is the memory of the list of patches, and of that of calls behind it; the
+	// target has it at ListAt.
+	List   []byte
+	ListAt uint64
+
+	// The reserve has ReserveSize bytes, of which the first are arenas already.
+	ReserveSize, ReserveUsed uint64
+	Keep                     bool // it stays: objects that come later use it, too
+
+	Translator bool // calls can be sent to other code
+	Traps      bool // SIGTRAP is handled since the start
+	Shared     bool // all threads share the counters, whatever the objects need
+
+	Late bool       // the objects come later, and
+	Held place.Span // address space is taken for the arenas
+	// Table is the table that is there then.
+	Table func() (*table.Appender, error)
+
+	// Miss notes why object i of the list is not counted, Stop that a new object
+	// may take the GS segment: nothing may count any more. Both are told at once,
+	// whatever becomes of the plan.
+	Miss func(i int, why ledger.Reason)
+	Stop func()
+}
+
+// Options are what a user chooses (docs/environment.md).
+type Options struct {
+	Objects     *symname.Objects // nil: the default choice
+	Only, Skip  *symname.Names   // nil: all, none
+	Threshold   *symname.Thresholds
+	AllowTraps  bool
+	Lock        bool
+	DirectCalls bool
+}
+
+// Entries are where generated code leads to: the slow paths of thresholds, of
+// redirected calls, of kernel sites and of signal sites, and what stands in for the
+// dynamic linker's function.
+type Entries struct{ Cold, Keep, Site, Signal, Changed uint64 }
+
+// decision is what holds for all that is planned together.
+type decision struct {
+	debugged     bool // a debugger watches
+	traps        bool // SIGTRAP stays handled
+	shared       bool // all threads share the counters
+	blind        bool // objects that come later are not seen
+	redirectable bool // calls can be sent to other code: fronts count in a row of the thread's own
+}

@@ -1,0 +1,103 @@
+package patcher
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// Arena is pages of the reserve that shall run at another address, and what lies in
+// them (struct dp_arena of libdynprof/ctl.h). Addresses are run addresses.
+type Arena struct {
+	At, Offset, Size     uint64
+	Pointers             uint64 // bytes behind it that are each process's own
+	Cold, Keeps          uint64 // offsets of its cold and keep blocks
+	Origins              Origins
+	Traps                uint64
+	TrapsCount           int
+	View                 uint64 // where it finds the counters of the shared row, if Size is not 0:
+	ViewOffset, ViewSize uint64 // pages of the row
+}
+
+// Origins is where the target finds what an arena's code stands for: addresses, and
+// the numbers of records and islands.
+type Origins struct{ Records, Lengths, ByText, Count, Islands, IslandsCount uint64 }
+
+// Text is a run of pages with entries to patch: so many of the list of patches, and
+// of that of calls, in their order.
+type Text struct {
+	Start, End     uint64
+	Prot           uint32
+	Patches, Calls int
+	Arena          int // number of the one that the patches lead to
+}
+
+// Arenas are all arenas, those of data last.
+func (p *Plan) Arenas() []Arena {
+	all := make([]Arena, 0, len(p.arenas))
+	for _, a := range p.arenas {
+		all = append(all, Arena{
+			At: a.at, Offset: a.offset, Size: a.size, Pointers: a.private, Cold: uint64(a.cold), Keeps: uint64(a.keeps), Origins: a.origins,
+			Traps: a.at + uint64(a.traps), TrapsCount: a.trapsCount, View: a.view.at, ViewOffset: a.view.offset, ViewSize: a.view.size,
+		})
+	}
+	return all
+}
+
+// Texts are the runs of pages to change, after Patch.
+func (p *Plan) Texts() []Text {
+	all := make([]Text, 0, len(p.texts))
+	for i := range p.texts {
+		t := &p.texts[i]
+		all = append(all, Text{t.Start, t.End, uint32(t.Prot), t.patches, t.calls, slices.Index(p.arenas, t.arena)})
+	}
+	return all
+}
+
+// Calls is the run address of the list of calls, after Patch.
+func (p *Plan) Calls() uint64 { return p.calls }
+
+// Undos is the run address of the list of texts with what takes their changes back,
+// and its length, after Patch; 0 if they cannot be taken back.
+func (p *Plan) Undos() (at, count uint64) { return p.undosAt, p.undone }
+
+// NeedsTraps reports whether SIGTRAP has to be handled.
+func (p *Plan) NeedsTraps() bool { return p.how.traps }
+
+// Program is the path of the first object.
+func (p *Plan) Program() string { return p.all[0].path }
+
+// Stub is the code of one counted function: its run address, its bytes, and the
+// function's name as shown.
+type Stub struct {
+	At   x86.RunAddr
+	Len  uint16
+	Name string
+}
+
+// Stubs yields those of all functions that are counted.
+func (p *Plan) Stubs() iter.Seq[Stub] {
+	return func(yield func(Stub) bool) {
+		for _, o := range p.all {
+			for i := range o.plans {
+				if o.plans[i].Counted() {
+					f := &o.code.Functions[i]
+					if !yield(Stub{o.stubs[i].At, o.stubs[i].Len, symname.Display(f.Name, o.path, f.Addr, true)}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// text is a run of pages with entries to patch.
+type text struct {
+	procmaps.Mapping
+	arena   *arena // that the patches lead to
+	patches int
+	calls   int
+}
