@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // tool is one way to count calls, or to find out where time goes.
@@ -143,7 +144,7 @@ func readTable(path string) (counts, *tableFacts, error) {
 	for i := range t.Functions {
 		f := &t.Functions[i]
 		o := &t.Objects[f.Object]
-		if o.Flags&table.ObjSelected == 0 || f.Reason.Excluded() {
+		if o.Flags&layout.ObjSelected == 0 || f.Reason.Excluded() {
 			continue
 		}
 		facts.functions++

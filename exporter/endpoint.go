@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
 )
 
 // Options of an endpoint. The zero value means the defaults.
@@ -87,7 +88,7 @@ func (e *Endpoint) Counting() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(programs, func(p *program) bool { return p.meter.Counting() }), nil
+	return slices.ContainsFunc(programs, func(p *program) bool { return alive.CountsInto(p.meter.File()) }), nil
 }
 
 // gather reads the tables and hands the metrics to use, which must not keep

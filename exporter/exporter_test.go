@@ -17,11 +17,12 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
-func demo(t testing.TB, opt Options, spec *table.Spec) (*Endpoint, *tabletest.Live) {
+func demo(t testing.TB, opt Options, spec *build.Spec) (*Endpoint, *tabletest.Live) {
 	t.Helper()
 	live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), spec)
 	e := NewProgram(live.Path, opt)
@@ -114,7 +115,7 @@ func (s scraped) total() (sum float64) {
 
 func TestMetrics(t *testing.T) {
 	e, live := demo(t, Options{}, tabletest.Spec())
-	live.Write(table.HdrTranslatorFailures, []byte{3})
+	live.Write(layout.HdrTranslatorFailures, []byte{3})
 	got := get(e, "/metrics").Body.String()
 	for _, want := range []string{
 		`dynprof_build_info{version="test"} 1`,
@@ -318,7 +319,7 @@ func TestUnreadableTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, size := range []int64{0, 100, table.HeaderSize, int64(live.Rows.Offset)} {
+	for _, size := range []int64{0, 100, layout.HeaderSize, int64(live.Rows.Offset)} {
 		if err := os.Truncate(live.Path, size); err != nil {
 			t.Fatal(err)
 		}

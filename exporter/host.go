@@ -13,6 +13,9 @@ import (
 
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
 
 // How often an endpoint of many programs looks for new tables at most, and
@@ -88,7 +91,7 @@ func (h *host) look() {
 			continue // gone, or not to be read: as good as empty
 		}
 		for _, e := range entries {
-			if e.Type().IsRegular() && strings.HasSuffix(e.Name(), table.Ext) {
+			if e.Type().IsRegular() && strings.HasSuffix(e.Name(), tabledir.Ext) {
 				there[filepath.Join(dir, e.Name())] = true
 			}
 		}
@@ -116,7 +119,7 @@ func (h *host) age(t *found, now time.Time) {
 	if t.p == nil {
 		return
 	}
-	switch counting := t.p.meter.Counting(); {
+	switch counting := alive.CountsInto(t.p.meter.File()); {
 	case counting:
 		t.ended = time.Time{}
 	case t.ended.IsZero():
@@ -143,13 +146,13 @@ func (h *host) meet(path string, now time.Time) {
 	}
 	m, err := table.OpenMeter(path)
 	if err != nil {
-		if !errors.Is(err, table.ErrBuilding) && !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, layout.ErrBuilding) && !errors.Is(err, fs.ErrNotExist) {
 			h.unreadable++
 		}
 		return
 	}
 	t := &found{inode: inode, modified: fi.ModTime(), label: labelsOf(m)}
-	if !m.Counting() {
+	if !alive.CountsInto(m.File()) {
 		t.ended = now
 	}
 	switch have := h.labels[t.label]; {
@@ -187,7 +190,7 @@ func latest(a, b time.Time) time.Time {
 // namespace, a container's, has that behind it.
 func labelsOf(m *table.Meter) [2]string {
 	pid := strconv.FormatUint(uint64(m.Pid), 10)
-	if own := table.Identify(os.Getpid()).PidNS; m.PidNS != own {
+	if own := alive.Identify(os.Getpid()).PidNS; m.PidNS != own {
 		pid += "/" + strconv.FormatUint(m.PidNS, 10)
 	}
 	return [2]string{symname.Clean(m.Program), pid}

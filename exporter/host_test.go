@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
@@ -25,20 +28,20 @@ func hostOf(t testing.TB, dir string) (e *Endpoint, clock *time.Time) {
 }
 
 // running is a table of this very process, which has it mapped.
-func running(t testing.TB, dir, program string, change func(*table.Spec)) (live *tabletest.Live, end func()) {
+func running(t testing.TB, dir, program string, change func(*build.Spec)) (live *tabletest.Live, end func()) {
 	t.Helper()
 	spec := tabletest.Spec()
-	spec.Identity = table.Identify(os.Getpid())
+	spec.Identity = alive.Identify(os.Getpid())
 	spec.Program = program
 	if change != nil {
 		change(spec)
 	}
-	live = tabletest.Demo(t, filepath.Join(dir, filepath.Base(program)+table.Ext), spec)
+	live = tabletest.Demo(t, filepath.Join(dir, filepath.Base(program)+tabledir.Ext), spec)
 	f, err := os.Open(live.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := syscall.Mmap(int(f.Fd()), 0, table.PageSize, syscall.PROT_READ, syscall.MAP_SHARED)
+	m, err := syscall.Mmap(int(f.Fd()), 0, layout.PageSize, syscall.PROT_READ, syscall.MAP_SHARED)
 	f.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -83,8 +86,8 @@ func TestHost(t *testing.T) {
 		t.Errorf("a is not served: %v", s)
 	}
 	b, _ := running(t, dir, "/opt/b", nil)
-	container, _ := running(t, dir, "/opt/c", func(s *table.Spec) { s.Program, s.PidNS = "/opt/b", 4026539999 })
-	if err := os.WriteFile(filepath.Join(dir, "junk"+table.Ext), []byte("junk"), 0o600); err != nil {
+	container, _ := running(t, dir, "/opt/c", func(s *build.Spec) { s.Program, s.PidNS = "/opt/b", 4026539999 })
+	if err := os.WriteFile(filepath.Join(dir, "junk"+tabledir.Ext), []byte("junk"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	*clock = clock.Add(2 * time.Second)
@@ -126,7 +129,7 @@ func TestHostSameLabels(t *testing.T) {
 	if s := scrape(t, e, ""); s.total() != 2223 {
 		t.Errorf("the first: %v", s)
 	}
-	again, _ := running(t, dir, "/opt/b", func(s *table.Spec) { s.Program = "/opt/a" })
+	again, _ := running(t, dir, "/opt/b", func(s *build.Spec) { s.Program = "/opt/a" })
 	again.Set(0, 1)
 	*clock = clock.Add(2 * time.Second)
 	if s := scrape(t, e, ""); s["dynprof_tables,state=duplicate"] != 1 || s.total() != 2223 {
@@ -159,7 +162,7 @@ func TestDiscovery(t *testing.T) {
 	if n := len(list()); n != 0 {
 		t.Errorf("%d targets", n)
 	}
-	running(t, dir, "/opt/a", func(s *table.Spec) { s.Listen = "127.0.0.1:1234" })
+	running(t, dir, "/opt/a", func(s *build.Spec) { s.Listen = "127.0.0.1:1234" })
 	running(t, dir, "/opt/b", nil)
 	all := list()
 	if len(all) != 2 || all[0].Targets[0] != "host:9465" || all[0].Labels["__meta_dynprof_program"] != "/opt/a" ||

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
@@ -38,7 +38,7 @@ func (s *servedDir) stop() {
 func serveKept(t *testing.T) (s *servedDir, live *tabletest.Live) {
 	t.Helper()
 	s = &servedDir{t: t, dir: t.TempDir(), file: filepath.Join(t.TempDir(), "series")}
-	live = tabletest.Demo(t, filepath.Join(s.dir, "a"+table.Ext), tabletest.Spec())
+	live = tabletest.Demo(t, filepath.Join(s.dir, "a"+tabledir.Ext), tabletest.Spec())
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s, live

@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
@@ -161,9 +162,9 @@ func BenchmarkHost(b *testing.B) {
 	}
 	for i := range 1000 {
 		spec.Program = fmt.Sprintf("/usr/local/bin/program%04d", i)
-		live := tabletest.CreateAt(b, filepath.Join(dir, fmt.Sprintf("%d%s", i, table.Ext)), spec)
+		live := tabletest.CreateAt(b, filepath.Join(dir, fmt.Sprintf("%d%s", i, tabledir.Ext)), spec)
 		for row := range uint32(4) {
-			live.Row(table.Row{Index: row, State: table.RowLive, Pid: 1, Tid: 1})
+			live.Row(layout.Row{Index: row, State: layout.RowLive, Pid: 1, Tid: 1})
 			live.Set(row, counts...)
 		}
 	}

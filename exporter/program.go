@@ -8,6 +8,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // promotions bounds the series of one program in one view to this multiple of
@@ -99,7 +100,7 @@ func (p *program) read(f *families, q *query, r *table.Reading, room int) (made 
 	other := r.Total
 	for _, s := range v.order {
 		if int(s.counter) >= len(r.Calls) || r.Calls[s.counter] < s.base {
-			return made, fmt.Errorf("%s: %w: counters have gone back", p.meter.Path(), table.ErrCorrupt)
+			return made, fmt.Errorf("%s: %w: counters have gone back", p.meter.Path(), layout.ErrCorrupt)
 		}
 		calls := r.Calls[s.counter] - s.base
 		other -= calls

@@ -1,4 +1,4 @@
-/* dynprof_snapshot: a copy of the table, as internal/table/copy.go makes it. */
+/* dynprof_snapshot: a copy of the table, as internal/table/edit/copy.go makes it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* The table's objects, functions, strings and events (internal/table/layout.go). A
+/* The table's objects, functions, strings and events (internal/table/layout/layout.go). A
  * view is the table, wherever it is mapped. */
 #ifndef DYNPROF_ENTRIES_H
 #define DYNPROF_ENTRIES_H

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/dynprof/dynprof/internal/listen"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/patcher/target"
 )
 
@@ -61,7 +61,7 @@ func (e *endpoint) locate(choice *config, pid int, objects []target.Loaded, prog
 	address := choice.listen
 	if strings.HasPrefix(address, "unix:") {
 		host, _ := os.Hostname() // only for %h
-		address, err = table.Expand(address, table.Names{Program: program, Pid: pid, Host: host, Time: time.Now()})
+		address, err = tabledir.Expand(address, tabledir.Names{Program: program, Pid: pid, Host: host, Time: time.Now()})
 	}
 	if err == nil {
 		e.address, err = listen.Parse(address)

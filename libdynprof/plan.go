@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/dynprof/dynprof/internal/mem"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/version"
 	"github.com/dynprof/dynprof/patcher"
 	"github.com/dynprof/dynprof/patcher/target/self"
@@ -27,8 +30,8 @@ func planFor(ctl *C.struct_dp_ctl) error {
 		Pid: int(ctl.pid), Outside: ctl.outside != 0,
 		ReserveAt: uint64(ctl.reserve), ReserveSize: uint64(ctl.reserve_size), Beat: beat,
 	}
-	request, later := requestOf(ctl, choice), (*table.Appender)(nil)
-	request.Table = func() (t *table.Appender, err error) {
+	request, later := requestOf(ctl, choice), (*build.Appender)(nil)
+	request.Table = func() (t *build.Appender, err error) {
 		later, err = openTable(mem.Window{Addr: uint64(ctl.view), Size: uint64(ctl.view_size)})
 		return later, err
 	}
@@ -63,17 +66,17 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	return deliver(ctl, plan)
 }
 
-func openTable(view mem.Window) (*table.Appender, error) {
+func openTable(view mem.Window) (*build.Appender, error) {
 	if view.Addr == 0 {
 		return nil, errors.New("the count table cannot be mapped again")
 	}
-	return table.OpenAppend(view)
+	return build.OpenAppend(view)
 }
 
 // writeTable makes the table; the target publishes it when the patches are in.
 func writeTable(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan) error {
 	host, _ := os.Hostname() // only for %h
-	path, err := table.OutputPath(choice.output, choice.runtimeDir, table.Names{
+	path, err := tabledir.OutputPath(choice.output, choice.runtimeDir, tabledir.Names{
 		Program: plan.Program(), Pid: int(ctl.pid), Host: host, Time: time.Now(),
 	})
 	if err != nil {
@@ -82,7 +85,7 @@ func writeTable(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan) error 
 	if path, err = filepath.Abs(path); err != nil { // the program may go elsewhere
 		return err
 	}
-	f, err := table.Create(path, ledgerOf(ctl, choice, plan))
+	f, err := build.Create(path, ledgerOf(ctl, choice, plan))
 	if err != nil {
 		return err
 	}
@@ -97,16 +100,16 @@ func writeTable(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan) error 
 }
 
 // ledgerOf is what the table says.
-func ledgerOf(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan) *table.Spec {
+func ledgerOf(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan) *build.Spec {
 	spec := plan.Ledger()
-	spec.Identity = table.Identify(int(ctl.pid))
+	spec.Identity = alive.Identify(int(ctl.pid))
 	spec.RunID = choice.runID
 	spec.Program = plan.Program()
 	spec.Creator = "dynprof " + version.Version
 	spec.Listen = serving.listens()
 	spec.ShortSpace = ctl.short_space != 0
 	if choice.followExec {
-		spec.Flags |= table.FlagFollowExec
+		spec.Flags |= layout.FlagFollowExec
 	}
 	return spec
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/internal/symname"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/patcher/place"
@@ -273,7 +273,7 @@ func (a *arena) emit(k int, plan *Plan) {
 		for _, i := range list {
 			p := &o.plans[i]
 			at := int(o.stubs[i].At)
-			c := stubgen.Count{Counter: int32(table.RowCounters + 8*o.counters[i]), Index: int32(o.counters[i])}
+			c := stubgen.Count{Counter: int32(layout.RowCounters + 8*o.counters[i]), Index: int32(o.counters[i])}
 			c.Shared = a.view.counter(o.counters[i])
 			if p.Checks {
 				number := a.colds[k] + int(o.counters[i]-o.first)

@@ -6,7 +6,8 @@ import (
 
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/procmaps"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target"
@@ -47,7 +48,7 @@ type base struct {
 	counters  uint32
 	functions int
 	objects   int
-	table     *table.Appender // nil at the start
+	table     *build.Appender // nil at the start
 }
 
 func (p *Plan) openBase() error {
@@ -93,11 +94,11 @@ func (p *Plan) left(o *object) ledger.Reason {
 }
 
 // measured yields the functions as far as they take room.
-func (o *object) measured(yield func(*table.Function) bool) {
-	var t table.Function // one for all
+func (o *object) measured(yield func(*layout.Function) bool) {
+	var t layout.Function // one for all
 	for i := range o.plans {
 		f := &o.code.Functions[i]
-		t.Name, t.Aliases, t.Counter = f.Name, f.Aliases, table.NoCounter
+		t.Name, t.Aliases, t.Counter = f.Name, f.Aliases, layout.NoCounter
 		if o.plans[i].Counted() {
 			t.Counter = 0
 		}

@@ -5,39 +5,40 @@ import (
 	"math"
 
 	"github.com/dynprof/dynprof/internal/ledger"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Ledger is what the table says of the plan: every object, and every function of
 // those that were selected.
-func (p *Plan) Ledger() *table.Spec {
-	spec := &table.Spec{Threshold: uint64(p.Options.Threshold.All)}
+func (p *Plan) Ledger() *build.Spec {
+	spec := &build.Spec{Threshold: uint64(p.Options.Threshold.All)}
 	if p.Options.Threshold.Any() || p.how.redirectable {
-		spec.Flags |= table.FlagThreshold
+		spec.Flags |= layout.FlagThreshold
 	}
 	if p.how.redirectable {
-		spec.Flags |= table.FlagTranslator
+		spec.Flags |= layout.FlagTranslator
 	}
 	if p.Keep {
 		spec.Reserve, spec.ReserveUsed = p.ReserveSize, p.used
 	}
 	if p.how.shared {
-		spec.Flags |= table.FlagShared
+		spec.Flags |= layout.FlagShared
 	}
 	if p.how.blind {
-		spec.Flags |= table.FlagBlind
+		spec.Flags |= layout.FlagBlind
 	}
 	if p.Options.Lock {
-		spec.Flags |= table.FlagLock
+		spec.Flags |= layout.FlagLock
 	}
 	for _, o := range p.fitting {
 		e := o.entry()
 		if p.Late {
-			e.Flags |= table.ObjLate
+			e.Flags |= layout.ObjLate
 		}
 		spec.Objects = append(spec.Objects, e)
 	}
-	spec.Stream = func(yield func(*table.Function) bool) {
+	spec.Stream = func(yield func(*layout.Function) bool) {
 		for i, o := range p.fitting {
 			if !p.functions(o, uint16(p.base.objects+i), yield) {
 				return
@@ -47,8 +48,8 @@ func (p *Plan) Ledger() *table.Spec {
 	return spec
 }
 
-func (o *object) entry() table.Object {
-	e := table.Object{Path: o.path, Low: o.span.Low, High: o.span.High, Reason: o.reason}
+func (o *object) entry() layout.Object {
+	e := layout.Object{Path: o.path, Low: o.span.Low, High: o.span.High, Reason: o.reason}
 	if o.code != nil {
 		e.Bias = o.code.Bias
 	}
@@ -62,13 +63,13 @@ func (o *object) entry() table.Object {
 		}
 	}
 	if o.main {
-		e.Flags |= table.ObjMain
+		e.Flags |= layout.ObjMain
 	}
 	if o.gs {
-		e.Flags |= table.ObjUsesGS
+		e.Flags |= layout.ObjUsesGS
 	}
 	if o.selected {
-		e.Flags |= table.ObjSelected
+		e.Flags |= layout.ObjSelected
 	} else if o.reason == ledger.ReasonNone {
 		e.Reason = ledger.ReasonNotSelected
 	}
@@ -77,16 +78,16 @@ func (o *object) entry() table.Object {
 
 // functions yields the ledger entries of o, object number of the table. It
 // reports false where yield does.
-func (p *Plan) functions(o *object, number uint16, yield func(*table.Function) bool) bool {
-	var t table.Function // one for all: yield keeps none
+func (p *Plan) functions(o *object, number uint16, yield func(*layout.Function) bool) bool {
+	var t layout.Function // one for all: yield keeps none
 	for i := range o.plans {
 		f, plan := &o.code.Functions[i], &o.plans[i]
-		t = table.Function{
+		t = layout.Function{
 			Address: f.Addr,
 			Size:    uint32(min(f.Size, math.MaxUint32)),
 			Name:    f.Name,
 			Aliases: f.Aliases,
-			Counter: table.NoCounter,
+			Counter: layout.NoCounter,
 			Object:  number,
 			Source:  f.Source,
 			Tactic:  plan.Tactic,

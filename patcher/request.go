@@ -3,7 +3,7 @@ package patcher
 import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/symname"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target"
 )
@@ -35,7 +35,7 @@ type Request struct {
 	Late bool       // the objects come later, and
 	Held place.Span // address space is taken for the arenas
 	// Table is the table that is there then.
-	Table func() (*table.Appender, error)
+	Table func() (*build.Appender, error)
 
 	// Miss notes why object i of the list is not counted, Stop that a new object
 	// may take the GS segment: nothing may count any more. Both are told at once,

@@ -5,7 +5,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/procmaps"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
 )
@@ -30,8 +30,8 @@ type view struct {
 // viewOf is the part of the row that has counters first to end; where it will be
 // is not known yet.
 func viewOf(first, end uint32) view {
-	from := (table.RowCounters + 8*uint64(first)) &^ (pageSize - 1)
-	to := uint64(align(table.RowCounters+8*int(end), pageSize))
+	from := (layout.RowCounters + 8*uint64(first)) &^ (pageSize - 1)
+	to := uint64(align(layout.RowCounters+8*int(end), pageSize))
 	return view{offset: from, size: to - from}
 }
 
@@ -40,7 +40,7 @@ func (v *view) counter(i uint32) x86.RunAddr {
 	if v.size == 0 {
 		return 0
 	}
-	return x86.RunAddr(v.at - v.offset + table.RowCounters + 8*uint64(i))
+	return x86.RunAddr(v.at - v.offset + layout.RowCounters + 8*uint64(i))
 }
 
 // share decides how the run counts: at the start as its objects need it, later

@@ -53,32 +53,45 @@ func (p *listed) ours() []string {
 // TestImportsGoOneWay pins who may use whom (docs/architecture.md, "Packages").
 func TestImportsGoOneWay(t *testing.T) {
 	may := map[string][]string{
-		"internal/ledger":     {},
-		"internal/version":    {},
-		"internal/lane":       {},
-		"internal/parallel":   {},
-		"internal/x86":        {},
-		"internal/mem":        {},
-		"internal/procmaps":   {},
-		"internal/symname":    {},
-		"internal/textfile":   {},
-		"internal/listen":     {},
-		"internal/table":      {"internal/ledger", "internal/procmaps"},
-		"internal/agent":      {"internal/ledger", "internal/mem", "internal/procmaps", "internal/table"},
+		"internal/ledger":   {},
+		"internal/version":  {},
+		"internal/lane":     {},
+		"internal/parallel": {},
+		"internal/x86":      {},
+		"internal/mem":      {},
+		"internal/procmaps": {},
+		"internal/symname":  {},
+		"internal/textfile": {},
+		"internal/listen":   {},
+
+		"internal/table/layout":   {"internal/ledger"},
+		"internal/table/file":     {"internal/ledger", "internal/table/layout"},
+		"internal/table/tabledir": {},
+		"internal/table/build":    {"internal/ledger", "internal/table/layout", "internal/table/tabledir"},
+		"internal/table":          {"internal/ledger", "internal/table/file", "internal/table/layout"},
+		"internal/table/alive":    {"internal/ledger", "internal/table/file", "internal/table/layout"},
+		"internal/table/control":  {"internal/ledger", "internal/table/alive", "internal/table/file", "internal/table/layout"},
+		"internal/table/edit":     {"internal/ledger", "internal/table", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
+		"internal/table/code":     {"internal/ledger", "internal/procmaps", "internal/table/file", "internal/table/layout"},
+		"internal/table/find":     {"internal/ledger", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
+
+		"internal/agent":      {"internal/ledger", "internal/mem", "internal/table/alive", "internal/table/control", "internal/table/file", "internal/table/layout"},
 		"elfscan":             {"internal/ledger"},
 		"stubgen":             {"elfscan", "internal/ledger", "internal/parallel", "internal/x86"},
 		"patcher/place":       {"internal/procmaps"},
 		"patcher/patch":       {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen"},
 		"patcher/target":      {"internal/procmaps", "patcher/place"},
 		"patcher/target/self": {"internal/mem", "internal/procmaps", "patcher/place", "patcher/target"},
-		"patcher": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/procmaps", "internal/symname", "internal/table", "internal/x86",
-			"patcher/patch", "patcher/place", "patcher/target", "stubgen"},
-		"exporter": {"internal/ledger", "internal/procmaps", "internal/symname", "internal/table"},
+		"patcher": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/procmaps", "internal/symname",
+			"internal/table/build", "internal/table/layout", "internal/table/tabledir", "internal/x86", "patcher/patch", "patcher/place", "patcher/target", "stubgen"},
+		"exporter": {"internal/ledger", "internal/symname", "internal/table", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
 		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/procmaps", "internal/symname",
-			"internal/table", "internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/self", "stubgen"},
+			"internal/table/alive", "internal/table/build", "internal/table/control", "internal/table/file", "internal/table/layout", "internal/table/tabledir", // of tables no reader
+			"internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/self", "stubgen"},
 		"cmd/hotspots": {"cmd/hotspots/internal/bisect", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/symbols", "cmd/hotspots/internal/system",
-			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/procmaps", "internal/symname", "internal/table", "internal/textfile",
-			"internal/version", "internal/x86", "stubgen"}, // coverage --system plans, too
+			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/procmaps", "internal/symname",
+			"internal/table", "internal/table/alive", "internal/table/code", "internal/table/control", "internal/table/edit", "internal/table/file", "internal/table/find",
+			"internal/table/layout", "internal/table/tabledir", "internal/textfile", "internal/version", "internal/x86", "stubgen"}, // coverage --system plans, too
 	}
 	seen := 0
 	for _, p := range packages(t) {
@@ -104,9 +117,9 @@ func TestFences(t *testing.T) {
 	only := map[string][]string{
 		"golang.org/x/arch/x86/x86asm": {"internal/x86"},
 		"golang.org/x/sys/unix":        {"cmd/hotspots/internal/launch", "internal/mem"},
-		"unsafe":                       {"internal/mem", "internal/table", "libdynprof"},
+		"unsafe":                       {"internal/mem", "internal/table/alive", "internal/table/file", "libdynprof"},
 	}
-	pure := []string{"elfscan", "stubgen", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/symname"}
+	pure := []string{"elfscan", "stubgen", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/symname", "internal/table/layout"}
 	effects := []string{"os", "syscall", "unsafe", "net", "os/exec", "golang.org/x/sys/unix"}
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)

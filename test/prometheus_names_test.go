@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
@@ -18,7 +18,7 @@ func TestPrometheusNames(t *testing.T) {
 	spec.Program = "/opt/\"quoted\"\n\xff{program}"
 	spec.Functions[0].Name = "quote\"back\\slash\nline\ttab\xff#{}=,"
 	spec.Functions[1].Name = "_ZN" + strings.Repeat("8template", 400) + "1fEv"
-	tabletest.Demo(t, filepath.Join(dir, "a"+table.Ext), spec)
+	tabletest.Demo(t, filepath.Join(dir, "a"+tabledir.Ext), spec)
 	many := freePort(t)
 	background(t, nil, build(t, "hotspots"), "serve", "--state", "", "--linger", "1h", "--listen", many, dir)
 	p := startPrometheus(t, "  - {job_name: names, static_configs: [{targets: ['"+many+"']}]}\n")

@@ -12,7 +12,8 @@ import (
 
 	"github.com/dynprof/dynprof/internal/lane"
 
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
@@ -30,9 +31,9 @@ func TestScale(t *testing.T) {
 	}
 	for i := range tables {
 		spec.Program = fmt.Sprintf("/usr/local/bin/program%04d", i)
-		live := tabletest.CreateAt(t, filepath.Join(dir, fmt.Sprint(i, table.Ext)), spec)
+		live := tabletest.CreateAt(t, filepath.Join(dir, fmt.Sprint(i, tabledir.Ext)), spec)
 		for row := range uint32(4) {
-			live.Row(table.Row{Index: row, State: table.RowLive, Pid: 1, Tid: 1})
+			live.Row(layout.Row{Index: row, State: layout.RowLive, Pid: 1, Tid: 1})
 			live.Set(row, counts...)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dynprof/dynprof/exporter"
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // endpointOf is the process that serves a table.
@@ -229,7 +230,7 @@ func TestScrapedTableIsDamaged(t *testing.T) {
 		})
 	}
 	endpoint := endpointOf(t, s.table)
-	for _, size := range []int64{fi.Size() - 1, 1 << 16, table.HeaderSize, 100, 0} {
+	for _, size := range []int64{fi.Size() - 1, 1 << 16, layout.HeaderSize, 100, 0} {
 		if err := os.Truncate(s.table, size); err != nil {
 			t.Fatal(err)
 		}

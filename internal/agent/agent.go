@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"github.com/dynprof/dynprof/internal/mem"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/control"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Agent is the agent of one program.
@@ -41,7 +42,7 @@ const heap = 16 << 20
 // Run serves until the last process of the program has ended, or the program is
 // not counted after all.
 func (a *Agent) Run() error {
-	s, err := table.Serve(a.Path, a.Nonce)
+	s, err := control.Serve(a.Path, a.Nonce)
 	if err != nil {
 		return err
 	}
@@ -88,8 +89,8 @@ func (a *Agent) Run() error {
 
 func (a *Agent) do(f *os.File, what uint32) int {
 	switch what {
-	case table.RequestPause, table.RequestResume:
-		return a.SetPaused(f, what == table.RequestPause)
+	case layout.RequestPause, layout.RequestResume:
+		return a.SetPaused(f, what == layout.RequestPause)
 	}
 	return -int(syscall.ENOSYS)
 }

@@ -3,6 +3,8 @@ package table
 import (
 	"errors"
 	"time"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // A reset changes no counter: only a thread may write its row. It leaves a
@@ -50,15 +52,15 @@ func (t *Table) SinceReset() (*Snapshot, error) {
 // readBaseline reads the baseline in force; nil if there is none.
 func (t *Table) readBaseline() (*baseline, error) {
 	for range 100 {
-		before, err := t.u64(HdrBaseline)
+		before, err := t.U64(layout.HdrBaseline)
 		if err != nil || t.Geometry.Baselines.Capacity == 0 || before == 0 {
 			return nil, err
 		}
-		b, err := t.readBaselineAt(baselineIn(before))
+		b, err := t.readBaselineAt(layout.BaselineIn(before))
 		if err != nil {
 			return nil, err
 		}
-		if after, err := t.u64(HdrBaseline); err != nil || after == before {
+		if after, err := t.U64(layout.HdrBaseline); err != nil || after == before {
 			return b, err
 		}
 		time.Sleep(time.Millisecond)
@@ -66,22 +68,19 @@ func (t *Table) readBaseline() (*baseline, error) {
 	return nil, errResets
 }
 
-// baselineIn takes a value of HdrBaseline apart.
-func baselineIn(word uint64) (number uint32) { return uint32(word&0xff) - 1 }
-
 func (t *Table) readBaselineAt(number uint32) (*baseline, error) {
 	s := t.Geometry.Baselines
 	if number >= s.Capacity {
-		return nil, corrupt("baseline %d of %d", number, s.Capacity)
+		return nil, layout.Corrupt("baseline %d of %d", number, s.Capacity)
 	}
 	at := s.Offset + uint64(number)*uint64(s.EntrySize)
-	var head [BlCounts]byte
-	if _, err := readAt(t.r, head[:], int64(at)); err != nil {
+	var head [layout.BlCounts]byte
+	if err := t.ReadAt(head[:], int64(at)); err != nil {
 		return nil, err
 	}
-	b := &baseline{time: time.Unix(0, int64(le.Uint64(head[BlTime:]))), calls: map[uint32]uint64{}, rows: map[uint32]uint64{}}
-	counters, rows := t.baselineParts(at)
-	err := t.eachCounted(counters, min(le.Uint32(head[BlCounters:]), t.CountersCap), func(function uint32, entry []byte) {
+	b := &baseline{time: time.Unix(0, int64(le.Uint64(head[layout.BlTime:]))), calls: map[uint32]uint64{}, rows: map[uint32]uint64{}}
+	counters, rows := t.BaselineParts(at)
+	err := t.eachCounted(counters, min(le.Uint32(head[layout.BlCounters:]), t.CountersCap), func(function uint32, entry []byte) {
 		if n := le.Uint64(entry); n > 0 {
 			b.calls[function] = n
 		}
@@ -90,7 +89,7 @@ func (t *Table) readBaselineAt(number uint32) (*baseline, error) {
 		return nil, err
 	}
 	// A compact table has room for fewer rows than it had.
-	return b, t.eachData(rows, uint64(min(le.Uint32(head[BlRows:]), t.Geometry.Rows.Capacity)), func(first uint64, entries []byte) error {
+	return b, t.EachData(rows, uint64(min(le.Uint32(head[layout.BlRows:]), t.Geometry.Rows.Capacity)), func(first uint64, entries []byte) error {
 		for ; len(entries) > 0; entries = entries[8:] {
 			if n := le.Uint64(entries); n > 0 {
 				b.rows[uint32(first)] = n
@@ -99,17 +98,4 @@ func (t *Table) readBaselineAt(number uint32) (*baseline, error) {
 		}
 		return nil
 	})
-}
-
-// baselineParts are the counts of the baseline at that offset.
-func (t *Table) baselineParts(at uint64) (counters, rows Section) {
-	counters = Section{Offset: at + BlCounts, EntrySize: 8}
-	rows = Section{Offset: at + BlCounts + 8*uint64(t.CountersCap), EntrySize: 8}
-	return counters, rows
-}
-
-func (t *Table) u64(at int64) (uint64, error) {
-	var b [8]byte
-	_, err := readAt(t.r, b[:], at)
-	return le.Uint64(b[:]), err
 }

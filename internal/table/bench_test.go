@@ -1,31 +1,12 @@
 package table_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
-
-func BenchmarkCreate40000(b *testing.B) {
-	spec, dir := tabletest.Synthetic(40000), b.TempDir()
-	b.ReportAllocs()
-	for b.Loop() {
-		f, err := table.Create(filepath.Join(dir, "a.dynprof"), spec)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := f.Publish(); err != nil {
-			b.Fatal(err)
-		}
-		f.Close()
-		b.StopTimer()
-		os.Remove(f.Path())
-		b.StartTimer()
-	}
-}
 
 func filled(b *testing.B) string {
 	live := tabletest.Create(b, "a.dynprof", tabletest.Synthetic(40000))
@@ -34,7 +15,7 @@ func filled(b *testing.B) string {
 		counts[i] = uint64(i) * 7
 	}
 	for row := range uint32(8) {
-		live.Row(table.Row{Index: row, State: table.RowLive})
+		live.Row(layout.Row{Index: row, State: layout.RowLive})
 		live.Set(row, counts...)
 	}
 	return live.Path
@@ -53,7 +34,7 @@ func BenchmarkOpen40000(b *testing.B) {
 }
 
 func BenchmarkSnapshot40000x8(b *testing.B) {
-	t := open(b, filled(b))
+	t := tabletest.Open(b, filled(b))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := t.Snapshot(); err != nil {

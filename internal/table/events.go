@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Event is the record of a function crossing its threshold.
@@ -21,9 +23,9 @@ type Event struct {
 type Outcome uint32
 
 var outcomes = [...]string{
-	OutcomeNone: "none", OutcomeQueued: "queued", OutcomeRunning: "running", OutcomeReturned: "returned",
-	OutcomeRedirected: "redirected", OutcomeRestored: "restored", OutcomeCrashed: "crashed",
-	OutcomeDropped: "dropped", OutcomeGone: "gone", OutcomeRefused: "refused",
+	layout.OutcomeNone: "none", layout.OutcomeQueued: "queued", layout.OutcomeRunning: "running", layout.OutcomeReturned: "returned",
+	layout.OutcomeRedirected: "redirected", layout.OutcomeRestored: "restored", layout.OutcomeCrashed: "crashed",
+	layout.OutcomeDropped: "dropped", layout.OutcomeGone: "gone", layout.OutcomeRefused: "refused",
 }
 
 func (o Outcome) String() string {
@@ -37,16 +39,16 @@ func (o Outcome) String() string {
 // that a thread is writing at this moment is left out.
 func (t *Table) Events() ([]Event, error) {
 	var b [8]byte
-	if _, err := readAt(t.r, b[:], HdrEventsHead); err != nil {
+	if err := t.ReadAt(b[:], layout.HdrEventsHead); err != nil {
 		return nil, err
 	}
 	var all []Event
 	claimed := min(le.Uint64(b[:]), uint64(t.Geometry.Events.Capacity))
 	size := int(t.Geometry.Events.EntrySize)
-	err := t.eachData(t.Geometry.Events, claimed, func(slot uint64, b []byte) error {
+	err := t.EachData(t.Geometry.Events, claimed, func(slot uint64, b []byte) error {
 		for ; len(b) > 0; b = b[size:] {
 			slot++
-			if le.Uint64(b[EvSeq:]) == slot {
+			if le.Uint64(b[layout.EvSeq:]) == slot {
 				all = append(all, t.decodeEvent(b))
 			}
 		}
@@ -57,18 +59,18 @@ func (t *Table) Events() ([]Event, error) {
 }
 
 func (t *Table) decodeEvent(b []byte) Event {
-	since := time.Duration(le.Uint64(b[EvTime:]) - t.Monotonic)
+	since := time.Duration(le.Uint64(b[layout.EvTime:]) - t.Monotonic)
 	e := Event{
-		Slot:     le.Uint64(b[EvSeq:]) - 1,
+		Slot:     le.Uint64(b[layout.EvSeq:]) - 1,
 		Time:     t.Realtime.Add(since),
-		Calls:    le.Uint64(b[EvCount:]) &^ CounterFired,
-		Function: t.functionOf(le.Uint32(b[EvCounter:])),
-		Row:      le.Uint32(b[EvRow:]),
-		Pid:      le.Uint32(b[EvPid:]),
-		Tid:      le.Uint32(b[EvTid:]),
+		Calls:    le.Uint64(b[layout.EvCount:]) &^ layout.CounterFired,
+		Function: t.functionOf(le.Uint32(b[layout.EvCounter:])),
+		Row:      le.Uint32(b[layout.EvRow:]),
+		Pid:      le.Uint32(b[layout.EvPid:]),
+		Tid:      le.Uint32(b[layout.EvTid:]),
 	}
-	if len(b) >= EvEntrySize && t.Geometry.Events.EntrySize >= EvEntrySize {
-		e.Outcome = Outcome(le.Uint32(b[EvOutcome:]))
+	if len(b) >= layout.EvEntrySize && t.Geometry.Events.EntrySize >= layout.EvEntrySize {
+		e.Outcome = Outcome(le.Uint32(b[layout.EvOutcome:]))
 	}
 	return e
 }

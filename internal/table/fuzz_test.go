@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
@@ -19,9 +21,9 @@ func FuzzNewReader(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(seed)
-	f.Add(seed[:table.HeaderSize])
-	for _, at := range []int{table.HdrObjects, table.HdrFunctions, table.HdrAliases, table.HdrStrings, table.HdrRows, table.HdrCounters, table.HdrFormers, table.HdrBaselines, table.HdrBaseline, table.HdrFormersHead} {
-		for _, field := range []int{table.SecOffset + 2, table.SecCount + 1, table.SecCapacity + 3, table.SecEntrySize + 1} {
+	f.Add(seed[:layout.HeaderSize])
+	for _, at := range []int{layout.HdrObjects, layout.HdrFunctions, layout.HdrAliases, layout.HdrStrings, layout.HdrRows, layout.HdrCounters, layout.HdrFormers, layout.HdrBaselines, layout.HdrBaseline, layout.HdrFormersHead} {
+		for _, field := range []int{layout.SecOffset + 2, layout.SecCount + 1, layout.SecCapacity + 3, layout.SecEntrySize + 1} {
 			bad := bytes.Clone(seed)
 			bad[at+field] ^= 0x81
 			f.Add(bad)
@@ -57,7 +59,7 @@ func FuzzNewReader(f *testing.F) {
 		}
 		var r table.Reading
 		if m.Read(&r) == nil {
-			m.Names(nil, func(n table.Named) bool { return n.Counter != table.NoCounter })
+			m.Names(nil, func(n table.Named) bool { return n.Counter != layout.NoCounter })
 		}
 		events, _ := tab.Events()
 		for _, e := range events {
@@ -68,6 +70,6 @@ func FuzzNewReader(f *testing.F) {
 		for i := range tab.Functions {
 			_ = tab.Objects[tab.Functions[i].Object]
 		}
-		tab.Status()
+		alive.Of(tab.File)
 	})
 }

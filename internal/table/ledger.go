@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // readLedger reads objects, functions and their names. Each section is read
@@ -32,45 +32,15 @@ func (t *Table) readLedger() error {
 	return nil
 }
 
-// eachChunk reads the section's entries in use, whole entries at a time.
-func (t *Table) eachChunk(s Section, use func([]byte) error) error {
-	size := uint64(s.EntrySize)
-	left := uint64(s.Count) * size
-	buf := make([]byte, min(left, max(1, chunk/size)*size))
-	for at := s.Offset; left > 0; {
-		b := buf[:min(left, uint64(len(buf)))]
-		if _, err := readAt(t.r, b, int64(at)); err != nil {
-			return err
-		}
-		if err := use(b); err != nil {
-			return err
-		}
-		at, left = at+uint64(len(b)), left-uint64(len(b))
-	}
-	return nil
-}
-
-func (t *Table) eachEntry(s Section, use func([]byte) error) error {
-	size := int(s.EntrySize)
-	return t.eachChunk(s, func(b []byte) error {
-		for ; len(b) > 0; b = b[size:] {
-			if err := use(b[:size]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // stringTable is the strings section: one string, so that names share it.
 type stringTable string
 
 func (t *Table) readStrings() (stringTable, error) {
 	var all strings.Builder
 	last := byte(1) // the first byte alone is a NUL that ends nothing
-	err := t.eachChunk(t.Geometry.Strings, func(b []byte) error {
+	err := t.EachChunk(t.Geometry.Strings, func(b []byte) error {
 		if last == 0 && b[0] == 0 || bytes.Contains(b, []byte{0, 0}) {
-			return corrupt("an empty string among the strings")
+			return layout.Corrupt("an empty string among the strings")
 		}
 		last = b[len(b)-1]
 		all.Write(b)
@@ -94,41 +64,31 @@ func (s stringTable) at(off uint32) (string, error) {
 // longest is how many bytes of all there may be of a string at off, its NUL included.
 func longest(off, all uint32) (uint32, error) {
 	if off >= all {
-		return 0, corrupt("string at %d of %d", off, all)
+		return 0, layout.Corrupt("string at %d of %d", off, all)
 	}
-	return min(all-off, MaxString+1), nil
+	return min(all-off, layout.MaxString+1), nil
 }
 
 // ended cuts the string at off where it ends.
 func ended(tail string, off uint32) (string, error) {
 	s, _, ok := strings.Cut(tail, "\x00")
 	if !ok {
-		return "", corrupt("string at %d has no end", off)
+		return "", layout.Corrupt("string at %d has no end", off)
 	}
 	return s, nil
 }
 
 func (t *Table) readObjects(names stringTable) error {
-	return t.eachEntry(t.Geometry.Objects, func(b []byte) error {
-		if allZero(b[:LeastObjEntrySize]) {
-			return corrupt("object %d is empty", len(t.Objects))
+	return t.EachEntry(t.Geometry.Objects, func(b []byte) error {
+		if layout.AllZero(b[:layout.LeastObjEntrySize]) {
+			return layout.Corrupt("object %d is empty", len(t.Objects))
 		}
-		o := Object{
-			Bias:   le.Uint64(b[ObjBias:]),
-			Arena:  le.Uint64(b[ObjArena:]),
-			Low:    le.Uint64(b[ObjLow:]),
-			High:   le.Uint64(b[ObjHigh:]),
-			Flags:  le.Uint32(b[ObjFlags:]),
-			Reason: ledger.Reason(b[ObjReason]),
-		}
-		if len(b) >= ObjEntrySize {
-			o.Reserve = le.Uint64(b[ObjReserve:])
-		}
+		o := layout.DecodeObject(b)
 		var err error
-		if o.Path, err = names.at(le.Uint32(b[ObjPath:])); err != nil {
+		if o.Path, err = names.at(le.Uint32(b[layout.ObjPath:])); err != nil {
 			return err
 		}
-		if o.BuildID, err = names.at(le.Uint32(b[ObjBuildID:])); err != nil {
+		if o.BuildID, err = names.at(le.Uint32(b[layout.ObjBuildID:])); err != nil {
 			return err
 		}
 		t.Objects = append(t.Objects, o)
@@ -144,14 +104,14 @@ type aliasTable struct {
 
 func (t *Table) readAliases(names stringTable) (*aliasTable, error) {
 	a := &aliasTable{}
-	err := t.eachEntry(t.Geometry.Aliases, func(b []byte) error {
+	err := t.EachEntry(t.Geometry.Aliases, func(b []byte) error {
 		name, err := names.at(le.Uint32(b))
 		if err != nil {
 			return err
 		}
 		if i := uint32(len(a.names)); name == "" {
 			if n := len(a.ends); n > 0 && a.ends[n-1]+1 == i {
-				return corrupt("alias list at %d is empty", i)
+				return layout.Corrupt("alias list at %d is empty", i)
 			}
 			a.ends = append(a.ends, i)
 		}
@@ -168,39 +128,27 @@ func (a *aliasTable) list(i uint32) ([]string, error) {
 	}
 	end, found := slices.BinarySearch(a.ends, i)
 	if found || end == len(a.ends) {
-		return nil, corrupt("no alias list at %d", i)
+		return nil, layout.Corrupt("no alias list at %d", i)
 	}
 	return a.names[i:a.ends[end]:a.ends[end]], nil
 }
 
 func (t *Table) readFunctions(names stringTable, aliases *aliasTable) error {
-	t.Functions = make([]Function, 0, min(t.Geometry.Functions.Count, chunk/FnEntrySize))
-	return t.eachEntry(t.Geometry.Functions, func(b []byte) error {
-		if allZero(b[:FnEntrySize]) {
-			return corrupt("function %d is empty", len(t.Functions))
+	t.Functions = make([]layout.Function, 0, min(t.Geometry.Functions.Count, layout.Chunk/layout.FnEntrySize))
+	return t.EachEntry(t.Geometry.Functions, func(b []byte) error {
+		if layout.AllZero(b[:layout.FnEntrySize]) {
+			return layout.Corrupt("function %d is empty", len(t.Functions))
 		}
-		f := Function{
-			Address:   le.Uint64(b[FnAddress:]),
-			Size:      le.Uint32(b[FnSize:]),
-			Counter:   le.Uint32(b[FnCounter:]),
-			Stub:      le.Uint32(b[FnStub:]),
-			Threshold: le.Uint32(b[FnThreshold:]),
-			Object:    le.Uint16(b[FnObject:]),
-			StubSize:  le.Uint16(b[FnStubSize:]),
-			Source:    ledger.Source(b[FnSource]),
-			Tactic:    ledger.Tactic(b[FnTactic]),
-			Reason:    ledger.Reason(b[FnReason]),
-			Count:     b[FnCount],
-		}
-		if int(f.Object) >= len(t.Objects) || f.Counter != NoCounter && f.Counter >= t.Counters {
-			return corrupt("function %d has object %d of %d, counter %d of %d",
+		f := layout.DecodeFunction(b)
+		if int(f.Object) >= len(t.Objects) || f.Counter != layout.NoCounter && f.Counter >= t.Counters {
+			return layout.Corrupt("function %d has object %d of %d, counter %d of %d",
 				len(t.Functions), f.Object, len(t.Objects), f.Counter, t.Counters)
 		}
 		var err error
-		if f.Name, err = names.at(le.Uint32(b[FnName:])); err != nil {
+		if f.Name, err = names.at(le.Uint32(b[layout.FnName:])); err != nil {
 			return err
 		}
-		if f.Aliases, err = aliases.list(le.Uint32(b[FnAliases:])); err != nil {
+		if f.Aliases, err = aliases.list(le.Uint32(b[layout.FnAliases:])); err != nil {
 			return err
 		}
 		t.Functions = append(t.Functions, f)
@@ -213,7 +161,7 @@ func (t *Table) readFunctions(names stringTable, aliases *aliasTable) error {
 // a header claims.
 func (t *Table) indexCounters() {
 	for i := range t.Functions {
-		if t.Functions[i].Counter != NoCounter {
+		if t.Functions[i].Counter != layout.NoCounter {
 			t.byCounter = append(t.byCounter, uint32(i))
 		}
 	}
@@ -221,15 +169,3 @@ func (t *Table) indexCounters() {
 		return cmp.Compare(t.Functions[a].Counter, t.Functions[b].Counter)
 	})
 }
-
-// The numbers that the shim stores are those of package ledger.
-const (
-	_ = uint(RefusedReason-ledger.ReasonBytesChanged) + uint(ledger.ReasonBytesChanged-RefusedReason)
-	_ = uint(ChangedReason-ledger.ReasonTextChanged) + uint(ledger.ReasonTextChanged-ChangedReason)
-	_ = uint(RefusedTactic-ledger.TacticNone) + uint(ledger.TacticNone-RefusedTactic)
-	_ = uint(MissedNoMemory-ledger.ReasonNoMemory) + uint(ledger.ReasonNoMemory-MissedNoMemory)
-	_ = uint(MissedUsesGS-ledger.ReasonUsesGS) + uint(ledger.ReasonUsesGS-MissedUsesGS)
-	_ = uint(MissedSandboxed-ledger.ReasonSandboxed) + uint(ledger.ReasonSandboxed-MissedSandboxed)
-	_ = uint(MissedNoPlanner-ledger.ReasonNoPlanner) + uint(ledger.ReasonNoPlanner-MissedNoPlanner)
-	_ = uint(MissedUnseen-ledger.ReasonUnseen) + uint(ledger.ReasonUnseen-MissedUnseen)
-)

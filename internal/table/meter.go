@@ -9,18 +9,20 @@ import (
 	"syscall"
 
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/table/file"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Meter reads the counts of one table again and again. It keeps no ledger in
 // memory, so that one process can watch thousands of programs; names are read
 // when somebody asks for them.
 type Meter struct {
-	Header
+	layout.Header // as it was when the table was opened
 	Ledger
 	Generation uint32 // changes when the program loads more objects
 
-	t    *Table // without Objects and Functions
-	read bool   // Ledger is of Generation
+	f    *file.File
+	read bool // Ledger is of Generation
 }
 
 // Ledger is what the functions of a table are, in numbers.
@@ -53,61 +55,54 @@ type Named struct {
 
 // OpenMeter opens the table at path for reading. Close it after use.
 func OpenMeter(path string) (*Meter, error) {
-	f, size, err := openRegular(path, os.O_RDONLY|syscall.O_NOFOLLOW)
+	f, err := file.OpenHead(path, os.O_RDONLY|syscall.O_NOFOLLOW)
 	if err != nil {
 		return nil, err
 	}
-	m, err := NewMeter(f, size)
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	m.t.path, m.t.close = path, f.Close
-	return m, nil
+	return &Meter{Header: f.Header, f: f}, nil
 }
 
 // NewMeter reads a table of size bytes, as NewReader does.
 func NewMeter(r io.ReaderAt, size int64) (*Meter, error) {
-	m := &Meter{t: &Table{r: r, size: size, close: func() error { return nil }}}
-	if err := m.t.readHead(); err != nil {
+	f := file.New(r, size)
+	if err := f.ReadHead(); err != nil {
 		return nil, err
 	}
-	m.Header = m.t.Header
-	return m, nil
+	return &Meter{Header: f.Header, f: f}, nil
 }
 
 // Close releases the file.
-func (m *Meter) Close() error { return m.t.Close() }
+func (m *Meter) Close() error { return m.f.Close() }
 
 // Path is the name that the table was opened by.
-func (m *Meter) Path() string { return m.t.path }
+func (m *Meter) Path() string { return m.f.Path() }
 
-// Counting reports whether some process still counts into the table.
-func (m *Meter) Counting() bool { return m.t.counting() }
+// File is the table's file.
+func (m *Meter) File() *file.File { return m.f }
 
 // Read reads the counts as they are now, and the Ledger if it has changed.
 func (m *Meter) Read(r *Reading) error {
 	if err := m.readOnce(r); err != nil {
-		return fmt.Errorf("%s: %w", m.t.path, err)
+		return fmt.Errorf("%s: %w", m.f.Path(), err)
 	}
 	return nil
 }
 
 func (m *Meter) readOnce(r *Reading) error {
 	if r.buf == nil {
-		r.buf = make([]byte, chunk)
+		r.buf = make([]byte, layout.Chunk)
 	}
-	head := r.buf[:HdrTranslatorFailures+8]
-	if _, err := readAt(m.t.r, head, 0); err != nil {
+	head := r.buf[:layout.HdrTranslatorFailures+8]
+	if err := m.f.ReadAt(head, 0); err != nil {
 		return err
 	}
 	if err := m.checkWhole(head); err != nil {
 		return err
 	}
-	generation := le.Uint32(head[HdrGeneration:])
-	used := min(le.Uint32(head[HdrRowsUsed:]), m.t.Geometry.Rows.Capacity)
-	r.Events = le.Uint64(head[HdrEventsHead:])
-	r.TranslatorFailures = le.Uint64(head[HdrTranslatorFailures:])
+	generation := le.Uint32(head[layout.HdrGeneration:])
+	used := min(le.Uint32(head[layout.HdrRowsUsed:]), m.f.Geometry.Rows.Capacity)
+	r.Events = le.Uint64(head[layout.HdrEventsHead:])
+	r.TranslatorFailures = le.Uint64(head[layout.HdrTranslatorFailures:])
 	if !m.read || generation != m.Generation {
 		if err := m.readLedger(); err != nil {
 			return err
@@ -120,34 +115,33 @@ func (m *Meter) readOnce(r *Reading) error {
 // checkWhole refuses a file that has been cut short since it was opened: what is
 // behind its end would be taken for holes, and counts would go back.
 func (m *Meter) checkWhole(head []byte) error {
-	if [16]byte(head[HdrNonce:]) != m.Nonce {
-		return corrupt("it is not the table that was opened")
+	if [16]byte(head[layout.HdrNonce:]) != m.Nonce {
+		return layout.Corrupt("it is not the table that was opened")
 	}
-	f, ok := m.t.r.(*os.File)
-	if !ok {
+	if m.f.OS() == nil {
 		return nil
 	}
-	fi, err := f.Stat()
+	fi, err := m.f.OS().Stat()
 	if err != nil {
 		return err
 	}
-	return checkSize(head, fi.Size())
+	return layout.CheckSize(head, fi.Size())
 }
 
 // readLedger streams through the functions.
 func (m *Meter) readLedger() error {
-	if err := m.t.readHead(); err != nil {
+	if err := m.f.ReadHead(); err != nil {
 		return err
 	}
 	l := Ledger{Skipped: map[ledger.Reason]int{}}
-	err := m.t.eachEntry(m.t.Geometry.Functions, func(b []byte) error {
-		if allZero(b[:FnEntrySize]) {
-			return corrupt("function %d is empty", l.Functions)
+	err := m.f.EachEntry(m.f.Geometry.Functions, func(b []byte) error {
+		if layout.AllZero(b[:layout.FnEntrySize]) {
+			return layout.Corrupt("function %d is empty", l.Functions)
 		}
 		l.Functions++
-		reason := ledger.Reason(b[FnReason])
+		reason := ledger.Reason(b[layout.FnReason])
 		switch {
-		case ledger.Tactic(b[FnTactic]) != ledger.TacticNone && le.Uint32(b[FnCounter:]) != NoCounter:
+		case ledger.Tactic(b[layout.FnTactic]) != ledger.TacticNone && le.Uint32(b[layout.FnCounter:]) != layout.NoCounter:
 			l.Counted++
 		case !reason.Excluded():
 			l.Skipped[reason]++
@@ -161,15 +155,15 @@ func (m *Meter) readLedger() error {
 // readRows sums up the rows. Each counter has its function, so that there are
 // no more of them, whatever the header says.
 func (m *Meter) readRows(r *Reading, used uint32) error {
-	counters := min(int(m.t.Counters), m.Ledger.Functions)
+	counters := min(int(m.f.Geometry.Counters), m.Ledger.Functions)
 	r.Calls = slices.Grow(r.Calls[:0], counters)[:counters]
 	clear(r.Calls)
 	r.Threads = 0
-	perRow := uint64(m.t.Geometry.Rows.EntrySize) / PageSize
-	pages := Section{Offset: m.t.Geometry.Rows.Offset, EntrySize: PageSize}
-	err := m.t.eachDataIn(r.buf, pages, uint64(used)*perRow, func(page uint64, b []byte) error {
-		for ; len(b) > 0; b = b[PageSize:] {
-			r.addPage(page%perRow, b[:PageSize])
+	perRow := uint64(m.f.Geometry.Rows.EntrySize) / layout.PageSize
+	pages := layout.Section{Offset: m.f.Geometry.Rows.Offset, EntrySize: layout.PageSize}
+	err := m.f.EachDataIn(r.buf, pages, uint64(used)*perRow, func(page uint64, b []byte) error {
+		for ; len(b) > 0; b = b[layout.PageSize:] {
+			r.addPage(page%perRow, b[:layout.PageSize])
 			page++
 		}
 		return nil
@@ -183,18 +177,18 @@ func (m *Meter) readRows(r *Reading, used uint32) error {
 
 // addPage adds the n-th page of a row.
 func (r *Reading) addPage(n uint64, b []byte) {
-	first := n*(PageSize/8) - RowCounters/8
+	first := n*(layout.PageSize/8) - layout.RowCounters/8
 	if n == 0 {
-		if row := decodeRow(0, b); row.Held() {
+		if row := layout.DecodeRow(0, b); row.Held() {
 			r.Threads++
 		}
-		first, b = 0, b[RowCounters:]
+		first, b = 0, b[layout.RowCounters:]
 	}
 	if first >= uint64(len(r.Calls)) {
 		return
 	}
 	for i := range r.Calls[first:min(uint64(len(r.Calls)), first+uint64(len(b)/8))] {
-		r.Calls[first+uint64(i)] += le.Uint64(b[8*i:]) &^ CounterFired
+		r.Calls[first+uint64(i)] += le.Uint64(b[8*i:]) &^ layout.CounterFired
 	}
 }
 
@@ -205,13 +199,12 @@ var errStop = errors.New("enough")
 // true, or all if it is nil, until use returns false.
 func (m *Meter) Names(want func(counter uint32) bool, use func(Named) bool) error {
 	objects := map[uint16]string{}
-	strings := m.t.Geometry.Strings
-	err := m.t.eachEntry(m.t.Geometry.Functions, func(b []byte) error {
-		n := Named{Counter: le.Uint32(b[FnCounter:]), Address: le.Uint64(b[FnAddress:])}
-		if n.Counter == NoCounter || want != nil && !want(n.Counter) {
+	err := m.f.EachEntry(m.f.Geometry.Functions, func(b []byte) error {
+		n := Named{Counter: le.Uint32(b[layout.FnCounter:]), Address: le.Uint64(b[layout.FnAddress:])}
+		if n.Counter == layout.NoCounter || want != nil && !want(n.Counter) {
 			return nil
 		}
-		object := le.Uint16(b[FnObject:])
+		object := le.Uint16(b[layout.FnObject:])
 		path, ok := objects[object]
 		if !ok {
 			var err error
@@ -222,7 +215,7 @@ func (m *Meter) Names(want func(counter uint32) bool, use func(Named) bool) erro
 		}
 		n.Object = path
 		var err error
-		if n.Name, err = readString(m.t.r, strings, le.Uint32(b[FnName:])); err != nil {
+		if n.Name, err = m.f.String(le.Uint32(b[layout.FnName:])); err != nil {
 			return err
 		}
 		if !use(n) {
@@ -231,19 +224,19 @@ func (m *Meter) Names(want func(counter uint32) bool, use func(Named) bool) erro
 		return nil
 	})
 	if err != nil && !errors.Is(err, errStop) {
-		return fmt.Errorf("%s: %w", m.t.path, err)
+		return fmt.Errorf("%s: %w", m.f.Path(), err)
 	}
 	return nil
 }
 
 func (m *Meter) objectPath(i uint16) (string, error) {
-	s := m.t.Geometry.Objects
+	s := m.f.Geometry.Objects
 	if uint32(i) >= s.Count {
-		return "", corrupt("object %d of %d", i, s.Count)
+		return "", layout.Corrupt("object %d of %d", i, s.Count)
 	}
 	var b [4]byte
-	if _, err := readAt(m.t.r, b[:], int64(s.Offset)+int64(i)*int64(s.EntrySize)+ObjPath); err != nil {
+	if err := m.f.ReadAt(b[:], int64(s.Offset)+int64(i)*int64(s.EntrySize)+layout.ObjPath); err != nil {
 		return "", err
 	}
-	return readString(m.t.r, m.t.Geometry.Strings, le.Uint32(b[:]))
+	return m.f.String(le.Uint32(b[:]))
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
@@ -22,8 +24,8 @@ func meter(t testing.TB, path string) *table.Meter {
 // agree fails unless a meter says what the table and its snapshot say.
 func agree(t *testing.T, m *table.Meter, r *table.Reading, path string) {
 	t.Helper()
-	tab := open(t, path)
-	s := snapshot(t, tab)
+	tab := tabletest.Open(t, path)
+	s := tabletest.Snapshot(t, tab)
 	if err := m.Read(r); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func agree(t *testing.T, m *table.Meter, r *table.Reading, path string) {
 	}
 	for i := range tab.Functions {
 		f := &tab.Functions[i]
-		if f.Counter == table.NoCounter {
+		if f.Counter == layout.NoCounter {
 			continue
 		}
 		counted++
@@ -61,11 +63,11 @@ func TestMeter(t *testing.T) {
 	// The same Reading serves a table with many pages a row, some of them holes.
 	big := tabletest.Create(t, "b.dynprof", tabletest.Synthetic(5000))
 	for row := range uint32(3) {
-		big.Row(table.Row{Index: row, State: table.RowLive, Pid: 1, Tid: row + 1})
+		big.Row(layout.Row{Index: row, State: layout.RowLive, Pid: 1, Tid: row + 1})
 	}
 	big.Set(0, 1, 2, 3)
 	counts := make([]uint64, 4900)
-	counts[4899], counts[600] = 77, 5|table.CounterFired
+	counts[4899], counts[600] = 77, 5|layout.CounterFired
 	big.Set(2, counts...)
 	agree(t, meter(t, big.Path), r, big.Path)
 	agree(t, m, r, live.Path)
@@ -78,13 +80,13 @@ func TestMeterFollowsGenerations(t *testing.T) {
 	live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), spec)
 	m, r := meter(t, live.Path), &table.Reading{}
 	agree(t, m, r, live.Path)
-	a, err := table.OpenAppend(writable(t, live.Path))
+	a, err := build.OpenAppend(tabletest.Writable(t, live.Path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	more := &table.Spec{
-		Objects:   []table.Object{{Path: "/usr/lib/later.so", Flags: table.ObjLate | table.ObjSelected}},
-		Functions: []table.Function{{Object: 3, Address: 0x99, Size: 9, Name: "later", Counter: 4, Source: ledger.SourceDynsym, Tactic: ledger.TacticJump}},
+	more := &build.Spec{
+		Objects:   []layout.Object{{Path: "/usr/lib/later.so", Flags: layout.ObjLate | layout.ObjSelected}},
+		Functions: []layout.Function{{Object: 3, Address: 0x99, Size: 9, Name: "later", Counter: 4, Source: ledger.SourceDynsym, Tactic: ledger.TacticJump}},
 	}
 	if err := a.Add(more); err != nil {
 		t.Fatal(err)

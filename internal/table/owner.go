@@ -3,6 +3,8 @@ package table
 import (
 	"cmp"
 	"slices"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Owner is a thread that had a row, and what it counted there.
@@ -24,12 +26,12 @@ type former struct {
 func (t *Table) readFormers(s *Snapshot, head uint64) error {
 	noted := min(head, uint64(t.Geometry.Formers.Capacity))
 	size := int(t.Geometry.Formers.EntrySize)
-	return t.eachData(t.Geometry.Formers, noted, func(_ uint64, b []byte) error {
+	return t.EachData(t.Geometry.Formers, noted, func(_ uint64, b []byte) error {
 		for ; len(b) > 0; b = b[size:] {
-			if row := le.Uint32(b[FmRow:]); row != 0 {
+			if row := le.Uint32(b[layout.FmRow:]); row != 0 {
 				s.formers = append(s.formers, former{
-					Owner: Owner{Pid: le.Uint32(b[FmPid:]), Tid: le.Uint32(b[FmTid:]), Incarnation: le.Uint32(b[FmIncarnation:])},
-					row:   row - 1, from: le.Uint64(b[FmFrom:]), to: le.Uint64(b[FmTo:]),
+					Owner: Owner{Pid: le.Uint32(b[layout.FmPid:]), Tid: le.Uint32(b[layout.FmTid:]), Incarnation: le.Uint32(b[layout.FmIncarnation:])},
+					row:   row - 1, from: le.Uint64(b[layout.FmFrom:]), to: le.Uint64(b[layout.FmTo:]),
 				})
 			}
 		}
@@ -77,7 +79,7 @@ func (s *Snapshot) Owners() []Owner {
 			piece(s.formers[next].Owner, min(s.formers[next].to, r.Base))
 		}
 		gap(r.Base)
-		piece(r.owner(), r.Calls)
+		piece(ownerOf(r), r.Calls)
 	}
 	if unknown.Calls > 0 {
 		all = append(all, unknown)
@@ -85,10 +87,10 @@ func (s *Snapshot) Owners() []Owner {
 	return all
 }
 
-// owner is the row's present owner.
-func (r *Row) owner() Owner {
+// ownerOf is the row's present owner.
+func ownerOf(r *layout.Row) Owner {
 	o := Owner{Pid: r.Pid, Tid: r.Tid, Incarnation: r.Owner}
-	if r.Kind == RowProcess {
+	if r.Kind == layout.RowProcess {
 		o.Incarnation = r.Incarnation
 	}
 	return o

@@ -1,26 +1,12 @@
 package table
 
 import (
+	"iter"
 	"sort"
 	"time"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
-
-// Row is one thread's row without its counters.
-type Row struct {
-	Index uint32
-	State uint32 // Row*
-	Kind  uint32 // RowThread, RowProcess, RowShared
-	Pid   uint32
-	Tid   uint32
-	Owner uint32 // incarnation number of the process that took it
-
-	Incarnation uint32 // of a RowProcess row: number of the process that runs on it
-	Base        uint64 // calls of the row when its present owner took it
-	Calls       uint64 // of all functions, by all owners
-}
-
-// Held reports whether a thread owns the row, or is about to.
-func (r *Row) Held() bool { return r.State == RowLive || r.State == RowBirthing }
 
 // Snapshot is the counts at one moment. Each count lies between what it was
 // when the reading began and when it ended. A later snapshot of the same
@@ -28,16 +14,16 @@ func (r *Row) Held() bool { return r.State == RowLive || r.State == RowBirthing 
 // aligned bytes is read whole.
 type Snapshot struct {
 	Time             time.Time
-	Calls            []uint64 // one for each of Table.Functions
-	Rows             []Row    // those that were ever owned
-	Generation       uint32   // not Table.Generation: there are more functions now
-	ThreadsDiscarded uint32   // threads that had no room and are not counted
-	ThreadsLoose     uint32   // threads whose counts lie in their process's memory, until they end
-	PatchesRefused   uint32   // functions that could not be patched
-	ObjectsMissed    uint32   // how often an object was loaded later and could not be planned
-	Missed           []Missed // which
-	Stopped          bool     // the program took the GS segment, or loaded what may: nothing has counted since
-	Dispatched       uint32   // processes that turned Syscall User Dispatch on, and have not counted since
+	Calls            []uint64     // one for each of Table.Functions
+	Rows             []layout.Row // those that were ever owned
+	Generation       uint32       // not Table.Generation: there are more functions now
+	ThreadsDiscarded uint32       // threads that had no room and are not counted
+	ThreadsLoose     uint32       // threads whose counts lie in their process's memory, until they end
+	PatchesRefused   uint32       // functions that could not be patched
+	ObjectsMissed    uint32       // how often an object was loaded later and could not be planned
+	Missed           []Missed     // which
+	Stopped          bool         // the program took the GS segment, or loaded what may: nothing has counted since
+	Dispatched       uint32       // processes that turned Syscall User Dispatch on, and have not counted since
 	EventsLost       uint64
 	EventsDropped    uint64 // that a translator was not told of
 	// TranslatorFailures is how often a translator crashed, was gone, gave what
@@ -76,33 +62,33 @@ func (s *Snapshot) Threads() int {
 // Snapshot reads the counters. It needs no help from the program, which may
 // run, or be dead.
 func (t *Table) Snapshot() (*Snapshot, error) {
-	head := make([]byte, HdrTranslatorFailures+8)
-	if _, err := readAt(t.r, head, 0); err != nil {
+	head := make([]byte, layout.HdrTranslatorFailures+8)
+	if err := t.ReadAt(head, 0); err != nil {
 		return nil, err
 	}
 	s := &Snapshot{
 		Time:             time.Now(),
 		Calls:            make([]uint64, len(t.Functions)),
-		Generation:       le.Uint32(head[HdrGeneration:]),
-		ThreadsDiscarded: le.Uint32(head[HdrThreadsDiscarded:]),
-		ThreadsLoose:     le.Uint32(head[HdrLoose:]),
-		PatchesRefused:   le.Uint32(head[HdrPatchesRefused:]),
-		ObjectsMissed:    le.Uint32(head[HdrObjectsMissed:]),
-		Stopped:          le.Uint32(head[HdrStopped:]) != 0,
-		Dispatched:       le.Uint32(head[HdrDispatched:]),
-		EventsLost:       le.Uint64(head[HdrEventsLost:]),
-		EventsDropped:    le.Uint64(head[HdrDropped:]),
+		Generation:       le.Uint32(head[layout.HdrGeneration:]),
+		ThreadsDiscarded: le.Uint32(head[layout.HdrThreadsDiscarded:]),
+		ThreadsLoose:     le.Uint32(head[layout.HdrLoose:]),
+		PatchesRefused:   le.Uint32(head[layout.HdrPatchesRefused:]),
+		ObjectsMissed:    le.Uint32(head[layout.HdrObjectsMissed:]),
+		Stopped:          le.Uint32(head[layout.HdrStopped:]) != 0,
+		Dispatched:       le.Uint32(head[layout.HdrDispatched:]),
+		EventsLost:       le.Uint64(head[layout.HdrEventsLost:]),
+		EventsDropped:    le.Uint64(head[layout.HdrDropped:]),
 
-		TranslatorFailures: le.Uint64(head[HdrTranslatorFailures:]),
+		TranslatorFailures: le.Uint64(head[layout.HdrTranslatorFailures:]),
 	}
-	if err := t.readMissed(s, le.Uint32(head[HdrMissedHead:])); err != nil {
+	if err := t.readMissed(s, le.Uint32(head[layout.HdrMissedHead:])); err != nil {
 		return nil, err
 	}
 	// Before the rows: what a former owner had is not more than its row has then.
-	if err := t.readFormers(s, le.Uint64(head[HdrFormersHead:])); err != nil {
+	if err := t.readFormers(s, le.Uint64(head[layout.HdrFormersHead:])); err != nil {
 		return nil, err
 	}
-	used := min(le.Uint32(head[HdrRowsUsed:]), t.Geometry.Rows.Capacity)
+	used := min(le.Uint32(head[layout.HdrRowsUsed:]), t.Geometry.Rows.Capacity)
 	if err := t.eachPage(used, func(page uint64, b []byte) { t.sumPage(s, page, b) }); err != nil {
 		return nil, err
 	}
@@ -112,11 +98,11 @@ func (t *Table) Snapshot() (*Snapshot, error) {
 // eachPage calls use with the pages of the first n rows that hold data. Page 0
 // is the first of row 0.
 func (t *Table) eachPage(n uint32, use func(page uint64, b []byte)) error {
-	pages := Section{Offset: t.Geometry.Rows.Offset, EntrySize: PageSize}
-	count := uint64(n) * uint64(t.Geometry.Rows.EntrySize) / PageSize
-	return t.eachData(pages, count, func(page uint64, b []byte) error {
-		for ; len(b) > 0; b = b[PageSize:] {
-			use(page, b[:PageSize])
+	pages := layout.Section{Offset: t.Geometry.Rows.Offset, EntrySize: layout.PageSize}
+	count := uint64(n) * uint64(t.Geometry.Rows.EntrySize) / layout.PageSize
+	return t.EachData(pages, count, func(page uint64, b []byte) error {
+		for ; len(b) > 0; b = b[layout.PageSize:] {
+			use(page, b[:layout.PageSize])
 			page++
 		}
 		return nil
@@ -125,22 +111,22 @@ func (t *Table) eachPage(n uint32, use func(page uint64, b []byte)) error {
 
 // sumPage adds one page of the rows to s.
 func (t *Table) sumPage(s *Snapshot, page uint64, b []byte) {
-	perRow := uint64(t.Geometry.Rows.EntrySize) / PageSize
+	perRow := uint64(t.Geometry.Rows.EntrySize) / layout.PageSize
 	row, inRow := page/perRow, page%perRow
 	first := uint64(0) // counter
 	if inRow > 0 {
-		first = (inRow*PageSize - RowCounters) / 8
+		first = (inRow*layout.PageSize - layout.RowCounters) / 8
 	} else {
-		if r := decodeRow(uint32(row), b); r.State != RowNever {
+		if r := layout.DecodeRow(uint32(row), b); r.State != layout.RowNever {
 			s.Rows = append(s.Rows, r)
 		}
-		b = b[RowCounters:]
+		b = b[layout.RowCounters:]
 	}
 	end := first + uint64(len(b)/8)
 	var calls uint64
 	for i := t.firstCounter(first); i < len(t.byCounter) && uint64(t.counter(i)) < end; i++ {
 		at := (uint64(t.counter(i)) - first) * 8
-		n := le.Uint64(b[at:]) &^ CounterFired
+		n := le.Uint64(b[at:]) &^ layout.CounterFired
 		s.Calls[t.byCounter[i]] += n
 		calls += n
 	}
@@ -148,7 +134,7 @@ func (t *Table) sumPage(s *Snapshot, page uint64, b []byte) {
 		return
 	}
 	if n := len(s.Rows); n == 0 || s.Rows[n-1].Index != uint32(row) {
-		s.Rows = append(s.Rows, Row{Index: uint32(row)}) // its header is a hole: it is damaged
+		s.Rows = append(s.Rows, layout.Row{Index: uint32(row)}) // its header is a hole: it is damaged
 	}
 	s.Rows[len(s.Rows)-1].Calls += calls
 }
@@ -160,24 +146,10 @@ func (t *Table) firstCounter(n uint64) int {
 
 func (t *Table) counter(i int) uint32 { return t.Functions[t.byCounter[i]].Counter }
 
-func decodeRow(index uint32, b []byte) Row {
-	return Row{
-		Index: index,
-		State: le.Uint32(b[RowState:]) & RowStateMask,
-		Kind:  le.Uint32(b[RowKind:]),
-		Pid:   le.Uint32(b[RowPid:]),
-		Tid:   le.Uint32(b[RowTid:]),
-		Owner: le.Uint32(b[RowOwner:]),
-
-		Incarnation: le.Uint32(b[RowIncarnation:]),
-		Base:        le.Uint64(b[RowBase:]),
-	}
-}
-
 // readFired notes which functions have crossed their thresholds.
 func (t *Table) readFired(s *Snapshot) error {
 	return t.eachCounted(t.Geometry.Fired, t.Counters, func(function uint32, b []byte) {
-		if fired := le.Uint32(b); fired == FiredArmed || fired == FiredNever {
+		if fired := le.Uint32(b); fired == layout.FiredArmed || fired == layout.FiredNever {
 			return
 		}
 		if s.hot == nil {
@@ -189,13 +161,25 @@ func (t *Table) readFired(s *Snapshot) error {
 
 // eachCounted calls use with the entries of a section that has one for each
 // counter, as far as they are not in holes and a function has that counter.
-func (t *Table) eachCounted(s Section, count uint32, use func(function uint32, b []byte)) error {
+func (t *Table) eachCounted(s layout.Section, count uint32, use func(function uint32, b []byte)) error {
 	size := uint64(s.EntrySize)
-	return t.eachData(s, uint64(count), func(first uint64, b []byte) error {
+	return t.EachData(s, uint64(count), func(first uint64, b []byte) error {
 		end := first + uint64(len(b))/size
 		for i := t.firstCounter(first); i < len(t.byCounter) && uint64(t.counter(i)) < end; i++ {
 			use(t.byCounter[i], b[(uint64(t.counter(i))-first)*size:])
 		}
 		return nil
 	})
+}
+
+// ByCounter yields the functions that have a counter, as their index in
+// Table.Functions, with that counter, which rises.
+func (t *Table) ByCounter() iter.Seq2[int, uint32] {
+	return func(yield func(int, uint32) bool) {
+		for i, function := range t.byCounter {
+			if !yield(int(function), t.counter(i)) {
+				return
+			}
+		}
+	}
 }

@@ -11,44 +11,45 @@ import (
 	"time"
 
 	"github.com/dynprof/dynprof/internal/ledger"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 var le = binary.LittleEndian
 
 // Spec is a small program: an executable and a library, functions of every
 // source, counted and not, with C++, Rust and no names.
-func Spec() *table.Spec {
-	return &table.Spec{
-		Identity: table.Identity{
+func Spec() *build.Spec {
+	return &build.Spec{
+		Identity: layout.Identity{
 			Pid: 4242, UID: uint32(os.Getuid()), StartTicks: 1, BootID: [16]byte{1}, PidNS: 1,
 			Realtime: time.Unix(1700000000, 0).UTC(), Monotonic: 1e9,
 		},
-		RunID: [16]byte{0xab, 0xcd}, Flags: table.FlagThreshold, Threshold: 1000,
+		RunID: [16]byte{0xab, 0xcd}, Flags: layout.FlagThreshold, Threshold: 1000,
 		Program: "/opt/demo/demo", Creator: "test", NoSpare: true, MaxRows: 4,
-		Objects: []table.Object{
-			{Path: "/opt/demo/demo", BuildID: "0a1b", Bias: 0x555555554000, Low: 0x555555554000, High: 0x555555560000, Flags: table.ObjMain | table.ObjSelected},
-			{Path: "/usr/lib/libdemo.so.1", BuildID: "2c3d", Bias: 0x7ffff7000000, Low: 0x7ffff7000000, High: 0x7ffff7010000, Flags: table.ObjSelected},
+		Objects: []layout.Object{
+			{Path: "/opt/demo/demo", BuildID: "0a1b", Bias: 0x555555554000, Low: 0x555555554000, High: 0x555555560000, Flags: layout.ObjMain | layout.ObjSelected},
+			{Path: "/usr/lib/libdemo.so.1", BuildID: "2c3d", Bias: 0x7ffff7000000, Low: 0x7ffff7000000, High: 0x7ffff7010000, Flags: layout.ObjSelected},
 			{Path: "/usr/lib/libc.so.6", BuildID: "4e5f", Bias: 0x7ffff6000000, Low: 0x7ffff6000000, High: 0x7ffff6200000, Reason: ledger.ReasonNotSelected},
 		},
-		Functions: []table.Function{
+		Functions: []layout.Function{
 			{Object: 0, Address: 0x1139, Size: 36, Name: "main", Counter: 0, Source: ledger.SourceSymtab, Tactic: ledger.TacticJump, Threshold: 1000},
 			{Object: 0, Address: 0x1160, Size: 12, Name: "_ZN4demo3addEii", Aliases: []string{"_ZN4demo4plusEii"}, Counter: 1, Source: ledger.SourceSymtab, Tactic: ledger.TacticWholeBody, Threshold: 1000},
 			{Object: 0, Address: 0x1170, Size: 90, Counter: 2, Source: ledger.SourceEhFrame, Tactic: ledger.TacticJump, Threshold: 1000},
-			{Object: 0, Address: 0x11d0, Size: 2, Name: "tiny", Counter: table.NoCounter, Source: ledger.SourceSymtab, Reason: ledger.ReasonTooShort},
-			{Object: 0, Address: 0x1040, Size: 34, Name: "_start", Counter: table.NoCounter, Source: ledger.SourceSymtab, Reason: ledger.ReasonStart},
+			{Object: 0, Address: 0x11d0, Size: 2, Name: "tiny", Counter: layout.NoCounter, Source: ledger.SourceSymtab, Reason: ledger.ReasonTooShort},
+			{Object: 0, Address: 0x1040, Size: 34, Name: "_start", Counter: layout.NoCounter, Source: ledger.SourceSymtab, Reason: ledger.ReasonStart},
 			{Object: 1, Address: 0x2000, Size: 55, Name: "_ZN3foo3bar17h05af221e174051e9E", Counter: 3, Source: ledger.SourceDynsym, Tactic: ledger.TacticHop, Threshold: 1000},
-			{Object: 1, Address: 0x2040, Size: 7, Name: "skipped", Counter: table.NoCounter, Source: ledger.SourceDynsym, Reason: ledger.ReasonNotSelected},
+			{Object: 1, Address: 0x2040, Size: 7, Name: "skipped", Counter: layout.NoCounter, Source: ledger.SourceDynsym, Reason: ledger.ReasonNotSelected},
 		},
 	}
 }
 
 // Synthetic is a program of n counted functions with names of usual length.
-func Synthetic(n int) *table.Spec {
+func Synthetic(n int) *build.Spec {
 	spec := Spec()
-	spec.NoSpare, spec.MaxRows, spec.Functions = false, 0, make([]table.Function, n)
+	spec.NoSpare, spec.MaxRows, spec.Functions = false, 0, make([]layout.Function, n)
 	for i := range spec.Functions {
-		spec.Functions[i] = table.Function{
+		spec.Functions[i] = layout.Function{
 			Address: uint64(0x1000 + 32*i), Size: 32, Name: fmt.Sprintf("_ZN7program9namespaceL16function_%08dEiPKc", i),
 			Counter: uint32(i), Source: ledger.SourceSymtab, Tactic: ledger.TacticJump,
 		}
@@ -58,7 +59,7 @@ func Synthetic(n int) *table.Spec {
 
 // Live is a published table that is counted into.
 type Live struct {
-	table.Geometry
+	layout.Geometry
 	Path  string
 	Nonce [16]byte
 
@@ -67,15 +68,15 @@ type Live struct {
 }
 
 // Create makes and publishes a table named name in a directory of the test's.
-func Create(tb testing.TB, name string, spec *table.Spec) *Live {
+func Create(tb testing.TB, name string, spec *build.Spec) *Live {
 	tb.Helper()
 	return CreateAt(tb, filepath.Join(tb.TempDir(), name), spec)
 }
 
 // CreateAt makes and publishes a table at path.
-func CreateAt(tb testing.TB, path string, spec *table.Spec) *Live {
+func CreateAt(tb testing.TB, path string, spec *build.Spec) *Live {
 	tb.Helper()
-	f, err := table.Create(path, spec)
+	f, err := build.Create(path, spec)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -94,21 +95,21 @@ func CreateAt(tb testing.TB, path string, spec *table.Spec) *Live {
 }
 
 // Row hands out row r.Index.
-func (l *Live) Row(r table.Row) {
+func (l *Live) Row(r layout.Row) {
 	l.tb.Helper()
-	b := make([]byte, table.RowBirth)
-	le.PutUint32(b[table.RowState:], r.State)
-	le.PutUint32(b[table.RowKind:], r.Kind)
-	le.PutUint32(b[table.RowPid:], r.Pid)
-	le.PutUint32(b[table.RowTid:], r.Tid)
-	le.PutUint32(b[table.RowOwner:], r.Owner)
-	le.PutUint32(b[table.RowIndex:], r.Index)
+	b := make([]byte, layout.RowBirth)
+	le.PutUint32(b[layout.RowState:], r.State)
+	le.PutUint32(b[layout.RowKind:], r.Kind)
+	le.PutUint32(b[layout.RowPid:], r.Pid)
+	le.PutUint32(b[layout.RowTid:], r.Tid)
+	le.PutUint32(b[layout.RowOwner:], r.Owner)
+	le.PutUint32(b[layout.RowIndex:], r.Index)
 	l.Write(l.row(r.Index), b)
 	var used [4]byte
-	if _, err := l.f.ReadAt(used[:], table.HdrRowsUsed); err != nil {
+	if _, err := l.f.ReadAt(used[:], layout.HdrRowsUsed); err != nil {
 		l.tb.Fatal(err)
 	}
-	l.Word(table.HdrRowsUsed, max(le.Uint32(used[:]), r.Index+1))
+	l.Word(layout.HdrRowsUsed, max(le.Uint32(used[:]), r.Index+1))
 }
 
 // Set stores the counters of one row, from the first on.
@@ -118,23 +119,23 @@ func (l *Live) Set(row uint32, counts ...uint64) {
 	for _, c := range counts {
 		b = le.AppendUint64(b, c)
 	}
-	l.Write(l.row(row)+table.RowCounters, b)
+	l.Write(l.row(row)+layout.RowCounters, b)
 }
 
 // Fire stores the n-th event, and marks its counter as fired.
 func (l *Live) Fire(n int, counter, row, pid uint32, calls, monotonic uint64) {
 	l.tb.Helper()
-	b := make([]byte, table.EvEntrySize)
-	le.PutUint64(b[table.EvSeq:], uint64(n+1))
-	le.PutUint64(b[table.EvTime:], monotonic)
-	le.PutUint64(b[table.EvCount:], calls)
-	le.PutUint32(b[table.EvCounter:], counter)
-	le.PutUint32(b[table.EvRow:], row)
-	le.PutUint32(b[table.EvPid:], pid)
-	le.PutUint32(b[table.EvTid:], pid)
-	l.Write(int64(l.Events.Offset)+int64(n)*table.EvEntrySize, b)
+	b := make([]byte, layout.EvEntrySize)
+	le.PutUint64(b[layout.EvSeq:], uint64(n+1))
+	le.PutUint64(b[layout.EvTime:], monotonic)
+	le.PutUint64(b[layout.EvCount:], calls)
+	le.PutUint32(b[layout.EvCounter:], counter)
+	le.PutUint32(b[layout.EvRow:], row)
+	le.PutUint32(b[layout.EvPid:], pid)
+	le.PutUint32(b[layout.EvTid:], pid)
+	l.Write(int64(l.Events.Offset)+int64(n)*layout.EvEntrySize, b)
 	l.Word(int64(l.Fired.Offset)+4*int64(counter), 1)
-	l.Write(table.HdrEventsHead, le.AppendUint64(nil, uint64(n+1)))
+	l.Write(layout.HdrEventsHead, le.AppendUint64(nil, uint64(n+1)))
 }
 
 // Word stores a 32-bit word at an offset of the file.
@@ -160,12 +161,12 @@ func (l *Live) row(i uint32) int64 {
 
 // Demo is a table of Spec with counts in two rows and two events: 700 calls of
 // main, 1500 of add, 3 of the nameless one, 20 of foo::bar.
-func Demo(tb testing.TB, path string, spec *table.Spec) *Live {
+func Demo(tb testing.TB, path string, spec *build.Spec) *Live {
 	tb.Helper()
 	l := CreateAt(tb, path, spec)
-	l.Row(table.Row{Index: 0, State: table.RowLive, Pid: spec.Pid, Tid: spec.Pid})
-	l.Row(table.Row{Index: 1, State: table.RowFree, Pid: spec.Pid, Tid: spec.Pid + 1})
-	l.Set(0, 700, 1000|table.CounterFired, 3, 0)
+	l.Row(layout.Row{Index: 0, State: layout.RowLive, Pid: spec.Pid, Tid: spec.Pid})
+	l.Row(layout.Row{Index: 1, State: layout.RowFree, Pid: spec.Pid, Tid: spec.Pid + 1})
+	l.Set(0, 700, 1000|layout.CounterFired, 3, 0)
 	l.Set(1, 0, 500, 0, 20)
 	l.Fire(0, 1, 0, spec.Pid, 1000, 2e9)
 	return l

@@ -11,7 +11,7 @@ import (
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/symname"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
 )
@@ -65,7 +65,7 @@ func (o *object) explain() []*Culprit {
 	return all
 }
 
-func (o *object) newCulprit(f *table.Function) *Culprit {
+func (o *object) newCulprit(f *layout.Function) *Culprit {
 	c := &Culprit{
 		Object: symname.Clean(o.Path), BuildID: symname.Clean(o.BuildID), Address: report.Address(f.Address), Name: o.name(f),
 		Aliases: []string{}, Size: f.Size, Source: f.Source.String(), Tactic: f.Tactic.String(),
@@ -98,7 +98,7 @@ func (o *object) planAgain() (code *stubgen.Object, plans []stubgen.Plan, err er
 	}
 	code = stubgen.FromFile(scan, content, o.Bias)
 	choose := func(i int) bool { return o.chosen[code.Functions[i].Addr] }
-	traps := slices.ContainsFunc(o.counted, func(f table.Function) bool { return f.Tactic == ledger.TacticTrap })
+	traps := slices.ContainsFunc(o.counted, func(f layout.Function) bool { return f.Tactic == ledger.TacticTrap })
 	if traps {
 		code.SignalSites = stubgen.FindSignalSites(code.Text)
 	}
@@ -106,7 +106,7 @@ func (o *object) planAgain() (code *stubgen.Object, plans []stubgen.Plan, err er
 }
 
 // plan adds plan, code and stub.
-func (c *Culprit) plan(o *object, code *stubgen.Object, plans []stubgen.Plan, f *table.Function) (err error) {
+func (c *Culprit) plan(o *object, code *stubgen.Object, plans []stubgen.Plan, f *layout.Function) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("generating fails: %v", p)
@@ -130,7 +130,7 @@ func (c *Culprit) plan(o *object, code *stubgen.Object, plans []stubgen.Plan, f 
 	stub := make([]byte, p.Size)
 	at := x86.RunAddr(c.StubAt)
 	var e stubgen.Emitter
-	count := stubgen.Count{Counter: int32(table.RowCounters + 8*uint64(f.Counter)), Index: int32(f.Counter)}
+	count := stubgen.Count{Counter: int32(layout.RowCounters + 8*uint64(f.Counter)), Index: int32(f.Counter)}
 	if o.shared { // the table does not tell where it was
 		count.Shared, c.Note = at, "the counter was at another address"
 	}
@@ -148,7 +148,7 @@ func (c *Culprit) plan(o *object, code *stubgen.Object, plans []stubgen.Plan, f 
 }
 
 // shown is how many bytes of f to show: what was moved and some behind it.
-func shown(f *table.Function, movedEnd uint64) int {
+func shown(f *layout.Function, movedEnd uint64) int {
 	const atLeast, behind = 32, 16
 	moved := movedEnd - f.Address
 	return int(max(moved, min(uint64(f.Size), max(atLeast, moved+behind))))

@@ -12,26 +12,28 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/textfile"
 )
 
 // object is an ELF file of which a run patched functions.
 type object struct {
-	table.Object
-	counted []table.Function // by address
-	chosen  map[uint64]bool  // addresses that the selection allowed
-	shared  bool             // all threads shared the counters
+	layout.Object
+	counted []layout.Function // by address
+	chosen  map[uint64]bool   // addresses that the selection allowed
+	shared  bool              // all threads shared the counters
 }
 
 // name is how --only and --skip know f.
-func (o *object) name(f *table.Function) string {
+func (o *object) name(f *layout.Function) string {
 	return symname.Display(f.Name, o.Path, f.Address, true)
 }
 
 // readTables lists what a run patched, from its count tables: one, or several
 // where exec was followed. A file that several programs loaded is one object.
 func readTables(dir string) ([]*object, error) {
-	files, err := filepath.Glob(filepath.Join(escapeGlob(dir), tablesName, "*"+table.Ext))
+	files, err := filepath.Glob(filepath.Join(escapeGlob(dir), tablesName, "*"+tabledir.Ext))
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +41,7 @@ func readTables(dir string) ([]*object, error) {
 	known := map[string]*object{}
 	for _, file := range files {
 		t, err := table.Open(file)
-		if errors.Is(err, table.ErrBuilding) {
+		if errors.Is(err, layout.ErrBuilding) {
 			continue // the process ended before anything was patched, or while it was
 		}
 		if err != nil {
@@ -49,7 +51,7 @@ func readTables(dir string) ([]*object, error) {
 		t.Close()
 	}
 	slices.SortStableFunc(all, func(a, b *object) int {
-		return cmp.Compare(b.Flags&table.ObjMain, a.Flags&table.ObjMain) // the executable first
+		return cmp.Compare(b.Flags&layout.ObjMain, a.Flags&layout.ObjMain) // the executable first
 	})
 	return all, nil
 }
@@ -67,7 +69,7 @@ func appendObjects(all []*object, known map[string]*object, t *table.Table) []*o
 			if known[e.Path] != nil {
 				continue // of a program before
 			}
-			o = &object{Object: e, chosen: map[uint64]bool{}, shared: t.Flags&table.FlagShared != 0}
+			o = &object{Object: e, chosen: map[uint64]bool{}, shared: t.Flags&layout.FlagShared != 0}
 			here[f.Object] = o
 		}
 		o.chosen[f.Address] = true

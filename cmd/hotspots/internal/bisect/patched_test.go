@@ -11,7 +11,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // What globs makes of a path matches that path and no neighbour.
@@ -69,8 +69,8 @@ func TestQuoteForShell(t *testing.T) {
 }
 
 func TestNamesOfAreUnique(t *testing.T) {
-	o := &object{Object: table.Object{Path: "/bin/x"}, counted: []table.Function{{Address: 16}, {Address: 32, Name: "_Z1fv"}, {Address: 48, Name: "_Z1fv"}, {Address: 64, Name: "g"}}}
-	lib := &object{Object: table.Object{Path: "/lib/y"}, counted: []table.Function{{Address: 16}, {Address: 20, Name: "g"}}}
+	o := &object{Object: layout.Object{Path: "/bin/x"}, counted: []layout.Function{{Address: 16}, {Address: 32, Name: "_Z1fv"}, {Address: 48, Name: "_Z1fv"}, {Address: 64, Name: "g"}}}
+	lib := &object{Object: layout.Object{Path: "/lib/y"}, counted: []layout.Function{{Address: 16}, {Address: 20, Name: "g"}}}
 	want := []string{"x+0x10", "f()", "g", "y+0x10"}
 	if got := namesOf([]*object{o, lib}); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
@@ -95,7 +95,7 @@ func TestDisassemble(t *testing.T) {
 
 // What cannot be planned again is still named, with the reason.
 func TestExplainWithoutFile(t *testing.T) {
-	o := &object{Object: table.Object{Path: "/no/such/file"}, counted: []table.Function{{Address: 16, Name: "f", Size: 5}}}
+	o := &object{Object: layout.Object{Path: "/no/such/file"}, counted: []layout.Function{{Address: 16, Name: "f", Size: 5}}}
 	all := o.explain()
 	if len(all) != 1 || all[0].Name != "f" || all[0].Address != report.Address(16) || !strings.Contains(all[0].Note, "no such file") {
 		t.Errorf("%+v", all)

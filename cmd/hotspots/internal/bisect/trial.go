@@ -15,7 +15,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/internal/symname"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
 
 // verdict is what a run says.
@@ -131,7 +131,7 @@ func (s *session) drop(t *trial) {
 // environ is the program's environment for a run with a selection patched.
 func (s *session) environ(sel selection, dir string) ([]string, error) {
 	settings := map[string]string{
-		launch.Output:  strings.ReplaceAll(filepath.Join(dir, tablesName), "%", "%%") + "/%p" + table.Ext,
+		launch.Output:  strings.ReplaceAll(filepath.Join(dir, tablesName), "%", "%%") + "/%p" + tabledir.Ext,
 		launch.Objects: s.Objects, launch.Only: s.Only, launch.Skip: s.Skip,
 		launch.Note:  filepath.Join(dir, noteName),
 		launch.RunID: hex.EncodeToString(s.id[:]), launch.Threshold: "", launch.Translator: "", launch.Strict: "",

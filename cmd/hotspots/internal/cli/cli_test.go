@@ -11,7 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/edit"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 	"github.com/dynprof/dynprof/internal/testproc"
 )
@@ -48,7 +52,7 @@ func hotspots(args ...string) (stdout, stderr string, status int) {
 }
 
 // demoTable is a table of a program that has exited with status 3.
-func demoTable(t *testing.T, path string, change func(*table.Spec)) string {
+func demoTable(t *testing.T, path string, change func(*build.Spec)) string {
 	t.Helper()
 	spec := tabletest.Spec()
 	if change != nil {
@@ -57,8 +61,8 @@ func demoTable(t *testing.T, path string, change func(*table.Spec)) string {
 	live := tabletest.Demo(t, path, spec)
 	live.Fire(1, 0, 1, spec.Pid, 1000, 2500e6)
 	live.Close()
-	end := table.Ended{Kind: table.EndedExit, Code: 3, Time: time.Unix(1700000009, 0)}
-	if err := table.MarkEnded(path, end); err != nil {
+	end := layout.Ended{Kind: layout.EndedExit, Code: 3, Time: time.Unix(1700000009, 0)}
+	if err := edit.MarkEnded(path, end); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -85,12 +89,12 @@ func golden(t *testing.T, name, got string) {
 func TestGolden(t *testing.T) {
 	dir := t.TempDir()
 	one := demoTable(t, filepath.Join(dir, "one.dynprof"), nil)
-	two := demoTable(t, filepath.Join(dir, "two.dynprof"), func(s *table.Spec) {
+	two := demoTable(t, filepath.Join(dir, "two.dynprof"), func(s *build.Spec) {
 		s.Pid, s.Program, s.Realtime = 4300, "/opt/demo/child", s.Realtime.Add(time.Minute)
 		s.Functions[3].Counter, s.Functions[3].Tactic, s.Functions[3].Reason = 4, 4, 0 // tiny is counted here
 	})
 	// A later build of the executable: its functions are known by their names.
-	more := demoTable(t, filepath.Join(dir, "more.dynprof"), func(s *table.Spec) {
+	more := demoTable(t, filepath.Join(dir, "more.dynprof"), func(s *build.Spec) {
 		s.Pid, s.Realtime = 4400, s.Realtime.Add(time.Hour)
 		s.Objects[0].BuildID = "9f9f"
 		s.Functions[0].Counter, s.Functions[1].Counter = 1, 0
@@ -154,13 +158,13 @@ func TestColor(t *testing.T) {
 func TestLsAndPrune(t *testing.T) {
 	dir := t.TempDir()
 	old := demoTable(t, filepath.Join(dir, "old.dynprof"), nil)
-	recent := demoTable(t, filepath.Join(dir, "new.dynprof"), func(s *table.Spec) { s.Realtime = s.Realtime.Add(time.Hour) })
+	recent := demoTable(t, filepath.Join(dir, "new.dynprof"), func(s *build.Spec) { s.Realtime = s.Realtime.Add(time.Hour) })
 	long := time.Now().Add(-48 * time.Hour)
 	if err := os.Chtimes(old, long, long); err != nil {
 		t.Fatal(err)
 	}
 	running := tabletest.Spec()
-	running.Identity = table.Identify(os.Getpid())
+	running.Identity = alive.Identify(os.Getpid())
 	running.Realtime = time.Unix(1800000000, 0)
 	tabletest.CreateAt(t, filepath.Join(dir, "running.dynprof"), running)
 
@@ -252,11 +256,11 @@ func TestErrors(t *testing.T) {
 func TestNewestAndPid(t *testing.T) {
 	run := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", run)
-	if err := table.MakePrivateDir(run + "/dynprof"); err != nil {
+	if err := tabledir.MakePrivate(run + "/dynprof"); err != nil {
 		t.Fatal(err)
 	}
 	for i, name := range []string{"old", "new"} {
-		demoTable(t, run+"/dynprof/"+name+table.Ext, func(s *table.Spec) {
+		demoTable(t, run+"/dynprof/"+name+tabledir.Ext, func(s *build.Spec) {
 			s.Pid, s.Realtime = uint32(4000001+i), time.Unix(4e9+int64(i), 0)
 			s.Program = "/bin/" + name
 		})

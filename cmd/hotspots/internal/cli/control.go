@@ -9,7 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/internal/symname"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/control"
+	"github.com/dynprof/dynprof/internal/table/edit"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
 
 // askPatience bounds the wait for an agent, which has at most to wait for another
@@ -17,13 +20,13 @@ import (
 const askPatience = 10 * time.Second
 
 func (a *app) pauseCommand() *cobra.Command {
-	return a.askCommand("pause", table.RequestPause, "Stop counting in a running program",
+	return a.askCommand("pause", layout.RequestPause, "Stop counting in a running program",
 		"Stop counting the calls of a program that was started with hotspots run --control, in all its processes, until hotspots resume. Its functions' entries stay patched; calls cost little more than without.",
 		"  hotspots run --control -o server.dynprof -- ./server &\n  hotspots pause server.dynprof\n  hotspots pause 4711")
 }
 
 func (a *app) resumeCommand() *cobra.Command {
-	return a.askCommand("resume", table.RequestResume, "Go on counting in a running program",
+	return a.askCommand("resume", layout.RequestResume, "Go on counting in a running program",
 		"Go on counting the calls of a program after hotspots pause, or dynprof_pause() in the program.",
 		"  hotspots resume 4711")
 }
@@ -38,7 +41,7 @@ func (a *app) askCommand(name string, what uint32, short, long, example string) 
 			if err != nil {
 				return err
 			}
-			left, err := table.Ask(path, what, askPatience)
+			left, err := control.Ask(path, what, askPatience)
 			if err == nil && left > 0 {
 				a.say("%d functions of libraries that were loaded later could not be reached and are counted on", left)
 			}
@@ -60,7 +63,7 @@ func (a *app) resetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return table.Reset(path)
+			return edit.Reset(path)
 		},
 	}
 }
@@ -85,7 +88,7 @@ func (a *app) snapshotCommand() *cobra.Command {
 			if err := mayReplace(output); err != nil {
 				return err
 			}
-			if err := table.Copy(path, output); err != nil {
+			if err := edit.Copy(path, output); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintln(a.stdout, symname.Clean(output))
@@ -98,5 +101,5 @@ func (a *app) snapshotCommand() *cobra.Command {
 
 // snapshotName is the name of a copy made now.
 func snapshotName(path string) string {
-	return strings.TrimSuffix(filepath.Base(path), table.Ext) + "." + time.Now().Format("20060102T150405.000") + table.Ext
+	return strings.TrimSuffix(filepath.Base(path), tabledir.Ext) + "." + time.Now().Format("20060102T150405.000") + tabledir.Ext
 }

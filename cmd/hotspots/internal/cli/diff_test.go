@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/edit"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
@@ -18,16 +18,16 @@ func TestDiffOfSnapshots(t *testing.T) {
 	live := tabletest.Demo(t, filepath.Join(dir, "live.dynprof"), tabletest.Spec())
 	for _, resets := range []bool{false, true} {
 		live.Set(0, 100, 200, 300, 400)
-		if err := table.Copy(live.Path, before); err != nil {
+		if err := edit.Copy(live.Path, before); err != nil {
 			t.Fatal(err)
 		}
 		if resets {
-			if err := table.Reset(live.Path); err != nil {
+			if err := edit.Reset(live.Path); err != nil {
 				t.Fatal(err)
 			}
 		}
 		live.Set(0, 107, 200, 3000, 400)
-		if err := table.Copy(live.Path, after); err != nil {
+		if err := edit.Copy(live.Path, after); err != nil {
 			t.Fatal(err)
 		}
 		out, errOut, status := hotspots("diff", before, after, "--format=csv", "--top=3")

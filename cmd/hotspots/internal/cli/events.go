@@ -13,6 +13,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
 )
 
 // event is a record of a function that crossed its threshold.
@@ -80,7 +81,7 @@ func (a *app) events(t *table.Table, format string) error {
 			Lost      uint64 `json:"lost"`
 			Dropped   uint64 `json:"dropped"`
 			Failures  uint64 `json:"failures"`
-		}{report.Schema, symname.Clean(t.Program), t.Pid, t.Status().String(), t.Threshold, s.EventsLost, s.EventsDropped, s.TranslatorFailures}, "events", events)
+		}{report.Schema, symname.Clean(t.Program), t.Pid, alive.Of(t.File).String(), t.Threshold, s.EventsLost, s.EventsDropped, s.TranslatorFailures}, "events", events)
 	case "csv":
 		return a.eventsCSV(events)
 	}
@@ -111,7 +112,7 @@ func (a *app) follow(t *table.Table) error {
 	const tick = 200 * time.Millisecond
 	shown := map[uint64]table.Outcome{}
 	for {
-		status := t.Status() // before the events: none of them is missed
+		status := alive.Of(t.File) // before the events: none of them is missed
 		records, err := t.Events()
 		if err != nil {
 			return err
@@ -126,7 +127,7 @@ func (a *app) follow(t *table.Table) error {
 				return err
 			}
 		}
-		if status != table.Running {
+		if status != alive.Running {
 			return nil
 		}
 		time.Sleep(tick)

@@ -10,6 +10,10 @@ import (
 	"syscall"
 
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
 
 // locate returns the path of the table that an argument means: a process or a
@@ -26,34 +30,34 @@ func locate(arg string) (string, error) {
 
 func newest() (string, error) {
 	dirs := searchDirs(os.Getuid())
-	all, err := table.List(dirs...)
+	all, err := find.List(dirs...)
 	if err != nil {
 		return "", err
 	}
 	for _, e := range all {
-		if e.State == table.StateLive && e.Status != table.Copied {
+		if e.State == layout.StateLive && e.Status != alive.Copied {
 			return e.Path, nil
 		}
 	}
-	where := table.DefaultDir(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
+	where := tabledir.Default(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
 	return "", fmt.Errorf("no count table in %s: count a program with hotspots run -- PROG, or name a table", where)
 }
 
 // byPid finds the table that a process counts into, or has counted into.
 func byPid(pid uint32) (string, error) {
-	if path := table.MappedBy(int(pid)); path != "" {
+	if path := find.MappedBy(int(pid)); path != "" {
 		return path, nil
 	}
 	uid := os.Getuid()
 	if fi, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
 		uid = int(fi.Sys().(*syscall.Stat_t).Uid)
 	}
-	all, err := table.List(searchDirs(uid)...)
+	all, err := find.List(searchDirs(uid)...)
 	if err != nil {
 		return "", err
 	}
 	for _, e := range all {
-		if e.Pid == pid && e.State == table.StateLive && e.Status != table.Copied {
+		if e.Pid == pid && e.State == layout.StateLive && e.Status != alive.Copied {
 			return e.Path, nil
 		}
 	}
@@ -61,7 +65,7 @@ func byPid(pid uint32) (string, error) {
 }
 
 func searchDirs(uid int) []string {
-	return table.SearchDirs(os.Getenv("XDG_RUNTIME_DIR"), uid)
+	return tabledir.Search(os.Getenv("XDG_RUNTIME_DIR"), uid)
 }
 
 // openAll opens the tables that the arguments mean. With run, all tables of
@@ -134,13 +138,13 @@ func sameFile(a, b string) bool {
 
 // ofRun lists the tables in dirs that belong to a run; none to the run zero.
 func ofRun(id [16]byte, dirs ...string) []string {
-	all, err := table.List(dirs...)
+	all, err := find.List(dirs...)
 	if err != nil || id == [16]byte{} {
 		return nil
 	}
 	var paths []string
 	for _, e := range all {
-		if e.RunID == id && e.State == table.StateLive {
+		if e.RunID == id && e.State == layout.StateLive {
 			paths = append(paths, e.Path)
 		}
 	}

@@ -14,18 +14,24 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/code"
+	"github.com/dynprof/dynprof/internal/table/control"
+	"github.com/dynprof/dynprof/internal/table/edit"
+	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
 
 // outputPattern returns the value of DYNPROF_OUTPUT: absolute, with only %e,
 // %p and %% left for the library, so that the tables can be found again.
 func (f *runFlags) outputPattern() (string, error) {
 	if f.output == "" {
-		dir := table.DefaultDir(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
-		if err := table.MakePrivateDir(dir); err != nil {
+		dir := tabledir.Default(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
+		if err := tabledir.MakePrivate(dir); err != nil {
 			return "", err
 		}
-		return filepath.Join(escapePercent(dir), table.DefaultPattern), nil
+		return filepath.Join(escapePercent(dir), tabledir.DefaultPattern), nil
 	}
 	pattern, err := expandEarly(f.output)
 	if err != nil {
@@ -58,7 +64,7 @@ func expandEarly(pattern string) (string, error) {
 	}
 	// Doubling keeps %e, %p and %% through this expansion.
 	kept := strings.NewReplacer("%%", "%%%%", "%e", "%%e", "%p", "%%p").Replace(pattern)
-	return table.Expand(kept, table.Names{Host: host, Time: time.Now()})
+	return tabledir.Expand(kept, tabledir.Names{Host: host, Time: time.Now()})
 }
 
 func escapePercent(s string) string { return strings.ReplaceAll(s, "%", "%%") }
@@ -79,7 +85,7 @@ func makeWay(path string) error {
 
 // mayReplace refuses to write over what is no table, or one that is in use.
 func mayReplace(path string) error {
-	e, err := table.Stat(path)
+	e, err := find.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -87,7 +93,7 @@ func mayReplace(path string) error {
 		return fmt.Errorf("cannot create the count table: %w; choose another name with -o", err)
 	case err != nil:
 		return fmt.Errorf("-o would write over a file that is no count table: %w; remove it, or choose another name", err)
-	case e.Status == table.Running, e.Held && !free(path):
+	case e.Status == alive.Running, e.Held && !free(path):
 		return fmt.Errorf("-o %s: a running program counts into it; choose another name", path)
 	}
 	return nil
@@ -98,7 +104,7 @@ func mayReplace(path string) error {
 // have open stays as it is.
 func free(path string) bool {
 	for end := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		counting, err := table.Counting(path)
+		counting, err := alive.Counting(path)
 		if err != nil || !counting || time.Now().After(end) {
 			return err == nil && !counting
 		}
@@ -106,10 +112,10 @@ func free(path string) bool {
 }
 
 // tables lists the tables that the run has left, oldest first.
-func (j *job) tables() []*table.Entry {
+func (j *job) tables() []*find.Entry {
 	glob := strings.NewReplacer("%%", "%", "%e", "*", "%p", "*").Replace(escapeGlob(j.output))
-	if base, ok := strings.CutSuffix(glob, table.Ext); ok {
-		glob = base + "*" + table.Ext // a number, where the name was taken
+	if base, ok := strings.CutSuffix(glob, tabledir.Ext); ok {
+		glob = base + "*" + tabledir.Ext // a number, where the name was taken
 	} else {
 		glob += "*"
 	}
@@ -117,14 +123,14 @@ func (j *job) tables() []*table.Entry {
 	if err != nil {
 		return nil // "BUG": escapeGlob leaves no bad pattern
 	}
-	var all []*table.Entry
+	var all []*find.Entry
 	for _, path := range paths {
 		// A copy that was made meanwhile says nothing that its table does not.
-		if e, err := table.Stat(path); err == nil && e.RunID == j.id && e.State == table.StateLive && e.Status != table.Copied {
+		if e, err := find.Stat(path); err == nil && e.RunID == j.id && e.State == layout.StateLive && e.Status != alive.Copied {
 			all = append(all, e)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *table.Entry) int { return a.Realtime.Compare(b.Realtime) })
+	slices.SortStableFunc(all, func(a, b *find.Entry) int { return a.Realtime.Compare(b.Realtime) })
 	return all
 }
 
@@ -132,8 +138,8 @@ func (j *job) tables() []*table.Entry {
 // namespace the directory may be that of another user who is 0 outside; then it is a
 // name that nobody can foresee.
 func (j *job) notePath() string {
-	dir := table.DefaultDir(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
-	if table.MakePrivateDir(dir) != nil {
+	dir := tabledir.Default(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
+	if tabledir.MakePrivate(dir) != nil {
 		dir = os.TempDir()
 	}
 	return filepath.Join(dir, "note."+hex.EncodeToString(j.id[:]))
@@ -156,26 +162,26 @@ func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) bo
 		}
 		return false
 	}
-	end := table.Ended{Kind: table.EndedExit, Code: uint32(r.Code), Time: time.Now()}
+	end := layout.Ended{Kind: layout.EndedExit, Code: uint32(r.Code), Time: time.Now()}
 	if r.Signal != 0 {
-		end.Kind, end.Code = table.EndedSignal, uint32(r.Signal)
+		end.Kind, end.Code = layout.EndedSignal, uint32(r.Signal)
 	}
 	if f.control { // while it has the table open, that cannot be made compact
-		table.AwaitAgent(all[len(all)-1].Path, agentPatience)
+		control.AwaitAgent(all[len(all)-1].Path, agentPatience)
 	}
 	// Of several of one process, exec ended all but the last.
 	for _, e := range slices.Backward(all) {
 		if int(e.Pid) == r.Pid {
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			if err := errors.Join(table.NoteCode(e.Path, j.code), table.MarkEnded(e.Path, end)); err != nil {
+			if err := errors.Join(code.Note(e.Path, j.code), edit.MarkEnded(e.Path, end)); err != nil {
 				a.say("%v", err)
 			}
 			break
 		}
 	}
 	for _, e := range all {
-		table.Compact(e.Path) // an error means that it stays as it is: others count into it, or there is no room
+		edit.Compact(e.Path) // an error means that it stays as it is: others count into it, or there is no room
 	}
 	if f.summary > 0 {
 		if err := a.summarize(all, f.summary); err != nil {
@@ -186,7 +192,7 @@ func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) bo
 }
 
 // summarize shows the functions called most, of all tables together.
-func (a *app) summarize(all []*table.Entry, n int) error {
+func (a *app) summarize(all []*find.Entry, n int) error {
 	var paths []string
 	for _, e := range all {
 		paths = append(paths, e.Path)

@@ -17,7 +17,8 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/symname"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/code"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/textfile"
 )
 
@@ -69,7 +70,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	flags.StringVarP(&f.output, "output", "o", "", "write the count table to `FILE` (default "+table.DefaultPattern+" in $XDG_RUNTIME_DIR/dynprof or /tmp/dynprof-UID)")
+	flags.StringVarP(&f.output, "output", "o", "", "write the count table to `FILE` (default "+tabledir.DefaultPattern+" in $XDG_RUNTIME_DIR/dynprof or /tmp/dynprof-UID)")
 	flags.StringVar(&f.objects, "objects", "", "count in the objects that match `GLOBS` (default: the executable and its libraries, without libc)")
 	flags.StringVar(&f.only, "only", "", "count only functions with these `NAMES`")
 	flags.StringVar(&f.skip, "skip", "", "leave out functions with these `NAMES`")
@@ -248,7 +249,7 @@ type job struct {
 	env    []string
 
 	mu   sync.Mutex
-	code table.Code // of the program's first process
+	code code.Memory // of the program's first process
 }
 
 // watch looks at the program while it runs.
@@ -272,7 +273,7 @@ func (f *runFlags) prepare(p *launch.Program, embedded []byte) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{code: table.Code{}}
+	j := &job{code: code.Memory{}}
 	if _, err := rand.Read(j.id[:]); err != nil {
 		return nil, err
 	}

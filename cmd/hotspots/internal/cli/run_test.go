@@ -15,7 +15,10 @@ import (
 	"testing"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // compile builds a C source, in a directory of its own, with these flags.
@@ -60,7 +63,7 @@ func output(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, status int) {
 
 // templateTable is what the fake library copies.
 func templateTable(t *testing.T) string {
-	return demoTable(t, filepath.Join(t.TempDir(), "template.dynprof"), func(s *table.Spec) { s.PidNS = 7 })
+	return demoTable(t, filepath.Join(t.TempDir(), "template.dynprof"), func(s *build.Spec) { s.PidNS = 7 })
 }
 
 func TestExitStatus(t *testing.T) {
@@ -162,8 +165,8 @@ func TestTableIsFoundAndSummarized(t *testing.T) {
 			if !regexp.MustCompile(row.want).MatchString(filepath.Base(path)) {
 				t.Errorf("table %s, want %s", path, row.want)
 			}
-			e, err := table.Stat(path)
-			if err != nil || e.Ended.Kind != table.EndedSignal || e.Ended.Code != 10 || e.Status != table.Exited {
+			e, err := find.Stat(path)
+			if err != nil || e.Ended.Kind != layout.EndedSignal || e.Ended.Code != 10 || e.Status != alive.Exited {
 				t.Errorf("%+v, %v", e, err)
 			}
 		})
@@ -177,8 +180,8 @@ func TestDefaultPlace(t *testing.T) {
 	if _, errOut, status := output(t, cmd); status != 0 || errOut != "" {
 		t.Fatalf("status %d: %s", status, errOut)
 	}
-	all, err := table.List(run + "/dynprof")
-	if err != nil || len(all) != 1 || all[0].Ended.Kind != table.EndedExit {
+	all, err := find.List(run + "/dynprof")
+	if err != nil || len(all) != 1 || all[0].Ended.Kind != layout.EndedExit {
 		t.Errorf("%v, %v", all, err)
 	}
 	fi, err := os.Stat(run + "/dynprof")
@@ -328,7 +331,7 @@ func TestClosedPipeIsNoError(t *testing.T) {
 }
 
 func TestJSONIsValid(t *testing.T) {
-	path := demoTable(t, filepath.Join(t.TempDir(), "a.dynprof"), func(s *table.Spec) { s.Functions[0].Name = "a\"\x01\\<b>\xff" })
+	path := demoTable(t, filepath.Join(t.TempDir(), "a.dynprof"), func(s *build.Spec) { s.Functions[0].Name = "a\"\x01\\<b>\xff" })
 	for _, args := range [][]string{
 		{"report", path}, {"report", path, "--by=object"}, {"report", path, "--filter=nothing"}, {"coverage", path}, {"events", path}, {"ls", filepath.Dir(path)},
 	} {

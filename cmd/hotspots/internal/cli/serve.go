@@ -22,7 +22,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/serve"
 	"github.com/dynprof/dynprof/exporter"
 	"github.com/dynprof/dynprof/internal/listen"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
 
 // serveAddress is where hotspots serve listens unless told otherwise.
@@ -86,8 +86,8 @@ func stateFile(h *serve.Host) string {
 	if err != nil || at.Path == "" && at.Port == 0 {
 		return ""
 	}
-	dir := table.DefaultDir(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
-	if err := table.MakePrivateDir(dir); err != nil {
+	dir := tabledir.Default(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
+	if err := tabledir.MakePrivate(dir); err != nil {
 		return ""
 	}
 	name := at.String()
@@ -116,10 +116,10 @@ func tableDirs(args, users []string, all bool) (func() []string, error) {
 	return func() []string {
 		dirs := slices.Clone(args)
 		for _, uid := range uids {
-			dirs = append(dirs, table.SearchDirs("", uid)...)
+			dirs = append(dirs, tabledir.Search("", uid)...)
 		}
 		if all {
-			dirs = append(dirs, table.AllSearchDirs()...)
+			dirs = append(dirs, tabledir.SearchAll()...)
 		}
 		if len(args) == 0 && len(users) == 0 && !all {
 			dirs = searchDirs(syscall.Getuid())

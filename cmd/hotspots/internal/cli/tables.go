@@ -14,7 +14,10 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/edit"
+	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // tableEntry is a line of ls.
@@ -48,7 +51,7 @@ func (a *app) lsCommand() *cobra.Command {
 	return cmd
 }
 
-func list(dirs []string) ([]*table.Entry, error) {
+func list(dirs []string) ([]*find.Entry, error) {
 	for _, dir := range dirs {
 		if _, err := os.ReadDir(dir); err != nil {
 			return nil, err
@@ -57,14 +60,14 @@ func list(dirs []string) ([]*table.Entry, error) {
 	if len(dirs) == 0 {
 		dirs = searchDirs(os.Getuid())
 	}
-	return table.List(dirs...)
+	return find.List(dirs...)
 }
 
-func (a *app) ls(all []*table.Entry, format string) error {
+func (a *app) ls(all []*find.Entry, format string) error {
 	lines := make([]tableEntry, len(all))
 	for i, e := range all {
 		lines[i] = tableEntry{
-			symname.Clean(e.Path), symname.Clean(e.Program), e.Pid, e.Status.String(), e.Realtime.UTC(), e.Blocks, e.State == table.StateLive, listens(e),
+			symname.Clean(e.Path), symname.Clean(e.Program), e.Pid, e.Status.String(), e.Realtime.UTC(), e.Blocks, e.State == layout.StateLive, listens(e),
 		}
 	}
 	switch format {
@@ -88,8 +91,8 @@ func (a *app) ls(all []*table.Entry, format string) error {
 }
 
 // listens is the address of a running program's endpoint.
-func listens(e *table.Entry) string {
-	if e.Status != table.Running {
+func listens(e *find.Entry) string {
+	if e.Status != alive.Running {
 		return ""
 	}
 	return symname.Clean(e.Listen)
@@ -123,13 +126,13 @@ func (a *app) pruneCommand() *cobra.Command {
 }
 
 // prunable leaves those that may go. all is newest first.
-func prunable(all []*table.Entry, keep int, before time.Time) []*table.Entry {
-	return slices.DeleteFunc(slices.Clone(all[min(keep, len(all)):]), func(e *table.Entry) bool {
-		return e.Status == table.Running || e.Held || e.Modified.After(before) || e.Ended.Time.After(before)
+func prunable(all []*find.Entry, keep int, before time.Time) []*find.Entry {
+	return slices.DeleteFunc(slices.Clone(all[min(keep, len(all)):]), func(e *find.Entry) bool {
+		return e.Status == alive.Running || e.Held || e.Modified.After(before) || e.Ended.Time.After(before)
 	})
 }
 
-func (a *app) prune(gone []*table.Entry, dryRun bool) error {
+func (a *app) prune(gone []*find.Entry, dryRun bool) error {
 	var bytes int64
 	for _, e := range gone {
 		if !dryRun {
@@ -161,7 +164,7 @@ func (a *app) compactCommand() *cobra.Command {
 			for _, arg := range args {
 				path, err := locate(arg)
 				if err == nil {
-					err = table.Compact(path)
+					err = edit.Compact(path)
 				}
 				all = errors.Join(all, err)
 			}

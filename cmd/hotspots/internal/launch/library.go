@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
 
 const libraryName = "libdynprof.so"
@@ -72,8 +72,8 @@ func extract(content []byte, cacheDir string) (string, error) {
 		}
 		errs = append(errs, err)
 	}
-	private := func(dir string, _ os.FileMode) error { return table.MakePrivateDir(dir) }
-	path, err := extractTo(table.DefaultDir("", os.Getuid()), content, private)
+	private := func(dir string, _ os.FileMode) error { return tabledir.MakePrivate(dir) }
+	path, err := extractTo(tabledir.Default("", os.Getuid()), content, private)
 	if err == nil {
 		return path, nil
 	}

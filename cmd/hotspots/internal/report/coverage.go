@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/dynprof/dynprof/internal/symname"
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Coverage says how much of an object is counted. Functions that were not
@@ -44,7 +44,7 @@ func (r *Report) Coverage() []*Coverage {
 		for i := range p.Objects {
 			o := &p.Objects[i]
 			c := object(symname.Clean(o.Path), symname.Clean(o.BuildID))
-			c.Selected = c.Selected || o.Flags&table.ObjSelected != 0
+			c.Selected = c.Selected || o.Flags&layout.ObjSelected != 0
 			c.Reason = o.Reason.String()
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Change is a function with its calls in two tables.
@@ -81,8 +82,8 @@ type changeKey struct {
 
 // objectKey is what an object is known by: an executable is compared with the
 // other's, whatever they are called.
-func objectKey(o *table.Object) string {
-	if o.Flags&table.ObjMain != 0 {
+func objectKey(o *layout.Object) string {
+	if o.Flags&layout.ObjMain != 0 {
 		return ""
 	}
 	return o.Path

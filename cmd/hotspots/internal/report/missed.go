@@ -8,6 +8,7 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Missed is an object that was loaded later and could not be planned: its calls
@@ -33,8 +34,8 @@ func takesGS(t *table.Table, missed []Missed) string {
 			return m.Object
 		}
 	}
-	const both = table.ObjUsesGS | table.ObjLate
-	i := slices.IndexFunc(t.Objects, func(o table.Object) bool { return o.Flags&both == both })
+	const both = layout.ObjUsesGS | layout.ObjLate
+	i := slices.IndexFunc(t.Objects, func(o layout.Object) bool { return o.Flags&both == both })
 	if i < 0 {
 		return ""
 	}

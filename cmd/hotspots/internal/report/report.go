@@ -14,6 +14,10 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/code"
+	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Schema is the version of every JSON that the command line writes.
@@ -33,7 +37,7 @@ type Function struct {
 	Tactic  string   `json:"tactic"`
 	Reason  string   `json:"reason"`
 
-	entry *table.Function
+	entry *layout.Function
 }
 
 // Address is an ELF virtual address.
@@ -82,9 +86,9 @@ type Program struct {
 	// Functions that were counted until the program made their text writable.
 	TextChanged int `json:"text_changed"`
 
-	Ended   table.Ended    `json:"-"`
-	Owners  []table.Owner  `json:"-"`
-	Objects []table.Object `json:"-"`
+	Ended   layout.Ended    `json:"-"`
+	Owners  []table.Owner   `json:"-"`
+	Objects []layout.Object `json:"-"`
 }
 
 // Report is the functions of one or more tables. The first table's program
@@ -147,7 +151,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 // add notes one more table.
 func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	p := Program{
-		Program: symname.Clean(t.Program), Pid: t.Pid, Status: t.Status().String(), TotalCalls: s.Total(),
+		Program: symname.Clean(t.Program), Pid: t.Pid, Status: alive.Of(t.File).String(), TotalCalls: s.Total(),
 		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: textChanged(t),
 		Ended: t.Ended, Objects: t.Objects,
 	}
@@ -179,15 +183,15 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	r.Stopped = r.Stopped || p.Stopped
 	r.Dispatched += p.Dispatched
 	r.TextChanged += p.TextChanged
-	if p.Status == table.Running.String() || r.Status == table.Exited.String() {
+	if p.Status == alive.Running.String() || r.Status == alive.Exited.String() {
 		r.Status = p.Status
 	}
 }
 
 // unlisted is what was seen of the program, or is while it runs.
-func unlisted(t *table.Table, status string) table.Unlisted {
-	code := table.Code{}
-	if status == table.Running.String() && table.MappedBy(int(t.Pid)) != "" && code.See(int(t.Pid)) {
+func unlisted(t *table.Table, status string) layout.Unlisted {
+	code := code.Memory{}
+	if status == alive.Running.String() && find.MappedBy(int(t.Pid)) != "" && code.See(int(t.Pid)) {
 		return code.Unlisted(t.Objects)
 	}
 	return t.Header.Unlisted
@@ -206,24 +210,24 @@ func utc(t time.Time) *time.Time { t = t.UTC(); return &t }
 
 // lock is why all threads of t's program share a row.
 func lock(t *table.Table) string {
-	if t.Flags&table.FlagShared == 0 {
+	if t.Flags&layout.FlagShared == 0 {
 		return ""
 	}
-	if t.Flags&table.FlagLock != 0 {
+	if t.Flags&layout.FlagLock != 0 {
 		return "as asked for"
 	}
 	for i := range t.Objects {
-		if o := &t.Objects[i]; o.Flags&(table.ObjUsesGS|table.ObjLate) == table.ObjUsesGS {
+		if o := &t.Objects[i]; o.Flags&(layout.ObjUsesGS|layout.ObjLate) == layout.ObjUsesGS {
 			return symname.Clean(o.Path) + " uses the GS segment"
 		}
 	}
-	if t.Flags&table.FlagBlind != 0 {
+	if t.Flags&layout.FlagBlind != 0 {
 		return "libraries that are loaded later cannot be seen, nor counted"
 	}
 	return "the GS segment was in use when the program started"
 }
 
-func newFunction(o *table.Object, f *table.Function, opt Options) *Function {
+func newFunction(o *layout.Object, f *layout.Function, opt Options) *Function {
 	one := &Function{
 		Object: symname.Clean(o.Path), BuildID: symname.Clean(o.BuildID), Address: Address(f.Address),
 		Name: symname.Display(f.Name, o.Path, f.Address, !opt.Mangled), Aliases: make([]string, len(f.Aliases)),
@@ -237,7 +241,7 @@ func newFunction(o *table.Object, f *table.Function, opt Options) *Function {
 
 // merge adds one table's calls. A table that counted the function says more
 // about it than one that did not.
-func (f *Function) merge(e *table.Function, calls uint64, hot bool) {
+func (f *Function) merge(e *layout.Function, calls uint64, hot bool) {
 	f.Calls += calls
 	f.Hot = f.Hot || hot
 	if f.entry == nil || !f.entry.Counted() && e.Counted() {

@@ -13,7 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Style is how text looks.
@@ -88,7 +89,7 @@ func (r *Report) Headline() string {
 
 // loose says what is with the calls of threads that count in their process's memory.
 func (r *Report) loose() string {
-	if r.Status == table.Running.String() {
+	if r.Status == alive.Running.String() {
 		return "have no room in the table: their calls come when they end"
 	}
 	return "had no room in the table and could not hand over their calls at the end: these are missing"
@@ -107,11 +108,11 @@ func (r *Report) state() string {
 	switch {
 	case r.Snapshot != nil && len(r.Programs) == 1:
 		return "snapshot of " + r.Snapshot.Local().Format(time.DateTime)
-	case len(r.Programs) > 1 || r.Status == table.Running.String():
+	case len(r.Programs) > 1 || r.Status == alive.Running.String():
 		return r.Status
-	case r.Ended.Kind == table.EndedExit:
+	case r.Ended.Kind == layout.EndedExit:
 		return fmt.Sprintf("exited with status %d", r.Ended.Code)
-	case r.Ended.Kind == table.EndedSignal:
+	case r.Ended.Kind == layout.EndedSignal:
 		return fmt.Sprintf("killed by signal %d (%v)", r.Ended.Code, syscall.Signal(r.Ended.Code))
 	}
 	return r.Status

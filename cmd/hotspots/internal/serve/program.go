@@ -14,6 +14,7 @@ import (
 	"github.com/dynprof/dynprof/exporter"
 	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Program is the endpoint of one program: what its planning twin has become by
@@ -94,11 +95,11 @@ func (p *Program) awaitStart() error {
 			}
 			return nil
 		}
-		if !errors.Is(err, table.ErrBuilding) {
+		if !errors.Is(err, layout.ErrBuilding) {
 			return err // it is gone: the program is not counted
 		}
 	}
-	return table.ErrBuilding
+	return layout.ErrBuilding
 }
 
 // listener is the socket that the twin has opened or, if somebody else listened

@@ -1,0 +1,77 @@
+package alive
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// SameKernel reports whether this kernel, since this boot, ran the process.
+func SameKernel(id *layout.Identity) bool {
+	boot := bootID()
+	return boot != [16]byte{} && boot == id.BootID
+}
+
+// SamePidNS reports whether the numbers of processes that the process saw are those
+// that we see.
+func SamePidNS(id *layout.Identity) bool { return id.PidNS != 0 && id.PidNS == pidNamespace("self") }
+
+// Identify returns what tells process pid from every other, as far as /proc
+// says; what it does not say is zero.
+func Identify(pid int) layout.Identity {
+	id := layout.Identity{
+		Pid:        uint32(pid),
+		UID:        uint32(os.Getuid()),
+		StartTicks: Start(uint32(pid)),
+		BootID:     bootID(),
+		PidNS:      pidNamespace(strconv.Itoa(pid)),
+	}
+	id.Realtime, id.Monotonic = time.Now(), monotonic()
+	return id
+}
+
+// Start is the start time of a living process in clock ticks since
+// boot; 0 if there is none, or only its corpse.
+func Start(pid uint32) uint64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The name, in parentheses, may hold spaces and parentheses.
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return 0
+	}
+	start, _ := strconv.ParseUint(fields[19], 10, 64) // field 22 of the line
+	return start
+}
+
+func bootID() (id [16]byte) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return id
+	}
+	hex := strings.ReplaceAll(strings.TrimSpace(string(b)), "-", "")
+	for i := range id {
+		n, err := strconv.ParseUint(hex[min(len(hex), 2*i):min(len(hex), 2*i+2)], 16, 8)
+		if err != nil {
+			return [16]byte{}
+		}
+		id[i] = byte(n)
+	}
+	return id
+}
+
+func pidNamespace(pid string) uint64 {
+	fi, err := os.Stat("/proc/" + pid + "/ns/pid")
+	if err != nil {
+		return 0
+	}
+	return fi.Sys().(*syscall.Stat_t).Ino
+}

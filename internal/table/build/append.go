@@ -1,0 +1,170 @@
+package build
+
+import (
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// Memory is a table as a process that counts into it has it mapped: what lies in
+// front of its rows.
+type Memory interface {
+	io.ReaderAt
+	io.WriterAt
+}
+
+// Appender adds objects and functions to a table that a program counts into. No
+// file is opened: the process may have changed its user, its root, or its
+// directory since the start.
+type Appender struct {
+	layout.Geometry // as it was when the table was opened
+
+	m    Memory
+	head []byte
+}
+
+// ErrFull says that a table has no spare capacity left.
+var ErrFull = errors.New("the count table has no room for more functions")
+
+// OpenAppend opens the table in m. No other process adds to it: the caller holds
+// HdrAppender.
+func OpenAppend(m Memory) (*Appender, error) {
+	head := make([]byte, layout.HeaderSize)
+	if err := layout.ReadAt(m, head, 0); err != nil {
+		return nil, err
+	}
+	g, err := layout.DecodeGeometry(head, int64(le.Uint64(head[layout.HdrFileSize:])))
+	return &Appender{g, m, head}, err
+}
+
+// ReserveUsed is how much of the reserve that is kept was taken when the table
+// was opened, bytes.
+func (a *Appender) ReserveUsed() uint64 { return le.Uint64(a.head[layout.HdrReserveUsed:]) }
+
+// Shared reports whether all threads count into one row.
+func (a *Appender) Shared() bool { return le.Uint32(a.head[layout.HdrFlags:])&layout.FlagShared != 0 }
+
+// Room is capacity of a table: entries of sections, bytes of strings, counters of
+// a row.
+type Room struct {
+	Objects, Functions, Aliases, Strings, Counters int
+}
+
+// Left is the capacity that is not used yet.
+func (a *Appender) Left() Room {
+	left := func(s layout.Section) int { return int(s.Capacity - s.Count) }
+	return Room{
+		min(left(a.Objects), MaxObjects-int(a.Objects.Count)), left(a.Functions), left(a.Aliases), left(a.Strings),
+		int(a.CountersCap - a.Counters),
+	}
+}
+
+// Take takes what o and its functions need out of r. It reports false, and takes
+// nothing, if that is not there.
+func (r *Room) Take(o *layout.Object, functions iter.Seq[*layout.Function]) bool {
+	n := *r
+	n.Objects--
+	n.Strings -= stored(o.Path) + stored(o.BuildID)
+	for f := range functions {
+		strings, aliases := lengths(f)
+		n.Functions--
+		n.Strings, n.Aliases = n.Strings-strings, n.Aliases-aliases
+		if f.Counter != layout.NoCounter {
+			n.Counters--
+		}
+	}
+	if min(n.Objects, n.Functions, n.Aliases, n.Strings, n.Counters) < 0 {
+		return false
+	}
+	*r = n
+	return true
+}
+
+// Add writes the objects and functions of spec behind those that are there:
+// the functions' objects and counters are numbers of the whole table. Room for
+// the new counters in the rows is the program's business.
+//
+//  1. The generation becomes odd.
+//  2. Strings, aliases, objects and functions are stored behind the counts.
+//  3. The counts are stored, what is referred to before what refers to it: if we
+//     die here, and the generation stays odd, the table is sound all the same.
+//  4. The generation becomes even again.
+//
+// A reader that saw an odd one, or two different ones, reads again.
+func (a *Appender) Add(spec *Spec) error {
+	nStrings, nAliases, functions, counters := measure(spec)
+	g := a.Geometry
+	grown := g
+	grown.Objects.Count += uint32(len(spec.Objects))
+	grown.Functions.Count += uint32(functions)
+	grown.Aliases.Count += uint32(nAliases)
+	grown.Strings.Count += uint32(nStrings)
+	grown.Counters = max(g.Counters, uint32(counters))
+	grown.Fired.Count = grown.Counters
+	for _, s := range []layout.Section{grown.Objects, grown.Functions, grown.Aliases, grown.Strings} {
+		if s.Count > s.Capacity {
+			return ErrFull
+		}
+	}
+	if grown.Counters > g.CountersCap {
+		return ErrFull
+	}
+	if err := a.reserve(&grown); err != nil {
+		return err
+	}
+	generation := le.Uint32(a.head[layout.HdrGeneration:]) | 1
+	if err := a.store32(layout.HdrGeneration, generation); err != nil {
+		return err
+	}
+	if err := a.write(spec); err != nil {
+		return err
+	}
+	for _, s := range []struct {
+		at    int64
+		count uint32
+	}{
+		{layout.HdrCounters, grown.Counters},
+		{layout.HdrFired + layout.SecCount, grown.Fired.Count},
+		{layout.HdrStrings + layout.SecCount, grown.Strings.Count},
+		{layout.HdrAliases + layout.SecCount, grown.Aliases.Count},
+		{layout.HdrObjects + layout.SecCount, grown.Objects.Count},
+		{layout.HdrFunctions + layout.SecCount, grown.Functions.Count},
+	} {
+		if err := a.store32(s.at, s.count); err != nil {
+			return err
+		}
+	}
+	if spec.Reserve != 0 {
+		if _, err := a.m.WriteAt(le.AppendUint64(nil, spec.ReserveUsed), layout.HdrReserveUsed); err != nil {
+			return err
+		}
+	}
+	return a.store32(layout.HdrGeneration, generation+1)
+}
+
+func (a *Appender) store32(at int64, v uint32) error {
+	_, err := a.m.WriteAt(le.AppendUint32(nil, v), at)
+	return err
+}
+
+// write stores the entries behind those that count.
+func (a *Appender) write(spec *Spec) error {
+	behind := func(s layout.Section) layout.Section {
+		s.Offset += uint64(s.Count) * uint64(s.EntrySize)
+		return s
+	}
+	names := &stringSink{layout.NewSink(a.m, behind(a.Strings)), a.Strings.Count}
+	aliases := &aliasSink{layout.NewSink(a.m, behind(a.Aliases)), a.Aliases.Count}
+	return writeLedger(a.m, spec, names, aliases, behind(a.Objects), behind(a.Functions))
+}
+
+// reserve takes room for the fired words of the counters that are new.
+func (a *Appender) reserve(g *layout.Geometry) error {
+	if le.Uint32(a.head[layout.HdrFlags:])&layout.FlagThreshold == 0 {
+		return nil
+	}
+	_, err := a.m.WriteAt(make([]byte, 4*(g.Counters-a.Counters)), int64(a.Fired.Offset)+4*int64(a.Counters))
+	return err
+}

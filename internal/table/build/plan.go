@@ -1,0 +1,136 @@
+package build
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// Sizes of a new table. Capacity costs nothing until it is used: the file is
+// sparse.
+const (
+	MaxFileSize  = 32 << 30 // apparent bytes
+	MaxRows      = 65536
+	MinRows      = 64 // asked for even where MaxFileSize is passed by it
+	RowsReserved = 2  // rows with room on disk from the start
+
+	MaxObjects = 1 << 16 // Function.Object is a u16
+
+	maxStrings = 1 << 30 // bytes of all names together
+	// For objects that come later: Firefox's libxul has 274,000 functions, LLVM and
+	// clang 178,000. A counter takes room in every row, of address space where
+	// there is nothing else; where that is short, fewer will do.
+	spareFunctions      = 512 << 10
+	spareFunctionsShort = 128 << 10
+	spareStrings        = 64 << 20
+	spareEvents         = 256
+	moreEvents          = 4096 // with a threshold: of objects that come later
+	maxFormers          = 1024
+	maxMissed           = 64
+	maxBaselines        = 4 // one in force, the others for those who are writing one
+)
+
+// plan lays out a table for spec with at most maxRows rows.
+func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
+	nStrings, nAliases, functions, counters := measure(spec)
+	nStrings, nAliases = nStrings+1, nAliases+1 // the empty ones come first
+	if nStrings > maxStrings {
+		return nil, fmt.Errorf("the names of %d functions take %d bytes, more than a count table holds (%d)",
+			functions, nStrings, maxStrings)
+	}
+	if len(spec.Objects) > MaxObjects {
+		return nil, fmt.Errorf("%d objects are more than a count table holds (%d)", len(spec.Objects), MaxObjects)
+	}
+	extra := func(n int) int {
+		if spare {
+			return n
+		}
+		return 0
+	}
+	more := extra(spareFunctions)
+	if spec.ShortSpace {
+		more = extra(spareFunctionsShort)
+	}
+	g := &layout.Geometry{Size: layout.HeaderSize, Counters: uint32(counters)}
+	g.CountersCap = uint32(counters + more)
+	// What the program stores into comes first: it maps no more than that.
+	events := spareEvents
+	if spec.Flags&layout.FlagThreshold != 0 {
+		events += counters + extra(moreEvents)
+	}
+	g.Missed = g.Add(maxMissed, maxMissed, layout.MsEntrySize)
+	g.Formers = g.Add(maxFormers, maxFormers, layout.FmEntrySize)
+	g.Events = g.Add(events, events, layout.EvEntrySize)
+	g.Fired = g.Add(counters, int(g.CountersCap), 4)
+	g.Objects = g.Add(len(spec.Objects), max(len(spec.Objects), extra(MaxObjects)), layout.ObjEntrySize)
+	g.Functions = g.Add(functions, functions+more, layout.FnEntrySize)
+	g.Aliases = g.Add(nAliases, nAliases+more, 4)
+	g.Strings = g.Add(nStrings, nStrings+extra(spareStrings), 1)
+
+	stride := layout.RoundUp(layout.RowCounters + 8*uint64(g.CountersCap))
+	if stride > 1<<31 {
+		return nil, fmt.Errorf("%d counters are more than a row can address", counters)
+	}
+	baselines := maxBaselines * (layout.BlCounts + 8*uint64(g.CountersCap) + layout.PageSize)
+	rows := max(MinRows, int((MaxFileSize-g.Size-baselines)/(stride+8*maxBaselines)))
+	if rows = min(rows, MaxRows, maxRows); rows < RowsReserved {
+		rows = RowsReserved
+	}
+	baseline := layout.RoundUp(layout.BlCounts + 8*uint64(g.CountersCap) + 8*uint64(rows))
+	g.Baselines = g.Add(maxBaselines, maxBaselines, uint32(baseline))
+	g.Rows = g.Add(rows, rows, uint32(stride))
+	return g, nil
+}
+
+// measure returns the bytes of all strings, the entries of all alias lists, and
+// the number of functions and of counters.
+func measure(spec *Spec) (stringBytes, aliases, functions, counters int) {
+	stringBytes = stored(spec.Program) + stored(spec.Creator) + stored(spec.Listen)
+	for i := range spec.Objects {
+		stringBytes += stored(spec.Objects[i].Path) + stored(spec.Objects[i].BuildID)
+	}
+	for f := range spec.functions() {
+		functions++
+		bytes, list := lengths(f)
+		stringBytes, aliases = stringBytes+bytes, aliases+list
+		if f.Counter != layout.NoCounter {
+			counters = max(counters, int(f.Counter)+1)
+		}
+	}
+	return stringBytes, aliases, functions, counters
+}
+
+// lengths returns the bytes of f's strings and the entries of its list of aliases.
+func lengths(f *layout.Function) (stringBytes, aliases int) {
+	stringBytes = stored(f.Name)
+	for _, a := range f.Aliases {
+		if n := stored(a); n > 0 {
+			stringBytes += n
+			aliases++
+		}
+	}
+	if aliases > 0 {
+		aliases++
+	}
+	return stringBytes, aliases
+}
+
+// stored is the room that s takes among the strings: none if it is empty.
+func stored(s string) int {
+	if s = storable(s); s == "" {
+		return 0
+	}
+	return len(s) + 1
+}
+
+// storable cuts s where a reader would end it.
+func storable(s string) string {
+	if len(s) > layout.MaxString {
+		s = s[:layout.MaxString]
+	}
+	if i := strings.IndexByte(s, 0); i >= 0 {
+		s = s[:i]
+	}
+	return s
+}

@@ -1,0 +1,49 @@
+package build
+
+import (
+	"iter"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// Spec is what the planner knows when it creates a table.
+type Spec struct {
+	layout.Identity
+	RunID     [16]byte // the same for all tables of one run; zero if none
+	Flags     uint32   // Flag*
+	Threshold uint64   // the default threshold; 0 is none
+	Program   string   // path of the executable
+	Creator   string   // version of dynprof
+	Listen    string   // address of the endpoint for metrics; empty if there is none
+	Objects   []layout.Object
+	Functions []layout.Function
+
+	Reserve, ReserveUsed uint64 // of a reserve that is kept, bytes and those taken
+
+	// Stream, if set, takes the place of Functions: it yields the same ones
+	// each time it is called. 40,000 entries take 4 MB, whose first touch
+	// costs more than making them twice.
+	Stream iter.Seq[*layout.Function]
+
+	// MaxRows bounds the rows, and so the apparent size of the file, where
+	// address space is short. 0 is the most that MaxFileSize allows.
+	MaxRows int
+	// ShortSpace says that address space is limited: there is less spare capacity.
+	ShortSpace bool
+	// NoSpare leaves out the capacity for objects that the program loads later.
+	NoSpare bool
+}
+
+// functions yields every function of the ledger.
+func (s *Spec) functions() iter.Seq[*layout.Function] {
+	if s.Stream != nil {
+		return s.Stream
+	}
+	return func(yield func(*layout.Function) bool) {
+		for i := range s.Functions {
+			if !yield(&s.Functions[i]) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,131 @@
+// Package control takes what is asked of a running program from outside to its
+// agent, and the answer back.
+package control
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/file"
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// What is asked of a running program from outside goes through words of its
+// table's header, and is done by the agent (package agent):
+//
+//  1. Who asks waits until HdrReply has the number that HdrRequest has: nothing
+//     else is asked for. It stores the next number and what it asks for in
+//     HdrRequest by compare-and-swap, and wakes the agent.
+//  2. The agent does it, stores HdrReply = result << 32 | HdrRequest, and wakes
+//     all who wait for that.
+//  3. Who asked sees its number in HdrReply, or a later one, and is done.
+
+// Why a request is refused or has no answer.
+var (
+	ErrNoAgent   = errors.New("nobody takes requests for this program: start it with hotspots run --control")
+	ErrEnded     = errors.New("the program has ended")
+	ErrAgentGone = errors.New("the program's agent does not answer")
+)
+
+const (
+	requestBits = 8
+	replyResult = 32
+)
+
+// Ask asks the agent of the table at path for one of Request*, and waits for
+// its answer, at most for that long. It returns how many functions the agent
+// could not reach.
+func Ask(path string, what uint32, patience time.Duration) (left int, err error) {
+	t, err := file.OpenHead(path, os.O_RDWR|syscall.O_NOFOLLOW)
+	if err != nil {
+		return 0, err
+	}
+	defer t.Close()
+	w, err := t.MapWords()
+	if err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	err = file.Guard(func() error {
+		switch state := w.Word(layout.HdrAgent).Load(); {
+		case !t.Header.Snapshot.IsZero(), state == layout.AgentGone, state != layout.AgentNone && alive.Of(t) == alive.Exited:
+			return ErrEnded
+		case state != layout.AgentReady:
+			return ErrNoAgent
+		case alive.SameKernel(&t.Identity) && alive.SamePidNS(&t.Identity) && alive.Start(w.Word(layout.HdrAgentPid).Load()) == 0:
+			return ErrAgentGone
+		}
+		left, err = ask(w, what, time.Now().Add(patience))
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return left, nil
+}
+
+// ask does steps 1 and 3.
+func ask(w *file.Words, what uint32, end time.Time) (int, error) {
+	request, reply := w.Word(layout.HdrRequest), w.Long(layout.HdrReply)
+	for asked := uint32(0); ; {
+		now, done := request.Load(), reply.Load()
+		switch {
+		case asked != 0 && int32(uint32(done)>>requestBits-asked>>requestBits) > 0:
+			return 0, nil // done, and the next one, too
+		case asked != 0 && uint32(done) == asked:
+			if result := int32(done >> replyResult); result < 0 {
+				return 0, syscall.Errno(-result)
+			}
+			return int(done >> replyResult), nil
+		case asked == 0 && uint32(done) == now:
+			if next := (now>>requestBits+1)<<requestBits | what; request.CompareAndSwap(now, next) {
+				asked = next
+				w.Wake(layout.HdrRequest)
+			}
+			continue
+		}
+		if !time.Now().Before(end) {
+			return 0, ErrAgentGone
+		}
+		if w.Word(layout.HdrAgent).Load() == layout.AgentGone {
+			return 0, ErrEnded
+		}
+		w.Wait(layout.HdrReply, uint32(done), 100*time.Millisecond)
+	}
+}
+
+// AwaitAgent waits until the agent of the table at path, which has one, has come
+// and gone, at most for that long, unless a process still counts. The table is not kept
+// open meanwhile: the agent asks the kernel whether anybody has it.
+func AwaitAgent(path string, patience time.Duration) {
+	if counting, err := alive.Counting(path); err != nil || counting {
+		return
+	}
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		state, pid, err := agentOf(path)
+		if err != nil || state == layout.AgentGone {
+			return
+		}
+		for pid != 0 && alive.Start(pid) != 0 && time.Now().Before(end) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// agentOf is the state of the table's agent, and its number if it is one of this
+// pid namespace.
+func agentOf(path string) (state, pid uint32, err error) {
+	t, err := file.OpenHead(path, os.O_RDONLY)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer t.Close()
+	if state, err = t.U32(layout.HdrAgent); err == nil && alive.SamePidNS(&t.Identity) {
+		pid, err = t.U32(layout.HdrAgentPid)
+	}
+	return state, pid, err
+}

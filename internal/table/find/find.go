@@ -1,0 +1,103 @@
+// Package find says which count tables there are: in directories, and which one a
+// process counts into.
+package find
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/file"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
+)
+
+// Entry is a table on disk, not opened.
+type Entry struct {
+	layout.Header
+	Path     string
+	Status   alive.Status
+	Held     bool // some process may have it open or mapped
+	Blocks   int64
+	Modified time.Time
+}
+
+// Stat looks at one table. One that is still being built is no error.
+func Stat(path string) (*Entry, error) {
+	t, err := file.Open(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	fi, err := t.OS().Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.ReadHead(); err != nil && !errors.Is(err, layout.ErrBuilding) {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	e := &Entry{
+		Header: t.Header, Path: path, Status: alive.Of(t), Held: true,
+		Blocks: fi.Sys().(*syscall.Stat_t).Blocks * 512, Modified: fi.ModTime(),
+	}
+	if e.Status != alive.Running {
+		held, known := t.Held()
+		e.Held = held || !known
+	}
+	if e.State != layout.StateLive {
+		e.Realtime = e.Modified // the header may not be there yet
+	}
+	return e, nil
+}
+
+// List returns the tables in the directories, newest first. Files that are no
+// tables are left out.
+func List(dirs ...string) ([]*Entry, error) {
+	var all []*Entry
+	for _, dir := range dirs {
+		files, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, f := range files {
+			if !f.Type().IsRegular() || !strings.HasSuffix(f.Name(), tabledir.Ext) {
+				continue
+			}
+			if e, err := Stat(filepath.Join(dir, f.Name())); err == nil {
+				all = append(all, e)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *Entry) int { return b.Realtime.Compare(a.Realtime) })
+	return all, nil
+}
+
+// MappedBy returns the path of the table that process pid counts into, found
+// among its mappings; empty if there is none, or it is not ours to see.
+func MappedBy(pid int) string {
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return ""
+	}
+	seen := map[string]bool{}
+	for line := range bytes.Lines(maps) {
+		// address perms offset dev inode path; a table is shared ("s").
+		fields := strings.SplitN(strings.Join(strings.Fields(string(line)), " "), " ", 6)
+		if len(fields) < 6 || !strings.HasSuffix(fields[1], "s") || seen[fields[5]] {
+			continue
+		}
+		seen[fields[5]] = true
+		if e, err := Stat(fields[5]); err == nil && e.State == layout.StateLive {
+			return e.Path
+		}
+	}
+	return ""
+}

@@ -1,0 +1,161 @@
+package layout
+
+import (
+	"time"
+
+	"github.com/dynprof/dynprof/internal/ledger"
+)
+
+// Object is one mapped ELF file of the program.
+type Object struct {
+	Path    string // resolved path, or a name like [vdso]
+	BuildID string // hex digits; empty if it has none
+	Bias    uint64 // run address minus ELF virtual address
+	Arena   uint64 // run address that Function.Stub counts from
+	Low     uint64 // lowest mapped run address
+	High    uint64 // one past the highest
+	Flags   uint32 // Obj*
+	Reason  ledger.Reason
+	Reserve uint64 // offset of its arena in the reserve that is kept + 1; 0: not there
+}
+
+// Function is one entry of the ledger.
+type Function struct {
+	Address   uint64   // ELF virtual address
+	Size      uint32   // bytes
+	Name      string   // as in the ELF file; empty if it has none
+	Aliases   []string // other names of the same address
+	Counter   uint32   // index in each row, or NoCounter
+	Stub      uint32   // offset of its stub from Object.Arena
+	Threshold uint32   // calls at which it fires; 0 is never
+	Object    uint16   // index in Objects
+	StubSize  uint16   // bytes
+	Source    ledger.Source
+	Tactic    ledger.Tactic
+	Reason    ledger.Reason
+	Count     uint8 // bytes of the count at the stub's beginning
+}
+
+// Counted reports whether calls of f are counted.
+func (f *Function) Counted() bool {
+	return f.Tactic != ledger.TacticNone && f.Counter != NoCounter
+}
+
+// Identity says which process a table belongs to, so that a later process
+// with the same number is not taken for it.
+type Identity struct {
+	Pid        uint32 // as the program saw itself
+	UID        uint32
+	StartTicks uint64 // field 22 of /proc/PID/stat (proc(5))
+	BootID     [16]byte
+	PidNS      uint64    // inode of the pid namespace
+	Realtime   time.Time // when the table was made
+	Monotonic  uint64    // CLOCK_MONOTONIC ns at the same moment
+}
+
+// Ended says how a program ended, as its runner saw it.
+type Ended struct {
+	Kind uint32 // EndedUnknown, EndedExit, EndedSignal
+	Code uint32 // exit status or signal number
+	Time time.Time
+}
+
+// Header is what a table says about its program.
+type Header struct {
+	Identity
+	Nonce     [16]byte // random, to tell two files of one name apart
+	RunID     [16]byte
+	State     uint32 // StateBuilding, StateLive
+	Flags     uint32
+	Threshold uint64
+	Program   string
+	Creator   string
+	Listen    string // address of the endpoint for metrics; empty if there is none
+	Ended     Ended
+	Snapshot  time.Time // when the copy was made, if it is one
+	Unlisted  Unlisted  // as far as hotspots run has seen some
+}
+
+// Unlisted is executable memory of a process that is of no object in its table,
+// bytes: what compilers and interpreters have made while it ran, or have loaded
+// by themselves. Nobody tells where functions are there.
+type Unlisted struct {
+	Anonymous uint64 // memory of no file
+	Files     uint64 // of files that the dynamic linker has not loaded
+}
+
+// Encode stores all of o in an entry; its strings are those at path and buildID.
+func (o *Object) Encode(b []byte, path, buildID uint32) {
+	le.PutUint32(b[ObjPath:], path)
+	le.PutUint32(b[ObjBuildID:], buildID)
+	le.PutUint64(b[ObjBias:], o.Bias)
+	le.PutUint64(b[ObjArena:], o.Arena)
+	le.PutUint64(b[ObjLow:], o.Low)
+	le.PutUint64(b[ObjHigh:], o.High)
+	le.PutUint32(b[ObjFlags:], o.Flags)
+	b[ObjReason] = uint8(o.Reason)
+	le.PutUint64(b[ObjReserve:], o.Reserve)
+}
+
+// DecodeObject decodes all but the strings of an entry.
+func DecodeObject(b []byte) Object {
+	o := Object{
+		Bias:   le.Uint64(b[ObjBias:]),
+		Arena:  le.Uint64(b[ObjArena:]),
+		Low:    le.Uint64(b[ObjLow:]),
+		High:   le.Uint64(b[ObjHigh:]),
+		Flags:  le.Uint32(b[ObjFlags:]),
+		Reason: ledger.Reason(b[ObjReason]),
+	}
+	if len(b) >= ObjEntrySize {
+		o.Reserve = le.Uint64(b[ObjReserve:])
+	}
+	return o
+}
+
+// Encode stores all of f in an entry; its strings are those at name, and those
+// of the list at aliases.
+func (f *Function) Encode(b []byte, name, aliases uint32) {
+	le.PutUint64(b[FnAddress:], f.Address)
+	le.PutUint32(b[FnSize:], f.Size)
+	le.PutUint32(b[FnName:], name)
+	le.PutUint32(b[FnAliases:], aliases)
+	le.PutUint32(b[FnCounter:], f.Counter)
+	le.PutUint32(b[FnStub:], f.Stub)
+	le.PutUint32(b[FnThreshold:], f.Threshold)
+	le.PutUint16(b[FnObject:], f.Object)
+	le.PutUint16(b[FnStubSize:], f.StubSize)
+	b[FnSource] = uint8(f.Source)
+	b[FnTactic] = uint8(f.Tactic)
+	b[FnReason] = uint8(f.Reason)
+	b[FnCount] = f.Count
+}
+
+// DecodeFunction decodes all but the strings of an entry.
+func DecodeFunction(b []byte) Function {
+	return Function{
+		Address:   le.Uint64(b[FnAddress:]),
+		Size:      le.Uint32(b[FnSize:]),
+		Counter:   le.Uint32(b[FnCounter:]),
+		Stub:      le.Uint32(b[FnStub:]),
+		Threshold: le.Uint32(b[FnThreshold:]),
+		Object:    le.Uint16(b[FnObject:]),
+		StubSize:  le.Uint16(b[FnStubSize:]),
+		Source:    ledger.Source(b[FnSource]),
+		Tactic:    ledger.Tactic(b[FnTactic]),
+		Reason:    ledger.Reason(b[FnReason]),
+		Count:     b[FnCount],
+	}
+}
+
+// The numbers that the shim stores are those of package ledger.
+const (
+	_ = uint(RefusedReason-ledger.ReasonBytesChanged) + uint(ledger.ReasonBytesChanged-RefusedReason)
+	_ = uint(ChangedReason-ledger.ReasonTextChanged) + uint(ledger.ReasonTextChanged-ChangedReason)
+	_ = uint(RefusedTactic-ledger.TacticNone) + uint(ledger.TacticNone-RefusedTactic)
+	_ = uint(MissedNoMemory-ledger.ReasonNoMemory) + uint(ledger.ReasonNoMemory-MissedNoMemory)
+	_ = uint(MissedUsesGS-ledger.ReasonUsesGS) + uint(ledger.ReasonUsesGS-MissedUsesGS)
+	_ = uint(MissedSandboxed-ledger.ReasonSandboxed) + uint(ledger.ReasonSandboxed-MissedSandboxed)
+	_ = uint(MissedNoPlanner-ledger.ReasonNoPlanner) + uint(ledger.ReasonNoPlanner-MissedNoPlanner)
+	_ = uint(MissedUnseen-ledger.ReasonUnseen) + uint(ledger.ReasonUnseen-MissedUnseen)
+)

@@ -1,0 +1,305 @@
+package layout
+
+// The file layout, shared with the C shim and the generated code.
+// docs/table-format.md is its description; layout_test.go pins every offset
+// and keeps libdynprof/layout.h, which is generated from these constants, in
+// step. All integers are little-endian; offsets are bytes from the file's
+// start unless they say otherwise.
+const (
+	Magic   = "DYNPROF\x01" // 8 bytes at offset 0
+	Version = 1
+	// VersionReset is what a table says once its counts have been reset: an older
+	// reader refuses it, and does not show counts from before.
+	VersionReset = 2
+
+	PageSize   = 4096
+	HeaderSize = PageSize
+
+	// Fixed part of the header. Written by the planner before State.
+	HdrMagic        = 0x000 // [8]byte
+	HdrVersion      = 0x008 // u32
+	HdrHeaderSize   = 0x00c // u32
+	HdrFileSize     = 0x010 // u64, apparent size (the file is sparse)
+	HdrNonce        = 0x018 // [16]byte, random; the shim checks it when it maps the file
+	HdrState        = 0x028 // u32, State*; stored last, release order
+	HdrFlags        = 0x02c // u32, Flag*
+	HdrPid          = 0x030 // u32, as the program saw itself
+	HdrUID          = 0x034 // u32
+	HdrStartTicks   = 0x038 // u64, field 22 of /proc/PID/stat
+	HdrBootID       = 0x040 // [16]byte
+	HdrPidNS        = 0x050 // u64, inode of the pid namespace
+	HdrRealtime     = 0x058 // u64, ns since the epoch at creation
+	HdrMonotonic    = 0x060 // u64, CLOCK_MONOTONIC ns at the same moment
+	HdrRunID        = 0x068 // [16]byte, the same for all tables of one run; zero if none
+	HdrThreshold    = 0x078 // u64, the default threshold; 0 is none
+	HdrProgram      = 0x080 // u32, string: path of the executable
+	HdrCreator      = 0x084 // u32, string: version of dynprof
+	HdrObjects      = 0x088 // section
+	HdrFunctions    = 0x0a0 // section
+	HdrAliases      = 0x0b8 // section of u32: strings, each list ends with 0
+	HdrStrings      = 0x0d0 // section of bytes: NUL-terminated, first byte NUL
+	HdrEvents       = 0x0e8 // section
+	HdrFired        = 0x100 // section of u32, one for each counter: Fired*
+	HdrRows         = 0x118 // section: count is the most rows that may ever be
+	HdrCounters     = 0x130 // u32, counters in use in every row
+	HdrCountersCap  = 0x134 // u32, counters that a row has room for
+	HdrRowsReserved = 0x138 // u32, rows whose room was reserved at creation
+	HdrFormers      = 0x140 // section: owners that rows had before
+	HdrBaselines    = 0x158 // section: counts to subtract; see HdrBaseline
+	HdrSnapshot     = 0x170 // u64, ns since the epoch if the file is a copy that hotspots made
+	HdrReserve      = 0x178 // u64, bytes of the reserve, if all processes keep it (run --control)
+	HdrListen       = 0x180 // u32, string: address of the program's endpoint for metrics (run --listen)
+	HdrMissed       = 0x188 // section: objects that were loaded later and could not be planned
+
+	// Live words, stored by the program's threads while it runs.
+	HdrRowsUsed         = 0x200 // u32, atomic add: rows ever handed out
+	HdrThreadsDiscarded = 0x204 // u32, atomic add: threads that had no room and are not counted
+	HdrProcesses        = 0x208 // u32, atomic add: incarnation numbers handed out
+	HdrPatchesRefused   = 0x20c // u32: functions whose bytes could not be patched
+	HdrObjectsMissed    = 0x214 // u32, atomic add: how often an object was loaded later and could not be planned
+	HdrGeneration       = 0x210 // u32, odd while objects and functions are being added
+	HdrEventsHead       = 0x218 // u64, atomic add: events ever claimed
+	HdrEventsLost       = 0x220 // u64, atomic add: events that found no room
+	HdrFormersHead      = 0x228 // u64, atomic add: former owners ever noted, those without room too
+	HdrBaseline         = 0x230 // u64, atomic: ticket << 8 | number of the baseline in force + 1; 0 is none
+	HdrBaselineTickets  = 0x238 // u32, atomic add: resets ever begun
+	HdrBaselinesTaken   = 0x23c // u32, atomic: a bit for each baseline that is in force or being written
+
+	// Control, by whoever pauses; see docs/control.md.
+	HdrPaused      = 0x280 // u32: 1 if stubs shall not count
+	HdrPauseLock   = 0x284 // u32, thread that changes stubs; 0 is none
+	HdrAgent       = 0x288 // u32, Agent*
+	HdrAgentPid    = 0x28c // u32
+	HdrRequest     = 0x290 // u32, futex: number << 8 | Request*
+	HdrReply       = 0x298 // u64: the request that is done, a futex, and the result above
+	HdrReserveUsed = 0x2a0 // u64, bytes of the reserve that are arenas
+	HdrStockHead   = 0x2c0 // u64, stack of rows that are ready for use under a seccomp filter: tag << 32 | row + 1
+	HdrStockRows   = 0x2c8 // u32, atomic: rows on that stack
+	HdrRowsTaken   = 0x2cc // u32, atomic add: rows taken since somebody looked for rows of ended threads
+	HdrStopped     = 0x2d0 // u32: 1 since the program took the GS segment while rows were found by it, or loaded what may take it: nothing counts any more
+	HdrMissedHead  = 0x2d4 // u32, atomic add: entries of HdrMissed ever claimed, those without room too
+	HdrAppender    = 0x2d8 // u32, robust futex: thread that adds objects
+	HdrCollector   = 0x2dc // u32, row + 1 that the counts of loose rows are added to; 0: none
+	HdrLoose       = 0x2e0 // u32, atomic: threads that count in loose rows, in their process's memory
+	HdrDispatched  = 0x2e4 // u32, atomic add: processes that turned Syscall User Dispatch on and do not count any more
+	HdrRowLists    = 0x300 // [16]u32, a list for each chunk of rows (0 and 1, 2^k to 2^(k+1)-1): row + 1 of those that have room
+	HdrFreeRows    = 0x340 // [16]u64, a stack for each chunk: tag << 32 | row + 1 of those whose threads are gone
+	HdrDropped     = 0x3c0 // u64, atomic add: events that the translator was not told of: its ring was full
+	HdrDeferred    = 0x3c8 // u64, atomic add: events whose synchronous delivery came later, in another's turn
+
+	HdrTranslatorFailures = 0x3d0 // u64, atomic add: times that a translator failed: it crashed, was gone, gave what was refused, or a plug-in did not start
+
+	// Written by `hotspots run` when it has reaped the program.
+	HdrEnded     = 0x240 // u32, Ended*
+	HdrEndedCode = 0x244 // u32, exit status or signal number
+	HdrEndedTime = 0x248 // u64, ns since the epoch
+	// What it has seen of the program's executable memory that is of no object.
+	HdrCodeAnonymous = 0x250 // u64, bytes of no file
+	HdrCodeInFiles   = 0x258 // u64, bytes of files that the dynamic linker has not loaded
+
+	// A section is {u64 offset; u32 count; u32 capacity; u32 entry size; u32 zero}.
+	SecOffset    = 0
+	SecCount     = 8
+	SecCapacity  = 12
+	SecEntrySize = 16
+	SectionSize  = 24
+
+	// Object entry.
+	ObjPath      = 0  // u32, string
+	ObjBuildID   = 4  // u32, string of hex digits
+	ObjBias      = 8  // u64, run address minus ELF virtual address
+	ObjArena     = 16 // u64, run address that FnStub counts from
+	ObjLow       = 24 // u64, lowest mapped run address
+	ObjHigh      = 32 // u64, one past the highest
+	ObjFlags     = 40 // u32, Obj*
+	ObjReason    = 44 // u8, ledger.Reason if the object was left out as a whole
+	ObjReserve   = 48 // u64, offset of its arena in a reserve that is kept + 1; 0: not there
+	ObjEntrySize = 56
+
+	// Tables of the first version have shorter ones.
+	LeastObjEntrySize = 48
+
+	// Function entry.
+	FnAddress   = 0  // u64, ELF virtual address
+	FnSize      = 8  // u32, bytes
+	FnName      = 12 // u32, string as in the ELF file; 0 is unnamed
+	FnAliases   = 16 // u32, index of the first alias in the aliases section; 0 is none
+	FnCounter   = 20 // u32, index of its counter in each row; NoCounter if none
+	FnStub      = 24 // u32, offset of its stub from ObjArena
+	FnThreshold = 28 // u32, calls at which it fires; 0 is never
+	FnObject    = 32 // u16, index of its object
+	FnStubSize  = 34 // u16, bytes
+	FnSource    = 36 // u8, ledger.Source
+	FnTactic    = 37 // u8, ledger.Tactic
+	FnReason    = 38 // u8, ledger.Reason
+	FnCount     = 39 // u8, bytes of the count, which a paused stub begins with a jump over; 0: not known
+	FnEntrySize = 40
+
+	// What the shim stores as tactic and reason of a function that it could
+	// not patch after all: ledger.TacticNone, ledger.ReasonBytesChanged.
+	RefusedTactic = 0
+	RefusedReason = 12
+
+	// And of one whose text the program has taken back: ledger.ReasonTextChanged.
+	ChangedReason = 25
+
+	NoCounter = 0xffffffff
+
+	// Event entry. Seq is stored release order behind what is above it: slot
+	// number + 1. The outcome comes when the translator is done.
+	EvSeq       = 0  // u64
+	EvTime      = 8  // u64, CLOCK_MONOTONIC ns
+	EvCount     = 16 // u64, calls by all rows when it fired
+	EvCounter   = 24 // u32
+	EvRow       = 28 // u32
+	EvPid       = 32 // u32
+	EvTid       = 36 // u32
+	EvOutcome   = 40 // u32, Outcome*
+	EvEntrySize = 48
+
+	// Tables without outcomes have shorter ones.
+	LeastEvEntrySize = 40
+
+	// Former owner entry: what a row's owner had counted when the next one took
+	// the row.
+	FmFrom        = 0  // u64, calls of the whole row when it took the row
+	FmTo          = 8  // u64, and when it had ended
+	FmRow         = 16 // u32, number of the row + 1; stored last, release order
+	FmPid         = 20 // u32
+	FmTid         = 24 // u32
+	FmIncarnation = 28 // u32, of its process
+	FmEntrySize   = 32
+
+	// Missed entry: an object that was loaded later and could not be planned. The
+	// reason is stored last, release order.
+	MsReason    = 0 // u32, ledger.Reason
+	MsTimes     = 4 // u32, atomic add: how often
+	MsPath      = 8 // [248]byte, as the dynamic linker has it, NUL-terminated; the end of a longer one
+	MsPathSize  = 248
+	MsEntrySize = 256
+
+	// Baseline entry. The counts are behind it, one u64 for each counter that a
+	// row has room for, then one for each row.
+	BlTime     = 0  // u64, ns since the epoch
+	BlCounters = 8  // u32, how many of the counters' counts are in use,
+	BlRows     = 12 // u32, and of the rows'
+	BlCounts   = 64
+
+	// Row: a header, then the counters (u64 each). The GS base of a thread
+	// points at its row's header.
+	RowState       = 0   // u32: generation << 2 | Row*; the generation grows when the row is taken
+	RowKind        = 4   // u32, RowThread, RowProcess or RowShared
+	RowPid         = 8   // u32
+	RowTid         = 12  // u32; 0 until the parent has stored it
+	RowOwner       = 16  // u32, incarnation number of the process that took it
+	RowIndex       = 20  // u32, its own number
+	RowBirth       = 24  // [17]u32, what the child needs at its first instructions (libdynprof/birth.h)
+	RowTrapBlocked = 92  // u32, 1: the thread asked to have SIGTRAP blocked, and traps are allowed
+	RowNextFree    = 96  // u32, link of the stack of free rows, or of the stock
+	RowNext        = 100 // u32, link of the list of rows that have room
+	RowIncarnation = 104 // u32, of a RowProcess row: incarnation number of the process that runs on it
+	RowRoom        = 108 // u32, bytes from its start that have room on disk
+	RowBase        = 112 // u64, calls of the whole row when its owner took it, or ManyOwners
+	RowPidSpace    = 120 // u32, pid space in which RowTid is valid: inode of the pid namespace, or incarnation number of a process in it; 0 is not known
+	RowSelf        = 96  // u64, where the discard row and loose rows are, which are on no list
+	RowLivesIn     = 124 // u32, pid space in which the row's thread sees others
+	RowCounters    = 128
+
+	ManyOwners = 1<<64 - 1 // the owners of the row are not told apart
+
+	// A counter's top bit says that this row has taken the cold path for the
+	// present arming; the calls are the lower 63 bits.
+	CounterFired = 1 << 63
+)
+
+// States of a table.
+const (
+	StateBuilding = 0 // the planner is at work, or died at it
+	StateLive     = 1 // complete: counters may move at any time
+)
+
+// Header flags.
+const (
+	FlagFollowExec = 1 << 0
+	FlagThreshold  = 1 << 1 // some function has a threshold
+	FlagShared     = 1 << 2 // all threads and processes count into row 0, with locked instructions
+	FlagLock       = 1 << 3 // because the user asked for it
+	FlagTranslator = 1 << 4 // all stubs check a threshold and can send calls to other code
+	FlagBlind      = 1 << 5 // objects that are loaded later are not seen: they might use the GS segment
+)
+
+// What a function's fired word says.
+const (
+	FiredArmed = 0 // it fires when a row reaches its threshold,
+	FiredDone  = 1 // has fired,
+	FiredLap   = 2 // fires when its lap is over: it has been armed again,
+	FiredNever = 3 // or has no threshold
+)
+
+// What became of an event.
+const (
+	OutcomeNone       = 0 // no translator was there
+	OutcomeQueued     = 1 // the translator has not come to it yet
+	OutcomeRunning    = 2 // it has been called and has not returned
+	OutcomeReturned   = 3 // it returned and left the function as it is
+	OutcomeRedirected = 4 // it sent the function's calls to other code
+	OutcomeRestored   = 5 // or back
+	OutcomeCrashed    = 6 // a fault in the translator, which is not called any more
+	OutcomeDropped    = 7 // the ring was full
+	OutcomeGone       = 8 // the translator's code was gone
+	OutcomeRefused    = 9 // the translator wanted the calls redirected, and was refused: what it gave is no code, or the kernel forbids it
+)
+
+// Why the shim could not plan an object: numbers of package ledger.
+const (
+	MissedNoMemory  = 11
+	MissedUsesGS    = 15
+	MissedSandboxed = 22
+	MissedNoPlanner = 23
+	MissedUnseen    = 24
+)
+
+// How the program ended, as far as its runner knows.
+const (
+	EndedUnknown = 0
+	EndedExit    = 1
+	EndedSignal  = 2
+)
+
+// States of a row: the low two bits of RowState.
+const (
+	RowStateMask = 3
+
+	RowNever    = 0
+	RowBirthing = 1 // taken by a parent, its thread not made yet
+	RowLive     = 2
+	RowFree     = 3 // its thread is gone; the counts stay
+)
+
+// Kinds of row.
+const (
+	RowThread  = 0 // a thread of the process that took the row
+	RowProcess = 1 // the first thread of a forked process
+	RowShared  = 2 // all threads and processes
+)
+
+// States of the agent, which does what is asked for from outside.
+const (
+	AgentNone  = 0 // the program was not started with run --control
+	AgentReady = 1
+	AgentGone  = 2 // all processes have ended
+)
+
+// What the agent can be asked to do.
+const (
+	RequestPause  = 1
+	RequestResume = 2
+)
+
+// Object flags.
+const (
+	ObjMain     = 1 << 0 // the executable
+	ObjSelected = 1 << 1 // its functions are in the table
+	ObjLate     = 1 << 2 // loaded by dlopen, maybe closed again
+	ObjUsesGS   = 1 << 3 // it uses the GS segment itself
+)

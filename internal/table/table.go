@@ -1,0 +1,76 @@
+package table
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/table/file"
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+var le = binary.LittleEndian
+
+// Table is an open count table. Header, Objects and Functions are as they
+// were when it was opened; Snapshot and Events read anew each time.
+type Table struct {
+	*file.File
+	Objects   []layout.Object
+	Functions []layout.Function
+
+	byCounter []uint32 // indices of Functions, by rising counter
+}
+
+// Open opens the table in the named file. Close it after use.
+func Open(path string) (*Table, error) {
+	f, err := file.Open(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	t, err := Read(f)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+// NewReader reads a table of size bytes, as Read does. r may grow and its
+// counters may move meanwhile. Where r is an *os.File the holes of a sparse file
+// are skipped.
+func NewReader(r io.ReaderAt, size int64) (*Table, error) { return Read(file.New(r, size)) }
+
+// Read reads the table in f. It believes nothing unchecked: any bytes give a
+// table or an error, and it takes memory in proportion to what the file holds,
+// not to what it claims.
+func Read(f *file.File) (*Table, error) {
+	const tries = 5
+	for try := 1; ; try++ {
+		t := &Table{File: f}
+		before, err := t.read()
+		after, genErr := t.U32(layout.HdrGeneration)
+		if before%2 == 0 && before == after && genErr == nil || try == tries {
+			// After the last try an adder has died halfway. What it had
+			// counted in is complete all the same: entries precede counts.
+			if err != nil {
+				return nil, err
+			}
+			return t, nil
+		}
+		if errors.Is(err, layout.ErrNotTable) || errors.Is(err, layout.ErrVersion) {
+			return nil, err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// read fills in t and returns the generation that the header had.
+func (t *Table) read() (generation uint32, err error) {
+	if err := t.ReadHead(); err != nil {
+		return t.Generation, err
+	}
+	return t.Generation, t.readLedger()
+}
