@@ -4,6 +4,7 @@ package main
 
 import (
 	"embed"
+	"io"
 	"os"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/cli"
@@ -15,9 +16,20 @@ import (
 var embedded embed.FS
 
 func main() {
-	library, err := embedded.ReadFile("embed/libdynprof.so")
+	os.Exit(cli.Main(os.Args[1:], library()))
+}
+
+// library is the one that this binary carries, or nil: run then asks for --library.
+// It is read where it lies: a copy of its 4 MB would have every command collect garbage.
+func library() *io.SectionReader {
+	f, err := embedded.Open("embed/libdynprof.so")
 	if err != nil {
-		library = nil // run then asks for --library
+		return nil
 	}
-	os.Exit(cli.Main(os.Args[1:], library))
+	info, err := f.Stat()
+	content, ok := f.(io.ReaderAt)
+	if err != nil || !ok {
+		return nil
+	}
+	return io.NewSectionReader(content, 0, info.Size())
 }

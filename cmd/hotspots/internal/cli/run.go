@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -261,7 +262,7 @@ func (j *job) watch(pid int) {
 
 // prepare makes everything ready that counting needs. An error means that the
 // program cannot be counted.
-func (f *runFlags) prepare(p *launch.Program, embedded []byte) (*job, error) {
+func (f *runFlags) prepare(p *launch.Program, embedded *io.SectionReader) (*job, error) {
 	if p.Why != "" {
 		return nil, errors.New(p.Why)
 	}

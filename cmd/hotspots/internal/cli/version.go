@@ -21,7 +21,7 @@ func (a *app) versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			library := "not embedded"
 			if b := a.library; b != nil {
-				library = fmt.Sprintf("embedded, %d bytes, SHA-256 %s", len(b), launch.Hash(b))
+				library = fmt.Sprintf("embedded, %d bytes, SHA-256 %s", b.Size(), launch.Hash(b))
 			}
 			_, err := fmt.Fprintf(a.stdout, "hotspots %s (%s, %s/%s)\nlibrary: %s\n", version.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, library)
 			return err

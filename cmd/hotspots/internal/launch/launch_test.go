@@ -1,9 +1,9 @@
 package launch
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,7 +137,8 @@ func TestEnviron(t *testing.T) {
 }
 
 func TestExtract(t *testing.T) {
-	content := []byte("a library")
+	const text = "a library"
+	content := library(text)
 	cache := t.TempDir()
 	path, err := extract(content, cache)
 	if err != nil {
@@ -164,10 +165,14 @@ func TestExtract(t *testing.T) {
 		if _, err := extract(content, cache); err != nil || inode(t, path) == before {
 			t.Errorf("%s: not written again: %v", name, err)
 		}
-		if b, err := os.ReadFile(path); !bytes.Equal(b, content) || err != nil {
+		if b, err := os.ReadFile(path); string(b) != text || err != nil {
 			t.Errorf("%s: %q, %v", name, b, err)
 		}
 	}
+}
+
+func library(text string) *io.SectionReader {
+	return io.NewSectionReader(strings.NewReader(text), 0, int64(len(text)))
 }
 
 func inode(t *testing.T, path string) uint64 {
@@ -183,7 +188,7 @@ func inode(t *testing.T, path string) uint64 {
 
 // Where the cache cannot be used, /tmp/dynprof-UID can.
 func TestExtractElsewhere(t *testing.T) {
-	content := []byte("another library " + t.TempDir())
+	content := library("another library " + t.TempDir())
 	shared := t.TempDir()
 	if err := os.Mkdir(shared+"/dynprof", 0o700); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,14 +19,20 @@ import (
 const libraryName = "libdynprof.so"
 
 // Hash is the SHA-256 of the library in hex digits.
-func Hash(library []byte) string {
-	sum := sha256.Sum256(library)
-	return hex.EncodeToString(sum[:])
+func Hash(library *io.SectionReader) string {
+	sum := sha256.New()
+	io.Copy(sum, fromStart(library)) // of memory: there is no error
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// fromStart reads all of it, wherever others that read it have come to.
+func fromStart(library *io.SectionReader) *io.SectionReader {
+	return io.NewSectionReader(library, 0, library.Size())
 }
 
 // Library returns the path of a library file for LD_PRELOAD: given, if it is
 // not empty, else embedded, written to the user's cache directory.
-func Library(given string, embedded []byte, cacheDir string) (string, error) {
+func Library(given string, embedded *io.SectionReader, cacheDir string) (string, error) {
 	if given != "" {
 		path, err := filepath.Abs(given)
 		if err != nil {
@@ -62,7 +69,7 @@ func checkLibrary(path string) error {
 
 // extract writes the library below cacheDir or, where that cannot be used,
 // below /tmp. It finds the file again by its hash.
-func extract(content []byte, cacheDir string) (string, error) {
+func extract(content *io.SectionReader, cacheDir string) (string, error) {
 	defer syscall.Umask(syscall.Umask(0o077)) // the caller's may leave nothing to be used
 	var errs []error
 	if filepath.IsAbs(cacheDir) {
@@ -80,7 +87,7 @@ func extract(content []byte, cacheDir string) (string, error) {
 	return "", fmt.Errorf("no place to put the library: %w", errors.Join(append(errs, err)...))
 }
 
-func extractTo(base string, content []byte, mkdir func(string, os.FileMode) error) (string, error) {
+func extractTo(base string, content *io.SectionReader, mkdir func(string, os.FileMode) error) (string, error) {
 	dir := filepath.Join(base, Hash(content)[:16])
 	path := filepath.Join(dir, libraryName)
 	if err := checkPreloadable(path); err != nil {
@@ -102,20 +109,40 @@ func extractTo(base string, content []byte, mkdir func(string, os.FileMode) erro
 	if err := syscall.Statfs(dir, &fs); err == nil && fs.Flags&noexec != 0 {
 		return "", fmt.Errorf("%s is on a file system mounted noexec", dir)
 	}
-	if have, err := os.ReadFile(path); err == nil && checkOwn(path) == nil && bytes.Equal(have, content) {
+	if checkOwn(path) == nil && holds(path, content) {
 		return path, nil
 	}
 	return path, replace(path, content)
 }
 
+// holds tells whether the file is content and nothing more.
+func holds(path string, content *io.SectionReader) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() != content.Size() {
+		return false
+	}
+	have, want := make([]byte, 64<<10), make([]byte, 64<<10)
+	for at := int64(0); at < content.Size(); at += int64(len(want)) {
+		n, _ := content.ReadAt(want, at)
+		if m, _ := f.ReadAt(have, at); !bytes.Equal(have[:m], want[:n]) {
+			return false
+		}
+	}
+	return true
+}
+
 // replace writes the file whole or not at all: programs may be loading it.
-func replace(path string, content []byte) error {
+func replace(path string, content *io.SectionReader) error {
 	f, err := os.CreateTemp(filepath.Dir(path), libraryName+".*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())
-	_, err = f.Write(content)
+	_, err = io.Copy(f, fromStart(content))
 	if err == nil {
 		err = f.Chmod(0o500)
 	}
