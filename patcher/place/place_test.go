@@ -1,0 +1,115 @@
+package place
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/procmaps"
+)
+
+const mb = 1 << 20
+
+// TestPlace: an arena lies below its object if there is room in reach, else in front
+// of the heap, else as far above as it goes, else nowhere.
+func TestPlace(t *testing.T) {
+	object := Span{0x400000, 0x500000}
+	mapped := procmaps.Mapping{Start: object.Low, End: object.High}
+	heap := uint64(0x2000000)
+	for name, row := range map[string]struct {
+		maps   []procmaps.Mapping
+		size   uint64
+		at, to uint64 // where it may lie
+	}{
+		"below":                 {[]procmaps.Mapping{mapped}, mb, 0x10000, object.Low},
+		"no room below":         {[]procmaps.Mapping{mapped}, 8 * mb, object.High, heap},
+		"nor before the heap":   {[]procmaps.Mapping{mapped}, 64 * mb, reach - 128*mb, object.Low + reach},
+		"a tight gap":           {[]procmaps.Mapping{{Start: 0, End: object.Low - mb}, mapped, {Start: object.High, End: 1 << 47}}, mb, object.Low - mb, object.Low},
+		"more than can be":      {[]procmaps.Mapping{mapped}, 3 << 30, 0, 0},
+		"everything is mapped":  {[]procmaps.Mapping{{Start: 0, End: 1 << 47}}, 4096, 0, 0},
+		"only far out of reach": {[]procmaps.Mapping{{Start: 0, End: 1 << 40}}, 4096, 0, 0},
+	} {
+		s := NewSpace(row.maps, 0x10000, Growth{Heap: heap})
+		at, ok := s.Place(object, row.size)
+		if ok != (row.to != 0) || ok && (at < row.at || at+row.size > row.to || at%pageSize != 0) {
+			t.Errorf("%s: %#x, %v", name, at, ok)
+		}
+		if again, ok := s.Place(object, row.size); ok && again < at+row.size && at < again+row.size {
+			t.Errorf("%s: %#x and %#x overlap", name, at, again)
+		}
+	}
+}
+
+// TestStackRoom: what the stack may grow to is kept free, a GB at most.
+func TestStackRoom(t *testing.T) {
+	const top = 0x7fff00000000
+	stack := procmaps.Mapping{Start: top - mb, End: top, Path: "[stack]"}
+	for limit, room := range map[uint64]uint64{8 * mb: 8 * mb, 4096: mb, 1 << 62: 1 << 30} {
+		s := NewSpace([]procmaps.Mapping{stack}, 4096, Growth{Stack: limit})
+		if want := (Span{4096, top - room}); s.gaps[0] != want {
+			t.Errorf("limit %#x: free is %#x, not %#x", limit, s.gaps[0], want)
+		}
+	}
+}
+
+// TestPlaceAnywhere: at the end of the largest gap.
+func TestPlaceAnywhere(t *testing.T) {
+	s := NewSpace([]procmaps.Mapping{{Start: 0, End: 64 * mb}, {Start: 128 * mb, End: 256 * mb}, {Start: 512 * mb, End: 1 << 47}}, 4096, Growth{})
+	for i := range uint64(2) {
+		at, ok := s.PlaceAnywhere(Span{}, mb)
+		if want := 512*mb - (i+1)*(mb+guard); !ok || at != want {
+			t.Errorf("%#x, %v, not %#x", at, ok, want)
+		}
+	}
+	if at, ok := s.PlaceAnywhere(Span{}, 1<<40); ok {
+		t.Errorf("a terabyte at %#x", at)
+	}
+	s = NewSpace([]procmaps.Mapping{{Start: 0, End: 1 << 47}}, 4096, Growth{})
+	if at, ok := s.PlaceAnywhere(Span{}, 4096); ok {
+		t.Errorf("%#x, and all is mapped", at)
+	}
+}
+
+// TestTrialKnows: where nothing is where it was tried it asks what is free, and again
+// when somebody else was faster.
+func TestTrialKnows(t *testing.T) {
+	object := Span{0x400000, 0x500000}
+	free := Span{0x601000, 0x603000}
+	known := func() (*Space, error) {
+		return NewSpace([]procmaps.Mapping{{Start: 0, End: free.Low}, {Start: free.High, End: 1 << 47}}, 4096, Growth{}), nil
+	}
+	refused := 0
+	hold := func(at, size uint64) bool {
+		inside := at >= free.Low && at+size <= free.High
+		if inside && refused < 3 {
+			refused++
+			return false
+		}
+		return inside
+	}
+	at, ok := (&Trial{Lowest: 4096, Hold: hold, Known: known}).Place(object, 4096)
+	if !ok || at < free.Low || at >= free.High || refused != 3 {
+		t.Errorf("%#x, %v, after %d", at, ok, refused)
+	}
+	never := func(uint64, uint64) bool { return false }
+	for _, trial := range []*Trial{
+		{Hold: never, Known: known},
+		{Hold: never},
+		{Hold: never, Known: func() (*Space, error) { return nil, errors.New("no /proc") }},
+		{Hold: hold, Known: func() (*Space, error) {
+			return NewSpace([]procmaps.Mapping{{Start: 0, End: 1 << 47}}, 0, Growth{}), nil
+		}},
+	} {
+		if at, ok := trial.Place(object, 4096); ok {
+			t.Errorf("%#x", at)
+		}
+	}
+}
+
+// TestGroup: neighbours share an arena, others do not.
+func TestGroup(t *testing.T) {
+	groups, around := Group([]Span{{1 << 40, 1<<40 + mb}, {1 << 20, 2 << 20}, {1<<40 + 2*mb, 1<<40 + 3*mb}, {1<<40 + reach, 1<<40 + reach + mb}})
+	if len(groups) != 3 || !slices.Equal(groups[1], []int{0, 2}) || around[1] != (Span{1 << 40, 1<<40 + 3*mb}) {
+		t.Errorf("%v, %x", groups, around)
+	}
+}
