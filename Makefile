@@ -102,7 +102,7 @@ lint: ## gofmt, vet, staticcheck, and the C (lint-c)
 # the others that it calls. cppcheck reads it as a whole.
 HOSTED   := shim twin session plugin translator threads outsider planner
 RESIDENT := $(filter-out $(HOSTED:%=libdynprof/%.c),$(wildcard libdynprof/*.[cS]))
-CALLED   := dp_entered dp_entry dp_finish_twin dp_map_scratch dp_objects_gone dp_outcome_of dp_outsider_keep dp_refused \
+CALLED   := dp_entered dp_entry dp_finish_twin dp_map_scratch dp_objects_gone dp_outsider_keep \
 	dp_reserve_for dp_run_outsider dp_run_twin dp_tell dp_translator_forked dp_unmap_scratch
 
 $(BUILD)/resident/%.o: libdynprof/% $(wildcard libdynprof/*.h)

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "birth.h"
+#include "clock.h"
 #include "ends.h"
 #include "filters.h"
 #include "giveback.h"
@@ -16,6 +17,7 @@
 #include "redirect.h"
 #include "rows.h"
 #include "state.h"
+#include "translator.h"
 #include "traps.h"
 #include "watched.h"
 #include "withdraw.h"
@@ -124,7 +126,12 @@ struct dp_birth *dp_before(struct dp_regs *r)
 		dp_dispatch_comes(r);
 		break;
 	}
-	return dp_filter_comes(r) ? (struct dp_birth *)DP_FILTER_CALL : 0;
+	if (!dp_installs_filter(r))
+		return 0;
+	if (!dp.shared)
+		dp_rows_stock(); /* what may be needed later is got now */
+	dp_filter_comes(r);
+	return (struct dp_birth *)DP_FILTER_CALL;
 }
 
 /* In the parent, after the system call: r->rax is its result. */
@@ -160,6 +167,7 @@ void dp_forked(struct dp_birth *b)
 	dp_rows_begin((uint8_t *)b->gs);
 	dp_lost_forked(b);
 	dp_redirect_forked();
+	dp_translator_forked();
 	dp_giveback_forked();
 	if (b->fork == DP_FORK_BLOCKED)
 		raw(SYS_rt_sigprocmask, SIG_SETMASK, &b->sigmask, 0, 8);

@@ -17,11 +17,11 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "callback.h"
 #include "filters.h"
 #include "session.h"
 #include "signals.h"
 #include "state.h"
-#include "translator.h"
 
 enum { STACKS = 8, STACK_SIZE = 256 << 10, ROOM = 16 << 10 };
 

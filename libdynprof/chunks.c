@@ -69,3 +69,14 @@ int dp_make_room(uint8_t *at, uint64_t size)
 	}
 	return 1;
 }
+
+uint8_t *dp_own_row(void)
+{
+	uint64_t self;
+	uint32_t index;
+	__asm__ volatile("movl %%gs:%c1, %0" : "=r"(index) : "i"(DP_ROW_INDEX));
+	if (index != DP_NO_ROW)
+		return dp_row_at(index);
+	__asm__ volatile("movq %%gs:%c1, %0" : "=r"(self) : "i"(DP_ROW_SELF));
+	return (uint8_t *)self;
+}

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <time.h>
 
+#include "clock.h"
 #include "rows.h"
 #include "session.h"
 #include "state.h"

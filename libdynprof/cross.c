@@ -1,10 +1,10 @@
 /* A row's counter has reached its function's threshold. */
 #define _GNU_SOURCE
-#include <linux/prctl.h>
 #include <time.h>
 
-#include "birth.h"
+#include "clock.h"
 #include "entries.h"
+#include "event.h"
 #include "filters.h"
 #include "loose.h"
 #include "redirect.h"
@@ -12,22 +12,6 @@
 #include "rows.h"
 #include "state.h"
 #include "translator.h"
-
-void dp_tsc_comes(const struct dp_regs *r)
-{
-	if ((uint32_t)r->rdi == PR_SET_TSC && (uint32_t)r->rsi != PR_TSC_ENABLE)
-		dp_no_tsc = 1;
-}
-
-/* Of CLOCK_MONOTONIC or CLOCK_REALTIME, ns; 0 where a sandbox tells no time. The
- * vdso reads the time-stamp counter: that is a fault where it is forbidden. */
-uint64_t dp_now(int clock)
-{
-	struct timespec t = {0, 0};
-	if (ask(SYS_clock_gettime, clock, &t) != 0 && dp.clock_gettime && !dp_no_tsc)
-		dp.clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* Who counts. */
 struct who { uint32_t row, pid, tid; };

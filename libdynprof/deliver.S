@@ -1,6 +1,6 @@
 /* A callback of the translator, in the middle of any function of the program. */
 	.text
-	.hidden	dp_on_stack, dp_on_stack_over, dp_fault_restorer, dp_entry_hook, dp_entered, dp_entry
+	.hidden	dp_on_stack, dp_on_stack_over, dp_fault_restorer
 
 /* dp_on_stack(fn, arg, top, area, resume): calls fn(arg) with the stack that ends
  * at top and a fresh floating-point unit; what the program had in it and in its
@@ -64,23 +64,5 @@ dp_fault_restorer:
 	mov	$15, %eax
 	syscall
 	.size	dp_fault_restorer, . - dp_fault_restorer
-
-/* In place of the executable's entry, once: rdx and the stack are as the kernel
- * and the dynamic linker left them. */
-	.globl	dp_entry_hook
-	.type	dp_entry_hook, @function
-dp_entry_hook:
-	.cfi_startproc
-	.cfi_undefined rip
-	push	%rdx
-	mov	%rsp, %rbp
-	and	$-16, %rsp
-	call	dp_entered
-	mov	%rbp, %rsp
-	pop	%rdx
-	xor	%ebp, %ebp
-	jmp	*dp_entry(%rip)
-	.cfi_endproc
-	.size	dp_entry_hook, . - dp_entry_hook
 
 	.section .note.GNU-stack, "", @progbits

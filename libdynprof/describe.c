@@ -3,12 +3,17 @@
 #include <sys/mman.h>
 
 #define DYNPROF_LIBRARY
+#include "callback.h"
+#include "describe.h"
 #include "dynprof.h"
 #include "entries.h"
+#include "event.h"
 #include "filters.h"
+#include "mapped.h"
+#include "original.h"
+#include "redirect.h"
 #include "session.h"
 #include "state.h"
-#include "translator.h"
 #include "view.h"
 
 /* The number of the function that has a counter; -1 if there is none. Counters

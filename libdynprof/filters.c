@@ -3,8 +3,8 @@
  * A filter may kill at a system call that the program itself would never make.
  * So we learn of each before it is in force, at the kernel sites (libc's prctl
  * and syscall), and ask our copy of it before every system call of ours:
- *  1. The installer's thunk comes to dp_filter_comes. What may be needed later
- *     and may be forbidden then is done now: rows are stocked (rows.c).
+ *  1. The installer's thunk comes to birth.c. What may be needed later and may be
+ *     forbidden then is done now: rows are stocked (rows.c).
  *  2. The filter's code is copied and linked in front of the older ones: from
  *     now on dp_enter asks it. The code of a filter changes no more, and the
  *     list only grows.
@@ -27,7 +27,6 @@
 #include <sys/prctl.h>
 
 #include "filters.h"
-#include "rows.h"
 #include "session.h"
 #include "state.h"
 
@@ -230,16 +229,12 @@ static void add(struct filter *f)
 
 enum { PATIENCE = 1 << 20 }; /* rounds, some milliseconds */
 
-int dp_no_tsc;
+int dp_installs_filter(const struct dp_regs *r) { return installs(r).any; }
 
-int dp_filter_comes(struct dp_regs *r)
+void dp_filter_comes(struct dp_regs *r)
 {
 	struct installed it = installs(r);
 	dp_no_tsc |= it.strict;
-	if (!it.any)
-		return 0;
-	if (!dp.shared)
-		dp_rows_stock();
 	struct filter *f = copy_of(&it);
 	if (f)
 		add(f);
@@ -248,7 +243,6 @@ int dp_filter_comes(struct dp_regs *r)
 	for (int i = 0; i < PATIENCE && __atomic_load_n(&inside, __ATOMIC_SEQ_CST); i++)
 		__builtin_ia32_pause();
 	r->kept = (uint64_t)f;
-	return 1;
 }
 
 void dp_filter_done(struct dp_regs *r)

@@ -16,9 +16,10 @@ void dp_alone(void) HIDDEN;
 /* Whether the program has installed a filter, as far as we saw. */
 int dp_filtered(void) HIDDEN;
 
-/* Whether the system call at a kernel site may install a filter; if so, all is
- * made ready for it, and dp_filter_done is told the result. */
-int dp_filter_comes(struct dp_regs *r) HIDDEN;
+/* Whether the system call at a kernel site may install a filter: then all is made
+ * ready for it by dp_filter_comes, and dp_filter_done is told the result. */
+int dp_installs_filter(const struct dp_regs *r) HIDDEN;
+void dp_filter_comes(struct dp_regs *r) HIDDEN;
 void dp_filter_done(struct dp_regs *r) HIDDEN;
 
 /* ask(SYS_x, ...): as raw(SYS_x, ...), but REFUSED if a filter would not let it

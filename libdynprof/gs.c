@@ -39,11 +39,6 @@ static int is_row(uint64_t base)
 	return 0;
 }
 
-int dp_stopped(void)
-{
-	return dp.table && __atomic_load_n(dp_u32(dp.table, DP_HDR_STOPPED), __ATOMIC_ACQUIRE) != 0;
-}
-
 static void store_jump(uint8_t *at, uint64_t over)
 {
 	__atomic_store_n((uint16_t *)at, (uint16_t)(0xeb | (over - 2) << 8), __ATOMIC_RELEASE);

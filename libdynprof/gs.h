@@ -7,7 +7,6 @@
 
 /* Ends the counting by GS, for good. */
 void dp_stop(void) HIDDEN;
-int dp_stopped(void) HIDDEN;
 
 /* An arch_prctl at a kernel site: whether dp_gs_done shall learn of its result. */
 int dp_gs_comes(struct dp_regs *r) HIDDEN;

@@ -15,13 +15,12 @@
  * handlers.
  */
 #define _GNU_SOURCE
-#include "filters.h"
+#include "callback.h"
 #include "pieces.h"
 #include "session.h"
 #include "signals.h"
 #include "state.h"
 #include "traps.h"
-#include "translator.h"
 
 struct record {
 	uint64_t handler;  /* first: its slot */
@@ -32,7 +31,7 @@ struct record {
 enum { LISTS = 1024 };
 static struct record *lists[LISTS];
 
-uint64_t dp_handlers[DP_HANDLERS] HIDDEN;
+extern uint64_t dp_handlers[DP_HANDLERS] HIDDEN;
 extern const uint8_t dp_handler_entries[] HIDDEN, dp_more_entry[] HIDDEN;
 
 static int is_entry(uint64_t handler)
@@ -123,32 +122,4 @@ long dp_install(long sig, const struct action *act, struct action *old)
 	if (ret == 0 && old)
 		tell(old);
 	return ret;
-}
-
-/* The handler on_fault of a translator's callbacks becomes the default, as the program
- * has it: what it returns by is ours. */
-void dp_handlers_given(void)
-{
-	struct action has, program;
-	for (long sig = 1; sig <= 64; sig++) {
-		if (ask(SYS_rt_sigaction, sig, 0, &has, 8) != 0)
-			continue;
-		long ret = dp_handles_traps ? dp_trap_action(sig, 0, &program) : dp_install(sig, 0, &program);
-		if (ret == 0 && !same_bytes(&has, &program, sizeof has))
-			ask(SYS_rt_sigaction, sig, &program, 0, 8);
-	}
-	dp_handles_traps = 0;
-}
-
-/* Stands in for rt_sigaction. What lies on the caller's stack can be read; a
- * wrong pointer from elsewhere is the kernel's business. */
-long dp_action(long sig, const struct action *act, struct action *old, long size, uint64_t stack) HIDDEN;
-long dp_action(long sig, const struct action *act, struct action *old, long size, uint64_t stack)
-{
-	enum { NEAR = 64 << 10 };
-	if (size != 8 || (act && (uint64_t)act - (stack - 128) >= NEAR))
-		return raw(SYS_rt_sigaction, sig, act, old, size);
-	if (dp_handles_traps)
-		return dp_trap_action(sig, act, old);
-	return dp_install(sig, act, old);
 }

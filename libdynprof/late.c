@@ -24,10 +24,11 @@
 #include "arenas.h"
 #include "filters.h"
 #include "giveback.h"
-#include "lock.h"
 #include "gs.h"
+#include "lock.h"
 #include "look.h"
 #include "missed.h"
+#include "original.h"
 #include "outsider.h"
 #include "redirect.h"
 #include "rowlist.h"
@@ -44,8 +45,6 @@ static struct {
 	const char *vars; /* behind the vector */
 	const char *table; /* path, behind them */
 } kept;
-
-int dp_own_objects HIDDEN;
 
 /* ---- which objects are new --------------------------------------------- */
 

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "clock.h"
 #include "filters.h"
 #include "loose.h"
 #include "rowlist.h"

@@ -1,11 +1,32 @@
-/* What is mapped at an address. */
+/* What is mapped at an address, and memory that may not be there. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 
 #include "filters.h"
-#include "translator.h"
-#include "view.h"
+#include "mapped.h"
+
+struct piece { const void *base; uint64_t len; };
+
+static void copy_plainly(void *to, const void *from, uint64_t n)
+{
+	for (uint64_t i = 0; i < n / 8; i++)
+		((uint64_t *)to)[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
+	for (uint64_t i = n & ~7ULL; i < n; i++)
+		((uint8_t *)to)[i] = ((const volatile uint8_t *)from)[i];
+}
+
+/* A sandbox may refuse to read like this. */
+static int refused(long got) { return got == -EPERM || got == -ENOSYS || got == -EACCES || got == REFUSED; }
+
+int dp_read_quietly(void *to, const void *from, uint64_t n)
+{
+	struct piece l = {to, n}, r = {from, n};
+	long pid = ask(SYS_getpid), got = failed(pid) ? REFUSED : ask(SYS_process_vm_readv, pid, &l, 1, &r, 1, 0);
+	if (refused(got))
+		copy_plainly(to, from, n);
+	return refused(got) || got == (long)n;
+}
 
 /* PROCMAP_QUERY of <linux/fs.h> (Linux 6.11): one mapping of /proc/PID/maps. */
 struct query {

@@ -3,9 +3,9 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
+#include "original.h"
 #include "session.h"
 #include "state.h"
-#include "translator.h"
 
 struct old {
 	uint64_t at;

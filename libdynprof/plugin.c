@@ -11,10 +11,11 @@
 
 #define DYNPROF_LIBRARY
 #include "dynprof.h"
+#include "outcome.h"
+#include "plugin.h"
 #include "redirect.h"
 #include "session.h"
 #include "state.h"
-#include "translator.h"
 
 enum { JUMP = 14 }; /* jmp *0(%rip); the address */
 

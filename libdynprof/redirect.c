@@ -28,10 +28,11 @@
 #include "dynprof.h"
 #include "entries.h"
 #include "filters.h"
+#include "mapped.h"
+#include "outcome.h"
 #include "redirect.h"
 #include "session.h"
 #include "state.h"
-#include "translator.h"
 #include "view.h"
 
 static const struct dp_form plain = DP_FORM_PLAIN, keeps_flags = DP_FORM_FLAGS;
@@ -124,7 +125,6 @@ static uint32_t lock_word;
 void dp_redirect_forked(void)
 {
 	lock_word = 0;
-	dp_translator_forked();
 }
 
 static long lock(void)
@@ -300,7 +300,12 @@ static uint32_t all_limit; /* of functions to which the run gives no threshold *
 
 static long arm_from(uint32_t first)
 {
-	int64_t n = dynprof_functions();
+	const uint8_t *view = dp_view();
+	if (!dp.table || dp_withdrawn)
+		return 0;
+	if (!view)
+		return -ENOMEM;
+	int64_t n = dp_in_use(view, DP_HDR_FUNCTIONS);
 	for (int64_t i = first; i < n; i++) {
 		struct dp_stub s;
 		uint8_t *writable;

@@ -110,3 +110,24 @@ uint64_t dp_rows_total(uint32_t counter, dp_row_finder *at)
 			sum += __atomic_load_n(dp_u64(row, DP_ROW_COUNTERS + 8 * (uint64_t)counter), __ATOMIC_RELAXED) & ~DP_COUNTER_FIRED;
 	return sum;
 }
+
+uint8_t *dp_row_fresh(void)
+{
+	uint32_t *used = dp_u32(dp.table, DP_HDR_ROWS_USED);
+	if (load32(used) >= dp.rows_max)
+		return 0;
+	uint32_t index = __atomic_fetch_add(used, 1, __ATOMIC_ACQ_REL);
+	if (index >= dp.rows_max) {
+		__atomic_fetch_sub(used, 1, __ATOMIC_ACQ_REL);
+		return 0;
+	}
+	uint8_t *row = dp_row_map(index);
+	uint64_t room = dp.row_used;
+	/* A row whose room cannot be had stays unused: its number is spent. */
+	if (!row || (index >= *dp_u32(dp.table, DP_HDR_ROWS_RESERVED) && !dp_make_room(row, room)))
+		return 0;
+	*dp_u32(row, DP_ROW_INDEX) = index;
+	*dp_u32(row, DP_ROW_ROOM) = (uint32_t)room;
+	dp_list_row(row);
+	return dp_grow_row(row) ? row : 0; /* dp_rows_grow may have been past before */
+}

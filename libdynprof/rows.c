@@ -39,9 +39,6 @@
 
 #define ESRCH_ (-3L)
 
-struct dp_state dp HIDDEN;
-uint8_t dp_have_wrgsbase HIDDEN;
-
 static uint32_t load32(const uint32_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 static void store32(uint32_t *p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 
@@ -97,27 +94,6 @@ static void scan(void)
 		    __atomic_compare_exchange_n(dp_u32(row, DP_ROW_STATE), &word, free_word, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			dp_push_free(row);
 	}
-}
-
-uint8_t *dp_row_fresh(void)
-{
-	uint32_t *used = dp_u32(dp.table, DP_HDR_ROWS_USED);
-	if (load32(used) >= dp.rows_max)
-		return 0;
-	uint32_t index = __atomic_fetch_add(used, 1, __ATOMIC_ACQ_REL);
-	if (index >= dp.rows_max) {
-		__atomic_fetch_sub(used, 1, __ATOMIC_ACQ_REL);
-		return 0;
-	}
-	uint8_t *row = dp_row_map(index);
-	uint64_t room = dp.row_used;
-	/* A row whose room cannot be had stays unused: its number is spent. */
-	if (!row || (index >= *dp_u32(dp.table, DP_HDR_ROWS_RESERVED) && !dp_make_room(row, room)))
-		return 0;
-	*dp_u32(row, DP_ROW_INDEX) = index;
-	*dp_u32(row, DP_ROW_ROOM) = (uint32_t)room;
-	dp_list_row(row);
-	return dp_grow_row(row) ? row : 0; /* dp_rows_grow may have been past before */
 }
 
 /* Whether fresh rows can be had: no number shall be spent in vain. */
@@ -258,17 +234,6 @@ void dp_row_end(uint8_t *row)
 	uint32_t word = __atomic_load_n(dp_u32(row, DP_ROW_STATE), __ATOMIC_SEQ_CST);
 	if ((word & DP_ROW_STATE_MASK) == DP_ROW_LIVE)
 		release_ended(row, word);
-}
-
-uint8_t *dp_own_row(void)
-{
-	uint64_t self;
-	uint32_t index;
-	__asm__ volatile("movl %%gs:%c1, %0" : "=r"(index) : "i"(DP_ROW_INDEX));
-	if (index != DP_NO_ROW)
-		return dp_row_at(index);
-	__asm__ volatile("movq %%gs:%c1, %0" : "=r"(self) : "i"(DP_ROW_SELF));
-	return (uint8_t *)self;
 }
 
 /* Inodes of namespaces are beyond all incarnation numbers. */

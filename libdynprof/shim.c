@@ -24,15 +24,17 @@
 
 #include "arenas.h"
 #include "emulator.h"
+#include "event.h"
 #include "giveback.h"
 #include "lock.h"
+#include "original.h"
 #include "outsider.h"
+#include "plugin.h"
 #include "redirect.h"
 #include "rows.h"
 #include "session.h"
 #include "signals.h"
 #include "state.h"
-#include "translator.h"
 
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004

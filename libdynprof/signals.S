@@ -7,7 +7,7 @@
 
 	.text
 	.hidden	dp_handler_entries, dp_more_entry, dp_enter_handler, dp_handlers
-	.hidden	dp_arrive, dp_depart, dp_moved, dp_action, dp_action_site
+	.hidden	dp_arrive, dp_depart, dp_moved
 
 /* The unwinder finds the interrupted registers in the context (DWARF 5, 6.4.2:
  * DW_CFA_def_cfa_expression, DW_CFA_expression; DW_OP_bregN with a two-byte
@@ -127,33 +127,13 @@ dp_enter_handler:
 	.cfi_endproc
 	.size	dp_handler_entries, . - dp_handler_entries
 
-/* The kernel site of rt_sigaction(rdi, rsi, rdx, r10), entered from slowpath.S:
- * rcx is the thunk's own syscall; rax, rcx and r11 are free. */
-	.globl	dp_action_site
-	.type	dp_action_site, @function
-dp_action_site:
-	.cfi_startproc
-	.cfi_undefined rip
-	lea	-128(%rsp), %rsp
-	pushfq
-	push	%rcx
-	PUSH_ARGUMENTS
-	push	%rbp
-	mov	%rsp, %rbp
-	mov	%r10, %rcx
-	lea	128+72(%rsp), %r8	/* the caller's stack */
-	and	$-16, %rsp
-	CLEAN_FLAGS
-	call	dp_action
-	mov	%rbp, %rsp
-	pop	%rbp
-	POP_ARGUMENTS
-	pop	%rcx
-	popfq
-	lea	128(%rsp), %rsp
-	lea	2(%rcx), %rcx		/* behind it */
-	jmp	*%rcx
-	.cfi_endproc
-	.size	dp_action_site, . - dp_action_site
+/* The handlers that the entries go on to. */
+	.bss
+	.globl	dp_handlers
+	.type	dp_handlers, @object
+	.p2align 3
+dp_handlers:
+	.zero	8*DP_HANDLERS
+	.size	dp_handlers, . - dp_handlers
 
 	.section .note.GNU-stack, "", @progbits

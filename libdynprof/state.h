@@ -35,19 +35,18 @@ struct dp_state {
 
 extern struct dp_state dp HIDDEN;
 extern uint8_t dp_have_wrgsbase HIDDEN;
-extern uint8_t dp_handles_traps HIDDEN; /* traps.c */
+extern uint8_t dp_handles_traps HIDDEN; /* SIGTRAP is (traps.c) */
 /* Not 0 once code of ours may make no system call on the program's threads any more
  * (withdraw.c). As wide as a register: slowpath.S. */
 extern uint64_t dp_withdrawn HIDDEN;
 
-/* cross.c */
-uint64_t dp_now(int clock) HIDDEN;
-struct dp_regs;
-/* Called with the registers of a prctl that is to come. */
-void dp_tsc_comes(const struct dp_regs *r) HIDDEN;
 /* The program may have forbidden itself to read the time-stamp counter (PR_SET_TSC,
  * seccomp's strict mode). */
 extern int dp_no_tsc HIDDEN;
+/* Objects that come now are ours, and not counted. */
+extern int dp_own_objects HIDDEN;
+/* Whether counting has ended (gs.c). */
+int dp_stopped(void) HIDDEN;
 
 /* slowpath.S */
 void dp_cold(void) HIDDEN;

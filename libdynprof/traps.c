@@ -24,7 +24,6 @@
 
 enum { OP_INT3 = 0xcc };
 
-uint8_t dp_handles_traps HIDDEN;
 static uint64_t blocked_before; /* TRAP_BIT, if SIGTRAP was blocked at the start */
 
 /* ---- where traps are ------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "clock.h"
 #include "filters.h"
 #include "rowlist.h"
 #include "rows.h"
@@ -26,28 +27,6 @@ uint8_t *dp_view(void)
 		return (uint8_t *)at;
 	ask(SYS_munmap, at, size); /* another thread was first */
 	return none;
-}
-
-struct piece { const void *base; uint64_t len; };
-
-static void copy_plainly(void *to, const void *from, uint64_t n)
-{
-	for (uint64_t i = 0; i < n / 8; i++)
-		((uint64_t *)to)[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
-	for (uint64_t i = n & ~7ULL; i < n; i++)
-		((uint8_t *)to)[i] = ((const volatile uint8_t *)from)[i];
-}
-
-/* A sandbox may refuse to read like this. */
-static int refused(long got) { return got == -EPERM || got == -ENOSYS || got == -EACCES || got == REFUSED; }
-
-int dp_read_quietly(void *to, const void *from, uint64_t n)
-{
-	struct piece l = {to, n}, r = {from, n};
-	long pid = ask(SYS_getpid), got = failed(pid) ? REFUSED : ask(SYS_process_vm_readv, pid, &l, 1, &r, 1, 0);
-	if (refused(got))
-		copy_plainly(to, from, n);
-	return refused(got) || got == (long)n;
 }
 
 /* The baseline that a value of HdrBaseline means. */

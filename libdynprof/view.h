@@ -10,10 +10,6 @@
  * there is no table or no address space. */
 uint8_t *dp_view(void) HIDDEN;
 
-/* Copies n bytes of this process's memory which may not be there to read: a hole
- * of a full file system. Returns whether it could. */
-int dp_read_quietly(void *to, const void *from, uint64_t n) HIDDEN;
-
 /* What the baseline in force has for a counter; 0 without one. */
 uint64_t dp_baseline(const uint8_t *view, uint32_t counter) HIDDEN;
 

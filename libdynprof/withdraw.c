@@ -34,7 +34,6 @@
 #endif
 enum { DISPATCH_OFF, DISPATCH_ON, DISPATCH_INCLUSIVE };
 
-uint64_t dp_withdrawn;
 
 /* Whether the kernel will turn it on. Turning it off changes nothing where it is
  * off, and says whether the kernel knows it. */

@@ -1,17 +1,18 @@
 // Command checkobj checks the object files of the library's resident part, which
 // runs on the target's threads in the middle of its functions: that together they
-// need nothing of anybody but what is allowed, touch no vector, x87 or mask
-// register, and can lie anywhere. It fails with one line for each point that does
+// need nothing of anybody but what is allowed, that no two need each other, on
+// whatever way, that they touch no vector, x87 or mask register, and can lie
+// anywhere. It fails with one line for each point that does
 // not hold.
 //
 //	go run ./internal/checkobj [-may SYMBOL,...] [-vectors FILE,...] FILE.o...
 package main
 
 import (
-	"cmp"
 	"debug/elf"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,12 +39,12 @@ func main() {
 	if len(problems) > 0 {
 		os.Exit(1)
 	}
-	fmt.Printf("checkobj: %d files need nobody else, touch general registers only, and can lie anywhere\n", flag.NArg())
+	fmt.Printf("checkobj: %d files need nobody else, and each other one way, touch general registers only, and can lie anywhere\n", flag.NArg())
 }
 
 // check returns what is wrong with the files as a whole.
 func check(paths, may, vectors []string) (problems []string, err error) {
-	defined, needed := map[string]bool{}, map[string]string{}
+	defined, needed := map[string]string{}, map[string][]string{} // symbols: the file, the files
 	for _, path := range paths {
 		f, err := elf.Open(path)
 		if err != nil {
@@ -62,13 +63,21 @@ func check(paths, may, vectors []string) (problems []string, err error) {
 			problems = append(problems, found...)
 		}
 	}
-	for name, path := range needed {
-		if !defined[name] && !slices.Contains(may, name) {
-			problems = append(problems, fmt.Sprintf("%s: needs %s, which no resident file defines", path, name))
+	uses := map[string][]string{}
+	for name, by := range needed {
+		if there := defined[name]; there == "" && !slices.Contains(may, name) {
+			problems = append(problems, fmt.Sprintf("%s: needs %s, which no resident file defines", by[0], name))
+		} else if there != "" {
+			for _, path := range by {
+				uses[path] = append(uses[path], there)
+			}
 		}
 	}
+	if way := circle(uses); way != nil {
+		problems = append(problems, "files need each other: "+strings.Join(way, " -> "))
+	}
 	for _, name := range may {
-		if name != "" && (needed[name] == "" || defined[name]) {
+		if name != "" && (len(needed[name]) == 0 || defined[name] != "") {
 			problems = append(problems, fmt.Sprintf("nothing needs %s of others: take it off the list", name))
 		}
 	}
@@ -76,7 +85,34 @@ func check(paths, may, vectors []string) (problems []string, err error) {
 	return problems, nil
 }
 
-func symbols(f *elf.File, path string, defined map[string]bool, needed map[string]string) error {
+// circle is a way through the graph that ends where it begins; nil if there is none.
+func circle(uses map[string][]string) (found []string) {
+	done := map[string]bool{}
+	var visit func(way []string)
+	visit = func(way []string) {
+		last := len(way) - 1
+		at := way[last]
+		if i := slices.Index(way[:last], at); i >= 0 {
+			found = way[i:]
+		}
+		if found != nil || done[at] {
+			return
+		}
+		slices.Sort(uses[at])
+		for _, next := range slices.Compact(uses[at]) {
+			if visit(append(slices.Clip(way), next)); found != nil {
+				return
+			}
+		}
+		done[at] = true
+	}
+	for _, path := range slices.Sorted(maps.Keys(uses)) {
+		visit([]string{path})
+	}
+	return found
+}
+
+func symbols(f *elf.File, path string, defined map[string]string, needed map[string][]string) error {
 	list, err := f.Symbols()
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -85,9 +121,9 @@ func symbols(f *elf.File, path string, defined map[string]bool, needed map[strin
 		switch {
 		case s.Name == "" || elf.ST_BIND(s.Info) == elf.STB_LOCAL:
 		case s.Section == elf.SHN_UNDEF:
-			needed[s.Name] = cmp.Or(needed[s.Name], path)
+			needed[s.Name] = append(needed[s.Name], path)
 		default:
-			defined[s.Name] = true
+			defined[s.Name] = path
 		}
 	}
 	return nil

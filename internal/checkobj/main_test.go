@@ -52,6 +52,28 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCircle: files that need each other, by way of a third, are found.
+func TestCircle(t *testing.T) {
+	hidden := "__attribute__((visibility(\"hidden\"))) "
+	calls := func(from, to string) string {
+		return compiled(t, from+".o", hidden+"int "+to+"(int); int "+from+"(int a) { return "+to+"(a) + "+to+"(2 * a); }", "-fPIC")
+	}
+	end := compiled(t, "end.o", "int end(int a) { return a; }", "-fPIC")
+	one, two, three, out := calls("one", "two"), calls("two", "three"), calls("three", "one"), calls("three", "end")
+	for _, row := range []struct {
+		paths []string
+		says  string
+	}{
+		{[]string{one, two, out, end}, ""},
+		{[]string{one, two, three, end}, "files need each other: " + strings.Join([]string{one, two, three, one}, " -> ")},
+	} {
+		problems, err := check(row.paths, nil, nil)
+		if all := strings.Join(problems, "\n"); err != nil || len(problems) > 1 || strings.Contains(all, "each other") != (row.says != "") || row.says != "" && len(all) != len(row.says) {
+			t.Errorf("%q, %v, not %q", all, err, row.says)
+		}
+	}
+}
+
 // TestNoObject: other files are errors.
 func TestNoObject(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "text.o")

@@ -1,0 +1,23 @@
+/* The executable's entry, when there is a plug-in (plugin.c). */
+	.text
+	.hidden	dp_entry_hook, dp_entered, dp_entry
+
+/* In place of the executable's entry, once: rdx and the stack are as the kernel
+ * and the dynamic linker left them. */
+	.globl	dp_entry_hook
+	.type	dp_entry_hook, @function
+dp_entry_hook:
+	.cfi_startproc
+	.cfi_undefined rip
+	push	%rdx
+	mov	%rsp, %rbp
+	and	$-16, %rsp
+	call	dp_entered
+	mov	%rbp, %rsp
+	pop	%rdx
+	xor	%ebp, %ebp
+	jmp	*dp_entry(%rip)
+	.cfi_endproc
+	.size	dp_entry_hook, . - dp_entry_hook
+
+	.section .note.GNU-stack, "", @progbits

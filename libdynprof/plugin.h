@@ -1,0 +1,12 @@
+/* The plug-in of a program. */
+#ifndef DYNPROF_PLUGIN_H
+#define DYNPROF_PLUGIN_H
+
+#include <stdint.h>
+
+#include "raw.h"
+
+/* Loads the plug-in when the program is about to begin. */
+void dp_plan_plugin(const char *path, uint64_t entry) HIDDEN;
+
+#endif
