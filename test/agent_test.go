@@ -146,6 +146,7 @@ func (s *served) agent() int {
 // TestControlFromOutside: counting is paused, resumed, reset and copied while
 // the program is held.
 func TestControlFromOutside(t *testing.T) {
+	lane.Parallel(t)
 	for _, flags := range [][]string{{"--control"}, {"--control", "--threshold", "20"}, {"--control", "--objects", "all"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			s := serve(t, flags...)
@@ -192,6 +193,7 @@ func TestControlFromOutside(t *testing.T) {
 // TestAgent: it is nobody's child, holds nothing of the program's, keeps still,
 // and goes with the program, however that ends.
 func TestAgent(t *testing.T) {
+	lane.Parallel(t)
 	s := serve(t, "--control")
 	agent := s.agent()
 	pid := readReport(t, s.table).Pid
@@ -255,6 +257,7 @@ func number(s string) int {
 
 // TestAgentOfDaemon: the agent goes with the last process.
 func TestAgentOfDaemon(t *testing.T) {
+	lane.Parallel(t)
 	dir := t.TempDir()
 	table, in, out := filepath.Join(dir, "table"), filepath.Join(dir, "in"), filepath.Join(dir, "out")
 	for _, fifo := range []string{in, out} {
@@ -289,6 +292,7 @@ func TestAgentOfDaemon(t *testing.T) {
 
 // TestAgentIsNotSeen: by the program's wait and SIGCHLD, before and after exec.
 func TestAgentIsNotSeen(t *testing.T) {
+	lane.Parallel(t)
 	p := controlled(t, "gcc", "-O1")
 	for _, mode := range []string{"alone", "exec"} {
 		r, _ := counted(t, cmd(p, mode), "--control")
@@ -328,6 +332,7 @@ func refusedControl(t *testing.T, table, command, says string) {
 
 // TestControlRefuses: what cannot be done is refused in one line.
 func TestControlRefuses(t *testing.T) {
+	lane.Parallel(t)
 	table := tableOf(t)
 	for _, command := range []string{"pause", "resume"} {
 		refusedControl(t, table, command, "start it with hotspots run --control")
@@ -351,6 +356,7 @@ func TestControlRefuses(t *testing.T) {
 // TestOutputAgain: a table's name is free when its program has ended, whoever
 // reads it, and not before.
 func TestOutputAgain(t *testing.T) {
+	lane.Parallel(t)
 	table := filepath.Join(t.TempDir(), "table")
 	again := func(args ...string) result {
 		return run(t, cmd(slices.Concat([]string{build(t, "hotspots"), "run", "--summary", "0", "-o", table}, args)...))

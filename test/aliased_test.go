@@ -3,12 +3,15 @@ package test
 import (
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestAliased: a program that maps its text executable once more does the same.
 // What runs by the alias is the file's code, which does not count, or, where a
 // copy takes the text's place, the text's.
 func TestAliased(t *testing.T) {
+	lane.Parallel(t)
 	for _, row := range []struct {
 		how   string
 		flags string // of hotspots run

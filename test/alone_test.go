@@ -5,11 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestAlone: where hotspots itself gets no threads or no memory the program runs all
 // the same, uncounted, and one line says so.
 func TestAlone(t *testing.T) {
+	lane.Parallel(t)
 	noclone := compile(t, need(t, "gcc"), nil, "noclone.c")
 	dir := observerDir(t)
 	for _, row := range []struct {

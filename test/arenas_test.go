@@ -11,6 +11,7 @@ import (
 // TestArenas: of more arenas than lists of them had room for once (1,024 for
 // handlers, 512 for pausing), the last is known to all.
 func TestArenas(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
 	program := compile(t, gcc, []string{"-O1", "-fPIE", "-I../libdynprof"}, "arenas.c")
@@ -41,6 +42,7 @@ func TestArenas(t *testing.T) {
 // TestReplacedText: where a library was closed, and the program has put code of its
 // own, handlers go to that.
 func TestReplacedText(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
 	program := compile(t, gcc, []string{"-O1", "-no-pie", "-fPIE", "-I../libdynprof"}, "arenas.c") // absolute addresses
@@ -52,6 +54,7 @@ func TestReplacedText(t *testing.T) {
 // TestHandlers: more signal handlers than have entries of their own see every
 // instruction of what they interrupt.
 func TestHandlers(t *testing.T) {
+	lane.Parallel(t)
 	c := cmd(compile(t, need(t, "gcc"), []string{"-O1"}, "handlers.c"))
 	ok(t, run(t, c))
 	inVariants(t, c, func(*testing.T, *report) {})
@@ -62,6 +65,7 @@ func TestHandlers(t *testing.T) {
 // TestUserThreads: handlers that save contexts and install others, on one kernel
 // thread or two, are counted exactly; so are contexts that rt_sigreturn resumes.
 func TestUserThreads(t *testing.T) {
+	lane.Parallel(t)
 	const limit = 400000
 	gcc := need(t, "gcc")
 	plain := compile(t, gcc, []string{"-O1"}, "userthreads.c")

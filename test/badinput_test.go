@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // oneLine fails unless stderr is one message that matches says, followed by
@@ -105,6 +107,7 @@ func privileged(bits os.FileMode) func(t *testing.T, dir string) func(args ...st
 // TestUncountable: programs that ignore LD_PRELOAD are announced as such, and
 // run as they are; with --strict they do not run.
 func TestUncountable(t *testing.T) {
+	lane.Parallel(t)
 	plain := func(program func(*testing.T) string) func(t *testing.T, dir string) func(...string) command {
 		return func(t *testing.T, dir string) func(...string) command {
 			copyFile(t, program(t), filepath.Join(dir, "program"))
@@ -158,6 +161,7 @@ func TestUncountable(t *testing.T) {
 
 // TestNoProgram: what cannot be executed gives the shell's status and a line.
 func TestNoProgram(t *testing.T) {
+	lane.Parallel(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	program := copyFile(t, victim(t), at("victim"))
@@ -202,6 +206,7 @@ func TestNoProgram(t *testing.T) {
 // TestScripts: of a script the interpreter is counted. One without a first
 // line goes to the shell, as execvp(3) has it.
 func TestScripts(t *testing.T) {
+	lane.Parallel(t)
 	dir := t.TempDir()
 	for name, first := range map[string]string{"sh": "#!/bin/sh", "env": "#!/usr/bin/env sh", "none": ""} {
 		script := write(t, filepath.Join(dir, name), first+"\necho $0 $*; echo complaint >&2; exit 4\n", 0o755)
@@ -223,6 +228,7 @@ func TestScripts(t *testing.T) {
 // TestBadFlags: a wrong flag is told in one line, and nothing runs. hotspots
 // run then has its own status, 125.
 func TestBadFlags(t *testing.T) {
+	lane.Parallel(t)
 	dir := t.TempDir()
 	made := filepath.Join(dir, "made")
 	program := victim(t) + " " + made

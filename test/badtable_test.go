@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // readers are the commands that read a table.
@@ -40,6 +42,7 @@ func tableOf(t *testing.T) string {
 
 // TestBadTables: what is no count table is refused in one line.
 func TestBadTables(t *testing.T) {
+	lane.Parallel(t)
 	dir := t.TempDir()
 	table := read(t, tableOf(t))
 	head := table[:min(1<<20, len(table))]
@@ -89,6 +92,7 @@ func TestBadTables(t *testing.T) {
 
 // TestCutTable: a table cut off anywhere is refused in one line.
 func TestCutTable(t *testing.T) {
+	lane.Parallel(t)
 	table := tableOf(t)
 	image := read(t, table)
 	var cuts []int
@@ -118,6 +122,7 @@ func TestCutTable(t *testing.T) {
 // TestDamagedTable: whatever its bytes are, reading a table ends with a report
 // or with one line.
 func TestDamagedTable(t *testing.T) {
+	lane.Parallel(t)
 	table := tableOf(t)
 	f, err := os.OpenFile(table, os.O_RDWR, 0)
 	if err != nil {

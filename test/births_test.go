@@ -3,11 +3,14 @@ package test
 import (
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestExactBirths: threads by every way of birth, at work beside the one that
 // made them; the rows of ended ones are used again.
 func TestExactBirths(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "g++"), []string{"-O2"}, "births.cc")
 	exempt := untallied("clone_by_hand", "clone_spread", "begin_by_hand")
 	for _, names := range readSymbols(t, p).functions {

@@ -159,6 +159,7 @@ func TestBisectFindsTheFunction(t *testing.T) {
 // The stub shown is the one that counted: a library's twin has other code than
 // the executable's function of that name.
 func TestBisectShowsCodeOfTheRightObject(t *testing.T) {
+	lane.Parallel(t)
 	program := suspicious(t)
 	b := bisectJSON(t, cmd(program, "library"))
 	if len(b.Culprits) != 1 {
@@ -179,6 +180,7 @@ func TestBisectShowsCodeOfTheRightObject(t *testing.T) {
 }
 
 func TestBisectVerdicts(t *testing.T) {
+	lane.Parallel(t)
 	program := suspicious(t)
 	t.Run("no difference", func(t *testing.T) {
 		r := bisect(t, cmd(program, "none"))
@@ -215,6 +217,7 @@ func TestBisectVerdicts(t *testing.T) {
 }
 
 func TestBisectTextAndSkip(t *testing.T) {
+	lane.Parallel(t)
 	program := suspicious(t)
 	c := cmd(program, "input")
 	c.stdin = "one\ntwo\nthree\n"
@@ -232,9 +235,8 @@ func TestBisectTextAndSkip(t *testing.T) {
 	if !found {
 		t.Fatalf("no command in\n%s", r.stdout)
 	}
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	again := cmd("/bin/sh", "-c", build(t, "hotspots")+" "+skip)
-	again.stdin = c.stdin
+	again.stdin, again.env = c.stdin, []string{"XDG_RUNTIME_DIR=" + t.TempDir()}
 	if got := run(t, again); !strings.Contains(got.stdout, "+two\n") || !strings.Contains(got.stderr, "calls") {
 		t.Errorf("%s: %+v", skip, got)
 	}
@@ -242,6 +244,7 @@ func TestBisectTextAndSkip(t *testing.T) {
 
 // All runs can be looked at, if that was asked for, else nothing is left.
 func TestBisectKeep(t *testing.T) {
+	lane.Parallel(t)
 	program := suspicious(t)
 	tmp := t.TempDir()
 	c := cmd(program, "one")
@@ -261,6 +264,7 @@ func TestBisectKeep(t *testing.T) {
 
 // Interrupted, it ends its run, leaves nothing, and says how far it came.
 func TestBisectInterrupted(t *testing.T) {
+	lane.Parallel(t)
 	program := suspicious(t)
 	tmp := t.TempDir()
 	e := exec.Command(build(t, "hotspots"), "bisect", "--timeout", "30s", "--", program, "hang")

@@ -249,6 +249,7 @@ var harnessFunctions = []string{"find_components", "complain", "mix", "relative"
 // arrive at the displaced instructions as the caller left them, and come back
 // as those leave them; and every call is counted.
 func TestCanary(t *testing.T) {
+	lane.Parallel(t)
 	for _, row := range []string{"-no-pie", "-pie -fPIE"} {
 		t.Run(row, func(t *testing.T) {
 			t.Parallel()
@@ -260,6 +261,7 @@ func TestCanary(t *testing.T) {
 
 // TestCanaryTrap: the same where every entry is a trap.
 func TestCanaryTrap(t *testing.T) {
+	lane.Parallel(t)
 	for _, row := range lane.Some([]string{"-no-pie", "-pie -fPIE"}, 1) {
 		t.Run(row, func(t *testing.T) {
 			t.Parallel()
@@ -279,12 +281,14 @@ func TestCanaryTrap(t *testing.T) {
 // TestCanaryAligned: the same in a program that has every misaligned access
 // trapped (EFLAGS.AC): what the stubs themselves read and write is aligned.
 func TestCanaryAligned(t *testing.T) {
+	lane.Parallel(t)
 	b := buildCanaries(t, []string{"-pie", "-fPIE"}, false)
 	b.compare(t, cmd(b.program, "aligned"), crossed)
 }
 
 // TestCanaryWatched: a signal handler sees the same at every instruction.
 func TestCanaryWatched(t *testing.T) {
+	lane.Parallel(t)
 	for _, row := range lane.Some([]string{"-no-pie", "-pie -fPIE"}, 1) {
 		t.Run(row, func(t *testing.T) {
 			t.Parallel()

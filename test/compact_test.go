@@ -9,11 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestCompact: when nobody counts any more, a table is about as large as what it
 // holds, also for what knows no holes.
 func TestCompact(t *testing.T) {
+	lane.Parallel(t)
 	python := "/usr/bin/python3.11"
 	needFile(t, python)
 	hotspots, tar := build(t, "hotspots"), need(t, "tar")
@@ -70,6 +73,7 @@ func checkCompact(t *testing.T, tar, table string, functions int) {
 
 // A child that lives on goes on counting into a table of run that has ended.
 func TestCompactNotYet(t *testing.T) {
+	lane.Parallel(t)
 	table := filepath.Join(t.TempDir(), "table")
 	c := exec.Command(build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--", "sh", "-c", "{ read x; while [ $((i=i+1)) -lt 1000 ]; do :; done; echo done; } <&3 >&4 & exit 3")
 	from, to, err := os.Pipe()

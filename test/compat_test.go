@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // compatibility is the matrix of what breaks under a profiler that lives in the
@@ -98,6 +100,7 @@ func (o *observer) compatibility(t *testing.T) []scene {
 // TestCompatibility: each row behaves as without the library, and is counted
 // exactly, or not at all after a line that says why.
 func TestCompatibility(t *testing.T) {
+	lane.Parallel(t)
 	o := buildObserver(t)
 	o.play(t, o.compatibility(t))
 }

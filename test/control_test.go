@@ -24,6 +24,7 @@ func ok(t *testing.T, r result) {
 // TestControlFromInside: the program pauses, resumes and resets, and knows how
 // often it called what meanwhile.
 func TestControlFromInside(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	plugin := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
 	for _, build := range lane.Some([][]string{{"gcc", "-O1"}, {"gcc", "-O2", "-fcf-protection=full"}, {"clang", "-O2"}}, 1) {
@@ -42,6 +43,7 @@ func TestControlFromInside(t *testing.T) {
 // TestControlWithout: a program that includes dynprof.h runs without the
 // library, and in C++.
 func TestControlWithout(t *testing.T) {
+	lane.Parallel(t)
 	want := "0 0 -38 0 -38 -38 -38 -38\nok\n"
 	for _, row := range [][]string{
 		{"gcc", "-O2"}, {"clang", "-O1"}, {"clang", "-O0", "-no-pie", "-fPIE"},
@@ -65,6 +67,7 @@ func TestControlWithout(t *testing.T) {
 
 // TestSnapshotFromInside: the copy has what was counted before it was made.
 func TestSnapshotFromInside(t *testing.T) {
+	lane.Parallel(t)
 	p := controlled(t, "gcc", "-O1")
 	for _, flags := range [][]string{nil, {"--threshold", "5"}, {"--objects", "all"}} {
 		path := filepath.Join(t.TempDir(), "copy.dynprof")

@@ -46,6 +46,7 @@ func backtrace(t *testing.T, program, core string, debugger ...string) string {
 // TestCores: the core of a counted program shows what that of the program alone
 // does, wherever in a stub the fault was.
 func TestCores(t *testing.T) {
+	lane.Parallel(t)
 	gdb, gcc := need(t, "gdb"), need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1", "-fno-optimize-sibling-calls"}, "cores.c")
 	hotspots := build(t, "hotspots")
@@ -70,6 +71,7 @@ func TestCores(t *testing.T) {
 // TestCoresWithout: what is no core, or of no counted program, is said in one line,
 // and gdb runs all the same.
 func TestCoresWithout(t *testing.T) {
+	lane.Parallel(t)
 	gdb, gcc := need(t, "gdb"), need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "cores.c")
 	core := dump(t, program, "whole")
@@ -92,6 +94,7 @@ var resident = regexp.MustCompile(`(?m)^.*\?\? \(\) from .*/libdynprof\.so\n`)
 // TestCoresSteps: gdb on a process, at each of many instructions of the program, of
 // stubs, and behind a kernel site, finds the functions from main on.
 func TestCoresSteps(t *testing.T) {
+	lane.Parallel(t)
 	need(t, "gdb")
 	program := compile(t, need(t, "gcc"), []string{"-O1", "-fno-optimize-sibling-calls"}, "cores.c")
 	for _, objects := range []string{"", "all"} {

@@ -34,6 +34,7 @@ const (
 // TestDelivery: wherever a callback runs, and however it ends, the program's
 // thread goes on as if nothing had been.
 func TestDelivery(t *testing.T) {
+	lane.Parallel(t)
 	p := delivering(t)
 	for _, row := range []struct {
 		args     string
@@ -66,6 +67,7 @@ func TestDelivery(t *testing.T) {
 // TestDeliveryNowhere: a filter that lets no thread wait ends the service thread,
 // and nothing else.
 func TestDeliveryNowhere(t *testing.T) {
+	lane.Parallel(t)
 	if n := delivers(t, delivering(t), "sandbox async", ""); n != 1 {
 		t.Errorf("%d failures", n)
 	}
@@ -73,6 +75,7 @@ func TestDeliveryNowhere(t *testing.T) {
 
 // TestDeliveryInMalloc: events of libc's functions, whose locks are held.
 func TestDeliveryInMalloc(t *testing.T) {
+	lane.Parallel(t)
 	p := delivering(t)
 	for _, mode := range []string{"sync", "async"} {
 		delivers(t, p, "malloc "+mode, "", "--objects", "all")
@@ -81,6 +84,7 @@ func TestDeliveryInMalloc(t *testing.T) {
 
 // TestDeliveryWithoutProc: where no file says what is code, what can be read is.
 func TestDeliveryWithoutProc(t *testing.T) {
+	lane.Parallel(t)
 	if os.Getuid() != 0 {
 		t.Skip("chroot is for root only")
 	}
@@ -89,6 +93,7 @@ func TestDeliveryWithoutProc(t *testing.T) {
 
 // TestDeliveryMDWE: calls can be redirected where nothing may become code.
 func TestDeliveryMDWE(t *testing.T) {
+	lane.Parallel(t)
 	p := delivering(t)
 	hotspots, inside := build(t, "hotspots"), translating(t, "-O2")
 	if out, err := exec.Command(p, "mdwe", "/bin/true").CombinedOutput(); err != nil {
@@ -104,6 +109,7 @@ func TestDeliveryMDWE(t *testing.T) {
 // TestDeliveryUnloaded: the translator's library is closed, by the program or by
 // the translator itself.
 func TestDeliveryUnloaded(t *testing.T) {
+	lane.Parallel(t)
 	p := delivering(t)
 	lib := filepath.Join(t.TempDir(), "libtranslator.so")
 	args := []string{"-O0", "-shared", "-fPIC", "-I../libdynprof", "-o", lib, "testdata/deliverylib.c"}

@@ -9,10 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestDeploy: what is in deploy/ is what the programs that read it accept.
 func TestDeploy(t *testing.T) {
+	lane.Parallel(t)
 	t.Run("rules", func(t *testing.T) {
 		promtool := needAlso(t, "promtool")
 		for _, args := range [][]string{{"check", "rules", "dynprof.rules.yml"}, {"test", "rules", "dynprof.rules.test.yml"}, {"check", "config", "--syntax-only", "prometheus.yml"}} {

@@ -4,11 +4,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestDirectCalls: with --direct-calls a call of a counted function does not lead
 // to its entry, without it does, and all calls are counted once.
 func TestDirectCalls(t *testing.T) {
+	lane.Parallel(t)
 	for _, build := range []string{"gcc -O2", "gcc -O2 -no-pie", "clang -O1"} {
 		words := strings.Fields(build)
 		p := compile(t, need(t, words[0]), words[1:], "direct.c")
@@ -42,6 +45,7 @@ func TestDirectCalls(t *testing.T) {
 // TestDirectCallsMDWE: where no page may become writable and executable calls go
 // by way of the entry, and are counted.
 func TestDirectCallsMDWE(t *testing.T) {
+	lane.Parallel(t)
 	p, under := compile(t, need(t, "gcc"), []string{"-O2"}, "direct.c"), delivering(t)
 	table := filepath.Join(t.TempDir(), "table")
 	r := run(t, cmd(under, "mdwe", build(t, "hotspots"), "run", "--direct-calls", "-o", table, "--summary", "0", "--", p, "1000"))
@@ -56,6 +60,7 @@ func TestDirectCallsMDWE(t *testing.T) {
 // TestDirectCallsInGdb: where a debugger has the program from the start, what it
 // puts into an entry later is passed by all calls.
 func TestDirectCallsInGdb(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "direct.c")
 	table := filepath.Join(t.TempDir(), "table")
 	const session = "break main\nrun 3\nbreak *target\ncontinue\nbt\ncontinue\nbt\ndelete\ncontinue\n"

@@ -3,12 +3,15 @@ package test
 import (
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestDispatch: a program that has its system calls dispatched (Syscall User
 // Dispatch) makes the same ones at the same addresses as without the library. It is
 // counted until then.
 func TestDispatch(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	p := compile(t, gcc, []string{"-O1", "-pthread"}, "dispatch.c")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")

@@ -4,11 +4,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestEmulators: under valgrind and qemu-user no planner is made, and the line says
 // why. Where exec is followed the emulator is counted itself.
 func TestEmulators(t *testing.T) {
+	lane.Parallel(t)
 	for _, row := range []struct{ emulator, why string }{
 		{"valgrind -q --tool=none", "it runs in valgrind"},
 		{"qemu-x86_64", "it runs in an emulator (qemu-user)"},

@@ -6,11 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestExactEnds: however a program ends, its table has every call up to there,
 // and the report says how it was.
 func TestExactEnds(t *testing.T) {
+	lane.Parallel(t)
 	const steps = 123_457
 	const zero = "\x00\x00\x00\x00"
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "ends.c")

@@ -1,10 +1,15 @@
 package test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
 
 // TestEvict: a neighbour's instructions give way to an island, and run as
 // before.
 func TestEvict(t *testing.T) {
+	lane.Parallel(t)
 	for _, row := range []string{"-no-pie", "-pie"} {
 		p := compile(t, need(t, "gcc"), []string{"-O1", "-fPIE", row}, "evict.c", "evict.S")
 		without := run(t, cmd(p))

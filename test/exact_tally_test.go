@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // selfCounting compares a program that counts itself with its report.
@@ -15,6 +17,7 @@ func selfCounting(t *testing.T, c comparison, run result, r *report) {
 
 // TestExactOdd: assembly whose calls were counted by hand.
 func TestExactOdd(t *testing.T) {
+	lane.Parallel(t)
 	odd := comparison{
 		exempt: untallied("shorts", "falls", "loops", "transfers", "state"),
 		uncounted: map[string]string{
@@ -40,6 +43,7 @@ func TestExactOdd(t *testing.T) {
 
 // TestShortFunctionFallsThrough: four bytes, then padding, then the next.
 func TestShortFunctionFallsThrough(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), nil, "short_fall.S")
 	without := run(t, cmd(p))
 	with, r := counted(t, cmd(p))
@@ -56,6 +60,7 @@ var objects = [][]string{nil, {"--objects", "all"}, {"--objects", "all", "--dire
 
 // TestExactThreads: threads pinned to different cores, and short ones.
 func TestExactThreads(t *testing.T) {
+	lane.Parallel(t)
 	exactThreads(t, "one 2000000", "many 1600000", "one 600000 1", "many 300000 2", "one 100000 17", "many 100000 64", "one 100000 64",
 		"churn 2500", "crowd 2000", "storm 4000", "stress 1")
 }
@@ -80,6 +85,7 @@ func exactThreads(t *testing.T, modes ...string) {
 // TestExactSignals: handlers that call what they interrupt, on every kind of
 // stack; no signal goes to a thread that blocks it.
 func TestExactSignals(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "signals.c")
 	c := cmd(p, "10000")
 	without := run(t, c)
@@ -94,6 +100,7 @@ func TestExactSignals(t *testing.T) {
 // TestExactForks: every way to make a process, parent and child at work on
 // different cores.
 func TestExactForks(t *testing.T) {
+	lane.Parallel(t)
 	for _, row := range []string{"gcc -O2", "clang -O1 -no-pie"} {
 		args := strings.Fields(row)
 		p := compile(t, need(t, args[0]), args[1:], "forks.c")

@@ -89,6 +89,7 @@ func (f *fixture) program(t *testing.T, row string, flags []string, more ...stri
 
 // TestExactHooks compares with hooks of the same run.
 func TestExactHooks(t *testing.T) {
+	lane.Parallel(t)
 	for _, f := range fixtures {
 		for _, row := range lane.Thin(f.hooks, 2) {
 			t.Run(f.name+" "+row, func(t *testing.T) {
@@ -111,6 +112,7 @@ func TestExactHooks(t *testing.T) {
 
 // TestExactCallgrind compares with another run under callgrind.
 func TestExactCallgrind(t *testing.T) {
+	lane.Parallel(t)
 	for _, f := range fixtures {
 		for _, row := range lane.Thin(f.callgrind, 3) {
 			t.Run(f.name+" "+row, func(t *testing.T) {
@@ -131,6 +133,7 @@ func TestExactCallgrind(t *testing.T) {
 // TestExactStripped: without symbols functions are known by their FDEs; the
 // addresses are those of the program with symbols.
 func TestExactStripped(t *testing.T) {
+	lane.Parallel(t)
 	f := fixture{name: "interpreter", sources: []string{"vm.c"}}
 	for _, row := range lane.Some([]string{"gcc -O2", "gcc -Os -no-pie -falign-functions=16", "clang -O2"}, 1) {
 		t.Run(row, func(t *testing.T) {
@@ -154,6 +157,7 @@ func TestExactStripped(t *testing.T) {
 // TestExactLibrary: the functions of a shared library, called through linkage
 // tables, from other objects and from themselves.
 func TestExactLibrary(t *testing.T) {
+	lane.Parallel(t)
 	for _, row := range []struct {
 		f           *fixture
 		build, main string

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // event is one entry of hotspots events (docs/json.md).
@@ -88,6 +90,7 @@ func eventsOf(t *testing.T, r *report, list []event) map[string]event {
 // TestThresholdOneThread: every function that is called often enough has one
 // event, at exactly that call.
 func TestThresholdOneThread(t *testing.T) {
+	lane.Parallel(t)
 	for _, sources := range [][]string{{"vm.c"}, {"odd.c", "odd.S"}} {
 		p := compile(t, need(t, "gcc"), []string{"-O2"}, sources...)
 		without := run(t, cmd(p))
@@ -114,6 +117,7 @@ func TestThresholdOneThread(t *testing.T) {
 // TestThresholdByName: functions that a glob names have thresholds of their own,
 // the others the one for all, or none.
 func TestThresholdByName(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "vm.c")
 	without := run(t, cmd(p))
 	_, plain := counted(t, cmd(p))
@@ -154,6 +158,7 @@ func TestThresholdByName(t *testing.T) {
 // TestThresholdThreads: a row crosses the threshold by itself, so that the
 // total is then between one and all threads' worth.
 func TestThresholdThreads(t *testing.T) {
+	lane.Parallel(t)
 	twoCores(t)
 	const n, threads = 60, 4
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "threshold.c")
@@ -181,6 +186,7 @@ func TestThresholdThreads(t *testing.T) {
 
 // TestThresholdForks: one event for a whole tree of processes.
 func TestThresholdForks(t *testing.T) {
+	lane.Parallel(t)
 	twoCores(t)
 	const n = 15000
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "forks.c")

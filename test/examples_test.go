@@ -50,6 +50,7 @@ func redirected(events []event) []string {
 // TestExampleAVX2: par2 writes the same recovery data, and repairs with it, when
 // its multiplication is another.
 func TestExampleAVX2(t *testing.T) {
+	lane.Parallel(t)
 	par2 := need(t, "par2")
 	so := example(t, "avx2.so", "gcc")
 	if !slices.Contains(strings.Fields(read(t, "/proc/cpuinfo")), "avx2") {
@@ -119,6 +120,7 @@ var packetFilters = []string{
 // TestExampleSpecialise: tcpdump finds the same packets when its filter is
 // compiled.
 func TestExampleSpecialise(t *testing.T) {
+	lane.Parallel(t)
 	tcpdump := need(t, "tcpdump")
 	so := example(t, "specialise.so", "libtcc-dev")
 	packets := filepath.Join(t.TempDir(), "packets")
@@ -154,6 +156,7 @@ func TestExampleSpecialise(t *testing.T) {
 // TestExampleSpecialiseGuard: another filter at the same place is not taken for
 // the one that is compiled.
 func TestExampleSpecialiseGuard(t *testing.T) {
+	lane.Parallel(t)
 	so := example(t, "specialise.so", "libtcc-dev")
 	need(t, "tcpdump") // for libpcap
 	p := filepath.Join(t.TempDir(), "program")
@@ -179,6 +182,7 @@ func TestExampleSpecialiseGuard(t *testing.T) {
 // TestExampleGo: a translator that brings a Go runtime along moves functions of
 // a small program, and a large one does the same with it.
 func TestExampleGo(t *testing.T) {
+	lane.Parallel(t)
 	so := example(t, "go.so", "go")
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "leaves.c")
 	without := run(t, cmd(p))
@@ -207,6 +211,7 @@ func TestExampleGo(t *testing.T) {
 
 // TestExampleRust: a translator in Rust is told, and arms again.
 func TestExampleRust(t *testing.T) {
+	lane.Parallel(t)
 	so := example(t, "rust.so", "rustc")
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "leaves.c")
 	without := run(t, cmd(p))
@@ -227,6 +232,7 @@ func TestExampleRust(t *testing.T) {
 
 // TestPluginCPP: dynprof.h in C++, where warnings are errors.
 func TestPluginCPP(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "leaves.c")
 	without := run(t, cmd(p))
 	for _, standard := range []string{"c++11", "c++20"} {

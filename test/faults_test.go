@@ -58,6 +58,7 @@ var faults = []fault{
 // TestFaults: whatever fails, the program runs as it would have, after one line
 // at most, and is counted exactly, or the report says what is missing.
 func TestFaults(t *testing.T) {
+	lane.Parallel(t)
 	o := buildObserver(t)
 	inject := compile(t, need(t, "gcc"), []string{"-O1"}, "inject.c")
 	t.Run("threads and a child", func(t *testing.T) {

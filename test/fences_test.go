@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 const module = "github.com/dynprof/dynprof/"
@@ -52,6 +54,7 @@ func (p *listed) ours() []string {
 
 // TestImportsGoOneWay pins who may use whom (docs/architecture.md, "Packages").
 func TestImportsGoOneWay(t *testing.T) {
+	lane.Parallel(t)
 	may := map[string][]string{
 		"internal/ledger":   {},
 		"internal/version":  {},
@@ -114,6 +117,7 @@ func TestImportsGoOneWay(t *testing.T) {
 
 // TestFences pins who may import what is dangerous or does not belong.
 func TestFences(t *testing.T) {
+	lane.Parallel(t)
 	only := map[string][]string{
 		"golang.org/x/arch/x86/x86asm": {"internal/x86"},
 		"golang.org/x/sys/unix":        {"cmd/hotspots/internal/launch", "internal/mem"},

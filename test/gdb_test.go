@@ -49,6 +49,7 @@ const (
 // before the start, over which the library must not write, and after it.
 // Functions whose lines gdb knows are left to it, all others counted.
 func TestGdb(t *testing.T) {
+	lane.Parallel(t)
 	for _, build := range lane.Some([]string{
 		"gcc -O0", "gcc -O2 -fcf-protection=full -no-pie", "clang -O1",
 		"gcc -O0 -g", "gcc -O2 -g", "clang -O2 -g",
@@ -78,6 +79,7 @@ func TestGdb(t *testing.T) {
 
 // TestGdbUnknownLines: lines that the planner cannot read are taken to be everywhere.
 func TestGdbUnknownLines(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O0", "-g", "-Wl,--compress-debug-sections=zstd"}, "debugged.c")
 	table := filepath.Join(t.TempDir(), "table")
 	gdb(t, inGdb(t, table)+"run\n", p)
@@ -107,6 +109,7 @@ func checkDebugged(t *testing.T, r *report, lines, before bool) {
 
 // TestGdbAttach: gdb comes when the program runs, with jumps in its entries.
 func TestGdbAttach(t *testing.T) {
+	lane.Parallel(t)
 	const session = "break leaf\nbreak none\nbreak sum\ncontinue\nbt\ncontinue\nbt\nfinish\nnexti\ncontinue\nbt\ndelete\ncontinue\n"
 	for _, flags := range []string{"-O0", "-O2 -g"} {
 		t.Run(flags, func(t *testing.T) {
@@ -157,6 +160,7 @@ func awaitSleep(t *testing.T, pid int, program string) {
 // TestGdbDebian: breakpoints at functions of a program as Debian ships it, before
 // the start and when it runs.
 func TestGdbDebian(t *testing.T) {
+	lane.Parallel(t)
 	lua, script := need(t, "lua5.4"), filepath.Join(t.TempDir(), "script")
 	write(t, script, "print(#('x'):rep(7))", 0o600)
 	for name, session := range map[string]string{

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // goProgram builds the Go program in dir.
@@ -24,6 +26,7 @@ func goProgram(t *testing.T, dir string) string {
 // TestGo: programs with a Go runtime know their code by address, find their
 // auxiliary vector behind the environment, and turn faults into panics.
 func TestGo(t *testing.T) {
+	lane.Parallel(t)
 	program := goProgram(t, "testdata/golang")
 	without := run(t, cmd(program))
 	if without.status != 0 || !strings.Contains(without.stdout, "nil pointer") {
@@ -51,6 +54,7 @@ func TestGo(t *testing.T) {
 // goroutine's stack is like, so no thread of a Go program may stand where no
 // code of that function was. By traps main.fill is counted, too.
 func TestGoSignals(t *testing.T) {
+	lane.Parallel(t)
 	program := goProgram(t, "testdata/gosignals")
 	for _, row := range []struct {
 		calls  string
@@ -76,6 +80,7 @@ func TestGoSignals(t *testing.T) {
 
 // TestGoOfDebian: programs that others built, by older toolchains.
 func TestGoOfDebian(t *testing.T) {
+	lane.Parallel(t)
 	for _, row := range []string{"containerd config default", "ctr --help", "dockerd --version"} {
 		t.Run(row, func(t *testing.T) {
 			args := strings.Fields(row)

@@ -27,6 +27,9 @@ var built string
 
 func TestMain(m *testing.M) {
 	testproc.DefaultSignals()
+	if err := testproc.OwnDescriptors(); err != nil {
+		panic(err)
+	}
 	names, err := os.MkdirTemp("", "dynprof-names")
 	if err != nil {
 		panic(err)

@@ -18,6 +18,7 @@ import (
 // TestHostileEnvironment: the bare library, told nonsense. The program runs as
 // it is; if nothing is counted, one line names the variable or the reason.
 func TestHostileEnvironment(t *testing.T) {
+	lane.Parallel(t)
 	program := victim(t)
 	without := run(t, cmd(program))
 	long := func(s string, n int) string { return strings.Repeat(s, n) }
@@ -88,6 +89,7 @@ var controls = regexp.MustCompile(`[^\n[:^cntrl:]]`)
 // TestHostileName: a program with line breaks and colours in its name still
 // gets one plain line.
 func TestHostileName(t *testing.T) {
+	lane.Parallel(t)
 	sound, static := read(t, victim(t)), read(t, victim(t, "-static"))
 	program := filepath.Join(t.TempDir(), "name\nhotspots: \x1b[31mred")
 	for _, row := range []struct {
@@ -117,6 +119,7 @@ func TestHostileName(t *testing.T) {
 // TestEndlessNames: a list of names that never ends takes neither the
 // program's memory nor its start.
 func TestEndlessNames(t *testing.T) {
+	lane.Parallel(t)
 	program := victim(t)
 	without := run(t, cmd(program))
 	c := cmd("sh", "-c", "ulimit -v 3000000; exec env LD_PRELOAD="+build(t, "libdynprof.so")+" DYNPROF_ONLY=@/dev/zero "+program)
@@ -231,6 +234,7 @@ func scatter(b []byte, r *rand.Rand, n int) {
 // TestHostileELF: a program whose tables for linkers, debuggers and unwinders
 // are damaged runs as without the library.
 func TestHostileELF(t *testing.T) {
+	lane.Parallel(t)
 	sound := read(t, victim(t, "-rdynamic"))
 	for name, spoil := range spoilt {
 		t.Run(name, func(t *testing.T) {
@@ -242,6 +246,7 @@ func TestHostileELF(t *testing.T) {
 
 // TestHostileStrippedELF: as above, if nothing but .eh_frame tells of functions.
 func TestHostileStrippedELF(t *testing.T) {
+	lane.Parallel(t)
 	sound := read(t, victim(t, "-s"))
 	for _, name := range []string{".eh_frame", ".eh_frame as a whole", ".eh_frame_hdr", "FDE inside a function", "no section headers", "unwinding segment"} {
 		t.Run(name, func(t *testing.T) {

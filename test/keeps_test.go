@@ -60,6 +60,7 @@ func TestKeeps(t *testing.T) {
 // TestKeepsRaw: what DYNPROF_RAW asks for is a jump, and this program has need of
 // more.
 func TestKeepsRaw(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O2", "-pthread"}, "keeps.c")
 	c := cmd(build(t, "hotspots"), "run", "-o", filepath.Join(t.TempDir(), "table"), "--summary", "0", "--translator", pluginOf(t, "keepsplugin.c"), "--", "timeout", "5", p)
 	c.env = []string{"KEEPS=raw", "DYNPROF_FOLLOW_EXEC=1"}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // late sums up the calls of a function of one library, which may have been
@@ -22,6 +24,7 @@ func (r *report) late(library, name string) (calls uint64) {
 // TestLate: objects that are loaded while the program runs are counted from
 // their constructors on.
 func TestLate(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "late.c")
 	var libraries []string
@@ -67,6 +70,7 @@ func TestLate(t *testing.T) {
 // TestLateLarge: in a large process a planner that is no copy of it plans; where that
 // cannot be, a twin.
 func TestLateLarge(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "late.c", "large.c")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
@@ -117,6 +121,7 @@ func TestLateLarge(t *testing.T) {
 
 // TestLatePython: extension modules, and what they link.
 func TestLatePython(t *testing.T) {
+	lane.Parallel(t)
 	python := "/usr/bin/python3.11"
 	needFile(t, python)
 	script := `import json, hashlib, decimal, ctypes, sqlite3, zlib, bz2, lzma
@@ -143,6 +148,7 @@ print(json.dumps({"a": [1, 2]}), len(bz2.compress(b"abc" * 1000)), len(lzma.comp
 // TestLateEvents: what the planner of later objects calls in its copy of the
 // process crosses no threshold of the program's.
 func TestLateEvents(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
 	for _, more := range [][]string{nil, {"usesgs.S"}} {

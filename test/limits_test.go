@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // Beyond the capacities of docs/limits.md that no other test passes.
@@ -15,6 +17,7 @@ import (
 // TestManyOwners: a row tells its former owners apart as long as there is room for
 // their names; the calls of the others are those of one without a name.
 func TestManyOwners(t *testing.T) {
+	lane.Parallel(t)
 	const threads, room = 1100, 1024
 	p := compile(t, need(t, "gcc"), []string{"-O1"}, "owners.c")
 	table := filepath.Join(t.TempDir(), "table")
@@ -45,6 +48,7 @@ func TestManyOwners(t *testing.T) {
 // TestFewRows: threads for which a table has no row run on, and the report says how
 // many they are. A file-size limit leaves a table 64 rows.
 func TestFewRows(t *testing.T) {
+	lane.Parallel(t)
 	const threads, rows = 300, 64
 	p := compile(t, need(t, "gcc"), []string{"-O1"}, "threads.c")
 	c := cmd(p, "crowd", "100")
@@ -63,6 +67,7 @@ func TestFewRows(t *testing.T) {
 // TestManySignals: of more signals than wait to be passed on each still comes, if
 // without its value.
 func TestManySignals(t *testing.T) {
+	lane.Parallel(t)
 	const sent, rt = 2000, syscall.Signal(40)
 	program := compile(t, need(t, "gcc"), []string{"-O1"}, "signalled.c")
 	r := startSignalled(t, build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table"), "--", program, "handled")
@@ -94,6 +99,7 @@ func TestManySignals(t *testing.T) {
 // TestLongPath: a path that is longer than the system allows is told in a line that
 // is not.
 func TestLongPath(t *testing.T) {
+	lane.Parallel(t)
 	program := victim(t)
 	without := run(t, cmd(program))
 	path := t.TempDir() + strings.Repeat("/"+strings.Repeat("d", 200), 25) + "/table"
@@ -109,6 +115,7 @@ func TestLongPath(t *testing.T) {
 // TestLateOwnReserve: a library that needs more than is left of the reserve that a
 // --control run keeps has one of its own, and is counted.
 func TestLateOwnReserve(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "loads.c")
 	room := filepath.Join(t.TempDir(), "room.s")

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // serveListening is serve with an endpoint, at its address.
@@ -39,6 +41,7 @@ func (s *served) finish() {
 // TestListen: every scrape has the exact total, to the end; the program has no
 // socket; the endpoint goes after the last scrape.
 func TestListen(t *testing.T) {
+	lane.Parallel(t)
 	for _, flags := range [][]string{{}, {"--control"}, {"--threshold", "20"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			s, at := serveListening(t, append(flags, "--listen", "127.0.0.1:0", "--linger", "1m")...)
@@ -85,6 +88,7 @@ func preload(t testing.TB, library, table string, c command, env ...string) resu
 // TestListenRefuses: what cannot be served is said in one line, and the program
 // is counted.
 func TestListenRefuses(t *testing.T) {
+	lane.Parallel(t)
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -118,6 +122,7 @@ func TestListenRefuses(t *testing.T) {
 
 // TestListenSocket: a unix socket is its owner's, and goes with the endpoint.
 func TestListenSocket(t *testing.T) {
+	lane.Parallel(t)
 	path := filepath.Join(t.TempDir(), "socket")
 	s, at := serveListening(t, "--listen", "unix:"+path, "--linger", "0s")
 	if at != "unix:"+path {
@@ -137,6 +142,7 @@ func TestListenSocket(t *testing.T) {
 // TestListenAgain: a program that starts while the endpoint of the one before
 // still has the address gets it.
 func TestListenAgain(t *testing.T) {
+	lane.Parallel(t)
 	first, at := serveListening(t, "--listen", "127.0.0.1:0", "--linger", "1m")
 	pid := readReport(t, first.table).Pid
 	second := &strings.Builder{}
@@ -167,6 +173,7 @@ func TestListenAgain(t *testing.T) {
 // TestListenEnds: with the last process of the tree, whatever the first one
 // does: a daemon, an exec, all descriptors closed, a first process that adopts.
 func TestListenEnds(t *testing.T) {
+	lane.Parallel(t)
 	p := controlled(t, "gcc", "-O1")
 	t.Run("exec", func(t *testing.T) {
 		table := filepath.Join(t.TempDir(), "a.dynprof")
@@ -240,6 +247,7 @@ func TestListenEnds(t *testing.T) {
 
 // TestScrapedWhileItForks: an endless scrape from all sides changes no count.
 func TestScrapedWhileItForks(t *testing.T) {
+	lane.Parallel(t)
 	for _, row := range []struct{ source, name, args string }{
 		{"threads.c", "churn", "churn 2000"}, {"forks.c", "forks", ""}, {"storms.c", "storm", "levels 300"}, {"storms.c", "deaths", "deaths 90"},
 	} {

@@ -40,6 +40,7 @@ var profiled = []string{"__gmon_start__", "atexit"}
 
 // TestMatrix: same output, exact counts, whatever the flags.
 func TestMatrix(t *testing.T) {
+	lane.Parallel(t)
 	programs := []struct {
 		language string
 		flags    []string

@@ -75,15 +75,15 @@ type memoryLimit struct {
 func newMemoryLimit(t *testing.T) *memoryLimit {
 	t.Helper()
 	rootOnly(t, "cannot make a memory cgroup")
-	name := "dynprof-test-" + strconv.Itoa(os.Getpid()) + "-" + filepath.Base(t.TempDir())
 	for _, m := range []memoryLimit{
 		{"/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.max_usage_in_bytes"},
 		{"/sys/fs/cgroup/", "memory.max", "memory.peak"},
 	} {
-		m.dir += name
-		if os.Mkdir(m.dir, 0o755) != nil {
+		dir, err := os.MkdirTemp(m.dir, "dynprof-test-")
+		if err != nil {
 			continue
 		}
+		m.dir = dir
 		t.Cleanup(func() { os.Remove(m.dir) })
 		if _, err := os.Stat(filepath.Join(m.dir, m.peak)); err == nil {
 			return &m
@@ -122,6 +122,7 @@ func (m *memoryLimit) in(t *testing.T, bytes int, c command) command {
 // for 30,000 functions, 128 MB for 100,000. With less than the planner needs the
 // program runs on uncounted, after one line.
 func TestSmallMemory(t *testing.T) {
+	lane.Parallel(t)
 	const mb = 1 << 20
 	type row struct{ functions, text, most, few int }
 	for _, row := range lane.Some([]row{

@@ -74,6 +74,7 @@ func readable(t *testing.T, file string) string {
 // TestMissed: a library that cannot be planned does not count, and the report says
 // so; the rest goes on counting.
 func TestMissed(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "loads.c")
 	plain := readable(t, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c"))
@@ -114,6 +115,7 @@ func TestMissedTakes(t *testing.T) {
 // TestMissedFilteredBefore: a filter from before the start is seen in however long a
 // status of the process.
 func TestMissedFilteredBefore(t *testing.T) {
+	lane.Parallel(t)
 	needsRoot(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "loads.c")
@@ -148,6 +150,7 @@ func hideCode(t *testing.T, library string) {
 
 // TestMissedUnseen: code that nobody may read may take the GS segment.
 func TestMissedUnseen(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "loads.c")
 	library := readable(t, compile(t, gcc, []string{"-O1", "-shared", "-fPIC", "-Wl,-z,separate-code"}, "latelib.c", "takeslib.c"))
@@ -162,6 +165,7 @@ func TestMissedUnseen(t *testing.T) {
 // TestLateElsewhere: a program that may not open the table any more, or finds
 // another file by its name, or has no /proc, still gets its libraries counted.
 func TestLateElsewhere(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program, large := compile(t, gcc, []string{"-O1"}, "loads.c"), compile(t, gcc, []string{"-O1"}, "loads.c", "large.c")
 	library := readable(t, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c"))
@@ -204,6 +208,7 @@ func TestLateElsewhere(t *testing.T) {
 // takes the GS segment ends the counting all the same. A file-size limit leaves a
 // table no spare room at all.
 func TestLateNoRoom(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "loads.c")
 	plain := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
@@ -344,6 +349,7 @@ func TestManyLibraries(t *testing.T) {
 // TestMissedMany: a library that is missed again and again is one line of the
 // report; of more than the table has room for the number is told.
 func TestMissedMany(t *testing.T) {
+	lane.Parallel(t)
 	program := compile(t, need(t, "gcc"), []string{"-O1"}, "loadall.c")
 	const n, room = 70, 64
 	_, files := manyLibraries(t, n)
@@ -364,6 +370,7 @@ func TestMissedMany(t *testing.T) {
 
 // TestLateLongVariables: what later libraries are chosen by may be long.
 func TestLateLongVariables(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "loads.c")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
@@ -383,6 +390,7 @@ func TestLateLongVariables(t *testing.T) {
 // TestLateNoDebug: an executable without DT_DEBUG, which tells debuggers what is
 // loaded, still has its libraries counted.
 func TestLateNoDebug(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "loads.c")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
@@ -401,9 +409,7 @@ func TestLateNoDebug(t *testing.T) {
 			binary.LittleEndian.PutUint64(b[at:], unused)
 		}
 	}
-	if err := os.WriteFile(program, b, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	write(t, program, string(b), 0o755)
 	inVariants(t, cmd(program, "", library), func(t *testing.T, r *report) {
 		if n := r.late(library, "late_step"); n != 300 || r.Lock != "" {
 			t.Errorf("late_step: %d calls, not 300; counted with lock: %q", n, r.Lock)

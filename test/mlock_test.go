@@ -5,11 +5,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestMlock: what is mapped besides the program does not count against its limit of
 // locked memory, and is not locked.
 func TestMlock(t *testing.T) {
+	lane.Parallel(t)
 	rootOnly(t, "cannot set limits and become another user")
 	gcc := need(t, "gcc")
 	dir := observerDir(t)

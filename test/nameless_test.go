@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestNameless: programs and libraries whose files have no name are counted:
 // those of memfd_create(2), and those that an upgrade has replaced. Another user
 // may not open what the kernel has mapped, so it is read from memory.
 func TestNameless(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	dir := observerDir(t)
 	program, library := filepath.Join(dir, "nameless"), filepath.Join(dir, "library.so")

@@ -1,10 +1,15 @@
 package test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
 
 // TestNarrow: a program that allows itself little address space has it, with
 // --control, too: the reserve for libraries that come later takes none.
 func TestNarrow(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "narrow.c")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")

@@ -7,11 +7,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestNoPlace: where no count table can be made, the program runs as it is
 // after a line that says so, and nothing that was there is lost.
 func TestNoPlace(t *testing.T) {
+	lane.Parallel(t)
 	program := victim(t)
 	without := run(t, cmd(program))
 	const tmpfs = "mount -t tmpfs -o %s none . && cd $PWD && "
@@ -61,6 +64,7 @@ func TestNoPlace(t *testing.T) {
 
 // TestDirectoryOfAnother: as above, by a user who may not write there.
 func TestDirectoryOfAnother(t *testing.T) {
+	lane.Parallel(t)
 	rootOnly(t, "cannot become another user")
 	dir := openDir(t)
 	program := copyFile(t, victim(t), filepath.Join(dir, "program"))
@@ -80,6 +84,7 @@ func TestDirectoryOfAnother(t *testing.T) {
 // TestStrict: without a table there is no counting, and --strict means not to
 // run then.
 func TestStrict(t *testing.T) {
+	lane.Parallel(t)
 	made := filepath.Join(t.TempDir(), "made")
 	for _, place := range []string{"/proc/table", "/dev/full"} {
 		r := run(t, cmd(build(t, "hotspots"), "run", "--strict", "-o", place, "--", victim(t), made))
@@ -97,6 +102,7 @@ func TestStrict(t *testing.T) {
 // starts threads, whose rows find no room, works on, and the report says what
 // is missing.
 func TestDiskFillsUp(t *testing.T) {
+	lane.Parallel(t)
 	rootOnly(t, "cannot mount a file system")
 	dir, program := t.TempDir(), victim(t)
 	full := func(command string) result {

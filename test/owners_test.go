@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestByThread: what each thread and process counted, where rows have had
 // several owners; all of it adds up.
 func TestByThread(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O1"}, "owners.c")
 	table := filepath.Join(t.TempDir(), "table")
 	if r := run(t, cmd(build(t, "hotspots"), "run", "-o", table, "--summary", "0", "--", p)); r.status != 0 || r.stderr != "" {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // plugin builds testdata/plugin.c.
@@ -22,6 +24,7 @@ func plugin(t *testing.T) string {
 // TestPlugin: a translator in a file of its own translates the functions of a
 // program that knows nothing of it; the events say so.
 func TestPlugin(t *testing.T) {
+	lane.Parallel(t)
 	so := plugin(t)
 	for _, flags := range [][]string{{"-O2"}, {"-O2", "-no-pie"}, {"-O2", "-fcf-protection=full"}} {
 		p := compile(t, need(t, "gcc"), flags, "leaves.c")
@@ -61,6 +64,7 @@ func TestPlugin(t *testing.T) {
 
 // TestPluginNot: a plug-in that cannot be used is said, and the program runs.
 func TestPluginNot(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "leaves.c")
 	without := run(t, cmd(p))
 	good := plugin(t)

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
@@ -56,6 +57,7 @@ const leastCounted = 98
 // TestPrograms: stripped programs of the distribution behave as without the
 // library, and nearly all of their functions are counted.
 func TestPrograms(t *testing.T) {
+	lane.Parallel(t)
 	for _, p := range programs {
 		t.Run(p.path+" "+p.args, func(t *testing.T) {
 			t.Parallel()
@@ -226,8 +228,12 @@ func read(t *testing.T, path string) string {
 	return string(b)
 }
 
+// write makes a file. A child of another test that is being made meanwhile would
+// hold it open until its exec, so that this one could not be executed.
 func write(t *testing.T, path, content string, mode os.FileMode) string {
 	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, []byte(content), mode); err != nil {
 		t.Fatal(err)
 	}

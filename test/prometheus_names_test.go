@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynprof/dynprof/internal/lane"
 	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
@@ -12,6 +13,7 @@ import (
 // TestPrometheusNames: a real Prometheus takes names with quotes, newlines and
 // invalid UTF-8, and C++ names of 4 KB, as they are shown.
 func TestPrometheusNames(t *testing.T) {
+	lane.Parallel(t)
 	needAlso(t, "prometheus")
 	dir := t.TempDir()
 	spec := tabletest.Spec()

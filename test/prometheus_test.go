@@ -244,6 +244,7 @@ http {
 // sum is the exact total at each scrape, no counter goes down, and every query of
 // dashboard and rules works; three minutes in the long lane.
 func TestPrometheusNginx(t *testing.T) {
+	lane.Parallel(t)
 	needAlso(t, "prometheus")
 	ab := needAlso(t, "ab")
 	metrics := freePort(t)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // relyingFlags are builds whose compilers keep values in registers over calls of functions
@@ -20,6 +22,7 @@ var relyingFlags = []string{
 // changes every register that the ABI lets it, and calls the original, do what they
 // always do.
 func TestRandomRedirected(t *testing.T) {
+	lane.Parallel(t)
 	so := clobbering(t)
 	need(t, "gcc")
 	need(t, "clang")

@@ -156,6 +156,7 @@ func (p *random) keepIfFailed(t *testing.T) {
 // DYNPROF_RANDOM_MINUTES makes it go on with random seeds, DYNPROF_RANDOM_SEED
 // looks at one.
 func TestRandom(t *testing.T) {
+	lane.Parallel(t)
 	need(t, "gcc")
 	need(t, "clang")
 	randomSeeds(t, lane.Of[uint64](8, 24), func(t *testing.T, seed uint64) uint64 {

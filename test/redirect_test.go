@@ -24,6 +24,7 @@ func redirecting(t *testing.T, flags ...string) string {
 // TestRedirect: calls that arrive in any way run what they shall, are counted as
 // they shall be, and a function fires as often as it is armed.
 func TestRedirect(t *testing.T) {
+	lane.Parallel(t)
 	twoCores(t)
 	for _, build := range lane.Some([][]string{{"-O2"}, {"-O1", "-fcf-protection=full"}, {"-O2", "-no-pie"}}, 1) {
 		p := redirecting(t, build...)
@@ -42,6 +43,7 @@ func TestRedirect(t *testing.T) {
 
 // TestRearmedEvents: each arming has one event, at exactly its last call.
 func TestRearmedEvents(t *testing.T) {
+	lane.Parallel(t)
 	twoCores(t)
 	const rounds, each = 25, 120 // of the threads together, of which the 100th fires
 	r, _, events := countedWithEvents(t, cmd(redirecting(t, "-O2"), "rearms", "25"), 0)
@@ -60,6 +62,7 @@ func TestRearmedEvents(t *testing.T) {
 // TestRedirectNot: in a run without a translator nothing can be redirected, and
 // without the library nothing happens.
 func TestRedirectNot(t *testing.T) {
+	lane.Parallel(t)
 	p := redirecting(t, "-O2")
 	if r := run(t, cmd(p, "refused")); r.status != 1 {
 		t.Errorf("status %d: %s", r.status, r.stdout)

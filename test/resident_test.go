@@ -1,10 +1,15 @@
 package test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
 
 // TestResident: parts of what runs in the program, each with a program of its own
 // around it: what they do where their room ends.
 func TestResident(t *testing.T) {
+	lane.Parallel(t)
 	for _, unit := range []string{"lost.c", "patience.c"} {
 		t.Run(unit, func(t *testing.T) {
 			t.Parallel()

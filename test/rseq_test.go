@@ -4,12 +4,15 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestRestartable: restartable sequences stay where the kernel knows them: no
 // addition is lost to threads that interrupt each other on one CPU. The
 // functions are counted where that can be without moving one.
 func TestRestartable(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O1"}, "rseq.c", "rseq.S")
 	if r := run(t, cmd(p)); r.status == 77 {
 		t.Skip("glibc has not registered rseq here")

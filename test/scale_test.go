@@ -21,6 +21,7 @@ import (
 // and its memory follows the series and not the programs. The long lane
 // takes 1,000 tables of 2,000 functions each, and says how long a scrape took.
 func TestScale(t *testing.T) {
+	lane.Parallel(t)
 	tables, functions := lane.Of(100, 1000), lane.Of(500, 2000)
 	dir, spec := t.TempDir(), tabletest.Synthetic(functions)
 	counts := make([]uint64, functions)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dynprof/dynprof/exporter"
+	"github.com/dynprof/dynprof/internal/lane"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -82,6 +83,7 @@ func hostile(t *testing.T, at string, n int) (stop func()) {
 // program's counts are those that it has without them, and the endpoint's memory
 // is bounded.
 func TestScrapedByMany(t *testing.T) {
+	lane.Parallel(t)
 	const most = 100 << 10 // KiB
 	s, at := serveListening(t, "--listen", "127.0.0.1:0", "--linger", "1m")
 	rounds := uint64(1)
@@ -138,6 +140,7 @@ func TestScrapedByMany(t *testing.T) {
 // TestScrapedAfterDeath: who is killed leaves exact counts to the last scrape,
 // and its children go on.
 func TestScrapedAfterDeath(t *testing.T) {
+	lane.Parallel(t)
 	s, at := serveListening(t, "--listen", "127.0.0.1:0", "--linger", "1m")
 	s.rounds(30)
 	syscall.Kill(readReport(t, s.table).Pid, syscall.SIGKILL)
@@ -152,6 +155,7 @@ func TestScrapedAfterDeath(t *testing.T) {
 // TestScrapedWithoutDescriptors: a program that closes all descriptors keeps its
 // endpoint, and reads or writes nothing of ours.
 func TestScrapedWithoutDescriptors(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O1"}, "closes.c")
 	dir := t.TempDir()
 	file, path := write(t, filepath.Join(dir, "file"), "", 0o600), filepath.Join(dir, "a.dynprof")
@@ -201,6 +205,7 @@ func TestScrapedWithoutDescriptors(t *testing.T) {
 // TestScrapedTableIsDamaged: a table that was cut short, or is gone, is an error
 // of the endpoint, which lives.
 func TestScrapedTableIsDamaged(t *testing.T) {
+	lane.Parallel(t)
 	s, at := serveListening(t, "--listen", "127.0.0.1:0", "--linger", "1m")
 	many := "unix:" + filepath.Join(t.TempDir(), "socket")
 	background(t, nil, build(t, "hotspots"), "serve", "--state", "", "--listen", many, filepath.Dir(s.table))
@@ -254,6 +259,7 @@ func TestScrapedTableIsDamaged(t *testing.T) {
 // TestScrapedConnections: who comes when as many hold a connection as there may be
 // waits until one of them has gone.
 func TestScrapedConnections(t *testing.T) {
+	lane.Parallel(t)
 	s, at := serveListening(t, "--listen", "127.0.0.1:0", "--linger", "1m")
 	stop := hostile(t, at, exporter.MaxConnections+100)
 	answered := make(chan float64)
@@ -268,6 +274,7 @@ func TestScrapedConnections(t *testing.T) {
 // TestScrapedSecrets: arguments, environment and files of a program are in no
 // answer, and not in the table.
 func TestScrapedSecrets(t *testing.T) {
+	lane.Parallel(t)
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "input"), "secret-in-a-file\n", 0o600)
 	table := filepath.Join(dir, "a.dynprof")
@@ -312,6 +319,7 @@ func TestScrapedSecrets(t *testing.T) {
 
 // TestScrapedTranslatorFailures: a translator that crashes is in the metrics.
 func TestScrapedTranslatorFailures(t *testing.T) {
+	lane.Parallel(t)
 	port := freePort(t)
 	p := translating(t, "-O2")
 	r, _ := countedAt(t, cmd(p, "crash-null", "sync"), "--listen", port, "--linger", "1m")

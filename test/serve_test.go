@@ -9,11 +9,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestServe: what comes and goes is served for many programs, by TLS to who has
 // the password.
 func TestServe(t *testing.T) {
+	lane.Parallel(t)
 	openssl := need(t, "openssl")
 	dir := t.TempDir()
 	key, cert := filepath.Join(dir, "key.pem"), filepath.Join(dir, "cert.pem")
@@ -87,6 +90,7 @@ func TestServe(t *testing.T) {
 // go on where they were, while the program goes on and its functions change
 // places.
 func TestServeStartedAgain(t *testing.T) {
+	lane.Parallel(t)
 	s := serve(t)
 	dir := t.TempDir()
 	socket := "unix:" + filepath.Join(dir, "socket")

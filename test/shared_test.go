@@ -24,6 +24,7 @@ func locked(t *testing.T, r *report) {
 // TestSharedExact: threads pinned to different cores and trees of processes count
 // in one row, and none is lost.
 func TestSharedExact(t *testing.T) {
+	lane.Parallel(t)
 	twoCores(t)
 	for _, row := range []struct {
 		source string
@@ -51,6 +52,7 @@ func TestSharedExact(t *testing.T) {
 
 // TestSharedThreshold: one event, when all threads together have called so often.
 func TestSharedThreshold(t *testing.T) {
+	lane.Parallel(t)
 	twoCores(t)
 	const n, threads = 60, 4
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "threshold.c", "usesgs.S")
@@ -72,6 +74,7 @@ func TestSharedThreshold(t *testing.T) {
 
 // TestSharedThresholdForks: one event for a whole tree of processes.
 func TestSharedThresholdForks(t *testing.T) {
+	lane.Parallel(t)
 	twoCores(t)
 	const n = 15000
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "forks.c", "usesgs.S")
@@ -86,6 +89,7 @@ func TestSharedThresholdForks(t *testing.T) {
 
 // TestSharedCanary: the locked stubs, too, change nothing that the program sees.
 func TestSharedCanary(t *testing.T) {
+	lane.Parallel(t)
 	for _, row := range lane.Some([]string{"-no-pie", "-pie -fPIE"}, 1) {
 		t.Run(row, func(t *testing.T) {
 			t.Parallel()
@@ -100,6 +104,7 @@ func TestSharedCanary(t *testing.T) {
 
 // TestSharedStruck: handlers of signals that strike in locked stubs.
 func TestSharedStruck(t *testing.T) {
+	lane.Parallel(t)
 	program := compile(t, need(t, "gcc"), []string{"-O1", "-rdynamic", "-fno-omit-frame-pointer"}, "struck.c", "usesgs.S")
 	without := run(t, cmd(program))
 	for _, flags := range lane.Some([][]string{nil, {"--objects", "all", "--threshold", "7"}}, 1) {
@@ -120,6 +125,7 @@ func TestSharedStruck(t *testing.T) {
 // TestSharedLate: the stubs of libraries that come later count in the same row,
 // and those may use GS, too.
 func TestSharedLate(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "late.c", "usesgs.S")
 	plain := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
@@ -147,6 +153,7 @@ func TestSharedLate(t *testing.T) {
 // TestTaken: a program that takes GS where nobody could foresee it is counted until
 // then, and does what it would have done; as long as it does not, GS looks free.
 func TestTaken(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "takesgs.c")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "takesgslib.c")

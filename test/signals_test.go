@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // signalled is a run of testdata/signalled.c, by hotspots run or plainly. Its
@@ -110,6 +112,7 @@ func (r *signalled) ended() string {
 // whatever the program does with it, and whether signals were ignored or blocked
 // at the start, as those of the keyboard are for `cmd &` in scripts.
 func TestSignals(t *testing.T) {
+	lane.Parallel(t)
 	program := compile(t, need(t, "gcc"), []string{"-O1"}, "signalled.c")
 	ways := map[string][]string{"plain": nil, "counted": {build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "%p.dynprof"), "--"}}
 	for name, way := range ways {
@@ -187,6 +190,7 @@ func signalsDefault(t *testing.T, start func() *signalled) {
 // TestClosedDescriptors: what was closed when hotspots started is closed for the
 // program, too.
 func TestClosedDescriptors(t *testing.T) {
+	lane.Parallel(t)
 	program := compile(t, need(t, "gcc"), []string{"-O1"}, "closed.c")
 	for _, closed := range []string{"<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-", ""} {
 		shell := func(args ...string) int {

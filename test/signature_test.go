@@ -1,10 +1,15 @@
 package test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
 
 // TestNoTSC: where reading the time-stamp counter is forbidden hot events get their
 // time all the same, and what is loaded is counted.
 func TestNoTSC(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "textchangelib.c")
 	p := compile(t, gcc, []string{"-O1"}, "tsc.c")
@@ -20,6 +25,7 @@ func TestNoTSC(t *testing.T) {
 // TestSignature: what clang's -fsanitize=function puts at an entry stays there, for
 // the callers that read it. (Without, a call by the wrong type is not reported.)
 func TestSignature(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O1"}, "signature.c")
 	const times = 1000 // with 1, 2, 3, 4, 5, 1, ...: to the sum of 3 each
 	inVariants(t, cmd(p, "1000"), func(t *testing.T, r *report) {

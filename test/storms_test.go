@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynprof/dynprof/internal/lane"
 	"github.com/dynprof/dynprof/internal/table"
 )
 
@@ -26,6 +27,7 @@ var storms = []struct {
 
 // TestExactStorms: processes of processes, counted in wherever they end.
 func TestExactStorms(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "storms.c")
 	for _, s := range storms {
 		t.Run(s.how, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 // stands for: they recover from faults at known addresses, unwind, cancel and
 // jump away, with the same results.
 func TestStruck(t *testing.T) {
+	lane.Parallel(t)
 	program := compile(t, need(t, "gcc"), []string{"-O1", "-rdynamic", "-fno-omit-frame-pointer"}, "struck.c")
 	without := run(t, cmd(program))
 	if without.status != 0 {

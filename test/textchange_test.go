@@ -52,6 +52,7 @@ func TestTextChange(t *testing.T) {
 // TestClosedText: other memory where a closed library's text was may be made
 // writable, whether it can be read or not; text that is hidden first is given back.
 func TestClosedText(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "textchangelib.c")
 	p := compile(t, gcc, []string{"-O2"}, "closedtext.c")

@@ -18,6 +18,7 @@ func translating(t *testing.T, flags ...string) string {
 // TestTranslator: the callback comes when it should, on the thread that it
 // should, and only then.
 func TestTranslator(t *testing.T) {
+	lane.Parallel(t)
 	twoCores(t)
 	for _, flags := range [][]string{{"-O2"}, {"-O2", "-no-pie"}} {
 		p := translating(t, flags...)
@@ -38,6 +39,7 @@ func TestTranslator(t *testing.T) {
 // TestTranslatorOnce: each arming of each function has exactly one event, with 8
 // threads on 2 cores. A minute of it in the long lane.
 func TestTranslatorOnce(t *testing.T) {
+	lane.Parallel(t)
 	twoCores(t)
 	seconds := lane.Of("2", "30")
 	p := translating(t, "-O2")
@@ -53,6 +55,7 @@ func TestTranslatorOnce(t *testing.T) {
 // TestTranslatorMisbehaves: the program goes on as if there were no translator,
 // and is told what happened.
 func TestTranslatorMisbehaves(t *testing.T) {
+	lane.Parallel(t)
 	p := translating(t, "-O2")
 	const crashed = "dynprof: the translator crashed; it is not called any more, and the program goes on\n"
 	says := map[string]string{
@@ -98,6 +101,7 @@ func TestTranslatorMisbehaves(t *testing.T) {
 
 // TestTranslatorOverflow: events for which the ring has no room are counted.
 func TestTranslatorOverflow(t *testing.T) {
+	lane.Parallel(t)
 	const events = 1100
 	r, table := countedAt(t, cmd(translating(t, "-O2"), "overflow", "async", fmt.Sprint(events)))
 	ok(t, r)
@@ -112,6 +116,7 @@ func TestTranslatorOverflow(t *testing.T) {
 
 // TestEventsOverflow: events for which the table has no room are counted.
 func TestEventsOverflow(t *testing.T) {
+	lane.Parallel(t)
 	const events = 6000
 	_, table := countedAt(t, cmd(translating(t, "-O2"), "overflow", "async", fmt.Sprint(events)))
 	list := eventList(t, table)
@@ -123,6 +128,7 @@ func TestEventsOverflow(t *testing.T) {
 
 // TestTranslatorFaults: a fault of the program itself ends it as ever.
 func TestTranslatorFaults(t *testing.T) {
+	lane.Parallel(t)
 	r, _ := counted(t, cmd(translating(t, "-O2"), "dies"))
 	if r.status != 128+11 || r.stdout != "ok\n" {
 		t.Errorf("status %d: %s%s", r.status, r.stdout, r.stderr)
@@ -131,6 +137,7 @@ func TestTranslatorFaults(t *testing.T) {
 
 // TestTranslatorWithout: without the library nothing is called.
 func TestTranslatorWithout(t *testing.T) {
+	lane.Parallel(t)
 	if r := run(t, cmd(translating(t, "-O2"), "arguments")); r.status != 1 || !strings.Contains(r.stdout, "largest: -38") {
 		t.Errorf("status %d: %s", r.status, r.stdout)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // scenes is the table.
@@ -21,6 +23,7 @@ func (o *observer) scenes() []scene {
 		{name: "descriptors", args: "OBSERVE fds", calls: steps},
 		{name: "descriptors, more are open", args: "sh -c 'exec 5</dev/null 7>&1 9<>/dev/zero; exec \"$@\"' sh @ OBSERVE fds"},
 		{name: "descriptors, none is open", args: "sh -c 'exec 0<&- 2>&-; exec \"$@\"' sh @ OBSERVE fds", only: "preload"},
+		{name: "room for descriptors", args: "sh -c '\"$@\"; exit $?' sh @ grep FDSize /proc/self/status", calls: uncertain}, // by a parent that has few
 		{name: "signals", args: "OBSERVE signals"},
 		{name: "signals, some ignored", args: "env --ignore-signal=CHLD,HUP,USR1,PIPE,RTMIN @ OBSERVE signals", limit: "hotspots run must wait for its child, so SIGCHLD is not ignored"},
 		{name: "signals, some blocked", args: "env --block-signal=CHLD,TERM,USR2,RTMAX @ OBSERVE signals"},
@@ -81,12 +84,14 @@ func (o *observer) scenes() []scene {
 // TestTransparent: a program cannot tell that it is counted, and does what it
 // did. What is known to break others is in compat_test.go.
 func TestTransparent(t *testing.T) {
+	lane.Parallel(t)
 	o := buildObserver(t)
 	o.play(t, o.scenes())
 }
 
 // TestTransparentFollowExec: our variables stay, for what the program executes.
 func TestTransparentFollowExec(t *testing.T) {
+	lane.Parallel(t)
 	o := buildObserver(t)
 	dir := t.TempDir()
 	r := run(t, command{args: []string{build(t, "hotspots"), "run", "--summary", "0", "--follow-exec", "-o", dir + "/%p", "--", o.program, "chain", "3"}})
@@ -107,6 +112,7 @@ func TestTransparentFollowExec(t *testing.T) {
 // TestTransparentSignals: hotspots run passes signals on, and its status is the
 // program's.
 func TestTransparentSignals(t *testing.T) {
+	lane.Parallel(t)
 	o := buildObserver(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2} {
 		for sub, want := range map[string]int{"killed": 128 + int(sig), "handles": int(sig)} {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // What traps.c calls: each() in all, of which in which place its comments tell.
@@ -20,6 +22,7 @@ const (
 // children, in handlers and on an alternate stack; and what the program itself
 // does with SIGTRAP is as ever.
 func TestTraps(t *testing.T) {
+	lane.Parallel(t)
 	for _, row := range []string{"gcc -O1 -no-pie", "gcc -O2 -fPIE -pie", "clang -O1"} {
 		t.Run(row, func(t *testing.T) {
 			t.Parallel()
@@ -50,6 +53,7 @@ func TestTraps(t *testing.T) {
 
 // TestTrapsCoverage: coverage --system says beforehand what traps would serve.
 func TestTrapsCoverage(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O1"}, "traps.c", "traps.S")
 	for _, row := range []struct {
 		flags []string
@@ -77,6 +81,7 @@ func TestTrapsCoverage(t *testing.T) {
 // TestTrapsOnRequest: without --allow-traps the same functions are left, for a
 // reason, and their loops and calls run as ever.
 func TestTrapsOnRequest(t *testing.T) {
+	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O1"}, "traps.c", "traps.S")
 	without := run(t, cmd(p))
 	c := cmd(p)
@@ -102,6 +107,7 @@ func TestTrapsOnRequest(t *testing.T) {
 
 // TestTrapsLate: traps in objects that are loaded while the program runs.
 func TestTrapsLate(t *testing.T) {
+	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "late.c")
 	var libraries []string
@@ -136,6 +142,7 @@ func TestTrapsLate(t *testing.T) {
 
 // TestTrapsOfDebian: programs some of whose own functions only a trap serves.
 func TestTrapsOfDebian(t *testing.T) {
+	lane.Parallel(t)
 	source := write(t, filepath.Join(t.TempDir(), "x.c"), trapsC, 0o600)
 	for _, row := range [][]string{
 		{"clang", "-O2", "-g", "-S", "-o", "-", source},

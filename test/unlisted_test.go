@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
 )
 
 // TestUnlisted: coverage says how much code there is that no object has, of
 // ours there is none.
 func TestUnlisted(t *testing.T) {
+	lane.Parallel(t)
 	program := compile(t, need(t, "gcc"), []string{"-O1"}, "unlisted.c")
 	hotspots := build(t, "hotspots")
 	for name, flags := range map[string][]string{

@@ -34,3 +34,11 @@ func Thin[T any](all []T, n int) []T {
 	}
 	return some
 }
+
+// Parallel has a whole test run beside others in make test, where most wait for
+// something now and then. In make long they run one by one: some are storms.
+func Parallel(t interface{ Parallel() }) {
+	if !Long {
+		t.Parallel()
+	}
+}

@@ -4,6 +4,7 @@ package testproc
 import (
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 )
 
@@ -16,4 +17,16 @@ func DefaultSignals() {
 			signal.Notify(make(chan os.Signal, 1), sig) // what is caught becomes the default at exec
 		}
 	}
+}
+
+// OwnDescriptors keeps from this process's children what the caller has left open
+// beyond stdin, stdout and stderr: programs with a limit of descriptors need theirs.
+func OwnDescriptors() error {
+	open, err := os.ReadDir("/proc/self/fd")
+	for _, d := range open {
+		if n, err := strconv.Atoi(d.Name()); err == nil && n > 2 {
+			syscall.CloseOnExec(n)
+		}
+	}
+	return err
 }

@@ -31,3 +31,20 @@ func TestDefaultSignals(t *testing.T) {
 		t.Error(err)
 	} // and it does not end this process
 }
+
+func TestOwnDescriptors(t *testing.T) {
+	fd, err := syscall.Dup(1) // as a caller that forgot one
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	open := func() bool {
+		return exec.Command("test", "-e", "/proc/self/fd/"+strconv.Itoa(fd)).Run() == nil
+	}
+	if !open() {
+		t.Fatal("it is not inherited before")
+	}
+	if err := OwnDescriptors(); err != nil || open() {
+		t.Errorf("inherited behind it, or %v", err)
+	}
+}

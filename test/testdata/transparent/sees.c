@@ -89,12 +89,13 @@ static int fds(int argc, char **argv)
 	return 0;
 }
 
-/* The lines of /proc/self/status that do not change from run to run. */
+/* The lines of /proc/self/status that do not change from run to run, nor with what
+ * the parent does meanwhile (FDSize). */
 static void status_lines(void)
 {
 	static const char *const wanted[] = {
-		"Name:", "Umask:", "TracerPid:", "Uid:", "Gid:", "FDSize:", "Groups:", "CoreDumping:", "THP_enabled:",
-		"Threads:", "SigQ:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigIgn:", "SigCgt:", "CapInh:", "CapPrm:", "CapEff:",
+		"Name:", "Umask:", "TracerPid:", "Uid:", "Gid:", "Groups:", "CoreDumping:", "THP_enabled:",
+		"Threads:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigIgn:", "SigCgt:", "CapInh:", "CapPrm:", "CapEff:",
 		"CapBnd:", "CapAmb:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:", "Cpus_allowed:", "Mems_allowed:", "VmLck:",
 		"VmPin:", "HugetlbPages:",
 	};
@@ -102,10 +103,8 @@ static void status_lines(void)
 	char line[1024];
 	while (f && fgets(line, sizeof line, f))
 		for (unsigned i = 0; i < sizeof wanted / sizeof *wanted; i++)
-			if (strncmp(line, wanted[i], strlen(wanted[i])) == 0) {
-				if (i != 10) /* signals queued by the whole user */
-					fputs(line, stdout);
-			}
+			if (strncmp(line, wanted[i], strlen(wanted[i])) == 0)
+				fputs(line, stdout);
 	if (f)
 		fclose(f);
 	fflush(stdout);
