@@ -243,7 +243,7 @@ func (c *canary) mask(dead bool) string {
 var canaryRegisters = strings.Fields("rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15")
 
 // harnessFunctions are those of harness.c.
-var harnessFunctions = []string{"find_components", "complain", "mix", "relative", "fill", "extended", "check", "hash", "show", "stacks", "one", "step", "keeps_flags", "watch_steps", "arrivals"}
+var harnessFunctions = []string{"find_components", "complain", "prepare", "fill", "extended", "check", "hash", "show", "stacks", "one", "step", "keeps_flags", "watch_steps", "arrivals"}
 
 // TestCanary: every register, the flags, the red zone and the caller's stack
 // arrive at the displaced instructions as the caller left them, and come back

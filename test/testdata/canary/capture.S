@@ -93,6 +93,9 @@ capture:
 	mov	$(RED_ZONE+ABOVE)/8, %ecx
 	rep movsq
 	incl	captures(%rip)
+	mov	stepped(%rip), %rax
+	or	%rax, seen+STATE_FLAGS(%rip)
+	movq	$0, stepped(%rip)
 	mov	seen+0(%rip), %rax
 	mov	seen+8(%rip), %rcx
 	mov	seen+16(%rip), %rdx

@@ -25,15 +25,18 @@ _Static_assert(__builtin_offsetof(struct state, xsave) == STATE_XSAVE, "xsave");
 struct state in, seen, after;
 uint8_t clean[4096] __attribute__((aligned(64)));
 uint32_t components, captures;
+uint64_t stepped; /* what capture adds to the flags, so that steps go on behind it */
 void (*function)(void);
 uint64_t host_rsp;
 uint64_t canary_word, canary_table[8];
 uint8_t canary_scratch[512] __attribute__((aligned(64)));
 static uint8_t covered[4096]; /* the bytes of the XSAVE area that are state */
-static uint8_t stack[8192] __attribute__((aligned(64))), filled[8192];
+static uint8_t stack[8192] __attribute__((aligned(64)));
+static struct state found; /* what every function finds in this call */
+static uint8_t filled[sizeof stack], scratch[sizeof canary_scratch];
 
 extern void run(void);
-extern char run_returned[], capture[], __executable_start[], _end[];
+extern char run_returned[], capture[], capture_dead[], __executable_start[], _end[];
 
 static const char *const registers[16] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
 	"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"};
@@ -73,7 +76,7 @@ static void complain(const char *when, const char *what, uint64_t got, uint64_t 
 		printf("WRONG %s, call %u, %s: %s is %#lx, not %#lx\n", now, call, when, what, got, want);
 }
 
-static uint64_t mix(uint64_t x)
+static inline __attribute__((always_inline)) uint64_t mix(uint64_t x)
 {
 	x *= 0x9e3779b97f4a7c15;
 	x ^= x >> 29;
@@ -83,35 +86,31 @@ static uint64_t mix(uint64_t x)
 
 /* An address of the program as an offset, so that it does not matter where it
  * is mapped. */
-static uint64_t relative(uint64_t value)
+static inline __attribute__((always_inline)) uint64_t relative(uint64_t value)
 {
 	uint64_t off = value - (uint64_t)__executable_start;
 	return off < (uint64_t)(_end - __executable_start) ? off : value;
 }
 
-static void fill(void)
+static void prepare(void)
 {
-	memset(&in, 0, sizeof in);
-	memset(&seen, 0, sizeof seen);
-	memset(&after, 0, sizeof after);
-	captures = 0;
-	for (unsigned i = 0; i < sizeof stack; i++)
-		stack[i] = filled[i] = (uint8_t)mix(i + 7 * call);
-	for (unsigned i = 0; i < sizeof canary_scratch; i++)
-		canary_scratch[i] = (uint8_t)(i * 5 + call);
-	canary_word = mix(call + 99);
+	memset(&found, 0, sizeof found);
+	for (unsigned i = 0; i < sizeof filled; i++)
+		filled[i] = (uint8_t)mix(i + 7 * call);
+	for (unsigned i = 0; i < sizeof scratch; i++)
+		scratch[i] = (uint8_t)(i * 5 + call);
 	for (int i = 0; i < 16; i++)
-		in.gpr[i] = mix((uint64_t)call << 8 | i);
+		found.gpr[i] = mix((uint64_t)call << 8 | i);
 	static const uint64_t counts[] = {0, 1, 2, 0x100000000, 0x100000001, 77};
-	in.gpr[1] = counts[call % 6];
-	in.gpr[4] = (uint64_t)stack + 4096;
-	in.gpr[6] = (uint64_t)canary_scratch + 128;
-	in.gpr[7] = (uint64_t)canary_scratch + 256;
-	in.gpr[13] = (uint64_t)capture;
-	in.gpr[14] = (uint64_t)canary_table;
-	in.flags = flags[call] | alignment_check | (call == 4 ? trap : 0) | 0x202;
-	uint8_t *x = in.xsave;
-	for (unsigned i = 160; i < sizeof in.xsave; i++)
+	found.gpr[1] = counts[call % 6];
+	found.gpr[4] = (uint64_t)stack + 4096;
+	found.gpr[6] = (uint64_t)canary_scratch + 128;
+	found.gpr[7] = (uint64_t)canary_scratch + 256;
+	found.gpr[13] = (uint64_t)capture;
+	found.gpr[14] = (uint64_t)canary_table;
+	found.flags = flags[call] | alignment_check | (call == 4 ? trap : 0) | 0x202;
+	uint8_t *x = found.xsave;
+	for (unsigned i = 160; i < sizeof found.xsave; i++)
 		if (covered[i])
 			x[i] = (uint8_t)mix(i + 37 * call);
 	for (unsigned i = 0; i < 8; i++) {
@@ -123,6 +122,17 @@ static void fill(void)
 	x[4] = 0xac;
 	memcpy(x + 24, &(uint32_t){0xffff}, 4);
 	memcpy(x + 512, &(uint64_t){components}, 8);
+}
+
+static void fill(void)
+{
+	in = found;
+	memset(&seen, 0, sizeof seen);
+	memset(&after, 0, sizeof after);
+	captures = 0;
+	memcpy(stack, filled, sizeof stack);
+	memcpy(canary_scratch, scratch, sizeof scratch);
+	canary_word = mix(call + 99);
 }
 
 /* Whether the extended state has the same bytes. Of the x87 part the addresses
@@ -198,7 +208,10 @@ static struct {
 static void step(int sig, siginfo_t *info, void *context)
 {
 	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
-	if (g[REG_RIP] == (greg_t)run_returned)
+	int captured = g[REG_RIP] == (greg_t)capture || g[REG_RIP] == (greg_t)capture_dead;
+	if (captured)
+		stepped = trap;
+	if (captured || g[REG_RIP] == (greg_t)run_returned)
 		g[REG_EFL] &= ~(greg_t)trap;
 	if (!watch.steps && g[REG_RIP] != (greg_t)function)
 		return;
@@ -311,10 +324,12 @@ int main(int argc, char **argv)
 	memcpy(clean + 24, &(uint32_t){0x1f80}, 4);
 	for (int i = 0; i < 8; i++)
 		canary_table[i] = (uint64_t)capture;
-	for (call = 0; call < CALLS; call++)
+	for (call = 0; call < CALLS; call++) {
+		prepare();
 		for (int i = 0; i < KINDS; i++)
 			if (!watch.verbose || strcmp(kinds[i].name, argv[argc - 1]) == 0)
 				one(&kinds[i]);
+	}
 	for (int i = 0; i < KINDS; i++)
 		printf("calls %s %d\n", kinds[i].name, CALLS);
 	printf("components %x\n", components);
