@@ -118,10 +118,10 @@ lint-c: $(RESIDENT:libdynprof/%=$(BUILD)/resident/%.o)
 	else echo "lint: no cppcheck on this machine (make deps installs it)"; fi
 
 # All Go tests, the end-to-end ones on build/ included, with the cases that fit into
-# six minutes (internal/lane); skips are listed by
+# six minutes (internal/lane), more at once than there are CPUs, as many wait. Skips are listed by
 # name, with their reason and their number, at the end, failures with their output.
 unit: all examples ## all Go tests, the end-to-end ones included
-	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/unit.json -- -count=1 -timeout 25m ./...
+	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/unit.json -- -count=1 -parallel 4 -timeout 25m ./...
 
 # Every case of every test of ./test (the build tag long, internal/lane): also what
 # takes too long for every change, storms and stress of threads and processes,
@@ -138,8 +138,8 @@ random: all ## random programs for MINUTES=40
 	@scripts/deps.sh test long
 	DYNPROF_RANDOM_MINUTES=$$(($(MINUTES) / 2)) nice -n 19 $(GO) test -tags long ./test -count=1 -timeout 0 -v -run '^TestRandom$$|^TestRandomCsmith$$'
 
-FUZZTIME ?= 3s
-fuzz: ## every fuzz target for FUZZTIME=3s
+FUZZTIME ?= 1s
+fuzz: ## every fuzz target for FUZZTIME=1s
 	@GO=$(GO) scripts/fuzz.sh $(FUZZTIME)
 
 # Test suites that nobody here wrote, without and with the library: every test

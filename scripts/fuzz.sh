@@ -22,10 +22,10 @@ fuzz() {
 	failed="$failed $2"
 }
 
-for package in $($go list ./...); do
-	for target in $($go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
+while IFS== read -r package dir; do
+	for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$dir"/*_test.go); do
 		echo "fuzz: $package $target $time"
-		fuzz "$package" "$target"
+		fuzz "$package" "$target" </dev/null
 	done
-done
+done < <($go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}={{.Dir}}{{end}}' ./...)
 [ -z "$failed" ] || { echo "fuzz: failed:$failed" >&2; exit 1; }

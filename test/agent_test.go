@@ -153,7 +153,7 @@ func TestControlFromOutside(t *testing.T) {
 			agent := s.agent()
 			pid := strconv.Itoa(readReport(t, s.table).Pid)
 			rounds := uint64(1)
-			for i := range 30 {
+			for i := range lane.Of(11, 30) {
 				s.hotspots("pause", pid)
 				s.rounds(10)
 				if i%10 == 0 {
