@@ -15,6 +15,7 @@
 #include "loose.h"
 #include "lost.h"
 #include "redirect.h"
+#include "replaced.h"
 #include "rows.h"
 #include "state.h"
 #include "translator.h"
@@ -111,6 +112,12 @@ struct dp_birth *dp_before(struct dp_regs *r)
 		return 0;
 	case DP_NR_exit_group:
 		dp_process_ends();
+		return 0;
+	case DP_NR_mmap:
+	case DP_NR_munmap:
+	case DP_NR_mremap:
+	case DP_NR_madvise:
+		dp_memory_changes(r);
 		return 0;
 	case DP_NR_mprotect:
 	case DP_NR_pkey_mprotect:

@@ -15,7 +15,9 @@
  *  3. Islands, and the jumps to what was evicted for them, go a millisecond
  *     behind the branches that lead to them: a thread that has just been led
  *     there leaves by the next instruction.
- *  4. The ledger says text-changed.
+ *  4. A function whose body was left to islands goes when they are gone: its
+ *     entry would lead into them.
+ *  5. The ledger says text-changed.
  * Threads in a stub go on there, in a copy of what was, until they leave it.
  * Kernel sites stay: births and filters must be known. They go, too, where all is
  * given back since we withdraw (withdraw.c); the ledger stays as it is then, as it is
@@ -37,6 +39,7 @@
 #include "lock.h"
 #include "session.h"
 #include "state.h"
+#include "texts.h"
 #include "view.h"
 
 enum { MOST_MOVED = 1 << 9, MOST_BYTES = 1 << 20 };
@@ -56,6 +59,20 @@ struct sessions {
 
 static struct sessions *newest;
 
+static void add_texts(const struct patched *p)
+{
+	for (uint64_t i = 0; p->high && i < p->count; i++)
+		dp_texts_add(p->texts[i].start, p->texts[i].start + p->texts[i].size);
+}
+
+static void add_all_texts(void)
+{
+	dp_texts_forget();
+	for (struct sessions *s = newest; s; s = s->older)
+		for (uint64_t i = 0; i < s->used; i++)
+			add_texts(&s->patched[i]);
+}
+
 void dp_note_undos(const struct dp_ctl *ctl)
 {
 	struct sessions *s = newest;
@@ -73,6 +90,11 @@ void dp_note_undos(const struct dp_ctl *ctl)
 	const struct dp_undo_text *texts = (const struct dp_undo_text *)ctl->undos, *last = &texts[ctl->undos_count - 1];
 	s->patched[s->used] = (struct patched){texts, ctl->undos_count, texts->start, last->start + last->size};
 	__atomic_store_n(&s->used, s->used + 1, __ATOMIC_RELEASE);
+	if (dp_texts_begin())
+		add_texts(&s->patched[s->used - 1]);
+	else
+		add_all_texts();
+	dp_texts_end();
 }
 
 /* Goes through the texts that overlap [low, high): as a for's head. */
@@ -134,16 +156,19 @@ struct change {
 	struct page *page;
 	uint64_t low, high; /* the range that the program changes */
 	uint8_t *marks;     /* a bit for each function */
+	uint8_t *hosts;     /* the same, of those in whose bodies islands stand yet */
 	uint64_t functions;
 	uint32_t marked, calls;
 	int later;          /* islands, too */
 	int all;            /* everything, wherever it is */
 };
 
-static int is_marked(const struct change *c, uint32_t group)
+static int has_bit(const struct change *c, const uint8_t *bits, uint32_t group)
 {
-	return group < c->functions && c->marks[group / 8] >> group % 8 & 1;
+	return group < c->functions && bits[group / 8] >> group % 8 & 1;
 }
+
+static int is_marked(const struct change *c, uint32_t group) { return c->all || has_bit(c, c->marks, group); }
 
 /* The kernel reads a mask before it finds that there is no such operation. */
 static int is_there(struct page *p, uint64_t at)
@@ -207,11 +232,9 @@ static void mark_guests(struct change *c)
 static int goes(const struct change *c, const struct dp_undo_text *t, const struct dp_undo *u)
 {
 	uint64_t at = t->start + u->at;
-	if (c->all)
-		return u->kind != DP_UNDO_ISLAND || c->later;
-	if (u->kind == DP_UNDO_CALL && at < c->high && at + u->len > c->low)
+	if (!c->all && u->kind == DP_UNDO_CALL && at < c->high && at + u->len > c->low)
 		return 1;
-	return is_marked(c, u->group) && (u->kind != DP_UNDO_ISLAND || c->later);
+	return is_marked(c, u->group) && !has_bit(c, c->hosts, u->group) && (u->kind != DP_UNDO_ISLAND || c->later);
 }
 
 /* Whether one of a session's objects is left. */
@@ -226,10 +249,18 @@ static int is_left(const struct patched *p)
 
 void dp_forget_undos(void)
 {
+	int any = 0;
 	for (struct sessions *s = newest; s; s = s->older)
 		for (uint64_t i = 0; i < s->used; i++)
-			if (s->patched[i].high && !is_left(&s->patched[i]))
+			if (s->patched[i].high && !is_left(&s->patched[i])) {
 				__atomic_store_n(&s->patched[i].high, 0, __ATOMIC_RELAXED);
+				any = 1;
+			}
+	if (!any)
+		return;
+	dp_texts_begin();
+	add_all_texts();
+	dp_texts_end();
 }
 
 /* ---- pages ------------------------------------------------------------ */
@@ -267,6 +298,9 @@ static void copy_pages(uint64_t to, uint64_t made, uint64_t size)
 			copy_words(to + i, made + i, DP_PAGE_SIZE);
 }
 
+/* Some text is in memory that is no file's any more. */
+static int anonymous;
+
 /* Pages for the text at at with the bytes of those at made, which go where they are
  * not taken themselves; 0 if there are none. Mostly the file's will do, which need
  * not become executable (PR_SET_MDWE). */
@@ -284,6 +318,8 @@ static uint64_t pages_of(const struct dp_undo_text *t, uint64_t at, uint64_t mad
 	} else if (new) {
 		ask(SYS_munmap, new, size);
 	}
+	if (made != new)
+		__atomic_store_n(&anonymous, 1, __ATOMIC_RELAXED);
 	if (ask(SYS_mprotect, made, size, t->prot) == 0)
 		return made;
 	ask(SYS_munmap, made, size);
@@ -340,14 +376,35 @@ static void give_all(const struct change *c)
 
 /* ---- the whole -------------------------------------------------------- */
 
+/* Whether islands are left that may go. */
 static int has_islands(const struct change *c)
 {
 	struct walk w = walk(0, ~0ULL);
 	for (const struct dp_undo_text *t; (t = next_text(&w));)
-		for (uint32_t i = 0; i < t->count; i++)
-			if (undos_of(t)[i].kind == DP_UNDO_ISLAND && (c->all || is_marked(c, undos_of(t)[i].group)))
+		for (uint32_t i = 0; i < t->count; i++) {
+			const struct dp_undo *u = &undos_of(t)[i];
+			if (u->kind == DP_UNDO_ISLAND && is_marked(c, u->group) && !has_bit(c, c->hosts, u->group) && is_made(c->page, t, u))
 				return 1;
+		}
 	return 0;
+}
+
+/* Returns how many islands stand in bodies. */
+static uint32_t note_hosts(const struct change *c)
+{
+	uint32_t guests = 0;
+	for (uint64_t i = 0; i < c->functions / 8 + 1; i++)
+		c->hosts[i] = 0;
+	struct walk w = walk(0, ~0ULL);
+	for (const struct dp_undo_text *t; (t = next_text(&w));)
+		for (uint32_t i = 0; i < t->count; i++) {
+			const struct dp_undo *u = &undos_of(t)[i];
+			if (u->needs >= c->functions || !is_marked(c, u->group) || !is_made(c->page, t, u))
+				continue;
+			c->hosts[u->needs / 8] |= (uint8_t)(1 << u->needs % 8);
+			guests++;
+		}
+	return guests;
 }
 
 static void note_changed(const struct change *c)
@@ -361,14 +418,21 @@ static void note_changed(const struct change *c)
 		}
 }
 
+/* Guests first, then their hosts, which may be guests themselves. Where something is
+ * refused no host goes. */
 static void give(struct change *c)
 {
-	give_all(c);
-	if (has_islands(c)) {
-		struct timespec tick = {0, 1000 * 1000};
-		ask(SYS_nanosleep, &tick, 0);
-		c->later = 1;
+	struct timespec tick = {0, 1000 * 1000};
+	for (uint32_t left = ~0U, guests = 0; (guests = note_hosts(c)) < left; left = guests) {
+		c->later = 0;
 		give_all(c);
+		if (has_islands(c)) {
+			ask(SYS_nanosleep, &tick, 0);
+			c->later = 1;
+			give_all(c);
+		}
+		if (guests == 0)
+			return;
 	}
 }
 
@@ -402,15 +466,26 @@ static int take_lock(void)
 	return 1;
 }
 
-static void give_range(uint64_t low, uint64_t high)
+/* Takes room for a bit and another for each function. */
+static uint64_t take_marks(struct change *c)
+{
+	c->functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
+	uint64_t each = pages(c->functions / 8 + 1);
+	long marks = map_anonymous(2 * each);
+	if (failed(marks))
+		return 0;
+	c->marks = (uint8_t *)marks;
+	c->hosts = c->marks + each;
+	return 2 * each;
+}
+
+void dp_give_range(uint64_t low, uint64_t high)
 {
 	struct page page = {NO_PAGE, 0};
-	struct change c = {.page = &page, .low = low, .high = high, .functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT)};
-	uint64_t size = pages(c.functions / 8 + 1), all = ~0ULL, mask;
-	long marks = map_anonymous(size);
-	if (failed(marks))
+	struct change c = {.page = &page, .low = low, .high = high};
+	uint64_t size = take_marks(&c), all = ~0ULL, mask;
+	if (!size)
 		return;
-	c.marks = (uint8_t *)marks;
 	int blocked = ask(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8) == 0;
 	if (take_lock()) {
 		give_back(&c);
@@ -418,31 +493,79 @@ static void give_range(uint64_t low, uint64_t high)
 	}
 	if (blocked)
 		ask(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
-	ask(SYS_munmap, marks, size);
+	ask(SYS_munmap, c.marks, size);
 }
 
-/* Whether a change of ours is in the range, or right in front of it; sites count if
- * they shall. */
-static int is_patched(uint64_t low, uint64_t high, int sites)
+/* Whether a change of ours is in the range, or right in front of it; functions', or
+ * sites'. */
+static int is_changed(uint64_t low, uint64_t high, int functions, int sites)
 {
 	struct walk w = walk(low, high);
 	struct page page = {NO_PAGE, 0};
 	for (const struct dp_undo_text *t; (t = next_text(&w));)
 		for (uint32_t i = first_near(t, low); i < t->count && t->start + undos_of(t)[i].at < high; i++)
-			if ((sites || undos_of(t)[i].kind != DP_UNDO_SITE) && concerns(&page, t, &undos_of(t)[i], low))
+			if ((undos_of(t)[i].kind == DP_UNDO_SITE ? sites : functions) && concerns(&page, t, &undos_of(t)[i], low))
 				return 1;
 	return 0;
+}
+
+int dp_is_patched(uint64_t low, uint64_t high) { return is_changed(low, high, 1, 0); }
+
+int dp_has_site(uint64_t low, uint64_t high) { return is_changed(low, high, 0, 1); }
+
+const struct dp_undo *dp_change_in(uint64_t low, uint64_t high, uint64_t *at)
+{
+	struct walk w = walk(low, high);
+	struct page page = {NO_PAGE, 0};
+	for (const struct dp_undo_text *t; (t = next_text(&w));)
+		for (uint32_t i = first_near(t, low); i < t->count && t->start + undos_of(t)[i].at < high; i++) {
+			const struct dp_undo *u = &undos_of(t)[i];
+			*at = t->start + u->at;
+			if (*at >= low && *at + u->len <= high && is_made(&page, t, u))
+				return u;
+		}
+	return 0;
+}
+
+/* Whoever has been given pages of no file's cannot get the file's by giving them to
+ * the kernel: they count as ours. */
+uint64_t dp_patched_page(uint64_t low, uint64_t high)
+{
+	struct walk w = walk(low, high);
+	struct page page = {NO_PAGE, 0};
+	for (const struct dp_undo_text *t; (t = next_text(&w));)
+		for (uint32_t i = first_near(t, low); i < t->count && t->start + undos_of(t)[i].at < high; i++) {
+			uint64_t at = t->start + undos_of(t)[i].at;
+			if (at + undos_of(t)[i].len <= low || !(is_made(&page, t, &undos_of(t)[i]) || __atomic_load_n(&anonymous, __ATOMIC_RELAXED)))
+				continue;
+			at &= ~(uint64_t)(DP_PAGE_SIZE - 1);
+			high = at > low ? at : low; /* there may be another in front */
+			break;
+		}
+	return high;
+}
+
+int dp_is_here(uint64_t at, const uint8_t *bytes, uint64_t n)
+{
+	struct page page = {NO_PAGE, 0};
+	return is_there(&page, at) && is_there(&page, at + n - 1) && same_bytes((const void *)at, bytes, n);
 }
 
 int dp_give_all(void)
 {
 	struct page page = {NO_PAGE, 0};
 	struct change c = {.page = &page, .all = 1};
-	if (!take_lock())
+	uint64_t size = take_marks(&c);
+	if (!size)
 		return 0;
+	if (!take_lock()) {
+		ask(SYS_munmap, c.marks, size);
+		return 0;
+	}
 	give(&c);
 	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
-	return newest && !is_patched(0, ~0ULL, 1);
+	ask(SYS_munmap, c.marks, size);
+	return newest && !is_changed(0, ~0ULL, 1, 1);
 }
 
 int dp_is_text(uint64_t address)
@@ -463,10 +586,25 @@ uint64_t dp_syscall_near(uint64_t address)
 	return 0;
 }
 
+uint64_t dp_returning_near(uint64_t address)
+{
+	static uint64_t found; /* mostly it is libc's */
+	struct walk w = walk(address, address + 1);
+	for (const struct dp_undo_text *t; (t = next_text(&w));) {
+		uint64_t at = __atomic_load_n(&found, __ATOMIC_RELAXED), end = t->start + t->size - 2;
+		for (at = at >= t->start && at < end ? at : t->start; at < end; at++)
+			if (dp_is_syscall(at) && *(const uint8_t *)(at + 2) == 0xc3) {
+				__atomic_store_n(&found, at, __ATOMIC_RELAXED);
+				return at;
+			}
+	}
+	return 0;
+}
+
 void dp_text_changes(const struct dp_regs *r)
 {
 	uint64_t low = r->rdi & ~(uint64_t)(DP_PAGE_SIZE - 1), high = low + pages(r->rsi);
 	int hides = r->rdx == PROT_NONE; /* and nobody could look when it is made writable */
-	if ((hides || (r->rdx & PROT_WRITE)) && low < high && is_patched(low, high, 0))
-		give_range(low, high);
+	if ((hides || (r->rdx & PROT_WRITE)) && low < high && dp_is_patched(low, high))
+		dp_give_range(low, high);
 }

@@ -8,9 +8,17 @@
 
 #define ARCH_SET_GS 0x1001
 
+#define MAP_PRIVATE_ANONYMOUS 0x22
+#define MAP_PRIVATE_FILE 2
+#define MAP_SHARED_FILE 1
+#define MAP_THREAD_STACK 0x20022
+#define MADV_DONTNEED 4
+#define MADV_DONTNEED_LOCKED 24
+#define MADV_GUARD_INSTALL 102
+
 	.text
 	.hidden	dp_cold, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase, dp_withdrawn
-	.hidden	dp_signal_site, dp_signal, dp_trap_return
+	.hidden	dp_signal_site, dp_signal, dp_trap_return, dp_texts_far
 
 /* A kernel site: a thunk in the arena, in place of the setup, the instructions in
  * front of a syscall, did
@@ -38,7 +46,8 @@
  * A filter is installed, or the GS base asked for or set: dp_before readies us
  * for it, dp_after learns of the result (filters.c, gs.c). A thread or process ends,
  * or a child runs on its parent's stack: dp_before learns of it (ends.c).
- * Text becomes writable: dp_before gives it back first (giveback.c).
+ * Text becomes writable: dp_before gives it back first (giveback.c). Or other memory
+ * takes its place, or none (replaced.c); these calls are frequent, and come first.
  * All memory is locked: dp_before does it (lock.c).
  */
 #define GO_IF(name, number) lea -number(%rax), %ecx; jrcxz .Lwatched;
@@ -53,7 +62,61 @@ dp_kernel_site:
 	mov	dp_withdrawn(%rip), %rcx
 	jrcxz	1f
 	jmp	.Lwatched		/* all are made where the program has them */
-1:	lea	-DP_NR_rt_sigaction(%rax), %ecx
+1:	lea	-DP_NR_mmap(%rax), %ecx
+	jrcxz	.Lmap
+	lea	-DP_NR_munmap(%rax), %ecx
+	jrcxz	.Lmaps
+	lea	-DP_NR_madvise(%rax), %ecx
+	jrcxz	.Ladvice
+	lea	-DP_NR_mremap(%rax), %ecx
+	jrcxz	2f
+	jmp	.Lother
+2:	jmp	.Lwatched
+
+	/* With the flags that most have an mmap takes nobody's place. */
+.Lmap:	lea	-MAP_PRIVATE_ANONYMOUS(%r10), %rcx
+	jrcxz	.Lpass
+	lea	-MAP_PRIVATE_FILE(%r10), %rcx
+	jrcxz	.Lpass
+	lea	-MAP_SHARED_FILE(%r10), %rcx
+	jrcxz	.Lpass
+	lea	-MAP_THREAD_STACK(%r10), %rcx
+	jrcxz	.Lpass
+	/* Mostly there is no text. */
+.Lmaps:	.cfi_remember_state
+	lea	-128(%rsp), %rsp
+	.cfi_adjust_cfa_offset 128
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	lahf
+	seto	%al
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	call	dp_texts_far
+	mov	%rax, %rcx
+	pop	%rax
+	.cfi_adjust_cfa_offset -8
+	add	$0x7f, %al		/* overflow as it was */
+	sahf
+	pop	%rax
+	.cfi_adjust_cfa_offset -8
+	lea	128(%rsp), %rsp
+	.cfi_restore_state
+	jrcxz	2f
+	jmp	*%r11
+2:	jmp	.Lwatched
+
+.Ladvice:
+	lea	-MADV_DONTNEED(%rdx), %ecx
+	jrcxz	.Lmaps
+	lea	-MADV_DONTNEED_LOCKED(%rdx), %ecx
+	jrcxz	.Lmaps
+	lea	-MADV_GUARD_INSTALL(%rdx), %ecx
+	jrcxz	.Lmaps
+.Lpass:	jmp	*%r11
+
+.Lother:
+	lea	-DP_NR_rt_sigaction(%rax), %ecx
 	jrcxz	.Laction
 	lea	-DP_NR_rt_sigreturn(%rax), %ecx
 	jrcxz	.Lreturn

@@ -4,6 +4,10 @@
 
 #define DP_NR_rt_sigaction 13
 #define DP_NR_rt_sigreturn 15
+#define DP_NR_mmap 9
+#define DP_NR_munmap 11
+#define DP_NR_madvise 28
+#define DP_NR_mremap 25
 #define DP_NR_mprotect 10
 #define DP_NR_clone 56
 #define DP_NR_fork 57

@@ -79,35 +79,62 @@ static void withdraw(void)
 		ask(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
 }
 
-void dp_dispatch_comes(struct dp_regs *r)
+void dp_withdraw(struct dp_regs *r)
 {
-	if (!turns_on(r))
-		return;
 	withdraw();
 	dp_own_address(r);
 }
 
-/* Where the thunk goes on: it is the setup, a system call, perhaps the instruction
- * behind it, and a jump. 0: it is none. */
-static uint64_t behind_thunk(const uint8_t *at)
+void dp_dispatch_comes(struct dp_regs *r)
+{
+	if (turns_on(r))
+		dp_withdraw(r);
+}
+
+/* Where the program has the system call of a thunk: that is the setup, the call,
+ * perhaps an instruction of so many bytes behind it, and a jump to what follows. 0:
+ * it is none. */
+static uint64_t syscall_of(const uint8_t *behind, uint64_t *moved)
 {
 	enum { JMP = 0xe9, JMP_SIZE = 5, MOST_MOVED = 16 };
-	for (const uint8_t *end = at + MOST_MOVED; at < end; at++) {
+	for (*moved = 0; *moved < MOST_MOVED; ++*moved) {
+		const uint8_t *at = behind + *moved;
 		uint64_t to = (uint64_t)at + JMP_SIZE + (uint64_t)(int64_t) * (const int32_t *)(at + 1);
 		if (*at == JMP && dp_is_text(to - JMP_SIZE))
-			return to;
+			return to - *moved - DP_THUNK_SYSCALL;
 	}
 	return 0;
+}
+
+void dp_other_call(void) HIDDEN;
+
+/* What was overwritten is the end of a function's first instructions: nothing below
+ * its stack pointer is in use. So its call can be made by another that returns
+ * (othercall.S). */
+static void by_another(struct dp_regs *r, uint64_t at)
+{
+	uint64_t *stack = (uint64_t *)((uint64_t)(r + 1) + 128), other = dp_returning_near(at);
+	if (!other)
+		return;
+	stack[-2] = other;
+	stack[-3] = r->rcx + DP_THUNK_SYSCALL;
+	r->rcx = (uint64_t)&dp_other_call;
 }
 
 /* The program's own system call is still there where the patch is in front of it, or
  * was given back. A call that does not return may be made by any near it. */
 void dp_own_address(struct dp_regs *r)
 {
-	uint64_t behind = behind_thunk((const uint8_t *)r->rcx + DP_THUNK_SYSCALL), at = behind - DP_THUNK_SYSCALL;
+	uint64_t moved, at = syscall_of((const uint8_t *)r->rcx + DP_THUNK_SYSCALL, &moved);
 	int ends = r->rax == SYS_exit || r->rax == SYS_exit_group;
-	if (behind && !dp_is_syscall(at))
+	if (!at)
+		return;
+	if (!dp_is_syscall(at) && moved && !ends) {
+		by_another(r, at);
+		return;
+	}
+	if (!dp_is_syscall(at))
 		at = ends ? dp_syscall_near(at) : 0;
-	if (behind && at)
+	if (at)
 		r->rcx = at;
 }

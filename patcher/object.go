@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -77,6 +78,7 @@ func (p *Plan) readObjects() {
 			o.reason = ledger.ReasonUnsupported // its text is not what it will be
 		}
 		p.plan(o)
+		o.leaveMapping(p.LinkerHook)
 		o.gs = o.usesGS()
 	})
 }
@@ -172,6 +174,14 @@ func (o *object) read(maps []procmaps.Mapping, debugged bool) error {
 		o.keepLines(f)
 	}
 	return nil
+}
+
+// leaveMapping drops the dynamic linker's sites that map memory: what it unmaps is
+// closed, and nobody else uses them. Its function hook is in it.
+func (o *object) leaveMapping(hook uint64) {
+	if hook >= o.span.Low && hook < o.span.High {
+		o.sites = slices.DeleteFunc(o.sites, func(s stubgen.KernelSite) bool { return s.Maps() })
+	}
 }
 
 // text is the object's executable memory, at link-time addresses.

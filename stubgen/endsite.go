@@ -38,7 +38,7 @@ func endSite(code []byte, at int, low uint64) (KernelSite, bool) {
 	if bytes.HasSuffix(code[:from], opXorEDI) {
 		from -= len(opXorEDI)
 	}
-	s := KernelSite{Addr: low + uint64(from), Setup: string(code[from:at])}
+	s := KernelSite{Addr: low + uint64(from), Setup: string(code[from:at]), Number: AnyNumber}
 	if end-from < windowSize {
 		var in x86.Inst
 		if x86.Decode(code[end:], &in) != nil || in.Kind != x86.Plain || in.RIPRel() {

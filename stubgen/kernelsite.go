@@ -11,16 +11,28 @@ import (
 
 // KernelSite is a system call that the library must know of before it is made:
 // one that makes a thread or process, which gets its row there, or one that may
-// install a seccomp filter, make text writable, or lock all memory. The window is
-// the setup, the instructions in front of it, mostly a ready one of 5 bytes: `mov
-// $NR,%eax` or, in libc's syscall(3), `mov 8(%rsp),%r9`. Where the number is loaded
-// further in front, the setup is what loads other arguments, 3 bytes or more, with
-// the system call itself; where that is too short, the instruction behind it
-// moves, too.
+// install a seccomp filter, make text writable or replace it, or lock all memory.
+// The window is the setup, the instructions in front of it, mostly a ready one of 5
+// bytes: `mov $NR,%eax` or, in libc's syscall(3), `mov 8(%rsp),%r9`. Where the
+// number is loaded further in front, the setup is what loads other arguments, 3
+// bytes or more, with the system call itself; where that is too short, the
+// instruction behind it moves, too. Where the setup is the entry of a function, that
+// is to be counted: the window is the system call with what follows it.
 type KernelSite struct {
 	Addr   uint64 // of the window
 	Setup  string // code that runs the same elsewhere
 	Behind string // the same, of what follows the system call
+	Number uint32 // of the system call, or AnyNumber
+}
+
+// AnyNumber is for what makes any system call, or which is not known.
+const AnyNumber = 0xffffffff
+
+// Maps reports a kernel site that only maps memory, or takes it away.
+func (s *KernelSite) Maps() bool { return mayMap(s.Number) }
+
+func mayMap(number uint32) bool {
+	return number == sysMmap || number == sysMunmap || number == sysMremap || number == sysMadvise
 }
 
 // End is one past what moves.
@@ -31,11 +43,15 @@ func (s *KernelSite) End() uint64 {
 // System calls that make a thread or process, and that end one (endsite.go), those
 // that install filters, the one that installs signal handlers, the one that
 // resumes contexts, the one that sets the GS base, the one that locks all memory,
-// and those by which text becomes writable.
+// and those by which text becomes writable, or other memory takes its place.
 const (
+	sysMmap        = 9
 	sysMprotect    = 10
+	sysMunmap      = 11
 	sysRtSigaction = 13
 	sysRtSigreturn = 15
+	sysMremap      = 25
+	sysMadvise     = 28
 
 	sysClone        = 56
 	sysFork         = 57
@@ -59,6 +75,10 @@ var watched = []struct {
 }{
 	{"rt_sigaction", sysRtSigaction, true},
 	{"rt_sigreturn", sysRtSigreturn, true},
+	{"mmap", sysMmap, true},
+	{"munmap", sysMunmap, true},
+	{"madvise", sysMadvise, true},
+	{"mremap", sysMremap, true},
 	{"mprotect", sysMprotect, false},
 	{"clone", sysClone, false},
 	{"fork", sysFork, false},
@@ -101,38 +121,79 @@ func (s *KernelSite) IsAction() bool {
 	return len(s.Setup) == setupLen && s.Setup[0] == opMovEAX && binary.LittleEndian.Uint32([]byte(s.Setup[1:])) == sysRtSigaction
 }
 
-// sitePatterns are the bytes of kernel sites.
-var sitePatterns = func() (all [][]byte) {
+// sitePattern is the bytes of a kernel site.
+type sitePattern struct {
+	code   []byte
+	number uint32
+}
+
+var sitePatterns = func() (all []sitePattern) {
 	for _, w := range watched {
 		mov := binary.LittleEndian.AppendUint32([]byte{opMovEAX}, w.number)
-		all = append(all, append(mov, opSyscall...))
+		all = append(all, sitePattern{append(mov, opSyscall...), w.number})
 	}
-	return append(all, slices.Concat(anySetup, opSyscall, opCmpRAX))
+	return append(all, sitePattern{slices.Concat(anySetup, opSyscall, opCmpRAX), AnyNumber})
 }()
 
 // KernelSites lists the kernel sites of the object's functions, in address
-// order. libc has seventeen: in _Fork, vfork, clone and __clone2, which end the
+// order. libc has twenty-two: in _Fork, vfork, clone and __clone2, which end the
 // thread, too, clone3, __libc_sigaction, prctl, arch_prctl, mprotect,
-// pkey_mprotect, mlockall and syscall, where threads end otherwise, and two in _exit.
+// pkey_mprotect, mlockall, mmap, munmap, mremap, madvise, posix_madvise and syscall,
+// where threads end otherwise, and two in _exit.
 func (s *Survey) KernelSites() []KernelSite { return s.sites }
 
 // site looks at a system call, at offset at of the function's code, for what
 // makes it a kernel site.
 func (w *sweep) site(code []byte, at int, pc uint64) {
 	w.line.goTo(code, at)
-	for _, pattern := range sitePatterns {
-		if at-w.line.last == setupLen && bytes.HasPrefix(code[w.line.last:], pattern) {
-			w.sites = append(w.sites, KernelSite{Addr: pc - setupLen, Setup: string(pattern[:setupLen])})
-			return
-		}
-	}
-	if w.line.loadsWatched(code) {
-		if setup := w.line.setup(code, at); setup != "" {
-			w.spread = append(w.spread, KernelSite{Addr: pc - uint64(len(setup)), Setup: setup})
+	if s, ready := w.readySite(code, at, pc); ready && !w.isEntry(s.Addr) {
+		w.sites = append(w.sites, s)
+	} else if ready {
+		w.entrySite(s, code, at)
+	} else if number, ok := w.line.loadsWatched(code); ok {
+		setup := w.line.setup(code, at)
+		s := KernelSite{pc - uint64(len(setup)), setup, "", number}
+		if mayMap(number) && w.isEntry(s.Addr) {
+			w.entrySite(s, code, at)
+		} else if setup != "" {
+			w.spread = append(w.spread, spreadSite{KernelSite: s})
 		}
 	} else if s, ok := endSite(code, at, w.low); ok {
-		w.spread = append(w.spread, s)
+		w.spread = append(w.spread, spreadSite{KernelSite: s})
 	}
+}
+
+// readySite is a kernel site whose setup is one instruction of 5 bytes.
+func (w *sweep) readySite(code []byte, at int, pc uint64) (KernelSite, bool) {
+	for _, p := range sitePatterns {
+		if at-w.line.last == setupLen && bytes.HasPrefix(code[w.line.last:], p.code) {
+			return KernelSite{pc - setupLen, string(p.code[:setupLen]), "", p.number}, true
+		}
+	}
+	return KernelSite{}, false
+}
+
+// isEntry reports whether address at is in the window of the function at hand.
+func (w *sweep) isEntry(at uint64) bool { return at-w.inside+1 < windowSize }
+
+// entrySite adds a site whose setup is the function's entry: so that the function
+// can be counted, it is the system call with the comparison behind it that is
+// replaced, if nothing jumps in between. Else what only maps memory is no site.
+func (w *sweep) entrySite(s KernelSite, code []byte, at int) {
+	spread := spreadSite{KernelSite: s}
+	if behind := code[at+len(opSyscall):]; bytes.HasPrefix(behind, opCmpRAX[:2]) && len(behind) >= len(opCmpRAX) {
+		spread.KernelSite = KernelSite{w.low + uint64(at), "", string(behind[:len(opCmpRAX)]), s.Number}
+		spread.instead = s
+	}
+	if !mayMap(s.Number) || spread.instead.Setup != "" {
+		w.spread = append(w.spread, spread)
+	}
+}
+
+// spreadSite is a site of the function at hand, into which it may not jump itself.
+type spreadSite struct {
+	KernelSite
+	instead KernelSite // what else is one, if it has a setup
 }
 
 // line is the last plain instructions in front of the one at hand.
@@ -167,18 +228,19 @@ func (l *line) back(yield func(at int) bool) {
 	}
 }
 
-// loadsWatched reports whether the line loads a watched number into eax, and
-// behind that only other registers.
-func (l *line) loadsWatched(code []byte) bool {
+// loadsWatched returns the watched number that the line loads into eax, and whether
+// there is one, and behind it only other registers.
+func (l *line) loadsWatched(code []byte) (number uint32, ok bool) {
 	for at := range l.back {
 		if code[at] == opMovEAX && len(code) >= at+setupLen {
-			return isWatched(binary.LittleEndian.Uint32(code[at+1:]))
+			number = binary.LittleEndian.Uint32(code[at+1:])
+			return number, isWatched(number)
 		}
 		if !loadsArgument(code[at:]) {
-			return false
+			break
 		}
 	}
-	return false
+	return 0, false
 }
 
 // setup returns the end of the line that, with the system call, has room for a
@@ -227,7 +289,9 @@ func loadsArgument(code []byte) bool {
 func (w *sweep) keepSpread(code []byte) {
 	for _, s := range w.spread {
 		if !w.mayJumpInto(code, s.Addr+1, max(s.End(), s.Addr+windowSize)) {
-			w.sites = append(w.sites, s)
+			w.sites = append(w.sites, s.KernelSite)
+		} else if s.instead.Setup != "" && !mayMap(s.Number) {
+			w.sites = append(w.sites, s.instead)
 		}
 	}
 	w.spread = w.spread[:0]
@@ -285,9 +349,9 @@ func appendSites(sites []KernelSite, seg Segment, from, to int) []KernelSite {
 			continue
 		}
 		at := end - setupLen
-		for _, pattern := range sitePatterns {
-			if bytes.HasPrefix(code[at:], pattern) && likelyBoundary(seg.Code, at) {
-				sites = append(sites, KernelSite{Addr: seg.Addr + uint64(at), Setup: string(pattern[:setupLen])})
+		for _, p := range sitePatterns {
+			if bytes.HasPrefix(code[at:], p.code) && likelyBoundary(seg.Code, at) {
+				sites = append(sites, KernelSite{seg.Addr + uint64(at), string(p.code[:setupLen]), "", p.number})
 			}
 		}
 	}

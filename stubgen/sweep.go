@@ -17,7 +17,7 @@ type sweep struct {
 	loops      []entryJump // of functions to their own entries
 	calls      []Call
 	sites      []KernelSite
-	spread     []KernelSite // of the function at hand, with the number loaded further in front
+	spread     []spreadSite // of the function at hand, with the number loaded further in front
 	line       line
 	skim       x86.Skim
 	misplaced  []int // functions that start inside an instruction of another

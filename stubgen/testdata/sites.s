@@ -154,3 +154,42 @@ _start:
 	syscall
 	ret
 	END none_register
+
+# the entry is counted: what follows moves
+	.p2align 4
+	FN site_entry
+	mov	$11, %eax
+	syscall
+	cmp	$-4095, %rax
+	jae	1f
+	ret
+1:	hlt
+	END site_entry
+
+# unless somebody jumps there:
+	.p2align 4
+	FN site_inside
+	mov	$10, %eax
+1:	syscall
+2:	cmp	$-4095, %rax
+	je	2b
+	ret
+	END site_inside
+
+# what only maps memory is none then,
+	.p2align 4
+	FN none_inside
+	mov	$28, %eax
+	syscall
+1:	cmp	$-4095, %rax
+	je	1b
+	ret
+	END none_inside
+
+# nor where something else follows
+	.p2align 4
+	FN none_return
+	mov	$11, %eax
+	syscall
+	ret
+	END none_return

@@ -83,7 +83,7 @@ type Program struct {
 	// what is called there is not counted. 0 if it was not looked at.
 	CodeAnonymous uint64 `json:"code_anonymous"`
 	CodeInFiles   uint64 `json:"code_in_files"`
-	// Functions that were counted until the program made their text writable.
+	// Functions that were counted until the program made their text writable or replaced it.
 	TextChanged int `json:"text_changed"`
 
 	Ended   layout.Ended    `json:"-"`

@@ -1,0 +1,86 @@
+package test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
+
+// pieces are functions of testdata/pieces.S whose patches lie on two pages; each run
+// calls all of them so many times.
+var pieces = []string{"piece_edge", "piece_hops", "piece_before", "piece_loop", "piece_behind", "piece_hop_back", "piece_body", "piece_last"}
+
+const pieceCalls = 20
+
+// TestTextGone: a program that gives text back to the kernel, takes it away, or maps
+// something in its place, piece by piece, does what it does. Functions that are not
+// counted any more are named, the others are counted on.
+func TestTextGone(t *testing.T) {
+	t.Parallel()
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "pieces.c", "pieces.S")
+	alone := compile(t, gcc, []string{"-O1"}, "textgone.c")
+	programs := map[string][]string{
+		"main":   {compile(t, gcc, []string{"-O1"}, "textgone.c", "pieces.c", "pieces.S"), "HOW"},
+		"linked": {compile(t, gcc, []string{"-O1", "-Wl,--no-as-needed", library}, "textgone.c"), "HOW"},
+		"late":   {alone, "HOW", library},
+	}
+	for _, row := range []struct {
+		how, where string // the first place is tried in make test
+		keeps      string // functions that are counted on; all: the others, too
+	}{
+		{"forget", "late main linked", "all"},
+		{"map", "main linked late", ""},
+		{"remap", "linked main late", ""},
+		{"away", "late linked", ""},
+		{"unmap", "main linked late", "piece_edge piece_before piece_loop piece_behind piece_hop_back piece_body piece_last"},
+		{"hide", "linked main late", "piece_edge piece_before piece_loop piece_behind piece_hop_back piece_body piece_last"},
+		{"copy", "late linked", "all"},
+		{"fork", "main linked late", ""},
+		{"threads", "late main linked", ""},
+	} {
+		for _, where := range lane.Some(strings.Fields(row.where), 0) {
+			t.Run(row.how+" "+where, func(t *testing.T) {
+				args := slices.Clone(programs[where])
+				args[1] = row.how
+				inVariants(t, cmd(args...), func(t *testing.T, r *report) {
+					r.checkPieces(t, args[0], library, row.keeps)
+				})
+			})
+		}
+	}
+}
+
+// checkPieces fails unless the functions that keep counting, and no others, have all
+// their calls, and the report names the others.
+func (r *report) checkPieces(t *testing.T, program, library, keeps string) {
+	t.Helper()
+	runs := r.last(t, "pieces_run", program, library).Calls
+	for _, name := range pieces {
+		f := r.last(t, name, program, library)
+		kept := keeps == "all" || slices.Contains(strings.Fields(keeps), name)
+		if kept && (f.Reason != "" || f.Calls != pieceCalls*runs || runs < 2) {
+			t.Errorf("%s: %d calls in %d runs, %q", name, f.Calls, runs, f.Reason)
+		}
+		if !kept && (f.Reason != "text-changed" || f.Calls < pieceCalls) {
+			t.Errorf("%s is not counted any more: %d calls, %q", name, f.Calls, f.Reason)
+		}
+	}
+	if (r.TextChanged > 0) != (keeps != "all") {
+		t.Errorf("%d functions are given back", r.TextChanged)
+	}
+}
+
+// TestTextGoneLibc: where system calls go that we must know of nothing is counted
+// from then on.
+func TestTextGoneLibc(t *testing.T) {
+	gcc := need(t, "gcc")
+	p := compile(t, gcc, []string{"-O1"}, "textgone.c", "pieces.c", "pieces.S")
+	inVariants(t, cmd(p, "libc"), func(t *testing.T, r *report) {
+		if f := r.named(t, "piece_hops"); r.Dispatched != 1 || f.Calls != pieceCalls {
+			t.Errorf("%d processes are left, %d calls", r.Dispatched, f.Calls)
+		}
+	})
+}
