@@ -74,7 +74,7 @@ func ask(w *file.Words, what uint32, end time.Time) (int, error) {
 	for asked := uint32(0); ; {
 		now, done := request.Load(), reply.Load()
 		switch {
-		case asked != 0 && int32(uint32(done)>>requestBits-asked>>requestBits) > 0:
+		case asked != 0 && later(uint32(done), asked):
 			return 0, nil // done, and the next one, too
 		case asked != 0 && uint32(done) == asked:
 			if result := int32(done >> replyResult); result < 0 {
@@ -97,6 +97,9 @@ func ask(w *file.Words, what uint32, end time.Time) (int, error) {
 		w.Wait(layout.HdrReply, uint32(done), 100*time.Millisecond)
 	}
 }
+
+// later reports whether request a was asked for after b: numbers begin again at 0.
+func later(a, b uint32) bool { return int32((a>>requestBits-b>>requestBits)<<requestBits) > 0 }
 
 // AwaitAgent waits until the agent of the table at path, which has one, has come
 // and gone, at most for that long, unless a process still counts. The table is not kept

@@ -12,7 +12,8 @@ import (
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
-// Service is the agent's end.
+// Service is the agent's end. A file that is cut short under it raises no signal:
+// Used tells of it.
 type Service struct {
 	t *file.File
 	w *file.Words
@@ -43,28 +44,55 @@ func (s *Service) File() *os.File { return s.t.OS() }
 func (s *Service) Pid() int { return int(s.t.Pid) }
 
 // Live reports whether counting has begun.
-func (s *Service) Live() bool { return s.w.Word(layout.HdrState).Load() == layout.StateLive }
+func (s *Service) Live() bool {
+	live, _ := s.live()
+	return live
+}
+
+func (s *Service) live() (live bool, err error) {
+	err = file.Guard(func() error {
+		live = s.w.Word(layout.HdrState).Load() == layout.StateLive
+		return nil
+	})
+	return live, err
+}
 
 // Ready tells those who ask that the agent is there.
 func (s *Service) Ready() {
-	s.w.Word(layout.HdrAgentPid).Store(uint32(os.Getpid()))
-	s.w.Word(layout.HdrAgent).Store(layout.AgentReady)
+	file.Guard(func() error {
+		s.w.Word(layout.HdrAgentPid).Store(uint32(os.Getpid()))
+		s.w.Word(layout.HdrAgent).Store(layout.AgentReady)
+		return nil
+	})
 }
 
 // Wait waits for a request, at most for that long or until Wake, and has it
 // done. do returns a number of functions or a negative errno.
 func (s *Service) Wait(patience time.Duration, do func(what uint32) int) {
-	request, reply := s.w.Word(layout.HdrRequest).Load(), s.w.Long(layout.HdrReply)
-	if uint32(reply.Load()) == request {
-		s.w.Wait(layout.HdrRequest, request, patience)
-		request = s.w.Word(layout.HdrRequest).Load()
-	}
-	if uint32(reply.Load()) == request {
+	request, asked := s.next(patience)
+	if !asked {
 		return
 	}
 	result := do(request & (1<<requestBits - 1))
-	reply.Store(uint64(uint32(int32(result)))<<replyResult | uint64(request))
-	s.w.Wake(layout.HdrReply)
+	file.Guard(func() error {
+		s.w.Long(layout.HdrReply).Store(uint64(uint32(int32(result)))<<replyResult | uint64(request))
+		s.w.Wake(layout.HdrReply)
+		return nil
+	})
+}
+
+// next waits for a request, at most for that long.
+func (s *Service) next(patience time.Duration) (request uint32, asked bool) {
+	file.Guard(func() error {
+		word, reply := s.w.Word(layout.HdrRequest), s.w.Long(layout.HdrReply)
+		if request = word.Load(); uint32(reply.Load()) == request {
+			s.w.Wait(layout.HdrRequest, request, patience)
+			request = word.Load()
+		}
+		asked = uint32(reply.Load()) != request
+		return nil
+	})
+	return request, asked
 }
 
 // Wake ends a Wait.
@@ -73,17 +101,21 @@ func (s *Service) Wake() { s.w.Wake(layout.HdrRequest) }
 // Used reports whether a process of the program is still there. The kernel is
 // asked whether anybody else has the file mapped, so it must not be by us.
 func (s *Service) Used() (bool, error) {
+	live, err := s.live()
+	if err != nil {
+		return false, err
+	}
 	if alive.Start(s.t.Pid) == s.t.StartTicks {
 		return true, nil
 	}
-	if s.Live() && s.t.ReadHead() != nil {
+	if live && s.t.ReadHead() != nil {
 		return false, layout.ErrTruncated
 	}
 	s.w.Close()
 	used := alive.Of(s.t) != alive.Exited
 	w, err := s.t.MapWords()
 	if err != nil {
-		return used, err
+		return used, err // Close finds no words, which is a fault to Guard
 	}
 	s.w = w
 	return used, nil
@@ -91,8 +123,11 @@ func (s *Service) Used() (bool, error) {
 
 // Close tells those who ask that nobody is there any more.
 func (s *Service) Close() {
-	s.w.Word(layout.HdrAgent).Store(layout.AgentGone)
-	s.w.Wake(layout.HdrReply)
+	file.Guard(func() error {
+		s.w.Word(layout.HdrAgent).Store(layout.AgentGone)
+		s.w.Wake(layout.HdrReply)
+		return nil
+	})
 	s.w.Close()
 	s.t.Close()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/file"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
@@ -171,3 +172,27 @@ func Demo(tb testing.TB, path string, spec *build.Spec) *Live {
 	l.Fire(0, 1, 0, spec.Pid, 1000, 2e9)
 	return l
 }
+
+// OpenLive is the program's end of the table at path, which another process made.
+func OpenLive(tb testing.TB, path string) *Live {
+	tb.Helper()
+	t, err := file.OpenHead(path, os.O_RDWR)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { t.Close() })
+	return &Live{Geometry: t.Geometry, Path: path, Nonce: t.Nonce, tb: tb, f: t.OS()}
+}
+
+// Load is the word at an offset of the file.
+func (l *Live) Load(at int64) uint32 {
+	l.tb.Helper()
+	var b [4]byte
+	if _, err := l.f.ReadAt(b[:], at); err != nil {
+		l.tb.Fatal(err)
+	}
+	return le.Uint32(b[:])
+}
+
+// Memory is the table as the program has it mapped, for those who add to it.
+func (l *Live) Memory() build.Memory { return l.f }
