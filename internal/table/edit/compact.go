@@ -96,7 +96,7 @@ func replace(path string, write func(*os.File) error) error {
 func tight(g *layout.Geometry, head []byte) layout.Geometry {
 	p := layout.Geometry{Size: layout.HeaderSize, Counters: g.Counters, CountersCap: g.Counters}
 	shrink := func(s layout.Section, count uint64) layout.Section {
-		if s.Capacity == 0 {
+		if s.Offset == 0 {
 			return s // written by an older version
 		}
 		n := int(min(count, uint64(s.Capacity)))
