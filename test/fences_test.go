@@ -76,7 +76,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/table/control":  {"internal/ledger", "internal/table/alive", "internal/table/file", "internal/table/layout"},
 		"internal/table/edit":     {"internal/ledger", "internal/table", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
 		"internal/table/code":     {"internal/ledger", "internal/procmaps", "internal/table/file", "internal/table/layout"},
-		"internal/table/find":     {"internal/ledger", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
+		"internal/table/find":     {"internal/ledger", "internal/procmaps", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
 
 		"internal/agent":      {"internal/ledger", "internal/mem", "internal/table/alive", "internal/table/control", "internal/table/file", "internal/table/layout"},
 		"elfscan":             {"internal/ledger"},

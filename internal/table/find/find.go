@@ -3,17 +3,18 @@
 package find
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/file"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -83,19 +84,18 @@ func List(dirs ...string) ([]*Entry, error) {
 // MappedBy returns the path of the table that process pid counts into, found
 // among its mappings; empty if there is none, or it is not ours to see.
 func MappedBy(pid int) string {
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	maps, err := procmaps.Of(strconv.Itoa(pid))
 	if err != nil {
 		return ""
 	}
 	seen := map[string]bool{}
-	for line := range bytes.Lines(maps) {
-		// address perms offset dev inode path; a table is shared ("s").
-		fields := strings.SplitN(strings.Join(strings.Fields(string(line)), " "), " ", 6)
-		if len(fields) < 6 || !strings.HasSuffix(fields[1], "s") || seen[fields[5]] {
+	for i := range maps {
+		m := &maps[i]
+		if !m.Shared || m.Path == "" || seen[m.Path] { // a program maps its table shared
 			continue
 		}
-		seen[fields[5]] = true
-		if e, err := Stat(fields[5]); err == nil && e.State == layout.StateLive {
+		seen[m.Path] = true
+		if e, err := Stat(m.Path); err == nil && e.State == layout.StateLive {
 			return e.Path
 		}
 	}
