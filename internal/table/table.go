@@ -50,7 +50,8 @@ func Read(f *file.File) (*Table, error) {
 	const tries = 5
 	for try := 1; ; try++ {
 		t := &Table{File: f}
-		before, err := t.read()
+		before, _ := t.U32(layout.HdrGeneration) // before anything else: the header is not read in one moment
+		err := t.read()
 		after, genErr := t.U32(layout.HdrGeneration)
 		if before%2 == 0 && before == after && genErr == nil || try == tries {
 			// After the last try an adder has died halfway. What it had
@@ -67,10 +68,9 @@ func Read(f *file.File) (*Table, error) {
 	}
 }
 
-// read fills in t and returns the generation that the header had.
-func (t *Table) read() (generation uint32, err error) {
+func (t *Table) read() error {
 	if err := t.ReadHead(); err != nil {
-		return t.Generation, err
+		return err
 	}
-	return t.Generation, t.readLedger()
+	return t.readLedger()
 }
