@@ -170,3 +170,17 @@ func TestUnusableTables(t *testing.T) {
 		})
 	}
 }
+
+// TestOutcomes: each has its word, which reports show.
+func TestOutcomes(t *testing.T) {
+	seen := map[string]bool{}
+	for o := table.Outcome(layout.OutcomeNone); o <= layout.OutcomeRefused; o++ {
+		if w := o.String(); w == "" || w == "?" || seen[w] {
+			t.Errorf("outcome %d is %q", o, w)
+		}
+		seen[o.String()] = true
+	}
+	if w := table.Outcome(layout.OutcomeRefused + 1).String(); w != "?" {
+		t.Errorf("one that is not known is %q", w)
+	}
+}

@@ -39,18 +39,20 @@ func Search(runtimeDir string, uid int) []string {
 }
 
 // servicesGlob is where services have their tables (deploy/systemd/dynprof.conf).
-const servicesGlob = "/run/dynprof/*"
+const servicesGlob = "run/dynprof/*"
 
 // SearchAll lists the directories in which tables of any user or service may
 // be.
-func SearchAll() []string {
-	services, _ := filepath.Glob(servicesGlob) // the pattern is sound
+func SearchAll() []string { return searchBelow("/") }
+
+func searchBelow(root string) []string {
+	services, _ := filepath.Glob(filepath.Join(root, servicesGlob)) // the pattern is sound
 	dirs := slices.DeleteFunc(services, func(d string) bool {
 		fi, err := os.Lstat(d)
 		return err != nil || checkPrivate(d, Owner(fi)) != nil
 	})
-	for _, glob := range []string{"/run/user/*/dynprof", "/tmp/dynprof-*"} {
-		found, err := filepath.Glob(glob)
+	for _, glob := range []string{"run/user/*/dynprof", "tmp/dynprof-*"} {
+		found, err := filepath.Glob(filepath.Join(root, glob))
 		if err != nil {
 			continue // "BUG": the patterns are sound
 		}
