@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/textfile"
 	"github.com/dynprof/dynprof/patcher"
@@ -16,8 +17,6 @@ type config struct {
 	patcher.Options
 	output     string // pattern; "" is the default place
 	runtimeDir string
-	followExec bool
-	perfMap    bool
 	runID      [16]byte
 	listen     string // where the endpoint for metrics listens; "": there is none
 	linger     time.Duration
@@ -43,38 +42,38 @@ func parseConfig(vars []string) (*config, error) {
 }
 
 func (c *config) set(name, value string) (err error) {
-	switch name {
-	case "XDG_RUNTIME_DIR":
+	if name == "XDG_RUNTIME_DIR" {
 		c.runtimeDir = value
-	case "DYNPROF_OUTPUT":
+		return nil
+	}
+	id, known := setting.OfVariable(name)
+	if !known {
+		return nil
+	}
+	if setting.All[id].Kind == setting.Switch {
+		c.On[id] = setting.IsOn(value)
+		return nil
+	}
+	switch id {
+	case setting.Output:
 		c.output = value
-	case "DYNPROF_OBJECTS":
+	case setting.Objects:
 		c.Objects, err = symname.ParseObjects(value)
-	case "DYNPROF_ONLY":
+	case setting.Only:
 		c.Only, err = symname.ParseNames(value, textfile.Read)
-	case "DYNPROF_SKIP":
+	case setting.Skip:
 		c.Skip, err = symname.ParseNames(value, textfile.Read)
-	case "DYNPROF_THRESHOLD":
+	case setting.Threshold:
 		c.Threshold, err = symname.ParseThresholds(value)
-	case "DYNPROF_FOLLOW_EXEC":
-		c.followExec = value != "0"
-	case "DYNPROF_PERF_MAP":
-		c.perfMap = value != "0"
-	case "DYNPROF_ALLOW_TRAPS":
-		c.AllowTraps = value != "0"
-	case "DYNPROF_LOCK":
-		c.Lock = value != "0"
-	case "DYNPROF_DIRECT_CALLS":
-		c.DirectCalls = value != "0"
-	case "DYNPROF_LISTEN":
+	case setting.Listen:
 		c.listen = value
-	case "DYNPROF_LINGER":
+	case setting.Linger:
 		if c.linger, err = time.ParseDuration(value); err != nil || c.linger < 0 {
 			err = fmt.Errorf("%q is not a time like 15s", value)
 		}
-	case "DYNPROF_HOTSPOTS":
+	case setting.Hotspots:
 		c.hotspots = value
-	case "DYNPROF_RUN_ID":
+	case setting.RunID:
 		if n, e := hex.Decode(c.runID[:], []byte(value[:min(len(value), 32)])); e != nil || n != 16 {
 			err = fmt.Errorf("%q is not 32 hex digits", value)
 		}

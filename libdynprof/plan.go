@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -48,7 +49,7 @@ func planFor(ctl *C.struct_dp_ctl) error {
 		serving, remark = openEndpoint(choice, process.Pid, request.Objects, plan.Program())
 	}
 	copyText(ctl.remark[:], remark)
-	if ctl.announce = flag(choice.perfMap); choice.perfMap {
+	if ctl.announce = flag(choice.On[setting.PerfMap]); choice.On[setting.PerfMap] {
 		writePerfMap(process.Pid, plan) // perf shows bare addresses without it
 	}
 	done := make(chan error, 1)
@@ -108,7 +109,7 @@ func ledgerOf(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan) *build.S
 	spec.Creator = "dynprof " + version.Version
 	spec.Listen = serving.listens()
 	spec.ShortSpace = ctl.short_space != 0
-	if choice.followExec {
+	if choice.On[setting.FollowExec] {
 		spec.Flags |= layout.FlagFollowExec
 	}
 	return spec

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -28,7 +29,7 @@ func (p *Plan) Ledger() *build.Spec {
 	if p.how.blind {
 		spec.Flags |= layout.FlagBlind
 	}
-	if p.Options.Lock {
+	if p.Options.On[setting.Lock] {
 		spec.Flags |= layout.FlagLock
 	}
 	for _, o := range p.fitting {

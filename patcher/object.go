@@ -14,6 +14,7 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target"
@@ -62,7 +63,7 @@ func (p *Plan) readObjects() {
 			p.all = append(p.all, p.newObject(l, i == 0 && !p.Late))
 		}
 	}
-	p.how.traps = p.Options.AllowTraps && !p.how.shared && p.findSignals()
+	p.how.traps = p.Options.On[setting.AllowTraps] && !p.how.shared && p.findSignals()
 	// The executable, mostly the largest, goes first; meanwhile another
 	// goroutine takes the libraries.
 	parallel.Ranges(len(p.all), 1, 0, func(_, first, _ int) {

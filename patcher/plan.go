@@ -13,6 +13,7 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/patcher/target"
@@ -50,7 +51,7 @@ func New(r *Request, t target.Target) (*Plan, error) {
 	if err := p.readMaps(); err != nil {
 		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))
 	}
-	shared := r.Shared || r.Options.Lock
+	shared := r.Shared || r.Options.On[setting.Lock]
 	p.how = decision{debugged: t.IsDebugged(), shared: shared, redirectable: r.Translator && !shared}
 	p.readObjects()
 	if err := unreadable(p.all); err != nil && !r.Late {
@@ -115,7 +116,7 @@ func (p *Plan) plan(o *object) {
 		return
 	}
 	o.code.AddTails(o.scan, o.tail)
-	o.code.NoteCalls = p.Options.DirectCalls && !p.how.debugged && !p.Translator
+	o.code.NoteCalls = p.Options.On[setting.DirectCalls] && !p.how.debugged && !p.Translator
 	o.survey = stubgen.NewSurvey(o.code, 0)
 	o.stubs = make([]stubgen.Stub, len(o.code.Functions))
 	o.sites = o.survey.KernelSites()

@@ -16,6 +16,7 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -32,7 +33,7 @@ var ways = []struct {
 }{
 	{"default", func(_ *recordedTarget, q *Request) { q.Options.Objects = nil }},
 	{"all", func(*recordedTarget, *Request) {}},
-	{"traps", func(_ *recordedTarget, q *Request) { q.Options.AllowTraps = true }},
+	{"traps", func(_ *recordedTarget, q *Request) { q.Options.On[setting.AllowTraps] = true }},
 	{"threshold", func(_ *recordedTarget, q *Request) { q.Options.Threshold = must(symname.ParseThresholds("1000")) }},
 	{"thresholds by name", func(_ *recordedTarget, q *Request) {
 		q.Options.Threshold = must(symname.ParseThresholds("1000,late_*=5"))
@@ -40,8 +41,8 @@ var ways = []struct {
 	{"translator", func(_ *recordedTarget, q *Request) {
 		q.Options.Threshold, q.Translator = must(symname.ParseThresholds("1000")), true
 	}},
-	{"lock", func(_ *recordedTarget, q *Request) { q.Options.Lock = true }},
-	{"direct calls", func(_ *recordedTarget, q *Request) { q.Options.DirectCalls = true }},
+	{"lock", func(_ *recordedTarget, q *Request) { q.Options.On[setting.Lock] = true }},
+	{"direct calls", func(_ *recordedTarget, q *Request) { q.Options.On[setting.DirectCalls] = true }},
 	{"debugged", func(r *recordedTarget, _ *Request) { r.debugged = true }},
 	{"only", func(_ *recordedTarget, q *Request) { q.Options.Only = must(symname.ParseNames("^l", nil)) }},
 	{"a library that uses GS", func(r *recordedTarget, q *Request) { q.Objects = append(q.Objects, r.loaded["libgs.so"]) }},
@@ -458,13 +459,13 @@ func TestLateNoRoom(t *testing.T) {
 func TestTrapsNeedTheirSites(t *testing.T) {
 	r := open(t)
 	q := r.request("program")
-	q.Options.AllowTraps = true
+	q.Options.On[setting.AllowTraps] = true
 	if p := must(New(q, r)); p.NeedsTraps() {
 		t.Error("traps without a site of sigaction")
 	}
 	r = open(t)
 	q = r.request("program", "ld-linux-x86-64.so.2")
-	q.Options.AllowTraps, q.Traps = true, true
+	q.Options.On[setting.AllowTraps], q.Traps = true, true
 	p := must(New(q, r))
 	if !p.NeedsTraps() {
 		t.Error("no traps, and they are handled")
@@ -522,7 +523,7 @@ func TestNoSpace(t *testing.T) {
 	}
 	r = open(t)
 	q = r.everything()
-	q.Options.AllowTraps = true
+	q.Options.On[setting.AllowTraps] = true
 	r.maps = append(full, procmaps.Mapping{Start: at, End: 1 << 47})
 	if _, err := New(q, r); err == nil || !strings.Contains(err.Error(), "traps cannot be used") {
 		t.Errorf("traps without room for their sites: %v", err)

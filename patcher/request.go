@@ -2,6 +2,7 @@ package patcher
 
 import (
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/patcher/place"
@@ -46,12 +47,10 @@ type Request struct {
 
 // Options are what a user chooses (docs/environment.md).
 type Options struct {
-	Objects     *symname.Objects // nil: the default choice
-	Only, Skip  *symname.Names   // nil: all, none
-	Threshold   *symname.Thresholds
-	AllowTraps  bool
-	Lock        bool
-	DirectCalls bool
+	Objects    *symname.Objects // nil: the default choice
+	Only, Skip *symname.Names   // nil: all, none
+	Threshold  *symname.Thresholds
+	On         setting.Switches
 }
 
 // Entries are where generated code leads to: the slow paths of thresholds, of

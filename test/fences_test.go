@@ -65,6 +65,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/procmaps": {},
 		"internal/symname":  {},
 		"internal/textfile": {},
+		"internal/setting":  {},
 		"internal/listen":   {},
 
 		"internal/table/layout":   {"internal/ledger"},
@@ -85,14 +86,14 @@ func TestImportsGoOneWay(t *testing.T) {
 		"patcher/patch":       {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen"},
 		"patcher/target":      {"internal/procmaps", "patcher/place"},
 		"patcher/target/self": {"internal/mem", "internal/procmaps", "patcher/place", "patcher/target"},
-		"patcher": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/procmaps", "internal/symname",
+		"patcher": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/procmaps", "internal/setting", "internal/symname",
 			"internal/table/build", "internal/table/layout", "internal/table/tabledir", "internal/x86", "patcher/patch", "patcher/place", "patcher/target", "stubgen"},
 		"exporter": {"internal/ledger", "internal/symname", "internal/table", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
-		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/procmaps", "internal/symname",
+		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/procmaps", "internal/setting", "internal/symname",
 			"internal/table/alive", "internal/table/build", "internal/table/control", "internal/table/file", "internal/table/layout", "internal/table/tabledir", // of tables no reader
 			"internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/self", "stubgen"},
 		"cmd/hotspots": {"cmd/hotspots/internal/bisect", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/symbols", "cmd/hotspots/internal/system",
-			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/procmaps", "internal/symname",
+			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/procmaps", "internal/setting", "internal/symname",
 			"internal/table", "internal/table/alive", "internal/table/code", "internal/table/control", "internal/table/edit", "internal/table/file", "internal/table/find",
 			"internal/table/layout", "internal/table/tabledir", "internal/textfile", "internal/version", "internal/x86", "stubgen"}, // coverage --system plans, too
 	}
@@ -123,7 +124,7 @@ func TestFences(t *testing.T) {
 		"golang.org/x/sys/unix":        {"cmd/hotspots/internal/launch", "internal/mem"},
 		"unsafe":                       {"internal/mem", "internal/table/alive", "internal/table/file", "libdynprof"},
 	}
-	pure := []string{"elfscan", "stubgen", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/symname", "internal/table/layout"}
+	pure := []string{"elfscan", "stubgen", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout"}
 	effects := []string{"os", "syscall", "unsafe", "net", "os/exec", "golang.org/x/sys/unix"}
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)

@@ -15,24 +15,23 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/setting"
 )
 
 // Config says what to run and how to judge it.
 type Config struct {
-	Program     *launch.Program
-	Command     []string // as the user wrote it
-	Library     string   // path of libdynprof.so
-	Stdin       *os.File
-	Dir         string // for what runs leave; it exists
-	Keep        bool   // leave it there
-	Objects     string // as of hotspots run
-	Only, Skip  string // as of hotspots run, file names absolute
-	FollowExec  bool
-	AllowTraps  bool          // as of hotspots run
-	DirectCalls bool          // likewise
-	Check       string        // shell command; empty compares with a run without the library
-	Timeout     time.Duration // of a run; 0 takes it from the reference
-	Repeat      int           // runs of each selection until one is bad
+	Program    *launch.Program
+	Command    []string // as the user wrote it
+	Library    string   // path of libdynprof.so
+	Stdin      *os.File
+	Dir        string           // for what runs leave; it exists
+	Keep       bool             // leave it there
+	Objects    string           // as of hotspots run
+	Only, Skip string           // as of hotspots run, file names absolute
+	On         setting.Switches // as of hotspots run
+	Check      string           // shell command; empty compares with a run without the library
+	Timeout    time.Duration    // of a run; 0 takes it from the reference
+	Repeat     int              // runs of each selection until one is bad
 
 	// Progress is told before each run how many have been, about how many
 	// follow, and what is patched. It may not be nil.

@@ -130,15 +130,7 @@ func without(all, some []string) []string {
 // command is hotspots run or bisect of the same with names left out.
 func (s *session) command(verb string, names []string) string {
 	words := []string{"hotspots", verb}
-	if s.FollowExec {
-		words = append(words, "--follow-exec")
-	}
-	if s.AllowTraps {
-		words = append(words, "--allow-traps")
-	}
-	if s.DirectCalls {
-		words = append(words, "--direct-calls")
-	}
+	words = append(words, s.On.Flags()...)
 	flags := [][2]string{{"--objects", s.Objects}, {"--only", s.Only}, {"--skip", skipPattern(s.Skip, names)}}
 	if verb == "bisect" {
 		flags = append(flags, [2]string{"--check", s.Check})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
@@ -130,22 +131,22 @@ func (s *session) drop(t *trial) {
 
 // environ is the program's environment for a run with a selection patched.
 func (s *session) environ(sel selection, dir string) ([]string, error) {
-	settings := map[string]string{
-		launch.Output:  strings.ReplaceAll(filepath.Join(dir, tablesName), "%", "%%") + "/%p" + tabledir.Ext,
-		launch.Objects: s.Objects, launch.Only: s.Only, launch.Skip: s.Skip,
-		launch.Note:  filepath.Join(dir, noteName),
-		launch.RunID: hex.EncodeToString(s.id[:]), launch.Threshold: "", launch.Translator: "", launch.Strict: "",
-		launch.FollowExec: launch.Switch(s.FollowExec), launch.AllowTraps: launch.Switch(s.AllowTraps), launch.DirectCalls: launch.Switch(s.DirectCalls),
+	settings := map[setting.ID]string{
+		setting.Output:  strings.ReplaceAll(filepath.Join(dir, tablesName), "%", "%%") + "/%p" + tabledir.Ext,
+		setting.Objects: s.Objects, setting.Only: s.Only, setting.Skip: s.Skip,
+		setting.Note:  filepath.Join(dir, noteName),
+		setting.RunID: hex.EncodeToString(s.id[:]), setting.Threshold: "", setting.Translator: "", setting.Strict: "",
 	}
+	s.On.Values(settings, func(s *setting.Setting) bool { return s.Bisect != "" })
 	if sel.objects != nil {
-		settings[launch.Objects] = globs(sel.objects)
+		settings[setting.Objects] = globs(sel.objects)
 	}
 	if sel.names != nil {
 		file := filepath.Join(dir, namesName)
 		if err := os.WriteFile(file, []byte(strings.Join(sel.names, "\n")+"\n"), 0o600); err != nil {
 			return nil, err
 		}
-		settings[launch.Only] = "@" + file
+		settings[setting.Only] = "@" + file
 	}
 	return launch.Environ(os.Environ(), s.Library, s.Program.Preload, settings), nil
 }
@@ -165,7 +166,7 @@ func globs(paths []string) string {
 // program executes may be uncountable.
 func (s *session) counted(dir string) error {
 	why, err := os.ReadFile(filepath.Join(dir, noteName))
-	if errors.Is(err, fs.ErrNotExist) || s.FollowExec {
+	if errors.Is(err, fs.ErrNotExist) || s.On[setting.FollowExec] {
 		return nil
 	}
 	return fmt.Errorf("run %d was not counted: %s", s.runs, symname.Clean(string(why)))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/bisect"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/textfile"
 )
@@ -28,7 +29,8 @@ type bisectFlags struct {
 	objects, only, skip, check, library, format string
 	timeout                                     time.Duration
 	repeat                                      int
-	followExec, allowTraps, directCalls, keep   bool
+	keep                                        bool
+	on                                          setting.Switches
 }
 
 func (a *app) bisectCommand() *cobra.Command {
@@ -63,16 +65,12 @@ func (a *app) bisectCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
 	flags.StringVar(&f.check, "check", "", "judge each run by this shell `COMMAND` instead of comparing output and exit status")
-	flags.StringVar(&f.objects, "objects", "", "look in the objects that match `GLOBS`, as for run (default: the executable and its libraries, without libc)")
-	flags.StringVar(&f.only, "only", "", "look only at functions with these `NAMES`, as for run")
-	flags.StringVar(&f.skip, "skip", "", "leave out functions with these `NAMES`, as for run")
 	flags.DurationVar(&f.timeout, "timeout", 0, "kill a run after this `TIME` (default 10 times that without the library and 10s)")
 	flags.IntVar(&f.repeat, "repeat", 1, "run each selection up to `N` times, until it makes a difference")
-	flags.BoolVar(&f.followExec, "follow-exec", false, "look in the programs that the program executes, too")
-	flags.BoolVar(&f.allowTraps, "allow-traps", false, "patch as hotspots run --allow-traps does")
-	flags.BoolVar(&f.directCalls, "direct-calls", false, "patch as hotspots run --direct-calls does")
 	flags.BoolVar(&f.keep, "keep", false, "keep output, names and count table of every run, and say where")
-	flags.StringVar(&f.library, "library", "", "preload this libdynprof.so (`FILE`) instead of the one that hotspots carries")
+	addFlags(cmd, func(s *setting.Setting) string { return s.Bisect }, &f.on, map[setting.ID]*string{
+		setting.Objects: &f.objects, setting.Only: &f.only, setting.Skip: &f.skip, setting.Library: &f.library,
+	})
 	choiceFlag(cmd, &f.format, "format", []string{"text", "json"}, "output `format`")
 	return cmd
 }
@@ -120,7 +118,7 @@ func (a *app) bisect(f *bisectFlags, argv []string) error {
 	if p.Why != "" {
 		return fmt.Errorf("nothing can be patched: %s", p.Why)
 	}
-	if p.Note != "" && !f.followExec {
+	if p.Note != "" && !f.on[setting.FollowExec] {
 		a.say("%s", p.Note)
 	}
 	cache, err := os.UserCacheDir()
@@ -145,7 +143,7 @@ func (a *app) bisect(f *bisectFlags, argv []string) error {
 	bar := a.runsBar()
 	r, err := bisect.Run(ctx, bisect.Config{
 		Program: p, Command: argv, Library: library, Stdin: os.Stdin, Dir: dir, Keep: f.keep,
-		Objects: f.objects, Only: f.only, Skip: f.skip, FollowExec: f.followExec, AllowTraps: f.allowTraps, DirectCalls: f.directCalls,
+		Objects: f.objects, Only: f.only, Skip: f.skip, On: f.on,
 		Check: f.check, Timeout: f.timeout, Repeat: f.repeat,
 		Say: func(line string) { a.say("%s", line) },
 		Progress: func(done, left int, what string) {

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -300,19 +299,5 @@ func TestManAndCompletion(t *testing.T) {
 	}
 	if out, _, _ := hotspots("__complete", "report", "--format", ""); !strings.HasPrefix(out, "text\njson\ncsv\n") {
 		t.Errorf("completion of --format: %q", out)
-	}
-}
-
-// docs/environment.md has every variable beside its flag.
-func TestEnvironmentDoc(t *testing.T) {
-	b, err := os.ReadFile("../../../../docs/environment.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, variable := range variables {
-		row := regexp.MustCompile("(?m)^\\| `" + variable + "` \\|[^|]*`--" + name + "` \\|")
-		if !row.Match(b) {
-			t.Errorf("no row of %s and --%s", variable, name)
-		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/code"
 	"github.com/dynprof/dynprof/internal/table/control"
@@ -166,7 +167,7 @@ func (a *app) finish(f *runFlags, j *job, p *launch.Program, r launch.Result) bo
 	if r.Signal != 0 {
 		end.Kind, end.Code = layout.EndedSignal, uint32(r.Signal)
 	}
-	if f.control { // while it has the table open, that cannot be made compact
+	if f.on[setting.Control] { // while it has the table open, that cannot be made compact
 		control.AwaitAgent(all[len(all)-1].Path, agentPatience)
 	}
 	// Of several of one process, exec ended all but the last.

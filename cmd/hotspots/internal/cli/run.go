@@ -17,9 +17,9 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/internal/listen"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/code"
-	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/textfile"
 )
 
@@ -34,8 +34,15 @@ type runFlags struct {
 	threshold                            string // all of thresholds
 	thresholds                           []string
 	summary                              int
-	followExec, strict, perfMap, control bool
-	allowTraps, directCalls, lock        bool
+	on                                   setting.Switches
+}
+
+// texts are the settings that are one text.
+func (f *runFlags) texts() map[setting.ID]*string {
+	return map[setting.ID]*string{
+		setting.Output: &f.output, setting.Objects: &f.objects, setting.Only: &f.only, setting.Skip: &f.skip,
+		setting.Translator: &f.translator, setting.Listen: &f.listen, setting.Library: &f.library,
+	}
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -71,54 +78,52 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	flags.StringVarP(&f.output, "output", "o", "", "write the count table to `FILE` (default "+tabledir.DefaultPattern+" in $XDG_RUNTIME_DIR/dynprof or /tmp/dynprof-UID)")
-	flags.StringVar(&f.objects, "objects", "", "count in the objects that match `GLOBS` (default: the executable and its libraries, without libc)")
-	flags.StringVar(&f.only, "only", "", "count only functions with these `NAMES`")
-	flags.StringVar(&f.skip, "skip", "", "leave out functions with these `NAMES`")
-	flags.StringArrayVar(&f.thresholds, "threshold", nil, "note when a function has been called `N` times; NAME=N: for functions of that name, with * and ?; may be repeated, and the last that matches counts; see hotspots events")
+	addFlags(cmd, func(s *setting.Setting) string { return s.Help }, &f.on, f.texts())
+	threshold, linger := &setting.All[setting.Threshold], &setting.All[setting.Linger]
+	flags.StringArrayVar(&f.thresholds, threshold.Flag, nil, threshold.Help)
+	flags.DurationVar(&f.linger, linger.Flag, lingerDefault, linger.Help)
 	flags.IntVar(&f.summary, "summary", 10, "show the `N` functions called most at the end, on stderr; 0 shows none")
-	flags.BoolVar(&f.followExec, "follow-exec", false, "count the programs that the program executes, too, each in its own table")
-	flags.BoolVar(&f.perfMap, "perf-map", false, "tell perf the names of the stubs: /tmp/perf-PID.map")
-	flags.BoolVar(&f.control, "control", false, "let hotspots pause and resume the counting: a process beside the program takes requests")
-	flags.BoolVar(&f.allowTraps, "allow-traps", false, "count by int3 what no jump finds room for, at some microseconds a call; see docs/stubs.md")
-	flags.BoolVar(&f.directCalls, "direct-calls", false, "lead calls straight to the counting code, not by way of the entry: faster, but a breakpoint set at an entry later misses them")
-	flags.BoolVar(&f.lock, "lock", false, "count with lock, slower: for programs that take the GS segment after their start")
-	flags.StringVar(&f.listen, "listen", "", "serve the counts for Prometheus at this `ADDRESS` while the program runs: IP:PORT, PORT, unix:PATH; see docs/listen.md")
-	flags.DurationVar(&f.linger, "linger", lingerDefault, "after the program's end wait this `time` for a last scrape")
-	flags.StringVar(&f.translator, "translator", "", "load `FILE.so` into the program: it is told of functions that reach their threshold and may send their calls to other code; -: a library that the program loads later will register one")
-	flags.BoolVar(&f.strict, "strict", false, "do not run a program that cannot be counted")
-	flags.StringVar(&f.library, "library", "", "preload this libdynprof.so (`FILE`) instead of the one that hotspots carries")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &exitError{exitRunFailure, fmt.Errorf("%w; see hotspots run --help", err)}
 	})
 	return cmd
 }
 
-// variables are those that stand for flags.
-var variables = map[string]string{
-	"output": launch.Output, "objects": launch.Objects, "only": launch.Only, "skip": launch.Skip,
-	"threshold": launch.Threshold, "follow-exec": launch.FollowExec, "perf-map": launch.PerfMap, "control": launch.Control, "allow-traps": launch.AllowTraps, "lock": launch.Lock, "direct-calls": launch.DirectCalls, "translator": launch.Translator, "library": launch.LibraryPath,
-	"listen": launch.Listen, "linger": launch.Linger,
+// addFlags adds the flags of the switches, and of the texts that there are, for
+// which help has something to say.
+func addFlags(cmd *cobra.Command, help func(*setting.Setting) string, on *setting.Switches, texts map[setting.ID]*string) {
+	for id := range setting.Count {
+		s := &setting.All[id]
+		switch help := help(s); {
+		case s.Flag == "" || help == "":
+		case s.Kind == setting.Switch:
+			cmd.Flags().BoolVar(&on[id], s.Flag, false, help)
+		case texts[id] != nil:
+			cmd.Flags().StringVarP(texts[id], s.Flag, s.Short, "", help)
+		}
+	}
 }
 
 // fromEnvironment takes what was not said on the command line from the
 // library's variables, and checks all of it before anything runs.
 func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 	source := map[string]string{} // what the user wrote: the flag, or its variable
-	for name, variable := range variables {
-		source[name] = "--" + name
-		if os.Getenv(variable) != "" && !cmd.Flags().Changed(name) {
-			source[name] = variable
+	for i := range setting.All {
+		s := &setting.All[i]
+		if s.Flag == "" {
+			continue
 		}
-	}
-	for name, variable := range variables {
-		if v := os.Getenv(variable); v != "" && !cmd.Flags().Changed(name) {
-			if cmd.Flags().Lookup(name).Value.Type() == "bool" {
-				v = strconv.FormatBool(v != "0")
-			}
-			if err := cmd.Flags().Set(name, v); err != nil {
-				return fmt.Errorf("%s: %w", variable, err)
-			}
+		source[s.Flag] = "--" + s.Flag
+		v := os.Getenv(s.Variable)
+		if v == "" || cmd.Flags().Changed(s.Flag) {
+			continue
+		}
+		source[s.Flag] = s.Variable
+		if s.Kind == setting.Switch {
+			v = strconv.FormatBool(setting.IsOn(v))
+		}
+		if err := cmd.Flags().Set(s.Flag, v); err != nil {
+			return fmt.Errorf("%s: %w", s.Variable, err)
 		}
 	}
 	if f.objects != "" {
@@ -141,7 +146,7 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 			*names = "@" + path
 		}
 	}
-	if f.followExec && f.output != "" && !strings.Contains(strings.ReplaceAll(f.output, "%%", ""), "%p") {
+	if f.on[setting.FollowExec] && f.output != "" && !strings.Contains(strings.ReplaceAll(f.output, "%%", ""), "%p") {
 		return errors.New("-o needs %p with --follow-exec: each program gets a table of its own")
 	}
 	if f.listen != "" {
@@ -182,19 +187,19 @@ func (a *app) run(f *runFlags, argv []string) error {
 	}
 	job, err := f.prepare(p, a.library)
 	if err != nil {
-		if f.strict {
+		if f.on[setting.Strict] {
 			return fmt.Errorf("not run, as --strict says: %w", err)
 		}
 		return a.uncounted(p, err)
 	}
-	if p.Note != "" && !f.followExec {
+	if p.Note != "" && !f.on[setting.FollowExec] {
 		a.say("%s", p.Note)
 	}
 	result, err := launch.Run(p, job.env, job.watch)
 	if err != nil {
 		return startError(err)
 	}
-	if counted := a.finish(f, job, p, result); !counted && f.strict {
+	if counted := a.finish(f, job, p, result); !counted && f.on[setting.Strict] {
 		return &exitError{status: exitRunFailure}
 	}
 	return status(result)
@@ -246,7 +251,7 @@ func searchPath() string {
 type job struct {
 	id     [16]byte
 	output string // pattern with %e and %p left in it
-	note   string // path of launch.Note, empty if there is no place for it
+	note   string // path of setting.Note, empty if there is no place for it
 	env    []string
 
 	mu   sync.Mutex
@@ -282,18 +287,16 @@ func (f *runFlags) prepare(p *launch.Program, embedded *io.SectionReader) (*job,
 		return nil, err
 	}
 	j.note = j.notePath()
-	settings := map[string]string{
-		launch.Output: j.output, launch.Note: j.note, launch.RunID: hex.EncodeToString(j.id[:]),
-		launch.Objects: f.objects, launch.Only: f.only, launch.Skip: f.skip,
-		launch.Threshold: f.threshold, launch.Translator: f.translator,
-		launch.FollowExec: launch.Switch(f.followExec), launch.Strict: launch.Switch(f.strict),
-		launch.PerfMap: launch.Switch(f.perfMap), launch.Control: launch.Switch(f.control), launch.Lock: launch.Switch(f.lock),
-		launch.AllowTraps: launch.Switch(f.allowTraps), launch.DirectCalls: launch.Switch(f.directCalls),
-		launch.Listen: f.listen, launch.Linger: "", launch.Hotspots: "",
+	settings := map[setting.ID]string{
+		setting.Output: j.output, setting.Note: j.note, setting.RunID: hex.EncodeToString(j.id[:]),
+		setting.Objects: f.objects, setting.Only: f.only, setting.Skip: f.skip,
+		setting.Threshold: f.threshold, setting.Translator: f.translator,
+		setting.Listen: f.listen, setting.Linger: "", setting.Hotspots: "",
 	}
+	f.on.Values(settings, func(*setting.Setting) bool { return true })
 	if f.listen != "" {
-		settings[launch.Linger] = f.linger.String()
-		if settings[launch.Hotspots], err = os.Executable(); err != nil {
+		settings[setting.Linger] = f.linger.String()
+		if settings[setting.Hotspots], err = os.Executable(); err != nil {
 			return nil, err
 		}
 	}

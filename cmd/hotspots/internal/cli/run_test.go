@@ -9,16 +9,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
 // compile builds a C source, in a directory of its own, with these flags.
@@ -340,6 +343,81 @@ func TestJSONIsValid(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &v); err != nil || status != 0 || v.Schema != 1 {
 			t.Errorf("%v: %v, status %d, %s", args, err, status, errOut)
 		}
+	}
+}
+
+// TestSettings: every switch reaches the library as its variable, and no other, said by
+// its flag or by its variable; a flag goes before a variable.
+func TestSettings(t *testing.T) {
+	var all, unset, on, off []string
+	for i := range setting.All {
+		if s := &setting.All[i]; s.Kind == setting.Switch {
+			all, unset = append(all, s.Variable+"=1"), append(unset, "--"+s.Flag+"=false")
+			on, off = append(on, "--"+s.Flag), append(off, s.Variable+"=0")
+		}
+	}
+	template := templateTable(t)
+	tabletest.OpenLive(t, template).Word(layout.HdrAgent, layout.AgentGone) // nobody waits for it
+	type row struct{ args, env, want []string }
+	rows := []row{{nil, nil, nil}, {on, nil, all}, {nil, all, all}, {nil, off, nil}, {on, off, all}, {unset, all, nil}}
+	for i := range on {
+		rows = append(rows, row{on[i : i+1], nil, all[i : i+1]})
+	}
+	for _, row := range rows {
+		cmd := command(t, append(slices.Clone(row.args), "--", "env")...)
+		cmd.Env = append(append(cmd.Env, "FAKE_TABLE="+template), row.env...)
+		out, errOut, status := output(t, cmd)
+		var got []string
+		for _, v := range all {
+			if strings.Contains("\n"+out, "\n"+v+"\n") {
+				got = append(got, v)
+			} else if name, _, _ := strings.Cut(v, "="); strings.Contains("\n"+out, "\n"+name+"=") {
+				t.Errorf("%q %q: %s is not 1", row.args, row.env, name)
+			}
+		}
+		if status != 0 || !slices.Equal(got, row.want) {
+			t.Errorf("%q %q: %q, want %q; status %d, %s", row.args, row.env, got, row.want, status, errOut)
+		}
+	}
+}
+
+// Not to run uncounted can be said by the variable, too.
+func TestStrictVariable(t *testing.T) {
+	for value, want := range map[string]int{"1": exitRunFailure, "0": 0} {
+		cmd := command(t, "--library", "/no/such.so", "--", "echo", "ran")
+		cmd.Env = append(cmd.Env, "DYNPROF_STRICT="+value)
+		if out, errOut, status := output(t, cmd); status != want || (out == "ran\n") != (want == 0) || !strings.Contains(errOut, "no library there") {
+			t.Errorf("%s: status %d, %q, %q", value, status, out, errOut)
+		}
+	}
+}
+
+// Values that are none are refused, by the name that the user wrote.
+func TestMalformedSettings(t *testing.T) {
+	for _, row := range []struct{ arg, env, says string }{
+		{"--lock=maybe", "", `invalid argument "maybe" for "--lock"`},
+		{"--objects=[", "", "--objects: "}, {"", "DYNPROF_OBJECTS=[", "DYNPROF_OBJECTS: "},
+		{"--only=(", "", "--only: "}, {"", "DYNPROF_ONLY=(", "DYNPROF_ONLY: "},
+		{"--skip=(", "", "--skip: "}, {"", "DYNPROF_SKIP=(", "DYNPROF_SKIP: "},
+		{"--threshold=x", "", "--threshold: "}, {"", "DYNPROF_THRESHOLD=x", "DYNPROF_THRESHOLD: "},
+		{"--listen=:x", "", "--listen: "}, {"", "DYNPROF_LISTEN=:x", "DYNPROF_LISTEN: "},
+		{"--linger=x", "", "--linger"}, {"", "DYNPROF_LINGER=x", "DYNPROF_LINGER: "},
+		{"--translator=/no/such", "", "--translator: "}, {"", "DYNPROF_TRANSLATOR=/no/such", "DYNPROF_TRANSLATOR: "},
+	} {
+		args := []string{"--", "echo", "ran"}
+		if row.arg != "" {
+			args = append([]string{row.arg}, args...)
+		}
+		cmd := command(t, args...)
+		cmd.Env = append(cmd.Env, row.env)
+		if out, errOut, status := output(t, cmd); out != "" || status != exitRunFailure || !strings.Contains(errOut, row.says) || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%s %s: status %d, %q, %q", row.arg, row.env, status, out, errOut)
+		}
+	}
+	cmd := command(t, "--", "echo", "ran") // what nobody knows is left alone
+	cmd.Env = append(cmd.Env, "DYNPROF_NEW=x", "FAKE_TABLE="+templateTable(t))
+	if out, errOut, status := output(t, cmd); out != "ran\n" || status != 0 {
+		t.Errorf("status %d, %q, %q", status, out, errOut)
 	}
 }
 

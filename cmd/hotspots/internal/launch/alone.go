@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dynprof/dynprof/internal/setting"
 )
 
 // The Go runtime ends the process, after a trace, where it gets no threads or too
@@ -61,7 +63,7 @@ func alone(args, env []*byte, why int) int {
 	case program == 0:
 		say("hotspots cannot run: ", reason)
 		return 1
-	case strict || value(env, Strict) != "" && value(env, Strict) != "0":
+	case strict || setting.IsOn(value(env, setting.All[setting.Strict].Variable)):
 		say("not run, as --strict says: ", reason)
 		return 125
 	}
@@ -142,11 +144,7 @@ func hasValue(flag string) bool {
 
 // IsSwitch reports whether a flag of `hotspots run` takes no value.
 func IsSwitch(flag string) bool {
-	switch flag {
-	case "follow-exec", "perf-map", "control", "allow-traps", "direct-calls", "lock", "strict", "no-demangle", "help":
-		return true
-	}
-	return false
+	return setting.IsSwitch(flag) || flag == "no-demangle" || flag == "help"
 }
 
 // search executes a program as execvp(3) does, but for scripts without an

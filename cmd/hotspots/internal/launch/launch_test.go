@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/setting"
 )
 
 func TestRaises(t *testing.T) {
@@ -128,7 +130,7 @@ func TestEnviron(t *testing.T) {
 		{"our variables", []string{"DYNPROF_ONLY=old", "DYNPROF_SKIP=s", "DYNPROF_NEW=n", "B=2"}, nil, "B=2 LD_PRELOAD=/l.so DYNPROF_NEW=n DYNPROF_ONLY=x DYNPROF_PAD=1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got := strings.Join(Environ(row.base, "/l.so", row.first, map[string]string{Only: "x", Skip: ""}), " ")
+			got := strings.Join(Environ(row.base, "/l.so", row.first, map[setting.ID]string{setting.Only: "x", setting.Skip: ""}), " ")
 			if got != row.want {
 				t.Errorf("got  %s\nwant %s", got, row.want)
 			}

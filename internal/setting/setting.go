@@ -1,0 +1,160 @@
+// Package setting is the table of all that a user can choose: the flags of
+// `hotspots run`, and the variables that they stand for, which the library reads.
+// docs/environment.md says what they mean.
+//
+// A new switch is a row here, and `On[ID]` where it is used: the flag, its variable,
+// what hotspots bisect passes on, and the first columns of docs/environment.md
+// (go generate) come from the row.
+package setting
+
+//go:generate go test -run "^TestEnvironmentDoc$" -update .
+
+// Kind says what the value of a setting is.
+type Kind uint8
+
+// Kinds.
+const (
+	Switch Kind = iota // on or off: a flag without value; in a variable all but 0 is on
+	Text
+	List // a flag that may be repeated; in a variable separated by ;
+	Time // as time.ParseDuration reads it
+)
+
+// ID is the number of a setting. Those that are passed on are in this order in the
+// program's environment.
+type ID uint8
+
+// The settings.
+const (
+	Output ID = iota
+	Objects
+	Only
+	Skip
+	Threshold
+	FollowExec
+	PerfMap
+	Control
+	AllowTraps
+	DirectCalls
+	Lock
+	Translator
+	Listen
+	Linger
+	Hotspots // the command that the library executes to listen
+	RunID
+	Strict    // the library ends a program that it cannot count, before main
+	Note      // file that the library makes when it has said why it counts nothing
+	Pad       // makes the number of our variables even
+	Library   // not passed on
+	Preloaded // what was put into LD_PRELOAD besides the library, so that it can take it out again
+
+	Count
+)
+
+// Setting is a row of the table.
+type Setting struct {
+	Flag     string // of hotspots run, without dashes; empty if it has none
+	Short    string // its letter, if it has one
+	Variable string
+	Kind     Kind
+	Help     string // of the flag; `WORD` is its value
+	Bisect   string // help of the same flag of hotspots bisect; empty if that has none
+}
+
+// All is the table. It is there before the Go runtime has started (package launch).
+var All = [Count]Setting{
+	Output: {"output", "o", "DYNPROF_OUTPUT", Text,
+		"write the count table to `FILE` (default %e.%p.dynprof in $XDG_RUNTIME_DIR/dynprof or /tmp/dynprof-UID)", ""},
+	Objects: {"objects", "", "DYNPROF_OBJECTS", Text,
+		"count in the objects that match `GLOBS` (default: the executable and its libraries, without libc)",
+		"look in the objects that match `GLOBS`, as for run (default: the executable and its libraries, without libc)"},
+	Only: {"only", "", "DYNPROF_ONLY", Text,
+		"count only functions with these `NAMES`",
+		"look only at functions with these `NAMES`, as for run"},
+	Skip: {"skip", "", "DYNPROF_SKIP", Text,
+		"leave out functions with these `NAMES`",
+		"leave out functions with these `NAMES`, as for run"},
+	Threshold: {"threshold", "", "DYNPROF_THRESHOLD", List,
+		"note when a function has been called `N` times; NAME=N: for functions of that name, with * and ?; may be repeated, and the last that matches counts; see hotspots events", ""},
+	FollowExec: {"follow-exec", "", "DYNPROF_FOLLOW_EXEC", Switch,
+		"count the programs that the program executes, too, each in its own table",
+		"look in the programs that the program executes, too"},
+	PerfMap: {"perf-map", "", "DYNPROF_PERF_MAP", Switch,
+		"tell perf the names of the stubs: /tmp/perf-PID.map", ""},
+	Control: {"control", "", "DYNPROF_CONTROL", Switch,
+		"let hotspots pause and resume the counting: a process beside the program takes requests", ""},
+	AllowTraps: {"allow-traps", "", "DYNPROF_ALLOW_TRAPS", Switch,
+		"count by int3 what no jump finds room for, at some microseconds a call; see docs/stubs.md",
+		"patch as hotspots run --allow-traps does"},
+	DirectCalls: {"direct-calls", "", "DYNPROF_DIRECT_CALLS", Switch,
+		"lead calls straight to the counting code, not by way of the entry: faster, but a breakpoint set at an entry later misses them",
+		"patch as hotspots run --direct-calls does"},
+	Lock: {"lock", "", "DYNPROF_LOCK", Switch,
+		"count with lock, slower: for programs that take the GS segment after their start", ""},
+	Translator: {"translator", "", "DYNPROF_TRANSLATOR", Text,
+		"load `FILE.so` into the program: it is told of functions that reach their threshold and may send their calls to other code; -: a library that the program loads later will register one", ""},
+	Listen: {"listen", "", "DYNPROF_LISTEN", Text,
+		"serve the counts for Prometheus at this `ADDRESS` while the program runs: IP:PORT, PORT, unix:PATH; see docs/listen.md", ""},
+	Linger: {"linger", "", "DYNPROF_LINGER", Time,
+		"after the program's end wait this `time` for a last scrape", ""},
+	Hotspots: {"", "", "DYNPROF_HOTSPOTS", Text, "", ""},
+	RunID:    {"", "", "DYNPROF_RUN_ID", Text, "", ""},
+	Strict: {"strict", "", "DYNPROF_STRICT", Switch,
+		"do not run a program that cannot be counted", ""},
+	Note: {"", "", "DYNPROF_NOTE", Text, "", ""},
+	Pad:  {"", "", "DYNPROF_PAD", Text, "", ""},
+	Library: {"library", "", "DYNPROF_LIBRARY", Text,
+		"preload this libdynprof.so (`FILE`) instead of the one that hotspots carries",
+		"preload this libdynprof.so (`FILE`) instead of the one that hotspots carries"},
+	Preloaded: {"", "", "DYNPROF_PRELOADED", Text, "", ""},
+}
+
+// OfVariable finds the setting that a variable stands for.
+func OfVariable(name string) (id ID, known bool) {
+	for i := range All {
+		if All[i].Variable == name {
+			return ID(i), true
+		}
+	}
+	return 0, false
+}
+
+// IsSwitch reports whether a flag is one of a switch, and so takes no value.
+func IsSwitch(flag string) bool {
+	for i := range All {
+		if All[i].Kind == Switch && All[i].Flag == flag {
+			return true
+		}
+	}
+	return false
+}
+
+// IsOn is what a switch's variable says. An empty one is as good as none.
+func IsOn(value string) bool { return value != "" && value != "0" }
+
+// Switches says of each switch whether it is on.
+type Switches [Count]bool
+
+// Values adds the variables of those switches for which passed is true to values: 1,
+// or empty.
+func (s *Switches) Values(values map[ID]string, passed func(*Setting) bool) {
+	for i := range All {
+		if All[i].Kind != Switch || !passed(&All[i]) {
+			continue
+		}
+		values[ID(i)] = ""
+		if s[i] {
+			values[ID(i)] = "1"
+		}
+	}
+}
+
+// Flags are the flags of those that are on, as a user writes them.
+func (s *Switches) Flags() (flags []string) {
+	for i := range All {
+		if s[i] {
+			flags = append(flags, "--"+All[i].Flag)
+		}
+	}
+	return flags
+}
