@@ -245,9 +245,10 @@ func TestAgentDies(t *testing.T) {
 		})
 	}
 	for name, row := range map[string]struct {
-		env  string
-		want error
-	}{"killed": {"", control.ErrAgentGone}, "left": {"yes", control.ErrEnded}} {
+		env      string
+		patience time.Duration
+		want     error
+	}{"killed": {"", 10 * short, control.ErrAgentGone}, "left": {"yes", long, control.ErrEnded}} {
 		t.Run(name, func(t *testing.T) {
 			live := ours(t)
 			cmd := exec.Command(os.Args[0], "-test.run", "^TestAgentDies$")
@@ -262,7 +263,7 @@ func TestAgentDies(t *testing.T) {
 			}
 			asked := make(chan error)
 			go func() {
-				_, err := control.Ask(live.Path, layout.RequestPause, 10*short)
+				_, err := control.Ask(live.Path, layout.RequestPause, row.patience)
 				asked <- err
 			}()
 			cmd.Wait() // so that no corpse of it is left

@@ -120,9 +120,13 @@ func TestCutShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Ready()
+		whole, want, patience := size == layout.HeaderSize, layout.ErrTruncated, long
+		if whole {
+			want, patience = control.ErrAgentGone, short // the words are there, and nobody answers
+		}
 		asked := make(chan error)
 		go func() {
-			_, err := control.Ask(live.Path, layout.RequestPause, 10*short)
+			_, err := control.Ask(live.Path, layout.RequestPause, patience)
 			asked <- err
 		}()
 		for live.Load(layout.HdrRequest) == 0 {
@@ -130,11 +134,6 @@ func TestCutShort(t *testing.T) {
 		}
 		if err := os.Truncate(live.Path, size); err != nil {
 			t.Fatal(err)
-		}
-		whole := size == layout.HeaderSize
-		want := layout.ErrTruncated
-		if whole {
-			want = control.ErrAgentGone // the words are there, and nobody answers
 		}
 		if err := <-asked; !errors.Is(err, want) {
 			t.Errorf("%d bytes: who asks gets %v, want %v", size, err, want)

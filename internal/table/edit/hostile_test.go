@@ -218,7 +218,7 @@ func TestCopyWhileAppended(t *testing.T) {
 				done <- err
 				return
 			}
-			time.Sleep(time.Millisecond)
+			time.Sleep(10 * time.Millisecond) // a copy is made again if this was in between
 		}
 		done <- nil
 	}()
