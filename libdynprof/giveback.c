@@ -12,9 +12,9 @@
  *     thread that runs there a page changes between two instructions: it finds
  *     none, and waits in the kernel, or one of the two, and the kernel's
  *     interrupt for the other serializes its CPU.
- *  3. Islands, and the jumps to what was evicted for them, go a millisecond
- *     behind the branches that lead to them: a thread that has just been led
- *     there leaves by the next instruction.
+ *  3. Islands, and the jumps to what was evicted for them, go behind
+ *     the branches that lead to them, when all threads have run: one that has
+ *     just been led there leaves by the next instruction (letrun.c).
  *  4. A function whose body was left to islands goes when they are gone: its
  *     entry would lead into them.
  *  5. The ledger says text-changed.
@@ -36,6 +36,7 @@
 #include "entries.h"
 #include "filters.h"
 #include "giveback.h"
+#include "letrun.h"
 #include "lock.h"
 #include "session.h"
 #include "state.h"
@@ -422,12 +423,11 @@ static void note_changed(const struct change *c)
  * refused no host goes. */
 static void give(struct change *c)
 {
-	struct timespec tick = {0, 1000 * 1000};
 	for (uint32_t left = ~0U, guests = 0; (guests = note_hosts(c)) < left; left = guests) {
 		c->later = 0;
 		give_all(c);
 		if (has_islands(c)) {
-			ask(SYS_nanosleep, &tick, 0);
+			dp_let_all_run();
 			c->later = 1;
 			give_all(c);
 		}

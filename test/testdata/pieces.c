@@ -16,14 +16,6 @@ __attribute__((noipa)) long pieces_run(void)
 	return sum;
 }
 
-__attribute__((noipa)) long pieces_without_hops(void)
-{
-	long sum = 0;
-	for (long x = 1; x <= RUNS; x++)
-		sum = sum * 3 + piece_edge(x) + piece_before(x) + piece_behind(x) + piece_body(x) + piece_last(x);
-	return sum;
-}
-
 static int look(struct dl_phdr_info *i, size_t size, void *arg)
 {
 	struct pieces *p = arg;

@@ -8,5 +8,4 @@ struct pieces {
 };
 
 long pieces_run(void);
-long pieces_without_hops(void);
 void pieces_where(struct pieces *p);

@@ -30,7 +30,7 @@
 
 enum { PAGE = 4096, RX = PROT_READ | PROT_EXEC, THREADS = 2 };
 
-static long (*run)(void), (*run_without_hops)(void);
+static long (*run)(void);
 static struct pieces text;
 static int file;
 
@@ -102,13 +102,12 @@ static void copy(void)
 
 static volatile int over;
 
-/* A thread that is between a hop and its island when both go is a matter of time. */
 static void *runs(void *arg)
 {
 	long *sum = arg;
-	*sum = run_without_hops();
+	*sum = run();
 	while (!over)
-		if (run_without_hops() != *sum)
+		if (run() != *sum)
 			*sum = 0;
 	return 0;
 }
@@ -178,19 +177,17 @@ static void of_libc(void)
 	in_child();
 }
 
-__attribute__((weak)) long pieces_run(void), pieces_without_hops(void);
+__attribute__((weak)) long pieces_run(void);
 __attribute__((weak)) void pieces_where(struct pieces *p);
 
 static void find(const char *library)
 {
 	void (*where)(struct pieces *) = pieces_where;
 	run = pieces_run;
-	run_without_hops = pieces_without_hops;
 	if (library) {
 		void *l = dlopen(library, RTLD_NOW);
 		must(l != 0);
 		run = (long (*)(void))dlsym(l, "pieces_run");
-		run_without_hops = (long (*)(void))dlsym(l, "pieces_without_hops");
 		where = (void (*)(struct pieces *))dlsym(l, "pieces_where");
 	}
 	where(&text);
