@@ -60,10 +60,14 @@ static long put_head(long fd, const uint8_t *v, const uint8_t *header)
 
 enum { HEADER = DP_HDR_ROW_LISTS }; /* the rest of its page is zero */
 
-/* One copy. Returns -EAGAIN if more than counts has changed meanwhile. */
-static long copy_once(long fd, const uint8_t *v)
+/* One copy. Returns -EAGAIN if more than counts has changed meanwhile, or is being
+ * changed: only the last try takes a generation that is odd and stays so, as its
+ * adder has died. */
+static long copy_once(long fd, const uint8_t *v, int last)
 {
 	uint8_t header[HEADER];
+	/* Before anything else: the header is not read in one moment. */
+	uint32_t generation = __atomic_load_n(dp_u32(v, DP_HDR_GENERATION), __ATOMIC_ACQUIRE);
 	long err = raw(SYS_ftruncate, fd, 0);
 	for (unsigned i = 0; i < sizeof header; i++)
 		header[i] = v[i];
@@ -80,8 +84,7 @@ static long copy_once(long fd, const uint8_t *v)
 	}
 	if (err)
 		return err;
-	uint32_t generation = *dp_u32(header, DP_HDR_GENERATION);
-	if (generation % 2 || generation != __atomic_load_n(dp_u32(v, DP_HDR_GENERATION), __ATOMIC_ACQUIRE) ||
+	if ((generation % 2 && !last) || generation != __atomic_load_n(dp_u32(v, DP_HDR_GENERATION), __ATOMIC_ACQUIRE) ||
 	    *dp_u64(header, DP_HDR_BASELINE) != __atomic_load_n(dp_u64(v, DP_HDR_BASELINE), __ATOMIC_ACQUIRE))
 		return -EAGAIN;
 	*dp_u32(header, DP_HDR_ROWS + DP_SEC_COUNT) = *dp_u32(header, DP_HDR_ROWS + DP_SEC_CAPACITY) = n;
@@ -113,7 +116,7 @@ long dp_copy(const uint8_t *v, const char *path)
 		return fd;
 	long err = -EAGAIN;
 	for (int i = 0; i < TRIES && err == -EAGAIN; i++)
-		err = copy_once(fd, v);
+		err = copy_once(fd, v, i == TRIES - 1);
 	raw(SYS_close, fd);
 	if (!err)
 		err = raw(SYS_renameat2, AT_FDCWD, name, AT_FDCWD, path, 0);

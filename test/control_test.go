@@ -69,9 +69,12 @@ func TestControlWithout(t *testing.T) {
 func TestSnapshotFromInside(t *testing.T) {
 	lane.Parallel(t)
 	p := controlled(t, "gcc", "-O1")
-	for _, flags := range [][]string{nil, {"--threshold", "5"}, {"--objects", "all"}} {
+	for _, row := range []struct{ flags, args []string }{
+		{nil, nil}, {[]string{"--threshold", "5"}, nil}, {[]string{"--objects", "all"}, nil},
+		{nil, []string{"half"}}, // whoever added objects has died
+	} {
 		path := filepath.Join(t.TempDir(), "copy.dynprof")
-		r, final := counted(t, cmd(p, "snapshot", path), flags...)
+		r, final := counted(t, cmd(append([]string{p, "snapshot", path}, row.args...)...), row.flags...)
 		ok(t, r)
 		copied := readReport(t, path)
 		if copied.Status != "snapshot" {

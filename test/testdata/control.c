@@ -343,6 +343,22 @@ static void poor(void)
 	expect("calls", dynprof_calls_of(0), -ENOMEM);
 }
 
+/* Leaves the table, a file named table, as one who died while it added objects. */
+static void half_added(void)
+{
+	enum { GENERATION = 0x210 }; /* HdrGeneration */
+	uint32_t odd = 1;
+	char line[5000], path[4096];
+	FILE *maps = fopen("/proc/self/maps", "r");
+	int fd = -1;
+	while (maps && fd < 0 && fgets(line, sizeof line, maps))
+		if (sscanf(line, "%*s rw-s %*s %*s %*s %4095[^\n]", path) == 1 && strstr(path, "/table"))
+			fd = open(path, O_RDWR);
+	expect("generation", (int)pwrite(fd, &odd, sizeof odd, GENERATION), sizeof odd);
+	close(fd);
+	fclose(maps);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -379,6 +395,8 @@ int main(int argc, char **argv)
 	} else if (!strcmp(mode, "snapshot")) {
 		for (int i = 0; i < 10; i++)
 			round_of_calls(i);
+		if (argc > 3)
+			half_added();
 		expect("snapshot", dynprof_snapshot(argv[2]), 0);
 		expect("nowhere", dynprof_snapshot("/nowhere/at/all"), -2);
 		for (int i = 0; i < 10; i++)
