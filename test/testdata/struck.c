@@ -99,13 +99,14 @@ static void ticking(void)
 	void *warm[4];
 	backtrace(warm, 4);
 	struct sigaction a = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
-	sigaction(SIGPROF, &a, 0);
-	struct itimerval every = {{0, 200}, {0, 200}}, off = {{0, 0}, {0, 0}};
-	setitimer(ITIMER_PROF, &every, 0);
+	sigaction(SIGALRM, &a, 0);
+	/* ITIMER_PROF goes by the kernel's ticks: 4 ms or more. */
+	struct itimerval every = {{0, 700}, {0, 700}}, off = {{0, 0}, {0, 0}};
+	setitimer(ITIMER_REAL, &every, 0);
 	volatile int x = 1;
 	while (ticks < 300)
 		x = outer(x);
-	setitimer(ITIMER_PROF, &off, 0);
+	setitimer(ITIMER_REAL, &off, 0);
 	printf("ticks: lost %d strange %d\n", (int)lost, (int)strange);
 }
 
@@ -165,12 +166,12 @@ static void on_alarm(int sig) { (void)sig; siglongjmp(back, 1); }
 
 static void jumps(void)
 {
-	signal(SIGVTALRM, on_alarm);
+	signal(SIGALRM, on_alarm);
 	volatile int left = 300;
 	sigsetjmp(back, 1);
 	if (left-- > 0) {
 		struct itimerval once = {{0, 0}, {0, 150}};
-		setitimer(ITIMER_VIRTUAL, &once, 0);
+		setitimer(ITIMER_REAL, &once, 0);
 		volatile int x = 1;
 		for (;;)
 			x = outer(x);
