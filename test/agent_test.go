@@ -230,7 +230,7 @@ func TestAgent(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
 		syscall.Kill(agent, sig)
 	}
-	for range lane.Of(60, 200) {
+	for range lane.Of(25, 200) {
 		s.hotspots("pause", s.table)
 		s.hotspots("resume", s.table)
 	}

@@ -25,7 +25,7 @@ func TestArenas(t *testing.T) {
 		{"sees", nil, 1100, 3},
 		{"sees", variants[3], 1100, 3},
 		{"sees", []string{"--lock"}, 200, 3},
-		{"pauses", nil, 600, 100},
+		{"pauses", nil, lane.Of[uint64](150, 600), 100},
 		{"ends", []string{"--threshold", "3000"}, 1100, 0},
 	}, 2, 3) {
 		t.Run(row.mode+" "+strings.Join(row.flags, " "), func(t *testing.T) {

@@ -68,8 +68,8 @@ func TestExactThreads(t *testing.T) {
 // exactThreads runs threads.c.
 func exactThreads(t *testing.T, modes ...string) {
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "threads.c")
-	for _, mode := range modes {
-		for _, flags := range objects {
+	for i, mode := range modes {
+		for _, flags := range lane.Turn(objects, i) {
 			t.Run(strings.Join(append(flags, mode), " "), func(t *testing.T) {
 				twoCores(t)
 				with, r := counted(t, cmd(append([]string{p}, strings.Fields(mode)...)...), flags...)

@@ -90,8 +90,8 @@ func (f *fixture) program(t *testing.T, row string, flags []string, more ...stri
 // TestExactHooks compares with hooks of the same run.
 func TestExactHooks(t *testing.T) {
 	lane.Parallel(t)
-	for _, f := range fixtures {
-		for _, row := range lane.Thin(f.hooks, 2) {
+	for n, f := range fixtures {
+		for i, row := range lane.Thin(f.hooks, 2) {
 			t.Run(f.name+" "+row, func(t *testing.T) {
 				t.Parallel()
 				compiler, _, _ := strings.Cut(row, " ")
@@ -100,7 +100,7 @@ func TestExactHooks(t *testing.T) {
 				c.env = []string{"HOOKS=" + filepath.Join(t.TempDir(), "hooks")}
 				without := run(t, c)
 				symbols := readSymbols(t, p)
-				for _, flags := range [][]string{nil, {"--threshold", "100"}, {"--objects", "all"}, {"--direct-calls"}} {
+				for _, flags := range lane.Turn([][]string{nil, {"--threshold", "100"}, {"--objects", "all"}, {"--direct-calls"}}, n+i) {
 					with, r, want := countedWithHooks(t, c, flags...)
 					same(t, without.withoutTallies(), with.withoutTallies())
 					comparison{exempt: noHooks(f.noHooks)}.exact(t, r, want, symbols)
@@ -113,14 +113,14 @@ func TestExactHooks(t *testing.T) {
 // TestExactCallgrind compares with another run under callgrind.
 func TestExactCallgrind(t *testing.T) {
 	lane.Parallel(t)
-	for _, f := range fixtures {
-		for _, row := range lane.Thin(f.callgrind, 3) {
+	for n, f := range fixtures {
+		for i, row := range lane.Thin(f.callgrind, 3) {
 			t.Run(f.name+" "+row, func(t *testing.T) {
 				t.Parallel()
 				p := f.program(t, row, nil)
 				symbols := readSymbols(t, p)
 				under, want := underCallgrind(t, cmd(p), p, symbols)
-				for _, flags := range [][]string{nil, {"--threshold", "100"}} {
+				for _, flags := range lane.Turn([][]string{nil, {"--threshold", "100"}}, n+i) {
 					with, r := counted(t, cmd(p), flags...)
 					same(t, under, with)
 					callgrindSees(f.unseen, f.uncounted).exact(t, r, want, symbols)

@@ -139,7 +139,7 @@ func TestExampleSpecialise(t *testing.T) {
 			t.Errorf("%v: redirected in %v, status %d: %s", args, got, without.status, without.stderr)
 		}
 	}
-	for i, f := range lane.Thin(packetFilters, 5) {
+	for i, f := range lane.Thin(packetFilters, 8) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) { check(t, f) })
 	}
 	var hosts, more []string

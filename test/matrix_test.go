@@ -51,7 +51,7 @@ func TestMatrix(t *testing.T) {
 		{"C++", []string{"-Wl,--no-as-needed", "-lstdc++"}, "matrix.cc", comparison{exempt: untallied(append(madeByCompiler, profiled...)...)}},
 	}
 	for _, p := range programs {
-		for _, row := range lane.Thin(matrix(), 4) {
+		for _, row := range lane.Thin(matrix(), 6) {
 			t.Run(p.language+" "+row, func(t *testing.T) {
 				t.Parallel()
 				args := strings.Fields(row)

@@ -254,9 +254,11 @@ func TestPrometheusNginx(t *testing.T) {
 	background(t, nil, build(t, "hotspots"), "serve", "--state", filepath.Join(t.TempDir(), "series"), "--listen", many, dir)
 	p := startPrometheus(t, "  - {job_name: own, static_configs: [{targets: ['"+metrics+"']}]}\n"+
 		"  - job_name: host\n    http_sd_configs: [{url: 'http://"+many+"/sd', refresh_interval: 1s}]\n    metric_relabel_configs: [{source_labels: [__name__], regex: 'dynprof_.*calls_total', target_label: __name__, replacement: 'host_$0'}]\n")
-	seconds := lane.Of(12, 180)
+	seconds := lane.Of(8, 180)
 	load := background(t, nil, ab, "-q", "-t", strconv.Itoa(seconds), "-n", "100000000", "-c", "4", "http://"+web+"/")
-	seen := watch(t, table, seconds)
+	seen := watch(t, table, seconds, func(since time.Time) bool {
+		return p.scraped("own", "", since) && p.scraped("host", "host_", since)
+	})
 	load.Wait()
 	checkDeployed(t, p)
 	quit(t, nginx, table)
@@ -292,6 +294,13 @@ func TestPrometheusNginx(t *testing.T) {
 	if equal < 30 { // those that were among the most called from the first scrape on
 		t.Errorf("%d functions of %d have the report's calls", equal, len(byName))
 	}
+}
+
+// scraped tells whether there is a scrape that began since.
+func (p *prometheus) scraped(job, prefix string, since time.Time) bool {
+	p.t.Helper()
+	totals := p.totals(job, prefix)
+	return len(totals) > 0 && totals[len(totals)-1].time > float64(since.UnixMilli())/1000+0.02
 }
 
 // quit ends nginx gently and waits.

@@ -24,9 +24,9 @@ type watched struct {
 	pauses   []reading
 }
 
-// watch reads a table for some seconds, and stops its program for two and a half
-// of every six: a scrape each second finds it so.
-func watch(t *testing.T, path string, seconds int) *watched {
+// watch reads a table for some seconds, and stops its program every six, until a
+// scrape that began since has found it so.
+func watch(t *testing.T, path string, seconds int, scraped func(since time.Time) bool) *watched {
 	t.Helper()
 	m, err := table.OpenMeter(path)
 	if err != nil {
@@ -49,7 +49,10 @@ func watch(t *testing.T, path string, seconds int) *watched {
 			next = next.Add(each)
 			resume := stand(t, int(m.Pid))
 			pause := read()
-			time.Sleep(2500 * time.Millisecond)
+			for limit := time.Now().Add(30 * time.Second); !scraped(pause.end) && time.Now().Before(limit); {
+				time.Sleep(100 * time.Millisecond)
+			}
+			time.Sleep(20 * time.Millisecond) // more than the slack of check
 			last := read()
 			resume()
 			if last.total != pause.total {

@@ -159,7 +159,7 @@ func TestRandom(t *testing.T) {
 	lane.Parallel(t)
 	need(t, "gcc")
 	need(t, "clang")
-	randomSeeds(t, lane.Of[uint64](8, 24), func(t *testing.T, seed uint64) uint64 {
+	randomSeeds(t, lane.Of[uint64](6, 24), func(t *testing.T, seed uint64) uint64 {
 		p, err := newRandom(t, seed)
 		if err != nil {
 			t.Error(err)

@@ -28,10 +28,10 @@ func TestRedirect(t *testing.T) {
 	twoCores(t)
 	for _, build := range lane.Some([][]string{{"-O2"}, {"-O1", "-fcf-protection=full"}, {"-O2", "-no-pie"}}, 1) {
 		p := redirecting(t, build...)
-		for _, args := range [][]string{
+		for i, args := range [][]string{
 			{"ways"}, {"flags"}, {"watched"}, {"refused"}, {"live", "20000"}, {"middle"}, {"forks"}, {"rearms", "20"},
 		} {
-			for _, flags := range lane.Some([][]string{nil, {"--threshold", "2"}, {"--objects", "all"}, {"--control"}}, 1, 3) {
+			for _, flags := range lane.Turn([][]string{nil, {"--threshold", "2"}, {"--objects", "all"}, {"--control"}}, i) {
 				r, _ := counted(t, cmd(append([]string{p}, args...)...), flags...)
 				if t.Run(build[0]+" "+args[0], func(t *testing.T) { ok(t, r) }); t.Failed() {
 					return

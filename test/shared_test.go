@@ -34,9 +34,9 @@ func TestSharedExact(t *testing.T) {
 		{"forks.c", []string{""}},
 	} {
 		p := compile(t, need(t, "gcc"), []string{"-O2"}, row.source, "usesgs.S")
-		for _, args := range row.args {
+		for i, args := range row.args {
 			c := cmd(append([]string{p}, strings.Fields(args)...)...)
-			for _, flags := range [][]string{nil, {"--objects", "all"}, {"--threshold", "1000"}} {
+			for _, flags := range lane.Turn([][]string{nil, {"--objects", "all"}, {"--threshold", "1000"}}, i) {
 				t.Run(strings.Join(append(slices.Clone(flags), row.source, args), " "), func(t *testing.T) {
 					with, r := counted(t, c, flags...)
 					if with.status != 0 || with.stderr != "" {

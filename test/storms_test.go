@@ -29,10 +29,10 @@ var storms = []struct {
 func TestExactStorms(t *testing.T) {
 	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "storms.c")
-	for _, s := range storms {
+	for i, s := range storms {
 		t.Run(s.how, func(t *testing.T) {
 			t.Parallel()
-			for _, flags := range objects {
+			for _, flags := range lane.Turn(objects, i) {
 				storm(t, p, s.how, s.times, s.rows, flags)
 			}
 		})

@@ -41,7 +41,7 @@ func TestTranslator(t *testing.T) {
 func TestTranslatorOnce(t *testing.T) {
 	lane.Parallel(t)
 	twoCores(t)
-	seconds := lane.Of("2", "30")
+	seconds := lane.Of("1", "30")
 	p := translating(t, "-O2")
 	for _, mode := range []string{"sync", "async"} {
 		r, _ := counted(t, cmd(p, "once", mode, seconds))

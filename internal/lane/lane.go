@@ -15,6 +15,15 @@ func Some[T any](all []T, indexes ...int) []T {
 	return some
 }
 
+// Turn is the whole of a test's ways in the long lane, and else the one whose turn
+// it is in the test's ith case: cases by ways are many, and all of either are seen.
+func Turn[T any](all []T, i int) []T {
+	if Long {
+		return all
+	}
+	return all[i%len(all):][:1]
+}
+
 // Of is how much of something a test does: so much in make test, more in make long.
 func Of[T any](short, long T) T {
 	if Long {
