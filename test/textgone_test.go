@@ -27,10 +27,11 @@ func TestTextGone(t *testing.T) {
 		"linked": {compile(t, gcc, []string{"-O1", "-Wl,--no-as-needed", library}, "textgone.c"), "HOW"},
 		"late":   {alone, "HOW", library},
 	}
-	for _, row := range []struct {
+	type row struct {
 		how, where string // the first place is tried in make test
 		keeps      string // functions that are counted on; all: the others, too
-	}{
+	}
+	for _, row := range lane.Some([]row{
 		{"forget", "late main linked", "all"},
 		{"map", "main linked late", ""},
 		{"remap", "linked main late", ""},
@@ -40,7 +41,7 @@ func TestTextGone(t *testing.T) {
 		{"copy", "late linked", "all"},
 		{"fork", "main linked late", ""},
 		{"threads", "late main linked", ""},
-	} {
+	}, 0, 1, 4, 8) {
 		for _, where := range lane.Some(strings.Fields(row.where), 0) {
 			t.Run(row.how+" "+where, func(t *testing.T) {
 				args := slices.Clone(programs[where])
