@@ -11,7 +11,13 @@ EXTLD := \"-Wl,-T,$(CURDIR)/libdynprof/goinit.ld\" \
 	-Wl,--wrap=pthread_create -Wl,--wrap=malloc -Wl,--wrap=free \
 	-Wl,--wrap=pthread_getattr_np -Wl,--wrap=pthread_attr_getstacksize \
 	-Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_unlock \
-	-Wl,--wrap=pthread_cond_wait -Wl,--wrap=pthread_cond_broadcast
+	-Wl,--wrap=pthread_cond_wait -Wl,--wrap=pthread_cond_broadcast \
+	-Wl,--wrap=mmap -Wl,--wrap=munmap -Wl,--wrap=sigaction -Wl,--wrap=pthread_sigmask \
+	-Wl,--wrap=sigemptyset -Wl,--wrap=sigfillset -Wl,--wrap=sigaddset -Wl,--wrap=sigismember \
+	-Wl,--wrap=pthread_attr_init -Wl,--wrap=pthread_attr_destroy -Wl,--wrap=pthread_attr_setdetachstate \
+	-Wl,--wrap=pthread_attr_setstack -Wl,--wrap=pthread_attr_getstack \
+	-Wl,--wrap=pthread_self -Wl,--wrap=pthread_detach \
+	-Wl,--wrap=pthread_key_create -Wl,--wrap=pthread_setspecific
 
 .PHONY: all help demo check test deps lint lint-c unit long random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads bench-making man examples bench-hot clean
 all: $(BUILD)/libdynprof.so $(BUILD)/hotspots ## build/libdynprof.so and build/hotspots
@@ -100,7 +106,7 @@ lint: ## gofmt, vet, staticcheck, and the C (lint-c)
 # dynamic linker or the twin), compiled as it is built, under gcc's analyser:
 # internal/checkobj says what must hold of the objects. The symbols are those of
 # the others that it calls. cppcheck reads it as a whole.
-HOSTED   := shim twin session plugin translator threads outsider planner
+HOSTED   := shim twin session plugin translator threads golibc libc outsider planner
 RESIDENT := $(filter-out $(HOSTED:%=libdynprof/%.c),$(wildcard libdynprof/*.[cS]))
 CALLED   := dp_entered dp_entry dp_finish_twin dp_map_scratch dp_objects_gone dp_outsider_keep \
 	dp_reserve_for dp_run_outsider dp_run_twin dp_tell dp_translator_forked dp_unmap_scratch

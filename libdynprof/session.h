@@ -56,6 +56,12 @@ void dp_traps_end(void) HIDDEN;
 /* threads.c */
 void dp_note_tls(uint64_t size) HIDDEN;
 
+/* dl_iterate_phdr(3) of libc, whoever else has a function of that name. */
+struct r_debug;
+struct dl_phdr_info;
+typedef int dp_iterate(int (*see)(struct dl_phdr_info *, size_t, void *), void *arg);
+dp_iterate *dp_libc_iterate(const struct r_debug *r) HIDDEN;
+
 /* late.c */
 void dp_keep(const struct dp_session *s, uint64_t r_debug) HIDDEN;
 void dp_objects_changed(void) HIDDEN;

@@ -289,6 +289,24 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
+/* The dynamic linker's list, as the executable's own headers lead to it. */
+static const struct r_debug *list_of_objects(const struct start *s)
+{
+	struct dl_phdr_info exe = {.dlpi_phdr = (const Elf64_Phdr *)aux(s, AT_PHDR), .dlpi_phnum = (Elf64_Half)aux(s, AT_PHNUM)};
+	uint64_t r = 0;
+	for (int i = 0; exe.dlpi_phdr && i < exe.dlpi_phnum; i++)
+		if (exe.dlpi_phdr[i].p_type == PT_PHDR) {
+			exe.dlpi_addr = (uint64_t)exe.dlpi_phdr - exe.dlpi_phdr[i].p_vaddr;
+			r = find_r_debug(&exe);
+		}
+	return r ? (const struct r_debug *)r : &_r_debug;
+}
+
+static void note_objects(struct start *s)
+{
+	dp_libc_iterate(list_of_objects(s))(note_object, s);
+}
+
 /* The vdso's clock_gettime: an event's time without a system call that a
  * seccomp filter may refuse. 0 if there is none. */
 static void *vdso_clock(const struct start *s)
@@ -458,7 +476,7 @@ static const char *count(struct start *s)
 	if (!dp_map_scratch(&s->session))
 		return "no address space (ulimit -v?)";
 	take_environment(s);
-	dl_iterate_phdr(note_object, s);
+	note_objects(s);
 	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->short_space = dp_space_is_short();
 	s->session.ctl->cold_entry = (uint64_t)&dp_cold;
@@ -504,7 +522,7 @@ static void leave_other_libc(void)
 	if (aux(&s, AT_SECURE))
 		return;
 	s.program = (const char *)aux(&s, AT_EXECFN);
-	dl_iterate_phdr(note_object, &s);
+	note_objects(&s);
 	take_environment(&s);
 	not_counted(&s, "it does not use glibc");
 	if (s.strict)
@@ -523,7 +541,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 	read_environment(&s);
 	if (aux(&s, AT_SECURE))
 		return;
-	dl_iterate_phdr(note_object, &s);
+	note_objects(&s);
 	dp_note_tls(s.tls_size);
 	const char *why = count(&s);
 	if (!s.session.ctl)
