@@ -3,6 +3,7 @@ package test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,6 +27,7 @@ func TestAlone(t *testing.T) {
 		{"some processes", "no more threads", true, limited("-u 8")},
 		{"address space", "too little address space", false, limited("-v 300000")},
 		{"data", "too little address space", false, limited("-d 50000")},
+		{"few in a cgroup", "no more threads", true, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if row.root {
@@ -34,6 +36,9 @@ func TestAlone(t *testing.T) {
 			start := row.before
 			if strings.Contains(row.name, "process") {
 				start = append(nobody(t, dir).args, row.before...)
+			}
+			if start == nil {
+				start = inPidsCgroup(t, 12)
 			}
 			need(t, start[0])
 			in := func(args ...string) result {
@@ -71,4 +76,21 @@ func TestAlone(t *testing.T) {
 // limited runs what follows with a limit of bash's ulimit.
 func limited(limit string) []string {
 	return []string{"bash", "-c", "ulimit " + limit + `; exec "$@"`, "bash"}
+}
+
+// inPidsCgroup runs what follows in a cgroup that may have so many threads.
+func inPidsCgroup(t *testing.T, most int) []string {
+	t.Helper()
+	for _, at := range []string{"/sys/fs/cgroup/pids/", "/sys/fs/cgroup/"} {
+		dir, err := os.MkdirTemp(at, "dynprof-test-")
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { os.Remove(dir) })
+		if os.WriteFile(filepath.Join(dir, "pids.max"), []byte(strconv.Itoa(most)), 0) == nil {
+			return []string{"bash", "-c", "echo $$ >" + dir + `/cgroup.procs && exec "$@"`, "bash"}
+		}
+	}
+	t.Skip("no pids cgroups on this machine")
+	return nil
 }

@@ -24,7 +24,6 @@ const (
 	reservedBytes = 768 << 20
 	mappedBytes   = 96 << 20
 	trialThreads  = 16
-	manyThreads   = 4096 // a limit that leaves so many, or none
 )
 
 // Why the runtime cannot start.
@@ -37,7 +36,6 @@ const (
 type trial struct {
 	over    uint32 // the threads may end
 	threads [trialThreads]uint32
-	limit   [2]uint64  // RLIMIT_NPROC
 	g       [2]uintptr // the first is where the thread's pointer to g is
 	zeros   [128]uintptr
 	path    [unix.PathMax]byte

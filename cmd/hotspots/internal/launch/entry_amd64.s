@@ -85,19 +85,12 @@ little:
 	MOVL	$const_littleMemory, BX
 	JMP	hotspots_alone(SB)
 
-	// One thread or, where so few are allowed (RLIMIT_NPROC, 6) that it matters how
-	// many, as many as are needed at a time are made (clone, 56: with this stack,
+	// As many threads as are needed at a time are made (clone, 56: with this stack,
 	// which they do not use, CLONE_PARENT_SETTID and CLONE_CHILD_CLEARTID), wait for
-	// a word (futex, 202), and end (exit, 60). The runtime starts when they have.
+	// a word (futex, 202), and end (exit, 60). The runtime starts when they have. A
+	// limit may be a cgroup's, of which only a refusal tells.
 threads:
-	MOVL	$97, AX
-	MOVL	$6, DI
-	LEAQ	·tried+trial_limit(SB), SI
-	SYSCALL
-	MOVL	$1, R14
-	MOVL	$const_trialThreads, DX
-	CMPQ	·tried+trial_limit(SB), $const_manyThreads
-	CMOVLCS	DX, R14
+	MOVL	$const_trialThreads, R14
 	XORL	R12, R12
 thread:
 	MOVL	$56, AX
