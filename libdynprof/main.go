@@ -50,8 +50,7 @@ func dp_plan(at C.uintptr_t) {
 		}
 	}()
 	word := (*uint32)(unsafe.Pointer(&ctl.beats))
-	beat = func() { atomic.AddUint32(word, 1) }
-	parallel.Beat = beat
+	parallel.Beat = func() { atomic.AddUint32(word, 1) }
 	if err := planFor(ctl); err != nil {
 		serving.forget()
 		report(ctl, err)
@@ -59,9 +58,6 @@ func dp_plan(at C.uintptr_t) {
 	}
 	ctl.status = 1
 }
-
-// beat tells the shim that planning goes on.
-var beat = func() {}
 
 // requestOf is what the shim asks for.
 func requestOf(ctl *C.struct_dp_ctl, choice *config) *patcher.Request {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/build"
@@ -29,7 +30,7 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	}
 	process := &self.Process{
 		Pid: int(ctl.pid), Outside: ctl.outside != 0,
-		ReserveAt: uint64(ctl.reserve), ReserveSize: uint64(ctl.reserve_size), Beat: beat,
+		ReserveAt: uint64(ctl.reserve), ReserveSize: uint64(ctl.reserve_size), Beat: parallel.Beat,
 	}
 	request, later := requestOf(ctl, choice), (*build.Appender)(nil)
 	request.Table = func() (t *build.Appender, err error) {
