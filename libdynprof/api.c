@@ -56,13 +56,6 @@ int dynprof_snapshot(const char *path)
 
 /* ---- functions -------------------------------------------------------- */
 
-static int same_text(const char *a, const char *b)
-{
-	while (*a && *a == *b)
-		a++, b++;
-	return *a == *b;
-}
-
 static int is_object(const uint8_t *view, const uint8_t *object, const char *name)
 {
 	const char *path = dp_string(view, *dp_u32(object, DP_OBJ_PATH)), *base = path;

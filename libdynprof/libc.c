@@ -37,13 +37,6 @@ static uint32_t hash_of(const char *name)
 	return h;
 }
 
-static int same_text(const char *a, const char *b)
-{
-	while (*a && *a == *b)
-		a++, b++;
-	return *a == *b;
-}
-
 /* The address of a function that l defines; 0 if it has none of that name. */
 static uint64_t function_in(const struct link_map *l, const char *name)
 {

@@ -54,6 +54,13 @@ static inline size_t text_len(const char *s)
 	return n;
 }
 
+static inline int same_text(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
+}
+
 static inline int has_prefix(const char *s, const char *prefix)
 {
 	while (*prefix)
