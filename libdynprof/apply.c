@@ -57,7 +57,7 @@ static void unmap_first(const struct dp_ctl *ctl, uint32_t n)
 		raw(SYS_munmap, ctl->arenas[i].at, room_of(&ctl->arenas[i]));
 }
 
-/* Whether its place is held since before the twin was made. */
+/* Whether its place is held already: since before the planner was made, or by the heap. */
 static int is_held(const struct dp_ctl *ctl, const struct dp_arena *a) { return a->at - ctl->held < ctl->held_size; }
 
 /* Lets go of what is held for arenas that are not mapped. */

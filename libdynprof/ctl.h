@@ -99,7 +99,8 @@ struct dp_ctl {
 	uint64_t view;          /* where the planner has the table then, up to its rows, */
 	uint64_t view_size;     /* and its bytes */
 	uint64_t short_space;   /* 1: address space is limited */
-	uint64_t held, held_size; /* address space that is taken for the arenas, if late */
+	uint64_t heap_end;      /* where the heap ends, if it can go on elsewhere; else 0 */
+	uint64_t held, held_size; /* address space that is taken for the arenas */
 	uint64_t translator;    /* 1: calls can be sent to other code */
 	uint64_t argv;          /* char **, of the agent's own copy: it gives itself a name */
 	uint64_t handles_traps; /* 1, if late: SIGTRAP is handled since the start */
@@ -124,6 +125,7 @@ struct dp_ctl {
 	uint32_t stop;          /* 1: a new object may take the GS segment: end the counting first,
 				 * whatever the status is */
 	uint32_t serves;        /* 1: the twin becomes the endpoint */
+	uint64_t heap_to;       /* where the heap has to end before the arenas are mapped; 0: it stays */
 	uint64_t calls;         /* struct dp_call *, behind the patches */
 	uint64_t undos;         /* struct dp_undo_text *, in the last arena: what takes all of it back; 0: it cannot be */
 	uint64_t undos_count;

@@ -1,11 +1,14 @@
-/* libc's dl_iterate_phdr, in the target. A program, or a library that it preloads,
- * may define that name itself; what it defines must not run before its own
- * constructors, and need not tell of all objects. So libc's is looked up in libc
+/* libc's dl_iterate_phdr and sbrk, in the target. A program, or a library that it preloads,
+ * may define those names itself; what it defines must not run before its own
+ * constructors, and need not tell of all objects, or of libc's heap. So libc's is looked up in libc
  * (gABI, "Dynamic Section"; DT_GNU_HASH as glibc's dl-lookup reads it).
  */
 #define _GNU_SOURCE
 #include <elf.h>
+#include <errno.h>
 #include <link.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "session.h"
 
@@ -67,13 +70,49 @@ static int is_libc(const char *path)
 	return base && same_text(base, "libc.so.6");
 }
 
-dp_iterate *dp_libc_iterate(const struct r_debug *r)
+/* libc's own function of that name; 0 if it is not found. */
+static uint64_t libc_function(const struct r_debug *r, const char *name)
 {
 	for (const struct link_map *l = r ? r->r_map : 0; l; l = l->l_next)
 		if (is_libc(l->l_name)) {
-			uint64_t found = function_in(l, "dl_iterate_phdr");
+			uint64_t found = function_in(l, name);
 			if (found)
-				return (dp_iterate *)found;
+				return found;
 		}
-	return dl_iterate_phdr;
+	return 0;
+}
+
+dp_iterate *dp_libc_iterate(const struct r_debug *r)
+{
+	uint64_t found = libc_function(r, "dl_iterate_phdr");
+	return found ? (dp_iterate *)found : dl_iterate_phdr;
+}
+
+typedef void *grow(intptr_t by);
+
+/* sbrk may be called by anybody: malloc(3) goes on behind what another took. Without
+ * libc's it would cut off, at its next call, what the system call alone had taken.
+ * A limit of data would count the arenas in. */
+uint64_t dp_heap_end(const struct r_debug *r)
+{
+	struct rlimit limit = {0};
+	grow *libc_sbrk = (grow *)libc_function(r, "sbrk");
+	if (!libc_sbrk || raw(SYS_prlimit64, 0, RLIMIT_DATA, 0, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY)
+		return 0;
+	uint64_t end = (uint64_t)raw(SYS_brk, 0);
+	return (uint64_t)libc_sbrk(0) == end ? end : 0;
+}
+
+int dp_lift_heap(struct dp_ctl *ctl, const struct r_debug *r)
+{
+	uint64_t from = pages(ctl->heap_end), size = ctl->heap_to - from;
+	int before = errno;
+	grow *libc_sbrk = (grow *)libc_function(r, "sbrk");
+	int moved = (uint64_t)libc_sbrk((intptr_t)(ctl->heap_to - ctl->heap_end)) == ctl->heap_end;
+	errno = before;
+	if (!moved || failed(raw(SYS_mmap, from, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0)))
+		return 0;
+	ctl->held = from;
+	ctl->held_size = size;
+	return 1;
 }

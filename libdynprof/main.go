@@ -128,6 +128,7 @@ func deliver(ctl *C.struct_dp_ctl, p *patcher.Plan) error {
 	ctl.calls = C.uint64_t(p.Calls())
 	at, count := p.Undos()
 	ctl.undos, ctl.undos_count = C.uint64_t(at), C.uint64_t(count)
+	ctl.heap_to = C.uint64_t(p.HeapEnd())
 	ctl.traps = flag(p.NeedsTraps())
 	ctl.serves = flag(serving != nil)
 	ctl.arenas_count = C.uint32_t(len(allArenas))

@@ -30,7 +30,8 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	}
 	process := &self.Process{
 		Pid: int(ctl.pid), Outside: ctl.outside != 0,
-		ReserveAt: uint64(ctl.reserve), ReserveSize: uint64(ctl.reserve_size), Beat: parallel.Beat,
+		ReserveAt: uint64(ctl.reserve), ReserveSize: uint64(ctl.reserve_size), HeapEnd: uint64(ctl.heap_end),
+		Beat: parallel.Beat,
 	}
 	request, later := requestOf(ctl, choice), (*build.Appender)(nil)
 	request.Table = func() (t *build.Appender, err error) {

@@ -62,6 +62,13 @@ struct dl_phdr_info;
 typedef int dp_iterate(int (*see)(struct dl_phdr_info *, size_t, void *), void *arg);
 dp_iterate *dp_libc_iterate(const struct r_debug *r) HIDDEN;
 
+/* Where the heap ends, if it can be moved up now; else 0. */
+uint64_t dp_heap_end(const struct r_debug *r) HIDDEN;
+
+/* Moves the heap's end from heap_end to heap_to: what is between is held for the
+ * arenas, and the program's heap goes on behind. Reports whether it did. */
+int dp_lift_heap(struct dp_ctl *ctl, const struct r_debug *r) HIDDEN;
+
 /* late.c */
 void dp_keep(const struct dp_session *s, uint64_t r_debug) HIDDEN;
 void dp_objects_changed(void) HIDDEN;

@@ -435,7 +435,11 @@ static const char *map_table(struct start *s)
 static const char *apply(struct start *s)
 {
 	struct dp_ctl *ctl = s->session.ctl;
-	const char *why = dp_map_arenas(ctl);
+	const char *why = 0;
+	if (ctl->heap_to && !dp_lift_heap(ctl, list_of_objects(s)))
+		why = "its heap cannot be moved out of the way";
+	if (!why)
+		why = dp_map_arenas(ctl);
 	int mapped = !why;
 	if (!why)
 		why = map_table(s);
@@ -479,6 +483,7 @@ static const char *count(struct start *s)
 	note_objects(s);
 	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->short_space = dp_space_is_short();
+	s->session.ctl->heap_end = dp_heap_end(list_of_objects(s));
 	s->session.ctl->cold_entry = (uint64_t)&dp_cold;
 	s->session.ctl->keep_entry = (uint64_t)&dp_keeper;
 	s->session.ctl->site_entry = (uint64_t)&dp_kernel_site;

@@ -37,6 +37,7 @@ type Plan struct {
 	undos   *undos
 	reserve []byte
 	used    uint64 // bytes of the reserve that are arenas
+	heapEnd uint64
 
 	// From Patch.
 	texts           []text
@@ -91,6 +92,7 @@ func (p *Plan) lay() (err error) {
 		return err
 	}
 	p.layUndos(space)
+	p.heapEnd = space.HeapEnd()
 	return nil
 }
 

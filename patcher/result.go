@@ -64,6 +64,9 @@ func (p *Plan) Calls() uint64 { return p.calls }
 // and its length, after Patch; 0 if they cannot be taken back.
 func (p *Plan) Undos() (at, count uint64) { return p.undosAt, p.undone }
 
+// HeapEnd is where brk(2) has to be before the arenas are mapped, 0 if the heap stays.
+func (p *Plan) HeapEnd() uint64 { return p.heapEnd }
+
 // NeedsTraps reports whether SIGTRAP has to be handled.
 func (p *Plan) NeedsTraps() bool { return p.how.traps }
 

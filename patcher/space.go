@@ -6,6 +6,7 @@ import "github.com/dynprof/dynprof/patcher/place"
 type placer interface {
 	Place(span place.Span, size uint64) (at uint64, ok bool)
 	PlaceAnywhere(near place.Span, size uint64) (at uint64, ok bool)
+	HeapEnd() uint64
 }
 
 // space is where arenas may lie.

@@ -30,8 +30,9 @@ type Span struct{ Low, High uint64 }
 // Place finds a free range of size bytes (rounded up to pages) from which all
 // of span is within reach, and into which span can reach. It prefers the
 // nearest gap below span: above an executable grows the heap. Above, it takes
-// what is left in front of the heap, and only then its far end. The range is
-// then taken: a further Place does not return it again.
+// what is left in front of the heap; then, if the heap may be moved, the place
+// where it would grow to next; and only then the far end, where it would have to
+// end. The range is then taken: a further Place does not return it again.
 func (s *Space) Place(span Span, size uint64) (uint64, bool) {
 	size = (size + pageSize - 1) &^ (pageSize - 1)
 	low := uint64(0) // lowest arena start: span.High within reach of it
@@ -46,16 +47,48 @@ func (s *Space) Place(span Span, size uint64) (uint64, bool) {
 			}
 		}
 	}
-	for _, end := range []uint64{min(high, s.heap), high} {
-		for i := len(s.gaps) - 1; i >= 0; i-- { // the far end first: away from the heap
-			if g := s.gaps[i]; g.Low >= span.Low {
-				if at, ok := fit(g, low, end, size); ok {
-					return s.take(i, at, size), true
-				}
+	if at, ok := s.above(span, low, min(high, s.heap), size); ok {
+		return at, true
+	}
+	if at, ok := s.lift(low, high, size); ok {
+		return at, true
+	}
+	return s.above(span, low, high, size)
+}
+
+// above finds room above span, the far end first: away from the heap.
+func (s *Space) above(span Span, low, high, size uint64) (uint64, bool) {
+	for i := len(s.gaps) - 1; i >= 0; i-- {
+		if g := s.gaps[i]; g.Low >= span.Low {
+			if at, ok := fit(g, low, high, size); ok {
+				return s.take(i, at, size), true
 			}
 		}
 	}
 	return 0, false
+}
+
+// lift takes what comes next behind the heap, which then goes on behind that.
+func (s *Space) lift(low, high, size uint64) (uint64, bool) {
+	at := s.end
+	if at == 0 || at < low || at+size+guard > high {
+		return 0, false
+	}
+	for i, g := range s.gaps {
+		if g.Low <= at && at+size+guard <= g.High {
+			s.end = at + size
+			return s.take(i, at, size), true
+		}
+	}
+	return 0, false
+}
+
+// HeapEnd is where the heap has to end first, 0 if it stays where it is.
+func (s *Space) HeapEnd() uint64 {
+	if s.end == s.stays {
+		return 0
+	}
+	return s.end
 }
 
 // PlaceAnywhere finds a free range for what no code refers to: at the upper end
@@ -95,12 +128,16 @@ func fit(g Span, low, high, size uint64) (uint64, bool) {
 type Space struct {
 	gaps []Span
 	heap uint64 // where the heap starts: it grows upwards
+	end  uint64 // where it ends, in whole pages; 0 if that stays
+
+	stays uint64 // end, before anything was taken behind it
 }
 
 // Growth is what of a process will need room where nothing is yet.
 type Growth struct {
-	Heap  uint64 // where brk(2) starts
-	Stack uint64 // bytes that the main thread's may come to
+	Heap    uint64 // where brk(2) starts
+	HeapEnd uint64 // where it is, if it may be moved up before the program goes on; else 0
+	Stack   uint64 // bytes that the main thread's may come to
 }
 
 // mostStack is kept free below a stack whose limit is higher, or unknown.
@@ -109,12 +146,17 @@ const mostStack = 1 << 30
 // NewSpace finds the gaps between mappings, which are in address order; lowest
 // is the least address that may be mapped (vm.mmap_min_addr).
 func NewSpace(mappings []procmaps.Mapping, lowest uint64, g Growth) *Space {
-	s := &Space{heap: g.Heap}
+	end := (g.HeapEnd + pageSize - 1) &^ (pageSize - 1)
+	s := &Space{heap: g.Heap, end: end, stays: end}
 	at := (lowest + pageSize - 1) &^ (pageSize - 1)
 	for _, m := range mappings {
 		start := min(m.Start, addressEnd)
 		if m.Path == "[stack]" {
 			start -= min(start, max(min(g.Stack, mostStack), m.End-m.Start)-(m.End-m.Start))
+		}
+		if end != 0 && m.Path == "[heap]" {
+			m.End = min(m.End, end) // the twin's has grown
+			start = min(start, m.End)
 		}
 		if start > at {
 			s.gaps = append(s.gaps, Span{at, start})

@@ -40,6 +40,25 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// TestLift: where there is too little room in front of the heap, and it may be moved,
+// an arena lies where it ended, and the next behind that.
+func TestLift(t *testing.T) {
+	object, end := Span{0x400000, 0x500000}, uint64(0x2100800)
+	maps := []procmaps.Mapping{{Start: object.Low, End: object.High}, {Start: 0x2000000, End: 0x2800000, Path: "[heap]"}}
+	s := NewSpace(maps, 0x10000, Growth{Heap: 0x2000000, HeapEnd: end})
+	if at, ok := s.Place(object, mb); !ok || at > object.Low || s.HeapEnd() != 0 {
+		t.Errorf("below: %#x, %v; the heap ends at %#x", at, ok, s.HeapEnd())
+	}
+	for _, want := range []uint64{0x2101000, 0x6101000} {
+		if at, ok := s.Place(object, 64*mb); !ok || at != want || s.HeapEnd() != want+64*mb {
+			t.Errorf("%#x, %v, not %#x; the heap ends at %#x", at, ok, want, s.HeapEnd())
+		}
+	}
+	if at, ok := s.Place(object, 1900*mb); ok {
+		t.Errorf("more than is in reach: %#x", at)
+	}
+}
+
 // TestStackRoom: what the stack may grow to is kept free, a GB at most.
 func TestStackRoom(t *testing.T) {
 	const top = 0x7fff00000000

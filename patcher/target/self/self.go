@@ -29,6 +29,7 @@ type Process struct {
 	Outside bool // it is an outsider
 	// The pages that arenas are made of: run address and bytes.
 	ReserveAt, ReserveSize uint64
+	HeapEnd                uint64 // as place.Growth has it
 	Beat                   func() // is told that work goes on
 
 	guessed atomic.Bool // something was asked that an outsider cannot tell
@@ -93,6 +94,7 @@ func (p *Process) Lowest() uint64 {
 // stack may become. The twin has both as the target does.
 func (p *Process) Growth() (g place.Growth) {
 	g.Heap, _ = mem.SelfBrk() // not known: no heap is in the way
+	g.HeapEnd = p.HeapEnd
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_STACK, &limit) == nil {
 		g.Stack = limit.Cur
