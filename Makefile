@@ -26,7 +26,28 @@ GOFILES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './buil
 CFILES  := $(wildcard libdynprof/*.[chS] libdynprof/*.ld libdynprof/*.map)
 SFILES  := $(shell find cmd -name '*.s')
 
-$(BUILD)/libdynprof.so: $(GOFILES) $(CFILES) go.mod go.sum
+# The resident part, all that runs on the target's threads: compiled without cgo, and
+# linked into one object, which package main of libdynprof/ is linked with as with any
+# .syso of its folder. Go looks for changes in that folder only, so that the object
+# names the headers that cgo reads, too, in a section that no linker takes.
+RESIDENT := $(sort $(wildcard libdynprof/resident/*/*.[cS]))
+HEADERS  := $(sort $(wildcard libdynprof/resident/*/*.h))
+PARTS    := $(RESIDENT:libdynprof/%=$(BUILD)/%.o)
+OBJECT   := libdynprof/resident_linux_amd64.syso
+RESCC    := $(CC) -O2 -fPIC -mgeneral-regs-only -Wall -Wextra -Werror -Ilibdynprof -Ilibdynprof/resident
+
+$(BUILD)/resident/%.o: libdynprof/resident/% Makefile
+	@mkdir -p $(@D)
+	@$(RESCC) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+$(OBJECT): $(PARTS) $(HEADERS)
+	@$(LD) -r -o $(BUILD)/resident.o $(PARTS)
+	@sha256sum $(HEADERS) >$(BUILD)/resident.headers
+	objcopy --add-section .headers=$(BUILD)/resident.headers --set-section-flags .headers=exclude $(BUILD)/resident.o $@
+
+-include $(PARTS:.o=.d)
+
+$(BUILD)/libdynprof.so: $(GOFILES) $(CFILES) $(OBJECT) go.mod go.sum
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=1 CGO_CFLAGS="-O2" $(GO) build -trimpath -buildmode=c-shared \
 		-ldflags "-s -w -extldflags '$(EXTLD)'" -o $@ ./libdynprof
@@ -102,25 +123,23 @@ lint: ## gofmt, vet, staticcheck, and the C (lint-c)
 	$(GO) tool -modfile=tools/go.mod staticcheck -tags long ./...
 	@$(MAKE) --no-print-directory -j$$(nproc) lint-c
 
-# The C and assembly that runs on the target's threads (all but what needs the
-# dynamic linker or the twin), compiled as it is built, under gcc's analyser:
-# internal/checkobj says what must hold of the objects. The symbols are those of
-# the others that it calls. cppcheck reads it as a whole.
-HOSTED   := shim twin session plugin translator threads golibc libc outsider planner
-RESIDENT := $(filter-out $(HOSTED:%=libdynprof/%.c),$(wildcard libdynprof/*.[cS]))
-CALLED   := dp_entered dp_entry dp_finish_twin dp_map_scratch dp_objects_gone dp_outsider_keep \
+# The resident part under gcc's analyser; internal/checkobj says what must hold of
+# its files, as they are linked. The symbols are those of the others that it calls.
+# cppcheck reads all C as a whole.
+CALLED   := dp_finish_twin dp_map_scratch dp_objects_gone dp_outsider_keep \
 	dp_reserve_for dp_run_outsider dp_run_twin dp_tell dp_translator_forked dp_unmap_scratch
 
-$(BUILD)/resident/%.o: libdynprof/% $(wildcard libdynprof/*.h)
+$(BUILD)/lint/%.ok: libdynprof/resident/% $(HEADERS) Makefile
 	@mkdir -p $(@D)
-	@$(CC) -O2 -fPIC -Wall -Wextra -Werror -fanalyzer -c -o $@ $<
+	@$(RESCC) -fanalyzer -c -o /dev/null $<
+	@touch $@
 
 empty :=
 space := $(empty) $(empty)
 comma := ,
-lint-c: $(RESIDENT:libdynprof/%=$(BUILD)/resident/%.o)
-	@$(GO) run ./internal/checkobj -may $(subst $(space),$(comma),$(strip $(CALLED))) -vectors deliver.S.o,keeper.S.o $^
-	@if command -v cppcheck >/dev/null; then cppcheck -q --error-exitcode=1 --enable=warning,portability,performance --inline-suppr -Ilibdynprof libdynprof; \
+lint-c: $(OBJECT) $(RESIDENT:libdynprof/resident/%=$(BUILD)/lint/%.ok)
+	@$(GO) run ./internal/checkobj -may $(subst $(space),$(comma),$(strip $(CALLED))) -vectors deliver.S.o,keeper.S.o $(PARTS)
+	@if command -v cppcheck >/dev/null; then cppcheck -q --error-exitcode=1 --enable=warning,portability,performance --inline-suppr -Ilibdynprof/resident libdynprof; \
 	else echo "lint: no cppcheck on this machine (make deps installs it)"; fi
 
 # All Go tests, the end-to-end ones on build/ included, with the cases that fit into
@@ -205,4 +224,4 @@ man: all ## the manual page
 	$(BUILD)/hotspots man $(BUILD)/man
 
 clean: ## remove build/
-	rm -rf $(BUILD) cmd/hotspots/embed/libdynprof.so
+	rm -rf $(BUILD) cmd/hotspots/embed/libdynprof.so $(OBJECT)

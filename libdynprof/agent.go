@@ -1,7 +1,7 @@
 package main
 
-// #include "ctl.h"
-// #include "pause.h"
+// #include "base/ctl.h"
+// #include "stubs/pause.h"
 import "C"
 
 import (

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 
 #include "emulator.h"
-#include "session.h"
+#include "late/session.h"
 
 /* RUNNING_ON_VALGRIND: a client request is rotations of rdi that amount to none,
  * and an exchange of rbx with itself, with a request and its arguments in memory

@@ -2,7 +2,7 @@
 #ifndef DYNPROF_EMULATOR_H
 #define DYNPROF_EMULATOR_H
 
-#include "raw.h"
+#include "base/raw.h"
 
 /* Asked by instructions that mean nothing elsewhere. */
 int dp_in_valgrind(void) HIDDEN;

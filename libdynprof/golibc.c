@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "session.h"
+#include "late/session.h"
 
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset) HIDDEN;
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset)

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "session.h"
+#include "late/session.h"
 
 struct symbols {
 	const Elf64_Sym *table;

@@ -3,9 +3,9 @@
 // short-lived copy of the target, and plans (docs/architecture.md, "The twin").
 package main
 
-// #cgo CFLAGS: -Wall -Wextra -Werror
-// #include "ctl.h"
-// #include "giveback.h"
+// #cgo CFLAGS: -Wall -Wextra -Werror -I${SRCDIR}/resident
+// #include "base/ctl.h"
+// #include "texts/giveback.h"
 import "C"
 
 import (

@@ -29,9 +29,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "lock.h"
+#include "base/lock.h"
 #include "outsider.h"
-#include "state.h"
+#include "base/state.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436

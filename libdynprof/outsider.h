@@ -4,7 +4,7 @@
 
 #include <link.h>
 
-#include "session.h"
+#include "late/session.h"
 
 /* Notes which files they are that outsiders use: the dynamic linker and this library,
  * which r_debug lists, and the table. */

@@ -1,6 +1,6 @@
 package main
 
-// #include "ctl.h"
+// #include "base/ctl.h"
 import "C"
 
 import (

@@ -11,11 +11,11 @@
 
 #define DYNPROF_LIBRARY
 #include "dynprof.h"
-#include "outcome.h"
+#include "table/outcome.h"
 #include "plugin.h"
-#include "redirect.h"
-#include "session.h"
-#include "state.h"
+#include "stubs/redirect.h"
+#include "late/session.h"
+#include "base/state.h"
 
 enum { JUMP = 14 }; /* jmp *0(%rip); the address */
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "raw.h"
+#include "base/raw.h"
 
 /* Loads the plug-in when the program is about to begin. */
 void dp_plan_plugin(const char *path, uint64_t entry) HIDDEN;

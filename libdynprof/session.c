@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "lock.h"
-#include "session.h"
-#include "state.h"
+#include "base/lock.h"
+#include "late/session.h"
+#include "base/state.h"
 #include "twin.h"
 
 /* The most that a planner may take, and without going on. */

@@ -22,19 +22,19 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "arenas.h"
+#include "stubs/arenas.h"
 #include "emulator.h"
-#include "event.h"
-#include "giveback.h"
-#include "lock.h"
-#include "original.h"
+#include "events/event.h"
+#include "texts/giveback.h"
+#include "base/lock.h"
+#include "texts/original.h"
 #include "outsider.h"
 #include "plugin.h"
-#include "redirect.h"
-#include "rows.h"
-#include "session.h"
-#include "signals.h"
-#include "state.h"
+#include "stubs/redirect.h"
+#include "rows/rows.h"
+#include "late/session.h"
+#include "signals/signals.h"
+#include "base/state.h"
 
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004

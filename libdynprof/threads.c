@@ -14,7 +14,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include "session.h"
+#include "late/session.h"
 
 enum {
 	STACK_SIZE = 1 << 20,

@@ -20,18 +20,18 @@
 #include <time.h>
 
 #define DYNPROF_LIBRARY
-#include "callback.h"
-#include "describe.h"
+#include "events/callback.h"
+#include "events/describe.h"
 #include "dynprof.h"
-#include "entries.h"
-#include "event.h"
-#include "filters.h"
-#include "mapped.h"
-#include "outcome.h"
-#include "redirect.h"
-#include "state.h"
+#include "table/entries.h"
+#include "events/event.h"
+#include "base/filters.h"
+#include "base/mapped.h"
+#include "table/outcome.h"
+#include "stubs/redirect.h"
+#include "base/state.h"
 #include "translator.h"
-#include "view.h"
+#include "table/view.h"
 
 static struct translator {
 	dynprof_translator *callback; /* 0: there is none */

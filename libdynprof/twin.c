@@ -13,9 +13,9 @@
 #include <time.h>
 
 #include "_cgo_export.h"
-#include "arenas.h"
-#include "session.h"
-#include "state.h"
+#include "stubs/arenas.h"
+#include "late/session.h"
+#include "base/state.h"
 #include "twin.h"
 
 /* The Go runtime's start entry; goinit.ld keeps it out of DT_INIT_ARRAY. */

@@ -3,8 +3,8 @@
 
 #include <elf.h>
 
-#include "ctl.h"
-#include "raw.h"
+#include "base/ctl.h"
+#include "base/raw.h"
 
 /* Makes a twin that no process waits for once it has planned. Does what dp_twin
  * does, in a process of its own. */

@@ -14,7 +14,7 @@ import (
 	"github.com/dynprof/dynprof/stubgen"
 )
 
-// Objects that are loaded later (libdynprof/late.c).
+// Objects that are loaded later (libdynprof/resident/late/late.c).
 
 // locate finds the address range of each object: the run of mappings of one
 // file around its dynamic section, which the shim tells in its place.

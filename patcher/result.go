@@ -10,7 +10,7 @@ import (
 )
 
 // Arena is pages of the reserve that shall run at another address, and what lies in
-// them (struct dp_arena of libdynprof/ctl.h). Addresses are run addresses.
+// them (struct dp_arena of libdynprof/resident/base/ctl.h). Addresses are run addresses.
 type Arena struct {
 	At, Offset, Size     uint64
 	Pointers             uint64 // bytes behind it that are each process's own

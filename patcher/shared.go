@@ -17,7 +17,7 @@ import (
 //	arena | view of row 0
 //
 // An object that uses GS and comes when threads find their rows by it already
-// ends the counting (libdynprof/gs.c).
+// ends the counting (libdynprof/resident/sites/gs.c).
 
 // view is where the stubs of an arena find the counters of the shared row: some
 // of the row's pages. It is empty where each thread has a row of its own.

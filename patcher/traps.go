@@ -7,7 +7,7 @@ import (
 	"github.com/dynprof/dynprof/stubgen"
 )
 
-// Traps (libdynprof/traps.c), in the planner.
+// Traps (libdynprof/resident/signals/traps.c), in the planner.
 
 // findSignals finds the signal sites of all objects, and reports whether traps
 // can be used: SIGTRAP has to stay handled, so there must be the site by which

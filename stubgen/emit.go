@@ -261,7 +261,7 @@ func EmitCommon(dst []byte, at x86.RunAddr, slow uint64) error {
 const ThunkSize = 48
 
 // EmitThunk writes what a kernel site jumps to instead of its own setup; slow is
-// dp_kernel_site of libdynprof/slowpath.S, which tells the rest.
+// dp_kernel_site of libdynprof/resident/sites/slowpath.S, which tells the rest.
 //
 //	        <setup>
 //	        lea   pass(%rip), %rcx

@@ -9,7 +9,7 @@ import (
 // KeepSize is the size of a keep block.
 const KeepSize = 16
 
-// What a keeper keeps besides RCX, RSI, RDI and R8 to R11, as libdynprof/keeper.h
+// What a keeper keeps besides RCX, RSI, RDI and R8 to R11, as libdynprof/resident/stubs/keeper.h
 // has it.
 const (
 	keepRAX = 1 << iota
@@ -47,7 +47,7 @@ func (k *Keep) what() int32 {
 // EmitKeep writes the keep block of a function, to which its calls go if they are
 // redirected, into dst, which will run at address at. pointers is what the stub's
 // front jumps by, at pointersAt; common is the arena's jump to the keeper
-// (libdynprof/keeper.S):
+// (libdynprof/resident/stubs/keeper.S):
 //
 //	push  code
 //	push  what

@@ -66,7 +66,7 @@ const (
 	sysClone3       = 435
 )
 
-// watched are the system calls that have kernel sites. libdynprof/watched.h is
+// watched are the system calls that have kernel sites. libdynprof/resident/sites/watched.h is
 // generated from it, in this order, but for those that slowpath.S asks for first.
 var watched = []struct {
 	name   string

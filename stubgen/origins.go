@@ -11,7 +11,7 @@ import (
 
 // Origins tells of the code in an arena where it came from: a signal handler
 // sees the interrupted instruction at the address where it always was
-// (libdynprof/signals.c). Records are in the order of the addresses where the
+// (libdynprof/resident/signals/signals.c). Records are in the order of the addresses where the
 // code runs.
 type Origins struct {
 	Base    x86.RunAddr // the arena

@@ -8,7 +8,7 @@ import (
 )
 
 // TestStubsCanBePaused: every stub begins with one of the counts that
-// libdynprof/pause.c knows, and a short jump from its first two bytes, which lie
+// libdynprof/resident/stubs/pause.c knows, and a short jump from its first two bytes, which lie
 // in one aligned word, leads behind the count.
 func TestStubsCanBePaused(t *testing.T) {
 	const counter = 0x1238

@@ -65,7 +65,7 @@ const (
 //	        lea   rsp, [rsp+128]
 //	 -6     jmp   *on
 //
-// It returns where the cold path leads back to. libdynprof/stub.h is generated from
+// It returns where the cold path leads back to. libdynprof/resident/stubs/stub.h is generated from
 // what this writes.
 func (e *Emitter) front(p *Plan, stub *Stub, c Count, next x86.RunAddr) (back x86.RunAddr, err error) {
 	a := &e.before

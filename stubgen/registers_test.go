@@ -159,9 +159,9 @@ func BenchmarkKeeps(b *testing.B) {
 	}
 }
 
-// TestKeepNumbers: the numbers are those of libdynprof/keeper.h.
+// TestKeepNumbers: the numbers are those of libdynprof/resident/stubs/keeper.h.
 func TestKeepNumbers(t *testing.T) {
-	source, err := os.ReadFile("../libdynprof/keeper.h")
+	source, err := os.ReadFile("../libdynprof/resident/stubs/keeper.h")
 	if err != nil {
 		t.Fatal(err)
 	}

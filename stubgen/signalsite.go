@@ -97,7 +97,7 @@ func (s *Survey) siteIn(low, high uint64) bool {
 }
 
 // EmitSignalThunk writes what a signal site jumps to instead of loading its
-// system call number; slow is dp_signal_site of libdynprof/slowpath.S. The
+// system call number; slow is dp_signal_site of libdynprof/resident/sites/slowpath.S. The
 // system call itself stays where it is, and %rcx leads behind it: unwinders
 // take that for the return address.
 //

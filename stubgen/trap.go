@@ -6,7 +6,7 @@ import (
 )
 
 // Where no jump finds room an int3 does: one byte, whose SIGTRAP the library's
-// handler (libdynprof/traps.c) answers by going on in the stub. It costs some
+// handler (libdynprof/resident/signals/traps.c) answers by going on in the stub. It costs some
 // microseconds, so it is for those who ask, and comes when all else has failed.
 
 // trapSize is the length of int3.

@@ -10,7 +10,7 @@ import (
 // what the kernel says of it; at a mistake the program would be killed.
 func TestFilters(t *testing.T) {
 	lane.Parallel(t)
-	judge := compile(t, need(t, "gcc"), []string{"-O1", "-I../libdynprof"}, "filters.c")
+	judge := compile(t, need(t, "gcc"), []string{"-O1", "-I../libdynprof/resident"}, "filters.c")
 	if r := run(t, cmd(judge, "2000", "1")); r.status != 0 {
 		t.Errorf("status %d: %s%s", r.status, r.stdout, r.stderr)
 	}

@@ -13,7 +13,7 @@ func TestResident(t *testing.T) {
 	for _, unit := range []string{"lost.c", "patience.c"} {
 		t.Run(unit, func(t *testing.T) {
 			t.Parallel()
-			p := compile(t, need(t, "gcc"), []string{"-O1", "-I../libdynprof"}, unit)
+			p := compile(t, need(t, "gcc"), []string{"-O1", "-I../libdynprof/resident"}, unit)
 			if r := run(t, cmd(p)); r.status != 0 || r.stdout+r.stderr != "" {
 				t.Errorf("status %d: %s%s", r.status, r.stdout, r.stderr)
 			}

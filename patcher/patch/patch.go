@@ -19,7 +19,7 @@ import (
 // that needs another group only if that is made: it stands in a body that is
 // dead only then.
 //
-// It has the layout of struct dp_patch in libdynprof/ctl.h: the list is built
+// It has the layout of struct dp_patch in libdynprof/resident/base/ctl.h: the list is built
 // in the memory that the target reads it from.
 type Patch struct {
 	At    x86.RunAddr
@@ -104,7 +104,7 @@ func trap(o *stubgen.Object, from uint64, group uint32) Patch {
 
 // Call is a call of a counted function, to be led to that one's stub if it still
 // is as it was, and if the function's group is made. It has the layout of struct
-// dp_call in libdynprof/ctl.h.
+// dp_call in libdynprof/resident/base/ctl.h.
 type Call struct {
 	At    uint32 // offset of its displacement from the start of the text's pages
 	Group uint32
@@ -206,7 +206,7 @@ func PatchesOf(p *stubgen.Plan, leads []stubgen.Lead) int {
 }
 
 // Trap is where a trap stands, and where its handler goes on: a struct dp_trap
-// of libdynprof/ctl.h.
+// of libdynprof/resident/base/ctl.h.
 type Trap struct{ At, To x86.RunAddr }
 
 // TrapSize is the size of a Trap in memory.

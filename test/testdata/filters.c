@@ -1,5 +1,5 @@
-/* Random seccomp filters, judged by libdynprof/filters.c and by the kernel. */
-#include "../../libdynprof/filters.c"
+/* Random seccomp filters, judged by libdynprof/resident/base/filters.c and by the kernel. */
+#include "../../libdynprof/resident/base/filters.c"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* libdynprof/lost.c, when more births are on their way than it has room for. */
-#include "../../libdynprof/lost.c"
+/* libdynprof/resident/rows/lost.c, when more births are on their way than it has room for. */
+#include "../../libdynprof/resident/rows/lost.c"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@ package layout
 
 // The file layout, shared with the C shim and the generated code.
 // docs/table-format.md is its description; layout_test.go pins every offset
-// and keeps libdynprof/layout.h, which is generated from these constants, in
+// and keeps libdynprof/resident/base/layout.h, which is generated from these constants, in
 // step. All integers are little-endian; offsets are bytes from the file's
 // start unless they say otherwise.
 const (
@@ -193,7 +193,7 @@ const (
 	RowTid         = 12  // u32; 0 until the parent has stored it
 	RowOwner       = 16  // u32, incarnation number of the process that took it
 	RowIndex       = 20  // u32, its own number
-	RowBirth       = 24  // [17]u32, what the child needs at its first instructions (libdynprof/birth.h)
+	RowBirth       = 24  // [17]u32, what the child needs at its first instructions (libdynprof/resident/base/birth.h)
 	RowTrapBlocked = 92  // u32, 1: the thread asked to have SIGTRAP blocked, and traps are allowed
 	RowNextFree    = 96  // u32, link of the stack of free rows, or of the stock
 	RowNext        = 100 // u32, link of the list of rows that have room

@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "write generated and golden files")
 
 const (
-	layoutHeader = "../../../libdynprof/layout.h"
+	layoutHeader = "../../../libdynprof/resident/base/layout.h"
 	formatDoc    = "../../../docs/table-format.md"
 )
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../../../../libdynprof/layout.h"
+#include "../../../../../libdynprof/resident/base/layout.h"
 
 static void store(FILE *f, long at, const void *from, size_t n)
 {

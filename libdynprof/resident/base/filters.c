@@ -1,0 +1,253 @@
+/* Seccomp filters that the program installs, and what they think of us.
+ *
+ * A filter may kill at a system call that the program itself would never make.
+ * So we learn of each before it is in force, at the kernel sites (libc's prctl
+ * and syscall), and ask our copy of it before every system call of ours:
+ *  1. The installer's thunk comes to birth.c. What may be needed later and may be
+ *     forbidden then is done now: rows are stocked (rows.c).
+ *  2. The filter's code is copied and linked in front of the older ones: from
+ *     now on dp_enter asks it. The code of a filter changes no more, and the
+ *     list only grows.
+ *  3. Who is between dp_enter and dp_leave has asked without it: it is waited
+ *     for, a while at most, as it may be the thread that a handler of which we
+ *     run on.
+ *  4. The system call is made. If it fails, the copy is marked: it is no filter.
+ * Filters that were there when the program started let it load libraries and
+ * start; they are not asked.
+ *
+ * The interpreter is that of linux/Documentation/userspace-api/seccomp_filter:
+ * classic BPF over struct seccomp_data, which the kernel has checked.
+ */
+#define _GNU_SOURCE
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "base/filters.h"
+#include "late/session.h"
+#include "base/state.h"
+
+struct filter {
+	struct filter *older;
+	uint32_t none;    /* it was not installed after all */
+	uint32_t listens; /* a result above 0 is no failure but a descriptor */
+	uint32_t len;
+	uint32_t reserved;
+	struct sock_filter code[]; /* none: forbids all, as strict mode nearly does */
+};
+
+static struct filter *newest;
+static uint32_t forbidden;    /* there is a filter of which there is no copy: nothing may be done */
+static uint32_t inside;       /* threads between dp_enter and dp_leave */
+
+static uint32_t word_of(const struct seccomp_data *data, uint32_t at)
+{
+	return at <= sizeof *data - 4 ? *(const uint32_t *)((const uint8_t *)data + at) : 0;
+}
+
+static uint32_t compute(uint32_t op, uint32_t a, uint32_t b)
+{
+	switch (op) {
+	case BPF_ADD: return a + b;
+	case BPF_SUB: return a - b;
+	case BPF_MUL: return a * b;
+	case BPF_DIV: return a / b;
+	case BPF_OR: return a | b;
+	case BPF_AND: return a & b;
+	case BPF_LSH: return a << (b & 31);
+	case BPF_RSH: return a >> (b & 31);
+	case BPF_XOR: return a ^ b;
+	case BPF_NEG: return -a;
+	}
+	return 0;
+}
+
+static int holds(uint32_t op, uint32_t a, uint32_t b)
+{
+	switch (op) {
+	case BPF_JEQ: return a == b;
+	case BPF_JGT: return a > b;
+	case BPF_JGE: return a >= b;
+	case BPF_JSET: return (a & b) != 0;
+	}
+	return 1; /* BPF_JA */
+}
+
+/* Returns the filter's verdict, SECCOMP_RET_KILL_PROCESS if it cannot be
+ * told. Jumps lead forward only, so it ends. */
+static uint32_t verdict(const struct filter *f, const struct seccomp_data *data)
+{
+	uint32_t a = 0, x = 0, mem[BPF_MEMWORDS] = {0};
+	for (uint32_t pc = 0; pc < f->len; pc++) {
+		const struct sock_filter *i = &f->code[pc];
+		uint32_t operand = BPF_SRC(i->code) == BPF_X ? x : i->k;
+		switch (BPF_CLASS(i->code)) {
+		case BPF_LD:
+		case BPF_LDX: {
+			uint32_t value;
+			switch (BPF_MODE(i->code)) {
+			case BPF_ABS: value = word_of(data, i->k); break;
+			case BPF_IMM: value = i->k; break;
+			case BPF_MEM: value = mem[i->k % BPF_MEMWORDS]; break;
+			case BPF_LEN: value = sizeof *data; break;
+			default: return SECCOMP_RET_KILL_PROCESS;
+			}
+			*(BPF_CLASS(i->code) == BPF_LD ? &a : &x) = value;
+			break;
+		}
+		case BPF_ST: mem[i->k % BPF_MEMWORDS] = a; break;
+		case BPF_STX: mem[i->k % BPF_MEMWORDS] = x; break;
+		case BPF_ALU:
+			if (BPF_OP(i->code) == BPF_DIV && operand == 0)
+				return SECCOMP_RET_KILL_THREAD; /* as the kernel has it: 0 */
+			a = compute(BPF_OP(i->code), a, operand);
+			break;
+		case BPF_JMP:
+			if (BPF_OP(i->code) == BPF_JA)
+				pc += i->k;
+			else
+				pc += holds(BPF_OP(i->code), a, operand) ? i->jt : i->jf;
+			break;
+		case BPF_RET: return BPF_RVAL(i->code) == BPF_A ? a : i->k;
+		case BPF_MISC:
+			if (BPF_MISCOP(i->code) == BPF_TAX)
+				x = a;
+			else
+				a = x;
+			break;
+		}
+	}
+	return SECCOMP_RET_KILL_PROCESS;
+}
+
+static int allowed(const struct seccomp_data *data)
+{
+	if (__atomic_load_n(&forbidden, __ATOMIC_SEQ_CST))
+		return 0;
+	for (const struct filter *f = __atomic_load_n(&newest, __ATOMIC_SEQ_CST); f; f = f->older) {
+		if (__atomic_load_n(&f->none, __ATOMIC_ACQUIRE))
+			continue;
+		uint32_t action = verdict(f, data) & SECCOMP_RET_ACTION_FULL;
+		if (action != SECCOMP_RET_ALLOW && action != SECCOMP_RET_LOG)
+			return 0;
+	}
+	return 1;
+}
+
+int dp_enter(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+{
+	__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
+	if (!dp_filtered())
+		return 1;
+	struct seccomp_data data = {(int)nr, AUDIT_ARCH_X86_64, (uint64_t)&dp_enter, {a, b, c, d, e, f}};
+	if (allowed(&data))
+		return 1;
+	dp_leave();
+	return 0;
+}
+
+void dp_leave(void)
+{
+	__atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
+}
+
+int dp_may(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	int may = dp_enter(nr, a, b, c, d, 0, 0);
+	if (may)
+		dp_leave();
+	return may;
+}
+
+void dp_alone(void)
+{
+	inside = 0;
+}
+
+int dp_filtered(void)
+{
+	return __atomic_load_n(&newest, __ATOMIC_SEQ_CST) || __atomic_load_n(&forbidden, __ATOMIC_SEQ_CST);
+}
+
+/* What a system call installs. */
+struct installed {
+	int any;     /* 0: nothing; programs ask with a null pointer whether they could */
+	int strict;
+	uint64_t program; /* struct sock_fprog * */
+	uint32_t listens;
+};
+
+static struct installed installs(const struct dp_regs *r)
+{
+	struct installed it = {0};
+	if ((uint32_t)r->rax == SYS_prctl && (uint32_t)r->rdi == PR_SET_SECCOMP) {
+		it.strict = r->rsi == SECCOMP_MODE_STRICT;
+		it.program = r->rsi == SECCOMP_MODE_FILTER ? r->rdx : 0;
+	} else if ((uint32_t)r->rax == SYS_seccomp) {
+		it.strict = (uint32_t)r->rdi == SECCOMP_SET_MODE_STRICT;
+		it.program = (uint32_t)r->rdi == SECCOMP_SET_MODE_FILTER ? r->rdx : 0;
+		it.listens = (r->rsi & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
+	}
+	it.any = it.strict || it.program;
+	return it;
+}
+
+/* By way of the kernel, which knows bad addresses. */
+static int read_memory(void *to, uint64_t from, uint64_t size)
+{
+	struct { uint64_t base, len; } local = {(uint64_t)to, size}, remote = {from, size};
+	return ask(SYS_process_vm_readv, ask(SYS_getpid), &local, 1, &remote, 1, 0) == (long)size;
+}
+
+/* A copy that knows only what it could read, and forbids all if that is not
+ * everything. */
+static struct filter *copy_of(const struct installed *it)
+{
+	struct sock_fprog p = {0, 0};
+	int whole = !it->strict && read_memory(&p, it->program, sizeof p);
+	uint64_t bytes = p.len * sizeof *p.filter;
+	long at = ask(SYS_mmap, 0, pages(sizeof(struct filter) + bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return 0;
+	struct filter *f = (struct filter *)at;
+	f->listens = it->listens;
+	if (whole && read_memory(f->code, (uint64_t)p.filter, bytes))
+		f->len = p.len;
+	return f;
+}
+
+static void add(struct filter *f)
+{
+	struct filter *head = __atomic_load_n(&newest, __ATOMIC_SEQ_CST);
+	do
+		f->older = head;
+	while (!__atomic_compare_exchange_n(&newest, &head, f, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}
+
+enum { PATIENCE = 1 << 20 }; /* rounds, some milliseconds */
+
+int dp_installs_filter(const struct dp_regs *r) { return installs(r).any; }
+
+void dp_filter_comes(struct dp_regs *r)
+{
+	struct installed it = installs(r);
+	dp_no_tsc |= it.strict;
+	struct filter *f = copy_of(&it);
+	if (f)
+		add(f);
+	else
+		__atomic_store_n(&forbidden, 1, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < PATIENCE && __atomic_load_n(&inside, __ATOMIC_SEQ_CST); i++)
+		__builtin_ia32_pause();
+	r->kept = (uint64_t)f;
+}
+
+void dp_filter_done(struct dp_regs *r)
+{
+	struct filter *f = (struct filter *)r->kept;
+	if (f && r->rax != 0 && (failed((long)r->rax) || !f->listens))
+		__atomic_store_n(&f->none, 1, __ATOMIC_RELEASE);
+}

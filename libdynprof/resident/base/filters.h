@@ -1,0 +1,45 @@
+/* What seccomp filters let us do. */
+#ifndef DYNPROF_FILTERS_H
+#define DYNPROF_FILTERS_H
+
+#include "base/birth.h"
+#include "base/raw.h"
+
+/* A system call that the filters in force let through may be made between
+ * dp_enter, which says whether it is so, and dp_leave. */
+int dp_enter(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) HIDDEN;
+void dp_leave(void) HIDDEN;
+/* Whether it would be let through now. */
+int dp_may(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d) HIDDEN;
+/* This process is new: nobody else is in it. */
+void dp_alone(void) HIDDEN;
+/* Whether the program has installed a filter, as far as we saw. */
+int dp_filtered(void) HIDDEN;
+
+/* Whether the system call at a kernel site may install a filter: then all is made
+ * ready for it by dp_filter_comes, and dp_filter_done is told the result. */
+int dp_installs_filter(const struct dp_regs *r) HIDDEN;
+void dp_filter_comes(struct dp_regs *r) HIDDEN;
+void dp_filter_done(struct dp_regs *r) HIDDEN;
+
+/* ask(SYS_x, ...): as raw(SYS_x, ...), but REFUSED if a filter would not let it
+ * through: some kill. */
+enum { REFUSED = -4095 };
+static inline long ask6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	if (!dp_enter(nr, (uint64_t)a, (uint64_t)b, (uint64_t)c, (uint64_t)d, (uint64_t)e, (uint64_t)f))
+		return REFUSED;
+	long ret = raw6(nr, a, b, c, d, e, f);
+	dp_leave();
+	return ret;
+}
+#define ASK1(n) ask6(n, 0, 0, 0, 0, 0, 0)
+#define ASK2(n, a) ask6(n, (long)(a), 0, 0, 0, 0, 0)
+#define ASK3(n, a, b) ask6(n, (long)(a), (long)(b), 0, 0, 0, 0)
+#define ASK4(n, a, b, c) ask6(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define ASK5(n, a, b, c, d) ask6(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define ASK6(n, a, b, c, d, e) ask6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+#define ASK7(n, a, b, c, d, e, f) ask6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define ask(...) RAW_SELECT(__VA_ARGS__, ASK7, ASK6, ASK5, ASK4, ASK3, ASK2, ASK1)(__VA_ARGS__)
+
+#endif

@@ -1,0 +1,239 @@
+/* mlockall(MCL_CURRENT) locks everything that is mapped, and fails where all of it
+ * is more than RLIMIT_MEMLOCK. What is ours shall neither count nor be locked.
+ * So the system call is a kernel site, and we do what it does:
+ *
+ *  1. What the program has mapped is added up, by /proc/self/maps. If that is more
+ *     than the limit, only who has CAP_IPC_LOCK may lock it, and the kernel is
+ *     asked: with MCL_ONFAULT, so that nothing is fetched. What it has locked of
+ *     ours is unlocked.
+ *  2. Every mapping of the program's is locked, errors apart, as the kernel does.
+ *  3. Mappings to come are its business: that takes no limit.
+ * What is mapped of shared memory again is locked only if what it is a copy of is:
+ * rows that come later are not. What objects that come later need is unlocked. Where /proc or the system calls are not to be had,
+ * mlockall is made as it is.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "base/filters.h"
+#include "base/lock.h"
+#include "late/session.h"
+#include "base/state.h"
+
+#ifndef MLOCK_ONFAULT
+#define MLOCK_ONFAULT 1
+#endif
+
+struct range {
+	uint64_t low, high;
+};
+
+struct owned {
+	struct owned *next;
+	uint64_t used; /* stored last */
+	struct range ranges[DP_PAGE_SIZE / sizeof(struct range) - 1];
+};
+
+static struct owned first, *last = &first;
+
+void dp_own(uint64_t at, uint64_t size)
+{
+	struct owned *o = last;
+	if (o->used == sizeof o->ranges / sizeof *o->ranges) {
+		long more = ask(SYS_mmap, 0, sizeof *o, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (failed(more))
+			return;
+		__atomic_store_n(&o->next, (struct owned *)more, __ATOMIC_RELEASE);
+		last = o = (struct owned *)more;
+	}
+	o->ranges[o->used] = (struct range){at & ~(uint64_t)(DP_PAGE_SIZE - 1), pages(at + size)};
+	__atomic_store_n(&o->used, o->used + 1, __ATOMIC_RELEASE);
+}
+
+void dp_own_session(const struct dp_ctl *ctl)
+{
+	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
+		const struct dp_arena *a = &ctl->arenas[i];
+		uint64_t size = a->size + a->pointers + a->view_size;
+		dp_own(a->at, size);
+		if (dp_locks_new())
+			raw(SYS_munlock, a->at, size);
+	}
+	for (uint32_t i = 0; i < ctl->objects_count; i++)
+		if (ctl->objects[i].self)
+			dp_own(ctl->objects[i].low, ctl->objects[i].high - ctl->objects[i].low);
+	if (!ctl->late) {
+		dp_own((uint64_t)dp.discard, dp.row_stride);
+		if (ctl->keep)
+			dp_own(ctl->reserve, 1);
+	}
+}
+
+static int locks_new;
+
+int dp_locks_new(void) { return __atomic_load_n(&locks_new, __ATOMIC_RELAXED); }
+
+/* Cuts [low, high), whose start is no one's, in front of what is ours; or, if its
+ * start is ours, behind that. Returns whether it is ours. */
+static int cut(uint64_t low, uint64_t *high)
+{
+	for (const struct owned *o = &first; o; o = __atomic_load_n(&o->next, __ATOMIC_ACQUIRE))
+		for (uint64_t i = 0, n = __atomic_load_n(&o->used, __ATOMIC_ACQUIRE); i < n; i++) {
+			const struct range *r = &o->ranges[i];
+			if (low >= r->low && low < r->high) {
+				*high = r->high < *high ? r->high : *high;
+				return 1;
+			}
+			if (r->low > low && r->low < *high)
+				*high = r->low;
+		}
+	return 0;
+}
+
+/* ---- mappings ----------------------------------------------------------- */
+
+/* A line of /proc/self/maps: low-high rwxp offset major:minor inode path. */
+struct mapping {
+	uint64_t low, high, offset, major, minor, inode;
+};
+
+struct reader {
+	long fd, n, at;
+	char text[1024];
+};
+
+static int next_char(struct reader *r)
+{
+	if (r->at == r->n) {
+		r->n = ask(SYS_read, r->fd, r->text, sizeof r->text);
+		r->at = 0;
+		if (r->n <= 0) {
+			r->n = 0;
+			return -1;
+		}
+	}
+	return (uint8_t)r->text[r->at++];
+}
+
+static uint64_t number(struct reader *r, uint64_t base)
+{
+	uint64_t n = 0;
+	for (int c;;) {
+		c = next_char(r);
+		uint64_t digit = c >= '0' && c <= '9' ? (uint64_t)(c - '0') : c >= 'a' && c <= 'f' ? (uint64_t)(c - 'a' + 10) : base;
+		if (digit >= base)
+			return n;
+		n = n * base + digit;
+	}
+}
+
+static int next_mapping(struct reader *r, struct mapping *m)
+{
+	int c;
+	m->low = number(r, 16);
+	m->high = number(r, 16);
+	while ((c = next_char(r)) != ' ' && c >= 0) /* rwxp */
+		;
+	m->offset = number(r, 16);
+	m->major = number(r, 16);
+	m->minor = number(r, 16);
+	for (m->inode = 0; (c = next_char(r)) >= '0' && c <= '9';)
+		m->inode = m->inode * 10 + (uint64_t)(c - '0');
+	while (c != '\n' && c >= 0)
+		c = next_char(r);
+	return m->high > m->low;
+}
+
+/* What is done with the mappings. */
+struct locking {
+	struct mapping table; /* one of the table */
+	uint64_t theirs;      /* bytes of the program's */
+	int lock;             /* do lock them, */
+	long flags;           /* by these of mlock2 */
+	int unlock;           /* unlock ours */
+};
+
+static int is_table(const struct locking *l, const struct mapping *m)
+{
+	return l->table.inode && m->inode == l->table.inode && m->major == l->table.major && m->minor == l->table.minor;
+}
+
+static void take(struct locking *l, const struct mapping *m)
+{
+	for (uint64_t low = m->low, high; low < m->high; low = high) {
+		high = m->high;
+		int ours = is_table(l, m) || cut(low, &high);
+		if (ours && l->unlock)
+			ask(SYS_munlock, low, high - low);
+		if (ours)
+			continue;
+		l->theirs += high - low;
+		if (l->lock)
+			ask(SYS_mlock2, low, high - low, l->flags);
+	}
+}
+
+/* Goes through all mappings; the first time to find the table's. */
+static int walk(struct locking *l)
+{
+	struct reader r = {ask(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC), 0, 0, {0}};
+	struct mapping m;
+	enum { VSYSCALL = 47 };
+	if (failed(r.fd))
+		return 0;
+	int any = 0;
+	for (l->theirs = 0; next_mapping(&r, &m); any = 1) {
+		if ((uint64_t)dp.table >= m.low && (uint64_t)dp.table < m.high)
+			l->table = m;
+		if (m.low >> VSYSCALL == 0) /* that page is nobody's */
+			take(l, &m);
+	}
+	ask(SYS_close, r.fd);
+	return any;
+}
+
+/* ---- mlockall ----------------------------------------------------------- */
+
+static int may(void)
+{
+	return dp_may(SYS_openat, (uint64_t)AT_FDCWD, 0, O_RDONLY | O_CLOEXEC, 0) && dp_may(SYS_read, 0, 0, 0, 0) &&
+	       dp_may(SYS_close, 0, 0, 0, 0) && dp_may(SYS_mlock2, 0, 0, 0, 0) && dp_may(SYS_munlock, 0, 0, 0, 0);
+}
+
+static long lock_all(long flags)
+{
+	struct rlimit limit = {0, 0};
+	struct locking l = {0};
+	if (!may() || ask(SYS_prlimit64, 0, RLIMIT_MEMLOCK, 0, &limit) != 0 || !walk(&l) || !walk(&l))
+		return REFUSED;
+	if (l.theirs > limit.rlim_cur) {
+		long ret = ask(SYS_mlockall, MCL_CURRENT | MCL_ONFAULT | (flags & MCL_FUTURE));
+		if (ret != 0)
+			return ret;
+		l.unlock = 1;
+	} else if (limit.rlim_cur == 0) {
+		return REFUSED;
+	}
+	l.lock = 1;
+	l.flags = flags & MCL_ONFAULT ? MLOCK_ONFAULT : 0;
+	walk(&l);
+	if (flags & MCL_FUTURE)
+		ask(SYS_mlockall, flags & (MCL_FUTURE | MCL_ONFAULT));
+	return 0;
+}
+
+void dp_lock_all(struct dp_regs *r)
+{
+	uint64_t flags = r->rdi & 0xffffffff;
+	if (flags & MCL_FUTURE)
+		__atomic_store_n(&locks_new, 1, __ATOMIC_RELAXED);
+	if (!(flags & MCL_CURRENT) || flags & ~(uint64_t)(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
+		return;
+	long ret = lock_all((long)flags);
+	if (ret == REFUSED)
+		return; /* as it is */
+	r->rax = (uint64_t)ret;
+	r->rcx += DP_THUNK_SYSCALL;
+}

@@ -1,0 +1,22 @@
+/* Memory that the program locks. */
+#ifndef DYNPROF_LOCK_H
+#define DYNPROF_LOCK_H
+
+#include <stdint.h>
+
+#include "base/birth.h"
+#include "base/ctl.h"
+#include "base/raw.h"
+
+/* Memory of ours, for good; called by one thread at a time. What is mapped of the
+ * table is known without. */
+void dp_own(uint64_t at, uint64_t size) HIDDEN;
+/* What a session has mapped, once it is applied. */
+void dp_own_session(const struct dp_ctl *ctl) HIDDEN;
+/* Whether new mappings are locked, as far as we saw. */
+int dp_locks_new(void) HIDDEN;
+
+/* Stands in for an mlockall, where it can. */
+void dp_lock_all(struct dp_regs *r) HIDDEN;
+
+#endif

@@ -1,0 +1,84 @@
+/* What is mapped at an address, and memory that may not be there. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/filters.h"
+#include "base/mapped.h"
+
+struct piece { const void *base; uint64_t len; };
+
+static void copy_plainly(void *to, const void *from, uint64_t n)
+{
+	for (uint64_t i = 0; i < n / 8; i++)
+		((uint64_t *)to)[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
+	for (uint64_t i = n & ~7ULL; i < n; i++)
+		((uint8_t *)to)[i] = ((const volatile uint8_t *)from)[i];
+}
+
+/* A sandbox may refuse to read like this. */
+static int refused(long got) { return got == -EPERM || got == -ENOSYS || got == -EACCES || got == REFUSED; }
+
+int dp_read_quietly(void *to, const void *from, uint64_t n)
+{
+	struct piece l = {to, n}, r = {from, n};
+	long pid = ask(SYS_getpid), got = failed(pid) ? REFUSED : ask(SYS_process_vm_readv, pid, &l, 1, &r, 1, 0);
+	if (refused(got))
+		copy_plainly(to, from, n);
+	return refused(got) || got == (long)n;
+}
+
+/* PROCMAP_QUERY of <linux/fs.h> (Linux 6.11): one mapping of /proc/PID/maps. */
+struct query {
+	uint64_t size, flags, at;
+	uint64_t start, end, vma_flags, page_size, offset, inode;
+	uint32_t major, minor, name_size, build_id_size;
+	uint64_t name, build_id;
+};
+enum { QUERY_EXECUTABLE = 4 };
+#define QUERY 0xc0686611u
+_Static_assert(sizeof(struct query) == 0x68, "its size is in its number");
+
+/* Reads the lines of /proc/self/maps. */
+static int is_executable_in(long fd, uint64_t at)
+{
+	char text[1024];
+	uint64_t low = 0, number = 0;
+	int field = 0, found = 0; /* of a line: low, high, permissions, the rest */
+	long n;
+	while (!found && (n = ask(SYS_read, fd, text, sizeof text)) > 0)
+		for (long i = 0; i < n && !found; i++) {
+			char c = text[i];
+			if (c == '\n') {
+				field = 0;
+				number = 0;
+			} else if (field == 0 && c == '-') {
+				low = number;
+				number = 0;
+				field = 1;
+			} else if (field == 1 && c == ' ') {
+				field = at >= low && at < number ? 2 : 3;
+			} else if (field < 2) {
+				number = number << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+			} else if (field == 2) {
+				found = c == 'x';
+				field = c == ' ' ? 3 : 2;
+			}
+		}
+	return found;
+}
+
+/* Whether instructions can be fetched at an address: what /proc/self/maps says,
+ * or, where there is none, whether it can be read. */
+int dp_is_executable(uint64_t at)
+{
+	uint8_t byte;
+	long fd = ask(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (failed(fd))
+		return dp_read_quietly(&byte, (const void *)at, 1);
+	struct query q = {.size = sizeof q, .flags = QUERY_EXECUTABLE, .at = at};
+	long err = ask(SYS_ioctl, fd, QUERY, &q);
+	int found = err == 0 || (err != -ENOENT && is_executable_in(fd, at));
+	ask(SYS_close, fd);
+	return found;
+}

@@ -1,0 +1,14 @@
+/* See state.h. */
+#include "base/state.h"
+
+struct dp_state dp HIDDEN;
+uint8_t dp_have_wrgsbase HIDDEN;
+uint8_t dp_handles_traps HIDDEN;
+uint64_t dp_withdrawn HIDDEN;
+int dp_no_tsc HIDDEN;
+int dp_own_objects HIDDEN;
+
+int dp_stopped(void)
+{
+	return dp.table && __atomic_load_n(dp_u32(dp.table, DP_HDR_STOPPED), __ATOMIC_ACQUIRE) != 0;
+}

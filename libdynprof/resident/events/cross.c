@@ -1,0 +1,93 @@
+/* A row's counter has reached its function's threshold. */
+#define _GNU_SOURCE
+#include <time.h>
+
+#include "base/clock.h"
+#include "table/entries.h"
+#include "events/event.h"
+#include "base/filters.h"
+#include "rows/loose.h"
+#include "stubs/redirect.h"
+#include "rows/rowlist.h"
+#include "rows/rows.h"
+#include "base/state.h"
+#include "translator.h"
+
+/* Who counts. */
+struct who { uint32_t row, pid, tid; };
+
+static struct who self(void)
+{
+	struct who w = {0, dp.pid, 0};
+	if (dp.shared) { /* nobody noted a fork */
+		long pid = ask(SYS_getpid);
+		w.pid = failed(pid) ? 0 : (uint32_t)pid;
+	} else {
+		__asm__ volatile("movl %%gs:%c1, %0" : "=r"(w.row) : "i"(DP_ROW_INDEX));
+		__asm__ volatile("movl %%gs:%c1, %0" : "=r"(w.tid) : "i"(DP_ROW_TID));
+	}
+	if (w.tid == 0) { /* our parent has not stored it yet */
+		long own = ask(SYS_gettid);
+		w.tid = failed(own) ? 0 : (uint32_t)own;
+	}
+	return w;
+}
+
+/* Appends a record and returns its slot. Its sequence number is stored last, so
+ * that a reader who sees the number sees the record. */
+static uint64_t record(const struct dp_hot *e, uint32_t row)
+{
+	uint64_t slot = __atomic_fetch_add(dp_u64(dp.table, DP_HDR_EVENTS_HEAD), 1, __ATOMIC_ACQ_REL);
+	if (slot >= *dp_u32(dp.table, DP_HDR_EVENTS + DP_SEC_CAPACITY)) {
+		__atomic_fetch_add(dp_u64(dp.table, DP_HDR_EVENTS_LOST), 1, __ATOMIC_RELAXED);
+		return DP_NO_SLOT;
+	}
+	uint8_t *event = dp_event_at(dp.table, slot);
+	*dp_u64(event, DP_EV_TIME) = dp_now(CLOCK_MONOTONIC);
+	*dp_u64(event, DP_EV_COUNT) = e->calls;
+	*dp_u32(event, DP_EV_COUNTER) = e->counter;
+	*dp_u32(event, DP_EV_ROW) = row;
+	*dp_u32(event, DP_EV_PID) = e->pid;
+	*dp_u32(event, DP_EV_TID) = e->tid;
+	__atomic_store_n(dp_u64(event, DP_EV_SEQ), slot + 1, __ATOMIC_RELEASE);
+	return slot;
+}
+
+/* Marks the counter of the row that this thread counts in, by one instruction,
+ * so that a signal handler's counts are not lost, and no other thread's where
+ * all share the row. */
+static void mark(uint32_t counter)
+{
+	uint64_t offset = DP_ROW_COUNTERS + 8 * (uint64_t)counter;
+	if (dp.shared)
+		__asm__ volatile("lock btsq $63, (%0)" : : "r"(dp_row_at(0) + offset) : "memory", "cc");
+	else
+		__asm__ volatile("btsq $63, %%gs:(%0)" : : "r"(offset) : "memory", "cc");
+}
+
+/* Whether the caller has the event: the first to change the fired word. */
+static int claim(uint32_t counter, uint64_t cold)
+{
+	uint32_t *fired = (uint32_t *)dp.threshold_fired + counter, armed = DP_FIRED_ARMED;
+	struct dp_stub s;
+	if (__atomic_compare_exchange_n(fired, &armed, DP_FIRED_DONE, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return 1;
+	return armed == DP_FIRED_LAP && dp_stub_of_cold(cold, counter, &s) && dp_claim_lap(&s);
+}
+
+/* Runs on the thread that counted, before the function's own instructions; cold is
+ * in the cold block that it came by.
+ *  1. The row's counter gets its top bit: its check will not lead here again.
+ *  2. The first row to set the function's fired word has the event. */
+void dp_cross(uint32_t counter, uint64_t cold) HIDDEN;
+void dp_cross(uint32_t counter, uint64_t cold)
+{
+	mark(counter);
+	if (dp_withdrawn || !claim(counter, cold))
+		return;
+	struct who w = self();
+	struct dp_hot e = {counter, w.pid, w.tid, 0, DP_NO_SLOT, dp_calls_now(counter, dp_row_at)};
+	e.slot = record(&e, w.row);
+	if (dp.translator)
+		dp_tell(&e);
+}

@@ -1,0 +1,413 @@
+/* Objects that are loaded later, by dlopen.
+ *
+ * The dynamic linker calls a function of its own (r_debug.r_brk, for debuggers)
+ * when its list of objects has changed: behind mapping, in front of the new
+ * objects' constructors, and with its lock held, so that nothing here runs
+ * twice at a time. That function is a bare ret, and ours runs in its place.
+ *
+ *  1. What is new in the list is planned by a twin of its own, as at the start.
+ *     It adds to the table; counters go behind the old ones in every row.
+ *  2. An object that may take the GS segment ends the counting, before any of its
+ *     code has run. One that the twin has not looked at is looked at here.
+ *  3. The arenas are mapped and the patches applied before we return, so that
+ *     no instruction of the new objects has run.
+ *  4. Who is not counted is noted in the table, with the reason (missed.c).
+ * Other threads may run: they have no business in the new objects yet. Under a
+ * seccomp filter system calls of ours may kill: then the objects are left.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <link.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "stubs/arenas.h"
+#include "base/filters.h"
+#include "texts/giveback.h"
+#include "sites/gs.h"
+#include "base/lock.h"
+#include "late/look.h"
+#include "late/missed.h"
+#include "texts/original.h"
+#include "outsider.h"
+#include "stubs/redirect.h"
+#include "rows/rowlist.h"
+#include "late/session.h"
+#include "base/state.h"
+#include "translator.h"
+
+/* What is kept from the start, in private memory: a forked child has its own. */
+static struct {
+	struct r_debug *r_debug; /* 0: objects that come later are not seen */
+	Elf64_auxv_t *auxv; /* copies: programs write over their environment */
+	uint32_t vars_count;
+	uint64_t vars_size;
+	const char *vars; /* behind the vector */
+	const char *table; /* path, behind them */
+} kept;
+
+/* ---- which objects are new --------------------------------------------- */
+
+/* The dynamic sections of the objects that have been here, by hash; a power of two
+ * of slots, half of them free at least. */
+static struct {
+	const void **slots;
+	uint64_t cap;
+	uint32_t count;
+	int blind; /* there was no memory for it: old and new cannot be told apart */
+} known;
+
+static uint64_t slot_of(const void *dynamic)
+{
+	uint64_t i = ((uint64_t)dynamic >> 4) * 0x9e3779b97f4a7c15 >> 20; /* Knuth, 6.4 */
+	for (i %= known.cap; known.slots[i] && known.slots[i] != dynamic; i = (i + 1) % known.cap)
+		;
+	return i;
+}
+
+/* A walk over the objects of all namespaces (dlmopen; link.h, struct
+ * r_debug_extended). */
+struct walk {
+	const struct r_debug *r;
+	const struct link_map *l;
+};
+
+static const struct r_debug *next_namespace(const struct r_debug *r)
+{
+	return r->r_version >= 2 ? (const struct r_debug *)((const struct r_debug_extended *)r)->r_next : 0;
+}
+
+static const struct link_map *next_object(struct walk *w)
+{
+	w->l = w->l ? w->l->l_next : 0;
+	while (!w->l && (w->r = w->r ? next_namespace(w->r) : kept.r_debug))
+		w->l = w->r->r_map;
+	return w->l;
+}
+
+static const struct link_map *next_new(struct walk *w)
+{
+	while (next_object(w))
+		if (!known.slots[slot_of(w->l->l_ld)])
+			return w->l;
+	return 0;
+}
+
+/* Room for n objects, none of which is known yet. */
+static int room_for(uint64_t n)
+{
+	enum { LEAST = 1024 };
+	uint64_t cap = known.cap ? known.cap : LEAST;
+	while (cap < 2 * n)
+		cap *= 2;
+	if (cap == known.cap) {
+		for (uint64_t i = 0; i < cap; i++)
+			known.slots[i] = 0;
+		return 1;
+	}
+	long at = ask(SYS_mmap, 0, pages(cap * sizeof *known.slots), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return 0;
+	if (known.cap)
+		ask(SYS_munmap, known.slots, pages(known.cap * sizeof *known.slots));
+	known.slots = (const void **)at;
+	known.cap = cap;
+	return 1;
+}
+
+static void know_all(void)
+{
+	uint64_t n = 0;
+	for (struct walk w = {0, 0}; next_object(&w);)
+		n++;
+	known.count = (uint32_t)n;
+	known.blind = !room_for(n);
+	if (!known.blind)
+		for (struct walk w = {0, 0}; next_object(&w);)
+			known.slots[slot_of(w.l->l_ld)] = w.l->l_ld;
+}
+
+/* ---- what later sessions need ------------------------------------------- */
+
+/* Copies the auxiliary vector, the variables and the table's path. Returns 0 if there is no memory for
+ * them. */
+static int keep_start(const struct dp_ctl *ctl, const Elf64_auxv_t *auxv)
+{
+	uint64_t n = auxv_count(auxv), size = n * sizeof *auxv + text_len(ctl->table) + 1;
+	for (uint32_t i = 0; i < ctl->vars_count; i++)
+		size += text_len((const char *)ctl->vars[i]) + 1;
+	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return 0;
+	kept.auxv = (Elf64_auxv_t *)at;
+	for (uint64_t i = 0; i < n; i++)
+		kept.auxv[i] = auxv[i];
+	char *to = (char *)(kept.auxv + n);
+	kept.vars = to;
+	for (uint32_t i = 0; i < ctl->vars_count; i++)
+		to += text_copy(to, size, (const char *)ctl->vars[i]) + 1;
+	kept.vars_size = (uint64_t)(to - kept.vars);
+	kept.table = to;
+	text_copy(to, size, ctl->table);
+	return 1;
+}
+
+void dp_keep(const struct dp_session *s, uint64_t r_debug)
+{
+	kept.r_debug = (struct r_debug *)r_debug;
+	if (!r_debug)
+		return;
+	kept.vars_count = s->ctl->vars_count;
+	int have = keep_start(s->ctl, s->auxv);
+	know_all();
+	known.blind |= !have;
+	dp_outsider_keep(kept.r_debug, kept.table);
+}
+
+static const char *add_string(char **to, const char *text)
+{
+	char *at = *to;
+	*to += text_copy(at, ~0ULL, text) + 1;
+	return at;
+}
+
+static void fill_in(struct dp_ctl *ctl)
+{
+	ctl->pid = dp.pid;
+	ctl->cold_entry = (uint64_t)&dp_cold;
+	ctl->keep_entry = (uint64_t)&dp_keeper;
+	ctl->site_entry = (uint64_t)&dp_kernel_site;
+	ctl->signal_entry = (uint64_t)&dp_signal_site;
+	ctl->late = 1;
+	ctl->handles_traps = dp_handles_traps;
+	ctl->shared = dp.shared;
+	ctl->translator = (uint64_t)dp.translator;
+	char *to = ctl->strings;
+	for (const char *v = kept.vars; ctl->vars_count < kept.vars_count; v += text_len(v) + 1)
+		ctl->vars[ctl->vars_count++] = (uint64_t)add_string(&to, v);
+	for (struct walk w = {0, 0}; ctl->objects_count < ctl->objects_cap && next_new(&w);) {
+		struct dp_object *o = &ctl->objects[ctl->objects_count++];
+		o->bias = w.l->l_addr;
+		o->low = o->high = (uint64_t)w.l->l_ld; /* the twin finds out the rest */
+		o->name = (uint64_t)add_string(&to, w.l->l_name);
+	}
+}
+
+/* ---- counting them ------------------------------------------------------- */
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+static int hold_at(struct dp_ctl *ctl, uint64_t at, uint64_t size)
+{
+	uint64_t got = (uint64_t)raw(SYS_mmap, at, size, PROT_NONE,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (got != at) {
+		if (!failed((long)got))
+			raw(SYS_munmap, got, size); /* an old kernel takes the address as a wish */
+		return 0;
+	}
+	ctl->held = at;
+	ctl->held_size = size;
+	return 1;
+}
+
+/* Takes address space below the objects, near them or further away, in which the
+ * twin finds places for the arenas: other threads map memory meanwhile. The twin
+ * looks elsewhere if there is none. */
+static void hold_room(struct dp_session *s)
+{
+	enum { GUARD = 64 << 10, STRIDE = 16 << 20, REACH = 2000 << 20 }; /* somewhat less than in patcher/place */
+	uint64_t size = pages(3 * s->text_size + (5 << 20)), high = ~0ULL;
+	for (uint32_t i = 0; i < s->ctl->objects_count; i++)
+		if (s->ctl->objects[i].bias && s->ctl->objects[i].bias < high)
+			high = s->ctl->objects[i].bias;
+	high &= ~(uint64_t)(DP_PAGE_SIZE - 1);
+	uint64_t off = GUARD, most = size + REACH < high ? REACH : 0;
+	while (off + size < most && !hold_at(s->ctl, high - off - size, size))
+		off = off < STRIDE ? 2 * off : off + STRIDE;
+}
+
+/* Arenas are taken from the end: lets go of what is in front of them. */
+static void let_go(const struct dp_ctl *ctl, int planned)
+{
+	uint64_t from = ctl->held, to = from + ctl->held_size;
+	for (uint32_t i = 0; planned && i < ctl->arenas_count; i++)
+		if (ctl->arenas[i].at - from < ctl->held_size && ctl->arenas[i].at < to)
+			to = ctl->arenas[i].at;
+	if (from < to)
+		raw(SYS_munmap, from, to - from);
+}
+
+static void prepare(struct dp_session *s)
+{
+	fill_in(s->ctl);
+	hold_room(s);
+}
+
+/* Returns 0, or why there is nothing to apply. */
+static const char *run_planner(struct dp_session *s, long *twin, int *reaped)
+{
+	const char *why;
+	/* Without room in the reserve that is kept they get one of their own. */
+	s->keep = dp.reserve && dp.reserve_size - *dp_u64(dp.table, DP_HDR_RESERVE_USED) >= dp_reserve_for(s->text_size);
+	if (dp_run_outsider(s, prepare, &why, twin, reaped))
+		return why;
+	if (!dp_map_scratch(s))
+		return "no address space (ulimit -v?)";
+	prepare(s);
+	return dp_run_twin(s, twin, reaped);
+}
+
+/* Plans the new objects and applies the plan. Reports whether it could. */
+static int count_new(struct dp_session *s)
+{
+	long twin;
+	int reaped;
+	uint32_t functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
+	const char *why = run_planner(s, &twin, &reaped);
+	if (!s->ctl)
+		return 0;
+	int planned = !why;
+	if (s->ctl->stop)
+		dp_stop(); /* whether the rest can be done or not */
+	let_go(s->ctl, planned);
+	if (planned)
+		why = dp_map_arenas(s->ctl);
+	int mapped = !why;
+	if (!why && !dp_rows_grow(*dp_u32(dp.table, DP_HDR_COUNTERS)))
+		why = "no room for the counts of the threads";
+	if (!why)
+		why = dp_map_views(s->ctl);
+	if (!why)
+		why = dp_know_arenas(s->ctl);
+	if (mapped && why)
+		dp_unmap_arenas(s->ctl);
+	if (!why) {
+		dp_arm_new(functions);
+		dp_pause_new();
+		dp_apply_patches(s->ctl);
+		dp_keep_patches(s->ctl);
+		dp_note_undos(s->ctl);
+		dp_own_session(s->ctl);
+	}
+	dp_finish_twin(twin, reaped, planned);
+	return !why;
+}
+
+/* The character behind the first place where a file has what no part of it but its
+ * first character may begin with; 0 if it has none. A list of groups can be long. */
+static int behind(long fd, const char *what)
+{
+	char text[512];
+	size_t met = 0;
+	for (long n; (n = raw(SYS_read, fd, text, sizeof text)) > 0;)
+		for (long i = 0; i < n; i++) {
+			if (!what[met])
+				return text[i];
+			met = text[i] == what[met] ? met + 1 : text[i] == *what;
+		}
+	return 0;
+}
+
+/* Whether a seccomp filter is in force, one from before the program's start
+ * too. Asked by system calls that dlopen has just made. */
+static int sandboxed(void)
+{
+	if (dp_filtered())
+		return 1;
+	long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+	if (failed(fd))
+		return 0;
+	int mode = behind(fd, "\nSeccomp:\t");
+	raw(SYS_close, fd);
+	return mode && mode != '0';
+}
+
+/* Whom the twin could not plan although it planned others. */
+static void note_missed(const struct dp_ctl *ctl)
+{
+	for (uint32_t i = 0; i < ctl->objects_count; i++)
+		if (ctl->objects[i].missed)
+			dp_miss((const char *)ctl->objects[i].name, (uint32_t)ctl->objects[i].missed);
+}
+
+/* Nobody is planned, for that reason if there is one: what the twin has not seen
+ * may take GS. */
+static void look_at_new(uint32_t reason)
+{
+	uint32_t ends = 0;
+	int careful = reason != DP_MISSED_NO_PLANNER;
+	for (struct walk w = {0, 0}; next_new(&w);) {
+		uint32_t gs = dp.shared ? 0 : dp_gs_of(w.l, careful);
+		if (gs || reason)
+			dp_miss(w.l->l_name, gs ? gs : reason);
+		ends |= gs;
+	}
+	if (ends)
+		dp_stop();
+}
+
+static void meet(struct dp_session *s)
+{
+	uint64_t all = ~0ULL, mask;
+	if (dp_own_objects || sandboxed()) {
+		look_at_new(dp_own_objects ? 0 : DP_MISSED_SANDBOXED);
+		return;
+	}
+	raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+	if (count_new(s))
+		note_missed(s->ctl);
+	else
+		look_at_new(DP_MISSED_NO_PLANNER);
+	if (dp_stopped())
+		dp_stop(); /* by another process, meanwhile: the new stubs, too */
+	dp_unmap_scratch(s);
+	raw(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
+}
+
+/* Nobody can say any more who is new: what comes from now on may take GS. */
+static void meet_blindly(void)
+{
+	dp_miss("?", DP_MISSED_NO_MEMORY);
+	if (!dp.shared)
+		dp_stop();
+}
+
+/* Counting has ended. What this process has mapped for itself after a fork, he who
+ * ended it could not reach. */
+static void end_here(void)
+{
+	static int ended;
+	if (!ended && !dp.shared)
+		dp_stop();
+	ended = 1;
+}
+
+void dp_objects_changed(void)
+{
+	if (dp_withdrawn)
+		return;
+	dp_objects_gone();
+	if (!kept.r_debug || kept.r_debug->r_state != RT_CONSISTENT)
+		return;
+	if (dp_stopped()) {
+		end_here();
+		return;
+	}
+	if (known.blind) {
+		meet_blindly();
+		return;
+	}
+	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count};
+	for (struct walk w = {0, 0}; next_new(&w); s.objects++) {
+		s.text_size += dp_text_of(w.l);
+		s.strings += text_len(w.l->l_name) + 1;
+	}
+	if (s.objects)
+		meet(&s);
+	else
+		dp_forget_undos();
+	know_all();
+}

@@ -1,0 +1,18 @@
+/* What an object's mapped bytes tell without a planner. */
+#ifndef DYNPROF_LOOK_H
+#define DYNPROF_LOOK_H
+
+#include <link.h>
+#include <stdint.h>
+
+#include "base/raw.h"
+
+/* Bytes of code of an object, a guess if its header is not mapped. */
+uint64_t dp_text_of(const struct link_map *l) HIDDEN;
+
+/* 0 if the object does not take the GS segment; else why it may: it does
+ * (DP_MISSED_USES_GS), or it cannot be looked at (DP_MISSED_UNSEEN). Careful: only
+ * system calls that dlopen has just made. */
+uint32_t dp_gs_of(const struct link_map *l, int careful) HIDDEN;
+
+#endif

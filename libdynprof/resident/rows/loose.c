@@ -1,0 +1,197 @@
+/* Loose rows. Under a seccomp filter there may be no more rows to have than were
+ * stocked (rows.c), and a program may make any number of threads. Memory of its own
+ * it can have as long as it can make threads: their stacks are such memory. So a
+ * thread without a row in the table counts in a loose one:
+ *
+ *  1. Loose rows are listed, and only ever added to the list. Who changes a row's
+ *     state from free to taken has it.
+ *  2. When its thread ends, or its process (ends.c), the counts are added to a row of
+ *     the table on which no thread runs, the collector, by locked instructions. That
+ *     happens once, by who makes its state of folding FOLDING. Who ends the process,
+ *     and thereby all other threads, waits until it is FOLDED.
+ *  3. Until then the table says how many threads count so (HdrLoose): who reads
+ *     it does not see their calls, and should the process be killed, nobody will.
+ * The list is each process's own: a forked child has a copy, in which its parent's
+ * rows are free.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/filters.h"
+#include "rows/loose.h"
+#include "rows/rowlist.h"
+#include "rows/rows.h"
+#include "late/session.h"
+#include "base/state.h"
+
+enum { FREE, TAKEN };
+enum { NOT_FOLDED, FOLDING, FOLDED };
+
+/* In front of the row, whose address is a whole page's. */
+struct loose {
+	struct loose *next;
+	uint32_t state;
+	uint32_t folded;
+};
+
+static struct loose *first;
+
+static struct loose *of_row(const uint8_t *row) { return (struct loose *)(row - DP_PAGE_SIZE); }
+static uint8_t *row_of(struct loose *l) { return (uint8_t *)l + DP_PAGE_SIZE; }
+static struct loose *list(void) { return __atomic_load_n(&first, __ATOMIC_ACQUIRE); }
+
+static uint32_t *collector_number(void) { return dp_u32(dp.table, DP_HDR_COLLECTOR); }
+
+/* The collector, where it is in this process; 0: there is none. */
+static uint8_t *collector(void)
+{
+	uint32_t number = __atomic_load_n(collector_number(), __ATOMIC_ACQUIRE);
+	return number ? dp_row_map(number - 1) : 0;
+}
+
+void dp_collector_make(void)
+{
+	uint32_t none = 0;
+	if (collector())
+		return;
+	uint8_t *row = dp_row_fresh();
+	if (!row)
+		return;
+	*dp_u32(row, DP_ROW_STATE) = DP_ROW_FREE;
+	if (!__atomic_compare_exchange_n(collector_number(), &none, *dp_u32(row, DP_ROW_INDEX) + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		dp_push_free(row);
+}
+
+static struct loose *take_free(void)
+{
+	for (struct loose *l = list(); l; l = l->next) {
+		uint32_t was = FREE;
+		if (__atomic_compare_exchange_n(&l->state, &was, TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return l;
+	}
+	return 0;
+}
+
+static struct loose *make(void)
+{
+	long at = ask(SYS_mmap, 0, DP_PAGE_SIZE + pages(dp.row_stride), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (failed(at))
+		return 0;
+	struct loose *l = (struct loose *)at, *head = list();
+	l->state = TAKEN;
+	do
+		l->next = head;
+	while (!__atomic_compare_exchange_n(&first, &head, l, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	return l;
+}
+
+uint8_t *dp_loose_take(uint32_t kind)
+{
+	struct loose *l = 0;
+	if (collector())
+		l = take_free();
+	if (!l && collector())
+		l = make();
+	if (!l)
+		return 0;
+	uint8_t *row = row_of(l);
+	*dp_u32(row, DP_ROW_STATE) = DP_ROW_BIRTHING;
+	*dp_u32(row, DP_ROW_INDEX) = DP_NO_ROW;
+	*dp_u64(row, DP_ROW_SELF) = (uint64_t)row;
+	*dp_u32(row, DP_ROW_KIND) = kind; /* should the process end now */
+	__atomic_store_n(&l->folded, NOT_FOLDED, __ATOMIC_RELEASE);
+	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_LOOSE), 1, __ATOMIC_RELAXED);
+	return row;
+}
+
+int dp_is_loose(uint64_t base)
+{
+	for (struct loose *l = list(); l; l = l->next)
+		if ((uint64_t)row_of(l) == base)
+			return 1;
+	return 0;
+}
+
+static void give_back(struct loose *l) { __atomic_store_n(&l->state, FREE, __ATOMIC_RELEASE); }
+
+void dp_loose_drop(uint8_t *row) { give_back(of_row(row)); }
+
+/* Its own thread may go on counting meanwhile, if that is not who calls. */
+static void fold(struct loose *l)
+{
+	uint32_t was = NOT_FOLDED;
+	uint8_t *to = collector();
+	if (!to || !__atomic_compare_exchange_n(&l->folded, &was, FOLDING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	uint64_t *from = dp_u64(row_of(l), DP_ROW_COUNTERS), *sums = dp_u64(to, DP_ROW_COUNTERS);
+	uint32_t n = dp_row_counters(to) < dp.counters ? dp_row_counters(to) : dp.counters;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t calls = from[i] ? __atomic_exchange_n(&from[i], 0, __ATOMIC_RELAXED) & ~DP_COUNTER_FIRED : 0;
+		if (calls)
+			__atomic_fetch_add(&sums[i], calls, __ATOMIC_RELAXED);
+	}
+	__atomic_fetch_sub(dp_u32(dp.table, DP_HDR_LOOSE), 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&l->folded, FOLDED, __ATOMIC_RELEASE);
+}
+
+/* Until another thread has folded it, which takes a moment; but not for ever: that
+ * thread may be stopped, or be this one, in a handler. */
+static void await_fold(const struct loose *l)
+{
+	enum { LONG = 1000 * 1000 * 1000, TRIES = 1 << 20 };
+	uint64_t start = dp_now(CLOCK_MONOTONIC);
+	for (int i = 0; __atomic_load_n(&l->folded, __ATOMIC_ACQUIRE) == FOLDING; i++) {
+		if (i == TRIES || dp_now(CLOCK_MONOTONIC) - start > LONG)
+			return;
+		if (ask(SYS_sched_yield) != 0)
+			__builtin_ia32_pause();
+	}
+}
+
+void dp_loose_end(uint8_t *row) { fold(of_row(row)); }
+
+void dp_loose_end_all(const uint8_t *row)
+{
+	for (struct loose *l = list(); l; l = l->next) {
+		const uint8_t *r = row_of(l);
+		int here = r == row || *dp_u32(r, DP_ROW_KIND) == DP_ROW_THREAD || *dp_u32(r, DP_ROW_PID) == dp.pid;
+		if (here && __atomic_load_n(&l->state, __ATOMIC_ACQUIRE) == TAKEN)
+			fold(l);
+	}
+	for (struct loose *l = list(); l; l = l->next)
+		await_fold(l);
+}
+
+static void clear(struct loose *l)
+{
+	uint64_t *counters = dp_u64(row_of(l), DP_ROW_COUNTERS);
+	for (uint32_t i = 0; i < dp.counters; i++)
+		if (counters[i])
+			counters[i] = 0;
+}
+
+void dp_loose_forked(const uint8_t *row)
+{
+	for (struct loose *l = list(); l; l = l->next) {
+		uint8_t *r = row_of(l);
+		if (r == row) {
+			*dp_u32(r, DP_ROW_PID) = dp.pid;
+			*dp_u32(r, DP_ROW_STATE) = DP_ROW_LIVE;
+		} else if (l->state == TAKEN) {
+			clear(l);
+			give_back(l);
+		}
+	}
+}
+
+uint64_t dp_calls_now(uint32_t counter, dp_row_finder *at)
+{
+	uint64_t sum = dp_rows_total(counter, at);
+	for (struct loose *l = list(); l; l = l->next)
+		if (__atomic_load_n(&l->state, __ATOMIC_ACQUIRE) == TAKEN && counter < dp.counters)
+			sum += __atomic_load_n(dp_u64(row_of(l), DP_ROW_COUNTERS + 8 * (uint64_t)counter), __ATOMIC_RELAXED) & ~DP_COUNTER_FIRED;
+	return sum;
+}

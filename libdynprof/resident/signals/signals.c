@@ -1,0 +1,434 @@
+/* A program's signal handlers may look at the instruction that they interrupt:
+ * they unwind the stack from it, throw, turn a fault at a known address into an
+ * error (Java, Go), go on elsewhere, or save the context and install another's
+ * (preemptive user threads). Code of ours must look like the code that it stands
+ * for.
+ *
+ *  1. The system call that installs a handler, a kernel site, gets an entry of
+ *     ours in its place (handlers.c). The kernel enters there.
+ *  2. If the interrupted code is ours, the context is changed to the state in
+ *     which the program's own code would be: in front of the instruction whose
+ *     copy was struck, or at the entry if it was the count.
+ *  3. When the handler returns, and the context is still that, it is put back.
+ *  4. Else it names code of the program, whoever was interrupted, and perhaps a
+ *     byte that a patch overwrote: then it goes on in the copy. So it is, too,
+ *     where the interrupted code was not ours, once handlers switch contexts.
+ *
+ * A thread behind its count and one in front of it both show the entry. Where
+ * that is resumed later it must count once: the first is marked, in the upper
+ * half of the flags' word, which the kernel ignores and whoever saves the context
+ * saves. The mark goes with the address and the stack, so that a context made of
+ * a saved one is not taken for it.
+ * Only memory is used, no system call: this is as safe as the handler is.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+
+#include "stubs/arenas.h"
+#include "stubs/redirect.h"
+#include "signals/signals.h"
+#include "stubs/stub.h"
+
+enum { OP_INT3 = 0xcc, OP_JMP = 0xe9, OP_JMP_SHORT = 0xeb };
+
+/* ---- showing ---------------------------------------------------------- */
+
+/* The branch that hops to the island at rip; 0 if there is none. */
+static uint64_t hop_to(uint64_t rip)
+{
+	const struct dp_known *c = dp_arena_of_text(rip);
+	uint64_t low = 0, high = c ? c->islands_count : 0;
+	while (low < high) {
+		uint64_t mid = (low + high) / 2;
+		if (c->islands[mid].at == rip)
+			return *(const uint8_t *)rip == OP_JMP ? c->islands[mid].from : 0;
+		if (c->islands[mid].at < rip)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return 0;
+}
+
+/* The last record that starts at or before the offset at. */
+static const struct dp_origin *origin_at(const struct dp_known *c, uint64_t at)
+{
+	uint64_t low = 0, high = c->origins_count;
+	while (low < high) {
+		uint64_t mid = (low + high) / 2;
+		if (c->origins[mid].at <= at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? &c->origins[low - 1] : 0;
+}
+
+enum { RED_ZONE = 128, CF_PF_AF_ZF_SF = 0xd5, OF = 1 << 11 };
+
+/* The count of a stub that keeps flags. In front of the inc all is as it was
+ * but for what lies on the stack; behind it the flags are in ah and al. */
+static void show_keeping_flags(uint64_t *g, uint64_t pos, uint64_t body, struct dp_shown *s)
+{
+	uint64_t rax = g[DP_REG_RAX];
+	if (pos < DP_SAVED_RAX - 1)
+		return;
+	if (pos < DP_SAVED_RAX || pos >= body - DP_RESTORED_RAX) { /* only the red zone is left */
+		g[DP_REG_RSP] += RED_ZONE;
+	} else {
+		if (pos > DP_SAVED && pos < body - DP_RESTORED_FLAGS) {
+			int before = pos < body - DP_RESTORED_FLAGS - 1; /* add al, 0x7f; sahf */
+			int overflow = before ? (rax & 0xff) != 0 : (rax & 0xff) == 0x80;
+			g[DP_REG_EFLAGS] &= ~(uint64_t)(CF_PF_AF_ZF_SF | OF);
+			g[DP_REG_EFLAGS] |= (rax >> 8 & CF_PF_AF_ZF_SF) | (overflow ? OF : 0);
+		}
+		g[DP_REG_RAX] = *(const uint64_t *)g[DP_REG_RSP];
+		g[DP_REG_RSP] += 8 + RED_ZONE;
+	}
+	s->counted = pos > DP_SAVED;
+	if (s->counted)
+		s->resume += body;
+}
+
+/* As show_keeping_flags, at an offset of a front: its instructions are those of the
+ * count, in another order, and jumps. */
+static void show_front(uint64_t *g, uint64_t pos, uint64_t body, uint64_t stub, struct dp_shown *s)
+{
+	uint64_t same = pos;
+	if (pos >= DP_FLAGS_ON || (pos >= DP_FLAGS_ARRIVE && pos < DP_FLAGS_LAP))
+		same = 0;
+	else if (pos >= DP_FLAGS_BACK)
+		same = body - (DP_FLAGS_ON - pos);
+	else if (pos >= DP_FLAGS_COUNTED)
+		same = DP_FLAGS_COUNTED;
+	show_keeping_flags(g, same, body, s);
+	s->counted = pos >= DP_FLAGS_LAP || (pos >= DP_FLAGS_COUNTED && pos < DP_FLAGS_ARRIVE);
+	s->resume = s->counted ? stub - (DP_FRONT_FLAGS - DP_FLAGS_ON) : stub;
+}
+
+/* Whether the count has been made, at an offset of a front and a count that keep
+ * no flags. */
+static int is_behind_inc(uint64_t pos, uint64_t front)
+{
+	if (pos >= front)
+		return pos > front;
+	return pos >= DP_PLAIN_LAP || (pos > 0 && pos < DP_PLAIN_ARRIVE);
+}
+
+/* Finds the copy that holds the offset pos of the body; *from and *to are
+ * advanced to the instruction and its copy. Returns its length, 0 behind the
+ * last. */
+static const uint8_t *copy_at(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *from, uint64_t *to)
+{
+	for (uint32_t i = 0; i < o->count; i++) {
+		const uint8_t *n = c->lengths[o->lengths / 2 + i];
+		if (pos - *to < n[1])
+			return n;
+		*from += n[0] & ~DP_IS_CALL;
+		*to += n[1];
+	}
+	return 0;
+}
+
+/* A position in a stub. */
+static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *g, struct dp_shown *s)
+{
+	uint64_t from = c->at + (int64_t)o->from, to = 0, stub = c->at + o->at;
+	s->low = from;
+	s->go = o->flags & DP_IS_GO;
+	if (pos < o->body) {
+		uint64_t front = dp_front_of(o);
+		s->resume = stub + front;
+		if (o->flags & DP_KEEPS_FLAGS && pos < front)
+			show_front(g, pos, o->body - front, stub + front, s);
+		else if (o->flags & DP_KEEPS_FLAGS)
+			show_keeping_flags(g, pos - front, o->body - front, s);
+		else {
+			s->resume = g[DP_REG_RIP];
+			s->counted = (uint64_t)is_behind_inc(pos, front);
+		}
+		g[DP_REG_RIP] = from;
+		return 1;
+	}
+	pos -= o->body;
+	const uint8_t *n = copy_at(c, o, pos, &from, &to);
+	if (n && pos != to && !(n[0] & DP_IS_CALL)) { /* at a jump of an expanded loop: it is as good as done */
+		const uint8_t *jump = (const uint8_t *)g[DP_REG_RIP];
+		g[DP_REG_RIP] += jump[0] == 0xeb ? 2 + (int64_t)(int8_t)jump[1] : 5 + (int64_t) * (const int32_t *)(jump + 1);
+		pos = g[DP_REG_RIP] - stub - o->body;
+		from = c->at + (int64_t)o->from, to = 0;
+		s->rip = g[DP_REG_RIP];
+		if (g[DP_REG_RIP] < c->at || g[DP_REG_RIP] >= c->end)
+			return 0;
+		n = copy_at(c, o, pos, &from, &to);
+	}
+	g[DP_REG_RIP] = from;
+	if (!n)
+		return 0; /* at the jump back: it is as good as done */
+	s->resume = stub + o->body + to;
+	s->counted = o->body && to == 0;
+	if (n[0] & DP_IS_CALL && (pos - to == DP_CALL_OVER || pos - to > DP_CALL_POPPED))
+		g[DP_REG_RSP] += 8;
+	return 1;
+}
+
+/* A position in a cold block, or in the arena's jump to the slow path. */
+static int show_cold(const struct dp_known *c, uint64_t pos, uint64_t *g, struct dp_shown *s)
+{
+	uint64_t rsp = g[DP_REG_RSP], block = g[DP_REG_RIP] - pos;
+	if (pos >= DP_COLD_JUMP)
+		return 0;
+	if (pos >= DP_COLD_PUSHED && pos < DP_COLD_DONE)
+		g[DP_REG_RSP] = rsp + RED_ZONE + 8;
+	else if (pos > 0 && pos < DP_COLD_PUSHED)
+		g[DP_REG_RSP] = rsp + RED_ZONE;
+	s->resume = pos < DP_COLD_CALLED ? block : block + DP_COLD_DONE;
+	uint64_t back = block + DP_COLD_JUMP + (int64_t) * (const int32_t *)(block + DP_COLD_JUMP - 4);
+	const struct dp_origin *o = back >= c->at && back < c->end ? origin_at(c, back - c->at) : 0;
+	if (!o) {
+		g[DP_REG_RIP] = s->resume;
+		return 0;
+	}
+	g[DP_REG_RIP] = s->low = c->at + (int64_t)o->from;
+	uint64_t stub = c->at + o->at, front = dp_front_of(o);
+	s->counted = 1;
+	if (o->flags & DP_KEEPS_FLAGS && front) {
+		show_front(g, back - stub, o->body - front, stub + front, s);
+	} else if (o->flags & DP_KEEPS_FLAGS) {
+		s->resume = stub;
+		show_keeping_flags(g, back - stub, o->body, s);
+	}
+	return 1;
+}
+
+/* A position in a keep block: at the entry, on whose stack there is more by now. The
+ * word that it pushes first is one of its stub's pointers, and those have the number
+ * of the cold block. */
+static int show_keep(const struct dp_known *c, uint64_t pos, uint64_t *g, struct dp_shown *s)
+{
+	uint64_t block = g[DP_REG_RIP] - pos, code = block + DP_KEEP_CODE + (int64_t) * (const int32_t *)(block + DP_KEEP_CODE - 4);
+	uint64_t jump = c->cold + (code - c->end) / sizeof(struct dp_pointers) * DP_COLD_SIZE + DP_COLD_JUMP;
+	uint64_t back = jump + (int64_t) * (const int32_t *)(jump - 4);
+	const struct dp_origin *o = back >= c->at && back < c->end ? origin_at(c, back - c->at) : 0;
+	if (!o)
+		return 0;
+	g[DP_REG_RSP] += pos >= DP_KEEP_BOTH ? 16 : pos >= DP_KEEP_CODE ? 8 : 0;
+	g[DP_REG_RIP] = s->low = c->at + (int64_t)o->from;
+	s->resume = block;
+	s->counted = 1;
+	return 1;
+}
+
+static int show(const struct dp_known *c, uint64_t *g, int fault, struct dp_shown *s)
+{
+	enum { COMMON = 16 }; /* stubgen/emit.go: CommonSize */
+	uint64_t at = g[DP_REG_RIP] - c->at;
+	if (at >= 2 * COMMON && at < 3 * COMMON) {
+		g[DP_REG_RIP] = (uint64_t)dp_keeper; /* at the jump to it: it is as good as done */
+		return 0;
+	}
+	if (c->at + at >= c->keeps)
+		return show_keep(c, (c->at + at - c->keeps) % DP_KEEP_SIZE, g, s);
+	if (at < 16 && *(const uint64_t *)g[DP_REG_RSP] - c->cold < c->end - c->cold) {
+		/* In the jump to the slow path: as if the cold block's call were still to come. */
+		g[DP_REG_RIP] = *(const uint64_t *)g[DP_REG_RSP] - 5;
+		g[DP_REG_RSP] += 8;
+		at = g[DP_REG_RIP] - c->at;
+	}
+	if (c->at + at >= c->cold)
+		return show_cold(c, (c->at + at - c->cold) % DP_COLD_SIZE, g, s);
+	const struct dp_origin *o = origin_at(c, at);
+	/* The Go runtime knows its code: what it may not preempt at an entry it
+	 * may not preempt in a stub, but only there does it not try. */
+	if (!o || (o->flags & DP_IS_GO && !fault))
+		return 0;
+	return show_stub(c, o, at - o->at, g, s);
+}
+
+static int is_fault(int sig, const siginfo_t *info)
+{
+	return info->si_code > 0 && (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP);
+}
+
+/* A position on an island: as if the branch to it were still to come. A thread
+ * that goes on does so from the island: stepped, it would come to no end. What
+ * the handler puts in between may return to the branch. */
+static int show_island(uint64_t *g, struct dp_shown *s)
+{
+	uint64_t from = hop_to(g[DP_REG_RIP]);
+	if (!from)
+		return 0;
+	s->resume = g[DP_REG_RIP];
+	s->low = g[DP_REG_RIP] = from;
+	s->go = 1;
+	return 1;
+}
+
+/* What the upper half of the flags' word says of a thread that stands behind the
+ * count of the function whose entry its context shows. */
+static uint64_t mark_of(const uint64_t *g)
+{
+	uint64_t mixed = (g[DP_REG_RIP] ^ g[DP_REG_RSP] << 17) * 0x9e3779b97f4a7c15;
+	return (mixed >> 32 | 1) << 32;
+}
+
+static const uint64_t MARK = ~0ULL << 32;
+
+/* Handlers switch contexts in this process. A handler that strikes outside of our
+ * code is entered as by the kernel, and returns by the program's restorer, as its
+ * backtraces show, until that is known: no context names a copied byte before one
+ * was struck in a copy. */
+static uint32_t switches;
+
+static void note_switches(void) { __atomic_store_n(&switches, 1, __ATOMIC_RELEASE); }
+
+/* It is known when a handler that was shown something leaves another stack; and,
+ * as another kernel thread may be in a handler by then, which goes on there, when
+ * signals find threads on different stacks. */
+static void look_at_stack(uint64_t rsp)
+{
+	enum { NEAR = 64 << 10 };
+	static uint64_t last;
+	uint64_t before = __atomic_exchange_n(&last, rsp, __ATOMIC_RELAXED);
+	if (before && rsp - before + NEAR > 2 * NEAR)
+		note_switches();
+}
+
+/* Called in front of a handler. DP_SHOWN: dp_depart shall be behind it. A fault is
+ * not marked: mostly the thread does not come back to it. */
+int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s) HIDDEN;
+int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
+{
+	uint64_t *g = context + DP_UC_GREGS / 8;
+	const struct dp_known *c = dp_arena_at(g[DP_REG_RIP]);
+	int fault = is_fault(sig, info), gone = fault && (sig == SIGSEGV || sig == SIGBUS); /* perhaps the text itself */
+	s->rip = g[DP_REG_RIP];
+	s->rsp = g[DP_REG_RSP];
+	s->rax = g[DP_REG_RAX];
+	s->eflags = g[DP_REG_EFLAGS];
+	s->go = s->counted = 0;
+	if (!fault && !switches)
+		look_at_stack(s->rsp);
+	if (!(c ? show(c, g, fault, s) : !gone && show_island(g, s)))
+		return __atomic_load_n(&switches, __ATOMIC_ACQUIRE) ? DP_WATCHED : DP_PLAIN;
+	if (s->counted && !fault)
+		g[DP_REG_EFLAGS] |= mark_of(g);
+	s->to_rip = g[DP_REG_RIP];
+	s->to_rsp = g[DP_REG_RSP];
+	s->to_rax = g[DP_REG_RAX];
+	s->to_eflags = g[DP_REG_EFLAGS];
+	if (fault && (sig == SIGILL || sig == SIGFPE) && (uint64_t)info->si_addr == s->rip)
+		info->si_addr = (void *)s->to_rip; /* the instruction's address */
+	return DP_SHOWN;
+}
+
+/* ---- going on --------------------------------------------------------- */
+
+/* The last record whose text starts at or before rip. */
+static const struct dp_origin *origin_of_text(const struct dp_known *c, uint64_t rip)
+{
+	uint64_t low = 0, high = c->origins_count;
+	while (low < high) {
+		uint64_t mid = (low + high) / 2;
+		if (c->at + (int64_t)c->origins[c->by_text[mid]].from <= rip)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? &c->origins[c->by_text[low - 1]] : 0;
+}
+
+static uint64_t jump_target(const uint8_t *at) { return (uint64_t)at + 5 + (uint64_t)(int64_t) * (const int32_t *)(at + 1); }
+
+/* Whether a patch leads from text to a stub: not if the object was closed, or the
+ * program has written over it. */
+static int leads_to(uint64_t text, uint64_t stub)
+{
+	const uint8_t *at = (const uint8_t *)text;
+	if (at[0] == OP_JMP_SHORT)
+		at += 2 + (int8_t)at[1]; /* an island */
+	return at[0] == OP_INT3 || (at[0] == OP_JMP && jump_target(at) == stub);
+}
+
+/* Where a stub goes on behind its count. The check of the threshold, if it is
+ * clear of saved flags, is made again. */
+static uint64_t behind_count(const struct dp_known *c, const struct dp_origin *o)
+{
+	const uint8_t *stub = (const uint8_t *)(c->at + o->at + dp_front_of(o));
+	if (o->flags & DP_HAS_FRONT)
+		return (uint64_t)stub - DP_FRONT_ON;
+	if (o->flags & DP_KEEPS_FLAGS)
+		return (uint64_t)stub + o->body;
+	return (uint64_t)stub + (stub[3] == 0x05 ? DP_LOCK_INC_SIZE : DP_INC_SIZE);
+}
+
+/* The context names code of the program: bytes that a patch overwrote go on in
+ * their copy. At the start of a window stands the patch itself, and counts, but
+ * for threads that have been counted. */
+static void go_on(uint64_t *g)
+{
+	uint64_t rip = g[DP_REG_RIP], marked = (g[DP_REG_EFLAGS] & MARK) == mark_of(g);
+	const struct dp_known *c = dp_arena_of_text(rip);
+	const struct dp_origin *o = c ? origin_of_text(c, rip) : 0;
+	if (g[DP_REG_EFLAGS] & MARK)
+		g[DP_REG_EFLAGS] &= ~MARK;
+	if (!o)
+		return;
+	uint64_t start = c->at + (int64_t)o->from, from = start, to = c->at + o->at + o->body;
+	uint32_t i = 0;
+	for (; i < o->count && from < rip; i++) {
+		const uint8_t *n = c->lengths[o->lengths / 2 + i];
+		from += n[0] & ~DP_IS_CALL;
+		to += n[1];
+	}
+	/* Text is read only where it must be: if the object was closed it may be gone. */
+	if (from != rip || i == o->count || (rip == start && !(marked && o->body)) || !leads_to(start, c->at + o->at + dp_front_of(o)))
+		return;
+	g[DP_REG_RIP] = rip == start ? behind_count(c, o) : to;
+}
+
+/* Called behind a handler that has changed where the thread was, which was not in
+ * code of ours, and before the program resumes a context by itself. */
+void dp_moved(uint64_t *context) HIDDEN;
+void dp_moved(uint64_t *context) { go_on(context + DP_UC_GREGS / 8); }
+
+static void put_back(uint64_t *g, const struct dp_shown *s)
+{
+	g[DP_REG_RIP] = s->rip;
+	g[DP_REG_RSP] = s->rsp;
+	if (g[DP_REG_RAX] == s->to_rax)
+		g[DP_REG_RAX] = s->rax;
+	if (g[DP_REG_EFLAGS] == s->to_eflags)
+		g[DP_REG_EFLAGS] = s->eflags;
+}
+
+/* A call that the handler put in between returns to where the thread was. */
+static void lead_back(const uint64_t *g, const struct dp_shown *s)
+{
+	enum { NEAR = 256 }; /* what it may push, red zone and all */
+	if (s->go || s->to_rsp - g[DP_REG_RSP] > NEAR)
+		return;
+	for (uint64_t at = g[DP_REG_RSP]; at + 8 <= s->to_rsp; at += 8)
+		if (*(uint64_t *)at == s->to_rip) {
+			*(uint64_t *)at = s->resume;
+			return;
+		}
+}
+
+/* Called behind a handler that dp_arrive changed the context for. */
+void dp_depart(uint64_t *context, const struct dp_shown *s) HIDDEN;
+void dp_depart(uint64_t *context, const struct dp_shown *s)
+{
+	uint64_t *g = context + DP_UC_GREGS / 8;
+	if (g[DP_REG_RIP] == s->to_rip && g[DP_REG_RSP] == s->to_rsp) {
+		put_back(g, s);
+		return;
+	}
+	if (g[DP_REG_RSP] != s->to_rsp)
+		note_switches();
+	lead_back(g, s);
+	if (g[DP_REG_RIP] == s->to_rip && ((g[DP_REG_EFLAGS] ^ s->to_eflags) & MARK) == 0)
+		g[DP_REG_RIP] = s->resume;
+	else
+		go_on(g);
+}

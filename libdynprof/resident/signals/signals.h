@@ -1,0 +1,60 @@
+/* What a signal handler sees when it strikes in code of ours; signals.S uses
+ * the offsets. */
+#ifndef DYNPROF_SIGNALS_H
+#define DYNPROF_SIGNALS_H
+
+/* Handlers that have an entry of their own. */
+#define DP_HANDLERS 512
+#define DP_ENTRY_SIZE 16 /* of dp_handler_entries */
+
+/* Offsets in ucontext_t (asm/ucontext.h, asm/sigcontext.h). */
+#define DP_UC_RIP 168
+#define DP_UC_EFLAGS 176
+#define DP_UC_GREGS 40
+
+/* Registers of the interrupted code, by their index in the context. */
+#define DP_REG_RAX 13
+#define DP_REG_RSP 15
+#define DP_REG_RIP 16
+#define DP_REG_EFLAGS 17
+
+#define DP_SHOWN_SIZE 96
+
+/* What dp_arrive returns: the context was changed; or it was not, and behind the
+ * handler it has to be looked at, or not. */
+#define DP_SHOWN 1
+#define DP_WATCHED 2
+#define DP_PLAIN 0
+
+#ifndef __ASSEMBLER__
+#include <signal.h>
+#include <stdint.h>
+
+#include "base/raw.h"
+
+/* What dp_arrive changed, for dp_depart. */
+struct dp_shown {
+	uint64_t rip, rsp, rax, eflags;	    /* as they were */
+	uint64_t to_rip, to_rsp, to_rax, to_eflags; /* as the handler sees them */
+	uint64_t resume; /* where code in the state that the handler sees goes on */
+	uint64_t low;	 /* the window */
+	uint64_t go;	 /* a Go program: the address that it pushes is never returned to */
+	uint64_t counted; /* it stands behind its function's count */
+};
+_Static_assert(sizeof(struct dp_shown) == DP_SHOWN_SIZE, "dp_shown");
+
+/* The slot of a handler, where entries find it; 0 if there is no memory for one.
+ * A slot is written once. */
+const uint64_t *dp_slot_of(uint64_t handler) HIDDEN;
+/* Enters the handler of a slot as the kernel does. */
+void dp_enter_handler(int sig, siginfo_t *info, void *context, const uint64_t *slot) HIDDEN;
+
+/* The kernel gets the program's handlers in place of ours, for good. */
+void dp_handlers_given(void) HIDDEN;
+
+struct action;
+/* rt_sigaction with an entry of ours in place of the handler. */
+long dp_install(long sig, const struct action *act, struct action *old) HIDDEN;
+#endif
+
+#endif

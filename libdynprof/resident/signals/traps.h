@@ -1,0 +1,54 @@
+/* What the program asked for as to SIGTRAP, which traps need. */
+#ifndef DYNPROF_TRAPS_H
+#define DYNPROF_TRAPS_H
+
+#include <signal.h>
+#include <stdint.h>
+
+#include "sites/gs.h"
+#include "base/layout.h"
+#include "base/raw.h"
+
+#ifndef SA_RESTORER
+#define SA_RESTORER 0x04000000
+#endif
+
+#define TRAP_BIT (1ULL << (SIGTRAP - 1))
+
+typedef void (*handler)(int, siginfo_t *, void *);
+
+/* struct sigaction as the kernel has it. */
+struct action {
+	handler handler;
+	uint64_t flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
+/* Its action for SIGTRAP; to set it returns what it was (sigsites.c). */
+struct action dp_wish(void) HIDDEN;
+struct action dp_set_wish(const struct action *a) HIDDEN;
+
+/* rt_sigaction where traps are allowed (sigsites.c). */
+long dp_trap_action(long signal, const struct action *act, struct action *old) HIDDEN;
+
+/* Whether this thread asked to have SIGTRAP blocked: kept in its
+ * row. Not known once the program has taken GS: then SIGTRAP is not blocked. */
+
+static inline uint32_t dp_trap_blocked(void)
+{
+	uint32_t v = 0;
+	if (dp_stopped())
+		return 0;
+	__asm__ volatile("movl %%gs:%c1, %0" : "=r"(v) : "i"(DP_ROW_TRAP_BLOCKED));
+	return v;
+}
+
+static inline void dp_set_trap_blocked(uint32_t v)
+{
+	if (dp_stopped())
+		return;
+	__asm__ volatile("movl %0, %%gs:%c1" : : "r"(v), "i"(DP_ROW_TRAP_BLOCKED) : "memory");
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* The C half of a kernel site (slowpath.S has the other). Where a thread or
+ * process is made, the parent takes the child's row before the system call and
+ * leaves it where the child's first instructions find it. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+
+#include "base/birth.h"
+#include "base/clock.h"
+#include "sites/ends.h"
+#include "base/filters.h"
+#include "texts/giveback.h"
+#include "sites/gs.h"
+#include "base/lock.h"
+#include "rows/loose.h"
+#include "rows/lost.h"
+#include "stubs/redirect.h"
+#include "sites/replaced.h"
+#include "rows/rows.h"
+#include "base/state.h"
+#include "translator.h"
+#include "signals/traps.h"
+#include "sites/watched.h"
+#include "sites/withdraw.h"
+
+#define ARCH_SET_GS 0x1001
+
+struct clone_args3 { /* struct clone_args of linux/sched.h, its first 64 bytes */
+	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
+};
+
+/* A handler in the child would count on the parent's row until the child has
+ * its own. Where a filter forbids to block signals, one that strikes in the
+ * child's first five instructions does. */
+static void block_signals(struct dp_birth *b, struct dp_regs *r)
+{
+	uint64_t all = ~0ULL;
+	if (!dp_enter(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, (uint64_t)&b->sigmask, 8, 0, 0))
+		return;
+	raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &b->sigmask, 8);
+	r->kept = b->sigmask;
+	r->fork = b->fork = DP_FORK_BLOCKED;
+}
+
+/* What the child will need, or 0 if the system call shall run as it is: a child
+ * that shares our memory while we wait for it (vfork, posix_spawn) runs on our
+ * row; all do where there is but one, or none counts any more. */
+static struct dp_birth *birth(struct dp_regs *r)
+{
+	uint64_t flags = 0, stack = 0;
+	if (dp.shared || dp_stopped())
+		return 0;
+	if ((uint32_t)r->rax == DP_NR_clone) {
+		flags = r->rdi;
+		stack = r->rsi;
+	} else if ((uint32_t)r->rax != DP_NR_fork) {
+		const struct clone_args3 *args = (const struct clone_args3 *)r->rdi;
+		if (!args || r->rsi < sizeof *args)
+			return 0; /* the kernel will refuse it */
+		flags = args->flags;
+		stack = args->stack;
+	}
+	if ((flags & CLONE_VM) && !(flags & CLONE_THREAD))
+		dp_memory_shared();
+	if ((flags & CLONE_VM) && (flags & CLONE_VFORK))
+		return 0;
+	if (!dp_have_wrgsbase && !dp_may(SYS_arch_prctl, ARCH_SET_GS, (uint64_t)dp.discard, 0, 0)) {
+		__atomic_fetch_add(dp_u32(dp.table, DP_HDR_THREADS_DISCARDED), 1, __ATOMIC_RELAXED);
+		dp_row_shared();
+		return 0; /* it must share our row */
+	}
+	uint8_t *row = dp_row_take(flags & CLONE_THREAD ? DP_ROW_THREAD : DP_ROW_PROCESS);
+	struct dp_birth *b = row ? (struct dp_birth *)(row + DP_ROW_BIRTH) : dp_lost_take();
+	if (!b) {
+		dp_row_shared();
+		return 0; /* as well */
+	}
+	if (row && dp_handles_traps)
+		*dp_u32(row, DP_ROW_TRAP_BLOCKED) = dp_trap_blocked();
+	b->gs = (uint64_t)(row ? row : dp.discard);
+	b->r15 = r->r15;
+	b->rdi = r->rdi;
+	b->rsi = r->rsi;
+	b->rsp = stack ? 0 : (uint64_t)(r + 1) + 128;
+	b->resume = r->rcx + DP_THUNK_SYSCALL;
+	b->flags = r->flags;
+	r->fork = b->fork = flags & CLONE_VM ? 0 : DP_FORK;
+	if (b->fork)
+		block_signals(b, r);
+	return b;
+}
+
+/* Called with the registers of the kernel site. Returns a birth, what stands for
+ * another call whose result matters, or 0: then dp_after is not called. */
+struct dp_birth *dp_before(struct dp_regs *r) HIDDEN;
+struct dp_birth *dp_before(struct dp_regs *r)
+{
+	if (dp_withdrawn) {
+		dp_own_address(r);
+		return 0;
+	}
+	switch ((uint32_t)r->rax) {
+	case DP_NR_clone:
+	case DP_NR_fork:
+	case DP_NR_clone3:
+		return birth(r);
+	case DP_NR_vfork: /* the child runs on our row */
+		dp_memory_shared();
+		return 0;
+	case DP_NR_exit:
+		dp_thread_ends();
+		return 0;
+	case DP_NR_exit_group:
+		dp_process_ends();
+		return 0;
+	case DP_NR_mmap:
+	case DP_NR_munmap:
+	case DP_NR_mremap:
+	case DP_NR_madvise:
+		dp_memory_changes(r);
+		return 0;
+	case DP_NR_mprotect:
+	case DP_NR_pkey_mprotect:
+		dp_text_changes(r);
+		return 0;
+	case DP_NR_mlockall:
+		dp_lock_all(r);
+		return 0;
+	case DP_NR_arch_prctl:
+		return dp_gs_comes(r) ? (struct dp_birth *)DP_GS_CALL : 0;
+	case DP_NR_prctl:
+		dp_tsc_comes(r);
+		dp_dispatch_comes(r);
+		break;
+	}
+	if (!dp_installs_filter(r))
+		return 0;
+	if (!dp.shared)
+		dp_rows_stock(); /* what may be needed later is got now */
+	dp_filter_comes(r);
+	return (struct dp_birth *)DP_FILTER_CALL;
+}
+
+/* In the parent, after the system call: r->rax is its result. */
+void dp_after(struct dp_birth *b, struct dp_regs *r) HIDDEN;
+void dp_after(struct dp_birth *b, struct dp_regs *r)
+{
+	if (b == (struct dp_birth *)DP_FILTER_CALL) {
+		dp_filter_done(r);
+		return;
+	}
+	if (b == (struct dp_birth *)DP_GS_CALL) {
+		dp_gs_done(r);
+		return;
+	}
+	if (dp_is_lost(b)) {
+		if (r->fork || failed((long)r->rax))
+			dp_lost_free(b); /* else its child does, and it may be another's by now */
+	} else if (r->fork && !failed((long)r->rax) && dp_is_loose(b->gs)) {
+		dp_loose_drop((uint8_t *)b->gs); /* the child has a copy */
+	} else {
+		dp_row_made((uint8_t *)b->gs, (long)r->rax); /* from here on b may be another's */
+	}
+	if (r->fork == DP_FORK_BLOCKED) {
+		raw(SYS_rt_sigprocmask, SIG_SETMASK, &r->kept, 0, 8);
+		dp_leave();
+	}
+}
+
+/* In a forked child, on its own row already. */
+void dp_forked(struct dp_birth *b) HIDDEN;
+void dp_forked(struct dp_birth *b)
+{
+	dp_rows_begin((uint8_t *)b->gs);
+	dp_lost_forked(b);
+	dp_redirect_forked();
+	dp_translator_forked();
+	dp_giveback_forked();
+	if (b->fork == DP_FORK_BLOCKED)
+		raw(SYS_rt_sigprocmask, SIG_SETMASK, &b->sigmask, 0, 8);
+}

@@ -1,0 +1,144 @@
+/* A program that gives text of its own back to the kernel, takes it away, or maps
+ * something in its place, does so by pages. A jump of ours that lies on two would be
+ * cut in half, or lead to an island that is no more. So the system calls are kernel
+ * sites. They are among those that programs make most: first there is one look at a
+ * sorted list (texts.c), and mostly no text.
+ *
+ *  1. Pages that madvise(MADV_DONTNEED) gives back are the file's from then on, as
+ *     to the program they are before. The call is made for those without changes of
+ *     ours; the others are what they shall be.
+ *  2. Before others' place is taken, by nothing or by anything, what concerns them
+ *     is given back (giveback.c).
+ *  3. But not if a copy of them takes it, as for large pages: it has our changes,
+ *     and all goes on. So it is for memory that is yet to be filled. Else the first
+ *     change tells what it is.
+ *  4. Where system calls are among it that we must know of, as in libc, we withdraw.
+ * The dynamic linker's own calls are no sites: what it unmaps is closed.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "base/filters.h"
+#include "texts/giveback.h"
+#include "sites/replaced.h"
+#include "late/session.h"
+#include "texts/texts.h"
+#include "sites/withdraw.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+enum { ADVICE_DONTNEED = 4, ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD = 102, REMAP_MAYMOVE = 1, REMAP_FIXED = 2 };
+
+/* Pages from low on, of an address that the kernel takes. */
+struct span {
+	uint64_t low, high;
+};
+
+static int has_text(struct span s)
+{
+	return !(s.low & (DP_PAGE_SIZE - 1)) && s.low < s.high && dp_texts_in(s.low, s.high);
+}
+
+static struct span span(uint64_t at, uint64_t size) { return (struct span){at, at + pages(size)}; }
+
+/* The span's text goes. */
+static void goes(struct dp_regs *r, struct span s)
+{
+	if (dp_has_site(s.low, s.high))
+		dp_withdraw(r);
+	else if (dp_is_patched(s.low, s.high))
+		dp_give_range(s.low, s.high);
+}
+
+/* ---- madvise ------------------------------------------------------------ */
+
+/* As the kernel has it: what is not mapped does not keep it from the rest. */
+static long advise(struct span s, uint64_t advice)
+{
+	long ret = 0;
+	for (uint64_t at = s.low, page; at < s.high; at = page + DP_PAGE_SIZE) {
+		page = dp_patched_page(at, s.high);
+		long err = page > at ? ask(SYS_madvise, at, page - at, advice) : 0;
+		if (err == -ENOMEM)
+			ret = err;
+		else if (failed(err) && err != REFUSED)
+			return err;
+	}
+	return ret;
+}
+
+static void advice_comes(struct dp_regs *r)
+{
+	struct span s = span(r->rdi, r->rsi);
+	uint32_t advice = (uint32_t)r->rdx;
+	int gives = advice == ADVICE_DONTNEED || advice == ADVICE_DONTNEED_LOCKED;
+	if ((!gives && advice != ADVICE_GUARD) || !has_text(s))
+		return;
+	if (!gives) {
+		goes(r, s);
+	} else if (dp_patched_page(s.low, s.high) < s.high && dp_may(SYS_madvise, r->rdi, r->rsi, r->rdx, 0)) {
+		r->rax = (uint64_t)advise(s, advice);
+		r->rcx += DP_THUNK_SYSCALL;
+	}
+}
+
+/* ---- what takes the place of others --------------------------------------- */
+
+static void map_comes(struct dp_regs *r)
+{
+	struct span s = span(r->rdi, r->rsi);
+	uint64_t flags = r->r10, at;
+	const struct dp_undo *u;
+	if (!(flags & MAP_FIXED) || flags & MAP_FIXED_NOREPLACE || !has_text(s))
+		return;
+	if (flags & MAP_ANONYMOUS && r->rdx & PROT_WRITE)
+		return; /* it will be filled */
+	if (!(flags & MAP_ANONYMOUS) && (u = dp_change_in(s.low, s.high, &at))) {
+		uint8_t bytes[sizeof u->new];
+		long n = ask(SYS_pread64, (int32_t)r->r8, bytes, u->len, r->r9 + (at - s.low));
+		if (n == u->len && same_bytes(bytes, u->new, u->len))
+			return;
+	}
+	goes(r, s);
+}
+
+static void unmap_comes(struct dp_regs *r)
+{
+	struct span s = span(r->rdi, r->rsi);
+	if (has_text(s))
+		goes(r, s);
+}
+
+static void remap_comes(struct dp_regs *r)
+{
+	struct span from = span(r->rdi, r->rsi), to = span(r->r8, r->rdx);
+	int fixed = (r->r10 & REMAP_FIXED) != 0;
+	uint64_t at;
+	if (fixed && has_text(to)) {
+		const struct dp_undo *u = dp_change_in(to.low, to.high, &at);
+		if (!u || !dp_is_here(from.low + (at - to.low), u->new, u->len))
+			goes(r, to);
+	}
+	if ((fixed || pages(r->rdx) != pages(r->rsi)) && has_text(from))
+		goes(r, from);
+}
+
+void dp_memory_changes(struct dp_regs *r)
+{
+	switch ((uint32_t)r->rax) {
+	case SYS_mmap:
+		map_comes(r);
+		break;
+	case SYS_munmap:
+		unmap_comes(r);
+		break;
+	case SYS_mremap:
+		remap_comes(r);
+		break;
+	case SYS_madvise:
+		advice_comes(r);
+		break;
+	}
+}

@@ -1,0 +1,379 @@
+/* The rare paths that generated code jumps to: a kernel site and a threshold.
+ * Every register but those the system call clobbers is as it was when they
+ * are done. Nothing below the red zone of the code they came from is touched.
+ */
+#include "base/birth.h"
+#include "sites/watched.h"
+#include "base/saved.h"
+
+#define ARCH_SET_GS 0x1001
+
+#define MAP_PRIVATE_ANONYMOUS 0x22
+#define MAP_PRIVATE_FILE 2
+#define MAP_SHARED_FILE 1
+#define MAP_THREAD_STACK 0x20022
+#define MADV_DONTNEED 4
+#define MADV_DONTNEED_LOCKED 24
+#define MADV_GUARD_INSTALL 102
+
+	.text
+	.hidden	dp_cold, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase, dp_withdrawn
+	.hidden	dp_signal_site, dp_signal, dp_trap_return, dp_texts_far
+
+/* A kernel site: a thunk in the arena, in place of the setup, the instructions in
+ * front of a syscall, did
+ *
+ *	        <setup>
+ *	        lea   pass(%rip),%rcx
+ *	        jmp   *dp_kernel_site
+ *	pass:   syscall
+ *	        jmp   <behind the original syscall>
+ *
+ * rax is the system call's number. rcx and r11 are free: the system call
+ * overwrites them. libc's syscall(3) comes here with any number.
+ *
+ * A thread or process is made:
+ *  1. The parent takes a row and writes a birth record (dp_before), whose
+ *     address goes to r15, which survives the system call in both.
+ *  2. The child's first act is to set its GS base, from the record: with
+ *     wrgsbase no system call, so no seccomp filter sees one.
+ *  3. Only then may a counted function run in the child: a fork has all
+ *     signals blocked meanwhile; libc blocks them around pthread_create.
+ *
+ * A context is resumed by the program itself, not by a handler's return: what it
+ * names of the program's code goes on in copies, as there (signals.c).
+ *
+ * A filter is installed, or the GS base asked for or set: dp_before readies us
+ * for it, dp_after learns of the result (filters.c, gs.c). A thread or process ends,
+ * or a child runs on its parent's stack: dp_before learns of it (ends.c).
+ * Text becomes writable: dp_before gives it back first (giveback.c). Or other memory
+ * takes its place, or none (replaced.c); these calls are frequent, and come first.
+ * All memory is locked: dp_before does it (lock.c).
+ */
+#define GO_IF(name, number) lea -number(%rax), %ecx; jrcxz .Lwatched;
+	.globl	dp_kernel_site
+	.type	dp_kernel_site, @function
+dp_kernel_site:
+	.cfi_startproc
+	.cfi_def_cfa rsp, 0		/* the thunk goes on at pass: it is the caller */
+	.cfi_register rip, rcx
+	mov	%rcx, %r11		/* no flag changes */
+	.cfi_register rip, r11
+	mov	dp_withdrawn(%rip), %rcx
+	jrcxz	1f
+	jmp	.Lwatched		/* all are made where the program has them */
+1:	lea	-DP_NR_mmap(%rax), %ecx
+	jrcxz	.Lmap
+	lea	-DP_NR_munmap(%rax), %ecx
+	jrcxz	.Lmaps
+	lea	-DP_NR_madvise(%rax), %ecx
+	jrcxz	.Ladvice
+	lea	-DP_NR_mremap(%rax), %ecx
+	jrcxz	2f
+	jmp	.Lother
+2:	jmp	.Lwatched
+
+	/* With the flags that most have an mmap takes nobody's place. */
+.Lmap:	lea	-MAP_PRIVATE_ANONYMOUS(%r10), %rcx
+	jrcxz	.Lpass
+	lea	-MAP_PRIVATE_FILE(%r10), %rcx
+	jrcxz	.Lpass
+	lea	-MAP_SHARED_FILE(%r10), %rcx
+	jrcxz	.Lpass
+	lea	-MAP_THREAD_STACK(%r10), %rcx
+	jrcxz	.Lpass
+	/* Mostly there is no text. */
+.Lmaps:	.cfi_remember_state
+	lea	-128(%rsp), %rsp
+	.cfi_adjust_cfa_offset 128
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	lahf
+	seto	%al
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	call	dp_texts_far
+	mov	%rax, %rcx
+	pop	%rax
+	.cfi_adjust_cfa_offset -8
+	add	$0x7f, %al		/* overflow as it was */
+	sahf
+	pop	%rax
+	.cfi_adjust_cfa_offset -8
+	lea	128(%rsp), %rsp
+	.cfi_restore_state
+	jrcxz	2f
+	jmp	*%r11
+2:	jmp	.Lwatched
+
+.Ladvice:
+	lea	-MADV_DONTNEED(%rdx), %ecx
+	jrcxz	.Lmaps
+	lea	-MADV_DONTNEED_LOCKED(%rdx), %ecx
+	jrcxz	.Lmaps
+	lea	-MADV_GUARD_INSTALL(%rdx), %ecx
+	jrcxz	.Lmaps
+.Lpass:	jmp	*%r11
+
+.Lother:
+	lea	-DP_NR_rt_sigaction(%rax), %ecx
+	jrcxz	.Laction
+	lea	-DP_NR_rt_sigreturn(%rax), %ecx
+	jrcxz	.Lreturn
+	DP_WATCHED(GO_IF)
+	jmp	*%r11
+
+.Laction:
+	.cfi_remember_state
+	mov	%r11, %rcx
+	.cfi_register rip, rcx
+	jmp	dp_action_site
+	.cfi_restore_state
+	/* A context that the program resumes by itself: it lies where rsp points to,
+	 * and all registers come from it. */
+.Lreturn:
+	.cfi_remember_state
+	.cfi_undefined rip
+	mov	%rsp, %rbx
+	mov	%r11, %rbp
+	lea	-128(%rsp), %rsp
+	and	$-16, %rsp
+	CLEAN_FLAGS
+	mov	%rbx, %rdi
+	call	dp_moved
+	mov	%rbx, %rsp
+	mov	$DP_NR_rt_sigreturn, %eax
+	jmp	*%rbp
+	.cfi_restore_state
+.Lwatched:
+	mov	%r11, %rcx
+	.cfi_remember_state
+	.cfi_register rip, rcx
+	lea	-128(%rsp), %rsp
+	.cfi_adjust_cfa_offset 128
+	push	$0			/* fork */
+	.cfi_adjust_cfa_offset 8
+	push	$0			/* kept */
+	.cfi_adjust_cfa_offset 8
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	push	%rcx
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset rip, 0
+	push	%rax
+	PUSH_ARGUMENTS
+	push	%r15
+	.cfi_adjust_cfa_offset 64
+	.cfi_rel_offset r15, 0
+	push	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset rbp, 0
+	mov	%rsp, %rdi
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	and	$-16, %rsp
+	CLEAN_FLAGS
+	call	dp_before
+	mov	%rbp, %rsp
+	.cfi_def_cfa_register rsp
+	mov	%rax, %r15
+	test	%rax, %rax
+	jz	.Lleave
+	call	.Lload			/* rsp: struct dp_regs */
+	mov	DP_REGS_RAX(%rsp), %rax
+	syscall
+	cmp	$DP_GS_CALL, %r15
+	jbe	.Lafter
+	mov	%rax, %rcx
+	jrcxz	.Lchild
+
+	/* In the parent. */
+.Lafter:
+	mov	%rax, DP_REGS_RAX(%rsp)
+	mov	%rsp, %rsi
+	mov	%r15, %rdi
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	and	$-16, %rsp
+	CLEAN_FLAGS
+	call	dp_after
+	mov	%rbp, %rsp
+	.cfi_def_cfa_register rsp
+	addq	$DP_THUNK_SYSCALL, DP_REGS_RCX(%rsp)
+	jmp	.Lleave
+
+	/* Without a record rcx still leads to the thunk's own system call. */
+.Lleave:
+	call	.Lload
+	mov	DP_REGS_R15(%rsp), %r15
+	mov	DP_REGS_RAX(%rsp), %rax
+	mov	DP_REGS_RCX(%rsp), %rcx
+	lea	DP_REGS_SIZE+128(%rsp), %rsp
+	.cfi_restore_state		/* as at the start, but for rip */
+	.cfi_register rip, rcx
+	jmp	*%rcx
+
+	/* Loads all saved registers but r15, rax and rcx. rsp: return address,
+	 * then struct dp_regs. */
+.Lload:
+	.cfi_undefined rip
+	mov	8+DP_REGS_RBP(%rsp), %rbp
+	mov	8+DP_REGS_R10(%rsp), %r10
+	mov	8+DP_REGS_R9(%rsp), %r9
+	mov	8+DP_REGS_R8(%rsp), %r8
+	mov	8+DP_REGS_RDX(%rsp), %rdx
+	mov	8+DP_REGS_RSI(%rsp), %rsi
+	mov	8+DP_REGS_RDI(%rsp), %rdi
+	push	8+DP_REGS_FLAGS(%rsp)
+	popfq
+	ret
+
+	/* Child: r15 is the birth record, rsp a stack of its own or, after a
+	 * fork, where the parent's was. */
+.Lchild:
+	mov	DP_BIRTH_GS(%r15), %rcx
+	cmpb	$0, dp_have_wrgsbase(%rip)
+	je	1f
+	wrgsbase %rcx
+	jmp	2f
+1:	mov	$ARCH_SET_GS, %edi
+	mov	%rcx, %rsi
+	mov	$DP_NR_arch_prctl, %eax
+	syscall
+	mov	DP_BIRTH_RDI(%r15), %rdi
+	mov	DP_BIRTH_RSI(%r15), %rsi
+2:	cmpl	$0, DP_BIRTH_FORK(%r15)
+	je	3f
+	PUSH_ARGUMENTS
+	push	%rbp
+	mov	%r15, %rdi
+	mov	%rsp, %rbp
+	and	$-16, %rsp
+	CLEAN_FLAGS
+	call	dp_forked
+	mov	%rbp, %rsp
+	pop	%rbp
+	POP_ARGUMENTS
+3:	push	DP_BIRTH_FLAGS(%r15)
+	popfq
+	mov	DP_BIRTH_RSP(%r15), %rcx
+	jrcxz	4f
+	mov	%rcx, %rsp
+4:	mov	DP_BIRTH_RESUME(%r15), %rcx
+	mov	%r15, %rax
+	mov	DP_BIRTH_R15(%r15), %r15
+	movq	$0, DP_BIRTH_RESUME(%rax) /* from here on it may be another's */
+	mov	$0, %eax
+	jmp	*%rcx
+	.cfi_endproc
+	.size	dp_kernel_site, . - dp_kernel_site
+
+/* A threshold's cold path. A cold block did
+ *
+ *	        lea   -128(%rsp),%rsp
+ *	        push  $counter
+ *	        call  <the arena's jump to here>
+ *
+ * The caller keeps no flags over a count, but those of dp_cross's own are
+ * harmless: every register is kept.
+ */
+	.globl	dp_cold
+	.type	dp_cold, @function
+dp_cold:
+	.cfi_startproc
+	.cfi_undefined rip
+	pushfq
+	PUSH_CALLER_SAVED
+	push	%rbp
+	mov	96(%rsp), %edi		/* 11 registers, the return address, the counter */
+	mov	88(%rsp), %rsi
+	mov	%rsp, %rbp
+	and	$-16, %rsp
+	CLEAN_FLAGS
+	call	dp_cross
+	mov	%rbp, %rsp
+	pop	%rbp
+	POP_CALLER_SAVED
+	popfq
+	ret
+	.cfi_endproc
+	.size	dp_cold, . - dp_cold
+
+/* A signal site: a thunk in the arena, in place of `mov $NR,%eax` before a
+ * syscall, did
+ *
+ *	        mov   $NR,%eax
+ *	        lea   <behind the syscall>(%rip),%rcx
+ *	        jmp   *dp_signal_site
+ *
+ * dp_signal stands in for the system call: then %rcx leads behind it, and %rax
+ * is the result. Or it lets the call be, and %rcx leads to it. A handler of the
+ * program may run meanwhile, and throw: to an unwinder this looks like a call
+ * from the site.
+ */
+	.macro	SAVE reg
+	push	\reg
+	.cfi_adjust_cfa_offset 8
+	.endm
+
+	.globl	dp_signal_site
+	.type	dp_signal_site, @function
+dp_signal_site:
+	.cfi_startproc
+	.cfi_def_cfa rsp, 0
+	.cfi_register rip, rcx
+	lea	-128(%rsp), %rsp
+	.cfi_adjust_cfa_offset 128
+	SAVE	$0			/* fork, kept: not used */
+	SAVE	$0
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	SAVE	%rcx
+	.cfi_rel_offset rip, 0
+	SAVE	%rax
+	SAVE	%rdi
+	SAVE	%rsi
+	SAVE	%rdx
+	SAVE	%r8
+	SAVE	%r9
+	SAVE	%r10
+	SAVE	%r15
+	SAVE	%rbp
+	.cfi_rel_offset rbp, 0
+	mov	%rsp, %rdi
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	and	$-16, %rsp
+	CLEAN_FLAGS
+	call	dp_signal
+	mov	%rbp, %rsp
+	.cfi_def_cfa_register rsp
+	pop	%rbp
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore rbp
+	pop	%r15
+	POP_ARGUMENTS
+	pop	%rax
+	.cfi_adjust_cfa_offset -64
+	pop	%rcx
+	.cfi_adjust_cfa_offset -8
+	.cfi_register rip, rcx
+	popfq
+	.cfi_adjust_cfa_offset -8
+	lea	144(%rsp), %rsp
+	.cfi_adjust_cfa_offset -144
+	jmp	*%rcx
+	.cfi_endproc
+	.size	dp_signal_site, . - dp_signal_site
+
+/* Where the trap handler returns to: the bytes by which unwinders and
+ * debuggers know a signal's frame. No FDE may cover the byte in front. */
+	nop
+	.globl	dp_trap_return
+	.type	dp_trap_return, @function
+dp_trap_return:
+	mov	$DP_NR_rt_sigreturn, %rax
+	syscall
+	.size	dp_trap_return, . - dp_trap_return
+
+	.section .note.GNU-stack, "", @progbits

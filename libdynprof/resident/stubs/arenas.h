@@ -1,0 +1,74 @@
+/* The arenas of this process: where each lies, what its code stands for, and
+ * which pages of text lead there. Handlers, other threads and forked children
+ * read it without a lock; it only grows. */
+#ifndef DYNPROF_ARENAS_H
+#define DYNPROF_ARENAS_H
+
+#include <stdint.h>
+
+#include "base/ctl.h"
+#include "base/raw.h"
+#include "stubs/stub.h"
+
+/* A record of stubgen/origins.go. */
+struct dp_origin {
+	uint32_t at;	  /* in the arena */
+	int32_t from;	  /* the original, from the arena's start */
+	uint32_t lengths; /* index */
+	uint16_t count;	  /* instructions */
+	uint8_t body;	  /* bytes of count */
+	uint8_t flags;
+};
+_Static_assert(sizeof(struct dp_origin) == 16, "dp_origin");
+
+enum { DP_KEEPS_FLAGS = 1, DP_IS_GO = 2, DP_HAS_FRONT = 4, DP_IS_CALL = 0x80 };
+
+/* The size of the front that a record's stub begins with. */
+static inline uint64_t dp_front_of(const struct dp_origin *o)
+{
+	if (!(o->flags & DP_HAS_FRONT))
+		return 0;
+	return o->flags & DP_KEEPS_FLAGS ? DP_FRONT_FLAGS : DP_FRONT_PLAIN;
+}
+
+/* A jump in original text, and the branch that hops to it. */
+struct dp_island {
+	uint64_t at, from;
+};
+
+/* An arena that is mapped. All but the last two is stored before it is known. */
+struct dp_known {
+	uint64_t at, end, cold, keeps; /* run addresses; cold: of its cold blocks, keeps: of its keep blocks */
+	const struct dp_origin *origins;
+	const uint8_t (*lengths)[2]; /* of an instruction: original, copy */
+	const uint32_t *by_text;     /* the origins, by where they were */
+	uint64_t origins_count;
+	const struct dp_island *islands;
+	uint64_t islands_count;
+	const struct dp_trap *traps;
+	uint64_t traps_count;
+	uint64_t view, view_size; /* of row 0, if all threads share it */
+	uint32_t number;
+	/* Made after a fork, in memory of this process's own: others, who might
+	 * resume, do not know it. It is never paused. */
+	uint8_t alone;
+	uint8_t ended;	  /* its stubs have ended counting (gs.c) */
+	uint8_t *lasting; /* its code, writable for good, if stubs are redirectable */
+};
+
+/* Makes mapped arenas known, before their patches are applied: all of them and 0,
+ * or none and why. One thread does so at a time: the dynamic linker's lock is
+ * held. */
+const char *dp_know_arenas(const struct dp_ctl *ctl) HIDDEN;
+/* None is known any more. There is one thread. */
+void dp_forget_arenas(void) HIDDEN;
+
+/* The arena that holds an address; 0 if none does. */
+const struct dp_known *dp_arena_at(uint64_t at) HIDDEN;
+/* The arena that text at an address leads to; 0 if none does. */
+const struct dp_known *dp_arena_of_text(uint64_t at) HIDDEN;
+/* All of them, by number. */
+uint32_t dp_arenas_known(void) HIDDEN;
+struct dp_known *dp_arena_number(uint32_t n) HIDDEN;
+
+#endif

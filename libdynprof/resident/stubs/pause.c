@@ -1,0 +1,273 @@
+/* Pausing: every stub begins with its count, and what changes is the first two
+ * bytes of that (stubgen/emit.go):
+ *
+ *	65 48 ff 04 25 <counter>   incq %gs:counter         eb 07   jmp over it
+ *	f0 48 ff 05 <view>         lock incq <counter>      eb 06   (all share a row)
+ *	48 8d 64 24 80             lea  -0x80(%rsp),%rsp    eb 1d   (flags are kept)
+ *
+ * Redirectable stubs have a front with a count of its own, which is changed in
+ * the same way; one whose first two bytes lead there (redirect.c) keeps them.
+ *
+ * A stub is aligned, so the two bytes are one aligned store: a thread that
+ * arrives meanwhile runs the old instruction or the new one, and in both cases
+ * goes on in instructions that do not change. Entries stay patched.
+ *
+ * The processes of a fork tree share the pages of their arenas, so what one of
+ * them does is done for all. Arenas are read+execute everywhere; they are written
+ * to through a second mapping that lasts as long as the change.
+ *
+ *  1. The lock is taken, HdrPauseLock = thread number. Its holder may have died,
+ *     or be stopped: after a while it is taken all the same.
+ *  2. HdrPaused is stored.
+ *  3. The stubs are changed to what HdrPaused says, or to jumps if HdrStopped is
+ *     set (gs.c), and again if that has changed meanwhile. So if two are at it after all, the later word wins.
+ *  4. The lock is given back, if it is still ours.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "stubs/arenas.h"
+#include "table/entries.h"
+#include "base/filters.h"
+#include "stubs/pause.h"
+#include "stubs/redirect.h"
+#include "late/session.h"
+#include "base/state.h"
+#include "table/view.h"
+
+enum { LOCK_MS = 2000 };
+
+/* Maps pages of a shared mapping again, writable. */
+static uint8_t *map_again(uint64_t at, uint64_t size, long *err)
+{
+	long view = raw(SYS_mremap, at, 0, size, MREMAP_MAYMOVE);
+	if (failed(view)) {
+		*err = view;
+		return 0;
+	}
+	long ret = raw(SYS_mprotect, view, size, PROT_READ | PROT_WRITE);
+	if (ret == 0)
+		return (uint8_t *)view;
+	raw(SYS_munmap, view, size);
+	*err = ret == -EACCES ? -EPERM : ret;
+	return 0;
+}
+
+/* Where the stubs are, for whoever changes them. */
+struct reach {
+	uint8_t *view; /* of the whole reserve, writable; 0: the arenas of this process */
+	uint64_t size;
+	uint8_t **views; /* of each of them by number, 0 where none is */
+	uint32_t count;
+};
+
+static uint64_t size_of(const struct dp_known *k) { return k->end - k->at; }
+
+static void unmap_reach(struct reach *r)
+{
+	if (r->view)
+		raw(SYS_munmap, r->view, r->size);
+	for (uint32_t i = 0; i < r->count; i++)
+		if (r->views[i])
+			raw(SYS_munmap, r->views[i], size_of(dp_arena_number(i)));
+	if (r->views)
+		raw(SYS_munmap, r->views, pages(r->count * sizeof *r->views));
+}
+
+static long map_reach(struct reach *r, const uint8_t *table, uint64_t reserve, uint32_t paused)
+{
+	long err = 0;
+	if (reserve) {
+		r->size = pages(*dp_u64(table, DP_HDR_RESERVE_USED));
+		if (r->size)
+			r->view = map_again(reserve, r->size, &err);
+		return err;
+	}
+	uint32_t n = dp_arenas_known();
+	if (!n)
+		return 0;
+	long at = raw(SYS_mmap, 0, pages(n * sizeof *r->views), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return at;
+	r->views = (uint8_t **)at;
+	r->count = n;
+	for (uint32_t i = 0; i < n && !err; i++) {
+		const struct dp_known *k = dp_arena_number(i);
+		if (!(k->alone && paused))
+			r->views[i] = map_again(k->at, size_of(k), &err);
+	}
+	return err;
+}
+
+/* Where the stub is written to; 0 if it is nowhere in reach, with that much room. */
+static uint8_t *stub_in(const struct reach *r, const uint8_t *object, uint32_t stub, uint64_t room)
+{
+	if (r->view) {
+		uint64_t kept = *dp_u64(object, DP_OBJ_RESERVE), at = kept - 1 + stub;
+		return kept && at < r->size && r->size - at >= room ? r->view + at : 0;
+	}
+	uint64_t at = *dp_u64(object, DP_OBJ_ARENA) + stub;
+	const struct dp_known *k = dp_arena_at(at);
+	if (!k || k->number >= r->count || !r->views[k->number] || k->end - at < room)
+		return 0;
+	return r->views[k->number] + (at - k->at);
+}
+
+enum { SHORT = 2 }; /* bytes of the jump */
+
+/* Whether the instruction, its first two bytes apart, adds to the counter. Where
+ * the view is that shared counters are in is not known here, but it is pages, as
+ * the arena is. Sets *head to its first bytes. */
+static int adds_to(const uint8_t *add, uint32_t counter, uint32_t room, const uint8_t **head)
+{
+	static const uint8_t inc[] = DP_INC, lock_inc[] = DP_LOCK_INC;
+	uint64_t at = DP_ROW_COUNTERS + 8 * (uint64_t)counter;
+	uint32_t n = same_bytes(add + SHORT, lock_inc + SHORT, sizeof lock_inc - SHORT) ? sizeof lock_inc : sizeof inc, disp = 0;
+	*head = n == sizeof inc ? inc : lock_inc;
+	if (room < n + 4 || !same_bytes(add + SHORT, *head + SHORT, n - SHORT))
+		return 0;
+	for (unsigned i = 0; i < 4; i++)
+		disp |= (uint32_t)add[n + i] << 8 * i;
+	return n == sizeof inc ? disp == at : ((uint64_t)add + n + 4 + disp - at) % DP_PAGE_SIZE == 0;
+}
+
+/* Changes one stub, if it is that of the counter. Another process may have had
+ * its own arena at the same address, and the table may hold anything. */
+static int change(uint8_t *stub, uint32_t counter, uint32_t count, uint32_t paused)
+{
+	static const uint8_t lea[] = DP_SAVE;
+	enum { REACH = 127 };
+	const uint8_t *head, *add = stub;
+	if ((uint64_t)stub % 16 || count < DP_LOCK_INC_SIZE || count > REACH)
+		return 0;
+	if (count > DP_SAVED + DP_LOCK_INC_SIZE && same_bytes(stub + SHORT, lea + SHORT, sizeof lea - SHORT))
+		add = stub + DP_SAVED;
+	if (!adds_to(add, counter, count - (uint32_t)(add - stub), &head))
+		return 0;
+	if (add != stub)
+		head = lea;
+	uint16_t counts = (uint16_t)(head[0] | head[1] << 8), jumps = (uint16_t)(0xeb | (count - SHORT) << 8);
+	uint16_t now = __atomic_load_n((uint16_t *)stub, __ATOMIC_RELAXED);
+	if (now != counts && now != jumps)
+		return 0;
+	__atomic_store_n((uint16_t *)stub, paused ? jumps : counts, __ATOMIC_RELEASE);
+	return 1;
+}
+
+/* As change, of a redirectable stub. */
+static int change_front(uint8_t *stub, uint32_t counter, uint32_t count, uint32_t paused)
+{
+	const struct dp_form *form = dp_form_of(stub, counter, count);
+	if (!form)
+		return 0;
+	uint16_t to = paused ? dp_short_jump((int)count) : form->counts, now = __atomic_load_n((uint16_t *)stub, __ATOMIC_RELAXED);
+	__atomic_store_n((uint16_t *)(stub - form->front),
+			 paused ? dp_short_jump(form->front - DP_FRONT_ON) : form->counts, __ATOMIC_RELEASE);
+	while (now != dp_short_jump(form->arrive) &&
+	       !__atomic_compare_exchange_n((uint16_t *)stub, &now, to, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	return 1;
+}
+
+/* Changes all stubs. Returns how many could not be reached. */
+static long change_all(const uint8_t *table, const struct reach *r, uint32_t paused)
+{
+	uint32_t n = dp_in_use(table, DP_HDR_FUNCTIONS), objects_max = *dp_u32(table, DP_HDR_OBJECTS + DP_SEC_CAPACITY);
+	int redirectable = (*dp_u32(table, DP_HDR_FLAGS) & DP_FLAG_TRANSLATOR) != 0;
+	long left = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *f = dp_function_at(table, i);
+		uint32_t counter = *dp_u32(f, DP_FN_COUNTER);
+		if (counter == DP_NO_COUNTER)
+			continue; /* text that one process took back another may still have */
+		uint8_t *stub = 0;
+		if (*(const uint16_t *)(f + DP_FN_OBJECT) < objects_max)
+			stub = stub_in(r, dp_object_of(table, f), *dp_u32(f, DP_FN_STUB), f[DP_FN_COUNT]);
+		left += !stub || !(redirectable ? change_front : change)(stub, counter, f[DP_FN_COUNT], paused);
+	}
+	return left;
+}
+
+/* Takes the lock. The thread that holds it may be one that a signal handler of
+ * this very thread has interrupted. */
+long dp_pause_lock(uint8_t *table)
+{
+	uint32_t *word = dp_u32(table, DP_HDR_PAUSE_LOCK), self = (uint32_t)raw(SYS_gettid);
+	struct timespec tick = {0, 1000 * 1000};
+	for (int ms = 0;; ms++) {
+		uint32_t holder = 0;
+		if (__atomic_compare_exchange_n(word, &holder, self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return 0;
+		if (holder == self)
+			return -EDEADLK;
+		if (ms == LOCK_MS) {
+			__atomic_store_n(word, self, __ATOMIC_RELEASE);
+			return 0;
+		}
+		ask(SYS_nanosleep, &tick, 0);
+	}
+}
+
+void dp_pause_unlock(uint8_t *table)
+{
+	uint32_t self = (uint32_t)raw(SYS_gettid);
+	__atomic_compare_exchange_n(dp_u32(table, DP_HDR_PAUSE_LOCK), &self, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* Whether stubs shall jump. */
+static uint32_t wants_jumps(const uint8_t *table)
+{
+	return __atomic_load_n(dp_u32(table, DP_HDR_PAUSED), __ATOMIC_SEQ_CST) |
+	       __atomic_load_n(dp_u32(table, DP_HDR_STOPPED), __ATOMIC_SEQ_CST);
+}
+
+long dp_set_paused(uint8_t *table, uint64_t reserve, uint32_t paused)
+{
+	uint32_t done;
+	long left = dp_pause_lock(table);
+	if (left)
+		return left;
+	struct reach r = {0};
+	left = map_reach(&r, table, reserve, paused);
+	if (left == 0) {
+		__atomic_store_n(dp_u32(table, DP_HDR_PAUSED), paused, __ATOMIC_SEQ_CST);
+		do {
+			done = wants_jumps(table);
+			left = change_all(table, &r, done);
+		} while (wants_jumps(table) != done);
+	}
+	unmap_reach(&r);
+	dp_pause_unlock(table);
+	return left;
+}
+
+/* Objects that come while counting is paused do not count either. */
+void dp_pause_new(void)
+{
+	uint8_t *table = dp_view();
+	if (table && *dp_u32(dp.table, DP_HDR_PAUSED))
+		dp_set_paused(table, (uint64_t)dp.reserve, 1);
+}
+
+void dp_forget_plan(struct dp_ctl *ctl)
+{
+	raw(SYS_munmap, ctl->patches, pages(ctl->patches_cap * sizeof(struct dp_patch)));
+}
+
+long dp_agent_set_paused(int fd, uint64_t reserve, uint32_t paused)
+{
+	uint8_t *header = (uint8_t *)raw(SYS_mmap, 0, DP_HEADER_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	if (failed((long)header))
+		return (long)header;
+	uint64_t size = *dp_u64(header, DP_HDR_ROWS + DP_SEC_OFFSET);
+	raw(SYS_munmap, header, DP_HEADER_SIZE);
+	long table = raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (failed(table))
+		return table;
+	long left = dp_set_paused((uint8_t *)table, reserve, paused);
+	raw(SYS_munmap, table, size);
+	return left;
+}

@@ -1,0 +1,27 @@
+/* Pausing: the first two bytes of stubs change, nothing else. */
+#ifndef DYNPROF_PAUSE_H
+#define DYNPROF_PAUSE_H
+
+#include <stdint.h>
+
+#include "base/raw.h"
+
+/* Lets all stubs of a table count (0) or not (1). table is a writable view of it
+ * up to its rows; reserve, if not 0, the reserve that all processes keep, else
+ * the arenas are those that this process has noted. Returns how many counted
+ * functions were not reached, or -errno. */
+long dp_set_paused(uint8_t *table, uint64_t reserve, uint32_t paused) HIDDEN;
+
+/* Stubs change under this lock (0, or -EDEADLK: this thread has it). */
+long dp_pause_lock(uint8_t *table) HIDDEN;
+void dp_pause_unlock(uint8_t *table) HIDDEN;
+
+struct dp_ctl;
+
+/* Gives the list of patches back, which the target has applied. */
+void dp_forget_plan(struct dp_ctl *ctl) HIDDEN;
+
+/* As the twin that stays as the agent: the table is open as fd. */
+long dp_agent_set_paused(int fd, uint64_t reserve, uint32_t paused) HIDDEN;
+
+#endif

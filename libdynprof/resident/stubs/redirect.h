@@ -1,0 +1,77 @@
+/* Redirectable stubs: what stubgen/redirect.go writes, and what changes in it. */
+#ifndef DYNPROF_REDIRECT_H
+#define DYNPROF_REDIRECT_H
+
+#include <stdint.h>
+
+#include "stubs/keeper.h"
+#include "base/layout.h"
+#include "base/raw.h"
+#include "stubs/stub.h"
+
+/* One of the two forms of a stub, by offsets from its start; negative ones are
+ * of its front. */
+struct dp_form {
+	uint16_t counts;  /* the first two bytes of a count */
+	uint8_t add;      /* the count's incq */
+	uint8_t front;    /* size of the front, which begins with its count */
+	int8_t arrive;    /* jmp *arrive */
+	int8_t lap;       /* lock decq lap */
+	int8_t back;      /* where the cold path comes back to */
+	uint8_t check;    /* the threshold check, */
+	uint8_t limit;    /* its immediate, */
+	uint8_t limit_at; /* and the aligned quad that it lies in */
+	uint8_t body;     /* the displaced instructions, if there is a check */
+};
+
+/* Words of this process (stubgen/redirect.go: PointersSize). */
+struct dp_pointers {
+	uint64_t arrive, next, on;
+	int64_t lap; /* DP_NO_LAP, or calls until it is over */
+	uint64_t code; /* where the keeper goes */
+	uint64_t keep; /* the keep block, or DP_KEEP_* */
+};
+#define DP_NO_LAP INT64_MAX
+
+/* keeper.S */
+void dp_keeper(void) HIDDEN;
+
+/* A redirectable stub of this process. */
+struct dp_stub {
+	uint64_t at;
+	uint64_t entry, bytes; /* of its function; not from a cold block */
+	const struct dp_form *form;
+	struct dp_pointers *pointers;
+	uint32_t *fired;
+};
+
+/* The form of the stub of a counter, whose count has that many bytes; 0 if it is
+ * none, as in another process's arena at the same address. */
+const struct dp_form *dp_form_of(const uint8_t *stub, uint32_t counter, uint32_t count) HIDDEN;
+
+/* A jmp of 2 bytes to what is distance bytes behind its own first. */
+static inline uint16_t dp_short_jump(int distance) { return (uint16_t)(0xeb | (uint8_t)(distance - 2) << 8); }
+
+/* arenas.c: where code at a run address can be written to; -ENXIO: it is no arena
+ * of this process; -EPERM: nowhere. */
+long dp_stub_writable(uint64_t at, uint8_t **to) HIDDEN;
+/* The number of the cold block that holds at, and the address behind its arena. */
+int dp_cold_number(uint64_t at, uint64_t *number, uint64_t *behind) HIDDEN;
+
+/* The stub whose cold block holds at. */
+int dp_stub_of_cold(uint64_t at, uint32_t counter, struct dp_stub *s) HIDDEN;
+/* Takes the event of a lap that is over, for one caller only. */
+int dp_claim_lap(struct dp_stub *s) HIDDEN;
+/* Functions from number first on that have no threshold: they do not fire. */
+void dp_arm_new(uint32_t first) HIDDEN;
+long dp_arm_all(uint32_t threshold) HIDDEN;
+/* As dynprof_original, of the function at f in the view; 0 if there is none. */
+uint64_t dp_body_of(const uint8_t *view, const uint8_t *f) HIDDEN;
+/* This process is a fork's child. */
+void dp_redirect_forked(void) HIDDEN;
+
+/* Whether an object asks for a translator by importing its functions. */
+struct dl_phdr_info;
+int dp_has_translator(const struct dl_phdr_info *info) HIDDEN;
+
+#endif

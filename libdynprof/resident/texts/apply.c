@@ -1,0 +1,269 @@
+/* Applying a plan: arenas and patches. There is one thread. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "rows/rows.h"
+#include "late/session.h"
+#include "base/state.h"
+#include "table/view.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+/* Takes an address for pages to come. Nobody loses a mapping by it: other threads
+ * may have taken the address. */
+static int hold(uint64_t at, uint64_t size)
+{
+	long got = raw(SYS_mmap, at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (!failed(got) && (uint64_t)got != at)
+		raw(SYS_munmap, got, size);
+	return !failed(got) && (uint64_t)got == at;
+}
+
+/* Maps the pages at from, which are shared, at an address that is held as well. */
+static int map_again(uint64_t from, uint64_t size, uint64_t to)
+{
+	return (uint64_t)raw(SYS_mremap, from, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
+}
+
+/* Maps what follows an arena, at an address that is held: pages of this process's
+ * own, with what the planner left for them in the reserve. */
+static int map_pointers(const struct dp_ctl *ctl, const struct dp_arena *a)
+{
+	uint64_t to = a->at + a->size;
+	if (failed(raw(SYS_mmap, to, a->pointers, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)))
+		return 0;
+	const uint64_t *from = (const uint64_t *)(ctl->reserve + a->offset + a->size);
+	for (uint64_t i = 0; i < a->pointers / 8; i++)
+		((uint64_t *)to)[i] = from[i];
+	return 1;
+}
+
+static int map_arena(const struct dp_ctl *ctl, const struct dp_arena *a)
+{
+	return map_again(ctl->reserve + a->offset, a->size, a->at) && (!a->pointers || map_pointers(ctl, a));
+}
+
+static const char no_space[] = "no address space for the stubs (ulimit -v?)";
+
+/* An arena, its pointers and its view, one right behind the other. */
+static uint64_t room_of(const struct dp_arena *a) { return a->size + a->pointers + a->view_size; }
+
+static void unmap_first(const struct dp_ctl *ctl, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		raw(SYS_munmap, ctl->arenas[i].at, room_of(&ctl->arenas[i]));
+}
+
+/* Whether its place is held already: since before the planner was made, or by the heap. */
+static int is_held(const struct dp_ctl *ctl, const struct dp_arena *a) { return a->at - ctl->held < ctl->held_size; }
+
+/* Lets go of what is held for arenas that are not mapped. */
+static void unhold(const struct dp_ctl *ctl, uint32_t from)
+{
+	for (uint32_t i = from; i < ctl->arenas_count; i++)
+		if (is_held(ctl, &ctl->arenas[i]))
+			raw(SYS_munmap, ctl->arenas[i].at, room_of(&ctl->arenas[i]));
+}
+
+/* Maps the reserve's pages where the stubs will run, and holds the room of the
+ * views: all, or none. */
+const char *dp_map_arenas(const struct dp_ctl *ctl)
+{
+	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
+		const struct dp_arena *a = &ctl->arenas[i];
+		int held = is_held(ctl, a) || hold(a->at, room_of(a));
+		if (!held || !map_arena(ctl, a)) {
+			unmap_first(ctl, i + (uint32_t)held);
+			unhold(ctl, i + 1);
+			return no_space;
+		}
+		if (!a->cold) /* no code */
+			raw(SYS_mprotect, a->at, a->size, PROT_READ);
+		/* perf takes note of new mappings and changed protections, not
+		 * of mremap. */
+		else if (ctl->announce && raw(SYS_mprotect, a->at, a->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0)
+			raw(SYS_mprotect, a->at, a->size, PROT_READ | PROT_EXEC);
+	}
+	return 0;
+}
+
+void dp_unmap_arenas(const struct dp_ctl *ctl) { unmap_first(ctl, ctl->arenas_count); }
+
+/* Where it fails dp_unmap_arenas unmaps all. */
+const char *dp_map_views(const struct dp_ctl *ctl)
+{
+	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
+		const struct dp_arena *a = &ctl->arenas[i];
+		if (!a->view_size)
+			continue;
+		if (!map_again((uint64_t)dp_row_at(0) + a->view_offset, a->view_size, a->view))
+			return no_space;
+	}
+	return 0;
+}
+
+static int holds(const struct dp_patch *p, const uint8_t *bytes)
+{
+	return same_bytes((const void *)p->at, bytes, p->len);
+}
+
+/* Groups of patches that cannot be made, one bit each, once there is one. */
+struct refused {
+	uint8_t *bits;
+	uint64_t size;
+	uint32_t groups; /* how many, of functions */
+	int signals;	 /* the signal sites */
+	int all;	 /* no memory for the bits: none is made */
+};
+
+static int is_refused(const struct refused *r, uint32_t group)
+{
+	if (group == DP_SIGNAL_SITES)
+		return r->all || r->signals;
+	return r->all || (r->bits && group != DP_NO_GROUP && group / 8 < r->size && r->bits[group / 8] >> group % 8 & 1);
+}
+
+static void refuse(struct refused *r, uint32_t group)
+{
+	if (group == DP_NO_GROUP || is_refused(r, group))
+		return;
+	if (group == DP_SIGNAL_SITES) {
+		r->signals = 1;
+		return;
+	}
+	if (!r->bits) {
+		r->size = pages(*dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT) / 8 + 1);
+		long at = raw(SYS_mmap, 0, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		r->bits = failed(at) ? 0 : (uint8_t *)at;
+		r->all = !r->bits;
+	}
+	if (r->bits && group / 8 < r->size)
+		r->bits[group / 8] |= (uint8_t)(1 << group % 8);
+	r->groups++;
+}
+
+/* A patch that needs a group which is refused is refused with its own; others
+ * may need that in turn. */
+static void refuse_guests(const struct dp_ctl *ctl, struct refused *r)
+{
+	uint32_t before;
+	do {
+		before = r->groups;
+		const struct dp_patch *p = (const struct dp_patch *)ctl->patches;
+		for (uint32_t i = 0; i < ctl->texts_count; i++)
+			for (uint32_t k = 0; k < ctl->texts[i].patches; k++, p++)
+				if (p->needs != DP_NO_GROUP && is_refused(r, p->needs))
+					refuse(r, p->group);
+	} while (r->groups != before);
+}
+
+/* Writes bytes where text is writable; there is one thread, so no order
+ * matters. */
+static void store_text(uint64_t to, const uint8_t *bytes, uint32_t n)
+{
+	volatile uint8_t *at = (volatile uint8_t *)to;
+	for (uint32_t i = 0; i < n; i++)
+		at[i] = bytes[i];
+}
+
+/* Makes the patches of one run of pages or, with undo, takes back those of
+ * groups that are refused. Never writable without executable: were there
+ * another thread, it could be running there. Where the pages may not be both
+ * (PR_SET_MDWE, SELinux), /proc/self/mem writes to them all the same. */
+static void patch_text(const struct dp_text *t, const struct dp_patch *list, struct refused *r, int undo)
+{
+	long mem = -1;
+	int direct = raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
+	if (!direct)
+		mem = raw(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
+	for (uint32_t i = 0; i < t->patches; i++) {
+		const struct dp_patch *p = &list[i];
+		const uint8_t *from = undo ? p->new : p->old, *to = undo ? p->old : p->new;
+		if (undo && !is_refused(r, p->group))
+			continue;
+		if (!holds(p, from))
+			refuse(r, p->group);
+		else if (direct)
+			store_text(p->at, to, p->len);
+		else if (failed(mem) || raw(SYS_pwrite64, mem, to, p->len, p->at) != (long)p->len)
+			refuse(r, p->group);
+	}
+	if (direct)
+		raw(SYS_mprotect, t->start, t->size, t->prot);
+	else if (!failed(mem))
+		raw(SYS_close, mem);
+}
+
+static void patch_all(const struct dp_ctl *ctl, struct refused *r, int undo)
+{
+	const struct dp_patch *list = (const struct dp_patch *)ctl->patches;
+	for (uint32_t i = 0; i < ctl->texts_count; i++) {
+		patch_text(&ctl->texts[i], list, r, undo);
+		list += ctl->texts[i].patches;
+	}
+}
+
+/* Writes into the table's ledger that the refused groups are not counted. */
+static void note_refused(const struct refused *r)
+{
+	uint8_t *table = dp_view();
+	if (!table)
+		return;
+	uint8_t *f = table + *dp_u64(table, DP_HDR_FUNCTIONS + DP_SEC_OFFSET);
+	uint32_t count = *dp_u32(table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
+	for (uint32_t i = 0; i < count; i++, f += DP_FN_ENTRY_SIZE)
+		if (is_refused(r, i)) {
+			f[DP_FN_TACTIC] = DP_REFUSED_TACTIC;
+			f[DP_FN_REASON] = DP_REFUSED_REASON;
+		}
+}
+
+/* Leads calls to stubs, where pages may be writable and executable: elsewhere a
+ * call goes by way of the entry. */
+static void lead_calls(const struct dp_text *t, const struct dp_call *list, const struct refused *r)
+{
+	enum { CALL = 0xe8 };
+	if (!t->calls || raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+		return;
+	for (uint32_t i = 0; i < t->calls; i++) {
+		const struct dp_call *c = &list[i];
+		uint8_t *at = (uint8_t *)t->start + c->at;
+		if (!is_refused(r, c->group) && at[-1] == CALL && same_bytes(at, (const uint8_t *)&c->old, sizeof c->old))
+			store_text((uint64_t)at, (const uint8_t *)&c->new, sizeof c->new);
+	}
+	raw(SYS_mprotect, t->start, t->size, t->prot);
+}
+
+static void lead_all(const struct dp_ctl *ctl, const struct refused *r)
+{
+	const struct dp_call *list = (const struct dp_call *)ctl->calls;
+	for (uint32_t i = 0; i < ctl->texts_count; i++) {
+		lead_calls(&ctl->texts[i], list, r);
+		list += ctl->texts[i].calls;
+	}
+}
+
+static void take_back(const struct dp_ctl *ctl, struct refused *r)
+{
+	refuse_guests(ctl, r);
+	r->all |= r->groups == dp.counters; /* then the kernel sites go, too */
+	patch_all(ctl, r, 1);
+	note_refused(r);
+	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_PATCHES_REFUSED), r->groups, __ATOMIC_RELAXED);
+}
+
+/* Makes all patches that can be made. */
+uint32_t dp_apply_patches(const struct dp_ctl *ctl)
+{
+	struct refused r = {0};
+	patch_all(ctl, &r, 0);
+	if (r.groups || r.signals)
+		take_back(ctl, &r);
+	lead_all(ctl, &r);
+	if (r.bits)
+		raw(SYS_munmap, r.bits, r.size);
+	return r.groups;
+}
