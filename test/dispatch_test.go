@@ -22,6 +22,7 @@ func TestDispatch(t *testing.T) {
 		everyWay bool
 	}{
 		{"gated", 1000, true},
+		{"addresses", 1000, true},
 		{"libc", 1000, false},
 		{"inclusive", 1000, false},
 		{"own", 1000, false},

@@ -150,6 +150,44 @@ static void filter(void)
 	printf("%d\n", syscall(SYS_getppid) == getppid());
 }
 
+/* Adds to a filter: what is called from the executable segment of an object may be
+ * made. Its halves are compared with those of the address, up to four GB at a time. */
+static struct sock_filter code[64];
+static unsigned code_size;
+
+static void allow(const char *name)
+{
+	const unsigned low_half = offsetof(struct seccomp_data, instruction_pointer);
+	text.name = name, text.at = text.size = 0;
+	dl_iterate_phdr(find, 0);
+	for (unsigned long at = text.at, end = at + text.size, to; at < end; at = to) {
+		to = (at | 0xffffffff) + 1 < end ? (at | 0xffffffff) + 1 : end;
+		struct sock_filter one[] = {
+			BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low_half + 4), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)(at >> 32), 0, 4),
+			BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low_half), BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (unsigned)at, 0, 2),
+			BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, (unsigned)(to - 1), 1, 0), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		};
+		must(code_size + 6 < sizeof code / sizeof *code, "room");
+		memcpy(code + code_size, one, sizeof one);
+		code_size += 6;
+	}
+}
+
+/* A filter that kills whoever makes a system call elsewhere. */
+static void addresses(void)
+{
+	signal(SIGUSR1, handler), signal(SIGUSR2, handler);
+	steps();
+	allow("libc.so"), allow("ld-linux"), allow("vdso");
+	code[code_size++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	struct sock_fprog program = {(unsigned short)code_size, code};
+	must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "filter");
+	all_of_libc();
+	void *handle = dlopen(library, RTLD_NOW);
+	must(handle != 0 && dlclose(handle) == 0, library);
+	steps();
+}
+
 /* The only system calls that reach the kernel are those of the gate; the others
  * are noted and made there, by the handler, as wine does. */
 extern char gate_begin[], gate_end[];
@@ -299,7 +337,7 @@ static void threads(void)
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; void (*run)(void); } all[] = {
-		{"libc", libc}, {"mdwe", mdwe}, {"filter", filter}, {"gated", gated}, {"others", others}, {"own", own}, {"inclusive", inclusive}, {"threads", threads},
+		{"libc", libc}, {"mdwe", mdwe}, {"filter", filter}, {"gated", gated}, {"addresses", addresses}, {"others", others}, {"own", own}, {"inclusive", inclusive}, {"threads", threads},
 	};
 	setvbuf(stdout, 0, _IOFBF, 1 << 16); /* children end by _exit, and say nothing */
 	library = argc > 2 ? argv[2] : "";

@@ -231,6 +231,31 @@ enum { PATIENCE = 1 << 20 }; /* rounds, some milliseconds */
 
 int dp_installs_filter(const struct dp_regs *r) { return installs(r).any; }
 
+static int loads_address(const struct sock_filter *i)
+{
+	enum { AT = offsetof(struct seccomp_data, instruction_pointer) };
+	return BPF_CLASS(i->code) == BPF_LD && BPF_MODE(i->code) == BPF_ABS && i->k - AT < sizeof(uint64_t);
+}
+
+int dp_filter_sees_addresses(const struct dp_regs *r)
+{
+	struct installed it = installs(r);
+	struct sock_fprog p = {0, 0};
+	struct sock_filter some[16];
+	enum { AT_ONCE = sizeof some / sizeof *some };
+	if (!it.program || !read_memory(&p, it.program, sizeof p))
+		return 0;
+	for (uint32_t at = 0; at < p.len; at += AT_ONCE) {
+		uint32_t n = p.len - at < AT_ONCE ? p.len - at : AT_ONCE;
+		if (!read_memory(some, (uint64_t)(p.filter + at), n * sizeof *some))
+			return 0;
+		for (uint32_t i = 0; i < n; i++)
+			if (loads_address(&some[i]))
+				return 1;
+	}
+	return 0;
+}
+
 void dp_filter_comes(struct dp_regs *r)
 {
 	struct installed it = installs(r);

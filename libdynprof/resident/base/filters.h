@@ -19,6 +19,8 @@ int dp_filtered(void) HIDDEN;
 /* Whether the system call at a kernel site may install a filter: then all is made
  * ready for it by dp_filter_comes, and dp_filter_done is told the result. */
 int dp_installs_filter(const struct dp_regs *r) HIDDEN;
+/* Whether that filter looks at where system calls are made. */
+int dp_filter_sees_addresses(const struct dp_regs *r) HIDDEN;
 void dp_filter_comes(struct dp_regs *r) HIDDEN;
 void dp_filter_done(struct dp_regs *r) HIDDEN;
 

@@ -135,6 +135,10 @@ struct dp_birth *dp_before(struct dp_regs *r)
 	}
 	if (!dp_installs_filter(r))
 		return 0;
+	if (dp_filter_sees_addresses(r)) {
+		dp_withdraw(r);
+		return 0;
+	}
 	if (!dp.shared)
 		dp_rows_stock(); /* what may be needed later is got now */
 	dp_filter_comes(r);

@@ -2,7 +2,8 @@
  * thread lets the kernel have the system calls of one range of addresses, and gets
  * SIGSYS for all others, or the other way round. So from then on its system calls
  * must be made where the program has them, and none by us. A thread that it makes
- * could not be given a row. So this process is left, before the call is made:
+ * could not be given a row. The same is true behind a seccomp filter that looks at
+ * the address of a system call. So this process is left, before the call is made:
  *
  *  1. All text is given back (giveback.c), kernel sites, signal sites and the
  *     dynamic linker's hook, too. Others of the fork tree have text of their own,

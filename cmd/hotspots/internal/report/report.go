@@ -77,7 +77,7 @@ type Program struct {
 	Stopped bool `json:"stopped"`
 	// The library that may take it, if it was the loading of one.
 	StoppedBy string `json:"stopped_by"`
-	// Processes that turned Syscall User Dispatch on, and were not counted from then on.
+	// Processes that turned Syscall User Dispatch or another filter of addresses on, and were not counted from then on.
 	Dispatched uint32 `json:"dispatched"`
 	// Executable memory of the first process that no ELF file describes, bytes:
 	// what is called there is not counted. 0 if it was not looked at.
