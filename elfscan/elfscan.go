@@ -44,6 +44,7 @@ type Object struct {
 	Needed  []string
 
 	Segments []Segment // PT_LOAD, in file order
+	Code     []Range   // where functions may lie, by rising address
 
 	// Functions has one entry for each address, by rising address. Cold parts
 	// and entries that must never be patched are included, with Excluded set.
@@ -102,6 +103,7 @@ type Function struct {
 	HasFDE        bool          // an FDE starts at Addr
 	LSDA          bool          // that FDE has a language-specific data area (landing pads)
 	IFuncResolver bool
+	Guessed       bool // nobody tells its size
 }
 
 // IFunc is an indirect function: Resolver returns the implementation to use.
@@ -156,6 +158,7 @@ func scan(r io.ReaderAt, size int64) (*Object, error) {
 	fillSizes(o.Functions, f.codeSections(), f.text)
 	markResolvers(o)
 	f.exclude(o, dyn, frames)
+	o.Code = f.code(o.Functions)
 	if tables.builtins != 0 {
 		excludeBuiltins(o.Functions, f.textLow+uint64(tables.builtins-1))
 	}

@@ -234,7 +234,8 @@ func fillSizes(functions []Function, sections, text spans) {
 		if s, ok := sections.find(fn.Addr); ok {
 			room = min(room, s.hi-fn.Addr)
 		}
-		if fn.Size == 0 && i+1 < len(functions) {
+		fn.Guessed = fn.Size == 0
+		if fn.Guessed && i+1 < len(functions) {
 			room = min(room, functions[i+1].Addr-fn.Addr)
 		}
 		fn.Size = room

@@ -57,6 +57,9 @@ func (o *object) entry() layout.Object {
 	if o.scan != nil {
 		e.BuildID = hex.EncodeToString(o.scan.BuildID)
 	}
+	if o.survey != nil {
+		e.Code, e.Untold = o.code.CodeSize(), o.survey.Untold()
+	}
 	if o.arena != nil {
 		e.Arena = o.arena.at
 		if o.arena.kept {

@@ -149,6 +149,7 @@ func (o *object) read(maps []procmaps.Mapping, debugged bool) error {
 		Absolute:     o.scan.Type == elf.ET_EXEC,
 		Go:           o.scan.Go,
 		Functions:    o.scan.Functions,
+		Ranges:       o.scan.Code,
 		CodePointers: o.scan.CodePointers,
 		LandingPads:  o.scan.LandingPads,
 		Restartable:  o.scan.Restartable,

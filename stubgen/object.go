@@ -35,6 +35,7 @@ type Object struct {
 	NoteCalls    bool               // Survey.Calls tells the direct calls
 	Functions    []elfscan.Function // sorted, one for each address, exclusions included
 	Text         []Segment          // executable, sorted by address
+	Ranges       []elfscan.Range    // of it, where functions may lie
 	Data         []Segment          // readable, not executable: where jump tables lie
 	CodePointers []uint64           // code addresses stored in data
 	LandingPads  []uint64           // where the unwinder enters functions
@@ -52,6 +53,7 @@ func FromFile(scan *elfscan.Object, content []byte, bias uint64) *Object {
 		Absolute:     scan.Type == elf.ET_EXEC,
 		Go:           scan.Go,
 		Functions:    scan.Functions,
+		Ranges:       scan.Code,
 		CodePointers: scan.CodePointers,
 		LandingPads:  scan.LandingPads,
 		Restartable:  scan.Restartable,

@@ -27,6 +27,7 @@ type Survey struct {
 	index   *entryIndex // to note calls; nil: they are not noted
 	calls   [][]Call    // by run of functions
 	gs      bool
+	untold  uint64 // bytes
 
 	entriesRead atomic.Int64 // of jump tables
 }
@@ -179,7 +180,7 @@ func dataLen(code []byte) int {
 func (s *Survey) decodeAll(workers int) []*sweep {
 	sweeps := make([]*sweep, parallel.Workers(workers))
 	for w := range sweeps {
-		sweeps[w] = &sweep{s: s, skim: s.entries.skim(s.obj.Absolute)}
+		sweeps[w] = &sweep{s: s, skim: s.entries.skim(s.obj.Absolute), untold: untold{ranges: s.obj.Ranges}}
 	}
 	const grain = 256
 	s.calls = make([][]Call, len(s.obj.Functions)/grain+1)
@@ -195,8 +196,13 @@ func (s *Survey) decodeAll(workers int) []*sweep {
 // merge brings the workers' findings about other functions together.
 func (s *Survey) merge(found []*sweep) {
 	owner := s.decideParts(found)
+	rest := untold{ranges: s.obj.Ranges}
+	rest.outside(s.obj)
+	rest.guessed(s.obj)
+	s.untold = rest.bytes
 	for _, w := range found {
 		s.gs = s.gs || w.gs
+		s.untold += w.untold.bytes
 		for _, i := range w.misplaced {
 			s.facts[i].traits |= isMisplaced
 		}

@@ -23,6 +23,7 @@ type sweep struct {
 	misplaced  []int // functions that start inside an instruction of another
 	doubtful   []int // and inside one of what is between functions, which may be data
 	gs         bool
+	untold     untold
 
 	low, high uint64   // the function at hand
 	inside    uint64   // the first address strictly inside its window
@@ -158,7 +159,12 @@ func (w *sweep) straddles(list []int, pc, length uint64, next int) ([]int, int) 
 // branch into windows.
 func (w *sweep) between(low uint64, next int) {
 	o := w.s.obj
-	if next == len(o.Functions) || o.Functions[next].Addr <= low {
+	for ; next < len(o.Functions) && o.Functions[next].Addr <= low; next++ {
+		if f := &o.Functions[next]; f.Addr+f.Size > low {
+			return // what follows that one is looked at behind it
+		}
+	}
+	if next == len(o.Functions) {
 		return
 	}
 	code := o.Code(low)
@@ -166,11 +172,14 @@ func (w *sweep) between(low uint64, next int) {
 	w.low, w.high, w.nested = low, low, false
 	var in x86.Inst
 	for at := 0; low+uint64(at) < o.Functions[next].Addr && at < len(code); {
+		pc := low + uint64(at)
 		if code[at] == 0 || x86.Decode(code[at:], &in) != nil {
+			in.Len, in.Kind = 1, x86.Plain
+			w.untold.see(&in, code[at:], pc, o.Functions[next].Addr)
 			at++
 			continue
 		}
-		pc := low + uint64(at)
+		w.untold.see(&in, code[at:], pc, o.Functions[next].Addr)
 		w.doubtful, _ = w.straddles(w.doubtful, pc, uint64(in.Len), next)
 		switch in.Kind {
 		case x86.Jcc, x86.Jmp, x86.Loop, x86.Call, x86.Xbegin:

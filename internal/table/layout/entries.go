@@ -17,6 +17,8 @@ type Object struct {
 	Flags   uint32 // Obj*
 	Reason  ledger.Reason
 	Reserve uint64 // offset of its arena in the reserve that is kept + 1; 0: not there
+	Code    uint32 // bytes where functions may lie; 0: not known
+	Untold  uint32 // those of them in no function, without padding
 }
 
 // Function is one entry of the ledger.
@@ -95,6 +97,8 @@ func (o *Object) Encode(b []byte, path, buildID uint32) {
 	le.PutUint32(b[ObjFlags:], o.Flags)
 	b[ObjReason] = uint8(o.Reason)
 	le.PutUint64(b[ObjReserve:], o.Reserve)
+	le.PutUint32(b[ObjCode:], o.Code)
+	le.PutUint32(b[ObjUntold:], o.Untold)
 }
 
 // DecodeObject decodes all but the strings of an entry.
@@ -107,8 +111,11 @@ func DecodeObject(b []byte) Object {
 		Flags:  le.Uint32(b[ObjFlags:]),
 		Reason: ledger.Reason(b[ObjReason]),
 	}
-	if len(b) >= ObjEntrySize {
+	if len(b) >= ObjCode {
 		o.Reserve = le.Uint64(b[ObjReserve:])
+	}
+	if len(b) >= ObjEntrySize {
+		o.Code, o.Untold = le.Uint32(b[ObjCode:]), le.Uint32(b[ObjUntold:])
 	}
 	return o
 }

@@ -178,13 +178,17 @@ func TestReadString(t *testing.T) {
 }
 
 func TestEntries(t *testing.T) {
-	o := Object{Bias: 1 << 60, Arena: 2, Low: 3, High: 4, Flags: ObjMain, Reason: ledger.ReasonNoMemory, Reserve: 5}
+	o := Object{Bias: 1 << 60, Arena: 2, Low: 3, High: 4, Flags: ObjMain, Reason: ledger.ReasonNoMemory, Reserve: 5, Code: 6, Untold: 7}
 	b := make([]byte, ObjEntrySize)
 	o.Encode(b, 7, 8)
 	if got := DecodeObject(b); got != o || le.Uint32(b[ObjPath:]) != 7 || le.Uint32(b[ObjBuildID:]) != 8 {
 		t.Errorf("object %+v", got)
 	}
-	o.Reserve = 0 // an older version's
+	o.Code, o.Untold = 0, 0 // older versions'
+	if got := DecodeObject(b[:ObjCode]); got != o {
+		t.Errorf("object without code %+v", got)
+	}
+	o.Reserve = 0
 	if got := DecodeObject(b[:LeastObjEntrySize]); got != o {
 		t.Errorf("old object %+v", got)
 	}

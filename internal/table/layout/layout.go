@@ -114,9 +114,11 @@ const (
 	ObjFlags     = 40 // u32, Obj*
 	ObjReason    = 44 // u8, ledger.Reason if the object was left out as a whole
 	ObjReserve   = 48 // u64, offset of its arena in a reserve that is kept + 1; 0: not there
-	ObjEntrySize = 56
+	ObjCode      = 56 // u32, bytes where functions may lie: sections of code; 0: not known
+	ObjUntold    = 60 // u32, those of them in no function, without padding
+	ObjEntrySize = 64
 
-	// Tables of the first version have shorter ones.
+	// Tables of the first versions have shorter ones.
 	LeastObjEntrySize = 48
 
 	// Function entry.

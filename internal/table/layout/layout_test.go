@@ -190,7 +190,7 @@ func TestLayoutOffsets(t *testing.T) {
 		{"magic", HdrMagic, 0}, {"version", HdrVersion, 8}, {"state", HdrState, 0x28},
 		{"objects", HdrObjects, 0x88}, {"rows", HdrRows, HdrFired + SectionSize},
 		{"counters", HdrCounters, HdrRows + SectionSize}, {"rows used", HdrRowsUsed, 0x200},
-		{"ended", HdrEnded, 0x240}, {"object", ObjEntrySize, 56}, {"function", FnEntrySize, 40},
+		{"ended", HdrEnded, 0x240}, {"object", ObjEntrySize, 64}, {"function", FnEntrySize, 40},
 		{"event", EvEntrySize, 48}, {"row", RowCounters, 128}, {"fired bit", CounterFired, 1 << 63},
 	} {
 		if row.got != row.want {
@@ -219,7 +219,7 @@ func TestLayoutOverlap(t *testing.T) {
 		},
 		"object": {
 			{ObjPath, 4}, {ObjBuildID, 4}, {ObjBias, 8}, {ObjArena, 8}, {ObjLow, 8}, {ObjHigh, 8}, {ObjFlags, 4},
-			{ObjReason, 1}, {ObjReserve, 8}, {ObjEntrySize, 0},
+			{ObjReason, 1}, {ObjReserve, 8}, {ObjCode, 4}, {ObjUntold, 4}, {ObjEntrySize, 0},
 		},
 		"function": {
 			{FnAddress, 8}, {FnSize, 4}, {FnName, 4}, {FnAliases, 4}, {FnCounter, 4}, {FnStub, 4}, {FnThreshold, 4},

@@ -29,7 +29,7 @@ func Spec() *build.Spec {
 		RunID: [16]byte{0xab, 0xcd}, Flags: layout.FlagThreshold, Threshold: 1000,
 		Program: "/opt/demo/demo", Creator: "test", NoSpare: true, MaxRows: 4,
 		Objects: []layout.Object{
-			{Path: "/opt/demo/demo", BuildID: "0a1b", Bias: 0x555555554000, Low: 0x555555554000, High: 0x555555560000, Flags: layout.ObjMain | layout.ObjSelected},
+			{Path: "/opt/demo/demo", BuildID: "0a1b", Bias: 0x555555554000, Low: 0x555555554000, High: 0x555555560000, Flags: layout.ObjMain | layout.ObjSelected, Code: 4000, Untold: 1250},
 			{Path: "/usr/lib/libdemo.so.1", BuildID: "2c3d", Bias: 0x7ffff7000000, Low: 0x7ffff7000000, High: 0x7ffff7010000, Flags: layout.ObjSelected},
 			{Path: "/usr/lib/libc.so.6", BuildID: "4e5f", Bias: 0x7ffff6000000, Low: 0x7ffff6000000, High: 0x7ffff6200000, Reason: ledger.ReasonNotSelected},
 		},

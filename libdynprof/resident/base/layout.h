@@ -93,7 +93,9 @@
 #define DP_OBJ_FLAGS 0x28
 #define DP_OBJ_REASON 0x2c
 #define DP_OBJ_RESERVE 0x30
-#define DP_OBJ_ENTRY_SIZE 0x38
+#define DP_OBJ_CODE 0x38
+#define DP_OBJ_UNTOLD 0x3c
+#define DP_OBJ_ENTRY_SIZE 0x40
 #define DP_LEAST_OBJ_ENTRY_SIZE 0x30
 #define DP_FN_ADDRESS 0x0
 #define DP_FN_SIZE 0x8

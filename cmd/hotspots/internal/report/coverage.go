@@ -23,6 +23,8 @@ type Coverage struct {
 	Uncounted   map[string]int `json:"uncounted"` // by reason
 	NotSelected int            `json:"not_selected"`
 	Excluded    map[string]int `json:"excluded"` // by reason
+	Code        uint64         `json:"code_bytes"`
+	Untold      uint64         `json:"untold_bytes"` // of them, in no function
 }
 
 const notSelected = "not-selected"
@@ -46,6 +48,7 @@ func (r *Report) Coverage() []*Coverage {
 			c := object(symname.Clean(o.Path), symname.Clean(o.BuildID))
 			c.Selected = c.Selected || o.Flags&layout.ObjSelected != 0
 			c.Reason = o.Reason.String()
+			c.Code, c.Untold = max(c.Code, uint64(o.Code)), max(c.Untold, uint64(o.Untold))
 		}
 	}
 	for _, f := range r.Functions {
@@ -64,6 +67,8 @@ func Sum(all []*Coverage) *Coverage {
 		sum.Functions += c.Functions
 		sum.Counted += c.Counted
 		sum.NotSelected += c.NotSelected
+		sum.Code += c.Code
+		sum.Untold += c.Untold
 		addAll(sum.Tactics, c.Tactics)
 		addAll(sum.Uncounted, c.Uncounted)
 		addAll(sum.Excluded, c.Excluded)
@@ -106,6 +111,16 @@ func percent(n, of int) *float64 {
 	}
 	p := math.Floor(float64(n)*10000/float64(of)) / 100
 	return &p
+}
+
+// UntoldNote says how much of code lies in no function, "" if hardly any does:
+// what hand-written assembly and older start files leave, some bytes.
+func UntoldNote(untold, code uint64) string {
+	const few = 16
+	if untold < few {
+		return ""
+	}
+	return fmt.Sprintf("; %s bytes of code in no function (%.2f%%)", Thousands(untold), float64(untold)*100/float64(code))
 }
 
 // Percent writes n of so many as a percentage that is rounded down: 100 means

@@ -157,7 +157,8 @@ func (r *Report) CoverageText(w io.Writer, all []*Coverage, style Style) error {
 			fmt.Fprintf(&out, "%s: left out (%s)\n", style.bold(c.Object), c.Reason)
 			continue
 		}
-		fmt.Fprintf(&out, "%s: %d functions, %d counted (%s)\n", style.bold(c.Object), c.Functions, c.Counted, Percent(c.Counted, c.Functions-c.NotSelected))
+		fmt.Fprintf(&out, "%s: %d functions, %d counted (%s)%s\n", style.bold(c.Object), c.Functions, c.Counted,
+			Percent(c.Counted, c.Functions-c.NotSelected), UntoldNote(c.Untold, c.Code))
 		WriteCounts(&out, "counted by", c.Tactics)
 		WriteCounts(&out, "not counted", c.Uncounted)
 		if c.NotSelected > 0 {

@@ -20,6 +20,8 @@ type File struct {
 	Tactics    map[ledger.Tactic]int
 	Excluded   map[ledger.Reason]int
 	Exceptions []Exception
+	Code       uint64 // bytes where functions may lie,
+	Untold     uint64 // and those of them in no function
 }
 
 // Exception is a function that would not be counted.
@@ -53,6 +55,7 @@ func Plan(path string, traps bool) (*File, error) {
 	}
 	survey := stubgen.NewSurvey(o, 1)
 	f := &File{Path: path, Tactics: map[ledger.Tactic]int{}, Excluded: map[ledger.Reason]int{}}
+	f.Code, f.Untold = uint64(o.CodeSize()), uint64(survey.Untold())
 	for _, p := range survey.Plans(stubgen.Options{KnownFaults: true, Traps: traps}, 1, nil) {
 		f.add(o, p)
 	}

@@ -32,6 +32,10 @@ func (s *Summary) Text(w io.Writer, took time.Duration, list string) error {
 	report.WriteCounts(&b, "excluded", words(s.Excluded))
 	fmt.Fprintf(&b, "    coverage of the worst file %.2f%%, 1%% of the files %.2f%% or less, 5%% %.2f%%, 10%% %.2f%%, half %.2f%%\n",
 		s.Percentile(0), s.Percentile(1), s.Percentile(5), s.Percentile(10), s.Percentile(50))
+	if n := s.UntoldBytes(); n > 0 {
+		fmt.Fprintf(&b, "    code in no function: %s of %s bytes (%.2f%%), in %s files\n",
+			report.Thousands(n), report.Thousands(s.Code), float64(n)*100/float64(s.Code), thousands(len(s.Untold)))
+	}
 	for i, f := range s.Files {
 		if i == worstShown || len(f.Exceptions) == 0 {
 			break
@@ -40,6 +44,15 @@ func (s *Summary) Text(w io.Writer, took time.Duration, list string) error {
 			b.WriteString("worst files:\n")
 		}
 		fmt.Fprintf(&b, "    %6.2f%%  %6d of %6d not counted  %s\n", percent(f), len(f.Exceptions), f.Functions, symname.Clean(f.Path))
+	}
+	for i, f := range s.Untold {
+		if i == worstShown {
+			break
+		}
+		if i == 0 {
+			b.WriteString("most code in no function:\n")
+		}
+		fmt.Fprintf(&b, "    %6.2f%%  %13s bytes  %s\n", float64(f.Untold)*100/float64(f.Code), report.Thousands(f.Untold), symname.Clean(f.Path))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
@@ -98,6 +111,8 @@ type jsonObject struct {
 	Tactics   map[string]int `json:"tactics"`
 	Uncounted map[string]int `json:"uncounted"`
 	Excluded  map[string]int `json:"excluded"`
+	Code      uint64         `json:"code_bytes"`
+	Untold    uint64         `json:"untold_bytes"`
 }
 
 type jsonException struct {
@@ -120,18 +135,20 @@ func (s *Summary) JSON(w io.Writer) error {
 		Tactics     map[string]int  `json:"tactics"`
 		Uncounted   map[string]int  `json:"uncounted"`
 		Excluded    map[string]int  `json:"excluded"`
+		Code        uint64          `json:"code_bytes"`
+		Untold      uint64          `json:"untold_bytes"`
 		Objects     []jsonObject    `json:"objects"`
 		Exceptions  []jsonException `json:"exceptions"`
 		Broken      []string        `json:"broken"`
 	}{
 		1, len(s.Files), s.Functions, s.Counted(), map[string]any{},
-		words(s.Tactics), words(s.Uncounted), words(s.Excluded), []jsonObject{}, []jsonException{}, []string{},
+		words(s.Tactics), words(s.Uncounted), words(s.Excluded), s.Code, s.UntoldBytes(), []jsonObject{}, []jsonException{}, []string{},
 	}
 	for _, p := range []int{0, 1, 5, 10, 50} {
 		out.Percentiles[strconv.Itoa(p)] = s.Percentile(p)
 	}
 	for _, f := range s.Files {
-		out.Objects = append(out.Objects, jsonObject{f.Path, f.Functions, f.Counted(), percent(f), words(f.Tactics), words(f.Uncounted()), words(f.Excluded)})
+		out.Objects = append(out.Objects, jsonObject{f.Path, f.Functions, f.Counted(), percent(f), words(f.Tactics), words(f.Uncounted()), words(f.Excluded), f.Code, f.Untold})
 		for _, e := range f.Exceptions {
 			out.Exceptions = append(out.Exceptions, jsonException{f.Path, address(e), e.Name, e.Size, e.Reason.String(), hex.EncodeToString(e.Code)})
 		}

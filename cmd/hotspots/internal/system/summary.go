@@ -13,7 +13,9 @@ import (
 type Summary struct {
 	Files     []*File // that have functions, worst coverage first
 	Broken    []error // files that could not be planned
+	Untold    []*File // that have code in no function, most first; also those without functions
 	Functions int
+	Code      uint64 // bytes where functions may lie, of all files
 	Tactics   map[ledger.Tactic]int
 	Uncounted map[ledger.Reason]int
 	Excluded  map[ledger.Reason]int
@@ -28,6 +30,10 @@ func Summarize(plans []*File, errs []error) *Summary {
 			continue
 		}
 		s.Functions += f.Functions
+		s.Code += f.Code
+		if f.Untold > 0 {
+			s.Untold = append(s.Untold, f)
+		}
 		addAll(s.Tactics, f.Tactics)
 		addAll(s.Excluded, f.Excluded)
 		addAll(s.Uncounted, f.Uncounted())
@@ -38,7 +44,16 @@ func Summarize(plans []*File, errs []error) *Summary {
 	slices.SortStableFunc(s.Files, func(a, b *File) int {
 		return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(len(b.Exceptions), len(a.Exceptions)))
 	})
+	slices.SortStableFunc(s.Untold, func(a, b *File) int { return cmp.Compare(b.Untold, a.Untold) })
 	return s
+}
+
+// UntoldBytes is how much code lies in no function.
+func (s *Summary) UntoldBytes() (n uint64) {
+	for _, f := range s.Untold {
+		n += f.Untold
+	}
+	return n
 }
 
 // Uncounted counts the exceptions by reason.
