@@ -22,12 +22,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "stubs/arenas.h"
+#include "texts/activate.h"
 #include "emulator.h"
 #include "events/event.h"
-#include "texts/giveback.h"
-#include "base/lock.h"
-#include "texts/original.h"
 #include "outsider.h"
 #include "plugin.h"
 #include "stubs/redirect.h"
@@ -394,8 +391,11 @@ static int map_table_fd(struct start *s, long fd)
 	return 1;
 }
 
-static void unmap_table(void)
+static void unmap_table(void *unused)
 {
+	(void)unused;
+	if (!dp.shared)
+		raw(SYS_arch_prctl, ARCH_SET_GS, 0);
 	if (dp.table)
 		raw(SYS_munmap, dp.table, pages(section_end(dp.table, DP_HDR_FIRED)));
 	if (dp.chunks[0])
@@ -412,61 +412,51 @@ static int gs_is_free(void)
 	return raw(SYS_arch_prctl, ARCH_GET_GS, &base) == 0 && base == 0 && raw(SYS_arch_prctl, ARCH_SET_GS, 0) == 0;
 }
 
-static const char *map_table(struct start *s)
+/* Arg: struct start *. The table is mapped, and this thread counts in its first row. */
+static const char *map_table(void *arg)
 {
+	struct start *s = arg;
 	long fd = raw(SYS_openat, AT_FDCWD, s->session.ctl->table, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (failed(fd))
 		return "the count table cannot be opened again";
 	int ok = map_table_fd(s, fd);
 	raw(SYS_close, fd);
-	if (!ok)
+	if (!ok) {
+		unmap_table(0);
 		return "the count table cannot be mapped (ulimit -v?)";
+	}
 	dp.clock_gettime = (int (*)(int, void *))vdso_clock(s);
 	uint8_t *row = dp_row_at(0);
 	dp_rows_start(row);
 	if (dp.shared) {
 		*dp_u32(row, DP_ROW_KIND) = DP_ROW_SHARED;
-		return dp_map_views(s->session.ctl);
+		return 0;
 	}
 	dp_have_wrgsbase = (aux(s, AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
-	return raw(SYS_arch_prctl, ARCH_SET_GS, row) == 0 ? 0 : "the GS segment cannot be used";
+	if (raw(SYS_arch_prctl, ARCH_SET_GS, row) == 0)
+		return 0;
+	unmap_table(0);
+	return "the GS segment cannot be used";
 }
 
 static const char *apply(struct start *s)
 {
 	struct dp_ctl *ctl = s->session.ctl;
+	struct dp_room rows = {map_table, unmap_table, s, 0};
 	const char *why = 0;
 	if (ctl->heap_to && !dp_lift_heap(ctl, list_of_objects(s)))
 		why = "its heap cannot be moved out of the way";
 	if (!why)
-		why = dp_map_arenas(ctl);
-	int mapped = !why;
-	if (!why)
-		why = map_table(s);
-	if (!why)
-		why = dp_know_arenas(ctl);
-	if (!why && ctl->keep) {
+		why = dp_activate(ctl, &rows);
+	if (why) {
+		raw(SYS_unlinkat, AT_FDCWD, ctl->table, 0);
+		return why;
+	}
+	if (ctl->keep) {
 		raw(SYS_madvise, ctl->reserve, ctl->reserve_size, MADV_DONTDUMP); /* the arenas show what is in it */
 		dp.reserve = (uint8_t *)ctl->reserve;
 		dp.reserve_size = ctl->reserve_size;
 	}
-	if (!why && ctl->traps && !dp_traps_begin())
-		why = "SIGTRAP cannot be handled";
-	if (!why && dp.counters && dp_apply_patches(ctl) == dp.counters) {
-		if (!dp.shared)
-			raw(SYS_arch_prctl, ARCH_SET_GS, 0);
-		why = "its text cannot be made writable";
-	}
-	if (why) {
-		dp_traps_end();
-		unmap_table();
-		dp_forget_arenas();
-		if (mapped)
-			dp_unmap_arenas(ctl);
-		raw(SYS_unlinkat, AT_FDCWD, ctl->table, 0);
-		return why;
-	}
-	dp_arm_new(0);
 	__atomic_store_n(dp_u32(dp.table, DP_HDR_STATE), DP_STATE_LIVE, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -504,9 +494,6 @@ static const char *count(struct start *s)
 	dp_finish_twin(twin, reaped, planned);
 	if (!why) {
 		dp_keep(&s->session, s->r_debug);
-		dp_keep_patches(s->session.ctl);
-		dp_note_undos(s->session.ctl);
-		dp_own_session(s->session.ctl);
 		dp_ring_begin();
 		dp_plan_plugin(s->plugin, aux(s, AT_ENTRY));
 	}

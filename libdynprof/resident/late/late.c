@@ -21,14 +21,12 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "stubs/arenas.h"
+#include "texts/activate.h"
 #include "base/filters.h"
 #include "texts/giveback.h"
 #include "sites/gs.h"
-#include "base/lock.h"
 #include "late/look.h"
 #include "late/missed.h"
-#include "texts/original.h"
 #include "outsider.h"
 #include "stubs/redirect.h"
 #include "rows/rowlist.h"
@@ -260,12 +258,20 @@ static const char *run_planner(struct dp_session *s, long *twin, int *reaped)
 	return dp_run_twin(s, twin, reaped);
 }
 
+static const char *grow_rows(void *unused)
+{
+	(void)unused;
+	return dp_rows_grow(*dp_u32(dp.table, DP_HDR_COUNTERS)) ? 0 : "no room for the counts of the threads";
+}
+
+static void leave_rows(void *unused) { (void)unused; } /* larger than they need to be */
+
 /* Plans the new objects and applies the plan. Reports whether it could. */
 static int count_new(struct dp_session *s)
 {
 	long twin;
 	int reaped;
-	uint32_t functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
+	struct dp_room rows = {grow_rows, leave_rows, 0, *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT)};
 	const char *why = run_planner(s, &twin, &reaped);
 	if (!s->ctl)
 		return 0;
@@ -274,24 +280,7 @@ static int count_new(struct dp_session *s)
 		dp_stop(); /* whether the rest can be done or not */
 	let_go(s->ctl, planned);
 	if (planned)
-		why = dp_map_arenas(s->ctl);
-	int mapped = !why;
-	if (!why && !dp_rows_grow(*dp_u32(dp.table, DP_HDR_COUNTERS)))
-		why = "no room for the counts of the threads";
-	if (!why)
-		why = dp_map_views(s->ctl);
-	if (!why)
-		why = dp_know_arenas(s->ctl);
-	if (mapped && why)
-		dp_unmap_arenas(s->ctl);
-	if (!why) {
-		dp_arm_new(functions);
-		dp_pause_new();
-		dp_apply_patches(s->ctl);
-		dp_keep_patches(s->ctl);
-		dp_note_undos(s->ctl);
-		dp_own_session(s->ctl);
-	}
+		why = dp_activate(s->ctl, &rows);
 	dp_finish_twin(twin, reaped, planned);
 	return !why;
 }

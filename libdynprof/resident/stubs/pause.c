@@ -247,8 +247,8 @@ long dp_set_paused(uint8_t *table, uint64_t reserve, uint32_t paused)
 /* Objects that come while counting is paused do not count either. */
 void dp_pause_new(void)
 {
-	uint8_t *table = dp_view();
-	if (table && *dp_u32(dp.table, DP_HDR_PAUSED))
+	uint8_t *table = *dp_u32(dp.table, DP_HDR_PAUSED) ? dp_view() : 0;
+	if (table)
 		dp_set_paused(table, (uint64_t)dp.reserve, 1);
 }
 

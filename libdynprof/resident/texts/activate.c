@@ -1,0 +1,78 @@
+/* A plan comes into force, at the start and for objects that come later: nothing
+ * of what it counts runs meanwhile.
+ *
+ *  1. The arenas are mapped where their stubs will run.
+ *  2. The rows get room for the counters, and the arenas their views of them.
+ *  3. The arenas become known, to handlers and to other threads.
+ *  4. SIGTRAP is handled, if there are traps.
+ *  5. Thresholds are set, and what is paused stays so; then the patches are made.
+ * What fails takes back, in the reverse order, what was done before it. */
+#define _GNU_SOURCE
+#include "texts/activate.h"
+#include "stubs/arenas.h"
+#include "texts/giveback.h"
+#include "base/lock.h"
+#include "texts/original.h"
+#include "stubs/redirect.h"
+#include "late/session.h"
+#include "base/state.h"
+
+static int is_start(const struct dp_ctl *ctl) { return !ctl->late; }
+
+static const char *make_patches(const struct dp_ctl *ctl, const struct dp_room *room)
+{
+	dp_arm_new(room->functions);
+	dp_pause_new();
+	if (dp_apply_patches(ctl) == dp.counters && dp.counters && is_start(ctl))
+		return "its text cannot be made writable";
+	dp_keep_patches(ctl);
+	dp_note_undos(ctl);
+	dp_own_session(ctl);
+	return 0;
+}
+
+/* Of what comes later none needs traps but where they are handled. */
+static const char *handle_traps(const struct dp_ctl *ctl, const struct dp_room *room)
+{
+	if (!ctl->traps || !is_start(ctl))
+		return make_patches(ctl, room);
+	const char *why = dp_traps_begin() ? make_patches(ctl, room) : "SIGTRAP cannot be handled";
+	if (why)
+		dp_traps_end();
+	return why;
+}
+
+static const char *know(const struct dp_ctl *ctl, const struct dp_room *room)
+{
+	const char *why = dp_know_arenas(ctl);
+	if (why)
+		return why;
+	why = handle_traps(ctl, room);
+	if (why)
+		dp_forget_arenas();
+	return why;
+}
+
+static const char *make_room(const struct dp_ctl *ctl, const struct dp_room *room)
+{
+	const char *why = room->make(room->arg);
+	if (why)
+		return why;
+	why = dp_map_views(ctl);
+	if (!why)
+		why = know(ctl, room);
+	if (why)
+		room->take_back(room->arg);
+	return why;
+}
+
+const char *dp_activate(const struct dp_ctl *ctl, const struct dp_room *room)
+{
+	const char *why = dp_map_arenas(ctl);
+	if (why)
+		return why;
+	why = make_room(ctl, room);
+	if (why)
+		dp_unmap_arenas(ctl);
+	return why;
+}
