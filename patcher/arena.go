@@ -13,7 +13,8 @@ import (
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/patcher/place"
-	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
+	"github.com/dynprof/dynprof/stubgen/entry"
 )
 
 const pageSize = 4096
@@ -37,7 +38,7 @@ type arena struct {
 	keeps   int    // offset of the keep blocks,
 	keep    []int  // and by object that of its first
 	view    view
-	code    []stubgen.Origins // in the order of where the code is
+	code    []emit.Origins // in the order of where the code is
 	origins Origins
 	traps   int // offset of the list of traps
 
@@ -49,7 +50,7 @@ type arena struct {
 func (a *arena) thunk(o *object, i int) x86.RunAddr {
 	for k := range a.objects {
 		if a.objects[k] == o {
-			return x86.RunAddr(a.at).Add(a.thunks[k] + i*stubgen.ThunkSize)
+			return x86.RunAddr(a.at).Add(a.thunks[k] + i*emit.ThunkSize)
 		}
 	}
 	panic("BUG: object is not of this arena")
@@ -106,10 +107,10 @@ func (p *Plan) tooSmall() error {
 
 // hook is the run address of the jump to what stands in for the dynamic
 // linker's function.
-func (a *arena) hook() x86.RunAddr { return x86.RunAddr(a.at).Add(stubgen.CommonSize) }
+func (a *arena) hook() x86.RunAddr { return x86.RunAddr(a.at).Add(emit.CommonSize) }
 
 // keeper is the run address of the jump to the keeper.
-func (a *arena) keeper() x86.RunAddr { return x86.RunAddr(a.at).Add(2 * stubgen.CommonSize) }
+func (a *arena) keeper() x86.RunAddr { return x86.RunAddr(a.at).Add(2 * emit.CommonSize) }
 
 // needsKeep reports whether function i, which is counted, has a keep block.
 func (o *object) needsKeep(i int) bool {
@@ -143,11 +144,11 @@ func (a *arena) shrink() bool {
 // lay decides where everything in the arena goes.
 func (a *arena) lay(threshold, redirectable bool) {
 	a.thunks, a.colds, a.keep = nil, nil, nil
-	at := 3 * stubgen.CommonSize // the common part, the hook, the keeper
+	at := 3 * emit.CommonSize // the common part, the hook, the keeper
 	for _, o := range a.objects {
 		a.thunks = append(a.thunks, at)
-		at += (len(o.sites) + len(o.signals)) * stubgen.ThunkSize
-		pack := stubgen.Packer{At: at}
+		at += (len(o.sites) + len(o.signals)) * emit.ThunkSize
+		pack := emit.Packer{At: at}
 		for i := range o.plans {
 			if i%grain == 0 {
 				pack.Seal() // parts of the origins are in the order of addresses
@@ -159,23 +160,23 @@ func (a *arena) lay(threshold, redirectable bool) {
 		}
 		at = pack.At
 	}
-	a.cold = align(at, stubgen.ColdSize)
+	a.cold = align(at, emit.ColdSize)
 	at = a.cold
 	for _, o := range a.objects {
-		a.colds = append(a.colds, (at-a.cold)/stubgen.ColdSize)
+		a.colds = append(a.colds, (at-a.cold)/emit.ColdSize)
 		for i := range o.plans {
 			if threshold && o.plans[i].Counted() {
-				at += stubgen.ColdSize
+				at += emit.ColdSize
 			}
 		}
 	}
-	blocks := (at - a.cold) / stubgen.ColdSize
+	blocks := (at - a.cold) / emit.ColdSize
 	a.keeps = at
 	for _, o := range a.objects {
 		a.keep = append(a.keep, at)
 		for i := range o.plans {
 			if o.needsKeep(i) {
-				at += stubgen.KeepSize
+				at += emit.KeepSize
 			}
 		}
 	}
@@ -186,7 +187,7 @@ func (a *arena) lay(threshold, redirectable bool) {
 	}
 	a.size = uint64(align(at, pageSize))
 	if redirectable {
-		a.private = uint64(align(blocks*stubgen.PointersSize, pageSize))
+		a.private = uint64(align(blocks*emit.PointersSize, pageSize))
 	}
 }
 
@@ -202,28 +203,28 @@ func (a *arena) giveUp(why ledger.Reason) {
 
 // fill writes everything into the arena.
 func (a *arena) fill(p *Plan) error {
-	if err := stubgen.EmitCommon(a.buf[:stubgen.CommonSize], x86.RunAddr(a.at), p.Entries.Cold); err != nil {
+	if err := emit.EmitCommon(a.buf[:emit.CommonSize], x86.RunAddr(a.at), p.Entries.Cold); err != nil {
 		return err
 	}
-	if err := stubgen.EmitCommon(a.buf[stubgen.CommonSize:2*stubgen.CommonSize], a.hook(), p.Entries.Changed); err != nil {
+	if err := emit.EmitCommon(a.buf[emit.CommonSize:2*emit.CommonSize], a.hook(), p.Entries.Changed); err != nil {
 		return err
 	}
-	if err := stubgen.EmitCommon(a.buf[2*stubgen.CommonSize:3*stubgen.CommonSize], a.keeper(), p.Entries.Keep); err != nil {
+	if err := emit.EmitCommon(a.buf[2*emit.CommonSize:3*emit.CommonSize], a.keeper(), p.Entries.Keep); err != nil {
 		return err
 	}
 	for k, o := range a.objects {
-		sites := stubgen.Origins{Base: x86.RunAddr(a.at)}
+		sites := emit.Origins{Base: x86.RunAddr(a.at)}
 		for i, site := range o.sites {
-			at := a.thunks[k] + i*stubgen.ThunkSize
-			err := stubgen.EmitThunk(o.code, site, a.buf[at:at+stubgen.ThunkSize], x86.RunAddr(a.at).Add(at), p.Entries.Site)
+			at := a.thunks[k] + i*emit.ThunkSize
+			err := emit.EmitThunk(o.code, site, a.buf[at:at+emit.ThunkSize], x86.RunAddr(a.at).Add(at), p.Entries.Site)
 			if err != nil {
 				return err
 			}
 			sites.AddThunk(o.code, site, x86.RunAddr(a.at).Add(at))
 		}
 		for i, site := range o.signals {
-			at := a.thunks[k] + (len(o.sites)+i)*stubgen.ThunkSize
-			err := stubgen.EmitSignalThunk(o.code, site, a.buf[at:at+stubgen.ThunkSize], x86.RunAddr(a.at).Add(at), p.Entries.Signal)
+			at := a.thunks[k] + (len(o.sites)+i)*emit.ThunkSize
+			err := emit.EmitSignalThunk(o.code, site, a.buf[at:at+emit.ThunkSize], x86.RunAddr(a.at).Add(at), p.Entries.Signal)
 			if err != nil {
 				return err
 			}
@@ -250,7 +251,7 @@ func (o *object) dropGuests() {
 			}
 			for _, host := range p.Hosts() {
 				if !o.plans[host].Counted() {
-					o.plans[i] = stubgen.Refuse(i, ledger.ReasonOutOfReach)
+					o.plans[i] = entry.Refuse(i, ledger.ReasonOutOfReach)
 					again = true
 					break
 				}
@@ -263,36 +264,37 @@ func (o *object) dropGuests() {
 // refers to loses its plan and keeps an unused counter.
 func (a *arena) emit(k int, plan *Plan) {
 	o := a.objects[k]
-	parts := make([]stubgen.Origins, len(o.plans)/grain+1)
+	parts := make([]emit.Origins, len(o.plans)/grain+1)
 	parallel.Ranges(len(o.plans), grain, 0, func(_, first, end int) {
 		part := &parts[first/grain]
 		part.Base = x86.RunAddr(a.at)
-		e := stubgen.Emitter{Origins: part}
+		e := emit.Emitter{Origins: part}
 		list := o.byPlace(first, end)
 		part.Grow(len(list))
 		for _, i := range list {
 			p := &o.plans[i]
 			at := int(o.stubs[i].At)
-			c := stubgen.Count{Counter: int32(layout.RowCounters + 8*o.counters[i]), Index: int32(o.counters[i])}
+			c := emit.Count{Counter: int32(layout.RowCounters + 8*o.counters[i]), Index: int32(o.counters[i])}
 			c.Shared = a.view.counter(o.counters[i])
 			if p.Checks {
 				number := a.colds[k] + int(o.counters[i]-o.first)
-				cold := a.cold + number*stubgen.ColdSize
+				cold := a.cold + number*emit.ColdSize
 				c.Threshold = int32(plan.threshold(o, i))
-				c.Cold, c.ColdAt = a.buf[cold:cold+stubgen.ColdSize], x86.RunAddr(a.at).Add(cold)
+				c.Cold, c.ColdAt = a.buf[cold:cold+emit.ColdSize], x86.RunAddr(a.at).Add(cold)
 				c.ColdCommon = x86.RunAddr(a.at)
 				if front := int(p.Front); front > 0 {
-					pointers := int(a.size) + number*stubgen.PointersSize
+					pointers := int(a.size) + number*emit.PointersSize
 					c.Front = a.buf[at-front : at]
-					c.Pointers, c.PointersAt = a.buf[pointers:pointers+stubgen.PointersSize], x86.RunAddr(a.at).Add(pointers)
+					c.Pointers, c.PointersAt = a.buf[pointers:pointers+emit.PointersSize], x86.RunAddr(a.at).Add(pointers)
 				}
 				if c.Threshold == 0 {
 					c.Threshold = symname.MaxThreshold // until it is armed
 				}
 			}
-			stub, err := e.Emit(o.code, p, a.buf[at:at+int(p.Size)], x86.RunAddr(a.at).Add(at), c)
+			spec := p.Spec(o.code)
+			stub, err := e.Emit(o.code, &spec, a.buf[at:at+int(p.Size)], x86.RunAddr(a.at).Add(at), c)
 			if errors.Is(err, x86.ErrReach) {
-				*p = stubgen.Refuse(i, ledger.ReasonOutOfReach)
+				*p = entry.Refuse(i, ledger.ReasonOutOfReach)
 			} else if err != nil {
 				panic("BUG: " + err.Error())
 			}
@@ -309,13 +311,13 @@ func (a *arena) emitKeeps(k int) {
 		if !o.needsKeep(i) {
 			continue
 		}
-		pointers := int(a.size) + (a.colds[k]+int(o.counters[i]-o.first))*stubgen.PointersSize
-		err := o.keeps[i].EmitKeep(a.buf[at:at+stubgen.KeepSize], x86.RunAddr(a.at).Add(at),
-			a.buf[pointers:pointers+stubgen.PointersSize], x86.RunAddr(a.at).Add(pointers), a.keeper())
+		pointers := int(a.size) + (a.colds[k]+int(o.counters[i]-o.first))*emit.PointersSize
+		err := o.keeps[i].EmitKeep(a.buf[at:at+emit.KeepSize], x86.RunAddr(a.at).Add(at),
+			a.buf[pointers:pointers+emit.PointersSize], x86.RunAddr(a.at).Add(pointers), a.keeper())
 		if err != nil {
 			panic("BUG: " + err.Error())
 		}
-		at += stubgen.KeepSize
+		at += emit.KeepSize
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
-	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
 // patchedText is a run of pages of an object with its patches, in address order.
@@ -33,7 +33,7 @@ func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
 	next := 0
 	for c := range p.survey.Calls() {
 		at := p.code.Run(c.At)
-		if !p.plans[c.To].Counted() || uint64(at) < t.Start || uint64(at)+stubgen.CallSize > t.End {
+		if !p.plans[c.To].Counted() || uint64(at) < t.Start || uint64(at)+survey.CallSize > t.End {
 			continue
 		}
 		if len(list) == cap(list) {

@@ -11,7 +11,7 @@ import (
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target"
-	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/entry"
 )
 
 // Objects that are loaded later (libdynprof/resident/late/late.c).
@@ -142,7 +142,7 @@ func (o *object) dropHook() {
 	}
 	for i := range o.plans {
 		if p := &o.plans[i]; p.Counted() && p.Start == o.hook {
-			o.plans[i] = stubgen.Refuse(i, ledger.ReasonTrampoline)
+			o.plans[i] = entry.Refuse(i, ledger.ReasonTrampoline)
 		}
 	}
 }

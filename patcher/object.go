@@ -19,6 +19,9 @@ import (
 	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target"
 	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
+	"github.com/dynprof/dynprof/stubgen/entry"
+	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
 // object is one ELF object of the target.
@@ -38,11 +41,11 @@ type object struct {
 	code       *stubgen.Object
 	sites      []stubgen.KernelSite
 	signals    []stubgen.SignalSite // if traps are allowed
-	survey     *stubgen.Survey
-	keeps      []stubgen.Keep // by function, if calls can be redirected
-	gs         bool           // it uses the GS segment itself
-	plans      []stubgen.Plan // by function, as the following
-	stubs      []stubgen.Stub
+	survey     *survey.Survey
+	keeps      []emit.Keep  // by function, if calls can be redirected
+	gs         bool         // it uses the GS segment itself
+	plans      []entry.Plan // by function, as the following
+	stubs      []emit.Stub
 	counters   []uint32 // if it is counted
 	first      uint32   // the first of them
 	thresholds []uint32 // unless all have the same
@@ -136,7 +139,7 @@ func (c *Options) selects(o *object, linkName string) bool {
 func (o *object) read(maps []procmaps.Mapping, debugged bool) error {
 	if !o.selected {
 		o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}
-		o.sites = stubgen.FindKernelSites(o.code.Text)
+		o.sites = survey.FindKernelSites(o.code.Text)
 		return nil
 	}
 	f, err := o.open(maps)
@@ -182,7 +185,7 @@ func (o *object) read(maps []procmaps.Mapping, debugged bool) error {
 // closed, and nobody else uses them. Its function hook is in it.
 func (o *object) leaveMapping(hook uint64) {
 	if hook >= o.span.Low && hook < o.span.High {
-		o.sites = slices.DeleteFunc(o.sites, func(s stubgen.KernelSite) bool { return s.Maps() })
+		o.sites = slices.DeleteFunc(o.sites, func(s stubgen.KernelSite) bool { return survey.OnlyMaps(&s) })
 	}
 }
 

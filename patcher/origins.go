@@ -9,18 +9,21 @@ import (
 
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
+	"github.com/dynprof/dynprof/stubgen/entry"
+	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
 // islandsOf lists the islands of the arena's objects, in address order.
-func (a *arena) islandsOf() (list []stubgen.Island) {
+func (a *arena) islandsOf() (list []entry.Island) {
 	for _, o := range a.objects {
 		for i := range o.plans {
 			if p := &o.plans[i]; p.Counted() {
-				list = stubgen.AppendIslands(list, o.code, p, o.survey.Leads(p))
+				list = entry.AppendIslands(list, o.code, p, entry.Leads(o.survey, p))
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b stubgen.Island) int { return cmp.Compare(a.At, b.At) })
+	slices.SortFunc(list, func(a, b entry.Island) int { return cmp.Compare(a.At, b.At) })
 	return list
 }
 
@@ -32,7 +35,7 @@ func (p *Plan) layOrigins(space placer) error {
 		return nil
 	}
 	room := p.reserve[p.used:p.used:p.ReserveSize] // written where it shall be
-	all := append(room, make([]byte, stubgen.ArenaListSize(len(arenas)))...)
+	all := append(room, make([]byte, emit.ArenaListSize(len(arenas)))...)
 	for _, a := range arenas {
 		a.origins = a.appendOrigins(&all)
 	}
@@ -44,15 +47,15 @@ func (p *Plan) layOrigins(space placer) error {
 	if !ok {
 		return errors.New("there is no room for what the stubs stand for")
 	}
-	var list []stubgen.ArenaRef
+	var list []emit.ArenaRef
 	for _, a := range arenas {
 		o := &a.origins
 		for _, field := range []*uint64{&o.Records, &o.Lengths, &o.ByText, &o.Islands} {
 			*field += at
 		}
-		list = append(list, stubgen.ArenaRef{At: a.at, Size: a.size, Cold: a.at + uint64(a.cold), Records: o.Records, Lengths: o.Lengths, Count: o.Count})
+		list = append(list, emit.ArenaRef{At: a.at, Size: a.size, Cold: a.at + uint64(a.cold), Records: o.Records, Lengths: o.Lengths, Count: o.Count})
 	}
-	stubgen.AppendArenaList(all[:0], list)
+	emit.AppendArenaList(all[:0], list)
 	pages := &arena{at: at, offset: p.used, size: size}
 	p.used += size
 	p.arenas = append(arenas, pages)
@@ -63,7 +66,7 @@ func (p *Plan) layOrigins(space placer) error {
 // returns where in all the parts are.
 func (a *arena) appendOrigins(all *[]byte) (o Origins) {
 	part := func() uint64 {
-		*all = append(*all, make([]byte, align(len(*all), stubgen.OriginSize)-len(*all))...)
+		*all = append(*all, make([]byte, align(len(*all), emit.OriginSize)-len(*all))...)
 		return uint64(len(*all))
 	}
 	lengths := 0
@@ -73,7 +76,7 @@ func (a *arena) appendOrigins(all *[]byte) (o Origins) {
 		*all = append(*all, a.code[i].Records...)
 		lengths += len(a.code[i].Lengths)
 	}
-	order := stubgen.ByText((*all)[o.Records:])
+	order := emit.ByText((*all)[o.Records:])
 	o.Lengths = part()
 	for i := range a.code {
 		*all = append(*all, a.code[i].Lengths...)
@@ -106,6 +109,6 @@ func (p *Plan) hasActionSite() bool {
 			return false
 		}
 		text := stubgen.Segment{Addr: m.Start, Code: p.target.View(m.Start, int(m.End-m.Start))}
-		return slices.ContainsFunc(stubgen.FindKernelSites([]stubgen.Segment{text}), isAction)
+		return slices.ContainsFunc(survey.FindKernelSites([]stubgen.Segment{text}), isAction)
 	})
 }

@@ -17,7 +17,10 @@ import (
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/patcher/target"
-	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
+	"github.com/dynprof/dynprof/stubgen/entry"
+	"github.com/dynprof/dynprof/stubgen/keep"
+	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
 // grain is how many functions a goroutine takes at a time.
@@ -119,11 +122,11 @@ func (p *Plan) plan(o *object) {
 	}
 	o.code.AddTails(o.scan, o.tail)
 	o.code.NoteCalls = p.Options.On[setting.DirectCalls] && !p.how.debugged && !p.Translator
-	o.survey = stubgen.NewSurvey(o.code, 0)
-	o.stubs = make([]stubgen.Stub, len(o.code.Functions))
+	o.survey = survey.New(o.code, 0)
+	o.stubs = make([]emit.Stub, len(o.code.Functions))
 	o.sites = o.survey.KernelSites()
 	if p.Translator {
-		o.keeps = o.survey.Keeps(0)
+		o.keeps = keep.Find(o.survey, 0)
 	}
 	p.decide(o, p.how)
 }
@@ -138,7 +141,7 @@ func (p *Plan) decide(o *object, how decision) {
 	if choice.Only != nil || choice.Skip != nil {
 		chooses = func(i int) bool { return choice.chooses(o, i) }
 	}
-	opt := stubgen.Options{
+	opt := entry.Options{
 		Threshold: choice.Threshold.Any(), Redirectable: how.redirectable,
 		Traps: how.traps, Shared: how.shared, Stay: how.debugged,
 	}
@@ -150,7 +153,7 @@ func (p *Plan) decide(o *object, how decision) {
 		}
 	}
 	opt.KnownFaults = o.code.Go && p.hasActionSite()
-	o.plans = o.survey.Plans(opt, 0, chooses)
+	o.plans = entry.Plans(o.survey, opt, 0, chooses)
 	o.dropHook()
 }
 
@@ -258,7 +261,7 @@ func (o *object) patchesAtMost() int {
 	n := len(o.sites) + len(o.signals) + 1 // the hook
 	for i := range o.plans {
 		if o.plans[i].Counted() {
-			n += patch.PatchesOf(&o.plans[i], o.survey.Leads(&o.plans[i]))
+			n += patch.PatchesOf(&o.plans[i], entry.Leads(o.survey, &o.plans[i]))
 		}
 	}
 	return n
@@ -270,7 +273,7 @@ func (o *object) appendPatches(list []patch.Patch) []patch.Patch {
 		if !p.Counted() {
 			continue
 		}
-		list = o.groups.Append(list, o.code, p, o.survey.Leads(p), &o.stubs[i])
+		list = o.groups.Append(list, o.code, p, entry.Leads(o.survey, p), &o.stubs[i])
 	}
 	if o.arena != nil {
 		for i, site := range o.sites {

@@ -7,7 +7,8 @@ import (
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
-	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/entry"
+	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
 // Programs that use the GS segment themselves. No register leads a thread of
@@ -82,7 +83,7 @@ func (o *object) usesGS() bool {
 	if o.unseen() || o.survey != nil && o.survey.UsesGS() {
 		return true
 	}
-	return stubgen.SetsGS(o.text())
+	return survey.SetsGS(o.text())
 }
 
 // unseen reports whether the object, as it came, has code that cannot be read.
@@ -94,7 +95,7 @@ func (o *object) unseen() bool {
 func (o *object) refuse(why ledger.Reason) {
 	for i := range o.plans {
 		if o.plans[i].Counted() {
-			o.plans[i] = stubgen.Refuse(i, why)
+			o.plans[i] = entry.Refuse(i, why)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
 // Traps (libdynprof/resident/signals/traps.c), in the planner.
@@ -16,9 +17,9 @@ func (p *Plan) findSignals() bool {
 	handled := p.Traps
 	for _, o := range p.all {
 		text := o.text()
-		o.signals = stubgen.FindSignalSites(text)
+		o.signals = survey.FindSignalSites(text)
 		handled = handled || !p.Late && (slices.ContainsFunc(o.signals, isSigaction) ||
-			slices.ContainsFunc(stubgen.FindKernelSites(text), isAction))
+			slices.ContainsFunc(survey.FindKernelSites(text), isAction))
 	}
 	if !handled {
 		for _, o := range p.all {
@@ -28,9 +29,9 @@ func (p *Plan) findSignals() bool {
 	return handled
 }
 
-func isSigaction(s stubgen.SignalSite) bool { return s.NR == stubgen.SysSigaction }
+func isSigaction(s stubgen.SignalSite) bool { return s.NR == survey.SysSigaction }
 
-func isAction(s stubgen.KernelSite) bool { return s.IsAction() }
+func isAction(s stubgen.KernelSite) bool { return survey.SetsHandlers(&s) }
 
 // countTraps is the number of traps that the plans of o need at most.
 func (o *object) countTraps() (n int) {

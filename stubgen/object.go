@@ -1,14 +1,22 @@
-// Package stubgen plans how each function entry of an object is patched and
-// generates the stubs. It is pure: it reads code as bytes, makes no system
-// call and touches no memory but the buffers it is given.
+// Package stubgen is the code of an object as those see it who plan how each of its
+// function entries is patched, and generate the stubs. They are the packages below,
+// each of which needs at most those in front of it:
 //
-// Ask first, generate second: Survey decodes the object once, Plan says the
-// tactic or the reason, Emit writes the stub of a plan that was accepted.
+//	emit    stubs and thunks: what is moved, how much room that takes, where it came from
+//	survey  what the code does: one decoding of all functions
+//	keep    what a function's callers rely on
+//	entry   the tactic for each entry, or the reason why there is none
+//
+// All are pure: they read code as bytes, make no system call and touch no memory but
+// the buffers that they are given. Ask first, generate second: a survey decodes the
+// object once, a plan says the tactic or the reason, the emitter writes the stub of a
+// plan that was accepted.
 package stubgen
 
 import (
 	"cmp"
 	"debug/elf"
+	"math"
 	"slices"
 	"sort"
 
@@ -23,8 +31,8 @@ type Segment struct {
 	Tail bool // what is mapped behind a segment: the rest of its last page
 }
 
-// end is the first address behind the segment.
-func (s Segment) end() uint64 { return s.Addr + uint64(len(s.Code)) }
+// End is the first address behind the segment.
+func (s Segment) End() uint64 { return s.Addr + uint64(len(s.Code)) }
 
 // Object is what planning needs of one ELF object. All addresses are
 // link-time addresses (those of the ELF file).
@@ -32,7 +40,7 @@ type Object struct {
 	Bias         uint64             // run address minus link-time address
 	Absolute     bool               // not position independent: code pointers have no relocations
 	Go           bool               // it holds a Go runtime
-	NoteCalls    bool               // Survey.Calls tells the direct calls
+	NoteCalls    bool               // a survey tells the direct calls
 	Functions    []elfscan.Function // sorted, one for each address, exclusions included
 	Text         []Segment          // executable, sorted by address
 	Ranges       []elfscan.Range    // of it, where functions may lie
@@ -106,8 +114,8 @@ func (o *Object) Run(addr uint64) x86.RunAddr { return x86.RunAddr(addr + o.Bias
 // if it lies in none.
 func (o *Object) Code(addr uint64) []byte { return bytesAt(o.Text, addr) }
 
-// data returns the bytes from addr to the end of its segment of any kind.
-func (o *Object) data(addr uint64) []byte {
+// Bytes returns the bytes from addr to the end of its segment of any kind.
+func (o *Object) Bytes(addr uint64) []byte {
 	if b := bytesAt(o.Data, addr); b != nil {
 		return b
 	}
@@ -123,18 +131,27 @@ func bytesAt(segments []Segment, addr uint64) []byte {
 	return nil
 }
 
-// function returns the index of the last function that starts at or before
+// FunctionAt returns the index of the last function that starts at or before
 // addr, -1 if none does.
-func (o *Object) function(addr uint64) int {
+func (o *Object) FunctionAt(addr uint64) int {
 	return sort.Search(len(o.Functions), func(i int) bool { return o.Functions[i].Addr > addr }) - 1
 }
 
-// body returns the bytes of function i, cut at the end of its segment.
-func (o *Object) body(i int) []byte {
+// Body returns the bytes of function i, cut at the end of its segment.
+func (o *Object) Body(i int) []byte {
 	f := &o.Functions[i]
 	code := o.Code(f.Addr)
 	if uint64(len(code)) > f.Size {
 		code = code[:f.Size]
 	}
 	return code
+}
+
+// CodeSize is how many bytes of the object may be in functions.
+func (o *Object) CodeSize() uint32 {
+	n := uint64(0)
+	for _, r := range o.Ranges {
+		n += r.High - r.Low
+	}
+	return uint32(min(n, math.MaxUint32))
 }

@@ -17,8 +17,11 @@ var (
 	ErrInvalid   = errors.New("not an instruction of 64-bit mode")
 )
 
+// MaxLen is the length of the longest instruction (SDM vol. 2, 2.3.11).
+const MaxLen = 15
+
 const (
-	maxLen = 15 // SDM vol. 2, 2.3.11
+	maxLen = MaxLen
 	window = 16 // bytes that decode may look at; a power of two, so that i&15 needs no bounds check
 )
 
@@ -29,6 +32,13 @@ func Decode(code []byte, in *Inst) error {
 	n, err := in.decode(code) // in a register: a loop over Len need not wait for memory
 	in.Len = uint8(n)
 	return err
+}
+
+// DecodeAgain decodes what has been decoded before.
+func DecodeAgain(code []byte, in *Inst) {
+	if err := Decode(code, in); err != nil {
+		panic("BUG: planned code does not decode: " + err.Error())
+	}
 }
 
 // decode returns the length, or with an error how many bytes it had to look at.

@@ -6,13 +6,14 @@ import (
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
 // TestLeadCall: a call is led to a stub in reach, unless a patch overlaps it.
 func TestLeadCall(t *testing.T) {
 	const text, bias = 0x1000, 0x7f0000000000
 	o := &stubgen.Object{Bias: bias, Functions: []elfscan.Function{{Addr: text}, {Addr: text + 0x40}}}
-	call := stubgen.Call{At: text + 0x10, From: 0, To: 1}
+	call := survey.Call{At: text + 0x10, From: 0, To: 1}
 	patch := func(from, size uint64) *Patch { return &Patch{At: o.Run(text + from), Len: uint32(size)} }
 	start, near := o.Run(text), o.Run(text+0x100000)
 	for name, row := range map[string]struct {

@@ -10,6 +10,9 @@ import (
 
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
+	"github.com/dynprof/dynprof/stubgen/entry"
+	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
 // Patch is a change of up to 8 bytes of the target's text, to be made only if
@@ -67,7 +70,7 @@ const (
 type Groups uint32
 
 func (g Groups) of(function int32) uint32 {
-	if function == stubgen.NoHost {
+	if function == entry.NoHost {
 		return NoGroup
 	}
 	return uint32(g) + uint32(function)
@@ -118,17 +121,17 @@ const CallSize = 16
 // LeadCall returns the change of a call to a function whose stub is given, for a
 // text that starts at start. It reports false where that is not in reach, or p
 // overlaps the call, which is then none any more.
-func (g Groups) LeadCall(o *stubgen.Object, c stubgen.Call, stub, start x86.RunAddr, p *Patch) (Call, bool) {
+func (g Groups) LeadCall(o *stubgen.Object, c survey.Call, stub, start x86.RunAddr, p *Patch) (Call, bool) {
 	at := o.Run(c.At)
-	if p != nil && p.At < at+stubgen.CallSize && at < p.At+x86.RunAddr(p.Len) {
+	if p != nil && p.At < at+survey.CallSize && at < p.At+x86.RunAddr(p.Len) {
 		return Call{}, false
 	}
 	field := at + 1
-	disp := int64(stub) - int64(at+stubgen.CallSize)
+	disp := int64(stub) - int64(at+survey.CallSize)
 	if disp != int64(int32(disp)) || field-start > math.MaxUint32 {
 		return Call{}, false
 	}
-	old := uint32(o.Functions[c.To].Addr - c.At - stubgen.CallSize)
+	old := uint32(o.Functions[c.To].Addr - c.At - survey.CallSize)
 	return Call{uint32(field - start), g.of(c.To), old, uint32(disp)}, true
 }
 
@@ -151,7 +154,7 @@ func Hook(o *stubgen.Object, at uint64, to x86.RunAddr) Patch {
 // Append adds the patches of one function's plan: its entry, which sends
 // arrivals to its stub, what must lead into the stub past the count, and what
 // sends neighbours' instructions to their copies.
-func (g Groups) Append(list []Patch, o *stubgen.Object, p *stubgen.Plan, leads []stubgen.Lead, stub *stubgen.Stub) []Patch {
+func (g Groups) Append(list []Patch, o *stubgen.Object, p *entry.Plan, leads []entry.Lead, stub *emit.Stub) []Patch {
 	group := g.of(p.Function)
 	first := len(list)
 	switch d := p.Detour; {
@@ -175,7 +178,7 @@ func (g Groups) Append(list []Patch, o *stubgen.Object, p *stubgen.Plan, leads [
 	}
 	for i := range leads {
 		l := &leads[i]
-		to := stub.Place(p, l.To)
+		to := stub.Place(p.Start, l.To)
 		switch {
 		case l.Island != 0:
 			list = append(list, lead(o, l, 1, o.Run(l.Island), group), behind(jump(o, l.Island, to, group, g.of(l.Host))))
@@ -189,7 +192,7 @@ func (g Groups) Append(list []Patch, o *stubgen.Object, p *stubgen.Plan, leads [
 }
 
 // PatchesOf is the number of patches that Append adds.
-func PatchesOf(p *stubgen.Plan, leads []stubgen.Lead) int {
+func PatchesOf(p *entry.Plan, leads []entry.Lead) int {
 	n := 1 + len(leads)
 	if d := p.Detour; d != nil {
 		n += len(d.Evicted)
@@ -213,7 +216,7 @@ type Trap struct{ At, To x86.RunAddr }
 const TrapSize = 16
 
 // AppendTraps adds the traps of one function's plan.
-func AppendTraps(list []Trap, o *stubgen.Object, p *stubgen.Plan, stub *stubgen.Stub) []Trap {
+func AppendTraps(list []Trap, o *stubgen.Object, p *entry.Plan, stub *emit.Stub) []Trap {
 	if p.Detour == nil {
 		return list
 	}
@@ -229,8 +232,8 @@ func AppendTraps(list []Trap, o *stubgen.Object, p *stubgen.Plan, stub *stubgen.
 }
 
 // TrapsOf is the number of traps that AppendTraps adds.
-func TrapsOf(p *stubgen.Plan) int {
-	var stub stubgen.Stub
+func TrapsOf(p *entry.Plan) int {
+	var stub emit.Stub
 	return len(AppendTraps(nil, &stubgen.Object{}, p, &stub))
 }
 
@@ -251,7 +254,7 @@ func hop(o *stubgen.Object, from, to uint64, group uint32) Patch {
 }
 
 // lead is the patch that changes a branch's displacement, its last field bytes.
-func lead(o *stubgen.Object, l *stubgen.Lead, field int, to x86.RunAddr, group uint32) Patch {
+func lead(o *stubgen.Object, l *entry.Lead, field int, to x86.RunAddr, group uint32) Patch {
 	p := change(o, l.Addr+uint64(l.Len)-uint64(field), uint32(field), group, NoGroup)
 	disp := uint32(to - p.At - x86.RunAddr(field))
 	if field == 1 {

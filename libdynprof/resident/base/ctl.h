@@ -27,7 +27,7 @@ struct dp_arena {
 	uint64_t pointers; /* and behind them pages whose bytes are each process's own */
 	uint64_t cold;   /* where its cold blocks start */
 	uint64_t keeps;  /* and its keep blocks, behind them */
-	/* What its code stands for (stubgen/origins.go), on pages that are mapped as the
+	/* What its code stands for (stubgen/emit/origins.go), on pages that are mapped as the
 	 * last arena: run addresses. */
 	uint64_t origins, lengths;
 	uint64_t by_text; /* uint32_t *: numbers of the origins, in the order of their text */

@@ -221,7 +221,7 @@ static int show_keep(const struct dp_known *c, uint64_t pos, uint64_t *g, struct
 
 static int show(const struct dp_known *c, uint64_t *g, int fault, struct dp_shown *s)
 {
-	enum { COMMON = 16 }; /* stubgen/emit.go: CommonSize */
+	enum { COMMON = 16 }; /* stubgen/emit/emit.go: CommonSize */
 	uint64_t at = g[DP_REG_RIP] - c->at;
 	if (at >= 2 * COMMON && at < 3 * COMMON) {
 		g[DP_REG_RIP] = (uint64_t)dp_keeper; /* at the jump to it: it is as good as done */

@@ -1,4 +1,4 @@
-/* Traps: int3 at entries where no jump finds room (stubgen/trap.go), only on
+/* Traps: int3 at entries where no jump finds room (stubgen/entry/trap.go), only on
  * request.
  *
  *  1. Our handler has SIGTRAP from before the first patch on. A trap of ours is

@@ -10,7 +10,7 @@
 #include "base/raw.h"
 #include "stubs/stub.h"
 
-/* A record of stubgen/origins.go. */
+/* A record of stubgen/emit/origins.go. */
 struct dp_origin {
 	uint32_t at;	  /* in the arena */
 	int32_t from;	  /* the original, from the arena's start */

@@ -1,6 +1,6 @@
 /* The keeper stands between the callers of a redirected function and the new code,
  * where the function leaves registers alone that its callers rely on, or is called
- * with a stack that is not aligned (stubgen/registers.go). Its keep block, to which
+ * with a stack that is not aligned (stubgen/keep/registers.go). Its keep block, to which
  * the stub's pointer leads, did
  *
  *	        push  code(%rip)

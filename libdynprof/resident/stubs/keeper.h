@@ -1,4 +1,4 @@
-/* What a keeper is told to keep (stubgen/keep.go writes it). */
+/* What a keeper is told to keep (stubgen/emit/keep.go writes it). */
 #ifndef DYNPROF_KEEPER_H
 #define DYNPROF_KEEPER_H
 

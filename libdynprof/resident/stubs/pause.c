@@ -1,5 +1,5 @@
 /* Pausing: every stub begins with its count, and what changes is the first two
- * bytes of that (stubgen/emit.go):
+ * bytes of that (stubgen/emit/emit.go):
  *
  *	65 48 ff 04 25 <counter>   incq %gs:counter         eb 07   jmp over it
  *	f0 48 ff 05 <view>         lock incq <counter>      eb 06   (all share a row)

@@ -1,6 +1,6 @@
 /* Redirecting calls, and arming again: changes of a stub's pointers, which are
  * this process's own, and then of its first two bytes, which the fork tree
- * shares (stubgen/redirect.go shows the code).
+ * shares (stubgen/emit/redirect.go shows the code).
  *
  * What a thread does that arrives at the stub:
  *  1. The stub's first two bytes are its count, and all is as without us; or

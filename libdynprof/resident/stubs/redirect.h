@@ -1,4 +1,4 @@
-/* Redirectable stubs: what stubgen/redirect.go writes, and what changes in it. */
+/* Redirectable stubs: what stubgen/emit/redirect.go writes, and what changes in it. */
 #ifndef DYNPROF_REDIRECT_H
 #define DYNPROF_REDIRECT_H
 
@@ -24,7 +24,7 @@ struct dp_form {
 	uint8_t body;     /* the displaced instructions, if there is a check */
 };
 
-/* Words of this process (stubgen/redirect.go: PointersSize). */
+/* Words of this process (stubgen/emit/redirect.go: PointersSize). */
 struct dp_pointers {
 	uint64_t arrive, next, on;
 	int64_t lap; /* DP_NO_LAP, or calls until it is over */

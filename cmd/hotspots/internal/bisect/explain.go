@@ -14,6 +14,9 @@ import (
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
+	"github.com/dynprof/dynprof/stubgen/entry"
+	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
 // Culprit is a patched function: where it is, how it was patched, and by what.
@@ -79,7 +82,7 @@ func (o *object) newCulprit(f *layout.Function) *Culprit {
 
 // planAgain plans the object's functions as the run did: from the file, which
 // the run compared with memory.
-func (o *object) planAgain() (code *stubgen.Object, plans []stubgen.Plan, err error) {
+func (o *object) planAgain() (code *stubgen.Object, plans []entry.Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil { // of all functions, this may be the one that the planner cannot stand
 			err = fmt.Errorf("planning fails: %v", p)
@@ -100,19 +103,19 @@ func (o *object) planAgain() (code *stubgen.Object, plans []stubgen.Plan, err er
 	choose := func(i int) bool { return o.chosen[code.Functions[i].Addr] }
 	traps := slices.ContainsFunc(o.counted, func(f layout.Function) bool { return f.Tactic == ledger.TacticTrap })
 	if traps {
-		code.SignalSites = stubgen.FindSignalSites(code.Text)
+		code.SignalSites = survey.FindSignalSites(code.Text)
 	}
-	return code, stubgen.NewSurvey(code, 0).Plans(stubgen.Options{KnownFaults: true, Traps: traps, Shared: o.shared}, 0, choose), nil
+	return code, entry.Plans(survey.New(code, 0), entry.Options{KnownFaults: true, Traps: traps, Shared: o.shared}, 0, choose), nil
 }
 
 // plan adds plan, code and stub.
-func (c *Culprit) plan(o *object, code *stubgen.Object, plans []stubgen.Plan, f *layout.Function) (err error) {
+func (c *Culprit) plan(o *object, code *stubgen.Object, plans []entry.Plan, f *layout.Function) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("generating fails: %v", p)
 		}
 	}()
-	i := slices.IndexFunc(plans, func(p stubgen.Plan) bool { return code.Functions[p.Function].Addr == f.Address })
+	i := slices.IndexFunc(plans, func(p entry.Plan) bool { return code.Functions[p.Function].Addr == f.Address })
 	if i < 0 {
 		return fmt.Errorf("no function at %#x of %s", f.Address, o.Path)
 	}
@@ -129,12 +132,13 @@ func (c *Culprit) plan(o *object, code *stubgen.Object, plans []stubgen.Plan, f 
 	}
 	stub := make([]byte, p.Size)
 	at := x86.RunAddr(c.StubAt)
-	var e stubgen.Emitter
-	count := stubgen.Count{Counter: int32(layout.RowCounters + 8*uint64(f.Counter)), Index: int32(f.Counter)}
+	var e emit.Emitter
+	count := emit.Count{Counter: int32(layout.RowCounters + 8*uint64(f.Counter)), Index: int32(f.Counter)}
 	if o.shared { // the table does not tell where it was
 		count.Shared, c.Note = at, "the counter was at another address"
 	}
-	if _, err := e.Emit(code, p, stub, at, count); err != nil {
+	spec := p.Spec(code)
+	if _, err := e.Emit(code, &spec, stub, at, count); err != nil {
 		return err
 	}
 	c.Stub = disassemble(stub, len(stub), uint64(at)-o.Bias)
@@ -155,7 +159,7 @@ func shown(f *layout.Function, movedEnd uint64) int {
 }
 
 // windowLen is how many bytes a plan overwrites at the entry.
-func windowLen(p *stubgen.Plan) int {
+func windowLen(p *entry.Plan) int {
 	switch {
 	case p.Detour != nil && p.Detour.Trap:
 		return 1

@@ -16,7 +16,7 @@ const (
 type depth struct{ at, bytes int }
 
 // What saves the flags: in a stub, whose count ends with the restoring, and in a
-// front (stubgen/emit.go, redirect.go).
+// front (stubgen/emit/emit.go, redirect.go).
 var (
 	savesFlags    = []depth{{5, 128}, {6, 136}}
 	restoresFlags = []depth{{-8, 128}, {0, 0}} // from the end of the count
@@ -24,7 +24,7 @@ var (
 )
 
 // What the copy of a call does with the stack: a call of its own, which is taken
-// back, and the return address (stubgen/relocate.go).
+// back, and the return address (stubgen/emit/relocate.go).
 var calls = []depth{{6, 8}, {11, 0}, {16, 8}}
 
 // fde writes the call frame instructions of a stub: at each copy those that held

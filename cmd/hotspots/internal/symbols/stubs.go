@@ -9,12 +9,12 @@ import (
 	"sort"
 
 	"github.com/dynprof/dynprof/elfscan"
-	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
 )
 
 // stub is a run of code in an arena.
 type stub struct {
-	stubgen.Moved
+	emit.Moved
 	end   uint64 // the next one starts there
 	name  string
 	rules []elfscan.Rule // of what it stands for, by run address
@@ -43,17 +43,17 @@ func (m *image) arenas() (all []arena) {
 }
 
 // lists yields the lists of arenas in the memory, some megabytes at a time.
-func (m *image) lists(yield func([]stubgen.ArenaRef) bool) {
+func (m *image) lists(yield func([]emit.ArenaRef) bool) {
 	const page, chunk = 4096, 1 << 20
 	for _, a := range m.areas {
 		for at := a.start; at < a.end; at += chunk {
 			b, err := m.bytes(at, min(chunk, a.end-at))
 			for i := 0; err == nil && i+page <= len(b); i += page {
-				n := stubgen.ArenaListLen(b[i : i+page])
+				n := emit.ArenaListLen(b[i : i+page])
 				if n == 0 {
 					continue
 				}
-				if list, err := m.bytes(at+uint64(i), uint64(n)); err == nil && !yield(stubgen.ReadArenaList(list)) {
+				if list, err := m.bytes(at+uint64(i), uint64(n)); err == nil && !yield(emit.ReadArenaList(list)) {
 					return
 				}
 			}
@@ -62,16 +62,16 @@ func (m *image) lists(yield func([]stubgen.ArenaRef) bool) {
 }
 
 // arena reads the stubs of one; none if they cannot be read.
-func (m *image) arena(r *stubgen.ArenaRef) arena {
+func (m *image) arena(r *emit.ArenaRef) arena {
 	a := arena{at: r.At, end: r.Cold}
 	if r.Count > a.end-a.at {
 		return a
 	}
-	records, err := m.bytes(r.Records, r.Count*stubgen.OriginSize)
+	records, err := m.bytes(r.Records, r.Count*emit.OriginSize)
 	if err != nil {
 		return a
 	}
-	lengths, err := m.bytes(r.Lengths, uint64(stubgen.LengthsSize(records)))
+	lengths, err := m.bytes(r.Lengths, uint64(emit.LengthsSize(records)))
 	if err != nil {
 		return a
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/dynprof/dynprof/elfscan"
-	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
 )
 
 // core makes one with a page of code at 0x10000, whose two stubs stand for code that
@@ -17,7 +17,7 @@ import (
 func core() []byte {
 	const code, list, page = 0x10000, 0x20000, 4096
 	le := binary.LittleEndian
-	told := stubgen.AppendArenaList(nil, []stubgen.ArenaRef{
+	told := emit.AppendArenaList(nil, []emit.ArenaRef{
 		{At: code, Size: page, Cold: code + 0x800, Records: list + 128, Lengths: list + 160, Count: 2},
 	})
 	told = append(told, make([]byte, 128-len(told))...)
@@ -98,7 +98,7 @@ func rule(at, depth uint64, ops ...byte) elfscan.Rule {
 // TestInstructions: what holds at an instruction holds at its copy, and the stack of
 // a call's copy is lower in between.
 func TestInstructions(t *testing.T) {
-	s := stub{Moved: stubgen.Moved{At: 0x100, From: 0x5000, Count: 9, Originals: []int{1, 5}, Copies: []int{1, 21}, Calls: []bool{false, true}}, end: 0x200}
+	s := stub{Moved: emit.Moved{At: 0x100, From: 0x5000, Count: 9, Originals: []int{1, 5}, Copies: []int{1, 21}, Calls: []bool{false, true}}, end: 0x200}
 	s.rules = append(s.rules, rule(0x5000, 8, 0x0c, 7, 8, 0x90, 1), rule(0x5001, 16, 0x0e, 16), rule(0x5006, 8, 0x0e, 8))
 	want := []byte{0x0c, 7, 8, 0x90, 1, 0x40 | 10, 0x0e, 16, 0x40 | 6, 0x0e, 24, 0x40 | 5, 0x0e, 16, 0x40 | 5, 0x0e, 24, 0x40 | 5, 0x0e, 8}
 	if got := s.instructions(); !bytes.Equal(got, want) {

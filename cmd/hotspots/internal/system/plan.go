@@ -11,6 +11,8 @@ import (
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/entry"
+	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
 // File is what planning one ELF file tells.
@@ -51,18 +53,18 @@ func Plan(path string, traps bool) (*File, error) {
 	}
 	o := stubgen.FromFile(scan, content, 0)
 	if traps {
-		o.SignalSites = stubgen.FindSignalSites(o.Text)
+		o.SignalSites = survey.FindSignalSites(o.Text)
 	}
-	survey := stubgen.NewSurvey(o, 1)
+	s := survey.New(o, 1)
 	f := &File{Path: path, Tactics: map[ledger.Tactic]int{}, Excluded: map[ledger.Reason]int{}}
-	f.Code, f.Untold = uint64(o.CodeSize()), uint64(survey.Untold())
-	for _, p := range survey.Plans(stubgen.Options{KnownFaults: true, Traps: traps}, 1, nil) {
+	f.Code, f.Untold = uint64(o.CodeSize()), uint64(s.Untold())
+	for _, p := range entry.Plans(s, entry.Options{KnownFaults: true, Traps: traps}, 1, nil) {
 		f.add(o, p)
 	}
 	return f, nil
 }
 
-func (f *File) add(o *stubgen.Object, p stubgen.Plan) {
+func (f *File) add(o *stubgen.Object, p entry.Plan) {
 	if !p.Counted() && p.Reason.Excluded() {
 		f.Excluded[p.Reason]++
 		return

@@ -1,0 +1,106 @@
+package emit
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// ArenaRef says where an arena's code is, in memory, and what tells of it. All are
+// run addresses but Size and Count.
+type ArenaRef struct {
+	At, Size, Cold   uint64
+	Records, Lengths uint64 // of its Origins
+	Count            uint64 // records
+}
+
+// The pages of origins begin with a list of their arenas, by which a debugger's
+// helper finds them in a core or in a process: the magic, their number, and six
+// words each.
+const (
+	ArenaListMagic = "dynprof arenas\x00\x01"
+	arenaRefSize   = 6 * 8
+	maxArenaRefs   = 1 << 17 // a table has room for 65,536 objects
+)
+
+// ArenaListSize is the size of the list of n arenas, in bytes.
+func ArenaListSize(n int) int { return len(ArenaListMagic) + 8 + n*arenaRefSize }
+
+// AppendArenaList appends the list.
+func AppendArenaList(b []byte, list []ArenaRef) []byte {
+	b = append(b, ArenaListMagic...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(list)))
+	for i := range list {
+		r := &list[i]
+		for _, v := range []uint64{r.At, r.Size, r.Cold, r.Records, r.Lengths, r.Count} {
+			b = binary.LittleEndian.AppendUint64(b, v)
+		}
+	}
+	return b
+}
+
+// ArenaListLen reads how long the list is that b, ArenaListSize(0) bytes or more,
+// begins with; 0 if it is none.
+func ArenaListLen(b []byte) int {
+	if len(b) < ArenaListSize(0) || !bytes.HasPrefix(b, []byte(ArenaListMagic)) {
+		return 0
+	}
+	if n := binary.LittleEndian.Uint64(b[len(ArenaListMagic):]); n <= maxArenaRefs {
+		return ArenaListSize(int(n))
+	}
+	return 0
+}
+
+// ReadArenaList reads a list of ArenaListLen bytes.
+func ReadArenaList(b []byte) (list []ArenaRef) {
+	for at := ArenaListSize(0); at+arenaRefSize <= len(b); at += arenaRefSize {
+		word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[at+8*i:]) }
+		list = append(list, ArenaRef{word(0), word(1), word(2), word(3), word(4), word(5)})
+	}
+	return list
+}
+
+// LengthsSize is how many bytes of lengths the records need.
+func LengthsSize(records []byte) (n int) {
+	for ; len(records) >= OriginSize; records = records[OriginSize:] {
+		n = max(n, int(binary.LittleEndian.Uint32(records[8:]))+2*int(binary.LittleEndian.Uint16(records[12:])))
+	}
+	return n
+}
+
+// Moved is a run of instructions in an arena, and what it stands for.
+type Moved struct {
+	At, From  uint64 // run addresses
+	Count     int    // bytes in front of the copies: front and count
+	Front     int    // and of these the front
+	KeepsFlag bool   // the count saves the flags
+	Originals []int  // lengths of the instructions,
+	Copies    []int  // and of their copies,
+	Calls     []bool // and whether they are calls
+}
+
+// Read lists what an arena's origins tell.
+func (r *ArenaRef) Read(records, lengths []byte) (list []Moved) {
+	for ; len(records) >= OriginSize; records = records[OriginSize:] {
+		le := binary.LittleEndian
+		flags := records[15]
+		m := Moved{
+			At: r.At + uint64(le.Uint32(records)), From: r.At + uint64(int64(int32(le.Uint32(records[4:])))),
+			Count: int(records[14]), KeepsFlag: flags&originKeepsFlags != 0,
+		}
+		if flags&originFront != 0 {
+			m.Front = FrontSize(m.KeepsFlag)
+		}
+		from, n := uint64(le.Uint32(records[8:])), uint64(le.Uint16(records[12:]))
+		if from+2*n > uint64(len(lengths)) {
+			return list // damaged
+		}
+		for ; n > 0; n-- {
+			m.Calls = append(m.Calls, lengths[from]&originCall != 0)
+			m.Originals = append(m.Originals, int(lengths[from]&^originCall))
+			m.Copies = append(m.Copies, int(lengths[from+1]))
+			from += 2
+		}
+		list = append(list, m)
+	}
+	return list
+}

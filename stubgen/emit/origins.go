@@ -1,0 +1,121 @@
+package emit
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// Origins tells of the code in an arena where it came from: a signal handler
+// sees the interrupted instruction at the address where it always was
+// (libdynprof/resident/signals/signals.c). Records are in the order of the addresses where the
+// code runs.
+type Origins struct {
+	Base    x86.RunAddr // the arena
+	Records []byte      // OriginSize bytes for each run of instructions
+	Lengths []byte      // two bytes an instruction: of the original, of the copy
+}
+
+// OriginSize is the size of a record, in bytes; all numbers are little-endian:
+//
+//	0  u32 where the stub, with its front, or the copy of evicted instructions, starts in the arena
+//	4  i32 original run address of the first instruction, from the arena's start
+//	8  u32 index of its lengths
+//	12 u16 instructions
+//	14 u8  bytes of front and count in front of the copies
+//	15 u8  flags
+const OriginSize = 16
+
+// Flags of a record. The top bit of an original length marks a call, whose copy
+// moves the stack pointer in between.
+const (
+	originKeepsFlags = 1 << iota // the count saves the status flags
+	originGo                     // the object has a Go runtime
+	originFront                  // the stub has a front (redirect.go)
+	originCall       = 0x80
+)
+
+// add appends the record of the instructions whose lengths were added since
+// lengths was the number of bytes of them.
+func (s *Origins) add(at, from x86.RunAddr, count int, flags byte, lengths int) {
+	if count > 255 {
+		panic(fmt.Sprintf("BUG: a count of %d bytes", count))
+	}
+	r := binary.LittleEndian.AppendUint32(s.Records, uint32(at-s.Base))
+	r = binary.LittleEndian.AppendUint32(r, uint32(from-s.Base))
+	r = binary.LittleEndian.AppendUint32(r, uint32(lengths))
+	r = binary.LittleEndian.AppendUint16(r, uint16((len(s.Lengths)-lengths)/2))
+	s.Records = append(r, byte(count), flags)
+}
+
+// AddThunk adds the record of a kernel site's thunk (EmitThunk), which stands for
+// all of the site. What leads to the slow path is as if it were in front of the
+// system call.
+func (s *Origins) AddThunk(o *stubgen.Object, site stubgen.KernelSite, at x86.RunAddr) {
+	start := len(s.Lengths)
+	s.plain([]byte(site.Setup))
+	s.Lengths = append(s.Lengths, 0, thunkLea, 0, thunkJump, syscallSize, syscallSize)
+	s.plain([]byte(site.Behind))
+	s.add(at, o.Run(site.Addr), 0, flagsOf(o), start)
+}
+
+// AddSignalThunk adds the record of a signal site's thunk (EmitSignalThunk), which
+// stands for what is in front of the system call.
+func (s *Origins) AddSignalThunk(o *stubgen.Object, site stubgen.SignalSite, at x86.RunAddr) {
+	start := len(s.Lengths)
+	s.plain(o.Code(site.Addr)[:movSize+int(site.Between)])
+	s.Lengths = append(s.Lengths, 0, thunkLea, 0, thunkJump)
+	s.add(at, o.Run(site.Addr), 0, flagsOf(o), start)
+}
+
+// plain adds the lengths of instructions whose copies are as long.
+func (s *Origins) plain(code []byte) {
+	var in x86.Inst
+	for ; len(code) > 0; code = code[in.Len:] {
+		x86.DecodeAgain(code, &in)
+		s.Lengths = append(s.Lengths, in.Len, in.Len)
+	}
+}
+
+func flagsOf(o *stubgen.Object) byte {
+	if o.Go {
+		return originGo
+	}
+	return 0
+}
+
+// Sizes of a thunk's lea pass(%rip),%rcx and jmp *literal(%rip).
+const thunkLea, thunkJump = 7, 6
+
+// ByText lists the numbers of records in the order of the text that they stand
+// for.
+func ByText(records []byte) []uint32 {
+	order := make([]uint32, len(records)/OriginSize)
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	from := func(i uint32) int32 {
+		return int32(binary.LittleEndian.Uint32(records[int(i)*OriginSize+4:]))
+	}
+	slices.SortFunc(order, func(i, j uint32) int { return cmp.Compare(from(i), from(j)) })
+	return order
+}
+
+// Grow makes room for the records of so many functions, as most are.
+func (s *Origins) Grow(functions int) {
+	const instructions = 6
+	s.Records = slices.Grow(s.Records, functions*OriginSize)
+	s.Lengths = slices.Grow(s.Lengths, functions*2*instructions)
+}
+
+// Behind tells the records that their lengths come behind n bytes of others'.
+func (s *Origins) Behind(n int) {
+	for at := 0; at < len(s.Records); at += OriginSize {
+		lengths := s.Records[at+8:]
+		binary.LittleEndian.PutUint32(lengths, binary.LittleEndian.Uint32(lengths)+uint32(n))
+	}
+}

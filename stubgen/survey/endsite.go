@@ -1,0 +1,85 @@
+package survey
+
+import (
+	"bytes"
+
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// endNear is how far in front of a system call its number is looked for.
+const endNear = 64
+
+var (
+	opXorEDI   = []byte{0x31, 0xff}
+	endNumbers = [][]byte{{sysExit, 0, 0, 0}, {sysExitGroup, 0, 0, 0}}
+)
+
+// endSite looks for a system call, at code[at:], that ends a thread or process and
+// gets its number from another register. Compilers have it so where the call is in
+// a loop, as it never returns:
+//
+//	mov  $60,%edx
+//	...
+//	xor  %edi,%edi
+//	mov  %edx,%eax
+//	syscall
+//
+// It may be another number after all: that is looked at when the program comes
+// there. Code starts at address low.
+func endSite(code []byte, at int, low uint64) (stubgen.KernelSite, bool) {
+	const movLen = 2
+	from, end := at-movLen, at+len(opSyscall)
+	if from < 0 || code[from] != 0x89 || code[from+1]&0xc7 != 0xc0 || code[from+1] == 0xc0 {
+		return stubgen.KernelSite{}, false // no mov %reg,%eax
+	}
+	if !loadsEnd(code[max(0, from-endNear):from], opMovEAX|code[from+1]>>3&7) {
+		return stubgen.KernelSite{}, false
+	}
+	if bytes.HasSuffix(code[:from], opXorEDI) {
+		from -= len(opXorEDI)
+	}
+	s := stubgen.KernelSite{Addr: low + uint64(from), Setup: string(code[from:at]), Number: stubgen.AnyNumber}
+	if end-from < stubgen.WindowSize {
+		var in x86.Inst
+		if x86.Decode(code[end:], &in) != nil || in.Kind != x86.Plain || in.RIPRel() {
+			return stubgen.KernelSite{}, false
+		}
+		s.Behind = string(code[end : end+int(in.Len)])
+	}
+	return s, s.End()-s.Addr >= stubgen.WindowSize
+}
+
+// loadsEnd reports whether code loads the number of an end by the opcode.
+func loadsEnd(code []byte, op byte) bool {
+	for _, nr := range endNumbers {
+		if bytes.Contains(code, append([]byte{op}, nr...)) {
+			return true
+		}
+	}
+	return false
+}
+
+// nobodyJumpsInto reports whether a site starts at an instruction, and no branch
+// near it leads inside, in text whose functions are not known.
+func nobodyJumpsInto(seg stubgen.Segment, s stubgen.KernelSite) bool {
+	const around = 512
+	at := int(s.Addr - seg.Addr)
+	if !likelyBoundary(seg.Code, at) {
+		return false
+	}
+	var in x86.Inst
+	for k := max(0, at-around); k < min(len(seg.Code), at+around); k += int(in.Len) {
+		if x86.Decode(seg.Code[k:], &in) != nil {
+			in.Len = 1
+			continue
+		}
+		switch in.Kind {
+		case x86.Jcc, x86.Jmp, x86.Loop, x86.Call:
+			if t := in.BranchTarget(seg.Code[k:], seg.Addr+uint64(k)); s.Addr < t && t < s.End() {
+				return false
+			}
+		}
+	}
+	return true
+}

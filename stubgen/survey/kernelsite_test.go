@@ -1,0 +1,73 @@
+package survey
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/internal/fixture"
+)
+
+// TestKernelSitesOfLibc: a site that is missed lets two threads share a row, a
+// filter kill the program, or a signal handler see stubs.
+func TestKernelSitesOfLibc(t *testing.T) {
+	o := fixture.Load(t, fixture.Libc)
+	for name, sites := range map[string][]stubgen.KernelSite{
+		"by functions": New(o, 0).KernelSites(),
+		"by bytes":     FindKernelSites(o.Text),
+	} {
+		found := map[string]int{}
+		for _, s := range sites {
+			found[s.Setup+s.Behind]++
+		}
+		mov := func(nr byte, high byte) string { return string([]byte{opMovEAX, nr, high, 0, 0}) }
+		const cmp, below = "\x48\x3d\x00\xf0\xff\xff", "\x48\x3d\x01\xf0\xff\xff" // behind the system call
+		want := map[string]int{
+			mov(sysRtSigaction, 0): 1, mov(sysClone, 0): 2, mov(sysVfork, 0): 1, mov(sysClone3&0xff, sysClone3>>8): 1,
+			mov(sysPrctl, 0): 1, string(anySetup): 1, mov(sysPkeyMprotect&0xff, sysPkeyMprotect>>8): 1, mov(sysExit, 0): 2,
+			mov(sysMmap, 0): 1, mov(sysMremap, 0): 1, mov(sysMadvise, 0): 1,
+			"\x31\xff\x89\xd0": 2, "\x89\xf0" + cmp: 1, "\x89\xd0" + cmp: 1, below: 5,
+		}
+		if name == "by bytes" { // where entries are not known
+			delete(want, below)
+			for _, nr := range []byte{sysMunmap, sysMadvise, sysMprotect, sysMlockall, sysArchPrctl} {
+				want[mov(nr, 0)]++
+			}
+		}
+		if !maps.Equal(found, want) {
+			t.Errorf("%s: %x, want %x: _Fork and clone, vfork, clone3, __libc_sigaction, prctl, syscall, pkey_mprotect, the ends of clone and __clone2, mmap, mremap, posix_madvise, start_thread and __libc_start_call_main, _exit, and munmap, madvise, mprotect, mlockall and arch_prctl", name, found, want)
+		}
+		if !slices.IsSortedFunc(sites, func(a, b stubgen.KernelSite) int { return int(a.Addr) - int(b.Addr) }) {
+			t.Errorf("%s: not in address order", name)
+		}
+	}
+}
+
+// TestKernelSitesSpread: by the names in sites.s.
+func TestKernelSitesSpread(t *testing.T) {
+	o := fixture.Load(t, fixture.Link(t, "testdata/sites.s"))
+	want := map[string]string{
+		"site_last":   "\x45\x31\xc0",
+		"site_two":    "\x48\x8b\x7c\x24\x08\x31\xf6",
+		"site_load":   "\xb8\x39\x00\x00\x00\x31\xff",
+		"site_joined": "\x49\x89\xca",
+		"site_end":    "\x31\xff\x89\xd0",
+		"site_exit":   "\x89\xf0",
+		"site_entry":  "",
+		"site_inside": "\xb8\x0a\x00\x00\x00",
+	}
+	for _, s := range New(o, 0).KernelSites() {
+		name := o.Functions[o.FunctionAt(s.Addr)].Name
+		if want[name] != s.Setup {
+			t.Errorf("%s: a site with the setup % x, not % x", name, s.Setup, want[name])
+		}
+		if end := string(o.Code(s.End() - uint64(len(s.Behind)) - 2)[:2]); end != string(opSyscall) {
+			t.Errorf("%s ends with % x", name, end)
+		}
+		delete(want, name)
+	}
+	for name := range want {
+		t.Errorf("%s is no site", name)
+	}
+}

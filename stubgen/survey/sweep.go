@@ -1,0 +1,400 @@
+package survey
+
+import (
+	"encoding/binary"
+
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// sweep is one worker of a survey. What it learns of the function at hand goes
+// straight into that function's facts; what it learns of others is kept here
+// and merged when all workers are done.
+type sweep struct {
+	s          *Survey
+	hits       []windowHit
+	jumps      []jumpEdge  // to and from what may be cold parts
+	entryJumps []entryJump // from what may be cold parts to entries
+	loops      []entryJump // of functions to their own entries
+	calls      []Call
+	sites      []stubgen.KernelSite
+	spread     []spreadSite // of the function at hand, with the number loaded further in front
+	line       line
+	skim       x86.Skim
+	misplaced  []int // functions that start inside an instruction of another
+	doubtful   []int // and inside one of what is between functions, which may be data
+	gs         bool
+	untold     untold
+
+	low, high uint64   // the function at hand
+	inside    uint64   // the first address strictly inside its window
+	nested    bool     // another function starts in it,
+	next      int      // none further down behind the instruction at hand
+	gap       bool     // some bytes do not decode
+	closed    bool     // its last instruction does not go on behind it
+	usesGS    bool     //
+	tables    []uint64 // addresses it took that may be jump tables and are not read yet
+	byTable   bool     // a jump table leads to somewhere in it
+	entries   int64    // of jump tables, that were read for it
+
+	partLow, partHigh uint64 // the cold part that a table last led to
+	readLow, readHigh uint64 // the table of absolute addresses last read
+}
+
+type windowHit struct {
+	target    uint64
+	who       targeted
+	low, high uint64 // body the branch came from
+	from      Site
+	past      bool // read where a jump table has most likely ended
+}
+
+// entryJump is a jump from function from to the entry of function to.
+type entryJump struct {
+	from, to int
+	site     Site
+}
+
+// function decodes function i from its first to its last byte. What cannot tell
+// anything is skimmed over.
+func (w *sweep) function(i int) {
+	o := w.s.obj
+	f, facts := &o.Functions[i], &w.s.facts[i]
+	code := o.Body(i)
+	w.low, w.high = f.Addr, f.Addr+uint64(len(code))
+	w.inside = f.Addr + uint64(facts.start) + 1
+	w.nested = i+1 < len(o.Functions) && o.Functions[i+1].Addr < w.high
+	w.tables, w.line = w.tables[:0], line{}
+	w.readLow, w.readHigh, w.byTable, w.entries = 0, 0, false, 0
+	w.gap, w.closed, w.usesGS, w.next = false, false, false, i+1
+	beyond := o.Code(f.Addr) // Skim needs to see a few bytes more
+	w.skim.Addr, w.skim.End = f.Addr, len(code)
+	w.skim.Quiet = min(int(facts.start)+stubgen.WindowSize, len(code))
+	for at := dataLen(code); at < len(code); {
+		if w.nested {
+			at += w.instruction(i, facts, code, at)
+			continue
+		}
+		end := w.skim.Next(beyond, at)
+		callers := w.skim.Callers()
+		for k, target := range w.skim.Calls() {
+			w.call(i, facts, code, callers[k], target)
+		}
+		for _, other := range w.skim.Others() {
+			w.instruction(i, facts, code, other)
+		}
+		if end == at {
+			end += w.instruction(i, facts, code, at)
+		}
+		at = end
+	}
+	if facts.traits&hasIndirectJump != 0 {
+		w.relativeTables(i, facts) // that are taken behind the jump, in a loop
+	}
+	w.s.entriesRead.Add(w.entries)
+	w.keepSpread(code)
+	if facts.traits&isNested == 0 {
+		w.between(w.high, i+1)
+	}
+	if w.gap {
+		facts.traits |= hasGap
+		return // what looks like a use of GS may be the data
+	}
+	w.gs = w.gs || w.usesGS
+	if w.closed {
+		facts.traits |= isClosed
+	}
+}
+
+// instruction looks at the instruction at offset at of the code of function i, and
+// returns its length.
+func (w *sweep) instruction(i int, facts *facts, code []byte, at int) int {
+	var in x86.Inst
+	if err := x86.Decode(code[at:], &in); err != nil {
+		// Data in text, or the tail of an instruction that runs past
+		// the end: go on behind it, nothing of it will be moved.
+		w.gap = true
+		return 1
+	}
+	pc, length := w.low+uint64(at), int(in.Len)
+	if w.nested {
+		w.misplaced, w.next = w.straddles(w.misplaced, pc, uint64(in.Len), w.next)
+	}
+	if in.Kind == x86.Syscall {
+		w.site(code, at, pc)
+		w.usesGS = w.usesGS || setsGS(code, at)
+	}
+	if in.Kind != x86.Plain {
+		w.transfer(i, facts, &in, code, at, pc)
+	} else if in.RIPRel() || w.s.obj.Absolute {
+		w.operand(&in, code[at:], pc)
+	}
+	if in.Prefix&x86.PrefixGS != 0 || in.Map != x86.MapLegacy || in.Op == opMovSegment {
+		w.usesGS = w.usesGS || in.UsesGS()
+	}
+	if at+length == len(code) {
+		w.closed = in.Kind == x86.Ret || in.Kind == x86.Jmp || in.Kind == x86.JmpInd ||
+			in.Kind == x86.Trap && code[len(code)-1] == 0x0b // ud2
+	}
+	return length
+}
+
+// straddles adds functions, from number next on, that start inside the
+// instruction at pc, to list. It also returns the first that starts behind it.
+func (w *sweep) straddles(list []int, pc, length uint64, next int) ([]int, int) {
+	functions := w.s.obj.Functions
+	for ; next < len(functions) && functions[next].Addr < pc+length; next++ {
+		if functions[next].Addr > pc {
+			list = append(list, next)
+		}
+	}
+	return list, next
+}
+
+// between looks at the code from low, where a function ends, to function next.
+// Mostly it is padding; otherwise it is code that nobody tells of, and that may
+// branch into windows.
+func (w *sweep) between(low uint64, next int) {
+	o := w.s.obj
+	for ; next < len(o.Functions) && o.Functions[next].Addr <= low; next++ {
+		if f := &o.Functions[next]; f.Addr+f.Size > low {
+			return // what follows that one is looked at behind it
+		}
+	}
+	if next == len(o.Functions) {
+		return
+	}
+	code := o.Code(low)
+	code = code[:min(uint64(len(code)), o.Functions[next].Addr-low+x86.MaxLen)]
+	w.low, w.high, w.nested = low, low, false
+	var in x86.Inst
+	for at := 0; low+uint64(at) < o.Functions[next].Addr && at < len(code); {
+		pc := low + uint64(at)
+		if code[at] == 0 || x86.Decode(code[at:], &in) != nil {
+			in.Len, in.Kind = 1, x86.Plain
+			w.untold.see(&in, code[at:], pc, o.Functions[next].Addr)
+			at++
+			continue
+		}
+		w.untold.see(&in, code[at:], pc, o.Functions[next].Addr)
+		w.doubtful, _ = w.straddles(w.doubtful, pc, uint64(in.Len), next)
+		switch in.Kind {
+		case x86.Jcc, x86.Jmp, x86.Loop, x86.Call, x86.Xbegin:
+			w.window(in.BranchTarget(code[at:], pc), Site{})
+			w.s.entries.take(in.BranchTarget(code[at:], pc))
+		case x86.Plain:
+			w.s.entries.operand(o, &in, code[at:], pc)
+		}
+		at += int(in.Len)
+	}
+}
+
+const (
+	opInt3       = 0xcc
+	opCall       = 0xe8
+	opLea        = 0x8d
+	opMovSegment = 0x8e
+)
+
+// operand looks at a plain instruction that may take an address: of code, or
+// of a jump table.
+func (w *sweep) operand(in *x86.Inst, code []byte, pc uint64) {
+	w.s.entries.operand(w.s.obj, in, code, pc)
+	if in.Op == opLea && in.Map == x86.MapLegacy && in.RIPRel() {
+		w.tables = append(w.tables, in.RIPTarget(code, pc))
+	}
+}
+
+// transfer handles every instruction that is not plain.
+func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, body []byte, at int, pc uint64) {
+	code := body[at:]
+	if in.Prefix&x86.PrefixOpSize != 0 && in.OpSizeBranch() {
+		facts.traits |= hasUnmovable
+	}
+	switch in.Kind {
+	case x86.Jcc, x86.Jmp, x86.Loop:
+		w.branch(i, in, in.BranchTarget(code, pc), pc)
+	case x86.Call:
+		w.call(i, facts, body, at, in.BranchTarget(code, pc))
+	case x86.CallInd:
+		facts.traits |= hasCall
+	case x86.JmpInd:
+		facts.traits |= hasIndirectJump
+		w.jumpTables(i, facts, in, code)
+	case x86.Syscall:
+		facts.traits |= hasSystemCall
+	case x86.Xbegin:
+		facts.traits |= hasUnmovable
+		w.window(in.BranchTarget(code, pc), Site{})
+		w.s.entries.touch(in.BranchTarget(code, pc))
+	}
+	if in.Far() {
+		facts.traits |= hasUnmovable
+	}
+}
+
+// call records the direct call at offset at of the code of function i.
+func (w *sweep) call(i int, facts *facts, code []byte, at int, target uint64) {
+	facts.traits |= hasCall
+	if w.s.index != nil && code[at] == opCall {
+		if to := w.s.index.Find(target); to >= 0 {
+			w.calls = append(w.calls, Call{w.low + uint64(at), int32(i), int32(to)})
+		}
+	}
+	w.window(target, Site{}) // to change a call's target would change what it returns to
+	w.s.entries.take(target)
+}
+
+// window records a branch to target if that lies inside a window.
+func (w *sweep) window(target uint64, from Site) {
+	own := target-w.low < w.high-w.low
+	if own && !w.nested && target-w.inside >= stubgen.WindowSize-1 || !w.s.entries.maybeInside(target) {
+		return
+	}
+	who := fromElsewhere
+	if own {
+		who = fromOwnBody
+	}
+	w.hits = append(w.hits, windowHit{target, who, w.low, w.high, from, false})
+}
+
+// branch records where a direct jump of function i leads.
+func (w *sweep) branch(i int, in *x86.Inst, target, pc uint64) {
+	site := Site{Addr: pc, Len: in.Len, Rel8: in.ImmSize != 4}
+	w.window(target, site)
+	switch {
+	case target == w.low || target == w.inside-1:
+		w.loops = append(w.loops, entryJump{i, i, site})
+	case target-w.low >= w.high-w.low:
+		w.leave(i, target, in.Kind == x86.Jcc, site)
+	}
+}
+
+// leave records a jump of function i out of its body, where it may tell cold
+// parts from functions: to an entry, or from a candidate to anywhere.
+func (w *sweep) leave(i int, target uint64, conditional bool, site Site) {
+	o := w.s.obj
+	candidate := isPart(o, i) || isCandidate(&o.Functions[i])
+	j := o.FunctionAt(target)
+	if j < 0 || target >= o.Functions[j].Addr+o.Functions[j].Size {
+		w.s.entries.touch(target)
+		return
+	}
+	switch to := &o.Functions[j]; {
+	case target != to.Addr:
+		w.s.entries.touch(target)
+		if candidate && !isPart(o, j) {
+			w.jumps = append(w.jumps, jumpEdge{int32(i), int32(j), conditional, true})
+		}
+		return
+	case isPart(o, j) || isCandidate(to):
+		w.jumps = append(w.jumps, jumpEdge{int32(i), int32(j), conditional, false})
+	}
+	if candidate {
+		w.entryJumps = append(w.entryJumps, entryJump{i, j, site})
+	}
+}
+
+// jumpTables follows the tables that the function's indirect jump may use:
+// `jmp *table(,reg,8)` holds absolute addresses; for a jump through a register
+// every address the function took so far may be a table of 32-bit offsets from
+// itself (System V ABI code models; what gcc and clang emit with -fPIC).
+// Reading on past a table's end only adds branch targets, which is safe; of the
+// last, outside the function, those are left out that no code can lead to.
+func (w *sweep) jumpTables(i int, facts *facts, in *x86.Inst, code []byte) {
+	if in.ModRM >= 0xc0 {
+		w.relativeTables(i, facts)
+		return
+	}
+	const sibDisp32 = 0x05 // SIB base 5 with mod 0: no base register
+	if in.ModRM&0xc7 == 0x04 && in.DispSize == 4 && code[in.ModRMOff+1]&7 == sibDisp32 {
+		w.absoluteTable(i, facts, uint64(int64(int32(binary.LittleEndian.Uint32(code[in.DispOff:])))))
+	}
+}
+
+// mostEntries bounds the entries of jump tables that are read for one object: a file
+// may be made so that tables are read over and over (Debian's libLLVM-14: 2 million).
+// Beyond it nothing of the object is patched.
+const mostEntries = 1 << 24
+
+// tooManyEntries reports whether some tables were not read to their ends. Whichever
+// worker came to which function first, that is so or not.
+func (s *Survey) tooManyEntries() bool { return s.entriesRead.Load() > mostEntries }
+
+// mayRead reports whether the bound leaves room for one more.
+func (w *sweep) mayRead() bool { return w.s.entriesRead.Load()+w.entries <= mostEntries }
+
+// relativeTables reads what the function took so far.
+func (w *sweep) relativeTables(i int, facts *facts) {
+	for _, table := range w.tables {
+		w.relativeTable(i, facts, table)
+	}
+	w.tables = w.tables[:0] // read once
+}
+
+func (w *sweep) relativeTable(i int, facts *facts, table uint64) {
+	if !w.mayRead() {
+		return
+	}
+	for data := w.s.obj.Bytes(table); len(data) >= 4; data = data[4:] {
+		w.entries++
+		if !w.tableTarget(i, facts, table+uint64(int64(int32(binary.LittleEndian.Uint32(data))))) {
+			return
+		}
+	}
+}
+
+// absoluteTable reads a table of addresses. The tables of one function follow
+// each other, so that reading one goes on into the next: where it comes to
+// what was read last it stops.
+func (w *sweep) absoluteTable(i int, facts *facts, table uint64) {
+	if table >= w.readLow && table < w.readHigh || !w.mayRead() {
+		return
+	}
+	at := table
+	for data := w.s.obj.Bytes(table); len(data) >= 8; data = data[8:] {
+		w.entries++
+		if !w.tableTarget(i, facts, binary.LittleEndian.Uint64(data)) {
+			break
+		}
+		if at += 8; at == w.readLow {
+			at = w.readHigh
+			break
+		}
+	}
+	w.readLow, w.readHigh = table, at
+}
+
+// tableTarget records one entry of a jump table; it reports false where the
+// table has surely ended.
+func (w *sweep) tableTarget(i int, facts *facts, target uint64) bool {
+	o := w.s.obj
+	if target == w.low || target == w.inside-1 {
+		facts.traits |= loopsByTable
+	}
+	own := target-w.low < w.high-w.low
+	if (!own || w.nested || target-w.inside < stubgen.WindowSize-1) && w.s.entries.maybeInside(target) {
+		w.hits = append(w.hits, windowHit{target: target, who: fromElsewhere, past: !own})
+	}
+	if own {
+		w.byTable = true
+		return true
+	}
+	w.s.entries.touch(target)
+	if target >= w.partLow && target < w.partHigh {
+		return true
+	}
+	j := o.FunctionAt(target)
+	if j < 0 || target >= o.Functions[j].Addr+o.Functions[j].Size {
+		return false
+	}
+	if isCandidate(&o.Functions[j]) && target == o.Functions[j].Addr && nearPart(o, j) {
+		w.jumps = append(w.jumps, jumpEdge{int32(i), int32(j), true, false})
+		return true
+	}
+	if isPart(o, j) {
+		w.partLow, w.partHigh = o.Functions[j].Addr, o.Functions[j].Addr+o.Functions[j].Size
+		return true
+	}
+	return false
+}
