@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/dynprof/dynprof/internal/x86"
@@ -120,7 +121,7 @@ func (w *sweep) instruction(i int, facts *facts, code []byte, at int) int {
 	if w.nested {
 		w.misplaced, w.next = w.straddles(w.misplaced, pc, uint64(in.Len), w.next)
 	}
-	if in.Kind == x86.Syscall {
+	if in.Kind == x86.Syscall && bytes.HasSuffix(code[at:at+length], opSyscall) { // int $0x80 has other numbers
 		w.site(code, at, pc)
 		w.usesGS = w.usesGS || setsGS(code, at)
 	}
