@@ -72,6 +72,9 @@ func (o *object) entry() layout.Object {
 	if o.gs {
 		e.Flags |= layout.ObjUsesGS
 	}
+	if o.oldBirths() {
+		e.Flags |= layout.ObjOldBirth
+	}
 	if o.selected {
 		e.Flags |= layout.ObjSelected
 	} else if o.reason == ledger.ReasonNone {

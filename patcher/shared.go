@@ -13,7 +13,8 @@ import (
 
 // Programs that use the GS segment themselves. No register leads a thread of
 // theirs to its row, so that all share row 0, and count there with locked
-// instructions; its pages are mapped once more behind every arena:
+// instructions, as do those that make threads and processes where nobody could give
+// them a row, by int $0x80. The row's pages are mapped once more behind every arena:
 //
 //	arena | view of row 0
 //
@@ -49,16 +50,14 @@ func (v *view) counter(i uint32) x86.RunAddr {
 // be seen, one of them might use GS. Traps keep a word for each thread in
 // its row, so there are none where all share one.
 func (p *Plan) share() decision {
-	var users []*object
+	users, unseen := false, false
 	for _, o := range p.all {
-		if o.gs {
-			users = append(users, o)
-		}
+		users, unseen = users || o.gs, unseen || o.oldBirths()
 	}
 	how := p.how
 	how.blind = !p.Late && !slices.ContainsFunc(p.all, func(o *object) bool { return o.hook != 0 })
 	switch {
-	case how.shared || len(users) == 0 && !how.blind:
+	case how.shared || !users && !how.blind && (p.Late || !unseen):
 		return how
 	case p.Late:
 		p.Stop()
@@ -85,6 +84,10 @@ func (o *object) usesGS() bool {
 	}
 	return survey.SetsGS(o.text())
 }
+
+// oldBirths reports whether the object may make threads and processes unseen. One that
+// comes later counts as it is: the report says so.
+func (o *object) oldBirths() bool { return o.survey != nil && o.survey.OldBirths() }
 
 // unseen reports whether the object, as it came, has code that cannot be read.
 func (o *object) unseen() bool {

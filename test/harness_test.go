@@ -173,6 +173,8 @@ type report struct {
 	TextChanged int `json:"text_changed"`
 	Dispatched  int `json:"dispatched"`
 
+	OldBirths []string `json:"old_births"`
+
 	ObjectsMissed int      `json:"objects_missed"`
 	Missed        []missed `json:"missed"`
 

@@ -206,12 +206,18 @@ func (l *line) back(yield func(at int) bool) {
 }
 
 // loadsWatched returns the watched number that the line loads into eax, and whether
-// there is one, and behind it only other registers.
+// there is one.
 func (l *line) loadsWatched(code []byte) (number uint32, ok bool) {
+	number, ok = l.number(code)
+	return number, ok && isWatched(number)
+}
+
+// number returns the number that the line loads into eax, and whether it does, and
+// behind it loads only other registers.
+func (l *line) number(code []byte) (number uint32, ok bool) {
 	for at := range l.back {
 		if code[at] == opMovEAX && len(code) >= at+setupLen {
-			number = binary.LittleEndian.Uint32(code[at+1:])
-			return number, isWatched(number)
+			return binary.LittleEndian.Uint32(code[at+1:]), true
 		}
 		if !loadsArgument(code[at:]) {
 			break

@@ -30,6 +30,8 @@ type Survey struct {
 	gs      bool
 	untold  uint64 // bytes
 
+	oldBirths bool
+
 	entriesRead atomic.Int64 // of jump tables
 }
 
@@ -207,7 +209,7 @@ func (s *Survey) merge(found []*sweep) {
 	rest.guessed(s.obj)
 	s.untold = rest.bytes
 	for _, w := range found {
-		s.gs = s.gs || w.gs
+		s.gs, s.oldBirths = s.gs || w.gs, s.oldBirths || w.oldBirths
 		s.untold += w.untold.bytes
 		for _, i := range w.misplaced {
 			s.facts[i].traits |= isMisplaced

@@ -1,7 +1,6 @@
 package survey
 
 import (
-	"bytes"
 	"encoding/binary"
 
 	"github.com/dynprof/dynprof/internal/x86"
@@ -25,6 +24,7 @@ type sweep struct {
 	misplaced  []int // functions that start inside an instruction of another
 	doubtful   []int // and inside one of what is between functions, which may be data
 	gs         bool
+	oldBirths  bool
 	untold     untold
 
 	low, high uint64   // the function at hand
@@ -34,6 +34,7 @@ type sweep struct {
 	gap       bool     // some bytes do not decode
 	closed    bool     // its last instruction does not go on behind it
 	usesGS    bool     //
+	oldBirth  bool     // it may make a process by int $0x80
 	tables    []uint64 // addresses it took that may be jump tables and are not read yet
 	byTable   bool     // a jump table leads to somewhere in it
 	entries   int64    // of jump tables, that were read for it
@@ -67,7 +68,7 @@ func (w *sweep) function(i int) {
 	w.nested = i+1 < len(o.Functions) && o.Functions[i+1].Addr < w.high
 	w.tables, w.line = w.tables[:0], line{}
 	w.readLow, w.readHigh, w.byTable, w.entries = 0, 0, false, 0
-	w.gap, w.closed, w.usesGS, w.next = false, false, false, i+1
+	w.gap, w.closed, w.usesGS, w.oldBirth, w.next = false, false, false, false, i+1
 	beyond := o.Code(f.Addr) // Skim needs to see a few bytes more
 	w.skim.Addr, w.skim.End = f.Addr, len(code)
 	w.skim.Quiet = min(int(facts.start)+stubgen.WindowSize, len(code))
@@ -99,9 +100,9 @@ func (w *sweep) function(i int) {
 	}
 	if w.gap {
 		facts.traits |= hasGap
-		return // what looks like a use of GS may be the data
+		return // what looks like a use of GS, or an int $0x80, may be the data
 	}
-	w.gs = w.gs || w.usesGS
+	w.gs, w.oldBirths = w.gs || w.usesGS, w.oldBirths || w.oldBirth
 	if w.closed {
 		facts.traits |= isClosed
 	}
@@ -121,9 +122,8 @@ func (w *sweep) instruction(i int, facts *facts, code []byte, at int) int {
 	if w.nested {
 		w.misplaced, w.next = w.straddles(w.misplaced, pc, uint64(in.Len), w.next)
 	}
-	if in.Kind == x86.Syscall && bytes.HasSuffix(code[at:at+length], opSyscall) { // int $0x80 has other numbers
-		w.site(code, at, pc)
-		w.usesGS = w.usesGS || setsGS(code, at)
+	if in.Kind == x86.Syscall {
+		w.systemCall(&in, code, at, pc)
 	}
 	if in.Kind != x86.Plain {
 		w.transfer(i, facts, &in, code, at, pc)

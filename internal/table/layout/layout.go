@@ -304,4 +304,5 @@ const (
 	ObjSelected = 1 << 1 // its functions are in the table
 	ObjLate     = 1 << 2 // loaded by dlopen, maybe closed again
 	ObjUsesGS   = 1 << 3 // it uses the GS segment itself
+	ObjOldBirth = 1 << 4 // it may make threads and processes by int $0x80
 )

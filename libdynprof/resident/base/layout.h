@@ -218,5 +218,6 @@
 #define DP_OBJ_SELECTED 0x2
 #define DP_OBJ_LATE 0x4
 #define DP_OBJ_USES_GS 0x8
+#define DP_OBJ_OLD_BIRTH 0x10
 
 #endif

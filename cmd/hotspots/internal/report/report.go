@@ -83,6 +83,9 @@ type Program struct {
 	// what is called there is not counted. 0 if it was not looked at.
 	CodeAnonymous uint64 `json:"code_anonymous"`
 	CodeInFiles   uint64 `json:"code_in_files"`
+	// Libraries that came later and may make threads and processes by int $0x80:
+	// these count in their parents' rows, and calls are lost.
+	OldBirths []string `json:"old_births"`
 	// Functions that were counted until the program made their text writable or replaced it.
 	TextChanged int `json:"text_changed"`
 
@@ -152,7 +155,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Status: alive.Of(t.File).String(), TotalCalls: s.Total(),
-		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: textChanged(t),
+		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: textChanged(t), OldBirths: oldBirths(t),
 		Ended: t.Ended, Objects: t.Objects,
 	}
 	code := unlisted(t, p.Status)
@@ -183,6 +186,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	r.Stopped = r.Stopped || p.Stopped
 	r.Dispatched += p.Dispatched
 	r.TextChanged += p.TextChanged
+	r.OldBirths = addOnce(r.OldBirths, p.OldBirths...)
 	if p.Status == alive.Running.String() || r.Status == alive.Exited.String() {
 		r.Status = p.Status
 	}
@@ -216,15 +220,46 @@ func lock(t *table.Table) string {
 	if t.Flags&layout.FlagLock != 0 {
 		return "as asked for"
 	}
-	for i := range t.Objects {
-		if o := &t.Objects[i]; o.Flags&(layout.ObjUsesGS|layout.ObjLate) == layout.ObjUsesGS {
-			return symname.Clean(o.Path) + " uses the GS segment"
-		}
+	if path := early(t, layout.ObjUsesGS); path != "" {
+		return path + " uses the GS segment"
+	}
+	if path := early(t, layout.ObjOldBirth); path != "" {
+		return path + " may make threads and processes by int $0x80"
 	}
 	if t.Flags&layout.FlagBlind != 0 {
 		return "libraries that are loaded later cannot be seen, nor counted"
 	}
 	return "the GS segment was in use when the program started"
+}
+
+// early is the first object with a flag that was there at the start.
+func early(t *table.Table, flag uint32) string {
+	i := slices.IndexFunc(t.Objects, func(o layout.Object) bool { return o.Flags&(flag|layout.ObjLate) == flag })
+	if i < 0 {
+		return ""
+	}
+	return symname.Clean(t.Objects[i].Path)
+}
+
+// oldBirths are the objects that came later, and may make threads and processes by
+// int $0x80, which count in their parents' rows.
+func oldBirths(t *table.Table) []string {
+	all := []string{}
+	for i := range t.Objects {
+		if o := &t.Objects[i]; o.Flags&layout.ObjOldBirth != 0 && t.Flags&layout.FlagShared == 0 {
+			all = addOnce(all, symname.Clean(o.Path))
+		}
+	}
+	return all
+}
+
+func addOnce(all []string, more ...string) []string {
+	for _, s := range more {
+		if !slices.Contains(all, s) {
+			all = append(slices.Clip(all), s)
+		}
+	}
+	return all
 }
 
 func newFunction(o *layout.Object, f *layout.Function, opt Options) *Function {

@@ -84,6 +84,9 @@ func (r *Report) Headline() string {
 	if n := r.TextChanged; n > 0 {
 		what += fmt.Sprintf(" (%d functions were counted until the program made their text writable or replaced it)", n)
 	}
+	for _, path := range r.OldBirths {
+		what += fmt.Sprintf(" (threads and processes that %s makes by int $0x80 count as their parents, and lose calls: try --lock)", path)
+	}
 	return what + r.LockLine() + r.MissedLines()
 }
 
