@@ -34,16 +34,17 @@ RESIDENT := $(sort $(wildcard libdynprof/resident/*/*.[cS]))
 HEADERS  := $(sort $(wildcard libdynprof/resident/*/*.h))
 PARTS    := $(RESIDENT:libdynprof/%=$(BUILD)/%.o)
 OBJECT   := libdynprof/resident_linux_amd64.syso
-RESCC    := $(CC) -O2 -fPIC -mgeneral-regs-only -Wall -Wextra -Werror -Ilibdynprof -Ilibdynprof/resident
+INTERFACE := libdynprof/resident/interface.sym
+RESCC    := $(CC) -O2 -fPIC -mgeneral-regs-only -Wall -Wextra -Werror -Ilibdynprof/resident
 
 $(BUILD)/resident/%.o: libdynprof/resident/% Makefile
 	@mkdir -p $(@D)
 	@$(RESCC) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
-$(OBJECT): $(PARTS) $(HEADERS)
+$(OBJECT): $(PARTS) $(HEADERS) $(INTERFACE)
 	@$(LD) -r -o $(BUILD)/resident.o $(PARTS)
 	@sha256sum $(HEADERS) >$(BUILD)/resident.headers
-	objcopy --add-section .headers=$(BUILD)/resident.headers --set-section-flags .headers=exclude $(BUILD)/resident.o $@
+	objcopy --keep-global-symbols=$(INTERFACE) --add-section .headers=$(BUILD)/resident.headers --set-section-flags .headers=exclude $(BUILD)/resident.o $@
 
 -include $(PARTS:.o=.d)
 
@@ -124,10 +125,10 @@ lint: ## gofmt, vet, staticcheck, and the C (lint-c)
 	@$(MAKE) --no-print-directory -j$$(nproc) lint-c
 
 # The resident part under gcc's analyser; internal/checkobj says what must hold of
-# its files, as they are linked. The symbols are those of the others that it calls.
-# cppcheck reads all C as a whole.
-CALLED   := dp_finish_twin dp_map_scratch dp_objects_gone dp_outsider_keep \
-	dp_reserve_for dp_run_outsider dp_run_twin dp_tell dp_translator_forked dp_unmap_scratch
+# the object and of its parts, the very ones that are linked. FOLDERS: who may need
+# whom. VECTORS: who saves and clears them. cppcheck reads all C as a whole.
+FOLDERS := base rows table stubs texts events api signals sites plans
+VECTORS := dp_keeper dp_on_stack dp_on_stack_over
 
 $(BUILD)/lint/%.ok: libdynprof/resident/% $(HEADERS) Makefile
 	@mkdir -p $(@D)
@@ -137,8 +138,9 @@ $(BUILD)/lint/%.ok: libdynprof/resident/% $(HEADERS) Makefile
 empty :=
 space := $(empty) $(empty)
 comma := ,
+list = $(subst $(space),$(comma),$(strip $(1)))
 lint-c: $(OBJECT) $(RESIDENT:libdynprof/resident/%=$(BUILD)/lint/%.ok)
-	@$(GO) run ./internal/checkobj -may $(subst $(space),$(comma),$(strip $(CALLED))) -vectors deliver.S.o,keeper.S.o $(PARTS)
+	@$(GO) run ./internal/checkobj -interface $(INTERFACE) -vectors $(call list,$(VECTORS)) -order $(call list,$(FOLDERS)) $(OBJECT) $(PARTS)
 	@if command -v cppcheck >/dev/null; then cppcheck -q --error-exitcode=1 --enable=warning,portability,performance --inline-suppr -Ilibdynprof/resident libdynprof; \
 	else echo "lint: no cppcheck on this machine (make deps installs it)"; fi
 

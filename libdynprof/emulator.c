@@ -3,8 +3,8 @@
 #include <cpuid.h>
 #include <fcntl.h>
 
+#include "base/raw.h"
 #include "emulator.h"
-#include "late/session.h"
 
 /* RUNNING_ON_VALGRIND: a client request is rotations of rdi that amount to none,
  * and an exchange of rbx with itself, with a request and its arguments in memory

@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "late/session.h"
+#include "base/raw.h"
 
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset) HIDDEN;
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset)

@@ -10,7 +10,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "late/session.h"
+#include "base/ctl.h"
+#include "base/pages.h"
+#include "base/raw.h"
+#include "session.h"
 
 struct symbols {
 	const Elf64_Sym *table;

@@ -30,8 +30,9 @@
 #include <time.h>
 
 #include "base/lock.h"
-#include "outsider.h"
 #include "base/state.h"
+#include "outsider.h"
+#include "session.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -266,7 +267,8 @@ static int run(struct launch *l, const char **why, long *twin, int *reaped)
 	return begun;
 }
 
-int dp_run_outsider(struct dp_session *s, void (*prepare)(struct dp_session *), const char **why, long *twin, int *reaped)
+/* Reports false if nothing has been done: then a twin has to. */
+static int run_outsider(struct dp_session *s, void (*prepare)(struct dp_session *), const char **why, long *twin, int *reaped)
 {
 	static int in_vain; /* how often it did not even begin */
 	enum { ENOUGH = 4 };
@@ -280,4 +282,17 @@ int dp_run_outsider(struct dp_session *s, void (*prepare)(struct dp_session *), 
 	in_vain++;
 	forget(s);
 	return 0;
+}
+
+const char *dp_plan_late(struct dp_session *s, void (*prepare)(struct dp_session *), long *twin, int *reaped)
+{
+	const char *why;
+	/* Without room in the reserve that is kept they get one of their own. */
+	s->keep = dp.reserve && dp.reserve_size - *dp_u64(dp.table, DP_HDR_RESERVE_USED) >= dp_reserve_for(s->text_size);
+	if (run_outsider(s, prepare, &why, twin, reaped))
+		return why;
+	if (!dp_map_scratch(s))
+		return "no address space (ulimit -v?)";
+	prepare(s);
+	return dp_run_twin(s, twin, reaped);
 }

@@ -4,16 +4,16 @@
 
 #include <link.h>
 
-#include "late/session.h"
+#include "session.h"
 
 /* Notes which files they are that outsiders use: the dynamic linker and this library,
  * which r_debug lists, and the table. */
 void dp_outsider_keep(const struct r_debug *r_debug, const char *table) HIDDEN;
 
-/* Plans as dp_run_twin does, without scratch memory yet; prepare fills in the control
- * block, and leaves other memory of the target as it was. Reports false if nothing has
- * been done: then a twin has to. */
-int dp_run_outsider(struct dp_session *s, void (*prepare)(struct dp_session *), const char **why, long *twin, int *reaped) HIDDEN;
+/* Plans objects that come later, by an outsider if that goes, else by a twin, without
+ * scratch memory yet: 0, or why there is nothing to apply. Prepare fills in the control
+ * block, and leaves other memory of the target as it was. */
+const char *dp_plan_late(struct dp_session *s, void (*prepare)(struct dp_session *), long *twin, int *reaped) HIDDEN;
 
 /* Descriptors that an outsider begins with, beside the first three. */
 enum { DP_OUT_MEMORY = 3, DP_OUT_TABLE, DP_OUT_CTL, DP_OUT_RESERVE };

@@ -6,7 +6,9 @@
 #include <link.h>
 #include <sys/mman.h>
 
+#include "base/pages.h"
 #include "outsider.h"
+#include "session.h"
 #include "twin.h"
 
 #ifndef MAP_FIXED_NOREPLACE

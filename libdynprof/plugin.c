@@ -10,12 +10,13 @@
 #include <sys/mman.h>
 
 #define DYNPROF_LIBRARY
+#include "base/ctl.h"
+#include "base/pages.h"
+#include "base/state.h"
 #include "dynprof.h"
-#include "table/outcome.h"
 #include "plugin.h"
 #include "stubs/redirect.h"
-#include "late/session.h"
-#include "base/state.h"
+#include "table/outcome.h"
 
 enum { JUMP = 14 }; /* jmp *0(%rip); the address */
 

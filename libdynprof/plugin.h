@@ -9,4 +9,8 @@
 /* Loads the plug-in when the program is about to begin. */
 void dp_plan_plugin(const char *path, uint64_t entry) HIDDEN;
 
+/* Whether an object asks for a translator by importing its functions. */
+struct dl_phdr_info;
+int dp_has_translator(const struct dl_phdr_info *info) HIDDEN;
+
 #endif

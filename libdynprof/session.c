@@ -12,8 +12,9 @@
 #include <time.h>
 
 #include "base/lock.h"
-#include "late/session.h"
+#include "base/pages.h"
 #include "base/state.h"
+#include "session.h"
 #include "twin.h"
 
 /* The most that a planner may take, and without going on. */

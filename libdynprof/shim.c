@@ -22,16 +22,21 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "texts/activate.h"
+#include "base/hooks.h"
+#include "base/pages.h"
+#include "base/state.h"
 #include "emulator.h"
 #include "events/event.h"
 #include "outsider.h"
+#include "plans/activate.h"
+#include "plans/late.h"
 #include "plugin.h"
-#include "stubs/redirect.h"
 #include "rows/rows.h"
-#include "late/session.h"
+#include "session.h"
 #include "signals/signals.h"
-#include "base/state.h"
+#include "sites/slowpath.h"
+#include "stubs/redirect.h"
+#include "translator.h"
 
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004
@@ -461,6 +466,18 @@ static const char *apply(struct start *s)
 	return 0;
 }
 
+static void answer(void)
+{
+	dp_hooks = (struct dp_hooks){
+		.tell = dp_tell,
+		.objects_gone = dp_objects_gone,
+		.forked = dp_translator_forked,
+		.plan = dp_plan_late,
+		.finish_twin = dp_finish_twin,
+		.unmap_scratch = dp_unmap_scratch,
+	};
+}
+
 static const char *count(struct start *s)
 {
 	if (dp_in_valgrind())
@@ -471,6 +488,7 @@ static const char *count(struct start *s)
 		return "no address space (ulimit -v?)";
 	take_environment(s);
 	note_objects(s);
+	answer();
 	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->short_space = dp_space_is_short();
 	s->session.ctl->heap_end = dp_heap_end(list_of_objects(s));
@@ -493,7 +511,9 @@ static const char *count(struct start *s)
 		why = apply(s); /* while the twin tears its memory down */
 	dp_finish_twin(twin, reaped, planned);
 	if (!why) {
-		dp_keep(&s->session, s->r_debug);
+		const char *table = dp_keep(&s->session, s->r_debug);
+		if (table)
+			dp_outsider_keep((const struct r_debug *)s->r_debug, table);
 		dp_ring_begin();
 		dp_plan_plugin(s->plugin, aux(s, AT_ENTRY));
 	}

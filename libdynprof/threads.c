@@ -14,7 +14,10 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include "late/session.h"
+#include "base/layout.h"
+#include "base/pages.h"
+#include "base/raw.h"
+#include "session.h"
 
 enum {
 	STACK_SIZE = 1 << 20,

@@ -20,18 +20,18 @@
 #include <time.h>
 
 #define DYNPROF_LIBRARY
-#include "events/callback.h"
-#include "events/describe.h"
-#include "dynprof.h"
-#include "table/entries.h"
-#include "events/event.h"
 #include "base/filters.h"
 #include "base/mapped.h"
-#include "table/outcome.h"
-#include "stubs/redirect.h"
 #include "base/state.h"
-#include "translator.h"
+#include "dynprof.h"
+#include "events/callback.h"
+#include "events/describe.h"
+#include "events/event.h"
+#include "stubs/redirect.h"
+#include "table/entries.h"
+#include "table/outcome.h"
 #include "table/view.h"
+#include "translator.h"
 
 static struct translator {
 	dynprof_translator *callback; /* 0: there is none */

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "events/event.h"
 #include "base/raw.h"
+#include "events/event.h"
 
 /* Tells the translator, if there is one, now or later. */
 void dp_tell(const struct dp_hot *e) HIDDEN;

@@ -13,9 +13,10 @@
 #include <time.h>
 
 #include "_cgo_export.h"
-#include "stubs/arenas.h"
-#include "late/session.h"
+#include "base/pages.h"
 #include "base/state.h"
+#include "plans/late.h"
+#include "stubs/arenas.h"
 #include "twin.h"
 
 /* The Go runtime's start entry; goinit.ld keeps it out of DT_INIT_ARRAY. */

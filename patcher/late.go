@@ -14,7 +14,7 @@ import (
 	"github.com/dynprof/dynprof/stubgen/entry"
 )
 
-// Objects that are loaded later (libdynprof/resident/late/late.c).
+// Objects that are loaded later (libdynprof/resident/plans/late.c).
 
 // locate finds the address range of each object: the run of mappings of one
 // file around its dynamic section, which the shim tells in its place.

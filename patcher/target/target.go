@@ -1,7 +1,7 @@
 // Package target is what the planner needs of the process that it plans for. There
 // is one for the process that the library is loaded into (target/self); another that
 // looks at a process from outside has to answer the same questions. What a plan
-// says is applied by the target itself (libdynprof/resident/texts/apply.c).
+// says is applied by the target itself (libdynprof/resident/plans/apply.c).
 package target
 
 import (

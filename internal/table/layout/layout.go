@@ -195,7 +195,7 @@ const (
 	RowTid         = 12  // u32; 0 until the parent has stored it
 	RowOwner       = 16  // u32, incarnation number of the process that took it
 	RowIndex       = 20  // u32, its own number
-	RowBirth       = 24  // [17]u32, what the child needs at its first instructions (libdynprof/resident/base/birth.h)
+	RowBirth       = 24  // [17]u32, what the child needs at its first instructions (libdynprof/resident/rows/birth.h)
 	RowTrapBlocked = 92  // u32, 1: the thread asked to have SIGTRAP blocked, and traps are allowed
 	RowNextFree    = 96  // u32, link of the stack of free rows, or of the stock
 	RowNext        = 100 // u32, link of the list of rows that have room

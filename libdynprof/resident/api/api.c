@@ -3,15 +3,13 @@
 #include <errno.h>
 
 #define DYNPROF_LIBRARY
-#include "dynprof.h"
-#include "table/entries.h"
-#include "sites/gs.h"
-#include "stubs/pause.h"
+#include "../dynprof.h"
+#include "base/state.h"
 #include "rows/loose.h"
 #include "rows/rowlist.h"
 #include "rows/rows.h"
-#include "late/session.h"
-#include "base/state.h"
+#include "stubs/pause.h"
+#include "table/entries.h"
 #include "table/view.h"
 
 /* Nothing is counted, or this process has become none of ours: a table is

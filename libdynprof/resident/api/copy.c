@@ -5,9 +5,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "rows/rows.h"
-#include "late/session.h"
 #include "base/state.h"
+#include "rows/rows.h"
 #include "table/view.h"
 
 /* Writes n bytes that lie at the same place of the file. The kernel reads them:

@@ -2,9 +2,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "base/birth.h"
 #include "base/clock.h"
 #include "base/filters.h"
+#include "base/regs.h"
 #include "base/state.h"
 
 /* The vdso reads the time-stamp counter: that is a fault where it is forbidden. */

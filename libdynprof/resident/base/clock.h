@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/raw.h"
+#include "base/regs.h"
 
 /* Of CLOCK_MONOTONIC or CLOCK_REALTIME, ns; 0 where a sandbox tells no time. */
 uint64_t dp_now(int clock) HIDDEN;

@@ -27,7 +27,8 @@
 #include <sys/prctl.h>
 
 #include "base/filters.h"
-#include "late/session.h"
+#include "base/pages.h"
+#include "base/regs.h"
 #include "base/state.h"
 
 struct filter {

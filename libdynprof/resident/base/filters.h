@@ -2,8 +2,8 @@
 #ifndef DYNPROF_FILTERS_H
 #define DYNPROF_FILTERS_H
 
-#include "base/birth.h"
 #include "base/raw.h"
+#include "base/regs.h"
 
 /* A system call that the filters in force let through may be made between
  * dp_enter, which says whether it is so, and dp_leave. */

@@ -19,7 +19,7 @@
 
 #include "base/filters.h"
 #include "base/lock.h"
-#include "late/session.h"
+#include "base/pages.h"
 #include "base/state.h"
 
 #ifndef MLOCK_ONFAULT
@@ -36,11 +36,11 @@ struct owned {
 	struct range ranges[DP_PAGE_SIZE / sizeof(struct range) - 1];
 };
 
-static struct owned first, *last = &first;
+static struct owned first, *last; /* 0: the first */
 
 void dp_own(uint64_t at, uint64_t size)
 {
-	struct owned *o = last;
+	struct owned *o = last ? last : &first;
 	if (o->used == sizeof o->ranges / sizeof *o->ranges) {
 		long more = ask(SYS_mmap, 0, sizeof *o, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (failed(more))

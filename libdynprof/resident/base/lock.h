@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-#include "base/birth.h"
 #include "base/ctl.h"
 #include "base/raw.h"
+#include "base/regs.h"
 
 /* Memory of ours, for good; called by one thread at a time. What is mapped of the
  * table is known without. */

@@ -2,8 +2,8 @@
 #include <sys/mman.h>
 
 #include "base/filters.h"
+#include "base/layout.h"
 #include "base/pieces.h"
-#include "late/session.h"
 
 enum { ROOM = DP_PAGE_SIZE - 8 };
 

@@ -1,4 +1,4 @@
-/* Raw system calls and the few helpers the shim needs, so that nothing here
+/* Raw system calls and the few helpers that all need, so that nothing here
  * depends on a libc function: those can be counted themselves, and most must
  * not be called between a clone and the child's first instructions. */
 #ifndef DYNPROF_RAW_H
@@ -65,6 +65,14 @@ static inline int has_prefix(const char *s, const char *prefix)
 {
 	while (*prefix)
 		if (*s++ != *prefix++)
+			return 0;
+	return 1;
+}
+
+static inline int same_bytes(const void *a, const void *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (((const uint8_t *)a)[i] != ((const uint8_t *)b)[i])
 			return 0;
 	return 1;
 }

@@ -48,12 +48,6 @@ extern int dp_own_objects HIDDEN;
 /* Whether counting has ended (gs.c). */
 int dp_stopped(void) HIDDEN;
 
-/* slowpath.S */
-void dp_cold(void) HIDDEN;
-void dp_kernel_site(void) HIDDEN;
-void dp_signal_site(void) HIDDEN;
-void dp_trap_return(void) HIDDEN;
-
 #define dp_u32(base, offset) ((uint32_t *)((uint8_t *)(base) + (offset)))
 #define dp_u64(base, offset) ((uint64_t *)((uint8_t *)(base) + (offset)))
 

@@ -17,11 +17,11 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "events/callback.h"
+#include "base/context.h"
 #include "base/filters.h"
-#include "late/session.h"
-#include "signals/signals.h"
+#include "base/pages.h"
 #include "base/state.h"
+#include "events/callback.h"
 
 enum { STACKS = 8, STACK_SIZE = 256 << 10, ROOM = 16 << 10 };
 

@@ -3,15 +3,15 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "table/entries.h"
-#include "events/event.h"
 #include "base/filters.h"
+#include "base/hooks.h"
+#include "base/state.h"
+#include "events/event.h"
 #include "rows/loose.h"
-#include "stubs/redirect.h"
 #include "rows/rowlist.h"
 #include "rows/rows.h"
-#include "base/state.h"
-#include "translator.h"
+#include "stubs/redirect.h"
+#include "table/entries.h"
 
 /* Who counts. */
 struct who { uint32_t row, pid, tid; };
@@ -89,5 +89,5 @@ void dp_cross(uint32_t counter, uint64_t cold)
 	struct dp_hot e = {counter, w.pid, w.tid, 0, DP_NO_SLOT, dp_calls_now(counter, dp_row_at)};
 	e.slot = record(&e, w.row);
 	if (dp.translator)
-		dp_tell(&e);
+		dp_hooks.tell(&e);
 }

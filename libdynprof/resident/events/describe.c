@@ -3,18 +3,18 @@
 #include <sys/mman.h>
 
 #define DYNPROF_LIBRARY
-#include "events/callback.h"
-#include "events/describe.h"
-#include "dynprof.h"
-#include "table/entries.h"
-#include "events/event.h"
+#include "../dynprof.h"
 #include "base/filters.h"
 #include "base/mapped.h"
-#include "texts/original.h"
-#include "stubs/redirect.h"
-#include "late/session.h"
+#include "base/pages.h"
 #include "base/state.h"
+#include "events/callback.h"
+#include "events/describe.h"
+#include "events/event.h"
+#include "stubs/redirect.h"
+#include "table/entries.h"
 #include "table/view.h"
+#include "texts/original.h"
 
 /* The number of the function that has a counter; -1 if there is none. Counters
  * are in order of functions, some of which have none. */

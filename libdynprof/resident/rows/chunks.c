@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 
 #include "base/filters.h"
-#include "rows/rows.h"
 #include "base/state.h"
+#include "rows/rows.h"
 
 #define EINVAL_ (-22L)
 

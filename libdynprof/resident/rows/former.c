@@ -1,8 +1,8 @@
 /* What the owners of a row had, one after the other: their calls stay in the row. */
 #define _GNU_SOURCE
 #include "base/filters.h"
-#include "rows/rows.h"
 #include "base/state.h"
+#include "rows/rows.h"
 
 /* Calls that n counters hold. */
 static uint64_t sum(const uint8_t *counters, uint64_t n)

@@ -20,11 +20,11 @@
 
 #include "base/clock.h"
 #include "base/filters.h"
+#include "base/pages.h"
+#include "base/state.h"
 #include "rows/loose.h"
 #include "rows/rowlist.h"
 #include "rows/rows.h"
-#include "late/session.h"
-#include "base/state.h"
 
 enum { FREE, TAKEN };
 enum { NOT_FOLDED, FOLDING, FOLDED };

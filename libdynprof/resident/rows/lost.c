@@ -1,5 +1,6 @@
 /* Births for which there is no row lie here: whoever changes resume from 0 has the
  * place, and whoever needs it no more stores 0. */
+#include "rows/birth.h"
 #include "rows/lost.h"
 
 enum { PLACES = 4096, TAKEN = 1 };

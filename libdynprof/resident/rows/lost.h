@@ -2,8 +2,8 @@
 #ifndef DYNPROF_LOST_H
 #define DYNPROF_LOST_H
 
-#include "base/birth.h"
 #include "base/raw.h"
+#include "rows/birth.h"
 
 /* Takes a birth; 0 if as many are on their way as there is room for. Its child gives
  * it back (slowpath.S): it stores 0 to resume when it has read the rest. */

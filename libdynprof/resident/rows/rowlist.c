@@ -1,8 +1,8 @@
 /* The lists that rows are on, in the table: those that have room, the free ones,
  * the stock. May run wherever rows.c does. */
+#include "base/state.h"
 #include "rows/rowlist.h"
 #include "rows/rows.h"
-#include "base/state.h"
 
 static uint32_t load32(const uint32_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 static void store32(uint32_t *p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }

@@ -30,12 +30,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "base/birth.h"
 #include "base/filters.h"
+#include "base/state.h"
+#include "rows/birth.h"
 #include "rows/loose.h"
 #include "rows/rowlist.h"
 #include "rows/rows.h"
-#include "base/state.h"
 
 #define ESRCH_ (-3L)
 

@@ -1,9 +1,8 @@
 /* What the program asks of rt_sigaction. */
 #define _GNU_SOURCE
 #include "base/filters.h"
-#include "late/session.h"
-#include "signals/signals.h"
 #include "base/state.h"
+#include "signals/signals.h"
 #include "signals/traps.h"
 
 /* The handler on_fault of a translator's callbacks becomes the default, as the program

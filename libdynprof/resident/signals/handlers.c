@@ -15,11 +15,10 @@
  * handlers.
  */
 #define _GNU_SOURCE
-#include "events/callback.h"
 #include "base/pieces.h"
-#include "late/session.h"
-#include "signals/signals.h"
 #include "base/state.h"
+#include "events/callback.h"
+#include "signals/signals.h"
 #include "signals/traps.h"
 
 struct record {

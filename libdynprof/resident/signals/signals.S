@@ -136,4 +136,15 @@ dp_handlers:
 	.zero	8*DP_HANDLERS
 	.size	dp_handlers, . - dp_handlers
 
+	.text
+/* Where the trap handler returns to: the bytes by which unwinders and
+ * debuggers know a signal's frame (rt_sigreturn). No FDE may cover the byte in front. */
+	nop
+	.globl	dp_trap_return
+	.type	dp_trap_return, @function
+dp_trap_return:
+	mov	$15, %rax
+	syscall
+	.size	dp_trap_return, . - dp_trap_return
+
 	.section .note.GNU-stack, "", @progbits

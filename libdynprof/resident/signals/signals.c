@@ -24,9 +24,9 @@
 #define _GNU_SOURCE
 #include <signal.h>
 
+#include "signals/signals.h"
 #include "stubs/arenas.h"
 #include "stubs/redirect.h"
-#include "signals/signals.h"
 #include "stubs/stub.h"
 
 enum { OP_INT3 = 0xcc, OP_JMP = 0xe9, OP_JMP_SHORT = 0xeb };

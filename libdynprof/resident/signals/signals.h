@@ -3,20 +3,11 @@
 #ifndef DYNPROF_SIGNALS_H
 #define DYNPROF_SIGNALS_H
 
+#include "base/context.h"
+
 /* Handlers that have an entry of their own. */
 #define DP_HANDLERS 512
 #define DP_ENTRY_SIZE 16 /* of dp_handler_entries */
-
-/* Offsets in ucontext_t (asm/ucontext.h, asm/sigcontext.h). */
-#define DP_UC_RIP 168
-#define DP_UC_EFLAGS 176
-#define DP_UC_GREGS 40
-
-/* Registers of the interrupted code, by their index in the context. */
-#define DP_REG_RAX 13
-#define DP_REG_RSP 15
-#define DP_REG_RIP 16
-#define DP_REG_EFLAGS 17
 
 #define DP_SHOWN_SIZE 96
 

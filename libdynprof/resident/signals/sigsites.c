@@ -8,10 +8,10 @@
 #define _GNU_SOURCE
 #include <signal.h>
 
-#include "base/birth.h"
 #include "base/pieces.h"
-#include "signals/signals.h"
+#include "base/regs.h"
 #include "base/state.h"
+#include "signals/signals.h"
 #include "signals/traps.h"
 
 #define NR_rt_sigaction 13
@@ -33,12 +33,14 @@ struct wish {
 	struct wish *next;
 };
 static struct wish at_first;
-static struct wish *wishes = &at_first, *wish = &at_first;
+static struct wish *wishes, *wish; /* 0: as it was at first */
+
+static struct action action_of(const struct wish *w) { return (w ? w : &at_first)->is; }
 
 /* Signals whose handlers the program wants to run with SIGTRAP blocked. */
 static uint64_t masking;
 
-struct action dp_wish(void) { return __atomic_load_n(&wish, __ATOMIC_ACQUIRE)->is; }
+struct action dp_wish(void) { return action_of(__atomic_load_n(&wish, __ATOMIC_ACQUIRE)); }
 
 static int same_action(const struct action *a, const struct action *b)
 {
@@ -49,6 +51,8 @@ static int same_action(const struct action *a, const struct action *b)
 static struct wish *wish_for(const struct action *a)
 {
 	struct wish *first = __atomic_load_n(&wishes, __ATOMIC_ACQUIRE), *mine = 0;
+	if (same_action(&at_first.is, a))
+		return &at_first;
 	do {
 		for (struct wish *w = first; w; w = w->next)
 			if (same_action(&w->is, a))
@@ -64,7 +68,7 @@ static struct wish *wish_for(const struct action *a)
 struct action dp_set_wish(const struct action *a)
 {
 	struct wish *w = wish_for(a);
-	return w ? __atomic_exchange_n(&wish, w, __ATOMIC_ACQ_REL)->is : dp_wish();
+	return w ? action_of(__atomic_exchange_n(&wish, w, __ATOMIC_ACQ_REL)) : dp_wish();
 }
 
 /* Whether our memory is another process's, too, which waits for us: what we

@@ -16,11 +16,10 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "stubs/arenas.h"
-#include "late/session.h"
-#include "signals/signals.h"
 #include "base/state.h"
+#include "signals/signals.h"
 #include "signals/traps.h"
+#include "stubs/arenas.h"
 
 enum { OP_INT3 = 0xcc };
 

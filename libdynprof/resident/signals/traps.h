@@ -1,13 +1,13 @@
-/* What the program asked for as to SIGTRAP, which traps need. */
+/* Traps, and what the program asked for as to SIGTRAP, which they need. */
 #ifndef DYNPROF_TRAPS_H
 #define DYNPROF_TRAPS_H
 
 #include <signal.h>
 #include <stdint.h>
 
-#include "sites/gs.h"
 #include "base/layout.h"
 #include "base/raw.h"
+#include "base/state.h"
 
 #ifndef SA_RESTORER
 #define SA_RESTORER 0x04000000
@@ -24,6 +24,13 @@ struct action {
 	void (*restorer)(void);
 	uint64_t mask;
 };
+
+/* SIGTRAP is ours from now on, or no more. */
+int dp_traps_begin(void) HIDDEN;
+void dp_traps_end(void) HIDDEN;
+
+/* signals.S */
+void dp_trap_return(void) HIDDEN;
 
 /* Its action for SIGTRAP; to set it returns what it was (sigsites.c). */
 struct action dp_wish(void) HIDDEN;

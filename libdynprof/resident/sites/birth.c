@@ -5,23 +5,23 @@
 #include <sched.h>
 #include <signal.h>
 
-#include "base/birth.h"
 #include "base/clock.h"
-#include "sites/ends.h"
 #include "base/filters.h"
-#include "texts/giveback.h"
-#include "sites/gs.h"
+#include "base/hooks.h"
 #include "base/lock.h"
+#include "base/state.h"
+#include "rows/birth.h"
 #include "rows/loose.h"
 #include "rows/lost.h"
-#include "stubs/redirect.h"
-#include "sites/replaced.h"
 #include "rows/rows.h"
-#include "base/state.h"
-#include "translator.h"
 #include "signals/traps.h"
+#include "sites/ends.h"
+#include "sites/gs.h"
+#include "sites/replaced.h"
 #include "sites/watched.h"
 #include "sites/withdraw.h"
+#include "stubs/redirect.h"
+#include "texts/giveback.h"
 
 #define ARCH_SET_GS 0x1001
 
@@ -178,7 +178,7 @@ void dp_forked(struct dp_birth *b)
 	dp_rows_begin((uint8_t *)b->gs);
 	dp_lost_forked(b);
 	dp_redirect_forked();
-	dp_translator_forked();
+	dp_hooks.forked();
 	dp_giveback_forked();
 	if (b->fork == DP_FORK_BLOCKED)
 		raw(SYS_rt_sigprocmask, SIG_SETMASK, &b->sigmask, 0, 8);

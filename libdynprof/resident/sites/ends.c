@@ -12,12 +12,12 @@
 #define _GNU_SOURCE
 #include <signal.h>
 
-#include "sites/ends.h"
 #include "base/filters.h"
-#include "sites/gs.h"
+#include "base/state.h"
 #include "rows/loose.h"
 #include "rows/rows.h"
-#include "base/state.h"
+#include "sites/ends.h"
+#include "sites/gs.h"
 
 #define ARCH_SET_GS 0x1001
 

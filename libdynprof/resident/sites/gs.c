@@ -15,14 +15,15 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
-#include "stubs/arenas.h"
 #include "base/filters.h"
-#include "sites/gs.h"
+#include "base/regs.h"
+#include "base/state.h"
 #include "rows/loose.h"
+#include "rows/rows.h"
+#include "sites/gs.h"
+#include "stubs/arenas.h"
 #include "stubs/pause.h"
 #include "stubs/redirect.h"
-#include "rows/rows.h"
-#include "base/state.h"
 
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004

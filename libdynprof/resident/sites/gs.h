@@ -2,8 +2,8 @@
 #ifndef DYNPROF_GS_H
 #define DYNPROF_GS_H
 
-#include "base/birth.h"
 #include "base/raw.h"
+#include "base/regs.h"
 
 /* Ends the counting by GS, for good. */
 void dp_stop(void) HIDDEN;

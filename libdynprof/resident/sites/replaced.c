@@ -20,11 +20,12 @@
 #include <sys/mman.h>
 
 #include "base/filters.h"
-#include "texts/giveback.h"
+#include "base/layout.h"
+#include "base/pages.h"
 #include "sites/replaced.h"
-#include "late/session.h"
-#include "texts/texts.h"
 #include "sites/withdraw.h"
+#include "texts/giveback.h"
+#include "texts/texts.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000

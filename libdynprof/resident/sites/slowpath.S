@@ -2,9 +2,9 @@
  * Every register but those the system call clobbers is as it was when they
  * are done. Nothing below the red zone of the code they came from is touched.
  */
-#include "base/birth.h"
-#include "sites/watched.h"
 #include "base/saved.h"
+#include "rows/birth.h"
+#include "sites/watched.h"
 
 #define ARCH_SET_GS 0x1001
 
@@ -18,7 +18,7 @@
 
 	.text
 	.hidden	dp_cold, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase, dp_withdrawn
-	.hidden	dp_signal_site, dp_signal, dp_trap_return, dp_texts_far
+	.hidden	dp_signal_site, dp_signal, dp_texts_far
 
 /* A kernel site: a thunk in the arena, in place of the setup, the instructions in
  * front of a syscall, did
@@ -365,15 +365,5 @@ dp_signal_site:
 	jmp	*%rcx
 	.cfi_endproc
 	.size	dp_signal_site, . - dp_signal_site
-
-/* Where the trap handler returns to: the bytes by which unwinders and
- * debuggers know a signal's frame. No FDE may cover the byte in front. */
-	nop
-	.globl	dp_trap_return
-	.type	dp_trap_return, @function
-dp_trap_return:
-	mov	$DP_NR_rt_sigreturn, %rax
-	syscall
-	.size	dp_trap_return, . - dp_trap_return
 
 	.section .note.GNU-stack, "", @progbits

@@ -20,15 +20,15 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "sites/ends.h"
 #include "base/filters.h"
-#include "texts/giveback.h"
-#include "sites/gs.h"
-#include "texts/letrun.h"
-#include "signals/signals.h"
 #include "base/state.h"
+#include "signals/signals.h"
 #include "signals/traps.h"
+#include "sites/ends.h"
+#include "sites/gs.h"
 #include "sites/withdraw.h"
+#include "texts/giveback.h"
+#include "texts/letrun.h"
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59

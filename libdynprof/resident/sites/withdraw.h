@@ -2,8 +2,8 @@
 #ifndef DYNPROF_WITHDRAW_H
 #define DYNPROF_WITHDRAW_H
 
-#include "base/birth.h"
 #include "base/raw.h"
+#include "base/regs.h"
 
 /* A prctl at a kernel site: if it turns Syscall User Dispatch on we withdraw. */
 void dp_dispatch_comes(struct dp_regs *r) HIDDEN;

@@ -18,11 +18,11 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "stubs/arenas.h"
 #include "base/lock.h"
-#include "stubs/redirect.h"
-#include "late/session.h"
+#include "base/pages.h"
 #include "base/state.h"
+#include "stubs/arenas.h"
+#include "stubs/redirect.h"
 
 enum { SLOT_BITS = 9, SLOTS = 1 << SLOT_BITS, PAGE_BITS = 12, LEAF_SHIFT = PAGE_BITS, ROOT_SHIFT = PAGE_BITS + 3 * SLOT_BITS };
 
@@ -36,7 +36,7 @@ static struct node root;
 /* Entries are in chunks that double: the first needs no memory. */
 enum { FIRST_CHUNK = 16, CHUNKS = 24 };
 static struct dp_known first_chunk[FIRST_CHUNK];
-static struct dp_known *chunks[CHUNKS] = {first_chunk};
+static struct dp_known *chunks[CHUNKS];
 static uint32_t known;
 
 static void *zeros(uint64_t size)
@@ -106,7 +106,7 @@ static struct dp_known *entry(uint32_t n, int make)
 	if (k >= CHUNKS)
 		return 0;
 	if (!chunks[k] && make)
-		chunks[k] = zeros(sizeof(struct dp_known) * FIRST_CHUNK << k);
+		chunks[k] = k ? zeros(sizeof(struct dp_known) * FIRST_CHUNK << k) : first_chunk;
 	return chunks[k] ? &chunks[k][n - first] : 0;
 }
 

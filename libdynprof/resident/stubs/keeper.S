@@ -22,8 +22,8 @@
  *	  -392  zmm0 to zmm31, k0 to k7, if these are
  *	        stack arguments, if there are any
  */
-#include "stubs/keeper.h"
 #include "base/saved.h"
+#include "stubs/keeper.h"
 
 #define RAX -8
 #define RCX -16

@@ -29,13 +29,14 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "stubs/arenas.h"
-#include "table/entries.h"
+#include "base/ctl.h"
 #include "base/filters.h"
+#include "base/pages.h"
+#include "base/state.h"
+#include "stubs/arenas.h"
 #include "stubs/pause.h"
 #include "stubs/redirect.h"
-#include "late/session.h"
-#include "base/state.h"
+#include "table/entries.h"
 #include "table/view.h"
 
 enum { LOCK_MS = 2000 };

@@ -12,6 +12,9 @@
  * functions were not reached, or -errno. */
 long dp_set_paused(uint8_t *table, uint64_t reserve, uint32_t paused) HIDDEN;
 
+/* What has come to be known since: paused, if all are. */
+void dp_pause_new(void) HIDDEN;
+
 /* Stubs change under this lock (0, or -EDEADLK: this thread has it). */
 long dp_pause_lock(uint8_t *table) HIDDEN;
 void dp_pause_unlock(uint8_t *table) HIDDEN;

@@ -25,14 +25,13 @@
 #include <time.h>
 
 #define DYNPROF_LIBRARY
-#include "dynprof.h"
-#include "table/entries.h"
+#include "../dynprof.h"
 #include "base/filters.h"
 #include "base/mapped.h"
-#include "table/outcome.h"
-#include "stubs/redirect.h"
-#include "late/session.h"
 #include "base/state.h"
+#include "stubs/redirect.h"
+#include "table/entries.h"
+#include "table/outcome.h"
 #include "table/view.h"
 
 static const struct dp_form plain = DP_FORM_PLAIN, keeps_flags = DP_FORM_FLAGS;

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-#include "stubs/keeper.h"
 #include "base/layout.h"
 #include "base/raw.h"
+#include "stubs/keeper.h"
 #include "stubs/stub.h"
 
 /* One of the two forms of a stub, by offsets from its start; negative ones are
@@ -69,9 +69,5 @@ long dp_arm_all(uint32_t threshold) HIDDEN;
 uint64_t dp_body_of(const uint8_t *view, const uint8_t *f) HIDDEN;
 /* This process is a fork's child. */
 void dp_redirect_forked(void) HIDDEN;
-
-/* Whether an object asks for a translator by importing its functions. */
-struct dl_phdr_info;
-int dp_has_translator(const struct dl_phdr_info *info) HIDDEN;
 
 #endif

@@ -1,8 +1,8 @@
 /* What became of events, in their records, and what is said of it. */
-#include "table/entries.h"
 #include "base/filters.h"
-#include "table/outcome.h"
 #include "base/state.h"
+#include "table/entries.h"
+#include "table/outcome.h"
 
 static uint32_t *outcome_at(uint64_t slot)
 {

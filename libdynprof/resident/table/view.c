@@ -6,10 +6,9 @@
 
 #include "base/clock.h"
 #include "base/filters.h"
+#include "base/state.h"
 #include "rows/rowlist.h"
 #include "rows/rows.h"
-#include "late/session.h"
-#include "base/state.h"
 #include "table/view.h"
 
 static uint8_t *view;

@@ -33,15 +33,16 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "table/entries.h"
 #include "base/filters.h"
+#include "base/lock.h"
+#include "base/pages.h"
+#include "base/regs.h"
+#include "base/state.h"
+#include "table/entries.h"
+#include "table/view.h"
 #include "texts/giveback.h"
 #include "texts/letrun.h"
-#include "base/lock.h"
-#include "late/session.h"
-#include "base/state.h"
 #include "texts/texts.h"
-#include "table/view.h"
 
 enum { MOST_MOVED = 1 << 9, MOST_BYTES = 1 << 20 };
 

@@ -2,9 +2,9 @@
 #ifndef DYNPROF_GIVEBACK_H
 #define DYNPROF_GIVEBACK_H
 
-#include "base/birth.h"
 #include "base/ctl.h"
 #include "base/raw.h"
+#include "base/regs.h"
 
 /* One change of text (patcher/patch/undo.go). */
 struct dp_undo {

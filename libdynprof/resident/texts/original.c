@@ -3,9 +3,10 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
-#include "texts/original.h"
-#include "late/session.h"
+#include "base/ctl.h"
+#include "base/pages.h"
 #include "base/state.h"
+#include "texts/original.h"
 
 struct old {
 	uint64_t at;

@@ -10,8 +10,8 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
+#include "base/layout.h"
 #include "base/lock.h"
-#include "late/session.h"
 #include "texts/texts.h"
 
 struct range {

@@ -7,8 +7,8 @@
  *     reason is stored last. Two who come at a time make two entries of it.
  *  3. Beyond the last entry objects are only counted.
  */
-#include "late/missed.h"
 #include "base/state.h"
+#include "plans/missed.h"
 
 static uint8_t *entry(uint32_t i)
 {

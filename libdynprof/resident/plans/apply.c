@@ -3,9 +3,10 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "rows/rows.h"
-#include "late/session.h"
+#include "base/pages.h"
 #include "base/state.h"
+#include "plans/apply.h"
+#include "rows/rows.h"
 #include "table/view.h"
 
 #ifndef MAP_FIXED_NOREPLACE

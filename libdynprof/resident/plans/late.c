@@ -21,18 +21,19 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "texts/activate.h"
 #include "base/filters.h"
-#include "texts/giveback.h"
-#include "sites/gs.h"
-#include "late/look.h"
-#include "late/missed.h"
-#include "outsider.h"
-#include "stubs/redirect.h"
-#include "rows/rowlist.h"
-#include "late/session.h"
+#include "base/hooks.h"
+#include "base/pages.h"
 #include "base/state.h"
-#include "translator.h"
+#include "plans/activate.h"
+#include "plans/late.h"
+#include "plans/look.h"
+#include "plans/missed.h"
+#include "rows/rowlist.h"
+#include "sites/gs.h"
+#include "sites/slowpath.h"
+#include "stubs/redirect.h"
+#include "texts/giveback.h"
 
 /* What is kept from the start, in private memory: a forked child has its own. */
 static struct {
@@ -150,16 +151,16 @@ static int keep_start(const struct dp_ctl *ctl, const Elf64_auxv_t *auxv)
 	return 1;
 }
 
-void dp_keep(const struct dp_session *s, uint64_t r_debug)
+const char *dp_keep(const struct dp_session *s, uint64_t r_debug)
 {
 	kept.r_debug = (struct r_debug *)r_debug;
 	if (!r_debug)
-		return;
+		return 0;
 	kept.vars_count = s->ctl->vars_count;
 	int have = keep_start(s->ctl, s->auxv);
 	know_all();
 	known.blind |= !have;
-	dp_outsider_keep(kept.r_debug, kept.table);
+	return kept.table;
 }
 
 static const char *add_string(char **to, const char *text)
@@ -244,20 +245,6 @@ static void prepare(struct dp_session *s)
 	hold_room(s);
 }
 
-/* Returns 0, or why there is nothing to apply. */
-static const char *run_planner(struct dp_session *s, long *twin, int *reaped)
-{
-	const char *why;
-	/* Without room in the reserve that is kept they get one of their own. */
-	s->keep = dp.reserve && dp.reserve_size - *dp_u64(dp.table, DP_HDR_RESERVE_USED) >= dp_reserve_for(s->text_size);
-	if (dp_run_outsider(s, prepare, &why, twin, reaped))
-		return why;
-	if (!dp_map_scratch(s))
-		return "no address space (ulimit -v?)";
-	prepare(s);
-	return dp_run_twin(s, twin, reaped);
-}
-
 static const char *grow_rows(void *unused)
 {
 	(void)unused;
@@ -272,7 +259,7 @@ static int count_new(struct dp_session *s)
 	long twin;
 	int reaped;
 	struct dp_room rows = {grow_rows, leave_rows, 0, *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT)};
-	const char *why = run_planner(s, &twin, &reaped);
+	const char *why = dp_hooks.plan(s, prepare, &twin, &reaped);
 	if (!s->ctl)
 		return 0;
 	int planned = !why;
@@ -281,7 +268,7 @@ static int count_new(struct dp_session *s)
 	let_go(s->ctl, planned);
 	if (planned)
 		why = dp_activate(s->ctl, &rows);
-	dp_finish_twin(twin, reaped, planned);
+	dp_hooks.finish_twin(twin, reaped, planned);
 	return !why;
 }
 
@@ -352,7 +339,7 @@ static void meet(struct dp_session *s)
 		look_at_new(DP_MISSED_NO_PLANNER);
 	if (dp_stopped())
 		dp_stop(); /* by another process, meanwhile: the new stubs, too */
-	dp_unmap_scratch(s);
+	dp_hooks.unmap_scratch(s);
 	raw(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
 }
 
@@ -378,7 +365,7 @@ void dp_objects_changed(void)
 {
 	if (dp_withdrawn)
 		return;
-	dp_objects_gone();
+	dp_hooks.objects_gone();
 	if (!kept.r_debug || kept.r_debug->r_state != RT_CONSISTENT)
 		return;
 	if (dp_stopped()) {

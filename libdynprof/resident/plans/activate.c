@@ -8,14 +8,16 @@
  *  5. Thresholds are set, and what is paused stays so; then the patches are made.
  * What fails takes back, in the reverse order, what was done before it. */
 #define _GNU_SOURCE
-#include "texts/activate.h"
-#include "stubs/arenas.h"
-#include "texts/giveback.h"
 #include "base/lock.h"
-#include "texts/original.h"
-#include "stubs/redirect.h"
-#include "late/session.h"
 #include "base/state.h"
+#include "plans/activate.h"
+#include "plans/apply.h"
+#include "signals/traps.h"
+#include "stubs/arenas.h"
+#include "stubs/pause.h"
+#include "stubs/redirect.h"
+#include "texts/giveback.h"
+#include "texts/original.h"
 
 static int is_start(const struct dp_ctl *ctl) { return !ctl->late; }
 

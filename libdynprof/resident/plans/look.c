@@ -15,8 +15,9 @@
 #include <sys/mman.h>
 
 #include "base/filters.h"
-#include "late/look.h"
-#include "late/session.h"
+#include "base/layout.h"
+#include "base/pages.h"
+#include "plans/look.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22

@@ -1,0 +1,16 @@
+/* Where the kernel keeps registers in what it hands to signal handlers. */
+#ifndef DYNPROF_CONTEXT_H
+#define DYNPROF_CONTEXT_H
+
+/* Offsets in ucontext_t (asm/ucontext.h, asm/sigcontext.h). */
+#define DP_UC_RIP 168
+#define DP_UC_EFLAGS 176
+#define DP_UC_GREGS 40
+
+/* Registers of the interrupted code, by their index in the context. */
+#define DP_REG_RAX 13
+#define DP_REG_RSP 15
+#define DP_REG_RIP 16
+#define DP_REG_EFLAGS 17
+
+#endif

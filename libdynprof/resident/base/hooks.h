@@ -1,0 +1,29 @@
+/* What the resident part asks of who has loaded it. Who loads it fills this in
+ * before the first patch is applied: so the object needs no symbol of anybody. */
+#ifndef DYNPROF_HOOKS_H
+#define DYNPROF_HOOKS_H
+
+#include "base/raw.h"
+
+struct dp_hot;
+struct dp_session;
+
+struct dp_hooks {
+	/* Tells the translator of an event, if there is one, now or later. */
+	void (*tell)(const struct dp_hot *e);
+	/* Libraries may have been closed. */
+	void (*objects_gone)(void);
+	/* This process is a fork's child. */
+	void (*forked)(void);
+
+	/* Plans objects that come later: 0, or why there is nothing to apply. Prepare
+	 * fills in the control block when there is one, maybe twice. */
+	const char *(*plan)(struct dp_session *s, void (*prepare)(struct dp_session *s), long *twin, int *reaped);
+	/* The plan, if there is one, has been applied, or is not wanted. */
+	void (*finish_twin)(long twin, int reaped, int wanted);
+	void (*unmap_scratch)(struct dp_session *s);
+};
+
+extern struct dp_hooks dp_hooks HIDDEN; /* state.c */
+
+#endif

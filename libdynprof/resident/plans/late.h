@@ -1,0 +1,41 @@
+/* Objects that are loaded later. */
+#ifndef DYNPROF_LATE_H
+#define DYNPROF_LATE_H
+
+#include <elf.h>
+#include <stdint.h>
+
+#include "base/ctl.h"
+#include "base/raw.h"
+
+/* A session with a planner: one at the start, one for objects that come later. */
+struct dp_session {
+	struct dp_ctl *ctl;
+	uint64_t scratch_size;
+	uint64_t text_size; /* bytes of code that may be counted */
+	uint32_t objects;   /* how many there are */
+	uint32_t listed;    /* with those that are planned already */
+	uint32_t vars;      /* and how many variables of the environment may be ours */
+	int translator;     /* calls can be sent to other code */
+	int keep;           /* the reserve stays, for later objects and the agent */
+	uint64_t strings;   /* bytes of names and variables that are copied */
+	int outside;        /* scratch memory is of files, for a program of its own */
+	int listen;         /* the twin may become the endpoint for metrics */
+	const Elf64_auxv_t *auxv;
+};
+
+/* Keeps what later sessions need of the first. Returns the table's path, kept; 0 if
+ * there will be none. */
+const char *dp_keep(const struct dp_session *s, uint64_t r_debug) HIDDEN;
+void dp_objects_changed(void) HIDDEN;
+
+/* Entries of an auxiliary vector, its end included. */
+static inline uint64_t auxv_count(const Elf64_auxv_t *auxv)
+{
+	uint64_t n = 0;
+	while (auxv[n++].a_type != AT_NULL)
+		;
+	return n;
+}
+
+#endif
