@@ -58,10 +58,12 @@ $(BUILD)/libdynprof.so: $(GOFILES) $(CFILES) $(OBJECT) go.mod go.sum
 
 # The command carries the library: copying this one file is an installation.
 # Its entry point notes which signals were ignored before the Go runtime
-# replaces them (cmd/hotspots/internal/launch).
+# replaces them (cmd/hotspots/internal/launch). Go's FIPS module since has a variable
+# of 32 MB, without which the kernel does not execute it under ulimit -d; nobody here
+# asks for FIPS mode (cmd/hotspots/main.go).
 $(BUILD)/hotspots: $(BUILD)/libdynprof.so $(SFILES)
 	cp $< cmd/hotspots/embed/libdynprof.so
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -E hotspots_entry" -o $@ ./cmd/hotspots
+	CGO_ENABLED=0 GOFIPS140=v1.0.0 $(GO) build -trimpath -ldflags "-s -w -E hotspots_entry" -o $@ ./cmd/hotspots
 	@$(GO) run ./internal/checklib $@
 
 help: ## this list

@@ -27,6 +27,7 @@ func TestAlone(t *testing.T) {
 		{"some processes", "no more threads", true, limited("-u 8")},
 		{"address space", "too little address space", false, limited("-v 300000")},
 		{"data", "too little address space", false, limited("-d 50000")},
+		{"little data", "too little address space", false, limited("-d 2000")},
 		{"few in a cgroup", "no more threads", true, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {

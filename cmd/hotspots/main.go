@@ -1,3 +1,7 @@
+// The Makefile names a version of the FIPS module, which would turn the mode on.
+//
+//go:debug fips140=off
+
 // Command hotspots counts every call of a program's functions and shows the
 // counts. See docs/ and hotspots --help.
 package main

@@ -16,6 +16,10 @@ import (
 // it.
 const maxGlibc = 34
 
+// maxData is the most that variables of hotspots may take: under a limit below
+// that the program is not run, not even uncounted.
+const maxData = 3 << 19 // bytes
+
 func main() {
 	if len(os.Args) < 2 {
 		fmt.Fprintln(os.Stderr, "usage: checklib FILE...")
@@ -58,6 +62,9 @@ func checkStatic(f *elf.File) (problems []string) {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
 			problems = append(problems, fmt.Sprintf("is linked dynamically (%v): build it with CGO_ENABLED=0", p.Type))
+		}
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_W != 0 && p.Memsz > maxData {
+			problems = append(problems, fmt.Sprintf("has %d bytes of data, more than %d: under ulimit -d the kernel does not execute it (GOFIPS140=v1.0.0?)", p.Memsz, maxData))
 		}
 	}
 	return problems
