@@ -205,25 +205,37 @@ static void take_environment(struct start *s)
 	bridge(out, (char **)s->session.auxv);
 }
 
+/* What an entry gives the variable of that name; 0 if it is another's. */
+static const char *value_of(const char *entry, const char *name)
+{
+	while (*name && *entry == *name)
+		entry++, name++;
+	return !*name && *entry == '=' ? entry + 1 : 0;
+}
+
+/* As internal/setting has it. */
+static int is_on(const char *value) { return *value && (value[0] != '0' || value[1]); }
+
 static void read_environment(struct start *s)
 {
+	const char *v;
 	char **e = s->envp;
 	for (; *e; e++) {
 		s->session.vars++;
-		if (has_prefix(*e, "DYNPROF_FOLLOW_EXEC="))
-			s->follow_exec = (*e)[20] && (*e)[20] != '0';
-		if (has_prefix(*e, "DYNPROF_CONTROL="))
-			s->session.keep = (*e)[16] && (*e)[16] != '0';
-		if (has_prefix(*e, "DYNPROF_LISTEN="))
-			s->session.listen = (*e)[15] != 0;
-		if (has_prefix(*e, "DYNPROF_TRANSLATOR="))
-			s->plugin = *e + 19;
-		if (has_prefix(*e, "DYNPROF_STRICT="))
-			s->strict = (*e)[15] && (*e)[15] != '0';
-		if (has_prefix(*e, "DYNPROF_PRELOADED="))
-			s->added = *e + 18;
-		if (has_prefix(*e, "DYNPROF_NOTE="))
-			s->note = *e + 13;
+		if ((v = value_of(*e, "DYNPROF_FOLLOW_EXEC")))
+			s->follow_exec = is_on(v);
+		else if ((v = value_of(*e, "DYNPROF_CONTROL")))
+			s->session.keep = is_on(v);
+		else if ((v = value_of(*e, "DYNPROF_LISTEN")))
+			s->session.listen = *v != 0;
+		else if ((v = value_of(*e, "DYNPROF_TRANSLATOR")))
+			s->plugin = v;
+		else if ((v = value_of(*e, "DYNPROF_STRICT")))
+			s->strict = is_on(v);
+		else if ((v = value_of(*e, "DYNPROF_PRELOADED")))
+			s->added = v;
+		else if ((v = value_of(*e, "DYNPROF_NOTE")))
+			s->note = v;
 	}
 	s->session.translator = s->plugin && *s->plugin;
 	s->session.auxv = (Elf64_auxv_t *)(e + 1);

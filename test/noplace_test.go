@@ -96,6 +96,13 @@ func TestStrict(t *testing.T) {
 			t.Errorf("%s: the program ran", place)
 		}
 	}
+	for value, status := range map[string]int{"1": 125, "01": 125, "no": 125, "0": 0, "": 0} { // as internal/setting has it
+		r := run(t, command{args: []string{"true"}, env: []string{
+			"LD_PRELOAD=" + build(t, "libdynprof.so"), "DYNPROF_OUTPUT=/proc/table", "DYNPROF_STRICT=" + value}})
+		if r.status != status {
+			t.Errorf("DYNPROF_STRICT=%s: status %d, not %d", value, r.status, status)
+		}
+	}
 }
 
 // TestDiskFillsUp: a program that has its table, fills the disk, and then
