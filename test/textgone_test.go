@@ -85,3 +85,31 @@ func TestTextGoneLibc(t *testing.T) {
 		}
 	})
 }
+
+// TestPlaceTaken: a program at a fixed address that maps memory where it knows that
+// there is none gets it there, though an arena may lie there. What was counted by then
+// stays, and the report names what is not counted any more.
+func TestPlaceTaken(t *testing.T) {
+	t.Parallel()
+	p := compile(t, need(t, "gcc"), []string{"-O1", "-pthread", "-no-pie", "-fno-pie"}, "placetaken.c")
+	for _, row := range []struct {
+		how         string
+		before, all uint64 // calls of step
+	}{
+		{"map", 1000, 3000},
+		{"free", 1000, 3000},
+		{"move", 1000, 3000},
+		{"unmap", 1000, 3000},
+		{"threads", 1000, 3000},
+		{"fork", 3000, 4000}, // the parent is counted on
+	} {
+		t.Run(row.how, func(t *testing.T) {
+			inVariants(t, cmd(p, row.how), func(t *testing.T, r *report) {
+				f := r.named(t, "step")
+				if want := map[bool]uint64{true: row.before, false: row.all}[f.Reason == "text-changed"]; f.Calls != want {
+					t.Errorf("%d calls, not %d; %q", f.Calls, want, f.Reason)
+				}
+			})
+		})
+	}
+}

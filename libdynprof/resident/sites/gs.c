@@ -78,7 +78,7 @@ static void end_counts(void)
 {
 	uint32_t n = dp_arenas_known();
 	for (uint32_t i = 0; i < n; i++)
-		if (!dp_arena_number(i)->ended)
+		if (!dp_arena_number(i)->ended && !dp_arena_number(i)->gone)
 			end_arena(dp_arena_number(i));
 }
 

@@ -13,6 +13,8 @@
  *     and all goes on. So it is for memory that is yet to be filled. Else the first
  *     change tells what it is.
  *  4. Where system calls are among it that we must know of, as in libc, we withdraw.
+ *  5. Memory of ours that stubs are in is treated alike: all that leads there is
+ *     given back before the program takes its place.
  * The dynamic linker's own calls are no sites: what it unmaps is closed.
  */
 #define _GNU_SOURCE
@@ -22,9 +24,12 @@
 #include "base/filters.h"
 #include "base/layout.h"
 #include "base/pages.h"
+#include "base/state.h"
 #include "sites/replaced.h"
 #include "sites/withdraw.h"
+#include "stubs/arenas.h"
 #include "texts/giveback.h"
+#include "texts/letrun.h"
 #include "texts/texts.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -87,12 +92,40 @@ static void advice_comes(struct dp_regs *r)
 
 /* ---- what takes the place of others --------------------------------------- */
 
+/* Text that leads to the arena is given back, and whoever runs there let out. */
+static void arena_goes(struct dp_regs *r, struct dp_known *k)
+{
+	struct span s = {0, 0};
+	while (!dp_withdrawn && dp_next_text(s.high, &s.low, &s.high))
+		if (dp_arena_of_text(s.low) == k)
+			goes(r, s);
+	dp_let_all_run();
+	dp_arena_goes(k);
+}
+
+/* A program may know of addresses that nothing is at, as below an executable that is
+ * not position-independent; what it asks for there it gets. */
+static void arenas_go(struct dp_regs *r, struct span s, int must_be_free)
+{
+	for (uint32_t i = 0; i < dp_arenas_known(); i++) {
+		struct dp_known *k = dp_arena_number(i);
+		if (k->gone || k->at >= s.high || k->whole <= s.low)
+			continue;
+		arena_goes(r, k);
+		if (must_be_free)
+			ask(SYS_munmap, k->at, k->whole - k->at);
+	}
+}
+
 static void map_comes(struct dp_regs *r)
 {
 	struct span s = span(r->rdi, r->rsi);
 	uint64_t flags = r->r10, at;
 	const struct dp_undo *u;
-	if (!(flags & MAP_FIXED) || flags & MAP_FIXED_NOREPLACE || !has_text(s))
+	if (!(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) || !has_text(s))
+		return;
+	arenas_go(r, s, (flags & MAP_FIXED_NOREPLACE) != 0);
+	if (flags & MAP_FIXED_NOREPLACE)
 		return;
 	if (flags & MAP_ANONYMOUS && r->rdx & PROT_WRITE)
 		return; /* it will be filled */
@@ -108,8 +141,10 @@ static void map_comes(struct dp_regs *r)
 static void unmap_comes(struct dp_regs *r)
 {
 	struct span s = span(r->rdi, r->rsi);
-	if (has_text(s))
-		goes(r, s);
+	if (!has_text(s))
+		return;
+	arenas_go(r, s, 0);
+	goes(r, s);
 }
 
 static void remap_comes(struct dp_regs *r)
@@ -117,6 +152,8 @@ static void remap_comes(struct dp_regs *r)
 	struct span from = span(r->rdi, r->rsi), to = span(r->r8, r->rdx);
 	int fixed = (r->r10 & REMAP_FIXED) != 0;
 	uint64_t at;
+	if (fixed && has_text(to))
+		arenas_go(r, to, 0);
 	if (fixed && has_text(to)) {
 		const struct dp_undo *u = dp_change_in(to.low, to.high, &at);
 		if (!u || !dp_is_here(from.low + (at - to.low), u->new, u->len))

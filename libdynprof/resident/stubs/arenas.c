@@ -137,7 +137,7 @@ static struct dp_known known_of(const struct dp_arena *a, uint32_t number)
 		(const struct dp_origin *)a->origins, (const uint8_t(*)[2])a->lengths, (const uint32_t *)a->by_text, a->origins_count,
 		(const struct dp_island *)a->islands, a->islands_count,
 		(const struct dp_trap *)a->traps, a->traps_count,
-		a->view, a->view_size, number, 0, 0, 0};
+		a->view, a->view_size, number, 0, 0, 0, a->at + a->size + a->pointers + a->view_size, 0};
 }
 
 /* The arena's code, writable, somewhere else; 0 if that cannot be. */
@@ -179,6 +179,12 @@ const char *dp_know_arenas(const struct dp_ctl *ctl)
 		store_texts(ctl, i, k);
 	}
 	return 0;
+}
+
+void dp_arena_goes(struct dp_known *k)
+{
+	__atomic_store_n(&k->gone, 1, __ATOMIC_RELEASE);
+	store_slots(k->at, k->end, 0);
 }
 
 void dp_forget_arenas(void)

@@ -53,6 +53,8 @@ struct dp_known {
 	 * resume, do not know it. It is never paused. */
 	uint8_t alone;
 	uint8_t ended;	  /* its stubs have ended counting (gs.c) */
+	uint8_t gone;	  /* the program has put something else there (replaced.c) */
+	uint64_t whole;	  /* the end of the pages that follow its code */
 	uint8_t *lasting; /* its code, writable for good, if stubs are redirectable */
 };
 
@@ -60,6 +62,8 @@ struct dp_known {
  * or none and why. One thread does so at a time: the dynamic linker's lock is
  * held. */
 const char *dp_know_arenas(const struct dp_ctl *ctl) HIDDEN;
+/* An arena's place is the program's from now on. */
+void dp_arena_goes(struct dp_known *k) HIDDEN;
 /* None is known any more. There is one thread. */
 void dp_forget_arenas(void) HIDDEN;
 

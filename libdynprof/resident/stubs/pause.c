@@ -97,7 +97,7 @@ static long map_reach(struct reach *r, const uint8_t *table, uint64_t reserve, u
 	r->count = n;
 	for (uint32_t i = 0; i < n && !err; i++) {
 		const struct dp_known *k = dp_arena_number(i);
-		if (!(k->alone && paused))
+		if (!k->gone && !(k->alone && paused))
 			r->views[i] = map_again(k->at, size_of(k), &err);
 	}
 	return err;

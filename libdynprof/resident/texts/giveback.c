@@ -38,6 +38,7 @@
 #include "base/pages.h"
 #include "base/regs.h"
 #include "base/state.h"
+#include "stubs/arenas.h"
 #include "table/entries.h"
 #include "table/view.h"
 #include "texts/giveback.h"
@@ -67,9 +68,20 @@ static void add_texts(const struct patched *p)
 		dp_texts_add(p->texts[i].start, p->texts[i].start + p->texts[i].size);
 }
 
+/* What takes an arena's place is looked for as well (replaced.c). */
+static void add_arenas(void)
+{
+	for (uint32_t i = 0; i < dp_arenas_known(); i++) {
+		const struct dp_known *k = dp_arena_number(i);
+		if (!k->gone)
+			dp_texts_add(k->at, k->whole);
+	}
+}
+
 static void add_all_texts(void)
 {
 	dp_texts_forget();
+	add_arenas();
 	for (struct sessions *s = newest; s; s = s->older)
 		for (uint64_t i = 0; i < s->used; i++)
 			add_texts(&s->patched[i]);
@@ -92,10 +104,12 @@ void dp_note_undos(const struct dp_ctl *ctl)
 	const struct dp_undo_text *texts = (const struct dp_undo_text *)ctl->undos, *last = &texts[ctl->undos_count - 1];
 	s->patched[s->used] = (struct patched){texts, ctl->undos_count, texts->start, last->start + last->size};
 	__atomic_store_n(&s->used, s->used + 1, __ATOMIC_RELEASE);
-	if (dp_texts_begin())
+	if (dp_texts_begin()) {
+		add_arenas();
 		add_texts(&s->patched[s->used - 1]);
-	else
+	} else {
 		add_all_texts();
+	}
 	dp_texts_end();
 }
 
@@ -573,6 +587,20 @@ int dp_is_text(uint64_t address)
 {
 	struct walk w = walk(address, address + 1);
 	return next_text(&w) != 0;
+}
+
+int dp_next_text(uint64_t from, uint64_t *low, uint64_t *high)
+{
+	struct walk w = walk(from, ~0ULL);
+	const struct dp_undo_text *next = 0;
+	for (const struct dp_undo_text *t; (t = next_text(&w));)
+		if (t->start >= from && (!next || t->start < next->start))
+			next = t;
+	if (!next)
+		return 0;
+	*low = next->start;
+	*high = next->start + next->size;
+	return 1;
 }
 
 uint64_t dp_syscall_near(uint64_t address)

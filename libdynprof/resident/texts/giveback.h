@@ -51,6 +51,8 @@ int dp_is_here(uint64_t at, const uint8_t *bytes, uint64_t n) HIDDEN;
 int dp_give_all(void) HIDDEN;
 /* Whether an address is in text that was patched. */
 int dp_is_text(uint64_t address) HIDDEN;
+/* The first text at or behind an address that was patched; 0: there is none. */
+int dp_next_text(uint64_t from, uint64_t *low, uint64_t *high) HIDDEN;
 /* A system call of the program, as it was, in the text that address is in; 0: there
  * is none behind a site. */
 uint64_t dp_syscall_near(uint64_t address) HIDDEN;
