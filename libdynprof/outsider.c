@@ -136,7 +136,7 @@ static void write_variable(struct launch *l)
 {
 	const struct dp_ctl *ctl = l->s->ctl;
 	struct dp_out_words w = {(uint64_t)ctl, l->s->scratch_size, ctl->reserve, ctl->reserve_size,
-				 *dp_u64(dp.table, DP_HDR_ROWS + DP_SEC_OFFSET)};
+				 dp.table->rows.offset};
 	char *to = l->variable + text_copy(l->variable, sizeof l->variable, DP_OUT_VARIABLE);
 	for (unsigned i = 0; i < sizeof w / sizeof(uint64_t); i++, to += 16)
 		write_hex(to, ((const uint64_t *)&w)[i]);
@@ -288,7 +288,7 @@ const char *dp_plan_late(struct dp_session *s, void (*prepare)(struct dp_session
 {
 	const char *why;
 	/* Without room in the reserve that is kept they get one of their own. */
-	s->keep = dp.reserve && dp.reserve_size - *dp_u64(dp.table, DP_HDR_RESERVE_USED) >= dp_reserve_for(s->text_size);
+	s->keep = dp.reserve && dp.reserve_size - dp.table->reserve_used >= dp_reserve_for(s->text_size);
 	if (run_outsider(s, prepare, &why, twin, reaped))
 		return why;
 	if (!dp_map_scratch(s))

@@ -89,7 +89,7 @@ static int map_reserve(struct dp_session *s)
 {
 	uint64_t size = dp.reserve_size;
 	if (dp_space_is_short())
-		size = pages(*dp_u64(dp.table, DP_HDR_RESERVE_USED)) + dp_reserve_for(s->text_size);
+		size = pages(dp.table->reserve_used) + dp_reserve_for(s->text_size);
 	long at = raw(SYS_mremap, dp.reserve, 0, size, MREMAP_MAYMOVE);
 	s->ctl->reserve = failed(at) ? 0 : (uint64_t)at;
 	s->ctl->reserve_size = size;

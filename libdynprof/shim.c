@@ -375,24 +375,24 @@ static void *map_file(long fd, uint64_t offset, uint64_t size)
 /* Maps the table the twin wrote: first its header, which says how much more. */
 static int map_table_fd(struct start *s, long fd)
 {
-	uint8_t *header = map_file(fd, 0, DP_HEADER_SIZE);
+	struct dp_header *header = map_file(fd, 0, DP_HEADER_SIZE);
 	if (!header)
 		return 0;
 	int mine = 1;
 	for (int i = 0; i < 16; i++)
-		mine &= header[DP_HDR_NONCE + i] == s->session.ctl->nonce[i];
-	uint64_t head = section_end(header, DP_HDR_EVENTS), fired = section_end(header, DP_HDR_FIRED);
+		mine &= header->nonce[i] == s->session.ctl->nonce[i];
+	uint64_t head = section_end(&header->events), fired = section_end(&header->fired);
 	if (fired > head)
 		head = fired;
-	uint64_t rows = *dp_u64(header, DP_HDR_ROWS + DP_SEC_OFFSET);
-	dp.row_stride = *dp_u32(header, DP_HDR_ROWS + DP_SEC_ENTRY_SIZE);
-	dp.rows_max = *dp_u32(header, DP_HDR_ROWS + DP_SEC_CAPACITY);
-	dp.counters = *dp_u32(header, DP_HDR_COUNTERS);
+	uint64_t rows = header->rows.offset;
+	dp.row_stride = header->rows.entry_size;
+	dp.rows_max = header->rows.capacity;
+	dp.counters = header->counters;
 	dp.row_used = DP_ROW_COUNTERS + 8 * (uint64_t)dp.counters;
-	dp.shared = (*dp_u32(header, DP_HDR_FLAGS) & DP_FLAG_SHARED) != 0;
-	dp.translator = (*dp_u32(header, DP_HDR_FLAGS) & DP_FLAG_TRANSLATOR) != 0;
-	if (*dp_u32(header, DP_HDR_FLAGS) & DP_FLAG_THRESHOLD)
-		dp.threshold_fired = *dp_u64(header, DP_HDR_FIRED + DP_SEC_OFFSET);
+	dp.shared = (header->flags & DP_FLAG_SHARED) != 0;
+	dp.translator = (header->flags & DP_FLAG_TRANSLATOR) != 0;
+	if (header->flags & DP_FLAG_THRESHOLD)
+		dp.threshold_fired = header->fired.offset;
 	raw(SYS_munmap, header, DP_HEADER_SIZE);
 	if (!mine)
 		return 0;
@@ -402,7 +402,7 @@ static int map_table_fd(struct start *s, long fd)
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (!dp.table || !dp.chunks[0] || failed(at))
 		return 0;
-	dp.discard = (uint8_t *)at;
+	dp.discard = (struct dp_row *)at;
 	if (dp.threshold_fired)
 		dp.threshold_fired += (uint64_t)dp.table;
 	return 1;
@@ -414,7 +414,7 @@ static void unmap_table(void *unused)
 	if (!dp.shared)
 		raw(SYS_arch_prctl, ARCH_SET_GS, 0);
 	if (dp.table)
-		raw(SYS_munmap, dp.table, pages(section_end(dp.table, DP_HDR_FIRED)));
+		raw(SYS_munmap, dp.table, pages(section_end(&dp.table->fired)));
 	if (dp.chunks[0])
 		raw(SYS_munmap, dp.chunks[0], 2 * dp.row_stride);
 	if (dp.discard)
@@ -443,10 +443,10 @@ static const char *map_table(void *arg)
 		return "the count table cannot be mapped (ulimit -v?)";
 	}
 	dp.clock_gettime = (int (*)(int, void *))vdso_clock(s);
-	uint8_t *row = dp_row_at(0);
+	struct dp_row *row = dp_row_at(0);
 	dp_rows_start(row);
 	if (dp.shared) {
-		*dp_u32(row, DP_ROW_KIND) = DP_ROW_SHARED;
+		row->kind = DP_ROW_SHARED;
 		return 0;
 	}
 	dp_have_wrgsbase = (aux(s, AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
@@ -474,7 +474,7 @@ static const char *apply(struct start *s)
 		dp.reserve = (uint8_t *)ctl->reserve;
 		dp.reserve_size = ctl->reserve_size;
 	}
-	__atomic_store_n(dp_u32(dp.table, DP_HDR_STATE), DP_STATE_LIVE, __ATOMIC_RELEASE);
+	__atomic_store_n(&dp.table->state, DP_STATE_LIVE, __ATOMIC_RELEASE);
 	return 0;
 }
 

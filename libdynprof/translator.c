@@ -123,7 +123,7 @@ static void put(const struct dp_hot *e)
 	if (dp_ring_put(e))
 		return;
 	dp_outcome(e->slot, DP_OUTCOME_QUEUED, DP_OUTCOME_DROPPED);
-	__atomic_fetch_add(dp_u64(dp.table, DP_HDR_DROPPED), 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&dp.table->dropped, 1, __ATOMIC_RELAXED);
 }
 
 /* The event is in the ring. Who finds the service thread asleep wakes it. The fence:
@@ -148,7 +148,7 @@ void dp_tell(const struct dp_hot *e)
 		return;
 	}
 	if (dp_in_callback() || deliver(e, 1) == -EBUSY) {
-		__atomic_fetch_add(dp_u64(dp.table, DP_HDR_DEFERRED), 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&dp.table->deferred, 1, __ATOMIC_RELAXED);
 		put(e);
 	}
 	while (!dp_in_callback() && dp_ring_take(&next))

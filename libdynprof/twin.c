@@ -104,14 +104,14 @@ static void stop_counting(void)
 		if (k->view_size)
 			map_zeros(k->view, k->view_size);
 	}
-	map_zeros((uint64_t)dp.table, section_end(dp.table, DP_HDR_FIRED));
+	map_zeros((uint64_t)dp.table, section_end(&dp.table->fired));
 }
 
 /* Maps the table, up to its rows, once more: stop_counting takes away the mapping
  * that the target has. */
 static void map_view(struct dp_ctl *ctl)
 {
-	uint64_t size = *dp_u64(dp.table, DP_HDR_ROWS + DP_SEC_OFFSET);
+	uint64_t size = dp.table->rows.offset;
 	long at = raw(SYS_mremap, dp.table, 0, size, MREMAP_MAYMOVE);
 	ctl->view = failed(at) ? 0 : (uint64_t)at;
 	ctl->view_size = size;
@@ -127,7 +127,7 @@ static void await_turn(struct dp_ctl *ctl)
 		long offset;
 		void *pending;
 	} robust;
-	uint32_t *word = dp_u32(ctl->view, DP_HDR_APPENDER), self = (uint32_t)raw(SYS_gettid);
+	uint32_t *word = &((struct dp_header *)ctl->view)->appender, self = (uint32_t)raw(SYS_gettid);
 	robust.next = &robust;
 	robust.pending = word;
 	raw(SYS_set_robust_list, &robust, sizeof robust);
@@ -145,7 +145,7 @@ static void await_turn(struct dp_ctl *ctl)
 
 static void end_turn(struct dp_ctl *ctl)
 {
-	uint32_t *word = dp_u32(ctl->view, DP_HDR_APPENDER);
+	uint32_t *word = &((struct dp_header *)ctl->view)->appender;
 	if (__atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL) & FUTEX_WAITERS)
 		raw(SYS_futex, word, FUTEX_WAKE, 1, 0, 0, 0);
 }

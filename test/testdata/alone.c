@@ -105,10 +105,10 @@ static void arenas(void)
 	OURS(dp_arena_at);
 	OURS(dp_arena_of_text);
 	OURS(dp_forget_arenas);
-	static uint8_t table[DP_PAGE_SIZE];
+	static uint64_t table[DP_PAGE_SIZE / 8];
 	static struct dp_arena all[MANY];
 	static struct dp_text texts[MANY];
-	dp_->table = table;
+	dp_->table = (struct dp_header *)table;
 	for (uint64_t i = 0; i < MANY; i++) {
 		all[i] = (struct dp_arena){.at = (i + 1) << 32, .size = SIZE, .cold = SIZE / 2, .keeps = SIZE / 2};
 		texts[i] = (struct dp_text){.start = all[i].at + (1 << 24), .size = SIZE, .arena = (uint32_t)i};

@@ -98,10 +98,10 @@ const (
 	HdrCodeInFiles   = 0x258 // u64, bytes of files that the dynamic linker has not loaded
 
 	// A section is {u64 offset; u32 count; u32 capacity; u32 entry size; u32 zero}.
-	SecOffset    = 0
-	SecCount     = 8
-	SecCapacity  = 12
-	SecEntrySize = 16
+	SecOffset    = 0  // u64, of its first entry in the file
+	SecCount     = 8  // u32, entries that are there to read
+	SecCapacity  = 12 // u32, entries that it has room for
+	SecEntrySize = 16 // u32, bytes
 	SectionSize  = 24
 
 	// Object entry.

@@ -22,12 +22,12 @@ int dynprof_active(void)
 {
 	if (is_off() || dp_stopped())
 		return 0;
-	return __atomic_load_n(dp_u32(dp.table, DP_HDR_PAUSED), __ATOMIC_ACQUIRE) ? 2 : 1;
+	return __atomic_load_n(&dp.table->paused, __ATOMIC_ACQUIRE) ? 2 : 1;
 }
 
 static int set_paused(uint32_t paused)
 {
-	uint8_t *view = dp_view();
+	struct dp_header *view = dp_view();
 	if (is_off())
 		return DYNPROF_OFF;
 	return view ? (int)dp_set_paused(view, (uint64_t)dp.reserve, paused) : -ENOMEM;
@@ -38,7 +38,7 @@ int dynprof_resume(void) { return set_paused(0); }
 
 int dynprof_reset(void)
 {
-	uint8_t *view = dp_view();
+	struct dp_header *view = dp_view();
 	if (is_off())
 		return DYNPROF_OFF;
 	return view ? (int)dp_reset(view) : -ENOMEM;
@@ -46,7 +46,7 @@ int dynprof_reset(void)
 
 int dynprof_snapshot(const char *path)
 {
-	uint8_t *view = dp_view();
+	struct dp_header *view = dp_view();
 	if (is_off())
 		return DYNPROF_OFF;
 	return view ? (int)dp_copy(view, path) : -ENOMEM;
@@ -54,21 +54,21 @@ int dynprof_snapshot(const char *path)
 
 /* ---- functions -------------------------------------------------------- */
 
-static int is_object(const uint8_t *view, const uint8_t *object, const char *name)
+static int is_object(const struct dp_header *view, const struct dp_object_entry *object, const char *name)
 {
-	const char *path = dp_string(view, *dp_u32(object, DP_OBJ_PATH)), *base = path;
+	const char *path = dp_string(view, object->path), *base = path;
 	for (const char *p = path; *p; p++)
 		if (*p == '/')
 			base = p + 1;
 	return same_text(path, name) || same_text(base, name);
 }
 
-static int has_name(const uint8_t *view, const uint8_t *function, const char *name)
+static int has_name(const struct dp_header *view, const struct dp_function *function, const char *name)
 {
-	if (same_text(dp_string(view, *dp_u32(function, DP_FN_NAME)), name))
+	if (same_text(dp_string(view, function->name), name))
 		return 1;
-	uint32_t at = *dp_u32(function, DP_FN_ALIASES);
-	for (const uint32_t *alias = (const uint32_t *)dp_entry_in(view, DP_HDR_ALIASES, at, 4); at && *alias; alias++)
+	uint32_t at = function->aliases;
+	for (const uint32_t *alias = (const uint32_t *)dp_in_table(view, view->aliases.offset) + at; at && *alias; alias++)
 		if (same_text(dp_string(view, *alias), name))
 			return 1;
 	return 0;
@@ -77,15 +77,15 @@ static int has_name(const uint8_t *view, const uint8_t *function, const char *na
 /* Of several functions of one name the first that is counted. */
 int64_t dynprof_find(const char *object, const char *name)
 {
-	const uint8_t *view = dp_view();
+	const struct dp_header *view = dp_view();
 	if (is_off())
 		return DYNPROF_OFF;
 	if (!view || !name || !*name)
 		return view ? -ENOENT : -ENOMEM;
-	uint32_t n = dp_in_use(view, DP_HDR_FUNCTIONS);
+	uint32_t n = dp_in_use(&view->functions);
 	int64_t found = -ENOENT;
 	for (uint32_t i = 0; i < n; i++) {
-		const uint8_t *f = dp_function_at(view, i);
+		const struct dp_function *f = dp_function_at(view, i);
 		if ((found >= 0 && !dp_is_counted(f)) || !has_name(view, f, name) ||
 		    (object && !is_object(view, dp_object_of(view, f), object)))
 			continue;
@@ -99,15 +99,15 @@ int64_t dynprof_find(const char *object, const char *name)
 /* Of several objects that have been at that place the last. */
 int64_t dynprof_find_address(const void *address)
 {
-	const uint8_t *view = dp_view();
+	const struct dp_header *view = dp_view();
 	if (is_off())
 		return DYNPROF_OFF;
 	if (!view)
 		return -ENOMEM;
-	for (uint32_t i = dp_in_use(view, DP_HDR_FUNCTIONS); i-- > 0;) {
-		const uint8_t *f = dp_function_at(view, i);
+	for (uint32_t i = dp_in_use(&view->functions); i-- > 0;) {
+		const struct dp_function *f = dp_function_at(view, i);
 		uint64_t off = (uint64_t)address - dp_entry_of_function(view, f);
-		if (off == 0 || off < *dp_u32(f, DP_FN_SIZE))
+		if (off == 0 || off < f->size)
 			return i;
 	}
 	return -ENOENT;
@@ -115,24 +115,24 @@ int64_t dynprof_find_address(const void *address)
 
 int64_t dynprof_functions(void)
 {
-	const uint8_t *view = dp_view();
+	const struct dp_header *view = dp_view();
 	if (is_off())
 		return 0;
-	return view ? (int64_t)dp_in_use(view, DP_HDR_FUNCTIONS) : -ENOMEM;
+	return view ? (int64_t)dp_in_use(&view->functions) : -ENOMEM;
 }
 
 /* The baseline first: the counters are not smaller then. */
 int64_t dynprof_calls_of(int64_t function)
 {
-	const uint8_t *view = dp_view();
+	const struct dp_header *view = dp_view();
 	if (is_off())
 		return DYNPROF_OFF;
 	if (!view)
 		return -ENOMEM;
-	if ((uint64_t)function >= dp_in_use(view, DP_HDR_FUNCTIONS))
+	if ((uint64_t)function >= dp_in_use(&view->functions))
 		return -ENOENT;
-	const uint8_t *f = dp_function_at(view, (uint64_t)function);
-	uint32_t counter = *dp_u32(f, DP_FN_COUNTER);
+	const struct dp_function *f = dp_function_at(view, (uint64_t)function);
+	uint32_t counter = f->counter;
 	if (!dp_is_counted(f))
 		return -ENODATA;
 	uint64_t before = dp_baseline(view, counter), now = dp_calls_now(counter, dp_row_map);
@@ -147,21 +147,21 @@ int64_t dynprof_calls(const char *object, const char *name)
 
 int dynprof_function_info(int64_t function, struct dynprof_function *info)
 {
-	const uint8_t *view = dp_view();
+	const struct dp_header *view = dp_view();
 	if (is_off())
 		return DYNPROF_OFF;
 	if (!view)
 		return -ENOMEM;
 	if (!info || info->size < sizeof *info)
 		return -EINVAL;
-	if ((uint64_t)function >= dp_in_use(view, DP_HDR_FUNCTIONS))
+	if ((uint64_t)function >= dp_in_use(&view->functions))
 		return -ENOENT;
-	const uint8_t *f = dp_function_at(view, (uint64_t)function);
+	const struct dp_function *f = dp_function_at(view, (uint64_t)function);
 	info->counted = (uint32_t)dp_is_counted(f);
-	info->object = dp_string(view, *dp_u32(dp_object_of(view, f), DP_OBJ_PATH));
-	info->name = dp_string(view, *dp_u32(f, DP_FN_NAME));
+	info->object = dp_string(view, dp_object_of(view, f)->path);
+	info->name = dp_string(view, f->name);
 	info->address = dp_entry_of_function(view, f);
-	info->bytes = *dp_u32(f, DP_FN_SIZE);
+	info->bytes = f->size;
 	info->calls = dynprof_calls_of(function);
 	return 0;
 }

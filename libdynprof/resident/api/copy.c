@@ -9,6 +9,10 @@
 #include "rows/rows.h"
 #include "table/view.h"
 
+/* The copy of the header is a part of it, for small stacks: fields by their offset. */
+#define dp_u32(base, offset) ((uint32_t *)((uint8_t *)(base) + (offset)))
+#define dp_u64(base, offset) ((uint64_t *)((uint8_t *)(base) + (offset)))
+
 /* Writes n bytes that lie at the same place of the file. The kernel reads them:
  * a page that is not there is an error and no signal. */
 static long put(long fd, const uint8_t *from, uint64_t n, uint64_t at)
@@ -76,8 +80,8 @@ static long copy_once(long fd, const uint8_t *v, int last)
 	uint32_t used = *dp_u32(header, DP_HDR_ROWS_USED), n = used < dp.rows_max ? used : dp.rows_max;
 	uint64_t size = DP_ROW_COUNTERS + 8 * (uint64_t)*dp_u32(header, DP_HDR_COUNTERS);
 	for (uint32_t i = 0; !err && i < n; i++) {
-		const uint8_t *row = dp_row_map(i);
-		err = row ? put(fd, row, size, first + i * stride) : -ENOMEM;
+		const struct dp_row *row = dp_row_map(i);
+		err = row ? put(fd, (const uint8_t *)row, size, first + i * stride) : -ENOMEM;
 		if (err == -EFAULT)
 			err = 0; /* there was no room for that row, nobody has it */
 	}
@@ -99,7 +103,7 @@ static long copy_once(long fd, const uint8_t *v, int last)
 
 enum { TRIES = 50, NAME_MAX_ = 4096 };
 
-long dp_copy(const uint8_t *v, const char *path)
+long dp_copy(const struct dp_header *v, const char *path)
 {
 	static const char suffix[] = ".new-";
 	char name[NAME_MAX_];
@@ -115,7 +119,7 @@ long dp_copy(const uint8_t *v, const char *path)
 		return fd;
 	long err = -EAGAIN;
 	for (int i = 0; i < TRIES && err == -EAGAIN; i++)
-		err = copy_once(fd, v, i == TRIES - 1);
+		err = copy_once(fd, (const uint8_t *)v, i == TRIES - 1);
 	raw(SYS_close, fd);
 	if (!err)
 		err = raw(SYS_renameat2, AT_FDCWD, name, AT_FDCWD, path, 0);

@@ -12,5 +12,5 @@ int dp_own_objects HIDDEN;
 
 int dp_stopped(void)
 {
-	return dp.table && __atomic_load_n(dp_u32(dp.table, DP_HDR_STOPPED), __ATOMIC_ACQUIRE) != 0;
+	return dp.table && __atomic_load_n(&dp.table->stopped, __ATOMIC_ACQUIRE) != 0;
 }

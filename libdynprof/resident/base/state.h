@@ -12,9 +12,9 @@
 enum { DP_CHUNKS = 16, DP_NO_ROW = 0xffffffff };
 
 struct dp_state {
-	uint8_t *table;         /* the mapped file, up to its rows */
+	struct dp_header *table; /* the mapped file, up to its rows */
 	uint8_t *chunks[DP_CHUNKS];
-	uint8_t *discard;       /* row of threads for which there is no room */
+	struct dp_row *discard; /* row of threads for which there is no room */
 	uint64_t row_stride;    /* bytes */
 	uint64_t row_used;      /* bytes of a row that need room */
 	uint32_t rows_max;
@@ -48,14 +48,10 @@ extern int dp_own_objects HIDDEN;
 /* Whether counting has ended (gs.c). */
 int dp_stopped(void) HIDDEN;
 
-#define dp_u32(base, offset) ((uint32_t *)((uint8_t *)(base) + (offset)))
-#define dp_u64(base, offset) ((uint64_t *)((uint8_t *)(base) + (offset)))
-
 /* Where the room of a section ends, in the table. */
-static inline uint64_t section_end(const uint8_t *header, uint64_t section)
-{
-	return *dp_u64(header, section + DP_SEC_OFFSET) +
-	       (uint64_t)*dp_u32(header, section + DP_SEC_CAPACITY) * *dp_u32(header, section + DP_SEC_ENTRY_SIZE);
-}
+static inline uint64_t section_end(const struct dp_section *s) { return s->offset + (uint64_t)s->capacity * s->entry_size; }
+
+/* What is that many bytes from the table's start. */
+static inline void *dp_in_table(const struct dp_header *table, uint64_t offset) { return (uint8_t *)table + offset; }
 
 #endif

@@ -37,19 +37,19 @@ static struct who self(void)
  * that a reader who sees the number sees the record. */
 static uint64_t record(const struct dp_hot *e, uint32_t row)
 {
-	uint64_t slot = __atomic_fetch_add(dp_u64(dp.table, DP_HDR_EVENTS_HEAD), 1, __ATOMIC_ACQ_REL);
-	if (slot >= *dp_u32(dp.table, DP_HDR_EVENTS + DP_SEC_CAPACITY)) {
-		__atomic_fetch_add(dp_u64(dp.table, DP_HDR_EVENTS_LOST), 1, __ATOMIC_RELAXED);
+	uint64_t slot = __atomic_fetch_add(&dp.table->events_head, 1, __ATOMIC_ACQ_REL);
+	if (slot >= dp.table->events.capacity) {
+		__atomic_fetch_add(&dp.table->events_lost, 1, __ATOMIC_RELAXED);
 		return DP_NO_SLOT;
 	}
-	uint8_t *event = dp_event_at(dp.table, slot);
-	*dp_u64(event, DP_EV_TIME) = dp_now(CLOCK_MONOTONIC);
-	*dp_u64(event, DP_EV_COUNT) = e->calls;
-	*dp_u32(event, DP_EV_COUNTER) = e->counter;
-	*dp_u32(event, DP_EV_ROW) = row;
-	*dp_u32(event, DP_EV_PID) = e->pid;
-	*dp_u32(event, DP_EV_TID) = e->tid;
-	__atomic_store_n(dp_u64(event, DP_EV_SEQ), slot + 1, __ATOMIC_RELEASE);
+	struct dp_event *event = dp_event_at(dp.table, slot);
+	event->time = dp_now(CLOCK_MONOTONIC);
+	event->count = e->calls;
+	event->counter = e->counter;
+	event->row = row;
+	event->pid = e->pid;
+	event->tid = e->tid;
+	__atomic_store_n(&event->seq, slot + 1, __ATOMIC_RELEASE);
 	return slot;
 }
 
@@ -60,7 +60,7 @@ static void mark(uint32_t counter)
 {
 	uint64_t offset = DP_ROW_COUNTERS + 8 * (uint64_t)counter;
 	if (dp.shared)
-		__asm__ volatile("lock btsq $63, (%0)" : : "r"(dp_row_at(0) + offset) : "memory", "cc");
+		__asm__ volatile("lock btsq $63, (%0)" : : "r"((uint64_t)dp_row_at(0) + offset) : "memory", "cc");
 	else
 		__asm__ volatile("btsq $63, %%gs:(%0)" : : "r"(offset) : "memory", "cc");
 }

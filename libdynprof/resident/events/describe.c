@@ -18,12 +18,12 @@
 
 /* The number of the function that has a counter; -1 if there is none. Counters
  * are in order of functions, some of which have none. */
-static int64_t function_of(const uint8_t *view, uint32_t counter)
+static int64_t function_of(const struct dp_header *view, uint32_t counter)
 {
-	uint32_t low = 0, high = dp_in_use(view, DP_HDR_FUNCTIONS);
+	uint32_t low = 0, high = dp_in_use(&view->functions);
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2, i = middle, c = DP_NO_COUNTER;
-		while (i < high && (c = *dp_u32(dp_function_at(view, i), DP_FN_COUNTER)) == DP_NO_COUNTER)
+		while (i < high && (c = dp_function_at(view, i)->counter) == DP_NO_COUNTER)
 			i++;
 		if (i < high && c == counter)
 			return i;
@@ -66,17 +66,18 @@ static void give_code(struct dynprof_event *v, int here, struct dp_copy *copy)
 
 int dp_describe(const struct dp_hot *e, int here, struct dynprof_event *v, struct dp_copy *copy)
 {
-	const uint8_t *view = dp_view();
+	const struct dp_header *view = dp_view();
 	v->function = view ? function_of(view, e->counter) : -1;
 	if (v->function < 0)
 		return 0;
-	const uint8_t *f = dp_function_at(view, (uint64_t)v->function), *o = dp_object_of(view, f);
+	const struct dp_function *f = dp_function_at(view, (uint64_t)v->function);
+	const struct dp_object_entry *o = dp_object_of(view, f);
 	v->size = sizeof *v;
-	v->name = dp_string(view, *dp_u32(f, DP_FN_NAME));
-	v->object = dp_string(view, *dp_u32(o, DP_OBJ_PATH));
-	v->build_id = dp_string(view, *dp_u32(o, DP_OBJ_BUILD_ID));
+	v->name = dp_string(view, f->name);
+	v->object = dp_string(view, o->path);
+	v->build_id = dp_string(view, o->build_id);
 	v->entry = (const void *)dp_entry_of_function(view, f);
-	v->bytes = *dp_u32(f, DP_FN_SIZE);
+	v->bytes = f->size;
 	v->calls = e->calls;
 	v->original = (const void *)dp_body_of(view, f);
 	v->pid = e->pid;

@@ -136,7 +136,7 @@ static void refuse(struct refused *r, uint32_t group)
 		return;
 	}
 	if (!r->bits) {
-		r->size = pages(*dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT) / 8 + 1);
+		r->size = pages(dp.table->functions.count / 8 + 1);
 		long at = raw(SYS_mmap, 0, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		r->bits = failed(at) ? 0 : (uint8_t *)at;
 		r->all = !r->bits;
@@ -210,15 +210,15 @@ static void patch_all(const struct dp_ctl *ctl, struct refused *r, int undo)
 /* Writes into the table's ledger that the refused groups are not counted. */
 static void note_refused(const struct refused *r)
 {
-	uint8_t *table = dp_view();
+	struct dp_header *table = dp_view();
 	if (!table)
 		return;
-	uint8_t *f = table + *dp_u64(table, DP_HDR_FUNCTIONS + DP_SEC_OFFSET);
-	uint32_t count = *dp_u32(table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
-	for (uint32_t i = 0; i < count; i++, f += DP_FN_ENTRY_SIZE)
+	struct dp_function *f = dp_in_table(table, table->functions.offset);
+	uint32_t count = table->functions.count;
+	for (uint32_t i = 0; i < count; i++, f++)
 		if (is_refused(r, i)) {
-			f[DP_FN_TACTIC] = DP_REFUSED_TACTIC;
-			f[DP_FN_REASON] = DP_REFUSED_REASON;
+			f->tactic = DP_REFUSED_TACTIC;
+			f->reason = DP_REFUSED_REASON;
 		}
 }
 
@@ -253,7 +253,7 @@ static void take_back(const struct dp_ctl *ctl, struct refused *r)
 	r->all |= r->groups == dp.counters; /* then the kernel sites go, too */
 	patch_all(ctl, r, 1);
 	note_refused(r);
-	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_PATCHES_REFUSED), r->groups, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&dp.table->patches_refused, r->groups, __ATOMIC_RELAXED);
 }
 
 /* Makes all patches that can be made. */

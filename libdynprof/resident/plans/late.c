@@ -248,7 +248,7 @@ static void prepare(struct dp_session *s)
 static const char *grow_rows(void *unused)
 {
 	(void)unused;
-	return dp_rows_grow(*dp_u32(dp.table, DP_HDR_COUNTERS)) ? 0 : "no room for the counts of the threads";
+	return dp_rows_grow(dp.table->counters) ? 0 : "no room for the counts of the threads";
 }
 
 static void leave_rows(void *unused) { (void)unused; } /* larger than they need to be */
@@ -258,7 +258,7 @@ static int count_new(struct dp_session *s)
 {
 	long twin;
 	int reaped;
-	struct dp_room rows = {grow_rows, leave_rows, 0, *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT)};
+	struct dp_room rows = {grow_rows, leave_rows, 0, dp.table->functions.count};
 	const char *why = dp_hooks.plan(s, prepare, &twin, &reaped);
 	if (!s->ctl)
 		return 0;

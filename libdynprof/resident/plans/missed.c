@@ -10,9 +10,9 @@
 #include "base/state.h"
 #include "plans/missed.h"
 
-static uint8_t *entry(uint32_t i)
+static struct dp_missed *entry(uint32_t i)
 {
-	return dp.table + *dp_u64(dp.table, DP_HDR_MISSED + DP_SEC_OFFSET) + (uint64_t)i * DP_MS_ENTRY_SIZE;
+	return (struct dp_missed *)dp_in_table(dp.table, dp.table->missed.offset) + i;
 }
 
 /* What of a path is kept: its end. */
@@ -22,10 +22,10 @@ static const char *kept_of(const char *path)
 	return n < DP_MS_PATH_SIZE ? path : path + n - (DP_MS_PATH_SIZE - 1);
 }
 
-static int is_of(const uint8_t *e, const char *path, uint32_t reason)
+static int is_of(const struct dp_missed *e, const char *path, uint32_t reason)
 {
-	const char *p = (const char *)e + DP_MS_PATH;
-	if (__atomic_load_n(dp_u32(e, DP_MS_REASON), __ATOMIC_ACQUIRE) != reason)
+	const char *p = (const char *)e->path;
+	if (__atomic_load_n(&e->reason, __ATOMIC_ACQUIRE) != reason)
 		return 0;
 	while (*p && *p == *path)
 		p++, path++;
@@ -34,18 +34,18 @@ static int is_of(const uint8_t *e, const char *path, uint32_t reason)
 
 void dp_miss(const char *path, uint32_t reason)
 {
-	uint32_t *head = dp_u32(dp.table, DP_HDR_MISSED_HEAD), room = *dp_u32(dp.table, DP_HDR_MISSED + DP_SEC_CAPACITY);
+	uint32_t *head = &dp.table->missed_head, room = dp.table->missed.capacity;
 	uint32_t used = __atomic_load_n(head, __ATOMIC_ACQUIRE);
-	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_OBJECTS_MISSED), 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&dp.table->objects_missed, 1, __ATOMIC_RELAXED);
 	path = kept_of(path);
 	for (uint32_t i = 0; i < used && i < room; i++)
 		if (is_of(entry(i), path, reason)) {
-			__atomic_fetch_add(dp_u32(entry(i), DP_MS_TIMES), 1, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&entry(i)->times, 1, __ATOMIC_RELAXED);
 			return;
 		}
 	if (used >= room || (used = __atomic_fetch_add(head, 1, __ATOMIC_ACQ_REL)) >= room)
 		return;
-	*dp_u32(entry(used), DP_MS_TIMES) = 1;
-	text_copy((char *)entry(used) + DP_MS_PATH, DP_MS_PATH_SIZE, path);
-	__atomic_store_n(dp_u32(entry(used), DP_MS_REASON), reason, __ATOMIC_RELEASE);
+	entry(used)->times = 1;
+	text_copy((char *)entry(used)->path, DP_MS_PATH_SIZE, path);
+	__atomic_store_n(&entry(used)->reason, reason, __ATOMIC_RELEASE);
 }

@@ -3,6 +3,7 @@
 #ifndef DYNPROF_BIRTH_H
 #define DYNPROF_BIRTH_H
 
+#include "base/layout.h"
 #include "base/regs.h"
 
 #define DP_BIRTH_GS 0      /* the child's GS base */
@@ -45,6 +46,8 @@ DP_SAME(dp_birth, resume, DP_BIRTH_RESUME);
 DP_SAME(dp_birth, flags, DP_BIRTH_FLAGS);
 DP_SAME(dp_birth, sigmask, DP_BIRTH_SIGMASK);
 DP_SAME(dp_birth, fork, DP_BIRTH_FORK);
+
+static inline struct dp_birth *dp_birth_of(struct dp_row *row) { return (struct dp_birth *)((uint8_t *)row + DP_ROW_BIRTH); }
 #endif
 
 #endif

@@ -9,11 +9,11 @@
 #define EINVAL_ (-22L)
 
 /* The row's address, 0 if its chunk is not mapped in this process. */
-uint8_t *dp_row_at(uint32_t row)
+struct dp_row *dp_row_at(uint32_t row)
 {
 	uint32_t k = dp_chunk_of(row);
 	uint8_t *base = k < DP_CHUNKS ? __atomic_load_n(&dp.chunks[k], __ATOMIC_ACQUIRE) : 0;
-	return base ? base + (row - dp_first_of(k)) * dp.row_stride : 0;
+	return base ? (struct dp_row *)(base + (row - dp_first_of(k)) * dp.row_stride) : 0;
 }
 
 /* Maps chunk k without a descriptor: mremap with an old size of 0 maps the
@@ -44,9 +44,9 @@ uint8_t *dp_map_chunk(uint32_t k)
 }
 
 /* The row's address, whoever took it; 0 if there is no address space. */
-uint8_t *dp_row_map(uint32_t row)
+struct dp_row *dp_row_map(uint32_t row)
 {
-	uint8_t *at = dp_row_at(row);
+	struct dp_row *at = dp_row_at(row);
 	if (!at && dp_chunk_of(row) < DP_CHUNKS && dp_map_chunk(dp_chunk_of(row)))
 		at = dp_row_at(row);
 	return at;
@@ -54,7 +54,7 @@ uint8_t *dp_row_map(uint32_t row)
 
 /* Makes sure that stores to [at, at+size) find room: on a full file system a
  * store to a hole of the file raises SIGBUS. What is there is of no use. */
-int dp_make_room(uint8_t *at, uint64_t size)
+int dp_make_room(void *at, uint64_t size)
 {
 	long ret = ask(SYS_madvise, at, (size + DP_PAGE_SIZE - 1) & ~(uint64_t)(DP_PAGE_SIZE - 1), MADV_POPULATE_WRITE);
 	if (ret != EINVAL_)
@@ -63,14 +63,14 @@ int dp_make_room(uint8_t *at, uint64_t size)
 	char zero = 0;
 	long pid = ask(SYS_getpid);
 	for (uint64_t off = 0; off < size; off += DP_PAGE_SIZE) {
-		struct { const void *base; uint64_t len; } from = {&zero, 1}, to = {at + off, 1};
+		struct { const void *base; uint64_t len; } from = {&zero, 1}, to = {(uint8_t *)at + off, 1};
 		if (ask(SYS_process_vm_writev, pid, &from, 1, &to, 1, 0) != 1)
 			return 0;
 	}
 	return 1;
 }
 
-uint8_t *dp_own_row(void)
+struct dp_row *dp_own_row(void)
 {
 	uint64_t self;
 	uint32_t index;
@@ -78,5 +78,5 @@ uint8_t *dp_own_row(void)
 	if (index != DP_NO_ROW)
 		return dp_row_at(index);
 	__asm__ volatile("movq %%gs:%c1, %0" : "=r"(self) : "i"(DP_ROW_SELF));
-	return (uint8_t *)self;
+	return (struct dp_row *)self;
 }

@@ -38,14 +38,14 @@ struct loose {
 
 static struct loose *first;
 
-static struct loose *of_row(const uint8_t *row) { return (struct loose *)(row - DP_PAGE_SIZE); }
-static uint8_t *row_of(struct loose *l) { return (uint8_t *)l + DP_PAGE_SIZE; }
+static struct loose *of_row(const struct dp_row *row) { return (struct loose *)((uint8_t *)row - DP_PAGE_SIZE); }
+static struct dp_row *row_of(struct loose *l) { return (struct dp_row *)((uint8_t *)l + DP_PAGE_SIZE); }
 static struct loose *list(void) { return __atomic_load_n(&first, __ATOMIC_ACQUIRE); }
 
-static uint32_t *collector_number(void) { return dp_u32(dp.table, DP_HDR_COLLECTOR); }
+static uint32_t *collector_number(void) { return &dp.table->collector; }
 
 /* The collector, where it is in this process; 0: there is none. */
-static uint8_t *collector(void)
+static struct dp_row *collector(void)
 {
 	uint32_t number = __atomic_load_n(collector_number(), __ATOMIC_ACQUIRE);
 	return number ? dp_row_map(number - 1) : 0;
@@ -56,11 +56,11 @@ void dp_collector_make(void)
 	uint32_t none = 0;
 	if (collector())
 		return;
-	uint8_t *row = dp_row_fresh();
+	struct dp_row *row = dp_row_fresh();
 	if (!row)
 		return;
-	*dp_u32(row, DP_ROW_STATE) = DP_ROW_FREE;
-	if (!__atomic_compare_exchange_n(collector_number(), &none, *dp_u32(row, DP_ROW_INDEX) + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	row->state = DP_ROW_FREE;
+	if (!__atomic_compare_exchange_n(collector_number(), &none, row->index + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		dp_push_free(row);
 }
 
@@ -88,7 +88,7 @@ static struct loose *make(void)
 	return l;
 }
 
-uint8_t *dp_loose_take(uint32_t kind)
+struct dp_row *dp_loose_take(uint32_t kind)
 {
 	struct loose *l = 0;
 	if (collector())
@@ -97,13 +97,13 @@ uint8_t *dp_loose_take(uint32_t kind)
 		l = make();
 	if (!l)
 		return 0;
-	uint8_t *row = row_of(l);
-	*dp_u32(row, DP_ROW_STATE) = DP_ROW_BIRTHING;
-	*dp_u32(row, DP_ROW_INDEX) = DP_NO_ROW;
-	*dp_u64(row, DP_ROW_SELF) = (uint64_t)row;
-	*dp_u32(row, DP_ROW_KIND) = kind; /* should the process end now */
+	struct dp_row *row = row_of(l);
+	row->state = DP_ROW_BIRTHING;
+	row->index = DP_NO_ROW;
+	row->self = (uint64_t)row;
+	row->kind = kind; /* should the process end now */
 	__atomic_store_n(&l->folded, NOT_FOLDED, __ATOMIC_RELEASE);
-	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_LOOSE), 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&dp.table->loose, 1, __ATOMIC_RELAXED);
 	return row;
 }
 
@@ -117,23 +117,23 @@ int dp_is_loose(uint64_t base)
 
 static void give_back(struct loose *l) { __atomic_store_n(&l->state, FREE, __ATOMIC_RELEASE); }
 
-void dp_loose_drop(uint8_t *row) { give_back(of_row(row)); }
+void dp_loose_drop(struct dp_row *row) { give_back(of_row(row)); }
 
 /* Its own thread may go on counting meanwhile, if that is not who calls. */
 static void fold(struct loose *l)
 {
 	uint32_t was = NOT_FOLDED;
-	uint8_t *to = collector();
+	struct dp_row *to = collector();
 	if (!to || !__atomic_compare_exchange_n(&l->folded, &was, FOLDING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
-	uint64_t *from = dp_u64(row_of(l), DP_ROW_COUNTERS), *sums = dp_u64(to, DP_ROW_COUNTERS);
+	uint64_t *from = row_of(l)->counters, *sums = to->counters;
 	uint32_t n = dp_row_counters(to) < dp.counters ? dp_row_counters(to) : dp.counters;
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t calls = from[i] ? __atomic_exchange_n(&from[i], 0, __ATOMIC_RELAXED) & ~DP_COUNTER_FIRED : 0;
 		if (calls)
 			__atomic_fetch_add(&sums[i], calls, __ATOMIC_RELAXED);
 	}
-	__atomic_fetch_sub(dp_u32(dp.table, DP_HDR_LOOSE), 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&dp.table->loose, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&l->folded, FOLDED, __ATOMIC_RELEASE);
 }
 
@@ -151,13 +151,13 @@ static void await_fold(const struct loose *l)
 	}
 }
 
-void dp_loose_end(uint8_t *row) { fold(of_row(row)); }
+void dp_loose_end(struct dp_row *row) { fold(of_row(row)); }
 
-void dp_loose_end_all(const uint8_t *row)
+void dp_loose_end_all(const struct dp_row *row)
 {
 	for (struct loose *l = list(); l; l = l->next) {
-		const uint8_t *r = row_of(l);
-		int here = r == row || *dp_u32(r, DP_ROW_KIND) == DP_ROW_THREAD || *dp_u32(r, DP_ROW_PID) == dp.pid;
+		const struct dp_row *r = row_of(l);
+		int here = r == row || r->kind == DP_ROW_THREAD || r->pid == dp.pid;
 		if (here && __atomic_load_n(&l->state, __ATOMIC_ACQUIRE) == TAKEN)
 			fold(l);
 	}
@@ -167,19 +167,19 @@ void dp_loose_end_all(const uint8_t *row)
 
 static void clear(struct loose *l)
 {
-	uint64_t *counters = dp_u64(row_of(l), DP_ROW_COUNTERS);
+	uint64_t *counters = row_of(l)->counters;
 	for (uint32_t i = 0; i < dp.counters; i++)
 		if (counters[i])
 			counters[i] = 0;
 }
 
-void dp_loose_forked(const uint8_t *row)
+void dp_loose_forked(const struct dp_row *row)
 {
 	for (struct loose *l = list(); l; l = l->next) {
-		uint8_t *r = row_of(l);
+		struct dp_row *r = row_of(l);
 		if (r == row) {
-			*dp_u32(r, DP_ROW_PID) = dp.pid;
-			*dp_u32(r, DP_ROW_STATE) = DP_ROW_LIVE;
+			r->pid = dp.pid;
+			r->state = DP_ROW_LIVE;
 		} else if (l->state == TAKEN) {
 			clear(l);
 			give_back(l);
@@ -192,6 +192,6 @@ uint64_t dp_calls_now(uint32_t counter, dp_row_finder *at)
 	uint64_t sum = dp_rows_total(counter, at);
 	for (struct loose *l = list(); l; l = l->next)
 		if (__atomic_load_n(&l->state, __ATOMIC_ACQUIRE) == TAKEN && counter < dp.counters)
-			sum += __atomic_load_n(dp_u64(row_of(l), DP_ROW_COUNTERS + 8 * (uint64_t)counter), __ATOMIC_RELAXED) & ~DP_COUNTER_FIRED;
+			sum += __atomic_load_n(&row_of(l)->counters[counter], __ATOMIC_RELAXED) & ~DP_COUNTER_FIRED;
 	return sum;
 }

@@ -47,28 +47,28 @@ static uint32_t next_word(uint32_t word, uint32_t state)
 	return ((word | DP_ROW_STATE_MASK) + 1) | state; /* a new generation */
 }
 
-static uint8_t *pop_free(void)
+static struct dp_row *pop_free(void)
 {
-	uint8_t *row = dp_pop_free();
+	struct dp_row *row = dp_pop_free();
 	if (!row)
 		return 0;
 	if (!dp_grow_row(row)) {
 		dp_push_free(row);
 		return 0;
 	}
-	store32(dp_u32(row, DP_ROW_STATE), next_word(*dp_u32(row, DP_ROW_STATE), DP_ROW_BIRTHING));
+	store32(&row->state, next_word(row->state, DP_ROW_BIRTHING));
 	return row;
 }
 
 /* Whether the thread or process on the row is gone, by the kernel's word. A
  * number that has been given to somebody else only delays the answer. */
-static int gone(uint8_t *row)
+static int gone(struct dp_row *row)
 {
-	uint32_t tid = load32(dp_u32(row, DP_ROW_TID));
+	uint32_t tid = load32(&row->tid);
 	if (tid == 0)
 		return 0;
-	if (*dp_u32(row, DP_ROW_KIND) == DP_ROW_THREAD)
-		return ask(SYS_tgkill, *dp_u32(row, DP_ROW_PID), tid, 0) == ESRCH_;
+	if (row->kind == DP_ROW_THREAD)
+		return ask(SYS_tgkill, row->pid, tid, 0) == ESRCH_;
 	return ask(SYS_kill, tid, 0) == ESRCH_;
 }
 
@@ -85,13 +85,13 @@ static uint32_t pid_space(void)
 static void scan(void)
 {
 	uint32_t here = pid_space();
-	store32(dp_u32(dp.table, DP_HDR_ROWS_TAKEN), 0);
+	store32(&dp.table->rows_taken, 0);
 	struct dp_walk w = {dp_row_map, 0, 0};
-	for (uint8_t *row; here && (row = dp_walk(&w));) {
-		uint32_t word = load32(dp_u32(row, DP_ROW_STATE));
+	for (struct dp_row *row; here && (row = dp_walk(&w));) {
+		uint32_t word = load32(&row->state);
 		uint32_t free_word = (word & ~(uint32_t)DP_ROW_STATE_MASK) | DP_ROW_FREE;
-		if ((word & DP_ROW_STATE_MASK) == DP_ROW_LIVE && *dp_u32(row, DP_ROW_PID_SPACE) == here && gone(row) &&
-		    __atomic_compare_exchange_n(dp_u32(row, DP_ROW_STATE), &word, free_word, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		if ((word & DP_ROW_STATE_MASK) == DP_ROW_LIVE && row->pid_space == here && gone(row) &&
+		    __atomic_compare_exchange_n(&row->state, &word, free_word, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			dp_push_free(row);
 	}
 }
@@ -105,19 +105,19 @@ static int may_grow(void)
 				  dp_may(SYS_madvise, page, DP_PAGE_SIZE, MADV_POPULATE_WRITE, 0));
 }
 
-static uint64_t *stock(void) { return dp_u64(dp.table, DP_HDR_STOCK_HEAD); }
-static uint32_t *stocked(void) { return dp_u32(dp.table, DP_HDR_STOCK_ROWS); }
+static uint64_t *stock(void) { return &dp.table->stock_head; }
+static uint32_t *stocked(void) { return &dp.table->stock_rows; }
 
-static uint8_t *take_new(void)
+static struct dp_row *take_new(void)
 {
-	uint8_t *row = may_grow() ? dp_row_fresh() : 0;
+	struct dp_row *row = may_grow() ? dp_row_fresh() : 0;
 	if (!row && (row = dp_pop(stock())) != 0) {
 		__atomic_fetch_sub(stocked(), 1, __ATOMIC_RELAXED);
 		if (!dp_grow_row(row)) /* stocked by who had fewer counters */
 			row = 0;
 	}
 	if (row)
-		store32(dp_u32(row, DP_ROW_STATE), DP_ROW_BIRTHING);
+		store32(&row->state, DP_ROW_BIRTHING);
 	return row;
 }
 
@@ -144,13 +144,13 @@ void dp_rows_stock(void)
 	dp_collector_make();
 	uint32_t most = enough(), used;
 	for (uint32_t rows = load32(stocked()); rows < most; rows++) {
-		uint8_t *row = dp_row_fresh();
+		struct dp_row *row = dp_row_fresh();
 		if (!row)
 			break;
 		dp_push(stock(), row);
 		__atomic_fetch_add(stocked(), 1, __ATOMIC_RELAXED);
 	}
-	used = load32(dp_u32(dp.table, DP_HDR_ROWS_USED));
+	used = load32(&dp.table->rows_used);
 	for (uint32_t k = 1; most > STOCK_LEAST && k < DP_CHUNKS && dp_first_of(k) < used; k++)
 		if (!__atomic_load_n(&dp.chunks[k], __ATOMIC_ACQUIRE))
 			dp_map_chunk(k);
@@ -162,11 +162,11 @@ enum { TAKEN_BEFORE_SCAN = 8 };
  * about to be made; 0 if there is no room. Looking for dead threads costs up to a
  * system call a row, so it is done once for every half as many that are taken,
  * and not for the first few. */
-uint8_t *dp_row_take(uint32_t kind)
+struct dp_row *dp_row_take(uint32_t kind)
 {
-	uint8_t *row = pop_free();
-	uint32_t taken = __atomic_add_fetch(dp_u32(dp.table, DP_HDR_ROWS_TAKEN), 1, __ATOMIC_RELAXED);
-	if (!row && taken > TAKEN_BEFORE_SCAN + load32(dp_u32(dp.table, DP_HDR_ROWS_USED)) / 2) {
+	struct dp_row *row = pop_free();
+	uint32_t taken = __atomic_add_fetch(&dp.table->rows_taken, 1, __ATOMIC_RELAXED);
+	if (!row && taken > TAKEN_BEFORE_SCAN + load32(&dp.table->rows_used) / 2) {
 		scan();
 		row = pop_free();
 	}
@@ -177,61 +177,61 @@ uint8_t *dp_row_take(uint32_t kind)
 	if (!row)
 		row = dp_loose_take(kind);
 	if (!row) {
-		__atomic_fetch_add(dp_u32(dp.table, DP_HDR_THREADS_DISCARDED), 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&dp.table->threads_discarded, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
-	*dp_u32(row, DP_ROW_KIND) = kind;
-	*dp_u32(row, DP_ROW_OWNER) = dp.incarnation;
-	*dp_u32(row, DP_ROW_PID) = 0;
-	*dp_u32(row, DP_ROW_TID) = *dp_u32(row, DP_ROW_INCARNATION) = 0;
-	*dp_u32(row, DP_ROW_PID_SPACE) = pid_space();
-	*dp_u32(row, DP_ROW_LIVES_IN) = kind == DP_ROW_THREAD ? pid_space() : 0; /* a process finds out itself */
+	row->kind = kind;
+	row->owner = dp.incarnation;
+	row->pid = 0;
+	row->tid = row->incarnation = 0;
+	row->pid_space = pid_space();
+	row->lives_in = kind == DP_ROW_THREAD ? pid_space() : 0; /* a process finds out itself */
 	return row;
 }
 
-static void give_back(uint8_t *row)
+static void give_back(struct dp_row *row)
 {
-	if (*dp_u32(row, DP_ROW_INDEX) == DP_NO_ROW)
+	if (row->index == DP_NO_ROW)
 		dp_loose_drop(row);
 	else
 		dp_push_free(row);
 }
 
-static uint64_t *flags_of(uint8_t *row) { return &((struct dp_birth *)(row + DP_ROW_BIRTH))->flags; }
+static uint64_t *flags_of(struct dp_row *row) { return &dp_birth_of(row)->flags; }
 
 /* The row's thread has ended, and its parent has noted its number: who sees both
  * last, the thread or the parent, gives the row back. live is its word then. */
-static void release_ended(uint8_t *row, uint32_t live)
+static void release_ended(struct dp_row *row, uint32_t live)
 {
 	uint32_t free_word = (live & ~(uint32_t)DP_ROW_STATE_MASK) | DP_ROW_FREE;
 	if (__atomic_load_n(flags_of(row), __ATOMIC_SEQ_CST) == DP_BIRTH_ENDED &&
-	    __atomic_compare_exchange_n(dp_u32(row, DP_ROW_STATE), &live, free_word, 0, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+	    __atomic_compare_exchange_n(&row->state, &live, free_word, 0, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
 		give_back(row);
 }
 
 /* The thread was made and has that number, or was not made after all. It may run, and
  * have ended. */
-void dp_row_made(uint8_t *row, long tid)
+void dp_row_made(struct dp_row *row, long tid)
 {
-	uint32_t *state = dp_u32(row, DP_ROW_STATE);
+	uint32_t *state = &row->state;
 	uint32_t word = *state & ~(uint32_t)DP_ROW_STATE_MASK;
 	if (failed(tid)) {
 		store32(state, word | DP_ROW_FREE);
-		if (*dp_u32(row, DP_ROW_INDEX) == DP_NO_ROW)
+		if (row->index == DP_NO_ROW)
 			dp_loose_end(row); /* nobody counts there */
 		give_back(row);
 		return;
 	}
-	*dp_u32(row, DP_ROW_PID) = *dp_u32(row, DP_ROW_KIND) == DP_ROW_THREAD ? dp.pid : (uint32_t)tid;
-	store32(dp_u32(row, DP_ROW_TID), (uint32_t)tid);
+	row->pid = row->kind == DP_ROW_THREAD ? dp.pid : (uint32_t)tid;
+	store32(&row->tid, (uint32_t)tid);
 	__atomic_store_n(state, word | DP_ROW_LIVE, __ATOMIC_SEQ_CST);
 	release_ended(row, word | DP_ROW_LIVE);
 }
 
-void dp_row_end(uint8_t *row)
+void dp_row_end(struct dp_row *row)
 {
 	__atomic_store_n(flags_of(row), DP_BIRTH_ENDED, __ATOMIC_SEQ_CST);
-	uint32_t word = __atomic_load_n(dp_u32(row, DP_ROW_STATE), __ATOMIC_SEQ_CST);
+	uint32_t word = __atomic_load_n(&row->state, __ATOMIC_SEQ_CST);
 	if ((word & DP_ROW_STATE_MASK) == DP_ROW_LIVE)
 		release_ended(row, word);
 }
@@ -244,32 +244,32 @@ static uint32_t new_space(void)
 }
 
 /* The first process's row, which has room. */
-void dp_rows_start(uint8_t *row)
+void dp_rows_start(struct dp_row *row)
 {
 	dp_rows_begin(row);
-	*dp_u32(row, DP_ROW_KIND) = DP_ROW_PROCESS;
-	*dp_u32(row, DP_ROW_OWNER) = dp.incarnation;
-	*dp_u32(row, DP_ROW_PID) = *dp_u32(row, DP_ROW_TID) = dp.pid;
-	*dp_u32(row, DP_ROW_PID_SPACE) = *dp_u32(row, DP_ROW_LIVES_IN);
-	*dp_u32(row, DP_ROW_ROOM) = (uint32_t)dp.row_used;
-	*dp_u32(row, DP_ROW_STATE) = DP_ROW_LIVE;
-	*dp_u32(dp.table, DP_HDR_ROWS_USED) = 1;
-	*dp_u32(dp.discard, DP_ROW_INDEX) = DP_NO_ROW;
-	*dp_u64(dp.discard, DP_ROW_SELF) = (uint64_t)dp.discard;
+	row->kind = DP_ROW_PROCESS;
+	row->owner = dp.incarnation;
+	row->pid = row->tid = dp.pid;
+	row->pid_space = row->lives_in;
+	row->room = (uint32_t)dp.row_used;
+	row->state = DP_ROW_LIVE;
+	dp.table->rows_used = 1;
+	dp.discard->index = DP_NO_ROW;
+	dp.discard->self = (uint64_t)dp.discard;
 	dp_list_row(row);
 }
 
 /* This process starts with this row. */
-void dp_rows_begin(uint8_t *row)
+void dp_rows_begin(struct dp_row *row)
 {
-	uint32_t parent = dp.pid, space = *dp_u32(row, DP_ROW_PID_SPACE);
-	dp.incarnation = __atomic_add_fetch(dp_u32(dp.table, DP_HDR_PROCESSES), 1, __ATOMIC_ACQ_REL);
+	uint32_t parent = dp.pid, space = row->pid_space;
+	dp.incarnation = __atomic_add_fetch(&dp.table->processes, 1, __ATOMIC_ACQ_REL);
 	dp_alone();
 	long pid = ask(SYS_getpid);
 	dp.pid = failed(pid) ? 0 : (uint32_t)pid;
 	if (row == dp.discard || !space || !parent || ask(SYS_getppid) != parent)
 		space = new_space();
-	*dp_u32(row, DP_ROW_LIVES_IN) = *dp_u32(dp.discard, DP_ROW_LIVES_IN) = space;
-	*dp_u32(row, DP_ROW_INCARNATION) = dp.incarnation;
+	row->lives_in = dp.discard->lives_in = space;
+	row->incarnation = dp.incarnation;
 	dp_loose_forked(row);
 }

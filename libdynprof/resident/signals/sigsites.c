@@ -173,17 +173,17 @@ static int wait_unblocked(struct dp_regs *r)
 	case NR_pselect6:
 		if (!r9)
 			return 0;
-		sixth.mask = *dp_u64(r9, 0);
-		sixth.size = size = *dp_u64(r9, 8);
+		sixth.mask = ((const uint64_t *)r9)[0];
+		sixth.size = size = ((const uint64_t *)r9)[1];
 		mask = &sixth.mask;
 		r9 = (uint64_t)&sixth;
 		break;
 	default:
 		return 0;
 	}
-	if (!*mask || size != 8 || !(*dp_u64(*mask, 0) & TRAP_BIT))
+	if (!*mask || size != 8 || !(*(const uint64_t *)*mask & TRAP_BIT))
 		return 0;
-	copy = *dp_u64(*mask, 0) & ~TRAP_BIT;
+	copy = *(const uint64_t *)*mask & ~TRAP_BIT;
 	*mask = (uint64_t)&copy;
 	r->rax = (uint64_t)raw(r->rax, rdi, r->rsi, r->rdx, r10, r8, r9);
 	return 1;

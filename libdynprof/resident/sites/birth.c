@@ -65,18 +65,18 @@ static struct dp_birth *birth(struct dp_regs *r)
 	if ((flags & CLONE_VM) && (flags & CLONE_VFORK))
 		return 0;
 	if (!dp_have_wrgsbase && !dp_may(SYS_arch_prctl, ARCH_SET_GS, (uint64_t)dp.discard, 0, 0)) {
-		__atomic_fetch_add(dp_u32(dp.table, DP_HDR_THREADS_DISCARDED), 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&dp.table->threads_discarded, 1, __ATOMIC_RELAXED);
 		dp_row_shared();
 		return 0; /* it must share our row */
 	}
-	uint8_t *row = dp_row_take(flags & CLONE_THREAD ? DP_ROW_THREAD : DP_ROW_PROCESS);
-	struct dp_birth *b = row ? (struct dp_birth *)(row + DP_ROW_BIRTH) : dp_lost_take();
+	struct dp_row *row = dp_row_take(flags & CLONE_THREAD ? DP_ROW_THREAD : DP_ROW_PROCESS);
+	struct dp_birth *b = row ? dp_birth_of(row) : dp_lost_take();
 	if (!b) {
 		dp_row_shared();
 		return 0; /* as well */
 	}
 	if (row && dp_handles_traps)
-		*dp_u32(row, DP_ROW_TRAP_BLOCKED) = dp_trap_blocked();
+		row->trap_blocked = dp_trap_blocked();
 	b->gs = (uint64_t)(row ? row : dp.discard);
 	b->r15 = r->r15;
 	b->rdi = r->rdi;
@@ -161,9 +161,9 @@ void dp_after(struct dp_birth *b, struct dp_regs *r)
 		if (r->fork || failed((long)r->rax))
 			dp_lost_free(b); /* else its child does, and it may be another's by now */
 	} else if (r->fork && !failed((long)r->rax) && dp_is_loose(b->gs)) {
-		dp_loose_drop((uint8_t *)b->gs); /* the child has a copy */
+		dp_loose_drop((struct dp_row *)b->gs); /* the child has a copy */
 	} else {
-		dp_row_made((uint8_t *)b->gs, (long)r->rax); /* from here on b may be another's */
+		dp_row_made((struct dp_row *)b->gs, (long)r->rax); /* from here on b may be another's */
 	}
 	if (r->fork == DP_FORK_BLOCKED) {
 		raw(SYS_rt_sigprocmask, SIG_SETMASK, &r->kept, 0, 8);
@@ -175,7 +175,7 @@ void dp_after(struct dp_birth *b, struct dp_regs *r)
 void dp_forked(struct dp_birth *b) HIDDEN;
 void dp_forked(struct dp_birth *b)
 {
-	dp_rows_begin((uint8_t *)b->gs);
+	dp_rows_begin((struct dp_row *)b->gs);
 	dp_lost_forked(b);
 	dp_redirect_forked();
 	dp_hooks.forked();

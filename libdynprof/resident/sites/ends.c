@@ -31,20 +31,20 @@ void dp_row_shared(void) { __atomic_store_n(&row_shared, 1, __ATOMIC_RELAXED); }
 
 void dp_memory_shared(void) { __atomic_store_n(&shared, 1, __ATOMIC_RELAXED); }
 
-static int is_own(const uint8_t *row)
+static int is_own(const struct dp_row *row)
 {
 	if (!__atomic_load_n(&shared, __ATOMIC_RELAXED))
 		return 1;
 	/* In a pid namespace of its own a process has another number for itself than the
 	 * one that its parent has noted in the row. */
 	long pid = ask(SYS_getpid);
-	return !failed(pid) && ((uint32_t)pid == dp.pid || (row != dp.discard && (uint32_t)pid == *dp_u32(row, DP_ROW_PID)));
+	return !failed(pid) && ((uint32_t)pid == dp.pid || (row != dp.discard && (uint32_t)pid == row->pid));
 }
 
 /* The row of this thread, if it counts in one and that is its own. */
-static uint8_t *ending_row(void)
+static struct dp_row *ending_row(void)
 {
-	uint8_t *row = dp.table && !dp.shared && !dp_stopped() ? dp_own_row() : 0;
+	struct dp_row *row = dp.table && !dp.shared && !dp_stopped() ? dp_own_row() : 0;
 	return row && is_own(row) ? row : 0;
 }
 
@@ -62,10 +62,10 @@ static int leave_row(void)
 
 void dp_thread_ends(void)
 {
-	uint8_t *row = ending_row();
-	if (!row || row == dp.discard || *dp_u32(row, DP_ROW_KIND) != DP_ROW_THREAD)
+	struct dp_row *row = ending_row();
+	if (!row || row == dp.discard || row->kind != DP_ROW_THREAD)
 		return;
-	if (__atomic_load_n(&row_shared, __ATOMIC_RELAXED) && ask(SYS_gettid) != *dp_u32(row, DP_ROW_TID))
+	if (__atomic_load_n(&row_shared, __ATOMIC_RELAXED) && ask(SYS_gettid) != row->tid)
 		return;
 	int left = leave_row();
 	if (dp_is_loose((uint64_t)row))
@@ -76,7 +76,7 @@ void dp_thread_ends(void)
 
 void dp_loose_rows_end(void)
 {
-	const uint8_t *row = ending_row();
+	const struct dp_row *row = ending_row();
 	if (row)
 		dp_loose_end_all(row);
 }
@@ -85,10 +85,10 @@ void dp_loose_rows_end(void)
  * the process was there at the end. */
 void dp_process_ends(void)
 {
-	uint8_t *row = ending_row();
+	struct dp_row *row = ending_row();
 	if (!row)
 		return;
 	dp_loose_end_all(row);
-	if (dp_filtered() && row != dp.discard && *dp_u32(row, DP_ROW_KIND) == DP_ROW_PROCESS && leave_row())
+	if (dp_filtered() && row != dp.discard && row->kind == DP_ROW_PROCESS && leave_row())
 		dp_row_end(row);
 }

@@ -84,7 +84,7 @@ static void end_counts(void)
 
 void dp_stop(void)
 {
-	__atomic_store_n(dp_u32(dp.table, DP_HDR_STOPPED), 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&dp.table->stopped, 1, __ATOMIC_RELEASE);
 	long locked = dp_pause_lock(dp.table); /* nobody who resumes puts counts back */
 	end_counts();
 	if (locked == 0)

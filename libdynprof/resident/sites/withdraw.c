@@ -65,7 +65,7 @@ static void leave(int given, uint64_t *mask)
 	else if (!dp.shared)
 		dp_stop();
 	dp_loose_rows_end();
-	__atomic_fetch_add(dp_u32(dp.table, DP_HDR_DISPATCHED), 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&dp.table->dispatched, 1, __ATOMIC_RELAXED);
 }
 
 static void withdraw(void)

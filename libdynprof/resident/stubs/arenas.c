@@ -163,7 +163,7 @@ static void store_texts(const struct dp_ctl *ctl, uint32_t arena, const struct d
 
 const char *dp_know_arenas(const struct dp_ctl *ctl)
 {
-	int alone = !ctl->keep && *dp_u32(dp.table, DP_HDR_PROCESSES) > 1;
+	int alone = !ctl->keep && dp.table->processes > 1;
 	if (!make_room(ctl))
 		return "no memory for the list of arenas";
 	for (uint32_t i = 0; i < ctl->arenas_count; i++) {

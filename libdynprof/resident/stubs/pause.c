@@ -78,11 +78,11 @@ static void unmap_reach(struct reach *r)
 		raw(SYS_munmap, r->views, pages(r->count * sizeof *r->views));
 }
 
-static long map_reach(struct reach *r, const uint8_t *table, uint64_t reserve, uint32_t paused)
+static long map_reach(struct reach *r, const struct dp_header *table, uint64_t reserve, uint32_t paused)
 {
 	long err = 0;
 	if (reserve) {
-		r->size = pages(*dp_u64(table, DP_HDR_RESERVE_USED));
+		r->size = pages(table->reserve_used);
 		if (r->size)
 			r->view = map_again(reserve, r->size, &err);
 		return err;
@@ -104,13 +104,13 @@ static long map_reach(struct reach *r, const uint8_t *table, uint64_t reserve, u
 }
 
 /* Where the stub is written to; 0 if it is nowhere in reach, with that much room. */
-static uint8_t *stub_in(const struct reach *r, const uint8_t *object, uint32_t stub, uint64_t room)
+static uint8_t *stub_in(const struct reach *r, const struct dp_object_entry *object, uint32_t stub, uint64_t room)
 {
 	if (r->view) {
-		uint64_t kept = *dp_u64(object, DP_OBJ_RESERVE), at = kept - 1 + stub;
+		uint64_t kept = object->reserve, at = kept - 1 + stub;
 		return kept && at < r->size && r->size - at >= room ? r->view + at : 0;
 	}
-	uint64_t at = *dp_u64(object, DP_OBJ_ARENA) + stub;
+	uint64_t at = object->arena + stub;
 	const struct dp_known *k = dp_arena_at(at);
 	if (!k || k->number >= r->count || !r->views[k->number] || k->end - at < room)
 		return 0;
@@ -174,29 +174,29 @@ static int change_front(uint8_t *stub, uint32_t counter, uint32_t count, uint32_
 }
 
 /* Changes all stubs. Returns how many could not be reached. */
-static long change_all(const uint8_t *table, const struct reach *r, uint32_t paused)
+static long change_all(const struct dp_header *table, const struct reach *r, uint32_t paused)
 {
-	uint32_t n = dp_in_use(table, DP_HDR_FUNCTIONS), objects_max = *dp_u32(table, DP_HDR_OBJECTS + DP_SEC_CAPACITY);
-	int redirectable = (*dp_u32(table, DP_HDR_FLAGS) & DP_FLAG_TRANSLATOR) != 0;
+	uint32_t n = dp_in_use(&table->functions), objects_max = table->objects.capacity;
+	int redirectable = (table->flags & DP_FLAG_TRANSLATOR) != 0;
 	long left = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		const uint8_t *f = dp_function_at(table, i);
-		uint32_t counter = *dp_u32(f, DP_FN_COUNTER);
+		const struct dp_function *f = dp_function_at(table, i);
+		uint32_t counter = f->counter;
 		if (counter == DP_NO_COUNTER)
 			continue; /* text that one process took back another may still have */
 		uint8_t *stub = 0;
-		if (*(const uint16_t *)(f + DP_FN_OBJECT) < objects_max)
-			stub = stub_in(r, dp_object_of(table, f), *dp_u32(f, DP_FN_STUB), f[DP_FN_COUNT]);
-		left += !stub || !(redirectable ? change_front : change)(stub, counter, f[DP_FN_COUNT], paused);
+		if (f->object < objects_max)
+			stub = stub_in(r, dp_object_of(table, f), f->stub, f->count);
+		left += !stub || !(redirectable ? change_front : change)(stub, counter, f->count, paused);
 	}
 	return left;
 }
 
 /* Takes the lock. The thread that holds it may be one that a signal handler of
  * this very thread has interrupted. */
-long dp_pause_lock(uint8_t *table)
+long dp_pause_lock(struct dp_header *table)
 {
-	uint32_t *word = dp_u32(table, DP_HDR_PAUSE_LOCK), self = (uint32_t)raw(SYS_gettid);
+	uint32_t *word = &table->pause_lock, self = (uint32_t)raw(SYS_gettid);
 	struct timespec tick = {0, 1000 * 1000};
 	for (int ms = 0;; ms++) {
 		uint32_t holder = 0;
@@ -212,20 +212,20 @@ long dp_pause_lock(uint8_t *table)
 	}
 }
 
-void dp_pause_unlock(uint8_t *table)
+void dp_pause_unlock(struct dp_header *table)
 {
 	uint32_t self = (uint32_t)raw(SYS_gettid);
-	__atomic_compare_exchange_n(dp_u32(table, DP_HDR_PAUSE_LOCK), &self, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&table->pause_lock, &self, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 /* Whether stubs shall jump. */
-static uint32_t wants_jumps(const uint8_t *table)
+static uint32_t wants_jumps(const struct dp_header *table)
 {
-	return __atomic_load_n(dp_u32(table, DP_HDR_PAUSED), __ATOMIC_SEQ_CST) |
-	       __atomic_load_n(dp_u32(table, DP_HDR_STOPPED), __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&table->paused, __ATOMIC_SEQ_CST) |
+	       __atomic_load_n(&table->stopped, __ATOMIC_SEQ_CST);
 }
 
-long dp_set_paused(uint8_t *table, uint64_t reserve, uint32_t paused)
+long dp_set_paused(struct dp_header *table, uint64_t reserve, uint32_t paused)
 {
 	uint32_t done;
 	long left = dp_pause_lock(table);
@@ -234,7 +234,7 @@ long dp_set_paused(uint8_t *table, uint64_t reserve, uint32_t paused)
 	struct reach r = {0};
 	left = map_reach(&r, table, reserve, paused);
 	if (left == 0) {
-		__atomic_store_n(dp_u32(table, DP_HDR_PAUSED), paused, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&table->paused, paused, __ATOMIC_SEQ_CST);
 		do {
 			done = wants_jumps(table);
 			left = change_all(table, &r, done);
@@ -248,7 +248,7 @@ long dp_set_paused(uint8_t *table, uint64_t reserve, uint32_t paused)
 /* Objects that come while counting is paused do not count either. */
 void dp_pause_new(void)
 {
-	uint8_t *table = *dp_u32(dp.table, DP_HDR_PAUSED) ? dp_view() : 0;
+	struct dp_header *table = dp.table->paused ? dp_view() : 0;
 	if (table)
 		dp_set_paused(table, (uint64_t)dp.reserve, 1);
 }
@@ -260,15 +260,15 @@ void dp_forget_plan(struct dp_ctl *ctl)
 
 long dp_agent_set_paused(int fd, uint64_t reserve, uint32_t paused)
 {
-	uint8_t *header = (uint8_t *)raw(SYS_mmap, 0, DP_HEADER_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	struct dp_header *header = (struct dp_header *)raw(SYS_mmap, 0, DP_HEADER_SIZE, PROT_READ, MAP_SHARED, fd, 0);
 	if (failed((long)header))
 		return (long)header;
-	uint64_t size = *dp_u64(header, DP_HDR_ROWS + DP_SEC_OFFSET);
+	uint64_t size = header->rows.offset;
 	raw(SYS_munmap, header, DP_HEADER_SIZE);
 	long table = raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (failed(table))
 		return table;
-	long left = dp_set_paused((uint8_t *)table, reserve, paused);
+	long left = dp_set_paused((struct dp_header *)table, reserve, paused);
 	raw(SYS_munmap, table, size);
 	return left;
 }

@@ -4,20 +4,21 @@
 
 #include <stdint.h>
 
+#include "base/layout.h"
 #include "base/raw.h"
 
 /* Lets all stubs of a table count (0) or not (1). table is a writable view of it
  * up to its rows; reserve, if not 0, the reserve that all processes keep, else
  * the arenas are those that this process has noted. Returns how many counted
  * functions were not reached, or -errno. */
-long dp_set_paused(uint8_t *table, uint64_t reserve, uint32_t paused) HIDDEN;
+long dp_set_paused(struct dp_header *table, uint64_t reserve, uint32_t paused) HIDDEN;
 
 /* What has come to be known since: paused, if all are. */
 void dp_pause_new(void) HIDDEN;
 
 /* Stubs change under this lock (0, or -EDEADLK: this thread has it). */
-long dp_pause_lock(uint8_t *table) HIDDEN;
-void dp_pause_unlock(uint8_t *table) HIDDEN;
+long dp_pause_lock(struct dp_header *table) HIDDEN;
+void dp_pause_unlock(struct dp_header *table) HIDDEN;
 
 struct dp_ctl;
 

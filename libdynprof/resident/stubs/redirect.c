@@ -146,35 +146,35 @@ static long lock(void)
 static void unlock(void) { __atomic_store_n(&lock_word, 0, __ATOMIC_RELEASE); }
 
 /* Finds a function's stub, and where its first two bytes are written to. */
-static long find_at(const uint8_t *view, const uint8_t *f, struct dp_stub *s, uint8_t **writable)
+static long find_at(const struct dp_header *view, const struct dp_function *f, struct dp_stub *s, uint8_t **writable)
 {
-	uint32_t counter = *dp_u32(f, DP_FN_COUNTER);
+	uint32_t counter = f->counter;
 	if (!dp_is_counted(f))
 		return -ENODATA;
-	s->at = *dp_u64(dp_object_of(view, f), DP_OBJ_ARENA) + *dp_u32(f, DP_FN_STUB);
+	s->at = dp_object_of(view, f)->arena + f->stub;
 	long err = dp_stub_writable(s->at, writable);
 	if (err == -ENXIO)
 		return err;
-	s->form = dp_form_of((const uint8_t *)s->at, counter, f[DP_FN_COUNT]);
+	s->form = dp_form_of((const uint8_t *)s->at, counter, f->count);
 	if (!s->form)
 		return -ENXIO;
 	s->pointers = pointers_of(s->at);
 	s->entry = dp_entry_of_function(view, f);
-	s->bytes = *dp_u32(f, DP_FN_SIZE);
+	s->bytes = f->size;
 	s->fired = (uint32_t *)dp.threshold_fired + counter;
 	return err;
 }
 
 static long find(int64_t function, struct dp_stub *s, uint8_t **writable)
 {
-	const uint8_t *view = dp_view();
+	const struct dp_header *view = dp_view();
 	if (!dp.table || dp_withdrawn)
 		return DYNPROF_OFF;
 	if (!dp.translator)
 		return -EOPNOTSUPP;
 	if (!view)
 		return -ENOMEM;
-	if ((uint64_t)function >= dp_in_use(view, DP_HDR_FUNCTIONS))
+	if ((uint64_t)function >= dp_in_use(&view->functions))
 		return -ENOENT;
 	return find_at(view, dp_function_at(view, (uint64_t)function), s, writable);
 }
@@ -299,12 +299,12 @@ static uint32_t all_limit; /* of functions to which the run gives no threshold *
 
 static long arm_from(uint32_t first)
 {
-	const uint8_t *view = dp_view();
+	const struct dp_header *view = dp_view();
 	if (!dp.table || dp_withdrawn)
 		return 0;
 	if (!view)
 		return -ENOMEM;
-	int64_t n = dp_in_use(view, DP_HDR_FUNCTIONS);
+	int64_t n = dp_in_use(&view->functions);
 	for (int64_t i = first; i < n; i++) {
 		struct dp_stub s;
 		uint8_t *writable;
@@ -325,14 +325,14 @@ long dp_arm_all(uint32_t threshold)
 
 void dp_arm_new(uint32_t first)
 {
-	const uint8_t *view = dp.translator ? dp_view() : 0;
+	const struct dp_header *view = dp.translator ? dp_view() : 0;
 	if (!view)
 		return;
-	uint32_t n = dp_in_use(view, DP_HDR_FUNCTIONS);
+	uint32_t n = dp_in_use(&view->functions);
 	for (uint32_t i = first; i < n; i++) {
-		const uint8_t *f = dp_function_at(view, i);
-		uint32_t counter = *dp_u32(f, DP_FN_COUNTER), armed = DP_FIRED_ARMED;
-		if (counter != DP_NO_COUNTER && *dp_u32(f, DP_FN_THRESHOLD) == 0)
+		const struct dp_function *f = dp_function_at(view, i);
+		uint32_t counter = f->counter, armed = DP_FIRED_ARMED;
+		if (counter != DP_NO_COUNTER && f->threshold == 0)
 			__atomic_compare_exchange_n((uint32_t *)dp.threshold_fired + counter, &armed, DP_FIRED_NEVER, 0,
 						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
@@ -340,7 +340,7 @@ void dp_arm_new(uint32_t first)
 		arm_from(first);
 }
 
-uint64_t dp_body_of(const uint8_t *view, const uint8_t *f)
+uint64_t dp_body_of(const struct dp_header *view, const struct dp_function *f)
 {
 	struct dp_stub s;
 	uint8_t *writable;

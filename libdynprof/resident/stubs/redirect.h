@@ -66,7 +66,7 @@ int dp_claim_lap(struct dp_stub *s) HIDDEN;
 void dp_arm_new(uint32_t first) HIDDEN;
 long dp_arm_all(uint32_t threshold) HIDDEN;
 /* As dynprof_original, of the function at f in the view; 0 if there is none. */
-uint64_t dp_body_of(const uint8_t *view, const uint8_t *f) HIDDEN;
+uint64_t dp_body_of(const struct dp_header *view, const struct dp_function *f) HIDDEN;
 /* This process is a fork's child. */
 void dp_redirect_forked(void) HIDDEN;
 

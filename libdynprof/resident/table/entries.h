@@ -7,46 +7,38 @@
 
 #include "base/state.h"
 
-static inline const uint8_t *dp_entry_in(const uint8_t *view, uint64_t section, uint64_t i, uint64_t size)
-{
-	return view + *dp_u64(view, section + DP_SEC_OFFSET) + i * size;
-}
-
 /* How many entries of a section are there to read. */
-static inline uint32_t dp_in_use(const uint8_t *view, uint64_t section)
+static inline uint32_t dp_in_use(const struct dp_section *s) { return __atomic_load_n(&s->count, __ATOMIC_ACQUIRE); }
+
+static inline const struct dp_function *dp_function_at(const struct dp_header *view, uint64_t i)
 {
-	return __atomic_load_n(dp_u32(view, section + DP_SEC_COUNT), __ATOMIC_ACQUIRE);
+	return (const struct dp_function *)dp_in_table(view, view->functions.offset) + i;
 }
 
-static inline const uint8_t *dp_function_at(const uint8_t *view, uint64_t i)
+static inline const struct dp_object_entry *dp_object_of(const struct dp_header *view, const struct dp_function *f)
 {
-	return dp_entry_in(view, DP_HDR_FUNCTIONS, i, DP_FN_ENTRY_SIZE);
+	return (const struct dp_object_entry *)dp_in_table(view, view->objects.offset) + f->object;
 }
 
-static inline const uint8_t *dp_object_of(const uint8_t *view, const uint8_t *function)
+static inline const char *dp_string(const struct dp_header *view, uint32_t offset)
 {
-	return dp_entry_in(view, DP_HDR_OBJECTS, *(const uint16_t *)(function + DP_FN_OBJECT), DP_OBJ_ENTRY_SIZE);
+	return (const char *)dp_in_table(view, view->strings.offset) + offset;
 }
 
-static inline const char *dp_string(const uint8_t *view, uint32_t offset)
+static inline int dp_is_counted(const struct dp_function *f)
 {
-	return (const char *)dp_entry_in(view, DP_HDR_STRINGS, offset, 1);
-}
-
-static inline int dp_is_counted(const uint8_t *function)
-{
-	return *dp_u32(function, DP_FN_COUNTER) != DP_NO_COUNTER && function[DP_FN_TACTIC] != DP_REFUSED_TACTIC;
+	return f->counter != DP_NO_COUNTER && f->tactic != DP_REFUSED_TACTIC;
 }
 
 /* The run address of a function's entry. */
-static inline uint64_t dp_entry_of_function(const uint8_t *view, const uint8_t *function)
+static inline uint64_t dp_entry_of_function(const struct dp_header *view, const struct dp_function *f)
 {
-	return *dp_u64(function, DP_FN_ADDRESS) + *dp_u64(dp_object_of(view, function), DP_OBJ_BIAS);
+	return f->address + dp_object_of(view, f)->bias;
 }
 
-static inline uint8_t *dp_event_at(uint8_t *table, uint64_t slot)
+static inline struct dp_event *dp_event_at(struct dp_header *table, uint64_t slot)
 {
-	return (uint8_t *)dp_entry_in(table, DP_HDR_EVENTS, slot, DP_EV_ENTRY_SIZE);
+	return (struct dp_event *)dp_in_table(table, table->events.offset) + slot;
 }
 
 #endif

@@ -6,9 +6,9 @@
 
 static uint32_t *outcome_at(uint64_t slot)
 {
-	if (slot >= *dp_u32(dp.table, DP_HDR_EVENTS + DP_SEC_CAPACITY))
+	if (slot >= dp.table->events.capacity)
 		return 0;
-	return dp_u32(dp_event_at(dp.table, slot), DP_EV_OUTCOME);
+	return &dp_event_at(dp.table, slot)->outcome;
 }
 
 void dp_outcome(uint64_t slot, uint32_t was, uint32_t is)
@@ -20,11 +20,11 @@ void dp_outcome(uint64_t slot, uint32_t was, uint32_t is)
 
 void dp_outcome_of(uint32_t counter, uint32_t is)
 {
-	uint64_t n = __atomic_load_n(dp_u64(dp.table, DP_HDR_EVENTS_HEAD), __ATOMIC_ACQUIRE);
-	uint64_t room = *dp_u32(dp.table, DP_HDR_EVENTS + DP_SEC_CAPACITY);
+	uint64_t n = __atomic_load_n(&dp.table->events_head, __ATOMIC_ACQUIRE);
+	uint64_t room = dp.table->events.capacity;
 	for (uint64_t i = n < room ? n : room; i-- > 0;) {
-		const uint8_t *e = dp_event_at(dp.table, i);
-		if (__atomic_load_n(dp_u64(e, DP_EV_SEQ), __ATOMIC_ACQUIRE) == i + 1 && *dp_u32(e, DP_EV_COUNTER) == counter) {
+		const struct dp_event *e = dp_event_at(dp.table, i);
+		if (__atomic_load_n(&e->seq, __ATOMIC_ACQUIRE) == i + 1 && e->counter == counter) {
 			uint32_t was = __atomic_load_n(outcome_at(i), __ATOMIC_ACQUIRE);
 			while ((is != DP_OUTCOME_REFUSED || was < DP_OUTCOME_REDIRECTED) &&
 			       !__atomic_compare_exchange_n(outcome_at(i), &was, is, 0, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
@@ -34,7 +34,7 @@ void dp_outcome_of(uint32_t counter, uint32_t is)
 	}
 }
 
-void dp_translator_failed(void) { __atomic_fetch_add(dp_u64(dp.table, DP_HDR_TRANSLATOR_FAILURES), 1, __ATOMIC_RELAXED); }
+void dp_translator_failed(void) { __atomic_fetch_add(&dp.table->translator_failures, 1, __ATOMIC_RELAXED); }
 
 /* The function stays as it is: redirected, if it was. */
 void dp_refused(uint32_t counter)

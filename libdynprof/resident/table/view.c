@@ -11,40 +11,40 @@
 #include "rows/rows.h"
 #include "table/view.h"
 
-static uint8_t *view;
+static struct dp_header *view;
 
-uint8_t *dp_view(void)
+struct dp_header *dp_view(void)
 {
-	uint8_t *v = __atomic_load_n(&view, __ATOMIC_ACQUIRE), *none = 0;
+	struct dp_header *v = __atomic_load_n(&view, __ATOMIC_ACQUIRE), *none = 0;
 	if (v || !dp.table || dp_withdrawn)
 		return v;
-	uint64_t size = *dp_u64(dp.table, DP_HDR_ROWS + DP_SEC_OFFSET);
+	uint64_t size = dp.table->rows.offset;
 	long at = ask(SYS_mremap, dp.table, 0, size, MREMAP_MAYMOVE); /* the file again, as far as size reaches */
 	if (failed(at))
 		return 0;
-	if (__atomic_compare_exchange_n(&view, &none, (uint8_t *)at, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return (uint8_t *)at;
+	if (__atomic_compare_exchange_n(&view, &none, (struct dp_header *)at, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return (struct dp_header *)at;
 	ask(SYS_munmap, at, size); /* another thread was first */
 	return none;
 }
 
 /* The baseline that a value of HdrBaseline means. */
-static uint8_t *baseline_at(const uint8_t *v, uint64_t word)
+static struct dp_baseline *baseline_at(const struct dp_header *v, uint64_t word)
 {
 	uint64_t number = (word & 0xff) - 1;
-	if (number >= *dp_u32(v, DP_HDR_BASELINES + DP_SEC_CAPACITY))
+	if (number >= v->baselines.capacity)
 		return 0;
-	return (uint8_t *)v + *dp_u64(v, DP_HDR_BASELINES + DP_SEC_OFFSET) + number * *dp_u32(v, DP_HDR_BASELINES + DP_SEC_ENTRY_SIZE);
+	return dp_in_table(v, v->baselines.offset + number * v->baselines.entry_size);
 }
 
-uint64_t dp_baseline(const uint8_t *v, uint32_t counter)
+uint64_t dp_baseline(const struct dp_header *v, uint32_t counter)
 {
-	uint64_t *word = dp_u64(v, DP_HDR_BASELINE), before;
-	uint64_t calls;
+	const uint64_t *word = &v->baseline;
+	uint64_t before, calls;
 	do {
 		before = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-		const uint8_t *b = before ? baseline_at(v, before) : 0;
-		calls = b && counter < *dp_u32(b, DP_BL_COUNTERS) ? *dp_u64(b, DP_BL_COUNTS + 8 * (uint64_t)counter) : 0;
+		const struct dp_baseline *b = before ? baseline_at(v, before) : 0;
+		calls = b && counter < b->counters ? b->counts[counter] : 0;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	} while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != before);
 	return calls;
@@ -52,15 +52,15 @@ uint64_t dp_baseline(const uint8_t *v, uint32_t counter)
 
 /* ---- reset: internal/table/baseline.go has the protocol ---------------- */
 
-static void give(uint8_t *v, uint64_t number)
+static void give(struct dp_header *v, uint64_t number)
 {
-	__atomic_fetch_and(dp_u32(v, DP_HDR_BASELINES_TAKEN), ~(1U << number), __ATOMIC_RELEASE);
+	__atomic_fetch_and(&v->baselines_taken, ~(1U << number), __ATOMIC_RELEASE);
 }
 
 /* Adds the row to the baseline; returns its calls. */
-static uint64_t add_row(uint64_t *counts, const uint8_t *row, uint32_t counters)
+static uint64_t add_row(uint64_t *counts, const struct dp_row *row, uint32_t counters)
 {
-	const uint64_t *counter = dp_u64(row, DP_ROW_COUNTERS);
+	const uint64_t *counter = row->counters;
 	uint32_t n = dp_row_counters(row) < counters ? dp_row_counters(row) : counters;
 	uint64_t calls = 0;
 	for (uint32_t c = 0; c < n; c++) {
@@ -71,48 +71,48 @@ static uint64_t add_row(uint64_t *counts, const uint8_t *row, uint32_t counters)
 	return calls;
 }
 
-static long write_baseline(uint8_t *v, uint8_t *b)
+static long write_baseline(struct dp_header *v, struct dp_baseline *b)
 {
-	uint32_t counters = *dp_u32(v, DP_HDR_COUNTERS);
-	uint32_t used = __atomic_load_n(dp_u32(v, DP_HDR_ROWS_USED), __ATOMIC_ACQUIRE);
+	uint32_t counters = v->counters;
+	uint32_t used = __atomic_load_n(&v->rows_used, __ATOMIC_ACQUIRE);
 	uint32_t n = used < dp.rows_max ? used : dp.rows_max;
-	uint64_t *counts = dp_u64(b, DP_BL_COUNTS);
-	uint64_t *rows = counts + *dp_u32(v, DP_HDR_COUNTERS_CAP);
+	uint64_t *counts = b->counts;
+	uint64_t *rows = counts + v->counters_cap;
 	uint64_t from = ((uint64_t)rows - (uint64_t)b) & ~(uint64_t)(DP_PAGE_SIZE - 1); /* holes may lie before it */
 	uint64_t to = (uint64_t)(rows + n) - (uint64_t)b;
-	if (!dp_make_room(b, DP_BL_COUNTS + 8 * (uint64_t)counters) || !dp_make_room(b + from, to - from))
+	if (!dp_make_room(b, DP_BL_COUNTS + 8 * (uint64_t)counters) || !dp_make_room((uint8_t *)b + from, to - from))
 		return -ENOSPC;
 	for (uint32_t i = 0; i < counters; i++)
 		counts[i] = 0;
 	for (uint32_t i = 0; i < n; i++)
 		rows[i] = 0;
 	struct dp_walk w = {dp_row_map, 0, 0};
-	for (uint8_t *row; (row = dp_walk(&w));)
-		if (*dp_u32(row, DP_ROW_INDEX) < n)
-			rows[*dp_u32(row, DP_ROW_INDEX)] = add_row(counts, row, counters);
-	*dp_u64(b, DP_BL_TIME) = dp_now(CLOCK_REALTIME);
-	*dp_u32(b, DP_BL_COUNTERS) = counters;
-	*dp_u32(b, DP_BL_ROWS) = n;
+	for (struct dp_row *row; (row = dp_walk(&w));)
+		if (row->index < n)
+			rows[row->index] = add_row(counts, row, counters);
+	b->time = dp_now(CLOCK_REALTIME);
+	b->counters = counters;
+	b->rows = n;
 	return 0;
 }
 
-long dp_reset(uint8_t *v)
+long dp_reset(struct dp_header *v)
 {
-	uint32_t *taken = dp_u32(v, DP_HDR_BASELINES_TAKEN), now = __atomic_load_n(taken, __ATOMIC_ACQUIRE);
-	uint32_t ticket = __atomic_add_fetch(dp_u32(v, DP_HDR_BASELINE_TICKETS), 1, __ATOMIC_ACQ_REL), number;
+	uint32_t *taken = &v->baselines_taken, now = __atomic_load_n(taken, __ATOMIC_ACQUIRE);
+	uint32_t ticket = __atomic_add_fetch(&v->baseline_tickets, 1, __ATOMIC_ACQ_REL), number;
 	do {
 		number = now == ~0U ? 32 : (uint32_t)__builtin_ctz(~now);
-		if (number >= *dp_u32(v, DP_HDR_BASELINES + DP_SEC_CAPACITY) || number >= 32)
+		if (number >= v->baselines.capacity || number >= 32)
 			return -EBUSY;
 	} while (!__atomic_compare_exchange_n(taken, &now, now | 1U << number, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
-	uint8_t *b = baseline_at(v, number + 1);
+	struct dp_baseline *b = baseline_at(v, number + 1);
 	long err = b ? write_baseline(v, b) : -EBUSY;
 	if (err) {
 		give(v, number);
 		return err;
 	}
-	__atomic_store_n(dp_u32(v, DP_HDR_VERSION), DP_VERSION_RESET, __ATOMIC_RELEASE);
-	uint64_t *word = dp_u64(v, DP_HDR_BASELINE), old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&v->version, DP_VERSION_RESET, __ATOMIC_RELEASE);
+	uint64_t *word = &v->baseline, old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 	do {
 		if (old && (int32_t)((uint32_t)(old >> 8) - ticket) > 0) {
 			give(v, number); /* a later reset covers ours */

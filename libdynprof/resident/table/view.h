@@ -4,17 +4,18 @@
 
 #include <stdint.h>
 
+#include "base/layout.h"
 #include "base/raw.h"
 
 /* The table up to its rows, writable, mapped when it is first asked for; 0 if
  * there is no table or no address space. */
-uint8_t *dp_view(void) HIDDEN;
+struct dp_header *dp_view(void) HIDDEN;
 
 /* What the baseline in force has for a counter; 0 without one. */
-uint64_t dp_baseline(const uint8_t *view, uint32_t counter) HIDDEN;
+uint64_t dp_baseline(const struct dp_header *view, uint32_t counter) HIDDEN;
 
 /* dynprof_reset() and dynprof_snapshot(). */
-long dp_reset(uint8_t *view) HIDDEN;
-long dp_copy(const uint8_t *view, const char *path) HIDDEN;
+long dp_reset(struct dp_header *view) HIDDEN;
+long dp_copy(const struct dp_header *view, const char *path) HIDDEN;
 
 #endif

@@ -425,12 +425,12 @@ static uint32_t note_hosts(const struct change *c)
 
 static void note_changed(const struct change *c)
 {
-	const uint8_t *view = dp_view();
+	const struct dp_header *view = dp_view();
 	for (uint64_t i = 0; view && i < c->functions; i++)
 		if (is_marked(c, (uint32_t)i)) {
-			uint8_t *f = (uint8_t *)dp_function_at(view, i);
-			__atomic_store_n(f + DP_FN_REASON, DP_CHANGED_REASON, __ATOMIC_RELAXED);
-			__atomic_store_n(f + DP_FN_TACTIC, DP_REFUSED_TACTIC, __ATOMIC_RELEASE);
+			struct dp_function *f = (struct dp_function *)dp_function_at(view, i);
+			__atomic_store_n(&f->reason, DP_CHANGED_REASON, __ATOMIC_RELAXED);
+			__atomic_store_n(&f->tactic, DP_REFUSED_TACTIC, __ATOMIC_RELEASE);
 		}
 }
 
@@ -484,7 +484,7 @@ static int take_lock(void)
 /* Takes room for a bit and another for each function. */
 static uint64_t take_marks(struct change *c)
 {
-	c->functions = *dp_u32(dp.table, DP_HDR_FUNCTIONS + DP_SEC_COUNT);
+	c->functions = dp.table->functions.count;
 	uint64_t each = pages(c->functions / 8 + 1);
 	long marks = map_anonymous(2 * each);
 	if (failed(marks))
