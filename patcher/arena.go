@@ -114,7 +114,7 @@ func (a *arena) keeper() x86.RunAddr { return x86.RunAddr(a.at).Add(2 * emit.Com
 
 // needsKeep reports whether function i, which is counted, has a keep block.
 func (o *object) needsKeep(i int) bool {
-	return o.plans[i].Front > 0 && o.keeps != nil && o.keeps[i].Needed()
+	return o.plans[i].Has(entry.Redirectable) && o.keeps != nil && o.keeps[i].Needed()
 }
 
 func (o *object) needsArena() bool {
@@ -154,7 +154,7 @@ func (a *arena) lay(threshold, redirectable bool) {
 				pack.Seal() // parts of the origins are in the order of addresses
 			}
 			if o.plans[i].Counted() {
-				at := pack.Place(int(o.plans[i].Front), int(o.plans[i].Size))
+				at := pack.Place(o.plans[i].Front(), int(o.plans[i].Size))
 				o.stubs[i].At = x86.RunAddr(at) // from the arena's start, until that is known
 			}
 		}
@@ -276,13 +276,13 @@ func (a *arena) emit(k int, plan *Plan) {
 			at := int(o.stubs[i].At)
 			c := emit.Count{Counter: int32(layout.RowCounters + 8*o.counters[i]), Index: int32(o.counters[i])}
 			c.Shared = a.view.counter(o.counters[i])
-			if p.Checks {
+			if p.Has(entry.Checks) {
 				number := a.colds[k] + int(o.counters[i]-o.first)
 				cold := a.cold + number*emit.ColdSize
 				c.Threshold = int32(plan.threshold(o, i))
 				c.Cold, c.ColdAt = a.buf[cold:cold+emit.ColdSize], x86.RunAddr(a.at).Add(cold)
 				c.ColdCommon = x86.RunAddr(a.at)
-				if front := int(p.Front); front > 0 {
+				if front := p.Front(); front > 0 {
 					pointers := int(a.size) + number*emit.PointersSize
 					c.Front = a.buf[at-front : at]
 					c.Pointers, c.PointersAt = a.buf[pointers:pointers+emit.PointersSize], x86.RunAddr(a.at).Add(pointers)

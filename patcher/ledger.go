@@ -104,7 +104,7 @@ func (p *Plan) functions(o *object, number uint16, yield func(*layout.Function) 
 			t.Counter = o.counters[i]
 			t.Threshold = p.threshold(o, i)
 			t.Stub = uint32(uint64(o.stubs[i].At) - o.arena.at)
-			t.StubSize = o.stubs[i].Len
+			t.StubSize = uint16(min(o.stubs[i].Len, math.MaxUint16))
 			t.Count = uint8(o.stubs[i].Body)
 		}
 		if !yield(&t) {

@@ -53,7 +53,7 @@ func (p *Plan) layOrigins(space placer) error {
 		for _, field := range []*uint64{&o.Records, &o.Lengths, &o.ByText, &o.Islands} {
 			*field += at
 		}
-		list = append(list, emit.ArenaRef{At: a.at, Size: a.size, Cold: a.at + uint64(a.cold), Records: o.Records, Lengths: o.Lengths, Count: o.Count})
+		list = append(list, emit.ArenaRef{At: a.at, Size: a.size, Cold: a.at + uint64(a.cold), Records: o.Records, Lengths: o.Lengths, Count: o.Count, LengthsSize: o.LengthsSize})
 	}
 	emit.AppendArenaList(all[:0], list)
 	pages := &arena{at: at, offset: p.used, size: size}
@@ -81,7 +81,7 @@ func (a *arena) appendOrigins(all *[]byte) (o Origins) {
 	for i := range a.code {
 		*all = append(*all, a.code[i].Lengths...)
 	}
-	a.code = nil
+	a.code, o.LengthsSize = nil, uint64(lengths)
 	o.ByText = part()
 	for _, i := range order {
 		*all = binary.LittleEndian.AppendUint32(*all, i)

@@ -24,7 +24,7 @@ type Arena struct {
 
 // Origins is where the target finds what an arena's code stands for: addresses, and
 // the numbers of records and islands.
-type Origins struct{ Records, Lengths, ByText, Count, Islands, IslandsCount uint64 }
+type Origins struct{ Records, Lengths, LengthsSize, ByText, Count, Islands, IslandsCount uint64 }
 
 // Text is a run of pages with entries to patch: so many of the list of patches, and
 // of that of calls, in their order.
@@ -77,7 +77,7 @@ func (p *Plan) Program() string { return p.all[0].path }
 // function's name as shown.
 type Stub struct {
 	At   x86.RunAddr
-	Len  uint16
+	Len  uint32
 	Name string
 }
 

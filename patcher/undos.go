@@ -71,8 +71,9 @@ func (u *undos) write(texts []patchedText, spans []text, calls []patch.Call) (at
 	}
 	for k, i := range order {
 		room := mem.Values[patch.Undo](u.buf[used:])
-		n := len(patch.AppendUndos(room[:0], x86.RunAddr(spans[i].Start), texts[i].patches, texts[i].calls))
-		list[k].Undos, list[k].Count = u.pages.at+uint64(used), uint32(n)
+		undos := patch.AppendUndos(room[:0], x86.RunAddr(spans[i].Start), texts[i].patches, texts[i].calls)
+		n := len(undos)
+		list[k].Undos, list[k].Count, list[k].Longest = u.pages.at+uint64(used), uint32(n), patch.Longest(undos)
 		used += n * patch.UndoSize
 	}
 	u.pages.size = uint64(align(used, pageSize))

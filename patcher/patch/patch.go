@@ -31,7 +31,7 @@ type Patch struct {
 	Len   uint32
 	Group uint32 // number of the function in the table, or NoGroup
 	Needs uint32 // a group, or NoGroup
-	Moved uint16 // bytes from At on that run elsewhere, if more than Len
+	Moved Span   // what runs elsewhere from At on, if more than Len
 	Kind  Kind
 	_     uint8
 }
@@ -165,7 +165,7 @@ func (g Groups) Append(list []Patch, o *stubgen.Object, p *entry.Plan, leads []e
 	default:
 		list = append(list, jump(o, p.Start, stub.At, group, NoGroup))
 	}
-	list[first].Moved = p.Moved
+	list[first].Moved = SpanOf(uint64(p.Moved))
 	if p.Detour != nil {
 		for _, e := range p.Detour.Evicted {
 			if e.Trap {
@@ -173,7 +173,7 @@ func (g Groups) Append(list []Patch, o *stubgen.Object, p *entry.Plan, leads []e
 			} else {
 				list = append(list, behind(jump(o, e.Addr, stub.At.Add(int(e.Offset)), group, NoGroup)))
 			}
-			list[len(list)-1].Moved = uint16(e.Len)
+			list[len(list)-1].Moved = SpanOf(uint64(e.Len))
 		}
 	}
 	for i := range leads {

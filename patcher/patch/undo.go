@@ -13,8 +13,8 @@ type Undo struct {
 	At       uint32 // offset from the start of the text's pages
 	Group    uint32 // as those of a Patch
 	Needs    uint32
-	Moved    uint16 // bytes from At on that run elsewhere
-	Len      uint8  // of Old and New
+	Moved    Span  // what runs elsewhere from At on
+	Len      uint8 // of Old and New
 	Kind     Kind
 	Old, New [mostUndone]byte
 }
@@ -30,10 +30,36 @@ type UndoText struct {
 	Undos        uint64
 	Count        uint32 // of them
 	Prot         uint32
+	Longest      uint64 // bytes that the longest of them reaches
+}
+
+// Span is a number of bytes of text in 16 bits: up to 32,767 as it is, more than that, up
+// to 2 GB, in units of 64 KB, rounded up.
+type Span uint16
+
+const (
+	spanUnits = 0x8000
+	spanUnit  = 1 << 16
+)
+
+// SpanOf is the span of n bytes.
+func SpanOf(n uint64) Span {
+	if n < spanUnits {
+		return Span(n)
+	}
+	return spanUnits | Span(min((n+spanUnit-1)/spanUnit, spanUnits-1))
+}
+
+// Bytes is the number of bytes, rounded up.
+func (s Span) Bytes() uint64 {
+	if s&spanUnits == 0 {
+		return uint64(s)
+	}
+	return uint64(s&^spanUnits) * spanUnit
 }
 
 // UndoTextSize is the size of an UndoText in memory.
-const UndoTextSize = 48
+const UndoTextSize = 56
 
 // mostUndone is the length of the longest patch of a function.
 const mostUndone = 6
@@ -44,7 +70,7 @@ func AppendUndos(list []Undo, start x86.RunAddr, patches []Patch, calls []Call) 
 	first := len(list)
 	for i := range patches {
 		p := &patches[i]
-		u := Undo{At: uint32(p.At - start), Group: p.Group, Needs: p.Needs, Moved: max(p.Moved, uint16(p.Len)), Len: uint8(p.Len), Kind: p.Kind}
+		u := Undo{At: uint32(p.At - start), Group: p.Group, Needs: p.Needs, Moved: max(p.Moved, Span(p.Len)), Len: uint8(p.Len), Kind: p.Kind}
 		copy(u.Old[:], p.Old[:p.Len])
 		copy(u.New[:], p.New[:p.Len])
 		if p.Group == NoGroup || p.Group == SignalSites {
@@ -66,4 +92,12 @@ func undoCall(c *Call) Undo {
 		u.Old[i], u.New[i] = byte(c.Old>>(8*i)), byte(c.New>>(8*i))
 	}
 	return u
+}
+
+// Longest is how many bytes the longest of a list reaches.
+func Longest(list []Undo) (bytes uint64) {
+	for i := range list {
+		bytes = max(bytes, list[i].Moved.Bytes())
+	}
+	return bytes
 }

@@ -6,19 +6,20 @@ import (
 )
 
 // ArenaRef says where an arena's code is, in memory, and what tells of it. All are
-// run addresses but Size and Count.
+// run addresses but Size, Count and LengthsSize.
 type ArenaRef struct {
 	At, Size, Cold   uint64
 	Records, Lengths uint64 // of its Origins
 	Count            uint64 // records
+	LengthsSize      uint64 // bytes
 }
 
 // The pages of origins begin with a list of their arenas, by which a debugger's
-// helper finds them in a core or in a process: the magic, their number, and six
+// helper finds them in a core or in a process: the magic, their number, and seven
 // words each.
 const (
-	ArenaListMagic = "dynprof arenas\x00\x01"
-	arenaRefSize   = 6 * 8
+	ArenaListMagic = "dynprof arenas\x00\x02"
+	arenaRefSize   = 7 * 8
 	maxArenaRefs   = 1 << 17 // a table has room for 65,536 objects
 )
 
@@ -31,7 +32,7 @@ func AppendArenaList(b []byte, list []ArenaRef) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(list)))
 	for i := range list {
 		r := &list[i]
-		for _, v := range []uint64{r.At, r.Size, r.Cold, r.Records, r.Lengths, r.Count} {
+		for _, v := range []uint64{r.At, r.Size, r.Cold, r.Records, r.Lengths, r.Count, r.LengthsSize} {
 			b = binary.LittleEndian.AppendUint64(b, v)
 		}
 	}
@@ -54,17 +55,9 @@ func ArenaListLen(b []byte) int {
 func ReadArenaList(b []byte) (list []ArenaRef) {
 	for at := ArenaListSize(0); at+arenaRefSize <= len(b); at += arenaRefSize {
 		word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[at+8*i:]) }
-		list = append(list, ArenaRef{word(0), word(1), word(2), word(3), word(4), word(5)})
+		list = append(list, ArenaRef{word(0), word(1), word(2), word(3), word(4), word(5), word(6)})
 	}
 	return list
-}
-
-// LengthsSize is how many bytes of lengths the records need.
-func LengthsSize(records []byte) (n int) {
-	for ; len(records) >= OriginSize; records = records[OriginSize:] {
-		n = max(n, int(binary.LittleEndian.Uint32(records[8:]))+2*int(binary.LittleEndian.Uint16(records[12:])))
-	}
-	return n
 }
 
 // Moved is a run of instructions in an arena, and what it stands for.
@@ -91,6 +84,10 @@ func (r *ArenaRef) Read(records, lengths []byte) (list []Moved) {
 			m.Front = FrontSize(m.KeepsFlag)
 		}
 		from, n := uint64(le.Uint32(records[8:])), uint64(le.Uint16(records[12:]))
+		if flags&originLong != 0 && from+longSize <= uint64(len(lengths)) {
+			n, m.Count = uint64(le.Uint32(lengths[from:])), int(le.Uint32(lengths[from+4:]))
+			from += longSize
+		}
 		if from+2*n > uint64(len(lengths)) {
 			return list // damaged
 		}

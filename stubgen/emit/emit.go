@@ -40,8 +40,8 @@ type Count struct {
 // Stub is what Emit wrote.
 type Stub struct {
 	At   x86.RunAddr // its first instruction
-	Body uint16      // offset of what follows the count: where loops to the entry lead
-	Len  uint16      // bytes written
+	Body uint32      // offset of what follows the count: where loops to the entry lead
+	Len  uint32      // bytes written
 
 	// Where the copies of the instructions in the window are, by
 	// their distance from its start; 0 where none starts.
@@ -95,14 +95,14 @@ func (e *Emitter) Emit(o *stubgen.Object, p *Spec, dst []byte, at x86.RunAddr, c
 	} else {
 		e.count(c, check, resume)
 	}
-	stub.Body = uint16(a.Len())
+	stub.Body = uint32(a.Len())
 	e.rel.asm, e.rel.obj = a, o
 	e.rel.entry, e.rel.from = p.Entry, p.Start
 	e.rel.code = o.Code(p.Start)[:p.Moved]
 	stub.inside = e.rel.move()
-	e.origin(o, at.Add(-p.Front), uint16(p.Front)+stub.Body, p.KeepsFlags, p.Front > 0)
+	e.origin(o, at.Add(-p.Front), p.Front+int(stub.Body), p.KeepsFlags, p.Front > 0)
 	e.evicted(o, p, &stub)
-	stub.Len = uint16(a.Len())
+	stub.Len = uint32(a.Len())
 	if err := a.Finish(); err != nil {
 		return stub, err
 	}
@@ -140,7 +140,7 @@ func (e *Emitter) evicted(o *stubgen.Object, p *Spec, stub *Stub) {
 }
 
 // origin notes what the relocator has just moved, to at.
-func (e *Emitter) origin(o *stubgen.Object, at x86.RunAddr, count uint16, keepsFlags, front bool) {
+func (e *Emitter) origin(o *stubgen.Object, at x86.RunAddr, count int, keepsFlags, front bool) {
 	if e.Origins == nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (e *Emitter) origin(o *stubgen.Object, at x86.RunAddr, count uint16, keepsF
 	}
 	start := len(e.Origins.Lengths)
 	e.Origins.Lengths = append(e.Origins.Lengths, e.rel.lengths...)
-	e.Origins.add(at, o.Run(e.rel.from), int(count), flags, start)
+	e.Origins.add(at, o.Run(e.rel.from), count, flags, start)
 }
 
 // CountSize is the size of the count, with the check of a threshold if there is one.

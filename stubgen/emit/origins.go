@@ -3,7 +3,7 @@ package emit
 import (
 	"cmp"
 	"encoding/binary"
-	"fmt"
+	"math"
 	"slices"
 
 	"github.com/dynprof/dynprof/internal/x86"
@@ -17,7 +17,7 @@ import (
 type Origins struct {
 	Base    x86.RunAddr // the arena
 	Records []byte      // OriginSize bytes for each run of instructions
-	Lengths []byte      // two bytes an instruction: of the original, of the copy
+	Lengths []byte      // two bytes an instruction: of the original, of the copy; those of a long run begin with longSize bytes
 }
 
 // OriginSize is the size of a record, in bytes; all numbers are little-endian:
@@ -28,7 +28,16 @@ type Origins struct {
 //	12 u16 instructions
 //	14 u8  bytes of front and count in front of the copies
 //	15 u8  flags
+//
+// A run for which two of these are too small is a long one. It has 0 in their places,
+// and its lengths begin with
+//
+//	0  u32 instructions
+//	4  u32 bytes of front and count
 const OriginSize = 16
+
+// longSize is the size of that, in bytes: a multiple of an instruction's lengths.
+const longSize = 8
 
 // Flags of a record. The top bit of an original length marks a call, whose copy
 // moves the stack pointer in between.
@@ -36,19 +45,25 @@ const (
 	originKeepsFlags = 1 << iota // the count saves the status flags
 	originGo                     // the object has a Go runtime
 	originFront                  // the stub has a front (redirect.go)
+	originLong                   // instructions and count are in front of the lengths
 	originCall       = 0x80
 )
 
 // add appends the record of the instructions whose lengths were added since
 // lengths was the number of bytes of them.
 func (s *Origins) add(at, from x86.RunAddr, count int, flags byte, lengths int) {
-	if count > 255 {
-		panic(fmt.Sprintf("BUG: a count of %d bytes", count))
+	n := (len(s.Lengths) - lengths) / 2
+	if n > math.MaxUint16 || count > math.MaxUint8 {
+		var long [longSize]byte
+		binary.LittleEndian.PutUint32(long[:], uint32(n))
+		binary.LittleEndian.PutUint32(long[4:], uint32(count))
+		s.Lengths = slices.Insert(s.Lengths, lengths, long[:]...)
+		n, count, flags = 0, 0, flags|originLong
 	}
 	r := binary.LittleEndian.AppendUint32(s.Records, uint32(at-s.Base))
 	r = binary.LittleEndian.AppendUint32(r, uint32(from-s.Base))
 	r = binary.LittleEndian.AppendUint32(r, uint32(lengths))
-	r = binary.LittleEndian.AppendUint16(r, uint16((len(s.Lengths)-lengths)/2))
+	r = binary.LittleEndian.AppendUint16(r, uint16(n))
 	s.Records = append(r, byte(count), flags)
 }
 

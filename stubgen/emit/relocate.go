@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"slices"
+
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
 )
@@ -10,10 +12,10 @@ import (
 type relocator struct {
 	asm      *x86.Asm
 	obj      *stubgen.Object
-	entry    uint64             // link-time address of the function
-	from     uint64             // link-time address of the range
-	code     []byte             // its bytes
-	marks    [256 + 1]x86.Label // by offset: a branch of the range leads there
+	entry    uint64      // link-time address of the function
+	from     uint64      // link-time address of the range
+	code     []byte      // its bytes
+	marks    []x86.Label // by offset: a branch of the range leads there
 	literals []literal
 	lengths  []byte      // of what it moved, as in Origins
 	lead     x86.RunAddr // unless 0, where branches out of the range lead
@@ -66,7 +68,8 @@ const notATarget x86.Label = -1
 // mark makes a label for every instruction of the range that one of its
 // branches leads to, and for the first.
 func (r *relocator) mark() {
-	clear(r.marks[:len(r.code)+1])
+	r.marks = slices.Grow(r.marks[:0], len(r.code))[:len(r.code)]
+	clear(r.marks)
 	var in x86.Inst
 	branches := false
 	for at := 0; at < len(r.code); at += int(in.Len) {

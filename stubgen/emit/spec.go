@@ -15,7 +15,7 @@ type Spec struct {
 type Eviction struct {
 	Addr   uint64 // link-time, of its first instruction; the island is 5 bytes behind
 	To     uint64 // of a run that ends with a branch: where that must lead in the stub, in the window or its start; else 0
-	Offset uint16 // of the copy, from the start of the stub
+	Offset uint32 // of the copy, from the start of the stub
 	Len    uint8  // bytes
 	Size   uint8  // bytes of the copy, with the jump behind it
 	Trap   bool   // an int3 sends arrivals to the copy, not a jump

@@ -90,7 +90,7 @@ func show(t *testing.T, o *stubgen.Object, s *survey.Survey, p *Plan, c emit.Cou
 	fmt.Fprintf(&out, "\n%s", fixture.Disassemble(t, o.Code(f.Addr)[:p.Start-f.Addr+uint64(p.Moved)], f.Addr))
 	cold := make([]byte, emit.ColdSize)
 	var e emit.Emitter
-	buf, before := make([]byte, p.Size), make([]byte, p.Front)
+	buf, before := make([]byte, p.Size), make([]byte, p.Front())
 	c.Counter, c.Cold, c.ColdAt, c.ColdCommon = 0x80, cold, fixture.ArenaAt+0x1000, fixture.ArenaAt+0x2000
 	c.Front, c.Pointers, c.PointersAt = before, make([]byte, emit.PointersSize), fixture.ArenaAt+0x3000
 	spec := p.Spec(o)
@@ -98,8 +98,8 @@ func show(t *testing.T, o *stubgen.Object, s *survey.Survey, p *Plan, c emit.Cou
 	if err != nil {
 		t.Errorf("%s: %v", f.Name, err)
 	}
-	if p.Front > 0 {
-		fmt.Fprintf(&out, "-- front\n%s", fixture.Disassemble(t, before, uint64(fixture.ArenaAt)-uint64(p.Front)))
+	if p.Front() > 0 {
+		fmt.Fprintf(&out, "-- front\n%s", fixture.Disassemble(t, before, uint64(fixture.ArenaAt)-uint64(p.Front())))
 	}
 	fmt.Fprintf(&out, "-- stub\n%s", fixture.Disassemble(t, buf[:stub.Len], uint64(fixture.ArenaAt)))
 	if c.Threshold != 0 {

@@ -23,17 +23,36 @@ const (
 // Plan says how one function is patched, or why not. Addresses are link-time.
 // There is one for each function, so it is kept small.
 type Plan struct {
-	Start     uint64 // first byte of the window
-	Function  int32  // index in Object.Functions
-	Moved     uint16 // bytes from Start that run in the stub
-	Size      uint16 // bytes of the stub
-	Tactic    ledger.Tactic
-	Reason    ledger.Reason // why Tactic is none
-	FlagsLive bool          // the count must keep the status flags
-	Checks    bool          // the stub checks a threshold
-	Front     uint8         // bytes in front of a redirectable stub, 0 for others
-	literals  uint8         // that follow the code
-	Detour    *Detour       // nil: the window and rel32 loops are all
+	Start    uint64 // first byte of the window
+	Function int32  // index in Object.Functions
+	Moved    uint32 // bytes from Start that run in the stub
+	Size     uint32 // bytes of the stub
+	Tactic   ledger.Tactic
+	Reason   ledger.Reason // why Tactic is none
+	Form     Form
+	literals uint8   // that follow the code
+	Detour   *Detour // nil: the window and rel32 loops are all
+}
+
+// Form is what a stub does besides.
+type Form uint8
+
+// What it may be.
+const (
+	KeepsFlags   Form = 1 << iota // the count keeps the status flags, which are live
+	Checks                        // it checks a threshold
+	Redirectable                  // calls can be sent to other code
+)
+
+// Has reports whether the stub does so.
+func (p *Plan) Has(f Form) bool { return p.Form&f != 0 }
+
+// Front is the bytes in front of a redirectable stub, 0 for others.
+func (p *Plan) Front() int {
+	if !p.Has(Redirectable) {
+		return 0
+	}
+	return emit.FrontSize(p.Has(KeepsFlags))
 }
 
 // Lead is a branch that stays in place and must lead into the stub: a loop to
@@ -82,7 +101,7 @@ func (p *Plan) Hosts() (all []int32) {
 func (p *Plan) Spec(o *stubgen.Object) emit.Spec {
 	s := emit.Spec{
 		Entry: o.Functions[p.Function].Addr, Start: p.Start,
-		Moved: int(p.Moved), Size: int(p.Size), Front: int(p.Front), KeepsFlags: p.FlagsLive,
+		Moved: int(p.Moved), Size: int(p.Size), Front: p.Front(), KeepsFlags: p.Has(KeepsFlags),
 	}
 	if p.Detour != nil {
 		s.Evicted = p.Detour.Evicted
@@ -166,19 +185,22 @@ func (s *planner) mustStay(p *Plan, window uint64) ledger.Reason {
 
 // finish fills in what the count needs.
 func (s *planner) finish(p Plan) Plan {
-	p.FlagsLive = s.walk.live(s.obj, p.Start)
-	hot := s.opt.Threshold && (s.opt.Hot == nil || s.opt.Hot(int(p.Function)))
-	p.Checks = hot || s.opt.Redirectable
-	if s.opt.Redirectable {
-		p.Front = uint8(emit.FrontSize(p.FlagsLive))
+	if s.walk.live(s.obj, p.Start) {
+		p.Form |= KeepsFlags
 	}
-	size := int(p.Size) + emit.CountSize(p.FlagsLive, p.Checks, s.opt.Shared)
-	p.Size = uint16(emit.WithLiterals(size, int(p.literals)))
+	if s.opt.Threshold && (s.opt.Hot == nil || s.opt.Hot(int(p.Function))) {
+		p.Form |= Checks
+	}
+	if s.opt.Redirectable {
+		p.Form |= Redirectable | Checks
+	}
+	size := int(p.Size) + emit.CountSize(p.Has(KeepsFlags), p.Has(Checks), s.opt.Shared)
+	p.Size = uint32(emit.WithLiterals(size, int(p.literals)))
 	if p.Detour != nil {
 		for i := range p.Detour.Evicted {
 			e := &p.Detour.Evicted[i]
 			e.Offset = p.Size
-			p.Size += uint16(e.Size)
+			p.Size += uint32(e.Size)
 		}
 	}
 	return p
@@ -319,7 +341,7 @@ func (s *planner) planJump(i int, start uint64, window int, p *Plan) ledger.Reas
 
 // moves notes what runs in the stub.
 func (p *Plan) moves(tactic ledger.Tactic, moved int, extent *emit.Extent) {
-	p.Tactic, p.Moved, p.Size, p.literals = tactic, uint16(moved), uint16(extent.Code()), uint8(extent.Literals)
+	p.Tactic, p.Moved, p.Size, p.literals = tactic, uint32(moved), uint32(extent.Code()), uint8(extent.Literals)
 }
 
 // loopsLead reports whether all branches of the function's own to its entry can

@@ -130,7 +130,7 @@ const (
 	FnStub      = 24 // u32, offset of its stub from ObjArena
 	FnThreshold = 28 // u32, calls at which it fires; 0 is never
 	FnObject    = 32 // u16, index of its object
-	FnStubSize  = 34 // u16, bytes
+	FnStubSize  = 34 // u16, bytes; 65,535 for that and more
 	FnSource    = 36 // u8, ledger.Source
 	FnTactic    = 37 // u8, ledger.Tactic
 	FnReason    = 38 // u8, ledger.Reason

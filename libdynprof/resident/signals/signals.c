@@ -118,10 +118,10 @@ static int is_behind_inc(uint64_t pos, uint64_t front)
 /* Finds the copy that holds the offset pos of the body; *from and *to are
  * advanced to the instruction and its copy. Returns its length, 0 behind the
  * last. */
-static const uint8_t *copy_at(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *from, uint64_t *to)
+static const uint8_t *copy_at(const struct dp_run *r, uint64_t pos, uint64_t *from, uint64_t *to)
 {
-	for (uint32_t i = 0; i < o->count; i++) {
-		const uint8_t *n = c->lengths[o->lengths / 2 + i];
+	for (uint32_t i = 0; i < r->count; i++) {
+		const uint8_t *n = r->lengths[i];
 		if (pos - *to < n[1])
 			return n;
 		*from += n[0] & ~DP_IS_CALL;
@@ -134,15 +134,16 @@ static const uint8_t *copy_at(const struct dp_known *c, const struct dp_origin *
 static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *g, struct dp_shown *s)
 {
 	uint64_t from = c->at + (int64_t)o->from, to = 0, stub = c->at + o->at;
+	struct dp_run r = dp_run_of(c, o);
 	s->low = from;
 	s->go = o->flags & DP_IS_GO;
-	if (pos < o->body) {
+	if (pos < r.body) {
 		uint64_t front = dp_front_of(o);
 		s->resume = stub + front;
 		if (o->flags & DP_KEEPS_FLAGS && pos < front)
-			show_front(g, pos, o->body - front, stub + front, s);
+			show_front(g, pos, r.body - front, stub + front, s);
 		else if (o->flags & DP_KEEPS_FLAGS)
-			show_keeping_flags(g, pos - front, o->body - front, s);
+			show_keeping_flags(g, pos - front, r.body - front, s);
 		else {
 			s->resume = g[DP_REG_RIP];
 			s->counted = (uint64_t)is_behind_inc(pos, front);
@@ -150,23 +151,23 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 		g[DP_REG_RIP] = from;
 		return 1;
 	}
-	pos -= o->body;
-	const uint8_t *n = copy_at(c, o, pos, &from, &to);
+	pos -= r.body;
+	const uint8_t *n = copy_at(&r, pos, &from, &to);
 	if (n && pos != to && !(n[0] & DP_IS_CALL)) { /* at a jump of an expanded loop: it is as good as done */
 		const uint8_t *jump = (const uint8_t *)g[DP_REG_RIP];
 		g[DP_REG_RIP] += jump[0] == 0xeb ? 2 + (int64_t)(int8_t)jump[1] : 5 + (int64_t) * (const int32_t *)(jump + 1);
-		pos = g[DP_REG_RIP] - stub - o->body;
+		pos = g[DP_REG_RIP] - stub - r.body;
 		from = c->at + (int64_t)o->from, to = 0;
 		s->rip = g[DP_REG_RIP];
 		if (g[DP_REG_RIP] < c->at || g[DP_REG_RIP] >= c->end)
 			return 0;
-		n = copy_at(c, o, pos, &from, &to);
+		n = copy_at(&r, pos, &from, &to);
 	}
 	g[DP_REG_RIP] = from;
 	if (!n)
 		return 0; /* at the jump back: it is as good as done */
-	s->resume = stub + o->body + to;
-	s->counted = o->body && to == 0;
+	s->resume = stub + r.body + to;
+	s->counted = r.body && to == 0;
 	if (n[0] & DP_IS_CALL && (pos - to == DP_CALL_OVER || pos - to > DP_CALL_POPPED))
 		g[DP_REG_RSP] += 8;
 	return 1;
@@ -190,13 +191,13 @@ static int show_cold(const struct dp_known *c, uint64_t pos, uint64_t *g, struct
 		return 0;
 	}
 	g[DP_REG_RIP] = s->low = c->at + (int64_t)o->from;
-	uint64_t stub = c->at + o->at, front = dp_front_of(o);
+	uint64_t stub = c->at + o->at, front = dp_front_of(o), body = dp_run_of(c, o).body;
 	s->counted = 1;
 	if (o->flags & DP_KEEPS_FLAGS && front) {
-		show_front(g, back - stub, o->body - front, stub + front, s);
+		show_front(g, back - stub, body - front, stub + front, s);
 	} else if (o->flags & DP_KEEPS_FLAGS) {
 		s->resume = stub;
-		show_keeping_flags(g, back - stub, o->body, s);
+		show_keeping_flags(g, back - stub, body, s);
 	}
 	return 1;
 }
@@ -358,7 +359,7 @@ static uint64_t behind_count(const struct dp_known *c, const struct dp_origin *o
 	if (o->flags & DP_HAS_FRONT)
 		return (uint64_t)stub - DP_FRONT_ON;
 	if (o->flags & DP_KEEPS_FLAGS)
-		return (uint64_t)stub + o->body;
+		return (uint64_t)stub + dp_run_of(c, o).body;
 	return (uint64_t)stub + (stub[3] == 0x05 ? DP_LOCK_INC_SIZE : DP_INC_SIZE);
 }
 
@@ -374,15 +375,17 @@ static void go_on(uint64_t *g)
 		g[DP_REG_EFLAGS] &= ~MARK;
 	if (!o)
 		return;
-	uint64_t start = c->at + (int64_t)o->from, from = start, to = c->at + o->at + o->body;
+	uint64_t start = c->at + (int64_t)o->from, from = start;
+	struct dp_run r = dp_run_of(c, o);
+	uint64_t to = c->at + o->at + r.body;
 	uint32_t i = 0;
-	for (; i < o->count && from < rip; i++) {
-		const uint8_t *n = c->lengths[o->lengths / 2 + i];
+	for (; i < r.count && from < rip; i++) {
+		const uint8_t *n = r.lengths[i];
 		from += n[0] & ~DP_IS_CALL;
 		to += n[1];
 	}
 	/* Text is read only where it must be: if the object was closed it may be gone. */
-	if (from != rip || i == o->count || (rip == start && !(marked && o->body)) || !leads_to(start, c->at + o->at + dp_front_of(o)))
+	if (from != rip || i == r.count || (rip == start && !(marked && r.body)) || !leads_to(start, c->at + o->at + dp_front_of(o)))
 		return;
 	g[DP_REG_RIP] = rip == start ? behind_count(c, o) : to;
 }

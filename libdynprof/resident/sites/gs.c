@@ -47,13 +47,13 @@ static void store_jump(uint8_t *at, uint64_t over)
 
 /* Has a stub jump to behind its count; its front goes on where it leads. What is
  * redirected, by a jump backwards, stays so. */
-static void end_count(uint8_t *stub, const struct dp_origin *o)
+static void end_count(uint8_t *stub, const struct dp_origin *o, uint32_t body)
 {
 	uint64_t front = dp_front_of(o);
 	if (front)
 		store_jump(stub, front - DP_FRONT_ON);
 	if (!(front && stub[front] == 0xeb && stub[front + 1] & 0x80))
-		store_jump(stub + front, o->body - front);
+		store_jump(stub + front, body - front);
 }
 
 /* As the arena is mapped executable, it is written to by another mapping, which
@@ -66,9 +66,12 @@ static void end_arena(struct dp_known *k)
 	if (failed(view))
 		return;
 	if (ask(SYS_mprotect, view, size, PROT_READ | PROT_WRITE) == 0) {
-		for (uint64_t i = 0; i < k->origins_count; i++)
-			if (k->origins[i].body)
-				end_count((uint8_t *)view + k->origins[i].at, &k->origins[i]);
+		for (uint64_t i = 0; i < k->origins_count; i++) {
+			const struct dp_origin *o = &k->origins[i];
+			uint32_t body = dp_run_of(k, o).body;
+			if (body)
+				end_count((uint8_t *)view + o->at, o, body);
+		}
 		k->ended = 1;
 	}
 	ask(SYS_munmap, view, size);

@@ -15,13 +15,13 @@ struct dp_origin {
 	uint32_t at;	  /* in the arena */
 	int32_t from;	  /* the original, from the arena's start */
 	uint32_t lengths; /* index */
-	uint16_t count;	  /* instructions */
-	uint8_t body;	  /* bytes of count */
+	uint16_t few;	  /* instructions, */
+	uint8_t small;	  /* and bytes of front and count: dp_run_of */
 	uint8_t flags;
 };
 _Static_assert(sizeof(struct dp_origin) == 16, "dp_origin");
 
-enum { DP_KEEPS_FLAGS = 1, DP_IS_GO = 2, DP_HAS_FRONT = 4, DP_IS_CALL = 0x80 };
+enum { DP_KEEPS_FLAGS = 1, DP_IS_GO = 2, DP_HAS_FRONT = 4, DP_IS_LONG = 8, DP_IS_CALL = 0x80 };
 
 /* The size of the front that a record's stub begins with. */
 static inline uint64_t dp_front_of(const struct dp_origin *o)
@@ -57,6 +57,28 @@ struct dp_known {
 	uint64_t whole;	  /* the end of the pages that follow its code */
 	uint8_t *lasting; /* its code, writable for good, if stubs are redirectable */
 };
+
+/* What a record tells of the copies. */
+struct dp_run {
+	const uint8_t (*lengths)[2]; /* of each: original, copy */
+	uint32_t count;	     /* instructions */
+	uint32_t body;	     /* bytes of front and count before the first */
+};
+
+static inline uint32_t dp_origin_word(const uint8_t (*lengths)[2])
+{
+	return lengths[0][0] | (uint32_t)lengths[0][1] << 8 | (uint32_t)lengths[1][0] << 16 | (uint32_t)lengths[1][1] << 24;
+}
+
+/* A long run's numbers are two words in front of its lengths, which may be at any
+ * even address. */
+static inline struct dp_run dp_run_of(const struct dp_known *c, const struct dp_origin *o)
+{
+	const uint8_t(*lengths)[2] = c->lengths + o->lengths / 2;
+	if (o->flags & DP_IS_LONG)
+		return (struct dp_run){lengths + 4, dp_origin_word(lengths), dp_origin_word(lengths + 2)};
+	return (struct dp_run){lengths, o->few, o->small};
+}
 
 /* Makes mapped arenas known, before their patches are applied: all of them and 0,
  * or none and why. One thread does so at a time: the dynamic linker's lock is

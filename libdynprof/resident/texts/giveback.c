@@ -45,7 +45,7 @@
 #include "texts/letrun.h"
 #include "texts/texts.h"
 
-enum { MOST_MOVED = 1 << 9, MOST_BYTES = 1 << 20 };
+enum { MOST_BYTES = 1 << 20 };
 
 /* What the sessions have patched. The list only grows. */
 struct patched {
@@ -151,7 +151,7 @@ static uint32_t first_near(const struct dp_undo_text *t, uint64_t address)
 	uint32_t low = 0, high = t->count;
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
-		if (t->start + undos_of(t)[mid].at + MOST_MOVED < address)
+		if (t->start + undos_of(t)[mid].at + t->longest < address)
 			low = mid + 1;
 		else
 			high = mid;
@@ -205,7 +205,7 @@ static int is_made(struct page *p, const struct dp_undo_text *t, const struct dp
  * its bytes or what it has moved. */
 static int concerns(struct page *p, const struct dp_undo_text *t, const struct dp_undo *u, uint64_t low)
 {
-	return t->start + u->at + u->moved > low && is_made(p, t, u);
+	return t->start + u->at + dp_span(u->moved) > low && is_made(p, t, u);
 }
 
 static void mark(struct change *c, const struct dp_undo_text *t, const struct dp_undo *u)

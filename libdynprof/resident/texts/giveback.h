@@ -11,11 +11,15 @@ struct dp_undo {
 	uint32_t at;    /* offset from the text's start */
 	uint32_t group; /* as those of struct dp_patch */
 	uint32_t needs;
-	uint16_t moved; /* bytes from at on that run elsewhere */
+	uint16_t moved; /* what runs elsewhere from at on (dp_span) */
 	uint8_t len;    /* of old and new */
 	uint8_t kind;   /* DP_UNDO_* */
 	uint8_t old[6], new[6];
 };
+
+/* Bytes of text in 16 bits: many in units of 64 KB. */
+static inline uint64_t dp_span(uint16_t n) { return n & 0x8000 ? (uint64_t)(n & 0x7fff) << 16 : n; }
+
 enum { DP_UNDO_FIRST, DP_UNDO_ISLAND, DP_UNDO_CALL, DP_UNDO_SITE };
 
 /* A run of pages that was patched, with its changes in order of at. */
@@ -25,6 +29,7 @@ struct dp_undo_text {
 	uint64_t undos;        /* struct dp_undo * */
 	uint32_t count;
 	uint32_t prot;
+	uint64_t longest; /* bytes that the longest of them reaches */
 };
 
 /* What a session has patched may have to be given back. */

@@ -123,7 +123,7 @@ func (c *Culprit) plan(o *object, code *stubgen.Object, plans []entry.Plan, f *l
 	if p.Tactic != f.Tactic {
 		return fmt.Errorf("planned again it is %s (%s), not %s", p.Tactic, p.Reason, f.Tactic)
 	}
-	c.Window, c.WindowLen, c.Moved, c.FlagsKept = report.Address(p.Start), windowLen(p), int(p.Moved), p.FlagsLive
+	c.Window, c.WindowLen, c.Moved, c.FlagsKept = report.Address(p.Start), windowLen(p), int(p.Moved), p.Has(entry.KeepsFlags)
 	end := p.Start + uint64(p.Moved)
 	c.Code = disassemble(code.Code(f.Address), shown(f, end), f.Address)
 	for i := range c.Code {

@@ -71,7 +71,7 @@ func (m *image) arena(r *emit.ArenaRef) arena {
 	if err != nil {
 		return a
 	}
-	lengths, err := m.bytes(r.Lengths, uint64(emit.LengthsSize(records)))
+	lengths, err := m.bytes(r.Lengths, r.LengthsSize)
 	if err != nil {
 		return a
 	}

@@ -18,7 +18,7 @@ func core() []byte {
 	const code, list, page = 0x10000, 0x20000, 4096
 	le := binary.LittleEndian
 	told := emit.AppendArenaList(nil, []emit.ArenaRef{
-		{At: code, Size: page, Cold: code + 0x800, Records: list + 128, Lengths: list + 160, Count: 2},
+		{At: code, Size: page, Cold: code + 0x800, Records: list + 128, Lengths: list + 160, Count: 2, LengthsSize: 4},
 	})
 	told = append(told, make([]byte, 128-len(told))...)
 	for i := range 2 {
