@@ -1,0 +1,102 @@
+package survey
+
+import (
+	"encoding/binary"
+
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// line is the last plain instructions in front of the one at hand.
+type line struct {
+	at   [8]int // offsets, in a ring
+	n    int
+	end  int // offset of the one at hand
+	last int // and of the one in front
+}
+
+// goTo goes on to the instruction at offset to of a function's code, which a sweep
+// from its start comes to.
+func (l *line) goTo(code []byte, to int) {
+	var in x86.Inst
+	for l.end < to {
+		switch err := x86.Decode(code[l.end:], &in); {
+		case err != nil:
+			in.Len, l.n = 1, 0
+		case in.Kind == x86.Plain:
+			l.at[l.n%len(l.at)] = l.end
+			l.n++
+		default:
+			l.n = 0
+		}
+		l.last, l.end = l.end, l.end+int(in.Len)
+	}
+}
+
+// back yields the offsets, the last first.
+func (l *line) back(yield func(at int) bool) {
+	for i := l.n - 1; i >= max(0, l.n-len(l.at)) && yield(l.at[i%len(l.at)]); i-- {
+	}
+}
+
+// loadsWatched returns the watched number that the line loads into eax, and whether
+// there is one.
+func (l *line) loadsWatched(code []byte) (number uint32, ok bool) {
+	number, ok = l.number(code)
+	return number, ok && isWatched(number)
+}
+
+// number returns the number that the line loads into eax, and whether it does, and
+// behind it loads only other registers.
+func (l *line) number(code []byte) (number uint32, ok bool) {
+	for at := range l.back {
+		if code[at] == opMovEAX && len(code) >= at+setupLen {
+			return binary.LittleEndian.Uint32(code[at+1:]), true
+		}
+		if !loadsArgument(code[at:]) {
+			break
+		}
+	}
+	return 0, false
+}
+
+// setup returns the end of the line that, with the system call, has room for a
+// jump.
+func (l *line) setup(code []byte, at int) string {
+	const least = stubgen.WindowSize - 2
+	for from := range l.back {
+		if code[from] != opMovEAX && !loadsArgument(code[from:]) {
+			return ""
+		}
+		if at-from >= least {
+			return string(code[from:at])
+		}
+	}
+	return ""
+}
+
+// loadsArgument reports whether an instruction does nothing but load a register
+// other than rax, and runs the same elsewhere: mov, lea and xor in the forms in
+// which arguments are loaded.
+func loadsArgument(code []byte) bool {
+	var in x86.Inst
+	const other = x86.PrefixREX // the only prefix that may be there
+	if x86.Decode(code, &in) != nil || in.Kind != x86.Plain || in.Map != x86.MapLegacy || in.Enc != x86.EncLegacy || in.Prefix&^other != 0 || in.RIPRel() {
+		return false
+	}
+	reg := in.ModRM>>3&7 | in.Rex&x86.RexR<<1
+	rm := in.ModRM&7 | in.Rex&x86.RexB<<3
+	direct := in.ModRM >= 0xc0
+	const (
+		opXor, opMov, opXorTo, opMovTo, opMovImm = 0x31, 0x89, 0x33, 0x8b, 0xc7
+	)
+	switch {
+	case in.Op == opXor || in.Op == opMov || in.Op == opMovImm:
+		return direct && rm != 0
+	case in.Op == opXorTo || in.Op == opMovTo || in.Op == opLea:
+		return reg != 0
+	case in.Op&0xf8 == opMovEAX: // mov $imm,%reg
+		return in.Op&7|in.Rex&x86.RexB<<3 != 0
+	}
+	return false
+}
