@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/x86"
@@ -19,6 +20,7 @@ func (s *Survey) Untold() uint32 { return uint32(min(s.untold, math.MaxUint32)) 
 // through it.
 type untold struct {
 	ranges []elfscan.Range // that may be code
+	last   elfscan.Range   // the one that the instruction before was in
 	skip   uint64          // the end of what crtstuff.c added
 	bytes  uint64
 }
@@ -29,16 +31,31 @@ func (u *untold) see(in *x86.Inst, code []byte, addr, end uint64) {
 	if in.Kind == x86.Nop || code[0] == 0 || code[0] == opInt3 || addr < u.skip {
 		return
 	}
-	for i := range u.ranges {
-		if r := &u.ranges[i]; r.Low <= addr && addr < r.High {
-			if n := startupLen(code); n > 0 {
-				u.skip = addr + uint64(n)
-				return
-			}
-			u.bytes += min(uint64(in.Len), r.High-addr, end-addr)
+	if addr-u.last.Low >= u.last.High-u.last.Low && !u.enter(addr) {
+		return
+	}
+	if mayBeStartup(code) {
+		if n := startupLen(code); n > 0 {
+			u.skip = addr + uint64(n)
 			return
 		}
 	}
+	u.bytes += min(uint64(in.Len), u.last.High-addr, end-addr)
+}
+
+// enter finds the range that addr is in, if it is in one.
+func (u *untold) enter(addr uint64) bool {
+	i := slices.IndexFunc(u.ranges, func(r elfscan.Range) bool { return r.Low <= addr && addr < r.High })
+	if i < 0 {
+		return false
+	}
+	u.last = u.ranges[i]
+	return true
+}
+
+// mayBeStartup tells most code from what crtstuff.c adds by its first bytes.
+func mayBeStartup(code []byte) bool {
+	return code[0] == opMovEAX || len(code) > 2 && code[1] == opLea && code[2] == 0x3d
 }
 
 // guessed adds what follows the code of functions whose size nobody tells: each has
