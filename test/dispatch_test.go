@@ -56,3 +56,15 @@ func TestDispatch(t *testing.T) {
 		})
 	}
 }
+
+// TestTrapped: a handler to which a filter leaves system calls is told libc's
+// addresses of them, and may answer each.
+func TestTrapped(t *testing.T) {
+	lane.Parallel(t)
+	p := compile(t, need(t, "gcc"), []string{"-O1"}, "trapped.c")
+	inVariants(t, cmd(p), func(t *testing.T, r *report) {
+		if n := r.calls(t, "step"); n != 2008 {
+			t.Errorf("step: %d calls, not 2008", n)
+		}
+	})
+}

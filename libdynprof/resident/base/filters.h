@@ -24,6 +24,10 @@ int dp_filter_sees_addresses(const struct dp_regs *r) HIDDEN;
 void dp_filter_comes(struct dp_regs *r) HIDDEN;
 void dp_filter_done(struct dp_regs *r) HIDDEN;
 
+/* The mask around a system call of the program's: SIGSYS, by which a filter may have
+ * the program answer it itself, kills if it is blocked. */
+#define DP_ALL_BUT_SIGSYS (~(1ULL << (31 - 1)))
+
 /* ask(SYS_x, ...): as raw(SYS_x, ...), but REFUSED if a filter would not let it
  * through: some kill. */
 enum { REFUSED = -4095 };

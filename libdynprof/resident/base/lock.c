@@ -227,6 +227,8 @@ static long lock_all(long flags)
 void dp_lock_all(struct dp_regs *r)
 {
 	uint64_t flags = r->rdi & 0xffffffff;
+	if (!dp_may(SYS_mlockall, r->rdi, r->rsi, r->rdx, r->r10))
+		return; /* it is the filter that answers */
 	if (flags & MCL_FUTURE)
 		__atomic_store_n(&locks_new, 1, __ATOMIC_RELAXED);
 	if (!(flags & MCL_CURRENT) || flags & ~(uint64_t)(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))

@@ -295,6 +295,14 @@ static void look_at_stack(uint64_t rsp)
 		note_switches();
 }
 
+/* Whether the signal's information has the interrupted address, too. */
+static int names_address(int sig, const siginfo_t *info, int fault)
+{
+	return (fault && (sig == SIGILL || sig == SIGFPE || sig == SIGTRAP)) || (sig == SIGSYS && info->si_code > 0);
+}
+
+_Static_assert(offsetof(siginfo_t, si_call_addr) == offsetof(siginfo_t, si_addr), "siginfo_t");
+
 /* Called in front of a handler. DP_SHOWN: dp_depart shall be behind it. A fault is
  * not marked: mostly the thread does not come back to it. */
 int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s) HIDDEN;
@@ -310,7 +318,11 @@ int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
 	s->go = s->counted = 0;
 	if (!fault && !switches)
 		look_at_stack(s->rsp);
-	if (!(c ? show(c, g, fault, s) : !gone && show_island(g, s)))
+	uint64_t at = s->rip;
+	int shown = c ? show(c, g, fault, s) : !gone && show_island(g, s);
+	if (names_address(sig, info, fault) && (uint64_t)info->si_addr == at)
+		info->si_addr = (void *)g[DP_REG_RIP];
+	if (!shown)
 		return __atomic_load_n(&switches, __ATOMIC_ACQUIRE) ? DP_WATCHED : DP_PLAIN;
 	if (s->counted && !fault)
 		g[DP_REG_EFLAGS] |= mark_of(g);
@@ -318,8 +330,6 @@ int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
 	s->to_rsp = g[DP_REG_RSP];
 	s->to_rax = g[DP_REG_RAX];
 	s->to_eflags = g[DP_REG_EFLAGS];
-	if (fault && (sig == SIGILL || sig == SIGFPE) && (uint64_t)info->si_addr == s->rip)
-		info->si_addr = (void *)s->to_rip; /* the instruction's address */
 	return DP_SHOWN;
 }
 

@@ -34,7 +34,7 @@ struct clone_args3 { /* struct clone_args of linux/sched.h, its first 64 bytes *
  * child's first five instructions does. */
 static void block_signals(struct dp_birth *b, struct dp_regs *r)
 {
-	uint64_t all = ~0ULL;
+	uint64_t all = DP_ALL_BUT_SIGSYS;
 	if (!dp_enter(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, (uint64_t)&b->sigmask, 8, 0, 0))
 		return;
 	raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &b->sigmask, 8);

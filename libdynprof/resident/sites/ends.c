@@ -51,7 +51,7 @@ static struct dp_row *ending_row(void)
 /* Whether from here on this thread counts nowhere. */
 static int leave_row(void)
 {
-	uint64_t all = ~0ULL;
+	uint64_t all = DP_ALL_BUT_SIGSYS;
 	if (ask(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, 8) != 0)
 		return 0;
 	if (!dp_have_wrgsbase)
