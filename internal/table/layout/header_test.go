@@ -49,17 +49,17 @@ func generateHeader(t *testing.T) string {
 	}
 	out.WriteString("\n#ifndef __ASSEMBLER__\n#include <stddef.h>\n#include <stdint.h>\n")
 	for _, kind := range structs {
-		out.WriteString(kind.c(fieldsOf(t, file, value, kind.prefix), int(constantOf(value, kind.size))))
+		out.WriteString(kind.c(fieldsOf(t, file, value, kind.prefix), kind.bytes(value)))
 	}
 	out.WriteString("#endif\n\n#endif\n")
 	return out.String()
 }
 
 // structs are the kinds of entry, by the prefix of their fields and the constant that
-// is their size.
+// is their size. The header ends with its last field: a copy is no page.
 var structs = []kind{
 	{"dp_section", "Sec", "SectionSize", ""},
-	{"dp_header", "Hdr", "HeaderSize", ""},
+	{"dp_header", "Hdr", "", ""},
 	{"dp_object_entry", "Obj", "ObjEntrySize", ""},
 	{"dp_function", "Fn", "FnEntrySize", ""},
 	{"dp_event", "Ev", "EvEntrySize", ""},
@@ -114,6 +114,13 @@ func cType(name string) (string, int) {
 	return fmt.Sprintf("uint%d_t", bits), bits / 8
 }
 
+func (k kind) bytes(value func(string) constant.Value) int {
+	if k.size == "" {
+		return 0
+	}
+	return int(constantOf(value, k.size))
+}
+
 // c is the struct, with what its fields' offsets must be. What lies in a field that
 // stands before it, in place of that and of the next, makes a union with them.
 func (k kind) c(fields []field, size int) string {
@@ -145,11 +152,13 @@ func (k kind) c(fields []field, size int) string {
 		at = f.at + f.size
 		i += len(others)
 	}
-	gap(size)
+	if size > 0 {
+		gap(size)
+		fmt.Fprintf(&asserts, "_Static_assert(sizeof(struct %s) == %s, \"%s\");\n", k.name, cName(k.size), k.name)
+	}
 	if k.behind != "" {
 		fmt.Fprintf(&out, "\tuint64_t %s[];\n", k.behind)
 	}
-	fmt.Fprintf(&asserts, "_Static_assert(sizeof(struct %s) == %s, \"%s\");\n", k.name, cName(k.size), k.name)
 	return out.String() + "};\n" + asserts.String()
 }
 

@@ -9,14 +9,11 @@
 #include "rows/rows.h"
 #include "table/view.h"
 
-/* The copy of the header is a part of it, for small stacks: fields by their offset. */
-#define dp_u32(base, offset) ((uint32_t *)((uint8_t *)(base) + (offset)))
-#define dp_u64(base, offset) ((uint64_t *)((uint8_t *)(base) + (offset)))
-
 /* Writes n bytes that lie at the same place of the file. The kernel reads them:
  * a page that is not there is an error and no signal. */
-static long put(long fd, const uint8_t *from, uint64_t n, uint64_t at)
+static long put(long fd, const void *what, uint64_t n, uint64_t at)
 {
+	const uint8_t *from = what;
 	while (n > 0) {
 		long did = raw(SYS_pwrite64, fd, from, n, at);
 		if (did == -EINTR)
@@ -30,75 +27,87 @@ static long put(long fd, const uint8_t *from, uint64_t n, uint64_t at)
 	return 0;
 }
 
-/* A section's entries in use. */
-static long put_section(long fd, const uint8_t *v, uint64_t section, uint64_t count)
+/* The first entries of a section. */
+static long put_section(long fd, const struct dp_header *v, const struct dp_section *s, uint64_t count)
 {
-	uint64_t at = *dp_u64(v, section + DP_SEC_OFFSET);
-	return at ? put(fd, v + at, count * *dp_u32(v, section + DP_SEC_ENTRY_SIZE), at) : 0;
+	return s->offset ? put(fd, dp_in_table(v, s->offset), count * s->entry_size, s->offset) : 0;
 }
 
-static long put_head(long fd, const uint8_t *v, const uint8_t *header)
+static long put_baseline(long fd, const struct dp_header *v, uint64_t number)
 {
-	static const uint16_t ledger[] = {DP_HDR_OBJECTS, DP_HDR_FUNCTIONS, DP_HDR_ALIASES, DP_HDR_STRINGS};
-	long err = put_section(fd, v, DP_HDR_MISSED, *dp_u32(v, DP_HDR_MISSED + DP_SEC_CAPACITY));
+	uint64_t at = v->baselines.offset + number * v->baselines.entry_size;
+	const struct dp_baseline *b = dp_in_table(v, at);
+	const uint64_t *rows = &b->counts[v->counters_cap];
+	long err = put(fd, b, DP_BL_COUNTS + 8 * (uint64_t)b->counters, at);
+	return err ? err : put(fd, rows, 8 * (uint64_t)b->rows, at + DP_BL_COUNTS + 8 * (uint64_t)v->counters_cap);
+}
+
+static long put_head(long fd, const struct dp_header *v, const struct dp_header *header)
+{
+	uint64_t events = header->events_head, room = v->events.capacity, baseline = header->baseline & 0xff;
+	long err = put_section(fd, v, &v->missed, v->missed.capacity);
 	if (!err)
-		err = put_section(fd, v, DP_HDR_FORMERS, *dp_u32(v, DP_HDR_FORMERS + DP_SEC_CAPACITY));
-	uint64_t events = *dp_u64(header, DP_HDR_EVENTS_HEAD), room = *dp_u32(v, DP_HDR_EVENTS + DP_SEC_CAPACITY);
+		err = put_section(fd, v, &v->formers, v->formers.capacity);
 	if (!err)
-		err = put_section(fd, v, DP_HDR_EVENTS, events < room ? events : room);
+		err = put_section(fd, v, &v->events, events < room ? events : room);
 	if (!err && dp.threshold_fired)
-		err = put_section(fd, v, DP_HDR_FIRED, *dp_u32(header, DP_HDR_COUNTERS));
-	for (unsigned i = 0; !err && i < sizeof ledger / sizeof *ledger; i++)
-		err = put_section(fd, v, ledger[i], *dp_u32(header, ledger[i] + DP_SEC_COUNT));
-	uint64_t baseline = *dp_u64(header, DP_HDR_BASELINE) & 0xff;
-	if (err || !baseline)
-		return err;
-	uint64_t size = *dp_u32(v, DP_HDR_BASELINES + DP_SEC_ENTRY_SIZE);
-	uint64_t at = *dp_u64(v, DP_HDR_BASELINES + DP_SEC_OFFSET) + (baseline - 1) * size;
-	uint64_t counters = DP_BL_COUNTS + 8 * (uint64_t)*dp_u32(v + at, DP_BL_COUNTERS);
-	uint64_t rows = DP_BL_COUNTS + 8 * (uint64_t)*dp_u32(v, DP_HDR_COUNTERS_CAP);
-	err = put(fd, v + at, counters, at);
-	return err ? err : put(fd, v + at + rows, 8 * (uint64_t)*dp_u32(v + at, DP_BL_ROWS), at + rows);
+		err = put_section(fd, v, &v->fired, header->counters);
+	if (!err)
+		err = put_section(fd, v, &header->objects, header->objects.count);
+	if (!err)
+		err = put_section(fd, v, &header->functions, header->functions.count);
+	if (!err)
+		err = put_section(fd, v, &header->aliases, header->aliases.count);
+	if (!err)
+		err = put_section(fd, v, &header->strings, header->strings.count);
+	return err || !baseline ? err : put_baseline(fd, v, baseline - 1);
 }
 
-enum { HEADER = DP_HDR_ROW_LISTS }; /* the rest of its page is zero */
+static long put_rows(long fd, const struct dp_header *header, uint32_t n)
+{
+	uint64_t size = DP_ROW_COUNTERS + 8 * (uint64_t)header->counters;
+	long err = 0;
+	for (uint32_t i = 0; !err && i < n; i++) {
+		const struct dp_row *row = dp_row_map(i);
+		err = row ? put(fd, row, size, header->rows.offset + i * (uint64_t)header->rows.entry_size) : -ENOMEM;
+		if (err == -EFAULT)
+			err = 0; /* there was no room for that row, nobody has it */
+	}
+	return err;
+}
+
+enum { COPIED = DP_HDR_ROW_LISTS }; /* the rest of a copy's header is zero */
 
 /* One copy. Returns -EAGAIN if more than counts has changed meanwhile, or is being
  * changed: only the last try takes a generation that is odd and stays so, as its
  * adder has died. */
-static long copy_once(long fd, const uint8_t *v, int last)
+static long copy_once(long fd, const struct dp_header *v, int last)
 {
-	uint8_t header[HEADER];
+	struct dp_header header = {0};
 	/* Before anything else: the header is not read in one moment. */
-	uint32_t generation = __atomic_load_n(dp_u32(v, DP_HDR_GENERATION), __ATOMIC_ACQUIRE);
+	uint32_t generation = __atomic_load_n(&v->generation, __ATOMIC_ACQUIRE);
 	long err = raw(SYS_ftruncate, fd, 0);
-	for (unsigned i = 0; i < sizeof header; i++)
-		header[i] = v[i];
+	for (unsigned i = 0; i < COPIED; i++)
+		((uint8_t *)&header)[i] = ((const uint8_t *)v)[i];
+	uint32_t used = header.rows_used, n = used < dp.rows_max ? used : dp.rows_max;
 	if (!err)
-		err = put_head(fd, v, header);
-	uint64_t first = *dp_u64(header, DP_HDR_ROWS + DP_SEC_OFFSET), stride = *dp_u32(header, DP_HDR_ROWS + DP_SEC_ENTRY_SIZE);
-	uint32_t used = *dp_u32(header, DP_HDR_ROWS_USED), n = used < dp.rows_max ? used : dp.rows_max;
-	uint64_t size = DP_ROW_COUNTERS + 8 * (uint64_t)*dp_u32(header, DP_HDR_COUNTERS);
-	for (uint32_t i = 0; !err && i < n; i++) {
-		const struct dp_row *row = dp_row_map(i);
-		err = row ? put(fd, (const uint8_t *)row, size, first + i * stride) : -ENOMEM;
-		if (err == -EFAULT)
-			err = 0; /* there was no room for that row, nobody has it */
-	}
+		err = put_head(fd, v, &header);
+	if (!err)
+		err = put_rows(fd, &header, n);
 	if (err)
 		return err;
-	if ((generation % 2 && !last) || generation != __atomic_load_n(dp_u32(v, DP_HDR_GENERATION), __ATOMIC_ACQUIRE) ||
-	    *dp_u64(header, DP_HDR_BASELINE) != __atomic_load_n(dp_u64(v, DP_HDR_BASELINE), __ATOMIC_ACQUIRE))
+	if ((generation % 2 && !last) || generation != __atomic_load_n(&v->generation, __ATOMIC_ACQUIRE) ||
+	    header.baseline != __atomic_load_n(&v->baseline, __ATOMIC_ACQUIRE))
 		return -EAGAIN;
-	*dp_u32(header, DP_HDR_ROWS + DP_SEC_COUNT) = *dp_u32(header, DP_HDR_ROWS + DP_SEC_CAPACITY) = n;
-	*dp_u64(header, DP_HDR_FILE_SIZE) = first + n * stride;
-	*dp_u64(header, DP_HDR_SNAPSHOT) = dp_now(CLOCK_REALTIME);
-	uint64_t baseline = *dp_u64(header, DP_HDR_BASELINE) & 0xff;
-	*dp_u32(header, DP_HDR_BASELINES_TAKEN) = baseline ? 1U << (baseline - 1) : 0;
-	*dp_u32(header, DP_HDR_PAUSE_LOCK) = *dp_u32(header, DP_HDR_AGENT) = *dp_u32(header, DP_HDR_APPENDER) = 0;
-	*dp_u64(header, DP_HDR_STOCK_HEAD) = *dp_u32(header, DP_HDR_STOCK_ROWS) = *dp_u32(header, DP_HDR_ROWS_TAKEN) = 0;
-	err = raw(SYS_ftruncate, fd, first + n * stride);
-	return err ? err : put(fd, header, sizeof header, 0);
+	uint64_t baseline = header.baseline & 0xff;
+	header.rows.count = header.rows.capacity = n;
+	header.file_size = header.rows.offset + n * (uint64_t)header.rows.entry_size;
+	header.snapshot = dp_now(CLOCK_REALTIME);
+	header.baselines_taken = baseline ? 1U << (baseline - 1) : 0;
+	header.pause_lock = header.agent = header.appender = 0;
+	header.stock_head = header.stock_rows = header.rows_taken = 0;
+	err = raw(SYS_ftruncate, fd, header.file_size);
+	return err ? err : put(fd, &header, COPIED, 0);
 }
 
 enum { TRIES = 50, NAME_MAX_ = 4096 };
@@ -119,7 +128,7 @@ long dp_copy(const struct dp_header *v, const char *path)
 		return fd;
 	long err = -EAGAIN;
 	for (int i = 0; i < TRIES && err == -EAGAIN; i++)
-		err = copy_once(fd, (const uint8_t *)v, i == TRIES - 1);
+		err = copy_once(fd, v, i == TRIES - 1);
 	raw(SYS_close, fd);
 	if (!err)
 		err = raw(SYS_renameat2, AT_FDCWD, name, AT_FDCWD, path, 0);

@@ -317,7 +317,6 @@ struct dp_header {
 	uint64_t dropped;
 	uint64_t deferred;
 	uint64_t translator_failures;
-	uint8_t unused_7[3112];
 };
 _Static_assert(offsetof(struct dp_header, magic) == DP_HDR_MAGIC, "DP_HDR_MAGIC");
 _Static_assert(offsetof(struct dp_header, version) == DP_HDR_VERSION, "DP_HDR_VERSION");
@@ -391,7 +390,6 @@ _Static_assert(offsetof(struct dp_header, free_rows) == DP_HDR_FREE_ROWS, "DP_HD
 _Static_assert(offsetof(struct dp_header, dropped) == DP_HDR_DROPPED, "DP_HDR_DROPPED");
 _Static_assert(offsetof(struct dp_header, deferred) == DP_HDR_DEFERRED, "DP_HDR_DEFERRED");
 _Static_assert(offsetof(struct dp_header, translator_failures) == DP_HDR_TRANSLATOR_FAILURES, "DP_HDR_TRANSLATOR_FAILURES");
-_Static_assert(sizeof(struct dp_header) == DP_HEADER_SIZE, "dp_header");
 
 struct dp_object_entry {
 	uint32_t path;
