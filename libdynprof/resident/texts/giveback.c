@@ -62,18 +62,15 @@ struct sessions {
 
 static struct sessions *newest;
 
+/* What takes the place of the arenas that they lead to is looked for as well
+ * (replaced.c). */
 static void add_texts(const struct patched *p)
 {
-	for (uint64_t i = 0; p->high && i < p->count; i++)
-		dp_texts_add(p->texts[i].start, p->texts[i].start + p->texts[i].size);
-}
-
-/* What takes an arena's place is looked for as well (replaced.c). */
-static void add_arenas(void)
-{
-	for (uint32_t i = 0; i < dp_arenas_known(); i++) {
-		const struct dp_known *k = dp_arena_number(i);
-		if (!k->gone)
+	for (uint64_t i = 0; p->high && i < p->count; i++) {
+		const struct dp_undo_text *t = &p->texts[i];
+		const struct dp_known *k = dp_arena_of_text(t->start);
+		dp_texts_add(t->start, t->start + t->size);
+		if (k && !k->gone)
 			dp_texts_add(k->at, k->whole);
 	}
 }
@@ -81,7 +78,6 @@ static void add_arenas(void)
 static void add_all_texts(void)
 {
 	dp_texts_forget();
-	add_arenas();
 	for (struct sessions *s = newest; s; s = s->older)
 		for (uint64_t i = 0; i < s->used; i++)
 			add_texts(&s->patched[i]);
@@ -104,12 +100,10 @@ void dp_note_undos(const struct dp_ctl *ctl)
 	const struct dp_undo_text *texts = (const struct dp_undo_text *)ctl->undos, *last = &texts[ctl->undos_count - 1];
 	s->patched[s->used] = (struct patched){texts, ctl->undos_count, texts->start, last->start + last->size};
 	__atomic_store_n(&s->used, s->used + 1, __ATOMIC_RELEASE);
-	if (dp_texts_begin()) {
-		add_arenas();
+	if (dp_texts_begin())
 		add_texts(&s->patched[s->used - 1]);
-	} else {
+	else
 		add_all_texts();
-	}
 	dp_texts_end();
 }
 
