@@ -26,7 +26,7 @@
 #include "dynprof.h"
 #include "events/callback.h"
 #include "events/describe.h"
-#include "events/event.h"
+#include "events/ring.h"
 #include "stubs/redirect.h"
 #include "table/entries.h"
 #include "table/outcome.h"

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/raw.h"
-#include "events/event.h"
+#include "events/ring.h"
 
 /* Tells the translator, if there is one, now or later. */
 void dp_tell(const struct dp_hot *e) HIDDEN;

@@ -18,7 +18,7 @@
 #include "base/hooks.h"
 #include "base/layout.h"
 #include "base/state.h"
-#include "events/event.h"
+#include "events/ring.h"
 #include "stubs/arenas.h"
 
 #define CHECK(is) (void)((is) || (printf("line %d: %s\n", __LINE__, #is), wrong = 1))

@@ -4,7 +4,9 @@
 
 #define DYNPROF_LIBRARY
 #include "../dynprof.h"
+#include "api/copy.h"
 #include "base/state.h"
+#include "rows/chunks.h"
 #include "rows/loose.h"
 #include "rows/rowlist.h"
 #include "rows/rows.h"

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <time.h>
 
+#include "api/copy.h"
 #include "base/clock.h"
 #include "base/state.h"
+#include "rows/chunks.h"
 #include "rows/rows.h"
 #include "table/view.h"
 

@@ -10,7 +10,7 @@
 #include "base/state.h"
 #include "events/callback.h"
 #include "events/describe.h"
-#include "events/event.h"
+#include "events/ring.h"
 #include "stubs/redirect.h"
 #include "table/entries.h"
 #include "table/view.h"

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/raw.h"
-#include "events/event.h"
+#include "events/ring.h"
 
 /* Fills in an event for a callback, on its stack; synchronous is set. here: this
  * thread is at the function's beginning. Returns 0 if the function is not known. The

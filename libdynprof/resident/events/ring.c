@@ -6,7 +6,7 @@
  *  3. When the event is out it becomes i+PLACES, for the next time round.
  * A thread that is stopped between 1 and 2 holds up those who take, not those who
  * put; they see an empty queue until it goes on. */
-#include "events/event.h"
+#include "events/ring.h"
 
 enum { PLACES = 1024 };
 

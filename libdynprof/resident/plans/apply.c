@@ -6,6 +6,7 @@
 #include "base/pages.h"
 #include "base/state.h"
 #include "plans/apply.h"
+#include "rows/chunks.h"
 #include "rows/rows.h"
 #include "table/view.h"
 

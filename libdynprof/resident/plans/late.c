@@ -32,6 +32,7 @@
 #include "rows/rowlist.h"
 #include "sites/gs.h"
 #include "sites/slowpath.h"
+#include "stubs/keeper.h"
 #include "stubs/redirect.h"
 #include "texts/giveback.h"
 

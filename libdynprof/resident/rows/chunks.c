@@ -4,6 +4,7 @@
 
 #include "base/filters.h"
 #include "base/state.h"
+#include "rows/chunks.h"
 #include "rows/rows.h"
 
 #define EINVAL_ (-22L)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/filters.h"
 #include "base/state.h"
+#include "rows/former.h"
 #include "rows/rows.h"
 
 /* Calls that n counters hold. */

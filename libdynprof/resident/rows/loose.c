@@ -22,6 +22,7 @@
 #include "base/filters.h"
 #include "base/pages.h"
 #include "base/state.h"
+#include "rows/chunks.h"
 #include "rows/loose.h"
 #include "rows/rowlist.h"
 #include "rows/rows.h"

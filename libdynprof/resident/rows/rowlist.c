@@ -1,6 +1,7 @@
 /* The lists that rows are on, in the table: those that have room, the free ones,
  * the stock. May run wherever rows.c does. */
 #include "base/state.h"
+#include "rows/chunks.h"
 #include "rows/rowlist.h"
 #include "rows/rows.h"
 

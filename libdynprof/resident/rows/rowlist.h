@@ -14,6 +14,9 @@ void dp_list_row(struct dp_row *row) HIDDEN;
 int dp_grow_row(struct dp_row *row) HIDDEN;
 int dp_rows_grow(uint32_t counters) HIDDEN;
 
+/* A row that nobody had before, mapped and with room; 0 if there is none. */
+struct dp_row *dp_row_fresh(void) HIDDEN;
+
 /* Where a row is in this process; 0: nowhere. dp_row_at, dp_row_map. */
 typedef struct dp_row *dp_row_finder(uint32_t index);
 

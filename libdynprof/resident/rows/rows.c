@@ -33,6 +33,8 @@
 #include "base/filters.h"
 #include "base/state.h"
 #include "rows/birth.h"
+#include "rows/chunks.h"
+#include "rows/former.h"
 #include "rows/loose.h"
 #include "rows/rowlist.h"
 #include "rows/rows.h"

@@ -2,7 +2,10 @@
 #define _GNU_SOURCE
 #include "base/filters.h"
 #include "base/state.h"
+#include "signals/action.h"
+#include "signals/handlers.h"
 #include "signals/signals.h"
+#include "signals/sigsites.h"
 #include "signals/traps.h"
 
 /* The handler on_fault of a translator's callbacks becomes the default, as the program

@@ -18,6 +18,7 @@
 #include "base/pieces.h"
 #include "base/state.h"
 #include "events/callback.h"
+#include "signals/handlers.h"
 #include "signals/signals.h"
 #include "signals/traps.h"
 

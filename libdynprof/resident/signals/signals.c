@@ -26,6 +26,7 @@
 
 #include "signals/signals.h"
 #include "stubs/arenas.h"
+#include "stubs/keeper.h"
 #include "stubs/redirect.h"
 #include "stubs/stub.h"
 

@@ -34,18 +34,11 @@ struct dp_shown {
 };
 _Static_assert(sizeof(struct dp_shown) == DP_SHOWN_SIZE, "dp_shown");
 
-/* The slot of a handler, where entries find it; 0 if there is no memory for one.
- * A slot is written once. */
-const uint64_t *dp_slot_of(uint64_t handler) HIDDEN;
+/* Where our handler of SIGTRAP returns to. */
+void dp_trap_return(void) HIDDEN;
 /* Enters the handler of a slot as the kernel does. */
 void dp_enter_handler(int sig, siginfo_t *info, void *context, const uint64_t *slot) HIDDEN;
 
-/* The kernel gets the program's handlers in place of ours, for good. */
-void dp_handlers_given(void) HIDDEN;
-
-struct action;
-/* rt_sigaction with an entry of ours in place of the handler. */
-long dp_install(long sig, const struct action *act, struct action *old) HIDDEN;
 #endif
 
 #endif

@@ -11,7 +11,9 @@
 #include "base/pieces.h"
 #include "base/regs.h"
 #include "base/state.h"
+#include "signals/handlers.h"
 #include "signals/signals.h"
+#include "signals/sigsites.h"
 #include "signals/traps.h"
 
 #define NR_rt_sigaction 13

@@ -17,7 +17,9 @@
 #include <ucontext.h>
 
 #include "base/state.h"
+#include "signals/handlers.h"
 #include "signals/signals.h"
+#include "signals/sigsites.h"
 #include "signals/traps.h"
 #include "stubs/arenas.h"
 

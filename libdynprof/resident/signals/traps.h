@@ -29,16 +29,6 @@ struct action {
 int dp_traps_begin(void) HIDDEN;
 void dp_traps_end(void) HIDDEN;
 
-/* signals.S */
-void dp_trap_return(void) HIDDEN;
-
-/* Its action for SIGTRAP; to set it returns what it was (sigsites.c). */
-struct action dp_wish(void) HIDDEN;
-struct action dp_set_wish(const struct action *a) HIDDEN;
-
-/* rt_sigaction where traps are allowed (sigsites.c). */
-long dp_trap_action(long signal, const struct action *act, struct action *old) HIDDEN;
-
 /* Whether this thread asked to have SIGTRAP blocked: kept in its
  * row. Not known once the program has taken GS: then SIGTRAP is not blocked. */
 

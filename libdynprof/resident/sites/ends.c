@@ -14,6 +14,7 @@
 
 #include "base/filters.h"
 #include "base/state.h"
+#include "rows/chunks.h"
 #include "rows/loose.h"
 #include "rows/rows.h"
 #include "sites/ends.h"

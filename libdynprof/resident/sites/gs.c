@@ -18,6 +18,7 @@
 #include "base/filters.h"
 #include "base/regs.h"
 #include "base/state.h"
+#include "rows/chunks.h"
 #include "rows/loose.h"
 #include "rows/rows.h"
 #include "sites/gs.h"

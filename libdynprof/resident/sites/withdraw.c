@@ -22,6 +22,7 @@
 
 #include "base/filters.h"
 #include "base/state.h"
+#include "signals/action.h"
 #include "signals/signals.h"
 #include "signals/traps.h"
 #include "sites/ends.h"

@@ -93,6 +93,11 @@ void dp_forget_arenas(void) HIDDEN;
 const struct dp_known *dp_arena_at(uint64_t at) HIDDEN;
 /* The arena that text at an address leads to; 0 if none does. */
 const struct dp_known *dp_arena_of_text(uint64_t at) HIDDEN;
+/* Where code at a run address can be written to; -ENXIO: it is no arena
+ * of this process; -EPERM: nowhere. */
+long dp_stub_writable(uint64_t at, uint8_t **to) HIDDEN;
+/* The number of the cold block that holds at, and the address behind its arena. */
+int dp_cold_number(uint64_t at, uint64_t *number, uint64_t *behind) HIDDEN;
 /* All of them, by number. */
 uint32_t dp_arenas_known(void) HIDDEN;
 struct dp_known *dp_arena_number(uint32_t n) HIDDEN;

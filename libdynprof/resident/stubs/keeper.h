@@ -20,4 +20,11 @@
 #define DP_KEEP_BOTH 11 /* and push $what */
 #define DP_KEEP_SIZE 16
 
+#ifndef __ASSEMBLER__
+#include "base/raw.h"
+
+/* What keep blocks lead to. */
+void dp_keeper(void) HIDDEN;
+#endif
+
 #endif

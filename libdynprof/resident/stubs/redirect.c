@@ -29,6 +29,7 @@
 #include "base/filters.h"
 #include "base/mapped.h"
 #include "base/state.h"
+#include "stubs/arenas.h"
 #include "stubs/redirect.h"
 #include "table/entries.h"
 #include "table/outcome.h"

@@ -33,9 +33,6 @@ struct dp_pointers {
 };
 #define DP_NO_LAP INT64_MAX
 
-/* keeper.S */
-void dp_keeper(void) HIDDEN;
-
 /* A redirectable stub of this process. */
 struct dp_stub {
 	uint64_t at;
@@ -51,12 +48,6 @@ const struct dp_form *dp_form_of(const uint8_t *stub, uint32_t counter, uint32_t
 
 /* A jmp of 2 bytes to what is distance bytes behind its own first. */
 static inline uint16_t dp_short_jump(int distance) { return (uint16_t)(0xeb | (uint8_t)(distance - 2) << 8); }
-
-/* arenas.c: where code at a run address can be written to; -ENXIO: it is no arena
- * of this process; -EPERM: nowhere. */
-long dp_stub_writable(uint64_t at, uint8_t **to) HIDDEN;
-/* The number of the cold block that holds at, and the address behind its arena. */
-int dp_cold_number(uint64_t at, uint64_t *number, uint64_t *behind) HIDDEN;
 
 /* The stub whose cold block holds at. */
 int dp_stub_of_cold(uint64_t at, uint32_t counter, struct dp_stub *s) HIDDEN;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/filters.h"
 #include "base/state.h"
+#include "rows/chunks.h"
 #include "rows/rowlist.h"
 #include "rows/rows.h"
 #include "table/view.h"

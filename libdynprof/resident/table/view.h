@@ -14,8 +14,7 @@ struct dp_header *dp_view(void) HIDDEN;
 /* What the baseline in force has for a counter; 0 without one. */
 uint64_t dp_baseline(const struct dp_header *view, uint32_t counter) HIDDEN;
 
-/* dynprof_reset() and dynprof_snapshot(). */
+/* dynprof_reset(). */
 long dp_reset(struct dp_header *view) HIDDEN;
-long dp_copy(const struct dp_header *view, const char *path) HIDDEN;
 
 #endif

@@ -1,6 +1,6 @@
 /* Hot events, and the ring in which they wait. */
-#ifndef DYNPROF_EVENT_H
-#define DYNPROF_EVENT_H
+#ifndef DYNPROF_RING_H
+#define DYNPROF_RING_H
 
 #include <stdint.h>
 
@@ -16,7 +16,7 @@ struct dp_hot {
 	uint64_t calls;
 };
 
-/* Any thread at any time may put and take (ring.c). */
+/* Any thread at any time may put and take. */
 int dp_ring_put(const struct dp_hot *e) HIDDEN;
 int dp_ring_take(struct dp_hot *e) HIDDEN;
 void dp_ring_begin(void) HIDDEN;

@@ -1,0 +1,17 @@
+/* Entries of our own for the program's handlers. */
+#ifndef DYNPROF_HANDLERS_H
+#define DYNPROF_HANDLERS_H
+
+#include <stdint.h>
+
+#include "base/raw.h"
+
+/* The slot of a handler, where entries find it; 0 if there is no memory for one.
+ * A slot is written once. */
+const uint64_t *dp_slot_of(uint64_t handler) HIDDEN;
+
+struct action;
+/* rt_sigaction with an entry of ours in place of the handler. */
+long dp_install(long sig, const struct action *act, struct action *old) HIDDEN;
+
+#endif
