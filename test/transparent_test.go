@@ -82,7 +82,7 @@ func (o *observer) scenes() []scene {
 }
 
 // TestTransparent: a program cannot tell that it is counted, and does what it
-// did. What is known to break others is in compat_test.go.
+// did. What is known to break others is in sandbox_test.go.
 func TestTransparent(t *testing.T) {
 	lane.Parallel(t)
 	o := buildObserver(t)

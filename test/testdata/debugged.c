@@ -1,4 +1,4 @@
-/* A program to debug (test/gdb_test.go). With an argument it waits until a
+/* A program to debug (test/tools_gdb_test.go). With an argument it waits until a
  * debugger has attached to it. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* A translator in a file of its own. PLUGIN says what it does; see plugin_test.go. */
+/* A translator in a file of its own. PLUGIN says what it does; see translator_plugin_test.go. */
 #define _GNU_SOURCE
 #include <dynprof.h>
 #include <dlfcn.h>

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -147,6 +149,27 @@ func TestFences(t *testing.T) {
 			if d == "net" || d == "net/http" || strings.Contains(d, "prometheus") {
 				t.Errorf("the planning twin links %s", d)
 			}
+		}
+	}
+}
+
+// TestFilesBySubject: every file here is of a subject that CONTRIBUTING.md tells.
+func TestFilesBySubject(t *testing.T) {
+	files, err := filepath.Glob("*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	told := regexp.MustCompile(`(?m)^\| ([a-z, ]+) \|`).FindAllStringSubmatch(read(t, "../CONTRIBUTING.md"), -1)
+	subjects := map[string]bool{}
+	for _, row := range told {
+		for _, subject := range strings.Split(row[1], ", ") {
+			subjects[subject] = true
+		}
+	}
+	for _, f := range files {
+		subject, _, _ := strings.Cut(strings.TrimSuffix(f, "_test.go"), "_")
+		if !subjects[subject] {
+			t.Errorf("%s: CONTRIBUTING.md has no tests of the subject %q", f, subject)
 		}
 	}
 }

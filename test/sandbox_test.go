@@ -14,7 +14,7 @@ import (
 // compatibility is the matrix of what breaks under a profiler that lives in the
 // program: a Go runtime there kills or hangs each of these. A row's name is that
 // of the matrix first, then what is special. A disk that fills up later is in
-// noplace_test.go.
+// limits_noplace_test.go.
 func (o *observer) compatibility(t *testing.T) []scene {
 	user := []func(*testing.T){needsRoot}
 	spaces := []func(*testing.T){needsNamespaces}
