@@ -22,9 +22,11 @@ import (
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
-// endpointOf is the process that serves a table.
-func endpointOf(t *testing.T, path string) (pid int) {
+// endpointOf is the process that serves a table. It has answered: its socket is open
+// before the twin has become it.
+func endpointOf(t *testing.T, path, at string) (pid int) {
 	t.Helper()
+	text(t, at, "/-/healthy")
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +91,7 @@ func TestScrapedByMany(t *testing.T) {
 	rounds := uint64(1)
 	pid := readReport(t, s.table).Pid
 	before := state(pid, "Threads")
-	endpoint := endpointOf(t, s.table)
+	endpoint := endpointOf(t, s.table, at)
 	for range 3 {
 		stop := hostile(t, at, 100)
 		var all sync.WaitGroup
@@ -234,7 +236,7 @@ func TestScrapedTableIsDamaged(t *testing.T) {
 			}
 		})
 	}
-	endpoint := endpointOf(t, s.table)
+	endpoint := endpointOf(t, s.table, at)
 	for _, size := range []int64{fi.Size() - 1, 1 << 16, layout.HeaderSize, 100, 0} {
 		if err := os.Truncate(s.table, size); err != nil {
 			t.Fatal(err)
@@ -251,7 +253,7 @@ func TestScrapedTableIsDamaged(t *testing.T) {
 	if got := text(t, at, "/-/healthy"); got != "healthy\n" {
 		t.Errorf("health: %s", got)
 	}
-	if endpointOf(t, s.table) != endpoint {
+	if endpointOf(t, s.table, at) != endpoint {
 		t.Error("it is another endpoint")
 	}
 }
