@@ -58,20 +58,17 @@ func TestParallelScrapes(t *testing.T) {
 			}
 		})
 	}
-	stop := make(chan bool)
-	go func() {
-		for i := uint64(1); ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+	var stop atomic.Bool
+	var counts sync.WaitGroup
+	counts.Go(func() {
+		for i := uint64(1); !stop.Load(); i++ {
 			live.Set(0, i, 0, 0, 0) // the other counters of the row at 0
 			calls.Store(i)
 		}
-	}()
+	})
 	all.Wait()
-	close(stop)
+	stop.Store(true)
+	counts.Wait() // the table is closed behind us
 	if e.turn.alive != 0 || len(e.turn.waiting) != 0 {
 		t.Errorf("%d answers are kept", e.turn.alive)
 	}

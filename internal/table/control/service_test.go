@@ -178,8 +178,8 @@ func TestAwaitAgent(t *testing.T) {
 		var gone atomic.Bool
 		go func() {
 			time.Sleep(short)
+			gone.Store(true) // first: who waits may look at once
 			live.Word(layout.HdrAgent, layout.AgentGone)
-			gone.Store(true)
 			agent.Process.Kill()
 			agent.Wait()
 		}()
