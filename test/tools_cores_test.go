@@ -105,7 +105,7 @@ func TestCoresSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // until it spins
-			if _, err := os.Stat(table); err == nil && readReport(t, table).calls(t, "main") > 0 {
+			if run(t, cmd(build(t, "hotspots"), "report", table)).status == 0 && readReport(t, table).calls(t, "main") > 0 {
 				break
 			} else if time.Now().After(end) {
 				t.Fatal("it does not start")
