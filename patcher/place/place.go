@@ -91,24 +91,41 @@ func (s *Space) HeapEnd() uint64 {
 	return s.end
 }
 
-// PlaceAnywhere finds a free range for what no code refers to: at the upper end
-// of the largest gap, where neither the heap nor a stack comes soon.
-func (s *Space) PlaceAnywhere(_ Span, size uint64) (uint64, bool) {
+// PlaceAnywhere finds a free range for what no code refers to: at the upper end of a
+// large gap, where neither the heap nor a stack comes soon. That is the one below near;
+// a library lies above it, and so does an executable, unless it lies at a fixed low
+// address: then it is the largest. It is not the largest everywhere: a twin's Go heap
+// lies at random in the middle of a gap, and where the target has nothing, some
+// programs do not want anything (ThreadSanitizer ends them).
+func (s *Space) PlaceAnywhere(near Span, size uint64) (uint64, bool) {
 	size = (size + pageSize - 1) &^ (pageSize - 1)
+	i := s.large(near)
+	if i < 0 {
+		return 0, false
+	}
+	at, ok := fit(s.gaps[i], 0, addressEnd, size)
+	if !ok {
+		return 0, false
+	}
+	return s.take(i, at, size), true
+}
+
+// large is the number of the nearest large gap below span, or of the largest; -1: there
+// is none.
+func (s *Space) large(span Span) int {
+	const large = 64 << 30
+	for i, g := range slices.Backward(s.gaps) {
+		if g.High <= span.Low && g.High-g.Low >= large {
+			return i
+		}
+	}
 	best := -1
 	for i, g := range s.gaps {
 		if best < 0 || g.High-g.Low > s.gaps[best].High-s.gaps[best].Low {
 			best = i
 		}
 	}
-	if best < 0 {
-		return 0, false
-	}
-	at, ok := fit(s.gaps[best], 0, addressEnd, size)
-	if !ok {
-		return 0, false
-	}
-	return s.take(best, at, size), true
+	return best
 }
 
 // fit returns the highest place for size bytes in g within [low, high).

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"testing"
@@ -71,7 +72,24 @@ func TestStackRoom(t *testing.T) {
 	}
 }
 
-// TestPlaceAnywhere: at the end of the largest gap.
+// TestPlaceBelow: wherever a planner's own heap lies, what no code refers to lies
+// below the program.
+func TestPlaceBelow(t *testing.T) {
+	program := Span{0x555555554000, 0x555555654000}
+	for _, own := range []uint64{0x00c000000000, 0x2f1820000000, 0x3fff00000000, 0x655500000000} {
+		maps := []procmaps.Mapping{{Start: program.Low, End: program.High}, {Start: 0x7ffff7d00000, End: 1 << 47}}
+		maps = append(maps, procmaps.Mapping{Start: own, End: own + 64*mb})
+		slices.SortFunc(maps, func(a, b procmaps.Mapping) int { return cmp.Compare(a.Start, b.Start) })
+		s := NewSpace(maps, 0x10000, Growth{})
+		for i := range uint64(3) {
+			if at, ok := s.PlaceAnywhere(program, mb); !ok || at != program.Low-(i+1)*(mb+guard) {
+				t.Errorf("with %#x: %#x, %v", own, at, ok)
+			}
+		}
+	}
+}
+
+// TestPlaceAnywhere: at the end of the largest gap, where nothing large is below.
 func TestPlaceAnywhere(t *testing.T) {
 	s := NewSpace([]procmaps.Mapping{{Start: 0, End: 64 * mb}, {Start: 128 * mb, End: 256 * mb}, {Start: 512 * mb, End: 1 << 47}}, 4096, Growth{})
 	for i := range uint64(2) {
