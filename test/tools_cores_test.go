@@ -104,6 +104,7 @@ func TestCoresSteps(t *testing.T) {
 		if err := e.Start(); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { e.Process.Kill() })
 		for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // until it spins
 			if run(t, cmd(build(t, "hotspots"), "report", table)).status == 0 && readReport(t, table).calls(t, "main") > 0 {
 				break
