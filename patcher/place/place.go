@@ -76,7 +76,7 @@ func (s *Space) lift(low, high, size uint64) (uint64, bool) {
 	}
 	for i, g := range s.gaps {
 		if g.Low <= at && at+size+guard <= g.High {
-			s.end = at + size
+			s.end, s.lifted = at+size, at+size
 			return s.take(i, at, size), true
 		}
 	}
@@ -84,12 +84,7 @@ func (s *Space) lift(low, high, size uint64) (uint64, bool) {
 }
 
 // HeapEnd is where the heap has to end first, 0 if it stays where it is.
-func (s *Space) HeapEnd() uint64 {
-	if s.end == s.stays {
-		return 0
-	}
-	return s.end
-}
+func (s *Space) HeapEnd() uint64 { return s.lifted }
 
 // PlaceAnywhere finds a free range for what no code refers to: at the upper end of a
 // large gap, where neither the heap nor a stack comes soon. That is the one below near;
@@ -147,7 +142,7 @@ type Space struct {
 	heap uint64 // where the heap starts: it grows upwards
 	end  uint64 // where it ends, in whole pages; 0 if that stays
 
-	stays uint64 // end, before anything was taken behind it
+	lifted uint64 // end, once something was taken behind it
 }
 
 // Growth is what of a process will need room where nothing is yet.
@@ -164,7 +159,7 @@ const mostStack = 1 << 30
 // is the least address that may be mapped (vm.mmap_min_addr).
 func NewSpace(mappings []procmaps.Mapping, lowest uint64, g Growth) *Space {
 	end := (g.HeapEnd + pageSize - 1) &^ (pageSize - 1)
-	s := &Space{heap: g.Heap, end: end, stays: end}
+	s := &Space{heap: g.Heap, end: end}
 	at := (lowest + pageSize - 1) &^ (pageSize - 1)
 	for _, m := range mappings {
 		start := min(m.Start, addressEnd)
