@@ -6,14 +6,11 @@
 #include <link.h>
 #include <sys/mman.h>
 
+#include "base/mapped.h"
 #include "base/pages.h"
 #include "outsider.h"
 #include "session.h"
 #include "twin.h"
-
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
 
 static int map_at(uint64_t at, uint64_t size, int prot, int flags, int fd)
 {

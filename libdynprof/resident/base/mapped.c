@@ -6,6 +6,14 @@
 #include "base/filters.h"
 #include "base/mapped.h"
 
+int dp_hold(uint64_t at, uint64_t size)
+{
+	long got = raw(SYS_mmap, at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (!failed(got) && (uint64_t)got != at)
+		raw(SYS_munmap, got, size); /* an old kernel takes the address as a wish */
+	return !failed(got) && (uint64_t)got == at;
+}
+
 struct piece { const void *base; uint64_t len; };
 
 static void copy_plainly(void *to, const void *from, uint64_t n)

@@ -1,10 +1,19 @@
-/* Memory that may not be there. */
+/* Memory that may not be there, and address space that nothing is at. */
 #ifndef DYNPROF_MAPPED_H
 #define DYNPROF_MAPPED_H
 
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include "base/raw.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+/* Takes [at, at+size) for pages to come, unless something is there. Reports whether it
+ * did. */
+int dp_hold(uint64_t at, uint64_t size) HIDDEN;
 
 /* Copies n bytes of this process's memory which may not be there to read: a hole
  * of a full file system. Returns whether it could. */

@@ -3,26 +3,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "base/mapped.h"
 #include "base/pages.h"
 #include "base/state.h"
 #include "plans/apply.h"
 #include "rows/chunks.h"
 #include "rows/rows.h"
 #include "table/view.h"
-
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
-/* Takes an address for pages to come. Nobody loses a mapping by it: other threads
- * may have taken the address. */
-static int hold(uint64_t at, uint64_t size)
-{
-	long got = raw(SYS_mmap, at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-	if (!failed(got) && (uint64_t)got != at)
-		raw(SYS_munmap, got, size);
-	return !failed(got) && (uint64_t)got == at;
-}
 
 /* Maps the pages at from, which are shared, at an address that is held as well. */
 static int map_again(uint64_t from, uint64_t size, uint64_t to)
@@ -76,7 +63,7 @@ const char *dp_map_arenas(const struct dp_ctl *ctl)
 {
 	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
 		const struct dp_arena *a = &ctl->arenas[i];
-		int held = is_held(ctl, a) || hold(a->at, room_of(a));
+		int held = is_held(ctl, a) || dp_hold(a->at, room_of(a));
 		if (!held || !map_arena(ctl, a)) {
 			unmap_first(ctl, i + (uint32_t)held);
 			unhold(ctl, i + 1);

@@ -23,6 +23,7 @@
 
 #include "base/filters.h"
 #include "base/hooks.h"
+#include "base/mapped.h"
 #include "base/pages.h"
 #include "base/state.h"
 #include "plans/activate.h"
@@ -195,19 +196,10 @@ static void fill_in(struct dp_ctl *ctl)
 
 /* ---- counting them ------------------------------------------------------- */
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 static int hold_at(struct dp_ctl *ctl, uint64_t at, uint64_t size)
 {
-	uint64_t got = (uint64_t)raw(SYS_mmap, at, size, PROT_NONE,
-				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-	if (got != at) {
-		if (!failed((long)got))
-			raw(SYS_munmap, got, size); /* an old kernel takes the address as a wish */
+	if (!dp_hold(at, size))
 		return 0;
-	}
 	ctl->held = at;
 	ctl->held_size = size;
 	return 1;

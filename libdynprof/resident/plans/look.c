@@ -16,16 +16,13 @@
 
 #include "base/filters.h"
 #include "base/layout.h"
+#include "base/mapped.h"
 #include "base/pages.h"
 #include "plans/look.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 enum { NEAR = 64, SET_GS = 0x01, SET_FS = 0x02, GET_GS = 0x04 };
 
 /* A run of code. */

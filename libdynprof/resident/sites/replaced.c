@@ -23,6 +23,7 @@
 
 #include "base/filters.h"
 #include "base/layout.h"
+#include "base/mapped.h"
 #include "base/pages.h"
 #include "base/state.h"
 #include "sites/replaced.h"
@@ -32,9 +33,6 @@
 #include "texts/letrun.h"
 #include "texts/texts.h"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
 enum { ADVICE_DONTNEED = 4, ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD = 102, REMAP_MAYMOVE = 1, REMAP_FIXED = 2 };
 
 /* Pages from low on, of an address that the kernel takes. */
