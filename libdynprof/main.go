@@ -5,7 +5,6 @@ package main
 
 // #cgo CFLAGS: -Wall -Wextra -Werror -I${SRCDIR}/resident
 // #include "base/ctl.h"
-// #include "texts/giveback.h"
 import "C"
 
 import (
@@ -24,19 +23,6 @@ import (
 )
 
 func main() {}
-
-// The lists are written as the types of package patch and read as structs of C.
-var (
-	_ [patch.Size]byte         = [unsafe.Sizeof(patch.Patch{})]byte{}
-	_ [patch.Size]byte         = [C.sizeof_struct_dp_patch]byte{}
-	_ [patch.CallSize]byte     = [unsafe.Sizeof(patch.Call{})]byte{}
-	_ [patch.CallSize]byte     = [C.sizeof_struct_dp_call]byte{}
-	_ [patch.UndoSize]byte     = [unsafe.Sizeof(patch.Undo{})]byte{}
-	_ [patch.UndoSize]byte     = [C.sizeof_struct_dp_undo]byte{}
-	_ [patch.UndoTextSize]byte = [unsafe.Sizeof(patch.UndoText{})]byte{}
-	_ [patch.UndoTextSize]byte = [C.sizeof_struct_dp_undo_text]byte{}
-	_ [patch.TrapSize]byte     = [C.sizeof_struct_dp_trap]byte{}
-)
 
 // dp_plan is the planner's entry, called by twin.c with the address of the
 // shared struct dp_ctl.

@@ -37,25 +37,26 @@ type UndoText struct {
 // to 2 GB, in units of 64 KB, rounded up.
 type Span uint16
 
+// How a Span has many bytes.
 const (
-	spanUnits = 0x8000
-	spanUnit  = 1 << 16
+	SpanUnits = 0x8000 // the bit that says so
+	SpanUnit  = 1 << 16
 )
 
 // SpanOf is the span of n bytes.
 func SpanOf(n uint64) Span {
-	if n < spanUnits {
+	if n < SpanUnits {
 		return Span(n)
 	}
-	return spanUnits | Span(min((n+spanUnit-1)/spanUnit, spanUnits-1))
+	return SpanUnits | Span(min((n+SpanUnit-1)/SpanUnit, SpanUnits-1))
 }
 
 // Bytes is the number of bytes, rounded up.
 func (s Span) Bytes() uint64 {
-	if s&spanUnits == 0 {
+	if s&SpanUnits == 0 {
 		return uint64(s)
 	}
-	return uint64(s&^spanUnits) * spanUnit
+	return uint64(s&^SpanUnits) * SpanUnit
 }
 
 // UndoTextSize is the size of an UndoText in memory.

@@ -17,8 +17,9 @@ struct dp_undo {
 	uint8_t old[6], new[6];
 };
 
-/* Bytes of text in 16 bits: many in units of 64 KB. */
-static inline uint64_t dp_span(uint16_t n) { return n & 0x8000 ? (uint64_t)(n & 0x7fff) << 16 : n; }
+/* Bytes of text in 16 bits: many in units of 64 KB (patcher/patch/undo.go). */
+enum { DP_SPAN_UNITS = 0x8000, DP_SPAN_UNIT = 1 << 16 };
+static inline uint64_t dp_span(uint16_t n) { return n & DP_SPAN_UNITS ? (uint64_t)(n & ~DP_SPAN_UNITS) * DP_SPAN_UNIT : n; }
 
 enum { DP_UNDO_FIRST, DP_UNDO_ISLAND, DP_UNDO_CALL, DP_UNDO_SITE };
 
