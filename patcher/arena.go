@@ -107,10 +107,10 @@ func (p *Plan) tooSmall() error {
 
 // hook is the run address of the jump to what stands in for the dynamic
 // linker's function.
-func (a *arena) hook() x86.RunAddr { return x86.RunAddr(a.at).Add(emit.CommonSize) }
+func (a *arena) hook() x86.RunAddr { return x86.RunAddr(a.at).Add(emit.CommonHook) }
 
 // keeper is the run address of the jump to the keeper.
-func (a *arena) keeper() x86.RunAddr { return x86.RunAddr(a.at).Add(2 * emit.CommonSize) }
+func (a *arena) keeper() x86.RunAddr { return x86.RunAddr(a.at).Add(emit.CommonKeeper) }
 
 // needsKeep reports whether function i, which is counted, has a keep block.
 func (o *object) needsKeep(i int) bool {
@@ -144,7 +144,7 @@ func (a *arena) shrink() bool {
 // lay decides where everything in the arena goes.
 func (a *arena) lay(threshold, redirectable bool) {
 	a.thunks, a.colds, a.keep = nil, nil, nil
-	at := 3 * emit.CommonSize // the common part, the hook, the keeper
+	at := emit.CommonEnd // the common part, the hook, the keeper
 	for _, o := range a.objects {
 		a.thunks = append(a.thunks, at)
 		at += (len(o.sites) + len(o.signals)) * emit.ThunkSize
@@ -203,14 +203,10 @@ func (a *arena) giveUp(why ledger.Reason) {
 
 // fill writes everything into the arena.
 func (a *arena) fill(p *Plan) error {
-	if err := emit.EmitCommon(a.buf[:emit.CommonSize], x86.RunAddr(a.at), p.Entries.Cold); err != nil {
-		return err
-	}
-	if err := emit.EmitCommon(a.buf[emit.CommonSize:2*emit.CommonSize], a.hook(), p.Entries.Changed); err != nil {
-		return err
-	}
-	if err := emit.EmitCommon(a.buf[2*emit.CommonSize:3*emit.CommonSize], a.keeper(), p.Entries.Keep); err != nil {
-		return err
+	for at, to := range map[int]uint64{emit.CommonSlow: p.Entries.Cold, emit.CommonHook: p.Entries.Changed, emit.CommonKeeper: p.Entries.Keep} {
+		if err := emit.EmitCommon(a.buf[at:at+emit.CommonSize], x86.RunAddr(a.at).Add(at), to); err != nil {
+			return err
+		}
 	}
 	for k, o := range a.objects {
 		sites := emit.Origins{Base: x86.RunAddr(a.at)}
@@ -281,7 +277,7 @@ func (a *arena) emit(k int, plan *Plan) {
 				cold := a.cold + number*emit.ColdSize
 				c.Threshold = int32(plan.threshold(o, i))
 				c.Cold, c.ColdAt = a.buf[cold:cold+emit.ColdSize], x86.RunAddr(a.at).Add(cold)
-				c.ColdCommon = x86.RunAddr(a.at)
+				c.ColdCommon = x86.RunAddr(a.at).Add(emit.CommonSlow)
 				if front := p.Front(); front > 0 {
 					pointers := int(a.size) + number*emit.PointersSize
 					c.Front = a.buf[at-front : at]

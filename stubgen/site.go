@@ -5,6 +5,10 @@ import "github.com/dynprof/dynprof/internal/ledger"
 // WindowSize is the length of the `jmp rel32` that overwrites an entry.
 const WindowSize = 5
 
+// MaxHead is the most bytes that stay at an entry, in front of the window: 8 that are
+// read by callers, and an endbr64.
+const MaxHead = 8 + 4
+
 // syscallSize is the length of a system call instruction.
 const syscallSize = 2
 

@@ -75,17 +75,17 @@ type Moved struct {
 func (r *ArenaRef) Read(records, lengths []byte) (list []Moved) {
 	for ; len(records) >= OriginSize; records = records[OriginSize:] {
 		le := binary.LittleEndian
-		flags := records[15]
+		flags := records[originFlags]
 		m := Moved{
-			At: r.At + uint64(le.Uint32(records)), From: r.At + uint64(int64(int32(le.Uint32(records[4:])))),
-			Count: int(records[14]), KeepsFlag: flags&originKeepsFlags != 0,
+			At: r.At + uint64(le.Uint32(records[originAt:])), From: r.At + uint64(int64(int32(le.Uint32(records[originFrom:])))),
+			Count: int(records[originSmall]), KeepsFlag: flags&originKeepsFlags != 0,
 		}
 		if flags&originFront != 0 {
 			m.Front = FrontSize(m.KeepsFlag)
 		}
-		from, n := uint64(le.Uint32(records[8:])), uint64(le.Uint16(records[12:]))
+		from, n := uint64(le.Uint32(records[originLengths:])), uint64(le.Uint16(records[originFew:]))
 		if flags&originLong != 0 && from+longSize <= uint64(len(lengths)) {
-			n, m.Count = uint64(le.Uint32(lengths[from:])), int(le.Uint32(lengths[from+4:]))
+			n, m.Count = uint64(le.Uint32(lengths[from+longMany:])), int(le.Uint32(lengths[from+longCount:]))
 			from += longSize
 		}
 		if from+2*n > uint64(len(lengths)) {

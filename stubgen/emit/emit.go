@@ -245,8 +245,16 @@ func (e *Emitter) coldBlock(c Count, resume x86.RunAddr) error {
 // CommonSize is the most room that EmitCommon takes.
 const CommonSize = 16
 
-// EmitCommon writes an arena's entry to the slow path, slow, which all its cold
-// blocks call:
+// Where in an arena its jumps are: to the slow path, which all its cold blocks call, to
+// what stands in for the dynamic linker's function, and to the keeper; and their end.
+const (
+	CommonSlow   = 0
+	CommonHook   = CommonSize
+	CommonKeeper = 2 * CommonSize
+	CommonEnd    = 3 * CommonSize
+)
+
+// EmitCommon writes such a jump:
 //
 //	        jmp   *literal
 //	literal: <slow>

@@ -23,8 +23,8 @@ func (k *Keep) Needed() bool { return k.Custom || k.Align || !k.Registers.Empty(
 // KeepSize is the size of a keep block.
 const KeepSize = 16
 
-// What a keeper keeps besides RCX, RSI, RDI and R8 to R11, as libdynprof/resident/stubs/keeper.h
-// has it.
+// What a keeper keeps besides RCX, RSI, RDI and R8 to R11
+// (libdynprof/resident/stubs/keeper.S).
 const (
 	keepRAX = 1 << iota
 	keepRDX
@@ -33,16 +33,17 @@ const (
 	keepXMM2to7
 	keepXMM8to15
 	keepWide
-	keepStack = 0xff00
+	keepStack = 8 // bits in front of the words of stack arguments
 
-	keepStackUnknown = 1 // in place of a keep block
+	keepNothing      = 0 // in place of a keep block
+	keepStackUnknown = 1
 	keepCustom       = 2
 )
 
 // what is the number that says so.
 func (k *Keep) what() int32 {
 	g, v := k.Registers.G, k.Registers.V
-	what := int32(k.Stack) << 8
+	what := int32(k.Stack) << keepStack
 	for _, b := range []struct {
 		bit int32
 		set bool
@@ -68,13 +69,13 @@ func (k *Keep) what() int32 {
 //	jmp   common
 func (k *Keep) EmitKeep(dst []byte, at x86.RunAddr, pointers []byte, pointersAt, common x86.RunAddr) error {
 	var a x86.Asm
-	cannot := uint64(0)
+	cannot := uint64(keepNothing)
 	if k.Custom {
 		cannot = keepCustom
 	} else if k.Stack == ManyWords {
 		cannot = keepStackUnknown
 	}
-	if cannot != 0 {
+	if cannot != keepNothing {
 		binary.LittleEndian.PutUint64(pointers[pointerKeep:], cannot)
 		return nil
 	}

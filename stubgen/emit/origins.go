@@ -20,24 +20,26 @@ type Origins struct {
 	Lengths []byte      // two bytes an instruction: of the original, of the copy; those of a long run begin with longSize bytes
 }
 
-// OriginSize is the size of a record, in bytes; all numbers are little-endian:
-//
-//	0  u32 where the stub, with its front, or the copy of evicted instructions, starts in the arena
-//	4  i32 original run address of the first instruction, from the arena's start
-//	8  u32 index of its lengths
-//	12 u16 instructions
-//	14 u8  bytes of front and count in front of the copies
-//	15 u8  flags
-//
-// A run for which two of these are too small is a long one. It has 0 in their places,
-// and its lengths begin with
-//
-//	0  u32 instructions
-//	4  u32 bytes of front and count
+// OriginSize is the size of a record, in bytes; all numbers are little-endian.
 const OriginSize = 16
 
-// longSize is the size of that, in bytes: a multiple of an instruction's lengths.
-const longSize = 8
+// Where the fields of a record are. libdynprof knows them by base/stub.h.
+const (
+	originAt      = 0  // u32, where the stub, with its front, or the copy of evicted instructions, starts in the arena
+	originFrom    = 4  // i32, original run address of the first instruction, from the arena's start
+	originLengths = 8  // u32, index of its lengths
+	originFew     = 12 // u16, instructions
+	originSmall   = 14 // u8, bytes of front and count in front of the copies
+	originFlags   = 15 // u8
+)
+
+// A run for which two of these are too small is a long one. It has 0 in their places,
+// and its lengths begin with longSize bytes, a multiple of an instruction's lengths.
+const (
+	longMany  = 0 // u32, instructions
+	longCount = 4 // u32, bytes of front and count
+	longSize  = 8
+)
 
 // Flags of a record. The top bit of an original length marks a call, whose copy
 // moves the stack pointer in between.
@@ -55,16 +57,19 @@ func (s *Origins) add(at, from x86.RunAddr, count int, flags byte, lengths int) 
 	n := (len(s.Lengths) - lengths) / 2
 	if n > math.MaxUint16 || count > math.MaxUint8 {
 		var long [longSize]byte
-		binary.LittleEndian.PutUint32(long[:], uint32(n))
-		binary.LittleEndian.PutUint32(long[4:], uint32(count))
+		binary.LittleEndian.PutUint32(long[longMany:], uint32(n))
+		binary.LittleEndian.PutUint32(long[longCount:], uint32(count))
 		s.Lengths = slices.Insert(s.Lengths, lengths, long[:]...)
 		n, count, flags = 0, 0, flags|originLong
 	}
-	r := binary.LittleEndian.AppendUint32(s.Records, uint32(at-s.Base))
-	r = binary.LittleEndian.AppendUint32(r, uint32(from-s.Base))
-	r = binary.LittleEndian.AppendUint32(r, uint32(lengths))
-	r = binary.LittleEndian.AppendUint16(r, uint16(n))
-	s.Records = append(r, byte(count), flags)
+	var r [OriginSize]byte
+	le := binary.LittleEndian
+	le.PutUint32(r[originAt:], uint32(at-s.Base))
+	le.PutUint32(r[originFrom:], uint32(from-s.Base))
+	le.PutUint32(r[originLengths:], uint32(lengths))
+	le.PutUint16(r[originFew:], uint16(n))
+	r[originSmall], r[originFlags] = byte(count), flags
+	s.Records = append(s.Records, r[:]...)
 }
 
 // AddThunk adds the record of a kernel site's thunk (EmitThunk), which stands for
@@ -114,7 +119,7 @@ func ByText(records []byte) []uint32 {
 		order[i] = uint32(i)
 	}
 	from := func(i uint32) int32 {
-		return int32(binary.LittleEndian.Uint32(records[int(i)*OriginSize+4:]))
+		return int32(binary.LittleEndian.Uint32(records[int(i)*OriginSize+originFrom:]))
 	}
 	slices.SortFunc(order, func(i, j uint32) int { return cmp.Compare(from(i), from(j)) })
 	return order
@@ -130,7 +135,7 @@ func (s *Origins) Grow(functions int) {
 // Behind tells the records that their lengths come behind n bytes of others'.
 func (s *Origins) Behind(n int) {
 	for at := 0; at < len(s.Records); at += OriginSize {
-		lengths := s.Records[at+8:]
+		lengths := s.Records[at+originLengths:]
 		binary.LittleEndian.PutUint32(lengths, binary.LittleEndian.Uint32(lengths)+uint32(n))
 	}
 }

@@ -16,23 +16,16 @@ const (
 
 // PointersSize is the size of what a redirectable stub's front jumps by: words in
 // memory of the process's own, since a forked sibling may not have the code
-// that they lead to. All numbers are little-endian:
-//
-//	 0 u64 where arrivals go: the front's count
-//	 8 u64 where those go that are counted: the stub's threshold check
-//	16 u64 where they go when all is done: the displaced instructions, or new code
-//	24 i64 calls until the lap is over
-//	32 u64 new code that is called by way of the keeper
-//	40 u64 the keep block (EmitKeep); 0: none is needed; 1: none can be made
+// that they lead to. All numbers are little-endian.
 const PointersSize = 48
 
 const (
-	pointerArrive = 0
-	pointerNext   = 8
-	pointerOn     = 16
-	pointerLap    = 24
-	pointerCode   = 32
-	pointerKeep   = 40
+	pointerArrive = 0  // u64, where arrivals go: the front's count
+	pointerNext   = 8  // u64, where those go that are counted: the stub's threshold check
+	pointerOn     = 16 // u64, where they go when all is done: the displaced instructions, or new code
+	pointerLap    = 24 // i64, calls until the lap is over
+	pointerCode   = 32 // u64, new code that is called by way of the keeper
+	pointerKeep   = 40 // u64, the keep block (EmitKeep); or keepNothing and those behind it
 
 	noLap = math.MaxInt64
 )
@@ -65,7 +58,7 @@ const (
 //	        lea   rsp, [rsp+128]
 //	 -6     jmp   *on
 //
-// It returns where the cold path leads back to. libdynprof/resident/stubs/stub.h is generated from
+// It returns where the cold path leads back to. libdynprof/resident/base/stub.h is generated from
 // what this writes.
 func (e *Emitter) front(p *Spec, stub *Stub, c Count, next x86.RunAddr) (back x86.RunAddr, err error) {
 	a := &e.before

@@ -13,7 +13,7 @@ import (
 // (TestStubHeader), with the limit of its check inside one aligned quad, which is
 // stored at once while others run there.
 func TestRedirectable(t *testing.T) {
-	header, err := os.ReadFile("../../libdynprof/resident/stubs/stub.h")
+	header, err := os.ReadFile("../../libdynprof/resident/base/stub.h")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func (d *detours) trapBranch(p *Plan, from survey.Site, to uint64) bool {
 // overlapsOtherWindow reports whether addr lies in the window of another
 // function that is patched.
 func (d *detours) overlapsOtherWindow(p *Plan, addr uint64) bool {
-	for j := d.obj.FunctionAt(addr); j >= 0 && d.obj.Functions[j].Addr+survey.MaxHead+stubgen.WindowSize > addr; j-- {
+	for j := d.obj.FunctionAt(addr); j >= 0 && d.obj.Functions[j].Addr+stubgen.MaxHead+stubgen.WindowSize > addr; j-- {
 		if other := &d.plans[j]; other.Counted() && other.Function != p.Function && addr-other.Start < stubgen.WindowSize {
 			return true
 		}

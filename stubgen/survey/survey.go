@@ -153,11 +153,8 @@ var (
 
 const (
 	endbrLen     = 4
-	signatureLen = 8
+	signatureLen = stubgen.MaxHead - endbrLen
 )
-
-// MaxHead is the most bytes that stay at an entry, in front of the window.
-const MaxHead = signatureLen + endbrLen
 
 // headLen is the length of what stays at an entry, in front of the window.
 func headLen(code []byte) int {

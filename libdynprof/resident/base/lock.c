@@ -21,6 +21,7 @@
 #include "base/lock.h"
 #include "base/pages.h"
 #include "base/state.h"
+#include "base/stub.h"
 
 #ifndef MLOCK_ONFAULT
 #define MLOCK_ONFAULT 1

@@ -18,9 +18,6 @@
 #define DP_REGS_FORK 96    /* as the birth's, which the child may have given back */
 #define DP_REGS_SIZE 104
 
-/* Length of the thunk's syscall: the child and the parent go on behind. */
-#define DP_THUNK_SYSCALL 2
-
 #ifndef __ASSEMBLER__
 #include <stddef.h>
 #include <stdint.h>

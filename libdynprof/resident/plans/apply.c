@@ -6,6 +6,7 @@
 #include "base/mapped.h"
 #include "base/pages.h"
 #include "base/state.h"
+#include "base/stub.h"
 #include "plans/apply.h"
 #include "rows/chunks.h"
 #include "rows/rows.h"
@@ -214,13 +215,12 @@ static void note_refused(const struct refused *r)
  * call goes by way of the entry. */
 static void lead_calls(const struct dp_text *t, const struct dp_call *list, const struct refused *r)
 {
-	enum { CALL = 0xe8 };
 	if (!t->calls || raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
 		return;
 	for (uint32_t i = 0; i < t->calls; i++) {
 		const struct dp_call *c = &list[i];
 		uint8_t *at = (uint8_t *)t->start + c->at;
-		if (!is_refused(r, c->group) && at[-1] == CALL && same_bytes(at, (const uint8_t *)&c->old, sizeof c->old))
+		if (!is_refused(r, c->group) && at[-1] == DP_OP_CALL && same_bytes(at, (const uint8_t *)&c->old, sizeof c->old))
 			store_text((uint64_t)at, (const uint8_t *)&c->new, sizeof c->new);
 	}
 	raw(SYS_mprotect, t->start, t->size, t->prot);

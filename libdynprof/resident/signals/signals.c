@@ -24,13 +24,11 @@
 #define _GNU_SOURCE
 #include <signal.h>
 
+#include "base/stub.h"
 #include "signals/signals.h"
 #include "stubs/arenas.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
-#include "stubs/stub.h"
-
-enum { OP_INT3 = 0xcc, OP_JMP = 0xe9, OP_JMP_SHORT = 0xeb };
 
 /* ---- showing ---------------------------------------------------------- */
 
@@ -42,7 +40,7 @@ static uint64_t hop_to(uint64_t rip)
 	while (low < high) {
 		uint64_t mid = (low + high) / 2;
 		if (c->islands[mid].at == rip)
-			return *(const uint8_t *)rip == OP_JMP ? c->islands[mid].from : 0;
+			return *(const uint8_t *)rip == DP_OP_JMP ? c->islands[mid].from : 0;
 		if (c->islands[mid].at < rip)
 			low = mid + 1;
 		else
@@ -65,26 +63,26 @@ static const struct dp_origin *origin_at(const struct dp_known *c, uint64_t at)
 	return low ? &c->origins[low - 1] : 0;
 }
 
-enum { RED_ZONE = 128, CF_PF_AF_ZF_SF = 0xd5, OF = 1 << 11 };
+enum { CF_PF_AF_ZF_SF = 0xd5, OF = 1 << 11 };
 
 /* The count of a stub that keeps flags. In front of the inc all is as it was
  * but for what lies on the stack; behind it the flags are in ah and al. */
 static void show_keeping_flags(uint64_t *g, uint64_t pos, uint64_t body, struct dp_shown *s)
 {
 	uint64_t rax = g[DP_REG_RAX];
-	if (pos < DP_SAVED_RAX - 1)
+	if (pos < DP_SAVE_SIZE)
 		return;
 	if (pos < DP_SAVED_RAX || pos >= body - DP_RESTORED_RAX) { /* only the red zone is left */
-		g[DP_REG_RSP] += RED_ZONE;
+		g[DP_REG_RSP] += DP_RED_ZONE;
 	} else {
 		if (pos > DP_SAVED && pos < body - DP_RESTORED_FLAGS) {
-			int before = pos < body - DP_RESTORED_FLAGS - 1; /* add al, 0x7f; sahf */
-			int overflow = before ? (rax & 0xff) != 0 : (rax & 0xff) == 0x80;
+			int before = pos < body - DP_RESTORED_OF;
+			int overflow = before ? (rax & 0xff) != 0 : (rax & 0xff) == DP_RESTORED_OF_AL;
 			g[DP_REG_EFLAGS] &= ~(uint64_t)(CF_PF_AF_ZF_SF | OF);
 			g[DP_REG_EFLAGS] |= (rax >> 8 & CF_PF_AF_ZF_SF) | (overflow ? OF : 0);
 		}
 		g[DP_REG_RAX] = *(const uint64_t *)g[DP_REG_RSP];
-		g[DP_REG_RSP] += 8 + RED_ZONE;
+		g[DP_REG_RSP] += 8 + DP_RED_ZONE;
 	}
 	s->counted = pos > DP_SAVED;
 	if (s->counted)
@@ -156,7 +154,7 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 	const uint8_t *n = copy_at(&r, pos, &from, &to);
 	if (n && pos != to && !(n[0] & DP_IS_CALL)) { /* at a jump of an expanded loop: it is as good as done */
 		const uint8_t *jump = (const uint8_t *)g[DP_REG_RIP];
-		g[DP_REG_RIP] += jump[0] == 0xeb ? 2 + (int64_t)(int8_t)jump[1] : 5 + (int64_t) * (const int32_t *)(jump + 1);
+		g[DP_REG_RIP] += jump[0] == DP_OP_JMP_SHORT ? DP_JMP_SHORT_SIZE + (int64_t)(int8_t)jump[1] : DP_JMP_SIZE + (int64_t) * (const int32_t *)(jump + 1);
 		pos = g[DP_REG_RIP] - stub - r.body;
 		from = c->at + (int64_t)o->from, to = 0;
 		s->rip = g[DP_REG_RIP];
@@ -181,9 +179,9 @@ static int show_cold(const struct dp_known *c, uint64_t pos, uint64_t *g, struct
 	if (pos >= DP_COLD_JUMP)
 		return 0;
 	if (pos >= DP_COLD_PUSHED && pos < DP_COLD_DONE)
-		g[DP_REG_RSP] = rsp + RED_ZONE + 8;
+		g[DP_REG_RSP] = rsp + DP_RED_ZONE + 8;
 	else if (pos > 0 && pos < DP_COLD_PUSHED)
-		g[DP_REG_RSP] = rsp + RED_ZONE;
+		g[DP_REG_RSP] = rsp + DP_RED_ZONE;
 	s->resume = pos < DP_COLD_CALLED ? block : block + DP_COLD_DONE;
 	uint64_t back = block + DP_COLD_JUMP + (int64_t) * (const int32_t *)(block + DP_COLD_JUMP - 4);
 	const struct dp_origin *o = back >= c->at && back < c->end ? origin_at(c, back - c->at) : 0;
@@ -208,13 +206,13 @@ static int show_cold(const struct dp_known *c, uint64_t pos, uint64_t *g, struct
  * of the cold block. */
 static int show_keep(const struct dp_known *c, uint64_t pos, uint64_t *g, struct dp_shown *s)
 {
-	uint64_t block = g[DP_REG_RIP] - pos, code = block + DP_KEEP_CODE + (int64_t) * (const int32_t *)(block + DP_KEEP_CODE - 4);
+	uint64_t block = g[DP_REG_RIP] - pos, code = block + DP_KEEP_CODE_PUSHED + (int64_t) * (const int32_t *)(block + DP_KEEP_CODE_PUSHED - 4);
 	uint64_t jump = c->cold + (code - c->end) / sizeof(struct dp_pointers) * DP_COLD_SIZE + DP_COLD_JUMP;
 	uint64_t back = jump + (int64_t) * (const int32_t *)(jump - 4);
 	const struct dp_origin *o = back >= c->at && back < c->end ? origin_at(c, back - c->at) : 0;
 	if (!o)
 		return 0;
-	g[DP_REG_RSP] += pos >= DP_KEEP_BOTH ? 16 : pos >= DP_KEEP_CODE ? 8 : 0;
+	g[DP_REG_RSP] += pos >= DP_KEEP_PUSHED ? 16 : pos >= DP_KEEP_CODE_PUSHED ? 8 : 0;
 	g[DP_REG_RIP] = s->low = c->at + (int64_t)o->from;
 	s->resume = block;
 	s->counted = 1;
@@ -223,17 +221,16 @@ static int show_keep(const struct dp_known *c, uint64_t pos, uint64_t *g, struct
 
 static int show(const struct dp_known *c, uint64_t *g, int fault, struct dp_shown *s)
 {
-	enum { COMMON = 16 }; /* stubgen/emit/emit.go: CommonSize */
 	uint64_t at = g[DP_REG_RIP] - c->at;
-	if (at >= 2 * COMMON && at < 3 * COMMON) {
+	if (at >= DP_COMMON_KEEPER && at < DP_COMMON_KEEPER + DP_COMMON_SIZE) {
 		g[DP_REG_RIP] = (uint64_t)dp_keeper; /* at the jump to it: it is as good as done */
 		return 0;
 	}
 	if (c->at + at >= c->keeps)
 		return show_keep(c, (c->at + at - c->keeps) % DP_KEEP_SIZE, g, s);
-	if (at < 16 && *(const uint64_t *)g[DP_REG_RSP] - c->cold < c->end - c->cold) {
+	if (at - DP_COMMON_SLOW < DP_COMMON_SIZE && *(const uint64_t *)g[DP_REG_RSP] - c->cold < c->end - c->cold) {
 		/* In the jump to the slow path: as if the cold block's call were still to come. */
-		g[DP_REG_RIP] = *(const uint64_t *)g[DP_REG_RSP] - 5;
+		g[DP_REG_RIP] = *(const uint64_t *)g[DP_REG_RSP] - (DP_COLD_CALLED - DP_COLD_PUSHED);
 		g[DP_REG_RSP] += 8;
 		at = g[DP_REG_RIP] - c->at;
 	}
@@ -350,28 +347,30 @@ static const struct dp_origin *origin_of_text(const struct dp_known *c, uint64_t
 	return low ? &c->origins[c->by_text[low - 1]] : 0;
 }
 
-static uint64_t jump_target(const uint8_t *at) { return (uint64_t)at + 5 + (uint64_t)(int64_t) * (const int32_t *)(at + 1); }
+static uint64_t jump_target(const uint8_t *at) { return (uint64_t)at + DP_JMP_SIZE + (uint64_t)(int64_t) * (const int32_t *)(at + 1); }
 
 /* Whether a patch leads from text to a stub: not if the object was closed, or the
  * program has written over it. */
 static int leads_to(uint64_t text, uint64_t stub)
 {
 	const uint8_t *at = (const uint8_t *)text;
-	if (at[0] == OP_JMP_SHORT)
-		at += 2 + (int8_t)at[1]; /* an island */
-	return at[0] == OP_INT3 || (at[0] == OP_JMP && jump_target(at) == stub);
+	if (at[0] == DP_OP_JMP_SHORT)
+		at += DP_JMP_SHORT_SIZE + (int8_t)at[1]; /* an island */
+	return at[0] == DP_OP_INT3 || (at[0] == DP_OP_JMP && jump_target(at) == stub);
 }
 
 /* Where a stub goes on behind its count. The check of the threshold, if it is
  * clear of saved flags, is made again. */
 static uint64_t behind_count(const struct dp_known *c, const struct dp_origin *o)
 {
+	static const uint8_t lock_inc[] = DP_LOCK_INC;
 	const uint8_t *stub = (const uint8_t *)(c->at + o->at + dp_front_of(o));
 	if (o->flags & DP_HAS_FRONT)
 		return (uint64_t)stub - DP_FRONT_ON;
 	if (o->flags & DP_KEEPS_FLAGS)
 		return (uint64_t)stub + dp_run_of(c, o).body;
-	return (uint64_t)stub + (stub[3] == 0x05 ? DP_LOCK_INC_SIZE : DP_INC_SIZE);
+	int shared = same_bytes(stub + DP_JMP_SHORT_SIZE, lock_inc + DP_JMP_SHORT_SIZE, sizeof lock_inc - DP_JMP_SHORT_SIZE);
+	return (uint64_t)stub + (shared ? DP_LOCK_INC_SIZE : DP_INC_SIZE);
 }
 
 /* The context names code of the program: bytes that a patch overwrote go on in

@@ -17,13 +17,12 @@
 #include <ucontext.h>
 
 #include "base/state.h"
+#include "base/stub.h"
 #include "signals/handlers.h"
 #include "signals/signals.h"
 #include "signals/sigsites.h"
 #include "signals/traps.h"
 #include "stubs/arenas.h"
-
-enum { OP_INT3 = 0xcc };
 
 static uint64_t blocked_before; /* TRAP_BIT, if SIGTRAP was blocked at the start */
 
@@ -65,8 +64,8 @@ static void by_default(int signal, siginfo_t *info, ucontext_t *u)
 	struct action none = {0};
 	greg_t *rip = &u->uc_mcontext.gregs[REG_RIP];
 	raw(SYS_rt_sigaction, signal, &none, 0, 8);
-	if (info->si_code == SI_KERNEL && *(const uint8_t *)(*rip - 1) == OP_INT3)
-		--*rip;
+	if (info->si_code == SI_KERNEL && *(const uint8_t *)(*rip - DP_INT3_SIZE) == DP_OP_INT3)
+		*rip -= DP_INT3_SIZE;
 	else
 		queue_again(signal, info);
 }
@@ -104,8 +103,8 @@ static __attribute__((noinline)) const uint64_t *of_program(int signal, siginfo_
  * of the program's own. */
 static uint64_t stub_of_int3(uint64_t rip)
 {
-	uint64_t stub = stub_of(rip - 1);
-	if (!stub && (stub = stub_of(rip)) && *(const uint8_t *)(rip - 1) == OP_INT3)
+	uint64_t stub = stub_of(rip - DP_INT3_SIZE);
+	if (!stub && (stub = stub_of(rip)) && *(const uint8_t *)(rip - DP_INT3_SIZE) == DP_OP_INT3)
 		return 0;
 	return stub;
 }

@@ -10,6 +10,7 @@
 #include "base/hooks.h"
 #include "base/lock.h"
 #include "base/state.h"
+#include "base/stub.h"
 #include "rows/birth.h"
 #include "rows/loose.h"
 #include "rows/lost.h"

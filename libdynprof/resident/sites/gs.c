@@ -18,6 +18,7 @@
 #include "base/filters.h"
 #include "base/regs.h"
 #include "base/state.h"
+#include "base/stub.h"
 #include "rows/chunks.h"
 #include "rows/loose.h"
 #include "rows/rows.h"
@@ -41,10 +42,7 @@ static int is_row(uint64_t base)
 	return 0;
 }
 
-static void store_jump(uint8_t *at, uint64_t over)
-{
-	__atomic_store_n((uint16_t *)at, (uint16_t)(0xeb | (over - 2) << 8), __ATOMIC_RELEASE);
-}
+static void store_jump(uint8_t *at, uint64_t over) { __atomic_store_n((uint16_t *)at, dp_short_jump((int)over), __ATOMIC_RELEASE); }
 
 /* Has a stub jump to behind its count; its front goes on where it leads. What is
  * redirected, by a jump backwards, stays so. */
@@ -53,7 +51,7 @@ static void end_count(uint8_t *stub, const struct dp_origin *o, uint32_t body)
 	uint64_t front = dp_front_of(o);
 	if (front)
 		store_jump(stub, front - DP_FRONT_ON);
-	if (!(front && stub[front] == 0xeb && stub[front + 1] & 0x80))
+	if (!(front && stub[front] == DP_OP_JMP_SHORT && stub[front + 1] & 0x80))
 		store_jump(stub + front, body - front);
 }
 

@@ -26,6 +26,7 @@
 #include "base/mapped.h"
 #include "base/pages.h"
 #include "base/state.h"
+#include "base/stub.h"
 #include "sites/replaced.h"
 #include "sites/withdraw.h"
 #include "stubs/arenas.h"

@@ -3,6 +3,7 @@
  * are done. Nothing below the red zone of the code they came from is touched.
  */
 #include "base/saved.h"
+#include "base/stub.h"
 #include "rows/birth.h"
 #include "sites/watched.h"
 

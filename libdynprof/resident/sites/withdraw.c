@@ -22,6 +22,7 @@
 
 #include "base/filters.h"
 #include "base/state.h"
+#include "base/stub.h"
 #include "signals/action.h"
 #include "signals/signals.h"
 #include "signals/traps.h"
@@ -97,11 +98,11 @@ void dp_dispatch_comes(struct dp_regs *r)
  * it is none. */
 static uint64_t syscall_of(const uint8_t *behind, uint64_t *moved)
 {
-	enum { JMP = 0xe9, JMP_SIZE = 5, MOST_MOVED = 16 };
+	enum { MOST_MOVED = 16 };
 	for (*moved = 0; *moved < MOST_MOVED; ++*moved) {
 		const uint8_t *at = behind + *moved;
-		uint64_t to = (uint64_t)at + JMP_SIZE + (uint64_t)(int64_t) * (const int32_t *)(at + 1);
-		if (*at == JMP && dp_is_text(to - JMP_SIZE))
+		uint64_t to = (uint64_t)at + DP_JMP_SIZE + (uint64_t)(int64_t) * (const int32_t *)(at + 1);
+		if (*at == DP_OP_JMP && dp_is_text(to - DP_JMP_SIZE))
 			return to - *moved - DP_THUNK_SYSCALL;
 	}
 	return 0;

@@ -8,20 +8,7 @@
 
 #include "base/ctl.h"
 #include "base/raw.h"
-#include "stubs/stub.h"
-
-/* A record of stubgen/emit/origins.go. */
-struct dp_origin {
-	uint32_t at;	  /* in the arena */
-	int32_t from;	  /* the original, from the arena's start */
-	uint32_t lengths; /* index */
-	uint16_t few;	  /* instructions, */
-	uint8_t small;	  /* and bytes of front and count: dp_run_of */
-	uint8_t flags;
-};
-_Static_assert(sizeof(struct dp_origin) == 16, "dp_origin");
-
-enum { DP_KEEPS_FLAGS = 1, DP_IS_GO = 2, DP_HAS_FRONT = 4, DP_IS_LONG = 8, DP_IS_CALL = 0x80 };
+#include "base/stub.h"
 
 /* The size of the front that a record's stub begins with. */
 static inline uint64_t dp_front_of(const struct dp_origin *o)
@@ -76,7 +63,7 @@ static inline struct dp_run dp_run_of(const struct dp_known *c, const struct dp_
 {
 	const uint8_t(*lengths)[2] = c->lengths + o->lengths / 2;
 	if (o->flags & DP_IS_LONG)
-		return (struct dp_run){lengths + 4, dp_origin_word(lengths), dp_origin_word(lengths + 2)};
+		return (struct dp_run){lengths + DP_LONG_SIZE / 2, dp_origin_word(lengths + DP_LONG_MANY / 2), dp_origin_word(lengths + DP_LONG_COUNT / 2)};
 	return (struct dp_run){lengths, o->few, o->small};
 }
 

@@ -39,9 +39,10 @@
 #define ZMM(n) (-392 - 64 * n)
 #define K(n) (-2384 - 8 * n)
 #define WIDE_SIZE 2112
-#define WHAT 16
-#define CODE 24
-#define RETURN 32
+#define FRAME 16
+#define WHAT (FRAME + DP_KEEP_WHAT_AT)
+#define CODE (FRAME + DP_KEEP_CODE_AT)
+#define RETURN (FRAME + DP_KEEP_RETURN_AT)
 
 	.macro	EACH from, to, body:vararg
 	.set	i, \from
@@ -83,8 +84,8 @@
 	.type	dp_keeper, @function
 dp_keeper:
 	.cfi_startproc
-	.cfi_def_cfa rsp, 24
-	push	16(%rsp)
+	.cfi_def_cfa rsp, DP_KEEP_RETURN_AT + 8
+	push	DP_KEEP_RETURN_AT(%rsp)
 	.cfi_adjust_cfa_offset 8
 	push	%rbp
 	.cfi_adjust_cfa_offset 8
@@ -137,8 +138,8 @@ dp_keeper:
 	EACH	0, 7, SAVE_K %i
 
 .Larguments:
-	movzbl	%ah, %ecx
-	test	%ecx, %ecx
+	mov	%eax, %ecx
+	shr	$DP_KEEP_STACK, %ecx
 	jz	2f
 	lea	1(%rcx), %edx
 	and	$-2, %edx

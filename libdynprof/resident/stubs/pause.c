@@ -117,7 +117,7 @@ static uint8_t *stub_in(const struct reach *r, const struct dp_object_entry *obj
 	return r->views[k->number] + (at - k->at);
 }
 
-enum { SHORT = 2 }; /* bytes of the jump */
+enum { SHORT = DP_JMP_SHORT_SIZE };
 
 /* Whether the instruction, its first two bytes apart, adds to the counter. Where
  * the view is that shared counters are in is not known here, but it is pages, as
@@ -142,7 +142,7 @@ static int change(uint8_t *stub, uint32_t counter, uint32_t count, uint32_t paus
 	static const uint8_t lea[] = DP_SAVE;
 	enum { REACH = 127 };
 	const uint8_t *head, *add = stub;
-	if ((uint64_t)stub % 16 || count < DP_LOCK_INC_SIZE || count > REACH)
+	if ((uint64_t)stub % DP_STUB_ALIGNMENT || count < DP_LOCK_INC_SIZE || count > REACH)
 		return 0;
 	if (count > DP_SAVED + DP_LOCK_INC_SIZE && same_bytes(stub + SHORT, lea + SHORT, sizeof lea - SHORT))
 		add = stub + DP_SAVED;
@@ -150,7 +150,7 @@ static int change(uint8_t *stub, uint32_t counter, uint32_t count, uint32_t paus
 		return 0;
 	if (add != stub)
 		head = lea;
-	uint16_t counts = (uint16_t)(head[0] | head[1] << 8), jumps = (uint16_t)(0xeb | (count - SHORT) << 8);
+	uint16_t counts = (uint16_t)(head[0] | head[1] << 8), jumps = dp_short_jump((int)count);
 	uint16_t now = __atomic_load_n((uint16_t *)stub, __ATOMIC_RELAXED);
 	if (now != counts && now != jumps)
 		return 0;

@@ -42,16 +42,16 @@ const struct dp_form *dp_form_of(const uint8_t *stub, uint32_t counter, uint32_t
 	static const uint8_t inc[] = DP_INC, lea[] = DP_SAVE;
 	enum { REACH = 127 };
 	const struct dp_form *f = &plain;
-	if ((uint64_t)stub % 16 || count < sizeof inc + 4 || count > REACH)
+	if ((uint64_t)stub % DP_STUB_ALIGNMENT || count < sizeof inc + 4 || count > REACH)
 		return 0;
-	if (count > keeps_flags.add + sizeof inc + 4u && same_bytes(stub + 2, lea + 2, sizeof lea - 2))
+	if (count > keeps_flags.add + sizeof inc + 4u && same_bytes(stub + DP_JMP_SHORT_SIZE, lea + DP_JMP_SHORT_SIZE, sizeof lea - DP_JMP_SHORT_SIZE))
 		f = &keeps_flags;
 	const uint8_t *add = stub + f->add;
 	uint16_t now = __atomic_load_n((const uint16_t *)stub, __ATOMIC_RELAXED);
 	uint32_t disp = 0;
 	for (unsigned i = 0; i < 4; i++)
 		disp |= (uint32_t)add[sizeof inc + i] << 8 * i;
-	if (disp != DP_ROW_COUNTERS + 8 * counter || !same_bytes(add + 2, inc + 2, sizeof inc - 2))
+	if (disp != DP_ROW_COUNTERS + 8 * counter || !same_bytes(add + DP_JMP_SHORT_SIZE, inc + DP_JMP_SHORT_SIZE, sizeof inc - DP_JMP_SHORT_SIZE))
 		return 0;
 	return now == f->counts || now == dp_short_jump((int)count) || now == dp_short_jump(f->arrive) ? f : 0;
 }
@@ -97,7 +97,7 @@ int dp_stub_of_cold(uint64_t at, uint32_t counter, struct dp_stub *s)
 		return 0;
 	uint64_t block = at & ~(uint64_t)(DP_COLD_SIZE - 1);
 	uint64_t back = block + DP_COLD_JUMP + (uint64_t)(int64_t) * (const int32_t *)(block + DP_COLD_JUMP - 4);
-	s->form = *(const uint8_t *)back == 0xff ? &plain : &keeps_flags;
+	s->form = *(const uint8_t *)back == DP_FRONT_ON_OP ? &plain : &keeps_flags;
 	s->at = back - (uint64_t)s->form->back;
 	s->pointers = (struct dp_pointers *)(behind + number * sizeof(struct dp_pointers));
 	s->fired = (uint32_t *)dp.threshold_fired + counter;
@@ -190,7 +190,7 @@ static void use_front(const struct dp_stub *s, uint8_t *writable)
  * window, or the stub itself. */
 static int comes_back(const struct dp_stub *s, uint64_t code)
 {
-	enum { WINDOW = 16 };
+	enum { WINDOW = DP_MAX_HEAD + DP_WINDOW_SIZE };
 	uint64_t off = code - s->entry;
 	return (code >= front_of(s) && code < body_of(s)) || (off < WINDOW && (off == 0 || off < s->bytes));
 }

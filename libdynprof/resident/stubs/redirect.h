@@ -6,8 +6,8 @@
 
 #include "base/layout.h"
 #include "base/raw.h"
+#include "base/stub.h"
 #include "stubs/keeper.h"
-#include "stubs/stub.h"
 
 /* One of the two forms of a stub, by offsets from its start; negative ones are
  * of its front. */
@@ -24,15 +24,6 @@ struct dp_form {
 	uint8_t body;     /* the displaced instructions, if there is a check */
 };
 
-/* Words of this process (stubgen/emit/redirect.go: PointersSize). */
-struct dp_pointers {
-	uint64_t arrive, next, on;
-	int64_t lap; /* DP_NO_LAP, or calls until it is over */
-	uint64_t code; /* where the keeper goes */
-	uint64_t keep; /* the keep block, or DP_KEEP_* */
-};
-#define DP_NO_LAP INT64_MAX
-
 /* A redirectable stub of this process. */
 struct dp_stub {
 	uint64_t at;
@@ -47,7 +38,7 @@ struct dp_stub {
 const struct dp_form *dp_form_of(const uint8_t *stub, uint32_t counter, uint32_t count) HIDDEN;
 
 /* A jmp of 2 bytes to what is distance bytes behind its own first. */
-static inline uint16_t dp_short_jump(int distance) { return (uint16_t)(0xeb | (uint8_t)(distance - 2) << 8); }
+static inline uint16_t dp_short_jump(int distance) { return (uint16_t)(DP_OP_JMP_SHORT | (uint8_t)(distance - DP_JMP_SHORT_SIZE) << 8); }
 
 /* The stub whose cold block holds at. */
 int dp_stub_of_cold(uint64_t at, uint32_t counter, struct dp_stub *s) HIDDEN;
