@@ -9,7 +9,7 @@ type aim struct {
 	AtMost  float64 `json:"at_most"`
 	Is      float64 `json:"is"`
 	Reached bool    `json:"reached"`
-	Direct  float64 `json:"direct,omitempty"` // with --direct-calls
+	Kept    float64 `json:"kept,omitempty"` // with --keep-calls
 }
 
 // ratios to native of all functions counted.
@@ -36,7 +36,7 @@ func judge(f *figures) []aim {
 	var all []aim
 	add := func(about, unit string, atMost float64, is func(tool string) float64) {
 		if v := is(dynprof.name); v != none {
-			all = append(all, aim{about, unit, atMost, v, v <= atMost, is(direct.name)})
+			all = append(all, aim{about, unit, atMost, v, v <= atMost, is(kept.name)})
 		}
 	}
 	for _, name := range []string{"leaf", "hundred", "fib"} {

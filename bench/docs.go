@@ -117,7 +117,7 @@ func charts(f *figures) map[string]chart {
 			limited = append(limited, w.Name)
 		}
 	}
-	names := []string{dynprof.name, direct.name}
+	names := []string{dynprof.name, kept.name}
 	for _, s := range styles {
 		names = append(names, s.name)
 	}
@@ -128,7 +128,7 @@ func charts(f *figures) map[string]chart {
 	}
 	return map[string]chart{
 		"bench-ratios":  {"CPU time, times native", "times native", true, all, f.series(all, besides(), ratio)},
-		"bench-dynprof": {"CPU time with dynprof", "times native", false, all, f.series(all, []string{dynprof.name, direct.name}, ratio)},
+		"bench-dynprof": {"CPU time with dynprof", "times native", false, all, f.series(all, []string{dynprof.name, kept.name}, ratio)},
 		"bench-limit":   {"Beside stubs by hand", "ns added to a call", false, limited, f.series(limited, names, added)},
 	}
 }

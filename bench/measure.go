@@ -146,7 +146,7 @@ func (g *group) entry(t *tool) *entry {
 
 // rounds is how many of n rounds a tool takes part in.
 func (e *entry) rounds(m *machine, n int) int {
-	if m.quick && (e.tool == direct || slices.Contains(peers, e.tool)) {
+	if m.quick && (e.tool == kept || slices.Contains(peers, e.tool)) {
 		return 1
 	}
 	if e.most > 0 {
@@ -332,8 +332,8 @@ func (g *group) judge(f *figures, fact *workFact) error {
 		} else {
 			fact.Reference = "construction"
 			fact.check(f, dynprof, e.verdict)
-			if e := g.entry(direct); e != nil {
-				fact.check(f, direct, e.verdict)
+			if e := g.entry(kept); e != nil {
+				fact.check(f, kept, e.verdict)
 			}
 		}
 	}

@@ -87,24 +87,24 @@ func aimsText(f *figures) string {
 	if len(f.Aims) == 0 {
 		return ""
 	}
-	rows := [][]string{{"figure", "at most", "is", "", "with --direct-calls"}}
+	rows := [][]string{{"figure", "at most", "is", "", "with --keep-calls"}}
 	for _, a := range f.Aims {
 		reached := "**no**"
 		if a.Reached {
 			reached = "yes"
 		}
-		rows = append(rows, []string{a.About, fmt.Sprintf("%.4g %s", a.AtMost, a.Unit), number(a.Is), reached, directText(a)})
+		rows = append(rows, []string{a.About, fmt.Sprintf("%.4g %s", a.AtMost, a.Unit), number(a.Is), reached, keptText(a)})
 	}
 	return grid(rows)
 }
 
-func directText(a aim) string {
-	if a.Direct == none {
+func keptText(a aim) string {
+	if a.Kept == none {
 		return ""
-	} else if a.Direct <= a.AtMost {
-		return number(a.Direct) + ", yes"
+	} else if a.Kept <= a.AtMost {
+		return number(a.Kept) + ", yes"
 	}
-	return number(a.Direct)
+	return number(a.Kept)
 }
 
 // number has three digits that say something.
@@ -197,7 +197,7 @@ func dynprofText(f *figures) string {
 func millions(n uint64) string { return fmt.Sprintf("%.1f M", float64(n)/1e6) }
 
 func limitText(f *figures) string {
-	names := []string{dynprof.name, direct.name}
+	names := []string{dynprof.name, kept.name}
 	for _, s := range styles {
 		names = append(names, s.name)
 	}

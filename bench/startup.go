@@ -36,7 +36,7 @@ func (m *machine) startUps(f *figures) error {
 		}
 		fmt.Printf("start-up of %s\n", p.name)
 		w := &workload{name: p.name, args: func(*machine, int) ([]string, error) { return p.args[1:], nil }}
-		entries := []*entry{{tool: native}, {tool: dynprof}, {tool: direct}}
+		entries := []*entry{{tool: native}, {tool: dynprof}, {tool: kept}}
 		for _, t := range []*tool{perfRecord, callgrind, uftrace} {
 			if m.missing[t.name] == "" && !m.quick && m.tools.MatchString(t.name) {
 				entries = append(entries, &entry{tool: t})

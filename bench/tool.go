@@ -100,8 +100,8 @@ var native = &tool{name: "native", about: "without any tool"}
 
 var dynprof = dynprofTool("dynprof", "LD_PRELOAD=libdynprof.so")
 
-// direct is what dynprof does if calls may be changed, too.
-var direct = dynprofTool("dynprof-direct", "the same with DYNPROF_DIRECT_CALLS=1", "DYNPROF_DIRECT_CALLS=1")
+// kept is what dynprof does if calls must stay as they are.
+var kept = dynprofTool("dynprof-kept", "the same with DYNPROF_KEEP_CALLS=1", "DYNPROF_KEEP_CALLS=1")
 
 func dynprofTool(name, about string, env ...string) *tool {
 	return &tool{
@@ -118,13 +118,13 @@ func dynprofTool(name, about string, env ...string) *tool {
 }
 
 // isOurs is for dynprof, with which every run must succeed, and count.
-func (t *tool) isOurs() bool { return t == dynprof || t == direct }
+func (t *tool) isOurs() bool { return t == dynprof || t == kept }
 
 // peers are what a user would take instead.
 var peers = []*tool{profileCounters, perfRecord, gprof, xray, callgrind, uftrace}
 
 // tools, in the order of the tables.
-var tools = slices.Concat([]*tool{dynprof, direct}, limits, peers)
+var tools = slices.Concat([]*tool{dynprof, kept}, limits, peers)
 
 // readTable returns the calls of all functions that are counted.
 func readTable(path string) (counts, *tableFacts, error) {

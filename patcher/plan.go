@@ -121,7 +121,7 @@ func (p *Plan) plan(o *object) {
 		return
 	}
 	o.code.AddTails(o.scan, o.tail)
-	o.code.NoteCalls = p.Options.On[setting.DirectCalls] && !p.how.debugged && !p.Translator
+	o.code.NoteCalls = !p.Options.On[setting.KeepCalls] && !p.how.debugged && !p.Translator
 	o.survey = survey.New(o.code, 0)
 	o.stubs = make([]emit.Stub, len(o.code.Functions))
 	o.sites = o.survey.KernelSites()

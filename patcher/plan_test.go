@@ -42,7 +42,7 @@ var ways = []struct {
 		q.Options.Threshold, q.Translator = must(symname.ParseThresholds("1000")), true
 	}},
 	{"lock", func(_ *recordedTarget, q *Request) { q.Options.On[setting.Lock] = true }},
-	{"direct calls", func(_ *recordedTarget, q *Request) { q.Options.On[setting.DirectCalls] = true }},
+	{"kept calls", func(_ *recordedTarget, q *Request) { q.Options.On[setting.KeepCalls] = true }},
 	{"debugged", func(r *recordedTarget, _ *Request) { r.debugged = true }},
 	{"only", func(_ *recordedTarget, q *Request) { q.Options.Only = must(symname.ParseNames("^l", nil)) }},
 	{"a library that uses GS", func(r *recordedTarget, q *Request) { q.Objects = append(q.Objects, r.loaded["libgs.so"]) }},

@@ -30,7 +30,7 @@ func TestControlFromInside(t *testing.T) {
 	for _, build := range lane.Some([][]string{{"gcc", "-O1"}, {"gcc", "-O2", "-fcf-protection=full"}, {"clang", "-O2"}}, 1) {
 		p := controlled(t, build[0], build[1:]...)
 		for i, args := range [][]string{{"finds"}, {"poor"}, {"exact"}, {"flips", "2000"}, {"forks"}, {"forks", plugin}} {
-			for _, flags := range lane.Turn([][]string{nil, {"--threshold", "50"}, {"--objects", "all"}, {"--lock"}, {"--direct-calls"}}, i) {
+			for _, flags := range lane.Turn([][]string{nil, {"--threshold", "50"}, {"--objects", "all"}, {"--lock"}, {"--keep-calls"}}, i) {
 				r, _ := counted(t, cmd(append([]string{p}, args...)...), flags...)
 				if t.Run(build[0]+" "+args[0], func(t *testing.T) { ok(t, r) }); t.Failed() {
 					return

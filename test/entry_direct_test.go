@@ -8,8 +8,8 @@ import (
 	"github.com/dynprof/dynprof/internal/lane"
 )
 
-// TestDirectCalls: with --direct-calls a call of a counted function does not lead
-// to its entry, without it does, and all calls are counted once.
+// TestDirectCalls: a call of a counted function does not lead to its entry, with
+// --keep-calls it does, and all calls are counted once.
 func TestDirectCalls(t *testing.T) {
 	lane.Parallel(t)
 	for _, build := range []string{"gcc -O2", "gcc -O2 -no-pie", "clang -O1"} {
@@ -20,14 +20,16 @@ func TestDirectCalls(t *testing.T) {
 			flags, leads string
 			target       uint64
 		}{
-			{"", "entry", 2000},
-			{"--direct-calls", "elsewhere", 2000},
-			{"--direct-calls --threshold 50", "elsewhere", 2000},
-			{"--direct-calls --objects all", "elsewhere", 2000},
-			{"--direct-calls --lock", "elsewhere", 2000},
-			{"--direct-calls --control", "elsewhere", 2000},
-			{"--direct-calls --skip ^target", "entry", 0},
-			{"--direct-calls --translator -", "entry", 2000}, // a translator is shown the program's code
+			{"", "elsewhere", 2000},
+			{"--threshold 50", "elsewhere", 2000},
+			{"--objects all", "elsewhere", 2000},
+			{"--lock", "elsewhere", 2000},
+			{"--control", "elsewhere", 2000},
+			{"--direct-calls", "elsewhere", 2000}, // in scripts, from when it was no default
+			{"--skip ^target", "entry", 0},
+			{"--keep-calls", "entry", 2000},
+			{"--keep-calls --threshold 50", "entry", 2000},
+			{"--translator -", "entry", 2000}, // a translator is shown the program's code
 		} {
 			t.Run(build+" "+row.flags, func(t *testing.T) {
 				r, report := counted(t, cmd(p, "1000"), strings.Fields(row.flags)...)
@@ -48,7 +50,7 @@ func TestDirectCallsMDWE(t *testing.T) {
 	lane.Parallel(t)
 	p, under := compile(t, need(t, "gcc"), []string{"-O2"}, "direct.c"), delivering(t)
 	table := filepath.Join(t.TempDir(), "table")
-	r := run(t, cmd(under, "mdwe", build(t, "hotspots"), "run", "--direct-calls", "-o", table, "--summary", "0", "--", p, "1000"))
+	r := run(t, cmd(under, "mdwe", build(t, "hotspots"), "run", "-o", table, "--summary", "0", "--", p, "1000"))
 	if r.status == 77 {
 		t.Skipf("no PR_SET_MDWE in this kernel: %s", r.stderr)
 	}
@@ -65,7 +67,7 @@ func TestDirectCallsInGdb(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "table")
 	const session = "break main\nrun 3\nbreak *target\ncontinue\nbt\ncontinue\nbt\ndelete\ncontinue\n"
 	without := gdb(t, session, p)
-	with := gdb(t, inGdb(t, table)+"set environment DYNPROF_DIRECT_CALLS 1\n"+session, p)
+	with := gdb(t, inGdb(t, table)+session, p)
 	if with != without || !strings.Contains(without, "calls_target") {
 		t.Error(difference(without, with))
 	}

@@ -17,7 +17,7 @@ func TestUnlisted(t *testing.T) {
 	program := compile(t, need(t, "gcc"), []string{"-O1"}, "unlisted.c")
 	hotspots := build(t, "hotspots")
 	for name, flags := range map[string][]string{
-		"default": nil, "all": {"--objects", "all"}, "direct calls": {"--direct-calls"}, "lock": {"--lock"},
+		"default": nil, "all": {"--objects", "all"}, "kept calls": {"--keep-calls"}, "lock": {"--lock"},
 		"all, controlled": {"--objects", "all", "--threshold", "1000", "--control"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func TestExactOdd(t *testing.T) {
 			args := strings.Fields(row)
 			p := compile(t, need(t, args[0]), args[1:], "odd.c", "odd.S")
 			without := run(t, cmd(p))
-			for _, flags := range [][]string{nil, {"--threshold", "3"}, {"--direct-calls"}} {
+			for _, flags := range [][]string{nil, {"--threshold", "3"}, {"--keep-calls"}} {
 				with, r := counted(t, cmd(p), flags...)
 				same(t, without, with)
 				selfCounting(t, odd, with, r)
@@ -56,7 +56,7 @@ func TestShortFunctionFallsThrough(t *testing.T) {
 }
 
 // objects are the choices of what to count beside the program's own functions.
-var objects = [][]string{nil, {"--objects", "all"}, {"--objects", "all", "--direct-calls"}}
+var objects = [][]string{nil, {"--objects", "all"}, {"--objects", "all", "--keep-calls"}}
 
 // TestExactThreads: threads pinned to different cores, and short ones.
 func TestExactThreads(t *testing.T) {

@@ -100,7 +100,7 @@ func TestExactHooks(t *testing.T) {
 				c.env = []string{"HOOKS=" + filepath.Join(t.TempDir(), "hooks")}
 				without := run(t, c)
 				symbols := readSymbols(t, p)
-				for _, flags := range lane.Turn([][]string{nil, {"--threshold", "100"}, {"--objects", "all"}, {"--direct-calls"}}, n+i) {
+				for _, flags := range lane.Turn([][]string{nil, {"--threshold", "100"}, {"--objects", "all"}, {"--keep-calls"}}, n+i) {
 					with, r, want := countedWithHooks(t, c, flags...)
 					same(t, without.withoutTallies(), with.withoutTallies())
 					comparison{exempt: noHooks(f.noHooks)}.exact(t, r, want, symbols)

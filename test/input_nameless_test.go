@@ -33,12 +33,12 @@ func TestNameless(t *testing.T) {
 		}
 	}
 	variants := map[string][]string{
-		"default": nil, "all": {"DYNPROF_OBJECTS=all"}, "direct calls": {"DYNPROF_DIRECT_CALLS=1"},
+		"default": nil, "all": {"DYNPROF_OBJECTS=all"}, "kept calls": {"DYNPROF_KEEP_CALLS=1"},
 		"all, controlled": {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000", "DYNPROF_CONTROL=1"},
 	}
 	if !lane.Long {
 		delete(variants, "all") // the last has it, too
-		delete(variants, "direct calls")
+		delete(variants, "kept calls")
 	}
 	for user, as := range users {
 		for how, made := range map[string]string{"memfd": "memfd:nameless", "unlinked": "dynprof-nameless-"} {

@@ -17,7 +17,7 @@ import (
 // report names them, and if they may take the GS segment nothing counts any more.
 
 // variants of a counted run.
-var variants = [][]string{nil, {"--objects", "all"}, {"--direct-calls"}, {"--objects", "all", "--threshold", "1000", "--control"}}
+var variants = [][]string{nil, {"--objects", "all"}, {"--keep-calls"}, {"--objects", "all", "--threshold", "1000", "--control"}}
 
 // inVariants runs c without the library, by hotspots run in all variants (in make
 // test the default and the one with everything), and by a bare LD_PRELOAD. Every run has to do the same; check looks at its report.

@@ -43,7 +43,7 @@ func TestLate(t *testing.T) {
 	} {
 		args := append([]string{program, row.mode}, libraries[:row.libraries]...)
 		without := run(t, cmd(args...))
-		for _, flags := range [][]string{nil, {"--objects", "all"}, {"--threshold", "50"}, {"--objects", "all", "--direct-calls"}} {
+		for _, flags := range [][]string{nil, {"--objects", "all"}, {"--threshold", "50"}, {"--objects", "all", "--keep-calls"}} {
 			t.Run(strings.Join(append(slices.Clone(flags), row.mode), " "), func(t *testing.T) {
 				with, r := counted(t, cmd(args...), flags...)
 				var busy uint64
@@ -82,7 +82,7 @@ func TestLateLarge(t *testing.T) {
 		outside    bool
 	}{
 		{"default", "once", nil, 1500, true},
-		{"all", "once", []string{"DYNPROF_OBJECTS=all", "DYNPROF_DIRECT_CALLS=1"}, 1500, true},
+		{"all", "once", []string{"DYNPROF_OBJECTS=all", "DYNPROF_KEEP_CALLS=1"}, 1500, true},
 		{"threshold", "namespace", []string{"DYNPROF_THRESHOLD=50"}, 500, true},
 		{"lock", "once", []string{"DYNPROF_LOCK=1"}, 1500, true},
 		{"a forked child", "fork", nil, 350, true},

@@ -129,7 +129,7 @@ func TestSmallMemory(t *testing.T) {
 		{100_000, 20_000_000, 128 * mb, 24 * mb},
 	}, 1) {
 		p := manyFunctions(t, row.functions, row.text)
-		for _, flags := range lane.Some([]string{"", "--objects all --direct-calls --threshold 1000"}, 1) {
+		for _, flags := range lane.Some([]string{"", "--objects all --keep-calls --threshold 1000"}, 1) {
 			t.Run(fmt.Sprint(row.functions, " in ", row.text, " ", flags), func(t *testing.T) {
 				m := newMemoryLimit(t)
 				without := run(t, m.in(t, 1024*mb, cmd(p)))

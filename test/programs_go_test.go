@@ -32,7 +32,7 @@ func TestGo(t *testing.T) {
 	if without.status != 0 || !strings.Contains(without.stdout, "nil pointer") {
 		t.Fatalf("%+v", without)
 	}
-	for _, flags := range [][]string{nil, {"--objects", "all"}, {"--threshold", "1000"}, {"--objects", "all", "--allow-traps"}, {"--objects", "all", "--direct-calls"}} {
+	for _, flags := range [][]string{nil, {"--objects", "all"}, {"--threshold", "1000"}, {"--objects", "all", "--allow-traps"}, {"--objects", "all", "--keep-calls"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			with, r := counted(t, cmd(program), flags...)
 			same(t, without, with)

@@ -50,7 +50,7 @@ func TestDispatch(t *testing.T) {
 				inVariants(t, c, check)
 				return
 			}
-			with, r := counted(t, c, "--objects", "all", "--threshold", "1000", "--control", "--direct-calls")
+			with, r := counted(t, c, "--objects", "all", "--threshold", "1000", "--control", "--keep-calls")
 			same(t, without, with)
 			check(t, r)
 		})

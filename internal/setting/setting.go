@@ -35,7 +35,7 @@ const (
 	PerfMap
 	Control
 	AllowTraps
-	DirectCalls
+	KeepCalls
 	Lock
 	Translator
 	Listen
@@ -86,9 +86,9 @@ var All = [Count]Setting{
 	AllowTraps: {"allow-traps", "", "DYNPROF_ALLOW_TRAPS", Switch,
 		"count by int3 what no jump finds room for, at some microseconds a call; see docs/stubs.md",
 		"patch as hotspots run --allow-traps does"},
-	DirectCalls: {"direct-calls", "", "DYNPROF_DIRECT_CALLS", Switch,
-		"lead calls straight to the counting code, not by way of the entry: faster, but a breakpoint set at an entry later misses them",
-		"patch as hotspots run --direct-calls does"},
+	KeepCalls: {"keep-calls", "", "DYNPROF_KEEP_CALLS", Switch,
+		"leave calls as they are, which then go by way of the entry: slower, but breakpoints, uprobes and hooks that are set at an entry later see them",
+		"patch as hotspots run --keep-calls does"},
 	Lock: {"lock", "", "DYNPROF_LOCK", Switch,
 		"count with lock, slower: for programs that take the GS segment after their start", ""},
 	Translator: {"translator", "", "DYNPROF_TRANSLATOR", Text,

@@ -50,13 +50,13 @@ func TestSwitches(t *testing.T) {
 		}
 	}
 	var s Switches
-	s[DirectCalls], s[FollowExec] = true, true
-	if got := s.Flags(); !slices.Equal(got, []string{"--follow-exec", "--direct-calls"}) {
+	s[KeepCalls], s[FollowExec] = true, true
+	if got := s.Flags(); !slices.Equal(got, []string{"--follow-exec", "--keep-calls"}) {
 		t.Errorf("flags %q", got)
 	}
 	values := map[ID]string{Only: "x"}
 	s.Values(values, func(s *Setting) bool { return s.Bisect != "" })
-	if got, want := fmt.Sprint(values), fmt.Sprint(map[ID]string{Only: "x", FollowExec: "1", AllowTraps: "", DirectCalls: "1"}); got != want {
+	if got, want := fmt.Sprint(values), fmt.Sprint(map[ID]string{Only: "x", FollowExec: "1", AllowTraps: "", KeepCalls: "1"}); got != want {
 		t.Errorf("values %s, want %s", got, want)
 	}
 }

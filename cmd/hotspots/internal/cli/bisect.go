@@ -64,6 +64,7 @@ func (a *app) bisectCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
+	acceptDirectCalls(cmd)
 	flags.StringVar(&f.check, "check", "", "judge each run by this shell `COMMAND` instead of comparing output and exit status")
 	flags.DurationVar(&f.timeout, "timeout", 0, "kill a run after this `TIME` (default 10 times that without the library and 10s)")
 	flags.IntVar(&f.repeat, "repeat", 1, "run each selection up to `N` times, until it makes a difference")

@@ -82,11 +82,18 @@ func (a *app) runCommand() *cobra.Command {
 	threshold, linger := &setting.All[setting.Threshold], &setting.All[setting.Linger]
 	flags.StringArrayVar(&f.thresholds, threshold.Flag, nil, threshold.Help)
 	flags.DurationVar(&f.linger, linger.Flag, lingerDefault, linger.Help)
+	acceptDirectCalls(cmd)
 	flags.IntVar(&f.summary, "summary", 10, "show the `N` functions called most at the end, on stderr; 0 shows none")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &exitError{exitRunFailure, fmt.Errorf("%w; see hotspots run --help", err)}
 	})
 	return cmd
+}
+
+// acceptDirectCalls takes a flag of older scripts that asks for the default.
+func acceptDirectCalls(cmd *cobra.Command) {
+	cmd.Flags().Bool(launch.DirectCalls, false, "")
+	cmd.Flags().MarkHidden(launch.DirectCalls)
 }
 
 // addFlags adds the flags of the switches, and of the texts that there are, for

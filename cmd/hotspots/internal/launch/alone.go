@@ -140,9 +140,13 @@ func hasValue(flag string) bool {
 	return false
 }
 
+// DirectCalls is the flag that asks for what is the default now: that calls lead straight
+// to the stubs. Scripts may say it still.
+const DirectCalls = "direct-calls"
+
 // IsSwitch reports whether a flag of `hotspots run` takes no value.
 func IsSwitch(flag string) bool {
-	return setting.IsSwitch(flag) || flag == "no-demangle" || flag == "help"
+	return setting.IsSwitch(flag) || flag == "no-demangle" || flag == DirectCalls || flag == "help"
 }
 
 // search executes a program as execvp(3) does, but for scripts without an
