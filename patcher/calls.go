@@ -32,8 +32,9 @@ func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
 	}
 	next := 0
 	for c := range p.survey.Calls() {
-		at := p.code.Run(c.At)
-		if !p.plans[c.To].Counted() || uint64(at) < t.Start || uint64(at)+survey.CallSize > t.End {
+		at, from := p.code.Run(c.At), &p.plans[c.From]
+		dead := from.Counted() && from.Holds(c.At) // what runs is the copy in the stub
+		if dead || !p.plans[c.To].Counted() || uint64(at) < t.Start || uint64(at)+survey.CallSize > t.End {
 			continue
 		}
 		if len(list) == cap(list) {

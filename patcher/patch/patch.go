@@ -105,7 +105,7 @@ func trap(o *stubgen.Object, from uint64, group uint32) Patch {
 	return p
 }
 
-// Call is a call of a counted function, to be led to that one's stub if it still
+// Call is a call, or tail call, of a counted function, to be led to that one's stub if it still
 // is as it was, and if the function's group is made. It has the layout of struct
 // dp_call in libdynprof/resident/base/ctl.h.
 type Call struct {

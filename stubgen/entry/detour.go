@@ -182,7 +182,7 @@ func (d *detours) took(r freeRun) bool {
 // function's sake.
 func (d *detours) movesPinned(p *Plan) bool {
 	for _, addr := range d.pinned[p.Function] {
-		if p.holds(addr) {
+		if p.Holds(addr) {
 			return true
 		}
 	}
@@ -194,7 +194,7 @@ func (d *detours) movesPinned(p *Plan) bool {
 func (d *detours) lead(p *Plan, window uint64) bool {
 	i := int(p.Function)
 	for _, from := range d.survey.Loops(i) {
-		if !p.holds(from.Addr) && !d.leadOne(p, from, p.Start) {
+		if !p.Holds(from.Addr) && !d.leadOne(p, from, p.Start) {
 			return false
 		}
 	}
@@ -205,7 +205,7 @@ func (d *detours) lead(p *Plan, window uint64) bool {
 		if !d.startsInst(p, a.Target) {
 			return false // between two instructions, or behind a ret that ends what is moved
 		}
-		if a.From.Len != 0 && p.holds(a.From.Addr) {
+		if a.From.Len != 0 && p.Holds(a.From.Addr) {
 			continue // in the copy it leads to the copy
 		}
 		if !d.leadOne(p, a.From, a.Target) {
@@ -286,7 +286,7 @@ func (d *detours) movedElsewhere(p *Plan, addr uint64) bool {
 		if d.obj.Functions[j].Addr+2*wholeBodyLoop < addr {
 			return false
 		}
-		if other.Counted() && other.Function != p.Function && other.holds(addr) {
+		if other.Counted() && other.Function != p.Function && other.Holds(addr) {
 			return true
 		}
 	}

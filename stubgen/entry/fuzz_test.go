@@ -179,7 +179,7 @@ func checkEvicted(t *testing.T, s *survey.Survey, plans []Plan, written, dead ma
 				continue
 			}
 			pc := f.Addr + uint64(at)
-			if to := in.BranchTarget(code[at:], pc); dead[to] && !plans[i].holds(pc) {
+			if to := in.BranchTarget(code[at:], pc); dead[to] && !plans[i].Holds(pc) {
 				t.Errorf("the branch at %#x leads to %#x, in an eviction", pc, to)
 			}
 		}

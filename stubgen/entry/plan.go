@@ -121,8 +121,8 @@ func (p *Plan) moves(tactic ledger.Tactic, moved int, extent *emit.Extent) {
 	p.Tactic, p.Moved, p.Size, p.literals = tactic, uint32(moved), uint32(extent.Code()), uint8(extent.Literals)
 }
 
-// holds reports whether the instruction at addr runs in the stub.
-func (p *Plan) holds(addr uint64) bool { return addr-p.Start < uint64(p.Moved) }
+// Holds reports whether the instruction at addr runs in the stub.
+func (p *Plan) Holds(addr uint64) bool { return addr-p.Start < uint64(p.Moved) }
 
 // Leads lists the branches that must lead into the stub of a counted function.
 func Leads(s *survey.Survey, p *Plan) []Lead {
@@ -131,7 +131,7 @@ func Leads(s *survey.Survey, p *Plan) []Lead {
 	}
 	var all []Lead
 	for _, site := range s.Loops(int(p.Function)) {
-		if !p.holds(site.Addr) {
+		if !p.Holds(site.Addr) {
 			all = append(all, Lead{Addr: site.Addr, To: p.Start, Len: site.Len, Host: NoHost})
 		}
 	}

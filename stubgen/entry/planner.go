@@ -238,7 +238,7 @@ func (s *planner) loopsLead(p *Plan) bool {
 		return false
 	}
 	for _, site := range s.survey.Loops(int(p.Function)) {
-		if !p.holds(site.Addr) && (site.Len == 0 || site.Rel8 || s.overlapsWindow(site)) {
+		if !p.Holds(site.Addr) && (site.Len == 0 || site.Rel8 || s.overlapsWindow(site)) {
 			return false
 		}
 	}

@@ -7,11 +7,11 @@ import (
 )
 
 // CallSize is the length of the calls that the survey notes: `call rel32` without
-// a prefix.
+// a prefix, and `jmp rel32` out of a function.
 const CallSize = 5
 
-// Call is a direct call at link-time address At in function From to the entry of
-// function To.
+// Call is a direct call, or a tail call, at link-time address At in function From to
+// the entry of function To.
 type Call struct {
 	At       uint64
 	From, To int32

@@ -235,13 +235,21 @@ func (w *sweep) transfer(i int, facts *facts, in *x86.Inst, body []byte, at int,
 // call records the direct call at offset at of the code of function i.
 func (w *sweep) call(i int, facts *facts, code []byte, at int, target uint64) {
 	facts.traits |= hasCall
-	if w.s.index != nil && code[at] == opCall {
-		if to := w.s.index.Find(target); to >= 0 {
-			w.calls = append(w.calls, Call{w.low + uint64(at), int32(i), int32(to)})
-		}
+	if code[at] == opCall {
+		w.note(i, w.low+uint64(at), target)
 	}
 	w.window(target, Site{}) // to change a call's target would change what it returns to
 	w.s.entries.take(target)
+}
+
+// note records a call at pc of function i, if it is one of an entry and calls are noted.
+func (w *sweep) note(i int, pc, target uint64) {
+	if w.s.index == nil {
+		return
+	}
+	if to := w.s.index.Find(target); to >= 0 {
+		w.calls = append(w.calls, Call{pc, int32(i), int32(to)})
+	}
 }
 
 // window records a branch to target if that lies inside a window.
@@ -266,6 +274,9 @@ func (w *sweep) branch(i int, in *x86.Inst, target, pc uint64) {
 		w.loops = append(w.loops, entryJump{i, i, site})
 	case target-w.low >= w.high-w.low:
 		w.leave(i, target, in.Kind == x86.Jcc, site)
+		if in.Kind == x86.Jmp && in.Len == CallSize && in.Prefix == 0 {
+			w.note(i, pc, target)
+		}
 	}
 }
 

@@ -220,7 +220,8 @@ static void lead_calls(const struct dp_text *t, const struct dp_call *list, cons
 	for (uint32_t i = 0; i < t->calls; i++) {
 		const struct dp_call *c = &list[i];
 		uint8_t *at = (uint8_t *)t->start + c->at;
-		if (!is_refused(r, c->group) && at[-1] == DP_OP_CALL && same_bytes(at, (const uint8_t *)&c->old, sizeof c->old))
+		int is_call = at[-1] == DP_OP_CALL || at[-1] == DP_OP_JMP;
+		if (is_call && !is_refused(r, c->group) && same_bytes(at, (const uint8_t *)&c->old, sizeof c->old))
 			store_text((uint64_t)at, (const uint8_t *)&c->new, sizeof c->new);
 	}
 	raw(SYS_mprotect, t->start, t->size, t->prot);
