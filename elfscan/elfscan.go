@@ -1,6 +1,6 @@
 // Package elfscan finds the functions of an x86-64 ELF file: in its symbol
 // tables and, since nearly all distributed programs are stripped, in the
-// frame descriptions (FDEs) of .eh_frame.
+// frame descriptions (FDEs) of .eh_frame and in the table of a Go runtime.
 //
 // It is pure: it reads from an io.ReaderAt and keeps no state. It reads only
 // the parts it needs, mostly the symbol tables, .eh_frame and the
@@ -140,7 +140,7 @@ func scan(r io.ReaderAt, size int64) (*Object, error) {
 		Interp:         f.interp(),
 		Segments:       f.segments,
 	}
-	o.BuildID, o.Go = f.notes()
+	o.BuildID, f.golang = f.notes()
 	dyn := f.dynamic()
 	if dyn != nil {
 		o.Dynamic = true
@@ -149,6 +149,7 @@ func scan(r io.ReaderAt, size int64) (*Object, error) {
 		o.TextRel = dyn.textRel
 	}
 	tables := f.symbolTables(dyn)
+	o.Go = f.golang || tables.goNames != ""
 	frames, pads := f.frames()
 	o.LandingPads = pads
 	relocs := f.relocations(dyn, tables)

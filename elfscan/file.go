@@ -45,6 +45,7 @@ type file struct {
 	segments []Segment
 	text     spans  // executable segments, as far as the file holds them
 	textLow  uint64 // the lowest address of text
+	golang   bool   // a note says that it holds a Go runtime
 	problems []error
 }
 

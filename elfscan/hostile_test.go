@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -16,7 +17,7 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 )
 
-// seeds are the small files of testdata/seeds.
+// seeds are the small files of testdata/seeds, and some with the tables of Go.
 func seeds(t testing.TB) map[string][]byte {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/seeds/*.elf")
@@ -31,6 +32,7 @@ func seeds(t testing.TB) map[string][]byte {
 		}
 		out[filepath.Base(path)] = b
 	}
+	maps.Copy(out, goSeeds())
 	return out
 }
 

@@ -116,17 +116,18 @@ type name struct {
 	text string
 }
 
-// addSymbols gives fn what its symbols tell.
+// addSymbols gives fn what its symbols tell. Those of the Go table are the last.
 func (m *merger) addSymbols(fn *Function, syms []symbol) {
-	fn.Source = ledger.SourceDynsym
-	largest, cold := uint32(0), false
+	fn.Source = syms[0].source()
+	largest, cold, golang := uint32(0), false, false
 	m.names = m.names[:0]
 	for i := range syms {
 		s := &syms[i]
-		m.names = append(m.names, name{s, m.symbols.name(s)})
-		if !s.dynsym() {
-			fn.Source = ledger.SourceSymtab
+		if !s.golang() || i == 0 {
+			m.names = append(m.names, name{s, m.symbols.name(s)})
 		}
+		fn.Source = min(fn.Source, s.source())
+		golang = golang || s.golang() && s.reason == ledger.ReasonNone
 		fn.IFuncResolver = fn.IFuncResolver || s.ifunc()
 		largest = max(largest, s.size)
 		cold = cold || s.reason == ledger.ReasonColdPart
@@ -137,7 +138,10 @@ func (m *merger) addSymbols(fn *Function, syms []symbol) {
 	if fn.Size == 0 {
 		fn.Size = uint64(largest)
 	}
-	if cold && best.size == 0 { // best has no code, the part follows it
+	switch {
+	case golang && fn.Excluded == ledger.ReasonColdPart: // a function cold of a package
+		fn.Excluded = ledger.ReasonNone
+	case cold && !golang && best.size == 0: // best has no code, the part follows it
 		fn.Excluded = ledger.ReasonColdPart
 	}
 	from := len(m.aliases)

@@ -34,15 +34,29 @@ const (
 	rankLocal  = 1 << 1
 	rankIFunc  = 1 << 2
 	rankDynsym = 1 << 3
+	rankGo     = 1 << 4 // of the Go table: only if no symbol names the address
 )
 
 func (s *symbol) ifunc() bool  { return s.rank&rankIFunc != 0 }
 func (s *symbol) dynsym() bool { return s.rank&rankDynsym != 0 }
+func (s *symbol) golang() bool { return s.rank&rankGo != 0 }
+
+// source says which table s is of.
+func (s *symbol) source() ledger.Source {
+	switch {
+	case s.golang():
+		return ledger.SourceGopclntab
+	case s.dynsym():
+		return ledger.SourceDynsym
+	}
+	return ledger.SourceSymtab
+}
 
 // symbols are the symbols of a file.
 type symbols struct {
 	list           []symbol // by address
 	symtab, dynsym string   // their strings
+	goNames        string   // those of the Go table
 	dynamic        []uint32 // of each dynamic symbol file.rel+1, 0 if it is no code
 	labels         []uint32 // exported code without a function type
 	builtins       uint32   // file.rel+1 of V8's, 0 if there are none
@@ -57,13 +71,16 @@ func (t *symbols) grow(size, file uint64) {
 // name returns the name of s.
 func (t *symbols) name(s *symbol) string {
 	strs := t.symtab
-	if s.dynsym() {
+	switch {
+	case s.dynsym():
 		strs = t.dynsym
+	case s.golang():
+		strs = t.goNames
 	}
 	return strs[s.name:][:s.nameLen]
 }
 
-// symbolTables reads .symtab and the dynamic symbols.
+// symbolTables reads .symtab, the dynamic symbols, and the functions of Go.
 func (f *file) symbolTables(dyn *dynamic) *symbols {
 	t := &symbols{}
 	if err := f.readSymtab(t); err != nil {
@@ -73,6 +90,9 @@ func (f *file) symbolTables(dyn *dynamic) *symbols {
 		if err := f.readDynsym(t, dyn); err != nil {
 			f.problem(err)
 		}
+	}
+	if err := f.readGoTable(t, dyn); err != nil {
+		f.problem(err)
 	}
 	sortByKey(t.list, (*symbol).key)
 	return t

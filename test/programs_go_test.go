@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +34,7 @@ func TestGo(t *testing.T) {
 	if without.status != 0 || !strings.Contains(without.stdout, "nil pointer") {
 		t.Fatalf("%+v", without)
 	}
+	t.Run("stripped", func(t *testing.T) { goStripped(t, program) })
 	for _, flags := range [][]string{nil, {"--objects", "all"}, {"--threshold", "1000"}, {"--objects", "all", "--allow-traps"}, {"--objects", "all", "--keep-calls"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			with, r := counted(t, cmd(program), flags...)
@@ -40,13 +43,80 @@ func TestGo(t *testing.T) {
 			// once more than 3 i for every i below 200.
 			for name, want := range map[string]uint64{
 				"main.leaf": 100_000, "main.fib": 57_313 + 200*177, "main.deep": 5001 + 3*199*200/2 + 200,
-				"main.recovered": 2, "main.divide": 1,
+				"main.recovered": 2, "main.divide": 1, "main.cold": 2,
 			} {
 				if n := r.calls(t, name); n != want {
 					t.Errorf("%s: %d calls, not %d", name, n, want)
 				}
 			}
 		})
+	}
+}
+
+// goStripped: without symbols the functions stand in the runtime's own table.
+// They are the same, are patched in the same way, and their calls are as many.
+func goStripped(t *testing.T, named string) {
+	stripped := filepath.Join(t.TempDir(), "program")
+	if msg, err := exec.Command(need(t, "strip"), "-o", stripped, named).CombinedOutput(); err != nil {
+		t.Fatalf("strip: %v\n%s", err, msg)
+	}
+	dies := cmd(stripped, "dies")
+	without, died := run(t, cmd(stripped)), run(t, dies)
+	if !strings.Contains(died.stderr, "main.dies") || without.status != 0 {
+		t.Fatalf("%+v %+v", without, died)
+	}
+	_, symbols := counted(t, cmd(named))
+	for _, flags := range [][]string{nil, {"--objects", "all", "--threshold", "1000", "--control", "--keep-calls"}} {
+		with, r := counted(t, cmd(stripped), flags...)
+		same(t, without, with)
+		sameFunctions(t, symbols, r, flags == nil)
+		with, _ = counted(t, dies, flags...)
+		same(t, withoutStack(died), withoutStack(with))
+	}
+	table := filepath.Join(t.TempDir(), "table")
+	preload := cmd(stripped)
+	preload.env = []string{"LD_PRELOAD=" + build(t, "libdynprof.so"), "DYNPROF_OUTPUT=" + table}
+	same(t, without, run(t, preload))
+	sameFunctions(t, symbols, readReport(t, table), true)
+}
+
+// withoutStack leaves out of a trace where the stack was.
+func withoutStack(r result) result {
+	r.stderr = regexp.MustCompile(`0x[0-9a-f]+\?`).ReplaceAllString(r.stderr, "?")
+	return r
+}
+
+// sameFunctions compares the Go functions of two programs at the same addresses, the
+// second without symbols. The runtime's own are called as time has it.
+func sameFunctions(t *testing.T, symbols, stripped *report, tactics bool) {
+	t.Helper()
+	found := map[string]function{}
+	for _, f := range stripped.Functions {
+		if f.Object == stripped.Program && f.Source == "gopclntab" {
+			found[f.Address] = f
+		}
+	}
+	seen := 0
+	for _, f := range symbols.Functions {
+		g, ok := found[f.Address]
+		if f.Object != symbols.Program || !ok {
+			if strings.HasPrefix(f.Name, "main.") {
+				t.Errorf("%s is not found", f.Name)
+			}
+			continue
+		}
+		seen++
+		name := strings.NewReplacer(".abi0", "", "·", ".") // as the C linker gets them
+		named := name.Replace(g.Name) == name.Replace(f.Name) || slices.Contains(f.Aliases, g.Name)
+		if !named || g.Size != f.Size || tactics && g.Tactic != f.Tactic || g.Reason != f.Reason {
+			t.Errorf("%+v, without symbols %+v", f, g)
+		}
+		if strings.HasPrefix(f.Name, "main.") && g.Calls != f.Calls {
+			t.Errorf("%s: %d calls, %d without symbols", f.Name, f.Calls, g.Calls)
+		}
+	}
+	if seen < 1000 || seen != len(found) {
+		t.Errorf("%d functions with symbols, %d without", seen, len(found))
 	}
 }
 
@@ -78,10 +148,13 @@ func TestGoSignals(t *testing.T) {
 	}
 }
 
-// TestGoOfDebian: programs that others built, by older toolchains.
+// TestGoOfDebian: programs that others built, by older toolchains, without symbols.
 func TestGoOfDebian(t *testing.T) {
 	lane.Parallel(t)
-	for _, row := range []string{"containerd config default", "ctr --help", "dockerd --version"} {
+	for _, row := range lane.Some([]string{
+		"containerd config default", "ctr --help", "dockerd --version",
+		"podman --help", "prometheus --version",
+	}, 0, 1, 2) {
 		t.Run(row, func(t *testing.T) {
 			args := strings.Fields(row)
 			args[0] = need(t, args[0])

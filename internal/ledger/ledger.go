@@ -18,13 +18,14 @@ type Source uint8
 
 // Sources, best name first: where several know an address, the lowest wins.
 const (
-	SourceNone    Source = iota
-	SourceSymtab         // .symtab
-	SourceDynsym         // .dynsym
-	SourceEhFrame        // an FDE of .eh_frame
+	SourceNone      Source = iota
+	SourceSymtab           // .symtab
+	SourceDynsym           // .dynsym
+	SourceEhFrame          // an FDE of .eh_frame
+	SourceGopclntab        // the table of a Go runtime; it has names, and comes before .eh_frame
 )
 
-var sourceNames = [...]string{"none", "symtab", "dynsym", "eh_frame"}
+var sourceNames = [...]string{"none", "symtab", "dynsym", "eh_frame", "gopclntab"}
 
 // Tactic is how an entry is patched (docs/architecture.md, "Tactics").
 type Tactic uint8

@@ -60,7 +60,39 @@ func divide(a, b int) (n int, err error) {
 	return a / b, nil
 }
 
+// cold has the name that gcc gives to parts of functions.
+//
+//go:noinline
+func cold(n int) int { return n ^ 5 }
+
+// callers names the functions on its stack, as the runtime finds them.
+//
+//go:noinline
+func callers(n int) []string {
+	if n > 0 {
+		return callers(n - 1)
+	}
+	pcs := make([]uintptr, 20)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])
+	var names []string
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		names = append(names, fmt.Sprint(f.Function, ":", f.Line))
+	}
+	return names
+}
+
+// dies ends the program by a fault, and the runtime tells where.
+//
+//go:noinline
+func dies(p *point) { fmt.Println(p.sum()) }
+
 func main() {
+	if len(os.Args) > 1 {
+		dies(nil)
+	}
+	fmt.Println(cold(1)+cold(2), callers(3))
 	fmt.Println("fib", fib(22), "deep", deep(5000), "C", C.twice(21))
 	fmt.Println(recovered(&point{1, 2}), recovered(nil))
 	fmt.Println(divide(7, 0))
