@@ -124,11 +124,15 @@ static void arenas(void)
 	CHECK(!dp_arena_at_(all[0].at));
 }
 
-/* A filter that the program is about to install; nothing is installed here. */
+/* A filter that the program is about to install, while another thread writes it: what
+ * was read first is what counts. Nothing is installed here. */
 static void filters(void)
 {
 	OURS(dp_may);
 	OURS(dp_filtered);
+	OURS(dp_filter_read);
+	OURS(dp_filter_sees_addresses);
+	OURS(dp_filter_drop);
 	OURS(dp_filter_comes);
 	OURS(dp_filter_done);
 	struct sock_filter code[] = {
@@ -140,7 +144,16 @@ static void filters(void)
 	struct sock_fprog program = {sizeof code / sizeof *code, code};
 	struct dp_regs r = {.rax = SYS_prctl, .rdi = PR_SET_SECCOMP, .rsi = SECCOMP_MODE_FILTER, .rdx = (uint64_t)&program};
 	CHECK(!dp_filtered_() && dp_may_(SYS_getuid, 0, 0, 0, 0));
-	dp_filter_comes_(&r);
+	struct dp_filter *f = dp_filter_read_(&r);
+	code[1].k = SYS_getpid;
+	code[0].k = offsetof(struct seccomp_data, instruction_pointer) + 4;
+	CHECK(f && !dp_filter_sees_addresses_(&r, f));
+	struct dp_filter *later = dp_filter_read_(&r);
+	CHECK(later && dp_filter_sees_addresses_(&r, later));
+	dp_filter_drop_(later);
+	CHECK(dp_filter_sees_addresses_(&r, 0)); /* as where there is no memory for a copy */
+	CHECK(!dp_filtered_());
+	dp_filter_comes_(&r, f);
 	CHECK(dp_filtered_() && !dp_may_(SYS_getuid, 0, 0, 0, 0) && dp_may_(SYS_getpid, 0, 0, 0, 0));
 	r.rax = (uint64_t)-1; /* it could not be installed */
 	dp_filter_done_(&r);

@@ -56,7 +56,7 @@ static struct sock_filter one(int left)
 }
 
 /* Judges getuid: ends with an errno of the low bits of what was computed. */
-static struct filter *make(void)
+static struct dp_filter *make(void)
 {
 	static const struct sock_filter front[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -67,7 +67,7 @@ static struct filter *make(void)
 		BPF_STMT(BPF_ALU | BPF_OR | BPF_K, SECCOMP_RET_ERRNO),
 		BPF_STMT(BPF_RET | BPF_A, 0),
 	};
-	struct filter *f = calloc(1, sizeof *f + MOST * sizeof *f->code);
+	struct dp_filter *f = calloc(1, sizeof *f + MOST * sizeof *f->code);
 	for (uint32_t i = 0; i < 3; i++)
 		f->code[f->len++] = front[i];
 	for (uint32_t i = 0; i < BPF_MEMWORDS; i++)
@@ -81,7 +81,7 @@ static struct filter *make(void)
 
 /* The errno that the kernel returns from getuid, KILLED if it kills; *got is
  * shared memory. */
-static int kernel(const struct filter *f, const uint64_t *args, volatile int *got)
+static int kernel(const struct dp_filter *f, const uint64_t *args, volatile int *got)
 {
 	int status;
 	*got = KILLED;
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 	volatile int *got = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	srandom(argc > 2 ? (unsigned)atoi(argv[2]) : 1);
 	for (int i = 0; i < n; i++) {
-		struct filter *f = make();
+		struct dp_filter *f = make();
 		struct seccomp_data data = {SYS_getuid, AUDIT_ARCH_X86_64, 0, {0}};
 		for (int k = 0; k < 6; k++)
 			data.args[k] = (uint64_t)word() << 32 | word();

@@ -3,11 +3,11 @@
  * A filter may kill at a system call that the program itself would never make.
  * So we learn of each before it is in force, at the kernel sites (libc's prctl
  * and syscall), and ask our copy of it before every system call of ours:
- *  1. The installer's thunk comes to birth.c. What may be needed later and may be
- *     forbidden then is done now: rows are stocked (rows.c).
- *  2. The filter's code is copied and linked in front of the older ones: from
- *     now on dp_enter asks it. The code of a filter changes no more, and the
- *     list only grows.
+ *  1. The installer's thunk comes to birth.c. The filter's code is copied, and what
+ *     is asked of it is asked of the copy: other threads may be writing it. What may
+ *     be needed later and may be forbidden then is done now: rows are stocked (rows.c).
+ *  2. The copy is linked in front of the older ones: from now on dp_enter asks it. The
+ *     code of a filter changes no more, and the list only grows.
  *  3. Who is between dp_enter and dp_leave has asked without it: it is waited
  *     for, a while at most, as it may be the thread that a handler of which we
  *     run on.
@@ -31,16 +31,16 @@
 #include "base/regs.h"
 #include "base/state.h"
 
-struct filter {
-	struct filter *older;
+struct dp_filter {
+	struct dp_filter *older;
 	uint32_t none;    /* it was not installed after all */
 	uint32_t listens; /* a result above 0 is no failure but a descriptor */
-	uint32_t len;
-	uint32_t reserved;
+	uint32_t room; /* instructions, */
+	uint32_t len;  /* and those that could be read: all or none */
 	struct sock_filter code[]; /* none: forbids all, as strict mode nearly does */
 };
 
-static struct filter *newest;
+static struct dp_filter *newest;
 static uint32_t forbidden;    /* there is a filter of which there is no copy: nothing may be done */
 static uint32_t inside;       /* threads between dp_enter and dp_leave */
 
@@ -79,7 +79,7 @@ static int holds(uint32_t op, uint32_t a, uint32_t b)
 
 /* Returns the filter's verdict, SECCOMP_RET_KILL_PROCESS if it cannot be
  * told. Jumps lead forward only, so it ends. */
-static uint32_t verdict(const struct filter *f, const struct seccomp_data *data)
+static uint32_t verdict(const struct dp_filter *f, const struct seccomp_data *data)
 {
 	uint32_t a = 0, x = 0, mem[BPF_MEMWORDS] = {0};
 	for (uint32_t pc = 0; pc < f->len; pc++) {
@@ -128,7 +128,7 @@ static int allowed(const struct seccomp_data *data)
 {
 	if (__atomic_load_n(&forbidden, __ATOMIC_SEQ_CST))
 		return 0;
-	for (const struct filter *f = __atomic_load_n(&newest, __ATOMIC_SEQ_CST); f; f = f->older) {
+	for (const struct dp_filter *f = __atomic_load_n(&newest, __ATOMIC_SEQ_CST); f; f = f->older) {
 		if (__atomic_load_n(&f->none, __ATOMIC_ACQUIRE))
 			continue;
 		uint32_t action = verdict(f, data) & SECCOMP_RET_ACTION_FULL;
@@ -203,26 +203,9 @@ static int read_memory(void *to, uint64_t from, uint64_t size)
 	return ask(SYS_process_vm_readv, ask(SYS_getpid), &local, 1, &remote, 1, 0) == (long)size;
 }
 
-/* A copy that knows only what it could read, and forbids all if that is not
- * everything. */
-static struct filter *copy_of(const struct installed *it)
+static void add(struct dp_filter *f)
 {
-	struct sock_fprog p = {0, 0};
-	int whole = !it->strict && read_memory(&p, it->program, sizeof p);
-	uint64_t bytes = p.len * sizeof *p.filter;
-	long at = ask(SYS_mmap, 0, pages(sizeof(struct filter) + bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(at))
-		return 0;
-	struct filter *f = (struct filter *)at;
-	f->listens = it->listens;
-	if (whole && read_memory(f->code, (uint64_t)p.filter, bytes))
-		f->len = p.len;
-	return f;
-}
-
-static void add(struct filter *f)
-{
-	struct filter *head = __atomic_load_n(&newest, __ATOMIC_SEQ_CST);
+	struct dp_filter *head = __atomic_load_n(&newest, __ATOMIC_SEQ_CST);
 	do
 		f->older = head;
 	while (!__atomic_compare_exchange_n(&newest, &head, f, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
@@ -232,36 +215,65 @@ enum { PATIENCE = 1 << 20 }; /* rounds, some milliseconds */
 
 int dp_installs_filter(const struct dp_regs *r) { return installs(r).any; }
 
-static int loads_address(const struct sock_filter *i)
-{
-	enum { AT = offsetof(struct seccomp_data, instruction_pointer) };
-	return BPF_CLASS(i->code) == BPF_LD && BPF_MODE(i->code) == BPF_ABS && i->k - AT < sizeof(uint64_t);
-}
-
-int dp_filter_sees_addresses(const struct dp_regs *r)
+struct dp_filter *dp_filter_read(const struct dp_regs *r)
 {
 	struct installed it = installs(r);
 	struct sock_fprog p = {0, 0};
+	int whole = !it.strict && read_memory(&p, it.program, sizeof p);
+	uint64_t bytes = p.len * sizeof *p.filter;
+	long at = ask(SYS_mmap, 0, pages(sizeof(struct dp_filter) + bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return 0;
+	struct dp_filter *f = (struct dp_filter *)at;
+	f->listens = it.listens;
+	f->room = p.len;
+	if (whole && read_memory(f->code, (uint64_t)p.filter, bytes))
+		f->len = p.len;
+	return f;
+}
+
+void dp_filter_drop(struct dp_filter *f)
+{
+	if (f)
+		ask(SYS_munmap, f, pages(sizeof *f + f->room * sizeof *f->code));
+}
+
+static int sees_addresses(const struct sock_filter *code, uint32_t n)
+{
+	enum { AT = offsetof(struct seccomp_data, instruction_pointer) };
+	for (const struct sock_filter *i = code; i < code + n; i++)
+		if (BPF_CLASS(i->code) == BPF_LD && BPF_MODE(i->code) == BPF_ABS && i->k - AT < sizeof(uint64_t))
+			return 1;
+	return 0;
+}
+
+/* Without a copy: the little room that there is has a part of it at a time. */
+static int parts_see_addresses(const struct dp_regs *r)
+{
+	struct sock_fprog p = {0, 0};
 	struct sock_filter some[16];
 	enum { AT_ONCE = sizeof some / sizeof *some };
-	if (!it.program || !read_memory(&p, it.program, sizeof p))
+	uint64_t program = installs(r).program;
+	if (!program || !read_memory(&p, program, sizeof p))
 		return 0;
 	for (uint32_t at = 0; at < p.len; at += AT_ONCE) {
 		uint32_t n = p.len - at < AT_ONCE ? p.len - at : AT_ONCE;
 		if (!read_memory(some, (uint64_t)(p.filter + at), n * sizeof *some))
 			return 0;
-		for (uint32_t i = 0; i < n; i++)
-			if (loads_address(&some[i]))
-				return 1;
+		if (sees_addresses(some, n))
+			return 1;
 	}
 	return 0;
 }
 
-void dp_filter_comes(struct dp_regs *r)
+int dp_filter_sees_addresses(const struct dp_regs *r, const struct dp_filter *f)
 {
-	struct installed it = installs(r);
-	dp_no_tsc |= it.strict;
-	struct filter *f = copy_of(&it);
+	return f ? sees_addresses(f->code, f->len) : parts_see_addresses(r);
+}
+
+void dp_filter_comes(struct dp_regs *r, struct dp_filter *f)
+{
+	dp_no_tsc |= installs(r).strict;
 	if (f)
 		add(f);
 	else
@@ -273,7 +285,7 @@ void dp_filter_comes(struct dp_regs *r)
 
 void dp_filter_done(struct dp_regs *r)
 {
-	struct filter *f = (struct filter *)r->kept;
+	struct dp_filter *f = (struct dp_filter *)r->kept;
 	if (f && r->rax != 0 && (failed((long)r->rax) || !f->listens))
 		__atomic_store_n(&f->none, 1, __ATOMIC_RELEASE);
 }

@@ -16,12 +16,17 @@ void dp_alone(void) HIDDEN;
 /* Whether the program has installed a filter, as far as we saw. */
 int dp_filtered(void) HIDDEN;
 
-/* Whether the system call at a kernel site may install a filter: then all is made
- * ready for it by dp_filter_comes, and dp_filter_done is told the result. */
+/* Whether the system call at a kernel site may install a filter. Then it is read, once
+ * (0: it could not be, for want of memory); all is made ready for it by
+ * dp_filter_comes, and dp_filter_done is told the result. */
+struct dp_filter;
 int dp_installs_filter(const struct dp_regs *r) HIDDEN;
-/* Whether that filter looks at where system calls are made. */
-int dp_filter_sees_addresses(const struct dp_regs *r) HIDDEN;
-void dp_filter_comes(struct dp_regs *r) HIDDEN;
+struct dp_filter *dp_filter_read(const struct dp_regs *r) HIDDEN;
+/* Whether it looks at where system calls are made. */
+int dp_filter_sees_addresses(const struct dp_regs *r, const struct dp_filter *f) HIDDEN;
+void dp_filter_comes(struct dp_regs *r, struct dp_filter *f) HIDDEN;
+/* In place of dp_filter_comes. */
+void dp_filter_drop(struct dp_filter *f) HIDDEN;
 void dp_filter_done(struct dp_regs *r) HIDDEN;
 
 /* The mask around a system call of the program's: SIGSYS, by which a filter may have

@@ -136,13 +136,15 @@ struct dp_birth *dp_before(struct dp_regs *r)
 	}
 	if (!dp_installs_filter(r))
 		return 0;
-	if (dp_filter_sees_addresses(r)) {
+	struct dp_filter *f = dp_filter_read(r);
+	if (dp_filter_sees_addresses(r, f)) {
+		dp_filter_drop(f);
 		dp_withdraw(r);
 		return 0;
 	}
 	if (!dp.shared)
 		dp_rows_stock(); /* what may be needed later is got now */
-	dp_filter_comes(r);
+	dp_filter_comes(r, f);
 	return (struct dp_birth *)DP_FILTER_CALL;
 }
 
