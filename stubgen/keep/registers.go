@@ -3,9 +3,6 @@
 package keep
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/internal/x86"
@@ -25,12 +22,12 @@ import (
 //
 //  1. What it may write: its own instructions, and in turn those of all that it
 //     calls or jumps to directly. What cannot be seen, an indirect call or a call
-//     by way of a PLT, may write all that the ABI lets it.
+//     by way of a PLT, may write all that the ABI lets it (edges.go).
 //  2. What its callers may read behind the call before they write it: liveness
 //     over the object's code. At its returns a function's callers in turn read what
-//     they read, and what the ABI calls results.
+//     they read, and what the ABI calls results (liveness.go, settle.go).
 //  3. Only what had a value before the call: behind a call that may write
-//     everything, a register has none until it is written again.
+//     everything, a register has none until it is written again (defined.go).
 //  4. Kept is what it leaves alone of these.
 //
 // Where it is not known how code goes on, in 2 everything is read that the
@@ -54,14 +51,6 @@ type summary struct {
 	shifted  bool // called with the stack pointer at a multiple of 8 only
 	wide     bool // it uses vectors of more than 128 bits
 	guessed  bool // liveIn takes it that some other function reads all that it could
-}
-
-// edge is a direct call or jump from one function to another.
-type edge struct {
-	from, to int32
-	jump     bool
-	shifted  bool  // the stack pointer is at a multiple of 8 only
-	depth    int32 // of a jump: bytes on the stack
 }
 
 // registers works out what Find tells.
@@ -123,200 +112,6 @@ func (r *registers) chosen(which func(i int32, m *summary) bool) (list []int32) 
 		}
 	}
 	return list
-}
-
-// survey finds what each function does by itself, and the edges.
-func (r *registers) survey() {
-	all := r.chosen(func(int32, *summary) bool { return true })
-	r.each(all, func(f *flow, i int32) {
-		f.depths(0)
-		f.summarise(&r.sum[i])
-		f.convention(&r.sum[i])
-		r.sum[i].liveIn, r.sum[i].guessed = f.liveIn(true)
-	})
-	for w := range r.flows {
-		r.edges = append(r.edges, r.flows[w].edges...)
-		r.flows[w].edges = nil
-		r.joins = append(r.joins, r.flows[w].joins...)
-	}
-	slices.Sort(r.joins)
-	slices.SortFunc(r.edges, func(a, b edge) int {
-		return cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.from, b.from), cmp.Compare(a.depth, b.depth))
-	})
-	r.edges = slices.Compact(r.edges)
-	r.first = make([]int32, len(r.sum)+1)
-	for _, l := range r.edges {
-		r.first[l.to+1]++
-	}
-	for i := range r.sum {
-		r.first[i+1] += r.first[i]
-	}
-}
-
-// into lists the edges that lead to function i.
-func (r *registers) into(i int32) []edge { return r.edges[r.first[i]:r.first[i+1]] }
-
-// spread hands what functions write, and the stack words that they read, on to
-// those who call them or jump to them.
-func (r *registers) spread() {
-	todo := make([]int32, len(r.sum))
-	for i := range todo {
-		todo[i] = int32(i)
-	}
-	for len(todo) > 0 {
-		i := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		from := &r.sum[i]
-		for _, l := range r.into(i) {
-			to := &r.sum[l.from]
-			was := *to
-			to.written = to.written.Or(from.written)
-			to.unseen = to.unseen || from.unseen
-			if l.jump {
-				to.stack = max(to.stack, from.stack)
-				to.exposed = to.exposed.Or(r.ofPart(i))
-			}
-			if *to != was {
-				todo = append(todo, l.from)
-			}
-		}
-	}
-	for i := range r.sum {
-		if r.sum[i].unseen {
-			r.sum[i].written = r.sum[i].written.Or(x86.CallerSaved)
-		}
-	}
-}
-
-// ofPart is what function i reads, if it is a cold part: a jump table may lead into
-// it.
-func (r *registers) ofPart(i int32) x86.RegSet {
-	if r.isAnyPart(i) {
-		return r.sum[i].exposed
-	}
-	return x86.RegSet{}
-}
-
-// isAnyPart reports whether function i is a cold part.
-func (r *registers) isAnyPart(i int32) bool {
-	return r.s.IsPart(int(i))
-}
-
-// refine looks again at functions of which the survey, which knew nothing of
-// others, had to guess what they read; and at cold parts, whose depth is that of the jumps
-// to them.
-func (r *registers) refine() {
-	for _, l := range r.edges {
-		if l.jump && l.depth > 0 && r.isAnyPart(l.to) {
-			r.sum[l.to].depth = l.depth
-		}
-	}
-	asked := make([]bool, len(r.sum)) // by those who tell
-	for _, l := range r.edges {
-		asked[l.to] = asked[l.to] || r.tells[l.from]
-	}
-	for _, parts := range []bool{true, false} {
-		r.each(r.chosen(func(i int32, m *summary) bool { return m.guessed && asked[i] && r.isAnyPart(i) == parts }), func(f *flow, i int32) {
-			is, _ := f.liveIn(false)
-			f.news = append(f.news, news{i, is})
-		})
-		r.hear(func(n news) { r.sum[n.of].liveIn = n.is })
-	}
-	parts := r.chosen(func(i int32, m *summary) bool { return m.depth > 0 })
-	r.each(parts, func(f *flow, i int32) {
-		m := r.sum[i]
-		f.depths(m.depth)
-		f.summarise(&m)
-		r.sum[i].stack = m.stack
-	})
-	for w := range r.flows {
-		for _, l := range r.flows[w].edges {
-			r.sum[l.to].shifted = r.sum[l.to].shifted || l.shifted
-		}
-	}
-	for _, i := range parts {
-		for _, l := range r.into(i) {
-			r.sum[l.from].stack = max(r.sum[l.from].stack, r.sum[i].stack)
-		}
-	}
-}
-
-// shift finds who may be called with the stack pointer at a multiple of 8 only: a
-// function that is calls others so, as well as not.
-func (r *registers) shift() {
-	from := make([][]int32, len(r.sum))
-	var todo []int32
-	for _, l := range r.edges {
-		from[l.from] = append(from[l.from], l.to)
-		r.sum[l.to].shifted = r.sum[l.to].shifted || l.shifted
-	}
-	todo = r.chosen(func(_ int32, m *summary) bool { return m.shifted })
-	for len(todo) > 0 {
-		i := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		for _, to := range from[i] {
-			if !r.sum[to].shifted {
-				r.sum[to].shifted = true
-				todo = append(todo, to)
-			}
-		}
-	}
-}
-
-// news is what the look at one function tells of another, or of itself.
-type news struct {
-	of int32
-	is x86.RegSet
-}
-
-// hear goes through the news of all workers.
-func (r *registers) hear(each func(news)) {
-	for w := range r.flows {
-		for _, n := range r.flows[w].news {
-			each(n)
-		}
-		r.flows[w].news = r.flows[w].news[:0]
-	}
-}
-
-// findTellers finds the functions whose code can tell what has to be kept: they
-// call, or jump to, one that leaves something alone.
-func (r *registers) findTellers() {
-	r.tells = make([]bool, len(r.sum))
-	for _, l := range r.edges {
-		m := &r.sum[l.to]
-		left := !m.unseen && !x86.CallerSaved.Without(m.written).Empty()
-		r.tells[l.from] = r.tells[l.from] || left || r.isAnyPart(l.to)
-	}
-}
-
-// settle is the fixpoint of what is read behind calls. Who can tell is looked at
-// again when more is read behind its own returns.
-func (r *registers) settle() {
-	for i := range r.sum {
-		m := &r.sum[i]
-		m.exit = m.narrow(x86.Results)
-	}
-	todo := r.chosen(func(i int32, _ *summary) bool { return r.tells[i] })
-	queued := make([]bool, len(r.sum))
-	for len(todo) > 0 {
-		r.each(todo, func(f *flow, _ int32) { f.look() })
-		todo = todo[:0]
-		r.hear(func(n news) {
-			m := &r.sum[n.of]
-			m.relied = m.relied.Or(n.is)
-			if is := m.exit.Or(n.is); is != m.exit {
-				m.exit = is
-				if r.tells[n.of] && !queued[n.of] {
-					queued[n.of] = true
-					todo = append(todo, n.of)
-				}
-			}
-		})
-		for _, i := range todo {
-			queued[i] = false
-		}
-	}
 }
 
 // narrow leaves out what a function without wide vectors does not use.
