@@ -132,6 +132,18 @@ lint: ## gofmt, vet, staticcheck, and the C (lint-c)
 FOLDERS := base rows table stubs texts events api signals sites plans
 VECTORS := dp_keeper dp_on_stack dp_on_stack_over
 
+# The rest of the C, which cgo compiles, goes one way, too, but for ONE, a file in C and
+# its beginning in assembly.
+SHIM := $(patsubst libdynprof/%,$(BUILD)/shim/%.o,$(sort $(wildcard libdynprof/*.[cS])))
+ONE  := plugin.c entry.S
+
+$(BUILD)/shim/_cgo_export.h: Makefile
+	@mkdir -p $(@D)
+	@echo 'void dp_plan(unsigned long); void dp_agent(unsigned long);' >$@
+
+$(BUILD)/shim/%.o: libdynprof/% $(BUILD)/shim/_cgo_export.h $(HEADERS) $(wildcard libdynprof/*.h)
+	@$(CC) -O1 -fPIC -Wall -Wextra -Werror -Ilibdynprof/resident -I$(BUILD)/shim -c -o $@ $<
+
 $(BUILD)/lint/%.ok: libdynprof/resident/% $(HEADERS) Makefile
 	@mkdir -p $(@D)
 	@$(RESCC) -fanalyzer -c -o /dev/null $<
@@ -141,8 +153,9 @@ empty :=
 space := $(empty) $(empty)
 comma := ,
 list = $(subst $(space),$(comma),$(strip $(1)))
-lint-c: $(OBJECT) $(RESIDENT:libdynprof/resident/%=$(BUILD)/lint/%.ok)
+lint-c: $(OBJECT) $(SHIM) $(RESIDENT:libdynprof/resident/%=$(BUILD)/lint/%.ok)
 	@$(GO) run ./internal/checkobj -interface $(INTERFACE) -vectors $(call list,$(VECTORS)) -order $(call list,$(FOLDERS)) $(OBJECT) $(PARTS)
+	@$(GO) run ./internal/checkobj -one $(call list,$(ONE:%=$(BUILD)/shim/%.o)) - $(SHIM)
 	@if command -v cppcheck >/dev/null; then cppcheck -q --error-exitcode=1 --enable=warning,portability,performance --inline-suppr -Ilibdynprof/resident libdynprof; \
 	else echo "lint: no cppcheck on this machine (make deps installs it)"; fi
 

@@ -33,7 +33,7 @@ func (r *rules) graph(parts []string) (problems []string, err error) {
 	uses := map[string][]string{}
 	for path, names := range needed {
 		for _, name := range names {
-			if there := defined[name]; there != "" {
+			if there := defined[name]; there != "" && !r.areOne(path, there) {
 				uses[path] = append(uses[path], there)
 			}
 		}
@@ -47,6 +47,11 @@ func (r *rules) graph(parts []string) (problems []string, err error) {
 		problems = append(problems, "files need each other: "+strings.Join(way, " -> "))
 	}
 	return problems, nil
+}
+
+// areOne reports whether two files are parts of one thing.
+func (r *rules) areOne(path, other string) bool {
+	return slices.Contains(r.one, path) && slices.Contains(r.one, other)
 }
 
 // headers are those that a part was compiled with, by the list that the compiler
@@ -66,7 +71,7 @@ func headers(part string) (paths []string, err error) {
 
 // outOfOrder are the files of later folders that a file needs.
 func (r *rules) outOfOrder(path string, needs []string) (problems []string) {
-	if r.order == nil {
+	if len(r.order) == 0 {
 		return nil
 	}
 	rank := func(path string) int { return slices.Index(r.order, filepath.Base(filepath.Dir(path))) }

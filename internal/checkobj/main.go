@@ -5,7 +5,9 @@
 // files that it is made of: that no two need each other, on whatever way, and none
 // needs one of a later folder. It fails with one line for each point that does not hold.
 //
-//	go run ./internal/checkobj [-interface FILE] [-vectors FUNCTION,...] [-order FOLDER,...] OBJECT PART.o...
+//	go run ./internal/checkobj [-interface FILE] [-vectors FUNCTION,...] [-order FOLDER,...] [-one FILE,...] OBJECT PART.o...
+//
+// With - for the object only the parts are looked at.
 package main
 
 import (
@@ -21,18 +23,20 @@ type rules struct {
 	interfaces []string // the symbols that others may use, and that are there
 	vectors    []string // functions that may touch all registers
 	order      []string // folders: who may need whom
+	one        []string // files that are parts of one thing
 }
 
 func main() {
 	list := flag.String("interface", "", "file with the symbols that others use")
 	vectors := flag.String("vectors", "", "functions that may touch all registers, separated by commas")
 	order := flag.String("order", "", "folders of the parts, separated by commas: each may need those before it")
+	one := flag.String("one", "", "parts, separated by commas, that may need each other")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	r := rules{vectors: words(*vectors), order: words(*order)}
+	r := rules{vectors: words(*vectors), order: words(*order), one: words(*one)}
 	problems, err := r.readInterface(*list)
 	if err == nil {
 		var more []string
@@ -47,6 +51,10 @@ func main() {
 	}
 	if len(problems) > 0 {
 		os.Exit(1)
+	}
+	if flag.Arg(0) == noObject {
+		fmt.Printf("checkobj: %d files need each other one way\n", flag.NArg()-1)
+		return
 	}
 	fmt.Printf("checkobj: %s needs nobody, touches general registers only, and can lie anywhere; its %d files need each other one way\n", flag.Arg(0), flag.NArg()-1)
 }
@@ -75,11 +83,14 @@ func (r *rules) readInterface(path string) (problems []string, err error) {
 	return problems, err
 }
 
+const noObject = "-"
+
 // check returns what is wrong with the object and with its parts.
 func (r *rules) check(object string, parts []string) (problems []string, err error) {
-	problems, err = r.whole(object)
-	if err != nil {
-		return nil, err
+	if object != noObject {
+		if problems, err = r.whole(object); err != nil {
+			return nil, err
+		}
 	}
 	more, err := r.graph(parts)
 	if err != nil {
