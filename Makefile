@@ -19,7 +19,7 @@ EXTLD := \"-Wl,-T,$(CURDIR)/libdynprof/goinit.ld\" \
 	-Wl,--wrap=pthread_self -Wl,--wrap=pthread_detach \
 	-Wl,--wrap=pthread_key_create -Wl,--wrap=pthread_setspecific
 
-.PHONY: all help demo check test deps lint lint-c unit long random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads bench-making man examples bench-hot clean
+.PHONY: all help demo check test deps lint lint-c unit cover long random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads bench-making man examples bench-hot clean
 all: $(BUILD)/libdynprof.so $(BUILD)/hotspots ## build/libdynprof.so and build/hotspots
 
 GOFILES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*')
@@ -164,6 +164,17 @@ lint-c: $(OBJECT) $(SHIM) $(RESIDENT:libdynprof/resident/%=$(BUILD)/lint/%.ok)
 # name, with their reason and their number, at the end, failures with their output.
 unit: all examples ## all Go tests, the end-to-end ones included
 	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/unit.json -- -count=1 -parallel 4 -timeout 25m ./...
+
+# How much of what can be tested without running anything is: of each folder the least
+# percentage of statements that its own packages' tests have to run.
+COVER := patcher:85 stubgen:90 internal/table:85
+cover: ## how much of planner, stubs and tables their tests run, and whether that is enough
+	@mkdir -p $(BUILD)
+	@for aim in $(COVER); do dir=$${aim%:*}; \
+		$(GO) test -coverpkg=./$$dir/... -coverprofile=$(BUILD)/cover.out ./$$dir/... >$(BUILD)/cover.log || { cat $(BUILD)/cover.log; exit 1; }; \
+		$(GO) tool cover -func=$(BUILD)/cover.out | awk -v dir=$$dir -v least=$${aim#*:} \
+			'/^total:/ { printf "%s: %s of the statements; at least %d%% shall be\n", dir, $$3, least; exit $$3 + 0 < least }' || exit 1; \
+	done
 
 # Every case of every test of ./test (the build tag long, internal/lane): also what
 # takes too long for every change, storms and stress of threads and processes,
