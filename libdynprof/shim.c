@@ -15,6 +15,7 @@
  * on stderr says why nothing is counted.
  */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -40,8 +41,6 @@
 #include "stubs/redirect.h"
 #include "translator.h"
 
-#define ARCH_SET_GS 0x1001
-#define ARCH_GET_GS 0x1004
 #define HWCAP2_FSGSBASE (1 << 1)
 
 /* What the constructor works with; gone before main. */

@@ -2,6 +2,7 @@
  * what it inherited that others may wait on, and starts the Go runtime by
  * hand. */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -96,9 +97,8 @@ static void map_zeros(uint64_t at, uint64_t size)
  * place of the table make it seem full, and the fired words another's. */
 static void stop_counting(void)
 {
-	enum { ARCH_SET_GS_ = 0x1001 };
 	if (!dp.shared)
-		raw(SYS_arch_prctl, ARCH_SET_GS_, dp.discard);
+		raw(SYS_arch_prctl, ARCH_SET_GS, dp.discard);
 	for (uint32_t i = 0; i < dp_arenas_known(); i++) {
 		const struct dp_known *k = dp_arena_number(i);
 		if (k->view_size)

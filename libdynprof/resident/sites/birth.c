@@ -2,6 +2,7 @@
  * process is made, the parent takes the child's row before the system call and
  * leaves it where the child's first instructions find it. */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <sched.h>
 #include <signal.h>
 
@@ -23,8 +24,6 @@
 #include "sites/withdraw.h"
 #include "stubs/redirect.h"
 #include "texts/giveback.h"
-
-#define ARCH_SET_GS 0x1001
 
 struct clone_args3 { /* struct clone_args of linux/sched.h, its first 64 bytes */
 	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;

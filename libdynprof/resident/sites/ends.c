@@ -10,6 +10,7 @@
  * when the thread is gone (rows.c).
  */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <signal.h>
 
 #include "base/filters.h"
@@ -19,8 +20,6 @@
 #include "rows/rows.h"
 #include "sites/ends.h"
 #include "sites/gs.h"
-
-#define ARCH_SET_GS 0x1001
 
 /* Processes that share our memory were made: dp.pid is not theirs. */
 static uint32_t shared;

@@ -13,6 +13,7 @@
  * Until then the base is 0 for the program: it is told so, and may set it to 0.
  */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <sys/mman.h>
 
 #include "base/filters.h"
@@ -26,9 +27,6 @@
 #include "stubs/arenas.h"
 #include "stubs/pause.h"
 #include "stubs/redirect.h"
-
-#define ARCH_SET_GS 0x1001
-#define ARCH_GET_GS 0x1004
 
 static int is_row(uint64_t base)
 {

@@ -2,12 +2,12 @@
  * Every register but those the system call clobbers is as it was when they
  * are done. Nothing below the red zone of the code they came from is touched.
  */
+#include <asm/prctl.h>
+
 #include "base/saved.h"
 #include "base/stub.h"
 #include "rows/birth.h"
 #include "sites/watched.h"
-
-#define ARCH_SET_GS 0x1001
 
 #define MAP_PRIVATE_ANONYMOUS 0x22
 #define MAP_PRIVATE_FILE 2
