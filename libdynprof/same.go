@@ -1,6 +1,7 @@
 package main
 
 // #include "base/ctl.h"
+// #include "stubs/arenas.h"
 // #include "texts/giveback.h"
 import "C"
 
@@ -8,19 +9,21 @@ import (
 	"unsafe"
 
 	"github.com/dynprof/dynprof/patcher/patch"
+	"github.com/dynprof/dynprof/stubgen/entry"
 )
 
 // The lists are written as the types of package patch and read as structs of C.
 var (
-	_ [patch.Size]byte         = [unsafe.Sizeof(patch.Patch{})]byte{}
-	_ [patch.Size]byte         = [C.sizeof_struct_dp_patch]byte{}
-	_ [patch.CallSize]byte     = [unsafe.Sizeof(patch.Call{})]byte{}
-	_ [patch.CallSize]byte     = [C.sizeof_struct_dp_call]byte{}
-	_ [patch.UndoSize]byte     = [unsafe.Sizeof(patch.Undo{})]byte{}
-	_ [patch.UndoSize]byte     = [C.sizeof_struct_dp_undo]byte{}
-	_ [patch.UndoTextSize]byte = [unsafe.Sizeof(patch.UndoText{})]byte{}
-	_ [patch.UndoTextSize]byte = [C.sizeof_struct_dp_undo_text]byte{}
-	_ [patch.TrapSize]byte     = [C.sizeof_struct_dp_trap]byte{}
+	_ [patch.Size]byte                    = [unsafe.Sizeof(patch.Patch{})]byte{}
+	_ [patch.Size]byte                    = [C.sizeof_struct_dp_patch]byte{}
+	_ [patch.CallSize]byte                = [unsafe.Sizeof(patch.Call{})]byte{}
+	_ [patch.CallSize]byte                = [C.sizeof_struct_dp_call]byte{}
+	_ [patch.UndoSize]byte                = [unsafe.Sizeof(patch.Undo{})]byte{}
+	_ [patch.UndoSize]byte                = [C.sizeof_struct_dp_undo]byte{}
+	_ [patch.UndoTextSize]byte            = [unsafe.Sizeof(patch.UndoText{})]byte{}
+	_ [patch.UndoTextSize]byte            = [C.sizeof_struct_dp_undo_text]byte{}
+	_ [patch.TrapSize]byte                = [C.sizeof_struct_dp_trap]byte{}
+	_ [unsafe.Sizeof(entry.Island{})]byte = [C.sizeof_struct_dp_island]byte{}
 )
 
 // So are their fields, and what these may be.
@@ -36,6 +39,10 @@ var (
 	_ [unsafe.Offsetof(patch.UndoText{}.Undos)]struct{}   = [unsafe.Offsetof(C.struct_dp_undo_text{}.undos)]struct{}{}
 	_ [unsafe.Offsetof(patch.UndoText{}.Prot)]struct{}    = [unsafe.Offsetof(C.struct_dp_undo_text{}.prot)]struct{}{}
 	_ [unsafe.Offsetof(patch.UndoText{}.Longest)]struct{} = [unsafe.Offsetof(C.struct_dp_undo_text{}.longest)]struct{}{}
+	_ [unsafe.Offsetof(patch.Call{}.Group)]struct{}       = [unsafe.Offsetof(C.struct_dp_call{}.group)]struct{}{}
+	_ [unsafe.Offsetof(patch.Call{}.Old)]struct{}         = [unsafe.Offsetof(C.struct_dp_call{}.old)]struct{}{}
+	_ [unsafe.Offsetof(patch.Trap{}.To)]struct{}          = [unsafe.Offsetof(C.struct_dp_trap{}.to)]struct{}{}
+	_ [unsafe.Offsetof(entry.Island{}.From)]struct{}      = [unsafe.Offsetof(C.struct_dp_island{}.from)]struct{}{}
 	_ [patch.KindFirst]struct{}                           = [C.DP_UNDO_FIRST]struct{}{}
 	_ [patch.KindIsland]struct{}                          = [C.DP_UNDO_ISLAND]struct{}{}
 	_ [patch.KindCall]struct{}                            = [C.DP_UNDO_CALL]struct{}{}
