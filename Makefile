@@ -63,6 +63,7 @@ $(BUILD)/libdynprof.so: $(GOFILES) $(CFILES) $(OBJECT) go.mod go.sum
 # asks for FIPS mode (cmd/hotspots/main.go).
 $(BUILD)/hotspots: $(BUILD)/libdynprof.so $(SFILES)
 	cp $< cmd/hotspots/embed/libdynprof.so
+	sha256sum < $< | cut -d" " -f1 > cmd/hotspots/embed/libdynprof.so.sha256
 	CGO_ENABLED=0 GOFIPS140=v1.0.0 $(GO) build -trimpath -ldflags "-s -w -E hotspots_entry" -o $@ ./cmd/hotspots
 	@$(GO) run ./internal/checklib $@
 
@@ -252,4 +253,4 @@ man: all ## the manual page
 	$(BUILD)/hotspots man $(BUILD)/man
 
 clean: ## remove build/
-	rm -rf $(BUILD) cmd/hotspots/embed/libdynprof.so $(OBJECT)
+	rm -rf $(BUILD) cmd/hotspots/embed/libdynprof.so* $(OBJECT)

@@ -10,8 +10,10 @@ import (
 	"embed"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/cli"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 )
 
 // embedded holds libdynprof.so if the build has put it there.
@@ -25,15 +27,16 @@ func main() {
 
 // library is the one that this binary carries, or nil: run then asks for --library.
 // It is read where it lies: a copy of its 4 MB would have every command collect garbage.
-func library() *io.SectionReader {
+func library() *launch.Carried {
 	f, err := embedded.Open("embed/libdynprof.so")
 	if err != nil {
 		return nil
 	}
 	info, err := f.Stat()
 	content, ok := f.(io.ReaderAt)
-	if err != nil || !ok {
+	sum, noSum := embedded.ReadFile("embed/libdynprof.so.sha256")
+	if err != nil || !ok || noSum != nil {
 		return nil
 	}
-	return io.NewSectionReader(content, 0, info.Size())
+	return &launch.Carried{SectionReader: io.NewSectionReader(content, 0, info.Size()), Sum: strings.TrimSpace(string(sum))}
 }

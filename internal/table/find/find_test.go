@@ -1,6 +1,7 @@
 package find_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,24 @@ func TestList(t *testing.T) {
 	}
 	if s := strings.Join(got, " "); s != "building.dynprof new.dynprof mid.dynprof old.dynprof" {
 		t.Errorf("got %s", s)
+	}
+}
+
+// TestOfRun: only tables of the run, whatever else has such a name.
+func TestOfRun(t *testing.T) {
+	dir, spec := t.TempDir(), tabletest.Spec()
+	spec.RunID = [16]byte{1, 2, 3}
+	mine := tabletest.CreateAt(t, dir+"/mine.dynprof", spec).Path
+	spec.RunID[15]++
+	other := tabletest.CreateAt(t, dir+"/other.dynprof", spec).Path
+	short, pipe := dir+"/short.dynprof", dir+"/pipe.dynprof"
+	if err := errors.Join(os.WriteFile(short, []byte("DYNPROF\x01"), 0o600), syscall.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{mine: true, other: false, short: false, pipe: false, dir: false, dir + "/none": false} {
+		if find.OfRun(path, [16]byte{1, 2, 3}) != want {
+			t.Errorf("%s: not %v", filepath.Base(path), want)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
 )
@@ -52,14 +53,14 @@ type app struct {
 	stderr io.Writer     // messages
 	style  report.Style  // of text on stdout
 
-	library *io.SectionReader // libdynprof.so; nil if this binary does not carry it
+	library *launch.Carried // libdynprof.so; nil if this binary does not carry it
 
 	noDemangle bool
 }
 
 // Main runs the command line and returns the exit status. library is the
 // libdynprof.so that run preloads, or nil.
-func Main(args []string, library *io.SectionReader) int {
+func Main(args []string, library *launch.Carried) int {
 	// With the signal caught, writing to a closed pipe is an error to look
 	// at, and a program that run executes still has the default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

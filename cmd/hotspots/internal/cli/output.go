@@ -126,6 +126,9 @@ func (j *job) tables() []*find.Entry {
 	}
 	var all []*find.Entry
 	for _, path := range paths {
+		if !find.OfRun(path, j.id) {
+			continue
+		}
 		// A copy that was made meanwhile says nothing that its table does not.
 		if e, err := find.Stat(path); err == nil && e.RunID == j.id && e.State == layout.StateLive && e.Status != alive.Copied {
 			all = append(all, e)

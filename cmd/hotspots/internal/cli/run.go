@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -274,7 +273,7 @@ func (j *job) watch(pid int) {
 
 // prepare makes everything ready that counting needs. An error means that the
 // program cannot be counted.
-func (f *runFlags) prepare(p *launch.Program, embedded *io.SectionReader) (*job, error) {
+func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job, error) {
 	if p.Why != "" {
 		return nil, errors.New(p.Why)
 	}
@@ -282,7 +281,7 @@ func (f *runFlags) prepare(p *launch.Program, embedded *io.SectionReader) (*job,
 	if err != nil {
 		cache = "" // no HOME: /tmp it is
 	}
-	library, err := launch.Library(f.library, embedded, cache)
+	library, err := launch.Library(f.library, carried, cache)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/internal/version"
 )
 
@@ -21,7 +20,7 @@ func (a *app) versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			library := "not embedded"
 			if b := a.library; b != nil {
-				library = fmt.Sprintf("embedded, %d bytes, SHA-256 %s", b.Size(), launch.Hash(b))
+				library = fmt.Sprintf("embedded, %d bytes, SHA-256 %s", b.Size(), b.Sum)
 			}
 			_, err := fmt.Fprintf(a.stdout, "hotspots %s (%s, %s/%s)\nlibrary: %s\n", version.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, library)
 			return err

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -146,7 +147,7 @@ func TestExtract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := filepath.Join(cache, "dynprof", Hash(content)[:16], libraryName); path != want {
+	if want := filepath.Join(cache, "dynprof", content.Sum[:16], libraryName); path != want {
 		t.Errorf("got %s, want %s", path, want)
 	}
 	first := inode(t, path)
@@ -173,8 +174,8 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-func library(text string) *io.SectionReader {
-	return io.NewSectionReader(strings.NewReader(text), 0, int64(len(text)))
+func library(text string) *Carried {
+	return &Carried{io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), fmt.Sprintf("%x", sha256.Sum256([]byte(text)))}
 }
 
 func inode(t *testing.T, path string) uint64 {

@@ -1,38 +1,39 @@
 package launch
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"debug/elf"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
 
 const libraryName = "libdynprof.so"
 
-// Hash is the SHA-256 of the library in hex digits.
-func Hash(library *io.SectionReader) string {
-	sum := sha256.New()
-	io.Copy(sum, fromStart(library)) // of memory: there is no error
-	return hex.EncodeToString(sum.Sum(nil))
+// Carried is the library that this binary carries. A run of a short program takes less
+// time than to read it.
+type Carried struct {
+	*io.SectionReader
+	Sum string // its SHA-256 in hex digits, by which its file is found: the build says it
 }
 
-// fromStart reads all of it, wherever others that read it have come to.
-func fromStart(library *io.SectionReader) *io.SectionReader {
-	return io.NewSectionReader(library, 0, library.Size())
+// stamp is the time of last change that the library's file has: whoever changes it
+// gives it another, unless on purpose.
+func (c *Carried) stamp() time.Time {
+	n, _ := strconv.ParseUint(c.Sum[:7], 16, 32)
+	return time.Unix(1<<30+int64(n), 0)
 }
 
 // Library returns the path of a library file for LD_PRELOAD: given, if it is
 // not empty, else embedded, written to the user's cache directory.
-func Library(given string, embedded *io.SectionReader, cacheDir string) (string, error) {
+func Library(given string, carried *Carried, cacheDir string) (string, error) {
 	if given != "" {
 		path, err := filepath.Abs(given)
 		if err != nil {
@@ -43,10 +44,10 @@ func Library(given string, embedded *io.SectionReader, cacheDir string) (string,
 		}
 		return path, checkPreloadable(path)
 	}
-	if embedded == nil {
+	if carried == nil {
 		return "", errors.New("this hotspots was built without the library: build it with make, or name a libdynprof.so with --library")
 	}
-	return extract(embedded, cacheDir)
+	return extract(carried, cacheDir)
 }
 
 // checkLibrary refuses what is no libdynprof.so.
@@ -69,26 +70,26 @@ func checkLibrary(path string) error {
 
 // extract writes the library below cacheDir or, where that cannot be used,
 // below /tmp. It finds the file again by its hash.
-func extract(content *io.SectionReader, cacheDir string) (string, error) {
+func extract(carried *Carried, cacheDir string) (string, error) {
 	defer syscall.Umask(syscall.Umask(0o077)) // the caller's may leave nothing to be used
 	var errs []error
 	if filepath.IsAbs(cacheDir) {
-		path, err := extractTo(filepath.Join(cacheDir, "dynprof"), content, os.MkdirAll)
+		path, err := extractTo(filepath.Join(cacheDir, "dynprof"), carried, os.MkdirAll)
 		if err == nil {
 			return path, nil
 		}
 		errs = append(errs, err)
 	}
 	private := func(dir string, _ os.FileMode) error { return tabledir.MakePrivate(dir) }
-	path, err := extractTo(tabledir.Default("", os.Getuid()), content, private)
+	path, err := extractTo(tabledir.Default("", os.Getuid()), carried, private)
 	if err == nil {
 		return path, nil
 	}
 	return "", fmt.Errorf("no place to put the library: %w", errors.Join(append(errs, err)...))
 }
 
-func extractTo(base string, content *io.SectionReader, mkdir func(string, os.FileMode) error) (string, error) {
-	dir := filepath.Join(base, Hash(content)[:16])
+func extractTo(base string, carried *Carried, mkdir func(string, os.FileMode) error) (string, error) {
+	dir := filepath.Join(base, carried.Sum[:16])
 	path := filepath.Join(dir, libraryName)
 	if err := checkPreloadable(path); err != nil {
 		return "", err
@@ -109,42 +110,29 @@ func extractTo(base string, content *io.SectionReader, mkdir func(string, os.Fil
 	if err := syscall.Statfs(dir, &fs); err == nil && fs.Flags&noexec != 0 {
 		return "", fmt.Errorf("%s is on a file system mounted noexec", dir)
 	}
-	if checkOwn(path) == nil && holds(path, content) {
+	if checkOwn(path) == nil && carried.is(path) {
 		return path, nil
 	}
-	return path, replace(path, content)
+	return path, carried.replace(path)
 }
 
-// holds tells whether the file is content and nothing more.
-func holds(path string, content *io.SectionReader) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || info.Size() != content.Size() {
-		return false
-	}
-	have, want := make([]byte, 64<<10), make([]byte, 64<<10)
-	for at := int64(0); at < content.Size(); at += int64(len(want)) {
-		n, _ := content.ReadAt(want, at)
-		if m, _ := f.ReadAt(have, at); !bytes.Equal(have[:m], want[:n]) {
-			return false
-		}
-	}
-	return true
+// is tells whether the file at path is as replace has left it.
+func (c *Carried) is(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular() && info.Size() == c.Size() && info.ModTime().Equal(c.stamp())
 }
 
-// replace writes the file whole or not at all: programs may be loading it.
-func replace(path string, content *io.SectionReader) error {
+// replace writes the file whole or not at all, in the face of a crash, too: programs may
+// be loading it, and nobody reads it to see whether it is whole.
+func (c *Carried) replace(path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), libraryName+".*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())
-	_, err = io.Copy(f, fromStart(content))
+	_, err = io.Copy(f, io.NewSectionReader(c, 0, c.Size()))
 	if err == nil {
-		err = f.Chmod(0o500)
+		err = errors.Join(f.Chmod(0o500), os.Chtimes(f.Name(), time.Time{}, c.stamp()), f.Sync())
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
