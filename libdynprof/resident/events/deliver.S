@@ -1,4 +1,6 @@
 /* A callback of the translator, in the middle of any function of the program. */
+#include <asm/unistd.h>
+
 	.text
 	.hidden	dp_on_stack, dp_on_stack_over, dp_fault_restorer
 
@@ -61,7 +63,7 @@ dp_on_stack_over:
 	.globl	dp_fault_restorer
 	.type	dp_fault_restorer, @function
 dp_fault_restorer:
-	mov	$15, %eax
+	mov	$__NR_rt_sigreturn, %eax
 	syscall
 	.size	dp_fault_restorer, . - dp_fault_restorer
 

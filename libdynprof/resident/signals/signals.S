@@ -2,6 +2,8 @@
  * place of the program's at its sigaction (handlers.c), and mostly goes on to that at
  * once, with every argument and the stack as the kernel made them. Where it is
  * called, what comes between looks like a signal's frame to unwinders. */
+#include <asm/unistd.h>
+
 #include "base/saved.h"
 #include "signals/signals.h"
 
@@ -143,7 +145,7 @@ dp_handlers:
 	.globl	dp_trap_return
 	.type	dp_trap_return, @function
 dp_trap_return:
-	mov	$15, %rax
+	mov	$__NR_rt_sigreturn, %rax
 	syscall
 	.size	dp_trap_return, . - dp_trap_return
 
