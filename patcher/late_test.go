@@ -1,0 +1,139 @@
+package patcher
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/patcher/target"
+)
+
+// TestLate: objects that come later get numbers behind those of the table, and room
+// that is held for them; one that may use GS ends the counting.
+func TestLate(t *testing.T) {
+	r := open(t)
+	q := r.request("program", "libc.so.6", "ld-linux-x86-64.so.2")
+	start := must(New(q, r))
+	start.Patch()
+	path := filepath.Join(t.TempDir(), "table")
+	f, err := build.Create(path, start.Ledger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	late := func(r *recordedTarget, names ...string) *Request {
+		q := r.request(names...)
+		q.Late = true
+		for i := range q.Objects {
+			q.Objects[i].Span = target.Loaded{}.Span
+			q.Objects[i].Span.Low = q.Objects[i].Bias
+		}
+		q.Table = func() (*build.Appender, error) { return build.OpenAppend(file) }
+		return q
+	}
+	r = open(t)
+	q = late(r, "liblate.so")
+	p, err := New(q, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Patch()
+	check(t, "late", r, p)
+	spec := p.Ledger()
+	if len(spec.Objects) != 1 || spec.Objects[0].Flags&layout.ObjLate == 0 || spec.Objects[0].Low != r.loaded["liblate.so"].Span.Low {
+		t.Errorf("%+v", spec.Objects)
+	}
+	first := uint32(0)
+	for f := range start.Ledger().Stream {
+		if f.Counter != layout.NoCounter {
+			first++
+		}
+	}
+	for f := range spec.Stream {
+		if f.Object != uint16(len(start.all)) || f.Counter != layout.NoCounter && f.Counter < first {
+			t.Errorf("%+v", f)
+		}
+	}
+
+	r = open(t)
+	q = late(r, "libgs.so", "liblate.so")
+	stopped := false
+	q.Stop = func() { stopped = true }
+	p, err = New(q, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for f := range p.Ledger().Stream {
+		if f.Counter != layout.NoCounter {
+			t.Errorf("%s is counted beside what uses GS", f.Name)
+		}
+	}
+	if !stopped {
+		t.Error("nobody was told that GS is taken")
+	}
+
+	r = open(t)
+	q = late(r, "liblate.so")
+	q.Table = func() (*build.Appender, error) { return nil, errors.New("no table") }
+	if _, err := New(q, r); err == nil || err.Error() != "no table" {
+		t.Error(err)
+	}
+
+	r = open(t)
+	q = late(r, "liblate.so") // without program headers it takes the maps
+	copy(r.View(r.loaded["liblate.so"].Bias, 64)[54:], []byte{0xff, 0xff})
+	if _, err := New(q, r); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLateNoRoom: what the table has no room for is missed, and named.
+func TestLateNoRoom(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		shared bool
+		why    ledger.Reason
+	}{
+		{"liblate.so", false, ledger.ReasonNoMemory},
+		{"libgs.so", false, ledger.ReasonUsesGS},
+		{"libgs.so", true, ledger.ReasonNoMemory},
+	} {
+		r := open(t)
+		start := must(New(r.request("program", "ld-linux-x86-64.so.2"), r))
+		spec := start.Ledger()
+		spec.NoSpare = true
+		path := filepath.Join(t.TempDir(), "table")
+		f, err := build.Create(path, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		file, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		q := r.request(row.name)
+		q.Late, q.Shared = true, row.shared
+		q.Table = func() (*build.Appender, error) { return build.OpenAppend(file) }
+		q.Stop = func() {}
+		missed := ledger.ReasonNone
+		q.Miss = func(i int, why ledger.Reason) { missed = why }
+		p, err := New(q, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if missed != row.why || len(p.Ledger().Objects) != 0 {
+			t.Errorf("%+v: missed for %s, %d objects", row, missed, len(p.Ledger().Objects))
+		}
+	}
+}
