@@ -1,15 +1,20 @@
-/* Random seccomp filters, judged by libdynprof/resident/base/filters.c and by the kernel. */
-#include "../../libdynprof/resident/base/filters.c"
+/* Random seccomp filters, judged by libdynprof/resident/base/verdict.c and by the kernel. */
+#define _GNU_SOURCE
+#include "../../libdynprof/resident/base/verdict.c"
 
+#include <linux/audit.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#pragma GCC diagnostic ignored "-Wunused-function"
-
-struct dp_state dp;
-int dp_no_tsc;
+struct program {
+	uint32_t len;
+	struct sock_filter code[];
+};
 
 enum { MOST = 40, KILLED = 0x800 };
 
@@ -56,7 +61,7 @@ static struct sock_filter one(int left)
 }
 
 /* Judges getuid: ends with an errno of the low bits of what was computed. */
-static struct dp_filter *make(void)
+static struct program *make(void)
 {
 	static const struct sock_filter front[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -67,7 +72,7 @@ static struct dp_filter *make(void)
 		BPF_STMT(BPF_ALU | BPF_OR | BPF_K, SECCOMP_RET_ERRNO),
 		BPF_STMT(BPF_RET | BPF_A, 0),
 	};
-	struct dp_filter *f = calloc(1, sizeof *f + MOST * sizeof *f->code);
+	struct program *f = calloc(1, sizeof *f + MOST * sizeof *f->code);
 	for (uint32_t i = 0; i < 3; i++)
 		f->code[f->len++] = front[i];
 	for (uint32_t i = 0; i < BPF_MEMWORDS; i++)
@@ -81,15 +86,15 @@ static struct dp_filter *make(void)
 
 /* The errno that the kernel returns from getuid, KILLED if it kills; *got is
  * shared memory. */
-static int kernel(const struct dp_filter *f, const uint64_t *args, volatile int *got)
+static int kernel(const struct program *f, const uint64_t *args, volatile int *got)
 {
 	int status;
 	*got = KILLED;
 	pid_t pid = fork();
 	if (pid == 0) {
-		struct sock_fprog program = {(unsigned short)f->len, (struct sock_filter *)f->code};
+		struct sock_fprog fprog = {(unsigned short)f->len, (struct sock_filter *)f->code};
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &fprog) != 0)
 			_exit(1);
 		long r = raw6(SYS_getuid, (long)args[0], (long)args[1], (long)args[2], (long)args[3], (long)args[4], (long)args[5]);
 		*got = failed(r) ? (int)-r : 0;
@@ -108,11 +113,11 @@ int main(int argc, char **argv)
 	volatile int *got = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	srandom(argc > 2 ? (unsigned)atoi(argv[2]) : 1);
 	for (int i = 0; i < n; i++) {
-		struct dp_filter *f = make();
+		struct program *f = make();
 		struct seccomp_data data = {SYS_getuid, AUDIT_ARCH_X86_64, 0, {0}};
 		for (int k = 0; k < 6; k++)
 			data.args[k] = (uint64_t)word() << 32 | word();
-		uint32_t ours = verdict(f, &data);
+		uint32_t ours = dp_verdict(f->code, f->len, &data);
 		int want = kernel(f, (const uint64_t *)data.args, got);
 		int says = (ours & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO ? (int)(ours & SECCOMP_RET_DATA) : KILLED;
 		killed += want == KILLED;
