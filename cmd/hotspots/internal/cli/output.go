@@ -206,7 +206,7 @@ func (a *app) summarize(all []*find.Entry, n int) error {
 		return err
 	}
 	defer done()
-	r, err := report.New(tables, report.Options{Mangled: a.noDemangle, Called: true})
+	r, err := report.New(tables, report.Options{Mangled: a.noDemangle, Most: n})
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,9 @@ type Function struct {
 	Tactic  string   `json:"tactic"`
 	Reason  string   `json:"reason"`
 
-	entry *layout.Function
+	entry  *layout.Function
+	first  *layout.Function // in the first table that has it, which names it
+	object *layout.Object
 }
 
 // Address is an ELF virtual address.
@@ -105,7 +107,7 @@ type Report struct {
 // Options of New. The zero value demangles.
 type Options struct {
 	Mangled bool // leave C++ and Rust names as they are in the ELF file
-	Called  bool // leave out what has not been called
+	Most    int  // only so many functions, those called most, and what is called as often as the last of them; 0: all
 
 	beforeReset bool // with what was counted before a reset
 }
@@ -134,19 +136,23 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 		r.add(t, s)
 		for i := range t.Functions {
 			f := &t.Functions[i]
-			if opt.Called && s.Calls[i] == 0 {
+			if opt.Most > 0 && s.Calls[i] == 0 {
 				continue
 			}
 			o := &t.Objects[f.Object]
 			k := key{o.Path, o.BuildID, f.Address}
 			one := known[k]
 			if one == nil {
-				one = newFunction(o, f, opt)
+				one = &Function{first: f, object: o}
 				known[k] = one
 				r.Functions = append(r.Functions, one)
 			}
 			one.merge(f, s.Calls[i], s.Hot(i))
 		}
+	}
+	r.keepMost(opt.Most)
+	for _, f := range r.Functions {
+		f.describe(opt)
 	}
 	return r, nil
 }
@@ -262,16 +268,29 @@ func addOnce(all []string, more ...string) []string {
 	return all
 }
 
-func newFunction(o *layout.Object, f *layout.Function, opt Options) *Function {
-	one := &Function{
-		Object: symname.Clean(o.Path), BuildID: symname.Clean(o.BuildID), Address: Address(f.Address),
-		Name: symname.Display(f.Name, o.Path, f.Address, !opt.Mangled), Aliases: make([]string, len(f.Aliases)),
-		Size: f.Size, Source: f.Source.String(),
+// keepMost does what Options.Most says. It comes before the names are made, which takes
+// longest.
+func (r *Report) keepMost(n int) {
+	if n <= 0 || n >= len(r.Functions) {
+		return
 	}
-	for i, a := range f.Aliases {
-		one.Aliases[i] = symname.Display(a, o.Path, f.Address, !opt.Mangled)
+	calls := make([]uint64, len(r.Functions))
+	for i, f := range r.Functions {
+		calls[i] = f.Calls
 	}
-	return one
+	slices.Sort(calls)
+	r.Keep(func(f *Function) bool { return f.Calls >= calls[len(calls)-n] })
+}
+
+// describe fills in what the first table says of f.
+func (f *Function) describe(opt Options) {
+	o, e := f.object, f.first
+	f.Object, f.BuildID, f.Address = symname.Clean(o.Path), symname.Clean(o.BuildID), Address(e.Address)
+	f.Name, f.Aliases = symname.Display(e.Name, o.Path, e.Address, !opt.Mangled), make([]string, len(e.Aliases))
+	f.Size, f.Source = e.Size, e.Source.String()
+	for i, a := range e.Aliases {
+		f.Aliases[i] = symname.Display(a, o.Path, e.Address, !opt.Mangled)
+	}
 }
 
 // merge adds one table's calls. A table that counted the function says more

@@ -1,6 +1,14 @@
 package report
 
-import "testing"
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabletest"
+)
 
 func TestPercentIsRoundedDown(t *testing.T) {
 	for _, row := range []struct {
@@ -22,4 +30,47 @@ func TestThousands(t *testing.T) {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}
+}
+
+// TestMost: the functions called most are those that a whole report has in front,
+// whichever of several tables counted them.
+func TestMost(t *testing.T) {
+	const functions = 40
+	dir := t.TempDir()
+	var tables []*table.Table
+	for k, counts := range [][]uint64{make([]uint64, functions), make([]uint64, functions)} {
+		for i := range counts {
+			counts[i] = uint64(i * (7 + 4*k) % 11) // many are called equally often, and some never
+		}
+		live := tabletest.CreateAt(t, filepath.Join(dir, fmt.Sprint(k, ".dynprof")), tabletest.Synthetic(functions))
+		live.Row(layout.Row{Pid: 1, Tid: 1})
+		live.Set(0, counts...)
+		tables = append(tables, tabletest.Open(t, live.Path))
+		whole, err := New(tables, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole.Keep(func(f *Function) bool { return f.Calls > 0 })
+		if whole.Sort("calls"); len(whole.Functions) < functions/2 {
+			t.Fatalf("%d functions are called", len(whole.Functions))
+		}
+		for n := 1; n <= functions+1; n++ {
+			most, err := New(tables, Options{Most: n})
+			if err != nil {
+				t.Fatal(err)
+			}
+			most.Sort("calls")
+			most.Top(n)
+			if got, want := names(most.Functions), names(whole.Functions[:min(n, len(whole.Functions))]); got != want {
+				t.Errorf("%d of %d tables:\n%s\nnot\n%s", n, k+1, got, want)
+			}
+		}
+	}
+}
+
+func names(list []*Function) (s string) {
+	for _, f := range list {
+		s += fmt.Sprintf("%s %s %d; ", f.Object, f.Name, f.Calls)
+	}
+	return s
 }
