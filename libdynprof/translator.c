@@ -211,7 +211,7 @@ static int await_event(struct dp_hot *e)
 {
 	enum { TICK_NS = 100 * 1000, TICKS = 200, LOOK_NS = 250 * 1000 * 1000 };
 	struct timespec look = {0, LOOK_NS};
-	for (int i = 0; i < TICKS; i++) {
+	for (int i = 0; i < TICKS && !dp_withdrawn; i++) {
 		if (dp_ring_take(e))
 			return 1;
 		nap(TICK_NS);

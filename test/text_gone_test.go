@@ -86,6 +86,30 @@ func TestTextGoneLibc(t *testing.T) {
 	})
 }
 
+// TestMemoryTaken: a program that takes away all shared memory that it does not know,
+// or maps over it, takes rows and the table, too. It is counted until then; in a forked
+// child its parent is counted on.
+func TestMemoryTaken(t *testing.T) {
+	t.Parallel()
+	p := compile(t, need(t, "gcc"), []string{"-O1", "-pthread"}, "unmaps.c")
+	for _, row := range lane.Some([][]string{
+		{"unmap"}, {"over", "threads"}, {"move", "child"},
+		{"unmap", "threads"}, {"unmap", "child"}, {"over"}, {"over", "child"}, {"move"}, {"move", "threads"},
+	}, 0, 1, 2) {
+		t.Run(strings.Join(row, " "), func(t *testing.T) {
+			want := uint64(1000)
+			if row[len(row)-1] == "child" {
+				want = 3000
+			}
+			inVariants(t, cmd(append([]string{p}, row...)...), func(t *testing.T, r *report) {
+				if n := r.calls(t, "step"); n != want || r.Dispatched != 1 {
+					t.Errorf("%d calls, not %d; %d processes left", n, want, r.Dispatched)
+				}
+			})
+		})
+	}
+}
+
 // TestPlaceTaken: a program at a fixed address that maps memory where it knows that
 // there is none gets it there, though an arena may lie there. What was counted by then
 // stays, and the report names what is not counted any more.

@@ -23,7 +23,7 @@ type Snapshot struct {
 	ObjectsMissed    uint32       // how often an object was loaded later and could not be planned
 	Missed           []Missed     // which
 	Stopped          bool         // the program took the GS segment, or loaded what may: nothing has counted since
-	Dispatched       uint32       // processes that turned Syscall User Dispatch or another filter of addresses on, or replaced text of libc, and have not counted since
+	Dispatched       uint32       // processes that turned Syscall User Dispatch or another filter of addresses on, or replaced text of libc or memory of ours, and have not counted since
 	EventsLost       uint64
 	EventsDropped    uint64 // that a translator was not told of
 	// TranslatorFailures is how often a translator crashed, was gone, gave what

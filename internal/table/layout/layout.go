@@ -81,7 +81,7 @@ const (
 	HdrAppender    = 0x2d8 // u32, robust futex: thread that adds objects
 	HdrCollector   = 0x2dc // u32, row + 1 that the counts of loose rows are added to; 0: none
 	HdrLoose       = 0x2e0 // u32, atomic: threads that count in loose rows, in their process's memory
-	HdrDispatched  = 0x2e4 // u32, atomic add: processes that turned Syscall User Dispatch or another filter of addresses on, or replaced system calls that we must know of, and do not count any more
+	HdrDispatched  = 0x2e4 // u32, atomic add: processes that turned Syscall User Dispatch or another filter of addresses on, or replaced system calls that we must know of or memory of ours, and do not count any more
 	HdrRowLists    = 0x300 // [16]u32, a list for each chunk of rows (0 and 1, 2^k to 2^(k+1)-1): row + 1 of those that have room
 	HdrFreeRows    = 0x340 // [16]u64, a stack for each chunk: tag << 32 | row + 1 of those whose threads are gone
 	HdrDropped     = 0x3c0 // u64, atomic add: events that the translator was not told of: its ring was full

@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 
 #include "base/filters.h"
+#include "base/kept.h"
 #include "base/lock.h"
 #include "base/pages.h"
 #include "base/state.h"
@@ -53,6 +54,21 @@ void dp_own(uint64_t at, uint64_t size)
 	__atomic_store_n(&o->used, o->used + 1, __ATOMIC_RELEASE);
 }
 
+/* What is not mapped anew for each session. */
+static void own_for_good(const struct dp_ctl *ctl)
+{
+	const struct dp_header *t = dp.table;
+	uint64_t events = section_end(&t->events), fired = section_end(&t->fired);
+	dp_note_kept(t, events > fired ? events : fired);
+	dp_note_kept(dp.chunks[0], 2 * dp.row_stride);
+	dp_own((uint64_t)dp.discard, dp.row_stride);
+	dp_note_kept(dp.discard, dp.row_stride);
+	if (!ctl->keep)
+		return;
+	dp_own(ctl->reserve, 1);
+	dp_note_kept((const void *)ctl->reserve, 1);
+}
+
 void dp_own_session(const struct dp_ctl *ctl)
 {
 	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
@@ -62,14 +78,16 @@ void dp_own_session(const struct dp_ctl *ctl)
 		if (dp_locks_new())
 			raw(SYS_munlock, a->at, size);
 	}
-	for (uint32_t i = 0; i < ctl->objects_count; i++)
-		if (ctl->objects[i].self)
-			dp_own(ctl->objects[i].low, ctl->objects[i].high - ctl->objects[i].low);
-	if (!ctl->late) {
-		dp_own((uint64_t)dp.discard, dp.row_stride);
-		if (ctl->keep)
-			dp_own(ctl->reserve, 1);
+	for (uint32_t i = 0; i < ctl->objects_count; i++) {
+		const struct dp_object *o = &ctl->objects[i];
+		if (!o->self)
+			continue;
+		dp_own(o->low, o->high - o->low);
+		if (!ctl->late)
+			dp_note_kept((const void *)o->low, o->high - o->low);
 	}
+	if (!ctl->late)
+		own_for_good(ctl);
 }
 
 static int locks_new;

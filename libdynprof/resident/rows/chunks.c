@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "base/filters.h"
+#include "base/kept.h"
 #include "base/state.h"
 #include "rows/chunks.h"
 #include "rows/rows.h"
@@ -41,6 +42,7 @@ uint8_t *dp_map_chunk(uint32_t k)
 		ask(SYS_munmap, base, size); /* another thread was first */
 		return none;
 	}
+	dp_note_kept(base, size);
 	return base;
 }
 

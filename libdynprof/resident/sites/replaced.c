@@ -15,6 +15,8 @@
  *  4. Where system calls are among it that we must know of, as in libc, we withdraw.
  *  5. Memory of ours that stubs are in is treated alike: all that leads there is
  *     given back before the program takes its place.
+ *  6. Before it takes that of rows, of the table, or of the library, we withdraw:
+ *     who restores a checkpoint in its own process takes all that it does not know.
  * The dynamic linker's own calls are no sites: what it unmaps is closed.
  */
 #define _GNU_SOURCE
@@ -22,6 +24,7 @@
 #include <sys/mman.h>
 
 #include "base/filters.h"
+#include "base/kept.h"
 #include "base/layout.h"
 #include "base/mapped.h"
 #include "base/pages.h"
@@ -48,11 +51,18 @@ static int has_text(struct span s)
 
 static struct span span(uint64_t at, uint64_t size) { return (struct span){at, at + pages(size)}; }
 
+/* Once: from then on the call is not made by a thunk. */
+static void leaves(struct dp_regs *r)
+{
+	if (dp_arena_at(r->rcx))
+		dp_withdraw(r);
+}
+
 /* The span's text goes. */
 static void goes(struct dp_regs *r, struct span s)
 {
 	if (dp_has_site(s.low, s.high))
-		dp_withdraw(r);
+		leaves(r);
 	else if (dp_is_patched(s.low, s.high))
 		dp_give_range(s.low, s.high);
 }
@@ -102,13 +112,31 @@ static void arena_goes(struct dp_regs *r, struct dp_known *k)
 	dp_arena_goes(k);
 }
 
-/* A program may know of addresses that nothing is at, as below an executable that is
- * not position-independent; what it asks for there it gets. */
-static void arenas_go(struct dp_regs *r, struct span s, int must_be_free)
+/* Before what we keep goes nobody counts any more. */
+static void kept_goes(struct dp_regs *r, struct span s)
 {
+	if (dp_next_kept(0, s.low, s.high) == DP_MOST_KEPT && !dp_has_data(s.low, s.high))
+		return;
+	leaves(r);
+	dp_let_all_run(); /* who is in a stub yet counts in his row */
+}
+
+static int is_at(const struct dp_known *k, struct span s)
+{
+	uint64_t lasting = (uint64_t)k->lasting;
+	return (k->at < s.high && k->whole > s.low) || (lasting && lasting < s.high && lasting + (k->end - k->at) > s.low);
+}
+
+/* A program may know of addresses that nothing is at, as below an executable that is
+ * not position-independent; what it asks for there it gets. Or it takes what it does
+ * not know. */
+static void ours_goes(struct dp_regs *r, struct span s, int must_be_free)
+{
+	if (!must_be_free) /* else there is nothing that the program does not know */
+		kept_goes(r, s);
 	for (uint32_t i = 0; i < dp_arenas_known(); i++) {
 		struct dp_known *k = dp_arena_number(i);
-		if (k->gone || k->at >= s.high || k->whole <= s.low)
+		if (k->gone || !is_at(k, s))
 			continue;
 		arena_goes(r, k);
 		if (must_be_free)
@@ -123,7 +151,7 @@ static void map_comes(struct dp_regs *r)
 	const struct dp_undo *u;
 	if (!(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) || !has_text(s))
 		return;
-	arenas_go(r, s, (flags & MAP_FIXED_NOREPLACE) != 0);
+	ours_goes(r, s, (flags & MAP_FIXED_NOREPLACE) != 0);
 	if (flags & MAP_FIXED_NOREPLACE)
 		return;
 	if (flags & MAP_ANONYMOUS && r->rdx & PROT_WRITE)
@@ -142,7 +170,7 @@ static void unmap_comes(struct dp_regs *r)
 	struct span s = span(r->rdi, r->rsi);
 	if (!has_text(s))
 		return;
-	arenas_go(r, s, 0);
+	ours_goes(r, s, 0);
 	goes(r, s);
 }
 
@@ -152,14 +180,16 @@ static void remap_comes(struct dp_regs *r)
 	int fixed = (r->r10 & REMAP_FIXED) != 0;
 	uint64_t at;
 	if (fixed && has_text(to))
-		arenas_go(r, to, 0);
+		ours_goes(r, to, 0);
 	if (fixed && has_text(to)) {
 		const struct dp_undo *u = dp_change_in(to.low, to.high, &at);
 		if (!u || !dp_is_here(from.low + (at - to.low), u->new, u->len))
 			goes(r, to);
 	}
-	if ((fixed || pages(r->rdx) != pages(r->rsi)) && has_text(from))
+	if ((fixed || pages(r->rdx) != pages(r->rsi)) && has_text(from)) {
+		ours_goes(r, from, 0);
 		goes(r, from);
+	}
 }
 
 void dp_memory_changes(struct dp_regs *r)

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/filters.h"
+#include "base/kept.h"
 #include "base/state.h"
 #include "rows/chunks.h"
 #include "rows/rowlist.h"
@@ -23,8 +24,10 @@ struct dp_header *dp_view(void)
 	long at = ask(SYS_mremap, dp.table, 0, size, MREMAP_MAYMOVE); /* the file again, as far as size reaches */
 	if (failed(at))
 		return 0;
-	if (__atomic_compare_exchange_n(&view, &none, (struct dp_header *)at, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (__atomic_compare_exchange_n(&view, &none, (struct dp_header *)at, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		dp_note_kept((const void *)at, size);
 		return (struct dp_header *)at;
+	}
 	ask(SYS_munmap, at, size); /* another thread was first */
 	return none;
 }

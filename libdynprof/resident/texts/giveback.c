@@ -52,6 +52,7 @@ struct patched {
 	const struct dp_undo_text *texts; /* in order of start */
 	uint64_t count;
 	uint64_t low, high; /* high is 0 when the objects are gone */
+	uint64_t data, data_end; /* the pages of all that stands beside the arenas' code */
 };
 
 struct sessions {
@@ -66,12 +67,16 @@ static struct sessions *newest;
  * (replaced.c). */
 static void add_texts(const struct patched *p)
 {
+	dp_texts_add(p->data, p->data_end);
 	for (uint64_t i = 0; p->high && i < p->count; i++) {
 		const struct dp_undo_text *t = &p->texts[i];
 		const struct dp_known *k = dp_arena_of_text(t->start);
 		dp_texts_add(t->start, t->start + t->size);
-		if (k && !k->gone)
-			dp_texts_add(k->at, k->whole);
+		if (!k || k->gone)
+			continue;
+		dp_texts_add(k->at, k->whole);
+		if (k->lasting)
+			dp_texts_add((uint64_t)k->lasting, (uint64_t)k->lasting + (k->end - k->at));
 	}
 }
 
@@ -98,13 +103,23 @@ void dp_note_undos(const struct dp_ctl *ctl)
 		__atomic_store_n(&newest, s, __ATOMIC_RELEASE);
 	}
 	const struct dp_undo_text *texts = (const struct dp_undo_text *)ctl->undos, *last = &texts[ctl->undos_count - 1];
-	s->patched[s->used] = (struct patched){texts, ctl->undos_count, texts->start, last->start + last->size};
+	const struct dp_arena *data = &ctl->arenas[ctl->arenas_count - 1];
+	s->patched[s->used] = (struct patched){texts, ctl->undos_count, texts->start, last->start + last->size, data->at, data->at + data->size};
 	__atomic_store_n(&s->used, s->used + 1, __ATOMIC_RELEASE);
 	if (dp_texts_begin())
 		add_texts(&s->patched[s->used - 1]);
 	else
 		add_all_texts();
 	dp_texts_end();
+}
+
+int dp_has_data(uint64_t low, uint64_t high)
+{
+	for (const struct sessions *s = __atomic_load_n(&newest, __ATOMIC_ACQUIRE); s; s = s->older)
+		for (uint64_t i = 0, used = __atomic_load_n(&s->used, __ATOMIC_ACQUIRE); i < used; i++)
+			if (s->patched[i].data < high && s->patched[i].data_end > low)
+				return 1;
+	return 0;
 }
 
 /* Goes through the texts that overlap [low, high): as a for's head. */

@@ -43,6 +43,9 @@ void dp_forget_undos(void) HIDDEN;
 void dp_text_changes(const struct dp_regs *r) HIDDEN;
 /* Whether a change of a function's is in the range, or right in front of it. */
 int dp_is_patched(uint64_t low, uint64_t high) HIDDEN;
+/* Whether there is what tells of stubs and of patches. */
+int dp_has_data(uint64_t low, uint64_t high) HIDDEN;
+
 /* The same of a site. */
 int dp_has_site(uint64_t low, uint64_t high) HIDDEN;
 /* Gives back what concerns the range. */

@@ -6,7 +6,8 @@
 
 #include "base/raw.h"
 
-/* Whether text with changes of ours may be in [low, high). Any thread may ask. */
+/* Whether text with changes of ours may be in [low, high), or an arena, or what we
+ * keep (kept.h). Any thread may ask. */
 int dp_texts_in(uint64_t low, uint64_t high) HIDDEN;
 
 /* Whether there surely is none in size bytes from low on; for slowpath.S: no

@@ -79,7 +79,7 @@ func (r *Report) Headline() string {
 		what += " (counted until the program took the GS segment: try --lock)"
 	}
 	if n := r.Dispatched; n > 0 {
-		what += fmt.Sprintf(" (processes that turned Syscall User Dispatch on, or another filter of the addresses of system calls, or replaced text of libc, and were counted until then: %d)", n)
+		what += fmt.Sprintf(" (processes that turned Syscall User Dispatch on, or another filter of the addresses of system calls, or replaced text of libc or memory of dynprof, and were counted until then: %d)", n)
 	}
 	if n := r.TextChanged; n > 0 {
 		what += fmt.Sprintf(" (%d functions were counted until the program made their text writable or replaced it)", n)
