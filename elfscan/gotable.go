@@ -199,7 +199,9 @@ func (t *symbols) addGo(tab *goTable, addr uint32, record, room uint64) {
 }
 
 // findGoTable finds the table by its section. In a Go program without section
-// headers it is looked for: its start is at a multiple of eight.
+// headers, or where the C linker has put it among other data, as in
+// position-independent ones up to Go 1.25, it is looked for: its start is at a
+// multiple of eight.
 func (f *file) findGoTable() (tab goTable, ok bool, err error) {
 	const what = "Go table"
 	for i := range f.sections {
@@ -213,7 +215,7 @@ func (f *file) findGoTable() (tab goTable, ok bool, err error) {
 			return tab, ok, nil
 		}
 	}
-	if len(f.sections) > 0 || !f.golang {
+	if !f.golang {
 		return tab, false, nil
 	}
 	for _, addr := range f.words(0, isGoMagic) {

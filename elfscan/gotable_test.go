@@ -87,37 +87,57 @@ func goTableBytes(magic uint32, text uint64, funcs []goFunc) []byte {
 	return slices.Concat(number(b, pc), records, names, pcs)
 }
 
-// goFile is a file without sections, with a table and what points at it: its
-// first page is text, the second what the runtime knows of the object.
+// goFile is a file without sections, with a table and what points at it.
 func goFile(table []byte, text, high uint64) []byte {
-	return hostile(0, func(off uint64) ([]byte, []elf.Section64, []elf.Prog64) {
-		const noteAt, moduleAt, tableAt = 512, 1024, 2048
+	return hostile(0, goContent(table, text, high, false))
+}
+
+// goContent has the text in front, a note, what the runtime knows of the object, and
+// the table; relocated: what the runtime knows is left to relocations, and there are
+// sections.
+func goContent(table []byte, text, high uint64, relocated bool) func(off uint64) ([]byte, []elf.Section64, []elf.Prog64) {
+	return func(off uint64) ([]byte, []elf.Section64, []elf.Prog64) {
+		const noteAt, moduleAt, relaAt, dynamicAt, tableAt = 768, 1024, 1280, 1536, 2048
 		b := make([]byte, tableAt-off)
 		note := append([]byte{4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0}, "Go\x00\x00abcd"...)
 		copy(b[noteAt-off:], note)
-		module := b[moduleAt-off:]
-		const data = 1 << 20 // where the module is mapped
-		le.PutUint64(module, tableAt)
-		le.PutUint64(module[goModuleLow:], text)
-		le.PutUint64(module[goModuleHigh:], high)
-		le.PutUint64(module[goModuleText:], text)
+		const data, relative = 1 << 20, 8 // where the module is mapped
+		for i, word := range [][2]uint64{{0, tableAt}, {goModuleLow, text}, {goModuleHigh, high}, {goModuleText, text}} {
+			if !relocated {
+				le.PutUint64(b[moduleAt-off+word[0]:], word[1])
+				continue
+			}
+			for k, v := range []uint64{data + moduleAt + word[0], relative, word[1]} {
+				le.PutUint64(b[relaAt-off+uint64(relaSize*i+8*k):], v)
+			}
+		}
+		for i, v := range []uint64{uint64(elf.DT_RELA), relaAt, uint64(elf.DT_RELASZ), 4 * relaSize} {
+			le.PutUint64(b[dynamicAt-off+uint64(8*i):], v)
+		}
 		b = append(b, table...)
-		return b, nil, []elf.Prog64{
+		var sections []elf.Section64
+		if relocated {
+			sections = []elf.Section64{{}, strtab(off, 1)}
+		}
+		return b, sections, []elf.Prog64{
 			textSegment(off + uint64(len(b))),
+			{Type: uint32(elf.PT_DYNAMIC), Off: dynamicAt, Vaddr: dynamicAt, Filesz: 48, Memsz: 48},
 			{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_W), Off: moduleAt, Vaddr: data + moduleAt, Filesz: goModuleSize, Memsz: goModuleSize},
 			{Type: uint32(elf.PT_NOTE), Off: noteAt, Vaddr: noteAt, Filesz: uint64(len(note)), Memsz: uint64(len(note)), Align: 4},
 		}
-	})
+	}
 }
 
-const goText = 256 // where the functions of a goFile are
+const goText = 448 // where the functions of a goFile are
 
-// goSeeds are small files with Go tables, one of each format.
+// goSeeds are small files with Go tables: one of each format, and one as linkers
+// make it of an object that is position-independent.
 func goSeeds() map[string][]byte {
 	files := map[string][]byte{}
 	for name, magic := range goMagics {
 		files[name] = goFile(goTableBytes(magic, goText, goFuncs), goText, goText+384)
 	}
+	files["Go PIE"] = hostile(2, goContent(goTableBytes(goMagic118, goText, goFuncs), goText, goText+384, true))
 	return files
 }
 

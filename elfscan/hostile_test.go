@@ -152,7 +152,7 @@ func TestMemory(t *testing.T) {
 // hostile writes a header, sections and data that they point at. The data
 // starts behind the section headers, at the offset that it is given.
 func hostile(sections int, data func(off uint64) ([]byte, []elf.Section64, []elf.Prog64)) []byte {
-	const progs = 3
+	const progs = 4
 	off := uint64(headerSize + progs*progSize + sections*sectionSize)
 	content, headers, segments := data(off)
 	h := elf.Header64{
