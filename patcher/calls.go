@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/stubgen/survey"
@@ -34,7 +35,7 @@ func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
 	for c := range p.survey.Calls() {
 		at, from := p.code.Run(c.At), &p.plans[c.From]
 		dead := from.Counted() && from.Holds(c.At) // what runs is the copy in the stub
-		if dead || !p.plans[c.To].Counted() || uint64(at) < t.Start || uint64(at)+survey.CallSize > t.End {
+		if dead || !p.plans[c.To].Counted() || uint64(at) < t.Start || uint64(at)+survey.CallSize > t.End || p.isWritable(c.To) {
 			continue
 		}
 		if len(list) == cap(list) {
@@ -50,6 +51,15 @@ func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
 		}
 	}
 	return list
+}
+
+// isWritable is whether the program can write over the entry of function i at any
+// time, and nobody sees it: calls have to meet what it writes there.
+func (p *patchedText) isWritable(i int32) bool {
+	at := uint64(p.code.Run(p.code.Functions[i].Addr))
+	return slices.ContainsFunc(p.exec, func(m procmaps.Mapping) bool {
+		return m.Prot&procmaps.ProtWrite != 0 && m.Start <= at && at < m.End
+	})
 }
 
 // behind is the first patch that ends behind at; from where it is looked for, calls

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,24 @@ func TestTextChange(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestOverwritten: who writes over an entry is met by all calls, also where nobody
+// can see it; and text is given back whatever has its file's name by then.
+func TestOverwritten(t *testing.T) {
+	lane.Parallel(t)
+	p := compile(t, need(t, "gcc"), []string{"-O1", "-Wl,--no-warn-rwx-segments"}, "overwrites.c")
+	for _, how := range []string{"store", "pipe"} {
+		t.Run(how, func(t *testing.T) {
+			own := copyFile(t, p, filepath.Join(t.TempDir(), "overwrites"))
+			without := run(t, cmd(own, how))
+			for _, flags := range lane.Some(variants, 0, 2, 3) {
+				copyFile(t, p, own)
+				with, _ := counted(t, cmd(own, how), flags...)
+				same(t, without, with)
+			}
+		})
 	}
 }
 

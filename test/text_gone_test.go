@@ -10,7 +10,7 @@ import (
 
 // pieces are functions of testdata/pieces.S whose patches lie on two pages; each run
 // calls all of them so many times.
-var pieces = []string{"piece_edge", "piece_hops", "piece_before", "piece_loop", "piece_behind", "piece_hop_back", "piece_body", "piece_last"}
+var pieces = []string{"piece_edge", "piece_hops", "piece_before", "piece_loop", "piece_behind", "piece_hop_back", "piece_body", "piece_last", "piece_tip", "piece_call"}
 
 const pieceCalls = 20
 
@@ -36,12 +36,13 @@ func TestTextGone(t *testing.T) {
 		{"map", "main linked late", ""},
 		{"remap", "linked main late", ""},
 		{"away", "late linked", ""},
-		{"unmap", "main linked late", "piece_edge piece_before piece_loop piece_behind piece_hop_back piece_body piece_last"},
-		{"hide", "linked main late", "piece_edge piece_before piece_loop piece_behind piece_hop_back piece_body piece_last"},
+		{"unmap", "main linked late", "piece_edge piece_before piece_loop piece_behind piece_hop_back piece_body piece_last piece_tip piece_call"},
+		{"hide", "linked main late", "piece_edge piece_before piece_loop piece_behind piece_hop_back piece_body piece_last piece_tip piece_call"},
 		{"copy", "late linked", "all"},
+		{"pages", "main linked late", "all"},
 		{"fork", "main linked late", ""},
 		{"threads", "late main linked", ""},
-	}, 0, 1, 4, 8) {
+	}, 0, 1, 4, 7, 9) {
 		for _, where := range lane.Some(strings.Fields(row.where), 0) {
 			t.Run(row.how+" "+where, func(t *testing.T) {
 				args := slices.Clone(programs[where])

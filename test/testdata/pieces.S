@@ -119,5 +119,25 @@
 	.cfi_def_cfa_offset 8
 	ret
 	END piece_last
+
+/* the half of a window, and nothing else, is on the next page */
+	FILL	piece_fifth, 2
+	FN piece_tip
+	lea	5(%rdi), %rax
+	ret
+	END piece_tip
+
+/* so is the half of a call's displacement */
+	FILL	piece_sixth, 8
+	FN piece_call
+	sub	$8, %rsp
+	.cfi_def_cfa_offset 16
+	nop
+	call	piece_leaf
+	add	%rdi, %rax
+	add	$8, %rsp
+	.cfi_def_cfa_offset 8
+	ret
+	END piece_call
 	.p2align 12, 0xf4
 	.section .note.GNU-stack, "", @progbits

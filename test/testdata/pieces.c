@@ -5,14 +5,14 @@
 
 #include "pieces.h"
 
-long piece_edge(long), piece_hops(long), piece_before(long), piece_loop(long), piece_behind(long), piece_hop_back(long), piece_body(long), piece_last(long);
+long piece_edge(long), piece_hops(long), piece_before(long), piece_loop(long), piece_behind(long), piece_hop_back(long), piece_body(long), piece_last(long), piece_tip(long), piece_call(long);
 void piece_third(void);
 
 __attribute__((noipa)) long pieces_run(void)
 {
 	long sum = 0;
 	for (long x = 1; x <= RUNS; x++)
-		sum = sum * 3 + piece_edge(x) + piece_hops(x) + piece_before(x) + piece_loop(x % 5) + piece_behind(x) + piece_hop_back(x) + piece_body(x) + piece_last(x);
+		sum = sum * 3 + piece_edge(x) + piece_hops(x) + piece_before(x) + piece_loop(x % 5) + piece_behind(x) + piece_hop_back(x) + piece_body(x) + piece_last(x) + piece_tip(x) + piece_call(x);
 	return sum;
 }
 

@@ -6,6 +6,7 @@
  *	map	mmap of the file over each page
  *	remap	mremap of the file's page over each page
  *	away	mremap of each page to elsewhere and back
+ *	pages	mremap of a copy over each page
  *	unmap	munmap of a page of padding
  *	hide	memory without rights over that page
  *	copy	a copy in place of all, as for large pages
@@ -84,6 +85,15 @@ static void away_page(char *at)
 {
 	char *other = mmap(0, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	must(mremap(at, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other) == other);
+	must(mremap(other, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at);
+}
+
+static void copy_page(char *at)
+{
+	char *other = mmap(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	must(other != MAP_FAILED);
+	memcpy(other, at, PAGE);
+	must(mprotect(other, PAGE, RX) == 0);
 	must(mremap(other, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at);
 }
 
@@ -208,6 +218,8 @@ int main(int argc, char **argv)
 		each_page(remap_page);
 	else if (!strcmp(how, "away"))
 		each_page(away_page);
+	else if (!strcmp(how, "pages"))
+		each_page(copy_page);
 	else if (!strcmp(how, "unmap"))
 		must(munmap(text.spare, PAGE) == 0);
 	else if (!strcmp(how, "hide"))

@@ -147,8 +147,8 @@ static void ours_goes(struct dp_regs *r, struct span s, int must_be_free)
 static void map_comes(struct dp_regs *r)
 {
 	struct span s = span(r->rdi, r->rsi);
-	uint64_t flags = r->r10, at;
-	const struct dp_undo *u;
+	uint64_t flags = r->r10;
+	struct dp_piece p;
 	if (!(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) || !has_text(s))
 		return;
 	ours_goes(r, s, (flags & MAP_FIXED_NOREPLACE) != 0);
@@ -156,10 +156,10 @@ static void map_comes(struct dp_regs *r)
 		return;
 	if (flags & MAP_ANONYMOUS && r->rdx & PROT_WRITE)
 		return; /* it will be filled */
-	if (!(flags & MAP_ANONYMOUS) && (u = dp_change_in(s.low, s.high, &at))) {
-		uint8_t bytes[sizeof u->new];
-		long n = ask(SYS_pread64, (int32_t)r->r8, bytes, u->len, r->r9 + (at - s.low));
-		if (n == u->len && same_bytes(bytes, u->new, u->len))
+	if (!(flags & MAP_ANONYMOUS) && dp_change_in(s.low, s.high, &p)) {
+		uint8_t bytes[DP_MOST_CHANGED];
+		long n = ask(SYS_pread64, (int32_t)r->r8, bytes, p.len, r->r9 + (p.at - s.low));
+		if (n == (long)p.len && same_bytes(bytes, p.new, p.len))
 			return;
 	}
 	goes(r, s);
@@ -178,14 +178,11 @@ static void remap_comes(struct dp_regs *r)
 {
 	struct span from = span(r->rdi, r->rsi), to = span(r->r8, r->rdx);
 	int fixed = (r->r10 & REMAP_FIXED) != 0;
-	uint64_t at;
+	struct dp_piece p;
 	if (fixed && has_text(to))
 		ours_goes(r, to, 0);
-	if (fixed && has_text(to)) {
-		const struct dp_undo *u = dp_change_in(to.low, to.high, &at);
-		if (!u || !dp_is_here(from.low + (at - to.low), u->new, u->len))
-			goes(r, to);
-	}
+	if (fixed && has_text(to) && (!dp_change_in(to.low, to.high, &p) || !dp_is_here(from.low + (p.at - to.low), p.new, p.len)))
+		goes(r, to);
 	if ((fixed || pages(r->rdx) != pages(r->rsi)) && has_text(from)) {
 		ours_goes(r, from, 0);
 		goes(r, from);

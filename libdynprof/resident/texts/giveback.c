@@ -305,7 +305,8 @@ static void copy_words(uint64_t to, uint64_t from, uint64_t size)
 /* The file's pages for those of the text at at; 0 if there are none to be had. */
 static uint64_t file_pages(const struct dp_undo_text *t, uint64_t at, uint64_t size, uint64_t prot)
 {
-	long fd = ask(SYS_openat, AT_FDCWD, t->file, O_RDONLY | O_CLOEXEC);
+	/* A pipe may have the file's name by now. */
+	long fd = ask(SYS_openat, AT_FDCWD, t->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (failed(fd))
 		return 0;
 	long end = ask(SYS_lseek, fd, 0, 2 /* SEEK_END */); /* a store behind it would raise SIGBUS */
@@ -537,16 +538,23 @@ int dp_is_patched(uint64_t low, uint64_t high) { return is_changed(low, high, 1,
 
 int dp_has_site(uint64_t low, uint64_t high) { return is_changed(low, high, 0, 1); }
 
-const struct dp_undo *dp_change_in(uint64_t low, uint64_t high, uint64_t *at)
+/* What of a change lies in a range; empty if none of it does. */
+static struct dp_piece piece(const struct dp_undo_text *t, const struct dp_undo *u, uint64_t low, uint64_t high)
+{
+	uint64_t at = t->start + u->at, end = at + u->len;
+	uint64_t from = at > low ? at : low, to = end < high ? end : high;
+	return (struct dp_piece){from, u->old + (from - at), u->new + (from - at), from < to ? to - from : 0};
+}
+
+int dp_change_in(uint64_t low, uint64_t high, struct dp_piece *p)
 {
 	struct walk w = walk(low, high);
 	struct page page = {NO_PAGE, 0};
 	for (const struct dp_undo_text *t; (t = next_text(&w));)
 		for (uint32_t i = first_near(t, low); i < t->count && t->start + undos_of(t)[i].at < high; i++) {
-			const struct dp_undo *u = &undos_of(t)[i];
-			*at = t->start + u->at;
-			if (*at >= low && *at + u->len <= high && is_made(&page, t, u))
-				return u;
+			*p = piece(t, &undos_of(t)[i], low, high);
+			if (p->len && !same_bytes(p->old, p->new, p->len) && is_made(&page, t, &undos_of(t)[i]))
+				return 1;
 		}
 	return 0;
 }

@@ -6,6 +6,8 @@
 #include "base/raw.h"
 #include "base/regs.h"
 
+enum { DP_MOST_CHANGED = 6 }; /* bytes, by one change */
+
 /* One change of text (patcher/patch/undo.go). */
 struct dp_undo {
 	uint32_t at;    /* offset from the text's start */
@@ -14,7 +16,7 @@ struct dp_undo {
 	uint16_t moved; /* what runs elsewhere from at on (dp_span) */
 	uint8_t len;    /* of old and new */
 	uint8_t kind;   /* DP_UNDO_* */
-	uint8_t old[6], new[6];
+	uint8_t old[DP_MOST_CHANGED], new[DP_MOST_CHANGED];
 };
 
 /* Bytes of text in 16 bits: many in units of 64 KB (patcher/patch/undo.go). */
@@ -31,6 +33,13 @@ struct dp_undo_text {
 	uint32_t count;
 	uint32_t prot;
 	uint64_t longest; /* bytes that the longest of them reaches */
+};
+
+/* What of a change lies in a range. */
+struct dp_piece {
+	uint64_t at;
+	const uint8_t *old, *new;
+	uint64_t len;
 };
 
 /* What a session has patched may have to be given back. */
@@ -50,8 +59,9 @@ int dp_has_data(uint64_t low, uint64_t high) HIDDEN;
 int dp_has_site(uint64_t low, uint64_t high) HIDDEN;
 /* Gives back what concerns the range. */
 void dp_give_range(uint64_t low, uint64_t high) HIDDEN;
-/* A change that is made and lies in the range, and its address; 0: none. */
-const struct dp_undo *dp_change_in(uint64_t low, uint64_t high, uint64_t *at) HIDDEN;
+/* The first change that is made and can be told from the program's bytes in the
+ * range, which may have a half of it; 0: none. */
+int dp_change_in(uint64_t low, uint64_t high, struct dp_piece *p) HIDDEN;
 /* The first page of the range with bytes of ours; high: none. */
 uint64_t dp_patched_page(uint64_t low, uint64_t high) HIDDEN;
 /* Whether there is memory with these bytes at an address. */

@@ -135,7 +135,7 @@ func (p *Process) Resolve(path string) (string, error) {
 
 // Open implements target.Target.
 func (p *Process) Open(path string) (target.File, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe may have that name by now
 	if err != nil {
 		return nil, err
 	}
