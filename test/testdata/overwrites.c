@@ -2,6 +2,7 @@
  *
  *	store	into text that is writable from the start
  *	pipe	into text that it makes writable, when a pipe has its file's name
+ *	lock	into text that it has locked
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -41,15 +42,36 @@ static int become_pipe(const char *path)
 	return unlink(path) == 0 && mkfifo(path, 0600) == 0;
 }
 
+static long locked(void)
+{
+	char line[256];
+	long kb = -1;
+	FILE *f = fopen("/proc/self/status", "r");
+	while (f && fgets(line, sizeof line, f))
+		sscanf(line, "VmLck: %ld", &kb);
+	return kb;
+}
+
+static void overwrite(void)
+{
+	char *low = (char *)((uintptr_t)cool & -4096);
+	mprotect(low, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+	write_jump(cool, another);
+	mprotect(low, 8192, PROT_READ | PROT_EXEC);
+}
+
 int main(int argc, char **argv)
 {
-	int pipes = argc > 1 && !strcmp(argv[1], "pipe");
+	const char *how = argc > 1 ? argv[1] : "store";
 	run_all();
-	if (pipes && become_pipe(argv[0])) {
-		char *low = (char *)((uintptr_t)cool & -4096);
-		mprotect(low, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
-		write_jump(cool, another);
+	if (!strcmp(how, "pipe") && become_pipe(argv[0])) {
+		overwrite();
 		unlink(argv[0]);
+	} else if (!strcmp(how, "lock")) {
+		mlock((char *)((uintptr_t)cool & -4096), 8192);
+		long before = locked();
+		overwrite();
+		printf("%ld kB, then %ld\n", before, locked());
 	} else {
 		write_jump(hot, other);
 	}

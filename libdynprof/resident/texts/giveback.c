@@ -352,6 +352,25 @@ static uint64_t pages_of(const struct dp_undo_text *t, uint64_t at, uint64_t mad
 	return 0;
 }
 
+/* The kernel refuses this advice, which takes nothing away, for locked memory. */
+static int is_locked(uint64_t at, uint64_t size)
+{
+	enum { ADVICE_COLD = 20 };
+	return ask(SYS_madvise, at, size, ADVICE_COLD) == -EINVAL;
+}
+
+/* Puts new pages in place of those at low. The lock of these goes with them; where
+ * memory that is mapped is locked in any case, and in kernels that have no such
+ * advice, new pages are as they shall be. */
+static void exchange(uint64_t low, uint64_t new, uint64_t size)
+{
+	int locked = is_locked(low, size) && !is_locked(new, size);
+	if (failed(ask(SYS_mremap, new, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, low)))
+		ask(SYS_munmap, new, size);
+	else if (locked)
+		ask(SYS_mlock, low, size);
+}
+
 /* Puts the program's bytes in place of changes first to last, which lie in [low,
  * high), whole pages. */
 static void give_pages(const struct change *c, const struct dp_undo_text *t, uint32_t first, uint32_t last, uint64_t low, uint64_t high)
@@ -367,8 +386,8 @@ static void give_pages(const struct change *c, const struct dp_undo_text *t, uin
 			((uint8_t *)made)[t->start + u->at + k - low] = u->old[k];
 	}
 	uint64_t new = pages_of(t, low, (uint64_t)made, size);
-	if (new && failed(ask(SYS_mremap, new, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, low)))
-		ask(SYS_munmap, new, size);
+	if (new)
+		exchange(low, new, size);
 }
 
 /* Changes that share pages go together. */
