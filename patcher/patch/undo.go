@@ -66,24 +66,33 @@ const UndoTextSize = 56
 const mostUndone = 6
 
 // AppendUndos adds what takes back the patches and calls of a text that starts
-// at start, in the order of their addresses. Patches of no function are sites.
+// at start, in the order of their addresses; patches are in that order, and it puts calls
+// into it. Patches of no function are sites.
 func AppendUndos(list []Undo, start x86.RunAddr, patches []Patch, calls []Call) []Undo {
-	first := len(list)
-	for i := range patches {
-		p := &patches[i]
-		u := Undo{At: uint32(p.At - start), Group: p.Group, Needs: p.Needs, Moved: max(p.Moved, Span(p.Len)), Len: uint8(p.Len), Kind: p.Kind}
-		copy(u.Old[:], p.Old[:p.Len])
-		copy(u.New[:], p.New[:p.Len])
-		if p.Group == NoGroup || p.Group == SignalSites {
-			u.Kind = KindSite
+	byAddress := func(a, b Call) int { return cmp.Compare(a.At, b.At) }
+	if !slices.IsSortedFunc(calls, byAddress) { // as where functions overlap
+		slices.SortFunc(calls, byAddress)
+	}
+	for len(patches) > 0 || len(calls) > 0 {
+		if len(calls) == 0 || len(patches) > 0 && patches[0].At-start < x86.RunAddr(calls[0].At) {
+			list = append(list, undoPatch(&patches[0], start))
+			patches = patches[1:]
+		} else {
+			list = append(list, undoCall(&calls[0]))
+			calls = calls[1:]
 		}
-		list = append(list, u)
 	}
-	for i := range calls {
-		list = append(list, undoCall(&calls[i]))
-	}
-	slices.SortFunc(list[first:], func(a, b Undo) int { return cmp.Compare(a.At, b.At) })
 	return list
+}
+
+func undoPatch(p *Patch, start x86.RunAddr) Undo {
+	u := Undo{At: uint32(p.At - start), Group: p.Group, Needs: p.Needs, Moved: max(p.Moved, Span(p.Len)), Len: uint8(p.Len), Kind: p.Kind}
+	copy(u.Old[:], p.Old[:p.Len])
+	copy(u.New[:], p.New[:p.Len])
+	if p.Group == NoGroup || p.Group == SignalSites {
+		u.Kind = KindSite
+	}
+	return u
 }
 
 func undoCall(c *Call) Undo {

@@ -1,7 +1,9 @@
 package survey
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 
 	"github.com/dynprof/dynprof/internal/ledger"
 )
@@ -15,6 +17,15 @@ const CallSize = 5
 type Call struct {
 	At       uint64
 	From, To int32
+}
+
+// inOrder sorts the calls of one function. The sweep sees tail calls behind calls that
+// stand a little further on.
+func inOrder(calls []Call) {
+	byAddress := func(a, b Call) int { return cmp.Compare(a.At, b.At) }
+	if !slices.IsSortedFunc(calls, byAddress) {
+		slices.SortFunc(calls, byAddress)
+	}
 }
 
 // Calls goes through the noted calls (Object.NoteCalls) in the order of From. It

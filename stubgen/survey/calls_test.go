@@ -44,7 +44,7 @@ func TestCalls(t *testing.T) {
 		edit(o)
 		return o
 	}
-	all := []Call{{at, 0, 1}, {at + 0x1a, 1, 2}, {at + 0x10, 1, 0}, {at + 0x20, 2, 2}}
+	all := []Call{{at, 0, 1}, {at + 0x10, 1, 0}, {at + 0x1a, 1, 2}, {at + 0x20, 2, 2}}
 	for name, row := range map[string]struct {
 		edit func(*stubgen.Object)
 		want []Call

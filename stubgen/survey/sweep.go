@@ -55,6 +55,7 @@ func (w *sweep) function(i int) {
 	w.gap, w.closed, w.usesGS, w.oldBirth, w.next = false, false, false, false, i+1
 	beyond := o.Code(f.Addr) // Skim needs to see a few bytes more
 	w.skim.Addr, w.skim.End = f.Addr, len(code)
+	noted := len(w.calls)
 	w.skim.Quiet = min(int(facts.start)+stubgen.WindowSize, len(code))
 	for at := dataLen(code); at < len(code); {
 		if w.nested {
@@ -74,6 +75,7 @@ func (w *sweep) function(i int) {
 		}
 		at = end
 	}
+	inOrder(w.calls[noted:])
 	if facts.traits&hasIndirectJump != 0 {
 		w.relativeTables(i, facts) // that are taken behind the jump, in a loop
 	}
