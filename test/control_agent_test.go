@@ -125,7 +125,7 @@ func isGone(pid int) bool { s := state(pid, "State"); return s == "" || strings.
 // gone fails unless the process ends. (A corpse is its new parent's affair.)
 func gone(t *testing.T, pid int) {
 	t.Helper()
-	for limit := time.Now().Add(20 * time.Second); !isGone(pid); time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(patience); !isGone(pid); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatalf("process %d, %s, is still there", pid, state(pid, "Name"))
 		}
@@ -134,7 +134,7 @@ func gone(t *testing.T, pid int) {
 
 // agent waits until there is one.
 func (s *served) agent() int {
-	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 		if pid := agentOf(s.t, s.table); pid != 0 {
 			return pid
 		}

@@ -156,7 +156,7 @@ func TestListenAgain(t *testing.T) {
 	first.cmd.Wait()
 	scrapeAt(t, at) // the last of the first, which then goes
 	want := float64(readReport(t, first.table).TotalCalls)
-	for limit := time.Now().Add(20 * time.Second); scrapeAt(t, at).total() == want; time.Sleep(20 * time.Millisecond) {
+	for limit := time.Now().Add(patience); scrapeAt(t, at).total() == want; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("the second does not come")
 		}
@@ -186,7 +186,7 @@ func TestListenEnds(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for limit := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for limit := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 			if r := run(t, cmd(build(t, "hotspots"), "ls", filepath.Dir(table))); strings.Contains(r.stdout, "running") || time.Now().After(limit) {
 				break
 			}

@@ -84,7 +84,7 @@ func stand(t *testing.T, pid int) (resume func()) {
 		syscall.Kill(p, syscall.SIGSTOP)
 	}
 	for _, p := range all {
-		for limit := time.Now().Add(10 * time.Second); !strings.HasPrefix(state(p, "State"), "T"); time.Sleep(time.Millisecond) {
+		for limit := time.Now().Add(patience); !strings.HasPrefix(state(p, "State"), "T"); time.Sleep(time.Millisecond) {
 			if time.Now().After(limit) {
 				t.Fatalf("process %d does not stop", p)
 			}

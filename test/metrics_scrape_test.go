@@ -80,7 +80,7 @@ func scrapeOnce(address string) (*scrapes, error) {
 func scrapeAt(t testing.TB, address string) *scrapes {
 	t.Helper()
 	s, err := scrapeOnce(address)
-	for limit := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(patience); err != nil && time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
 		s, err = scrapeOnce(address)
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *scrapes) monotone(t testing.TB, before *scrapes) {
 // closed waits until nobody listens any more.
 func closed(t testing.TB, address string) {
 	t.Helper()
-	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for limit := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := scrapeOnce(address); err != nil && noListener(err) {
 			return
 		}
@@ -120,8 +120,23 @@ func noListener(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }
 
-// address is what hotspots ls says of a table's program.
+// address is what hotspots ls says of a table's program, once its endpoint runs: a
+// program does not wait for that.
 func address(t testing.TB, table string) string {
+	t.Helper()
+	for limit := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		at, list := listener(t, table)
+		if at != "" {
+			return at
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("nobody listens for %s: %s", table, list)
+		}
+	}
+}
+
+// listener is the address in what hotspots ls says, and all of that.
+func listener(t testing.TB, table string) (at, all string) {
 	t.Helper()
 	out := run(t, cmd(build(t, "hotspots"), "ls", "--format", "json", filepath.Dir(table)))
 	var list struct {
@@ -132,9 +147,9 @@ func address(t testing.TB, table string) string {
 	}
 	for _, l := range list.Tables {
 		if l.Table == table {
-			return l.Listen
+			return l.Listen, out.stdout
 		}
 	}
 	t.Fatalf("%s is not in the list: %s", table, out.stdout)
-	return ""
+	return "", ""
 }

@@ -174,21 +174,21 @@ func TestScrapedWithoutDescriptors(t *testing.T) {
 		return n
 	}
 	var at string
-	for limit := time.Now().Add(20 * time.Second); at == "" && time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(patience); at == "" && time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 		if tab, err := table.Open(path); err == nil {
 			at = tab.Listen
 			tab.Close()
 		}
 	}
 	first := scrapeAt(t, at)
-	for limit := time.Now().Add(20 * time.Second); tick(first) == 0 && time.Now().Before(limit); {
+	for limit := time.Now().Add(patience); tick(first) == 0 && time.Now().Before(limit); {
 		first = scrapeAt(t, at)
 	}
 	if open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", readReport(t, path).Pid)); err != nil || len(open) != 0 {
 		t.Errorf("it has %v, %v", open, err)
 	}
 	second := scrapeAt(t, at)
-	for limit := time.Now().Add(20 * time.Second); tick(second) <= tick(first) && time.Now().Before(limit); {
+	for limit := time.Now().Add(patience); tick(second) <= tick(first) && time.Now().Before(limit); {
 		second = scrapeAt(t, at)
 	}
 	if tick(second) <= tick(first) || tick(first) == 0 {

@@ -56,7 +56,7 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	label := ""
-	for limit := time.Now().Add(20 * time.Second); label == "" && time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
+	for limit := time.Now().Add(patience); label == "" && time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
 		for line := range strings.Lines(get("/metrics", "secret")) {
 			if strings.HasPrefix(line, "dynprof_threads{") {
 				label = line
@@ -72,7 +72,7 @@ func TestServe(t *testing.T) {
 	}
 	in.Close()
 	program.Wait()
-	for limit := time.Now().Add(20 * time.Second); strings.Contains(get("/metrics", "secret"), "program="); time.Sleep(50 * time.Millisecond) {
+	for limit := time.Now().Add(patience); strings.Contains(get("/metrics", "secret"), "program="); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("a program that has ended is served for ever")
 		}
