@@ -51,12 +51,12 @@ func TestTextChange(t *testing.T) {
 }
 
 // TestOverwritten: who writes over an entry is met by all calls, also where nobody
-// can see it; text is given back whatever has its file's name by then, and stays
-// locked.
+// can see it; text is given back whatever has its file's name by then, with no
+// memory left and behind a filter, and stays locked.
 func TestOverwritten(t *testing.T) {
 	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O1", "-Wl,--no-warn-rwx-segments"}, "overwrites.c")
-	for _, how := range []string{"store", "pipe", "lock"} {
+	for _, how := range []string{"store", "pipe", "lock", "limit", "filter"} {
 		t.Run(how, func(t *testing.T) {
 			own := copyFile(t, p, filepath.Join(t.TempDir(), "overwrites"))
 			without := run(t, cmd(own, how))

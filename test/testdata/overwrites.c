@@ -3,12 +3,20 @@
  *	store	into text that is writable from the start
  *	pipe	into text that it makes writable, when a pipe has its file's name
  *	lock	into text that it has locked
+ *	limit	into text that it makes writable, when it can map nothing more
+ *	filter	the same, where a filter lets it open and move nothing
  */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define HOT __attribute__((noipa, section(".hot, \"awx\", @progbits#")))
@@ -52,10 +60,37 @@ static long locked(void)
 	return kb;
 }
 
+static void limit(void)
+{
+	long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+	fscanf(f, "%ld", &pages);
+	fclose(f);
+	setrlimit(RLIMIT_AS, &(struct rlimit){(rlim_t)pages * 4096, (rlim_t)pages * 4096});
+}
+
+static void filter(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mremap, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof code / sizeof *code, code};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		perror("seccomp");
+}
+
 static void overwrite(void)
 {
 	char *low = (char *)((uintptr_t)cool & -4096);
 	mprotect(low, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+	for (int i = 0; i < 5; i++)
+		printf("%02x", ((unsigned char *)cool)[i]);
+	printf(" was there\n");
 	write_jump(cool, another);
 	mprotect(low, 8192, PROT_READ | PROT_EXEC);
 }
@@ -72,8 +107,14 @@ int main(int argc, char **argv)
 		long before = locked();
 		overwrite();
 		printf("%ld kB, then %ld\n", before, locked());
-	} else {
+	} else if (!strcmp(how, "store")) {
 		write_jump(hot, other);
+	} else {
+		if (!strcmp(how, "limit"))
+			limit();
+		else
+			filter();
+		overwrite();
 	}
 	run_all();
 	return 0;

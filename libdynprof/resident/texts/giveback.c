@@ -21,14 +21,15 @@
  * Threads in a stub go on there, in a copy of what was, until they leave it.
  * Kernel sites stay: births and filters must be known. They go, too, where all is
  * given back since we withdraw (withdraw.c); the ledger stays as it is then, as it is
- * other processes', too. Where a system call that this takes is refused the text
- * stays as it is. Nothing is read before the kernel has said that it can be: the
+ * other processes', too. Where a system call that this takes is refused bytes
+ * are written in place, if that can be done. Nothing is read before the kernel has said that it can be: the
  * object may have been closed, and anything be in its place, as the stack of a new
  * thread that is not readable yet.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -182,7 +183,7 @@ struct change {
 	uint64_t low, high; /* the range that the program changes */
 	uint8_t *marks;     /* a bit for each function */
 	uint8_t *hosts;     /* the same, of those in whose bodies islands stand yet */
-	uint64_t functions;
+	uint64_t functions, mapped;
 	uint32_t marked, calls;
 	int later;          /* islands, too */
 	int all;            /* everything, wherever it is */
@@ -362,32 +363,69 @@ static int is_locked(uint64_t at, uint64_t size)
 /* Puts new pages in place of those at low. The lock of these goes with them; where
  * memory that is mapped is locked in any case, and in kernels that have no such
  * advice, new pages are as they shall be. */
-static void exchange(uint64_t low, uint64_t new, uint64_t size)
+static int exchange(uint64_t low, uint64_t new, uint64_t size)
 {
 	int locked = is_locked(low, size) && !is_locked(new, size);
-	if (failed(ask(SYS_mremap, new, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, low)))
+	if (failed(ask(SYS_mremap, new, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, low))) {
 		ask(SYS_munmap, new, size);
-	else if (locked)
+		return 0;
+	}
+	if (locked)
 		ask(SYS_mlock, low, size);
+	return 1;
 }
 
-/* Puts the program's bytes in place of changes first to last, which lie in [low,
- * high), whole pages. */
-static void give_pages(const struct change *c, const struct dp_undo_text *t, uint32_t first, uint32_t last, uint64_t low, uint64_t high)
+/* Whether nobody else runs in this memory: only then can it be unshared. */
+static int is_alone(void) { return ask(SYS_unshare, CLONE_VM) == 0; }
+
+/* Where there are no other pages to be had - a limit of memory, a filter - bytes go
+ * where the program's are to be: if nobody else runs there all of them, else where a
+ * call leads, as far as CPUs see that change as one. */
+static void give_in_place(const struct change *c, const struct dp_undo_text *t, uint32_t first, uint32_t last, uint64_t low, uint64_t high)
+{
+	enum { WORD = 8 };
+	int alone = is_alone();
+	if (ask(SYS_mprotect, low, high - low, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+		return;
+	for (uint32_t i = first; i <= last; i++) {
+		const struct dp_undo *u = &undos_of(t)[i];
+		uint64_t at = t->start + u->at;
+		int as_one = u->kind == DP_UNDO_CALL && u->len == sizeof(uint32_t) && at % WORD <= WORD - sizeof(uint32_t);
+		if ((!alone && !as_one) || !goes(c, t, u) || !is_made(c->page, t, u))
+			continue;
+		if (as_one)
+			*(volatile uint32_t *)at = *(const uint32_t *)u->old;
+		else
+			for (uint32_t k = 0; k < u->len; k++)
+				((volatile uint8_t *)at)[k] = u->old[k];
+	}
+	ask(SYS_mprotect, low, high - low, t->prot);
+}
+
+/* The pages for [low, high) with the program's bytes in place of changes first to
+ * last; 0 if there are none. */
+static uint64_t restored(const struct change *c, const struct dp_undo_text *t, uint32_t first, uint32_t last, uint64_t low, uint64_t high)
 {
 	uint64_t size = high - low;
 	long made = map_anonymous(size);
 	if (failed(made))
-		return;
+		return 0;
 	copy_words((uint64_t)made, low, size);
 	for (uint32_t i = first; i <= last; i++) {
 		const struct dp_undo *u = &undos_of(t)[i];
 		for (uint32_t k = 0; k < u->len && goes(c, t, u) && is_made(c->page, t, u); k++)
 			((uint8_t *)made)[t->start + u->at + k - low] = u->old[k];
 	}
-	uint64_t new = pages_of(t, low, (uint64_t)made, size);
-	if (new)
-		exchange(low, new, size);
+	return pages_of(t, low, (uint64_t)made, size);
+}
+
+/* Puts the program's bytes in place of changes first to last, which lie in [low,
+ * high), whole pages. */
+static void give_pages(const struct change *c, const struct dp_undo_text *t, uint32_t first, uint32_t last, uint64_t low, uint64_t high)
+{
+	uint64_t new = restored(c, t, first, last, low, high);
+	if (!new || !exchange(low, new, high - low))
+		give_in_place(c, t, first, last, low, high);
 }
 
 /* Changes that share pages go together. */
@@ -510,34 +548,43 @@ static int take_lock(void)
 	return 1;
 }
 
-/* Takes room for a bit and another for each function. */
-static uint64_t take_marks(struct change *c)
+/* Takes room for a bit and another for each function; where there is no memory, what
+ * is kept for that, which is enough for most programs. Called with the lock. */
+static int take_marks(struct change *c)
 {
+	enum { KEPT = DP_PAGE_SIZE };
+	static uint8_t kept[2][KEPT];
 	c->functions = dp.table->functions.count;
-	uint64_t each = pages(c->functions / 8 + 1);
-	long marks = map_anonymous(2 * each);
-	if (failed(marks))
-		return 0;
-	c->marks = (uint8_t *)marks;
-	c->hosts = c->marks + each;
-	return 2 * each;
+	uint64_t bytes = c->functions / 8 + 1;
+	long marks = map_anonymous(2 * pages(bytes));
+	c->mapped = failed(marks) ? 0 : 2 * pages(bytes);
+	c->marks = failed(marks) ? kept[0] : (uint8_t *)marks;
+	c->hosts = failed(marks) ? kept[1] : c->marks + pages(bytes);
+	for (uint64_t i = 0; !c->mapped && i < KEPT; i++)
+		kept[0][i] = 0;
+	return c->mapped || bytes <= KEPT;
+}
+
+static void leave_marks(const struct change *c)
+{
+	if (c->mapped)
+		ask(SYS_munmap, c->marks, c->mapped);
 }
 
 void dp_give_range(uint64_t low, uint64_t high)
 {
 	struct page page = {NO_PAGE, 0};
 	struct change c = {.page = &page, .low = low, .high = high};
-	uint64_t size = take_marks(&c), all = ~0ULL, mask;
-	if (!size)
-		return;
+	uint64_t all = ~0ULL, mask;
 	int blocked = ask(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8) == 0;
 	if (take_lock()) {
-		give_back(&c);
+		if (take_marks(&c))
+			give_back(&c);
+		leave_marks(&c);
 		__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 	}
 	if (blocked)
 		ask(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
-	ask(SYS_munmap, c.marks, size);
 }
 
 /* Whether a change of ours is in the range, or right in front of it; functions', or
@@ -606,17 +653,14 @@ int dp_give_all(void)
 {
 	struct page page = {NO_PAGE, 0};
 	struct change c = {.page = &page, .all = 1};
-	uint64_t size = take_marks(&c);
-	if (!size)
+	if (!take_lock())
 		return 0;
-	if (!take_lock()) {
-		ask(SYS_munmap, c.marks, size);
-		return 0;
-	}
-	give(&c);
+	int taken = take_marks(&c);
+	if (taken)
+		give(&c);
+	leave_marks(&c);
 	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
-	ask(SYS_munmap, c.marks, size);
-	return newest && !is_changed(0, ~0ULL, 1, 1);
+	return taken && newest && !is_changed(0, ~0ULL, 1, 1);
 }
 
 int dp_is_text(uint64_t address)
