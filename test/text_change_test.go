@@ -52,11 +52,12 @@ func TestTextChange(t *testing.T) {
 
 // TestOverwritten: who writes over an entry is met by all calls, also where nobody
 // can see it; text is given back whatever has its file's name by then, with no
-// memory left and behind a filter, and stays locked.
+// memory left and behind a filter, stays locked, and is given back, too, where
+// calls are to fault.
 func TestOverwritten(t *testing.T) {
 	lane.Parallel(t)
 	p := compile(t, need(t, "gcc"), []string{"-O1", "-Wl,--no-warn-rwx-segments"}, "overwrites.c")
-	for _, how := range []string{"store", "pipe", "lock", "limit", "filter"} {
+	for _, how := range []string{"store", "pipe", "lock", "limit", "filter", "fault"} {
 		t.Run(how, func(t *testing.T) {
 			own := copyFile(t, p, filepath.Join(t.TempDir(), "overwrites"))
 			without := run(t, cmd(own, how))

@@ -1,13 +1,17 @@
-/* A program that writes a jump over an entry: overwrites HOW.
+/* A program that writes a jump over an entry, or has a fault tell of a call of it:
+ * overwrites HOW.
  *
  *	store	into text that is writable from the start
  *	pipe	into text that it makes writable, when a pipe has its file's name
  *	lock	into text that it has locked
  *	limit	into text that it makes writable, when it can map nothing more
- *	filter	the same, where a filter lets it open and move nothing
+ *	fault	text may be read, and not be executed
+ *	filter	the same as limit, where a filter lets it open and move nothing
  */
+#define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,14 +21,15 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define HOT __attribute__((noipa, section(".hot, \"awx\", @progbits#")))
 
 HOT long hot(long x) { return x * 3 + 1; }
 HOT long other(long x) { return x * 7 - 2; }
-__attribute__((noipa)) long cool(long x) { return x * 5 + 1; }
-__attribute__((noipa)) long another(long x) { return x * 9 - 2; }
+__attribute__((noipa, aligned(4096))) long cool(long x) { return x * 5 + 1; }
+__attribute__((noipa, aligned(4096))) long another(long x) { return x * 9 - 2; }
 __attribute__((noipa)) long calls_both(long x) { return hot(x) + cool(x + 1); }
 
 static void write_jump(void *at, void *to)
@@ -48,6 +53,21 @@ static void run_all(void)
 static int become_pipe(const char *path)
 {
 	return unlink(path) == 0 && mkfifo(path, 0600) == 0;
+}
+
+static void called(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	intptr_t at = ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	printf("%td %td\n", (char *)info->si_addr - (char *)cool, (char *)at - (char *)cool);
+	mprotect((char *)cool, 4096, PROT_READ | PROT_EXEC);
+}
+
+static void have_told(void)
+{
+	struct sigaction action = {.sa_sigaction = called, .sa_flags = SA_SIGINFO};
+	sigaction(SIGSEGV, &action, 0);
+	mprotect((char *)cool, 4096, PROT_READ);
 }
 
 static long locked(void)
@@ -107,6 +127,8 @@ int main(int argc, char **argv)
 		long before = locked();
 		overwrite();
 		printf("%ld kB, then %ld\n", before, locked());
+	} else if (!strcmp(how, "fault")) {
+		have_told();
 	} else if (!strcmp(how, "store")) {
 		write_jump(hot, other);
 	} else {

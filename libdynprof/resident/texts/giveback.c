@@ -713,7 +713,9 @@ uint64_t dp_returning_near(uint64_t address)
 void dp_text_changes(const struct dp_regs *r)
 {
 	uint64_t low = r->rdi & ~(uint64_t)(DP_PAGE_SIZE - 1), high = low + pages(r->rsi);
-	int hides = r->rdx == PROT_NONE; /* and nobody could look when it is made writable */
+	/* It could not be looked at when it is made writable; and a fault would tell of a
+	 * call, which shall not go by way of a stub. */
+	int hides = !(r->rdx & PROT_EXEC);
 	if ((hides || (r->rdx & PROT_WRITE)) && low < high && dp_is_patched(low, high))
 		dp_give_range(low, high);
 }
