@@ -2,6 +2,7 @@
 static int limit;
 #define TWIN_MS limit
 #include "../../libdynprof/session.c"
+#include "../../libdynprof/resident/base/tasks.c"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,21 +10,44 @@ static int limit;
 
 struct dp_state dp;
 int dp_locks_new(void) { return 0; }
+int dp_enter(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) { return (void)nr, (void)a, (void)b, (void)c, (void)d, (void)e, (void)f, 1; }
+void dp_leave(void) {}
 void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent) { (void)ctl, (void)auxv, (void)parent; }
 void dp_twin_apart(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent) { _exit((ctl != 0) + (auxv != 0) + (parent != 0)); }
 
-static int await(int beats, const char *want)
+/* A planner that spins, and is given a CPU only where nobody else wants it. */
+static void starve(pid_t planner)
+{
+	cpu_set_t all, one;
+	sched_getaffinity(0, sizeof all, &all);
+	CPU_ZERO(&one);
+	for (int n = 0; n < CPU_SETSIZE && !CPU_COUNT(&one); n++)
+		if (CPU_ISSET(n, &all))
+			CPU_SET(n, &one);
+	sched_setaffinity(planner, sizeof one, &one);
+	sched_setscheduler(planner, SCHED_IDLE, &(struct sched_param){0});
+	if (fork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sched_setaffinity(0, sizeof one, &one);
+		for (;;)
+			;
+	}
+}
+
+static int await(int beats, int starved, const char *want)
 {
 	int reaped = 0, status;
 	struct dp_ctl *ctl = map_shared(&(struct dp_session){0}, sizeof *ctl, PROT_READ | PROT_WRITE);
 	pid_t pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;; usleep(10000))
+		for (;; starved ? 0 : usleep(10000))
 			ctl->beats += (uint32_t)beats;
 	}
+	if (starved)
+		starve(pid);
 	ctl->planner = (uint32_t)pid;
-	limit = beats ? 200 : 30000;
+	limit = starved ? STUCK_MS + 500 : beats ? 200 : 30000;
 	const char *why = dp_await_twin(ctl, pid, &reaped);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
@@ -33,4 +57,4 @@ static int await(int beats, const char *want)
 	return 1;
 }
 
-int main(void) { return await(1, "took too long") | await(0, "did not go on"); }
+int main(void) { return await(1, 0, "took too long") | await(0, 0, "did not go on") | await(0, 1, "took too long"); }
