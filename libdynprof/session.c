@@ -186,6 +186,7 @@ static int64_t milliseconds(long clock)
 
 /* What a planner has done. */
 struct progress {
+	uint32_t pid; /* its own, once it runs, or the twin's */
 	uint32_t beats;
 	int64_t user;    /* ms that it has computed */
 	int64_t since;   /* when it was so */
@@ -198,26 +199,27 @@ struct progress {
 static int is_starved(const struct progress *p, uint32_t pid)
 {
 	uint64_t ran;
-	return pid && dp_runnable(pid, &ran) && ran - p->ran < STUCK_MS / 8 * 1000000ull;
+	return dp_runnable(pid, &ran) && ran - p->ran < STUCK_MS / 8 * 1000000ull;
 }
 
 /* Whether the planner has stopped: it is short of memory, and the kernel at work
  * for it without an end, or it is itself stopped. On a machine that is busy it
  * may take long from beat to beat, but computes, or waits for a CPU. */
-static int is_stuck(struct progress *p, const struct dp_ctl *ctl)
+static int is_stuck(struct progress *p, const struct dp_ctl *ctl, long twin)
 {
 	enum { VIRTUAL = 1, A_LITTLE = 100 }; /* CPUCLOCK_VIRT of linux/posix-timers.h */
 	uint32_t beats = __atomic_load_n(&ctl->beats, __ATOMIC_RELAXED), pid = __atomic_load_n(&ctl->planner, __ATOMIC_ACQUIRE);
-	int64_t now = milliseconds(CLOCK_MONOTONIC), user = pid ? milliseconds((long)(int32_t)(~pid << 3 | VIRTUAL)) : 0;
-	if (beats == p->beats && user - p->user < A_LITTLE) {
-		if (pid && !p->ran && now - p->since > STUCK_MS / 2)
+	pid = pid ? pid : (uint32_t)twin;
+	int64_t now = milliseconds(CLOCK_MONOTONIC), user = milliseconds((long)(int32_t)(~pid << 3 | VIRTUAL));
+	if (pid == p->pid && beats == p->beats && user - p->user < A_LITTLE) {
+		if (!p->ran && now - p->since > STUCK_MS / 2)
 			dp_runnable(pid, &p->ran);
 		if (now - p->since <= STUCK_MS)
 			return 0;
 		if (!is_starved(p, pid))
 			return 1;
 	}
-	*p = (struct progress){beats, user, now, 0};
+	*p = (struct progress){pid, beats, user, now, 0};
 	return 0;
 }
 
@@ -225,7 +227,7 @@ static int is_stuck(struct progress *p, const struct dp_ctl *ctl)
 const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped)
 {
 	int64_t start = milliseconds(CLOCK_MONOTONIC);
-	struct progress progress = {0, 0, start, 0};
+	struct progress progress = {0, 0, 0, start, 0};
 	struct timespec tick = {0, 20 * 1000 * 1000};
 	for (;;) {
 		if (__atomic_load_n(&ctl->done, __ATOMIC_ACQUIRE))
@@ -238,7 +240,7 @@ const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped)
 			*reaped = 1;
 			return "the planner died (out of memory or a resource limit?)";
 		}
-		if (is_stuck(&progress, ctl))
+		if (is_stuck(&progress, ctl, twin))
 			return "the planner did not go on (little memory?)";
 		if (milliseconds(CLOCK_MONOTONIC) - start > TWIN_MS)
 			return "the planner took too long";
