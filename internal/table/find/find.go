@@ -64,7 +64,7 @@ func Stat(path string) (*Entry, error) {
 func OfRun(path string, run [16]byte) bool {
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return false
+		return err == syscall.EAGAIN // another reader asks whether it is in use (file.Open)
 	}
 	defer syscall.Close(fd)
 	var id [16]byte

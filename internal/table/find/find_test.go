@@ -56,7 +56,17 @@ func TestOfRun(t *testing.T) {
 	if err := errors.Join(os.WriteFile(short, []byte("DYNPROF\x01"), 0o600), syscall.Mkfifo(pipe, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]bool{mine: true, other: false, short: false, pipe: false, dir: false, dir + "/none": false} {
+	asked := tabletest.CreateAt(t, dir+"/asked.dynprof", spec)
+	asked.Close()
+	f, err := os.Open(asked.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), syscall.F_SETLEASE, syscall.F_WRLCK); errno != 0 {
+		t.Fatalf("a lease: %v", errno)
+	}
+	for path, want := range map[string]bool{mine: true, asked.Path: true, other: false, short: false, pipe: false, dir: false, dir + "/none": false} {
 		if find.OfRun(path, [16]byte{1, 2, 3}) != want {
 			t.Errorf("%s: not %v", filepath.Base(path), want)
 		}
