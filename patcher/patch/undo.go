@@ -69,10 +69,8 @@ const mostUndone = 6
 // at start, in the order of their addresses; patches are in that order, and it puts calls
 // into it. Patches of no function are sites.
 func AppendUndos(list []Undo, start x86.RunAddr, patches []Patch, calls []Call) []Undo {
-	byAddress := func(a, b Call) int { return cmp.Compare(a.At, b.At) }
-	if !slices.IsSortedFunc(calls, byAddress) { // as where functions overlap
-		slices.SortFunc(calls, byAddress)
-	}
+	// They are sorted but where functions overlap, which costs one pass.
+	slices.SortFunc(calls, func(a, b Call) int { return cmp.Compare(a.At, b.At) })
 	for len(patches) > 0 || len(calls) > 0 {
 		if len(calls) == 0 || len(patches) > 0 && patches[0].At-start < x86.RunAddr(calls[0].At) {
 			list = append(list, undoPatch(&patches[0], start))

@@ -22,10 +22,7 @@ type Call struct {
 // inOrder sorts the calls of one function. The sweep sees tail calls behind calls that
 // stand a little further on.
 func inOrder(calls []Call) {
-	byAddress := func(a, b Call) int { return cmp.Compare(a.At, b.At) }
-	if !slices.IsSortedFunc(calls, byAddress) {
-		slices.SortFunc(calls, byAddress)
-	}
+	slices.SortFunc(calls, func(a, b Call) int { return cmp.Compare(a.At, b.At) })
 }
 
 // Calls goes through the noted calls (Object.NoteCalls) in the order of From. It

@@ -72,8 +72,8 @@ struct dp_patch {
 #define DP_NO_GROUP 0xffffffffu
 #define DP_SIGNAL_SITES 0xfffffffeu /* the group of all signal sites, which traps need */
 
-/* A `call rel32`, or `jmp rel32`, to a counted function, to be led to its stub if the group is made
- * and the call is still as the planner read it. */
+/* A `call rel32`, or `jmp rel32`, to a counted function, to be led to its stub if the
+ * group is made and the call is still as the planner read it. */
 struct dp_call {
 	uint32_t at;    /* offset of the displacement from the text's start */
 	uint32_t group; /* of the function that is called */
