@@ -2,6 +2,7 @@ package test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
@@ -26,6 +27,27 @@ func TestStruck(t *testing.T) {
 				if n := r.calls(t, name); n != want {
 					t.Errorf("%s: %d calls, not %d", name, n, want)
 				}
+			}
+		})
+	}
+}
+
+// TestSteps: a backtrace in a handler comes from main at every instruction on the way
+// into the kernel and back, and over thresholds.
+func TestSteps(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-rdynamic"}, "steps.c")
+	without := run(t, cmd(program))
+	if without.status != 0 || strings.Count(without.stdout, ": stepped, lost 0\n") != 60 {
+		t.Fatalf("%+v", without)
+	}
+	for _, flags := range append(variants, []string{"--objects", "all", "--threshold", "7"}) {
+		t.Run(filepath.Join(flags...), func(t *testing.T) {
+			t.Parallel()
+			with, r := counted(t, cmd(program), flags...)
+			same(t, without, with)
+			if n := r.calls(t, "by_number_fixed"); n != 2 {
+				t.Errorf("by_number_fixed: %d calls, not 2", n)
 			}
 		})
 	}

@@ -78,7 +78,7 @@ func (s *Origins) add(at, from x86.RunAddr, count int, flags byte, lengths int) 
 func (s *Origins) AddThunk(o *stubgen.Object, site stubgen.KernelSite, at x86.RunAddr) {
 	start := len(s.Lengths)
 	s.plain([]byte(site.Setup))
-	s.Lengths = append(s.Lengths, 0, thunkLea, 0, thunkJump, syscallSize, syscallSize)
+	s.Lengths = append(s.Lengths, 0, thunkLea, 0, thunkJump+homeSize, syscallSize, syscallSize)
 	s.plain([]byte(site.Behind))
 	s.add(at, o.Run(site.Addr), 0, flagsOf(o), start)
 }
@@ -108,8 +108,9 @@ func flagsOf(o *stubgen.Object) byte {
 	return 0
 }
 
-// Sizes of a thunk's lea pass(%rip),%rcx and jmp *literal(%rip).
-const thunkLea, thunkJump = 7, 6
+// Sizes of a thunk's lea pass(%rip),%rcx, its jmp *literal(%rip), and the address in
+// front of its system call.
+const thunkLea, thunkJump, homeSize = 7, 6, 8
 
 // ByText lists the numbers of records in the order of the text that they stand
 // for.

@@ -14,7 +14,7 @@ const (
 )
 
 // ThunkSize is the most room that EmitThunk takes.
-const ThunkSize = 48
+const ThunkSize = 56
 
 // EmitThunk writes what a kernel site jumps to instead of its own setup; slow is
 // dp_kernel_site of libdynprof/resident/sites/slowpath.S, which tells the rest.
@@ -22,6 +22,7 @@ const ThunkSize = 48
 //	        <setup>
 //	        lea   pass(%rip), %rcx
 //	        jmp   *literal
+//	        .quad <behind the original syscall>
 //	pass:   syscall
 //	        <behind>
 //	        jmp   <what follows>
@@ -30,9 +31,11 @@ func EmitThunk(o *stubgen.Object, site stubgen.KernelSite, dst []byte, at x86.Ru
 	var a x86.Asm
 	a.Reset(dst, at)
 	pass, l := a.NewLabel(), a.NewLabel()
+	home := o.Run(site.Addr).Add(len(site.Setup) + syscallSize)
 	a.Copy([]byte(site.Setup))
 	a.LeaRCX(pass)
 	a.JmpMem(l)
+	a.Quad(uint64(home))
 	a.Bind(pass)
 	a.Syscall()
 	a.Copy([]byte(site.Behind))

@@ -16,14 +16,15 @@
 #define DP_REGS_FLAGS 80
 #define DP_REGS_KEPT 88    /* for what follows the system call */
 #define DP_REGS_FORK 96    /* as the birth's, which the child may have given back */
-#define DP_REGS_SIZE 104
+#define DP_REGS_HOME 104   /* behind the program's system call: unwinders go on there */
+#define DP_REGS_SIZE 112
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
 #include <stdint.h>
 
 struct dp_regs {
-	uint64_t rbp, r15, r10, r9, r8, rdx, rsi, rdi, rax, rcx, flags, kept, fork;
+	uint64_t rbp, r15, r10, r9, r8, rdx, rsi, rdi, rax, rcx, flags, kept, fork, home;
 };
 
 /* C and assembly mean the same. */
@@ -42,6 +43,7 @@ DP_SAME(dp_regs, rcx, DP_REGS_RCX);
 DP_SAME(dp_regs, flags, DP_REGS_FLAGS);
 DP_SAME(dp_regs, kept, DP_REGS_KEPT);
 DP_SAME(dp_regs, fork, DP_REGS_FORK);
+DP_SAME(dp_regs, home, DP_REGS_HOME);
 _Static_assert(sizeof(struct dp_regs) == DP_REGS_SIZE, "dp_regs");
 #endif
 

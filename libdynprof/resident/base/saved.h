@@ -9,26 +9,69 @@
 	popfq
 	.endm
 
+/* To an unwinder what the thunk's jump leads to is called by the program: the address
+ * behind its system call lies 8 bytes in front of `pass`, where rcx, r11 or a word of
+ * the frame leads to. As DW_CFA_val_expression, of which the assembler knows nothing. */
+#define HOME_OF_RCX 0x16, 16, 3, 0x72, 0x78, 0x06		/* rip = *(rcx - 8) */
+#define HOME_OF_R11 0x16, 16, 3, 0x7b, 0x78, 0x06		/* rip = *(r11 - 8) */
+#define HOME_OF_RBP 0x16, 16, 3, 0x76, 0x78, 0x06		/* rip = *(rbp - 8) */
+#define HOME_OF_PASSED 0x16, 16, 3, 0x72, 0x76, 0x06		/* rip = *(rcx - 10) */
+#define HOME_OF_BELOW 0x16, 16, 6, 0x77, 0x68, 0x06, 0x3a, 0x1c, 0x06	/* rip = *(*(rsp - 24) - 10) */
+#define HOME_OF_SAVED(cfa) 0x16, 16, 8, 0x0b, (cfa) & 0xff, ((cfa) >> 8) & 0xff, 0x22, 0x06, 0x38, 0x1c, 0x06 /* rip = *(*(cfa) - 8) */
+
+/* Where the frame is told by rsp: a signal may strike between any two of them, and
+ * its handler unwind. */
+	.macro	SAVE what
+	push	\what
+	.cfi_adjust_cfa_offset 8
+	.endm
+
+	.macro	LOAD register
+	pop	\register
+	.cfi_adjust_cfa_offset -8
+	.endm
+
+	.macro	SAVE_FLAGS
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	.endm
+
+	.macro	LOAD_FLAGS
+	popfq
+	.cfi_adjust_cfa_offset -8
+	.endm
+
+/* Beyond the red zone, and back; no flag changes. */
+	.macro	LEAVE_RED_ZONE
+	lea	-128(%rsp), %rsp
+	.cfi_adjust_cfa_offset 128
+	.endm
+
+	.macro	TO_RED_ZONE
+	lea	128(%rsp), %rsp
+	.cfi_adjust_cfa_offset -128
+	.endm
+
 /* The arguments of a system call; rcx and r11 it overwrites. */
-	.macro	PUSH_ARGUMENTS
-	push	%rdi
-	push	%rsi
-	push	%rdx
-	push	%r8
-	push	%r9
-	push	%r10
+	.macro	SAVE_ARGUMENTS
+	SAVE	%rdi
+	SAVE	%rsi
+	SAVE	%rdx
+	SAVE	%r8
+	SAVE	%r9
+	SAVE	%r10
 	.endm
 
-	.macro	POP_ARGUMENTS
-	pop	%r10
-	pop	%r9
-	pop	%r8
-	pop	%rdx
-	pop	%rsi
-	pop	%rdi
+	.macro	LOAD_ARGUMENTS
+	LOAD	%r10
+	LOAD	%r9
+	LOAD	%r8
+	LOAD	%rdx
+	LOAD	%rsi
+	LOAD	%rdi
 	.endm
 
-/* The general registers that a C function may change. */
+/* The general registers that a C function may change, where the frame is told by rbp. */
 	.macro	PUSH_CALLER_SAVED
 	push	%rax
 	push	%rcx

@@ -10,25 +10,33 @@
 	.type	dp_action_site, @function
 dp_action_site:
 	.cfi_startproc
-	.cfi_undefined rip
-	lea	-128(%rsp), %rsp
-	pushfq
-	push	%rcx
-	PUSH_ARGUMENTS
-	push	%rbp
+	.cfi_def_cfa rsp, 0
+	.cfi_escape HOME_OF_RCX
+	LEAVE_RED_ZONE
+	SAVE_FLAGS
+	SAVE	%rcx
+	.cfi_escape HOME_OF_SAVED(-144)
+	SAVE_ARGUMENTS
+	SAVE	%rbp
+	.cfi_rel_offset rbp, 0
 	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
 	mov	%r10, %rcx
 	lea	128+72(%rsp), %r8	/* the caller's stack */
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_action
 	mov	%rbp, %rsp
-	pop	%rbp
-	POP_ARGUMENTS
-	pop	%rcx
-	popfq
-	lea	128(%rsp), %rsp
+	.cfi_def_cfa_register rsp
+	LOAD	%rbp
+	.cfi_restore rbp
+	LOAD_ARGUMENTS
+	LOAD	%rcx
+	.cfi_escape HOME_OF_RCX
+	LOAD_FLAGS
+	TO_RED_ZONE
 	lea	2(%rcx), %rcx		/* behind it */
+	.cfi_escape HOME_OF_PASSED
 	jmp	*%rcx
 	.cfi_endproc
 	.size	dp_action_site, . - dp_action_site

@@ -27,6 +27,7 @@
  *	        <setup>
  *	        lea   pass(%rip),%rcx
  *	        jmp   *dp_kernel_site
+ *	        .quad <behind the original syscall>
  *	pass:   syscall
  *	        jmp   <behind the original syscall>
  *
@@ -56,10 +57,10 @@
 	.type	dp_kernel_site, @function
 dp_kernel_site:
 	.cfi_startproc
-	.cfi_def_cfa rsp, 0		/* the thunk goes on at pass: it is the caller */
-	.cfi_register rip, rcx
+	.cfi_def_cfa rsp, 0
+	.cfi_escape HOME_OF_RCX
 	mov	%rcx, %r11		/* no flag changes */
-	.cfi_register rip, r11
+	.cfi_escape HOME_OF_R11
 	mov	dp_withdrawn(%rip), %rcx
 	jrcxz	1f
 	jmp	.Lwatched		/* all are made where the program has them */
@@ -84,25 +85,18 @@ dp_kernel_site:
 	lea	-MAP_THREAD_STACK(%r10), %rcx
 	jrcxz	.Lpass
 	/* Mostly there is no text. */
-.Lmaps:	.cfi_remember_state
-	lea	-128(%rsp), %rsp
-	.cfi_adjust_cfa_offset 128
-	push	%rax
-	.cfi_adjust_cfa_offset 8
+.Lmaps:	LEAVE_RED_ZONE
+	SAVE	%rax
 	lahf
 	seto	%al
-	push	%rax
-	.cfi_adjust_cfa_offset 8
+	SAVE	%rax
 	call	dp_texts_far
 	mov	%rax, %rcx
-	pop	%rax
-	.cfi_adjust_cfa_offset -8
+	LOAD	%rax
 	add	$0x7f, %al		/* overflow as it was */
 	sahf
-	pop	%rax
-	.cfi_adjust_cfa_offset -8
-	lea	128(%rsp), %rsp
-	.cfi_restore_state
+	LOAD	%rax
+	TO_RED_ZONE
 	jrcxz	2f
 	jmp	*%r11
 2:	jmp	.Lwatched
@@ -127,16 +121,17 @@ dp_kernel_site:
 .Laction:
 	.cfi_remember_state
 	mov	%r11, %rcx
-	.cfi_register rip, rcx
+	.cfi_escape HOME_OF_RCX
 	jmp	dp_action_site
 	.cfi_restore_state
 	/* A context that the program resumes by itself: it lies where rsp points to,
 	 * and all registers come from it. */
 .Lreturn:
 	.cfi_remember_state
-	.cfi_undefined rip
 	mov	%rsp, %rbx
+	.cfi_def_cfa_register rbx
 	mov	%r11, %rbp
+	.cfi_escape HOME_OF_RBP
 	lea	-128(%rsp), %rsp
 	and	$-16, %rsp
 	CLEAN_FLAGS
@@ -149,25 +144,19 @@ dp_kernel_site:
 .Lwatched:
 	mov	%r11, %rcx
 	.cfi_remember_state
-	.cfi_register rip, rcx
-	lea	-128(%rsp), %rsp
-	.cfi_adjust_cfa_offset 128
-	push	$0			/* fork */
-	.cfi_adjust_cfa_offset 8
-	push	$0			/* kept */
-	.cfi_adjust_cfa_offset 8
-	pushfq
-	.cfi_adjust_cfa_offset 8
-	push	%rcx
-	.cfi_adjust_cfa_offset 8
+	.cfi_escape HOME_OF_RCX
+	LEAVE_RED_ZONE
+	SAVE	-8(%rcx)		/* home */
 	.cfi_rel_offset rip, 0
-	push	%rax
-	PUSH_ARGUMENTS
-	push	%r15
-	.cfi_adjust_cfa_offset 64
+	SAVE	$0			/* fork */
+	SAVE	$0			/* kept */
+	SAVE_FLAGS
+	SAVE	%rcx
+	SAVE	%rax
+	SAVE_ARGUMENTS
+	SAVE	%r15
 	.cfi_rel_offset r15, 0
-	push	%rbp
-	.cfi_adjust_cfa_offset 8
+	SAVE	%rbp
 	.cfi_rel_offset rbp, 0
 	mov	%rsp, %rdi
 	mov	%rsp, %rbp
@@ -182,7 +171,7 @@ dp_kernel_site:
 	jz	.Lleave
 	call	.Lload			/* rsp: struct dp_regs */
 	mov	DP_REGS_RAX(%rsp), %rax
-	syscall
+	syscall				/* with clean flags: no trap while signals are blocked */
 	cmp	$DP_GS_CALL, %r15
 	jbe	.Lafter
 	mov	%rax, %rcx
@@ -206,18 +195,26 @@ dp_kernel_site:
 	/* Without a record rcx still leads to the thunk's own system call. */
 .Lleave:
 	call	.Lload
+	SAVE	DP_REGS_FLAGS(%rsp)
+	LOAD_FLAGS
 	mov	DP_REGS_R15(%rsp), %r15
 	mov	DP_REGS_RAX(%rsp), %rax
+	.cfi_restore r15
+	.cfi_restore rbp
 	mov	DP_REGS_RCX(%rsp), %rcx
+	mov	DP_REGS_HOME(%rsp), %r11
+	.cfi_register rip, r11
 	lea	DP_REGS_SIZE+128(%rsp), %rsp
-	.cfi_restore_state		/* as at the start, but for rip */
-	.cfi_register rip, rcx
+	.cfi_def_cfa_offset 0
 	jmp	*%rcx
 
-	/* Loads all saved registers but r15, rax and rcx. rsp: return address,
-	 * then struct dp_regs. */
+	/* Loads all saved registers but the flags, r15, rax and rcx. rsp: return address,
+	 * then struct dp_regs. To an unwinder it is a part of what calls it. */
 .Lload:
-	.cfi_undefined rip
+	.cfi_def_cfa_offset 8+DP_REGS_SIZE+128
+	.cfi_offset rip, -136
+	.cfi_offset r15, DP_REGS_R15-DP_REGS_SIZE-128
+	.cfi_offset rbp, DP_REGS_RBP-DP_REGS_SIZE-128
 	mov	8+DP_REGS_RBP(%rsp), %rbp
 	mov	8+DP_REGS_R10(%rsp), %r10
 	mov	8+DP_REGS_R9(%rsp), %r9
@@ -225,13 +222,13 @@ dp_kernel_site:
 	mov	8+DP_REGS_RDX(%rsp), %rdx
 	mov	8+DP_REGS_RSI(%rsp), %rsi
 	mov	8+DP_REGS_RDI(%rsp), %rdi
-	push	8+DP_REGS_FLAGS(%rsp)
-	popfq
 	ret
+	.cfi_restore_state
 
 	/* Child: r15 is the birth record, rsp a stack of its own or, after a
 	 * fork, where the parent's was. */
 .Lchild:
+	.cfi_undefined rip
 	mov	DP_BIRTH_GS(%r15), %rcx
 	cmpb	$0, dp_have_wrgsbase(%rip)
 	je	1f
@@ -245,16 +242,16 @@ dp_kernel_site:
 	mov	DP_BIRTH_RSI(%r15), %rsi
 2:	cmpl	$0, DP_BIRTH_FORK(%r15)
 	je	3f
-	PUSH_ARGUMENTS
-	push	%rbp
+	SAVE_ARGUMENTS
+	SAVE	%rbp
 	mov	%r15, %rdi
 	mov	%rsp, %rbp
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_forked
 	mov	%rbp, %rsp
-	pop	%rbp
-	POP_ARGUMENTS
+	LOAD	%rbp
+	LOAD_ARGUMENTS
 3:	push	DP_BIRTH_FLAGS(%r15)
 	popfq
 	mov	DP_BIRTH_RSP(%r15), %rcx
@@ -276,26 +273,31 @@ dp_kernel_site:
  *	        call  <the arena's jump to here>
  *
  * The caller keeps no flags over a count, but those of dp_cross's own are
- * harmless: every register is kept.
+ * harmless: every register is kept. At a function's entry there is no frame of it yet:
+ * to an unwinder dp_cold is called by the function's caller.
  */
 	.globl	dp_cold
 	.type	dp_cold, @function
 dp_cold:
 	.cfi_startproc
-	.cfi_undefined rip
+	.cfi_def_cfa rsp, 8+8+128+8	/* its return address, the counter, the red zone */
+	SAVE	%rbp
+	.cfi_rel_offset rbp, 0
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
 	pushfq
 	PUSH_CALLER_SAVED
-	push	%rbp
-	mov	96(%rsp), %edi		/* 11 registers, the return address, the counter */
-	mov	88(%rsp), %rsi
-	mov	%rsp, %rbp
+	mov	16(%rbp), %edi		/* the counter */
+	mov	8(%rbp), %rsi
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_cross
-	mov	%rbp, %rsp
-	pop	%rbp
+	lea	-10*8(%rbp), %rsp
 	POP_CALLER_SAVED
 	popfq
+	.cfi_def_cfa_register rsp
+	LOAD	%rbp
+	.cfi_restore rbp
 	ret
 	.cfi_endproc
 	.size	dp_cold, . - dp_cold
@@ -312,32 +314,21 @@ dp_cold:
  * program may run meanwhile, and throw: to an unwinder this looks like a call
  * from the site.
  */
-	.macro	SAVE reg
-	push	\reg
-	.cfi_adjust_cfa_offset 8
-	.endm
-
 	.globl	dp_signal_site
 	.type	dp_signal_site, @function
 dp_signal_site:
 	.cfi_startproc
 	.cfi_def_cfa rsp, 0
 	.cfi_register rip, rcx
-	lea	-128(%rsp), %rsp
-	.cfi_adjust_cfa_offset 128
-	SAVE	$0			/* fork, kept: not used */
+	LEAVE_RED_ZONE
+	SAVE	$0			/* home, fork, kept: not used */
 	SAVE	$0
-	pushfq
-	.cfi_adjust_cfa_offset 8
+	SAVE	$0
+	SAVE_FLAGS
 	SAVE	%rcx
 	.cfi_rel_offset rip, 0
 	SAVE	%rax
-	SAVE	%rdi
-	SAVE	%rsi
-	SAVE	%rdx
-	SAVE	%r8
-	SAVE	%r9
-	SAVE	%r10
+	SAVE_ARGUMENTS
 	SAVE	%r15
 	SAVE	%rbp
 	.cfi_rel_offset rbp, 0
@@ -349,20 +340,16 @@ dp_signal_site:
 	call	dp_signal
 	mov	%rbp, %rsp
 	.cfi_def_cfa_register rsp
-	pop	%rbp
-	.cfi_adjust_cfa_offset -8
+	LOAD	%rbp
 	.cfi_restore rbp
-	pop	%r15
-	POP_ARGUMENTS
-	pop	%rax
-	.cfi_adjust_cfa_offset -64
-	pop	%rcx
-	.cfi_adjust_cfa_offset -8
+	LOAD	%r15
+	LOAD_ARGUMENTS
+	LOAD	%rax
+	LOAD	%rcx
 	.cfi_register rip, rcx
-	popfq
-	.cfi_adjust_cfa_offset -8
-	lea	144(%rsp), %rsp
-	.cfi_adjust_cfa_offset -144
+	LOAD_FLAGS
+	lea	152(%rsp), %rsp
+	.cfi_adjust_cfa_offset -152
 	jmp	*%rcx
 	.cfi_endproc
 	.size	dp_signal_site, . - dp_signal_site
