@@ -17,11 +17,16 @@ import (
 // readers are the commands that read a table.
 var readers = []string{"report", "coverage", "events"}
 
-// refused fails unless every reader refuses the argument with one line.
+// refused fails unless every reader refuses the argument with one line. The
+// directory of tables is empty: in the user's own an earlier process may have
+// left one that had the same number.
 func refused(t *testing.T, arg, says string) {
 	t.Helper()
+	empty := "XDG_RUNTIME_DIR=" + t.TempDir()
 	for _, reader := range readers {
-		r := run(t, cmd(build(t, "hotspots"), reader, arg))
+		c := cmd(build(t, "hotspots"), reader, arg)
+		c.env = append(c.env, empty)
+		r := run(t, c)
 		oneLine(t, r.stderr, says, "")
 		if r.status != 1 || r.stdout != "" {
 			t.Errorf("%s: status %d, not 1; %q", reader, r.status, r.stdout)
