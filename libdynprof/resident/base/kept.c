@@ -1,14 +1,13 @@
 #include "base/kept.h"
 #include "base/pages.h"
 
-struct dp_kept dp_kept[DP_MOST_KEPT] HIDDEN;
-uint32_t dp_kept_count HIDDEN;
+struct dp_kept *dp_all_kept HIDDEN;
 
-void dp_note_kept(const void *at, uint64_t size)
+/* Readers see it whole: it is stored before the list begins with it. */
+void dp_note_kept(struct dp_kept *k, const void *at, uint64_t size)
 {
-	uint32_t n = __atomic_fetch_add(&dp_kept_count, 1, __ATOMIC_ACQ_REL);
-	if (n >= DP_MOST_KEPT)
-		return;
-	dp_kept[n].low = (uint64_t)at;
-	__atomic_store_n(&dp_kept[n].high, (uint64_t)at + pages(size), __ATOMIC_RELEASE);
+	struct dp_kept *first = __atomic_load_n(&dp_all_kept, __ATOMIC_ACQUIRE);
+	do
+		*k = (struct dp_kept){first, (uint64_t)at, (uint64_t)at + pages(size)};
+	while (!__atomic_compare_exchange_n(&dp_all_kept, &first, k, 0, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE));
 }

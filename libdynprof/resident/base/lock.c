@@ -57,20 +57,22 @@ void dp_own(uint64_t at, uint64_t size)
 /* What is not mapped anew for each session. */
 static void own_for_good(const struct dp_ctl *ctl)
 {
+	static struct dp_kept table, rows, discard, reserve;
 	const struct dp_header *t = dp.table;
 	uint64_t events = section_end(&t->events), fired = section_end(&t->fired);
-	dp_note_kept(t, events > fired ? events : fired);
-	dp_note_kept(dp.chunks[0], 2 * dp.row_stride);
+	dp_note_kept(&table, t, events > fired ? events : fired);
+	dp_note_kept(&rows, dp.chunks[0], 2 * dp.row_stride);
 	dp_own((uint64_t)dp.discard, dp.row_stride);
-	dp_note_kept(dp.discard, dp.row_stride);
+	dp_note_kept(&discard, dp.discard, dp.row_stride);
 	if (!ctl->keep)
 		return;
 	dp_own(ctl->reserve, 1);
-	dp_note_kept((const void *)ctl->reserve, 1);
+	dp_note_kept(&reserve, (const void *)ctl->reserve, 1);
 }
 
 void dp_own_session(const struct dp_ctl *ctl)
 {
+	static struct dp_kept library;
 	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
 		const struct dp_arena *a = &ctl->arenas[i];
 		uint64_t size = a->size + a->pointers + a->view_size;
@@ -83,8 +85,8 @@ void dp_own_session(const struct dp_ctl *ctl)
 		if (!o->self)
 			continue;
 		dp_own(o->low, o->high - o->low);
-		if (!ctl->late)
-			dp_note_kept((const void *)o->low, o->high - o->low);
+		if (!ctl->late && !library.high) /* it is one */
+			dp_note_kept(&library, (const void *)o->low, o->high - o->low);
 	}
 	if (!ctl->late)
 		own_for_good(ctl);

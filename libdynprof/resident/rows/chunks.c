@@ -24,6 +24,7 @@ struct dp_row *dp_row_at(uint32_t row)
  * unmapped again. */
 uint8_t *dp_map_chunk(uint32_t k)
 {
+	static struct dp_kept kept[DP_CHUNKS];
 	uint32_t below = k;
 	do
 		below--;
@@ -42,7 +43,7 @@ uint8_t *dp_map_chunk(uint32_t k)
 		ask(SYS_munmap, base, size); /* another thread was first */
 		return none;
 	}
-	dp_note_kept(base, size);
+	dp_note_kept(&kept[k], base, size);
 	return base;
 }
 

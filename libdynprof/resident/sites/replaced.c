@@ -115,7 +115,7 @@ static void arena_goes(struct dp_regs *r, struct dp_known *k)
 /* Before what we keep goes nobody counts any more. */
 static void kept_goes(struct dp_regs *r, struct span s)
 {
-	if (dp_next_kept(0, s.low, s.high) == DP_MOST_KEPT && !dp_has_data(s.low, s.high))
+	if (!dp_is_kept(s.low, s.high) && !dp_has_data(s.low, s.high))
 		return;
 	leaves(r);
 	dp_let_all_run(); /* who is in a stub yet counts in his row */

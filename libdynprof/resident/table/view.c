@@ -25,7 +25,8 @@ struct dp_header *dp_view(void)
 	if (failed(at))
 		return 0;
 	if (__atomic_compare_exchange_n(&view, &none, (struct dp_header *)at, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		dp_note_kept((const void *)at, size);
+		static struct dp_kept kept;
+		dp_note_kept(&kept, (const void *)at, size);
 		return (struct dp_header *)at;
 	}
 	ask(SYS_munmap, at, size); /* another thread was first */

@@ -42,7 +42,7 @@ static inline int texts_in(uint64_t low, uint64_t high)
 	}
 	int found = first < count && t->ranges[first].low < high;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (dp_next_kept(0, low, high) < DP_MOST_KEPT)
+	if (dp_is_kept(low, high))
 		return 1;
 	return found || lost || before & 1 || __atomic_load_n(&turn, __ATOMIC_RELAXED) != before;
 }
