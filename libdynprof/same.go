@@ -2,7 +2,7 @@ package main
 
 // #include "base/ctl.h"
 // #include "stubs/arenas.h"
-// #include "texts/giveback.h"
+// #include "texts/undos.h"
 import "C"
 
 import (

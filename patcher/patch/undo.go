@@ -8,7 +8,7 @@ import (
 )
 
 // Undo is what takes a change of text back. It has the layout of struct dp_undo
-// in libdynprof/resident/texts/giveback.h.
+// in libdynprof/resident/texts/undos.h.
 type Undo struct {
 	At       uint32 // offset from the start of the text's pages
 	Group    uint32 // as those of a Patch
@@ -23,7 +23,7 @@ type Undo struct {
 const UndoSize = 28
 
 // UndoText is a run of pages with what takes its changes back. It has the layout of
-// struct dp_undo_text in libdynprof/resident/texts/giveback.h; addresses are run addresses.
+// struct dp_undo_text in libdynprof/resident/texts/undos.h; addresses are run addresses.
 type UndoText struct {
 	Start, Size  uint64
 	File, Offset uint64 // NUL-terminated name, where in the file the pages are

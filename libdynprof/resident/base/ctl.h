@@ -65,7 +65,7 @@ struct dp_patch {
 	uint32_t len;
 	uint32_t group; /* number of the function in the table, or DP_NO_GROUP */
 	uint32_t needs; /* a group, or DP_NO_GROUP */
-	uint16_t moved; /* this and the next: struct dp_undo of giveback.h */
+	uint16_t moved; /* this and the next: struct dp_undo of undos.h */
 	uint8_t kind;
 	uint8_t reserved;
 };

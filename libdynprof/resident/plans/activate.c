@@ -16,8 +16,8 @@
 #include "stubs/arenas.h"
 #include "stubs/pause.h"
 #include "stubs/redirect.h"
-#include "texts/giveback.h"
 #include "texts/original.h"
+#include "texts/undos.h"
 
 static int is_start(const struct dp_ctl *ctl) { return !ctl->late; }
 

@@ -35,7 +35,7 @@
 #include "sites/slowpath.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
-#include "texts/giveback.h"
+#include "texts/undos.h"
 
 /* What is kept from the start, in private memory: a forked child has its own. */
 static struct {

@@ -35,7 +35,9 @@
 #include "stubs/arenas.h"
 #include "texts/giveback.h"
 #include "texts/letrun.h"
+#include "texts/patched.h"
 #include "texts/texts.h"
+#include "texts/undos.h"
 
 enum { ADVICE_DONTNEED = 4, ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD = 102, REMAP_MAYMOVE = 1, REMAP_FIXED = 2 };
 

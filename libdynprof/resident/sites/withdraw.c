@@ -31,6 +31,7 @@
 #include "sites/withdraw.h"
 #include "texts/giveback.h"
 #include "texts/letrun.h"
+#include "texts/patched.h"
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59

@@ -1,0 +1,119 @@
+/* What of ours is in text, and what of the program's. */
+#include "base/pages.h"
+#include "texts/exchange.h"
+#include "texts/patched.h"
+#include "texts/undos.h"
+
+/* Whether a change of ours is in the range, or right in front of it; functions', or
+ * sites'. */
+static int is_changed(uint64_t low, uint64_t high, int functions, int sites)
+{
+	struct dp_text_walk w = dp_walk_texts(low, high);
+	struct dp_page page = {DP_NO_PAGE, 0};
+	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
+		for (uint32_t i = dp_first_near(t, low); i < t->count && t->start + dp_undos_of(t)[i].at < high; i++)
+			if ((dp_undos_of(t)[i].kind == DP_UNDO_SITE ? sites : functions) && dp_concerns(&page, t, &dp_undos_of(t)[i], low))
+				return 1;
+	return 0;
+}
+
+int dp_is_clean(void)
+{
+	return dp_walk_texts(0, ~0ULL).sessions && !is_changed(0, ~0ULL, 1, 1);
+}
+
+int dp_is_patched(uint64_t low, uint64_t high) { return is_changed(low, high, 1, 0); }
+
+int dp_has_site(uint64_t low, uint64_t high) { return is_changed(low, high, 0, 1); }
+
+/* What of a change lies in a range; empty if none of it does. */
+static struct dp_piece piece(const struct dp_undo_text *t, const struct dp_undo *u, uint64_t low, uint64_t high)
+{
+	uint64_t at = t->start + u->at, end = at + u->len;
+	uint64_t from = at > low ? at : low, to = end < high ? end : high;
+	return (struct dp_piece){from, u->old + (from - at), u->new + (from - at), from < to ? to - from : 0};
+}
+
+int dp_change_in(uint64_t low, uint64_t high, struct dp_piece *p)
+{
+	struct dp_text_walk w = dp_walk_texts(low, high);
+	struct dp_page page = {DP_NO_PAGE, 0};
+	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
+		for (uint32_t i = dp_first_near(t, low); i < t->count && t->start + dp_undos_of(t)[i].at < high; i++) {
+			*p = piece(t, &dp_undos_of(t)[i], low, high);
+			if (p->len && !same_bytes(p->old, p->new, p->len) && dp_is_made(&page, t, &dp_undos_of(t)[i]))
+				return 1;
+		}
+	return 0;
+}
+
+/* Whoever has been given pages of no file's cannot get the file's by giving them to
+ * the kernel: they count as ours. */
+uint64_t dp_patched_page(uint64_t low, uint64_t high)
+{
+	struct dp_text_walk w = dp_walk_texts(low, high);
+	struct dp_page page = {DP_NO_PAGE, 0};
+	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
+		for (uint32_t i = dp_first_near(t, low); i < t->count && t->start + dp_undos_of(t)[i].at < high; i++) {
+			uint64_t at = t->start + dp_undos_of(t)[i].at;
+			if (at + dp_undos_of(t)[i].len <= low || !(dp_is_made(&page, t, &dp_undos_of(t)[i]) || __atomic_load_n(&dp_text_anonymous, __ATOMIC_RELAXED)))
+				continue;
+			at &= ~(uint64_t)(DP_PAGE_SIZE - 1);
+			high = at > low ? at : low; /* there may be another in front */
+			break;
+		}
+	return high;
+}
+
+int dp_is_here(uint64_t at, const uint8_t *bytes, uint64_t n)
+{
+	struct dp_page page = {DP_NO_PAGE, 0};
+	return dp_is_there(&page, at) && dp_is_there(&page, at + n - 1) && same_bytes((const void *)at, bytes, n);
+}
+
+int dp_is_text(uint64_t address)
+{
+	struct dp_text_walk w = dp_walk_texts(address, address + 1);
+	return dp_walk_on(&w) != 0;
+}
+
+int dp_next_text(uint64_t from, uint64_t *low, uint64_t *high)
+{
+	struct dp_text_walk w = dp_walk_texts(from, ~0ULL);
+	const struct dp_undo_text *next = 0;
+	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
+		if (t->start >= from && (!next || t->start < next->start))
+			next = t;
+	if (!next)
+		return 0;
+	*low = next->start;
+	*high = next->start + next->size;
+	return 1;
+}
+
+uint64_t dp_syscall_near(uint64_t address)
+{
+	struct dp_text_walk w = dp_walk_texts(address, address + 1);
+	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
+		for (uint32_t i = 0; i < t->count; i++) {
+			const struct dp_undo *u = &dp_undos_of(t)[i];
+			if (u->kind == DP_UNDO_SITE && dp_is_syscall(t->start + u->at + u->len))
+				return t->start + u->at + u->len;
+		}
+	return 0;
+}
+
+uint64_t dp_returning_near(uint64_t address)
+{
+	static uint64_t found; /* mostly it is libc's */
+	struct dp_text_walk w = dp_walk_texts(address, address + 1);
+	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));) {
+		uint64_t at = __atomic_load_n(&found, __ATOMIC_RELAXED), end = t->start + t->size - 2;
+		for (at = at >= t->start && at < end ? at : t->start; at < end; at++)
+			if (dp_is_syscall(at) && *(const uint8_t *)(at + 2) == 0xc3) {
+				__atomic_store_n(&found, at, __ATOMIC_RELAXED);
+				return at;
+			}
+	}
+	return 0;
+}

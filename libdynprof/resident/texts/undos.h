@@ -1,0 +1,77 @@
+/* Changes of text that sessions have made, and what takes them back. */
+#ifndef DYNPROF_UNDOS_H
+#define DYNPROF_UNDOS_H
+
+#include "base/ctl.h"
+#include "base/raw.h"
+
+enum { DP_MOST_CHANGED = 6 }; /* bytes, by one change */
+
+/* One change of text (patcher/patch/undo.go). */
+struct dp_undo {
+	uint32_t at;    /* offset from the text's start */
+	uint32_t group; /* as those of struct dp_patch */
+	uint32_t needs;
+	uint16_t moved; /* what runs elsewhere from at on (dp_span) */
+	uint8_t len;    /* of old and new */
+	uint8_t kind;   /* DP_UNDO_* */
+	uint8_t old[DP_MOST_CHANGED], new[DP_MOST_CHANGED];
+};
+
+/* Bytes of text in 16 bits: many in units of 64 KB (patcher/patch/undo.go). */
+enum { DP_SPAN_UNITS = 0x8000, DP_SPAN_UNIT = 1 << 16 };
+static inline uint64_t dp_span(uint16_t n) { return n & DP_SPAN_UNITS ? (uint64_t)(n & ~DP_SPAN_UNITS) * DP_SPAN_UNIT : n; }
+
+enum { DP_UNDO_FIRST, DP_UNDO_ISLAND, DP_UNDO_CALL, DP_UNDO_SITE };
+
+/* A run of pages that was patched, with its changes in order of at. */
+struct dp_undo_text {
+	uint64_t start, size;
+	uint64_t file, offset; /* char *, where in the file the pages are */
+	uint64_t undos;        /* struct dp_undo * */
+	uint32_t count;
+	uint32_t prot;
+	uint64_t longest; /* bytes that the longest of them reaches */
+};
+
+/* What a session has patched may have to be given back. */
+void dp_note_undos(const struct dp_ctl *ctl) HIDDEN;
+
+/* Objects have been closed: what was patched in them need not be given back. */
+void dp_forget_undos(void) HIDDEN;
+
+/* Whether there is what tells of stubs and of patches. */
+int dp_has_data(uint64_t low, uint64_t high) HIDDEN;
+
+/* Goes through the texts that overlap [low, high): as a for's head. */
+struct dp_text_walk {
+	uint64_t low, high;
+	const struct dp_sessions *sessions;
+	uint64_t session, text;
+};
+struct dp_text_walk dp_walk_texts(uint64_t low, uint64_t high) HIDDEN;
+const struct dp_undo_text *dp_walk_on(struct dp_text_walk *w) HIDDEN;
+
+static inline const struct dp_undo *dp_undos_of(const struct dp_undo_text *t) { return (const struct dp_undo *)t->undos; }
+
+/* The first change that may concern code at or behind an address. */
+uint32_t dp_first_near(const struct dp_undo_text *t, uint64_t address) HIDDEN;
+
+/* The page that the kernel was last asked about. */
+struct dp_page {
+	uint64_t at; /* DP_NO_PAGE: none yet */
+	int there;   /* it can be read */
+};
+
+enum { DP_NO_PAGE = 1 };
+
+/* Whether there is memory at an address that can be read. */
+int dp_is_there(struct dp_page *p, uint64_t at) HIDDEN;
+/* Whether the change u is made. */
+int dp_is_made(struct dp_page *p, const struct dp_undo_text *t, const struct dp_undo *u) HIDDEN;
+
+/* Whether the change u, at or in front of low, is made, and reaches behind low with
+ * its bytes or what it has moved. */
+int dp_concerns(struct dp_page *p, const struct dp_undo_text *t, const struct dp_undo *u, uint64_t low) HIDDEN;
+
+#endif
