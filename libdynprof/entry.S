@@ -10,11 +10,13 @@ dp_entry_hook:
 	.cfi_startproc
 	.cfi_undefined rip
 	push	%rdx
+	.cfi_adjust_cfa_offset 8
 	mov	%rsp, %rbp
 	and	$-16, %rsp
 	call	dp_entered
 	mov	%rbp, %rsp
 	pop	%rdx
+	.cfi_adjust_cfa_offset -8
 	xor	%ebp, %ebp
 	jmp	*dp_entry(%rip)
 	.cfi_endproc

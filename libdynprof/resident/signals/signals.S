@@ -61,6 +61,7 @@ dp_enter_handler:
 	 * language that takes more of them. */
 .Larrive:
 	push	%rbp
+	CONTEXT(7, 16)
 	mov	%rsp, %rbp
 	CONTEXT(6, 16)
 	sub	$DP_SHOWN_SIZE, %rsp

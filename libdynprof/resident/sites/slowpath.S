@@ -246,10 +246,12 @@ dp_kernel_site:
 	SAVE	%rbp
 	mov	%r15, %rdi
 	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_forked
 	mov	%rbp, %rsp
+	.cfi_def_cfa_register rsp
 	LOAD	%rbp
 	LOAD_ARGUMENTS
 3:	push	DP_BIRTH_FLAGS(%r15)
