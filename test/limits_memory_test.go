@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,9 +12,9 @@ import (
 	"github.com/dynprof/dynprof/internal/lane"
 )
 
-// manyFunctions is a program of n functions of so many bytes of text in all, not
-// position-independent (testdata/many.c). Every third is called by the next, too.
-func manyFunctions(t *testing.T, n, text int) string {
+// manySource is the source of n functions f0, f1, … of so many bytes of text in all, and
+// of a list of them, many. Each calls those whose numbers callees gives.
+func manySource(t *testing.T, n, text int, callees func(i int) []int) string {
 	t.Helper()
 	const frame, each = 16, 5 // bytes of a function, and of its instructions
 	source := filepath.Join(t.TempDir(), "many.S")
@@ -27,8 +26,8 @@ func manyFunctions(t *testing.T, n, text int) string {
 	fmt.Fprintln(w, "\t.text")
 	for i := range n {
 		fmt.Fprintf(w, "\t.p2align 4\n\t.type f%d, @function\nf%d:\n\tpush %%rbx\n\tmov %%rdi, %%rbx\n", i, i)
-		if i%3 == 1 {
-			fmt.Fprintf(w, "\tcall f%d\n", i-1)
+		for _, to := range callees(i) {
+			fmt.Fprintf(w, "\tcall f%d\n", to)
 		}
 		fmt.Fprintf(w, "\t.rept %d\n\tlea 7(%%rbx,%%rdi,2), %%rbx\n\t.endr\n", max(text/n-frame, each)/each)
 		fmt.Fprintf(w, "\tmov %%rbx, %%rax\n\tpop %%rbx\n\tret\n\t.size f%d, . - f%d\n", i, i)
@@ -42,11 +41,22 @@ func manyFunctions(t *testing.T, n, text int) string {
 		t.Fatal(err)
 	}
 	f.Close()
-	out := filepath.Join(t.TempDir(), "many")
-	if msg, err := exec.Command(need(t, "gcc"), "-O1", "-no-pie", "-o", out, "testdata/many.c", source).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, msg)
+	return source
+}
+
+// next has every third function called by the next one.
+func next(i int) []int {
+	if i%3 == 1 {
+		return []int{i - 1}
 	}
-	return out
+	return nil
+}
+
+// manyFunctions is a program of n functions of so many bytes of text in all, not
+// position-independent (testdata/many.c). Every third is called by the next, too.
+func manyFunctions(t *testing.T, n, text int) string {
+	t.Helper()
+	return compile(t, need(t, "gcc"), []string{"-O1", "-no-pie", manySource(t, n, text, next)}, "many.c")
 }
 
 // TestHeapRoom: the heap of a program whose arenas find no room below it grows as

@@ -32,26 +32,40 @@ struct range {
 	uint64_t low, high;
 };
 
+enum { RANGES = DP_PAGE_SIZE / sizeof(struct range) - 1 };
+
+/* A page of them, and the next. */
 struct owned {
 	struct owned *next;
-	uint64_t used; /* stored last */
-	struct range ranges[DP_PAGE_SIZE / sizeof(struct range) - 1];
+	uint64_t used; /* or more */
+	struct range ranges[RANGES]; /* high is 0 until both are known */
 };
 
-static struct owned first, *last; /* 0: the first */
+static struct owned first;
+
+static struct owned *next_of(struct owned *o)
+{
+	struct owned *next = __atomic_load_n(&o->next, __ATOMIC_ACQUIRE);
+	if (next)
+		return next;
+	long more = ask(SYS_mmap, 0, sizeof *o, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(more))
+		return 0;
+	if (__atomic_compare_exchange_n(&o->next, &next, (struct owned *)more, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return (struct owned *)more;
+	ask(SYS_munmap, more, sizeof *o); /* another thread was first */
+	return next;
+}
 
 void dp_own(uint64_t at, uint64_t size)
 {
-	struct owned *o = last ? last : &first;
-	if (o->used == sizeof o->ranges / sizeof *o->ranges) {
-		long more = ask(SYS_mmap, 0, sizeof *o, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (failed(more))
+	uint64_t n = RANGES;
+	struct owned *o = &first;
+	while ((n = __atomic_fetch_add(&o->used, 1, __ATOMIC_RELAXED)) >= RANGES)
+		if (!(o = next_of(o)))
 			return;
-		__atomic_store_n(&o->next, (struct owned *)more, __ATOMIC_RELEASE);
-		last = o = (struct owned *)more;
-	}
-	o->ranges[o->used] = (struct range){at & ~(uint64_t)(DP_PAGE_SIZE - 1), pages(at + size)};
-	__atomic_store_n(&o->used, o->used + 1, __ATOMIC_RELEASE);
+	o->ranges[n].low = at & ~(uint64_t)(DP_PAGE_SIZE - 1);
+	__atomic_store_n(&o->ranges[n].high, pages(at + size), __ATOMIC_RELEASE);
 }
 
 /* What is not mapped anew for each session. */
@@ -101,10 +115,13 @@ int dp_locks_new(void) { return __atomic_load_n(&locks_new, __ATOMIC_RELAXED); }
 static int cut(uint64_t low, uint64_t *high)
 {
 	for (const struct owned *o = &first; o; o = __atomic_load_n(&o->next, __ATOMIC_ACQUIRE))
-		for (uint64_t i = 0, n = __atomic_load_n(&o->used, __ATOMIC_ACQUIRE); i < n; i++) {
+		for (uint64_t i = 0, n = __atomic_load_n(&o->used, __ATOMIC_RELAXED); i < n && i < RANGES; i++) {
 			const struct range *r = &o->ranges[i];
-			if (low >= r->low && low < r->high) {
-				*high = r->high < *high ? r->high : *high;
+			uint64_t end = __atomic_load_n(&r->high, __ATOMIC_ACQUIRE);
+			if (!end)
+				continue;
+			if (low >= r->low && low < end) {
+				*high = end < *high ? end : *high;
 				return 1;
 			}
 			if (r->low > low && r->low < *high)

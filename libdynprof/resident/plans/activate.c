@@ -16,6 +16,7 @@
 #include "stubs/arenas.h"
 #include "stubs/pause.h"
 #include "stubs/redirect.h"
+#include "texts/change.h"
 #include "texts/original.h"
 #include "texts/undos.h"
 
@@ -23,6 +24,8 @@ static int is_start(const struct dp_ctl *ctl) { return !ctl->late; }
 
 static const char *make_patches(const struct dp_ctl *ctl, const struct dp_room *room)
 {
+	if (!dp_make_undos(ctl) || !dp_make_marks())
+		return "no memory to give its text back";
 	dp_arm_new(room->functions);
 	dp_pause_new();
 	if (dp_apply_patches(ctl) == dp.counters && dp.counters && is_start(ctl))

@@ -1,11 +1,12 @@
 /* Which changes of ours go when a program changes its text. */
 #define _GNU_SOURCE
+#include <sys/mman.h>
 
 #include "base/filters.h"
+#include "base/lock.h"
 #include "base/pages.h"
 #include "base/state.h"
 #include "texts/change.h"
-#include "texts/exchange.h"
 
 static void mark(struct dp_change *c, const struct dp_undo_text *t, const struct dp_undo *u)
 {
@@ -79,23 +80,38 @@ uint32_t dp_note_hosts(const struct dp_change *c)
 	return guests;
 }
 
-int dp_take_marks(struct dp_change *c)
+/* For a bit of each function and another. When it grows the older, half as large, stays
+ * where it is: somebody may be giving back. */
+struct marks {
+	uint64_t words; /* of both kinds */
+	uint64_t bits[];
+};
+
+static struct marks *marks;
+
+int dp_make_marks(void)
 {
-	enum { KEPT = DP_PAGE_SIZE };
-	static uint8_t kept[2][KEPT];
-	c->functions = dp.table->functions.count;
-	uint64_t bytes = c->functions / 8 + 1;
-	long marks = dp_map_anonymous(2 * pages(bytes));
-	c->mapped = failed(marks) ? 0 : 2 * pages(bytes);
-	c->marks = failed(marks) ? kept[0] : (uint8_t *)marks;
-	c->hosts = failed(marks) ? kept[1] : c->marks + pages(bytes);
-	for (uint64_t i = 0; !c->mapped && i < KEPT; i++)
-		kept[0][i] = 0;
-	return c->mapped || bytes <= KEPT;
+	uint64_t words = dp.table->functions.count / 64 + 1, had = marks ? marks->words : 0;
+	if (words <= had)
+		return 1;
+	words = words < 2 * had ? 2 * had : words;
+	uint64_t size = sizeof *marks + 2 * words * sizeof *marks->bits;
+	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return 0;
+	dp_own((uint64_t)at, size);
+	((struct marks *)at)->words = words;
+	__atomic_store_n(&marks, (struct marks *)at, __ATOMIC_RELEASE);
+	return 1;
 }
 
-void dp_leave_marks(const struct dp_change *c)
+void dp_take_marks(struct dp_change *c)
 {
-	if (c->mapped)
-		ask(SYS_munmap, c->marks, c->mapped);
+	struct marks *m = __atomic_load_n(&marks, __ATOMIC_ACQUIRE);
+	uint64_t count = dp.table->functions.count; /* another process may have more than this knows */
+	c->functions = count < 64 * m->words ? count : 64 * m->words;
+	c->marks = (uint8_t *)m->bits;
+	c->hosts = (uint8_t *)(m->bits + m->words);
+	for (uint64_t i = 0; i < 2 * m->words; i++)
+		m->bits[i] = 0;
 }

@@ -10,7 +10,7 @@ struct dp_change {
 	uint64_t low, high; /* the range that the program changes */
 	uint8_t *marks;     /* a bit for each function */
 	uint8_t *hosts;     /* the same, of those in whose bodies islands stand yet */
-	uint64_t functions, mapped;
+	uint64_t functions;
 	uint32_t marked, calls;
 	int later;          /* islands, too */
 	int all;            /* everything, wherever it is */
@@ -34,9 +34,10 @@ int dp_has_islands(const struct dp_change *c) HIDDEN;
 /* Returns how many islands stand in bodies. */
 uint32_t dp_note_hosts(const struct dp_change *c) HIDDEN;
 
-/* Takes room for a bit and another for each function; where there is no memory, what
- * is kept for that, which is enough for most programs. Called with the lock. */
-int dp_take_marks(struct dp_change *c) HIDDEN;
-void dp_leave_marks(const struct dp_change *c) HIDDEN;
+/* Makes sure that there is room for marks of all functions, before they are patched:
+ * later there may be no memory. Returns 0 if there is none. */
+int dp_make_marks(void) HIDDEN;
+/* Takes that room, whole: only one gives back. */
+void dp_take_marks(struct dp_change *c) HIDDEN;
 
 #endif

@@ -191,9 +191,8 @@ void dp_give_range(uint64_t low, uint64_t high)
 	uint64_t all = ~0ULL, mask;
 	int blocked = ask(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8) == 0;
 	if (take_lock()) {
-		if (dp_take_marks(&c))
-			give_back(&c);
-		dp_leave_marks(&c);
+		dp_take_marks(&c);
+		give_back(&c);
 		__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 	}
 	if (blocked)
@@ -206,12 +205,12 @@ int dp_give_all(void)
 	struct dp_change c = {.page = &page, .all = 1};
 	if (!take_lock())
 		return 0;
-	int taken = dp_take_marks(&c);
-	if (taken)
+	if (dp_has_undos()) {
+		dp_take_marks(&c);
 		give(&c);
-	dp_leave_marks(&c);
+	}
 	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
-	return taken && dp_is_clean();
+	return dp_is_clean();
 }
 
 void dp_text_changes(const struct dp_regs *r)

@@ -19,7 +19,7 @@ static int is_changed(uint64_t low, uint64_t high, int functions, int sites)
 
 int dp_is_clean(void)
 {
-	return dp_walk_texts(0, ~0ULL).sessions && !is_changed(0, ~0ULL, 1, 1);
+	return dp_has_undos() && !is_changed(0, ~0ULL, 1, 1);
 }
 
 int dp_is_patched(uint64_t low, uint64_t high) { return is_changed(low, high, 1, 0); }

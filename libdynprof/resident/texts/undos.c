@@ -51,20 +51,26 @@ static void add_all_texts(void)
 			add_texts(&s->patched[i]);
 }
 
+int dp_make_undos(const struct dp_ctl *ctl)
+{
+	struct dp_sessions *s = newest;
+	if (!ctl->undos || (s && s->used < sizeof s->patched / sizeof *s->patched))
+		return 1;
+	long at = raw(SYS_mmap, 0, pages(sizeof *s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return 0;
+	dp_own((uint64_t)at, sizeof *s);
+	s = (struct dp_sessions *)at;
+	s->older = newest;
+	__atomic_store_n(&newest, s, __ATOMIC_RELEASE);
+	return 1;
+}
+
 void dp_note_undos(const struct dp_ctl *ctl)
 {
 	struct dp_sessions *s = newest;
 	if (!ctl->undos)
 		return;
-	if (!s || s->used == sizeof s->patched / sizeof *s->patched) {
-		long at = raw(SYS_mmap, 0, pages(sizeof *s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (failed(at))
-			return;
-		dp_own((uint64_t)at, sizeof *s);
-		s = (struct dp_sessions *)at;
-		s->older = newest;
-		__atomic_store_n(&newest, s, __ATOMIC_RELEASE);
-	}
 	const struct dp_undo_text *texts = (const struct dp_undo_text *)ctl->undos, *last = &texts[ctl->undos_count - 1];
 	const struct dp_arena *data = &ctl->arenas[ctl->arenas_count - 1];
 	s->patched[s->used] = (struct patched){texts, ctl->undos_count, texts->start, last->start + last->size, data->at, data->at + data->size};
@@ -74,6 +80,12 @@ void dp_note_undos(const struct dp_ctl *ctl)
 	else
 		add_all_texts();
 	dp_texts_end();
+}
+
+int dp_has_undos(void)
+{
+	const struct dp_sessions *s = __atomic_load_n(&newest, __ATOMIC_ACQUIRE);
+	return s && (s->older || __atomic_load_n(&s->used, __ATOMIC_ACQUIRE));
 }
 
 int dp_has_data(uint64_t low, uint64_t high)

@@ -34,11 +34,16 @@ struct dp_undo_text {
 	uint64_t longest; /* bytes that the longest of them reaches */
 };
 
+/* Makes sure that what a session patches can be noted. Returns 0 if there is no memory. */
+int dp_make_undos(const struct dp_ctl *ctl) HIDDEN;
 /* What a session has patched may have to be given back. */
 void dp_note_undos(const struct dp_ctl *ctl) HIDDEN;
 
 /* Objects have been closed: what was patched in them need not be given back. */
 void dp_forget_undos(void) HIDDEN;
+
+/* Whether any session has patched text, and noted it. */
+int dp_has_undos(void) HIDDEN;
 
 /* Whether there is what tells of stubs and of patches. */
 int dp_has_data(uint64_t low, uint64_t high) HIDDEN;
