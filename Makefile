@@ -210,7 +210,7 @@ oracles-quick: all ## a part of them
 
 # What counting costs, beside other tools and beside what the machine allows
 # (docs/benchmarks.md): the tables, and build/bench/figures.json.
-bench: all ## what counting costs: docs/benchmarks.md (20 minutes)
+bench: all ## what counting costs: docs/benchmarks.md (20 to 50 minutes)
 	@scripts/deps.sh bench
 	$(GO) run ./bench
 

@@ -5,19 +5,72 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
-func TestQuantile(t *testing.T) {
-	v := []float64{4, 1, 3, 2}
-	for q, want := range map[float64]float64{0: 1, 0.25: 1.75, 0.5: 2.5, 1: 4} {
-		if got := quantile(v, q); got != want {
-			t.Errorf("quantile(%v, %v) = %v, want %v", v, q, got, want)
+// TestSpread: the interval is that of the order of the values: of seven the outermost two
+// (98 %), of twenty-one the sixth and the sixteenth (97 %). Of five none is sure.
+func TestSpread(t *testing.T) {
+	var v []float64
+	for i := range 21 {
+		v = append(v, float64((i*8)%21+1))
+	}
+	for n, want := range map[int]spread{0: {}, 1: {1, 1, 1, false}, 7: {4, 1, 7, true}, 21: {11, 6, 16, true}} {
+		some := slices.DeleteFunc(slices.Clone(v), func(x float64) bool { return x > float64(n) })
+		if got := spreadOf(some); got != want {
+			t.Errorf("of %d: %+v, not %+v", n, got, want)
 		}
 	}
-	if v[0] != 4 {
-		t.Error("quantile has sorted its argument")
+	if s := spreadOf([]float64{1, 1, 1, 1, 1}); s.Sure || s.within(1) || s.atMost(2) != notKnown {
+		t.Errorf("five are enough: %+v", s)
+	}
+	if v[1] != 9 {
+		t.Error("the values were sorted in place")
+	}
+	s := spread{1.10, 1.08, 1.12, true}
+	for limit, want := range map[float64]answer{1.12: yes, 1.11: notKnown, 1.08: notKnown, 1.07: no} {
+		if got := s.atMost(limit); got != want {
+			t.Errorf("at most %v: %s, not %s", limit, got, want)
+		}
+	}
+	if !s.within(0.02) || s.within(0.01) {
+		t.Error("within")
+	}
+}
+
+// TestRatios: of the rounds that both took part in, and of no others.
+func TestRatios(t *testing.T) {
+	a, b := []float64{2, notRun, 6, 8}, []float64{1, 1, notRun, 2, 3}
+	if got := ratios(a, b); !slices.Equal(got, []float64{2, 4}) {
+		t.Errorf("ratios %v", got)
+	}
+	if got := added(a, b); !slices.Equal(got, []float64{1, 6}) {
+		t.Errorf("added %v", got)
+	}
+	if got := less(a, 1); !slices.Equal(got, []float64{1, notRun, 5, 7}) {
+		t.Errorf("less %v", got)
+	}
+}
+
+// TestKnown: our tools are measured until their ratios are known to 2 %, others not.
+func TestKnown(t *testing.T) {
+	runs := func(times ...int) (all []*taken) {
+		for _, ms := range times {
+			all = append(all, &taken{cpu: time.Duration(ms) * time.Millisecond})
+		}
+		return all
+	}
+	g := &group{m: &machine{}, entries: []*entry{{tool: native, runs: runs(100, 100, 100, 100, 100, 100)}, {tool: callgrind, runs: runs(900)}, {tool: dynprof}}}
+	for want, times := range map[bool][]int{true: {110, 111, 110, 109, 110, 110}, false: {110, 118, 104, 109, 110, 112}} {
+		if g.entries[2].runs = runs(times...); g.known() != want {
+			t.Errorf("%v: known %t", times, !want)
+		}
+	}
+	if o, c := g.entries[2].rounds(g.m, 7), g.entries[1].rounds(g.m, 7); o != 21 || c != 2 {
+		t.Errorf("rounds %d and %d", o, c)
 	}
 }
 
@@ -44,8 +97,8 @@ func TestWrongCountsFail(t *testing.T) {
 func TestCompareFindsRegressions(t *testing.T) {
 	made := func(ratio, start float64) *figures {
 		return &figures{
-			Results:  []result{{Workload: "lua", Tool: "dynprof", Part: 1, Ratio: spread{ratio, ratio - 0.005, ratio + 0.005}}},
-			StartUps: []startUp{{Program: "true", Tool: "dynprof", AddedMS: spread{start, start - 0.1, start + 0.1}}},
+			Results:  []result{{Workload: "lua", Tool: "dynprof", Part: 1, Ratio: spread{ratio, ratio - 0.005, ratio + 0.005, true}}},
+			StartUps: []startUp{{Program: "true", Tool: "dynprof", AddedMS: spread{start, start - 0.1, start + 0.1, true}}},
 		}
 	}
 	old := made(1.10, 4)

@@ -76,7 +76,7 @@ type chart struct {
 	Series []series `json:"series"`
 }
 
-// series has a value for each group, and the quartiles around it; nil is none.
+// series has a value for each group, and the interval around it; nil is none.
 type series struct {
 	Name   string     `json:"name"`
 	Values []*float64 `json:"values"`
@@ -122,10 +122,7 @@ func charts(f *figures) map[string]chart {
 		names = append(names, s.name)
 	}
 	ratio := func(r *result) spread { return r.Ratio }
-	added := func(r *result) spread {
-		ns := func(ratio float64) float64 { return (ratio - 1) * r.NativeMS.Median * 1e6 / float64(r.Calls) }
-		return spread{r.AddedNS, ns(r.Ratio.Low), ns(r.Ratio.High)}
-	}
+	added := func(r *result) spread { return r.AddedNS }
 	return map[string]chart{
 		"bench-ratios":  {"CPU time, times native", "times native", true, all, f.series(all, besides(), ratio)},
 		"bench-dynprof": {"CPU time with dynprof", "times native", false, all, f.series(all, []string{dynprof.name, kept.name}, ratio)},

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const figuresSchema = 1
+const figuresSchema = 2 // 1 had quartiles
 
 // figures are all that a run measured, as they are kept.
 type figures struct {
@@ -51,20 +51,21 @@ type workFact struct {
 
 // result is one tool on one workload.
 type result struct {
-	Workload string  `json:"workload"`
-	Tool     string  `json:"tool"`
-	Skipped  string  `json:"skipped,omitempty"`
-	Part     float64 `json:"part"`            // of the full work
-	Short    bool    `json:"short,omitempty"` // without the tool the work is too short to compare
-	Rounds   int     `json:"rounds"`
-	NativeMS spread  `json:"native_ms"` // CPU time of the same work without the tool
-	CPUMS    spread  `json:"cpu_ms"`
-	StartMS  float64 `json:"start_ms,omitempty"` // CPU time added to a run without work, where that was run
-	Ratio    spread  `json:"ratio"`              // of CPU times; where Part < 1 without the start
-	AddedNS  float64 `json:"added_ns"`           // CPU time a call, likewise
-	Calls    uint64  `json:"calls"`              // in this work
-	NativeKB int     `json:"native_kib"`
-	PeakKB   int     `json:"peak_kib"`
+	Workload string    `json:"workload"`
+	Tool     string    `json:"tool"`
+	Skipped  string    `json:"skipped,omitempty"`
+	Part     float64   `json:"part"`            // of the full work
+	Short    bool      `json:"short,omitempty"` // without the tool the work is too short to compare
+	Rounds   int       `json:"rounds"`
+	NativeMS spread    `json:"native_ms"` // CPU time of the same work without the tool
+	CPUMS    spread    `json:"cpu_ms"`
+	StartMS  float64   `json:"start_ms,omitempty"` // CPU time added to a run without work, where that was run
+	Ratio    spread    `json:"ratio"`              // of CPU times; where Part < 1 without the start
+	AddedNS  spread    `json:"added_ns"`           // CPU time a call, likewise
+	RunsMS   []float64 `json:"runs_ms"`            // CPU time by round, likewise; 0: not in that round
+	Calls    uint64    `json:"calls"`              // in this work
+	NativeKB int       `json:"native_kib"`
+	PeakKB   int       `json:"peak_kib"`
 
 	verdict
 }
@@ -148,12 +149,18 @@ func readFigures(path string) (*figures, error) {
 	if err != nil {
 		return nil, err
 	}
+	var head struct {
+		Schema int `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if head.Schema != figuresSchema {
+		return nil, fmt.Errorf("%s: schema %d, this program knows %d", path, head.Schema, figuresSchema)
+	}
 	f := &figures{}
 	if err := json.Unmarshal(b, f); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if f.Schema != figuresSchema {
-		return nil, fmt.Errorf("%s: schema %d, this program knows %d", path, f.Schema, figuresSchema)
 	}
 	return f, nil
 }

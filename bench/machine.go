@@ -17,12 +17,13 @@ import (
 // machine is where the benchmarks run.
 type machine struct {
 	options
-	ctx     context.Context
-	work    string // in memory: tables, traces, outputs
-	sources string // of the workloads
-	library string // a copy: a build meanwhile does not change it
-	launch  string // launch.c, built
-	missing map[string]string
+	ctx      context.Context
+	work     string // in memory: tables, traces, outputs
+	sources  string // of the workloads
+	library  string // copies: a build meanwhile does not change them
+	hotspots string
+	launch   string // launch.c, built
+	missing  map[string]string
 
 	mutex    sync.Mutex
 	prepared map[string]func() error
@@ -45,28 +46,30 @@ func newMachine(ctx context.Context, o options) (*machine, error) {
 		return nil, err
 	}
 	m := &machine{options: o, ctx: ctx, work: work, sources: filepath.Join(root, "bench", "workloads"), missing: map[string]string{}, prepared: map[string]func() error{}, reached: map[string]*reach{}}
-	m.library, m.launch = filepath.Join(work, "libdynprof.so"), filepath.Join(work, "launch")
-	if err := m.settle(filepath.Join(root, "build", "libdynprof.so")); err != nil {
+	m.library, m.hotspots, m.launch = filepath.Join(work, "libdynprof.so"), filepath.Join(work, "hotspots"), filepath.Join(work, "launch")
+	if err := m.settle(filepath.Join(root, "build")); err != nil {
 		os.RemoveAll(work)
 		return nil, err
 	}
 	return m, nil
 }
 
-func (m *machine) settle(library string) error {
-	b, err := os.ReadFile(library)
-	if err != nil {
-		return fmt.Errorf("%w: run make first", err)
-	}
-	if err := os.WriteFile(m.library, b, 0o755); err != nil {
-		return err
+func (m *machine) settle(build string) error {
+	for _, file := range []string{m.library, m.hotspots} {
+		b, err := os.ReadFile(filepath.Join(build, filepath.Base(file)))
+		if err != nil {
+			return fmt.Errorf("%w: run make first", err)
+		}
+		if err := os.WriteFile(file, b, 0o755); err != nil {
+			return err
+		}
 	}
 	for _, dir := range []string{"bin", "input"} {
 		if err := os.Mkdir(filepath.Join(m.work, dir), 0o755); err != nil {
 			return err
 		}
 	}
-	_, err = m.tool("gcc", "-O2", "-o", m.launch, filepath.Join(m.sources, "launch.c"))
+	_, err := m.tool("gcc", "-O2", "-o", m.launch, filepath.Join(m.sources, "launch.c"))
 	return err
 }
 

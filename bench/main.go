@@ -1,7 +1,7 @@
 // Command bench measures what counting costs, beside the tools that a user
 // would take instead and beside what the machine allows: docs/benchmarks.md.
 //
-//	make bench            all, in 20 minutes on two CPUs
+//	make bench            all, in 20 to 50 minutes on two idle CPUs
 //	make bench-quick      a part of it, in 3 minutes
 //	make bench-compare    the last figures against those in docs/
 //	make bench-docs       the last figures into docs/
@@ -38,10 +38,10 @@ func main() {
 	flag.StringVar(&o.root, "root", ".", "the project's directory, with build/libdynprof.so")
 	flag.StringVar(&o.out, "o", "build/bench", "where the figures go")
 	flag.BoolVar(&o.quick, "quick", false, "less work, fewer rounds")
-	flag.IntVar(&o.rounds, "rounds", 0, "rounds of each (default 7; quick 2)")
+	flag.IntVar(&o.rounds, "rounds", 0, "rounds of each (default 7, and up to three times as many of dynprof; quick 2)")
 	flag.StringVar(&only, "workload", "", "only workloads and parts whose names match this `regexp`; parts: startup, memory")
-	flag.StringVar(&tools, "tool", "", "only tools whose names match this `regexp`, and native and dynprof")
-	flag.DurationVar(&o.limit, "time", 25*time.Minute, "give up after this time")
+	flag.StringVar(&tools, "tool", "", "only tools whose names match this `regexp`, and native, twice, and dynprof")
+	flag.DurationVar(&o.limit, "time", 60*time.Minute, "give up after this time")
 	flag.BoolVar(&o.verbose, "v", false, "print every run")
 	flag.BoolVar(&o.keep, "keep", false, "keep the work directory")
 	compare := flag.Bool("compare", false, "compare two files of figures: OLD NEW")

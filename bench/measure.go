@@ -7,12 +7,8 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 )
-
-// idleRounds is how often a run without work is measured.
-const idleRounds = 3
 
 // group is what is measured in turn: tools on the same work, and the program
 // without a tool in each round.
@@ -90,7 +86,7 @@ func (m *machine) builds(w *workload) []*built {
 	var done sync.WaitGroup
 	free := make(chan bool, runtime.NumCPU())
 	for _, t := range tools {
-		if m.missing[t.name] != "" || t.wants != nil && !t.wants(w) || t != dynprof && !m.tools.MatchString(t.name) {
+		if m.missing[t.name] != "" || t.wants != nil && !t.wants(w) || w.alone && !t.isBesideOurs() || t != dynprof && t != again && !m.tools.MatchString(t.name) {
 			continue
 		}
 		b := &built{tool: t, base: w.program, program: w.program}
@@ -139,67 +135,6 @@ func (g *group) entry(t *tool) *entry {
 	for _, e := range g.entries {
 		if e.tool == t {
 			return e
-		}
-	}
-	return nil
-}
-
-// rounds is how many of n rounds a tool takes part in.
-func (e *entry) rounds(m *machine, n int) int {
-	if m.quick && (e.tool == kept || slices.Contains(peers, e.tool)) {
-		return 1
-	}
-	if e.most > 0 {
-		return min(n, e.most)
-	}
-	return n
-}
-
-// run measures the group's tools in turn, round by round.
-func (g *group) run(rounds int) error {
-	if err := g.refer(); err != nil {
-		return err
-	}
-	most := 0
-	for _, e := range g.entries[1:] {
-		most = max(most, e.rounds(g.m, rounds))
-	}
-	if err := g.runIdle(min(most, idleRounds)); err != nil {
-		return err
-	}
-	for round := range most {
-		for _, e := range g.entries {
-			if e.failed != "" || round >= e.rounds(g.m, rounds) {
-				e.runs = append(e.runs, nil)
-				continue
-			}
-			t, err := g.once(e, g.size, round == 0 || e.isOurs())
-			if err != nil {
-				if e.tool == native || e.isOurs() || g.m.ctx.Err() != nil {
-					return err
-				}
-				e.failed = err.Error()
-				fmt.Printf("  %s: skipped: %v\n", e.name, err)
-			}
-			e.runs = append(e.runs, t)
-		}
-	}
-	return nil
-}
-
-// runIdle measures runs without work: what is taken off where a tool has a part
-// of the work, and dynprof's start.
-func (g *group) runIdle(rounds int) error {
-	for _, e := range g.entries {
-		if g.size == fast.size(g.w, g.m.quick) && e.tool != native && !e.isOurs() {
-			continue
-		}
-		for range e.rounds(g.m, rounds) {
-			if t, err := g.once(e, 0, false); err == nil {
-				e.idle = append(e.idle, t)
-			} else if e.tool == native || e.isOurs() {
-				return err
-			}
 		}
 	}
 	return nil
@@ -353,66 +288,4 @@ func (w *workFact) check(f *figures, t *tool, v verdict) {
 	if !v.exact() {
 		f.Wrong = append(f.Wrong, fmt.Sprintf("%s, %s against %s: %d of %d functions equal; %s", w.Name, t.name, w.Reference, v.Exact, v.Called, v.worst))
 	}
-}
-
-// times are the CPU times of runs in ms.
-func times(runs []*taken) []float64 {
-	var v []float64
-	for _, t := range runs {
-		if t != nil {
-			v = append(v, ms(t.cpu))
-		}
-	}
-	return v
-}
-
-func cpuSpread(runs []*taken) spread { return spreadOf(times(runs)) }
-
-func peak(runs []*taken) int {
-	kb := 0
-	for _, t := range runs {
-		if t != nil {
-			kb = max(kb, t.peak)
-		}
-	}
-	return kb
-}
-
-// shortest work, in ms, that is compared once the start is taken off.
-const shortest = 5
-
-// result condenses the runs of a tool. Of a part of the work its start would be
-// a larger part than of the whole: it is taken off.
-func (g *group) result(e *entry) result {
-	w := g.w
-	r := result{Workload: w.name, Tool: e.name, Part: float64(g.size) / float64(fast.size(w, g.m.quick)), verdict: e.verdict}
-	if e.failed != "" {
-		r.Skipped = strings.TrimSpace(e.failed)
-		return r
-	}
-	without := g.entries[0]
-	off, nativeOff := 0.0, 0.0
-	if len(e.idle) > 0 {
-		start, nativeStart := cpuSpread(e.idle).Median, cpuSpread(without.idle).Median
-		r.StartMS = start - nativeStart
-		if r.Part < 1 {
-			off, nativeOff = start, nativeStart
-		}
-	}
-	if r.Short = r.Part < 1 && cpuSpread(without.runs).Median-nativeOff < shortest; r.Short {
-		off, nativeOff = 0, 0
-	}
-	var ratios, native []float64
-	for i, t := range e.runs {
-		if t != nil && without.runs[i] != nil {
-			native = append(native, ms(without.runs[i].cpu))
-			ratios = append(ratios, (ms(t.cpu)-off)/(ms(without.runs[i].cpu)-nativeOff))
-		}
-	}
-	r.Rounds, r.Ratio = len(ratios), spreadOf(ratios)
-	r.NativeMS, r.CPUMS = spreadOf(native), cpuSpread(e.runs)
-	r.NativeKB, r.PeakKB = peak(without.runs), peak(e.runs)
-	r.Calls = g.truth.total()
-	r.AddedNS = ((r.CPUMS.Median - off) - (r.NativeMS.Median - nativeOff)) * 1e6 / float64(r.Calls)
-	return r
 }

@@ -89,22 +89,35 @@ func aimsText(f *figures) string {
 	}
 	rows := [][]string{{"figure", "at most", "is", "", "with --keep-calls"}}
 	for _, a := range f.Aims {
-		reached := "**no**"
-		if a.Reached {
-			reached = "yes"
+		reached := string(a.Reached)
+		if a.Reached != yes {
+			reached = "**" + reached + "**"
 		}
-		rows = append(rows, []string{a.About, fmt.Sprintf("%.4g %s", a.AtMost, a.Unit), number(a.Is), reached, keptText(a)})
+		rows = append(rows, []string{a.About, fmt.Sprintf("%.4g %s", a.AtMost, a.Unit), a.Is.String(), reached, keptText(a)})
 	}
 	return grid(rows)
 }
 
 func keptText(a aim) string {
-	if a.Kept == none {
+	if a.Kept == (spread{}) {
 		return ""
-	} else if a.Kept <= a.AtMost {
-		return number(a.Kept) + ", yes"
 	}
-	return number(a.Kept)
+	return fmt.Sprintf("%s: %s", a.Kept, a.Kept.atMost(a.AtMost))
+}
+
+// String has the interval behind the figure, unless it has none; with a question mark it
+// is the range of too few rounds.
+func (s spread) String() string { return s.text(number) }
+
+func (s spread) text(number func(float64) string) string {
+	if s.Low == s.High {
+		return number(s.Median)
+	}
+	text := fmt.Sprintf("%s (%s to %s)", number(s.Median), number(s.Low), number(s.High))
+	if !s.Sure {
+		text += "?"
+	}
+	return text
 }
 
 // number has three digits that say something.
@@ -148,7 +161,7 @@ func perTool(f *figures, names []string, cell func(r *result) string) string {
 func besides() []string {
 	var all []string
 	for _, t := range tools {
-		if !slices.Contains(limits, t) {
+		if t != again && !slices.Contains(limits, t) {
 			all = append(all, t.name)
 		}
 	}
@@ -162,12 +175,12 @@ func ratiosText(f *figures) string {
 		} else if r.Short {
 			return "too short"
 		}
-		return fmt.Sprintf("%s (%s)", number(r.Ratio.Median), number(r.AddedNS))
+		return fmt.Sprintf("%s (%s)", number(r.Ratio.Median), number(r.AddedNS.Median))
 	})
 }
 
 func dynprofText(f *figures) string {
-	rows := [][]string{{"workload", "what", "native s", "calls", "times native (quartiles)", "added ns a call", "start", "counted functions", "counts checked by"}}
+	rows := [][]string{{"workload", "what", "native s", "calls", "times native (95 % interval)", "the program beside itself", "rounds", "added ns a call", "start", "counted functions", "counts checked by"}}
 	for _, w := range f.Works {
 		r := f.result(w.Name, dynprof.name)
 		if r == nil {
@@ -184,7 +197,7 @@ func dynprofText(f *figures) string {
 			checked += fmt.Sprintf("; %d differ from run to run", w.Unsteady)
 		}
 		rows = append(rows, []string{w.Name, w.About, fmt.Sprintf("%.2f", w.NativeMS.Median/1000), millions(w.Calls),
-			fmt.Sprintf("%.3f (%.3f to %.3f)", r.Ratio.Median, r.Ratio.Low, r.Ratio.High), number(r.AddedNS),
+			thousandths(r.Ratio), f.interference(w.Name), fmt.Sprint(r.Rounds), number(r.AddedNS.Median),
 			fmt.Sprintf("%.1f ms, %.1f %%", r.StartMS, 100*r.StartMS/r.NativeMS.Median),
 			fmt.Sprintf("%d of %d", w.Counted, w.Functions), checked})
 	}
@@ -192,6 +205,18 @@ func dynprofText(f *figures) string {
 		return ""
 	}
 	return grid(rows)
+}
+
+func thousandths(s spread) string {
+	return s.text(func(v float64) string { return fmt.Sprintf("%.3f", v) })
+}
+
+// interference is what the machine makes of nothing.
+func (f *figures) interference(workload string) string {
+	if r := f.result(workload, again.name); r != nil {
+		return thousandths(r.Ratio)
+	}
+	return ""
 }
 
 func millions(n uint64) string { return fmt.Sprintf("%.1f M", float64(n)/1e6) }
@@ -204,7 +229,7 @@ func limitText(f *figures) string {
 	limited := *f
 	limited.Works = slices.DeleteFunc(slices.Clone(f.Works), func(w workFact) bool { return f.best(w.Name) == nil })
 	return perTool(&limited, names, func(r *result) string {
-		text := number(r.AddedNS)
+		text := number(r.AddedNS.Median)
 		if !r.exact() {
 			text += fmt.Sprintf(", %.0f %% lost", 100*r.Lost)
 		}
@@ -244,7 +269,7 @@ func startText(f *figures) string {
 		if !slices.Contains(programs, s.Program) {
 			programs = append(programs, s.Program)
 		}
-		if !slices.Contains(rows[0], s.Tool) {
+		if s.Tool != native.name && !slices.Contains(rows[0], s.Tool) {
 			rows[0] = append(rows[0], s.Tool)
 		}
 	}
@@ -252,12 +277,12 @@ func startText(f *figures) string {
 		row := make([]string, len(rows[0]))
 		row[0] = p
 		for _, s := range f.StartUps {
-			if s.Program != p {
+			if s.Program != p || s.Tool == native.name {
 				continue
 			}
 			text := number(s.AddedMS.Median)
 			if s.Tool == dynprof.name {
-				text = fmt.Sprintf("%s (%s to %s; CPU %s; %d functions)", text, number(s.AddedMS.Low), number(s.AddedMS.High), number(s.AddedCPU), s.Functions)
+				text = fmt.Sprintf("%s; CPU %s; %d functions", s.AddedMS, number(s.AddedCPU), s.Functions)
 			}
 			row[1], row[slices.Index(rows[0], s.Tool)] = number(s.NativeMS), text
 		}

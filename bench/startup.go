@@ -2,17 +2,18 @@ package main
 
 import (
 	"fmt"
-	"os"
+	"path/filepath"
 )
 
 // startUp is what a tool adds to the start of a program that ends at once.
 type startUp struct {
-	Program   string  `json:"program"`
-	Tool      string  `json:"tool"`
-	Functions int     `json:"functions,omitempty"` // that dynprof counts in it
-	NativeMS  float64 `json:"native_ms"`           // wall time, median
-	AddedMS   spread  `json:"added_ms"`            // wall time
-	AddedCPU  float64 `json:"added_cpu_ms"`        // median
+	Program   string    `json:"program"`
+	Tool      string    `json:"tool"`
+	Functions int       `json:"functions,omitempty"` // that dynprof counts in it
+	RunsMS    []float64 `json:"runs_ms"`             // wall time by round; 0: not in that round
+	NativeMS  float64   `json:"native_ms"`           // wall time, median
+	AddedMS   spread    `json:"added_ms"`            // wall time
+	AddedCPU  float64   `json:"added_cpu_ms"`        // median
 }
 
 // starts are programs that end at once: a trivial one, and larger ones.
@@ -26,6 +27,19 @@ var starts = []struct {
 	{"cc1, empty file", []string{cc1, "-quiet", "/dev/null", "-o", "/dev/null"}},
 }
 
+// The same by the command, which is what most users start.
+var (
+	launched   = runTool("run", "hotspots run --summary 0", "--summary", "0")
+	summarised = runTool("run-summary", "hotspots run")
+)
+
+func runTool(name, about string, flags ...string) *tool {
+	return &tool{name: name, about: about, command: func(m *machine, c *command) {
+		run := append([]string{m.hotspots, "run", "-o", filepath.Join(c.dir, "table")}, flags...)
+		c.args = append(append(run, "--"), c.args...)
+	}}
+}
+
 // startUps measures wall time, on all CPUs: the planner uses them.
 func (m *machine) startUps(f *figures) error {
 	rounds := 3 * f.Rounds
@@ -36,7 +50,7 @@ func (m *machine) startUps(f *figures) error {
 		}
 		fmt.Printf("start-up of %s\n", p.name)
 		w := &workload{name: p.name, args: func(*machine, int) ([]string, error) { return p.args[1:], nil }}
-		entries := []*entry{{tool: native}, {tool: dynprof}, {tool: kept}}
+		entries := []*entry{{tool: native}, {tool: dynprof}, {tool: kept}, {tool: launched}, {tool: summarised}}
 		for _, t := range []*tool{perfRecord, callgrind, uftrace} {
 			if m.missing[t.name] == "" && !m.quick && m.tools.MatchString(t.name) {
 				entries = append(entries, &entry{tool: t})
@@ -61,14 +75,9 @@ func (g *group) startUps(rounds int) error {
 				e.runs = append(e.runs, nil)
 				continue
 			}
-			t, err := g.once(e, g.size, e.isOurs() && round == 0)
-			if err != nil && (e.tool == native || e.isOurs() || g.m.ctx.Err() != nil) {
+			if err := g.oneRun(e, round); err != nil {
 				return err
-			} else if err != nil {
-				e.failed = err.Error()
-				fmt.Fprintf(os.Stderr, "  %s: skipped: %v\n", e.name, err)
 			}
-			e.runs = append(e.runs, t)
 		}
 	}
 	return nil
@@ -76,27 +85,29 @@ func (g *group) startUps(rounds int) error {
 
 func (g *group) startUpResults() []startUp {
 	var all []startUp
-	var walls []float64
-	for _, t := range g.entries[0].runs {
-		walls = append(walls, ms(t.wall))
-	}
-	native := quantile(walls, 0.5)
+	native := wallTimes(g.entries[0].runs)
 	nativeCPU := cpuSpread(g.entries[0].runs).Median
-	for _, e := range g.entries[1:] {
+	for _, e := range g.entries {
 		if e.failed != "" {
 			continue
 		}
-		var added []float64
-		for _, t := range e.runs {
-			if t != nil {
-				added = append(added, ms(t.wall)-native)
-			}
-		}
-		s := startUp{Program: g.w.name, Tool: e.name, NativeMS: native, AddedMS: spreadOf(added), AddedCPU: cpuSpread(e.runs).Median - nativeCPU}
+		s := startUp{Program: g.w.name, Tool: e.name, RunsMS: wallTimes(e.runs), NativeMS: spreadOf(ran(native)).Median}
+		s.AddedMS, s.AddedCPU = spreadOf(added(s.RunsMS, native)), cpuSpread(e.runs).Median-nativeCPU
 		if e.tool == dynprof {
 			s.Functions = g.table.counted
 		}
 		all = append(all, s)
 	}
 	return all
+}
+
+// wallTimes are the times of runs in ms, by round.
+func wallTimes(runs []*taken) []float64 {
+	v := make([]float64, len(runs))
+	for i, t := range runs {
+		if t != nil {
+			v[i] = ms(t.wall)
+		}
+	}
+	return v
 }

@@ -98,6 +98,9 @@ func presentTools(m *machine) []toolFact {
 
 var native = &tool{name: "native", about: "without any tool"}
 
+// again is the program itself once more: what the machine tells apart.
+var again = &tool{name: "native-again", about: "without any tool, a second time in each round: what tells nothing apart"}
+
 var dynprof = dynprofTool("dynprof", "LD_PRELOAD=libdynprof.so")
 
 // kept is what dynprof does if calls must stay as they are.
@@ -124,7 +127,7 @@ func (t *tool) isOurs() bool { return t == dynprof || t == kept }
 var peers = []*tool{profileCounters, perfRecord, gprof, xray, callgrind, uftrace}
 
 // tools, in the order of the tables.
-var tools = slices.Concat([]*tool{dynprof, kept}, limits, peers)
+var tools = slices.Concat([]*tool{again, dynprof, kept}, limits, peers)
 
 // readTable returns the calls of all functions that are counted.
 func readTable(path string) (counts, *tableFacts, error) {

@@ -21,6 +21,7 @@ type workload struct {
 	drive   func(m *machine, dir string, size int) func() error // of a server
 	env     []string                                            // for dynprof
 	calls   func(size int) counts                               // exact ones, by construction; nil: callgrind is asked
+	alone   bool                                                // beside dynprof and nothing else: others take minutes
 	partly  bool                                                // calls knows a part of the functions, and the others differ from run to run
 
 	program string

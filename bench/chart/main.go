@@ -26,7 +26,7 @@ type chart struct {
 	Series []series `json:"series"`
 }
 
-// series has a value for each group, and the quartiles around it; nil is none.
+// series has a value for each group, and the interval around it; nil is none.
 type series struct {
 	Name   string     `json:"name"`
 	Values []*float64 `json:"values"`
@@ -108,7 +108,7 @@ func (c *chart) floor() float64 {
 	return min(0, least)
 }
 
-// bar is a value and its quartiles, at a place of the X axis.
+// bar is a value and its interval, at a place of the X axis.
 type bar struct{ x, value, low, high float64 }
 
 // bars are those of one series. gonum's own BarChart begins at 0, which a
