@@ -47,6 +47,8 @@ var workloads = []*workload{
 	x264Workload,
 	redisWorkload,
 	cc1Workload,
+	nodeWorkload,
+	clangWorkload,
 }
 
 // each is n functions of one letter and a number of so many digits, called

@@ -68,10 +68,29 @@ var cc1Workload = &workload{
 	name: "cc1", about: "gcc's compiler of C, -O2", size: 160, small: 80, needs: []string{cc1},
 	prepare: installed(cc1),
 	args: func(m *machine, size int) ([]string, error) {
-		file, err := m.units(size)
+		file, err := m.units("gcc", size)
 		return []string{"-quiet", "-fpreprocessed", "-O2", "-w", file, "-o", "out.s"}, err
 	},
 }
+
+var nodeWorkload = &workload{
+	name: "node", about: "Debian's node, a script", size: 4000, alone: true, needs: []string{"/usr/bin/node"},
+	prepare: installed("/usr/bin/node"),
+	args: func(m *machine, size int) ([]string, error) {
+		return []string{"--single-threaded", filepath.Join(m.sources, "bench.js"), strconv.Itoa(size)}, nil
+	},
+}
+
+var clangWorkload = &workload{
+	name: "clang", about: "Debian's clang, -O2, with libLLVM and libclang-cpp", size: 25, alone: true, needs: []string{clangCompiler},
+	prepare: installed(clangCompiler),
+	args: func(m *machine, size int) ([]string, error) {
+		file, err := m.units("clang", size)
+		return []string{"-cc1", "-triple", "x86_64-pc-linux-gnu", "-emit-obj", "-O2", "-w", "-x", "cpp-output", file, "-o", "out.o"}, err
+	},
+}
+
+const clangCompiler = "/usr/lib/llvm-14/bin/clang"
 
 // installed is the preparation of a program that Debian has built.
 func installed(path string) func(*machine, *workload) error {
@@ -144,8 +163,8 @@ func picture(frames int) []byte {
 	return b
 }
 
-// units is a preprocessed C file of so many copies of unit.h.
-func (m *machine) units(n int) (string, error) {
+// units is a C file of so many copies of unit.h, preprocessed for a compiler.
+func (m *machine) units(compiler string, n int) (string, error) {
 	source, err := m.input(fmt.Sprintf("units-%d.c", n), func() []byte {
 		var s strings.Builder
 		s.WriteString("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n")
@@ -157,10 +176,10 @@ func (m *machine) units(n int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out := source + ".i"
+	out := source + "." + compiler + ".i"
 	if needs(out) == nil {
 		return out, nil
 	}
-	_, err = m.tool("gcc", "-E", "-P", "-I", m.sources, source, "-o", out)
+	_, err = m.tool(compiler, "-E", "-P", "-I", m.sources, source, "-o", out)
 	return out, err
 }
