@@ -150,10 +150,12 @@ func (h *header) coldBlock() {
 }
 
 func (h *header) arena() {
-	h.group("The jumps that an arena begins with: to the slow path, and to the keeper.")
+	h.group("The jumps that an arena begins with: to the slow path, the hook and the keeper; and where in each its target is.")
 	h.define("COMMON_SIZE", CommonSize)
 	h.define("COMMON_SLOW", CommonSlow)
+	h.define("COMMON_HOOK", CommonHook)
 	h.define("COMMON_KEEPER", CommonKeeper)
+	h.define("COMMON_TARGET", literalSize)
 }
 
 func (h *header) redirectable() {

@@ -1,9 +1,11 @@
 /* Steps through calls that lead into the kernel, and asks at each instruction for a
- * backtrace: it has to come from main. */
+ * backtrace: it has to come from main, or from where a thread begins. The argument is
+ * a library that is opened on the way. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#define HOME __attribute__((noinline, section("home")))
+#define STEPS_ON() __asm__ volatile("pushf\norl $0x100,(%%rsp)\npopf\n" ::: "memory", "cc")
+#define STEPS_OFF() __asm__ volatile("pushf\nandl $~0x100,(%%rsp)\npopf\n" ::: "memory", "cc")
+extern const char __start_home[], __stop_home[];
+
 static volatile int lost, steps;
 static void *where;
 
@@ -24,11 +31,8 @@ static void on_step(int sig, siginfo_t *info, void *context)
 	void *frames[64];
 	int n = backtrace(frames, 64), home = 0;
 	(void)sig, (void)info;
-	for (int i = 0; i < n; i++) {
-		Dl_info d = {0};
-		if (dladdr(frames[i], &d) && d.dli_sname && strcmp(d.dli_sname, "main") == 0)
-			home = 1;
-	}
+	for (int i = 0; i < n; i++)
+		home |= (const char *)frames[i] >= __start_home && (const char *)frames[i] < __stop_home;
 	steps++;
 	if (!home && !lost++)
 		where = (void *)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
@@ -66,6 +70,32 @@ static void libc_fork(void)
 		_exit(0);
 	wait(0);
 }
+static void libc_vfork(void)
+{
+	if (vfork() == 0)
+		_exit(0);
+	wait(0);
+}
+static const char *library;
+static void libc_dlopen(void) { dlclose(dlopen(library, RTLD_NOW)); }
+/* Steps to its end: libc's clone itself has no call frame information. */
+HOME static int thread(void *unused)
+{
+	(void)unused;
+	STEPS_ON();
+	syscall(SYS_exit, 0);
+	return 0;
+}
+HOME static void thread_exit(void)
+{
+	static char stack[64 << 10] __attribute__((aligned(16)));
+	static volatile int alive;
+	alive = 1;
+	STEPS_OFF();
+	clone(thread, stack + sizeof stack, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID, 0, 0, 0, &alive);
+	while (alive)
+		usleep(100);
+}
 static void libc_mmap(void) { page = mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
 static void libc_mprotect(void) { mprotect(page, 4096, PROT_READ | PROT_WRITE); }
 static void libc_madvise(void) { madvise(page, 4096, MADV_DONTNEED); }
@@ -92,16 +122,17 @@ static const struct {
 	STEP(by_number_fork), STEP(libc_mmap), STEP(by_number_prctl), STEP(libc_mprotect), STEP(libc_madvise),
 	STEP(libc_mremap), STEP(libc_munmap), STEP(libc_prctl), STEP(libc_action), STEP(libc_query), STEP(libc_mask),
 	STEP(libc_raise), STEP(libc_fork), STEP(libc_sleep), STEP(libc_wait), STEP(libc_stack),
+	STEP(libc_vfork), STEP(libc_dlopen), STEP(thread_exit),
 };
 
-int main(void)
+HOME int main(int argc, char **argv)
 {
 	void *warm[4];
 	Dl_info d;
 	struct sigaction a = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
 
+	library = argv[argc - 1];
 	backtrace(warm, 4);
-	dladdr(main, &d);
 	action.sa_handler = on_signal;
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
@@ -110,9 +141,9 @@ int main(void)
 	for (int round = 0; round < 2; round++)
 		for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
 			lost = steps = 0;
-			__asm__ volatile("pushf\norl $0x100,(%%rsp)\npopf\n" ::: "memory", "cc");
+			STEPS_ON();
 			calls[i].call();
-			__asm__ volatile("pushf\nandl $~0x100,(%%rsp)\npopf\n" ::: "memory", "cc");
+			STEPS_OFF();
 			printf("%s: %s, lost %d\n", calls[i].name, steps > 5 ? "stepped" : "not stepped", lost);
 			if (lost && dladdr(where, &d) && getenv("STEPS"))
 				fprintf(stderr, "%p: %s %s+%ld\n", where, d.dli_fname, d.dli_sname, d.dli_saddr ? (char *)where - (char *)d.dli_saddr : 0L);

@@ -19,6 +19,12 @@
 #define HOME_OF_BELOW 0x16, 16, 6, 0x77, 0x68, 0x06, 0x3a, 0x1c, 0x06	/* rip = *(*(rsp - 24) - 10) */
 #define HOME_OF_SAVED(cfa) 0x16, 16, 8, 0x0b, (cfa) & 0xff, ((cfa) >> 8) & 0xff, 0x22, 0x06, 0x38, 0x1c, 0x06 /* rip = *(*(cfa) - 8) */
 
+/* In a child that goes on by its birth record, which r15 leads to (rows/birth.h). */
+#define FRAME_OF_BIRTH 0x0f, 3, 0x7f, 32, 0x06		/* CFA = *(r15 + DP_BIRTH_RSP) */
+#define HOME_OF_BIRTH 0x16, 16, 6, 0x7f, 40, 0x06, 0x3a, 0x1c, 0x06	/* rip = *(*(r15 + DP_BIRTH_RESUME) - 10) */
+#define R15_OF_BIRTH 0x10, 15, 2, 0x7f, 8		/* r15 at r15 + DP_BIRTH_R15 */
+#define RBP_AT_RBP 0x10, 6, 2, 0x76, 0			/* rbp where it leads to */
+
 /* Where the frame is told by rsp: a signal may strike between any two of them, and
  * its handler unwind. */
 	.macro	SAVE what

@@ -48,10 +48,12 @@
 #define DP_COLD_JUMP 28
 #define DP_COLD_SIZE 32
 
-/* The jumps that an arena begins with: to the slow path, and to the keeper. */
+/* The jumps that an arena begins with: to the slow path, the hook and the keeper; and where in each its target is. */
 #define DP_COMMON_SIZE 16
 #define DP_COMMON_SLOW 0
+#define DP_COMMON_HOOK 16
 #define DP_COMMON_KEEPER 32
+#define DP_COMMON_TARGET 8
 
 /* The two forms of a redirectable stub (struct dp_form), and its front's last jump. */
 #define DP_FORM_PLAIN {.counts = 0x4865, .add = 0, .front = 48, .arrive = -33, .lap = -20, .back = -6, .check = 9, .limit = 18, .limit_at = 16, .body = 28}

@@ -354,7 +354,8 @@ static void end_here(void)
 	ended = 1;
 }
 
-void dp_objects_changed(void)
+/* With clean flags, from changed.S. */
+void dp_new_objects(void)
 {
 	if (dp_withdrawn)
 		return;

@@ -27,7 +27,9 @@ struct dp_session {
 /* Keeps what later sessions need of the first. Returns the table's path, kept; 0 if
  * there will be none. */
 const char *dp_keep(const struct dp_session *s, uint64_t r_debug) HIDDEN;
+/* Stands in for the dynamic linker's function, and the part of it that is C. */
 void dp_objects_changed(void) HIDDEN;
+void dp_new_objects(void) HIDDEN;
 
 /* Entries of an auxiliary vector, its end included. */
 static inline uint64_t auxv_count(const Elf64_auxv_t *auxv)

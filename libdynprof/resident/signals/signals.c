@@ -222,8 +222,9 @@ static int show_keep(const struct dp_known *c, uint64_t pos, uint64_t *g, struct
 static int show(const struct dp_known *c, uint64_t *g, int fault, struct dp_shown *s)
 {
 	uint64_t at = g[DP_REG_RIP] - c->at;
-	if (at >= DP_COMMON_KEEPER && at < DP_COMMON_KEEPER + DP_COMMON_SIZE) {
-		g[DP_REG_RIP] = (uint64_t)dp_keeper; /* at the jump to it: it is as good as done */
+	if (at >= DP_COMMON_HOOK && at < DP_COMMON_KEEPER + DP_COMMON_SIZE) {
+		/* At a jump out of the arena: it is as good as done. */
+		g[DP_REG_RIP] = *(const uint64_t *)(c->at + (at & -(uint64_t)DP_COMMON_SIZE) + DP_COMMON_TARGET);
 		return 0;
 	}
 	if (c->at + at >= c->keeps)

@@ -32,6 +32,8 @@ struct clone_args3 { /* struct clone_args of linux/sched.h, its first 64 bytes *
 /* A handler in the child would count on the parent's row until the child has
  * its own. Where a filter forbids to block signals, one that strikes in the
  * child's first five instructions does. */
+#define TRAP_FLAG 0x100ULL
+
 static void block_signals(struct dp_birth *b, struct dp_regs *r)
 {
 	uint64_t all = DP_ALL_BUT_SIGSYS;
@@ -108,7 +110,8 @@ struct dp_birth *dp_before(struct dp_regs *r)
 		dp_memory_shared();
 		return 0;
 	case DP_NR_exit:
-		dp_thread_ends();
+		if (dp_thread_ends())
+			r->flags &= ~TRAP_FLAG; /* a step would kill, with signals blocked */
 		return 0;
 	case DP_NR_exit_group:
 		dp_process_ends();

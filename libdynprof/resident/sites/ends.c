@@ -60,18 +60,19 @@ static int leave_row(void)
 	return 1;
 }
 
-void dp_thread_ends(void)
+int dp_thread_ends(void)
 {
 	struct dp_row *row = ending_row();
 	if (!row || row == dp.discard || row->kind != DP_ROW_THREAD)
-		return;
+		return 0;
 	if (__atomic_load_n(&row_shared, __ATOMIC_RELAXED) && ask(SYS_gettid) != row->tid)
-		return;
+		return 0;
 	int left = leave_row();
 	if (dp_is_loose((uint64_t)row))
 		dp_loose_end(row);
 	if (left)
 		dp_row_end(row);
+	return 1;
 }
 
 void dp_loose_rows_end(void)

@@ -9,7 +9,8 @@ void dp_memory_shared(void) HIDDEN;
 
 /* Some thread is about to count in the row of the one that makes it. */
 void dp_row_shared(void) HIDDEN;
-void dp_thread_ends(void) HIDDEN;
+/* Reports whether signals are blocked from here on. */
+int dp_thread_ends(void) HIDDEN;
 void dp_process_ends(void) HIDDEN;
 /* Nothing counts any more in this process. */
 void dp_loose_rows_end(void) HIDDEN;

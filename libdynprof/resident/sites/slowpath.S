@@ -154,6 +154,7 @@ dp_kernel_site:
 	SAVE	%rcx
 	SAVE	%rax
 	SAVE_ARGUMENTS
+	.cfi_rel_offset rdi, DP_REGS_RDI-DP_REGS_R10	/* has libc's vfork its caller in */
 	SAVE	%r15
 	.cfi_rel_offset r15, 0
 	SAVE	%rbp
@@ -201,6 +202,7 @@ dp_kernel_site:
 	mov	DP_REGS_RAX(%rsp), %rax
 	.cfi_restore r15
 	.cfi_restore rbp
+	.cfi_restore rdi
 	mov	DP_REGS_RCX(%rsp), %rcx
 	mov	DP_REGS_HOME(%rsp), %r11
 	.cfi_register rip, r11
@@ -215,6 +217,7 @@ dp_kernel_site:
 	.cfi_offset rip, -136
 	.cfi_offset r15, DP_REGS_R15-DP_REGS_SIZE-128
 	.cfi_offset rbp, DP_REGS_RBP-DP_REGS_SIZE-128
+	.cfi_offset rdi, DP_REGS_RDI-DP_REGS_SIZE-128
 	mov	8+DP_REGS_RBP(%rsp), %rbp
 	mov	8+DP_REGS_R10(%rsp), %r10
 	mov	8+DP_REGS_R9(%rsp), %r9
@@ -226,9 +229,13 @@ dp_kernel_site:
 	.cfi_restore_state
 
 	/* Child: r15 is the birth record, rsp a stack of its own or, after a
-	 * fork, where the parent's was. */
+	 * fork, where the parent's was. To an unwinder it is where the record says. */
 .Lchild:
-	.cfi_undefined rip
+	.cfi_escape FRAME_OF_BIRTH
+	.cfi_escape HOME_OF_BIRTH
+	.cfi_escape R15_OF_BIRTH
+	.cfi_same_value rbp
+	.cfi_same_value rdi
 	mov	DP_BIRTH_GS(%r15), %rcx
 	cmpb	$0, dp_have_wrgsbase(%rip)
 	je	1f
@@ -242,26 +249,39 @@ dp_kernel_site:
 	mov	DP_BIRTH_RSI(%r15), %rsi
 2:	cmpl	$0, DP_BIRTH_FORK(%r15)
 	je	3f
-	SAVE_ARGUMENTS
-	SAVE	%rbp
+	push	%rdi
+	push	%rsi
+	push	%rdx
+	push	%r8
+	push	%r9
+	push	%r10
+	push	%rbp
 	mov	%r15, %rdi
 	mov	%rsp, %rbp
-	.cfi_def_cfa_register rbp
+	.cfi_escape RBP_AT_RBP
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_forked
 	mov	%rbp, %rsp
-	.cfi_def_cfa_register rsp
-	LOAD	%rbp
-	LOAD_ARGUMENTS
+	pop	%rbp
+	.cfi_same_value rbp
+	pop	%r10
+	pop	%r9
+	pop	%r8
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
 3:	push	DP_BIRTH_FLAGS(%r15)
 	popfq
 	mov	DP_BIRTH_RSP(%r15), %rcx
 	jrcxz	4f
 	mov	%rcx, %rsp
-4:	mov	DP_BIRTH_RESUME(%r15), %rcx
+4:	.cfi_def_cfa rsp, 0
+	mov	DP_BIRTH_RESUME(%r15), %rcx
+	.cfi_escape HOME_OF_PASSED
 	mov	%r15, %rax
 	mov	DP_BIRTH_R15(%r15), %r15
+	.cfi_same_value r15
 	movq	$0, DP_BIRTH_RESUME(%rax) /* from here on it may be another's */
 	mov	$0, %eax
 	jmp	*%rcx
