@@ -28,27 +28,28 @@ var (
 
 // So are their fields, and what these may be.
 var (
-	_ [unsafe.Offsetof(patch.Patch{}.Group)]struct{}      = [unsafe.Offsetof(C.struct_dp_patch{}.group)]struct{}{}
-	_ [unsafe.Offsetof(patch.Patch{}.Needs)]struct{}      = [unsafe.Offsetof(C.struct_dp_patch{}.needs)]struct{}{}
-	_ [unsafe.Offsetof(patch.Patch{}.Moved)]struct{}      = [unsafe.Offsetof(C.struct_dp_patch{}.moved)]struct{}{}
-	_ [unsafe.Offsetof(patch.Patch{}.Kind)]struct{}       = [unsafe.Offsetof(C.struct_dp_patch{}.kind)]struct{}{}
-	_ [unsafe.Offsetof(patch.Undo{}.Moved)]struct{}       = [unsafe.Offsetof(C.struct_dp_undo{}.moved)]struct{}{}
-	_ [unsafe.Offsetof(patch.Undo{}.Len)]struct{}         = [unsafe.Offsetof(C.struct_dp_undo{}.len)]struct{}{}
-	_ [unsafe.Offsetof(patch.Undo{}.Kind)]struct{}        = [unsafe.Offsetof(C.struct_dp_undo{}.kind)]struct{}{}
-	_ [unsafe.Offsetof(patch.Undo{}.New)]struct{}         = [unsafe.Offsetof(C.struct_dp_undo{}.new)]struct{}{}
-	_ [unsafe.Offsetof(patch.UndoText{}.Undos)]struct{}   = [unsafe.Offsetof(C.struct_dp_undo_text{}.undos)]struct{}{}
-	_ [unsafe.Offsetof(patch.UndoText{}.Prot)]struct{}    = [unsafe.Offsetof(C.struct_dp_undo_text{}.prot)]struct{}{}
-	_ [unsafe.Offsetof(patch.UndoText{}.Longest)]struct{} = [unsafe.Offsetof(C.struct_dp_undo_text{}.longest)]struct{}{}
-	_ [unsafe.Offsetof(patch.Call{}.Group)]struct{}       = [unsafe.Offsetof(C.struct_dp_call{}.group)]struct{}{}
-	_ [unsafe.Offsetof(patch.Call{}.Old)]struct{}         = [unsafe.Offsetof(C.struct_dp_call{}.old)]struct{}{}
-	_ [unsafe.Offsetof(patch.Trap{}.To)]struct{}          = [unsafe.Offsetof(C.struct_dp_trap{}.to)]struct{}{}
-	_ [unsafe.Offsetof(entry.Island{}.From)]struct{}      = [unsafe.Offsetof(C.struct_dp_island{}.from)]struct{}{}
-	_ [patch.KindFirst]struct{}                           = [C.DP_UNDO_FIRST]struct{}{}
-	_ [patch.KindIsland]struct{}                          = [C.DP_UNDO_ISLAND]struct{}{}
-	_ [patch.KindCall]struct{}                            = [C.DP_UNDO_CALL]struct{}{}
-	_ [patch.KindSite]struct{}                            = [C.DP_UNDO_SITE]struct{}{}
-	_ [patch.SpanUnits]struct{}                           = [C.DP_SPAN_UNITS]struct{}{}
-	_ [patch.SpanUnit]struct{}                            = [C.DP_SPAN_UNIT]struct{}{}
-	_ [patch.NoGroup]struct{}                             = [C.DP_NO_GROUP]struct{}{}
-	_ [patch.SignalSites]struct{}                         = [C.DP_SIGNAL_SITES]struct{}{}
+	_ [unsafe.Offsetof(patch.Patch{}.Group)]struct{}           = [unsafe.Offsetof(C.struct_dp_patch{}.group)]struct{}{}
+	_ [unsafe.Offsetof(patch.Patch{}.Needs)]struct{}           = [unsafe.Offsetof(C.struct_dp_patch{}.needs)]struct{}{}
+	_ [unsafe.Offsetof(patch.Patch{}.Moved)]struct{}           = [unsafe.Offsetof(C.struct_dp_patch{}.moved)]struct{}{}
+	_ [unsafe.Offsetof(patch.Patch{}.Kind)]struct{}            = [unsafe.Offsetof(C.struct_dp_patch{}.kind)]struct{}{}
+	_ [unsafe.Offsetof(patch.Undo{}.Moved)]struct{}            = [unsafe.Offsetof(C.struct_dp_undo{}.moved)]struct{}{}
+	_ [unsafe.Offsetof(patch.Undo{}.Len)]struct{}              = [unsafe.Offsetof(C.struct_dp_undo{}.len)]struct{}{}
+	_ [unsafe.Offsetof(patch.Undo{}.Kind)]struct{}             = [unsafe.Offsetof(C.struct_dp_undo{}.kind)]struct{}{}
+	_ [unsafe.Offsetof(patch.Undo{}.New)]struct{}              = [unsafe.Offsetof(C.struct_dp_undo{}.new)]struct{}{}
+	_ [unsafe.Offsetof(patch.UndoText{}.Undos)]struct{}        = [unsafe.Offsetof(C.struct_dp_undo_text{}.undos)]struct{}{}
+	_ [unsafe.Offsetof(patch.UndoText{}.Prot)]struct{}         = [unsafe.Offsetof(C.struct_dp_undo_text{}.prot)]struct{}{}
+	_ [unsafe.Offsetof(patch.UndoText{}.Longest)]struct{}      = [unsafe.Offsetof(C.struct_dp_undo_text{}.longest)]struct{}{}
+	_ [unsafe.Offsetof(patch.UndoText{}.FunctionsEnd)]struct{} = [unsafe.Offsetof(C.struct_dp_undo_text{}.functions_end)]struct{}{}
+	_ [unsafe.Offsetof(patch.Call{}.Group)]struct{}            = [unsafe.Offsetof(C.struct_dp_call{}.group)]struct{}{}
+	_ [unsafe.Offsetof(patch.Call{}.Old)]struct{}              = [unsafe.Offsetof(C.struct_dp_call{}.old)]struct{}{}
+	_ [unsafe.Offsetof(patch.Trap{}.To)]struct{}               = [unsafe.Offsetof(C.struct_dp_trap{}.to)]struct{}{}
+	_ [unsafe.Offsetof(entry.Island{}.From)]struct{}           = [unsafe.Offsetof(C.struct_dp_island{}.from)]struct{}{}
+	_ [patch.KindFirst]struct{}                                = [C.DP_UNDO_FIRST]struct{}{}
+	_ [patch.KindIsland]struct{}                               = [C.DP_UNDO_ISLAND]struct{}{}
+	_ [patch.KindCall]struct{}                                 = [C.DP_UNDO_CALL]struct{}{}
+	_ [patch.KindSite]struct{}                                 = [C.DP_UNDO_SITE]struct{}{}
+	_ [patch.SpanUnits]struct{}                                = [C.DP_SPAN_UNITS]struct{}{}
+	_ [patch.SpanUnit]struct{}                                 = [C.DP_SPAN_UNIT]struct{}{}
+	_ [patch.NoGroup]struct{}                                  = [C.DP_NO_GROUP]struct{}{}
+	_ [patch.SignalSites]struct{}                              = [C.DP_SIGNAL_SITES]struct{}{}
 )

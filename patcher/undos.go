@@ -73,7 +73,7 @@ func (u *undos) write(texts []patchedText, spans []text, calls []patch.Call) (at
 		room := mem.Values[patch.Undo](u.buf[used:])
 		undos := patch.AppendUndos(room[:0], x86.RunAddr(spans[i].Start), texts[i].patches, texts[i].calls)
 		n := len(undos)
-		list[k].Undos, list[k].Count, list[k].Longest = u.pages.at+uint64(used), uint32(n), patch.Longest(undos)
+		list[k].Undos, list[k].Count, list[k].Extent = u.pages.at+uint64(used), uint32(n), patch.ExtentOf(undos)
 		used += n * patch.UndoSize
 	}
 	u.pages.size = uint64(align(used, pageSize))

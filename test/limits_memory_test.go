@@ -27,7 +27,7 @@ func manySource(t *testing.T, n, text int, callees func(i int) []int) string {
 	for i := range n {
 		fmt.Fprintf(w, "\t.p2align 4\n\t.type f%d, @function\nf%d:\n\tpush %%rbx\n\tmov %%rdi, %%rbx\n", i, i)
 		for _, to := range callees(i) {
-			fmt.Fprintf(w, "\tcall f%d\n", to)
+			fmt.Fprintf(w, "\tcall f%d\n\tadd %%rax, %%rbx\n", to)
 		}
 		fmt.Fprintf(w, "\t.rept %d\n\tlea 7(%%rbx,%%rdi,2), %%rbx\n\t.endr\n", max(text/n-frame, each)/each)
 		fmt.Fprintf(w, "\tmov %%rbx, %%rax\n\tpop %%rbx\n\tret\n\t.size f%d, . - f%d\n", i, i)

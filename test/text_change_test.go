@@ -1,6 +1,8 @@
 package test
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,6 +49,69 @@ func TestTextChange(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// sites are the calls in function i of the program of TestHooksMany.
+func sites(i int) (callees []int) {
+	const each = 6
+	for k := range each {
+		switch n := i*7919 + k*104729; {
+		case i < hookedMany/2:
+		case i%2 == 0:
+			callees = append(callees, n%(hookedMany/2))
+		default:
+			callees = append(callees, hookedMany/4+n%(hookedMany/4))
+		}
+	}
+	return callees
+}
+
+const hookedMany = 1024 // functions of that program
+
+// TestHooksMany: a program that hooks functions one at a time runs the hooks, whoever
+// calls. Those that are not hooked are counted on, by all their callers.
+func TestHooksMany(t *testing.T) {
+	t.Parallel()
+	const size, near = 1000, 16 // functions that share pages with hooked ones
+	source := manySource(t, hookedMany, hookedMany*size, sites)
+	p := compile(t, need(t, "gcc"), []string{"-O1", source}, "hooksmany.c")
+	for how, rounds := range map[string][2]uint64{"": {6, 6}, "threads": {6, 6 + 2*300}, "copy": {5, 6}} { // of callers with even and odd numbers
+		want := make([]uint64, hookedMany)
+		for i := hookedMany / 2; i < hookedMany; i++ {
+			want[i] = rounds[i%2]
+			for _, to := range sites(i) {
+				want[to] += want[i]
+			}
+		}
+		inVariants(t, cmd(p, how), func(t *testing.T, r *report) {
+			for _, f := range r.of(p) {
+				var i int
+				if n, _ := fmt.Sscanf(f.Name, "f%d", &i); n == 0 || i/near == hookedMany/4/near || how == "copy" && i/near == 3*hookedMany/8/near {
+					continue
+				}
+				if i < hookedMany/4 && (f.Reason != "text-changed" || f.Calls > want[i]) {
+					t.Errorf("%s is hooked: %d calls, %q", f.Name, f.Calls, f.Reason)
+				}
+				if i > hookedMany/4 && (f.Reason != "" || f.Calls != want[i]) {
+					t.Errorf("%s: %d calls, not %d, %q", f.Name, f.Calls, want[i], f.Reason)
+				}
+			}
+		})
+	}
+}
+
+// TestHooksManyExchanges: pages of callers are not exchanged for each hook.
+func TestHooksManyExchanges(t *testing.T) {
+	t.Parallel()
+	const most = 300 // 165; each hook's callers would be 690
+	strace, source := need(t, "strace"), manySource(t, hookedMany, hookedMany*1000, sites)
+	p := compile(t, need(t, "gcc"), []string{"-O1", source}, "hooksmany.c")
+	log := filepath.Join(t.TempDir(), "log")
+	r := run(t, cmd(strace, "-f", "-e", "trace=mremap", "-o", log, "env", "LD_PRELOAD="+build(t, "libdynprof.so"), "DYNPROF_OUTPUT="+filepath.Join(t.TempDir(), "table"), p))
+	calls, err := os.ReadFile(log)
+	if n := strings.Count(string(calls), "MREMAP_FIXED"); err != nil || r.status != 0 || n < hookedMany/16 || n > most {
+		t.Errorf("%d exchanges, status %d: %s, %v", n, r.status, r.stderr, err)
 	}
 }
 

@@ -30,7 +30,13 @@ type UndoText struct {
 	Undos        uint64
 	Count        uint32 // of them
 	Prot         uint32
-	Longest      uint64 // bytes that the longest of them reaches
+	Extent
+}
+
+// Extent is what a list of changes reaches.
+type Extent struct {
+	Longest                 uint64 // bytes that the longest of them reaches
+	Functions, FunctionsEnd uint32 // their groups, and those that they need, are among these
 }
 
 // Span is a number of bytes of text in 16 bits: up to 32,767 as it is, more than that, up
@@ -60,7 +66,7 @@ func (s Span) Bytes() uint64 {
 }
 
 // UndoTextSize is the size of an UndoText in memory.
-const UndoTextSize = 56
+const UndoTextSize = 64
 
 // mostUndone is the length of the longest patch of a function.
 const mostUndone = 6
@@ -102,10 +108,21 @@ func undoCall(c *Call) Undo {
 	return u
 }
 
-// Longest is how many bytes the longest of a list reaches.
-func Longest(list []Undo) (bytes uint64) {
+// ExtentOf is the extent of a list.
+func ExtentOf(list []Undo) Extent {
+	e := Extent{Functions: NoGroup}
 	for i := range list {
-		bytes = max(bytes, list[i].Moved.Bytes())
+		e.Longest = max(e.Longest, list[i].Moved.Bytes())
+		e.reach(list[i].Group)
+		e.reach(list[i].Needs)
 	}
-	return bytes
+	e.Functions = min(e.Functions, e.FunctionsEnd)
+	return e
+}
+
+func (e *Extent) reach(group uint32) {
+	if group < SignalSites {
+		e.Functions = min(e.Functions, group)
+		e.FunctionsEnd = max(e.FunctionsEnd, group+1)
+	}
 }

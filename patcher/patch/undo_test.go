@@ -19,9 +19,22 @@ func TestSpan(t *testing.T) {
 		}
 		last = s
 	}
-	list := []Undo{{Moved: 5}, {Moved: SpanOf(70_000)}, {Moved: 300}}
-	if n := Longest(list); n != 2<<16 {
-		t.Errorf("the longest has %d bytes", n)
+}
+
+// TestExtent: of functions only; a site has none.
+func TestExtent(t *testing.T) {
+	site := Undo{Group: NoGroup, Needs: NoGroup, Moved: 5}
+	for name, row := range map[string]struct {
+		list []Undo
+		want Extent
+	}{
+		"sites":     {[]Undo{site, {Group: SignalSites, Needs: NoGroup, Moved: 7}}, Extent{7, 0, 0}},
+		"functions": {[]Undo{{Group: 8, Needs: NoGroup, Moved: SpanOf(70_000)}, site, {Group: 6, Needs: SignalSites, Moved: 300}}, Extent{2 << 16, 6, 9}},
+		"needed":    {[]Undo{{Group: 8, Needs: 3}, {Group: 5, Needs: 11}}, Extent{0, 3, 12}},
+	} {
+		if got := ExtentOf(row.list); got != row.want {
+			t.Errorf("%s: %+v, not %+v", name, got, row.want)
+		}
 	}
 }
 

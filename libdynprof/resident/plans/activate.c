@@ -16,7 +16,7 @@
 #include "stubs/arenas.h"
 #include "stubs/pause.h"
 #include "stubs/redirect.h"
-#include "texts/change.h"
+#include "texts/marks.h"
 #include "texts/original.h"
 #include "texts/undos.h"
 

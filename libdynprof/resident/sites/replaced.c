@@ -34,6 +34,7 @@
 #include "sites/withdraw.h"
 #include "stubs/arenas.h"
 #include "texts/giveback.h"
+#include "texts/hooked.h"
 #include "texts/letrun.h"
 #include "texts/patched.h"
 #include "texts/texts.h"
@@ -156,6 +157,7 @@ static void map_comes(struct dp_regs *r)
 	ours_goes(r, s, (flags & MAP_FIXED_NOREPLACE) != 0);
 	if (flags & MAP_FIXED_NOREPLACE)
 		return;
+	dp_text_is_back(s.low, s.high);
 	if (flags & MAP_ANONYMOUS && r->rdx & PROT_WRITE)
 		return; /* it will be filled */
 	if (!(flags & MAP_ANONYMOUS) && dp_change_in(s.low, s.high, &p)) {
@@ -181,8 +183,10 @@ static void remap_comes(struct dp_regs *r)
 	struct span from = span(r->rdi, r->rsi), to = span(r->r8, r->rdx);
 	int fixed = (r->r10 & REMAP_FIXED) != 0;
 	struct dp_piece p;
-	if (fixed && has_text(to))
+	if (fixed && has_text(to)) {
 		ours_goes(r, to, 0);
+		dp_text_is_back(to.low, to.high);
+	}
 	if (fixed && has_text(to) && (!dp_change_in(to.low, to.high, &p) || !dp_is_here(from.low + (p.at - to.low), p.new, p.len)))
 		goes(r, to);
 	if ((fixed || pages(r->rdx) != pages(r->rsi)) && has_text(from)) {

@@ -2,26 +2,11 @@
 #ifndef DYNPROF_CHANGE_H
 #define DYNPROF_CHANGE_H
 
+#include "texts/marks.h"
 #include "texts/undos.h"
 
-/* What is to be given back. */
-struct dp_change {
-	struct dp_page *page;
-	uint64_t low, high; /* the range that the program changes */
-	uint8_t *marks;     /* a bit for each function */
-	uint8_t *hosts;     /* the same, of those in whose bodies islands stand yet */
-	uint64_t functions;
-	uint32_t marked, calls;
-	int later;          /* islands, too */
-	int all;            /* everything, wherever it is */
-};
-
-static inline int dp_has_bit(const struct dp_change *c, const uint8_t *bits, uint32_t group)
-{
-	return group < c->functions && bits[group / 8] >> group % 8 & 1;
-}
-
-static inline int dp_is_marked(const struct dp_change *c, uint32_t group) { return c->all || dp_has_bit(c, c->marks, group); }
+/* Goes on to the next text that has changes which may go, or may be in their way. */
+const struct dp_undo_text *dp_walk_concerned(const struct dp_change *c, struct dp_text_walk *w) HIDDEN;
 
 /* Marks the functions of which a patch or moved code lies in the range. */
 void dp_mark_range(struct dp_change *c) HIDDEN;
@@ -33,11 +18,5 @@ int dp_goes(const struct dp_change *c, const struct dp_undo_text *t, const struc
 int dp_has_islands(const struct dp_change *c) HIDDEN;
 /* Returns how many islands stand in bodies. */
 uint32_t dp_note_hosts(const struct dp_change *c) HIDDEN;
-
-/* Makes sure that there is room for marks of all functions, before they are patched:
- * later there may be no memory. Returns 0 if there is none. */
-int dp_make_marks(void) HIDDEN;
-/* Takes that room, whole: only one gives back. */
-void dp_take_marks(struct dp_change *c) HIDDEN;
 
 #endif

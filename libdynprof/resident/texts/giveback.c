@@ -18,6 +18,7 @@
  *  4. A function whose body was left to islands goes when they are gone: its
  *     entry would lead into them.
  *  5. The ledger says text-changed.
+ *  6. Where that is done over and over all calls of a text go (hooked.c).
  * Threads in a stub go on there, in a copy of what was, until they leave it.
  * Kernel sites stay: births and filters must be known. They go, too, where all is
  * given back since we withdraw (withdraw.c); the ledger stays as it is then, as it is
@@ -42,6 +43,7 @@
 #include "texts/change.h"
 #include "texts/exchange.h"
 #include "texts/giveback.h"
+#include "texts/hooked.h"
 #include "texts/letrun.h"
 #include "texts/patched.h"
 
@@ -82,54 +84,64 @@ static uint64_t restored(const struct dp_change *c, const struct dp_undo_text *t
 	dp_copy_words((uint64_t)made, low, size);
 	for (uint32_t i = first; i <= last; i++) {
 		const struct dp_undo *u = &dp_undos_of(t)[i];
-		for (uint32_t k = 0; k < u->len && dp_goes(c, t, u) && dp_is_made(c->page, t, u); k++)
+		int goes = dp_goes(c, t, u) && dp_is_made(c->page, t, u);
+		for (uint32_t k = 0; goes && k < u->len; k++)
 			((uint8_t *)made)[t->start + u->at + k - low] = u->old[k];
 	}
 	return dp_pages_of_text(t, low, (uint64_t)made, size);
 }
 
-/* Puts the program's bytes in place of changes first to last, which lie in [low,
- * high), whole pages. */
-static void give_pages(const struct dp_change *c, const struct dp_undo_text *t, uint32_t first, uint32_t last, uint64_t low, uint64_t high)
+/* Whole pages, and the changes that lie in them. */
+struct run {
+	uint64_t low, high; /* high is 0: none */
+	uint32_t first, last;
+};
+
+/* Puts the program's bytes in place of the changes of a run. */
+static void give_run(const struct dp_change *c, const struct dp_undo_text *t, const struct run *r)
 {
-	uint64_t new = restored(c, t, first, last, low, high);
-	if (!new || !dp_exchange(low, new, high - low))
-		give_in_place(c, t, first, last, low, high);
+	struct dp_hooked *h = dp_hooked_text(c, t);
+	uint64_t new = restored(c, t, r->first, r->last, r->low, r->high);
+	if (!new || !dp_exchange(r->low, new, r->high - r->low))
+		give_in_place(c, t, r->first, r->last, r->low, r->high);
+	if (h && (r->high <= c->low || r->low >= c->high))
+		h->exchanged++;
 }
 
 /* Changes that share pages go together. */
 static void give_text(const struct dp_change *c, const struct dp_undo_text *t)
 {
-	uint32_t first = 0, last = 0;
-	uint64_t low = 0, high = 0;
-	for (uint32_t i = 0; i < t->count; i++) {
+	const struct dp_hooked *h = dp_hooked_text(c, t);
+	const uint64_t *picked = h ? h->picked : 0;
+	struct run r = {0};
+	for (uint32_t i = dp_next_bit(picked, 0, t->count); i < t->count; i = dp_next_bit(picked, i + 1, t->count)) {
 		const struct dp_undo *u = &dp_undos_of(t)[i];
-		uint64_t at = t->start + u->at, from = at & ~(uint64_t)(DP_PAGE_SIZE - 1), to = pages(at + u->len);
+		uint64_t at = t->start + u->at, from = at & ~(uint64_t)(DP_PAGE_SIZE - 1);
 		if (!dp_goes(c, t, u) || !dp_is_made(c->page, t, u))
 			continue;
-		if (high && (from > high || (from == high && high - low >= MOST_BYTES))) {
-			give_pages(c, t, first, last, low, high);
-			high = 0;
+		if (r.high && (from > r.high || (from == r.high && r.high - r.low >= MOST_BYTES))) {
+			give_run(c, t, &r);
+			r.high = 0;
 		}
-		if (!high)
-			first = i, low = from;
-		last = i, high = to;
+		if (!r.high)
+			r.first = i, r.low = from;
+		r.last = i, r.high = pages(at + u->len);
 	}
-	if (high)
-		give_pages(c, t, first, last, low, high);
+	if (r.high)
+		give_run(c, t, &r);
 }
 
 static void give_all(const struct dp_change *c)
 {
 	struct dp_text_walk w = dp_walk_texts(0, ~0ULL);
-	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
+	for (const struct dp_undo_text *t; (t = dp_walk_concerned(c, &w));)
 		give_text(c, t);
 }
 
 static void note_changed(const struct dp_change *c)
 {
 	const struct dp_header *view = dp_view();
-	for (uint64_t i = 0; view && i < c->functions; i++)
+	for (uint64_t i = c->first; view && i <= c->last && i < c->functions; i++)
 		if (dp_is_marked(c, (uint32_t)i)) {
 			struct dp_function *f = (struct dp_function *)dp_function_at(view, i);
 			__atomic_store_n(&f->reason, DP_CHANGED_REASON, __ATOMIC_RELAXED);
@@ -154,13 +166,23 @@ static void give(struct dp_change *c)
 	}
 }
 
+static void each_text(struct dp_change *c, void (*act)(struct dp_change *, const struct dp_undo_text *))
+{
+	struct dp_text_walk w = dp_walk_texts(0, ~0ULL);
+	for (const struct dp_undo_text *t; (t = dp_walk_concerned(c, &w));)
+		act(c, t);
+}
+
 static void give_back(struct dp_change *c)
 {
 	dp_mark_range(c);
 	if (!c->marked && !c->calls)
 		return;
+	each_text(c, dp_list_text);
 	dp_mark_guests(c);
+	each_text(c, dp_pick);
 	give(c);
+	each_text(c, dp_went);
 	note_changed(c);
 }
 

@@ -32,6 +32,7 @@ struct dp_undo_text {
 	uint32_t count;
 	uint32_t prot;
 	uint64_t longest; /* bytes that the longest of them reaches */
+	uint32_t functions, functions_end; /* the groups of its changes, and those they need, are among these */
 };
 
 /* Makes sure that what a session patches can be noted. Returns 0 if there is no memory. */
