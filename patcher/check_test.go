@@ -123,9 +123,9 @@ func checkUndos(t *testing.T, name string, p *Plan, n int) {
 		if path := string(file[:bytes.IndexByte(file, 0)]); !strings.HasPrefix(path, "/") {
 			t.Errorf("%s: a text of file %q", name, path)
 		}
-		list := mem.Values[patch.Undo](buf[text.Undos-at:])[:text.Count]
+		list := mem.Values[patch.Listed](buf[text.List-at:])[:text.Count]
 		for _, u := range list {
-			if u.Kind == patch.KindCall {
+			if u.Of&patch.CallBit != 0 {
 				calls++
 			}
 		}

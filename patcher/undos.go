@@ -12,7 +12,7 @@ import (
 // A program may change its text; then it gets it back first (giveback.c). What
 // that needs lies in pages of its own, as the origins do:
 //
-//	texts | their files' names | changes of the first text, of the second, ...
+//	texts | their files' names | lists of the first text, of the second, ...
 type undos struct {
 	pages *arena
 	buf   []byte
@@ -22,9 +22,10 @@ type undos struct {
 func (p *Plan) layUndos(space placer) {
 	size := 0
 	for _, o := range p.all {
-		size += o.changesAtMost() * patch.UndoSize
+		patches, calls := o.patchesAtMost(), o.callsAtMost()
+		size += (patches+calls)*patch.ListedSize + patches*patch.OverwrittenSize
 		for i := range o.exec {
-			size += patch.UndoTextSize + align(len(o.exec[i].Path)+1, 8)
+			size += patch.UndoTextSize + align(len(o.exec[i].Path)+1, 8) + align(min(calls, len(o.plans))*patch.LedSize, 8)
 		}
 	}
 	pages := &arena{offset: p.used, size: uint64(align(size, pageSize))}
@@ -39,8 +40,7 @@ func (p *Plan) layUndos(space placer) {
 	p.undos = &undos{pages, p.reserve[pages.offset : pages.offset+pages.size]}
 }
 
-func (o *object) changesAtMost() int {
-	n := o.patchesAtMost()
+func (o *object) callsAtMost() (n int) {
 	if o.survey != nil && o.code.NoteCalls {
 		for range o.survey.Calls() {
 			n++
@@ -70,12 +70,27 @@ func (u *undos) write(texts []patchedText, spans []text, calls []patch.Call) (at
 		used += align(copy(u.buf[used:], t.Path)+1, 8)
 	}
 	for k, i := range order {
-		room := mem.Values[patch.Undo](u.buf[used:])
-		undos := patch.AppendUndos(room[:0], x86.RunAddr(spans[i].Start), texts[i].patches, texts[i].calls)
-		n := len(undos)
-		list[k].Undos, list[k].Count, list[k].Extent = u.pages.at+uint64(used), uint32(n), patch.ExtentOf(undos)
-		used += n * patch.UndoSize
+		used = u.writeLists(&list[k], used, &texts[i])
 	}
 	u.pages.size = uint64(align(used, pageSize))
 	return u.pages.at, uint64(len(texts))
+}
+
+// writeLists writes the lists of one text behind what is used, and returns what is used
+// then.
+func (u *undos) writeLists(text *patch.UndoText, used int, t *patchedText) int {
+	room := func(n, size int) []byte {
+		b := u.buf[used : used+n*size]
+		used += align(n*size, 8)
+		return b
+	}
+	at := func() uint64 { return u.pages.at + uint64(used) }
+	var lists patch.Undos
+	text.List, lists.List = at(), mem.Values[patch.Listed](room(len(t.patches)+len(t.calls), patch.ListedSize))[:0]
+	text.Overwritten, lists.Overwritten = at(), mem.Values[patch.Overwritten](room(len(t.patches), patch.OverwrittenSize))[:0]
+	text.Leds, lists.Leds = at(), mem.Values[patch.Led](u.buf[used:])[:0]
+	lists.Note(x86.RunAddr(text.Start), t.patches, t.calls)
+	text.Count, text.Extent = uint32(len(lists.List)), lists.Extent()
+	room(len(lists.Leds), patch.LedSize)
+	return used
 }

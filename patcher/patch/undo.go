@@ -7,28 +7,59 @@ import (
 	"github.com/dynprof/dynprof/internal/x86"
 )
 
-// Undo is what takes a change of text back. It has the layout of struct dp_undo
-// in libdynprof/resident/texts/undos.h.
-type Undo struct {
-	At       uint32 // offset from the start of the text's pages
-	Group    uint32 // as those of a Patch
-	Needs    uint32
-	Moved    Span  // what runs elsewhere from At on
-	Len      uint8 // of Old and New
-	Kind     Kind
-	Old, New [mostUndone]byte
+// A text's changes are listed in the order of their addresses, 8 bytes each. What a
+// patch has overwritten stands in a list of its own; of calls that are led to a stub
+// there are ten times as many, and what each was follows from where it is and whom it
+// calls. The types have the layouts of structs in libdynprof/resident/texts/undos.h.
+
+// Listed is a change: of a call, where CallBit is set, else of a patch.
+type Listed struct {
+	At uint32 // offset from the start of the text's pages
+	Of uint32 // number of the Led, or the Overwritten
 }
 
-// UndoSize is the size of an Undo in memory.
-const UndoSize = 28
+// CallBit is set in Listed.Of where a call was led to a stub.
+const CallBit = 1 << 31
+
+// Overwritten is what a patch did.
+type Overwritten struct {
+	Group, Needs uint32 // as those of a Patch
+	Moved        Span   // what runs elsewhere from there on
+	Len          uint8  // of Old and New
+	Kind         Kind
+	Old, New     [mostUndone]byte
+}
+
+// Led is a function whose calls are led to its stub. Offsets are from the start of the
+// text's pages, in 32 bits: so are displacements.
+type Led struct {
+	Group       uint32
+	Entry, Stub uint32
+}
+
+// Sizes in memory.
+const (
+	ListedSize      = 8
+	OverwrittenSize = 24
+	LedSize         = 12
+)
+
+// Undos are lists of the changes of one text.
+type Undos struct {
+	List        []Listed
+	Overwritten []Overwritten
+	Leds        []Led
+}
 
 // UndoText is a run of pages with what takes its changes back. It has the layout of
 // struct dp_undo_text in libdynprof/resident/texts/undos.h; addresses are run addresses.
 type UndoText struct {
 	Start, Size  uint64
 	File, Offset uint64 // NUL-terminated name, where in the file the pages are
-	Undos        uint64
-	Count        uint32 // of them
+	List         uint64 // of Listed
+	Overwritten  uint64
+	Leds         uint64
+	Count        uint32 // of List
 	Prot         uint32
 	Extent
 }
@@ -66,55 +97,83 @@ func (s Span) Bytes() uint64 {
 }
 
 // UndoTextSize is the size of an UndoText in memory.
-const UndoTextSize = 64
+const UndoTextSize = 80
 
 // mostUndone is the length of the longest patch of a function.
 const mostUndone = 6
 
-// AppendUndos adds what takes back the patches and calls of a text that starts
-// at start, in the order of their addresses; patches are in that order, and it puts calls
-// into it. Patches of no function are sites.
-func AppendUndos(list []Undo, start x86.RunAddr, patches []Patch, calls []Call) []Undo {
+// Note lists the patches and calls of a text that starts at start; patches are in the
+// order of their addresses, and it puts calls into it. Patches of no function are sites.
+func (u *Undos) Note(start x86.RunAddr, patches []Patch, calls []Call) {
 	// They are sorted but where functions overlap, which costs one pass.
 	slices.SortFunc(calls, func(a, b Call) int { return cmp.Compare(a.At, b.At) })
+	leds := u.newLeds(calls)
 	for len(patches) > 0 || len(calls) > 0 {
 		if len(calls) == 0 || len(patches) > 0 && patches[0].At-start < x86.RunAddr(calls[0].At) {
-			list = append(list, undoPatch(&patches[0], start))
+			u.List = append(u.List, Listed{uint32(patches[0].At - start), uint32(len(u.Overwritten))})
+			u.Overwritten = append(u.Overwritten, overwritten(&patches[0]))
 			patches = patches[1:]
 		} else {
-			list = append(list, undoCall(&calls[0]))
+			u.List = append(u.List, Listed{calls[0].At, CallBit | leds.of(u, &calls[0])})
 			calls = calls[1:]
 		}
 	}
-	return list
 }
 
-func undoPatch(p *Patch, start x86.RunAddr) Undo {
-	u := Undo{At: uint32(p.At - start), Group: p.Group, Needs: p.Needs, Moved: max(p.Moved, Span(p.Len)), Len: uint8(p.Len), Kind: p.Kind}
-	copy(u.Old[:], p.Old[:p.Len])
-	copy(u.New[:], p.New[:p.Len])
+func overwritten(p *Patch) Overwritten {
+	o := Overwritten{Group: p.Group, Needs: p.Needs, Moved: max(p.Moved, Span(p.Len)), Len: uint8(p.Len), Kind: p.Kind}
+	copy(o.Old[:], p.Old[:p.Len])
+	copy(o.New[:], p.New[:p.Len])
 	if p.Group == NoGroup || p.Group == SignalSites {
-		u.Kind = KindSite
+		o.Kind = KindSite
 	}
-	return u
+	return o
 }
 
-func undoCall(c *Call) Undo {
-	const field = 4
-	u := Undo{At: c.At, Group: c.Group, Needs: NoGroup, Moved: field, Len: field, Kind: KindCall}
-	for i := range field {
-		u.Old[i], u.New[i] = byte(c.Old>>(8*i)), byte(c.New>>(8*i))
-	}
-	return u
+// field is the size of a call's displacement.
+const field = 4
+
+// leds are the numbers of Leds, by group.
+type leds struct {
+	first   uint32 // group
+	numbers []uint32
 }
 
-// ExtentOf is the extent of a list.
-func ExtentOf(list []Undo) Extent {
+func (u *Undos) newLeds(calls []Call) *leds {
+	low, high := uint32(NoGroup), uint32(0)
+	for i := range calls {
+		low, high = min(low, calls[i].Group), max(high, calls[i].Group)
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	return &leds{low, make([]uint32, high-low+1)}
+}
+
+// of is the number of the Led for a call, which it makes if there is none. (A function
+// has one entry and one stub: it would make more, were that not so.)
+func (l *leds) of(u *Undos, c *Call) uint32 {
+	behind := c.At + field
+	led, number := Led{c.Group, behind + c.Old, behind + c.New}, &l.numbers[c.Group-l.first]
+	if int(*number) >= len(u.Leds) || u.Leds[*number] != led {
+		*number = uint32(len(u.Leds))
+		u.Leds = append(u.Leds, led)
+	}
+	return *number
+}
+
+// Extent is what the lists reach.
+func (u *Undos) Extent() Extent {
 	e := Extent{Functions: NoGroup}
-	for i := range list {
-		e.Longest = max(e.Longest, list[i].Moved.Bytes())
-		e.reach(list[i].Group)
-		e.reach(list[i].Needs)
+	for i := range u.Overwritten {
+		o := &u.Overwritten[i]
+		e.Longest = max(e.Longest, o.Moved.Bytes())
+		e.reach(o.Group)
+		e.reach(o.Needs)
+	}
+	for i := range u.Leds {
+		e.Longest = max(e.Longest, field)
+		e.reach(u.Leds[i].Group)
 	}
 	e.Functions = min(e.Functions, e.FunctionsEnd)
 	return e

@@ -23,36 +23,49 @@ func TestSpan(t *testing.T) {
 
 // TestExtent: of functions only; a site has none.
 func TestExtent(t *testing.T) {
-	site := Undo{Group: NoGroup, Needs: NoGroup, Moved: 5}
+	site := Overwritten{Group: NoGroup, Needs: NoGroup, Moved: 5}
 	for name, row := range map[string]struct {
-		list []Undo
-		want Extent
+		undos Undos
+		want  Extent
 	}{
-		"sites":     {[]Undo{site, {Group: SignalSites, Needs: NoGroup, Moved: 7}}, Extent{7, 0, 0}},
-		"functions": {[]Undo{{Group: 8, Needs: NoGroup, Moved: SpanOf(70_000)}, site, {Group: 6, Needs: SignalSites, Moved: 300}}, Extent{2 << 16, 6, 9}},
-		"needed":    {[]Undo{{Group: 8, Needs: 3}, {Group: 5, Needs: 11}}, Extent{0, 3, 12}},
+		"sites":     {Undos{Overwritten: []Overwritten{site, {Group: SignalSites, Needs: NoGroup, Moved: 7}}}, Extent{7, 0, 0}},
+		"functions": {Undos{Overwritten: []Overwritten{{Group: 8, Needs: NoGroup, Moved: SpanOf(70_000)}, site, {Group: 6, Needs: SignalSites, Moved: 300}}}, Extent{2 << 16, 6, 9}},
+		"needed":    {Undos{Overwritten: []Overwritten{{Group: 8, Needs: 3}, {Group: 5, Needs: 11}}}, Extent{0, 3, 12}},
+		"called":    {Undos{Overwritten: []Overwritten{{Group: 8, Needs: NoGroup, Moved: 2}}, Leds: []Led{{Group: 12}, {Group: 7}}}, Extent{4, 7, 13}},
 	} {
-		if got := ExtentOf(row.list); got != row.want {
+		if got := row.undos.Extent(); got != row.want {
 			t.Errorf("%s: %+v, not %+v", name, got, row.want)
 		}
 	}
 }
 
-// TestAppendUndos: in the order of addresses, whatever order calls come in.
-func TestAppendUndos(t *testing.T) {
+// TestNoteUndos: in the order of addresses, whatever order calls come in. What a call was
+// follows from where it is: backwards, too, and behind 2 GB.
+func TestNoteUndos(t *testing.T) {
 	const start = 0x1000
-	patches := []Patch{{At: start + 3, Len: 5, Group: 1, Old: [8]byte{1, 2}}, {At: start + 20, Len: 5, Group: NoGroup}, {At: start + 30, Len: 2, Group: 2}}
-	calls := []Call{{At: 40, Group: 1}, {At: 9, Group: 2, Old: 0x04030201, New: 0x08070605}, {At: 26, Group: 2}}
-	list := AppendUndos(make([]Undo, 1), start, patches, calls)[1:]
-	var got []Undo
-	for _, u := range list {
-		got = append(got, Undo{At: u.At, Kind: u.Kind, Len: u.Len})
+	const back, far = ^uint32(0), uint32(0x9000_0000) // -1
+	patches := []Patch{{At: start + 3, Len: 5, Group: 1, Old: [8]byte{1, 2}, New: [8]byte{3, 4}}, {At: start + 20, Len: 5, Group: NoGroup}, {At: start + 30, Len: 2, Group: 2}}
+	toSecond := func(at uint32) Call { return Call{at, 2, 100 - (at + 4), far - (at + 4)} }
+	calls := []Call{{40, 1, back - 40, 7}, toSecond(9), toSecond(26), toSecond(200)}
+	var u Undos
+	u.Note(start, patches, calls)
+	want := []Listed{{3, 0}, {9, CallBit}, {20, 1}, {26, CallBit}, {30, 2}, {40, CallBit | 1}, {200, CallBit}}
+	if !slices.Equal(u.List, want) {
+		t.Errorf("%+v, not %+v", u.List, want)
 	}
-	want := []Undo{{At: 3, Len: 5}, {At: 9, Kind: KindCall, Len: 4}, {At: 20, Kind: KindSite, Len: 5}, {At: 26, Kind: KindCall, Len: 4}, {At: 30, Len: 2}, {At: 40, Kind: KindCall, Len: 4}}
-	if !slices.Equal(got, want) {
-		t.Errorf("%+v, not %+v", got, want)
+	if want := []Led{{2, 100, far}, {1, 3, 51}}; !slices.Equal(u.Leds, want) {
+		t.Errorf("%+v, not %+v", u.Leds, want)
 	}
-	if u := list[1]; u.Old != [mostUndone]byte{1, 2, 3, 4} || u.New != [mostUndone]byte{5, 6, 7, 8} || u.Needs != NoGroup {
-		t.Errorf("the call is %+v", u)
+	if o := u.Overwritten; len(o) != 3 || o[0].Old != [mostUndone]byte{1, 2} || o[0].New != [mostUndone]byte{3, 4} || o[0].Kind == KindSite || o[1].Kind != KindSite || o[2].Len != 2 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestNoteUndosOfTwoEntries: a function that is called at two places in itself has two.
+func TestNoteUndosOfTwoEntries(t *testing.T) {
+	var u Undos
+	u.Note(0, nil, []Call{{0, 5, 10, 20}, {10, 5, 0, 10}, {20, 5, 40, 50}})
+	if want := []Led{{5, 14, 24}, {5, 64, 74}}; !slices.Equal(u.Leds, want) || !slices.Equal(u.List, []Listed{{0, CallBit}, {10, CallBit}, {20, CallBit | 1}}) {
+		t.Errorf("%+v of %+v", u.List, u.Leds)
 	}
 }

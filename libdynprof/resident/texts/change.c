@@ -27,8 +27,8 @@ void dp_mark_range(struct dp_change *c)
 {
 	struct dp_text_walk w = dp_walk_texts(c->low, c->high);
 	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
-		for (uint32_t i = dp_first_near(t, c->low); i < t->count && t->start + dp_undos_of(t)[i].at < c->high; i++) {
-			const struct dp_undo *u = &dp_undos_of(t)[i];
+		for (uint32_t i = dp_first_near(t, c->low); i < t->count && dp_change_at(t, i) < c->high; i++) {
+			const struct dp_undo undo = dp_undo_of(t, i), *u = &undo;
 			if (!dp_concerns(c->page, t, u, c->low))
 				continue;
 			if (u->kind == DP_UNDO_CALL)
@@ -51,9 +51,11 @@ void dp_mark_guests(struct dp_change *c)
 		struct dp_text_walk w = dp_walk_texts(0, ~0ULL);
 		for (const struct dp_undo_text *t; (t = dp_walk_concerned(c, &w));) {
 			const uint64_t *standing = standing_in(c, t);
-			for (uint32_t i = dp_next_bit(standing, 0, t->count); i < t->count; i = dp_next_bit(standing, i + 1, t->count))
-				if (dp_is_marked(c, dp_undos_of(t)[i].needs))
-					mark(c, t, &dp_undos_of(t)[i]);
+			for (uint32_t i = dp_next_bit(standing, 0, t->count); i < t->count; i = dp_next_bit(standing, i + 1, t->count)) {
+				const struct dp_undo undo = dp_undo_of(t, i);
+				if (dp_is_marked(c, undo.needs))
+					mark(c, t, &undo);
+			}
 		}
 	}
 }
@@ -72,7 +74,7 @@ int dp_has_islands(const struct dp_change *c)
 	for (const struct dp_undo_text *t; (t = dp_walk_concerned(c, &w));) {
 		const uint64_t *standing = standing_in(c, t);
 		for (uint32_t i = dp_next_bit(standing, 0, t->count); i < t->count; i = dp_next_bit(standing, i + 1, t->count)) {
-			const struct dp_undo *u = &dp_undos_of(t)[i];
+			const struct dp_undo undo = dp_undo_of(t, i), *u = &undo;
 			if (u->kind == DP_UNDO_ISLAND && dp_is_marked(c, u->group) && !dp_has_bit(c, c->hosts, u->group) && dp_is_made(c->page, t, u))
 				return 1;
 		}
@@ -89,7 +91,7 @@ uint32_t dp_note_hosts(const struct dp_change *c)
 	for (const struct dp_undo_text *t; (t = dp_walk_concerned(c, &w));) {
 		const uint64_t *standing = standing_in(c, t);
 		for (uint32_t i = dp_next_bit(standing, 0, t->count); i < t->count; i = dp_next_bit(standing, i + 1, t->count)) {
-			const struct dp_undo *u = &dp_undos_of(t)[i];
+			const struct dp_undo undo = dp_undo_of(t, i), *u = &undo;
 			if (u->needs >= c->functions || !dp_is_marked(c, u->group) || !dp_is_made(c->page, t, u))
 				continue;
 			c->hosts[u->needs / 8] |= (uint8_t)(1 << u->needs % 8);

@@ -59,7 +59,7 @@ static void give_in_place(const struct dp_change *c, const struct dp_undo_text *
 	if (ask(SYS_mprotect, low, high - low, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
 		return;
 	for (uint32_t i = first; i <= last; i++) {
-		const struct dp_undo *u = &dp_undos_of(t)[i];
+		const struct dp_undo undo = dp_undo_of(t, i), *u = &undo;
 		uint64_t at = t->start + u->at;
 		int as_one = u->kind == DP_UNDO_CALL && u->len == sizeof(uint32_t) && at % WORD <= WORD - sizeof(uint32_t);
 		if ((!alone && !as_one) || !dp_goes(c, t, u) || !dp_is_made(c->page, t, u))
@@ -83,7 +83,7 @@ static uint64_t restored(const struct dp_change *c, const struct dp_undo_text *t
 		return 0;
 	dp_copy_words((uint64_t)made, low, size);
 	for (uint32_t i = first; i <= last; i++) {
-		const struct dp_undo *u = &dp_undos_of(t)[i];
+		const struct dp_undo undo = dp_undo_of(t, i), *u = &undo;
 		int goes = dp_goes(c, t, u) && dp_is_made(c->page, t, u);
 		for (uint32_t k = 0; goes && k < u->len; k++)
 			((uint8_t *)made)[t->start + u->at + k - low] = u->old[k];
@@ -115,7 +115,7 @@ static void give_text(const struct dp_change *c, const struct dp_undo_text *t)
 	const uint64_t *picked = h ? h->picked : 0;
 	struct run r = {0};
 	for (uint32_t i = dp_next_bit(picked, 0, t->count); i < t->count; i = dp_next_bit(picked, i + 1, t->count)) {
-		const struct dp_undo *u = &dp_undos_of(t)[i];
+		const struct dp_undo undo = dp_undo_of(t, i), *u = &undo;
 		uint64_t at = t->start + u->at, from = at & ~(uint64_t)(DP_PAGE_SIZE - 1);
 		if (!dp_goes(c, t, u) || !dp_is_made(c->page, t, u))
 			continue;

@@ -37,17 +37,19 @@ static void set(uint64_t *bits, uint32_t i) { bits[i / 64] |= 1ULL << i % 64; }
 static void list_changes(struct dp_hooked *h)
 {
 	const struct dp_undo_text *t = h->text;
-	const struct dp_undo *undos = dp_undos_of(t);
 	uint32_t functions = t->functions_end - t->functions;
-	for (uint32_t i = 0; i < t->count; i++)
-		if (undos[i].group - t->functions < functions)
-			h->first[undos[i].group - t->functions + 2]++;
+	for (uint32_t i = 0; i < t->count; i++) {
+		uint32_t g = dp_undo_of(t, i).group - t->functions;
+		if (g < functions)
+			h->first[g + 2]++;
+	}
 	for (uint32_t g = 0; g < functions; g++)
 		h->first[g + 2] += h->first[g + 1];
 	for (uint32_t i = 0; i < t->count; i++) {
-		if (undos[i].group - t->functions < functions)
-			h->numbers[h->first[undos[i].group - t->functions + 1]++] = i;
-		if (undos[i].kind == DP_UNDO_ISLAND || undos[i].needs != DP_NO_GROUP)
+		const struct dp_undo undo = dp_undo_of(t, i);
+		if (undo.group - t->functions < functions)
+			h->numbers[h->first[undo.group - t->functions + 1]++] = i;
+		if (undo.kind == DP_UNDO_ISLAND || undo.needs != DP_NO_GROUP)
 			set(h->standing, i);
 	}
 }
@@ -95,17 +97,16 @@ static int is_enough(const struct dp_hooked *h)
 
 static void pick_function(struct dp_hooked *h, uint32_t g)
 {
-	const struct dp_undo *undos = dp_undos_of(h->text);
 	int gone = __atomic_load_n(&h->calls_gone, __ATOMIC_RELAXED);
 	for (uint32_t k = h->first[g]; k < h->first[g + 1]; k++)
-		if (!gone || undos[h->numbers[k]].kind != DP_UNDO_CALL)
+		if (!gone || !dp_is_call(h->text, h->numbers[k]))
 			set(h->picked, h->numbers[k]);
 }
 
 static void pick_calls(struct dp_hooked *h)
 {
 	for (uint32_t i = 0; i < h->text->count; i++)
-		if (dp_undos_of(h->text)[i].kind == DP_UNDO_CALL)
+		if (dp_is_call(h->text, i))
 			set(h->picked, i);
 }
 
@@ -119,7 +120,7 @@ void dp_pick(struct dp_change *c, const struct dp_undo_text *t)
 	for (uint64_t g = c->first > t->functions ? c->first : t->functions; g <= c->last && g < t->functions_end; g++)
 		if (dp_is_marked(c, (uint32_t)g))
 			pick_function(h, (uint32_t)g - t->functions);
-	for (uint32_t i = dp_first_near(t, c->low); i < t->count && t->start + dp_undos_of(t)[i].at < c->high; i++)
+	for (uint32_t i = dp_first_near(t, c->low); i < t->count && dp_change_at(t, i) < c->high; i++)
 		set(h->picked, i);
 	if (is_enough(h) && !c->calls_of) {
 		c->calls_of = t;
@@ -134,8 +135,10 @@ void dp_went(struct dp_change *c, const struct dp_undo_text *t)
 	int left = 0;
 	if (!h || c->calls_of != t)
 		return;
-	for (uint32_t i = 0; i < t->count && !left; i++)
-		left = dp_undos_of(t)[i].kind == DP_UNDO_CALL && dp_is_made(c->page, t, &dp_undos_of(t)[i]);
+	for (uint32_t i = 0; i < t->count && !left; i++) {
+		const struct dp_undo undo = dp_undo_of(t, i);
+		left = undo.kind == DP_UNDO_CALL && dp_is_made(c->page, t, &undo);
+	}
 	__atomic_store_n(&h->calls_gone, !left, __ATOMIC_RELAXED);
 }
 

@@ -11,9 +11,11 @@ static int is_changed(uint64_t low, uint64_t high, int functions, int sites)
 	struct dp_text_walk w = dp_walk_texts(low, high);
 	struct dp_page page = {DP_NO_PAGE, 0};
 	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
-		for (uint32_t i = dp_first_near(t, low); i < t->count && t->start + dp_undos_of(t)[i].at < high; i++)
-			if ((dp_undos_of(t)[i].kind == DP_UNDO_SITE ? sites : functions) && dp_concerns(&page, t, &dp_undos_of(t)[i], low))
+		for (uint32_t i = dp_first_near(t, low); i < t->count && dp_change_at(t, i) < high; i++) {
+			const struct dp_undo undo = dp_undo_of(t, i);
+			if ((undo.kind == DP_UNDO_SITE ? sites : functions) && dp_concerns(&page, t, &undo, low))
 				return 1;
+		}
 	return 0;
 }
 
@@ -31,7 +33,12 @@ static struct dp_piece piece(const struct dp_undo_text *t, const struct dp_undo 
 {
 	uint64_t at = t->start + u->at, end = at + u->len;
 	uint64_t from = at > low ? at : low, to = end < high ? end : high;
-	return (struct dp_piece){from, u->old + (from - at), u->new + (from - at), from < to ? to - from : 0};
+	struct dp_piece p = {.at = from, .len = from < to ? to - from : 0};
+	for (uint64_t k = 0; k < p.len; k++) {
+		p.old[k] = u->old[from - at + k];
+		p.new[k] = u->new[from - at + k];
+	}
+	return p;
 }
 
 int dp_change_in(uint64_t low, uint64_t high, struct dp_piece *p)
@@ -39,9 +46,10 @@ int dp_change_in(uint64_t low, uint64_t high, struct dp_piece *p)
 	struct dp_text_walk w = dp_walk_texts(low, high);
 	struct dp_page page = {DP_NO_PAGE, 0};
 	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
-		for (uint32_t i = dp_first_near(t, low); i < t->count && t->start + dp_undos_of(t)[i].at < high; i++) {
-			*p = piece(t, &dp_undos_of(t)[i], low, high);
-			if (p->len && !same_bytes(p->old, p->new, p->len) && dp_is_made(&page, t, &dp_undos_of(t)[i]))
+		for (uint32_t i = dp_first_near(t, low); i < t->count && dp_change_at(t, i) < high; i++) {
+			const struct dp_undo undo = dp_undo_of(t, i);
+			*p = piece(t, &undo, low, high);
+			if (p->len && !same_bytes(p->old, p->new, p->len) && dp_is_made(&page, t, &undo))
 				return 1;
 		}
 	return 0;
@@ -54,9 +62,10 @@ uint64_t dp_patched_page(uint64_t low, uint64_t high)
 	struct dp_text_walk w = dp_walk_texts(low, high);
 	struct dp_page page = {DP_NO_PAGE, 0};
 	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
-		for (uint32_t i = dp_first_near(t, low); i < t->count && t->start + dp_undos_of(t)[i].at < high; i++) {
-			uint64_t at = t->start + dp_undos_of(t)[i].at;
-			if (at + dp_undos_of(t)[i].len <= low || !(dp_is_made(&page, t, &dp_undos_of(t)[i]) || __atomic_load_n(&dp_text_anonymous, __ATOMIC_RELAXED)))
+		for (uint32_t i = dp_first_near(t, low); i < t->count && dp_change_at(t, i) < high; i++) {
+			const struct dp_undo undo = dp_undo_of(t, i);
+			uint64_t at = t->start + undo.at;
+			if (at + undo.len <= low || !(dp_is_made(&page, t, &undo) || __atomic_load_n(&dp_text_anonymous, __ATOMIC_RELAXED)))
 				continue;
 			at &= ~(uint64_t)(DP_PAGE_SIZE - 1);
 			high = at > low ? at : low; /* there may be another in front */
@@ -96,7 +105,7 @@ uint64_t dp_syscall_near(uint64_t address)
 	struct dp_text_walk w = dp_walk_texts(address, address + 1);
 	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
 		for (uint32_t i = 0; i < t->count; i++) {
-			const struct dp_undo *u = &dp_undos_of(t)[i];
+			const struct dp_undo undo = dp_undo_of(t, i), *u = &undo;
 			if (u->kind == DP_UNDO_SITE && dp_is_syscall(t->start + u->at + u->len))
 				return t->start + u->at + u->len;
 		}

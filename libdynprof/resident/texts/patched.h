@@ -5,12 +5,12 @@
 #include <stdint.h>
 
 #include "base/raw.h"
+#include "texts/undos.h"
 
 /* What of a change lies in a range. */
 struct dp_piece {
-	uint64_t at;
-	const uint8_t *old, *new;
-	uint64_t len;
+	uint64_t at, len;
+	uint8_t old[DP_MOST_CHANGED], new[DP_MOST_CHANGED];
 };
 
 /* Whether a change of a function's is in the range, or right in front of it. */

@@ -120,12 +120,36 @@ struct dp_text_walk dp_walk_texts(uint64_t low, uint64_t high)
 	return (struct dp_text_walk){low, high, __atomic_load_n(&newest, __ATOMIC_ACQUIRE), 0, 0};
 }
 
+/* What a call was, and is, follows from where it is. */
+static struct dp_undo undo_call(const struct dp_led *led, uint32_t at)
+{
+	struct dp_undo u = {.at = at, .group = led->group, .needs = DP_NO_GROUP, .moved = sizeof(uint32_t), .len = sizeof(uint32_t), .kind = DP_UNDO_CALL};
+	uint32_t behind = at + (uint32_t)sizeof(uint32_t);
+	*(uint32_t *)u.old = led->entry - behind;
+	*(uint32_t *)u.new = led->stub - behind;
+	return u;
+}
+
+struct dp_undo dp_undo_of(const struct dp_undo_text *t, uint32_t i)
+{
+	const struct dp_listed *l = &dp_listed_of(t)[i];
+	if (l->of & DP_CALL_BIT)
+		return undo_call((const struct dp_led *)t->leds + (l->of & ~DP_CALL_BIT), l->at);
+	const struct dp_overwritten *o = (const struct dp_overwritten *)t->overwritten + l->of;
+	struct dp_undo u = {.at = l->at, .group = o->group, .needs = o->needs, .moved = o->moved, .len = o->len, .kind = o->kind};
+	for (int k = 0; k < DP_MOST_CHANGED; k++) {
+		u.old[k] = o->old[k];
+		u.new[k] = o->new[k];
+	}
+	return u;
+}
+
 uint32_t dp_first_near(const struct dp_undo_text *t, uint64_t address)
 {
 	uint32_t low = 0, high = t->count;
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
-		if (t->start + dp_undos_of(t)[mid].at + t->longest < address)
+		if (dp_change_at(t, mid) + t->longest < address)
 			low = mid + 1;
 		else
 			high = mid;

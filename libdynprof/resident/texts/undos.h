@@ -7,7 +7,30 @@
 
 enum { DP_MOST_CHANGED = 6 }; /* bytes, by one change */
 
-/* One change of text (patcher/patch/undo.go). */
+/* A change of text, as it is listed (patcher/patch/undo.go). */
+struct dp_listed {
+	uint32_t at; /* offset from the text's start */
+	uint32_t of; /* number of the struct dp_overwritten or, with DP_CALL_BIT, the dp_led */
+};
+
+#define DP_CALL_BIT 0x80000000u
+
+/* What a patch did. */
+struct dp_overwritten {
+	uint32_t group, needs; /* as those of struct dp_patch */
+	uint16_t moved;        /* what runs elsewhere from there on (dp_span) */
+	uint8_t len;           /* of old and new */
+	uint8_t kind;          /* DP_UNDO_* */
+	uint8_t old[DP_MOST_CHANGED], new[DP_MOST_CHANGED];
+};
+
+/* A function whose calls are led to its stub; offsets from the text's start. */
+struct dp_led {
+	uint32_t group;
+	uint32_t entry, stub;
+};
+
+/* A change of text, whatever it is of. */
 struct dp_undo {
 	uint32_t at;    /* offset from the text's start */
 	uint32_t group; /* as those of struct dp_patch */
@@ -28,8 +51,8 @@ enum { DP_UNDO_FIRST, DP_UNDO_ISLAND, DP_UNDO_CALL, DP_UNDO_SITE };
 struct dp_undo_text {
 	uint64_t start, size;
 	uint64_t file, offset; /* char *, where in the file the pages are */
-	uint64_t undos;        /* struct dp_undo * */
-	uint32_t count;
+	uint64_t list, overwritten, leds; /* pointers */
+	uint32_t count; /* of list */
 	uint32_t prot;
 	uint64_t longest; /* bytes that the longest of them reaches */
 	uint32_t functions, functions_end; /* the groups of its changes, and those they need, are among these */
@@ -58,7 +81,12 @@ struct dp_text_walk {
 struct dp_text_walk dp_walk_texts(uint64_t low, uint64_t high) HIDDEN;
 const struct dp_undo_text *dp_walk_on(struct dp_text_walk *w) HIDDEN;
 
-static inline const struct dp_undo *dp_undos_of(const struct dp_undo_text *t) { return (const struct dp_undo *)t->undos; }
+static inline const struct dp_listed *dp_listed_of(const struct dp_undo_text *t) { return (const struct dp_listed *)t->list; }
+static inline int dp_is_call(const struct dp_undo_text *t, uint32_t i) { return (dp_listed_of(t)[i].of & DP_CALL_BIT) != 0; }
+static inline uint64_t dp_change_at(const struct dp_undo_text *t, uint32_t i) { return t->start + dp_listed_of(t)[i].at; }
+
+/* Change i of a text. */
+struct dp_undo dp_undo_of(const struct dp_undo_text *t, uint32_t i) HIDDEN;
 
 /* The first change that may concern code at or behind an address. */
 uint32_t dp_first_near(const struct dp_undo_text *t, uint64_t address) HIDDEN;
