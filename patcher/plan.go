@@ -121,7 +121,8 @@ func (p *Plan) plan(o *object) {
 		return
 	}
 	o.code.AddTails(o.scan, o.tail)
-	o.code.NoteCalls = !p.Options.On[setting.KeepCalls] && !p.how.debugged && !p.Translator
+	// Go's mprotect is no kernel site: who writes over an entry by it is not seen.
+	o.code.NoteCalls = !p.Options.On[setting.KeepCalls] && !p.how.debugged && !p.Translator && !o.code.Go
 	o.survey = survey.New(o.code, 0)
 	o.stubs = make([]emit.Stub, len(o.code.Functions))
 	o.sites = o.survey.KernelSites()

@@ -9,10 +9,13 @@ import "C"
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"runtime"
 	"sort"
 	"strings"
 	"sync"
+	"syscall"
+	"unsafe"
 )
 
 type point struct{ x, y int }
@@ -83,6 +86,38 @@ func callers(n int) []string {
 	return names
 }
 
+//go:noinline
+func answer(n int) int { return n*2 + 40 }
+
+//go:noinline
+func other(n int) int { return n + 1000 }
+
+//go:noinline
+func asks(n int) int { return answer(n) - n }
+
+// replace writes a jump to another function over answer's entry, as libraries for
+// tests do, and returns what puts the old bytes back.
+func replace(to func(int) int) func() {
+	at := reflect.ValueOf(answer).Pointer()
+	jump := []byte{0x48, 0xba, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x22} // mov $to,%rdx; jmp *(%rdx)
+	*(*uintptr)(unsafe.Pointer(&jump[2])) = *(*uintptr)(unsafe.Pointer(&to))
+	write := func(from []byte) []byte {
+		text := func(at uintptr, n int) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(at)), n) }
+		pages := text(at&^4095, 8192)
+		if err := syscall.Mprotect(pages, syscall.PROT_READ|syscall.PROT_WRITE|syscall.PROT_EXEC); err != nil {
+			panic(err)
+		}
+		old := append([]byte(nil), text(at, len(from))...)
+		copy(text(at, len(from)), from)
+		if err := syscall.Mprotect(pages, syscall.PROT_READ|syscall.PROT_EXEC); err != nil {
+			panic(err)
+		}
+		return old
+	}
+	old := write(jump)
+	return func() { write(old) }
+}
+
 // dies ends the program by a fault, and the runtime tells where.
 //
 //go:noinline
@@ -96,6 +131,10 @@ func main() {
 	fmt.Println("fib", fib(22), "deep", deep(5000), "C", C.twice(21))
 	fmt.Println(recovered(&point{1, 2}), recovered(nil))
 	fmt.Println(divide(7, 0))
+	before, restore := asks(1), replace(other)
+	fmt.Print("asks ", before, " ", asks(1))
+	restore()
+	fmt.Println("", asks(1))
 	n := 0
 	for i := range 100_000 {
 		n += leaf(i)
