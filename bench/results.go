@@ -3,17 +3,26 @@ package main
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
-// cpuTimes are the CPU times of runs in ms, by round; notRun: it took no part in that.
-func cpuTimes(runs []*taken) []float64 {
+// times are those of runs in ms, by round; notRun: it took no part in that.
+func times(runs []*taken, of func(*taken) time.Duration) []float64 {
 	v := make([]float64, len(runs))
 	for i, t := range runs {
 		if t != nil {
-			v[i] = ms(t.cpu)
+			v[i] = ms(of(t))
 		}
 	}
 	return v
+}
+
+func cpuTimes(runs []*taken) []float64 {
+	return times(runs, func(t *taken) time.Duration { return t.cpu })
+}
+
+func wallTimes(runs []*taken) []float64 {
+	return times(runs, func(t *taken) time.Duration { return t.wall })
 }
 
 // notRun stands for the time of a round that a tool took no part in.

@@ -45,14 +45,20 @@ func (g *group) run(rounds int) error {
 		most = max(most, e.rounds(g.m, rounds))
 	}
 	for round := 0; round < most && !(round >= rounds && g.known()); round++ {
-		for _, e := range g.entries {
-			if e.failed != "" || round >= e.rounds(g.m, rounds) {
-				e.runs = append(e.runs, nil)
-				continue
-			}
-			if err := g.oneRun(e, round); err != nil {
-				return err
-			}
+		if err := g.round(round, rounds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round runs every tool once that takes part in a round, where all take so many.
+func (g *group) round(round, rounds int) error {
+	for _, e := range g.entries {
+		if e.failed != "" || round >= e.rounds(g.m, rounds) {
+			e.runs = append(e.runs, nil)
+		} else if err := g.oneRun(e, round); err != nil {
+			return err
 		}
 	}
 	return nil

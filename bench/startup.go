@@ -50,7 +50,7 @@ func (m *machine) startUps(f *figures) error {
 		}
 		fmt.Printf("start-up of %s\n", p.name)
 		w := &workload{name: p.name, args: func(*machine, int) ([]string, error) { return p.args[1:], nil }}
-		entries := []*entry{{tool: native}, {tool: dynprof}, {tool: kept}, {tool: launched}, {tool: summarised}}
+		entries := []*entry{{tool: native}, {tool: again}, {tool: dynprof}, {tool: kept}, {tool: launched}, {tool: summarised}}
 		for _, t := range []*tool{perfRecord, callgrind, uftrace} {
 			if m.missing[t.name] == "" && !m.quick && m.tools.MatchString(t.name) {
 				entries = append(entries, &entry{tool: t})
@@ -60,25 +60,12 @@ func (m *machine) startUps(f *figures) error {
 		for _, e := range entries {
 			e.program = p.args[0]
 		}
-		if err := g.startUps(rounds); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+		for round := range rounds {
+			if err := g.round(round, rounds); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
 		}
 		f.StartUps = append(f.StartUps, g.startUpResults()...)
-	}
-	return nil
-}
-
-func (g *group) startUps(rounds int) error {
-	for round := range rounds {
-		for _, e := range g.entries {
-			if e.failed != "" || round >= e.rounds(g.m, rounds) {
-				e.runs = append(e.runs, nil)
-				continue
-			}
-			if err := g.oneRun(e, round); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }
@@ -99,15 +86,4 @@ func (g *group) startUpResults() []startUp {
 		all = append(all, s)
 	}
 	return all
-}
-
-// wallTimes are the times of runs in ms, by round.
-func wallTimes(runs []*taken) []float64 {
-	v := make([]float64, len(runs))
-	for i, t := range runs {
-		if t != nil {
-			v[i] = ms(t.wall)
-		}
-	}
-	return v
 }
