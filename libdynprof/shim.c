@@ -317,6 +317,18 @@ static const struct r_debug *list_of_objects(const struct start *s)
 	return r ? (const struct r_debug *)r : &_r_debug;
 }
 
+/* Whether the heap goes on where the executable's file ends, which then holds the heap
+ * as it once was: Lisp systems that write themselves to a file. In others .bss is
+ * behind, of which the file has nothing. */
+static int heap_is_dumped(const struct start *s)
+{
+	const Elf64_Phdr *p = (const Elf64_Phdr *)aux(s, AT_PHDR), *last = 0;
+	for (uint64_t i = 0, n = aux(s, AT_PHNUM); p && i < n; i++)
+		if (p[i].p_type == PT_LOAD)
+			last = &p[i];
+	return last && (last->p_flags & PF_W) && last->p_filesz == last->p_memsz;
+}
+
 static void note_objects(struct start *s)
 {
 	dp_libc_iterate(list_of_objects(s))(note_object, s);
@@ -504,7 +516,7 @@ static const char *count(struct start *s)
 	answer();
 	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->short_space = dp_space_is_short();
-	s->session.ctl->heap_end = dp_heap_end(list_of_objects(s));
+	s->session.ctl->heap_end = heap_is_dumped(s) ? 0 : dp_heap_end(list_of_objects(s));
 	s->session.ctl->cold_entry = (uint64_t)&dp_cold;
 	s->session.ctl->keep_entry = (uint64_t)&dp_keeper;
 	s->session.ctl->site_entry = (uint64_t)&dp_kernel_site;

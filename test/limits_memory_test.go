@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -72,6 +73,25 @@ func TestHeapRoom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHeapDumped: where the heap begins at the end of the executable's file, and is a
+// part of what that holds, it stays there: it is not moved for arenas.
+func TestHeapDumped(t *testing.T) {
+	lane.Parallel(t)
+	p := compile(t, need(t, "gcc"), []string{"-O1", "-no-pie", "-fno-pie", "-Wl,-Ttext-segment=0x10000"}, "dumped.c")
+	if msg, err := exec.Command(need(t, "objcopy"), "--set-section-flags", ".bss=alloc,load,data,contents", p).CombinedOutput(); err != nil {
+		t.Fatalf("objcopy: %v\n%s", err, msg)
+	}
+	c := command{before: []string{"setarch", "-R"}, args: []string{p}}
+	if without := run(t, c); without.stdout != "1499500: the heap is behind the file\nand grows\n" {
+		t.Fatalf("%+v", without)
+	}
+	inVariants(t, c, func(t *testing.T, r *report) {
+		if n := r.calls(t, "leaf"); n != 1000 {
+			t.Errorf("leaf: %d calls, not 1000", n)
+		}
+	})
 }
 
 // memoryLimit is a memory cgroup.
