@@ -75,19 +75,40 @@ static int is_locked(uint64_t at, uint64_t size)
 	return ask(SYS_madvise, at, size, ADVICE_COLD) == -EINVAL;
 }
 
-/* The lock of the pages at low goes with them; where memory that is mapped is locked
- * in any case, and in kernels that have no such advice, new pages are as they shall
- * be. */
+/* A bit for each page that is locked; 0 if there is no memory for them. */
+static uint8_t *note_locked(uint64_t low, uint64_t size)
+{
+	uint64_t n = size / DP_PAGE_SIZE;
+	long bits = dp_map_anonymous(pages(n / 8 + 1));
+	for (uint64_t i = 0; !failed(bits) && i < n; i++)
+		if (is_locked(low + i * DP_PAGE_SIZE, DP_PAGE_SIZE))
+			((uint8_t *)bits)[i / 8] |= (uint8_t)(1 << i % 8);
+	return failed(bits) ? 0 : (uint8_t *)bits;
+}
+
+/* Without bits all. */
+static void lock_again(uint64_t low, uint64_t size, const uint8_t *bits)
+{
+	uint64_t n = size / DP_PAGE_SIZE;
+	for (uint64_t i = 0; i < n; i++)
+		if (!bits || bits[i / 8] >> i % 8 & 1)
+			ask(SYS_mlock, low + i * DP_PAGE_SIZE, DP_PAGE_SIZE);
+}
+
+/* The locks of the pages at low go with them; where memory that is mapped is locked in
+ * any case, and in kernels that have no such advice, new pages are as they shall be. */
 int dp_exchange(uint64_t low, uint64_t new, uint64_t size)
 {
 	int locked = is_locked(low, size) && !is_locked(new, size);
-	if (failed(ask(SYS_mremap, new, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, low))) {
+	uint8_t *bits = locked ? note_locked(low, size) : 0;
+	int done = !failed(ask(SYS_mremap, new, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, low));
+	if (!done)
 		ask(SYS_munmap, new, size);
-		return 0;
-	}
-	if (locked)
-		ask(SYS_mlock, low, size);
-	return 1;
+	else if (locked)
+		lock_again(low, size, bits);
+	if (bits)
+		ask(SYS_munmap, bits, pages(size / DP_PAGE_SIZE / 8 + 1));
+	return done;
 }
 
 /* Only then can it be unshared. */
