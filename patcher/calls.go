@@ -22,7 +22,8 @@ type patchedText struct {
 func (p *Plan) roomForCalls(n int) []patch.Call {
 	used := n * patch.Size
 	p.calls = p.ListAt + uint64(used)
-	return mem.Values[patch.Call](p.List[used:])[:0]
+	room := mem.Values[patch.Call](p.List[used:])
+	return room[:0:min(len(room), p.led)]
 }
 
 // leadCalls adds the calls in the text of functions that are counted. Those that

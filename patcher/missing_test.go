@@ -85,6 +85,8 @@ func TestLittleRoom(t *testing.T) {
 		t.Errorf("a short list: %v", n)
 	}
 	p.Patch()
+	r = open(t)
+	all, fewer := checkRoom(t, must(New(r.everything(), r))), false
 	for size := uint64(pageSize); ; size += pageSize {
 		r = open(t)
 		q = r.everything()
@@ -96,13 +98,32 @@ func TestLittleRoom(t *testing.T) {
 			}
 			continue
 		}
-		if n := reasons(p); n[ledger.ReasonNoMemory] == 0 && p.undos != nil {
+		n := checkRoom(t, p)
+		fewer = fewer || n > 0 && n < all
+		if n == all && reasons(p)[ledger.ReasonNoMemory] == 0 {
 			if size == pageSize {
 				t.Error("a page is enough")
 			}
 			break
 		}
 	}
+	if !fewer {
+		t.Error("calls are led all or none")
+	}
+}
+
+// checkRoom fails unless all changes can be taken back, and returns how many of them are
+// calls.
+func checkRoom(t *testing.T, p *Plan) (calls int) {
+	t.Helper()
+	p.Patch()
+	n := 0
+	for _, text := range p.Texts() {
+		calls += text.Calls
+		n += text.Patches
+	}
+	checkUndos(t, "little room", p, n)
+	return calls
 }
 
 // TestNoSpace: where there is no room near an object none of its functions is counted.

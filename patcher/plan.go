@@ -38,6 +38,7 @@ type Plan struct {
 	base    *base
 	arenas  []*arena
 	undos   *undos
+	led     int // calls, at most: those that can be taken back
 	reserve []byte
 	used    uint64 // bytes of the reserve that are arenas
 	heapEnd uint64
@@ -94,7 +95,9 @@ func (p *Plan) lay() (err error) {
 	if err := p.layOrigins(space); err != nil {
 		return err
 	}
-	p.layUndos(space)
+	if err := p.layUndos(space); err != nil {
+		return err
+	}
 	p.heapEnd = space.HeapEnd()
 	return nil
 }

@@ -2,6 +2,7 @@ package patcher
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/dynprof/dynprof/internal/mem"
@@ -18,26 +19,47 @@ type undos struct {
 	buf   []byte
 }
 
-// layUndos takes room for what takes the changes of all objects back.
-func (p *Plan) layUndos(space placer) {
-	size := 0
-	for _, o := range p.all {
-		patches, calls := o.patchesAtMost(), o.callsAtMost()
-		size += (patches+calls)*patch.ListedSize + patches*patch.OverwrittenSize
-		for i := range o.exec {
-			size += patch.UndoTextSize + align(len(o.exec[i].Path)+1, 8) + align(min(calls, len(o.plans))*patch.LedSize, 8)
-		}
+// layUndos takes room for what takes the changes of all objects back. Calls for which
+// there is none are not led.
+func (p *Plan) layUndos(space placer) error {
+	if len(p.arenas) == 0 {
+		return nil
 	}
-	pages := &arena{offset: p.used, size: uint64(align(size, pageSize))}
-	if size == 0 || pages.size > p.ReserveSize-p.used {
-		return
+	patches, calls := 0, 0
+	p.led = 0
+	for _, o := range p.all {
+		patches += o.undosAtMost()
+		n := o.callsAtMost()
+		p.led += n
+		calls += n*patch.ListedSize + len(o.exec)*min(n, len(o.plans))*patch.LedSize
+	}
+	room := int(p.ReserveSize - p.used)
+	if patches+calls > room {
+		const each = patch.ListedSize + patch.LedSize
+		p.led = max((room-patches)/each, 0)
+		calls = p.led * each
+	}
+	pages := &arena{offset: p.used, size: uint64(align(patches+calls, pageSize))}
+	if pages.size > p.ReserveSize-p.used {
+		return p.tooSmall()
 	}
 	var ok bool
 	if pages.at, ok = space.PlaceAnywhere(p.all[0].span, pages.size); !ok {
-		return
+		return errors.New("there is no room for what gives text back")
 	}
 	p.used += pages.size
 	p.undos = &undos{pages, p.reserve[pages.offset : pages.offset+pages.size]}
+	return nil
+}
+
+// undosAtMost is the size of what takes the patches of an object's texts back.
+func (o *object) undosAtMost() int {
+	const aligned = 8 // of leds
+	size := o.patchesAtMost() * (patch.ListedSize + patch.OverwrittenSize)
+	for i := range o.exec {
+		size += patch.UndoTextSize + align(len(o.exec[i].Path)+1, 8) + aligned
+	}
+	return size
 }
 
 func (o *object) callsAtMost() (n int) {

@@ -125,12 +125,10 @@ func TestOverwritten(t *testing.T) {
 	p := compile(t, gcc, flags, "overwrites.c")
 	many := compile(t, gcc, append(flags, manySource(t, 35_000, 735_000, next)), "overwrites.c")
 	often := compile(t, gcc, append(flags, "-DTIMES=5000"), "overwrites.c", "coolcalls.S")
-	type row struct{ name, program, how string }
-	rows := []row{
+	for _, row := range []struct{ name, program, how string }{
 		{"store", p, "store"}, {"pipe", p, "pipe"}, {"lock", p, "lock"}, {"limit", p, "limit"}, {"filter", p, "filter"}, {"fault", p, "fault"},
 		{"many", many, "limit"}, {"neighbours", often, "lock"},
-	}
-	for _, row := range rows {
+	} {
 		t.Run(row.name, func(t *testing.T) {
 			own := copyFile(t, row.program, filepath.Join(t.TempDir(), "overwrites"))
 			without := run(t, cmd(own, row.how))
