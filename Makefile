@@ -57,14 +57,17 @@ $(BUILD)/libdynprof.so: $(GOFILES) $(CFILES) $(OBJECT) go.mod go.sum
 	@$(GO) run ./internal/checklib $@
 
 # The command carries the library: copying this one file is an installation.
+# What starts programs before the Go runtime (-tags early) is told the library's sum and
+# size, and names a variable of the runtime, which the linker lets nobody do unasked.
 # Its entry point notes which signals were ignored before the Go runtime
 # replaces them (cmd/hotspots/internal/launch). Go's FIPS module since has a variable
 # of 32 MB, without which the kernel does not execute it under ulimit -d; nobody here
 # asks for FIPS mode (cmd/hotspots/main.go).
+LAUNCH := github.com/dynprof/dynprof/cmd/hotspots/internal/launch
 $(BUILD)/hotspots: $(BUILD)/libdynprof.so $(SFILES)
 	cp $< cmd/hotspots/embed/libdynprof.so
 	sha256sum < $< | cut -d" " -f1 > cmd/hotspots/embed/libdynprof.so.sha256
-	CGO_ENABLED=0 GOFIPS140=v1.0.0 $(GO) build -trimpath -ldflags "-s -w -E hotspots_entry" -o $@ ./cmd/hotspots
+	CGO_ENABLED=0 GOFIPS140=v1.0.0 $(GO) build -trimpath -tags early -ldflags "-s -w -checklinkname=0 -E hotspots_early_entry -X $(LAUNCH).carried=$$(cat cmd/hotspots/embed/libdynprof.so.sha256)$$(stat -L -c %s $<)" -o $@ ./cmd/hotspots
 	@$(GO) run ./internal/checklib $@
 
 help: ## this list

@@ -95,3 +95,20 @@ func inPidsCgroup(t *testing.T, most int) []string {
 	t.Skip("no pids cgroups on this machine")
 	return nil
 }
+
+// TestAbide: where there is no reason to fear for threads, and still none are left when
+// the program runs, hotspots waits for it without its runtime, and passes on what is
+// sent.
+func TestAbide(t *testing.T) {
+	lane.Parallel(t)
+	rootOnly(t, "may not make cgroups")
+	const most, left = 1100, 7 // more than launch.fewTasks; fewer than hotspots needs
+	full := compile(t, need(t, "gcc"), []string{"-O1"}, "full.c")
+	hotspots, table := build(t, "hotspots"), filepath.Join(t.TempDir(), "table")
+	run(t, cmd(hotspots, "run", "--summary", "0", "-o", table+".first", "--", "true")) // the library has its place now
+	const script = `trap "echo got; exit 3" TERM; kill -TERM $PPID; i=0; while [ $i -lt 3000000 ]; do i=$((i+1)); done; exit 4`
+	r := run(t, command{before: inPidsCgroup(t, most), args: []string{full, strconv.Itoa(left), hotspots, "run", "-o", table, "--", "sh", "-c", script}})
+	if r.status != 3 || r.stdout != "got\n" || !strings.Contains(r.stderr, "no summary: no more threads") {
+		t.Errorf("%+v", r)
+	}
+}

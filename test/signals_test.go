@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -114,7 +115,8 @@ func (r *signalled) ended() string {
 func TestSignals(t *testing.T) {
 	lane.Parallel(t)
 	program := compile(t, need(t, "gcc"), []string{"-O1"}, "signalled.c")
-	ways := map[string][]string{"plain": nil, "counted": {build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "%p.dynprof"), "--"}}
+	counted := []string{build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "%p.dynprof")}
+	ways := map[string][]string{"plain": nil, "counted": append(slices.Clone(counted), "--"), "counted, not started early": append(counted, lateStart, "1s", "--")}
 	for name, way := range ways {
 		for _, before := range []string{"-default", "-ignore", "-block"} {
 			start := func(t *testing.T, mode string) *signalled {
@@ -134,6 +136,32 @@ func TestSignals(t *testing.T) {
 		}
 	}
 }
+
+// TestStartedEarly: hotspots run starts the program before the Go runtime, which goes on
+// before the packages that serve metrics are initialised; else TestSignals and others test
+// one way where they are to test two.
+func TestStartedEarly(t *testing.T) {
+	lane.Parallel(t)
+	dir := t.TempDir()
+	trace := func(flags ...string) string {
+		args := append([]string{build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(dir, "%p")}, flags...)
+		r := run(t, command{args: append(args, "--", "true"), env: []string{"GODEBUG=inittrace=1"}})
+		if r.status != 0 || !strings.Contains(r.stderr, "init runtime @") {
+			t.Fatalf("%+v", r)
+		}
+		return r.stderr
+	}
+	if s := trace(lateStart, "1s"); !strings.Contains(s, "init net/http @") { // the library has its place now
+		t.Errorf("with %s:\n%s", lateStart, s)
+	}
+	if s := trace(); strings.Contains(s, "init net/http @") {
+		t.Errorf("not started early:\n%s", s)
+	}
+}
+
+// lateStart is a flag that says nothing without another, and by which hotspots run does
+// not start the program before the Go runtime (launch/early.go). It has a value.
+const lateStart = "--linger"
 
 func signalsHandled(t *testing.T, r *signalled) {
 	want := ""

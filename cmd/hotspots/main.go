@@ -14,6 +14,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/cli"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	_ "github.com/dynprof/dynprof/cmd/hotspots/internal/resume"
 )
 
 // embedded holds libdynprof.so if the build has put it there.

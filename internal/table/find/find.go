@@ -72,6 +72,20 @@ func OfRun(path string, run [16]byte) bool {
 	return err == nil && n == len(id) && id == run
 }
 
+// Own is the table at path if it is one of a run, and no copy: that says nothing that
+// its table does not. Whether its program still runs is not looked at.
+func Own(path string, run [16]byte) *Entry {
+	t, err := file.OpenHead(path, os.O_RDONLY)
+	if err != nil {
+		return nil
+	}
+	defer t.Close()
+	if t.RunID != run || !t.Header.Snapshot.IsZero() {
+		return nil
+	}
+	return &Entry{Header: t.Header, Path: path, Held: true}
+}
+
 // List returns the tables in the directories, newest first. Files that are no
 // tables are left out.
 func List(dirs ...string) ([]*Entry, error) {

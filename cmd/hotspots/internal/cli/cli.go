@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
-	"github.com/dynprof/dynprof/internal/symname"
 )
 
 // Exit statuses. Those of run are env(1)'s: 125 own failure, 126 not
@@ -93,7 +93,7 @@ func (a *app) main(args []string) int {
 
 // say writes a message: one line, whatever the names in it hold.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "hotspots: %s\n", symname.Clean(fmt.Sprintf(format, args...)))
+	job.Say(a.stderr, format, args...)
 }
 
 func (a *app) root() *cobra.Command {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/dynprof/dynprof/internal/table"
@@ -149,9 +148,4 @@ func ofRun(id [16]byte, dirs ...string) []string {
 		}
 	}
 	return paths
-}
-
-// escapeGlob makes a pattern that matches s alone.
-func escapeGlob(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
 }

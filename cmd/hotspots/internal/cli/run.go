@@ -9,16 +9,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
-	"github.com/dynprof/dynprof/internal/table/code"
 	"github.com/dynprof/dynprof/internal/textfile"
 )
 
@@ -191,7 +190,7 @@ func (a *app) run(f *runFlags, argv []string) error {
 	if err != nil {
 		return startError(err)
 	}
-	job, err := f.prepare(p, a.library)
+	j, env, err := f.prepare(p, a.library)
 	if err != nil {
 		if f.on[setting.Strict] {
 			return fmt.Errorf("not run, as --strict says: %w", err)
@@ -201,11 +200,12 @@ func (a *app) run(f *runFlags, argv []string) error {
 	if p.Note != "" && !f.on[setting.FollowExec] {
 		a.say("%s", p.Note)
 	}
-	result, err := launch.Run(p, job.env, job.watch)
+	j.Mangled, j.Messages = a.noDemangle, a.stderr
+	result, err := launch.Run(p, env, j.Watch)
 	if err != nil {
 		return startError(err)
 	}
-	if counted := a.finish(f, job, p, result); !counted && f.on[setting.Strict] {
+	if counted := j.Finish(p.Path, result); !counted && f.on[setting.Strict] {
 		return &exitError{status: exitRunFailure}
 	}
 	return status(result)
@@ -253,29 +253,11 @@ func searchPath() string {
 	return "/bin:/usr/bin"
 }
 
-// job is a run that is counted.
-type job struct {
-	id     [16]byte
-	output string // pattern with %e and %p left in it
-	note   string // path of setting.Note, empty if there is no place for it
-	env    []string
-
-	mu   sync.Mutex
-	code code.Memory // of the program's first process
-}
-
-// watch looks at the program while it runs.
-func (j *job) watch(pid int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.code.See(pid)
-}
-
-// prepare makes everything ready that counting needs. An error means that the
-// program cannot be counted.
-func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job, error) {
+// prepare makes everything ready that counting needs, and the program's environment.
+// An error means that the program cannot be counted.
+func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job.Job, []string, error) {
 	if p.Why != "" {
-		return nil, errors.New(p.Why)
+		return nil, nil, errors.New(p.Why)
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -283,18 +265,18 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job, er
 	}
 	library, err := launch.Library(f.library, carried, cache)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	j := &job{code: code.Memory{}}
-	if _, err := rand.Read(j.id[:]); err != nil {
-		return nil, err
+	j := &job.Job{Summary: f.summary, Many: f.on[setting.FollowExec], Agent: f.on[setting.Control]}
+	if _, err := rand.Read(j.ID[:]); err != nil {
+		return nil, nil, err
 	}
-	if j.output, err = f.outputPattern(); err != nil {
-		return nil, err
+	if j.Output, err = f.outputPattern(); err != nil {
+		return nil, nil, err
 	}
-	j.note = j.notePath()
+	j.Note = notePath(j.ID[:])
 	settings := map[setting.ID]string{
-		setting.Output: j.output, setting.Note: j.note, setting.RunID: hex.EncodeToString(j.id[:]),
+		setting.Output: j.Output, setting.Note: j.Note, setting.RunID: hex.EncodeToString(j.ID[:]),
 		setting.Objects: f.objects, setting.Only: f.only, setting.Skip: f.skip,
 		setting.Threshold: f.threshold, setting.Translator: f.translator,
 		setting.Listen: f.listen, setting.Linger: "", setting.Hotspots: "",
@@ -303,9 +285,8 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job, er
 	if f.listen != "" {
 		settings[setting.Linger] = f.linger.String()
 		if settings[setting.Hotspots], err = os.Executable(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	j.env = launch.Environ(os.Environ(), library, p.Preload, settings)
-	return j, nil
+	return j, launch.Environ(os.Environ(), library, p.Preload, settings), nil
 }

@@ -24,6 +24,8 @@ const (
 	reservedBytes = 768 << 20
 	mappedBytes   = 96 << 20
 	trialThreads  = 16
+	// For the runtime alone, when the program has its process and its planner.
+	ownThreads = 8
 )
 
 // Why the runtime cannot start.
@@ -49,13 +51,20 @@ func tell(text string)
 // text is the string that ends with a zero byte, in place.
 func text(p *byte) string
 
+func reasonOf(why int) string {
+	if why == littleMemory {
+		return "there is too little address space (ulimit -v, ulimit -d?)\n"
+	}
+	return "no more threads can be made (SCHED_DEADLINE, ulimit -u, a cgroup's limit, a sandbox?)\n"
+}
+
 // alone gets the arguments and the environment, each with the null pointer that
 // ends it, and returns an exit status if it cannot execute a program.
 func alone(args, env []*byte, why int) int {
-	reason := "no more threads can be made (SCHED_DEADLINE, ulimit -u, a cgroup's limit, a sandbox?)\n"
-	if why == littleMemory {
-		reason = "there is too little address space (ulimit -v, ulimit -d?)\n"
+	if ahead.Pid != 0 {
+		return abide(why)
 	}
+	reason := reasonOf(why)
 	program, strict := programOf(args)
 	switch {
 	case program == 0:

@@ -1,6 +1,12 @@
 #include "textflag.h"
 #include "go_asm.h"
 
+// hotspots_known is hotspots_entry for who has the address of the runtime's table of
+// signals in R15.
+TEXT hotspots_known(SB), NOSPLIT|NOFRAME, $0
+	MOVQ	R15, ·runtimeSignals(SB)
+	JMP	hotspots_entry(SB)
+
 // hotspots_entry is the entry point of the executable if the build says so
 // (-ldflags "-E hotspots_entry"). It asks for the action of each signal
 // (rt_sigaction, 13) before the Go runtime replaces them and notes those that
@@ -53,6 +59,45 @@ open:
 	JGE	descriptor
 	MOVQ	R12, ·atStart+inherited_closed(SB)
 	ADDQ	$40, SP
+	JMP	hotspots_early(SB)
+
+// PROCESS is for code in Go that runs before the runtime, with the stack as the kernel
+// has made it: argc, argv, 0, the environment, 0. That code finds a g of zeros, whose
+// stack has no end (arch_prctl, 158; ARCH_SET_FS, 0x1002), and two slices as its first
+// arguments, argv and the environment with the zeros. The stack pointer is kept at 64(SP).
+#define PROCESS(count) \
+	MOVL	$158, AX; \
+	MOVL	$0x1002, DI; \
+	LEAQ	·tried+(trial_g+8)(SB), SI; \
+	SYSCALL; \
+	LEAQ	·tried+trial_zeros(SB), AX; \
+	MOVQ	AX, ·tried+trial_g(SB); \
+	MOVQ	0(SP), CX; \
+	LEAQ	8(SP), SI; \
+	LEAQ	16(SP)(CX*8), DX; \
+	XORL	R8, R8; \
+count: \
+	INCQ	R8; \
+	CMPQ	-8(DX)(R8*8), $0; \
+	JNE	count; \
+	INCQ	CX; \
+	MOVQ	SP, AX; \
+	ANDQ	$-16, SP; \
+	SUBQ	$80, SP; \
+	MOVQ	SI, 0(SP); \
+	MOVQ	CX, 8(SP); \
+	MOVQ	CX, 16(SP); \
+	MOVQ	DX, 24(SP); \
+	MOVQ	R8, 32(SP); \
+	MOVQ	R8, 40(SP); \
+	MOVQ	AX, 64(SP)
+
+// hotspots_early starts the program, if that can be done before the runtime (early.go),
+// and goes on to the runtime in any case.
+TEXT hotspots_early(SB), NOSPLIT|NOFRAME, $0
+	PROCESS(count)
+	CALL	·early(SB)
+	MOVQ	64(SP), SP
 	JMP	hotspots_room(SB)
 
 // hotspots_room finds out whether there is room for the Go runtime: address space
@@ -85,12 +130,17 @@ little:
 	MOVL	$const_littleMemory, BX
 	JMP	hotspots_alone(SB)
 
-	// As many threads as are needed at a time are made (clone, 56: with this stack,
+	// As many threads as are needed at a time, which are fewer when the program runs
+	// already, are made (clone, 56: with this stack,
 	// which they do not use, CLONE_PARENT_SETTID and CLONE_CHILD_CLEARTID), wait for
 	// a word (futex, 202), and end (exit, 60). The runtime starts when they have. A
 	// limit may be a cgroup's, of which only a refusal tells.
 threads:
 	MOVL	$const_trialThreads, R14
+	CMPQ	·ahead+(preparation_Early+Early_Pid)(SB), $0
+	JEQ	make
+	MOVL	$const_ownThreads, R14
+make:
 	XORL	R12, R12
 thread:
 	MOVL	$56, AX
@@ -132,6 +182,9 @@ gone:
 all:
 	CMPL	R12, R14
 	JLT	few
+	PROCESS(count)
+	CALL	·late(SB)
+	MOVQ	64(SP), SP
 	JMP	_rt0_amd64_linux(SB)
 few:
 	MOVL	$const_fewThreads, BX
@@ -150,34 +203,10 @@ wait:
 	SYSCALL
 	INT	$3
 
-// hotspots_alone calls alone, whose third argument is in BX, as the stack is when
-// the kernel has made it: argc, argv, 0, the environment, 0. There is no runtime,
-// so that code finds a g of zeros, whose stack has no end (arch_prctl, 158;
-// ARCH_SET_FS, 0x1002), and ends the process with what alone returns (exit_group, 231).
+// hotspots_alone calls alone, whose third argument is in BX, and ends the process with
+// what that returns (exit_group, 231).
 TEXT hotspots_alone(SB), NOSPLIT|NOFRAME, $0
-	MOVL	$158, AX
-	MOVL	$0x1002, DI
-	LEAQ	·tried+(trial_g+8)(SB), SI
-	SYSCALL
-	LEAQ	·tried+trial_zeros(SB), AX
-	MOVQ	AX, ·tried+trial_g(SB)
-	MOVQ	0(SP), CX
-	LEAQ	8(SP), SI
-	LEAQ	16(SP)(CX*8), DX
-	XORL	R8, R8
-count:
-	INCQ	R8
-	CMPQ	-8(DX)(R8*8), $0
-	JNE	count
-	INCQ	CX
-	ANDQ	$-16, SP
-	SUBQ	$64, SP
-	MOVQ	SI, 0(SP)
-	MOVQ	CX, 8(SP)
-	MOVQ	CX, 16(SP)
-	MOVQ	DX, 24(SP)
-	MOVQ	R8, 32(SP)
-	MOVQ	R8, 40(SP)
+	PROCESS(count)
 	MOVQ	BX, 48(SP)
 	CALL	·alone(SB)
 	MOVQ	56(SP), DI

@@ -230,6 +230,10 @@ func FuzzResolve(f *testing.F) {
 		if err != nil || len(p.Args) < 2 || p.Args[len(p.Args)-1] != "x" || p.Path == "" {
 			t.Errorf("%+v, %v", p, err)
 		}
+		early := preparation{uid: os.Getuid(), program: pointers(t, path)[0]}
+		if early.countable() && (p.Why != "" || p.Note != "" || len(p.Preload) > 0 || p.Path != path) {
+			t.Errorf("started early, but %+v", p)
+		}
 	})
 }
 
@@ -274,15 +278,8 @@ func TestProgramOf(t *testing.T) {
 		{"report app", "", false},
 		{"", "", false},
 	} {
-		var args []*byte
-		for _, a := range append([]string{"hotspots"}, strings.Fields(row.args)...) {
-			p, err := syscall.BytePtrFromString(a)
-			if err != nil {
-				t.Fatal(err)
-			}
-			args = append(args, p)
-		}
-		at, strict := programOf(append(args, nil))
+		args := pointers(t, append([]string{"hotspots"}, strings.Fields(row.args)...)...)
+		at, strict := programOf(args)
 		program := ""
 		if at > 0 {
 			program = text(args[at])

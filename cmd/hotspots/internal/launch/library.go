@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -26,10 +25,27 @@ type Carried struct {
 
 // stamp is the time of last change that the library's file has: whoever changes it
 // gives it another, unless on purpose.
-func (c *Carried) stamp() time.Time {
-	n, _ := strconv.ParseUint(c.Sum[:7], 16, 32)
-	return time.Unix(1<<30+int64(n), 0)
+func (c *Carried) stamp() time.Time { return time.Unix(stampOf(c.Sum), 0) }
+
+// stampOf is the stamp of the library with a sum, in seconds.
+func stampOf(sum string) int64 {
+	const digits = 7
+	n := int64(0)
+	for i := range min(digits, len(sum)) {
+		d := int64(sum[i] - '0')
+		if d > 9 {
+			d = int64(sum[i]-'a') + 10
+		}
+		n = 16*n + d
+	}
+	return 1<<30 + n
 }
+
+// What of the sum is in the name of the library's directory, and all of it.
+const (
+	sumNamed  = 16
+	sumDigits = 64
+)
 
 // Library returns the path of a library file for LD_PRELOAD: given, if it is
 // not empty, else embedded, written to the user's cache directory.
@@ -89,7 +105,7 @@ func extract(carried *Carried, cacheDir string) (string, error) {
 }
 
 func extractTo(base string, carried *Carried, mkdir func(string, os.FileMode) error) (string, error) {
-	dir := filepath.Join(base, carried.Sum[:16])
+	dir := filepath.Join(base, carried.Sum[:sumNamed])
 	path := filepath.Join(dir, libraryName)
 	if err := checkPreloadable(path); err != nil {
 		return "", err

@@ -8,13 +8,16 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Signals to this process are for the program. A handler of our own, in
 // spawn_amd64.s, tells of each by a pipe, with what the kernel says of its
-// origin (siginfo_t), which package os/signal does not. One goroutine reads
+// origin (siginfo_t), which package os/signal does not. One thread reads
 // them and sees the program stop and end, so that no signal is sent to a number
-// that is another process's by then:
+// that is another process's by then, and nothing has to be handed on when it ends:
 //
 //   - What the terminal made went to the whole process group, the program too.
 //   - What the program or a child of it sent it did not send to itself, or sent
@@ -58,7 +61,7 @@ type receiver struct {
 // are.
 var neededByRuntime = []syscall.Signal{
 	syscall.SIGILL, syscall.SIGTRAP, syscall.SIGABRT, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGSYS,
-	syscall.SIGSTKFLT, syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPROF,
+	syscall.SIGSTKFLT, syscall.SIGURG, syscall.SIGPROF,
 }
 
 var stopping = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
@@ -70,10 +73,9 @@ func queue(pid, sig int, info *[infoSize]byte)
 
 // relay passes signals on to the program.
 type relay struct {
-	pid   int
-	from  int // end of the pipe to read from
-	infos chan [infoSize]byte
-	old   [signals + 1]action
+	pid  int
+	from int // end of the pipe to read from
+	old  [signals + 1]action
 
 	stopped syscall.Signal // that stopped the program; 0 if it runs
 	asked   bool           // this process got a signal that stops
@@ -87,8 +89,10 @@ func newRelay() (*relay, error) {
 	if err := syscall.Pipe2(ends, syscall.O_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("pipe2", err)
 	}
-	syscall.SetNonblock(ends[1], true)
-	r := &relay{from: ends[0], infos: make(chan [infoSize]byte)}
+	for _, end := range ends {
+		syscall.SetNonblock(end, true)
+	}
+	r := &relay{from: ends[0]}
 	caught.to, caught.program, caught.self = int32(ends[1]), 0, int32(os.Getpid())
 	setAction(int(syscall.SIGURG), nil, &r.old[syscall.SIGURG]) // always the runtime's
 	for s := 1; s <= signals; s++ {
@@ -110,21 +114,6 @@ func (r *relay) ours() *action {
 func (r *relay) end() {
 	for s := 1; s <= signals; s++ {
 		setAction(s, &r.old[s], nil) // refused for SIGKILL and SIGSTOP
-	}
-}
-
-// read hands out what comes by the pipe.
-func (r *relay) read() {
-	for {
-		var info [infoSize]byte
-		n, err := syscall.Read(r.from, info[:])
-		switch {
-		case err == syscall.EINTR:
-		case n != infoSize:
-			return // "BUG": writes of that size are whole
-		default:
-			r.infos <- info
-		}
 	}
 }
 
@@ -228,32 +217,88 @@ func procStat(pid int) []string {
 	return strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 }
 
-// serve passes signals on until the program has ended, and reaps it.
-func (r *relay) serve() (syscall.WaitStatus, error) {
+// serve passes signals on until the program has ended, and reaps it. It calls look now
+// and then, if that is not nil.
+func (r *relay) serve(look func()) (syscall.WaitStatus, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer setMask(setMask(0)) // also those that this process was started with blocked
-	changes, seen := make(chan error), make(chan struct{})
-	go await(r.pid, changes, seen)
-	go r.read()
+	old := setMask(0) // also those that this process was started with blocked
+	defer setMask(old & atStart.blocked &^ (faults >> 1))
+	next := newLooks(look != nil)
 	for {
-		select {
-		case info := <-r.infos:
+		ws, err := r.changed()
+		if err != nil || ws.Exited() || ws.Signaled() {
+			caught.program = 0
+			return ws, err
+		}
+		var info [infoSize]byte
+		switch n, err := syscall.Read(r.from, info[:]); {
+		case n == infoSize: // writes of that size are whole
 			r.pass(&info)
-		case err := <-changes:
-			var ws syscall.WaitStatus
-			if err == nil {
-				_, err = syscall.Wait4(r.pid, &ws, syscall.WUNTRACED|syscall.WNOHANG, nil)
-			}
-			if err != nil || ws.Exited() || ws.Signaled() {
-				caught.program = 0
-				return ws, err
-			}
-			if ws.Stopped() { // that is told once: it may go on, and stop again
-				r.stopped = ws.StopSignal()
-				r.stop()
-			}
-			seen <- struct{}{}
+		case err == syscall.EAGAIN && !await(r.from, next.wait()):
+			look()
+			next.looked()
 		}
 	}
+}
+
+// changed takes notice of how the program is: whether it has stopped, or has ended. The
+// kernel sends SIGCHLD when that changes, which comes by the pipe as the others do; and
+// tells of a stop once.
+func (r *relay) changed() (ws syscall.WaitStatus, err error) {
+	const running = 0xffff // as the kernel says that it goes on
+	pid := 0
+	for err = syscall.EINTR; err == syscall.EINTR; {
+		pid, err = syscall.Wait4(r.pid, &ws, syscall.WUNTRACED|syscall.WNOHANG, nil)
+	}
+	if err != nil {
+		return running, os.NewSyscallError("wait4", err)
+	}
+	if pid == 0 {
+		return running, nil
+	}
+	if ws.Stopped() { // it may go on, and stop again
+		r.stopped = ws.StopSignal()
+		r.stop()
+	}
+	return ws, nil
+}
+
+// await waits until there is something to read, or that long if it is not negative. It
+// reports whether it was not that long.
+func await(fd int, patience time.Duration) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	var ts *unix.Timespec
+	if patience >= 0 {
+		t := unix.NsecToTimespec(int64(patience))
+		ts = &t
+	}
+	n, err := unix.Ppoll(fds, ts, nil)
+	return n > 0 || err != nil
+}
+
+// looks says when to look at the program: soon after its start, then less and less often.
+type looks struct {
+	pause time.Duration
+	at    time.Time
+	never bool
+}
+
+func newLooks(any bool) *looks {
+	const first = 5 * time.Millisecond
+	return &looks{first, time.Now().Add(first), !any}
+}
+
+// wait is how long it is until the next look; negative for ever.
+func (l *looks) wait() time.Duration {
+	if l.never {
+		return -1
+	}
+	return max(0, time.Until(l.at))
+}
+
+func (l *looks) looked() {
+	const last = 5 * time.Second
+	l.pause = min(2*l.pause, last)
+	l.at = time.Now().Add(l.pause)
 }

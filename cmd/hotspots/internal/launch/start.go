@@ -7,9 +7,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Result is how a program ended.
@@ -44,49 +41,53 @@ func Run(p *Program, env []string, watch func(pid int)) (Result, error) {
 	if r.pid, err = start(p, env); err != nil {
 		return Result{}, err
 	}
-	caught.program = int32(r.pid)
-	done := make(chan struct{})
-	if watch != nil {
-		go often(done, func() { watch(r.pid) })
+	return r.attend(watch)
+}
+
+// Resume does what is left of Run when the program was started before the runtime.
+func (e *Early) Resume(watch func(pid int)) (Result, error) {
+	ignoreAsBefore()
+	r, err := newRelay()
+	if err != nil {
+		return e.wait()
 	}
-	ws, err := r.serve()
-	close(done)
+	defer r.end()
+	asBefore()
+	r.pid = e.Pid
+	return r.attend(watch)
+}
+
+// wait waits for a program to which no signal can be passed on.
+func (e *Early) wait() (Result, error) {
+	var ws syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(e.Pid, &ws, 0, nil)
+		if err != syscall.EINTR {
+			return resultOf(e.Pid, ws), os.NewSyscallError("wait4", err)
+		}
+	}
+}
+
+// attend waits for the program.
+func (r *relay) attend(watch func(pid int)) (Result, error) {
+	caught.program = int32(r.pid)
+	var look func()
+	if watch != nil {
+		look = func() { watch(r.pid) }
+	}
+	ws, err := r.serve(look)
 	if err != nil {
 		return Result{Pid: r.pid}, fmt.Errorf("waiting for process %d: %w", r.pid, err)
 	}
-	result := Result{Pid: r.pid, Code: ws.ExitStatus()}
+	return resultOf(r.pid, ws), nil
+}
+
+func resultOf(pid int, ws syscall.WaitStatus) Result {
+	result := Result{Pid: pid, Code: ws.ExitStatus()}
 	if ws.Signaled() {
 		result.Signal = ws.Signal()
 	}
-	return result, nil
-}
-
-// often calls do until done is closed.
-func often(done <-chan struct{}, do func()) {
-	const first, last = 5 * time.Millisecond, 5 * time.Second
-	for pause := first; ; pause = min(2*pause, last) {
-		select {
-		case <-done:
-			return
-		case <-time.After(pause):
-			do()
-		}
-	}
-}
-
-// await sends a word whenever the child has stopped or ended, and goes on when
-// that was looked at; it leaves the child as it is. (os.Process would do for the
-// end, but its first use makes a short-lived child, and Ctrl-Z at that moment
-// stops that in vfork and this process never.)
-func await(pid int, changes chan<- error, seen <-chan struct{}) {
-	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
-		if err == unix.EINTR {
-			continue
-		}
-		changes <- os.NewSyscallError("waitid", err)
-		<-seen
-	}
+	return result
 }
 
 // start executes p. The three descriptors are passed as they are; package os

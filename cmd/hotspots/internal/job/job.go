@@ -1,0 +1,138 @@
+// Package job is what a counted run does besides running the program: it looks at the
+// program meanwhile, notes its end in the tables that it has left, and shows what was
+// called most.
+//
+// It needs no package that takes long to start (package main).
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/code"
+	"github.com/dynprof/dynprof/internal/table/control"
+	"github.com/dynprof/dynprof/internal/table/edit"
+	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// Job is a run that is counted.
+type Job struct {
+	ID       [16]byte
+	Output   string // value of setting.Output: %e and %p are left in it
+	Note     string // path of setting.Note, empty if there is no place for it
+	Summary  int    // so many functions are shown at the end
+	Mangled  bool   // with their names as they are in the file
+	Many     bool   // programs that the program executes have tables of their own
+	Agent    bool   // a process beside the program has the table open
+	Messages io.Writer
+
+	expected string      // path of the table, if it got the name that it gets mostly
+	code     code.Memory // of the program's first process
+}
+
+// Watch looks at the program while it runs.
+func (j *Job) Watch(pid int) {
+	if j.code == nil {
+		j.code = code.Memory{}
+	}
+	j.code.See(pid)
+}
+
+// say writes a message: one line, whatever the names in it hold.
+func (j *Job) say(format string, args ...any) { Say(j.Messages, format, args...) }
+
+// Say writes a message: one line, whatever the names in it hold.
+func Say(w io.Writer, format string, args ...any) {
+	fmt.Fprintf(w, "hotspots: %s\n", symname.Clean(fmt.Sprintf(format, args...)))
+}
+
+// said reports whether the library has told the user why it counts nothing.
+func (j *Job) said() bool { return os.Remove(j.Note) == nil }
+
+// agentPatience is how long run waits for the agent of a program that has ended.
+// Where a child of the program lives on, so does the agent, and run does not wait.
+const agentPatience = 3 * time.Second
+
+// Finish notes the end of the program, which was at that path, in the tables and shows
+// the summary. It reports whether anything was counted.
+func (j *Job) Finish(path string, r launch.Result) bool {
+	all, said := j.tables(path, r.Pid), j.said()
+	if len(all) == 0 {
+		if !said {
+			j.say("nothing was counted: %s left no count table", path)
+		}
+		return false
+	}
+	if j.Agent { // while it has the table open, that cannot be made compact
+		control.AwaitAgent(all[len(all)-1].Path, agentPatience)
+	}
+	// Of several of one process, exec ended all but the last.
+	for _, e := range slices.Backward(all) {
+		if int(e.Pid) == r.Pid {
+			if err := j.noteEnd(e.Path, r); err != nil {
+				j.say("%v", err)
+			}
+			break
+		}
+	}
+	for _, e := range all {
+		edit.Compact(e.Path) // an error means that it stays as it is: others count into it, or there is no room
+	}
+	if j.Summary > 0 {
+		if err := j.summarize(all); err != nil {
+			j.say("no summary: %v", err)
+		}
+	}
+	return true
+}
+
+func (j *Job) noteEnd(path string, r launch.Result) error {
+	end := layout.Ended{Kind: layout.EndedExit, Code: uint32(r.Code), Time: time.Now()}
+	if r.Signal != 0 {
+		end.Kind, end.Code = layout.EndedSignal, uint32(r.Signal)
+	}
+	var seen error
+	if j.code != nil {
+		seen = code.Note(path, j.code)
+	}
+	return errors.Join(seen, edit.MarkEnded(path, end))
+}
+
+// summarize shows the functions called most, of all tables together.
+func (j *Job) summarize(all []*find.Entry) error {
+	var tables []*table.Table
+	for _, e := range all {
+		t, err := table.Open(e.Path)
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		if !slices.ContainsFunc(tables, func(have *table.Table) bool { return have.Nonce == t.Nonce }) { // somebody has copied it
+			tables = append(tables, t)
+		}
+	}
+	r, err := report.New(tables, report.Options{Mangled: j.Mangled, Most: j.Summary})
+	if err != nil {
+		return err
+	}
+	r.Sort("calls")
+	r.Top(j.Summary)
+	if err := r.Text(j.Messages, report.Style{}); err != nil {
+		return err
+	}
+	hint := all[0].Path
+	if len(all) > 1 {
+		hint = "--run " + hint
+	}
+	j.say("more with: hotspots report %s", hint)
+	return nil
+}
