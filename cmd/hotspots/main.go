@@ -1,6 +1,9 @@
-// The Makefile names a version of the FIPS module, which would turn the mode on.
+// The Makefile names a version of the FIPS module, which would turn the mode on. Limits
+// of cgroups for CPUs take longer to find out at a start than they matter here.
 //
 //go:debug fips140=off
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
 
 // Command hotspots counts every call of a program's functions and shows the
 // counts. See docs/ and hotspots --help.
