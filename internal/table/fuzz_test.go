@@ -8,6 +8,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/file"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
@@ -43,6 +44,9 @@ func FuzzNewReader(f *testing.F) {
 		}
 		if err == nil && len(s.Calls) != len(tab.Functions) {
 			t.Fatalf("%d counts of %d functions", len(s.Calls), len(tab.Functions))
+		}
+		if most, err := table.ReadMost(file.New(bytes.NewReader(b), int64(len(b))), 2); err == nil && s != nil {
+			sameMost(t, most, tab, s)
 		}
 		if s, err := tab.SinceReset(); err == nil {
 			var calls uint64

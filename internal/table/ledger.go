@@ -18,7 +18,7 @@ func (t *Table) readLedger() error {
 	if err != nil {
 		return err
 	}
-	if err := t.readObjects(names); err != nil {
+	if err := t.readObjects(names.at); err != nil {
 		return err
 	}
 	aliases, err := t.readAliases(names)
@@ -78,17 +78,17 @@ func ended(tail string, off uint32) (string, error) {
 	return s, nil
 }
 
-func (t *Table) readObjects(names stringTable) error {
+func (t *Table) readObjects(name func(offset uint32) (string, error)) error {
 	return t.EachEntry(t.Geometry.Objects, func(b []byte) error {
 		if layout.AllZero(b[:layout.LeastObjEntrySize]) {
 			return layout.Corrupt("object %d is empty", len(t.Objects))
 		}
 		o := layout.DecodeObject(b)
 		var err error
-		if o.Path, err = names.at(le.Uint32(b[layout.ObjPath:])); err != nil {
+		if o.Path, err = name(le.Uint32(b[layout.ObjPath:])); err != nil {
 			return err
 		}
-		if o.BuildID, err = names.at(le.Uint32(b[layout.ObjBuildID:])); err != nil {
+		if o.BuildID, err = name(le.Uint32(b[layout.ObjBuildID:])); err != nil {
 			return err
 		}
 		t.Objects = append(t.Objects, o)

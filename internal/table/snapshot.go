@@ -31,6 +31,7 @@ type Snapshot struct {
 	TranslatorFailures uint64
 	Reset              time.Time // when the counts were reset, if they are those since then
 
+	unread  uint64 // calls of functions that are not in Calls (OpenMost)
 	hot     []bool
 	formers []former
 	cut     map[uint32]uint64 // by row: its calls before the reset
@@ -41,7 +42,7 @@ func (s *Snapshot) Hot(i int) bool { return s.hot != nil && s.hot[i] }
 
 // Total is the sum of all calls.
 func (s *Snapshot) Total() uint64 {
-	var n uint64
+	n := s.unread
 	for _, c := range s.Calls {
 		n += c
 	}
@@ -113,17 +114,14 @@ func (t *Table) eachPage(n uint32, use func(page uint64, b []byte)) error {
 func (t *Table) sumPage(s *Snapshot, page uint64, b []byte) {
 	perRow := uint64(t.Geometry.Rows.EntrySize) / layout.PageSize
 	row, inRow := page/perRow, page%perRow
-	first := uint64(0) // counter
-	if inRow > 0 {
-		first = (inRow*layout.PageSize - layout.RowCounters) / 8
-	} else {
+	if inRow == 0 {
 		if r := layout.DecodeRow(uint32(row), b); r.State != layout.RowNever {
 			s.Rows = append(s.Rows, r)
 		}
-		b = b[layout.RowCounters:]
 	}
+	first, b := countersOf(inRow, b)
 	end := first + uint64(len(b)/8)
-	var calls uint64
+	calls := t.addUnread(s, first, b)
 	for i := t.firstCounter(first); i < len(t.byCounter) && uint64(t.counter(i)) < end; i++ {
 		at := (uint64(t.counter(i)) - first) * 8
 		n := le.Uint64(b[at:]) &^ layout.CounterFired

@@ -22,6 +22,7 @@ type Table struct {
 	Functions []layout.Function
 
 	byCounter []uint32 // indices of Functions, by rising counter
+	most      *most    // of OpenMost; nil if all functions were read
 }
 
 // Open opens the table in the named file. Close it after use.

@@ -107,11 +107,20 @@ func (j *Job) noteEnd(path string, r launch.Result) error {
 	return errors.Join(seen, edit.MarkEnded(path, end))
 }
 
+// open opens a table. What was called most in several together need not be what was
+// called most in one of them.
+func (j *Job) open(path string, alone bool) (*table.Table, error) {
+	if alone {
+		return table.OpenMost(path, j.Summary)
+	}
+	return table.Open(path)
+}
+
 // summarize shows the functions called most, of all tables together.
 func (j *Job) summarize(all []*find.Entry) error {
 	var tables []*table.Table
 	for _, e := range all {
-		t, err := table.Open(e.Path)
+		t, err := j.open(e.Path, len(all) == 1)
 		if err != nil {
 			return err
 		}

@@ -161,7 +161,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Status: alive.Of(t.File).String(), TotalCalls: s.Total(),
-		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: textChanged(t), OldBirths: oldBirths(t),
+		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t),
 		Ended: t.Ended, Objects: t.Objects,
 	}
 	code := unlisted(t, p.Status)
@@ -205,15 +205,6 @@ func unlisted(t *table.Table, status string) layout.Unlisted {
 		return code.Unlisted(t.Objects)
 	}
 	return t.Header.Unlisted
-}
-
-func textChanged(t *table.Table) (n int) {
-	for i := range t.Functions {
-		if t.Functions[i].Reason == ledger.ReasonTextChanged {
-			n++
-		}
-	}
-	return n
 }
 
 func utc(t time.Time) *time.Time { t = t.UTC(); return &t }
