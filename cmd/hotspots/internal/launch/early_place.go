@@ -87,28 +87,34 @@ func (a *preparation) isDirectory(path *byte, without uint32) bool {
 		a.stat.Mode&syscall.S_IFMT == syscall.S_IFDIR && int(a.stat.Uid) == a.uid && a.stat.Mode&without == 0
 }
 
-// findLibrary looks whether the library is where extract puts it, as it was put there.
+// findLibrary looks whether the library is at one of the places where extract puts it, as
+// it was put there.
 func (a *preparation) findLibrary() bool {
-	base := ""
+	return a.libraryBelow(a.cacheDir(), 0o022) || a.libraryBelow(a.join("/tmp/dynprof-", a.number(a.uid), ""), 0o077)
+}
+
+// cacheDir is the place in the user's cache directory; nil if there is none.
+func (a *preparation) cacheDir() *byte {
 	switch {
 	case a.cache != nil && text(a.cache) != "":
-		base = text(a.cache)
-	case a.home != nil && plain(text(a.home)):
-		base = text(a.join(text(a.home), "/.cache", "")) // there is room for a few of half PathMax
+		return a.join(text(a.cache), "/dynprof", "")
+	case a.home != nil && text(a.home) != "":
+		return a.join(text(a.home), "/.cache/dynprof", "")
 	}
-	if !plain(base) {
+	return nil
+}
+
+// libraryBelow looks into a place, to which nobody is given the modes.
+func (a *preparation) libraryBelow(base *byte, without uint32) bool {
+	if base == nil || !plain(text(base)) || !a.isDirectory(base, without) {
 		return false
 	}
-	dir := a.join(base, "/", "dynprof")
-	if !a.isDirectory(dir, 0o022) {
-		return false
-	}
-	own := a.join(text(dir), "/", carried[:sumNamed])
+	dir := a.join(text(base), "/", carried[:sumNamed])
 	const noexec = 0x8 // ST_NOEXEC, statfs(2)
-	if !a.isDirectory(own, 0o022) || callFs(unix.SYS_STATFS, own, &a.fs, 0, 0) != 0 || a.fs.Flags&noexec != 0 {
+	if !a.isDirectory(dir, 0o022) || callFs(unix.SYS_STATFS, dir, &a.fs, 0, 0) != 0 || a.fs.Flags&noexec != 0 {
 		return false
 	}
-	a.library = a.join(text(own), "/", libraryName)
+	a.library = a.join(text(dir), "/", libraryName)
 	return a.library != nil && callStat(unix.SYS_NEWFSTATAT, unix.AT_FDCWD, a.library, &a.stat, unix.AT_SYMLINK_NOFOLLOW) == 0 && a.asPut()
 }
 

@@ -142,6 +142,24 @@ func TestNotEarly(t *testing.T) {
 	}
 }
 
+// TestLibraryElsewhere: the library may be where extract puts it if the cache is of no use.
+func TestLibraryElsewhere(t *testing.T) {
+	env, _ := earlyEnviron(t)
+	content := library("a library, elsewhere " + t.TempDir())
+	path, err := extract(content, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(filepath.Dir(path))
+	carried = content.Sum + fmt.Sprint(content.Size())
+	for _, cache := range []string{"XDG_CACHE_HOME=/none", "XDG_CACHE_HOME=cache", "XDG_CACHE_HOME=/a b", "XDG_CACHE_HOME="} {
+		var a preparation
+		if !a.prepare(pointers(t, "hotspots", "run", "true"), pointers(t, append([]string{cache}, env...)...)) || text(a.library) != path {
+			t.Errorf("%s: %+v", cache, a.Early)
+		}
+	}
+}
+
 func TestClean(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/a": true, "/a/b.c/..d": true, "/a b": true,
