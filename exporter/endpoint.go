@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -52,7 +51,7 @@ type Endpoint struct {
 	memory *Kept
 	turn   turns
 
-	answers  atomic.Uint64
+	answered answered
 	mu       sync.Mutex
 	families *families
 	reading  table.Reading
@@ -74,8 +73,28 @@ func (e *Endpoint) Close() {
 	e.src.close()
 }
 
-// Answers is how many scrapes have been answered with metrics.
-func (e *Endpoint) Answers() uint64 { return e.answers.Load() }
+// AnsweredSince reports whether a scrape that was asked for since then has been answered
+// with metrics, in the time that its client has patience. (One that was asked for before,
+// and is answered since, may have older counts.)
+func (e *Endpoint) AnsweredSince(then time.Time) bool {
+	e.answered.Lock()
+	defer e.answered.Unlock()
+	return !e.answered.last.Before(then)
+}
+
+// answered is when the last scrape was asked for that has been answered.
+type answered struct {
+	sync.Mutex
+	last time.Time
+}
+
+func (a *answered) note(asked time.Time) {
+	a.Lock()
+	defer a.Unlock()
+	if asked.After(a.last) {
+		a.last = asked
+	}
+}
 
 // Counting reports whether some process counts into a table of the endpoint.
 // (Of one program it is exact even then when a process has no row: the kernel is

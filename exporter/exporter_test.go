@@ -3,6 +3,7 @@ package exporter
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"io"
 	"maps"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
@@ -330,5 +332,48 @@ func TestUnreadableTable(t *testing.T) {
 	live.Write(0, content)
 	if got := scrape(t, e, "").total(); got != want {
 		t.Errorf("total %v, not %v", got, want)
+	}
+}
+
+// slowClient takes its answer when it is let.
+type slowClient struct {
+	*httptest.ResponseRecorder
+	writing, let chan bool
+}
+
+func (c slowClient) Write(b []byte) (int, error) {
+	c.writing <- true
+	<-c.let
+	return c.ResponseRecorder.Write(b)
+}
+
+// TestAnsweredSince: a scrape that was asked for before a moment, and is answered behind
+// it, has older counts; one that took longer than its client waits was not read.
+func TestAnsweredSince(t *testing.T) {
+	e, live := demo(t, Options{}, tabletest.Spec())
+	slow := slowClient{httptest.NewRecorder(), make(chan bool), make(chan bool)}
+	done := make(chan bool)
+	go func() {
+		e.ServeHTTP(slow, httptest.NewRequest("GET", "/metrics", nil))
+		close(done)
+	}()
+	<-slow.writing
+	live.Set(0, 99999, 1000, 3, 0)
+	ended := time.Now()
+	close(slow.let)
+	<-done
+	if e.AnsweredSince(ended) {
+		t.Errorf("answered with\n%s", slow.Body)
+	}
+	get(e, "/metrics", "X-Prometheus-Scrape-Timeout-Seconds", "0.000000001")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil).WithContext(gone))
+	get(e, "/elsewhere?top=0")
+	if e.AnsweredSince(ended) {
+		t.Error("a client that had gone counts")
+	}
+	if get(e, "/metrics", "X-Prometheus-Scrape-Timeout-Seconds", "10"); !e.AnsweredSince(ended) {
+		t.Error("not answered")
 	}
 }

@@ -38,6 +38,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !readOnly(w, r) {
 		return
 	}
+	asked := time.Now()
 	q, err := parseQuery(r.URL.Query(), e.top, e.src.many())
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err)
@@ -59,9 +60,18 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if compressed {
 		h.Set("Content-Encoding", "gzip")
 	}
-	if _, err := w.Write(body); err == nil {
-		e.answers.Add(1)
+	if _, err := w.Write(body); err == nil && r.Context().Err() == nil && time.Since(asked) < patience(r) {
+		e.answered.note(asked)
 	}
+}
+
+// patience is how long the client waits for its answer: Prometheus says so.
+func patience(r *http.Request) time.Duration {
+	s, err := strconv.ParseFloat(r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), 64)
+	if err != nil || !(s > 0 && s < answerTime.Seconds()) {
+		return answerTime
+	}
+	return time.Duration(s * float64(time.Second))
 }
 
 // statusOf says whose fault an error is.

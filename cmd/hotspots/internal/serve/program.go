@@ -133,8 +133,8 @@ func (p *Program) awaitEnd(e *exporter.Endpoint) {
 		}
 		time.Sleep(look)
 	}
-	answers := e.Answers() // one that is on its way has seen the end as well
-	for end := time.Now().Add(p.Linger); time.Now().Before(end) && e.Answers() == answers; {
+	ended := time.Now()
+	for end := ended.Add(p.Linger); time.Now().Before(end) && !e.AnsweredSince(ended); {
 		select {
 		case <-p.terminated:
 			return
