@@ -2,8 +2,10 @@ package test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -133,6 +135,40 @@ func TestSignals(t *testing.T) {
 					t.Run("default", func(t *testing.T) { signalsIgnored(t, start(t, "default")) })
 				}
 			})
+		}
+	}
+}
+
+// TestSignalsAtOnce: a signal that comes as soon as the program is there, when the Go
+// runtime is not, reaches the program; hotspots does not end without it.
+func TestSignalsAtOnce(t *testing.T) {
+	lane.Parallel(t)
+	hotspots, dir := build(t, "hotspots"), t.TempDir()
+	for _, s := range catchable() {
+		switch s {
+		case syscall.SIGCHLD, syscall.SIGCONT, syscall.SIGURG, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
+			continue // it goes on
+		}
+		c := exec.Command(hotspots, "run", "--summary", "0", "-o", filepath.Join(dir, "%p"), "--", "sleep", "60")
+		c.Dir, c.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true} // for cores
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		children := fmt.Sprintf("/proc/%d/task/%d/children", c.Process.Pid, c.Process.Pid)
+		for {
+			b, err := os.ReadFile(children)
+			if errors.Is(err, os.ErrNotExist) {
+				t.Skip("no ", children)
+			}
+			if len(b) > 0 {
+				break
+			}
+		}
+		c.Process.Signal(s)
+		c.Wait()
+		syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // what is left
+		if got, want := c.ProcessState.ExitCode(), 128+int(s); got != want {
+			t.Errorf("%v: status %d, not %d", s, got, want)
 		}
 	}
 }

@@ -253,11 +253,11 @@ func (a *preparation) readEnviron(env []*byte) bool {
 		case begins(v, preload):
 			continue
 		}
-		a.note(p, "PATH=", &a.search)
-		a.note(p, "PWD=", &a.cwd)
-		a.note(p, "HOME=", &a.home)
-		a.note(p, "XDG_CACHE_HOME=", &a.cache)
-		a.note(p, "XDG_RUNTIME_DIR=", &a.runtime)
+		note(p, v, "PATH=", &a.search)
+		note(p, v, "PWD=", &a.cwd)
+		note(p, v, "HOME=", &a.home)
+		note(p, v, "XDG_CACHE_HOME=", &a.cache)
+		note(p, v, "XDG_RUNTIME_DIR=", &a.runtime)
 		a.environ[a.variables] = p // there is room for all
 		a.variables++
 	}
@@ -266,9 +266,9 @@ func (a *preparation) readEnviron(env []*byte) bool {
 
 func begins(s, with string) bool { return len(s) >= len(with) && s[:len(with)] == with }
 
-// note keeps the value of the first variable of a name.
-func (a *preparation) note(p *byte, name string, value **byte) {
-	if begins(text(p), name) && *value == nil {
+// note keeps the value of the first variable of a name; v is what is at p.
+func note(p *byte, v, name string, value **byte) {
+	if begins(v, name) && *value == nil {
 		*value = behind(p, len(name))
 	}
 }
