@@ -4,14 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/constant"
-	"go/parser"
-	"go/token"
-	"go/types"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/cheader"
 )
 
 var update = flag.Bool("update", false, "write generated and golden files")
@@ -60,13 +58,13 @@ func TestFormatDocSizes(t *testing.T) {
 // first group of constants, and one of each later group.
 func generateTables(t *testing.T) string {
 	t.Helper()
-	file, value := parseLayout(t)
+	source := parseLayout(t)
 	var out strings.Builder
 	kind := ""
 	heading := func(title, column string) {
 		fmt.Fprintf(&out, "\n%s\n\n| %s | name | |\n|---|---|---|\n", title, column)
 	}
-	for i, decl := range file.Decls {
+	for i, decl := range source.File.Decls {
 		d := decl.(*ast.GenDecl)
 		if i > 0 {
 			heading(strings.TrimSpace(d.Doc.Text()), "value")
@@ -82,7 +80,7 @@ func generateTables(t *testing.T) string {
 				kind = prefix
 				heading(entryTitles[prefix], "offset")
 			}
-			fmt.Fprintf(&out, "| %s | %s | %s |\n", cValue(value(name)), name, strings.TrimSpace(v.Comment.Text()))
+			fmt.Fprintf(&out, "| %s | %s | %s |\n", cheader.Literal(source.Value(name)), name, strings.TrimSpace(v.Comment.Text()))
 		}
 	}
 	return out.String() + "\n"
@@ -93,19 +91,14 @@ var entryTitles = map[string]string{
 	"Ev": "Event entry.", "Fm": "Former owner entry.", "Bl": "Baseline entry.", "Row": "Row header.",
 }
 
-// parseLayout returns the syntax of layout.go and the values of its constants.
-func parseLayout(t *testing.T) (*ast.File, func(name string) constant.Value) {
+// parseLayout reads layout.go.
+func parseLayout(t *testing.T) *cheader.Source {
 	t.Helper()
-	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, "layout.go", nil, parser.ParseComments)
+	s, err := cheader.Read("layout.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	pkg, err := new(types.Config).Check("table", fset, []*ast.File{file}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file, func(name string) constant.Value { return pkg.Scope().Lookup(name).(*types.Const).Val() }
+	return s
 }
 
 // TestLayoutOffsets pins the offsets that are on disk already.
