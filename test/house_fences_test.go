@@ -68,6 +68,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/symname":  {},
 		"internal/textfile": {},
 		"internal/setting":  {},
+		"internal/cheader":  {},
 		"internal/listen":   {},
 
 		"internal/table/layout":   {"internal/ledger"},
@@ -81,6 +82,9 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/table/code":     {"internal/ledger", "internal/procmaps", "internal/table/file", "internal/table/layout"},
 		"internal/table/find":     {"internal/ledger", "internal/procmaps", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
 
+		"internal/plancache":       {"internal/ledger", "internal/table/layout"},
+		"internal/plancache/store": {},
+
 		"internal/agent":      {"internal/ledger", "internal/mem", "internal/table/alive", "internal/table/control", "internal/table/file", "internal/table/layout"},
 		"elfscan":             {"internal/ledger"},
 		"stubgen":             {"elfscan", "internal/ledger", "internal/x86"},
@@ -92,14 +96,14 @@ func TestImportsGoOneWay(t *testing.T) {
 		"patcher/patch":       {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/survey"},
 		"patcher/target":      {"internal/procmaps", "patcher/place"},
 		"patcher/target/self": {"internal/mem", "internal/procmaps", "patcher/place", "patcher/target"},
-		"patcher": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/procmaps", "internal/setting", "internal/symname",
+		"patcher": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/plancache", "internal/procmaps", "internal/setting", "internal/symname",
 			"internal/table/build", "internal/table/layout", "internal/table/tabledir", "internal/x86", "patcher/patch", "patcher/place", "patcher/target", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/keep", "stubgen/survey"},
 		"exporter": {"internal/ledger", "internal/symname", "internal/table", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
-		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/procmaps", "internal/setting", "internal/symname",
+		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/procmaps", "internal/setting", "internal/symname",
 			"internal/table/alive", "internal/table/build", "internal/table/control", "internal/table/file", "internal/table/layout", "internal/table/tabledir", // of tables no reader
 			"internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/self", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/keep", "stubgen/survey"},
 		"cmd/hotspots": {"cmd/hotspots/internal/bisect", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/job", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/resume", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/symbols", "cmd/hotspots/internal/system",
-			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/procmaps", "internal/setting", "internal/symname",
+			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/procmaps", "internal/setting", "internal/symname",
 			"internal/table", "internal/table/alive", "internal/table/code", "internal/table/control", "internal/table/edit", "internal/table/file", "internal/table/find",
 			"internal/table/layout", "internal/table/tabledir", "internal/textfile", "internal/version", "internal/x86", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/survey"}, // coverage --system plans, too
 	}
@@ -130,7 +134,7 @@ func TestFences(t *testing.T) {
 		"golang.org/x/sys/unix":        {"cmd/hotspots/internal/launch", "internal/mem"},
 		"unsafe":                       {"internal/mem", "internal/table/alive", "internal/table/file", "libdynprof"},
 	}
-	pure := []string{"elfscan", "stubgen", "stubgen/emit", "stubgen/survey", "stubgen/keep", "stubgen/entry", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout"}
+	pure := []string{"elfscan", "stubgen", "stubgen/emit", "stubgen/survey", "stubgen/keep", "stubgen/entry", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout", "internal/plancache"}
 	effects := []string{"os", "syscall", "unsafe", "net", "os/exec", "golang.org/x/sys/unix"}
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)

@@ -1,0 +1,108 @@
+package plancache
+
+// The layout of a file with the plan of one object, shared with the C of the library:
+// libdynprof/resident/base/plancache.h is generated from these constants. All integers
+// are little-endian. Offsets are bytes from the file's start unless they say otherwise,
+// addresses are link-time ones: those of the ELF file.
+const (
+	FileMagic   = "DYNPLAN\x01" // 8 bytes at offset 0
+	FileVersion = 1
+
+	// Header.
+	PlanMagic      = 0x000 // [8]byte
+	PlanVersion    = 0x008 // u32
+	PlanCheck      = 0x00c // u32, CRC-32C of the file with zeros in its place
+	PlanFileSize   = 0x010 // u64
+	PlanInode      = 0x018 // u64, of the object's file, as the next four
+	PlanObjectSize = 0x020 // u64, bytes
+	PlanMtime      = 0x028 // u64, ns
+	PlanCtime      = 0x030 // u64, ns
+	PlanHead       = 0x038 // u64, FNV-1a of the first HeadSize bytes
+	PlanLow        = 0x040 // u64, address of its first mapped page
+	PlanHigh       = 0x048 // u64, one past its last
+	PlanArena      = 0x050 // u64, address of the arena; it may be below 0
+	PlanArenaSize  = 0x058 // u64, whole pages; 0: there is none
+	PlanCold       = 0x060 // u64, offset of the cold blocks in the arena
+	PlanKeeps      = 0x068 // u64, and of the keep blocks
+	PlanHook       = 0x070 // u64, address of the dynamic linker's function that is replaced; 0: it is not here
+	PlanCounters   = 0x078 // u32, counters that its functions have
+	PlanFlags      = 0x07c // u32, Obj* of the table
+	PlanCode       = 0x080 // u32, bytes where functions may lie
+	PlanUntold     = 0x084 // u32, those of them in no function
+	PlanReason     = 0x088 // u32, ledger.Reason of the object
+	PlanKey        = 0x090 // section of bytes: for what the plan was made
+	PlanBuildID    = 0x0a0 // section of bytes
+	PlanTexts      = 0x0b0 // section, in the order of their addresses
+	PlanChanges    = 0x0c0 // section: those of the first text, of the second, ...
+	PlanStubs      = 0x0d0 // section of bytes: the arena
+	PlanFixups     = 0x0e0 // section, in the order of what they fix
+	PlanRecords    = 0x0f0 // section: origins, as stubgen/emit has them
+	PlanLengths    = 0x100 // section of bytes, theirs
+	PlanByText     = 0x110 // section of u32: numbers of records, in the order of their text
+	PlanIslands    = 0x120 // section, in the order of their addresses
+	PlanFunctions  = 0x130 // section: entries as a table's, of object 0 and with counters from 0 on
+	PlanAliases    = 0x140 // section of u32, as a table's
+	PlanStrings    = 0x150 // section of bytes, as a table's
+	PlanPath       = 0x160 // section of bytes: where the object was, for people
+	PlanHeaderSize = 0x170
+
+	// A section is {u64 offset; u32 count; u32 entry size}. It begins at a multiple of 16.
+	PartOffset    = 0  // u64
+	PartCount     = 8  // u32, entries
+	PartEntrySize = 12 // u32, bytes
+	PartSize      = 16
+
+	// Text entry: a run of pages that is changed.
+	TextStart     = 0  // u64, address
+	TextSize      = 8  // u64, whole pages
+	TextOffset    = 16 // u64, of the pages in the object's file
+	TextProt      = 24 // u32, PROT_*
+	TextChanges   = 28 // u32, how many of the changes are its
+	TextEntrySize = 32
+
+	// Change entry, as a struct dp_undo.
+	ChangeAt        = 0  // u32, offset from the text's start
+	ChangeGroup     = 4  // u32, number of the function; NoGroup
+	ChangeNeeds     = 8  // u32, another one's number, or NoGroup
+	ChangeMoved     = 12 // u16, what runs elsewhere from there on
+	ChangeLen       = 14 // u8, bytes
+	ChangeKind      = 15 // u8, Kind*
+	ChangeOld       = 16 // [6]byte
+	ChangeNew       = 22 // [6]byte
+	ChangeEntrySize = 28
+
+	// Fixup entry: a word of the arena that depends on more than the object.
+	FixAt        = 0 // u32, its offset in the arena
+	FixKind      = 4 // u32, Fix*
+	FixEntrySize = 8
+
+	// Island entry.
+	IslandAt        = 0 // u64, address
+	IslandFrom      = 8 // u64, address of the branch that leads there
+	IslandEntrySize = 16
+
+	RecordEntrySize = 16
+
+	HeadSize = 1024
+
+	NoGroup = 0xffffffff
+)
+
+// Kinds of changes: those of patcher/patch.
+const (
+	KindFirst  = 0
+	KindIsland = 1
+	KindCall   = 2
+	KindSite   = 3
+)
+
+// Kinds of fixups: what the word is, or what is added to it.
+const (
+	FixCounter = 0 // u32: 8 times the object's first counter is added,
+	FixIndex   = 1 // u32: or the object's first counter
+	FixSlow    = 2 // u64: address of the slow path of thresholds,
+	FixKeeper  = 3 // of redirected calls,
+	FixSite    = 4 // of kernel sites,
+	FixChanged = 5 // and of what stands in for the dynamic linker's function
+	FixReturn  = 6 // u64, an address in the object: its bias is added
+)

@@ -1,0 +1,162 @@
+// Package plancache is the format of cached plans (docs/architecture.md, "The plan
+// cache"): what a planner found out about one object, so that the next start need not
+// plan it again. A file is hostile input: Decode checks all that whoever uses a plan
+// relies on, but for the code itself.
+package plancache
+
+//go:generate go test -run "^TestHeader$" -update .
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+var le = binary.LittleEndian
+
+// What is wrong with a file.
+var (
+	ErrNotPlan = errors.New("it is no cached plan")
+	ErrVersion = errors.New("it is a cached plan of another format")
+	ErrCorrupt = errors.New("it is a damaged plan")
+)
+
+// Plan is the plan of one object. Addresses are link-time ones, of an arena's too.
+type Plan struct {
+	Key     []byte // for what it was made: options, and who planned
+	BuildID []byte
+	Path    []byte // where its file was, for people
+	File    File
+
+	Low, High   uint64 // its mapped pages
+	Arena       uint64
+	ArenaSize   uint64 // whole pages; 0: it needs none
+	Cold, Keeps uint64 // offsets in the arena
+	Hook        uint64 // 0: it has not the dynamic linker's function
+	Counters    uint32
+	Flags       uint32 // layout.Obj*
+	Code        uint32
+	Untold      uint32
+	Reason      uint32
+
+	Texts   []Text
+	Changes []byte // entries of ChangeEntrySize bytes, as those that follow
+	Stubs   []byte
+	Fixups  []byte
+	Records []byte
+	Lengths []byte
+	ByText  []byte
+	Islands []byte
+	Ledger
+}
+
+// Ledger is a table's sections of the object, which is its only one.
+type Ledger struct{ Functions, Aliases, Strings []byte }
+
+// File tells the object's file from others, and from itself before it was changed.
+type File struct {
+	Inode, Size  uint64
+	Mtime, Ctime uint64 // ns
+	Head         uint64 // HeadOf its first bytes
+}
+
+// Text is a run of pages that is changed.
+type Text struct {
+	Start, Size uint64 // whole pages
+	Offset      uint64 // in the object's file
+	Prot        uint32
+	Changes     uint32 // how many of the changes are its
+}
+
+// HeadOf is a sum of the first bytes of an object, which are its headers and mostly its
+// build-id (FNV-1a).
+func HeadOf(b []byte) uint64 {
+	sum := uint64(0xcbf29ce484222325)
+	for _, c := range b[:min(len(b), HeadSize)] {
+		sum = (sum ^ uint64(c)) * 0x100000001b3
+	}
+	return sum
+}
+
+// part is a section: where its header is, and what is in it.
+type part struct {
+	at    int
+	size  int // of an entry
+	bytes *[]byte
+}
+
+func (p *Plan) parts(texts *[]byte) []part {
+	return []part{
+		{PlanKey, 1, &p.Key}, {PlanBuildID, 1, &p.BuildID}, {PlanTexts, TextEntrySize, texts},
+		{PlanChanges, ChangeEntrySize, &p.Changes}, {PlanStubs, 1, &p.Stubs}, {PlanFixups, FixEntrySize, &p.Fixups},
+		{PlanRecords, RecordEntrySize, &p.Records}, {PlanLengths, 1, &p.Lengths}, {PlanByText, 4, &p.ByText},
+		{PlanIslands, IslandEntrySize, &p.Islands}, {PlanFunctions, layout.FnEntrySize, &p.Functions},
+		{PlanAliases, 4, &p.Aliases}, {PlanStrings, 1, &p.Strings}, {PlanPath, 1, &p.Path},
+	}
+}
+
+// word is a field of the header.
+type word struct {
+	at  int
+	u64 *uint64
+	u32 *uint32
+}
+
+func (p *Plan) words() []word {
+	return []word{
+		{PlanInode, &p.File.Inode, nil}, {PlanObjectSize, &p.File.Size, nil}, {PlanMtime, &p.File.Mtime, nil},
+		{PlanCtime, &p.File.Ctime, nil}, {PlanHead, &p.File.Head, nil}, {PlanLow, &p.Low, nil}, {PlanHigh, &p.High, nil},
+		{PlanArena, &p.Arena, nil}, {PlanArenaSize, &p.ArenaSize, nil}, {PlanCold, &p.Cold, nil}, {PlanKeeps, &p.Keeps, nil},
+		{PlanHook, &p.Hook, nil}, {PlanCounters, nil, &p.Counters}, {PlanFlags, nil, &p.Flags}, {PlanCode, nil, &p.Code},
+		{PlanUntold, nil, &p.Untold}, {PlanReason, nil, &p.Reason},
+	}
+}
+
+// Encode is the file of p, of which Decode makes the same.
+func (p *Plan) Encode() []byte {
+	texts := make([]byte, 0, len(p.Texts)*TextEntrySize)
+	for _, t := range p.Texts {
+		for _, v := range []uint64{t.Start, t.Size, t.Offset} {
+			texts = le.AppendUint64(texts, v)
+		}
+		texts = le.AppendUint32(le.AppendUint32(texts, t.Prot), t.Changes)
+	}
+	size := PlanHeaderSize
+	for _, s := range p.parts(&texts) {
+		size += len(*s.bytes) + aligned
+	}
+	b := append(make([]byte, 0, size), make([]byte, PlanHeaderSize)...)
+	copy(b[PlanMagic:], FileMagic)
+	le.PutUint32(b[PlanVersion:], FileVersion)
+	for _, w := range p.words() {
+		if w.u64 != nil {
+			le.PutUint64(b[w.at:], *w.u64)
+		} else {
+			le.PutUint32(b[w.at:], *w.u32)
+		}
+	}
+	for _, s := range p.parts(&texts) {
+		b = append(b, make([]byte, -len(b)&(aligned-1))...)
+		le.PutUint64(b[s.at+PartOffset:], uint64(len(b)))
+		le.PutUint32(b[s.at+PartCount:], uint32(len(*s.bytes)/s.size))
+		le.PutUint32(b[s.at+PartEntrySize:], uint32(s.size))
+		b = append(b, *s.bytes...)
+	}
+	le.PutUint64(b[PlanFileSize:], uint64(len(b)))
+	le.PutUint32(b[PlanCheck:], sumOf(b))
+	return b
+}
+
+// aligned is where sections begin: at its multiples.
+const aligned = 16
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sumOf is what PlanCheck has to be.
+func sumOf(b []byte) uint32 {
+	sum := crc32.Update(0, castagnoli, b[:PlanCheck])
+	sum = crc32.Update(sum, castagnoli, make([]byte, 4))
+	return crc32.Update(sum, castagnoli, b[PlanCheck+4:])
+}

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// File is a file of a store.
+type File struct {
+	Name string
+	Size int64
+	Time time.Time // when it was written, or used on a later day
+}
+
+// List lists the plans, the oldest first, and the files of writers that have come to no
+// end, as far as they are not of now.
+func (s *Store) List() (plans, left []File, err error) {
+	fd, err := syscall.Openat(s.dir, ".", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir := os.NewFile(uintptr(fd), "cache")
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	for _, name := range names {
+		f, err := s.stat(name)
+		if err != nil {
+			continue // it is gone by now, or none of ours
+		}
+		switch {
+		case strings.HasPrefix(f.Name, temporary) && time.Since(f.Time) > time.Minute:
+			left = append(left, f)
+		case strings.HasSuffix(f.Name, Ext) && !strings.HasPrefix(f.Name, temporary):
+			plans = append(plans, f)
+		}
+	}
+	slices.SortFunc(plans, func(a, b File) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Name, b.Name)) })
+	return plans, left, err
+}
+
+// stat tells of a regular file.
+func (s *Store) stat(name string) (File, error) {
+	const path = 0x200000 // O_PATH: not to read it
+	f, err := s.open(name, path, 0)
+	if err != nil {
+		return File{}, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err == nil && !fi.Mode().IsRegular() {
+		err = ErrNotOurs
+	}
+	if err != nil {
+		return File{}, err
+	}
+	return File{name, fi.Size(), fi.ModTime()}, nil
+}
+
+// Trim removes what was left by writers that came to no end, and the oldest plans, until
+// all have so many bytes at most.
+func (s *Store) Trim(most int64) error {
+	plans, left, err := s.List()
+	if err != nil {
+		return err
+	}
+	for _, f := range left {
+		s.Remove(f.Name)
+	}
+	size := int64(0)
+	for _, f := range plans {
+		size += f.Size
+	}
+	for _, f := range plans {
+		if size <= most {
+			break
+		}
+		if err := s.Remove(f.Name); err != nil && err != syscall.ENOENT {
+			return err
+		}
+		size -= f.Size
+	}
+	return nil
+}

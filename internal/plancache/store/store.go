@@ -1,0 +1,164 @@
+// Package store keeps cached plans in a directory. Who can write there decides what code
+// later programs run, so nothing of others is taken: not their directories, nor their
+// files, nor what a link leads to.
+package store
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Ext is the extension of plans; temporary is the prefix of those that are being written.
+const (
+	Ext       = ".plan"
+	temporary = ".new-"
+
+	// largest is the size of a plan that is read.
+	largest = 1 << 30
+)
+
+// ErrNotOurs is why a directory or a file is not used.
+var ErrNotOurs = errors.New("it is not ours alone")
+
+// Dir is where the user's plans are: dynprof/plans in $XDG_CACHE_HOME or in ~/.cache.
+// Empty: nowhere.
+func Dir(cacheHome, home string) string {
+	switch {
+	case filepath.IsAbs(cacheHome):
+		return filepath.Join(cacheHome, "dynprof", "plans")
+	case filepath.IsAbs(home):
+		return filepath.Join(home, ".cache", "dynprof", "plans")
+	}
+	return ""
+}
+
+// Name is the file of a plan.
+func Name(inode uint64, key []byte) string {
+	sum := fnv.New64a()
+	fmt.Fprintf(sum, "%d\n%s", inode, key)
+	return fmt.Sprintf("%016x%s", sum.Sum64(), Ext)
+}
+
+// Store is an open directory.
+type Store struct{ dir int }
+
+// Open opens the directory, which has to be the effective user's, and nobody else's to
+// look into.
+func Open(dir string) (*Store, error) {
+	const flags = syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+	fd, err := syscall.Open(dir, flags, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	var st syscall.Stat_t
+	if err = syscall.Fstat(fd, &st); err == nil && (int(st.Uid) != os.Geteuid() || st.Mode&0o077 != 0) {
+		err = ErrNotOurs
+	}
+	if err != nil {
+		syscall.Close(fd)
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	return &Store{fd}, nil
+}
+
+// Make makes the directory, and the two above it, in one of the effective user's:
+// another's home stays as it is, though HOME may say that it is ours.
+func Make(dir string) error { return makeIn(dir, 2) }
+
+func makeIn(dir string, above int) error {
+	if _, err := os.Lstat(dir); err == nil {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if above > 0 {
+		if err := makeIn(parent, above-1); err != nil {
+			return err
+		}
+	}
+	var st syscall.Stat_t
+	if err := syscall.Stat(parent, &st); err != nil || int(st.Uid) != os.Geteuid() {
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: errors.Join(err, ErrNotOurs)}
+	}
+	err := os.Mkdir(dir, 0o700)
+	if err == nil {
+		return os.Chmod(dir, 0o700) // whatever the umask
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// Close closes it.
+func (s *Store) Close() error { return syscall.Close(s.dir) }
+
+// Read reads a file: a regular one, of the effective user or root, that no others can
+// write to.
+func (s *Store) Read(name string) ([]byte, error) {
+	f, err := s.open(name, syscall.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	uid := fi.Sys().(*syscall.Stat_t).Uid
+	if !fi.Mode().IsRegular() || int(uid) != os.Geteuid() && uid != 0 || fi.Mode().Perm()&0o022 != 0 || fi.Size() > largest {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: ErrNotOurs}
+	}
+	b := make([]byte, fi.Size())
+	n, err := f.ReadAt(b, 0)
+	if n < len(b) {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	if now := time.Now(); now.Sub(fi.ModTime()) > day {
+		tv := syscall.NsecToTimeval(now.UnixNano())
+		syscall.Futimes(int(f.Fd()), []syscall.Timeval{tv, tv}) // Trim takes it for new; root's stays as it is
+	}
+	return b, nil
+}
+
+// day is how exactly Trim knows when a plan was used.
+const day = 24 * time.Hour
+
+func (s *Store) open(name string, flags int, mode uint32) (*os.File, error) {
+	fd, err := syscall.Openat(s.dir, name, flags|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, mode)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// Write makes a file, or takes an old one's place, at once: nobody reads half of it, nor
+// is anything written to that somebody may have mapped. It does not wait for the disk:
+// what a crash of the machine tears has another sum.
+func (s *Store) Write(name string, data []byte) error {
+	new := temporary + strconv.Itoa(os.Getpid()) + "-" + strings.TrimSuffix(name, Ext)
+	s.Remove(new) // of a process that had this number
+	f, err := s.open(new, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o400)
+	if err != nil {
+		return err
+	}
+	f.Chmod(0o400) // whatever the umask
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = syscall.Renameat(s.dir, new, s.dir, name)
+	}
+	if err != nil {
+		s.Remove(new)
+	}
+	return err
+}
+
+// Remove removes a file.
+func (s *Store) Remove(name string) error { return syscall.Unlinkat(s.dir, name) }
