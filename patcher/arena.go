@@ -64,6 +64,9 @@ func (p *Plan) layArenas(space placer, row view) error {
 	}
 	groups, around := place.Group(spans)
 	cold := p.Options.Threshold.Any() || p.how.redirectable
+	if p.caches {
+		groups, around = alone(spans)
+	}
 	for g, members := range groups {
 		a := &arena{offset: p.used, kept: p.Keep}
 		for _, i := range members {
@@ -76,7 +79,7 @@ func (p *Plan) layArenas(space placer, row view) error {
 			}
 			a.lay(cold, p.how.redirectable)
 		}
-		at, ok := space.Place(around[g], a.size+a.private+row.size)
+		at, ok := p.placeArena(space, a, around[g], row.size)
 		if !ok {
 			if slices.ContainsFunc(a.objects, func(o *object) bool { return len(o.signals) > 0 }) {
 				return fmt.Errorf("there is no room near %s, so SIGTRAP would not stay handled: traps cannot be used", a.objects[0].path)
@@ -113,6 +116,9 @@ func (o *object) needsKeep(i int) bool {
 }
 
 func (o *object) needsArena() bool {
+	if o.cached != nil {
+		return o.cached.ArenaSize > 0
+	}
 	for i := range o.plans {
 		if o.plans[i].Counted() {
 			return true
@@ -138,6 +144,10 @@ func (a *arena) shrink() bool {
 
 // lay decides where everything in the arena goes.
 func (a *arena) lay(threshold, redirectable bool) {
+	if c := a.objects[0].cached; c != nil {
+		a.size, a.cold, a.keeps, a.traps = c.ArenaSize, int(c.Cold), int(c.Keeps), align(int(c.Keeps), patch.TrapSize)
+		return
+	}
 	a.thunks, a.colds, a.keep = nil, nil, nil
 	at := emit.CommonEnd // the common part, the hook, the keeper
 	for _, o := range a.objects {

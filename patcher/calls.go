@@ -29,6 +29,9 @@ func (p *Plan) roomForCalls(n int) []patch.Call {
 // leadCalls adds the calls in the text of functions that are counted. Those that
 // find no room go by way of the entry, as all would without it.
 func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
+	if p.cached != nil {
+		return p.cachedCalls(list, t)
+	}
 	if p.survey == nil {
 		return list
 	}

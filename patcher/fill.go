@@ -16,6 +16,10 @@ import (
 
 // fill writes everything into the arena.
 func (a *arena) fill(p *Plan) error {
+	if a.objects[0].cached != nil {
+		a.restore(p)
+		return nil
+	}
 	for at, to := range map[int]uint64{emit.CommonSlow: p.Entries.Cold, emit.CommonHook: p.Entries.Changed, emit.CommonKeeper: p.Entries.Keep} {
 		if err := emit.EmitCommon(a.buf[at:at+emit.CommonSize], x86.RunAddr(a.at).Add(at), to); err != nil {
 			return err

@@ -51,6 +51,9 @@ func (p *Plan) Ledger() *build.Spec {
 
 func (o *object) entry() layout.Object {
 	e := layout.Object{Path: o.path, Low: o.span.Low, High: o.span.High, Reason: o.reason}
+	if o.cached != nil {
+		o.tellCached(&e)
+	}
 	if o.code != nil {
 		e.Bias = o.code.Bias
 	}
@@ -77,7 +80,7 @@ func (o *object) entry() layout.Object {
 	}
 	if o.selected {
 		e.Flags |= layout.ObjSelected
-	} else if o.reason == ledger.ReasonNone {
+	} else if e.Reason == ledger.ReasonNone {
 		e.Reason = ledger.ReasonNotSelected
 	}
 	return e
@@ -86,6 +89,9 @@ func (o *object) entry() layout.Object {
 // functions yields the ledger entries of o, object number of the table. It
 // reports false where yield does.
 func (p *Plan) functions(o *object, number uint16, yield func(*layout.Function) bool) bool {
+	if o.cached != nil {
+		return o.cachedFunctions(number, yield)
+	}
 	var t layout.Function // one for all: yield keeps none
 	for i := range o.plans {
 		f, plan := &o.code.Functions[i], &o.plans[i]

@@ -13,6 +13,7 @@ import (
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/parallel"
+	"github.com/dynprof/dynprof/internal/plancache"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/patcher/patch"
@@ -47,11 +48,17 @@ type object struct {
 	plans      []entry.Plan // by function, as the following
 	stubs      []emit.Stub
 	counters   []uint32 // if it is counted
+	numbered   uint32   // how many of them
 	first      uint32   // the first of them
 	thresholds []uint32 // unless all have the same
 	groups     patch.Groups
 	hook       uint64 // link-time address of the dynamic linker's function that is replaced
 	arena      *arena
+	taken      bool             // plans were taken back for want of room
+	id         *target.Identity // of its file, if plans are cached,
+	key        []byte           // for what its plan is made,
+	has        bool             // there is one of an earlier start: none need be kept,
+	cached     *plancache.Plan  // and that of an earlier start, in place of all that would be found out
 }
 
 // readObjects turns what the dynamic linker lists into objects, the executable
@@ -66,25 +73,32 @@ func (p *Plan) readObjects() {
 			p.all = append(p.all, p.newObject(l, i == 0 && !p.Late))
 		}
 	}
+	p.findCached()
 	p.how.traps = p.Options.On[setting.AllowTraps] && !p.how.shared && p.findSignals()
 	// The executable, mostly the largest, goes first; meanwhile another
 	// goroutine takes the libraries.
 	parallel.Ranges(len(p.all), 1, 0, func(_, first, _ int) {
-		o := p.all[first]
-		if err := o.read(p.maps, p.how.debugged); err != nil {
-			o.reason, o.err = ledger.ReasonNoFile, err
-			if o.code == nil && len(o.signals) > 0 {
-				o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}
-			}
+		if p.all[first].cached == nil {
+			p.planObject(p.all[first])
 		}
-		o.findHook(p.LinkerHook)
-		if p.Late && o.scan != nil && o.scan.TextRel {
-			o.reason = ledger.ReasonUnsupported // its text is not what it will be
-		}
-		p.plan(o)
-		o.leaveMapping(p.LinkerHook)
-		o.gs = o.usesGS()
 	})
+}
+
+// planObject reads an object and plans it.
+func (p *Plan) planObject(o *object) {
+	if err := o.read(p.maps, p.how.debugged); err != nil {
+		o.reason, o.err = ledger.ReasonNoFile, err
+		if o.code == nil && len(o.signals) > 0 {
+			o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}
+		}
+	}
+	o.findHook(p.LinkerHook)
+	if p.Late && o.scan != nil && o.scan.TextRel {
+		o.reason = ledger.ReasonUnsupported // its text is not what it will be
+	}
+	p.plan(o)
+	o.leaveMapping(p.LinkerHook)
+	o.gs = o.usesGS()
 }
 
 // unreadable is why no selected object could be read, nil if some could or none

@@ -65,6 +65,9 @@ func (p *Plan) layOrigins(space placer) error {
 // appendOrigins appends what the arena's code stands for, each part aligned, and
 // returns where in all the parts are.
 func (a *arena) appendOrigins(all *[]byte) (o Origins) {
+	if c := a.objects[0].cached; c != nil {
+		return a.cachedOrigins(all, c)
+	}
 	part := func() uint64 {
 		*all = append(*all, make([]byte, align(len(*all), emit.OriginSize)-len(*all))...)
 		return uint64(len(*all))

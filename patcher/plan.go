@@ -16,6 +16,7 @@ import (
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/patcher/patch"
+	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target"
 	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/entry"
@@ -38,7 +39,9 @@ type Plan struct {
 	base    *base
 	arenas  []*arena
 	undos   *undos
-	led     int // calls, at most: those that can be taken back
+	led     int          // calls, at most: those that can be taken back
+	caches  bool         // plans of earlier starts are used, and made for later ones
+	cached  *place.Space // what is free, but for the arenas that those have
 	reserve []byte
 	used    uint64 // bytes of the reserve that are arenas
 	heapEnd uint64
@@ -79,7 +82,7 @@ func (p *Plan) lay() (err error) {
 	if p.reserve, err = p.target.Reserve(); err != nil {
 		return fmt.Errorf("cannot map the stubs writable: %w", err)
 	}
-	space, row := p.space(), view{}
+	space, row := p.freeSpace(), view{}
 	if p.how.shared {
 		row = viewOf(p.base.counters, p.base.counters+countersOf(p.all))
 	}
@@ -196,15 +199,20 @@ func (p *Plan) threshold(o *object, i int) uint32 {
 func (p *Plan) number() {
 	next, functions := p.base.counters, p.base.functions
 	for _, o := range p.all {
-		o.groups = patch.Groups(functions)
-		functions += len(o.plans)
-		o.first, o.counters = next, make([]uint32, len(o.plans))
+		o.groups, o.first = patch.Groups(functions), next
+		functions += o.count()
+		if o.cached != nil {
+			next += o.cached.Counters
+			continue
+		}
+		o.counters = make([]uint32, len(o.plans))
 		for i := range o.plans {
 			if o.plans[i].Counted() {
 				o.counters[i] = next
 				next++
 			}
 		}
+		o.numbered = next - o.first
 	}
 }
 
@@ -258,10 +266,16 @@ func (p *Plan) fitPatches() {
 
 // patchedCounts is the number of patches of counted functions, at most.
 func (o *object) patchedCounts() int {
+	if o.cached != nil {
+		return 0 // there is room for them (fitsCached)
+	}
 	return o.patchesAtMost() - len(o.sites) - len(o.signals) - 1
 }
 
 func (o *object) patchesAtMost() int {
+	if o.cached != nil {
+		return len(o.cached.Changes) / patch.KeptSize
+	}
 	n := len(o.sites) + len(o.signals) + 1 // the hook
 	for i := range o.plans {
 		if o.plans[i].Counted() {
@@ -272,6 +286,9 @@ func (o *object) patchesAtMost() int {
 }
 
 func (o *object) appendPatches(list []patch.Patch) []patch.Patch {
+	if o.cached != nil {
+		return o.cachedPatches(list)
+	}
 	for i := range o.plans {
 		p := &o.plans[i]
 		if !p.Counted() {

@@ -38,6 +38,7 @@ type recordedTarget struct {
 	debugged bool
 	written  []uint64     // pages
 	held     []place.Span // address space that was taken
+	inodes   uint64       // added to those of files: they are others by now
 	reserve  []byte
 	mapsErr  error
 }
@@ -145,10 +146,20 @@ func (r *recordedTarget) Open(path string) (target.File, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: %w", path, fs.ErrNotExist)
 	}
-	return recordedFile{bytes.NewReader(file)}, nil
+	f := recordedFile{bytes.NewReader(file), file, 0}
+	for _, m := range r.maps {
+		if m.Path == path {
+			f.inode = m.Inode + r.inodes
+		}
+	}
+	return f, nil
 }
 
-type recordedFile struct{ *bytes.Reader }
+type recordedFile struct {
+	*bytes.Reader
+	bytes []byte
+	inode uint64
+}
 
 func (recordedFile) Close() error { return nil }
 
@@ -174,6 +185,21 @@ func (r *recordedTarget) request(names ...string) *Request {
 
 // aligned is memory that begins where a value of any type may.
 func aligned(size int) []byte { return mem.Bytes(make([]uint64, size/8)) }
+
+// move moves all of it up by a number of bytes.
+func (r *recordedTarget) move(by uint64) {
+	for i := range r.maps {
+		r.maps[i].Start, r.maps[i].End = r.maps[i].Start+by, r.maps[i].End+by
+	}
+	for i := range r.runs {
+		r.runs[i].at += by
+	}
+	for name, l := range r.loaded {
+		l.Bias, l.Span = l.Bias+by, place.Span{Low: l.Span.Low + by, High: l.Span.High + by}
+		r.loaded[name] = l
+	}
+	r.hook += by
+}
 
 // everything is the objects that a usual program has.
 func (r *recordedTarget) everything() *Request {

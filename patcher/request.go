@@ -38,11 +38,23 @@ type Request struct {
 	// Table is the table that is there then.
 	Table func() (*build.Appender, error)
 
+	// Cache has plans of earlier starts; nil: none are used, nor made for later ones.
+	// Planner tells whose plans those may be: it is another where this one would plan
+	// otherwise.
+	Cache   Cache
+	Planner []byte
+
 	// Miss notes why object i of the list is not counted, Stop that a new object
 	// may take the GS segment: nothing may count any more. Both are told at once,
 	// whatever becomes of the plan.
 	Miss func(i int, why ledger.Reason)
 	Stop func()
+}
+
+// Cache finds the file of a plan (internal/plancache) by the object's file and by what
+// it was made for. It returns nil where there is none.
+type Cache interface {
+	Load(file target.Identity, key []byte) []byte
 }
 
 // Options are what a user chooses (docs/environment.md).

@@ -85,6 +85,9 @@ type Stub struct {
 func (p *Plan) Stubs() iter.Seq[Stub] {
 	return func(yield func(Stub) bool) {
 		for _, o := range p.all {
+			if o.cached != nil && !o.cachedStubs(yield) {
+				return
+			}
 			for i := range o.plans {
 				if o.plans[i].Counted() {
 					f := &o.code.Functions[i]

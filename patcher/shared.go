@@ -68,6 +68,7 @@ func (p *Plan) share() decision {
 		return how
 	}
 	how.shared, how.redirectable, how.traps = true, false, false // stubs have another size
+	p.dropCached()
 	for _, o := range p.all {
 		o.signals = nil
 		p.decide(o, how)
@@ -96,6 +97,7 @@ func (o *object) unseen() bool {
 
 // refuse takes back the plans of all functions.
 func (o *object) refuse(why ledger.Reason) {
+	o.taken = true
 	for i := range o.plans {
 		if o.plans[i].Counted() {
 			o.plans[i] = entry.Refuse(i, why)

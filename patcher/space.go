@@ -9,6 +9,19 @@ type placer interface {
 	HeapEnd() uint64
 }
 
+// taker is a placer that may be asked for an address.
+type taker interface {
+	Take(span place.Span, at, size uint64) bool
+}
+
+// freeSpace is where arenas may lie that are planned now.
+func (p *Plan) freeSpace() placer {
+	if p.cached != nil {
+		return p.cached
+	}
+	return p.space()
+}
+
 // space is where arenas may lie.
 func (p *Plan) space() placer {
 	t, lowest := p.target, p.target.Lowest()

@@ -31,7 +31,7 @@ func (p *Plan) layUndos(space placer) error {
 		patches += o.undosAtMost()
 		n := o.callsAtMost()
 		p.led += n
-		calls += n*patch.ListedSize + len(o.exec)*min(n, len(o.plans))*patch.LedSize
+		calls += n*patch.ListedSize + len(o.exec)*min(n, o.count())*patch.LedSize
 	}
 	room := int(p.ReserveSize - p.used)
 	if patches+calls > room {
@@ -63,6 +63,9 @@ func (o *object) undosAtMost() int {
 }
 
 func (o *object) callsAtMost() (n int) {
+	if o.cached != nil {
+		return len(o.cached.Calls) / patch.CallSize
+	}
 	if o.survey != nil && o.code.NoteCalls {
 		for range o.survey.Calls() {
 			n++

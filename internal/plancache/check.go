@@ -7,19 +7,32 @@ import (
 
 // CheckFile compares what the plan takes for the bytes of its object with the file.
 func (p *Plan) CheckFile(r io.ReaderAt) error {
-	changes := p.Changes
-	old := make([]byte, ChangeNew-ChangeOld)
+	changes, calls := p.Changes, p.Calls
 	for _, t := range p.Texts {
 		for range t.Changes {
-			at, n := uint64(le.Uint32(changes[ChangeAt:])), int(changes[ChangeLen])
-			if _, err := r.ReadAt(old[:n], int64(t.Offset+at)); err != nil {
+			if err := t.has(r, le.Uint32(changes[ChangeAt:]), changes[ChangeOld:][:changes[ChangeLen]]); err != nil {
 				return err
-			}
-			if !bytes.Equal(old[:n], changes[ChangeOld:][:n]) {
-				return corrupt("at %#x the file has % x", t.Start+at, old[:n])
 			}
 			changes = changes[ChangeEntrySize:]
 		}
+		for range t.Calls {
+			if err := t.has(r, le.Uint32(calls[CallAt:]), calls[CallOld:][:4]); err != nil {
+				return err
+			}
+			calls = calls[CallEntrySize:]
+		}
+	}
+	return nil
+}
+
+// has is whether the text's bytes at an offset are these.
+func (t *Text) has(r io.ReaderAt, at uint32, want []byte) error {
+	got := make([]byte, len(want))
+	if _, err := r.ReadAt(got, int64(t.Offset+uint64(at))); err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) {
+		return corrupt("at %#x the file has % x, not % x", t.Start+uint64(at), got, want)
 	}
 	return nil
 }

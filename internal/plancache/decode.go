@@ -42,7 +42,7 @@ func Decode(b []byte) (*Plan, error) {
 	for ; len(texts) > 0; texts = texts[TextEntrySize:] {
 		p.Texts = append(p.Texts, Text{
 			Start: le.Uint64(texts[TextStart:]), Size: le.Uint64(texts[TextSize:]), Offset: le.Uint64(texts[TextOffset:]),
-			Prot: le.Uint32(texts[TextProt:]), Changes: le.Uint32(texts[TextChanges:]),
+			Prot: le.Uint32(texts[TextProt:]), Changes: le.Uint32(texts[TextChanges:]), Calls: le.Uint32(texts[TextCalls:]),
 		})
 	}
 	for _, check := range []func() error{p.checkHeader, p.checkTexts, p.checkFixups, p.checkOrigins, p.checkLedger} {
@@ -103,26 +103,42 @@ func far(a, b uint64) bool {
 func (p *Plan) has(at, n uint64) bool { return at >= p.Low && at < p.High && n <= p.High-at }
 
 func (p *Plan) checkTexts() error {
-	changes, end := p.Changes, p.Low
-	functions := uint32(p.Count())
+	changes, calls, end := p.Changes, p.Calls, p.Low
 	for _, t := range p.Texts {
 		if t.Start < end || t.Start%pageSize != 0 || t.Size == 0 || t.Size%pageSize != 0 || !p.has(t.Start, t.Size) || t.Size > math.MaxUint32 || t.Prot > 7 {
 			return corrupt("text at %#x, %#x bytes", t.Start, t.Size)
 		}
 		end = t.Start + t.Size
-		if uint64(t.Changes) > uint64(len(changes)/ChangeEntrySize) {
-			return corrupt("%d changes at %#x", t.Changes, t.Start)
+		if uint64(t.Changes) > uint64(len(changes)/ChangeEntrySize) || uint64(t.Calls) > uint64(len(calls)/CallEntrySize) {
+			return corrupt("%d changes and %d calls at %#x", t.Changes, t.Calls, t.Start)
 		}
-		last := uint32(0)
-		for range t.Changes {
-			if !goodChange(changes, last, uint32(t.Size), functions) {
-				return corrupt("change % x", changes[:ChangeEntrySize])
-			}
-			last, changes = le.Uint32(changes[ChangeAt:]), changes[ChangeEntrySize:]
+		n, k := t.Changes*ChangeEntrySize, t.Calls*CallEntrySize
+		if err := p.checkChanges(changes[:n], calls[:k], uint32(t.Size)); err != nil {
+			return err
 		}
+		changes, calls = changes[n:], calls[k:]
 	}
-	if len(changes) > 0 || len(p.Changes) > 0 && p.ArenaSize == 0 {
+	if len(changes)+len(calls) > 0 || len(p.Changes)+len(p.Calls) > 0 && p.ArenaSize == 0 {
 		return corrupt("changes of no text")
+	}
+	return nil
+}
+
+// checkChanges checks those of a text of so many bytes, each in their order.
+func (p *Plan) checkChanges(changes, calls []byte, size uint32) error {
+	functions := uint32(p.Count())
+	for last := uint32(0); len(changes) > 0; changes = changes[ChangeEntrySize:] {
+		if !goodChange(changes, last, size, functions) {
+			return corrupt("change % x", changes[:ChangeEntrySize])
+		}
+		last = le.Uint32(changes[ChangeAt:])
+	}
+	for last := uint32(1); len(calls) > 0; calls = calls[CallEntrySize:] { // the opcode is in front
+		at := le.Uint32(calls[CallAt:])
+		if at < last || at > size || size-at < 4 || le.Uint32(calls[CallGroup:]) >= functions {
+			return corrupt("call % x", calls[:CallEntrySize])
+		}
+		last = at
 	}
 	return nil
 }
@@ -137,11 +153,8 @@ func goodChange(c []byte, last, size, functions uint32) bool {
 	if needs != NoGroup && needs >= functions {
 		return false
 	}
-	switch kind {
-	case KindSite:
+	if kind == KindSite {
 		return group == NoGroup
-	case KindCall:
-		return group < functions && n == 4 && at > 0
 	}
 	return group < functions && kind <= KindIsland
 }

@@ -23,6 +23,7 @@ func TestHeader(t *testing.T) {
 		{Name: "dp_plan_file", Prefix: "Plan", Size: "PlanHeaderSize"},
 		{Name: "dp_plan_text", Prefix: "Text", Size: "TextEntrySize"},
 		{Name: "dp_plan_change", Prefix: "Change", Size: "ChangeEntrySize"},
+		{Name: "dp_plan_call", Prefix: "Call", Size: "CallEntrySize"},
 		{Name: "dp_plan_fixup", Prefix: "Fix", Size: "FixEntrySize"},
 		{Name: "dp_plan_island", Prefix: "Island", Size: "IslandEntrySize"},
 	})

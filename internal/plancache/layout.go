@@ -33,7 +33,7 @@ const (
 	PlanKey        = 0x090 // section of bytes: for what the plan was made
 	PlanBuildID    = 0x0a0 // section of bytes
 	PlanTexts      = 0x0b0 // section, in the order of their addresses
-	PlanChanges    = 0x0c0 // section: those of the first text, of the second, ...
+	PlanChanges    = 0x0c0 // section: patches of the first text, of the second, ...
 	PlanStubs      = 0x0d0 // section of bytes: the arena
 	PlanFixups     = 0x0e0 // section, in the order of what they fix
 	PlanRecords    = 0x0f0 // section: origins, as stubgen/emit has them
@@ -44,7 +44,8 @@ const (
 	PlanAliases    = 0x140 // section of u32, as a table's
 	PlanStrings    = 0x150 // section of bytes, as a table's
 	PlanPath       = 0x160 // section of bytes: where the object was, for people
-	PlanHeaderSize = 0x170
+	PlanCalls      = 0x170 // section: calls in the first text, in the second, ...
+	PlanHeaderSize = 0x180
 
 	// A section is {u64 offset; u32 count; u32 entry size}. It begins at a multiple of 16.
 	PartOffset    = 0  // u64
@@ -57,10 +58,11 @@ const (
 	TextSize      = 8  // u64, whole pages
 	TextOffset    = 16 // u64, of the pages in the object's file
 	TextProt      = 24 // u32, PROT_*
-	TextChanges   = 28 // u32, how many of the changes are its
-	TextEntrySize = 32
+	TextChanges   = 28 // u32, how many of the changes are its,
+	TextCalls     = 32 // u32, and how many of the calls
+	TextEntrySize = 40
 
-	// Change entry, as a struct dp_undo.
+	// Change entry: a patch.
 	ChangeAt        = 0  // u32, offset from the text's start
 	ChangeGroup     = 4  // u32, number of the function; NoGroup
 	ChangeNeeds     = 8  // u32, another one's number, or NoGroup
@@ -70,6 +72,13 @@ const (
 	ChangeOld       = 16 // [6]byte
 	ChangeNew       = 22 // [6]byte
 	ChangeEntrySize = 28
+
+	// Call entry: a call that leads to a stub, as a struct dp_call.
+	CallAt        = 0  // u32, offset of its displacement from the text's start
+	CallGroup     = 4  // u32, number of the function that is called
+	CallOld       = 8  // u32, displacement
+	CallNew       = 12 // u32
+	CallEntrySize = 16
 
 	// Fixup entry: a word of the arena that depends on more than the object.
 	FixAt        = 0 // u32, its offset in the arena
@@ -92,7 +101,6 @@ const (
 const (
 	KindFirst  = 0
 	KindIsland = 1
-	KindCall   = 2
 	KindSite   = 3
 )
 

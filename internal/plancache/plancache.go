@@ -43,6 +43,7 @@ type Plan struct {
 
 	Texts   []Text
 	Changes []byte // entries of ChangeEntrySize bytes, as those that follow
+	Calls   []byte
 	Stubs   []byte
 	Fixups  []byte
 	Records []byte
@@ -67,7 +68,8 @@ type Text struct {
 	Start, Size uint64 // whole pages
 	Offset      uint64 // in the object's file
 	Prot        uint32
-	Changes     uint32 // how many of the changes are its
+	Changes     uint32 // how many of the changes are its,
+	Calls       uint32 // and how many of the calls
 }
 
 // HeadOf is a sum of the first bytes of an object, which are its headers and mostly its
@@ -94,6 +96,7 @@ func (p *Plan) parts(texts *[]byte) []part {
 		{PlanRecords, RecordEntrySize, &p.Records}, {PlanLengths, 1, &p.Lengths}, {PlanByText, 4, &p.ByText},
 		{PlanIslands, IslandEntrySize, &p.Islands}, {PlanFunctions, layout.FnEntrySize, &p.Functions},
 		{PlanAliases, 4, &p.Aliases}, {PlanStrings, 1, &p.Strings}, {PlanPath, 1, &p.Path},
+		{PlanCalls, CallEntrySize, &p.Calls},
 	}
 }
 
@@ -121,7 +124,9 @@ func (p *Plan) Encode() []byte {
 		for _, v := range []uint64{t.Start, t.Size, t.Offset} {
 			texts = le.AppendUint64(texts, v)
 		}
-		texts = le.AppendUint32(le.AppendUint32(texts, t.Prot), t.Changes)
+		for _, v := range []uint32{t.Prot, t.Changes, t.Calls, 0} {
+			texts = le.AppendUint32(texts, v)
+		}
 	}
 	size := PlanHeaderSize
 	for _, s := range p.parts(&texts) {

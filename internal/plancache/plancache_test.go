@@ -43,13 +43,14 @@ func demo() *Plan {
 		File: File{Inode: 7, Size: 9000, Mtime: 1, Ctime: 2, Head: 3},
 		Low:  0x1000, High: 0x9000, Arena: ^uint64(0xffff), ArenaSize: 0x2000, Cold: 0x1000, Keeps: 0x1800,
 		Hook: 0x2005, Counters: 2, Flags: layout.ObjSelected, Code: 100, Untold: 4,
-		Texts: []Text{{0x2000, 0x1000, 0x1000, 5, 3}, {0x4000, 0x2000, 0x3000, 5, 1}},
+		Texts: []Text{{0x2000, 0x1000, 0x1000, 5, 2, 1}, {0x4000, 0x2000, 0x3000, 5, 1, 0}},
 		Stubs: bytes.Repeat([]byte{0xcc}, 0x2000), Fixups: append(u32s(0, FixSlow), u32s(0x34, FixCounter, 0x1006, FixIndex)...),
 		Records: append(record(0x30, 0x12010, 0, 2, 0), record(0x100, 0x12000, 4, 0, recordLong)...),
 		Lengths: append([]byte{1, 1, 4, 9}, append(u32s(1, 300), 3, 3)...), ByText: u32s(1, 0), Islands: u64s(0x2030, 0x2010),
 	}
 	p.Changes = append(change(0, 0, NoGroup, 5, KindFirst), change(0x10, 1, 0, 5, KindIsland)...)
-	p.Changes = append(append(p.Changes, change(0x21, 0, NoGroup, 4, KindCall)...), change(0x1ffb, NoGroup, NoGroup, 5, KindSite)...)
+	p.Changes = append(p.Changes, change(0x1ffb, NoGroup, NoGroup, 5, KindSite)...)
+	p.Calls = u32s(0x21, 1, 0, 0x55)
 	for i, f := range []layout.Function{
 		{Address: 0x2000, Size: 9, Name: "a", Aliases: []string{"b", "c"}, Counter: 1, Stub: 0x30, StubSize: 20, Tactic: ledger.TacticJump},
 		{Address: 0x2010, Size: 9, Counter: 0, Stub: 0x100, StubSize: 20, Tactic: ledger.TacticJump, Threshold: 5},
@@ -82,6 +83,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Errorf("names %q", names)
 	}
 	file := make([]byte, 0x8000)
+	copy(file[0x1021:], u32s(0))
 	if err := got.CheckFile(bytes.NewReader(file)); err != nil {
 		t.Errorf("its object's file: %v", err)
 	}
@@ -121,13 +123,18 @@ func TestRefused(t *testing.T) {
 		"text: changes":           func(p *Plan) { p.Texts[1].Changes = 9 },
 		"changes of no text":      func(p *Plan) { p.Texts[1].Changes = 0 },
 		"change: order":           func(p *Plan) { le.PutUint32(p.Changes[ChangeEntrySize:], 0); le.PutUint32(p.Changes, 1) },
-		"change: end":             func(p *Plan) { le.PutUint32(p.Changes[3*ChangeEntrySize:], 0x1ffc) },
+		"change: end":             func(p *Plan) { le.PutUint32(p.Changes[2*ChangeEntrySize:], 0x1ffc) },
 		"change: length":          func(p *Plan) { p.Changes[ChangeLen] = 7 },
 		"change: empty":           func(p *Plan) { p.Changes[ChangeLen] = 0 },
 		"change: kind":            func(p *Plan) { p.Changes[ChangeKind] = 4 },
 		"change: group":           func(p *Plan) { le.PutUint32(p.Changes[ChangeGroup:], 3) },
 		"change: needs":           func(p *Plan) { le.PutUint32(p.Changes[ChangeNeeds:], 3) },
-		"change: call":            func(p *Plan) { p.Changes[2*ChangeEntrySize+ChangeLen] = 5 },
+		"call: no opcode":         func(p *Plan) { le.PutUint32(p.Calls, 0) },
+		"call: end":               func(p *Plan) { le.PutUint32(p.Calls, 0xffd) },
+		"call: group":             func(p *Plan) { le.PutUint32(p.Calls[CallGroup:], 3) },
+		"call: order":             func(p *Plan) { p.Calls = append(p.Calls, u32s(0x20, 0, 0, 0)...); p.Texts[0].Calls++ },
+		"calls of no text":        func(p *Plan) { p.Texts[0].Calls = 0 },
+		"text: calls":             func(p *Plan) { p.Texts[0].Calls = 2 },
 		"change: site of one":     func(p *Plan) { p.Changes[ChangeKind] = KindSite },
 		"fixup: kind":             func(p *Plan) { p.Fixups[FixKind] = 9 },
 		"fixup: order":            func(p *Plan) { p.Fixups[FixEntrySize] = 7 },

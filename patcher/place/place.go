@@ -83,6 +83,35 @@ func (s *Space) lift(low, high, size uint64) (uint64, bool) {
 	return 0, false
 }
 
+// Take takes [at, at+size), if an arena may lie there: nothing else does, nor comes
+// there soon. An arena above span, its object, leaves room in front of the heap.
+func (s *Space) Take(span Span, at, size uint64) bool {
+	if at%pageSize != 0 || at+size < at || at > span.Low && s.heap != 0 && at+size+guard > s.heap {
+		return false
+	}
+	for i, g := range s.gaps {
+		if g.Low <= at && at+size <= g.High && size <= g.High-at {
+			s.take(i, at, size)
+			return true
+		}
+	}
+	return false
+}
+
+// Slot is the address for an arena of a library at which it mostly finds room in
+// every program: the same distance below the library, by a number that is its own.
+// Nearer to it the kernel puts other libraries, and what the target shares with its
+// planner.
+func Slot(span Span, size uint64, number uint64) uint64 {
+	const nearest, slots, step = 512 << 20, 20000, 64 << 10
+	return (span.Low - size - nearest - number%slots*step) &^ (pageSize - 1)
+}
+
+// InReach is whether code at both ends of span and of the arena can refer to each other.
+func InReach(span Span, at, size uint64) bool {
+	return at < span.Low && span.High-at <= reach || at >= span.Low && at+size-span.Low <= reach
+}
+
 // HeapEnd is where the heap has to end first, 0 if it stays where it is.
 func (s *Space) HeapEnd() uint64 { return s.lifted }
 

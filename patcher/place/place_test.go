@@ -150,3 +150,40 @@ func TestGroup(t *testing.T) {
 		t.Errorf("%v, %x", groups, around)
 	}
 }
+
+// TestTake: an address that is asked for is taken once, if it is free and out of the
+// heap's way.
+func TestTake(t *testing.T) {
+	object := Span{0x400000000, 0x400100000}
+	maps := []procmaps.Mapping{{Start: object.Low, End: object.High}, {Start: 0x500000000, End: 0x500001000}}
+	s := NewSpace(maps, 0x10000, Growth{Heap: 0x480000000})
+	for i, row := range []struct {
+		at, size uint64
+		ok       bool
+	}{
+		{0x300000000, mb, true}, {0x300000000, mb, false}, {0x3000ff000, mb, false}, {0x300100000, mb, true}, {0x300200008, mb, false},
+		{object.Low - mb, mb, true}, {object.Low - 3*mb, mb, true}, {object.Low, mb, false}, {0x420000000, mb, true}, {0x47fff0000, mb, false},
+		{0x4fffff000, mb, false}, {0x490000000, mb, false}, {^uint64(0xfff), 0x2000, false}, {0, mb, false},
+	} {
+		if ok := s.Take(object, row.at, row.size); ok != row.ok {
+			t.Errorf("row %d: %#x, %v", i, row.at, ok)
+		}
+	}
+	if at, ok := s.Place(object, mb); !ok || at != object.Low-2*mb {
+		t.Errorf("what is left between two is at %#x, %v", at, ok)
+	}
+}
+
+// TestSlot: a library's is at the same distance wherever it lies, and in reach.
+func TestSlot(t *testing.T) {
+	for number := range uint64(40000) {
+		a, b := Span{0x7f0000000000, 0x7f0000200000}, Span{0x7e1230000000, 0x7e1230200000}
+		at := Slot(a, mb, number*0x9e3779b97f4a7c15)
+		if a.Low-at != b.Low-Slot(b, mb, number*0x9e3779b97f4a7c15) || at%pageSize != 0 || !InReach(a, at, mb) || a.Low-at < 512*mb {
+			t.Fatalf("%#x", at)
+		}
+	}
+	if InReach(Span{0x200000000, 0x200001000}, 0x200000000-reach, mb) || InReach(Span{0, 0x1000}, reach, mb) || !InReach(Span{0, 0x1000}, 0x2000, mb) {
+		t.Error("in reach")
+	}
+}

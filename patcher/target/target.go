@@ -57,6 +57,13 @@ type File interface {
 	Size() int64
 }
 
+// Identified is a File that can be told from others, and from itself before it was
+// changed.
+type Identified interface{ Identity() (Identity, error) }
+
+// Identity is what fstat(2) says of a file: times are in nanoseconds.
+type Identity struct{ Inode, Size, Mtime, Ctime uint64 }
+
 // Loaded is one object as the dynamic linker lists it.
 type Loaded struct {
 	Name string     // as in the link map

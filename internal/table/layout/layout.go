@@ -305,4 +305,5 @@ const (
 	ObjLate     = 1 << 2 // loaded by dlopen, maybe closed again
 	ObjUsesGS   = 1 << 3 // it uses the GS segment itself
 	ObjOldBirth = 1 << 4 // it may make threads and processes by int $0x80
+	ObjCached   = 1 << 5 // its plan is one of an earlier start
 )

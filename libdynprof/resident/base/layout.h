@@ -219,6 +219,7 @@
 #define DP_OBJ_LATE 0x4
 #define DP_OBJ_USES_GS 0x8
 #define DP_OBJ_OLD_BIRTH 0x10
+#define DP_OBJ_CACHED 0x20
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>

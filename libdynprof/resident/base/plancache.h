@@ -39,7 +39,8 @@
 #define DP_PLAN_ALIASES 0x140
 #define DP_PLAN_STRINGS 0x150
 #define DP_PLAN_PATH 0x160
-#define DP_PLAN_HEADER_SIZE 0x170
+#define DP_PLAN_CALLS 0x170
+#define DP_PLAN_HEADER_SIZE 0x180
 #define DP_PART_OFFSET 0x0
 #define DP_PART_COUNT 0x8
 #define DP_PART_ENTRY_SIZE 0xc
@@ -49,7 +50,8 @@
 #define DP_TEXT_OFFSET 0x10
 #define DP_TEXT_PROT 0x18
 #define DP_TEXT_CHANGES 0x1c
-#define DP_TEXT_ENTRY_SIZE 0x20
+#define DP_TEXT_CALLS 0x20
+#define DP_TEXT_ENTRY_SIZE 0x28
 #define DP_CHANGE_AT 0x0
 #define DP_CHANGE_GROUP 0x4
 #define DP_CHANGE_NEEDS 0x8
@@ -59,6 +61,11 @@
 #define DP_CHANGE_OLD 0x10
 #define DP_CHANGE_NEW 0x16
 #define DP_CHANGE_ENTRY_SIZE 0x1c
+#define DP_CALL_AT 0x0
+#define DP_CALL_GROUP 0x4
+#define DP_CALL_OLD 0x8
+#define DP_CALL_NEW 0xc
+#define DP_CALL_ENTRY_SIZE 0x10
 #define DP_FIX_AT 0x0
 #define DP_FIX_KIND 0x4
 #define DP_FIX_ENTRY_SIZE 0x8
@@ -71,7 +78,6 @@
 
 #define DP_KIND_FIRST 0x0
 #define DP_KIND_ISLAND 0x1
-#define DP_KIND_CALL 0x2
 #define DP_KIND_SITE 0x3
 
 #define DP_FIX_COUNTER 0x0
@@ -133,6 +139,7 @@ struct dp_plan_file {
 	struct dp_plan_part aliases;
 	struct dp_plan_part strings;
 	struct dp_plan_part path;
+	struct dp_plan_part calls;
 };
 _Static_assert(offsetof(struct dp_plan_file, magic) == DP_PLAN_MAGIC, "DP_PLAN_MAGIC");
 _Static_assert(offsetof(struct dp_plan_file, version) == DP_PLAN_VERSION, "DP_PLAN_VERSION");
@@ -169,6 +176,7 @@ _Static_assert(offsetof(struct dp_plan_file, functions) == DP_PLAN_FUNCTIONS, "D
 _Static_assert(offsetof(struct dp_plan_file, aliases) == DP_PLAN_ALIASES, "DP_PLAN_ALIASES");
 _Static_assert(offsetof(struct dp_plan_file, strings) == DP_PLAN_STRINGS, "DP_PLAN_STRINGS");
 _Static_assert(offsetof(struct dp_plan_file, path) == DP_PLAN_PATH, "DP_PLAN_PATH");
+_Static_assert(offsetof(struct dp_plan_file, calls) == DP_PLAN_CALLS, "DP_PLAN_CALLS");
 _Static_assert(sizeof(struct dp_plan_file) == DP_PLAN_HEADER_SIZE, "dp_plan_file");
 
 struct dp_plan_text {
@@ -177,12 +185,15 @@ struct dp_plan_text {
 	uint64_t offset;
 	uint32_t prot;
 	uint32_t changes;
+	uint32_t calls;
+	uint8_t unused_0[4];
 };
 _Static_assert(offsetof(struct dp_plan_text, start) == DP_TEXT_START, "DP_TEXT_START");
 _Static_assert(offsetof(struct dp_plan_text, size) == DP_TEXT_SIZE, "DP_TEXT_SIZE");
 _Static_assert(offsetof(struct dp_plan_text, offset) == DP_TEXT_OFFSET, "DP_TEXT_OFFSET");
 _Static_assert(offsetof(struct dp_plan_text, prot) == DP_TEXT_PROT, "DP_TEXT_PROT");
 _Static_assert(offsetof(struct dp_plan_text, changes) == DP_TEXT_CHANGES, "DP_TEXT_CHANGES");
+_Static_assert(offsetof(struct dp_plan_text, calls) == DP_TEXT_CALLS, "DP_TEXT_CALLS");
 _Static_assert(sizeof(struct dp_plan_text) == DP_TEXT_ENTRY_SIZE, "dp_plan_text");
 
 struct dp_plan_change {
@@ -204,6 +215,18 @@ _Static_assert(offsetof(struct dp_plan_change, kind) == DP_CHANGE_KIND, "DP_CHAN
 _Static_assert(offsetof(struct dp_plan_change, old) == DP_CHANGE_OLD, "DP_CHANGE_OLD");
 _Static_assert(offsetof(struct dp_plan_change, new) == DP_CHANGE_NEW, "DP_CHANGE_NEW");
 _Static_assert(sizeof(struct dp_plan_change) == DP_CHANGE_ENTRY_SIZE, "dp_plan_change");
+
+struct dp_plan_call {
+	uint32_t at;
+	uint32_t group;
+	uint32_t old;
+	uint32_t new;
+};
+_Static_assert(offsetof(struct dp_plan_call, at) == DP_CALL_AT, "DP_CALL_AT");
+_Static_assert(offsetof(struct dp_plan_call, group) == DP_CALL_GROUP, "DP_CALL_GROUP");
+_Static_assert(offsetof(struct dp_plan_call, old) == DP_CALL_OLD, "DP_CALL_OLD");
+_Static_assert(offsetof(struct dp_plan_call, new) == DP_CALL_NEW, "DP_CALL_NEW");
+_Static_assert(sizeof(struct dp_plan_call) == DP_CALL_ENTRY_SIZE, "dp_plan_call");
 
 struct dp_plan_fixup {
 	uint32_t at;

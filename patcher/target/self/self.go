@@ -31,6 +31,7 @@ type Process struct {
 	ReserveAt, ReserveSize uint64
 	HeapEnd                uint64 // as place.Growth has it
 	Beat                   func() // is told that work goes on
+	Mapped                 []byte // what /proc/self/maps said when this process mapped nothing of its own; empty: it is asked now
 
 	guessed atomic.Bool // something was asked that an outsider cannot tell
 }
@@ -51,6 +52,9 @@ func (p *Process) Maps() ([]procmaps.Mapping, error) {
 	if p.Outside {
 		p.guessed.Store(true)
 		return nil, ErrOutside
+	}
+	if len(p.Mapped) > 0 {
+		return procmaps.Parse(bytes.NewReader(p.Mapped))
 	}
 	return procmaps.Of("self")
 }
@@ -166,6 +170,16 @@ func (f plain) ReadAt(b []byte, off int64) (int, error) {
 		f.beat()
 	}
 	return f.File.ReadAt(b, off)
+}
+
+// Identity implements target.Identified.
+func (f plain) Identity() (target.Identity, error) {
+	fi, err := f.Stat()
+	if err != nil {
+		return target.Identity{}, err
+	}
+	s := fi.Sys().(*syscall.Stat_t)
+	return target.Identity{Inode: s.Ino, Size: uint64(s.Size), Mtime: uint64(s.Mtim.Nano()), Ctime: uint64(s.Ctim.Nano())}, nil
 }
 
 // mapped is a file that is mapped as well: its strings take no memory. The mapping

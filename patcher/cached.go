@@ -1,0 +1,272 @@
+package patcher
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/plancache"
+	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/internal/setting"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/patcher/patch"
+	"github.com/dynprof/dynprof/patcher/place"
+	"github.com/dynprof/dynprof/patcher/target"
+	"github.com/dynprof/dynprof/stubgen/emit"
+)
+
+// Plans of earlier starts (docs/architecture.md, "The plan cache"). An object that has
+// one is neither read nor surveyed: its arena, its changes, its origins and its ledger
+// are those of the file, with what depends on the process put in. Every window's bytes
+// are compared when it is patched, as ever.
+
+// mayCache reports whether objects are planned alike in all processes: nothing depends on
+// others, on names that a user gave, or on who watches.
+func (p *Plan) mayCache() bool {
+	o := &p.Options
+	return p.Cache != nil && !p.Late && !p.Translator && !p.how.shared && !p.how.debugged && !o.On[setting.AllowTraps] &&
+		o.Only == nil && o.Skip == nil && o.Threshold.Same()
+}
+
+// keyOf is for what the plan of o is made.
+func (p *Plan) keyOf(o *object) []byte {
+	hook := uint64(0)
+	if brk := p.LinkerHook; brk >= o.span.Low && brk < o.span.High {
+		hook = brk - o.bias
+	}
+	return fmt.Appendf(nil, "planner %x\nselected %t\nkeep-calls %t\nthreshold %d\nhook %x\n",
+		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.Threshold.All, hook)
+}
+
+// findCached finds the plans that earlier starts have left.
+func (p *Plan) findCached() {
+	if p.caches = p.mayCache(); !p.caches {
+		return
+	}
+	p.cached = p.space().(*place.Space)
+	room := len(mem.Values[patch.Patch](p.List)) / 2 // half for what is planned now
+	reserve := p.ReserveSize / 2
+	for _, o := range p.all {
+		if o.unnamed || len(o.files) == 0 || !o.identify() {
+			continue
+		}
+		o.key = p.keyOf(o)
+		c, err := plancache.Decode(p.Cache.Load(*o.id, o.key))
+		if err != nil || !o.is(c) || o.hasWritten() {
+			continue
+		}
+		o.has = true
+		changes := len(c.Changes)/patch.KeptSize + len(c.Calls)/patch.CallSize
+		size := c.ArenaSize + uint64(len(c.Records)+len(c.Lengths)+len(c.ByText)+len(c.Islands)+len(c.Changes)*2+len(c.Calls))
+		if changes > room || size > reserve || c.ArenaSize > 0 && !p.cached.Take(o.span, c.Arena+o.bias, c.ArenaSize) {
+			continue
+		}
+		room, reserve, o.cached, o.hook = room-changes, reserve-size, c, c.Hook
+	}
+}
+
+// identify asks for the identity of the file that o was loaded from.
+func (o *object) identify() bool {
+	f, err := o.target.Open(o.path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if i, ok := f.(target.Identified); ok {
+		if id, err := i.Identity(); err == nil && id.Inode == o.files[0].Inode {
+			o.id = &id
+		}
+	}
+	return o.id != nil
+}
+
+// is reports whether c is the plan of o: it was made for the same, of the same file,
+// which is mapped as it was then.
+func (o *object) is(c *plancache.Plan) bool {
+	head, ok := o.head()
+	low, high := o.mapped()
+	return ok && bytes.Equal(c.Key, o.key) && c.File == o.file(head) && c.Low == low && c.High == high &&
+		!slices.ContainsFunc(c.Texts, func(t plancache.Text) bool { return !o.hasText(&t) })
+}
+
+func (o *object) file(head uint64) plancache.File {
+	return plancache.File{Inode: o.id.Inode, Size: o.id.Size, Mtime: o.id.Mtime, Ctime: o.id.Ctime, Head: head}
+}
+
+// head is the sum of the beginning of the file, in memory.
+func (o *object) head() (sum uint64, ok bool) {
+	m := &o.files[0]
+	if m.Offset != 0 || m.Prot&procmaps.ProtRead == 0 {
+		return 0, false
+	}
+	return plancache.HeadOf(o.target.View(m.Start, plancache.HeadSize)), true
+}
+
+// mapped is from where to where the file is mapped, at link-time addresses.
+func (o *object) mapped() (low, high uint64) {
+	return o.files[0].Start - o.bias, o.files[len(o.files)-1].End - o.bias
+}
+
+func (o *object) hasText(t *plancache.Text) bool {
+	return slices.ContainsFunc(o.exec, func(m procmaps.Mapping) bool {
+		return m.Start-o.bias == t.Start && m.End-m.Start == t.Size && uint32(m.Prot) == t.Prot && m.Offset == t.Offset
+	})
+}
+
+// hasWritten reports whether somebody may have changed the object's code: a debugger,
+// the dynamic linker for a text relocation.
+func (o *object) hasWritten() bool {
+	return slices.ContainsFunc(o.exec, func(m procmaps.Mapping) bool {
+		pages, err := o.target.Written(m.Start, m.End)
+		return err != nil || len(pages) > 0 || m.Prot&procmaps.ProtRead == 0
+	})
+}
+
+// dropCached plans as if there were none: others decide how all count.
+func (p *Plan) dropCached() {
+	p.caches, p.cached = false, nil
+	for _, o := range p.all {
+		if o.cached != nil {
+			o.cached, o.hook = nil, 0
+			p.planObject(o)
+		}
+	}
+}
+
+// count is the number of its functions in the ledger.
+func (o *object) count() int {
+	if o.cached != nil {
+		return o.cached.Count()
+	}
+	return len(o.plans)
+}
+
+// alone makes a group of each span: an arena that serves one object only is the same
+// in all processes.
+func alone(spans []place.Span) (groups [][]int, around []place.Span) {
+	for i := range spans {
+		groups = append(groups, []int{i})
+	}
+	return groups, spans
+}
+
+// placeArena finds a place for a. One that may be cached gets the place that it would
+// have in other processes, too.
+func (p *Plan) placeArena(space placer, a *arena, around place.Span, view uint64) (at uint64, ok bool) {
+	size, o := a.size+a.private+view, a.objects[0]
+	if o.cached != nil {
+		return o.cached.Arena + o.bias, true // it is taken already
+	}
+	if t, can := space.(taker); can && p.caches && !o.main && len(o.files) > 0 {
+		head, _ := o.head()
+		if at = place.Slot(around, size, head); place.InReach(around, at, size) && t.Take(around, at, size) {
+			return at, true
+		}
+	}
+	return space.Place(around, size)
+}
+
+// restore writes what the plan has, for this process.
+func (a *arena) restore(p *Plan) {
+	o, le := a.objects[0], binary.LittleEndian
+	copy(a.buf, o.cached.Stubs)
+	entries := [...]uint64{
+		plancache.FixSlow: p.Entries.Cold, plancache.FixKeeper: p.Entries.Keep,
+		plancache.FixSite: p.Entries.Site, plancache.FixChanged: p.Entries.Changed,
+	}
+	for f := o.cached.Fixups; len(f) > 0; f = f[plancache.FixEntrySize:] {
+		word := a.buf[le.Uint32(f[plancache.FixAt:]):]
+		switch kind := le.Uint32(f[plancache.FixKind:]); kind {
+		case plancache.FixCounter:
+			le.PutUint32(word, le.Uint32(word)+8*o.first)
+		case plancache.FixIndex:
+			le.PutUint32(word, le.Uint32(word)+o.first)
+		case plancache.FixReturn:
+			le.PutUint64(word, le.Uint64(word)+o.bias)
+		default:
+			le.PutUint64(word, entries[kind])
+		}
+	}
+}
+
+// cachedOrigins is appendOrigins.
+func (a *arena) cachedOrigins(all *[]byte, c *plancache.Plan) (o Origins) {
+	part := func(b []byte) uint64 {
+		*all = append(*all, make([]byte, align(len(*all), emit.OriginSize)-len(*all))...)
+		at := len(*all)
+		*all = append(*all, b...)
+		return uint64(at)
+	}
+	o.Records, o.Lengths, o.ByText, o.Islands = part(c.Records), part(c.Lengths), part(c.ByText), part(c.Islands)
+	o.LengthsSize, o.Count, o.IslandsCount = uint64(len(c.Lengths)), uint64(len(c.ByText)/4), uint64(len(c.Islands)/plancache.IslandEntrySize)
+	le, bias := binary.LittleEndian, a.objects[0].bias
+	for b := (*all)[o.Islands:]; len(b) > 0; b = b[8:] {
+		le.PutUint64(b, le.Uint64(b)+bias)
+	}
+	return o
+}
+
+// cachedPatches is appendPatches.
+func (o *object) cachedPatches(list []patch.Patch) []patch.Patch {
+	kept := mem.Values[patch.Kept](o.cached.Changes)
+	for _, t := range o.cached.Texts {
+		for i := range kept[:t.Changes] {
+			list = append(list, o.groups.Patch(&kept[i], x86.RunAddr(t.Start+o.bias)))
+		}
+		kept = kept[t.Changes:]
+	}
+	return list
+}
+
+// cachedCalls is leadCalls.
+func (p *patchedText) cachedCalls(list []patch.Call, t *text) []patch.Call {
+	calls := mem.Values[patch.Call](p.cached.Calls)
+	for _, c := range p.cached.Texts {
+		if c.Start+p.bias == t.Start {
+			for _, call := range calls[:min(int(c.Calls), cap(list)-len(list))] {
+				list = append(list, p.groups.Call(call))
+			}
+			break
+		}
+		calls = calls[c.Calls:]
+	}
+	return list
+}
+
+// tellCached puts into e what the plan tells of the object.
+func (o *object) tellCached(e *layout.Object) {
+	c := o.cached
+	e.Bias, e.BuildID, e.Code, e.Untold = o.bias, hex.EncodeToString(c.BuildID), c.Code, c.Untold
+	e.Flags, e.Reason = c.Flags|layout.ObjCached, ledger.Reason(c.Reason)
+}
+
+// cachedFunctions is functions.
+func (o *object) cachedFunctions(number uint16, yield func(*layout.Function) bool) bool {
+	for _, f := range o.cached.Each(mem.String) {
+		f.Object = number
+		if f.Counter != layout.NoCounter {
+			f.Counter += o.first
+		}
+		if !yield(f) {
+			return false
+		}
+	}
+	return true
+}
+
+// cachedStubs yields its part of Stubs.
+func (o *object) cachedStubs(yield func(Stub) bool) bool {
+	for _, f := range o.cached.Each(mem.String) {
+		name := func() string { return symname.Display(f.Name, o.path, f.Address, true) }
+		if f.Counted() && !yield(Stub{x86.RunAddr(o.arena.at + uint64(f.Stub)), uint32(f.StubSize), name()}) {
+			return false
+		}
+	}
+	return true
+}

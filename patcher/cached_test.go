@@ -1,0 +1,255 @@
+package patcher
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/plancache"
+	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/internal/setting"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/patcher/patch"
+	"github.com/dynprof/dynprof/patcher/target"
+)
+
+// keptPlans are the files of a cache, by what they are looked for.
+type keptPlans map[string][]byte
+
+func (k keptPlans) Load(id target.Identity, key []byte) []byte {
+	return k[fmt.Sprint(id, string(key))]
+}
+
+// keep is what a start leaves for others.
+func (k keptPlans) keep(p *Plan) {
+	for id, c := range p.ToCache() {
+		k[fmt.Sprint(id, string(c.Key))] = c.Encode()
+	}
+}
+
+// Identity implements target.Identified.
+func (f recordedFile) Identity() (target.Identity, error) {
+	sum := fnv.New64a()
+	sum.Write(f.bytes)
+	return target.Identity{Inode: f.inode, Size: uint64(len(f.bytes)), Mtime: sum.Sum64(), Ctime: 1}, nil
+}
+
+// planned is all that a target is told by a plan.
+type planned struct {
+	arenas    []Arena
+	texts     []Text
+	stubs     []byte
+	patches   []patch.Patch
+	calls     []patch.Call
+	objects   []layout.Object
+	functions []layout.Function
+	names     []Stub
+}
+
+func allOf(p *Plan) (all planned) {
+	p.Patch()
+	all.arenas, all.texts, all.stubs = p.Arenas(), p.Texts(), p.reserve[:p.used]
+	count, calls := 0, 0
+	for _, t := range all.texts {
+		count, calls = count+t.Patches, calls+t.Calls
+	}
+	all.patches = slices.Clone(mem.Values[patch.Patch](p.List)[:count])
+	for i := range all.patches {
+		all.patches[i].Moved, all.patches[i].Kind = 0, 0 // as undos have them, which are among the stubs
+	}
+	all.calls = slices.Clone(mem.Values[patch.Call](p.List[p.Calls()-p.ListAt:])[:calls])
+	spec := p.Ledger()
+	for _, o := range spec.Objects {
+		o.Flags &^= layout.ObjCached
+		all.objects = append(all.objects, o)
+	}
+	for f := range spec.Stream {
+		all.functions = append(all.functions, *f)
+		all.functions[len(all.functions)-1].Aliases = slices.Clone(f.Aliases)
+	}
+	all.names = slices.Collect(p.Stubs())
+	return all
+}
+
+// cachedObjects are those whose plans come from the cache.
+func cachedObjects(p *Plan) (n int) {
+	for _, o := range p.all {
+		if o.cached != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// TestCached: with the plans of an earlier start everything is as without them: of the
+// same objects, and of others in which the numbers are others; with other entries.
+func TestCached(t *testing.T) {
+	for name, change := range map[string]func(*Request){
+		"all":        func(*Request) {},
+		"default":    func(q *Request) { q.Options.Objects = nil },
+		"threshold":  func(q *Request) { q.Options.Threshold = must(symname.ParseThresholds("1000")) },
+		"kept calls": func(q *Request) { q.Options.On[setting.KeepCalls] = true },
+		"kept":       func(q *Request) { q.Keep = true },
+	} {
+		kept := keptPlans{}
+		plan := func(cache Cache, by uint64, more ...string) *Plan {
+			r := open(t)
+			r.move(by)
+			q := r.request(append(append([]string{"program"}, more...), "ld-linux-x86-64.so.2")...)
+			q.Options.Objects = must(symname.ParseObjects("all"))
+			q.Cache, q.Planner = cache, []byte("this one")
+			change(q)
+			p, err := New(q, r)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return p
+		}
+		first := plan(kept, 0, "libc.so.6", "liblate.so")
+		cold := allOf(first)
+		kept.keep(first)
+		if len(kept) != len(first.all) {
+			t.Errorf("%s: %d of %d plans are kept", name, len(kept), len(first.all))
+		}
+		for by, more := range [][]string{{"libc.so.6", "liblate.so"}, {"liblate.so", "libc.so.6"}} {
+			by := uint64(by) * 5 << 30
+			warm, cold := plan(kept, by, more...), plan(keptPlans{}, by, more...)
+			want, got := allOf(cold), allOf(warm)
+			if n := cachedObjects(warm); n != len(kept) {
+				t.Errorf("%s: %d of %d plans are used", name, n, len(kept))
+			}
+			compare(t, name, &got, &want)
+		}
+		if got := allOf(plan(kept, 0, "libc.so.6", "liblate.so")); !reflect.DeepEqual(got, cold) {
+			compare(t, name, &got, &cold)
+		}
+	}
+}
+
+func compare(t *testing.T, name string, got, want *planned) {
+	t.Helper()
+	for _, row := range []struct {
+		what      string
+		got, want any
+	}{
+		{"arenas", got.arenas, want.arenas}, {"texts", got.texts, want.texts}, {"objects", got.objects, want.objects},
+		{"functions", got.functions, want.functions}, {"names", got.names, want.names}, {"patches", got.patches, want.patches}, {"calls", got.calls, want.calls},
+	} {
+		if !reflect.DeepEqual(row.got, row.want) {
+			t.Errorf("%s: the %s differ:\n%.1000v\n%.1000v", name, row.what, fmt.Sprintf("%+v", row.got), fmt.Sprintf("%+v", row.want))
+		}
+	}
+	if !bytes.Equal(got.stubs, want.stubs) {
+		t.Errorf("%s: the stubs differ", name)
+	}
+}
+
+// TestCachedNot: plans that were made for something else, or of another file, are not
+// used, nor are damaged ones; and none is kept that depends on more than its object.
+func TestCachedNot(t *testing.T) {
+	kept := keptPlans{}
+	r := open(t)
+	q := r.everything()
+	q.Cache, q.Planner = kept, []byte("this one")
+	first := must(New(q, r))
+	first.Patch()
+	kept.keep(first)
+	for name, change := range map[string]func(*recordedTarget, *Request){
+		"another planner":   func(_ *recordedTarget, q *Request) { q.Planner = []byte("another one") },
+		"kept calls":        func(_ *recordedTarget, q *Request) { q.Options.On[setting.KeepCalls] = true },
+		"threshold":         func(_ *recordedTarget, q *Request) { q.Options.Threshold = must(symname.ParseThresholds("5")) },
+		"threshold by name": func(_ *recordedTarget, q *Request) { q.Options.Threshold = must(symname.ParseThresholds("a=5")) },
+		"only":              func(_ *recordedTarget, q *Request) { q.Options.Only = must(symname.ParseNames("^l", nil)) },
+		"skip":              func(_ *recordedTarget, q *Request) { q.Options.Skip = must(symname.ParseNames("^l", nil)) },
+		"traps":             func(_ *recordedTarget, q *Request) { q.Options.On[setting.AllowTraps] = true },
+		"lock":              func(_ *recordedTarget, q *Request) { q.Options.On[setting.Lock] = true },
+		"shared":            func(_ *recordedTarget, q *Request) { q.Shared = true },
+		"translator":        func(_ *recordedTarget, q *Request) { q.Translator = true },
+		"debugged":          func(r *recordedTarget, _ *Request) { r.debugged = true },
+		"one uses GS":       func(r *recordedTarget, q *Request) { q.Objects = append(q.Objects, r.loaded["libgs.so"]) },
+		"no cache":          func(_ *recordedTarget, q *Request) { q.Cache = nil },
+		"other inodes":      func(r *recordedTarget, _ *Request) { r.inodes++ },
+		"damaged": func(_ *recordedTarget, q *Request) {
+			broken := keptPlans{}
+			for k, b := range kept {
+				broken[k] = slices.Clone(b)
+				broken[k][len(b)/2]++
+			}
+			q.Cache = broken
+		},
+		"of another object": func(_ *recordedTarget, q *Request) { q.Cache = anyPlan(kept) },
+		"text was written": func(r *recordedTarget, q *Request) {
+			for _, m := range r.maps {
+				r.written = append(r.written, m.Start)
+			}
+		},
+	} {
+		r := open(t)
+		q := r.everything()
+		q.Cache, q.Planner = kept, []byte("this one")
+		change(r, q)
+		p, err := New(q, r)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if n := cachedObjects(p); n > 0 {
+			t.Errorf("%s: %d plans are used", name, n)
+		}
+		p.Patch()
+		check(t, name, r, p)
+	}
+}
+
+// anyPlan is a cache that has one plan for everybody.
+type anyPlan keptPlans
+
+func (a anyPlan) Load(target.Identity, []byte) []byte {
+	for _, b := range a {
+		p, err := plancache.Decode(b)
+		if err != nil {
+			panic(err)
+		}
+		p.File.Inode = 1
+		return p.Encode()
+	}
+	return nil
+}
+
+// TestCachedPlace: where something is in an arena's place the object is planned.
+func TestCachedPlace(t *testing.T) {
+	kept := keptPlans{}
+	for round := range 2 {
+		r := open(t)
+		q := r.everything()
+		q.Cache = kept
+		p := must(New(q, r))
+		p.Patch()
+		if round == 0 {
+			kept.keep(p)
+			continue
+		}
+		for _, o := range p.all {
+			if o.arena == nil || o.cached == nil {
+				continue
+			}
+			r := open(t)
+			r.maps = append(r.maps, procmaps.Mapping{Start: o.arena.at, End: o.arena.at + pageSize})
+			slices.SortFunc(r.maps, func(a, b procmaps.Mapping) int { return cmp.Compare(a.Start, b.Start) })
+			q := r.everything()
+			q.Cache = kept
+			again := must(New(q, r))
+			again.Patch()
+			check(t, "taken", r, again)
+			if n := cachedObjects(again); n != len(kept)-1 {
+				t.Errorf("%s: its place is taken, and %d of %d plans are used", o.path, n, len(kept))
+			}
+		}
+	}
+}
