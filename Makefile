@@ -143,7 +143,7 @@ ONE  := plugin.c entry.S
 
 $(BUILD)/shim/_cgo_export.h: Makefile
 	@mkdir -p $(@D)
-	@echo 'void dp_plan(unsigned long); void dp_agent(unsigned long);' >$@
+	@echo 'void dp_plan(unsigned long); void dp_agent(unsigned long); void dp_save(void);' >$@
 
 $(BUILD)/shim/%.o: libdynprof/% $(BUILD)/shim/_cgo_export.h $(HEADERS) $(wildcard libdynprof/*.h)
 	@$(CC) -O1 -fPIC -Wall -Wextra -Werror -Ilibdynprof/resident -I$(BUILD)/shim -c -o $@ $<

@@ -17,6 +17,8 @@ type config struct {
 	patcher.Options
 	output     string // pattern; "" is the default place
 	runtimeDir string
+	cacheHome  string // XDG_CACHE_HOME
+	home       string
 	runID      [16]byte
 	listen     string // where the endpoint for metrics listens; "": there is none
 	linger     time.Duration
@@ -42,9 +44,11 @@ func parseConfig(vars []string) (*config, error) {
 }
 
 func (c *config) set(name, value string) (err error) {
-	if name == "XDG_RUNTIME_DIR" {
-		c.runtimeDir = value
-		return nil
+	for place, to := range map[string]*string{"XDG_RUNTIME_DIR": &c.runtimeDir, "XDG_CACHE_HOME": &c.cacheHome, "HOME": &c.home} {
+		if name == place {
+			*to = value
+			return nil
+		}
 	}
 	id, known := setting.OfVariable(name)
 	if !known {

@@ -78,7 +78,7 @@ func requestOf(ctl *C.struct_dp_ctl, choice *config) *patcher.Request {
 	return r
 }
 
-// variables are DYNPROF_* and XDG_RUNTIME_DIR, as NAME=value.
+// variables are DYNPROF_* and those of places, as NAME=value.
 func variables(ctl *C.struct_dp_ctl) (all []string) {
 	for _, v := range list(ctl.vars, ctl.vars_count) {
 		all = append(all, mem.CString(uint64(v)))

@@ -31,13 +31,15 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	process := &self.Process{
 		Pid: int(ctl.pid), Outside: ctl.outside != 0,
 		ReserveAt: uint64(ctl.reserve), ReserveSize: uint64(ctl.reserve_size), HeapEnd: uint64(ctl.heap_end),
-		Beat: parallel.Beat,
+		Beat:   parallel.Beat,
+		Mapped: mem.View(uint64(ctl.maps), int(ctl.maps_size)),
 	}
 	request, later := requestOf(ctl, choice), (*build.Appender)(nil)
 	request.Table = func() (t *build.Appender, err error) {
 		later, err = openTable(mem.Window{Addr: uint64(ctl.view), Size: uint64(ctl.view_size)})
 		return later, err
 	}
+	useCache(ctl, choice, request)
 	plan, err := patcher.New(request, process)
 	if err == nil {
 		err = process.Checked()
@@ -66,6 +68,7 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	if err := <-done; err != nil {
 		return err
 	}
+	saving.plan = plan
 	return deliver(ctl, plan)
 }
 

@@ -149,6 +149,7 @@ int dp_map_scratch(struct dp_session *s)
 	ctl->patches = (uint64_t)ctl + head;
 	ctl->keep = (uint64_t)s->keep;
 	ctl->listen = (uint64_t)s->listen;
+	ctl->cache = (uint64_t)s->cache;
 	if (s->keep && dp.reserve) {
 		if (map_reserve(s))
 			return 1;
@@ -293,6 +294,24 @@ const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped)
 	if (!why && stays && !apart)
 		*reaped = 1; /* no wait without __WALL is for it, and it ends after us */
 	return why;
+}
+
+/* Waits until the twin has written down what later starts can use. If it does not go on
+ * it is killed: a file system may not answer. */
+void dp_await_saved(struct dp_ctl *ctl, long twin, int *reaped)
+{
+	int64_t start = milliseconds(CLOCK_MONOTONIC);
+	struct progress progress = {0, 0, 0, start, 0};
+	struct timespec tick = {0, 20 * 1000 * 1000};
+	int status;
+	while (!*reaped && !__atomic_load_n(&ctl->saved, __ATOMIC_ACQUIRE)) {
+		if (is_stuck(&progress, ctl, twin) || milliseconds(CLOCK_MONOTONIC) - start > TWIN_MS) {
+			raw(SYS_kill, twin, SIGKILL);
+			return;
+		}
+		raw(SYS_futex, &ctl->saved, FUTEX_WAIT, 0, &tick, 0, 0);
+		*reaped = raw(SYS_wait4, twin, &status, WNOHANG | __WALL, 0) == twin;
+	}
 }
 
 /* Reaps the twin, which is killed first if its plan is not wanted. */

@@ -189,6 +189,12 @@ static void bridge(char **out, char **auxv)
 	}
 }
 
+/* Whether a variable tells where files of ours may be. */
+static int is_place(const char *entry)
+{
+	return has_prefix(entry, "XDG_RUNTIME_DIR=") || has_prefix(entry, "XDG_CACHE_HOME=") || has_prefix(entry, "HOME=");
+}
+
 /* Remembers our variables for the twin and, unless exec is followed, takes
  * them out of the array that libc's environ is going to be. */
 static void take_environment(struct start *s)
@@ -197,7 +203,7 @@ static void take_environment(struct start *s)
 	char **out = s->envp;
 	for (char **e = s->envp; *e; e++) {
 		int ours = has_prefix(*e, "DYNPROF_");
-		if ((ours || has_prefix(*e, "XDG_RUNTIME_DIR=")) && ctl && ctl->vars_count < ctl->vars_cap)
+		if ((ours || is_place(*e)) && ctl && ctl->vars_count < ctl->vars_cap)
 			ctl->vars[ctl->vars_count++] = (uint64_t)*e;
 		if (!s->follow_exec && (ours || (has_prefix(*e, "LD_PRELOAD=") && !strip_preload(s, *e + 11))))
 			continue;
@@ -227,6 +233,8 @@ static void read_environment(struct start *s)
 			s->follow_exec = is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_CONTROL")))
 			s->session.keep = is_on(v);
+		else if ((v = value_of(*e, "DYNPROF_CACHE")))
+			s->session.cache = is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_LISTEN")))
 			s->session.listen = *v != 0;
 		else if ((v = value_of(*e, "DYNPROF_TRANSLATOR")))
@@ -534,6 +542,8 @@ static const char *count(struct start *s)
 	int planned = !why;
 	if (planned)
 		why = apply(s); /* while the twin tears its memory down */
+	if (!why && s->session.cache && !s->session.keep && !s->session.listen)
+		dp_await_saved(s->session.ctl, twin, &reaped);
 	dp_finish_twin(twin, reaped, planned);
 	if (!why) {
 		const char *table = dp_keep(&s->session, s->r_debug);

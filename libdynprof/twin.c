@@ -66,6 +66,26 @@ static void own_limits(void)
 		raw(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
 }
 
+/* What is mapped before Go maps more of its own, which the target does not have: plans
+ * that are kept name addresses, and they have to be free in it, not here. */
+static void note_maps(struct dp_ctl *ctl)
+{
+	uint64_t size = 16 * DP_PAGE_SIZE, used = 0;
+	long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC), n = -1;
+	long at = raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	while (!failed(fd) && !failed(at) && (n = raw(SYS_read, fd, at + (long)used, size - used)) > 0) {
+		used += (uint64_t)n;
+		if (used == size)
+			at = raw(SYS_mremap, at, size, 2 * size, MREMAP_MAYMOVE);
+		size = used == size ? 2 * size : size;
+	}
+	raw(SYS_close, fd);
+	if (n == 0) {
+		ctl->maps = (uint64_t)at;
+		ctl->maps_size = used;
+	}
+}
+
 /* Go finds its environment and the auxiliary vector behind the argument
  * vector, so the block has the shape of a process's stack. */
 static void start_go(const Elf64_auxv_t *auxv)
@@ -201,6 +221,8 @@ void dp_plan_here(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, int stays)
 {
 	__atomic_store_n(&ctl->planner, (uint32_t)raw(SYS_getpid), __ATOMIC_RELEASE);
 	own_limits();
+	if (ctl->cache)
+		note_maps(ctl);
 	start_go(auxv);
 	if (ctl->view)
 		await_turn(ctl);
@@ -212,6 +234,10 @@ void dp_plan_here(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, int stays)
 		raw(SYS_prctl, PR_SET_PDEATHSIG, 0, 0, 0, 0);
 	__atomic_store_n(&ctl->done, 1, __ATOMIC_RELEASE);
 	raw(SYS_futex, &ctl->done, FUTEX_WAKE, 2, 0, 0, 0);
+	if (ctl->cache && ctl->status)
+		dp_save();
+	__atomic_store_n(&ctl->saved, 1, __ATOMIC_RELEASE);
+	raw(SYS_futex, &ctl->saved, FUTEX_WAKE, 1, 0, 0, 0);
 	if (stays)
 		stay(ctl);
 	for (;;)

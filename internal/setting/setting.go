@@ -33,6 +33,7 @@ const (
 	Threshold
 	FollowExec
 	PerfMap
+	Cache
 	Control
 	AllowTraps
 	KeepCalls
@@ -81,6 +82,8 @@ var All = [Count]Setting{
 		"look in the programs that the program executes, too"},
 	PerfMap: {"perf-map", "", "DYNPROF_PERF_MAP", Switch,
 		"tell perf the names of the stubs: /tmp/perf-PID.map", ""},
+	Cache: {"cache", "", "DYNPROF_CACHE", Switch,
+		"keep what is found out about the program and its libraries, for later starts; see hotspots cache", ""},
 	Control: {"control", "", "DYNPROF_CONTROL", Switch,
 		"let hotspots pause and resume the counting: a process beside the program takes requests", ""},
 	AllowTraps: {"allow-traps", "", "DYNPROF_ALLOW_TRAPS", Switch,

@@ -57,4 +57,26 @@ static int await(int beats, int starved, const char *want)
 	return 1;
 }
 
-int main(void) { return await(1, 0, "took too long") | await(0, 0, "did not go on") | await(0, 1, "took too long"); }
+/* A planner that writes for later starts without an end, or dies at it. */
+static int await_saved(int dies)
+{
+	int reaped = 0, status = 0;
+	struct dp_ctl *ctl = map_shared(&(struct dp_session){0}, sizeof *ctl, PROT_READ | PROT_WRITE);
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (dies)
+			_exit(0);
+		pause();
+	}
+	limit = 30000;
+	dp_await_saved(ctl, pid, &reaped);
+	if (!reaped)
+		waitpid(pid, &status, 0);
+	if (reaped == dies && (dies || WTERMSIG(status) == SIGKILL))
+		return 0;
+	printf("dies %d: reaped %d, status %d\n", dies, reaped, status);
+	return 1;
+}
+
+int main(void) { return await_saved(0) | await_saved(1) | await(1, 0, "took too long") | await(0, 0, "did not go on") | await(0, 1, "took too long"); }

@@ -93,6 +93,7 @@ struct dp_ctl {
 	uint64_t changed_entry; /* code that runs when the dynamic linker has new objects */
 	uint64_t r_brk;         /* the dynamic linker's function that we stand in for */
 	uint64_t keep;          /* 1: the reserve stays, and part of it may be used */
+	uint64_t cache;         /* 1: when the twin has planned it writes down what later starts can use */
 	uint64_t listen;        /* 1: the twin may become the endpoint for metrics */
 	uint64_t late;          /* 1: these objects come later */
 	uint64_t outside;       /* 1: and the planner has of the target what is here and in them */
@@ -106,7 +107,7 @@ struct dp_ctl {
 	uint64_t handles_traps; /* 1, if late: SIGTRAP is handled since the start */
 	uint64_t shared;        /* 1: all threads share the counters, whatever the objects need */
 	char *strings;          /* room for what the objects' names and variables are, if late */
-	uint64_t *vars;         /* char *: the DYNPROF_* variables and XDG_RUNTIME_DIR */
+	uint64_t *vars;         /* char *: the DYNPROF_* variables, XDG_RUNTIME_DIR, XDG_CACHE_HOME, HOME */
 	struct dp_object *objects;
 	uint32_t vars_count, vars_cap;
 	uint32_t objects_count, objects_cap;
@@ -117,6 +118,7 @@ struct dp_ctl {
 	uint32_t beats;         /* grow while it plans */
 	uint32_t begun;         /* 1: the table may be changed */
 	uint32_t done;
+	uint32_t saved;         /* a futex word, too: what later starts can use is written */
 	uint32_t status;        /* 1: apply what follows; 0: message says why not */
 	uint32_t arenas_count, arenas_cap;
 	uint32_t texts_count, texts_cap;
@@ -125,6 +127,7 @@ struct dp_ctl {
 	uint32_t stop;          /* 1: a new object may take the GS segment: end the counting first,
 				 * whatever the status is */
 	uint32_t serves;        /* 1: the twin becomes the endpoint */
+	uint64_t maps, maps_size; /* its own: what /proc/self/maps said before Go ran */
 	uint64_t heap_to;       /* where the heap has to end before the arenas are mapped; 0: it stays */
 	uint64_t calls;         /* struct dp_call *, behind the patches */
 	uint64_t undos;         /* struct dp_undo_text *, in the last arena: what takes all of it back; 0: it cannot be */

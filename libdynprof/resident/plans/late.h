@@ -20,6 +20,7 @@ struct dp_session {
 	int keep;           /* the reserve stays, for later objects and the agent */
 	uint64_t strings;   /* bytes of names and variables that are copied */
 	int outside;        /* scratch memory is of files, for a program of its own */
+	int cache;          /* plans are kept for later starts */
 	int listen;         /* the twin may become the endpoint for metrics */
 	const Elf64_auxv_t *auxv;
 };

@@ -1,0 +1,119 @@
+package main
+
+// #include "base/ctl.h"
+import "C"
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/plancache/store"
+	"github.com/dynprof/dynprof/internal/setting"
+	"github.com/dynprof/dynprof/patcher"
+	"github.com/dynprof/dynprof/patcher/target"
+)
+
+// saving is what dp_save works with.
+var saving struct {
+	plans *store.Store
+	plan  *patcher.Plan
+}
+
+// mostCached is how many bytes the cached plans of a user may have.
+const mostCached = 1 << 30
+
+// plans is a patcher.Cache.
+type plans struct{ *store.Store }
+
+func (p plans) Load(file target.Identity, key []byte) []byte {
+	b, _ := p.Read(store.Name(file.Inode, key)) // it is planned then
+	return b
+}
+
+// useCache opens the cache, if the user wants one. Whatever fails, all is planned.
+func useCache(ctl *C.struct_dp_ctl, choice *config, r *patcher.Request) {
+	if !choice.On[setting.Cache] || ctl.late != 0 {
+		return
+	}
+	dir := store.Dir(choice.cacheHome, choice.home)
+	if r.Planner = planner(ctl); r.Planner == nil || dir == "" || store.Make(dir) != nil {
+		return
+	}
+	s, err := store.Open(dir)
+	if err != nil {
+		return
+	}
+	saving.plans, r.Cache = s, plans{s}
+}
+
+// planner tells this library from others: by its build-id, which the linker has made of
+// all that is in it.
+func planner(ctl *C.struct_dp_ctl) []byte {
+	for _, o := range list(ctl.objects, ctl.objects_count) {
+		if o.self == 0 {
+			continue
+		}
+		const page, entry = 4096, 56
+		le, head := binary.LittleEndian, mem.View(uint64(o.low), page)
+		at, n := le.Uint64(head[32:]), int(le.Uint16(head[56:]))
+		for i := range n {
+			from := at + uint64(i*entry)
+			if from+entry > page || elf.ProgType(le.Uint32(head[from:])) != elf.PT_NOTE {
+				continue
+			}
+			notes := mem.View(uint64(o.bias)+le.Uint64(head[from+16:]), int(le.Uint64(head[from+32:])))
+			if id := buildID(notes); id != nil {
+				return id
+			}
+		}
+	}
+	return nil
+}
+
+// buildID is the descriptor of GNU's build-id among notes (gABI, "Note Section").
+func buildID(notes []byte) []byte {
+	const ntBuildID, head = 3, 12
+	le := binary.LittleEndian
+	for len(notes) >= head {
+		name, desc := (uint64(le.Uint32(notes))+3)&^3, (uint64(le.Uint32(notes[4:]))+3)&^3
+		kind, rest := le.Uint32(notes[8:]), notes[head:]
+		if name+desc > uint64(len(rest)) {
+			return nil
+		}
+		if kind == ntBuildID && bytes.HasPrefix(rest, []byte("GNU\x00")) {
+			return rest[name:][:le.Uint32(notes[4:])]
+		}
+		notes = rest[name+desc:]
+	}
+	return nil
+}
+
+// tick is how long two changes of a file may have the same time, ns: what has just been
+// written may be written to once more, and nobody could tell.
+const tick = 20e6
+
+// dp_save writes down what later starts can use, while the target patches its text. Nobody
+// hears of what fails. With an agent the program runs by now.
+//
+//export dp_save
+func dp_save() {
+	defer func() { recover() }() // as good as a full disk
+	if saving.plans == nil || saving.plan == nil {
+		return
+	}
+	written := false
+	for file, plan := range saving.plan.ToCache() {
+		if uint64(time.Now().UnixNano())-file.Ctime < tick {
+			continue
+		}
+		if saving.plans.Write(store.Name(file.Inode, plan.Key), plan.Encode()) == nil {
+			written = true
+		}
+	}
+	if written {
+		saving.plans.Trim(mostCached)
+	}
+}

@@ -1,0 +1,321 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
+	"github.com/dynprof/dynprof/internal/plancache"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// planned is a program that is started with a cache of plans.
+type planned struct {
+	command
+	home string // XDG_CACHE_HOME
+	by   string // "run" or "preload"
+	env  []string
+}
+
+// newPlanned is c with an empty cache.
+func newPlanned(t *testing.T, c command, by string, env ...string) *planned {
+	return &planned{c, cacheHome(t), by, append(env, "DYNPROF_CACHE=1")}
+}
+
+// cacheHome is a directory that is removed whether somebody writes to it yet or not.
+func cacheHome(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "dynprof-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// start runs it and returns what it did, the report, and how many of its objects had a
+// plan of an earlier start, of how many.
+func (p *planned) start(t *testing.T) (r result, rep *report, cached, all int) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "table")
+	c := p.command
+	c.env = slices.Concat(c.env, p.env, []string{"XDG_CACHE_HOME=" + p.home})
+	if p.by == "run" {
+		c.args = append([]string{build(t, "hotspots"), "run", "-o", path, "--summary", "0", "--"}, c.args...)
+	} else {
+		c.env = append(c.env, "LD_PRELOAD="+build(t, "libdynprof.so"), "DYNPROF_OUTPUT="+path)
+	}
+	r = run(t, c)
+	tab, err := table.Open(path)
+	if err != nil {
+		t.Fatalf("%v\n%+v", err, r)
+	}
+	defer tab.Close()
+	for i := range tab.Objects {
+		if tab.Objects[i].Flags&layout.ObjCached != 0 {
+			cached++
+		}
+	}
+	return r, readReport(t, path), cached, len(tab.Objects)
+}
+
+func (p *planned) plans() []string {
+	list, _ := filepath.Glob(filepath.Join(p.home, "dynprof/plans/*.plan")) // the pattern is sound
+	return list
+}
+
+// warm starts it on the empty cache until all plans are there: an agent writes them while
+// the program runs, and longer.
+func (p *planned) warm(t *testing.T) {
+	t.Helper()
+	_, _, cached, all := p.start(t)
+	if cached != 0 {
+		t.Errorf("%d plans were there before the first start", cached)
+	}
+	for starts := 0; len(p.plans()) < all; starts++ {
+		if _, _, cached, _ := p.start(t); starts > 20 {
+			t.Logf("%d plans were used", cached)
+			t.Fatalf("%d of %d plans are written: %v", len(p.plans()), all, p.plans())
+		}
+	}
+}
+
+// alike fails unless a start did the same as another, and counted the same.
+func alike(t *testing.T, what string, r result, rep *report, want result, wantReport *report) {
+	t.Helper()
+	if r != want {
+		t.Errorf("%s: %+v, not %+v", what, r, want)
+	}
+	byAddress := map[string]function{}
+	for _, f := range wantReport.Functions {
+		byAddress[f.Object+f.Address] = f
+	}
+	for _, f := range rep.Functions {
+		if want := byAddress[f.Object+f.Address]; !reflect.DeepEqual(f, want) {
+			t.Errorf("%s: %+v, not %+v", what, f, want)
+		}
+	}
+	if len(rep.Functions) != len(wantReport.Functions) {
+		t.Errorf("%s: %d functions, not %d", what, len(rep.Functions), len(wantReport.Functions))
+	}
+}
+
+// cachePrograms do the same each time, down to the last call.
+func cachePrograms(t *testing.T) []command {
+	sql := "create table t(a); with recursive c(x) as (select 1 union all select x + 1 from c where x < 500) insert into t select x from c; select sum(a) from t;"
+	input := filepath.Join(t.TempDir(), "input") // a pipe would have to be waited for now and then
+	if err := os.WriteFile(input, []byte(strings.Repeat("what is found out once need not be found out again\n", 300)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []command{
+		{args: []string{need(t, "xz"), "-c", input}},
+		{args: []string{need(t, "sqlite3"), ":memory:", sql}},
+	}
+}
+
+// TestCache: a start with the plans of an earlier one does and counts what a start
+// without them does, function by function.
+func TestCache(t *testing.T) {
+	lane.Parallel(t)
+	ways := [][]string{nil, {"DYNPROF_OBJECTS=all"}, {"DYNPROF_KEEP_CALLS=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000", "DYNPROF_CONTROL=1"}}
+	for i, c := range cachePrograms(t) {
+		for k, way := range lane.Thin(ways, 1+2*i) {
+			for _, by := range lane.Turn([]string{"run", "preload"}, i+k) {
+				t.Run(fmt.Sprintf("%s/%s/%s", filepath.Base(c.args[0]), by, strings.Join(way, " ")), func(t *testing.T) {
+					p := newPlanned(t, c, by, way...)
+					without := *p
+					without.env = way
+					want, wantReport, cached, _ := without.start(t)
+					if cached != 0 || len(p.plans()) != 0 {
+						t.Errorf("%d plans are used, %d made, and nobody asked for any", cached, len(p.plans()))
+					}
+					p.warm(t)
+					r, rep, cached, all := p.start(t)
+					if cached != all {
+						t.Errorf("%d of %d objects had a plan", cached, all)
+					}
+					alike(t, "warm", r, rep, want, wantReport)
+				})
+			}
+		}
+	}
+}
+
+// TestCacheSpoilt: whatever somebody has done to the files of the cache, the program runs
+// and is counted; and nothing is taken from what is not the user's alone.
+func TestCacheSpoilt(t *testing.T) {
+	lane.Parallel(t)
+	p := newPlanned(t, cachePrograms(t)[0], "preload")
+	p.warm(t)
+	want, wantReport, _, all := p.start(t)
+	type plan struct {
+		path string
+		b    []byte
+	}
+	each := func(spoil func(path string, b []byte) error) func(string, []plan) error {
+		return func(_ string, plans []plan) (err error) {
+			for _, f := range plans {
+				err = errors.Join(err, os.Remove(f.path), spoil(f.path, f.b))
+			}
+			return err
+		}
+	}
+	write := func(path string, b []byte) error { return os.WriteFile(path, b, 0o600) }
+	other := cacheHome(t)
+	for name, spoil := range map[string]func(dir string, plans []plan) error{
+		"cut":          each(func(path string, b []byte) error { return write(path, b[:len(b)/2]) }),
+		"empty":        each(func(path string, _ []byte) error { return write(path, nil) }),
+		"another byte": each(func(path string, b []byte) error { b[len(b)-9]++; return write(path, b) }),
+		"zeros":        each(func(path string, b []byte) error { clear(b); return write(path, b) }),
+		"a hole":       each(func(path string, b []byte) error { return errors.Join(write(path, b), os.Truncate(path, 1<<40)) }),
+		"a pipe":       each(func(path string, _ []byte) error { return syscall.Mkfifo(path, 0o600) }),
+		"a directory":  each(func(path string, _ []byte) error { return os.Mkdir(path, 0o700) }),
+		"a link": each(func(path string, b []byte) error {
+			to := filepath.Join(other, filepath.Base(path))
+			return errors.Join(write(to, b), os.Symlink(to, path))
+		}),
+		"writable": each(func(path string, b []byte) error { return errors.Join(write(path, b), os.Chmod(path, 0o622)) }),
+		"another's": each(func(path string, b []byte) error {
+			if os.Geteuid() != 0 {
+				return nil // nobody else can be made its owner
+			}
+			return errors.Join(write(path, b), os.Chown(path, 65534, 65534))
+		}),
+		"open to all": func(dir string, _ []plan) error { return os.Chmod(dir, 0o755) },
+		"a linked one": func(dir string, _ []plan) error {
+			return errors.Join(os.Rename(dir, dir+".old"), os.Symlink(dir+".old", dir))
+		},
+	} {
+		q := *p
+		q.home = cacheHome(t)
+		dir := filepath.Join(q.home, "dynprof/plans")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var plans []plan
+		for _, path := range p.plans() {
+			plans = append(plans, plan{filepath.Join(dir, filepath.Base(path)), []byte(read(t, path))})
+			if err := write(plans[len(plans)-1].path, plans[len(plans)-1].b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := spoil(dir, plans); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		r, rep, cached, _ := q.start(t)
+		if cached != 0 {
+			t.Errorf("%s: %d of %d plans are used", name, cached, all)
+		}
+		alike(t, name, r, rep, want, wantReport)
+	}
+}
+
+// TestCacheChanged: a program that has been built anew, or written to, is planned anew.
+func TestCacheChanged(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	dir := t.TempDir()
+	program, source := filepath.Join(dir, "program"), filepath.Join(dir, "program.c")
+	make := func(calls int) {
+		t.Helper()
+		text := fmt.Sprintf("#include <stdio.h>\n__attribute__((noipa)) int step(int i) { return i + %d; }\nint main(void) { int s = 0; for (int i = 0; i < %[1]d; i++) s = step(s); return !printf(\"%%d\\n\", s); }\n", calls)
+		if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := run(t, cmd(gcc, "-O1", "-o", program, source)); r.status != 0 {
+			t.Fatal(r.stderr)
+		}
+		time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
+	}
+	make(3)
+	p := newPlanned(t, cmd(program), "preload")
+	p.warm(t)
+	others := len(p.plans()) - 1 // of libraries
+	for name, change := range map[string]func(){
+		"built anew": func() { os.Remove(program); make(5) },
+		"over it":    func() { make(7) },
+		"touched":    func() { os.Chtimes(program, time.Time{}, time.Unix(1e9, 0)) },
+		"a byte": func() {
+			b := []byte(read(t, program))
+			f, err := os.OpenFile(program, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			f.WriteAt(b[len(b)-1:], int64(len(b)-1)) // the same: that nobody can know
+		},
+	} {
+		change()
+		want := run(t, p.command)
+		r, rep, cached, _ := p.start(t)
+		same(t, want, r)
+		if cached != others {
+			t.Errorf("%s: %d objects had a plan, not %d", name, cached, others)
+		}
+		if n := rep.calls(t, "step"); fmt.Sprintln(n*n) != want.stdout {
+			t.Errorf("%s: %d calls, and it says %s", name, n, want.stdout)
+		}
+	}
+}
+
+// TestCacheAtOnce: many starts on an empty cache leave whole files and nothing else.
+func TestCacheAtOnce(t *testing.T) {
+	lane.Parallel(t)
+	p := newPlanned(t, cmd(need(t, "true")), "preload")
+	var all sync.WaitGroup
+	for range lane.Of(8, 100) {
+		all.Go(func() {
+			if r, _, _, _ := p.start(t); r != (result{}) {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+	all.Wait()
+	dir := filepath.Join(p.home, "dynprof/plans")
+	left := func() bool {
+		list, _ := filepath.Glob(dir + "/.new-*")
+		return len(list) > 0 || len(p.plans()) == 0
+	}
+	for end := time.Now().Add(patience); left() && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, path := range p.plans() {
+		if _, err := plancache.Decode([]byte(read(t, path))); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != len(p.plans()) {
+		t.Errorf("%v: %v", entries, err)
+	}
+}
+
+// TestCacheNowhere: where no plan can be kept nobody hears of it.
+func TestCacheNowhere(t *testing.T) {
+	lane.Parallel(t)
+	c := cmd(need(t, "true"))
+	full := newPlanned(t, c, "preload")
+	if os.Geteuid() == 0 && run(t, cmd("mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "none", full.home)).status == 0 {
+		t.Cleanup(func() { run(t, cmd("umount", full.home)) })
+	}
+	for name, home := range map[string]string{"a file": build(t, "hotspots"), "nothing": "", "not absolute": "cache", "/proc": "/proc", "not there": "/nowhere/x", "full": full.home} {
+		p := newPlanned(t, c, "preload", "HOME=")
+		p.home = home
+		for range 2 {
+			if r, _, cached, _ := p.start(t); r != (result{}) || cached != 0 && name != "full" {
+				t.Errorf("%s: %d plans used, %+v", name, cached, r)
+			}
+		}
+	}
+}
