@@ -301,6 +301,45 @@ func TestCacheAtOnce(t *testing.T) {
 	}
 }
 
+// TestCacheCommand: hotspots cache tells of plans, finds what is wrong, and removes them.
+func TestCacheCommand(t *testing.T) {
+	lane.Parallel(t)
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte(read(t, need(t, "true"))), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
+	p := newPlanned(t, cmd(program), "preload")
+	hotspots := func(status int, said string, args ...string) {
+		t.Helper()
+		c := cmd(append([]string{build(t, "hotspots"), "cache"}, args...)...)
+		c.env = []string{"XDG_CACHE_HOME=" + p.home}
+		if r := run(t, c); r.status != status || !strings.Contains(r.stdout+r.stderr, said) {
+			t.Errorf("%q: %+v, not %d and %q", args, r, status, said)
+		}
+	}
+	hotspots(0, "removed 0 plans", "clear")
+	p.warm(t)
+	hotspots(0, program+",good,", "ls", "--format", "csv")
+	hotspots(0, `"object":"`+program+`"`, "ls", "--format", "json")
+	hotspots(0, program+"\n", "ls")
+	hotspots(0, "", "verify")
+	if err := os.Chtimes(program, time.Time{}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	hotspots(0, program+"): stale: its object has been changed", "verify")
+	hotspots(0, "removed 1 plans", "clear", "--stale")
+	if err := os.Truncate(p.plans()[0], 100); err != nil {
+		t.Fatal(err)
+	}
+	hotspots(1, "damaged: it is no cached plan", "verify")
+	hotspots(2, "say ls, verify or clear")
+	hotspots(0, "removed 2 plans", "clear")
+	if list := p.plans(); len(list) > 0 {
+		t.Errorf("%v", list)
+	}
+}
+
 // TestCacheNowhere: where no plan can be kept nobody hears of it.
 func TestCacheNowhere(t *testing.T) {
 	lane.Parallel(t)

@@ -112,7 +112,7 @@ func (a *app) root() *cobra.Command {
 		return usage("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(a.runCommand(), a.reportCommand(), a.diffCommand(), a.coverageCommand(), a.bisectCommand(), a.eventsCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.resetCommand(), a.snapshotCommand(), a.serveCommand(), a.agentCommand(), a.lsCommand(), a.pruneCommand(), a.compactCommand(), a.symbolsCommand(), a.gdbCommand(), a.versionCommand(), a.manCommand())
+		a.pauseCommand(), a.resumeCommand(), a.resetCommand(), a.snapshotCommand(), a.serveCommand(), a.agentCommand(), a.lsCommand(), a.pruneCommand(), a.compactCommand(), a.cacheCommand(), a.symbolsCommand(), a.gdbCommand(), a.versionCommand(), a.manCommand())
 	for _, cmd := range root.Commands() {
 		wrapErrors(cmd)
 	}

@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/plancache"
+	"github.com/dynprof/dynprof/internal/plancache/store"
+	"github.com/dynprof/dynprof/internal/symname"
+)
+
+// cachedPlan is a line of cache ls.
+type cachedPlan struct {
+	Object    string    `json:"object"`
+	State     string    `json:"state"`
+	Functions int       `json:"functions"`
+	Bytes     int64     `json:"bytes"`
+	Used      time.Time `json:"used"` // or written, by the day
+	File      string    `json:"file"`
+	err       error
+}
+
+// States of a plan.
+const (
+	planGood    = "good"
+	planStale   = "stale"   // the object is another by now, or gone
+	planDamaged = "damaged" // nobody will use it
+)
+
+func (a *app) cacheCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "cache",
+		Short:   "Look after the plans that runs with --cache have kept",
+		Example: "  hotspots run --cache -- ./app    the first time it is planned and kept\n  hotspots cache ls                what is kept\n  hotspots cache clear --stale     remove what nobody can use any more",
+		Long:    "hotspots run --cache keeps what it finds out about a program and its libraries, in dynprof/plans of $XDG_CACHE_HOME or ~/.cache, and later runs with --cache start with that.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usage("cache: say ls, verify or clear; see %s --help", cmd.CommandPath())
+		},
+	}
+	cmd.AddCommand(a.cacheLsCommand(), a.cacheVerifyCommand(), a.cacheClearCommand())
+	for _, sub := range cmd.Commands() {
+		wrapErrors(sub)
+	}
+	return cmd
+}
+
+func (a *app) cacheLsCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Short:   "List the plans, those used last at the end",
+		Example: "  hotspots cache ls --format csv",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			all, err := a.plans()
+			if err != nil {
+				return err
+			}
+			return a.cacheLs(all, format)
+		},
+	}
+	formatFlag(cmd, &format)
+	return cmd
+}
+
+func (a *app) cacheVerifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Check all plans, and compare them with their objects' files",
+		Long:  "Check the format of all plans, and compare what they take for the bytes of their objects with the files. What is damaged is an error; what is stale, since its object has been changed, is only told.",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			all, err := a.plans()
+			if err != nil {
+				return err
+			}
+			var bad error
+			for _, p := range all {
+				if p.State != planGood {
+					a.say("%s (%s): %s: %v", p.File, p.Object, p.State, p.err)
+				}
+				if p.State == planDamaged {
+					bad = &exitError{exitFailure, nil}
+				}
+			}
+			return bad
+		},
+	}
+}
+
+func (a *app) cacheClearCommand() *cobra.Command {
+	var stale bool
+	cmd := &cobra.Command{
+		Use:   "clear",
+		Short: "Remove the plans",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			all, err := a.plans()
+			if err != nil {
+				return err
+			}
+			return a.cacheClear(all, stale)
+		},
+	}
+	cmd.Flags().BoolVar(&stale, "stale", false, "only those that are damaged, or whose objects have been changed")
+	return cmd
+}
+
+// openPlans opens the user's plans; nil: there are none.
+func openPlans() (*store.Store, error) {
+	dir := store.Dir(os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME"))
+	if dir == "" {
+		return nil, errors.New("neither XDG_CACHE_HOME nor HOME says where plans are kept")
+	}
+	s, err := store.Open(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return s, err
+}
+
+func (a *app) plans() ([]cachedPlan, error) {
+	s, err := openPlans()
+	if s == nil || err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	files, _, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	var all []cachedPlan
+	for _, f := range files {
+		p := cachedPlan{File: f.Name, Bytes: f.Size, Used: f.Time.UTC(), State: planDamaged, Object: "?"}
+		p.look(s)
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// look reads the plan, and looks at its object.
+func (p *cachedPlan) look(s *store.Store) {
+	var b []byte
+	var plan *plancache.Plan
+	if b, p.err = s.Read(p.File); p.err != nil {
+		return
+	}
+	if plan, p.err = plancache.Decode(b); p.err != nil {
+		return
+	}
+	p.Object, p.Functions, p.State = symname.Clean(string(plan.Path)), plan.Count(), planStale
+	f, err := os.OpenFile(string(plan.Path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if p.err = err; err != nil {
+		return
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if p.err = err; err != nil {
+		return
+	}
+	st := fi.Sys().(*syscall.Stat_t)
+	was := plancache.File{Inode: st.Ino, Size: uint64(st.Size), Mtime: uint64(st.Mtim.Nano()), Ctime: uint64(st.Ctim.Nano()), Head: plan.File.Head}
+	if was != plan.File {
+		p.err = errors.New("its object has been changed")
+		return
+	}
+	p.State, p.err = planGood, plan.CheckFile(f)
+	if p.err != nil {
+		p.State = planDamaged
+	}
+}
+
+func (a *app) cacheLs(all []cachedPlan, format string) error {
+	switch format {
+	case "json":
+		return report.WriteJSON(a.stdout, struct {
+			Schema int `json:"schema"`
+		}{report.Schema}, "plans", all)
+	case "csv":
+		rows := [][]string{{"object", "state", "functions", "bytes", "used", "file"}}
+		for _, p := range all {
+			rows = append(rows, []string{p.Object, p.State, fmt.Sprint(p.Functions), fmt.Sprint(p.Bytes), p.Used.Format(time.RFC3339), p.File})
+		}
+		return csv.NewWriter(a.stdout).WriteAll(rows)
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "USED\tSTATE\tFUNCTIONS\tKIB\tOBJECT")
+	for _, p := range all {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", p.Used.Local().Format(time.DateTime), p.State, p.Functions, p.Bytes/1024, p.Object)
+	}
+	return w.Flush()
+}
+
+func (a *app) cacheClear(all []cachedPlan, stale bool) error {
+	s, err := openPlans()
+	if err != nil {
+		return err
+	}
+	n, bytes := 0, int64(0)
+	if s != nil {
+		defer s.Close()
+		if err := s.Trim(1 << 62); err != nil { // what writers have left
+			return err
+		}
+	}
+	for _, p := range all {
+		if stale && p.State == planGood {
+			continue
+		}
+		if err := s.Remove(p.File); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		n, bytes = n+1, bytes+p.Bytes
+	}
+	a.say("removed %d plans, %d KiB", n, bytes/1024)
+	return nil
+}
