@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "expect.h"
+#include "instead.h"
 
 OWN long plain(long x) { __asm__ volatile("" ::: "memory"); return 3 * x + 1; }
 OWN long other(long x) { __asm__ volatile("" ::: "memory"); return x + 1000000; }
@@ -215,7 +216,7 @@ static void library(const char *path, int mode, int itself)
 	calls_plain(20);
 	usleep(100000);
 	calls_plain(20);
-	expect("another", dynprof_register_translator(counts, 0, mode, 0), 0);
+	expect("another", instead(counts, 0, mode), 0);
 	expect("rearm", dynprof_rearm(number(), 5), 0);
 	calls_plain(5);
 	await(1);
