@@ -122,10 +122,12 @@ static void try(uint8_t *found, int trial)
 	in.flags = 0x202 | (rnd() & 0x8d5);
 	if (!run())
 		return;
-	if (found[0] == 255)
-		found[0] = 0;
 	start = in, first = out;
 	memcpy(after, memory, SIZE);
+	if (!run() || memcmp(&out, &first, sizeof out) || memcmp(after, memory, SIZE))
+		return; /* it has to do with other memory, perhaps this program's own */
+	if (found[0] == 255)
+		found[0] = 0;
 	for (int r = 0; r < REGISTERS; r++)
 		if (r != RSP && !same(&in, &out, r))
 			found[r] |= 1;
