@@ -175,6 +175,9 @@ http {
 	run := func(n, clients int, keep bool, reloads int) *report {
 		os.Remove(dir + "/access.log")
 		s := start(t, dir, true, nil, func() bool {
+			if _, err := os.Stat(dir + "/pid"); err != nil {
+				return false // it listens before it has handlers for signals
+			}
 			conn, err := dial()
 			if err == nil {
 				conn.Close()
