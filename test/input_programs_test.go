@@ -55,10 +55,11 @@ func victim32(t *testing.T) string {
 	return program
 }
 
-// copyFile copies a program; see install.
+// copyFile copies a program; see install. One that was there is replaced, and not written
+// to: of a run with --control the agent may still have it for a moment.
 func copyFile(t *testing.T, from, to string) string {
 	t.Helper()
-	in(t, ".", "", "cp", from, to)
+	in(t, ".", "", "cp", "--remove-destination", from, to)
 	return to
 }
 
