@@ -24,7 +24,7 @@ const manyCounters = 1 << 20
 // were called most, and those called as often as the last of them: in a table of 50,000
 // the names are most of the work. Snapshots have the sum of all calls. Where that is not
 // so simple, because counts were reset, objects are loaded at the moment, or one is there
-// twice, it is Open.
+// twice, or a counter, it is Open.
 func OpenMost(path string, n int) (*Table, error) {
 	f, err := file.Open(path, os.O_RDONLY)
 	if err != nil {
@@ -127,6 +127,9 @@ func (t *Table) nthMost(n int, calls []uint64) (uint64, error) {
 		}
 		if counter == layout.NoCounter {
 			return nil
+		}
+		if t.most.counters[counter/64]>>(counter%64)&1 != 0 {
+			return errNotSimple
 		}
 		t.most.counters[counter/64] |= 1 << (counter % 64)
 		if calls[counter] > 0 {

@@ -92,7 +92,13 @@ func TestOpenMostOfAll(t *testing.T) {
 	adding.Word(layout.HdrGeneration, 3)
 	reset := tabletest.Create(t, "d.dynprof", tabletest.Synthetic(5))
 	reset.Word(layout.HdrBaseline, 1<<8)
+	shared := tabletest.Create(t, "e.dynprof", tabletest.Synthetic(5))
+	counter := func(i int) int64 {
+		return int64(shared.Functions.Offset) + int64(i)*int64(shared.Functions.EntrySize) + layout.FnCounter
+	}
+	shared.Word(counter(1), shared.Load(counter(0)))
 	for name, path := range map[string]string{
+		"a counter twice": shared.Path,
 		"an object twice": tabletest.Create(t, "b.dynprof", twice).Path, "objects come": adding.Path, "reset": reset.Path,
 	} {
 		got, err := table.OpenMost(path, 1)
