@@ -19,7 +19,7 @@ func (f *file) interp() string {
 // descriptions of the notes "GNU" of type NT_GNU_BUILD_ID and "Go" of type 4
 // (cmd/link, elf.go).
 func (f *file) notes() (buildID []byte, isGo bool) {
-	const ntGNUBuildID, ntGoBuildID = 3, 4
+	const ntGoBuildID = 4
 	for i := range f.progs {
 		p := &f.progs[i]
 		if elf.ProgType(p.Type) != elf.PT_NOTE {
@@ -30,12 +30,19 @@ func (f *file) notes() (buildID []byte, isGo bool) {
 			f.problem(err)
 			continue
 		}
-		if id := findNote(b, max(p.Align, 4), "GNU\x00", ntGNUBuildID); id != nil {
+		if id := BuildID(b, p.Align); id != nil {
 			buildID = id
 		}
 		isGo = isGo || findNote(b, max(p.Align, 4), "Go\x00\x00", ntGoBuildID) != nil
 	}
 	return buildID, isGo
+}
+
+// BuildID returns the build-id among the notes of a segment that is aligned so: the
+// description of the note "GNU" of type NT_GNU_BUILD_ID. It is nil if there is none.
+func BuildID(notes []byte, align uint64) []byte {
+	const ntGNUBuildID = 3
+	return findNote(notes, max(align, 4), "GNU\x00", ntGNUBuildID)
 }
 
 // findNote walks the notes in b: {u32 name size, description size, type},

@@ -4,11 +4,11 @@ package main
 import "C"
 
 import (
-	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"time"
 
+	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/plancache/store"
 	"github.com/dynprof/dynprof/internal/setting"
@@ -65,28 +65,10 @@ func planner(ctl *C.struct_dp_ctl) []byte {
 				continue
 			}
 			notes := mem.View(uint64(o.bias)+le.Uint64(head[from+16:]), int(le.Uint64(head[from+32:])))
-			if id := buildID(notes); id != nil {
+			if id := elfscan.BuildID(notes, le.Uint64(head[from+48:])); id != nil {
 				return id
 			}
 		}
-	}
-	return nil
-}
-
-// buildID is the descriptor of GNU's build-id among notes (gABI, "Note Section").
-func buildID(notes []byte) []byte {
-	const ntBuildID, head = 3, 12
-	le := binary.LittleEndian
-	for len(notes) >= head {
-		name, desc := (uint64(le.Uint32(notes))+3)&^3, (uint64(le.Uint32(notes[4:]))+3)&^3
-		kind, rest := le.Uint32(notes[8:]), notes[head:]
-		if name+desc > uint64(len(rest)) {
-			return nil
-		}
-		if kind == ntBuildID && bytes.HasPrefix(rest, []byte("GNU\x00")) {
-			return rest[name:][:le.Uint32(notes[4:])]
-		}
-		notes = rest[name+desc:]
 	}
 	return nil
 }
