@@ -33,7 +33,6 @@ func dp_agent(at C.uintptr_t) {
 		a.Nonce[i] = byte(ctl.nonce[i])
 	}
 	keep := ctl.keep != 0
-	C.dp_forget_plan(ctl)
 	if serving != nil && !keep {
 		serving.serveAs(a.Path, a.Nonce, int(pid))
 		return

@@ -12,6 +12,7 @@ import (
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/plancache/store"
 	"github.com/dynprof/dynprof/internal/setting"
+	"github.com/dynprof/dynprof/internal/version"
 	"github.com/dynprof/dynprof/patcher"
 	"github.com/dynprof/dynprof/patcher/target"
 )
@@ -46,7 +47,7 @@ func useCache(ctl *C.struct_dp_ctl, choice *config, r *patcher.Request) {
 	if err != nil {
 		return
 	}
-	saving.plans, r.Cache = s, plans{s}
+	saving.plans, r.Cache, r.Creator = s, plans{s}, version.Creator
 }
 
 // planner tells this library from others: by its build-id, which the linker has made of

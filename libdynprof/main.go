@@ -17,7 +17,6 @@ import (
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/patcher"
-	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target"
 )
@@ -54,8 +53,6 @@ func requestOf(ctl *C.struct_dp_ctl, choice *config) *patcher.Request {
 			Signal: uint64(ctl.signal_entry), Changed: uint64(ctl.changed_entry),
 		},
 		LinkerHook:  uint64(ctl.r_brk),
-		List:        mem.View(uint64(ctl.patches), int(ctl.patches_cap)*patch.Size),
-		ListAt:      uint64(ctl.patches),
 		ReserveSize: uint64(ctl.reserve_size),
 		Keep:        ctl.keep != 0,
 		Translator:  ctl.translator != 0,
@@ -107,11 +104,8 @@ func deliver(ctl *C.struct_dp_ctl, p *patcher.Plan) error {
 		}
 	}
 	for i, t := range allTexts {
-		texts[i] = C.struct_dp_text{start: C.uint64_t(t.Start), size: C.uint64_t(t.End - t.Start),
-			prot: C.uint32_t(t.Prot), patches: C.uint32_t(t.Patches), calls: C.uint32_t(t.Calls),
-			arena: C.uint32_t(t.Arena)}
+		texts[i] = C.struct_dp_text{start: C.uint64_t(t.Start), size: C.uint64_t(t.End - t.Start), arena: C.uint64_t(t.Arena)}
 	}
-	ctl.calls = C.uint64_t(p.Calls())
 	at, count := p.Undos()
 	ctl.undos, ctl.undos_count = C.uint64_t(at), C.uint64_t(count)
 	ctl.heap_to = C.uint64_t(p.HeapEnd())

@@ -111,7 +111,7 @@ func ledgerOf(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan) *build.S
 	spec.Identity = alive.Identify(int(ctl.pid))
 	spec.RunID = choice.runID
 	spec.Program = plan.Program()
-	spec.Creator = "dynprof " + version.Version
+	spec.Creator = version.Creator
 	spec.Listen = serving.listens()
 	spec.ShortSpace = ctl.short_space != 0
 	if choice.On[setting.FollowExec] {

@@ -14,10 +14,6 @@ import (
 
 // The lists are written as the types of package patch and read as structs of C.
 var (
-	_ [patch.Size]byte                    = [unsafe.Sizeof(patch.Patch{})]byte{}
-	_ [patch.Size]byte                    = [C.sizeof_struct_dp_patch]byte{}
-	_ [patch.CallSize]byte                = [unsafe.Sizeof(patch.Call{})]byte{}
-	_ [patch.CallSize]byte                = [C.sizeof_struct_dp_call]byte{}
 	_ [patch.ListedSize]byte              = [unsafe.Sizeof(patch.Listed{})]byte{}
 	_ [patch.ListedSize]byte              = [C.sizeof_struct_dp_listed]byte{}
 	_ [patch.OverwrittenSize]byte         = [unsafe.Sizeof(patch.Overwritten{})]byte{}
@@ -32,10 +28,6 @@ var (
 
 // So are their fields, and what these may be.
 var (
-	_ [unsafe.Offsetof(patch.Patch{}.Group)]struct{}           = [unsafe.Offsetof(C.struct_dp_patch{}.group)]struct{}{}
-	_ [unsafe.Offsetof(patch.Patch{}.Needs)]struct{}           = [unsafe.Offsetof(C.struct_dp_patch{}.needs)]struct{}{}
-	_ [unsafe.Offsetof(patch.Patch{}.Moved)]struct{}           = [unsafe.Offsetof(C.struct_dp_patch{}.moved)]struct{}{}
-	_ [unsafe.Offsetof(patch.Patch{}.Kind)]struct{}            = [unsafe.Offsetof(C.struct_dp_patch{}.kind)]struct{}{}
 	_ [unsafe.Offsetof(patch.Overwritten{}.Moved)]struct{}     = [unsafe.Offsetof(C.struct_dp_overwritten{}.moved)]struct{}{}
 	_ [unsafe.Offsetof(patch.Overwritten{}.Len)]struct{}       = [unsafe.Offsetof(C.struct_dp_overwritten{}.len)]struct{}{}
 	_ [unsafe.Offsetof(patch.Overwritten{}.Kind)]struct{}      = [unsafe.Offsetof(C.struct_dp_overwritten{}.kind)]struct{}{}
@@ -50,8 +42,6 @@ var (
 	_ [unsafe.Offsetof(patch.UndoText{}.Prot)]struct{}         = [unsafe.Offsetof(C.struct_dp_undo_text{}.prot)]struct{}{}
 	_ [unsafe.Offsetof(patch.UndoText{}.Longest)]struct{}      = [unsafe.Offsetof(C.struct_dp_undo_text{}.longest)]struct{}{}
 	_ [unsafe.Offsetof(patch.UndoText{}.FunctionsEnd)]struct{} = [unsafe.Offsetof(C.struct_dp_undo_text{}.functions_end)]struct{}{}
-	_ [unsafe.Offsetof(patch.Call{}.Group)]struct{}            = [unsafe.Offsetof(C.struct_dp_call{}.group)]struct{}{}
-	_ [unsafe.Offsetof(patch.Call{}.Old)]struct{}              = [unsafe.Offsetof(C.struct_dp_call{}.old)]struct{}{}
 	_ [unsafe.Offsetof(patch.Trap{}.To)]struct{}               = [unsafe.Offsetof(C.struct_dp_trap{}.to)]struct{}{}
 	_ [unsafe.Offsetof(entry.Island{}.From)]struct{}           = [unsafe.Offsetof(C.struct_dp_island{}.from)]struct{}{}
 	_ [patch.KindFirst]struct{}                                = [C.DP_UNDO_FIRST]struct{}{}

@@ -66,14 +66,15 @@ static void *map_shared(const struct dp_session *s, uint64_t size, int prot)
 	return failed(at) ? 0 : (void *)at;
 }
 
-/* Stubs take less than the text they count, but for programs of tiny
- * functions; nothing is used until it is written. */
-uint64_t dp_reserve_for(uint64_t text_size) { return pages(2 * text_size + (4 << 20)); }
+/* Stubs, and what is told of them, take less than the text they count, but for
+ * programs of tiny functions; nothing is used until it is written. Where address space
+ * is limited half has to do. */
+uint64_t dp_reserve_for(uint64_t text_size) { return pages((dp_space_is_short() ? 2 : 4) * text_size + (4 << 20)); }
 
 /* Room of a reserve that stays, for objects that come later. It is not the program's
  * address space: of the shared pages the first is mapped, and by that the others can
  * be (mremap with an old size of 0). */
-enum { LATE_RESERVE = 128 << 20, RESERVE_STAYS = DP_PAGE_SIZE };
+enum { LATE_RESERVE = 256 << 20, RESERVE_STAYS = DP_PAGE_SIZE };
 
 static int is_kept(const struct dp_ctl *ctl) { return ctl->keep && ctl->reserve == (uint64_t)dp.reserve; }
 
@@ -124,29 +125,15 @@ static void lay_lists(struct dp_ctl *ctl, const struct dp_session *s)
 	ctl->strings = (char *)(ctl->texts + ctl->texts_cap);
 }
 
-/* The control block with so many bytes of lists of patches behind it. */
-static struct dp_ctl *map_ctl(struct dp_session *s, uint64_t head, uint64_t list)
-{
-	struct dp_ctl *ctl = map_shared(s, head + list, PROT_READ | PROT_WRITE);
-	if (ctl) {
-		s->scratch_size = head + list;
-		ctl->patches_cap = list / sizeof(struct dp_patch);
-	}
-	return ctl;
-}
-
 int dp_map_scratch(struct dp_session *s)
 {
-	uint64_t reserve = dp_reserve_for(s->text_size), head = pages(ctl_size(s));
-	/* Room for functions of 16 bytes, or, in little address space, for usual ones. */
-	struct dp_ctl *ctl = map_ctl(s, head, pages(4 * s->text_size + (1 << 20)));
-	if (!ctl && !s->outside)
-		ctl = map_ctl(s, head, pages(s->text_size / 2 + (1 << 20)));
+	uint64_t reserve = dp_reserve_for(s->text_size);
+	s->scratch_size = pages(ctl_size(s));
+	struct dp_ctl *ctl = map_shared(s, s->scratch_size, PROT_READ | PROT_WRITE);
 	if (!ctl)
 		return 0;
 	lay_lists(ctl, s);
 	s->ctl = ctl;
-	ctl->patches = (uint64_t)ctl + head;
 	ctl->keep = (uint64_t)s->keep;
 	ctl->listen = (uint64_t)s->listen;
 	ctl->cache = (uint64_t)s->cache;

@@ -5,9 +5,9 @@
  * process, the twin, starts it by hand, plans, and is gone before main.
  *
  *  1. The environment loses our entries.
- *  2. Shared memory is mapped: the control block, the patch list, and the
- *     reserve whose pages become the arenas.
- *  3. The twin is made; it writes the table, the stubs and the patch list.
+ *  2. Shared memory is mapped: the control block, and the reserve whose pages
+ *     become the arenas.
+ *  3. The twin is made; it writes the table, the stubs and the list of changes.
  *  4. The arenas are mapped where the stubs will run, the table is mapped,
  *     this thread gets row 0.
  *  5. The patches are applied; the twin is reaped; all scratch memory goes.

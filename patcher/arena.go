@@ -63,6 +63,7 @@ func (p *Plan) layArenas(space placer, row view) error {
 		}
 	}
 	groups, around := place.Group(spans)
+	beside := uint64(0)
 	cold := p.Options.Threshold.Any() || p.how.redirectable
 	if p.caches {
 		groups, around = alone(spans)
@@ -73,12 +74,13 @@ func (p *Plan) layArenas(space placer, row view) error {
 			a.objects = append(a.objects, users[i])
 		}
 		a.lay(cold, p.how.redirectable)
-		for p.used+a.size+a.private > p.ReserveSize {
+		for p.used+beside+a.size+a.private+a.beside() > p.ReserveSize {
 			if !a.shrink() {
 				return p.tooSmall()
 			}
 			a.lay(cold, p.how.redirectable)
 		}
+		beside += a.beside()
 		at, ok := p.placeArena(space, a, around[g], row.size)
 		if !ok {
 			if slices.ContainsFunc(a.objects, func(o *object) bool { return len(o.signals) > 0 }) {
@@ -101,6 +103,21 @@ func (p *Plan) layArenas(space placer, row view) error {
 
 func (p *Plan) tooSmall() error {
 	return fmt.Errorf("the stubs need more than the reserve of %d MB", p.ReserveSize>>20)
+}
+
+// beside is how much of the reserve what is told of the arena will take, about: where
+// it is less, all is undone for want of room, and nothing is counted.
+func (a *arena) beside() (size uint64) {
+	const origins = 48 // bytes, of a function of usual size
+	for _, o := range a.objects {
+		size += uint64(o.undosAtMost())
+		for i := range o.plans {
+			if o.plans[i].Counted() {
+				size += origins
+			}
+		}
+	}
+	return size
 }
 
 // hook is the run address of the jump to what stands in for the dynamic

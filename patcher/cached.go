@@ -50,8 +50,7 @@ func (p *Plan) findCached() {
 		return
 	}
 	p.cached = p.space().(*place.Space)
-	room := len(mem.Values[patch.Patch](p.List)) / 2 // half for what is planned now
-	reserve := p.ReserveSize / 2
+	reserve := p.ReserveSize / 2 // half for what is planned now
 	for _, o := range p.all {
 		if o.unnamed || len(o.files) == 0 || !o.identify() {
 			continue
@@ -62,12 +61,11 @@ func (p *Plan) findCached() {
 			continue
 		}
 		o.has = true
-		changes := len(c.Changes)/patch.KeptSize + len(c.Calls)/patch.CallSize
-		size := c.ArenaSize + uint64(len(c.Records)+len(c.Lengths)+len(c.ByText)+len(c.Islands)+len(c.Changes)*2+len(c.Calls))
-		if changes > room || size > reserve || c.ArenaSize > 0 && !p.cached.Take(o.span, c.Arena+o.bias, c.ArenaSize) {
+		size := c.ArenaSize + uint64(len(c.Records)+len(c.Lengths)+len(c.ByText)+len(c.Islands)+len(c.Listed)+len(c.Patches)+len(c.Leds))
+		if size > reserve || c.ArenaSize > 0 && !p.cached.Take(o.span, c.Arena+o.bias, c.ArenaSize) {
 			continue
 		}
-		room, reserve, o.cached, o.hook = room-changes, reserve-size, c, c.Hook
+		reserve, o.cached, o.hook = reserve-size, c, c.Hook
 	}
 }
 
@@ -212,31 +210,20 @@ func (a *arena) cachedOrigins(all *[]byte, c *plancache.Plan) (o Origins) {
 	return o
 }
 
-// cachedPatches is appendPatches.
-func (o *object) cachedPatches(list []patch.Patch) []patch.Patch {
-	kept := mem.Values[patch.Kept](o.cached.Changes)
-	for _, t := range o.cached.Texts {
-		for i := range kept[:t.Changes] {
-			list = append(list, o.groups.Patch(&kept[i], x86.RunAddr(t.Start+o.bias)))
-		}
-		kept = kept[t.Changes:]
+// cachedTexts adds the texts that the plan changes.
+func (p *Plan) cachedTexts(o *object, texts []patchedText) []patchedText {
+	changes := patch.Undos{
+		List:        mem.Values[patch.Listed](o.cached.Listed),
+		Overwritten: mem.Values[patch.Overwritten](o.cached.Patches),
+		Leds:        mem.Values[patch.Led](o.cached.Leds),
 	}
-	return list
-}
-
-// cachedCalls is leadCalls.
-func (p *patchedText) cachedCalls(list []patch.Call, t *text) []patch.Call {
-	calls := mem.Values[patch.Call](p.cached.Calls)
-	for _, c := range p.cached.Texts {
-		if c.Start+p.bias == t.Start {
-			for _, call := range calls[:min(int(c.Calls), cap(list)-len(list))] {
-				list = append(list, p.groups.Call(call))
-			}
-			break
-		}
-		calls = calls[c.Calls:]
+	for i := range o.cached.Texts {
+		c := &o.cached.Texts[i]
+		at := slices.IndexFunc(o.exec, func(m procmaps.Mapping) bool { return m.Start-o.bias == c.Start }) // it is there: object.is
+		texts = append(texts, patchedText{object: o, kept: changes.Cut(int(c.Listed), int(c.Patches), int(c.Leds))})
+		p.texts = append(p.texts, text{Mapping: o.exec[at], arena: o.arena})
 	}
-	return list
+	return texts
 }
 
 // tellCached puts into e what the plan tells of the object.

@@ -9,13 +9,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/plancache"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/layout"
-	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/patcher/target"
 )
 
@@ -44,9 +42,7 @@ func (f recordedFile) Identity() (target.Identity, error) {
 type planned struct {
 	arenas    []Arena
 	texts     []Text
-	stubs     []byte
-	patches   []patch.Patch
-	calls     []patch.Call
+	stubs     []byte // and what stands beside them: origins, changes
 	objects   []layout.Object
 	functions []layout.Function
 	names     []Stub
@@ -55,15 +51,6 @@ type planned struct {
 func allOf(p *Plan) (all planned) {
 	p.Patch()
 	all.arenas, all.texts, all.stubs = p.Arenas(), p.Texts(), p.reserve[:p.used]
-	count, calls := 0, 0
-	for _, t := range all.texts {
-		count, calls = count+t.Patches, calls+t.Calls
-	}
-	all.patches = slices.Clone(mem.Values[patch.Patch](p.List)[:count])
-	for i := range all.patches {
-		all.patches[i].Moved, all.patches[i].Kind = 0, 0 // as undos have them, which are among the stubs
-	}
-	all.calls = slices.Clone(mem.Values[patch.Call](p.List[p.Calls()-p.ListAt:])[:calls])
 	spec := p.Ledger()
 	for _, o := range spec.Objects {
 		o.Flags &^= layout.ObjCached
@@ -139,7 +126,7 @@ func compare(t *testing.T, name string, got, want *planned) {
 		got, want any
 	}{
 		{"arenas", got.arenas, want.arenas}, {"texts", got.texts, want.texts}, {"objects", got.objects, want.objects},
-		{"functions", got.functions, want.functions}, {"names", got.names, want.names}, {"patches", got.patches, want.patches}, {"calls", got.calls, want.calls},
+		{"functions", got.functions, want.functions}, {"names", got.names, want.names},
 	} {
 		if !reflect.DeepEqual(row.got, row.want) {
 			t.Errorf("%s: the %s differ:\n%.1000v\n%.1000v", name, row.what, fmt.Sprintf("%+v", row.got), fmt.Sprintf("%+v", row.want))

@@ -3,7 +3,6 @@ package patcher
 import (
 	"slices"
 
-	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
@@ -15,23 +14,12 @@ type patchedText struct {
 	*object
 	patches []patch.Patch
 	calls   []patch.Call // once they are all known
-}
-
-// roomForCalls is the memory behind n patches, as an empty list of calls that the
-// target will read.
-func (p *Plan) roomForCalls(n int) []patch.Call {
-	used := n * patch.Size
-	p.calls = p.ListAt + uint64(used)
-	room := mem.Values[patch.Call](p.List[used:])
-	return room[:0:min(len(room), p.led)]
+	kept    *patch.Undos // in place of both, if the object's plan is an earlier start's
 }
 
 // leadCalls adds the calls in the text of functions that are counted. Those that
 // find no room go by way of the entry, as all would without it.
 func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
-	if p.cached != nil {
-		return p.cachedCalls(list, t)
-	}
 	if p.survey == nil {
 		return list
 	}

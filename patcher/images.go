@@ -1,7 +1,6 @@
 package patcher
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/plancache"
-	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
@@ -59,7 +57,7 @@ func (p *Plan) cacheOf(o *object) (*plancache.Plan, error) {
 	e := o.entry()
 	c := &plancache.Plan{
 		Key: o.key, Path: []byte(o.path), File: o.file(head), Hook: o.hook, Counters: o.numbered,
-		Flags: e.Flags &^ layout.ObjMain, Code: e.Code, Untold: e.Untold, Reason: uint32(o.reason),
+		Flags: e.Flags &^ layout.ObjMain, Code: e.Code, Untold: e.Untold, Reason: uint32(e.Reason), Creator: []byte(p.Creator),
 	}
 	c.BuildID, _ = hex.DecodeString(e.BuildID)
 	c.Low, c.High = o.mapped()
@@ -167,21 +165,13 @@ func (o *object) cacheChanges(c *plancache.Plan) {
 			continue
 		}
 		t := patchedText{object: o, patches: all[:n]}
-		calls := t.leadCalls(room, &text{Mapping: m})
-		slices.SortFunc(calls, func(a, b patch.Call) int { return cmp.Compare(a.At, b.At) })
-		kept := make([]patch.Kept, n)
-		for i := range kept {
-			kept[i] = patch.KeptOf(&t.patches[i], x86.RunAddr(m.Start))
-		}
-		c.Texts = append(c.Texts, cachedText(&m, o.bias, n, len(calls)))
-		c.Changes, c.Calls = append(c.Changes, mem.Bytes(kept)...), append(c.Calls, mem.Bytes(calls)...)
+		var changes patch.Undos
+		changes.Note(x86.RunAddr(m.Start), t.patches, t.leadCalls(room, &text{Mapping: m}))
+		c.Texts = append(c.Texts, plancache.Text{
+			Start: m.Start - o.bias, Size: m.End - m.Start, Offset: m.Offset, Prot: uint32(m.Prot),
+			Listed: uint32(len(changes.List)), Patches: uint32(len(changes.Overwritten)), Leds: uint32(len(changes.Leds)),
+		})
+		c.Listed, c.Patches, c.Leds = append(c.Listed, mem.Bytes(changes.List)...), append(c.Patches, mem.Bytes(changes.Overwritten)...), append(c.Leds, mem.Bytes(changes.Leds)...)
 		all = all[n:]
-	}
-}
-
-func cachedText(m *procmaps.Mapping, bias uint64, changes, calls int) plancache.Text {
-	return plancache.Text{
-		Start: m.Start - bias, Size: m.End - m.Start, Offset: m.Offset, Prot: uint32(m.Prot),
-		Changes: uint32(changes), Calls: uint32(calls),
 	}
 }

@@ -55,6 +55,7 @@ type object struct {
 	hook       uint64 // link-time address of the dynamic linker's function that is replaced
 	arena      *arena
 	taken      bool             // plans were taken back for want of room
+	patches    int              // at most, with the site's; 0: not known yet
 	id         *target.Identity // of its file, if plans are cached,
 	key        []byte           // for what its plan is made,
 	has        bool             // there is one of an earlier start: none need be kept,

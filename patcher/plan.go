@@ -11,7 +11,6 @@ import (
 
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
-	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -48,7 +47,6 @@ type Plan struct {
 
 	// From Patch.
 	texts           []text
-	calls           uint64
 	undosAt, undone uint64
 }
 
@@ -73,7 +71,6 @@ func New(r *Request, t target.Target) (*Plan, error) {
 	if r.Keep && r.Late {
 		p.used = p.base.table.ReserveUsed()
 	}
-	p.fitPatches()
 	return p, p.lay()
 }
 
@@ -160,7 +157,7 @@ func (p *Plan) decide(o *object, how decision) {
 		}
 	}
 	opt.KnownFaults = o.code.Go && p.hasActionSite()
-	o.plans = entry.Plans(o.survey, opt, 0, chooses)
+	o.plans, o.patches = entry.Plans(o.survey, opt, 0, chooses), 0
 	o.dropHook()
 }
 
@@ -216,12 +213,19 @@ func (p *Plan) number() {
 	}
 }
 
-// Patch lists what the target has to change, by run of executable pages, in
-// the memory that the target will read it from.
+// Patch lists what the target has to change, by run of executable pages, in the reserve.
 func (p *Plan) Patch() {
-	list := mem.Values[patch.Patch](p.List)[:0]
+	atMost := 0
+	for _, o := range p.all {
+		atMost += o.patchesAtMost()
+	}
+	list := make([]patch.Patch, 0, atMost)
 	var texts []patchedText
 	for _, o := range p.all {
+		if o.cached != nil {
+			texts = p.cachedTexts(o, texts)
+			continue
+		}
 		start := len(list)
 		list = o.appendPatches(list)
 		mine := list[start:]
@@ -230,51 +234,40 @@ func (p *Plan) Patch() {
 			n := sort.Search(len(mine), func(i int) bool { return uint64(mine[i].At) >= m.End })
 			if n > 0 {
 				texts = append(texts, patchedText{object: o, patches: mine[:n]})
-				p.texts = append(p.texts, text{Mapping: m, arena: o.arena, patches: n})
+				p.texts = append(p.texts, text{Mapping: m, arena: o.arena})
 			}
 			mine = mine[n:]
 		}
 	}
-	calls := p.roomForCalls(len(list))
+	calls := make([]patch.Call, 0, p.led)
 	for i := range texts {
-		n := len(calls)
-		calls = texts[i].leadCalls(calls, &p.texts[i])
-		p.texts[i].calls = len(calls) - n
-	}
-	if p.undos != nil && len(texts) > 0 {
-		p.undosAt, p.undone = p.undos.write(texts, p.texts, calls)
-		p.arenas = append(p.arenas, p.undos.pages)
-	}
-}
-
-// fitPatches takes back the plans of objects for which the list of patches has no
-// room. There is always some for their kernel sites.
-func (p *Plan) fitPatches() {
-	room := len(mem.Values[patch.Patch](p.List))
-	for _, o := range p.all {
-		room -= o.patchesAtMost() - o.patchedCounts()
-	}
-	for _, o := range p.all {
-		n := o.patchedCounts()
-		if n > room {
-			o.refuse(ledger.ReasonNoMemory)
+		if texts[i].kept != nil {
 			continue
 		}
-		room -= n
+		n := len(calls)
+		calls = texts[i].leadCalls(calls, &p.texts[i])
+		texts[i].calls = calls[n:]
+	}
+	if len(texts) > 0 {
+		p.undosAt, p.undone = p.undos.write(texts, p.texts)
+		p.arenas = append(p.arenas, p.undos.pages)
 	}
 }
 
 // patchedCounts is the number of patches of counted functions, at most.
 func (o *object) patchedCounts() int {
 	if o.cached != nil {
-		return 0 // there is room for them (fitsCached)
+		return 0 // its arena has its place
 	}
 	return o.patchesAtMost() - len(o.sites) - len(o.signals) - 1
 }
 
 func (o *object) patchesAtMost() int {
 	if o.cached != nil {
-		return len(o.cached.Changes) / patch.KeptSize
+		return len(o.cached.Patches) / patch.OverwrittenSize
+	}
+	if o.patches > 0 {
+		return o.patches // plans are only taken back
 	}
 	n := len(o.sites) + len(o.signals) + 1 // the hook
 	for i := range o.plans {
@@ -282,13 +275,11 @@ func (o *object) patchesAtMost() int {
 			n += patch.PatchesOf(&o.plans[i], entry.Leads(o.survey, &o.plans[i]))
 		}
 	}
+	o.patches = n
 	return n
 }
 
 func (o *object) appendPatches(list []patch.Patch) []patch.Patch {
-	if o.cached != nil {
-		return o.cachedPatches(list)
-	}
 	for i := range o.plans {
 		p := &o.plans[i]
 		if !p.Counted() {

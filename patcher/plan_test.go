@@ -63,7 +63,7 @@ func TestPlans(t *testing.T) {
 			if first == nil {
 				first = p
 				golden.WriteString(summary(way.name, p))
-			} else if !bytes.Equal(first.reserve, p.reserve) || !bytes.Equal(first.List, p.List) {
+			} else if !bytes.Equal(first.reserve, p.reserve) {
 				t.Errorf("%s: the second plan is another one", way.name)
 			}
 		}

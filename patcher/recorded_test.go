@@ -19,7 +19,6 @@ import (
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/symname"
-	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target"
 )
@@ -165,13 +164,10 @@ func (recordedFile) Close() error { return nil }
 
 // request is one for the objects with these names; the last is ever the linker.
 func (r *recordedTarget) request(names ...string) *Request {
-	const patches = 4096
 	q := &Request{
 		Options:     Options{Threshold: &symname.Thresholds{}},
 		Entries:     Entries{Cold: 0x10, Keep: 0x20, Site: 0x30, Signal: 0x40, Changed: 0x50},
 		LinkerHook:  r.hook,
-		List:        aligned(patches * patch.Size),
-		ListAt:      0x7f0000000000,
 		ReserveSize: 16 << 20,
 		Miss:        func(i int, why ledger.Reason) { panic(fmt.Sprint("missed: ", i, why)) },
 		Stop:        func() { panic("stopped") },

@@ -20,11 +20,6 @@ type Request struct {
 	// objects has changed; 0: there is none.
 	LinkerHook uint64
 
-	// List is the memory of the list of patches, and of that of calls behind it; the
-	// target has it at ListAt.
-	List   []byte
-	ListAt uint64
-
 	// The reserve has ReserveSize bytes, of which the first are arenas already.
 	ReserveSize, ReserveUsed uint64
 	Keep                     bool // it stays: objects that come later use it, too
@@ -41,8 +36,10 @@ type Request struct {
 	// Cache has plans of earlier starts; nil: none are used, nor made for later ones.
 	// Planner tells whose plans those may be: it is another where this one would plan
 	// otherwise.
+	// Creator is what tables say of who made them.
 	Cache   Cache
 	Planner []byte
+	Creator string
 
 	// Miss notes why object i of the list is not counted, Stop that a new object
 	// may take the GS segment: nothing may count any more. Both are told at once,

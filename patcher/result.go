@@ -26,13 +26,10 @@ type Arena struct {
 // the numbers of records and islands.
 type Origins struct{ Records, Lengths, LengthsSize, ByText, Count, Islands, IslandsCount uint64 }
 
-// Text is a run of pages with entries to patch: so many of the list of patches, and
-// of that of calls, in their order.
+// Text is a run of pages with entries to patch.
 type Text struct {
-	Start, End     uint64
-	Prot           uint32
-	Patches, Calls int
-	Arena          int // number of the one that the patches lead to
+	Start, End uint64
+	Arena      int // number of the one that the patches lead to
 }
 
 // Arenas are all arenas, those of data last.
@@ -52,16 +49,13 @@ func (p *Plan) Texts() []Text {
 	all := make([]Text, 0, len(p.texts))
 	for i := range p.texts {
 		t := &p.texts[i]
-		all = append(all, Text{t.Start, t.End, uint32(t.Prot), t.patches, t.calls, slices.Index(p.arenas, t.arena)})
+		all = append(all, Text{t.Start, t.End, slices.Index(p.arenas, t.arena)})
 	}
 	return all
 }
 
-// Calls is the run address of the list of calls, after Patch.
-func (p *Plan) Calls() uint64 { return p.calls }
-
-// Undos is the run address of the list of texts with what takes their changes back,
-// and its length, after Patch; 0 if they cannot be taken back.
+// Undos is the run address of the list of texts with their changes, and its length,
+// after Patch; 0 if there are none.
 func (p *Plan) Undos() (at, count uint64) { return p.undosAt, p.undone }
 
 // HeapEnd is where brk(2) has to be before the arenas are mapped, 0 if the heap stays.
@@ -100,10 +94,8 @@ func (p *Plan) Stubs() iter.Seq[Stub] {
 	}
 }
 
-// text is a run of pages with entries to patch.
+// text is a run of pages with entries to patch, and the arena that the patches lead to.
 type text struct {
 	procmaps.Mapping
-	arena   *arena // that the patches lead to
-	patches int
-	calls   int
+	arena *arena
 }

@@ -97,7 +97,7 @@ func (o *object) unseen() bool {
 
 // refuse takes back the plans of all functions.
 func (o *object) refuse(why ledger.Reason) {
-	o.taken = true
+	o.taken, o.patches = true, 0
 	for i := range o.plans {
 		if o.plans[i].Counted() {
 			o.plans[i] = entry.Refuse(i, why)

@@ -10,8 +10,9 @@ import (
 	"github.com/dynprof/dynprof/patcher/patch"
 )
 
-// A program may change its text; then it gets it back first (giveback.c). What
-// that needs lies in pages of its own, as the origins do:
+// The target makes the changes of its texts that are listed here; and it may change text
+// itself, and gets it back first (giveback.c). The lists lie in pages of their own, as the
+// origins do:
 //
 //	texts | their files' names | lists of the first text, of the second, ...
 type undos struct {
@@ -19,43 +20,47 @@ type undos struct {
 	buf   []byte
 }
 
-// layUndos takes room for what takes the changes of all objects back. Calls for which
-// there is none are not led.
+// layUndos takes room for the changes of all objects. Calls for which there is none are not
+// led.
 func (p *Plan) layUndos(space placer) error {
 	if len(p.arenas) == 0 {
 		return nil
 	}
-	patches, calls := 0, 0
+	must, calls := 0, 0 // bytes
 	p.led = 0
 	for _, o := range p.all {
-		patches += o.undosAtMost()
+		must += o.undosAtMost()
 		n := o.callsAtMost()
 		p.led += n
 		calls += n*patch.ListedSize + len(o.exec)*min(n, o.count())*patch.LedSize
 	}
 	room := int(p.ReserveSize - p.used)
-	if patches+calls > room {
+	if must+calls > room {
 		const each = patch.ListedSize + patch.LedSize
-		p.led = max((room-patches)/each, 0)
+		p.led = max((room-must)/each, 0)
 		calls = p.led * each
 	}
-	pages := &arena{offset: p.used, size: uint64(align(patches+calls, pageSize))}
+	pages := &arena{offset: p.used, size: uint64(align(must+calls, pageSize))}
 	if pages.size > p.ReserveSize-p.used {
 		return p.tooSmall()
 	}
 	var ok bool
 	if pages.at, ok = space.PlaceAnywhere(p.all[0].span, pages.size); !ok {
-		return errors.New("there is no room for what gives text back")
+		return errors.New("there is no room for the list of what is patched")
 	}
 	p.used += pages.size
 	p.undos = &undos{pages, p.reserve[pages.offset : pages.offset+pages.size]}
 	return nil
 }
 
-// undosAtMost is the size of what takes the patches of an object's texts back.
+// undosAtMost is the size of what takes the patches of an object's texts back; with the
+// calls that are led, if its plan is an earlier start's.
 func (o *object) undosAtMost() int {
-	const aligned = 8 // of leds
+	const aligned = 3 * 8 // the lists
 	size := o.patchesAtMost() * (patch.ListedSize + patch.OverwrittenSize)
+	if c := o.cached; c != nil {
+		size = len(c.Listed) + len(c.Patches) + len(c.Leds)
+	}
 	for i := range o.exec {
 		size += patch.UndoTextSize + align(len(o.exec[i].Path)+1, 8) + aligned
 	}
@@ -63,9 +68,6 @@ func (o *object) undosAtMost() int {
 }
 
 func (o *object) callsAtMost() (n int) {
-	if o.cached != nil {
-		return len(o.cached.Calls) / patch.CallSize
-	}
 	if o.survey != nil && o.code.NoteCalls {
 		for range o.survey.Calls() {
 			n++
@@ -74,14 +76,11 @@ func (o *object) callsAtMost() (n int) {
 	return n
 }
 
-// write writes what takes the texts' changes back, and returns where the list of
-// texts is, and how long.
-func (u *undos) write(texts []patchedText, spans []text, calls []patch.Call) (at, count uint64) {
+// write writes the texts' changes, and returns where the list of texts is, and how long.
+func (u *undos) write(texts []patchedText, spans []text) (at, count uint64) {
 	order := make([]int, len(texts))
-	for i, from := 0, 0; i < len(texts); i++ {
+	for i := range order {
 		order[i] = i
-		texts[i].calls = calls[from : from+spans[i].calls]
-		from += spans[i].calls
 	}
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(spans[i].Start, spans[j].Start) })
 	list := mem.Values[patch.UndoText](u.buf)[:len(texts)]
@@ -111,10 +110,18 @@ func (u *undos) writeLists(text *patch.UndoText, used int, t *patchedText) int {
 	}
 	at := func() uint64 { return u.pages.at + uint64(used) }
 	var lists patch.Undos
-	text.List, lists.List = at(), mem.Values[patch.Listed](room(len(t.patches)+len(t.calls), patch.ListedSize))[:0]
-	text.Overwritten, lists.Overwritten = at(), mem.Values[patch.Overwritten](room(len(t.patches), patch.OverwrittenSize))[:0]
+	n, patches := len(t.patches)+len(t.calls), len(t.patches)
+	if t.kept != nil {
+		n, patches = len(t.kept.List), len(t.kept.Overwritten)
+	}
+	text.List, lists.List = at(), mem.Values[patch.Listed](room(n, patch.ListedSize))[:0]
+	text.Overwritten, lists.Overwritten = at(), mem.Values[patch.Overwritten](room(patches, patch.OverwrittenSize))[:0]
 	text.Leds, lists.Leds = at(), mem.Values[patch.Led](u.buf[used:])[:0]
-	lists.Note(x86.RunAddr(text.Start), t.patches, t.calls)
+	if t.kept != nil {
+		t.groups.Add(&lists, t.kept)
+	} else {
+		lists.Note(x86.RunAddr(text.Start), t.patches, t.calls)
+	}
 	text.Count, text.Extent = uint32(len(lists.List)), lists.Extent()
 	room(len(lists.Leds), patch.LedSize)
 	return used

@@ -7,22 +7,30 @@ import (
 
 // CheckFile compares what the plan takes for the bytes of its object with the file.
 func (p *Plan) CheckFile(r io.ReaderAt) error {
-	changes, calls := p.Changes, p.Calls
+	listed, patches, leds := p.Listed, p.Patches, p.Leds
 	for _, t := range p.Texts {
-		for range t.Changes {
-			if err := t.has(r, le.Uint32(changes[ChangeAt:]), changes[ChangeOld:][:changes[ChangeLen]]); err != nil {
+		for range t.Listed {
+			at, old := listedAt(listed), oldOf(listed, patches, leds)
+			if err := t.has(r, at, old); err != nil {
 				return err
 			}
-			changes = changes[ChangeEntrySize:]
+			listed = listed[ListedEntrySize:]
 		}
-		for range t.Calls {
-			if err := t.has(r, le.Uint32(calls[CallAt:]), calls[CallOld:][:4]); err != nil {
-				return err
-			}
-			calls = calls[CallEntrySize:]
-		}
+		patches, leds = patches[t.Patches*PatchEntrySize:], leds[t.Leds*LedEntrySize:]
 	}
 	return nil
+}
+
+// oldOf is what the first of the changes of a text with these patches and functions has
+// replaced.
+func oldOf(listed, patches, leds []byte) []byte {
+	at, of := listedAt(listed), le.Uint32(listed[listedOf:])
+	if of&callBit != 0 {
+		entry := le.Uint32(leds[of&^callBit*LedEntrySize+ledEntry:])
+		return le.AppendUint32(nil, entry-at-callSize)
+	}
+	patch := patches[of*PatchEntrySize:]
+	return patch[patchOld:][:patch[patchLen]]
 }
 
 // has is whether the text's bytes at an offset are these.

@@ -18,10 +18,10 @@ func Decode(b []byte) (*Plan, error) {
 	if v := le.Uint32(b[PlanVersion:]); v != FileVersion {
 		return nil, fmt.Errorf("%w: %d", ErrVersion, v)
 	}
-	if n := le.Uint64(b[PlanFileSize:]); n != uint64(len(b)) {
+	if n := le.Uint64(b[PlanFileSize:]); n != uint64(len(b)) || le.Uint32(b[PlanHdrSize:]) != PlanHeaderSize {
 		return nil, corrupt("%d bytes, not %d", len(b), n)
 	}
-	if sumOf(b) != le.Uint32(b[PlanCheck:]) {
+	if sumOf(b) != le.Uint64(b[PlanCheck:]) {
 		return nil, corrupt("its sum is another")
 	}
 	p := &Plan{}
@@ -42,7 +42,7 @@ func Decode(b []byte) (*Plan, error) {
 	for ; len(texts) > 0; texts = texts[TextEntrySize:] {
 		p.Texts = append(p.Texts, Text{
 			Start: le.Uint64(texts[TextStart:]), Size: le.Uint64(texts[TextSize:]), Offset: le.Uint64(texts[TextOffset:]),
-			Prot: le.Uint32(texts[TextProt:]), Changes: le.Uint32(texts[TextChanges:]), Calls: le.Uint32(texts[TextCalls:]),
+			Prot: le.Uint32(texts[TextProt:]), Listed: le.Uint32(texts[TextListed:]), Patches: le.Uint32(texts[TextPatches:]), Leds: le.Uint32(texts[TextLeds:]),
 		})
 	}
 	for _, check := range []func() error{p.checkHeader, p.checkTexts, p.checkFixups, p.checkOrigins, p.checkLedger} {
@@ -103,60 +103,92 @@ func far(a, b uint64) bool {
 func (p *Plan) has(at, n uint64) bool { return at >= p.Low && at < p.High && n <= p.High-at }
 
 func (p *Plan) checkTexts() error {
-	changes, calls, end := p.Changes, p.Calls, p.Low
+	listed, patches, leds, end := p.Listed, p.Patches, p.Leds, p.Low
 	for _, t := range p.Texts {
 		if t.Start < end || t.Start%pageSize != 0 || t.Size == 0 || t.Size%pageSize != 0 || !p.has(t.Start, t.Size) || t.Size > math.MaxUint32 || t.Prot > 7 {
 			return corrupt("text at %#x, %#x bytes", t.Start, t.Size)
 		}
 		end = t.Start + t.Size
-		if uint64(t.Changes) > uint64(len(changes)/ChangeEntrySize) || uint64(t.Calls) > uint64(len(calls)/CallEntrySize) {
-			return corrupt("%d changes and %d calls at %#x", t.Changes, t.Calls, t.Start)
+		if uint64(t.Listed) > uint64(len(listed)/ListedEntrySize) || uint64(t.Patches) > uint64(len(patches)/PatchEntrySize) || uint64(t.Leds) > uint64(len(leds)/LedEntrySize) {
+			return corrupt("%d changes, %d patches, %d functions at %#x", t.Listed, t.Patches, t.Leds, t.Start)
 		}
-		n, k := t.Changes*ChangeEntrySize, t.Calls*CallEntrySize
-		if err := p.checkChanges(changes[:n], calls[:k], uint32(t.Size)); err != nil {
+		n, k, m := t.Listed*ListedEntrySize, t.Patches*PatchEntrySize, t.Leds*LedEntrySize
+		c := changes{listed[:n], patches[:k], leds[:m], uint32(t.Size), uint32(p.Count())}
+		if err := c.check(); err != nil {
 			return err
 		}
-		changes, calls = changes[n:], calls[k:]
+		listed, patches, leds = listed[n:], patches[k:], leds[m:]
 	}
-	if len(changes)+len(calls) > 0 || len(p.Changes)+len(p.Calls) > 0 && p.ArenaSize == 0 {
+	if len(listed)+len(patches)+len(leds) > 0 || len(p.Listed) > 0 && p.ArenaSize == 0 {
 		return corrupt("changes of no text")
 	}
 	return nil
 }
 
-// checkChanges checks those of a text of so many bytes, each in their order.
-func (p *Plan) checkChanges(changes, calls []byte, size uint32) error {
-	functions := uint32(p.Count())
-	for last := uint32(0); len(changes) > 0; changes = changes[ChangeEntrySize:] {
-		if !goodChange(changes, last, size, functions) {
-			return corrupt("change % x", changes[:ChangeEntrySize])
+// Where the fields of changes are (patcher/patch/undo.go), and what they may be.
+const (
+	listedOf                                                     = 4
+	patchGroup, patchNeeds, patchLen, patchKind, patchOld        = 0, 4, 10, 11, 12
+	ledGroup, ledEntry                                           = 0, 4
+	callBit                                               uint32 = 1 << 31
+
+	callSize, mostChanged           = 4, 6
+	noGroup                         = math.MaxUint32
+	kindFirst, kindIsland, kindSite = 0, 1, 3
+)
+
+func listedAt(b []byte) uint32 { return le.Uint32(b) }
+
+// changes are those of a text of so many bytes, of an object with so many functions.
+type changes struct {
+	listed, patches, leds []byte
+	size, functions       uint32
+}
+
+// check: changes are in the order of their addresses, patches in that of the changes.
+func (c *changes) check() error {
+	last, patches := uint32(0), c.patches
+	for b := c.listed; len(b) > 0; b = b[ListedEntrySize:] {
+		at, of, n := listedAt(b), le.Uint32(b[listedOf:]), uint32(callSize)
+		if of&callBit != 0 {
+			if at == 0 || of&^callBit >= uint32(len(c.leds)/LedEntrySize) { // the opcode is in front
+				return corrupt("call % x", b[:ListedEntrySize])
+			}
+		} else {
+			if int(of) != (len(c.patches)-len(patches))/PatchEntrySize || !c.goodPatch(patches) {
+				return corrupt("patch % x", b[:ListedEntrySize])
+			}
+			n, patches = uint32(patches[patchLen]), patches[PatchEntrySize:]
 		}
-		last = le.Uint32(changes[ChangeAt:])
-	}
-	for last := uint32(1); len(calls) > 0; calls = calls[CallEntrySize:] { // the opcode is in front
-		at := le.Uint32(calls[CallAt:])
-		if at < last || at > size || size-at < 4 || le.Uint32(calls[CallGroup:]) >= functions {
-			return corrupt("call % x", calls[:CallEntrySize])
+		if at < last || at > c.size || n > c.size-at {
+			return corrupt("change % x", b[:ListedEntrySize])
 		}
 		last = at
+	}
+	for b := c.leds; len(b) > 0; b = b[LedEntrySize:] {
+		if le.Uint32(b[ledGroup:]) >= c.functions {
+			return corrupt("calls of % x", b[:LedEntrySize])
+		}
+	}
+	if len(patches) > 0 {
+		return corrupt("%d patches of no change", len(patches)/PatchEntrySize)
 	}
 	return nil
 }
 
-// goodChange checks the first of the changes: it is not before the one at last.
-func goodChange(c []byte, last, size, functions uint32) bool {
-	at, n, kind := le.Uint32(c[ChangeAt:]), uint32(c[ChangeLen]), c[ChangeKind]
-	group, needs := le.Uint32(c[ChangeGroup:]), le.Uint32(c[ChangeNeeds:])
-	if at < last || n == 0 || n > ChangeEntrySize-ChangeNew || at > size || n > size-at {
+// goodPatch checks the first of the patches.
+func (c *changes) goodPatch(b []byte) bool {
+	if len(b) == 0 {
 		return false
 	}
-	if needs != NoGroup && needs >= functions {
+	n, kind, group, needs := b[patchLen], b[patchKind], le.Uint32(b[patchGroup:]), le.Uint32(b[patchNeeds:])
+	if n == 0 || n > mostChanged || needs != noGroup && needs >= c.functions {
 		return false
 	}
-	if kind == KindSite {
-		return group == NoGroup
+	if kind == kindSite {
+		return group == noGroup
 	}
-	return group < functions && kind <= KindIsland
+	return group < c.functions && kind <= kindIsland
 }
 
 func (p *Plan) checkFixups() error {

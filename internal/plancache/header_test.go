@@ -22,8 +22,6 @@ func TestHeader(t *testing.T) {
 		{Name: "dp_plan_part", Prefix: "Part", Size: "PartSize"},
 		{Name: "dp_plan_file", Prefix: "Plan", Size: "PlanHeaderSize"},
 		{Name: "dp_plan_text", Prefix: "Text", Size: "TextEntrySize"},
-		{Name: "dp_plan_change", Prefix: "Change", Size: "ChangeEntrySize"},
-		{Name: "dp_plan_call", Prefix: "Call", Size: "CallEntrySize"},
 		{Name: "dp_plan_fixup", Prefix: "Fix", Size: "FixEntrySize"},
 		{Name: "dp_plan_island", Prefix: "Island", Size: "IslandEntrySize"},
 	})

@@ -6,46 +6,49 @@ package plancache
 // addresses are link-time ones: those of the ELF file.
 const (
 	FileMagic   = "DYNPLAN\x01" // 8 bytes at offset 0
-	FileVersion = 1
+	FileVersion = 2
 
 	// Header.
 	PlanMagic      = 0x000 // [8]byte
 	PlanVersion    = 0x008 // u32
-	PlanCheck      = 0x00c // u32, CRC-32C of the file with zeros in its place
-	PlanFileSize   = 0x010 // u64
-	PlanInode      = 0x018 // u64, of the object's file, as the next four
-	PlanObjectSize = 0x020 // u64, bytes
-	PlanMtime      = 0x028 // u64, ns
-	PlanCtime      = 0x030 // u64, ns
-	PlanHead       = 0x038 // u64, FNV-1a of the first HeadSize bytes
-	PlanLow        = 0x040 // u64, address of its first mapped page
-	PlanHigh       = 0x048 // u64, one past its last
-	PlanArena      = 0x050 // u64, address of the arena; it may be below 0
-	PlanArenaSize  = 0x058 // u64, whole pages; 0: there is none
-	PlanCold       = 0x060 // u64, offset of the cold blocks in the arena
-	PlanKeeps      = 0x068 // u64, and of the keep blocks
-	PlanHook       = 0x070 // u64, address of the dynamic linker's function that is replaced; 0: it is not here
-	PlanCounters   = 0x078 // u32, counters that its functions have
-	PlanFlags      = 0x07c // u32, Obj* of the table
-	PlanCode       = 0x080 // u32, bytes where functions may lie
-	PlanUntold     = 0x084 // u32, those of them in no function
-	PlanReason     = 0x088 // u32, ledger.Reason of the object
+	PlanHdrSize    = 0x00c // u32, PlanHeaderSize
+	PlanCheck      = 0x010 // u64, XXH64 of the bytes behind it
+	PlanFileSize   = 0x018 // u64
+	PlanInode      = 0x020 // u64, of the object's file, as the next four
+	PlanObjectSize = 0x028 // u64, bytes
+	PlanMtime      = 0x030 // u64, ns
+	PlanCtime      = 0x038 // u64, ns
+	PlanHead       = 0x040 // u64, FNV-1a of the first HeadSize bytes
+	PlanLow        = 0x048 // u64, address of its first mapped page
+	PlanHigh       = 0x050 // u64, one past its last
+	PlanArena      = 0x058 // u64, address of the arena; it may be below 0
+	PlanArenaSize  = 0x060 // u64, whole pages; 0: there is none
+	PlanCold       = 0x068 // u64, offset of the cold blocks in the arena
+	PlanKeeps      = 0x070 // u64, and of the keep blocks
+	PlanHook       = 0x078 // u64, address of the dynamic linker's function that is replaced; 0: it is not here
+	PlanCounters   = 0x080 // u32, counters that its functions have
+	PlanFlags      = 0x084 // u32, Obj* of the table
+	PlanCode       = 0x088 // u32, bytes where functions may lie
+	PlanUntold     = 0x08c // u32, those of them in no function
 	PlanKey        = 0x090 // section of bytes: for what the plan was made
 	PlanBuildID    = 0x0a0 // section of bytes
 	PlanTexts      = 0x0b0 // section, in the order of their addresses
-	PlanChanges    = 0x0c0 // section: patches of the first text, of the second, ...
-	PlanStubs      = 0x0d0 // section of bytes: the arena
-	PlanFixups     = 0x0e0 // section, in the order of what they fix
-	PlanRecords    = 0x0f0 // section: origins, as stubgen/emit has them
-	PlanLengths    = 0x100 // section of bytes, theirs
-	PlanByText     = 0x110 // section of u32: numbers of records, in the order of their text
-	PlanIslands    = 0x120 // section, in the order of their addresses
-	PlanFunctions  = 0x130 // section: entries as a table's, of object 0 and with counters from 0 on
-	PlanAliases    = 0x140 // section of u32, as a table's
-	PlanStrings    = 0x150 // section of bytes, as a table's
-	PlanPath       = 0x160 // section of bytes: where the object was, for people
-	PlanCalls      = 0x170 // section: calls in the first text, in the second, ...
-	PlanHeaderSize = 0x180
+	PlanStubs      = 0x0c0 // section of bytes: the arena
+	PlanFixups     = 0x0d0 // section, in the order of what they fix
+	PlanRecords    = 0x0e0 // section: origins, as stubgen/emit has them
+	PlanLengths    = 0x0f0 // section of bytes, theirs
+	PlanByText     = 0x100 // section of u32: numbers of records, in the order of their text
+	PlanIslands    = 0x110 // section, in the order of their addresses
+	PlanListed     = 0x120 // section: changes of the first text, of the second, ...; as the next two: patcher/patch/undo.go
+	PlanPatches    = 0x130 // section: what the first text's patches did, the second's, ...
+	PlanLeds       = 0x140 // section: functions whose calls are led, of the first text, ...
+	PlanFunctions  = 0x150 // section: entries as a table's, of object 0 and with counters from 0 on
+	PlanAliases    = 0x160 // section of u32, as a table's
+	PlanStrings    = 0x170 // section of bytes, as a table's
+	PlanPath       = 0x180 // section of bytes: where the object was, for people
+	PlanCreator    = 0x190 // section of bytes: who planned, for people
+	PlanReason     = 0x1a0 // u32, ledger.Reason of the object
+	PlanHeaderSize = 0x1b0
 
 	// A section is {u64 offset; u32 count; u32 entry size}. It begins at a multiple of 16.
 	PartOffset    = 0  // u64
@@ -58,27 +61,16 @@ const (
 	TextSize      = 8  // u64, whole pages
 	TextOffset    = 16 // u64, of the pages in the object's file
 	TextProt      = 24 // u32, PROT_*
-	TextChanges   = 28 // u32, how many of the changes are its,
-	TextCalls     = 32 // u32, and how many of the calls
+	TextListed    = 28 // u32, how many changes it has,
+	TextPatches   = 32 // u32, how many of them are patches,
+	TextLeds      = 36 // u32, and how many functions are called by the others
 	TextEntrySize = 40
 
-	// Change entry: a patch.
-	ChangeAt        = 0  // u32, offset from the text's start
-	ChangeGroup     = 4  // u32, number of the function; NoGroup
-	ChangeNeeds     = 8  // u32, another one's number, or NoGroup
-	ChangeMoved     = 12 // u16, what runs elsewhere from there on
-	ChangeLen       = 14 // u8, bytes
-	ChangeKind      = 15 // u8, Kind*
-	ChangeOld       = 16 // [6]byte
-	ChangeNew       = 22 // [6]byte
-	ChangeEntrySize = 28
-
-	// Call entry: a call that leads to a stub, as a struct dp_call.
-	CallAt        = 0  // u32, offset of its displacement from the text's start
-	CallGroup     = 4  // u32, number of the function that is called
-	CallOld       = 8  // u32, displacement
-	CallNew       = 12 // u32
-	CallEntrySize = 16
+	// Entries of changes: a patch.Listed, an Overwritten and a Led. Functions have the
+	// numbers that they have in their object.
+	ListedEntrySize = 8
+	PatchEntrySize  = 24
+	LedEntrySize    = 12
 
 	// Fixup entry: a word of the arena that depends on more than the object.
 	FixAt        = 0 // u32, its offset in the arena
@@ -93,15 +85,6 @@ const (
 	RecordEntrySize = 16
 
 	HeadSize = 1024
-
-	NoGroup = 0xffffffff
-)
-
-// Kinds of changes: those of patcher/patch.
-const (
-	KindFirst  = 0
-	KindIsland = 1
-	KindSite   = 3
 )
 
 // Kinds of fixups: what the word is, or what is added to it.

@@ -9,7 +9,8 @@ package plancache
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -28,6 +29,7 @@ type Plan struct {
 	Key     []byte // for what it was made: options, and who planned
 	BuildID []byte
 	Path    []byte // where its file was, for people
+	Creator []byte // who planned, for people
 	File    File
 
 	Low, High   uint64 // its mapped pages
@@ -42,8 +44,9 @@ type Plan struct {
 	Reason      uint32
 
 	Texts   []Text
-	Changes []byte // entries of ChangeEntrySize bytes, as those that follow
-	Calls   []byte
+	Listed  []byte // entries of ListedEntrySize bytes, as those that follow
+	Patches []byte
+	Leds    []byte
 	Stubs   []byte
 	Fixups  []byte
 	Records []byte
@@ -68,8 +71,9 @@ type Text struct {
 	Start, Size uint64 // whole pages
 	Offset      uint64 // in the object's file
 	Prot        uint32
-	Changes     uint32 // how many of the changes are its,
-	Calls       uint32 // and how many of the calls
+	Listed      uint32 // how many of the changes are its,
+	Patches     uint32 // of the patches,
+	Leds        uint32 // and of the functions that are called
 }
 
 // HeadOf is a sum of the first bytes of an object, which are its headers and mostly its
@@ -92,11 +96,11 @@ type part struct {
 func (p *Plan) parts(texts *[]byte) []part {
 	return []part{
 		{PlanKey, 1, &p.Key}, {PlanBuildID, 1, &p.BuildID}, {PlanTexts, TextEntrySize, texts},
-		{PlanChanges, ChangeEntrySize, &p.Changes}, {PlanStubs, 1, &p.Stubs}, {PlanFixups, FixEntrySize, &p.Fixups},
+		{PlanListed, ListedEntrySize, &p.Listed}, {PlanPatches, PatchEntrySize, &p.Patches},
+		{PlanLeds, LedEntrySize, &p.Leds}, {PlanStubs, 1, &p.Stubs}, {PlanFixups, FixEntrySize, &p.Fixups},
 		{PlanRecords, RecordEntrySize, &p.Records}, {PlanLengths, 1, &p.Lengths}, {PlanByText, 4, &p.ByText},
 		{PlanIslands, IslandEntrySize, &p.Islands}, {PlanFunctions, layout.FnEntrySize, &p.Functions},
-		{PlanAliases, 4, &p.Aliases}, {PlanStrings, 1, &p.Strings}, {PlanPath, 1, &p.Path},
-		{PlanCalls, CallEntrySize, &p.Calls},
+		{PlanAliases, 4, &p.Aliases}, {PlanStrings, 1, &p.Strings}, {PlanPath, 1, &p.Path}, {PlanCreator, 1, &p.Creator},
 	}
 }
 
@@ -124,7 +128,7 @@ func (p *Plan) Encode() []byte {
 		for _, v := range []uint64{t.Start, t.Size, t.Offset} {
 			texts = le.AppendUint64(texts, v)
 		}
-		for _, v := range []uint32{t.Prot, t.Changes, t.Calls, 0} {
+		for _, v := range []uint32{t.Prot, t.Listed, t.Patches, t.Leds} {
 			texts = le.AppendUint32(texts, v)
 		}
 	}
@@ -135,6 +139,7 @@ func (p *Plan) Encode() []byte {
 	b := append(make([]byte, 0, size), make([]byte, PlanHeaderSize)...)
 	copy(b[PlanMagic:], FileMagic)
 	le.PutUint32(b[PlanVersion:], FileVersion)
+	le.PutUint32(b[PlanHdrSize:], PlanHeaderSize)
 	for _, w := range p.words() {
 		if w.u64 != nil {
 			le.PutUint64(b[w.at:], *w.u64)
@@ -150,18 +155,12 @@ func (p *Plan) Encode() []byte {
 		b = append(b, *s.bytes...)
 	}
 	le.PutUint64(b[PlanFileSize:], uint64(len(b)))
-	le.PutUint32(b[PlanCheck:], sumOf(b))
+	le.PutUint64(b[PlanCheck:], sumOf(b))
 	return b
 }
 
 // aligned is where sections begin: at its multiples.
 const aligned = 16
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // sumOf is what PlanCheck has to be.
-func sumOf(b []byte) uint32 {
-	sum := crc32.Update(0, castagnoli, b[:PlanCheck])
-	sum = crc32.Update(sum, castagnoli, make([]byte, 4))
-	return crc32.Update(sum, castagnoli, b[PlanCheck+4:])
-}
+func sumOf(b []byte) uint64 { return xxhash.Sum64(b[PlanCheck+8:]) }

@@ -25,10 +25,10 @@ func u64s(values ...uint64) (b []byte) {
 	return b
 }
 
-// change is an entry: at, group, needs; length and kind.
-func change(at, group, needs uint32, n, kind byte) []byte {
-	b := append(u32s(at, group, needs), n, 0, n, kind)
-	return append(b, make([]byte, ChangeEntrySize-len(b))...)
+// patch is an entry: group, needs; length and kind.
+func patch(group, needs uint32, n, kind byte) []byte {
+	b := append(u32s(group, needs), n, 0, n, kind)
+	return append(b, make([]byte, PatchEntrySize-len(b))...)
 }
 
 // record is an entry: at, from, lengths; instructions and flags.
@@ -39,18 +39,19 @@ func record(at, from, lengths uint32, few, flags byte) []byte {
 // demo is a plan with something in every section.
 func demo() *Plan {
 	p := &Plan{
-		Key: []byte("options"), BuildID: []byte{1, 2, 3}, Path: []byte("/bin/demo"),
+		Key: []byte("options"), BuildID: []byte{1, 2, 3}, Path: []byte("/bin/demo"), Creator: []byte("a test"),
 		File: File{Inode: 7, Size: 9000, Mtime: 1, Ctime: 2, Head: 3},
 		Low:  0x1000, High: 0x9000, Arena: ^uint64(0xffff), ArenaSize: 0x2000, Cold: 0x1000, Keeps: 0x1800,
 		Hook: 0x2005, Counters: 2, Flags: layout.ObjSelected, Code: 100, Untold: 4,
-		Texts: []Text{{0x2000, 0x1000, 0x1000, 5, 2, 1}, {0x4000, 0x2000, 0x3000, 5, 1, 0}},
+		Texts: []Text{{0x2000, 0x1000, 0x1000, 5, 3, 2, 1}, {0x4000, 0x2000, 0x3000, 5, 1, 1, 0}},
 		Stubs: bytes.Repeat([]byte{0xcc}, 0x2000), Fixups: append(u32s(0, FixSlow), u32s(0x34, FixCounter, 0x1006, FixIndex)...),
 		Records: append(record(0x30, 0x12010, 0, 2, 0), record(0x100, 0x12000, 4, 0, recordLong)...),
 		Lengths: append([]byte{1, 1, 4, 9}, append(u32s(1, 300), 3, 3)...), ByText: u32s(1, 0), Islands: u64s(0x2030, 0x2010),
 	}
-	p.Changes = append(change(0, 0, NoGroup, 5, KindFirst), change(0x10, 1, 0, 5, KindIsland)...)
-	p.Changes = append(p.Changes, change(0x1ffb, NoGroup, NoGroup, 5, KindSite)...)
-	p.Calls = u32s(0x21, 1, 0, 0x55)
+	p.Listed = u32s(0, 0, 0x10, 1, 0x21, callBit, 0x1ffb, 0)
+	p.Patches = append(patch(0, noGroup, 5, kindFirst), patch(1, 0, 5, kindIsland)...)
+	p.Patches = append(p.Patches, patch(noGroup, noGroup, 5, kindSite)...)
+	p.Leds = u32s(1, 0x25, 0x85)
 	for i, f := range []layout.Function{
 		{Address: 0x2000, Size: 9, Name: "a", Aliases: []string{"b", "c"}, Counter: 1, Stub: 0x30, StubSize: 20, Tactic: ledger.TacticJump},
 		{Address: 0x2010, Size: 9, Counter: 0, Stub: 0x100, StubSize: 20, Tactic: ledger.TacticJump, Threshold: 5},
@@ -120,22 +121,30 @@ func TestRefused(t *testing.T) {
 		"text: none":              func(p *Plan) { p.Texts[1].Size = 0 },
 		"texts overlap":           func(p *Plan) { p.Texts[1].Start = 0x2000 },
 		"text: protection":        func(p *Plan) { p.Texts[0].Prot = 8 },
-		"text: changes":           func(p *Plan) { p.Texts[1].Changes = 9 },
-		"changes of no text":      func(p *Plan) { p.Texts[1].Changes = 0 },
-		"change: order":           func(p *Plan) { le.PutUint32(p.Changes[ChangeEntrySize:], 0); le.PutUint32(p.Changes, 1) },
-		"change: end":             func(p *Plan) { le.PutUint32(p.Changes[2*ChangeEntrySize:], 0x1ffc) },
-		"change: length":          func(p *Plan) { p.Changes[ChangeLen] = 7 },
-		"change: empty":           func(p *Plan) { p.Changes[ChangeLen] = 0 },
-		"change: kind":            func(p *Plan) { p.Changes[ChangeKind] = 4 },
-		"change: group":           func(p *Plan) { le.PutUint32(p.Changes[ChangeGroup:], 3) },
-		"change: needs":           func(p *Plan) { le.PutUint32(p.Changes[ChangeNeeds:], 3) },
-		"call: no opcode":         func(p *Plan) { le.PutUint32(p.Calls, 0) },
-		"call: end":               func(p *Plan) { le.PutUint32(p.Calls, 0xffd) },
-		"call: group":             func(p *Plan) { le.PutUint32(p.Calls[CallGroup:], 3) },
-		"call: order":             func(p *Plan) { p.Calls = append(p.Calls, u32s(0x20, 0, 0, 0)...); p.Texts[0].Calls++ },
-		"calls of no text":        func(p *Plan) { p.Texts[0].Calls = 0 },
-		"text: calls":             func(p *Plan) { p.Texts[0].Calls = 2 },
-		"change: site of one":     func(p *Plan) { p.Changes[ChangeKind] = KindSite },
+		"text: changes":           func(p *Plan) { p.Texts[1].Listed = 9 },
+		"text: patches":           func(p *Plan) { p.Texts[1].Patches = 9 },
+		"text: functions":         func(p *Plan) { p.Texts[0].Leds = 2 },
+		"changes of no text":      func(p *Plan) { p.Texts[1].Listed, p.Texts[1].Patches = 0, 0 },
+		"patches of no text":      func(p *Plan) { p.Patches = append(p.Patches, p.Patches[:PatchEntrySize]...) },
+		"functions of no text":    func(p *Plan) { p.Leds = append(p.Leds, p.Leds...) },
+		"patches of no change":    func(p *Plan) { p.Texts[1].Listed, p.Listed = 0, p.Listed[:3*ListedEntrySize] },
+		"change: order":           func(p *Plan) { le.PutUint32(p.Listed, 0x11) },
+		"change: end":             func(p *Plan) { le.PutUint32(p.Listed[3*ListedEntrySize:], 0x1ffc) },
+		"change: another's patch": func(p *Plan) { le.PutUint32(p.Listed[listedOf:], 1) },
+		"change: none's patch":    func(p *Plan) { le.PutUint32(p.Listed[3*ListedEntrySize+listedOf:], 1) },
+		"patch: length":           func(p *Plan) { p.Patches[patchLen] = 7 },
+		"patch: empty":            func(p *Plan) { p.Patches[patchLen] = 0 },
+		"patch: kind":             func(p *Plan) { p.Patches[patchKind] = 4 },
+		"patch: group":            func(p *Plan) { le.PutUint32(p.Patches[patchGroup:], 3) },
+		"patch: needs":            func(p *Plan) { le.PutUint32(p.Patches[patchNeeds:], 3) },
+		"patch: site of one":      func(p *Plan) { p.Patches[patchKind] = kindSite },
+		"call: no opcode": func(p *Plan) {
+			p.Listed = append(u32s(0, callBit), p.Listed...)
+			p.Texts[0].Listed++
+		},
+		"call: end":               func(p *Plan) { le.PutUint32(p.Listed[2*ListedEntrySize:], 0xffd) },
+		"call: of none":           func(p *Plan) { le.PutUint32(p.Listed[2*ListedEntrySize+listedOf:], callBit|1) },
+		"call: group":             func(p *Plan) { le.PutUint32(p.Leds[ledGroup:], 3) },
 		"fixup: kind":             func(p *Plan) { p.Fixups[FixKind] = 9 },
 		"fixup: order":            func(p *Plan) { p.Fixups[FixEntrySize] = 7 },
 		"fixup: end":              func(p *Plan) { le.PutUint32(p.Fixups[2*FixEntrySize:], 0x1ffd) },
@@ -165,7 +174,7 @@ func TestRefused(t *testing.T) {
 		"strings: no empty one":   func(p *Plan) { p.Strings[0] = 'x' },
 		"strings: none":           func(p *Plan) { p.Strings = nil },
 		"changes without an arena": func(p *Plan) {
-			*p = Plan{Low: p.Low, High: p.High, Texts: p.Texts, Changes: p.Changes, Ledger: p.Ledger}
+			*p = Plan{Low: p.Low, High: p.High, Texts: p.Texts, Listed: p.Listed, Patches: p.Patches, Leds: p.Leds, Ledger: p.Ledger}
 		},
 	} {
 		p := demo()
@@ -192,7 +201,7 @@ func TestDamaged(t *testing.T) {
 	for _, row := range []struct {
 		at   int
 		want error
-	}{{PlanMagic, ErrNotPlan}, {PlanVersion, ErrVersion}, {PlanFileSize, ErrCorrupt}, {PlanCheck, ErrCorrupt}} {
+	}{{PlanMagic, ErrNotPlan}, {PlanVersion, ErrVersion}, {PlanHdrSize, ErrCorrupt}, {PlanFileSize, ErrCorrupt}, {PlanCheck, ErrCorrupt}} {
 		b := bytes.Clone(whole)
 		b[row.at]++
 		if _, err := Decode(b); !errors.Is(err, row.want) {
@@ -213,7 +222,8 @@ func FuzzDecode(f *testing.F) {
 			copy(b[PlanMagic:], FileMagic)
 			le.PutUint32(b[PlanVersion:], FileVersion)
 			le.PutUint64(b[PlanFileSize:], uint64(len(b)))
-			le.PutUint32(b[PlanCheck:], sumOf(b))
+			le.PutUint32(b[PlanHdrSize:], PlanHeaderSize)
+			le.PutUint64(b[PlanCheck:], sumOf(b))
 		}
 		p, err := Decode(b)
 		if (p == nil) == (err == nil) {

@@ -22,8 +22,7 @@ import (
 // that needs another group only if that is made: it stands in a body that is
 // dead only then.
 //
-// It has the layout of struct dp_patch in libdynprof/resident/base/ctl.h: the list is built
-// in the memory that the target reads it from.
+// The target reads it as an Overwritten.
 type Patch struct {
 	At    x86.RunAddr
 	Old   [8]byte
@@ -33,11 +32,7 @@ type Patch struct {
 	Needs uint32 // a group, or NoGroup
 	Moved Span   // what runs elsewhere from At on, if more than Len
 	Kind  Kind
-	_     uint8
 }
-
-// Size is the size of a Patch in memory.
-const Size = 40
 
 // Kind is what a patch has to wait for when it is taken back.
 type Kind uint8
@@ -106,8 +101,8 @@ func trap(o *stubgen.Object, from uint64, group uint32) Patch {
 }
 
 // Call is a call, or tail call, of a counted function, to be led to that one's stub if it still
-// is as it was, and if the function's group is made. It has the layout of struct
-// dp_call in libdynprof/resident/base/ctl.h.
+// is as it was, and if the function's group is made. The target reads it as a Led, and it has
+// the layout of a call entry of internal/plancache.
 type Call struct {
 	At    uint32 // offset of its displacement from the start of the text's pages
 	Group uint32

@@ -7,7 +7,7 @@ import (
 	"github.com/dynprof/dynprof/internal/x86"
 )
 
-// A text's changes are listed in the order of their addresses, 8 bytes each. What a
+// A text's changes are listed for the target, and in cached plans, in the order of their addresses, 8 bytes each. What a
 // patch has overwritten stands in a list of its own; of calls that are led to a stub
 // there are ten times as many, and what each was follows from where it is and whom it
 // calls. The types have the layouts of structs in libdynprof/resident/texts/undos.h.
@@ -160,6 +160,33 @@ func (l *leds) of(u *Undos, c *Call) uint32 {
 		u.Leds = append(u.Leds, led)
 	}
 	return *number
+}
+
+// Cut cuts the changes of the first text off lists of several: so many of each list.
+func (u *Undos) Cut(list, overwritten, leds int) *Undos {
+	first := &Undos{u.List[:list], u.Overwritten[:overwritten], u.Leds[:leds]}
+	*u = Undos{u.List[list:], u.Overwritten[overwritten:], u.Leds[leds:]}
+	return first
+}
+
+// Add adds the changes of u, of an object in which functions have numbers of its own.
+func (g Groups) Add(to, u *Undos) {
+	to.List = append(to.List, u.List...)
+	for _, o := range u.Overwritten {
+		o.Group, o.Needs = g.moved(o.Group), g.moved(o.Needs)
+		to.Overwritten = append(to.Overwritten, o)
+	}
+	for _, l := range u.Leds {
+		l.Group = g.moved(l.Group)
+		to.Leds = append(to.Leds, l)
+	}
+}
+
+func (g Groups) moved(group uint32) uint32 {
+	if group == NoGroup {
+		return NoGroup
+	}
+	return uint32(g) + group
 }
 
 // Extent is what the lists reach.

@@ -1,5 +1,6 @@
 /* The memory that the shim shares with its twin while the twin plans: what the
- * shim knows goes in, what it has to do comes out. Unmapped before main. */
+ * shim knows goes in, what it has to do comes out, but for the changes of text, which
+ * are in the reserve (texts/undos.h). Unmapped before main. */
 #ifndef DYNPROF_CTL_H
 #define DYNPROF_CTL_H
 
@@ -46,46 +47,16 @@ struct dp_trap {
 	uint64_t at, to;
 };
 
-/* A run of pages that holds entries to patch. */
+/* A run of pages that holds entries to patch: what changes there is among the undos. */
 struct dp_text {
 	uint64_t start, size; /* whole pages */
-	uint32_t prot;        /* PROT_* to restore */
-	uint32_t patches;     /* how many of the patch list, in order, lie here */
-	uint32_t calls;       /* and how many of the list of calls */
-	uint32_t arena;       /* number of the one that its patches lead to */
-};
-
-/* Up to 8 bytes to change, if they are still what the planner read. Groups, the
- * patches of one function, are made all or none; a patch that needs another
- * group only if that is made. */
-struct dp_patch {
-	uint64_t at;
-	uint8_t old[8];
-	uint8_t new[8];
-	uint32_t len;
-	uint32_t group; /* number of the function in the table, or DP_NO_GROUP */
-	uint32_t needs; /* a group, or DP_NO_GROUP */
-	uint16_t moved; /* this and the next: struct dp_undo of undos.h */
-	uint8_t kind;
-	uint8_t reserved;
-};
-#define DP_NO_GROUP 0xffffffffu
-#define DP_SIGNAL_SITES 0xfffffffeu /* the group of all signal sites, which traps need */
-
-/* A `call rel32`, or `jmp rel32`, to a counted function, to be led to its stub if the
- * group is made and the call is still as the planner read it. */
-struct dp_call {
-	uint32_t at;    /* offset of the displacement from the text's start */
-	uint32_t group; /* of the function that is called */
-	uint32_t old, new;
+	uint64_t arena;       /* number of the one that its patches lead to */
 };
 
 struct dp_ctl {
 	/* From the shim. */
 	uint64_t reserve;       /* run address of the reserve */
 	uint64_t reserve_size;
-	uint64_t patches;       /* struct dp_patch *, room for patches_cap */
-	uint64_t patches_cap;
 	uint64_t cold_entry;    /* code that a threshold's cold blocks call */
 	uint64_t keep_entry;    /* code that keep blocks lead to */
 	uint64_t site_entry;   /* code that kernel sites jump to */
@@ -129,8 +100,7 @@ struct dp_ctl {
 	uint32_t serves;        /* 1: the twin becomes the endpoint */
 	uint64_t maps, maps_size; /* its own: what /proc/self/maps said before Go ran */
 	uint64_t heap_to;       /* where the heap has to end before the arenas are mapped; 0: it stays */
-	uint64_t calls;         /* struct dp_call *, behind the patches */
-	uint64_t undos;         /* struct dp_undo_text *, in the last arena: what takes all of it back; 0: it cannot be */
+	uint64_t undos;         /* struct dp_undo_text *, in the last arena: the changes of all texts; 0: there are none */
 	uint64_t undos_count;
 	struct dp_arena *arenas; /* room for arenas_cap */
 	struct dp_text *texts;

@@ -3,44 +3,47 @@
 #define DP_PLANCACHE_H
 
 #define DP_FILE_MAGIC "DYNPLAN\001"
-#define DP_FILE_VERSION 0x1
+#define DP_FILE_VERSION 0x2
 #define DP_PLAN_MAGIC 0x0
 #define DP_PLAN_VERSION 0x8
-#define DP_PLAN_CHECK 0xc
-#define DP_PLAN_FILE_SIZE 0x10
-#define DP_PLAN_INODE 0x18
-#define DP_PLAN_OBJECT_SIZE 0x20
-#define DP_PLAN_MTIME 0x28
-#define DP_PLAN_CTIME 0x30
-#define DP_PLAN_HEAD 0x38
-#define DP_PLAN_LOW 0x40
-#define DP_PLAN_HIGH 0x48
-#define DP_PLAN_ARENA 0x50
-#define DP_PLAN_ARENA_SIZE 0x58
-#define DP_PLAN_COLD 0x60
-#define DP_PLAN_KEEPS 0x68
-#define DP_PLAN_HOOK 0x70
-#define DP_PLAN_COUNTERS 0x78
-#define DP_PLAN_FLAGS 0x7c
-#define DP_PLAN_CODE 0x80
-#define DP_PLAN_UNTOLD 0x84
-#define DP_PLAN_REASON 0x88
+#define DP_PLAN_HDR_SIZE 0xc
+#define DP_PLAN_CHECK 0x10
+#define DP_PLAN_FILE_SIZE 0x18
+#define DP_PLAN_INODE 0x20
+#define DP_PLAN_OBJECT_SIZE 0x28
+#define DP_PLAN_MTIME 0x30
+#define DP_PLAN_CTIME 0x38
+#define DP_PLAN_HEAD 0x40
+#define DP_PLAN_LOW 0x48
+#define DP_PLAN_HIGH 0x50
+#define DP_PLAN_ARENA 0x58
+#define DP_PLAN_ARENA_SIZE 0x60
+#define DP_PLAN_COLD 0x68
+#define DP_PLAN_KEEPS 0x70
+#define DP_PLAN_HOOK 0x78
+#define DP_PLAN_COUNTERS 0x80
+#define DP_PLAN_FLAGS 0x84
+#define DP_PLAN_CODE 0x88
+#define DP_PLAN_UNTOLD 0x8c
 #define DP_PLAN_KEY 0x90
 #define DP_PLAN_BUILD_ID 0xa0
 #define DP_PLAN_TEXTS 0xb0
-#define DP_PLAN_CHANGES 0xc0
-#define DP_PLAN_STUBS 0xd0
-#define DP_PLAN_FIXUPS 0xe0
-#define DP_PLAN_RECORDS 0xf0
-#define DP_PLAN_LENGTHS 0x100
-#define DP_PLAN_BY_TEXT 0x110
-#define DP_PLAN_ISLANDS 0x120
-#define DP_PLAN_FUNCTIONS 0x130
-#define DP_PLAN_ALIASES 0x140
-#define DP_PLAN_STRINGS 0x150
-#define DP_PLAN_PATH 0x160
-#define DP_PLAN_CALLS 0x170
-#define DP_PLAN_HEADER_SIZE 0x180
+#define DP_PLAN_STUBS 0xc0
+#define DP_PLAN_FIXUPS 0xd0
+#define DP_PLAN_RECORDS 0xe0
+#define DP_PLAN_LENGTHS 0xf0
+#define DP_PLAN_BY_TEXT 0x100
+#define DP_PLAN_ISLANDS 0x110
+#define DP_PLAN_LISTED 0x120
+#define DP_PLAN_PATCHES 0x130
+#define DP_PLAN_LEDS 0x140
+#define DP_PLAN_FUNCTIONS 0x150
+#define DP_PLAN_ALIASES 0x160
+#define DP_PLAN_STRINGS 0x170
+#define DP_PLAN_PATH 0x180
+#define DP_PLAN_CREATOR 0x190
+#define DP_PLAN_REASON 0x1a0
+#define DP_PLAN_HEADER_SIZE 0x1b0
 #define DP_PART_OFFSET 0x0
 #define DP_PART_COUNT 0x8
 #define DP_PART_ENTRY_SIZE 0xc
@@ -49,23 +52,13 @@
 #define DP_TEXT_SIZE 0x8
 #define DP_TEXT_OFFSET 0x10
 #define DP_TEXT_PROT 0x18
-#define DP_TEXT_CHANGES 0x1c
-#define DP_TEXT_CALLS 0x20
+#define DP_TEXT_LISTED 0x1c
+#define DP_TEXT_PATCHES 0x20
+#define DP_TEXT_LEDS 0x24
 #define DP_TEXT_ENTRY_SIZE 0x28
-#define DP_CHANGE_AT 0x0
-#define DP_CHANGE_GROUP 0x4
-#define DP_CHANGE_NEEDS 0x8
-#define DP_CHANGE_MOVED 0xc
-#define DP_CHANGE_LEN 0xe
-#define DP_CHANGE_KIND 0xf
-#define DP_CHANGE_OLD 0x10
-#define DP_CHANGE_NEW 0x16
-#define DP_CHANGE_ENTRY_SIZE 0x1c
-#define DP_CALL_AT 0x0
-#define DP_CALL_GROUP 0x4
-#define DP_CALL_OLD 0x8
-#define DP_CALL_NEW 0xc
-#define DP_CALL_ENTRY_SIZE 0x10
+#define DP_LISTED_ENTRY_SIZE 0x8
+#define DP_PATCH_ENTRY_SIZE 0x18
+#define DP_LED_ENTRY_SIZE 0xc
 #define DP_FIX_AT 0x0
 #define DP_FIX_KIND 0x4
 #define DP_FIX_ENTRY_SIZE 0x8
@@ -74,11 +67,6 @@
 #define DP_ISLAND_ENTRY_SIZE 0x10
 #define DP_RECORD_ENTRY_SIZE 0x10
 #define DP_HEAD_SIZE 0x400
-#define DP_NO_GROUP 0xffffffff
-
-#define DP_KIND_FIRST 0x0
-#define DP_KIND_ISLAND 0x1
-#define DP_KIND_SITE 0x3
 
 #define DP_FIX_COUNTER 0x0
 #define DP_FIX_INDEX 0x1
@@ -105,7 +93,8 @@ _Static_assert(sizeof(struct dp_plan_part) == DP_PART_SIZE, "dp_plan_part");
 struct dp_plan_file {
 	uint8_t magic[8];
 	uint32_t version;
-	uint32_t check;
+	uint32_t hdr_size;
+	uint64_t check;
 	uint64_t file_size;
 	uint64_t inode;
 	uint64_t object_size;
@@ -123,26 +112,29 @@ struct dp_plan_file {
 	uint32_t flags;
 	uint32_t code;
 	uint32_t untold;
-	uint32_t reason;
-	uint8_t unused_0[4];
 	struct dp_plan_part key;
 	struct dp_plan_part build_id;
 	struct dp_plan_part texts;
-	struct dp_plan_part changes;
 	struct dp_plan_part stubs;
 	struct dp_plan_part fixups;
 	struct dp_plan_part records;
 	struct dp_plan_part lengths;
 	struct dp_plan_part by_text;
 	struct dp_plan_part islands;
+	struct dp_plan_part listed;
+	struct dp_plan_part patches;
+	struct dp_plan_part leds;
 	struct dp_plan_part functions;
 	struct dp_plan_part aliases;
 	struct dp_plan_part strings;
 	struct dp_plan_part path;
-	struct dp_plan_part calls;
+	struct dp_plan_part creator;
+	uint32_t reason;
+	uint8_t unused_0[12];
 };
 _Static_assert(offsetof(struct dp_plan_file, magic) == DP_PLAN_MAGIC, "DP_PLAN_MAGIC");
 _Static_assert(offsetof(struct dp_plan_file, version) == DP_PLAN_VERSION, "DP_PLAN_VERSION");
+_Static_assert(offsetof(struct dp_plan_file, hdr_size) == DP_PLAN_HDR_SIZE, "DP_PLAN_HDR_SIZE");
 _Static_assert(offsetof(struct dp_plan_file, check) == DP_PLAN_CHECK, "DP_PLAN_CHECK");
 _Static_assert(offsetof(struct dp_plan_file, file_size) == DP_PLAN_FILE_SIZE, "DP_PLAN_FILE_SIZE");
 _Static_assert(offsetof(struct dp_plan_file, inode) == DP_PLAN_INODE, "DP_PLAN_INODE");
@@ -161,22 +153,24 @@ _Static_assert(offsetof(struct dp_plan_file, counters) == DP_PLAN_COUNTERS, "DP_
 _Static_assert(offsetof(struct dp_plan_file, flags) == DP_PLAN_FLAGS, "DP_PLAN_FLAGS");
 _Static_assert(offsetof(struct dp_plan_file, code) == DP_PLAN_CODE, "DP_PLAN_CODE");
 _Static_assert(offsetof(struct dp_plan_file, untold) == DP_PLAN_UNTOLD, "DP_PLAN_UNTOLD");
-_Static_assert(offsetof(struct dp_plan_file, reason) == DP_PLAN_REASON, "DP_PLAN_REASON");
 _Static_assert(offsetof(struct dp_plan_file, key) == DP_PLAN_KEY, "DP_PLAN_KEY");
 _Static_assert(offsetof(struct dp_plan_file, build_id) == DP_PLAN_BUILD_ID, "DP_PLAN_BUILD_ID");
 _Static_assert(offsetof(struct dp_plan_file, texts) == DP_PLAN_TEXTS, "DP_PLAN_TEXTS");
-_Static_assert(offsetof(struct dp_plan_file, changes) == DP_PLAN_CHANGES, "DP_PLAN_CHANGES");
 _Static_assert(offsetof(struct dp_plan_file, stubs) == DP_PLAN_STUBS, "DP_PLAN_STUBS");
 _Static_assert(offsetof(struct dp_plan_file, fixups) == DP_PLAN_FIXUPS, "DP_PLAN_FIXUPS");
 _Static_assert(offsetof(struct dp_plan_file, records) == DP_PLAN_RECORDS, "DP_PLAN_RECORDS");
 _Static_assert(offsetof(struct dp_plan_file, lengths) == DP_PLAN_LENGTHS, "DP_PLAN_LENGTHS");
 _Static_assert(offsetof(struct dp_plan_file, by_text) == DP_PLAN_BY_TEXT, "DP_PLAN_BY_TEXT");
 _Static_assert(offsetof(struct dp_plan_file, islands) == DP_PLAN_ISLANDS, "DP_PLAN_ISLANDS");
+_Static_assert(offsetof(struct dp_plan_file, listed) == DP_PLAN_LISTED, "DP_PLAN_LISTED");
+_Static_assert(offsetof(struct dp_plan_file, patches) == DP_PLAN_PATCHES, "DP_PLAN_PATCHES");
+_Static_assert(offsetof(struct dp_plan_file, leds) == DP_PLAN_LEDS, "DP_PLAN_LEDS");
 _Static_assert(offsetof(struct dp_plan_file, functions) == DP_PLAN_FUNCTIONS, "DP_PLAN_FUNCTIONS");
 _Static_assert(offsetof(struct dp_plan_file, aliases) == DP_PLAN_ALIASES, "DP_PLAN_ALIASES");
 _Static_assert(offsetof(struct dp_plan_file, strings) == DP_PLAN_STRINGS, "DP_PLAN_STRINGS");
 _Static_assert(offsetof(struct dp_plan_file, path) == DP_PLAN_PATH, "DP_PLAN_PATH");
-_Static_assert(offsetof(struct dp_plan_file, calls) == DP_PLAN_CALLS, "DP_PLAN_CALLS");
+_Static_assert(offsetof(struct dp_plan_file, creator) == DP_PLAN_CREATOR, "DP_PLAN_CREATOR");
+_Static_assert(offsetof(struct dp_plan_file, reason) == DP_PLAN_REASON, "DP_PLAN_REASON");
 _Static_assert(sizeof(struct dp_plan_file) == DP_PLAN_HEADER_SIZE, "dp_plan_file");
 
 struct dp_plan_text {
@@ -184,49 +178,18 @@ struct dp_plan_text {
 	uint64_t size;
 	uint64_t offset;
 	uint32_t prot;
-	uint32_t changes;
-	uint32_t calls;
-	uint8_t unused_0[4];
+	uint32_t listed;
+	uint32_t patches;
+	uint32_t leds;
 };
 _Static_assert(offsetof(struct dp_plan_text, start) == DP_TEXT_START, "DP_TEXT_START");
 _Static_assert(offsetof(struct dp_plan_text, size) == DP_TEXT_SIZE, "DP_TEXT_SIZE");
 _Static_assert(offsetof(struct dp_plan_text, offset) == DP_TEXT_OFFSET, "DP_TEXT_OFFSET");
 _Static_assert(offsetof(struct dp_plan_text, prot) == DP_TEXT_PROT, "DP_TEXT_PROT");
-_Static_assert(offsetof(struct dp_plan_text, changes) == DP_TEXT_CHANGES, "DP_TEXT_CHANGES");
-_Static_assert(offsetof(struct dp_plan_text, calls) == DP_TEXT_CALLS, "DP_TEXT_CALLS");
+_Static_assert(offsetof(struct dp_plan_text, listed) == DP_TEXT_LISTED, "DP_TEXT_LISTED");
+_Static_assert(offsetof(struct dp_plan_text, patches) == DP_TEXT_PATCHES, "DP_TEXT_PATCHES");
+_Static_assert(offsetof(struct dp_plan_text, leds) == DP_TEXT_LEDS, "DP_TEXT_LEDS");
 _Static_assert(sizeof(struct dp_plan_text) == DP_TEXT_ENTRY_SIZE, "dp_plan_text");
-
-struct dp_plan_change {
-	uint32_t at;
-	uint32_t group;
-	uint32_t needs;
-	uint16_t moved;
-	uint8_t len;
-	uint8_t kind;
-	uint8_t old[6];
-	uint8_t new[6];
-};
-_Static_assert(offsetof(struct dp_plan_change, at) == DP_CHANGE_AT, "DP_CHANGE_AT");
-_Static_assert(offsetof(struct dp_plan_change, group) == DP_CHANGE_GROUP, "DP_CHANGE_GROUP");
-_Static_assert(offsetof(struct dp_plan_change, needs) == DP_CHANGE_NEEDS, "DP_CHANGE_NEEDS");
-_Static_assert(offsetof(struct dp_plan_change, moved) == DP_CHANGE_MOVED, "DP_CHANGE_MOVED");
-_Static_assert(offsetof(struct dp_plan_change, len) == DP_CHANGE_LEN, "DP_CHANGE_LEN");
-_Static_assert(offsetof(struct dp_plan_change, kind) == DP_CHANGE_KIND, "DP_CHANGE_KIND");
-_Static_assert(offsetof(struct dp_plan_change, old) == DP_CHANGE_OLD, "DP_CHANGE_OLD");
-_Static_assert(offsetof(struct dp_plan_change, new) == DP_CHANGE_NEW, "DP_CHANGE_NEW");
-_Static_assert(sizeof(struct dp_plan_change) == DP_CHANGE_ENTRY_SIZE, "dp_plan_change");
-
-struct dp_plan_call {
-	uint32_t at;
-	uint32_t group;
-	uint32_t old;
-	uint32_t new;
-};
-_Static_assert(offsetof(struct dp_plan_call, at) == DP_CALL_AT, "DP_CALL_AT");
-_Static_assert(offsetof(struct dp_plan_call, group) == DP_CALL_GROUP, "DP_CALL_GROUP");
-_Static_assert(offsetof(struct dp_plan_call, old) == DP_CALL_OLD, "DP_CALL_OLD");
-_Static_assert(offsetof(struct dp_plan_call, new) == DP_CALL_NEW, "DP_CALL_NEW");
-_Static_assert(sizeof(struct dp_plan_call) == DP_CALL_ENTRY_SIZE, "dp_plan_call");
 
 struct dp_plan_fixup {
 	uint32_t at;

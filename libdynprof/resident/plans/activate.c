@@ -17,7 +17,6 @@
 #include "stubs/pause.h"
 #include "stubs/redirect.h"
 #include "texts/marks.h"
-#include "texts/original.h"
 #include "texts/undos.h"
 
 static int is_start(const struct dp_ctl *ctl) { return !ctl->late; }
@@ -30,7 +29,6 @@ static const char *make_patches(const struct dp_ctl *ctl, const struct dp_room *
 	dp_pause_new();
 	if (dp_apply_patches(ctl) == dp.counters && dp.counters && is_start(ctl))
 		return "its text cannot be made writable";
-	dp_keep_patches(ctl);
 	dp_note_undos(ctl);
 	dp_own_session(ctl);
 	return 0;

@@ -11,6 +11,7 @@
 #include "rows/chunks.h"
 #include "rows/rows.h"
 #include "table/view.h"
+#include "texts/undos.h"
 
 /* Maps the pages at from, which are shared, at an address that is held as well. */
 static int map_again(uint64_t from, uint64_t size, uint64_t to)
@@ -95,11 +96,6 @@ const char *dp_map_views(const struct dp_ctl *ctl)
 	return 0;
 }
 
-static int holds(const struct dp_patch *p, const uint8_t *bytes)
-{
-	return same_bytes((const void *)p->at, bytes, p->len);
-}
-
 /* Groups of patches that cannot be made, one bit each, once there is one. */
 struct refused {
 	uint8_t *bits;
@@ -135,6 +131,19 @@ static void refuse(struct refused *r, uint32_t group)
 	r->groups++;
 }
 
+static const struct dp_undo_text *texts_of(const struct dp_ctl *ctl) { return (const struct dp_undo_text *)ctl->undos; }
+
+static void refuse_guests_in(const struct dp_undo_text *t, struct refused *r)
+{
+	for (uint32_t i = 0; i < t->count; i++) {
+		if (dp_is_call(t, i))
+			continue;
+		const struct dp_overwritten *o = dp_overwritten_of(t, i);
+		if (o->needs != DP_NO_GROUP && is_refused(r, o->needs))
+			refuse(r, o->group);
+	}
+}
+
 /* A patch that needs a group which is refused is refused with its own; others
  * may need that in turn. */
 static void refuse_guests(const struct dp_ctl *ctl, struct refused *r)
@@ -142,11 +151,8 @@ static void refuse_guests(const struct dp_ctl *ctl, struct refused *r)
 	uint32_t before;
 	do {
 		before = r->groups;
-		const struct dp_patch *p = (const struct dp_patch *)ctl->patches;
-		for (uint32_t i = 0; i < ctl->texts_count; i++)
-			for (uint32_t k = 0; k < ctl->texts[i].patches; k++, p++)
-				if (p->needs != DP_NO_GROUP && is_refused(r, p->needs))
-					refuse(r, p->group);
+		for (uint64_t i = 0; i < ctl->undos_count; i++)
+			refuse_guests_in(&texts_of(ctl)[i], r);
 	} while (r->groups != before);
 }
 
@@ -163,23 +169,26 @@ static void store_text(uint64_t to, const uint8_t *bytes, uint32_t n)
  * groups that are refused. Never writable without executable: were there
  * another thread, it could be running there. Where the pages may not be both
  * (PR_SET_MDWE, SELinux), /proc/self/mem writes to them all the same. */
-static void patch_text(const struct dp_text *t, const struct dp_patch *list, struct refused *r, int undo)
+static void patch_text(const struct dp_undo_text *t, struct refused *r, int undo)
 {
 	long mem = -1;
 	int direct = raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
 	if (!direct)
 		mem = raw(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
-	for (uint32_t i = 0; i < t->patches; i++) {
-		const struct dp_patch *p = &list[i];
-		const uint8_t *from = undo ? p->new : p->old, *to = undo ? p->old : p->new;
-		if (undo && !is_refused(r, p->group))
+	for (uint32_t i = 0; i < t->count; i++) {
+		if (dp_is_call(t, i))
 			continue;
-		if (!holds(p, from))
-			refuse(r, p->group);
+		const struct dp_overwritten *o = dp_overwritten_of(t, i);
+		const uint8_t *from = undo ? o->new : o->old, *to = undo ? o->old : o->new;
+		uint64_t at = dp_change_at(t, i);
+		if (undo && !is_refused(r, o->group))
+			continue;
+		if (!same_bytes((const void *)at, from, o->len))
+			refuse(r, o->group);
 		else if (direct)
-			store_text(p->at, to, p->len);
-		else if (failed(mem) || raw(SYS_pwrite64, mem, to, p->len, p->at) != (long)p->len)
-			refuse(r, p->group);
+			store_text(at, to, o->len);
+		else if (failed(mem) || raw(SYS_pwrite64, mem, to, o->len, at) != (long)o->len)
+			refuse(r, o->group);
 	}
 	if (direct)
 		raw(SYS_mprotect, t->start, t->size, t->prot);
@@ -189,11 +198,8 @@ static void patch_text(const struct dp_text *t, const struct dp_patch *list, str
 
 static void patch_all(const struct dp_ctl *ctl, struct refused *r, int undo)
 {
-	const struct dp_patch *list = (const struct dp_patch *)ctl->patches;
-	for (uint32_t i = 0; i < ctl->texts_count; i++) {
-		patch_text(&ctl->texts[i], list, r, undo);
-		list += ctl->texts[i].patches;
-	}
+	for (uint64_t i = 0; i < ctl->undos_count; i++)
+		patch_text(&texts_of(ctl)[i], r, undo);
 }
 
 /* Writes into the table's ledger that the refused groups are not counted. */
@@ -211,29 +217,41 @@ static void note_refused(const struct refused *r)
 		}
 }
 
+/* Leads the call whose displacement is change i, if it still is what it was. */
+static void lead_call(const struct dp_undo_text *t, uint32_t i, const struct refused *r)
+{
+	const struct dp_led *led = dp_led_of(t, i);
+	uint32_t behind = dp_listed_of(t)[i].at + (uint32_t)sizeof(uint32_t), old = led->entry - behind, new = led->stub - behind;
+	const uint8_t *at = (const uint8_t *)dp_change_at(t, i);
+	int is_branch = at[-1] == DP_OP_CALL || at[-1] == DP_OP_JMP;
+	if (is_branch && !is_refused(r, led->group) && same_bytes(at, &old, sizeof old))
+		store_text((uint64_t)at, (const uint8_t *)&new, sizeof new);
+}
+
+static int has_calls(const struct dp_undo_text *t)
+{
+	uint32_t i = 0;
+	while (i < t->count && !dp_is_call(t, i))
+		i++;
+	return i < t->count;
+}
+
 /* Leads calls to stubs, where pages may be writable and executable: elsewhere a
  * call goes by way of the entry. */
-static void lead_calls(const struct dp_text *t, const struct dp_call *list, const struct refused *r)
+static void lead_calls(const struct dp_undo_text *t, const struct refused *r)
 {
-	if (!t->calls || raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+	if (!has_calls(t) || raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
 		return;
-	for (uint32_t i = 0; i < t->calls; i++) {
-		const struct dp_call *c = &list[i];
-		uint8_t *at = (uint8_t *)t->start + c->at;
-		int is_call = at[-1] == DP_OP_CALL || at[-1] == DP_OP_JMP;
-		if (is_call && !is_refused(r, c->group) && same_bytes(at, (const uint8_t *)&c->old, sizeof c->old))
-			store_text((uint64_t)at, (const uint8_t *)&c->new, sizeof c->new);
-	}
+	for (uint32_t i = 0; i < t->count; i++)
+		if (dp_is_call(t, i))
+			lead_call(t, i, r);
 	raw(SYS_mprotect, t->start, t->size, t->prot);
 }
 
 static void lead_all(const struct dp_ctl *ctl, const struct refused *r)
 {
-	const struct dp_call *list = (const struct dp_call *)ctl->calls;
-	for (uint32_t i = 0; i < ctl->texts_count; i++) {
-		lead_calls(&ctl->texts[i], list, r);
-		list += ctl->texts[i].calls;
-	}
+	for (uint64_t i = 0; i < ctl->undos_count; i++)
+		lead_calls(&texts_of(ctl)[i], r);
 }
 
 static void take_back(const struct dp_ctl *ctl, struct refused *r)

@@ -253,11 +253,6 @@ void dp_pause_new(void)
 		dp_set_paused(table, (uint64_t)dp.reserve, 1);
 }
 
-void dp_forget_plan(struct dp_ctl *ctl)
-{
-	raw(SYS_munmap, ctl->patches, pages(ctl->patches_cap * sizeof(struct dp_patch)));
-}
-
 long dp_agent_set_paused(int fd, uint64_t reserve, uint32_t paused)
 {
 	struct dp_header *header = (struct dp_header *)raw(SYS_mmap, 0, DP_HEADER_SIZE, PROT_READ, MAP_SHARED, fd, 0);

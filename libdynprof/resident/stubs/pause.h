@@ -20,11 +20,6 @@ void dp_pause_new(void) HIDDEN;
 long dp_pause_lock(struct dp_header *table) HIDDEN;
 void dp_pause_unlock(struct dp_header *table) HIDDEN;
 
-struct dp_ctl;
-
-/* Gives the list of patches back, which the target has applied. */
-void dp_forget_plan(struct dp_ctl *ctl) HIDDEN;
-
 /* As the twin that stays as the agent: the table is open as fd. */
 long dp_agent_set_paused(int fd, uint64_t reserve, uint32_t paused) HIDDEN;
 

@@ -6,8 +6,7 @@
 
 #include "base/raw.h"
 
-struct dp_ctl;
-void dp_keep_patches(const struct dp_ctl *ctl) HIDDEN;
+/* Puts what was there into a copy of text. */
 void dp_undo_in(uint8_t *copy, uint64_t at, uint64_t size) HIDDEN;
 
 #endif

@@ -133,9 +133,9 @@ static struct dp_undo undo_call(const struct dp_led *led, uint32_t at)
 struct dp_undo dp_undo_of(const struct dp_undo_text *t, uint32_t i)
 {
 	const struct dp_listed *l = &dp_listed_of(t)[i];
-	if (l->of & DP_CALL_BIT)
-		return undo_call((const struct dp_led *)t->leds + (l->of & ~DP_CALL_BIT), l->at);
-	const struct dp_overwritten *o = (const struct dp_overwritten *)t->overwritten + l->of;
+	if (dp_is_call(t, i))
+		return undo_call(dp_led_of(t, i), l->at);
+	const struct dp_overwritten *o = dp_overwritten_of(t, i);
 	struct dp_undo u = {.at = l->at, .group = o->group, .needs = o->needs, .moved = o->moved, .len = o->len, .kind = o->kind};
 	for (int k = 0; k < DP_MOST_CHANGED; k++) {
 		u.old[k] = o->old[k];

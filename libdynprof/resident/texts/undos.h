@@ -1,4 +1,4 @@
-/* Changes of text that sessions have made, and what takes them back. */
+/* Changes of text: to be made, and, once they are, to be taken back. */
 #ifndef DYNPROF_UNDOS_H
 #define DYNPROF_UNDOS_H
 
@@ -6,6 +6,9 @@
 #include "base/raw.h"
 
 enum { DP_MOST_CHANGED = 6 }; /* bytes, by one change */
+
+#define DP_NO_GROUP 0xffffffffu
+#define DP_SIGNAL_SITES 0xfffffffeu /* the group of all signal sites, which traps need */
 
 /* A change of text, as it is listed (patcher/patch/undo.go). */
 struct dp_listed {
@@ -15,16 +18,21 @@ struct dp_listed {
 
 #define DP_CALL_BIT 0x80000000u
 
-/* What a patch did. */
+/* A patch: bytes to change, if they are still what the planner read. Groups, the
+ * patches of one function, are made all or none; a patch that needs another group only if
+ * that is made. */
 struct dp_overwritten {
-	uint32_t group, needs; /* as those of struct dp_patch */
+	uint32_t group;        /* number of the function in the table, or DP_NO_GROUP */
+	uint32_t needs;        /* a group, or DP_NO_GROUP */
 	uint16_t moved;        /* what runs elsewhere from there on (dp_span) */
 	uint8_t len;           /* of old and new */
 	uint8_t kind;          /* DP_UNDO_* */
 	uint8_t old[DP_MOST_CHANGED], new[DP_MOST_CHANGED];
 };
 
-/* A function whose calls are led to its stub; offsets from the text's start. */
+/* A function whose calls, each a `call rel32` or a `jmp rel32`, are led to its stub, if
+ * the group is made and the call is still as the planner read it. A change is of a call's
+ * displacement. Offsets are from the text's start. */
 struct dp_led {
 	uint32_t group;
 	uint32_t entry, stub;
@@ -33,7 +41,7 @@ struct dp_led {
 /* A change of text, whatever it is of. */
 struct dp_undo {
 	uint32_t at;    /* offset from the text's start */
-	uint32_t group; /* as those of struct dp_patch */
+	uint32_t group; /* as those of struct dp_overwritten */
 	uint32_t needs;
 	uint16_t moved; /* what runs elsewhere from at on (dp_span) */
 	uint8_t len;    /* of old and new */
@@ -47,13 +55,13 @@ static inline uint64_t dp_span(uint16_t n) { return n & DP_SPAN_UNITS ? (uint64_
 
 enum { DP_UNDO_FIRST, DP_UNDO_ISLAND, DP_UNDO_CALL, DP_UNDO_SITE };
 
-/* A run of pages that was patched, with its changes in order of at. */
+/* A run of pages that is patched, with its changes in order of at. */
 struct dp_undo_text {
 	uint64_t start, size;
 	uint64_t file, offset; /* char *, where in the file the pages are */
 	uint64_t list, overwritten, leds; /* pointers */
 	uint32_t count; /* of list */
-	uint32_t prot;
+	uint32_t prot;  /* PROT_* to restore */
 	uint64_t longest; /* bytes that the longest of them reaches */
 	uint32_t functions, functions_end; /* the groups of its changes, and those they need, are among these */
 };
@@ -84,6 +92,15 @@ const struct dp_undo_text *dp_walk_on(struct dp_text_walk *w) HIDDEN;
 static inline const struct dp_listed *dp_listed_of(const struct dp_undo_text *t) { return (const struct dp_listed *)t->list; }
 static inline int dp_is_call(const struct dp_undo_text *t, uint32_t i) { return (dp_listed_of(t)[i].of & DP_CALL_BIT) != 0; }
 static inline uint64_t dp_change_at(const struct dp_undo_text *t, uint32_t i) { return t->start + dp_listed_of(t)[i].at; }
+
+static inline const struct dp_overwritten *dp_overwritten_of(const struct dp_undo_text *t, uint32_t i)
+{
+	return (const struct dp_overwritten *)t->overwritten + dp_listed_of(t)[i].of;
+}
+static inline const struct dp_led *dp_led_of(const struct dp_undo_text *t, uint32_t i)
+{
+	return (const struct dp_led *)t->leds + (dp_listed_of(t)[i].of & ~DP_CALL_BIT);
+}
 
 /* Change i of a text. */
 struct dp_undo dp_undo_of(const struct dp_undo_text *t, uint32_t i) HIDDEN;
