@@ -7,37 +7,13 @@ import (
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
-// Sizes of a new table. Capacity costs nothing until it is used: the file is
-// sparse.
-const (
-	MaxFileSize  = 32 << 30 // apparent bytes
-	MaxRows      = 65536
-	MinRows      = 64 // asked for even where MaxFileSize is passed by it
-	RowsReserved = 2  // rows with room on disk from the start
-
-	MaxObjects = 1 << 16 // Function.Object is a u16
-
-	maxStrings = 1 << 30 // bytes of all names together
-	// For objects that come later: Firefox's libxul has 274,000 functions, LLVM and
-	// clang 178,000. A counter takes room in every row, of address space where
-	// there is nothing else; where that is short, fewer will do.
-	spareFunctions      = 512 << 10
-	spareFunctionsShort = 128 << 10
-	spareStrings        = 64 << 20
-	spareEvents         = 256
-	moreEvents          = 4096 // with a threshold: of objects that come later
-	maxFormers          = 1024
-	maxMissed           = 64
-	maxBaselines        = 4 // one in force, the others for those who are writing one
-)
-
 // plan lays out a table for spec with at most maxRows rows.
 func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	nStrings, nAliases, functions, counters := measure(spec)
 	nStrings, nAliases = nStrings+1, nAliases+1 // the empty ones come first
-	if nStrings > maxStrings {
+	if nStrings > MaxStrings {
 		return nil, fmt.Errorf("the names of %d functions take %d bytes, more than a count table holds (%d)",
-			functions, nStrings, maxStrings)
+			functions, nStrings, MaxStrings)
 	}
 	if len(spec.Objects) > MaxObjects {
 		return nil, fmt.Errorf("%d objects are more than a count table holds (%d)", len(spec.Objects), MaxObjects)
@@ -48,37 +24,37 @@ func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 		}
 		return 0
 	}
-	more := extra(spareFunctions)
+	more := extra(SpareFunctions)
 	if spec.ShortSpace {
-		more = extra(spareFunctionsShort)
+		more = extra(SpareFunctionsShort)
 	}
 	g := &layout.Geometry{Size: layout.HeaderSize, Counters: uint32(counters)}
 	g.CountersCap = uint32(counters + more)
 	// What the program stores into comes first: it maps no more than that.
-	events := spareEvents
+	events := SpareEvents
 	if spec.Flags&layout.FlagThreshold != 0 {
-		events += counters + extra(moreEvents)
+		events += counters + extra(MoreEvents)
 	}
-	g.Missed = g.Add(maxMissed, maxMissed, layout.MsEntrySize)
-	g.Formers = g.Add(maxFormers, maxFormers, layout.FmEntrySize)
+	g.Missed = g.Add(MaxMissed, MaxMissed, layout.MsEntrySize)
+	g.Formers = g.Add(MaxFormers, MaxFormers, layout.FmEntrySize)
 	g.Events = g.Add(events, events, layout.EvEntrySize)
 	g.Fired = g.Add(counters, int(g.CountersCap), 4)
 	g.Objects = g.Add(len(spec.Objects), max(len(spec.Objects), extra(MaxObjects)), layout.ObjEntrySize)
 	g.Functions = g.Add(functions, functions+more, layout.FnEntrySize)
 	g.Aliases = g.Add(nAliases, nAliases+more, 4)
-	g.Strings = g.Add(nStrings, nStrings+extra(spareStrings), 1)
+	g.Strings = g.Add(nStrings, nStrings+extra(SpareStrings), 1)
 
 	stride := layout.RoundUp(layout.RowCounters + 8*uint64(g.CountersCap))
 	if stride > 1<<31 {
 		return nil, fmt.Errorf("%d counters are more than a row can address", counters)
 	}
-	baselines := maxBaselines * (layout.BlCounts + 8*uint64(g.CountersCap) + layout.PageSize)
-	rows := max(MinRows, int((MaxFileSize-g.Size-baselines)/(stride+8*maxBaselines)))
+	baselines := MaxBaselines * (layout.BlCounts + 8*uint64(g.CountersCap) + layout.PageSize)
+	rows := max(MinRows, int((MaxFileSize-g.Size-baselines)/(stride+8*MaxBaselines)))
 	if rows = min(rows, MaxRows, maxRows); rows < RowsReserved {
 		rows = RowsReserved
 	}
 	baseline := layout.RoundUp(layout.BlCounts + 8*uint64(g.CountersCap) + 8*uint64(rows))
-	g.Baselines = g.Add(maxBaselines, maxBaselines, uint32(baseline))
+	g.Baselines = g.Add(MaxBaselines, MaxBaselines, uint32(baseline))
 	g.Rows = g.Add(rows, rows, uint32(stride))
 	return g, nil
 }

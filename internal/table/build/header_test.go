@@ -1,0 +1,30 @@
+package build
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/cheader"
+)
+
+var update = flag.Bool("update", false, "write generated files")
+
+const header = "../../../libdynprof/resident/base/tablesize.h"
+
+// TestHeader keeps the C's copy of the sizes in step.
+func TestHeader(t *testing.T) {
+	s, err := cheader.Read("sizes.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := s.Header("go generate ./internal/table/build from sizes.go", "DP_TABLESIZE_H", "", nil)
+	if *update {
+		if err := os.WriteFile(header, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(header); err != nil || string(got) != want {
+		t.Errorf("%s is stale: run go generate ./internal/table/build (%v)", header, err)
+	}
+}
