@@ -133,7 +133,7 @@ lint: ## gofmt, vet, staticcheck, and the C (lint-c)
 # The resident part under gcc's analyser; internal/checkobj says what must hold of
 # the object and of its parts, the very ones that are linked. FOLDERS: who may need
 # whom. VECTORS: who saves and clears them. cppcheck reads all C as a whole.
-FOLDERS := base rows table stubs texts events api signals sites plans
+FOLDERS := base rows table stubs texts events api signals sites plans warm
 VECTORS := dp_keeper dp_on_stack dp_on_stack_over
 
 # The rest of the C, which cgo compiles, goes one way, too, but for ONE, a file in C and

@@ -7,7 +7,8 @@
  *  1. The environment loses our entries.
  *  2. Shared memory is mapped: the control block, and the reserve whose pages
  *     become the arenas.
- *  3. The twin is made; it writes the table, the stubs and the list of changes.
+ *  3. The twin is made; it writes the table, the stubs and the list of changes. Or, where
+ *     earlier starts have left plans of all objects, that is made of them here.
  *  4. The arenas are mapped where the stubs will run, the table is mapped,
  *     this thread gets row 0.
  *  5. The patches are applied; the twin is reaped; all scratch memory goes.
@@ -40,6 +41,7 @@
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
 #include "translator.h"
+#include "warm/warm.h"
 
 #define HWCAP2_FSGSBASE (1 << 1)
 
@@ -511,6 +513,21 @@ static void answer(void)
 	};
 }
 
+/* With a twin. */
+static const char *plan(struct start *s)
+{
+	long twin;
+	int reaped;
+	const char *why = dp_run_twin(&s->session, &twin, &reaped);
+	int planned = !why;
+	if (planned)
+		why = apply(s); /* while the twin tears its memory down */
+	if (!why && s->session.cache && !s->session.keep && !s->session.listen)
+		dp_await_saved(s->session.ctl, twin, &reaped);
+	dp_finish_twin(twin, reaped, planned);
+	return why;
+}
+
 static const char *count(struct start *s)
 {
 	if (dp_in_valgrind())
@@ -536,15 +553,7 @@ static const char *count(struct start *s)
 		s->r_debug = (uint64_t)&_r_debug;
 	if (s->r_debug)
 		s->session.ctl->r_brk = ((const struct r_debug *)s->r_debug)->r_brk;
-	long twin;
-	int reaped;
-	const char *why = dp_run_twin(&s->session, &twin, &reaped);
-	int planned = !why;
-	if (planned)
-		why = apply(s); /* while the twin tears its memory down */
-	if (!why && s->session.cache && !s->session.keep && !s->session.listen)
-		dp_await_saved(s->session.ctl, twin, &reaped);
-	dp_finish_twin(twin, reaped, planned);
+	const char *why = dp_warm_start(s->session.ctl) ? apply(s) : plan(s);
 	if (!why) {
 		const char *table = dp_keep(&s->session, s->r_debug);
 		if (table)

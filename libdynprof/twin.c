@@ -16,6 +16,7 @@
 #include "_cgo_export.h"
 #include "base/pages.h"
 #include "base/state.h"
+#include "base/whole.h"
 #include "plans/late.h"
 #include "stubs/arenas.h"
 #include "twin.h"
@@ -70,20 +71,9 @@ static void own_limits(void)
  * that are kept name addresses, and they have to be free in it, not here. */
 static void note_maps(struct dp_ctl *ctl)
 {
-	uint64_t size = 16 * DP_PAGE_SIZE, used = 0;
-	long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC), n = -1;
-	long at = raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	while (!failed(fd) && !failed(at) && (n = raw(SYS_read, fd, at + (long)used, size - used)) > 0) {
-		used += (uint64_t)n;
-		if (used == size)
-			at = raw(SYS_mremap, at, size, 2 * size, MREMAP_MAYMOVE);
-		size = used == size ? 2 * size : size;
-	}
-	raw(SYS_close, fd);
-	if (n == 0) {
-		ctl->maps = (uint64_t)at;
-		ctl->maps_size = used;
-	}
+	struct dp_whole maps = dp_read_whole("/proc/self/maps");
+	ctl->maps = (uint64_t)maps.text;
+	ctl->maps_size = maps.size;
 }
 
 /* Go finds its environment and the auxiliary vector behind the argument

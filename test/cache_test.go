@@ -1,8 +1,11 @@
 package test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/dynprof/dynprof/internal/lane"
 	"github.com/dynprof/dynprof/internal/plancache"
@@ -69,6 +74,17 @@ func (p *planned) start(t *testing.T) (r result, rep *report, cached, all int) {
 	return r, readReport(t, path), cached, len(tab.Objects)
 }
 
+// isWarm is whether no planner has run.
+func isWarm(t *testing.T, rep *report) bool {
+	t.Helper()
+	tab, err := table.Open(rep.table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tab.Close()
+	return tab.Flags&layout.FlagWarm != 0
+}
+
 func (p *planned) plans() []string {
 	list, _ := filepath.Glob(filepath.Join(p.home, "dynprof/plans/*.plan")) // the pattern is sound
 	return list
@@ -110,6 +126,32 @@ func alike(t *testing.T, what string, r result, rep *report, want result, wantRe
 	}
 }
 
+// alikeTables compares what reports do not tell.
+func alikeTables(t *testing.T, path, other string) {
+	t.Helper()
+	var tables [2]*table.Table
+	for i, p := range []string{path, other} {
+		var err error
+		if tables[i], err = table.Open(p); err != nil {
+			t.Fatal(err)
+		}
+		defer tables[i].Close()
+	}
+	a, b := tables[0], tables[1]
+	if a.Geometry != b.Geometry {
+		t.Errorf("geometry %+v, not %+v", a.Geometry, b.Geometry)
+	}
+	if a.Program != b.Program || a.Creator != b.Creator || a.UID != b.UID || a.PidNS != b.PidNS || a.BootID != b.BootID || a.StartTicks == 0 || a.Nonce == b.Nonce || a.Flags&^layout.FlagWarm != b.Flags || a.Threshold != b.Threshold {
+		t.Errorf("%+v\n%+v", a.Header, b.Header)
+	}
+	for i := range a.Objects {
+		x, y := a.Objects[i], b.Objects[i]
+		if x.Path != y.Path || x.BuildID != y.BuildID || x.High-x.Low != y.High-y.Low || x.Flags != y.Flags|layout.ObjCached || x.Reason != y.Reason || x.Code != y.Code || x.Untold != y.Untold {
+			t.Errorf("%+v\n%+v", x, y)
+		}
+	}
+}
+
 // cachePrograms do the same each time, down to the last call.
 func cachePrograms(t *testing.T) []command {
 	sql := "create table t(a); with recursive c(x) as (select 1 union all select x + 1 from c where x < 500) insert into t select x from c; select sum(a) from t;"
@@ -127,7 +169,7 @@ func cachePrograms(t *testing.T) []command {
 // without them does, function by function.
 func TestCache(t *testing.T) {
 	lane.Parallel(t)
-	ways := [][]string{nil, {"DYNPROF_OBJECTS=all"}, {"DYNPROF_KEEP_CALLS=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000", "DYNPROF_CONTROL=1"}}
+	ways := [][]string{nil, {"DYNPROF_OBJECTS=all"}, {"DYNPROF_KEEP_CALLS=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000", "DYNPROF_CONTROL=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000"}}
 	for i, c := range cachePrograms(t) {
 		for k, way := range lane.Thin(ways, 1+2*i) {
 			for _, by := range lane.Turn([]string{"run", "preload"}, i+k) {
@@ -144,10 +186,70 @@ func TestCache(t *testing.T) {
 					if cached != all {
 						t.Errorf("%d of %d objects had a plan", cached, all)
 					}
+					if control := slices.Contains(way, "DYNPROF_CONTROL=1"); isWarm(t, rep) == control || isWarm(t, wantReport) {
+						t.Errorf("a planner ran: %t; without a cache: %t", !isWarm(t, rep), !isWarm(t, wantReport))
+					}
 					alike(t, "warm", r, rep, want, wantReport)
+					alikeTables(t, rep.table, wantReport.table)
 				})
 			}
 		}
+	}
+}
+
+// TestCacheSound: the library takes those files for plans that hotspots does, whatever is
+// in them.
+func TestCacheSound(t *testing.T) {
+	lane.Parallel(t)
+	sound := compile(t, need(t, "gcc"), []string{"-O1", "-Wall", "-Werror", "-I../libdynprof/resident"}, "sound.c")
+	p := newPlanned(t, cmd(need(t, "xz"), "--version"), "preload")
+	p.warm(t)
+	var in bytes.Buffer
+	var want strings.Builder
+	add := func(b []byte) {
+		if len(b) >= plancache.PlanHeaderSize {
+			binary.LittleEndian.PutUint64(b[plancache.PlanCheck:], xxhash.Sum64(b[plancache.PlanCheck+8:]))
+		}
+		binary.Write(&in, binary.LittleEndian, uint64(len(b)))
+		in.Write(b)
+		_, err := plancache.Decode(b)
+		want.WriteByte(map[bool]byte{true: '1', false: '0'}[err == nil])
+	}
+	for _, path := range p.plans() {
+		whole := []byte(read(t, path))
+		if len(whole) > 200<<10 {
+			continue // enough of them are smaller
+		}
+		add(whole)
+		for i := range lane.Of(200, 5000) {
+			b, at := bytes.Clone(whole), rand.IntN(len(whole))
+			if i%2 == 0 {
+				at = rand.IntN(plancache.PlanHeaderSize)
+			}
+			switch i % 8 {
+			case 0, 1, 2:
+				b[at] ^= 1 << rand.IntN(8)
+			case 3, 4:
+				b[at] = byte(rand.IntN(256))
+			case 5, 6:
+				binary.LittleEndian.PutUint32(b[at&^3:], rand.Uint32()>>rand.IntN(32))
+			default:
+				b = b[:at]
+				if at >= plancache.PlanHeaderSize {
+					binary.LittleEndian.PutUint64(b[plancache.PlanFileSize:], uint64(at))
+				}
+			}
+			add(b)
+		}
+	}
+	c := cmd(sound)
+	c.stdin = in.String()
+	r := run(t, c)
+	if r.stdout != want.String() || r.status != 0 {
+		t.Errorf("status %d, %s", r.status, r.stderr)
+	}
+	if n := strings.Count(want.String(), "1"); n < 3 || n == want.Len() {
+		t.Errorf("%d of %d are plans", n, want.Len())
 	}
 }
 
@@ -214,7 +316,7 @@ func TestCacheSpoilt(t *testing.T) {
 			continue
 		}
 		r, rep, cached, _ := q.start(t)
-		if cached != 0 {
+		if cached != 0 || isWarm(t, rep) {
 			t.Errorf("%s: %d of %d plans are used", name, cached, all)
 		}
 		alike(t, name, r, rep, want, wantReport)

@@ -228,6 +228,7 @@ const (
 	FlagLock       = 1 << 3 // because the user asked for it
 	FlagTranslator = 1 << 4 // all stubs check a threshold and can send calls to other code
 	FlagBlind      = 1 << 5 // objects that are loaded later are not seen: they might use the GS segment
+	FlagWarm       = 1 << 6 // all objects had plans of earlier starts: no planner ran
 )
 
 // What a function's fired word says.

@@ -170,6 +170,7 @@
 #define DP_FLAG_LOCK 0x8
 #define DP_FLAG_TRANSLATOR 0x10
 #define DP_FLAG_BLIND 0x20
+#define DP_FLAG_WARM 0x40
 
 #define DP_FIRED_ARMED 0x0
 #define DP_FIRED_DONE 0x1

@@ -77,6 +77,11 @@ static inline int same_bytes(const void *a, const void *b, size_t n)
 	return 1;
 }
 
+static inline void dp_copy_bytes(void *to, const void *from, size_t n)
+{
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
 /* Copies s into dst of size n, cut to fit, NUL-terminated; returns its length. */
 static inline size_t text_copy(char *dst, size_t n, const char *s)
 {

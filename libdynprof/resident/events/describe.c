@@ -35,11 +35,6 @@ static int64_t function_of(const struct dp_header *view, uint32_t counter)
 	return -1;
 }
 
-static void copy_bytes(uint8_t *to, const uint8_t *from, uint64_t n)
-{
-	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
-}
-
 /* The function's bytes as they were, where the callback may find them. */
 static void give_code(struct dynprof_event *v, int here, struct dp_copy *copy)
 {
@@ -57,7 +52,7 @@ static void give_code(struct dynprof_event *v, int here, struct dp_copy *copy)
 	/* Whose thread is about to run them finds them; the library of others may have
 	 * been closed by now. */
 	if (here)
-		copy_bytes(to, v->entry, v->bytes);
+		dp_copy_bytes(to, v->entry, v->bytes);
 	else if (!dp_read_quietly(to, v->entry, v->bytes))
 		return;
 	dp_undo_in(to, (uint64_t)v->entry, v->bytes);

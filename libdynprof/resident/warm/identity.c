@@ -1,0 +1,93 @@
+/* See identity.h. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "warm/identity.h"
+
+/* Reads the beginning of a file, with a NUL behind it; returns its bytes. */
+static long read_some(const char *path, char *text, uint64_t size)
+{
+	long fd = raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	long n = failed(fd) ? 0 : raw(SYS_read, fd, text, size - 1);
+	if (!failed(fd))
+		raw(SYS_close, fd);
+	n = failed(n) ? 0 : n;
+	text[n] = 0;
+	return n;
+}
+
+/* Field 22 of /proc/PID/stat (proc(5)): the second is the name, in parentheses, which
+ * may hold anything. */
+static uint64_t start_ticks(void)
+{
+	enum { BEHIND_NAME = 22 - 2 };
+	char text[1024];
+	long n = read_some("/proc/self/stat", text, sizeof text);
+	while (n > 0 && text[n - 1] != ')')
+		n--;
+	const char *s = text + n;
+	for (int i = 0; i < BEHIND_NAME && *s; i++) {
+		s++; /* the space in front */
+		while (i < BEHIND_NAME - 1 && *s && *s != ' ')
+			s++;
+	}
+	uint64_t ticks = 0;
+	for (; *s >= '0' && *s <= '9'; s++)
+		ticks = 10 * ticks + (uint64_t)(*s - '0');
+	return ticks;
+}
+
+static void read_boot_id(uint8_t *id)
+{
+	char text[64];
+	read_some("/proc/sys/kernel/random/boot_id", text, sizeof text);
+	int digits = 0;
+	for (const char *s = text; *s && digits < 32; s++) {
+		int digit = *s >= '0' && *s <= '9' ? *s - '0' : *s >= 'a' && *s <= 'f' ? *s - 'a' + 10 : -1;
+		if (digit < 0)
+			continue;
+		id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | digit);
+		digits++;
+	}
+}
+
+static uint64_t now(long clock)
+{
+	struct timespec t = {0, 0};
+	raw(SYS_clock_gettime, clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void dp_identify(struct dp_header *h, uint32_t pid)
+{
+	struct stat st;
+	h->pid = pid;
+	h->uid = (uint32_t)raw(SYS_getuid);
+	h->start_ticks = start_ticks();
+	read_boot_id(h->boot_id);
+	h->pid_ns = raw(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? st.st_ino : 0;
+	h->realtime = now(CLOCK_REALTIME);
+	h->monotonic = now(CLOCK_MONOTONIC);
+}
+
+/* Whether a line of text says that number after its name. */
+static int says(const char *text, const char *name, char number)
+{
+	for (const char *s = text; *s; s++)
+		if ((s == text || s[-1] == '\n') && has_prefix(s, name)) {
+			s += text_len(name);
+			while (*s == '\t')
+				s++;
+			return s[0] == number && s[1] == '\n';
+		}
+	return 0;
+}
+
+int dp_is_unwatched(void)
+{
+	char text[4096];
+	read_some("/proc/self/status", text, sizeof text);
+	return says(text, "TracerPid:", '0') && says(text, "Seccomp:", '0');
+}

@@ -1,0 +1,320 @@
+/* What the plans say, into the reserve and the control block, for this process
+ * (patcher/cached.go, origins.go, undos.go):
+ *
+ *	arena of the first object | of the second ... | origins | changes
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "base/mapped.h"
+#include "base/pages.h"
+#include "base/stub.h"
+#include "stubs/arenas.h"
+#include "texts/undos.h"
+#include "warm/place.h"
+#include "warm/warm.h"
+
+static uint64_t aligned(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
+
+/* Takes size bytes of the reserve; 0: there are none, or there is no address for them. */
+static struct dp_arena *new_arena(struct dp_warm *w, uint64_t at, uint64_t size)
+{
+	struct dp_ctl *ctl = w->ctl;
+	if (!at || size > ctl->reserve_size - w->used || ctl->arenas_count == ctl->arenas_cap)
+		return 0;
+	struct dp_arena *a = &ctl->arenas[ctl->arenas_count++];
+	*a = (struct dp_arena){.at = at, .offset = w->used, .size = size};
+	w->used += size;
+	return a;
+}
+
+/* ---- code --------------------------------------------------------------- */
+
+static uint64_t entry_of(const struct dp_ctl *ctl, uint32_t kind)
+{
+	switch (kind) {
+	case DP_FIX_SLOW:
+		return ctl->cold_entry;
+	case DP_FIX_KEEPER:
+		return ctl->keep_entry;
+	case DP_FIX_SITE:
+		return ctl->site_entry;
+	default:
+		return ctl->changed_entry;
+	}
+}
+
+/* Puts in what depends on the process. */
+static void fix(const struct dp_warm *w, const struct dp_planned *o, uint8_t *code)
+{
+	const struct dp_plan_fixup *f = dp_part(o->plan, &o->plan->fixups), *end = f + o->plan->fixups.count;
+	for (; f < end; f++) {
+		__attribute__((may_alias)) uint32_t *half = (void *)(code + f->at);
+		__attribute__((may_alias)) uint64_t *word = (void *)(code + f->at);
+		if (f->kind == DP_FIX_COUNTER)
+			*half += 8 * o->counters;
+		else if (f->kind == DP_FIX_INDEX)
+			*half += o->counters;
+		else if (f->kind == DP_FIX_RETURN)
+			*word += dp_bias(o);
+		else
+			*word = entry_of(w->ctl, f->kind);
+	}
+}
+
+static int lay_code(struct dp_warm *w, struct dp_planned *o)
+{
+	const struct dp_plan_file *p = o->plan;
+	uint64_t at = p->arena + dp_bias(o);
+	if (!p->arena_size)
+		return 1;
+	if (!dp_may_lie(w, o->loaded, at, p->arena_size))
+		return 0;
+	struct dp_arena *a = new_arena(w, at, p->arena_size);
+	if (!a)
+		return 0;
+	a->cold = p->cold;
+	a->keeps = p->keeps;
+	a->traps = at + aligned(p->keeps, sizeof(struct dp_trap));
+	a->view = at + a->size;
+	o->offset = a->offset;
+	dp_copy_bytes(w->reserve + a->offset, dp_part(p, &p->stubs), a->size);
+	fix(w, o, w->reserve + a->offset);
+	return 1;
+}
+
+/* ---- origins ------------------------------------------------------------ */
+
+/* The list of arenas in front, by which debuggers find them (stubgen/emit/arenalist.go). */
+struct arena_list {
+	uint8_t magic[16];
+	uint64_t count;
+	struct { uint64_t at, size, cold, records, lengths, count, lengths_size; } arenas[];
+};
+
+enum { ORIGINS_ALIGNED = sizeof(struct dp_origin) };
+
+/* The parts of an object's origins. */
+static uint64_t origins_size(const struct dp_plan_file *p)
+{
+	return aligned(dp_part_size(&p->records), ORIGINS_ALIGNED) + aligned(dp_part_size(&p->lengths), ORIGINS_ALIGNED) +
+	       aligned(dp_part_size(&p->by_text), ORIGINS_ALIGNED) + aligned(dp_part_size(&p->islands), ORIGINS_ALIGNED);
+}
+
+/* Where what is put down next goes: in our pages, and in the program. */
+struct place {
+	uint8_t *here;
+	uint64_t there;
+};
+
+static uint64_t put(struct place *to, const void *bytes, uint64_t n, uint64_t align)
+{
+	uint64_t there = to->there, next = aligned(n, align);
+	dp_copy_bytes(to->here, bytes, n);
+	to->here += next;
+	to->there += next;
+	return there;
+}
+
+static uint64_t put_origins(struct place *to, const struct dp_plan_file *p, const struct dp_plan_part *s)
+{
+	return put(to, dp_part(p, s), dp_part_size(s), ORIGINS_ALIGNED);
+}
+
+static void lay_origins_of(const struct dp_planned *o, struct place *to, struct dp_arena *a)
+{
+	const struct dp_plan_file *p = o->plan;
+	a->origins = put_origins(to, p, &p->records);
+	a->lengths = put_origins(to, p, &p->lengths);
+	a->by_text = put_origins(to, p, &p->by_text);
+	a->origins_count = p->records.count;
+	struct dp_island *islands = (struct dp_island *)to->here;
+	a->islands = put_origins(to, p, &p->islands);
+	a->islands_count = p->islands.count;
+	for (uint32_t i = 0; i < p->islands.count; i++) {
+		islands[i].at += dp_bias(o);
+		islands[i].from += dp_bias(o);
+	}
+}
+
+static int lay_origins(struct dp_warm *w)
+{
+	uint32_t arenas = w->ctl->arenas_count, next = 0;
+	uint64_t head = aligned(sizeof(struct arena_list) + arenas * sizeof((struct arena_list *)0)->arenas[0], ORIGINS_ALIGNED), size = head;
+	for (uint32_t i = 0; i < w->count; i++)
+		if (w->objects[i].plan->arena_size)
+			size += origins_size(w->objects[i].plan);
+	struct dp_arena *pages_of = new_arena(w, dp_find_room(w, pages(size)), pages(size));
+	if (!pages_of)
+		return 0;
+	struct arena_list *list = (struct arena_list *)(w->reserve + pages_of->offset);
+	dp_copy_bytes(list->magic, "dynprof arenas\0\2", sizeof list->magic);
+	list->count = arenas;
+	struct place to = {(uint8_t *)list + head, pages_of->at + head};
+	for (uint32_t i = 0; i < w->count; i++) {
+		const struct dp_planned *o = &w->objects[i];
+		if (!o->plan->arena_size)
+			continue;
+		struct dp_arena *a = &w->ctl->arenas[next];
+		lay_origins_of(o, &to, a);
+		list->arenas[next].at = a->at;
+		list->arenas[next].size = a->size;
+		list->arenas[next].cold = a->at + a->cold;
+		list->arenas[next].records = a->origins;
+		list->arenas[next].lengths = a->lengths;
+		list->arenas[next].count = a->origins_count;
+		list->arenas[next++].lengths_size = o->plan->lengths.count;
+	}
+	return 1;
+}
+
+/* ---- changes ------------------------------------------------------------ */
+
+enum { CHANGES_ALIGNED = 8 };
+
+/* The changes of one text, in its object's plan. */
+struct changes {
+	const struct dp_listed *listed;
+	const struct dp_overwritten *patches;
+	const struct dp_led *leds;
+};
+
+static uint64_t changes_size(const struct dp_planned *o, const struct dp_plan_text *t)
+{
+	return sizeof(struct dp_undo_text) + aligned(text_len(o->path) + 1, CHANGES_ALIGNED) + t->listed * sizeof(struct dp_listed) +
+	       t->patches * sizeof(struct dp_overwritten) + aligned(t->leds * sizeof(struct dp_led), CHANGES_ALIGNED);
+}
+
+/* The changes reach that function. */
+static void reach(struct dp_undo_text *u, uint32_t group)
+{
+	if (group >= DP_SIGNAL_SITES)
+		return;
+	u->functions = group < u->functions ? group : u->functions;
+	u->functions_end = group >= u->functions_end ? group + 1 : u->functions_end;
+}
+
+/* The number in the table of what is an object's function. */
+static uint32_t moved(const struct dp_planned *o, uint32_t group) { return group == DP_NO_GROUP ? group : group + o->functions; }
+
+static void number_patches(const struct dp_planned *o, struct dp_undo_text *u, struct dp_overwritten *patches, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		patches[i].group = moved(o, patches[i].group);
+		patches[i].needs = moved(o, patches[i].needs);
+		reach(u, patches[i].group);
+		reach(u, patches[i].needs);
+		if (dp_span(patches[i].moved) > u->longest)
+			u->longest = dp_span(patches[i].moved);
+	}
+}
+
+static void number_leds(const struct dp_planned *o, struct dp_undo_text *u, struct dp_led *leds, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		leds[i].group += o->functions;
+		reach(u, leds[i].group);
+	}
+	if (n && u->longest < sizeof(uint32_t))
+		u->longest = sizeof(uint32_t);
+}
+
+static struct dp_undo_text lay_text(const struct dp_planned *o, const struct dp_plan_text *t, struct place *to, const struct changes *c)
+{
+	struct dp_undo_text u = {
+		.start = t->start + dp_bias(o), .size = t->size, .offset = t->offset, .prot = t->prot, .count = t->listed, .functions = DP_NO_GROUP,
+	};
+	u.file = put(to, o->path, text_len(o->path) + 1, CHANGES_ALIGNED);
+	u.list = put(to, c->listed, t->listed * sizeof *c->listed, CHANGES_ALIGNED);
+	struct dp_overwritten *patches = (struct dp_overwritten *)to->here;
+	u.overwritten = put(to, c->patches, t->patches * sizeof *patches, CHANGES_ALIGNED);
+	struct dp_led *leds = (struct dp_led *)to->here;
+	u.leds = put(to, c->leds, t->leds * sizeof *leds, CHANGES_ALIGNED);
+	number_patches(o, &u, patches, t->patches);
+	number_leds(o, &u, leds, t->leds);
+	if (u.functions > u.functions_end)
+		u.functions = u.functions_end;
+	return u;
+}
+
+/* Among those of lower addresses. */
+static void insert(struct dp_undo_text *texts, uint64_t n, const struct dp_undo_text *u)
+{
+	for (; n > 0 && texts[n - 1].start > u->start; n--)
+		texts[n] = texts[n - 1];
+	texts[n] = *u;
+}
+
+static int lay_texts_of(struct dp_warm *w, const struct dp_planned *o, uint64_t arena, struct dp_undo_text *texts, struct place *to)
+{
+	const struct dp_plan_file *p = o->plan;
+	const struct dp_plan_text *t = dp_part(p, &p->texts);
+	struct changes c = {dp_part(p, &p->listed), dp_part(p, &p->patches), dp_part(p, &p->leds)};
+	for (uint32_t i = 0; i < p->texts.count; i++, t++) {
+		if (w->ctl->texts_count == w->ctl->texts_cap)
+			return 0;
+		struct dp_undo_text u = lay_text(o, t, to, &c);
+		w->ctl->texts[w->ctl->texts_count++] = (struct dp_text){u.start, u.size, arena};
+		insert(texts, w->ctl->undos_count++, &u);
+		c = (struct changes){c.listed + t->listed, c.patches + t->patches, c.leds + t->leds};
+	}
+	return 1;
+}
+
+static int lay_changes(struct dp_warm *w)
+{
+	uint64_t size = 0, count = 0, arena = 0;
+	for (uint32_t i = 0; i < w->count; i++) {
+		const struct dp_plan_text *t = dp_part(w->objects[i].plan, &w->objects[i].plan->texts);
+		for (uint32_t k = 0; k < w->objects[i].plan->texts.count; k++, count++)
+			size += changes_size(&w->objects[i], &t[k]);
+	}
+	struct dp_arena *pages_of = count ? new_arena(w, dp_find_room(w, pages(size)), pages(size)) : 0;
+	if (!pages_of)
+		return 0;
+	struct dp_undo_text *texts = (struct dp_undo_text *)(w->reserve + pages_of->offset);
+	struct place to = {(uint8_t *)&texts[count], pages_of->at + count * sizeof *texts};
+	for (uint32_t i = 0; i < w->count; i++) {
+		if (!lay_texts_of(w, &w->objects[i], arena, texts, &to))
+			return 0;
+		arena += w->objects[i].plan->arena_size != 0;
+	}
+	w->ctl->undos = pages_of->at;
+	return 1;
+}
+
+/* ---- all ---------------------------------------------------------------- */
+
+/* The pages of the reserve once more, writable. */
+static int open_reserve(struct dp_warm *w)
+{
+	uint64_t size = w->ctl->reserve_size;
+	long at = raw(SYS_mremap, w->ctl->reserve, 0, size, MREMAP_MAYMOVE);
+	if (failed(at))
+		return 0;
+	w->reserve = (uint8_t *)at;
+	return raw(SYS_mprotect, at, size, PROT_READ | PROT_WRITE) == 0;
+}
+
+static void number(struct dp_warm *w)
+{
+	for (uint32_t i = 0; i < w->count; i++) {
+		struct dp_planned *o = &w->objects[i];
+		o->counters = w->counters;
+		o->functions = w->functions;
+		w->counters += o->plan->counters;
+		w->functions += o->plan->functions.count;
+	}
+}
+
+int dp_lay_plans(struct dp_warm *w)
+{
+	number(w);
+	if (!open_reserve(w))
+		return 0;
+	for (uint32_t i = 0; i < w->count; i++)
+		if (!lay_code(w, &w->objects[i]))
+			return 0;
+	return w->ctl->arenas_count && lay_origins(w) && lay_changes(w);
+}

@@ -1,0 +1,111 @@
+/* See place.h. */
+#define _GNU_SOURCE
+#include <sys/resource.h>
+
+#include "base/mapped.h"
+#include "warm/place.h"
+
+#define GB (1ull << 30)
+#define ADDRESS_END ((1ull << 47) - DP_PAGE_SIZE)
+enum { GUARD = 64 << 10 }; /* as patcher/place has it */
+
+/* Whether nothing is there: it is tried. */
+static int is_free(uint64_t at, uint64_t size)
+{
+	if (!dp_hold(at, size))
+		return 0;
+	raw(SYS_munmap, at, size);
+	return 1;
+}
+
+/* The main thread's stack grows down to there. */
+static uint64_t stack_low(const struct dp_mapping *m)
+{
+	struct rlimit limit = {RLIM_INFINITY, 0};
+	raw(SYS_prlimit64, 0, RLIMIT_STACK, 0, &limit);
+	uint64_t most = limit.rlim_cur < GB ? limit.rlim_cur : GB;
+	return m->end - m->start > most ? m->start : m->end - most;
+}
+
+static int in_stack(const struct dp_warm *w, uint64_t at, uint64_t size)
+{
+	for (uint64_t i = 0; i < w->maps.count; i++) {
+		const struct dp_mapping *m = &w->maps.list[i];
+		if (same_text(m->path, "[stack]") && at + size > stack_low(m) && at < m->end)
+			return 1;
+	}
+	return 0;
+}
+
+/* Where the heap starts. */
+static uint64_t heap(const struct dp_warm *w)
+{
+	for (uint64_t i = 0; i < w->maps.count; i++)
+		if (same_text(w->maps.list[i].path, "[heap]"))
+			return w->maps.list[i].start;
+	return (uint64_t)raw(SYS_brk, 0);
+}
+
+static int overlaps(const struct dp_ctl *ctl, uint64_t at, uint64_t size)
+{
+	for (uint32_t i = 0; i < ctl->arenas_count; i++)
+		if (at < ctl->arenas[i].at + ctl->arenas[i].size && ctl->arenas[i].at < at + size)
+			return 1;
+	return 0;
+}
+
+int dp_may_lie(const struct dp_warm *w, const struct dp_object *o, uint64_t at, uint64_t size)
+{
+	if (at % DP_PAGE_SIZE || at + size < at || overlaps(w->ctl, at, size) || in_stack(w, at, size))
+		return 0;
+	if (at > o->low && at + size + GUARD > heap(w))
+		return 0;
+	return is_free(at, size);
+}
+
+struct gap {
+	uint64_t low, high;
+};
+
+/* What is left of a gap below the arenas in it. */
+static struct gap below_arenas(const struct dp_ctl *ctl, struct gap g)
+{
+	for (uint32_t i = 0; i < ctl->arenas_count; i++)
+		if (ctl->arenas[i].at >= g.low && ctl->arenas[i].at < g.high)
+			g.high = ctl->arenas[i].at;
+	return g;
+}
+
+/* The gap to take: the nearest large one below the executable, else the largest, of which
+ * the upper end is left: there the kernel maps what comes next. */
+static struct gap best_gap(const struct dp_warm *w)
+{
+	const uint64_t large = 64 * GB, near = w->objects[0].loaded->low;
+	struct gap best = {0, 0}, below = {0, 0};
+	uint64_t at = DP_PAGE_SIZE;
+	for (uint64_t i = 0; i < w->maps.count; i++) {
+		const struct dp_mapping *m = &w->maps.list[i];
+		struct gap g = {at, same_text(m->path, "[stack]") ? stack_low(m) : m->start};
+		at = m->end;
+		if (g.low >= g.high || g.high > ADDRESS_END)
+			continue;
+		if (g.high <= near && g.high - g.low >= large)
+			below = g;
+		if (g.high - g.low > best.high - best.low)
+			best = g;
+	}
+	if (below.high)
+		return below_arenas(w->ctl, below);
+	best = below_arenas(w->ctl, best);
+	best.high = best.high - best.low > 2 * GB ? best.high - GB : best.high;
+	return best;
+}
+
+uint64_t dp_find_room(const struct dp_warm *w, uint64_t size)
+{
+	struct gap g = best_gap(w);
+	if (g.high < size + GUARD || g.high - size - GUARD < g.low)
+		return 0;
+	uint64_t at = (g.high - size - GUARD) & ~(uint64_t)(DP_PAGE_SIZE - 1);
+	return is_free(at, size) ? at : 0;
+}

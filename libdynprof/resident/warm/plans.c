@@ -1,0 +1,242 @@
+/* The plans of all objects that are loaded, or none (internal/plancache/store). */
+#define _GNU_SOURCE
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/pages.h"
+#include "base/sum.h"
+#include "warm/text.h"
+#include "warm/warm.h"
+
+enum { LARGEST = 1 << 30, DAY = 24 * 3600 };
+
+/* ---- the directory ------------------------------------------------------ */
+
+/* Whose plans are nobody else's: the effective user's, and for no others to look into. */
+static int is_ours(long directory)
+{
+	struct stat st;
+	return raw(SYS_newfstatat, directory, "", &st, AT_EMPTY_PATH) == 0 && st.st_uid == (uid_t)raw(SYS_geteuid) && !(st.st_mode & 077);
+}
+
+static int open_directory(struct dp_warm *w)
+{
+	char path[DP_PATH_MAX];
+	struct dp_text_buffer b = dp_buffer(path, sizeof path);
+	const struct dp_choice *c = &w->choice;
+	if (c->cache_home && *c->cache_home == '/')
+		dp_put_text(&b, c->cache_home);
+	else if (c->home && *c->home == '/') {
+		dp_put_text(&b, c->home);
+		dp_put_text(&b, "/.cache");
+	} else
+		return 0;
+	dp_put_text(&b, "/dynprof/plans");
+	w->plans = b.bad ? -1 : raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return !failed(w->plans) && is_ours(w->plans);
+}
+
+/* ---- objects ------------------------------------------------------------ */
+
+static const char *base_name(const char *path)
+{
+	const char *base = path;
+	for (; *path; path++)
+		if (*path == '/')
+			base = path + 1;
+	return base;
+}
+
+/* As patcher/object.go has it. */
+static int is_selected(const struct dp_warm *w, const struct dp_planned *o)
+{
+	const char *name = base_name((const char *)o->loaded->name);
+	return w->choice.all || o->is_main || (!same_text(name, "libc.so.6") && !has_prefix(name, "ld-linux"));
+}
+
+static int is_named(const char *path)
+{
+	static const char deleted[] = " (deleted)"; /* as the kernel says it */
+	size_t n = text_len(path), k = sizeof deleted - 1;
+	for (const char *p = path; *p; p++)
+		if (*p == '\\')
+			return 0;
+	return *path == '/' && !(n >= k && same_text(path + n - k, deleted));
+}
+
+/* Finds the mappings of its file. */
+static int find_files(const struct dp_warm *w, struct dp_planned *o)
+{
+	for (uint64_t i = 0; i < w->maps.count; i++) {
+		const struct dp_mapping *m = &w->maps.list[i];
+		if (m->end <= o->loaded->low || m->start >= o->loaded->high || !m->inode)
+			continue;
+		if (!o->files)
+			o->files = m;
+		o->files_count = (uint64_t)(m - o->files) + 1;
+	}
+	o->path = o->files ? o->files->path : "";
+	return o->files && is_named(o->path);
+}
+
+static int note_objects(struct dp_warm *w)
+{
+	w->room = pages(w->ctl->objects_count * sizeof *w->objects);
+	long at = raw(SYS_mmap, 0, w->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return 0;
+	w->objects = (struct dp_planned *)at;
+	for (uint32_t i = 0; i < w->ctl->objects_count; i++) {
+		struct dp_planned *o = &w->objects[w->count];
+		*o = (struct dp_planned){.loaded = &w->ctl->objects[i], .is_main = w->count == 0};
+		if (o->loaded->self)
+			continue;
+		if (!find_files(w, o))
+			return 0;
+		o->selected = is_selected(w, o);
+		w->count++;
+	}
+	return w->count > 0;
+}
+
+/* ---- this library ------------------------------------------------------- */
+
+/* Reads the build-id out of notes (elf(5)). */
+static void find_build_id(struct dp_warm *w, const uint8_t *at, uint64_t size)
+{
+	const uint8_t *end = at + size;
+	while ((uint64_t)(end - at) >= sizeof(Elf64_Nhdr)) {
+		const Elf64_Nhdr *n = (const Elf64_Nhdr *)at;
+		uint64_t name = (n->n_namesz + 3u) & ~3u, bytes = n->n_descsz;
+		const uint8_t *id = at + sizeof *n + name;
+		if (name + bytes > (uint64_t)(end - at) - sizeof *n)
+			return;
+		if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 && same_bytes(at + sizeof *n, "GNU", 4) && bytes <= sizeof w->planner) {
+			for (uint64_t i = 0; i < bytes; i++)
+				w->planner[i] = id[i];
+			w->planner_size = (uint32_t)bytes;
+			return;
+		}
+		at = id + ((bytes + 3) & ~3ul);
+	}
+}
+
+static int know_planner(struct dp_warm *w)
+{
+	for (uint32_t i = 0; i < w->ctl->objects_count; i++) {
+		const struct dp_object *o = &w->ctl->objects[i];
+		if (!o->self)
+			continue;
+		const Elf64_Ehdr *e = (const Elf64_Ehdr *)o->low;
+		const Elf64_Phdr *p = (const Elf64_Phdr *)(o->low + e->e_phoff);
+		for (int k = 0; k < e->e_phnum && !w->planner_size; k++)
+			if (p[k].p_type == PT_NOTE)
+				find_build_id(w, (const uint8_t *)(o->bias + p[k].p_vaddr), p[k].p_memsz);
+	}
+	return w->planner_size > 0;
+}
+
+/* ---- files -------------------------------------------------------------- */
+
+/* For what the plan was made (patcher/cached.go, keyOf). */
+static void put_key(const struct dp_warm *w, const struct dp_planned *o, struct dp_text_buffer *b)
+{
+	uint64_t brk = w->ctl->r_brk, is_linker = brk >= o->loaded->low && brk < o->loaded->high;
+	dp_put_text(b, "planner ");
+	dp_put_bytes(b, w->planner, w->planner_size);
+	dp_put_text(b, o->selected ? "\nselected true\n" : "\nselected false\n");
+	dp_put_text(b, w->choice.keep_calls ? "keep-calls true\n" : "keep-calls false\n");
+	dp_put_text(b, "threshold ");
+	dp_put_number(b, w->choice.threshold, 10);
+	dp_put_text(b, "\nhook ");
+	dp_put_number(b, is_linker ? brk - dp_bias(o) : 0, 16);
+	dp_put_text(b, "\n");
+}
+
+/* The file of the plan: a sum of the object's inode and the key. */
+static void put_name(uint64_t inode, const struct dp_text_buffer *key, struct dp_text_buffer *b)
+{
+	char digits[24];
+	struct dp_text_buffer number = dp_buffer(digits, sizeof digits);
+	dp_put_number(&number, inode, 10);
+	dp_put_text(&number, "\n");
+	uint64_t sum = dp_fnv(dp_fnv(DP_FNV_BEGIN, number.text, number.used), key->text, key->used);
+	for (int shift = 60; shift >= 0; shift -= 4)
+		dp_put_number(b, sum >> shift & 15, 16);
+	dp_put_text(b, ".plan");
+}
+
+/* Reads the file to pages of our own: nobody can cut it short meanwhile. */
+static int read_plan(struct dp_planned *o, long fd, uint64_t size)
+{
+	long at = raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), n = 1;
+	if (failed(at))
+		return 0;
+	o->plan = (const struct dp_plan_file *)at;
+	o->plan_size = size;
+	for (uint64_t have = 0; have < size && n > 0; have += n > 0 ? (uint64_t)n : 0)
+		n = raw(SYS_read, fd, at + (long)have, size - have);
+	return n > 0;
+}
+
+/* Of the effective user or root, and for no others to write to. */
+static int may_use(const struct stat *st)
+{
+	int owned = st->st_uid == 0 || st->st_uid == (uid_t)raw(SYS_geteuid);
+	return S_ISREG(st->st_mode) && owned && !(st->st_mode & 022) && st->st_size >= (long)sizeof(struct dp_plan_file) && st->st_size <= LARGEST;
+}
+
+static int load_plan(struct dp_warm *w, struct dp_planned *o, const char *name)
+{
+	struct stat st;
+	struct timespec now;
+	long fd = raw(SYS_openat, w->plans, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (failed(fd))
+		return 0;
+	int ok = raw(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && may_use(&st) && read_plan(o, fd, (uint64_t)st.st_size);
+	/* What has been used lately stays (store.Trim); root's stays as it is. */
+	if (ok && raw(SYS_clock_gettime, CLOCK_REALTIME, &now) == 0 && now.tv_sec - st.st_mtim.tv_sec > DAY)
+		raw(SYS_utimensat, fd, 0, 0, 0);
+	raw(SYS_close, fd);
+	return ok;
+}
+
+static int has_key(const struct dp_planned *o, const struct dp_text_buffer *key)
+{
+	const struct dp_plan_part *k = &o->plan->key;
+	return k->count == key->used && same_bytes(dp_part(o->plan, k), key->text, key->used);
+}
+
+static int find_plan(struct dp_warm *w, struct dp_planned *o)
+{
+	char text[256], path[32];
+	struct dp_text_buffer key = dp_buffer(text, sizeof text), name = dp_buffer(path, sizeof path);
+	put_key(w, o, &key);
+	put_name(o->files->inode, &key, &name);
+	return !key.bad && !name.bad && load_plan(w, o, path) && dp_plan_is_sound(o->plan, o->plan_size) && has_key(o, &key) && dp_plan_is_of(w, o);
+}
+
+int dp_find_plans(struct dp_warm *w)
+{
+	if (!know_planner(w) || !open_directory(w) || !dp_read_maps(&w->maps) || !note_objects(w))
+		return 0;
+	for (uint32_t i = 0; i < w->count; i++)
+		if (!find_plan(w, &w->objects[i]))
+			return 0;
+	return 1;
+}
+
+void dp_drop_plans(struct dp_warm *w)
+{
+	for (uint32_t i = 0; i < w->count; i++)
+		if (w->objects[i].plan)
+			raw(SYS_munmap, w->objects[i].plan, w->objects[i].plan_size);
+	if (w->objects)
+		raw(SYS_munmap, w->objects, w->room);
+	if (!failed(w->plans))
+		raw(SYS_close, w->plans);
+	dp_drop_maps(&w->maps);
+}

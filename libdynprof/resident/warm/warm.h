@@ -1,0 +1,62 @@
+/* A start with plans of earlier ones alone: no planner, no copy of the process, no Go
+ * (docs/architecture.md, "The plan cache"). It does what the planner does with such plans
+ * (patcher/cached.go) and leaves the same in the control block. */
+#ifndef DYNPROF_WARM_H
+#define DYNPROF_WARM_H
+
+#include <stdint.h>
+
+#include "base/ctl.h"
+#include "base/layout.h"
+#include "base/plancache.h"
+#include "base/raw.h"
+#include "warm/choice.h"
+#include "warm/maps.h"
+
+/* An object of the program, with the plan that an earlier start has left of it. */
+struct dp_planned {
+	const struct dp_object *loaded;
+	const struct dp_mapping *files; /* its mappings of its file, and those that are */
+	uint64_t files_count;	 /* no file's in between */
+	const char *path;
+	int is_main, selected;
+	const struct dp_plan_file *plan;
+	uint64_t plan_size;
+	uint32_t counters, functions; /* the numbers of its first in the table */
+	uint64_t offset;	 /* of its arena in the reserve */
+};
+
+struct dp_warm {
+	struct dp_ctl *ctl;
+	struct dp_choice choice;
+	struct dp_maps maps;
+	struct dp_planned *objects; /* the program's, the executable first */
+	uint32_t count;
+	uint64_t room;		/* bytes of their list's pages */
+	long plans;		/* the directory of plans is open as that */
+	uint8_t planner[32];	/* the build-id of this library, */
+	uint32_t planner_size;	/* bytes */
+	uint8_t *reserve;	/* the pages of the reserve, writable */
+	uint64_t used;		/* bytes of it */
+	uint32_t counters, functions; /* of all objects */
+};
+
+/* The control block is filled in as by a planner, and the table made; or nothing is, and a
+ * planner has to be asked (0). */
+int dp_warm_start(struct dp_ctl *ctl) HIDDEN;
+
+/* The steps. Each returns 0 if it cannot be done. */
+int dp_find_plans(struct dp_warm *w) HIDDEN;   /* plans.c: the directory is opened, each object gets its plan */
+void dp_drop_plans(struct dp_warm *w) HIDDEN;
+int dp_plan_is_sound(const struct dp_plan_file *p, uint64_t size) HIDDEN; /* check.c */
+int dp_plan_is_of(const struct dp_warm *w, const struct dp_planned *o) HIDDEN; /* match.c: the object is what was planned */
+int dp_lay_plans(struct dp_warm *w) HIDDEN;    /* lay.c: arenas and lists, in the reserve */
+int dp_make_table(struct dp_warm *w) HIDDEN;   /* create.c */
+
+/* The bytes of a section. */
+static inline const void *dp_part(const struct dp_plan_file *p, const struct dp_plan_part *s) { return (const uint8_t *)p + s->offset; }
+static inline uint64_t dp_part_size(const struct dp_plan_part *s) { return (uint64_t)s->count * s->entry_size; }
+
+static inline uint64_t dp_bias(const struct dp_planned *o) { return o->loaded->bias; }
+
+#endif
