@@ -58,6 +58,7 @@ struct start {
 	uint64_t r_debug; /* struct r_debug *, 0 if it is not known */
 	int follow_exec;
 	int strict; /* hotspots run --strict: end a program that cannot be counted */
+	int only_cache; /* hotspots cache warm: end it when its plans are kept */
 };
 
 static uint64_t aux(const struct start *s, uint64_t type)
@@ -235,8 +236,10 @@ static void read_environment(struct start *s)
 			s->follow_exec = is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_CONTROL")))
 			s->session.keep = is_on(v);
-		else if ((v = value_of(*e, "DYNPROF_CACHE")))
+		else if ((v = value_of(*e, "DYNPROF_CACHE"))) {
 			s->session.cache = is_on(v);
+			s->only_cache = same_text(v, "only");
+		}
 		else if ((v = value_of(*e, "DYNPROF_LISTEN")))
 			s->session.listen = *v != 0;
 		else if ((v = value_of(*e, "DYNPROF_TRANSLATOR")))
@@ -569,6 +572,15 @@ static const char *count(struct start *s)
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 extern char **environ __attribute__((weak));
 
+/* Ends a program that was started for its plans, or that is not to run uncounted. */
+static void end_if_asked(const struct start *s, const char *why)
+{
+	if (s->only_cache && !why)
+		raw(SYS_unlinkat, AT_FDCWD, s->session.ctl->table, 0);
+	if (s->only_cache || (why && s->strict))
+		raw(SYS_exit_group, why ? 125 : 0);
+}
+
 static void leave_other_libc(void)
 {
 	struct start s = {.envp = &environ ? environ : 0, .self = ""};
@@ -581,8 +593,7 @@ static void leave_other_libc(void)
 	note_objects(&s);
 	take_environment(&s);
 	not_counted(&s, "it does not use glibc");
-	if (s.strict)
-		raw(SYS_exit_group, 125);
+	end_if_asked(&s, "");
 }
 
 __attribute__((constructor)) static void start(int argc, char **argv, char **envp)
@@ -608,7 +619,6 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 		not_counted(&s, why);
 	else if (s.session.ctl->remark[0])
 		say(&s, ": ", s.session.ctl->remark);
-	if (why && s.strict)
-		raw(SYS_exit_group, 125); /* as the user asked */
+	end_if_asked(&s, why);
 	dp_unmap_scratch(&s.session);
 }

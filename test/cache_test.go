@@ -435,8 +435,16 @@ func TestCacheCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	hotspots(1, "damaged: it is no cached plan", "verify")
-	hotspots(2, "say ls, verify or clear")
+	hotspots(2, "say warm, ls, verify or clear")
 	hotspots(0, "removed 2 plans", "clear")
+	hotspots(0, "1 programs: 3 more plans", "warm", program)
+	hotspots(0, "1 programs: 0 more plans", "warm", filepath.Dir(program))
+	if r, rep, cached, all := p.start(t); r != (result{}) || cached != all || !isWarm(t, rep) {
+		t.Errorf("%d of %d plans are used after warm, %+v", cached, all, r)
+	}
+	hotspots(2, "no program named", "warm")
+	hotspots(127, "no such program", "warm", "/nowhere/x")
+	hotspots(0, "removed 3 plans", "clear")
 	if list := p.plans(); len(list) > 0 {
 		t.Errorf("%v", list)
 	}

@@ -39,13 +39,13 @@ func (a *app) cacheCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cache",
 		Short:   "Look after the plans that runs with --cache have kept",
-		Example: "  hotspots run --cache -- ./app    the first time it is planned and kept\n  hotspots cache ls                what is kept\n  hotspots cache clear --stale     remove what nobody can use any more",
+		Example: "  hotspots run --cache -- ./app    the first time it is planned and kept\n  hotspots cache warm ./app        plan and keep it now\n  hotspots cache ls                what is kept\n  hotspots cache clear --stale     remove what nobody can use any more",
 		Long:    "hotspots run --cache keeps what it finds out about a program and its libraries, in dynprof/plans of $XDG_CACHE_HOME or ~/.cache, and later runs with --cache start with that.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usage("cache: say ls, verify or clear; see %s --help", cmd.CommandPath())
+			return usage("cache: say warm, ls, verify or clear; see %s --help", cmd.CommandPath())
 		},
 	}
-	cmd.AddCommand(a.cacheLsCommand(), a.cacheVerifyCommand(), a.cacheClearCommand())
+	cmd.AddCommand(a.cacheWarmCommand(), a.cacheLsCommand(), a.cacheVerifyCommand(), a.cacheClearCommand())
 	for _, sub := range cmd.Commands() {
 		wrapErrors(sub)
 	}
@@ -114,9 +114,12 @@ func (a *app) cacheClearCommand() *cobra.Command {
 	return cmd
 }
 
+// plansDir is where the user's plans are; empty: nowhere.
+func plansDir() string { return store.Dir(os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME")) }
+
 // openPlans opens the user's plans; nil: there are none.
 func openPlans() (*store.Store, error) {
-	dir := store.Dir(os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME"))
+	dir := plansDir()
 	if dir == "" {
 		return nil, errors.New("neither XDG_CACHE_HOME nor HOME says where plans are kept")
 	}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/internal/setting"
+	"github.com/dynprof/dynprof/internal/symname"
+)
+
+// warmFlags are what plans depend on, besides the objects themselves.
+type warmFlags struct {
+	objects, threshold, library string
+	keepCalls                   bool
+}
+
+func (a *app) cacheWarmCommand() *cobra.Command {
+	f := warmFlags{}
+	cmd := &cobra.Command{
+		Use:   "warm PROGRAM...",
+		Short: "Plan programs and their libraries now, for runs with --cache",
+		Long: "Start each PROGRAM with its libraries, keep what is found out about them, and end it before anything of it runs. " +
+			"A directory stands for the programs in it.\n\n" +
+			"Plans depend on the flags below: say what the runs will say.",
+		Example: "  hotspots cache warm ./app\n  hotspots cache warm /usr/bin\n  hotspots cache warm --objects all python3 perl",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("no program named: hotspots cache warm PROGRAM..., see hotspots cache warm --help")
+			}
+			return f.validate()
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.cacheWarm(&f, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.objects, "objects", "", setting.All[setting.Objects].Help)
+	flags.StringVar(&f.threshold, "threshold", "", "as of the runs: `N` calls of every function")
+	flags.BoolVar(&f.keepCalls, "keep-calls", false, "leave calls as they are, as the runs will")
+	flags.StringVar(&f.library, "library", "", setting.All[setting.Library].Help)
+	return cmd
+}
+
+func (f *warmFlags) validate() error {
+	if f.objects != "" {
+		if _, err := symname.ParseObjects(f.objects); err != nil {
+			return usage("--objects: %w", err)
+		}
+	}
+	if f.threshold != "" {
+		if t, err := symname.ParseThresholds(f.threshold); err != nil {
+			return usage("--threshold: %w", err)
+		} else if !t.Same() {
+			return usage("--threshold %s: plans of thresholds by name are not kept", f.threshold)
+		}
+	}
+	return nil
+}
+
+// cacheWarm starts all programs, one after the other: a planner uses all CPUs.
+func (a *app) cacheWarm(f *warmFlags, args []string) error {
+	programs, err := a.programsIn(args)
+	if err != nil {
+		return err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = "" // no HOME: /tmp it is
+	}
+	library, err := launch.Library(f.library, a.library, cache)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "hotspots-warm-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	before, bar, failed := len(a.plansNow()), a.warmBar(len(programs)), 0
+	for _, p := range programs {
+		bar.Describe(filepath.Base(p.Path))
+		err := f.start(ctx, p, library, dir)
+		if ctx.Err() != nil {
+			bar.Finish()
+			return &exitError{exitInterrupted, errors.New("interrupted; what was planned is kept")}
+		}
+		if err != nil {
+			bar.Clear()
+			a.say("%s: %v", p.Path, err)
+			failed++
+		}
+		bar.Add(1)
+	}
+	bar.Finish()
+	a.say("%d programs: %d more plans", len(programs)-failed, len(a.plansNow())-before)
+	if failed > 0 {
+		return &exitError{status: exitFailure}
+	}
+	return nil
+}
+
+// plansNow are the files of plans that there are.
+func (a *app) plansNow() []string {
+	list, _ := filepath.Glob(filepath.Join(plansDir(), "*.plan")) // the pattern is sound
+	return list
+}
+
+// programsIn finds the programs. Those in a directory that the library does not get
+// into are left out; those that are named are errors.
+func (a *app) programsIn(args []string) (all []*launch.Program, err error) {
+	for _, arg := range args {
+		entries, err := os.ReadDir(arg)
+		if err != nil {
+			p, err := launch.Resolve([]string{arg}, searchPath())
+			if err != nil {
+				return nil, startError(err)
+			}
+			if p.Why != "" {
+				return nil, fmt.Errorf("nothing can be planned: %s", p.Why)
+			}
+			all = append(all, p)
+			continue
+		}
+		for _, e := range entries {
+			p, err := launch.Resolve([]string{filepath.Join(arg, e.Name())}, searchPath())
+			if err == nil && p.Why == "" && isELF(p.Path) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all, nil
+}
+
+// isELF is whether the file is a program by itself, no script of one.
+func isELF(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var magic [4]byte
+	n, _ := f.Read(magic[:])
+	return n == len(magic) && string(magic[:]) == "\x7fELF"
+}
+
+// start lets the library plan p, and end it.
+func (f *warmFlags) start(ctx context.Context, p *launch.Program, library, dir string) error {
+	const patience = 2 * time.Minute
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	settings := map[setting.ID]string{
+		setting.Cache: "only", setting.Output: filepath.Join(dir, "table"), setting.Objects: f.objects, setting.Threshold: f.threshold,
+	}
+	if f.keepCalls {
+		settings[setting.KeepCalls] = "1"
+	}
+	c := exec.CommandContext(ctx, p.Path)
+	c.Args, c.Env = p.Args, launch.Environ(os.Environ(), library, p.Preload, settings)
+	out, err := c.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	if line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n"); line != "" {
+		return errors.New(line)
+	}
+	return err
+}
+
+// warmBar shows how many programs have been planned, on a terminal only.
+func (a *app) warmBar(n int) *progressbar.ProgressBar {
+	return progressbar.NewOptions(n, progressbar.OptionSetWriter(a.stderr), progressbar.OptionSetDescription("planning"),
+		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetVisibility(term.IsTerminal(2)))
+}
