@@ -431,7 +431,7 @@ func TestCacheCommand(t *testing.T) {
 	}
 	hotspots(0, program+"): stale: its object has been changed", "verify")
 	hotspots(0, "removed 1 plans", "clear", "--stale")
-	if err := os.Truncate(p.plans()[0], 100); err != nil {
+	if err := errors.Join(os.Chmod(p.plans()[0], 0o600), os.Truncate(p.plans()[0], 100)); err != nil {
 		t.Fatal(err)
 	}
 	hotspots(1, "damaged: it is no cached plan", "verify")
