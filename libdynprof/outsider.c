@@ -19,6 +19,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
@@ -116,11 +117,12 @@ static int open_as(long fd, const char *path, int flags)
 	return raw(SYS_openat, AT_FDCWD, path, flags) == fd;
 }
 
-/* Descriptors get numbers in turn. */
+/* Descriptors get numbers in turn, in a table of its own: until then it is the target's,
+ * as a copy would hold what other threads close. */
 static int open_all(void)
 {
 	struct stat now;
-	return raw(SYS_close_range, 0, ~0U, 0) == 0 && open_as(0, "/dev/null", O_RDWR) && raw(SYS_dup, 0) == 1 && raw(SYS_dup, 0) == 2 &&
+	return raw(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE) == 0 && open_as(0, "/dev/null", O_RDWR) && raw(SYS_dup, 0) == 1 && raw(SYS_dup, 0) == 2 &&
 	       open_as(DP_OUT_MEMORY, "/proc/self/mem", O_RDONLY) && open_as(DP_OUT_TABLE, table.path, O_RDWR | O_NOFOLLOW) &&
 	       raw(SYS_newfstatat, DP_OUT_TABLE, "", &now, AT_EMPTY_PATH) == 0 && same(&now, &table.was) && is_as_it_was(&library) &&
 	       is_as_it_was(&linker);
@@ -252,7 +254,7 @@ static int run(struct launch *l, const char **why, long *twin, int *reaped)
 {
 	*reaped = 0;
 	*why = 0;
-	*twin = dp_thread(CLONE_VM | CLONE_UNTRACED, stack_of(l, 0, watch), 0);
+	*twin = dp_thread(CLONE_VM | CLONE_FILES | CLONE_UNTRACED, stack_of(l, 0, watch), 0);
 	uint32_t state = failed(*twin) ? FAILED : await_launch(l, *twin, reaped);
 	if (state == LAUNCHED && *reaped && !__atomic_load_n(&l->s->ctl->done, __ATOMIC_ACQUIRE))
 		*why = "the planner died";

@@ -268,7 +268,7 @@ const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped)
 	*reaped = 1;
 	if (dp_children_elsewhere())
 		return "its children live in another pid namespace";
-	*twin = raw(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
+	*twin = raw(SYS_clone, CLONE_UNTRACED | (s->ctl->late ? CLONE_FILES : 0), 0, 0, 0, 0);
 	if (*twin == 0 && apart)
 		dp_twin_apart(s->ctl, s->auxv, parent);
 	if (*twin == 0)

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <asm/prctl.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
@@ -29,16 +30,25 @@ extern go_init dp_goinit[] HIDDEN;
 #define SYS_close_range 436
 #endif
 
-/* Descriptors: a pipe's reader waits for every writer. Go writes pages to
- * stderr when it dies; the shim says the one line. */
-static void leave_descriptors(void)
+/* None of the target's: a pipe's reader waits for every writer. A late twin shares
+ * their table until it has its own, so that what other threads close meanwhile is
+ * closed. */
+static void close_all(int shared)
 {
-	if (raw(SYS_close_range, 0, ~0U, 0) != 0) {
-		struct rlimit limit = {0, 0};
-		raw(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
-		for (rlim_t fd = 0; fd < limit.rlim_cur && fd < 65536; fd++)
-			raw(SYS_close, fd);
-	}
+	struct rlimit limit = {0, 0};
+	if (raw(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE) == 0)
+		return;
+	if (shared && raw(SYS_unshare, CLONE_FILES) != 0)
+		raw(SYS_exit_group, 1);
+	raw(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
+	for (rlim_t fd = 0; fd < limit.rlim_cur && fd < 65536; fd++)
+		raw(SYS_close, fd);
+}
+
+/* Go writes pages to stderr when it dies; the shim says the one line. */
+static void leave_descriptors(int shared)
+{
+	close_all(shared);
 	long null = raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
 	for (long fd = 0; fd < 3; fd++)
 		if (!failed(null) && fd != null)
@@ -184,7 +194,7 @@ void dp_twin_apart(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
 	long self = raw(SYS_getpid);
 	if (raw(SYS_getppid) != parent)
 		raw(SYS_exit_group, 1);
-	leave_descriptors();
+	leave_descriptors(0);
 	long twin = raw(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
 	if (twin == 0)
 		dp_twin(ctl, auxv, self);
@@ -251,6 +261,6 @@ void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
 	}
 	if (ctl->handles_traps)
 		unblock_traps();
-	leave_descriptors();
+	leave_descriptors(ctl->late != 0);
 	dp_plan_here(ctl, auxv, stays);
 }

@@ -119,6 +119,27 @@ func TestLateLarge(t *testing.T) {
 	}
 }
 
+// TestLateCloses: a descriptor that the program closes while a library is planned is
+// closed; no planner has it yet.
+func TestLateCloses(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "closes.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	for _, args := range [][]string{{program, library}, {program, library, "large"}} {
+		without := run(t, cmd(args...))
+		for _, flags := range [][]string{nil, {"--objects", "all", "--keep-calls"}, {"--objects", "all", "--threshold", "1000", "--control"}} {
+			t.Run(strings.Join(append(slices.Clone(flags), args[2:]...), " "), func(t *testing.T) {
+				with, r := counted(t, cmd(args...), flags...)
+				same(t, without, with)
+				if n := r.late(library, "late_step"); n != 12*10 || r.ObjectsMissed != 0 {
+					t.Errorf("late_step: %d calls; missed: %+v", n, r.Missed)
+				}
+			})
+		}
+	}
+}
+
 // TestLatePython: extension modules, and what they link.
 func TestLatePython(t *testing.T) {
 	lane.Parallel(t)
