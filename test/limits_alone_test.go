@@ -10,8 +10,8 @@ import (
 	"github.com/dynprof/dynprof/internal/lane"
 )
 
-// TestAlone: where hotspots itself gets no threads or no memory the program runs all
-// the same, uncounted, and one line says so.
+// TestAlone: where hotspots itself gets no threads, no descriptors or no memory the
+// program runs all the same, uncounted, and one line says so.
 func TestAlone(t *testing.T) {
 	lane.Parallel(t)
 	noclone := compile(t, need(t, "gcc"), nil, "noclone.c")
@@ -28,6 +28,8 @@ func TestAlone(t *testing.T) {
 		{"address space", "too little address space", false, limited("-v 300000")},
 		{"data", "too little address space", false, limited("-d 50000")},
 		{"little data", "too little address space", false, limited("-d 2000")},
+		{"few descriptors", "too few descriptors", false, limited("-n 7")},
+		{"hardly any", "too few descriptors", false, limited("-n 4")},
 		{"few in a cgroup", "no more threads", true, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {

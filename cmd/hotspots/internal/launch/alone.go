@@ -10,8 +10,8 @@ import (
 	"github.com/dynprof/dynprof/internal/setting"
 )
 
-// The Go runtime ends the process, after a trace, where it gets no threads or too
-// little memory. So that is tried before it starts (entry_amd64.s), and where it
+// The Go runtime ends the process, after a trace, where it gets no threads, no
+// descriptors or too little memory. So that is tried before it starts (entry_amd64.s), and where it
 // would fail there is alone, which runs the program in this process, uncounted.
 //
 // Nothing of the runtime is there for what follows: no memory to allocate, no panic.
@@ -26,12 +26,15 @@ const (
 	trialThreads  = 16
 	// For the runtime alone, when the program has its process and its planner.
 	ownThreads = 8
+	// The runtime's two, the two ends of a relay's pipe, and one for a file.
+	ownFiles = 5
 )
 
 // Why the runtime cannot start.
 const (
 	fewThreads = iota
 	littleMemory
+	fewDescriptors
 )
 
 // trial is what the entry works with.
@@ -52,10 +55,37 @@ func tell(text string)
 func text(p *byte) string
 
 func reasonOf(why int) string {
-	if why == littleMemory {
+	switch why {
+	case littleMemory:
 		return "there is too little address space (ulimit -v, ulimit -d?)\n"
+	case fewDescriptors:
+		return "there are too few descriptors (ulimit -n?)\n"
 	}
 	return "no more threads can be made (SCHED_DEADLINE, ulimit -u, a cgroup's limit, a sandbox?)\n"
+}
+
+// lacksFiles reports whether there are fewer descriptors than hotspots needs, under the
+// hard limit, to which package syscall raises the other. The runtime opens those of the
+// first three that are closed, too.
+func lacksFiles() (lacks bool) {
+	const standard = 3
+	var fds [ownFiles + standard]int
+	limit := atStart.files
+	callLimit(unix.SYS_SETRLIMIT, unix.RLIMIT_NOFILE, &[2]uint64{limit[1], limit[1]}, 0, 0)
+	n, need := 0, ownFiles
+	for fd := range standard {
+		need += int(atStart.closed >> fd & 1)
+	}
+	for ; n < need; n++ {
+		if fds[n] = call(unix.SYS_EVENTFD2, 0, unix.O_CLOEXEC, 0, 0); fds[n] < 0 {
+			break
+		}
+	}
+	for i := range n {
+		call(unix.SYS_CLOSE, fds[i], 0, 0, 0)
+	}
+	callLimit(unix.SYS_SETRLIMIT, unix.RLIMIT_NOFILE, &limit, 0, 0)
+	return n < need
 }
 
 // alone gets the arguments and the environment, each with the null pointer that

@@ -102,7 +102,7 @@ TEXT hotspots_early(SB), NOSPLIT|NOFRAME, $0
 
 // hotspots_room finds out whether there is room for the Go runtime: address space
 // that it reserves (mmap, 9; munmap, 11; PROT_NONE, MAP_NORESERVE), memory that it
-// maps, and threads.
+// maps, descriptors, and threads.
 TEXT hotspots_room(SB), NOSPLIT|NOFRAME, $0
 	MOVQ	$const_reservedBytes, R12
 	XORL	DX, DX
@@ -121,7 +121,7 @@ again:
 	MOVL	$11, AX
 	SYSCALL
 	CMPQ	R12, $const_mappedBytes
-	JEQ	threads
+	JEQ	files
 	MOVQ	$const_mappedBytes, R12
 	MOVL	$3, DX
 	MOVL	$0x22, R10
@@ -129,6 +129,14 @@ again:
 little:
 	MOVL	$const_littleMemory, BX
 	JMP	hotspots_alone(SB)
+files:
+	PROCESS(countForFiles)
+	CALL	·lacksFiles(SB)
+	MOVBLZX	0(SP), CX
+	MOVQ	64(SP), SP
+	MOVL	$const_fewDescriptors, BX
+	TESTL	CX, CX
+	JNE	lacking
 
 	// As many threads as are needed at a time, which are fewer when the program runs
 	// already, are made (clone, 56: with this stack,
@@ -188,6 +196,7 @@ all:
 	JMP	_rt0_amd64_linux(SB)
 few:
 	MOVL	$const_fewThreads, BX
+lacking:
 	JMP	hotspots_alone(SB)
 wait:
 	MOVL	$202, AX
