@@ -34,14 +34,19 @@ func (p *Plan) mayCache() bool {
 		o.Only == nil && o.Skip == nil && o.Threshold.Same()
 }
 
-// keyOf is for what the plan of o is made.
-func (p *Plan) keyOf(o *object) []byte {
+// slots is how many places are tried for an arena, so that there is a plan for a program in
+// which other arenas lie in the first ones. A plan for a place that is no slot's is kept
+// behind those for slots.
+const slots = 4
+
+// keyOf is for what the plan of o with its arena in a slot is made.
+func (p *Plan) keyOf(o *object, slot int) []byte {
 	hook := uint64(0)
 	if brk := p.LinkerHook; brk >= o.span.Low && brk < o.span.High {
 		hook = brk - o.bias
 	}
-	return fmt.Appendf(nil, "planner %x\nselected %t\nkeep-calls %t\nthreshold %d\nhook %x\n",
-		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.Threshold.All, hook)
+	return fmt.Appendf(nil, "planner %x\nselected %t\nkeep-calls %t\nthreshold %d\nhook %x\nslot %d\n",
+		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.Threshold.All, hook, slot)
 }
 
 // findCached finds the plans that earlier starts have left.
@@ -55,18 +60,28 @@ func (p *Plan) findCached() {
 		if o.unnamed || len(o.files) == 0 || !o.identify() {
 			continue
 		}
-		o.key = p.keyOf(o)
-		c, err := plancache.Decode(p.Cache.Load(*o.id, o.key))
-		if err != nil || !o.is(c) || o.hasWritten() {
-			continue
+		for slot := 0; slot <= slots && o.cached == nil; slot++ {
+			c := p.load(o, slot)
+			if c == nil {
+				continue
+			}
+			size := c.ArenaSize + uint64(len(c.Records)+len(c.Lengths)+len(c.ByText)+len(c.Islands)+len(c.Listed)+len(c.Patches)+len(c.Leds))
+			if size <= reserve && (c.ArenaSize == 0 || p.cached.Take(o.span, c.Arena+o.bias, c.ArenaSize)) {
+				reserve, o.cached, o.hook = reserve-size, c, c.Hook
+			}
 		}
-		o.has = true
-		size := c.ArenaSize + uint64(len(c.Records)+len(c.Lengths)+len(c.ByText)+len(c.Islands)+len(c.Listed)+len(c.Patches)+len(c.Leds))
-		if size > reserve || c.ArenaSize > 0 && !p.cached.Take(o.span, c.Arena+o.bias, c.ArenaSize) {
-			continue
-		}
-		reserve, o.cached, o.hook = reserve-size, c, c.Hook
 	}
+}
+
+// load finds the plan of o for a slot; nil: there is none.
+func (p *Plan) load(o *object, slot int) *plancache.Plan {
+	key := p.keyOf(o, slot)
+	c, err := plancache.Decode(p.Cache.Load(*o.id, key))
+	if err != nil || !o.is(c, key) || o.hasWritten() {
+		return nil
+	}
+	o.has[slot] = true
+	return c
 }
 
 // identify asks for the identity of the file that o was loaded from.
@@ -84,12 +99,12 @@ func (o *object) identify() bool {
 	return o.id != nil
 }
 
-// is reports whether c is the plan of o: it was made for the same, of the same file,
+// is reports whether c is the plan of o for what key says: it was made for that, of the same file,
 // which is mapped as it was then.
-func (o *object) is(c *plancache.Plan) bool {
+func (o *object) is(c *plancache.Plan, key []byte) bool {
 	head, ok := o.head()
 	low, high := o.mapped()
-	return ok && bytes.Equal(c.Key, o.key) && c.File == o.file(head) && c.Low == low && c.High == high &&
+	return ok && bytes.Equal(c.Key, key) && c.File == o.file(head) && c.Low == low && c.High == high &&
 		!slices.ContainsFunc(c.Texts, func(t plancache.Text) bool { return !o.hasText(&t) })
 }
 
@@ -163,8 +178,11 @@ func (p *Plan) placeArena(space placer, a *arena, around place.Span, view uint64
 	}
 	if t, can := space.(taker); can && p.caches && !o.main && len(o.files) > 0 {
 		head, _ := o.head()
-		if at = place.Slot(around, size, head); place.InReach(around, at, size) && t.Take(around, at, size) {
-			return at, true
+		for o.slot = 0; o.slot < slots; o.slot++ {
+			const next = 0x9e3779b97f4a7c15
+			if at = place.Slot(around, size, head+uint64(o.slot)*next); place.InReach(around, at, size) && t.Take(around, at, size) {
+				return at, true
+			}
 		}
 	}
 	return space.Place(around, size)

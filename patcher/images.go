@@ -27,7 +27,7 @@ import (
 func (p *Plan) ToCache() iter.Seq2[target.Identity, *plancache.Plan] {
 	return func(yield func(target.Identity, *plancache.Plan) bool) {
 		for _, o := range p.all {
-			if !p.caches || !o.mayKeep() {
+			if !p.caches || !o.mayKeep() || o.has[o.slot] {
 				continue
 			}
 			if c, err := p.cacheOf(o); err == nil && !yield(*o.id, c) {
@@ -40,7 +40,7 @@ func (p *Plan) ToCache() iter.Seq2[target.Identity, *plancache.Plan] {
 // mayKeep reports whether the plan of o would be the same in all processes. A Go
 // program's depends on libc's sites (KnownFaults).
 func (o *object) mayKeep() bool {
-	if o.has || o.key == nil || o.err != nil || o.code == nil || o.reason != ledger.ReasonNone || o.taken || o.gs || o.oldBirths() || len(o.signals) > 0 {
+	if o.cached != nil || o.id == nil || o.err != nil || o.code == nil || o.reason != ledger.ReasonNone || o.taken || o.gs || o.oldBirths() || len(o.signals) > 0 {
 		return false
 	}
 	known := !o.code.Go && len(o.code.Fixed) == 0 && (o.scan == nil || !o.scan.TextRel)
@@ -56,7 +56,7 @@ func (p *Plan) cacheOf(o *object) (*plancache.Plan, error) {
 	}
 	e := o.entry()
 	c := &plancache.Plan{
-		Key: o.key, Path: []byte(o.path), File: o.file(head), Hook: o.hook, Counters: o.numbered,
+		Key: p.keyOf(o, o.slot), Path: []byte(o.path), File: o.file(head), Hook: o.hook, Counters: o.numbered,
 		Flags: e.Flags &^ layout.ObjMain, Code: e.Code, Untold: e.Untold, Reason: uint32(e.Reason), Creator: []byte(p.Creator),
 	}
 	c.BuildID, _ = hex.DecodeString(e.BuildID)

@@ -57,8 +57,8 @@ type object struct {
 	taken      bool             // plans were taken back for want of room
 	patches    int              // at most, with the site's; 0: not known yet
 	id         *target.Identity // of its file, if plans are cached,
-	key        []byte           // for what its plan is made,
-	has        bool             // there is one of an earlier start: none need be kept,
+	slot       int              // and the one that its arena lies in,
+	has        [slots + 1]bool  // those for which there are plans of earlier starts: none need be kept,
 	cached     *plancache.Plan  // and that of an earlier start, in place of all that would be found out
 }
 

@@ -46,19 +46,25 @@ static uint64_t heap(const struct dp_warm *w)
 	return (uint64_t)raw(SYS_brk, 0);
 }
 
-static int overlaps(const struct dp_ctl *ctl, uint64_t at, uint64_t size)
+static uint64_t arena_of(const struct dp_planned *o) { return o->plan->arena + dp_bias(o); }
+
+/* An arena of an object in front of o. */
+static int overlaps(const struct dp_warm *w, const struct dp_planned *o, uint64_t at, uint64_t size)
 {
-	for (uint32_t i = 0; i < ctl->arenas_count; i++)
-		if (at < ctl->arenas[i].at + ctl->arenas[i].size && ctl->arenas[i].at < at + size)
+	for (const struct dp_planned *p = w->objects; p < o; p++)
+		if (at < arena_of(p) + p->plan->arena_size && arena_of(p) < at + size)
 			return 1;
 	return 0;
 }
 
-int dp_may_lie(const struct dp_warm *w, const struct dp_object *o, uint64_t at, uint64_t size)
+int dp_has_place(const struct dp_warm *w, const struct dp_planned *o)
 {
-	if (at % DP_PAGE_SIZE || at + size < at || overlaps(w->ctl, at, size) || in_stack(w, at, size))
+	uint64_t at = arena_of(o), size = o->plan->arena_size;
+	if (!size)
+		return 1;
+	if (at % DP_PAGE_SIZE || at + size < at || overlaps(w, o, at, size) || in_stack(w, at, size))
 		return 0;
-	if (at > o->low && at + size + GUARD > heap(w))
+	if (at > o->loaded->low && at + size + GUARD > heap(w))
 		return 0;
 	return is_free(at, size);
 }

@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/mapped.h"
 #include "base/pages.h"
 #include "base/sum.h"
+#include "warm/place.h"
 #include "warm/text.h"
 #include "warm/warm.h"
 
@@ -141,8 +143,11 @@ static int know_planner(struct dp_warm *w)
 
 /* ---- files -------------------------------------------------------------- */
 
+/* Places of arenas for which there may be plans, as patcher/cached.go has it. */
+enum { SLOTS = 4 };
+
 /* For what the plan was made (patcher/cached.go, keyOf). */
-static void put_key(const struct dp_warm *w, const struct dp_planned *o, struct dp_text_buffer *b)
+static void put_key(const struct dp_warm *w, const struct dp_planned *o, uint64_t slot, struct dp_text_buffer *b)
 {
 	uint64_t brk = w->ctl->r_brk, is_linker = brk >= o->loaded->low && brk < o->loaded->high;
 	dp_put_text(b, "planner ");
@@ -153,6 +158,8 @@ static void put_key(const struct dp_warm *w, const struct dp_planned *o, struct 
 	dp_put_number(b, w->choice.threshold, 10);
 	dp_put_text(b, "\nhook ");
 	dp_put_number(b, is_linker ? brk - dp_bias(o) : 0, 16);
+	dp_put_text(b, "\nslot ");
+	dp_put_number(b, slot, 10);
 	dp_put_text(b, "\n");
 }
 
@@ -172,11 +179,12 @@ static void put_name(uint64_t inode, const struct dp_text_buffer *key, struct dp
 /* Reads the file to pages of our own: nobody can cut it short meanwhile. */
 static int read_plan(struct dp_planned *o, long fd, uint64_t size)
 {
-	long at = raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), n = 1;
+	long at = raw(SYS_mmap, dp_far_below(size), size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), n = 1;
 	if (failed(at))
 		return 0;
 	o->plan = (const struct dp_plan_file *)at;
 	o->plan_size = size;
+	raw(SYS_madvise, at, size, MADV_HUGEPAGE); /* 20 MB take 5,000 faults else */
 	for (uint64_t have = 0; have < size && n > 0; have += n > 0 ? (uint64_t)n : 0)
 		n = raw(SYS_read, fd, at + (long)have, size - have);
 	return n > 0;
@@ -210,13 +218,32 @@ static int has_key(const struct dp_planned *o, const struct dp_text_buffer *key)
 	return k->count == key->used && same_bytes(dp_part(o->plan, k), key->text, key->used);
 }
 
-static int find_plan(struct dp_warm *w, struct dp_planned *o)
+static void drop_plan(struct dp_planned *o)
+{
+	if (o->plan)
+		raw(SYS_munmap, o->plan, o->plan_size);
+	o->plan = 0;
+}
+
+/* The plan with the arena in a slot that is free. What is in a file that is not checked yet
+ * can at worst make it look taken. */
+static int find_plan_for(struct dp_warm *w, struct dp_planned *o, uint64_t slot)
 {
 	char text[256], path[32];
 	struct dp_text_buffer key = dp_buffer(text, sizeof text), name = dp_buffer(path, sizeof path);
-	put_key(w, o, &key);
+	put_key(w, o, slot, &key);
 	put_name(o->files->inode, &key, &name);
-	return !key.bad && !name.bad && load_plan(w, o, path) && dp_plan_is_sound(o->plan, o->plan_size) && has_key(o, &key) && dp_plan_is_of(w, o);
+	return !key.bad && !name.bad && load_plan(w, o, path) && dp_has_place(w, o) && dp_plan_is_sound(o->plan, o->plan_size) && has_key(o, &key) && dp_plan_is_of(w, o);
+}
+
+static int find_plan(struct dp_warm *w, struct dp_planned *o)
+{
+	for (uint64_t slot = 0; slot <= SLOTS; slot++) {
+		if (find_plan_for(w, o, slot))
+			return 1;
+		drop_plan(o);
+	}
+	return 0;
 }
 
 int dp_find_plans(struct dp_warm *w)
@@ -232,8 +259,7 @@ int dp_find_plans(struct dp_warm *w)
 void dp_drop_plans(struct dp_warm *w)
 {
 	for (uint32_t i = 0; i < w->count; i++)
-		if (w->objects[i].plan)
-			raw(SYS_munmap, w->objects[i].plan, w->objects[i].plan_size);
+		drop_plan(&w->objects[i]);
 	if (w->objects)
 		raw(SYS_munmap, w->objects, w->room);
 	if (!failed(w->plans))
