@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/lock.h"
+#include "base/mapped.h"
 #include "base/pages.h"
 #include "base/state.h"
 #include "base/tasks.h"
@@ -35,9 +36,9 @@ int dp_single_threaded(void)
 	return raw(SYS_unshare, CLONE_THREAD) == 0; /* changes nothing; EINVAL with threads */
 }
 
-static long map_pages(uint64_t size, int prot)
+static long map_pages(uint64_t near, uint64_t size, int prot)
 {
-	return raw(SYS_mmap, 0, size, prot, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return raw(SYS_mmap, near, size, prot, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
 /* A file without a name, whose descriptor stays: who calls has a table of his own. */
@@ -55,12 +56,14 @@ static void *map_shared(const struct dp_session *s, uint64_t size, int prot)
 {
 	if (s->outside)
 		return map_file(size, prot);
-	long at = map_pages(size, dp_locks_new() ? PROT_NONE : prot);
+	/* What goes before main lies where no library's arena shall. */
+	uint64_t near = s->keep ? 0 : dp_far_below(size);
+	long at = map_pages(near, size, dp_locks_new() ? PROT_NONE : prot);
 	if (!failed(at) && dp_locks_new()) {
 		raw(SYS_munlock, at, size);
 		if (raw(SYS_mprotect, at, size, prot) != 0) { /* no code: PR_SET_MDWE */
 			raw(SYS_munmap, at, size);
-			at = map_pages(size, prot);
+			at = map_pages(near, size, prot);
 		}
 	}
 	return failed(at) ? 0 : (void *)at;

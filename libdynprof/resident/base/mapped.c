@@ -6,6 +6,18 @@
 #include "base/filters.h"
 #include "base/mapped.h"
 
+uint64_t dp_far_below(uint64_t size)
+{
+	enum { STEP = 2 << 20 };
+	const uint64_t far = 16ull << 30, room = 1ull << 40, here = (uint64_t)&dp_far_below & ~(uint64_t)(STEP - 1);
+	static uint64_t used;
+	if (here < far + room || size > room)
+		return 0;
+	used += (size + STEP) & ~(uint64_t)(STEP - 1);
+	used = used > room ? 0 : used;
+	return here - far - used;
+}
+
 int dp_hold(uint64_t at, uint64_t size)
 {
 	long got = raw(SYS_mmap, at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);

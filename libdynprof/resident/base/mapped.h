@@ -11,6 +11,10 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
+/* Where memory may go that is soon given back, as the first argument of mmap: below the
+ * libraries, and further than their arenas. Each time another place. */
+uint64_t dp_far_below(uint64_t size) HIDDEN;
+
 /* Takes [at, at+size) for pages to come, unless something is there. Reports whether it
  * did. */
 int dp_hold(uint64_t at, uint64_t size) HIDDEN;
