@@ -110,11 +110,27 @@ func AwaitAgent(path string, patience time.Duration) {
 	}
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		state, pid, err := agentOf(path)
-		if err != nil || state == layout.AgentGone {
+		if err != nil {
+			return
+		}
+		if state == layout.AgentGone {
+			awaitReaped(int(pid))
 			return
 		}
 		for pid != 0 && alive.Start(pid) != 0 && time.Now().Before(end) {
 			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// awaitReaped waits until nothing is left of the agent that has gone, at most for a
+// while: nobody may reap it. Who waits for all processes of a sandbox takes the status
+// of the last one for that of the program.
+func awaitReaped(pid int) {
+	const while = 200 * time.Millisecond
+	for end := time.Now().Add(while); pid != 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if syscall.Kill(pid, 0) == syscall.ESRCH {
+			return
 		}
 	}
 }

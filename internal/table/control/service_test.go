@@ -188,6 +188,23 @@ func TestAwaitAgent(t *testing.T) {
 			t.Error("it was there still")
 		}
 	})
+	t.Run("has left, and is there still", func(t *testing.T) {
+		agent := sleeper(t)
+		live := withAgent(t, agent.Process.Pid)
+		live.Word(layout.HdrAgent, layout.AgentGone)
+		var gone atomic.Bool
+		go func() {
+			time.Sleep(10 * time.Millisecond)
+			gone.Store(true)
+			agent.Process.Kill()
+			agent.Wait()
+		}()
+		begin := time.Now()
+		control.AwaitAgent(live.Path, long)
+		if !gone.Load() && time.Since(begin) < 100*time.Millisecond { // it waits a while, and no more
+			t.Error("did not wait")
+		}
+	})
 	// What would wait for a minute, if it waited, does not.
 	for name, path := range map[string]func(t *testing.T) string{
 		"has left": func(t *testing.T) string {
