@@ -24,6 +24,7 @@ type machine struct {
 	hotspots string
 	launch   string // launch.c, built
 	missing  map[string]string
+	planned  map[string]bool // programs that have plans
 
 	mutex    sync.Mutex
 	prepared map[string]func() error
@@ -45,7 +46,7 @@ func newMachine(ctx context.Context, o options) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{options: o, ctx: ctx, work: work, sources: filepath.Join(root, "bench", "workloads"), missing: map[string]string{}, prepared: map[string]func() error{}, reached: map[string]*reach{}}
+	m := &machine{options: o, ctx: ctx, work: work, sources: filepath.Join(root, "bench", "workloads"), missing: map[string]string{}, planned: map[string]bool{}, prepared: map[string]func() error{}, reached: map[string]*reach{}}
 	m.library, m.hotspots, m.launch = filepath.Join(work, "libdynprof.so"), filepath.Join(work, "hotspots"), filepath.Join(work, "launch")
 	if err := m.settle(filepath.Join(root, "build")); err != nil {
 		os.RemoveAll(work)

@@ -87,22 +87,23 @@ func aimsText(f *figures) string {
 	if len(f.Aims) == 0 {
 		return ""
 	}
-	rows := [][]string{{"figure", "at most", "is", "", "with --keep-calls"}}
+	rows := [][]string{{"figure", "at most", "is", "", "with plans of an earlier start", "with --keep-calls"}}
 	for _, a := range f.Aims {
 		reached := string(a.Reached)
 		if a.Reached != yes {
 			reached = "**" + reached + "**"
 		}
-		rows = append(rows, []string{a.About, fmt.Sprintf("%.4g %s", a.AtMost, a.Unit), a.Is.String(), reached, keptText(a)})
+		rows = append(rows, []string{a.About, fmt.Sprintf("%.4g %s", a.AtMost, a.Unit), a.Is.String(), reached, besideText(&a, a.Warm), besideText(&a, a.Kept)})
 	}
 	return grid(rows)
 }
 
-func keptText(a aim) string {
-	if a.Kept == (spread{}) {
+// besideText is the figure another way.
+func besideText(a *aim, v spread) string {
+	if v == (spread{}) {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s", a.Kept, a.Kept.atMost(a.AtMost))
+	return fmt.Sprintf("%s: %s", v, v.atMost(a.AtMost))
 }
 
 // String has the interval behind the figure, unless it has none; with a question mark it

@@ -25,6 +25,7 @@ var starts = []struct {
 	{"sqlite3 -version", []string{"/usr/bin/sqlite3", "-version"}},
 	{"python3.11 -S -c pass", []string{"/usr/bin/python3.11", "-S", "-c", "pass"}},
 	{"cc1, empty file", []string{cc1, "-quiet", "/dev/null", "-o", "/dev/null"}},
+	{"node -e 0", []string{"/usr/bin/node", "-e", "0"}},
 }
 
 // The same by the command, which is what most users start.
@@ -50,7 +51,7 @@ func (m *machine) startUps(f *figures) error {
 		}
 		fmt.Printf("start-up of %s\n", p.name)
 		w := &workload{name: p.name, args: func(*machine, int) ([]string, error) { return p.args[1:], nil }}
-		entries := []*entry{{tool: native}, {tool: again}, {tool: dynprof}, {tool: kept}, {tool: launched}, {tool: summarised}}
+		entries := []*entry{{tool: native}, {tool: again}, {tool: dynprof}, {tool: warm}, {tool: kept}, {tool: launched}, {tool: summarised}}
 		for _, t := range []*tool{perfRecord, callgrind, uftrace} {
 			if m.missing[t.name] == "" && !m.quick && m.tools.MatchString(t.name) {
 				entries = append(entries, &entry{tool: t})

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,6 +70,7 @@ type tableFacts struct {
 	functions, counted int
 	names              map[place]string
 	entries            map[place]uint64 // sizes
+	warm               bool             // no planner ran
 }
 
 // place is a function by file and link-time address.
@@ -120,14 +123,58 @@ func dynprofTool(name, about string, env ...string) *tool {
 	}
 }
 
+// warm is dynprof as it starts with plans of an earlier start.
+var warm = warmTool()
+
+func warmTool() *tool {
+	t := dynprofTool("dynprof-warm", "the same with plans of an earlier start, DYNPROF_CACHE=1", "DYNPROF_CACHE=1")
+	preload, read := t.command, t.read
+	t.wants = func(w *workload) bool {
+		return slices.ContainsFunc(ratioAims, func(a ratioAim) bool { return a.workload == w.name })
+	}
+	t.command = func(m *machine, c *command) {
+		m.keepPlans(c.args[0])
+		c.env = append(c.env, "XDG_CACHE_HOME="+m.plans())
+		preload(m, c)
+	}
+	t.read = func(m *machine, r *run) (counts, error) {
+		c, err := read(m, r)
+		if err == nil && !r.table.warm {
+			err = errors.New("dynprof-warm: a planner ran")
+		}
+		return c, err
+	}
+	return t
+}
+
+// plans is the cache directory of what starts warm.
+func (m *machine) plans() string { return filepath.Join(m.work, "cache") }
+
+// keepPlans has a program planned, once. Where it cannot be, its runs tell.
+func (m *machine) keepPlans(program string) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.planned[program] {
+		return
+	}
+	m.planned[program] = true
+	for range 2 { // what has just been written is kept the second time
+		c := exec.CommandContext(m.ctx, m.hotspots, "cache", "warm", "--library", m.library, program)
+		c.Env = append(os.Environ(), "XDG_CACHE_HOME="+m.plans())
+		if out, err := c.CombinedOutput(); err != nil {
+			fmt.Printf("%s\n%s", err, out)
+		}
+	}
+}
+
 // isOurs is for dynprof, with which every run must succeed, and count.
-func (t *tool) isOurs() bool { return t == dynprof || t == kept }
+func (t *tool) isOurs() bool { return t == dynprof || t == kept || t == warm }
 
 // peers are what a user would take instead.
 var peers = []*tool{profileCounters, perfRecord, gprof, xray, callgrind, uftrace}
 
 // tools, in the order of the tables.
-var tools = slices.Concat([]*tool{again, dynprof, kept}, limits, peers)
+var tools = slices.Concat([]*tool{again, dynprof, warm, kept}, limits, peers)
 
 // readTable returns the calls of all functions that are counted.
 func readTable(path string) (counts, *tableFacts, error) {
@@ -143,7 +190,7 @@ func readTable(path string) (counts, *tableFacts, error) {
 	if s.ThreadsDiscarded+s.PatchesRefused+s.ObjectsMissed > 0 {
 		return nil, nil, fmt.Errorf("dynprof: %d threads, %d functions, %d objects have been lost", s.ThreadsDiscarded, s.PatchesRefused, s.ObjectsMissed)
 	}
-	c, facts := counts{}, &tableFacts{names: map[place]string{}, entries: map[place]uint64{}}
+	c, facts := counts{}, &tableFacts{names: map[place]string{}, entries: map[place]uint64{}, warm: t.Flags&layout.FlagWarm != 0}
 	for i := range t.Functions {
 		f := &t.Functions[i]
 		o := &t.Objects[f.Object]
