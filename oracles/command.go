@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 const (
@@ -27,6 +30,7 @@ type output struct {
 	status         string // "exit 0", "signal 11 (segmentation fault)", "time limit"
 	elapsed        time.Duration
 	counted        int    // processes that left a count table
+	warm           int    // those that started without a planner
 	dir            string // the command's directory
 }
 
@@ -60,7 +64,24 @@ func (m *machine) run(ctx context.Context, u *unit, counted bool) (*output, erro
 		return nil, err
 	}
 	o.counted = len(left)
+	for _, table := range left {
+		if m.plans && startedWarm(filepath.Join(tables, table.Name())) {
+			o.warm++
+		}
+	}
 	return o, nil
+}
+
+// startedWarm is what a table says of its program's start.
+func startedWarm(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var head [layout.HeaderSize]byte
+	_, err = f.ReadAt(head[:], 0)
+	return err == nil && binary.LittleEndian.Uint32(head[layout.HdrFlags:])&layout.FlagWarm != 0
 }
 
 // start runs a command in a session of its own until it ends or the time is up,

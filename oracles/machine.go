@@ -25,6 +25,7 @@ type machine struct {
 	jobs    int
 	quick   bool
 	verbose bool
+	plans   bool // of earlier starts are used
 }
 
 const neededRoom = 3 << 30 // bytes for unpacked and built sources, and tables
@@ -71,7 +72,7 @@ func (m *machine) settle() error {
 }
 
 func (m *machine) makeDirectories() error {
-	for _, dir := range []string{"home", "tmp", "tables", "lib"} {
+	for _, dir := range []string{"home", "tmp", "tables", "lib", "cache"} {
 		if err := m.mkdir(filepath.Join(m.work, dir)); err != nil {
 			return err
 		}
@@ -156,6 +157,9 @@ func (m *machine) environment(counted bool, tables string) []string {
 	preload := m.empty
 	if counted {
 		preload = m.library
+	}
+	if m.plans {
+		env = append(env, "DYNPROF_CACHE=1", "XDG_CACHE_HOME="+filepath.Join(m.work, "cache"))
 	}
 	return append(env,
 		"DYNPROF_OBJECTS=all", "DYNPROF_FOLLOW_EXEC=1",

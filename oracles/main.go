@@ -26,6 +26,7 @@ func main() {
 	verbose := flag.Bool("v", false, "print a line for every command")
 	quick := flag.Bool("quick", false, "leave out what takes long")
 	keep := flag.Bool("keep", false, "keep the work directory")
+	cache := flag.Bool("cache", false, "start with plans of earlier starts (DYNPROF_CACHE=1)")
 	jobs := flag.Int("j", runtime.NumCPU(), "commands that run beside each other")
 	root := flag.String("root", ".", "the project's directory, with build/libdynprof.so")
 	flag.Parse()
@@ -35,7 +36,7 @@ func main() {
 		}
 		return
 	}
-	same, err := oracles(options{*pattern, *limit, *verbose, *quick, *keep, *jobs, *root})
+	same, err := oracles(options{*pattern, *limit, *verbose, *quick, *keep, *cache, *jobs, *root})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "oracles:", err)
 		os.Exit(1)
@@ -49,6 +50,7 @@ type options struct {
 	pattern              string
 	limit                time.Duration
 	verbose, quick, keep bool
+	cache                bool
 	jobs                 int
 	root                 string
 }
@@ -79,7 +81,7 @@ func oracles(o options) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m.jobs, m.quick, m.verbose = max(1, o.jobs), o.quick, o.verbose
+	m.jobs, m.quick, m.verbose, m.plans = max(1, o.jobs), o.quick, o.verbose, o.cache
 	if o.keep {
 		fmt.Println("work directory:", m.work)
 	} else {

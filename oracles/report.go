@@ -22,8 +22,8 @@ func (v *verdict) print() {
 	if n := len(v.errs); n > 0 {
 		what += fmt.Sprintf(", %d ERRORS", n)
 	}
-	fmt.Printf("%-10s %4d commands, %7d tests: %s; %.1f s without, %.1f s with (%d processes counted), %.1f s to prepare\n",
-		v.suite, v.units, v.tests, what, v.without.Seconds(), v.with.Seconds(), v.counted, v.preparing.Seconds())
+	fmt.Printf("%-10s %4d commands, %7d tests: %s; %.1f s without, %.1f s with (%d processes counted, %d of them started warm), %.1f s to prepare\n",
+		v.suite, v.units, v.tests, what, v.without.Seconds(), v.with.Seconds(), v.counted, v.warm, v.preparing.Seconds())
 	for i, err := range v.errs {
 		if i == mostPrinted {
 			fmt.Printf("    ERROR and %d more\n", len(v.errs)-i)

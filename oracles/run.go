@@ -26,6 +26,7 @@ type verdict struct {
 
 	units, tests  int // compared
 	counted       int // processes
+	warm          int // those that started without a planner
 	without, with time.Duration
 	differences   []found
 	unsteady      []found // outcome changes without the library, too
@@ -46,6 +47,7 @@ type pair struct {
 	outcome [2]results
 	elapsed [2]time.Duration
 	counted int // processes
+	warm    int // those that started without a planner
 	err     error
 	differ  []difference
 }
@@ -95,7 +97,7 @@ func (v *verdict) add(p *pair) {
 	}
 	v.units++
 	v.tests += len(p.outcome[0])
-	v.counted += p.counted
+	v.counted, v.warm = v.counted+p.counted, v.warm+p.warm
 	v.without += p.elapsed[0]
 	v.with += p.elapsed[1]
 }
@@ -165,7 +167,7 @@ func (m *machine) both(u *unit, slot int) *pair {
 			p.err = fmt.Errorf("%d count tables without the library", o.counted)
 			return p
 		}
-		p.counted = o.counted
+		p.counted, p.warm = o.counted, o.warm
 	}
 	if p.counted == 0 {
 		p.err = errors.New("nothing was counted with the library")
