@@ -209,6 +209,49 @@ func (a anyPlan) Load(target.Identity, []byte) []byte {
 	return nil
 }
 
+// TestCachedSlots: where a library's first slot is taken it gets the next, and finds that
+// plan again, whether the first is free then or not. Where all are taken its plan is for
+// where there was room.
+func TestCachedSlots(t *testing.T) {
+	r := open(t)
+	free := must(New(r.everything(), r))
+	i := slices.IndexFunc(free.all, func(o *object) bool { return !o.main && o.needsArena() })
+	path, low := free.all[i].path, free.all[i].span.Low
+	start := func(kept keptPlans, taken ...procmaps.Mapping) *object {
+		r := open(t)
+		r.maps = append(r.maps, taken...)
+		slices.SortFunc(r.maps, func(a, b procmaps.Mapping) int { return cmp.Compare(a.Start, b.Start) })
+		q := r.everything()
+		q.Cache, q.Planner = kept, []byte("this one")
+		p := must(New(q, r))
+		p.Patch()
+		kept.keep(p)
+		check(t, "slots", r, p)
+		return p.all[slices.IndexFunc(p.all, func(o *object) bool { return o.path == path })]
+	}
+	at := func(o *object) procmaps.Mapping {
+		return procmaps.Mapping{Start: o.arena.at, End: o.arena.at + pageSize}
+	}
+	first := start(keptPlans{})
+	kept := keptPlans{}
+	second := start(kept, at(first))
+	if first.slot != 0 || second.slot != 1 || second.cached != nil {
+		t.Fatalf("slots %d and %d", first.slot, second.slot)
+	}
+	for _, taken := range [][]procmaps.Mapping{{at(first)}, nil} {
+		if o := start(kept, taken...); o.cached == nil || o.arena.at != second.arena.at {
+			t.Errorf("%d slots taken: at %#x, not %#x", len(taken), o.arena.at, second.arena.at)
+		}
+	}
+	all := procmaps.Mapping{Start: low - 2<<30, End: low - 512<<20}
+	if last := start(kept, all); last.slot != slots || last.cached != nil {
+		t.Errorf("with all slots taken: %d", last.slot)
+	}
+	if o := start(kept, all); o.cached == nil {
+		t.Error("it is planned again where all slots are taken")
+	}
+}
+
 // TestCachedPlace: where something is in an arena's place the object is planned.
 func TestCachedPlace(t *testing.T) {
 	kept := keptPlans{}
