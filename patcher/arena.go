@@ -27,6 +27,7 @@ type arena struct {
 	kept    bool   // the reserve is kept by all processes
 	objects []*object
 	buf     []byte // the twin's writable view
+	image   []byte // what is in it at the start, if that may be kept
 	thunks  []int  // by object: offset of its thunks
 	cold    int    // offset of the cold blocks
 	colds   []int  // by object: number of its first cold block, and of its pointers

@@ -1,6 +1,7 @@
 package patcher
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -11,16 +12,23 @@ import (
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/plancache"
 	"github.com/dynprof/dynprof/internal/table/layout"
-	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/patcher/target"
 )
 
-// What later starts shall find (cached.go). Stubs, origins and changes are made once
-// more, in memory of the planner's own, as if the object's were the first counters: with
-// an agent the program runs by now, and may pause its own. What depends on the
-// process is found by making the stubs twice, for other counters and other entries: who
-// writes stubs need not know of it.
+// What later starts shall find (cached.go). Origins and changes are in the reserve; stubs
+// are copied before the target goes on: it may pause its own. What in them depends on
+// the process is found by making them once more, for other counters, other entries and
+// another place: who writes stubs need not know of it.
+
+// keepStubs copies those that may be kept.
+func (p *Plan) keepStubs() {
+	for _, o := range p.all {
+		if p.caches && o.cached == nil && o.arena != nil && len(o.arena.objects) == 1 {
+			o.arena.image = slices.Clone(o.arena.buf)
+		}
+	}
+}
 
 // ToCache yields the plans that may be kept, each with the identity of its object's file.
 // It is for after Patch, whose results it leaves as they are.
@@ -66,6 +74,8 @@ func (p *Plan) cacheOf(o *object) (*plancache.Plan, error) {
 			return nil, err
 		}
 	}
+	const name = 32 // bytes, mostly
+	c.Functions, c.Strings = make([]byte, 0, len(o.plans)*layout.FnEntrySize), make([]byte, 0, len(o.plans)*name)
 	first := *o // with counters from 0 on
 	first.counters, first.first = o.countersFrom(0), 0
 	p.functions(&first, 0, func(f *layout.Function) bool { c.Add(f); return true })
@@ -87,53 +97,53 @@ func (o *object) countersFrom(first uint32) []uint32 {
 // up is how much further up an object lies when its stubs are made a second time.
 const up = 0x123000
 
-// entryOf is what stands for an entry of the process: no address, and another one there.
-func entryOf(kind uint32, other bool) uint64 {
-	if other {
-		return 0x5a<<56 | uint64(kind)<<8 | 1
+// entry is an entry of the process.
+func (e *Entries) of(kind uint32) uint64 {
+	switch kind {
+	case plancache.FixSlow:
+		return e.Cold
+	case plancache.FixKeeper:
+		return e.Keep
+	case plancache.FixSite:
+		return e.Site
 	}
-	return 0x5a<<56 | uint64(kind)<<8
+	return e.Changed
 }
 
 // cacheArena puts what the arena holds into c, and what leads there. An executable that
 // is not position-independent lies where it lies.
 func (p *Plan) cacheArena(o *object, c *plancache.Plan) error {
-	a, err := p.again(o, false)
-	if err != nil {
-		return err
-	}
-	b, err := p.again(o, true)
+	a := o.arena
+	other, err := p.elsewhere(o)
 	if err != nil {
 		return err
 	}
 	c.Arena, c.ArenaSize, c.Cold, c.Keeps = a.at-o.bias, a.size, uint64(a.cold), uint64(a.keeps)
-	c.Stubs = a.buf
-	if !c.AddFixups(o.bias, &plancache.Elsewhere{Stubs: b.buf, Up: up, Entry: entryOf}) {
+	c.Stubs = a.image
+	if !c.AddFixups(o.bias, &plancache.Elsewhere{Stubs: other.buf, Up: up, First: o.first, Entry: p.Entries.of}) {
 		return errNotKept
 	}
-	var all []byte
-	at := a.appendOrigins(&all)
-	part := func(from, size uint64) []byte { return all[from:][:size] }
-	c.Records, c.Lengths, c.ByText = part(at.Records, at.Count*plancache.RecordEntrySize), part(at.Lengths, at.LengthsSize), part(at.ByText, 4*at.Count)
-	c.Islands = part(at.Islands, at.IslandsCount*plancache.IslandEntrySize)
+	part := func(at, size uint64) []byte { return p.bytesOf(p.originPages, at)[:size] }
+	c.Records, c.Lengths, c.ByText = part(a.origins.Records, a.origins.Count*plancache.RecordEntrySize), part(a.origins.Lengths, a.origins.LengthsSize), part(a.origins.ByText, 4*a.origins.Count)
+	c.Islands = slices.Clone(part(a.origins.Islands, a.origins.IslandsCount*plancache.IslandEntrySize))
 	for l := c.Islands; len(l) > 0; l = l[8:] {
 		binary.LittleEndian.PutUint64(l, binary.LittleEndian.Uint64(l)-o.bias)
 	}
-	a.objects[0].cacheChanges(c)
+	p.cacheChanges(o, c)
 	return nil
 }
 
-// again is the arena of o in memory of its own, with counters from 0 on; or, for other,
-// from 1 on, with other entries, and further up.
-func (p *Plan) again(o *object, other bool) (*arena, error) {
+// bytesOf is what stands in data pages from a run address on.
+func (p *Plan) bytesOf(pages *arena, at uint64) []byte {
+	return p.reserve[pages.offset:][:pages.size][at-pages.at:]
+}
+
+// elsewhere is the arena of o in memory of its own, as plancache.Elsewhere says.
+func (p *Plan) elsewhere(o *object) (*arena, error) {
 	a, c, q, r, code := *o.arena, *o, *p, *p.Request, *o.code
-	if other {
-		c.first = 1
-		if !code.Absolute {
-			a.at, code.Bias = a.at+up, code.Bias+up
-		}
-	} else {
-		c.first = 0
+	c.first++
+	if !code.Absolute {
+		a.at, code.Bias = a.at+up, code.Bias+up
 	}
 	c.counters = o.countersFrom(c.first)
 	c.plans, c.stubs, c.code, c.groups, c.arena = slices.Clone(o.plans), slices.Clone(o.stubs), &code, 0, &a
@@ -142,36 +152,35 @@ func (p *Plan) again(o *object, other bool) (*arena, error) {
 			c.stubs[i].At = c.stubs[i].At.Add(-int(o.arena.at)) // from the arena's start
 		}
 	}
-	entry := func(kind uint32) uint64 { return entryOf(kind, other) }
-	r.Entries = Entries{Cold: entry(plancache.FixSlow), Keep: entry(plancache.FixKeeper), Site: entry(plancache.FixSite), Changed: entry(plancache.FixChanged)}
+	e := &p.Entries
+	r.Entries = Entries{Cold: ^e.Cold, Keep: ^e.Keep, Site: ^e.Site, Changed: ^e.Changed}
 	q.Request = &r
 	a.objects, a.buf, a.code = []*object{&c}, make([]byte, a.size), nil
 	return &a, a.fill(&q)
 }
 
-// cacheChanges puts the texts and their changes into c.
-func (o *object) cacheChanges(c *plancache.Plan) {
-	all := o.appendPatches(make([]patch.Patch, 0, o.patchesAtMost()))
-	patch.Sort(all)
-	room := make([]patch.Call, 0, o.callsAtMost())
+// cacheChanges puts the texts and their changes into c, as they are in the undos.
+func (p *Plan) cacheChanges(o *object, c *plancache.Plan) {
+	if p.undone == 0 {
+		return
+	}
+	texts := mem.Values[patch.UndoText](p.undos.buf)[:p.undone]
 	for _, m := range o.exec {
-		n, _ := slices.BinarySearchFunc(all, m.End, func(p patch.Patch, end uint64) int {
-			if uint64(p.At) < end {
-				return -1
-			}
-			return 1
-		})
-		if n == 0 {
+		i, found := slices.BinarySearchFunc(texts, m.Start, func(t patch.UndoText, start uint64) int { return cmp.Compare(t.Start, start) })
+		if !found {
 			continue
 		}
-		t := patchedText{object: o, patches: all[:n]}
-		var changes patch.Undos
-		changes.Note(x86.RunAddr(m.Start), t.patches, t.leadCalls(room, &text{Mapping: m}))
+		t := &texts[i]
+		in := patch.Undos{List: mem.Values[patch.Listed](p.bytesOf(p.undos.pages, t.List))[:t.Count]}
+		patches, leds := in.Counts()
+		in.Overwritten = mem.Values[patch.Overwritten](p.bytesOf(p.undos.pages, t.Overwritten))[:patches]
+		in.Leds = mem.Values[patch.Led](p.bytesOf(p.undos.pages, t.Leds))[:leds]
+		changes := patch.Undos{List: make([]patch.Listed, 0, t.Count), Overwritten: make([]patch.Overwritten, 0, patches), Leds: make([]patch.Led, 0, leds)}
+		(-o.groups).Add(&changes, &in)
 		c.Texts = append(c.Texts, plancache.Text{
 			Start: m.Start - o.bias, Size: m.End - m.Start, Offset: m.Offset, Prot: uint32(m.Prot),
-			Listed: uint32(len(changes.List)), Patches: uint32(len(changes.Overwritten)), Leds: uint32(len(changes.Leds)),
+			Listed: t.Count, Patches: uint32(patches), Leds: uint32(leds),
 		})
 		c.Listed, c.Patches, c.Leds = append(c.Listed, mem.Bytes(changes.List)...), append(c.Patches, mem.Bytes(changes.Overwritten)...), append(c.Leds, mem.Bytes(changes.Leds)...)
-		all = all[n:]
 	}
 }

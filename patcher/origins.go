@@ -58,7 +58,7 @@ func (p *Plan) layOrigins(space placer) error {
 	emit.AppendArenaList(all[:0], list)
 	pages := &arena{at: at, offset: p.used, size: size}
 	p.used += size
-	p.arenas = append(arenas, pages)
+	p.arenas, p.originPages = append(arenas, pages), pages
 	return nil
 }
 

@@ -48,6 +48,7 @@ type Plan struct {
 	// From Patch.
 	texts           []text
 	undosAt, undone uint64
+	originPages     *arena
 }
 
 // New reads the target's objects, plans every function, and writes the stubs into
@@ -252,6 +253,7 @@ func (p *Plan) Patch() {
 		p.undosAt, p.undone = p.undos.write(texts, p.texts)
 		p.arenas = append(p.arenas, p.undos.pages)
 	}
+	p.keepStubs()
 }
 
 // patchedCounts is the number of patches of counted functions, at most.

@@ -1,15 +1,17 @@
 package plancache
 
 // Elsewhere is a process in which all is otherwise on which stubs depend: the first
-// counter is number 1, not 0, and the object lies further up, with its arena.
+// counter is the next one, entries are the complements of what they are here, and the
+// object lies further up, with its arena.
 type Elsewhere struct {
 	Stubs []byte
-	Up    uint64                               // by so many bytes, whose lowest eight bits alone are 0
-	Entry func(kind uint32, other bool) uint64 // what an entry of a kind is, here and there
+	Up    uint64                   // by so many bytes, whose lowest eight bits alone are 0
+	First uint32                   // the object's first counter here
+	Entry func(kind uint32) uint64 // what an entry of a kind is here
 }
 
 // AddFixups finds out what of the stubs, which are those of an object at bias, depends on
-// the process. It reports false where something else differs.
+// the process, and takes it out. It reports false where something else differs.
 func (p *Plan) AddFixups(bias uint64, other *Elsewhere) bool {
 	for at, end := 0, 0; at < len(p.Stubs); {
 		if p.Stubs[at] == other.Stubs[at] {
@@ -21,11 +23,18 @@ func (p *Plan) AddFixups(bias uint64, other *Elsewhere) bool {
 			return false
 		}
 		p.Fixups = le.AppendUint32(le.AppendUint32(p.Fixups, uint32(from)), kind)
-		if kind == FixReturn {
-			le.PutUint64(p.Stubs[from:], le.Uint64(p.Stubs[from:])-bias)
-		}
-		if end = from + 4; kind > FixIndex {
-			end = from + 8
+		word := p.Stubs[from:]
+		switch end = from + 8; kind {
+		case FixCounter:
+			le.PutUint32(word, le.Uint32(word)-8*other.First)
+			end = from + 4
+		case FixIndex:
+			le.PutUint32(word, le.Uint32(word)-other.First)
+			end = from + 4
+		case FixReturn:
+			le.PutUint64(word, le.Uint64(word)-bias)
+		default:
+			le.PutUint64(word, 0)
 		}
 		at = end
 	}
@@ -41,7 +50,7 @@ func (p *Plan) fixupAt(at int, other *Elsewhere) (from int, kind uint32) {
 	if at+8 <= len(p.Stubs) {
 		a, b := le.Uint64(p.Stubs[at:]), le.Uint64(other.Stubs[at:])
 		for kind = FixSlow; kind <= FixChanged; kind++ {
-			if a == other.Entry(kind, false) && b == other.Entry(kind, true) {
+			if a == other.Entry(kind) && b == ^a {
 				return at, kind
 			}
 		}

@@ -162,6 +162,18 @@ func (l *leds) of(u *Undos, c *Call) uint32 {
 	return *number
 }
 
+// Counts are how many entries the other lists have that List refers to.
+func (u *Undos) Counts() (overwritten, leds int) {
+	for _, l := range u.List {
+		if l.Of&CallBit != 0 {
+			leds = max(leds, int(l.Of&^CallBit)+1)
+		} else {
+			overwritten++
+		}
+	}
+	return overwritten, leds
+}
+
 // Cut cuts the changes of the first text off lists of several: so many of each list.
 func (u *Undos) Cut(list, overwritten, leds int) *Undos {
 	first := &Undos{u.List[:list], u.Overwritten[:overwritten], u.Leds[:leds]}
