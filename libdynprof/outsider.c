@@ -214,11 +214,12 @@ static uint64_t resident(void)
 	return n;
 }
 
-/* A copy of a small process is made faster than a program is started. */
+/* A copy of a small process is made faster than a program is started. But a copy has its
+ * mappings, too: other threads may count who has shared memory, or seal it. */
 static int is_worth_it(const struct dp_session *s)
 {
 	enum { LARGE = (8 << 20) / DP_PAGE_SIZE, MANY = 64 };
-	return s->listed >= MANY || resident() >= LARGE;
+	return s->listed >= MANY || resident() >= LARGE || !dp_single_threaded();
 }
 
 static int is_possible(const struct dp_session *s)

@@ -119,24 +119,31 @@ func TestLateLarge(t *testing.T) {
 	}
 }
 
-// TestLateCloses: a descriptor that the program closes while a library is planned is
-// closed; no planner has it yet.
+// TestLateCloses: what the program closes and unmaps while a library is planned is
+// closed and unmapped; no planner has it yet. With --control that is a copy of the
+// process, with its mappings.
 func TestLateCloses(t *testing.T) {
 	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "closes.c")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
-	for _, args := range [][]string{{program, library}, {program, library, "large"}} {
-		without := run(t, cmd(args...))
-		for _, flags := range [][]string{nil, {"--objects", "all", "--keep-calls"}, {"--objects", "all", "--threshold", "1000", "--control"}} {
-			t.Run(strings.Join(append(slices.Clone(flags), args[2:]...), " "), func(t *testing.T) {
-				with, r := counted(t, cmd(args...), flags...)
-				same(t, without, with)
-				if n := r.late(library, "late_step"); n != 12*10 || r.ObjectsMissed != 0 {
-					t.Errorf("late_step: %d calls; missed: %+v", n, r.Missed)
-				}
-			})
-		}
+	controlled := []string{"--objects", "all", "--threshold", "1000", "--control"}
+	for _, row := range []struct{ how, flags []string }{
+		{[]string{"shared"}, nil},
+		{[]string{"shared"}, []string{"--objects", "all", "--keep-calls"}},
+		{nil, controlled},
+		{[]string{"large", "shared"}, nil},
+		{[]string{"large"}, controlled},
+	} {
+		t.Run(strings.Join(slices.Concat(row.flags, row.how), " "), func(t *testing.T) {
+			c := cmd(append([]string{program, library}, row.how...)...)
+			without := run(t, c)
+			with, r := counted(t, c, row.flags...)
+			same(t, without, with)
+			if n := r.late(library, "late_step"); n != 12*10 || r.ObjectsMissed != 0 {
+				t.Errorf("late_step: %d calls; missed: %+v", n, r.Missed)
+			}
+		})
 	}
 }
 

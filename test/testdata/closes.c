@@ -1,7 +1,7 @@
 /* One thread closes descriptors and looks whether they are closed - a lock is free, a
  * pipe's reader is at its end - while another loads a library over and over. A process
  * without a table of descriptors of its own copies up to 64 of them for a moment, so
- * these are above. With a second argument the process is a large one. */
+ * these are above. "large": in a large process; "shared": shared memory is unmapped, too. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -11,10 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 enum { LOADS = 12, ABOVE = 100 };
 static volatile int done;
+static void *volatile ballast;
 
 static void *loads(void *path)
 {
@@ -50,21 +53,39 @@ static int still_written(void)
 	return open_yet;
 }
 
+/* A file cannot be sealed while somebody may write to it. */
+static int still_mapped(void)
+{
+	int file = memfd_create("", MFD_ALLOW_SEALING | MFD_CLOEXEC), segment = shmget(IPC_PRIVATE, 1, 0600);
+	if (ftruncate(file, 1) != 0)
+		exit(5);
+	munmap(mmap(0, 1, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), 1);
+	shmdt(shmat(segment, 0, 0));
+	struct shmid_ds now;
+	shmctl(segment, IPC_STAT, &now);
+	shmctl(segment, IPC_RMID, 0);
+	int busy = fcntl(file, F_ADD_SEALS, F_SEAL_WRITE) != 0;
+	close(file);
+	return busy || now.shm_nattch;
+}
+
 int main(int argc, char **argv)
 {
-	if (argc > 2)
-		memset(malloc(24 << 20), 1, 24 << 20);
+	int shared = argc > 2 && !strcmp(argv[argc - 1], "shared");
+	if (argc > 2 && !strcmp(argv[2], "large"))
+		ballast = memset(malloc(24 << 20), 1, 24 << 20);
 	while (dup(0) < ABOVE)
 		;
 	int file = fileno(tmpfile());
 	pthread_t thread;
 	pthread_create(&thread, 0, loads, argv[1]);
-	long locked = 0, written = 0;
+	long locked = 0, written = 0, mapped = 0;
 	do {
 		locked += still_locked(file);
 		written += still_written();
+		mapped += shared && still_mapped();
 	} while (!done);
 	pthread_join(thread, 0);
-	printf("still locked: %ld, still written to: %ld\n", locked, written);
+	printf("still locked: %ld, written to: %ld, mapped: %ld\n", locked, written, mapped);
 	return 0;
 }
