@@ -43,8 +43,8 @@ static uint32_t hash_of(const char *name)
 	return h;
 }
 
-/* The address of a function that l defines; 0 if it has none of that name. */
-static uint64_t function_in(const struct link_map *l, const char *name)
+/* The address of what l defines; 0 if it has none of that name and type (STT_FUNC, …). */
+static uint64_t defined_in(const struct link_map *l, const char *name, int type)
 {
 	struct symbols s = symbols_of(l);
 	if (!s.table || !s.names || !s.hash || !s.hash[0])
@@ -57,7 +57,7 @@ static uint64_t function_in(const struct link_map *l, const char *name)
 	for (;; i++) {
 		uint32_t there = chain[i - s.hash[1]];
 		if ((there | 1) == (h | 1) && s.table[i].st_shndx != SHN_UNDEF &&
-		    ELF64_ST_TYPE(s.table[i].st_info) == STT_FUNC && same_text(s.names + s.table[i].st_name, name))
+		    ELF64_ST_TYPE(s.table[i].st_info) == type && same_text(s.names + s.table[i].st_name, name))
 			return l->l_addr + s.table[i].st_value;
 		if (there & 1)
 			return 0; /* the last of its bucket */
@@ -78,10 +78,25 @@ static uint64_t libc_function(const struct r_debug *r, const char *name)
 {
 	for (const struct link_map *l = r ? r->r_map : 0; l; l = l->l_next)
 		if (is_libc(l->l_name)) {
-			uint64_t found = function_in(l, name);
+			uint64_t found = defined_in(l, name, STT_FUNC);
 			if (found)
 				return found;
 		}
+	return 0;
+}
+
+/* Not 0 in the copy of this library that counts. It is exported for other copies: an
+ * LD_PRELOAD of the user's and that of hotspots run may name two. */
+__attribute__((visibility("default"))) int dynprof_here;
+
+int dp_another_counts(const struct r_debug *r)
+{
+	for (const struct link_map *l = r ? r->r_map : 0; l; l = l->l_next) {
+		const int *here = (const int *)defined_in(l, "dynprof_here", STT_OBJECT);
+		if (here && here != &dynprof_here && *here)
+			return 1;
+	}
+	dynprof_here = 1;
 	return 0;
 }
 

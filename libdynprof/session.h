@@ -32,6 +32,9 @@ struct dl_phdr_info;
 typedef int dp_iterate(int (*see)(struct dl_phdr_info *, size_t, void *), void *arg);
 dp_iterate *dp_libc_iterate(const struct r_debug *r) HIDDEN;
 
+/* Whether another copy of this library counts in this process; else it is this one. */
+int dp_another_counts(const struct r_debug *r) HIDDEN;
+
 /* Where the heap ends, if it can be moved up now; else 0. */
 uint64_t dp_heap_end(const struct r_debug *r) HIDDEN;
 

@@ -609,6 +609,10 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 	if (aux(&s, AT_SECURE))
 		return;
 	note_objects(&s);
+	if (dp_another_counts(list_of_objects(&s))) { /* its jumps are no code to plan with */
+		take_environment(&s);
+		return;
+	}
 	dp_note_tls(s.tls_size);
 	const char *why = count(&s);
 	if (!s.session.ctl)
