@@ -232,7 +232,7 @@ func TestCacheSound(t *testing.T) {
 			case 3, 4:
 				b[at] = byte(rand.IntN(256))
 			case 5, 6:
-				binary.LittleEndian.PutUint32(b[at&^3:], rand.Uint32()>>rand.IntN(32))
+				binary.LittleEndian.PutUint32(b[min(at&^3, len(b)-4):], rand.Uint32()>>rand.IntN(32))
 			default:
 				b = b[:at]
 				if at >= plancache.PlanHeaderSize {
