@@ -125,7 +125,7 @@ func TestLateLarge(t *testing.T) {
 func TestLateCloses(t *testing.T) {
 	lane.Parallel(t)
 	gcc := need(t, "gcc")
-	program := compile(t, gcc, []string{"-O1"}, "closes.c")
+	program := compile(t, gcc, []string{"-O1"}, "latecloses.c")
 	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
 	controlled := []string{"--objects", "all", "--threshold", "1000", "--control"}
 	for _, row := range []struct{ how, flags []string }{
