@@ -10,12 +10,25 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 )
+
+// Keep compares a generated file with what it has to be, or with update writes that.
+func Keep(path, want, generate string, update bool) error {
+	if update {
+		return os.WriteFile(path, []byte(want), 0o644)
+	}
+	got, err := os.ReadFile(path)
+	if err == nil && string(got) != want {
+		err = fmt.Errorf("%s is stale: run go generate %s", path, generate)
+	}
+	return err
+}
 
 // Source is a Go file of constants.
 type Source struct {

@@ -2,7 +2,6 @@ package plancache
 
 import (
 	"flag"
-	"os"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/cheader"
@@ -25,12 +24,7 @@ func TestHeader(t *testing.T) {
 		{Name: "dp_plan_fixup", Prefix: "Fix", Size: "FixEntrySize"},
 		{Name: "dp_plan_island", Prefix: "Island", Size: "IslandEntrySize"},
 	})
-	if *update {
-		if err := os.WriteFile(header, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, err := os.ReadFile(header); err != nil || string(got) != want {
-		t.Errorf("%s is stale: run go generate ./internal/plancache (%v)", header, err)
+	if err := cheader.Keep(header, want, "./internal/plancache", *update); err != nil {
+		t.Error(err)
 	}
 }

@@ -2,7 +2,6 @@ package build
 
 import (
 	"flag"
-	"os"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/cheader"
@@ -19,12 +18,7 @@ func TestHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := s.Header("go generate ./internal/table/build from sizes.go", "DP_TABLESIZE_H", "", nil)
-	if *update {
-		if err := os.WriteFile(header, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, err := os.ReadFile(header); err != nil || string(got) != want {
-		t.Errorf("%s is stale: run go generate ./internal/table/build (%v)", header, err)
+	if err := cheader.Keep(header, want, "./internal/table/build", *update); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"os"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/cheader"
@@ -12,17 +11,8 @@ const layoutHeader = "../../../libdynprof/resident/base/layout.h"
 // TestLayoutHeader keeps the C shim's copy of the layout in step.
 func TestLayoutHeader(t *testing.T) {
 	want := parseLayout(t).Header("go generate ./internal/table/layout from layout.go", "DP_LAYOUT_H", "dp_section", structs)
-	if *update {
-		if err := os.WriteFile(layoutHeader, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(layoutHeader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s is stale: run go generate ./internal/table/layout", layoutHeader)
+	if err := cheader.Keep(layoutHeader, want, "./internal/table/layout", *update); err != nil {
+		t.Error(err)
 	}
 }
 

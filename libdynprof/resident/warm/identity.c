@@ -4,19 +4,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/tasks.h"
 #include "warm/identity.h"
 
 /* Reads the beginning of a file, with a NUL behind it; returns its bytes. */
-static long read_some(const char *path, char *text, uint64_t size)
-{
-	long fd = raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-	long n = failed(fd) ? 0 : raw(SYS_read, fd, text, size - 1);
-	if (!failed(fd))
-		raw(SYS_close, fd);
-	n = failed(n) ? 0 : n;
-	text[n] = 0;
-	return n;
-}
+static long read_some(const char *path, char *text, uint64_t size) { return dp_read_task(AT_FDCWD, path, "", text, size); }
 
 /* Field 22 of /proc/PID/stat (proc(5)): the second is the name, in parentheses, which
  * may hold anything. */

@@ -122,11 +122,7 @@ func (a *app) bisect(f *bisectFlags, argv []string) error {
 	if p.Note != "" && !f.on[setting.FollowExec] {
 		a.say("%s", p.Note)
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = "" // no HOME: /tmp it is
-	}
-	library, err := launch.Library(f.library, a.library, cache)
+	library, err := launch.UserLibrary(f.library, a.library)
 	if err != nil {
 		return err
 	}

@@ -259,11 +259,7 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job.Job
 	if p.Why != "" {
 		return nil, nil, errors.New(p.Why)
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = "" // no HOME: /tmp it is
-	}
-	library, err := launch.Library(f.library, carried, cache)
+	library, err := launch.UserLibrary(f.library, carried)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/system"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 )
@@ -74,11 +75,7 @@ func (a *app) cacheWarm(f *warmFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = "" // no HOME: /tmp it is
-	}
-	library, err := launch.Library(f.library, a.library, cache)
+	library, err := launch.UserLibrary(f.library, a.library)
 	if err != nil {
 		return err
 	}
@@ -136,24 +133,12 @@ func (a *app) programsIn(args []string) (all []*launch.Program, err error) {
 		}
 		for _, e := range entries {
 			p, err := launch.Resolve([]string{filepath.Join(arg, e.Name())}, searchPath())
-			if err == nil && p.Why == "" && isELF(p.Path) {
+			if err == nil && p.Why == "" && system.IsELF(p.Path) {
 				all = append(all, p)
 			}
 		}
 	}
 	return all, nil
-}
-
-// isELF is whether the file is a program by itself, no script of one.
-func isELF(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	var magic [4]byte
-	n, _ := f.Read(magic[:])
-	return n == len(magic) && string(magic[:]) == "\x7fELF"
 }
 
 // start lets the library plan p, and end it.

@@ -47,6 +47,15 @@ const (
 	sumDigits = 64
 )
 
+// UserLibrary is Library with the user's cache directory.
+func UserLibrary(given string, carried *Carried) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = "" // no HOME: /tmp it is
+	}
+	return Library(given, carried, cache)
+}
+
 // Library returns the path of a library file for LD_PRELOAD: given, if it is
 // not empty, else embedded, written to the user's cache directory.
 func Library(given string, carried *Carried, cacheDir string) (string, error) {

@@ -37,7 +37,7 @@ func Find(dirs []string) ([]Found, error) {
 				}
 				return nil
 			}
-			if !d.Type().IsRegular() || !isELF(path) {
+			if !d.Type().IsRegular() || !IsELF(path) {
 				return nil
 			}
 			fi, err := d.Info()
@@ -59,9 +59,9 @@ func Find(dirs []string) ([]Found, error) {
 	return all, nil
 }
 
-// isELF reports whether the file starts like a 64-bit little-endian x86-64
+// IsELF reports whether the file starts like a 64-bit little-endian x86-64
 // executable or shared object (gABI, "ELF Header").
-func isELF(path string) bool {
+func IsELF(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
