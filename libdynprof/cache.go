@@ -4,6 +4,7 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"time"
@@ -39,7 +40,7 @@ func useCache(ctl *C.struct_dp_ctl, choice *config, r *patcher.Request) {
 	if !choice.On[setting.Cache] || ctl.late != 0 {
 		return
 	}
-	dir := store.Dir(choice.cacheHome, choice.home)
+	dir := cmp.Or(choice.plans, store.Dir(choice.cacheHome, choice.home))
 	if r.Planner = planner(ctl); r.Planner == nil || dir == "" || store.Make(dir) != nil {
 		return
 	}

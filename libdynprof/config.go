@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/hex"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ type config struct {
 	patcher.Options
 	output     string // pattern; "" is the default place
 	runtimeDir string
+	plans      string // directory of cached plans, if the user named one
 	cacheHome  string // XDG_CACHE_HOME
 	home       string
 	runID      [16]byte
@@ -56,6 +58,9 @@ func (c *config) set(name, value string) (err error) {
 	}
 	if setting.All[id].Kind == setting.Switch {
 		c.On[id] = setting.IsOn(value)
+		if id == setting.Cache && filepath.IsAbs(value) {
+			c.plans = value
+		}
 		return nil
 	}
 	switch id {

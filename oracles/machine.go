@@ -159,7 +159,7 @@ func (m *machine) environment(counted bool, tables string) []string {
 		preload = m.library
 	}
 	if m.plans {
-		env = append(env, "DYNPROF_CACHE=1", "XDG_CACHE_HOME="+filepath.Join(m.work, "cache"))
+		env = append(env, "DYNPROF_CACHE="+filepath.Join(m.work, "cache", "plans"))
 	}
 	return append(env,
 		"DYNPROF_OBJECTS=all", "DYNPROF_FOLLOW_EXEC=1",

@@ -253,6 +253,27 @@ func TestCacheSound(t *testing.T) {
 	}
 }
 
+// TestCacheHome: programs that are executed with another home find the same plans, and
+// nothing is put there, which they would meet as files of their own.
+func TestCacheHome(t *testing.T) {
+	lane.Parallel(t)
+	cache, other, tables := cacheHome(t), t.TempDir(), t.TempDir()
+	c := cmd(build(t, "hotspots"), "run", "--cache", "--follow-exec", "--summary", "0", "-o", tables+"/%p", "--",
+		need(t, "env"), "-u", "XDG_CACHE_HOME", "HOME="+other, need(t, "env"), "true")
+	c.env = []string{"XDG_CACHE_HOME=" + cache}
+	for range 3 {
+		if r := run(t, c); r.status != 0 || r.stdout+r.stderr != "" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if plans, err := filepath.Glob(cache + "/dynprof/plans/*.plan"); err != nil || len(plans) < 4 {
+		t.Errorf("plans: %v, %v", plans, err)
+	}
+	if left, err := os.ReadDir(other); err != nil || len(left) > 0 {
+		t.Errorf("the other home has %v, %v", left, err)
+	}
+}
+
 // TestCacheSpoilt: whatever somebody has done to the files of the cache, the program runs
 // and is counted; and nothing is taken from what is not the user's alone.
 func TestCacheSpoilt(t *testing.T) {

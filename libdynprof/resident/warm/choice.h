@@ -10,6 +10,7 @@
 struct dp_choice {
 	const char *output;      /* pattern; 0: the default place */
 	const char *runtime_dir; /* the values of XDG_RUNTIME_DIR, XDG_CACHE_HOME, HOME, or 0 */
+	const char *plans;       /* directory of plans, if the user named one */
 	const char *cache_home;
 	const char *home;
 	uint8_t run_id[16];

@@ -29,14 +29,16 @@ static int open_directory(struct dp_warm *w)
 	char path[DP_PATH_MAX];
 	struct dp_text_buffer b = dp_buffer(path, sizeof path);
 	const struct dp_choice *c = &w->choice;
-	if (c->cache_home && *c->cache_home == '/')
+	if (c->plans)
+		dp_put_text(&b, c->plans);
+	else if (c->cache_home && *c->cache_home == '/')
 		dp_put_text(&b, c->cache_home);
 	else if (c->home && *c->home == '/') {
 		dp_put_text(&b, c->home);
 		dp_put_text(&b, "/.cache");
 	} else
 		return 0;
-	dp_put_text(&b, "/dynprof/plans");
+	dp_put_text(&b, c->plans ? "" : "/dynprof/plans");
 	w->plans = b.bad ? -1 : raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return !failed(w->plans) && is_ours(w->plans);
 }

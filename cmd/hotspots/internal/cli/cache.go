@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/plancache"
 	"github.com/dynprof/dynprof/internal/plancache/store"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 )
 
@@ -115,7 +117,12 @@ func (a *app) cacheClearCommand() *cobra.Command {
 }
 
 // plansDir is where the user's plans are; empty: nowhere.
-func plansDir() string { return store.Dir(os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME")) }
+func plansDir() string {
+	if dir := os.Getenv(setting.All[setting.Cache].Variable); filepath.IsAbs(dir) {
+		return dir
+	}
+	return store.Dir(os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME"))
+}
 
 // openPlans opens the user's plans; nil: there are none.
 func openPlans() (*store.Store, error) {

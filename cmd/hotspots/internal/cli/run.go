@@ -278,6 +278,9 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job.Job
 		setting.Listen: f.listen, setting.Linger: "", setting.Hotspots: "",
 	}
 	f.on.Values(settings, func(*setting.Setting) bool { return true })
+	if dir := plansDir(); f.on[setting.Cache] && f.on[setting.FollowExec] && dir != "" {
+		settings[setting.Cache] = dir // the program may give others another home, and its own files there
+	}
 	if f.listen != "" {
 		settings[setting.Linger] = f.linger.String()
 		if settings[setting.Hotspots], err = os.Executable(); err != nil {
