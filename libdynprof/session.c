@@ -57,7 +57,7 @@ static void *map_shared(const struct dp_session *s, uint64_t size, int prot)
 	if (s->outside)
 		return map_file(size, prot);
 	/* What goes before main lies where no library's arena shall. */
-	uint64_t near = s->keep ? 0 : dp_far_below(size);
+	uint64_t near = s->keep || dp.table ? 0 : dp_far_below(size);
 	long at = map_pages(near, size, dp_locks_new() ? PROT_NONE : prot);
 	if (!failed(at) && dp_locks_new()) {
 		raw(SYS_munlock, at, size);

@@ -572,11 +572,10 @@ static const char *count(struct start *s)
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 extern char **environ __attribute__((weak));
 
-/* Ends a program that was started for its plans, or that is not to run uncounted. */
+/* Ends a program that was started for its plans, whose table says that it did not run, or
+ * that is not to run uncounted. */
 static void end_if_asked(const struct start *s, const char *why)
 {
-	if (s->only_cache && !why)
-		raw(SYS_unlinkat, AT_FDCWD, s->session.ctl->table, 0);
 	if (s->only_cache || (why && s->strict))
 		raw(SYS_exit_group, why ? 125 : 0);
 }

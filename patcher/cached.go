@@ -68,6 +68,8 @@ func (p *Plan) findCached() {
 			size := c.ArenaSize + uint64(len(c.Records)+len(c.Lengths)+len(c.ByText)+len(c.Islands)+len(c.Listed)+len(c.Patches)+len(c.Leds))
 			if size <= reserve && (c.ArenaSize == 0 || p.cached.Take(o.span, c.Arena+o.bias, c.ArenaSize)) {
 				reserve, o.cached, o.hook = reserve-size, c, c.Hook
+			} else if o.main {
+				o.has[slot] = false // of one that is not position-independent: a heap that starts lower may have its place
 			}
 		}
 	}

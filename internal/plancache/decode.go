@@ -3,6 +3,8 @@ package plancache
 import (
 	"fmt"
 	"math"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 func corrupt(format string, args ...any) error {
@@ -209,10 +211,12 @@ func (p *Plan) checkFixups() error {
 // Where the fields of a record are (stubgen/emit/origins.go), and of the words in front
 // of the lengths of a long run.
 const (
-	recordAt, recordFrom, recordLengths, recordFew, recordFlags = 0, 4, 8, 12, 15
+	recordAt, recordFrom, recordLengths, recordFew, recordSmall, recordFlags = 0, 4, 8, 12, 14, 15
 
-	recordLong = 1 << 3
-	longWords  = 8
+	recordFront = 1 << 2
+	recordLong  = 1 << 3
+	longCount   = 4
+	longWords   = 8
 )
 
 func (p *Plan) checkOrigins() error {
@@ -243,18 +247,24 @@ func (p *Plan) checkOrigins() error {
 	return p.checkIslands()
 }
 
-// goodLengths is whether the first record's instructions have lengths.
+// goodLengths is whether the first record's instructions have lengths, and its count, which
+// is changed when counting ends, is in front of the cold blocks. No stub that is kept has
+// a front.
 func (p *Plan) goodLengths(r []byte) bool {
-	from, n := uint64(le.Uint32(r[recordLengths:])), uint64(le.Uint16(r[recordFew:]))
+	const leastCount = 2
+	from, n, count := uint64(le.Uint32(r[recordLengths:])), uint64(le.Uint16(r[recordFew:])), uint64(r[recordSmall])
 	all := uint64(len(p.Lengths))
+	if from%2 != 0 || r[recordFlags]&recordFront != 0 {
+		return false
+	}
 	if r[recordFlags]&recordLong != 0 {
 		if from+longWords > all {
 			return false
 		}
-		n = uint64(le.Uint32(p.Lengths[from:]))
+		n, count = uint64(le.Uint32(p.Lengths[from:])), uint64(le.Uint32(p.Lengths[from+longCount:]))
 		from += longWords
 	}
-	return from+2*n <= all
+	return from+2*n <= all && (count == 0 || count >= leastCount && uint64(le.Uint32(r[recordAt:]))+count <= p.Cold)
 }
 
 func (p *Plan) checkIslands() error {
@@ -269,9 +279,8 @@ func (p *Plan) checkIslands() error {
 	return nil
 }
 
-// checkLedger: no counter is of two functions.
+// checkLedger: counters are in the order of their functions, one of each at most.
 func (p *Plan) checkLedger() error {
-	const word = 64
 	if uint64(p.Counters) > uint64(p.Count()) {
 		return corrupt("%d counters of %d functions", p.Counters, p.Count())
 	}
@@ -281,20 +290,19 @@ func (p *Plan) checkLedger() error {
 	if err := p.checkAliases(); err != nil {
 		return err
 	}
-	seen := make([]uint64, p.Counters/word+1)
+	next := uint32(0)
 	for i, b := 0, p.Functions; len(b) > 0; i, b = i+1, b[functionSize:] {
 		f := decodeFunction(b)
 		if f.Object != 0 || !p.isString(f.name) || f.aliases >= uint32(len(p.Aliases)/4) {
 			return corrupt("function %d", i)
 		}
-		if !f.Counted() {
+		if !f.Counted() && f.Counter == layout.NoCounter {
 			continue
 		}
-		c := f.Counter
-		if c >= p.Counters || seen[c/word]>>(c%word)&1 != 0 || uint64(f.Stub)+uint64(f.StubSize) > p.Cold {
-			return corrupt("function %d has counter %d, stub %#x", i, c, f.Stub)
+		if !f.Counted() || f.Counter < next || f.Counter >= p.Counters || uint64(f.Stub)+uint64(f.StubSize) > p.Cold {
+			return corrupt("function %d has counter %d, stub %#x", i, f.Counter, f.Stub)
 		}
-		seen[c/word] |= 1 << (c % word)
+		next = f.Counter + 1
 	}
 	return nil
 }

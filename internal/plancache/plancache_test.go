@@ -53,8 +53,8 @@ func demo() *Plan {
 	p.Patches = append(p.Patches, patch(noGroup, noGroup, 5, kindSite)...)
 	p.Leds = u32s(1, 0x25, 0x85)
 	for i, f := range []layout.Function{
-		{Address: 0x2000, Size: 9, Name: "a", Aliases: []string{"b", "c"}, Counter: 1, Stub: 0x30, StubSize: 20, Tactic: ledger.TacticJump},
-		{Address: 0x2010, Size: 9, Counter: 0, Stub: 0x100, StubSize: 20, Tactic: ledger.TacticJump, Threshold: 5},
+		{Address: 0x2000, Size: 9, Name: "a", Aliases: []string{"b", "c"}, Counter: 0, Stub: 0x30, StubSize: 20, Tactic: ledger.TacticJump},
+		{Address: 0x2010, Size: 9, Counter: 1, Stub: 0x100, StubSize: 20, Tactic: ledger.TacticJump, Threshold: 5},
 		{Address: 0x2020, Size: 1, Name: "d", Counter: layout.NoCounter, Reason: ledger.ReasonTooShort},
 	} {
 		f.Source, f.Count = ledger.SourceSymtab, byte(i)
@@ -162,17 +162,26 @@ func TestRefused(t *testing.T) {
 		"islands: order":          func(p *Plan) { p.Islands = append(p.Islands, u64s(0x2010, 0x2010)...) },
 		"counters":                func(p *Plan) { p.Counters = 4 },
 		"function: its counter":   func(p *Plan) { p.Counters = 1 },
-		"function: another's":     func(p *Plan) { le.PutUint32(p.Functions[functionSize+layout.FnCounter:], 1) },
-		"function: stub":          func(p *Plan) { le.PutUint32(p.Functions[layout.FnStub:], 0xff0) },
-		"function: name":          func(p *Plan) { le.PutUint32(p.Functions[layout.FnName:], uint32(len(p.Strings))) },
-		"function: aliases":       func(p *Plan) { le.PutUint32(p.Functions[layout.FnAliases:], uint32(len(p.Aliases)/4)) },
-		"function: object":        func(p *Plan) { p.Functions[layout.FnObject] = 1 },
-		"alias":                   func(p *Plan) { le.PutUint32(p.Aliases[4:], uint32(len(p.Strings))) },
-		"aliases: no end":         func(p *Plan) { p.Aliases = p.Aliases[:len(p.Aliases)-4] },
-		"aliases: none":           func(p *Plan) { p.Aliases = nil },
-		"strings: no end":         func(p *Plan) { p.Strings = append(p.Strings, 'x') },
-		"strings: no empty one":   func(p *Plan) { p.Strings[0] = 'x' },
-		"strings: none":           func(p *Plan) { p.Strings = nil },
+		"function: another's":     func(p *Plan) { le.PutUint32(p.Functions[functionSize+layout.FnCounter:], 0) },
+		"function: not counted":   func(p *Plan) { le.PutUint32(p.Functions[2*functionSize+layout.FnCounter:], 1) },
+		"functions: order": func(p *Plan) {
+			le.PutUint32(p.Functions[layout.FnCounter:], 1)
+			le.PutUint32(p.Functions[functionSize+layout.FnCounter:], 0)
+		},
+		"record: odd":           func(p *Plan) { p.Records[recordLengths] = 1; p.Lengths = append(p.Lengths, 1) },
+		"record: front":         func(p *Plan) { p.Records[recordFlags] |= recordFront },
+		"record: no count":      func(p *Plan) { p.Records[recordSmall] = 1 },
+		"record: count":         func(p *Plan) { le.PutUint32(p.Records[RecordEntrySize:], 0xff0) },
+		"function: stub":        func(p *Plan) { le.PutUint32(p.Functions[layout.FnStub:], 0xff0) },
+		"function: name":        func(p *Plan) { le.PutUint32(p.Functions[layout.FnName:], uint32(len(p.Strings))) },
+		"function: aliases":     func(p *Plan) { le.PutUint32(p.Functions[layout.FnAliases:], uint32(len(p.Aliases)/4)) },
+		"function: object":      func(p *Plan) { p.Functions[layout.FnObject] = 1 },
+		"alias":                 func(p *Plan) { le.PutUint32(p.Aliases[4:], uint32(len(p.Strings))) },
+		"aliases: no end":       func(p *Plan) { p.Aliases = p.Aliases[:len(p.Aliases)-4] },
+		"aliases: none":         func(p *Plan) { p.Aliases = nil },
+		"strings: no end":       func(p *Plan) { p.Strings = append(p.Strings, 'x') },
+		"strings: no empty one": func(p *Plan) { p.Strings[0] = 'x' },
+		"strings: none":         func(p *Plan) { p.Strings = nil },
 		"changes without an arena": func(p *Plan) {
 			*p = Plan{Low: p.Low, High: p.High, Texts: p.Texts, Listed: p.Listed, Patches: p.Patches, Leds: p.Leds, Ledger: p.Ledger}
 		},

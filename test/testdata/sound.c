@@ -1,6 +1,7 @@
 /* Whether files are plans that may be used: each comes with its size in front. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/sum.c"
 #include "warm/check.c"

@@ -1,8 +1,5 @@
 /* Whether a file is a plan, and all in it is where what uses it relies on. It may be
  * anything: internal/plancache/decode.go says the same of it. */
-#define _GNU_SOURCE
-#include <sys/mman.h>
-
 #include "base/pages.h"
 #include "base/stub.h"
 #include "base/sum.h"
@@ -141,18 +138,23 @@ static int good_fixups(const struct dp_plan_file *p)
 	return 1;
 }
 
-/* Whether the record's instructions have lengths. */
-static int has_lengths(const struct dp_plan_file *p, const struct dp_origin *o)
+/* Whether the record's instructions have lengths, and its count, which is changed when
+ * counting ends, is in front of the cold blocks. No stub that is kept has a front. */
+static int good_record(const struct dp_plan_file *p, const struct dp_origin *o)
 {
+	enum { LEAST_COUNT = 2 };
 	const uint8_t *lengths = dp_part(p, &p->lengths);
-	uint64_t from = o->lengths, n = o->few, all = p->lengths.count;
+	uint64_t from = o->lengths, n = o->few, count = o->small, all = p->lengths.count;
+	if (from % 2 || (o->flags & DP_HAS_FRONT))
+		return 0;
 	if (o->flags & DP_IS_LONG) {
 		if (from + DP_LONG_SIZE > all)
 			return 0;
 		n = *(const __attribute__((may_alias)) uint32_t *)(lengths + from + DP_LONG_MANY);
+		count = *(const __attribute__((may_alias)) uint32_t *)(lengths + from + DP_LONG_COUNT);
 		from += DP_LONG_SIZE;
 	}
-	return from + 2 * n <= all;
+	return from + 2 * n <= all && (!count || (count >= LEAST_COUNT && o->at + count <= p->cold));
 }
 
 static int good_records(const struct dp_plan_file *p)
@@ -164,7 +166,7 @@ static int good_records(const struct dp_plan_file *p)
 	if (p->by_text.count != n)
 		return 0;
 	for (uint32_t i = 0; i < n; i++) {
-		if (o[i].at < last || o[i].at >= p->arena_size || !has_lengths(p, &o[i]))
+		if (o[i].at < last || o[i].at >= p->arena_size || !good_record(p, &o[i]))
 			return 0;
 		last = o[i].at;
 	}
@@ -203,17 +205,16 @@ static int good_strings(const struct dp_plan_file *p)
 	return 1;
 }
 
-/* No counter is of two functions: seen has a bit of each. */
-static int good_function(const struct dp_plan_file *p, const struct dp_function *f, uint8_t *seen)
+/* Counters are in the order of their functions: next is the least that this one may have. */
+static int good_function(const struct dp_plan_file *p, const struct dp_function *f, uint64_t *next)
 {
 	if (f->object || f->name >= p->strings.count || f->aliases >= p->aliases.count)
 		return 0;
 	if (!dp_is_counted(f))
-		return 1;
-	uint32_t c = f->counter;
-	if (c >= p->counters || (seen[c / 8] >> c % 8 & 1) || (uint64_t)f->stub + f->stub_size > p->cold)
+		return f->counter == DP_NO_COUNTER;
+	if (f->counter < *next || f->counter >= p->counters || (uint64_t)f->stub + f->stub_size > p->cold)
 		return 0;
-	seen[c / 8] |= (uint8_t)(1 << c % 8);
+	*next = f->counter + 1ull;
 	return 1;
 }
 
@@ -222,14 +223,11 @@ static int good_ledger(const struct dp_plan_file *p)
 	const struct dp_function *f = dp_part(p, &p->functions);
 	if (p->counters > p->functions.count || !good_strings(p))
 		return 0;
-	uint64_t size = pages(p->counters / 8 + 1);
-	long at = raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint32_t i = 0;
-	while (!failed(at) && i < p->functions.count && good_function(p, &f[i], (uint8_t *)at))
-		i++;
-	if (!failed(at))
-		raw(SYS_munmap, at, size);
-	return !failed(at) && i == p->functions.count;
+	uint64_t next = 0;
+	for (uint32_t i = 0; i < p->functions.count; i++)
+		if (!good_function(p, &f[i], &next))
+			return 0;
+	return 1;
 }
 
 int dp_plan_is_sound(const struct dp_plan_file *p, uint64_t size)

@@ -43,6 +43,8 @@ static void read_boot_id(uint8_t *id)
 		id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | digit);
 		digits++;
 	}
+	for (int i = 0; i < 16 && digits < 32; i++)
+		id[i] = 0; /* not known */
 }
 
 static uint64_t now(long clock)

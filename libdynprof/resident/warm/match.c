@@ -55,9 +55,9 @@ static int has_texts(const struct dp_planned *o)
  * no text relocation (Documentation/admin-guide/mm/pagemap.rst of the kernel). */
 static int are_the_files(long pagemap, uint64_t first, uint64_t end)
 {
-	enum { AT_A_TIME = 1024 };
+	enum { AT_A_TIME = 128 };
 	const uint64_t there = 3ull << 62, of_file = 1ull << 61;
-	static uint64_t words[AT_A_TIME];
+	uint64_t words[AT_A_TIME];
 	while (first < end) {
 		uint64_t n = end - first < AT_A_TIME ? end - first : AT_A_TIME;
 		if (raw(SYS_pread64, pagemap, words, n * sizeof *words, first * sizeof *words) != (long)(n * sizeof *words))

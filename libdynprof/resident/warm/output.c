@@ -87,7 +87,7 @@ static void put_value(struct dp_text_buffer *b, char what, const struct dp_outpu
 
 static void expand(struct dp_text_buffer *b, const char *pattern, const struct dp_output *o)
 {
-	for (const char *p = pattern; *p && !b->bad; p++)
+	for (const char *p = pattern; !b->bad && *p; p++)
 		if (*p == '%')
 			put_value(b, *++p, o);
 		else
@@ -126,7 +126,7 @@ int dp_put_output(struct dp_text_buffer *b, const struct dp_choice *c, const str
 		if (!put_default(c, b))
 			return 0;
 		expand(b, standard, o);
-		return !b->bad;
+		return !b->bad && is_clean(b->text);
 	}
 	if (*c->output != '/')
 		put_directory(b);

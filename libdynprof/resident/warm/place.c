@@ -73,17 +73,23 @@ struct gap {
 	uint64_t low, high;
 };
 
-/* What is left of a gap below the arenas in it. */
-static struct gap below_arenas(const struct dp_ctl *ctl, struct gap g)
+/* What is left of a gap beside the arenas in it. */
+static struct gap beside_arenas(const struct dp_ctl *ctl, struct gap g)
 {
-	for (uint32_t i = 0; i < ctl->arenas_count; i++)
-		if (ctl->arenas[i].at >= g.low && ctl->arenas[i].at < g.high)
-			g.high = ctl->arenas[i].at;
+	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
+		uint64_t at = ctl->arenas[i].at, end = at + ctl->arenas[i].size;
+		if (at < g.low || at >= g.high)
+			continue;
+		if (at - g.low >= g.high - end)
+			g.high = at;
+		else
+			g.low = end;
+	}
 	return g;
 }
 
 /* The gap to take: the nearest large one below the executable, else the largest, of which
- * the upper end is left: there the kernel maps what comes next. */
+ * the upper end is left to what the constructor maps. */
 static struct gap best_gap(const struct dp_warm *w)
 {
 	const uint64_t large = 64 * GB, near = w->objects[0].loaded->low;
@@ -101,8 +107,8 @@ static struct gap best_gap(const struct dp_warm *w)
 			best = g;
 	}
 	if (below.high)
-		return below_arenas(w->ctl, below);
-	best = below_arenas(w->ctl, best);
+		return beside_arenas(w->ctl, below);
+	best = beside_arenas(w->ctl, best);
 	best.high = best.high - best.low > 2 * GB ? best.high - GB : best.high;
 	return best;
 }

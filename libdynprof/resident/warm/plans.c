@@ -112,7 +112,7 @@ static int note_objects(struct dp_warm *w)
 static void find_build_id(struct dp_warm *w, const uint8_t *at, uint64_t size)
 {
 	const uint8_t *end = at + size;
-	while ((uint64_t)(end - at) >= sizeof(Elf64_Nhdr)) {
+	while (at < end && (uint64_t)(end - at) >= sizeof(Elf64_Nhdr)) {
 		const Elf64_Nhdr *n = (const Elf64_Nhdr *)at;
 		uint64_t name = (n->n_namesz + 3u) & ~3u, bytes = n->n_descsz;
 		const uint8_t *id = at + sizeof *n + name;

@@ -132,7 +132,11 @@ func (a *app) programsIn(args []string) (all []*launch.Program, err error) {
 			continue
 		}
 		for _, e := range entries {
-			p, err := launch.Resolve([]string{filepath.Join(arg, e.Name())}, searchPath())
+			path, err := filepath.Abs(filepath.Join(arg, e.Name())) // without a slash it would be looked for
+			if err != nil {
+				return nil, err
+			}
+			p, err := launch.Resolve([]string{path}, searchPath())
 			if err == nil && p.Why == "" && system.IsELF(p.Path) {
 				all = append(all, p)
 			}
@@ -146,17 +150,23 @@ func (f *warmFlags) start(ctx context.Context, p *launch.Program, library, dir s
 	const patience = 2 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	settings := map[setting.ID]string{
-		setting.Cache: "only", setting.Output: filepath.Join(dir, "table"), setting.Objects: f.objects, setting.Threshold: f.threshold,
+	table, settings := filepath.Join(dir, "table"), map[setting.ID]string{}
+	for id := range setting.Count {
+		settings[id] = "" // whatever the environment says
 	}
+	settings[setting.Cache], settings[setting.Output], settings[setting.Objects], settings[setting.Threshold] = "only", table, f.objects, f.threshold
 	if f.keepCalls {
 		settings[setting.KeepCalls] = "1"
 	}
 	c := exec.CommandContext(ctx, p.Path)
 	c.Args, c.Env = p.Args, launch.Environ(os.Environ(), library, p.Preload, settings)
+	c.WaitDelay = time.Second // whoever has its output
 	out, err := c.CombinedOutput()
 	if err == nil {
-		return nil
+		if err = os.Remove(table); err != nil {
+			err = errors.New("it has run: something keeps libraries from being preloaded")
+		}
+		return err
 	}
 	if line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n"); line != "" {
 		return errors.New(line)
