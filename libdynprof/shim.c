@@ -41,6 +41,7 @@
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
 #include "translator.h"
+#include "warm/choice.h"
 #include "warm/warm.h"
 
 #define HWCAP2_FSGSBASE (1 << 1)
@@ -223,9 +224,6 @@ static const char *value_of(const char *entry, const char *name)
 	return !*name && *entry == '=' ? entry + 1 : 0;
 }
 
-/* As internal/setting has it. */
-static int is_on(const char *value) { return *value && (value[0] != '0' || value[1]); }
-
 static void read_environment(struct start *s)
 {
 	const char *v;
@@ -233,11 +231,11 @@ static void read_environment(struct start *s)
 	for (; *e; e++) {
 		s->session.vars++;
 		if ((v = value_of(*e, "DYNPROF_FOLLOW_EXEC")))
-			s->follow_exec = is_on(v);
+			s->follow_exec = dp_is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_CONTROL")))
-			s->session.keep = is_on(v);
+			s->session.keep = dp_is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_CACHE"))) {
-			s->session.cache = is_on(v);
+			s->session.cache = dp_is_on(v);
 			s->only_cache = same_text(v, "only");
 		}
 		else if ((v = value_of(*e, "DYNPROF_LISTEN")))
@@ -245,7 +243,7 @@ static void read_environment(struct start *s)
 		else if ((v = value_of(*e, "DYNPROF_TRANSLATOR")))
 			s->plugin = v;
 		else if ((v = value_of(*e, "DYNPROF_STRICT")))
-			s->strict = is_on(v);
+			s->strict = dp_is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_PRELOADED")))
 			s->added = v;
 		else if ((v = value_of(*e, "DYNPROF_NOTE")))

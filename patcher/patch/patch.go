@@ -101,17 +101,14 @@ func trap(o *stubgen.Object, from uint64, group uint32) Patch {
 }
 
 // Call is a call, or tail call, of a counted function, to be led to that one's stub if it still
-// is as it was, and if the function's group is made. The target reads it as a Led, and it has
-// the layout of a call entry of internal/plancache.
+// is as it was, and if the function's group is made. The target reads it as a Listed and
+// a Led.
 type Call struct {
 	At    uint32 // offset of its displacement from the start of the text's pages
 	Group uint32
 	Old   uint32 // displacement
 	New   uint32
 }
-
-// CallSize is the size of a Call in memory.
-const CallSize = 16
 
 // LeadCall returns the change of a call to a function whose stub is given, for a
 // text that starts at start. It reports false where that is not in reach, or p

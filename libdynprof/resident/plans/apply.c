@@ -221,7 +221,7 @@ static void note_refused(const struct refused *r)
 static void lead_call(const struct dp_undo_text *t, uint32_t i, const struct refused *r)
 {
 	const struct dp_led *led = dp_led_of(t, i);
-	uint32_t behind = dp_listed_of(t)[i].at + (uint32_t)sizeof(uint32_t), old = led->entry - behind, new = led->stub - behind;
+	uint32_t offset = dp_listed_of(t)[i].at, old = dp_call_old(led, offset), new = dp_call_new(led, offset);
 	const uint8_t *at = (const uint8_t *)dp_change_at(t, i);
 	int is_branch = at[-1] == DP_OP_CALL || at[-1] == DP_OP_JMP;
 	if (is_branch && !is_refused(r, led->group) && same_bytes(at, &old, sizeof old))

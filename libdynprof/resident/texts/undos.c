@@ -120,13 +120,11 @@ struct dp_text_walk dp_walk_texts(uint64_t low, uint64_t high)
 	return (struct dp_text_walk){low, high, __atomic_load_n(&newest, __ATOMIC_ACQUIRE), 0, 0};
 }
 
-/* What a call was, and is, follows from where it is. */
 static struct dp_undo undo_call(const struct dp_led *led, uint32_t at)
 {
 	struct dp_undo u = {.at = at, .group = led->group, .needs = DP_NO_GROUP, .moved = sizeof(uint32_t), .len = sizeof(uint32_t), .kind = DP_UNDO_CALL};
-	uint32_t behind = at + (uint32_t)sizeof(uint32_t);
-	*(uint32_t *)u.old = led->entry - behind;
-	*(uint32_t *)u.new = led->stub - behind;
+	*(uint32_t *)u.old = dp_call_old(led, at);
+	*(uint32_t *)u.new = dp_call_new(led, at);
 	return u;
 }
 

@@ -102,6 +102,11 @@ static inline const struct dp_led *dp_led_of(const struct dp_undo_text *t, uint3
 	return (const struct dp_led *)t->leds + (dp_listed_of(t)[i].of & ~DP_CALL_BIT);
 }
 
+/* The displacement of a call at an offset, as it was and to the stub: that follows from
+ * where it is. */
+static inline uint32_t dp_call_old(const struct dp_led *led, uint32_t at) { return led->entry - (at + (uint32_t)sizeof(uint32_t)); }
+static inline uint32_t dp_call_new(const struct dp_led *led, uint32_t at) { return led->stub - (at + (uint32_t)sizeof(uint32_t)); }
+
 /* Change i of a text. */
 struct dp_undo dp_undo_of(const struct dp_undo_text *t, uint32_t i) HIDDEN;
 

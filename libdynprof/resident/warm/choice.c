@@ -40,9 +40,6 @@ static enum kind kind_of(const char *entry, const char **value)
 	return PLANNED;
 }
 
-/* As internal/setting has it. */
-static int is_on(const char *value) { return value[0] != '0' || value[1]; }
-
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -79,7 +76,7 @@ static int take(enum kind kind, const char *value, struct dp_choice *c)
 	case PLANNED:
 		return 0;
 	case OFF:
-		return !is_on(value);
+		return !dp_is_on(value);
 	case CACHE_HOME:
 		c->cache_home = value;
 		return 1;
@@ -100,13 +97,13 @@ static int take(enum kind kind, const char *value, struct dp_choice *c)
 	case RUN_ID:
 		return read_run_id(value, c);
 	case KEEP_CALLS:
-		c->keep_calls = is_on(value);
+		c->keep_calls = dp_is_on(value);
 		return 1;
 	case CACHE:
 		c->plans = *value == '/' ? value : 0;
 		return 1;
 	case FOLLOW_EXEC:
-		c->follow_exec = is_on(value);
+		c->follow_exec = dp_is_on(value);
 		return 1;
 	default:
 		return 1;

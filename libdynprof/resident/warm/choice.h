@@ -19,6 +19,9 @@ struct dp_choice {
 	int keep_calls, follow_exec;
 };
 
+/* Whether a switch is on, as internal/setting has it. */
+static inline int dp_is_on(const char *value) { return *value && (value[0] != '0' || value[1]); }
+
 /* Reads the variables as libdynprof/config.go does. Returns 0 if a planner has to. */
 int dp_read_choice(const struct dp_ctl *ctl, struct dp_choice *c) HIDDEN;
 

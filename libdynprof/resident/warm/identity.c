@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/tasks.h"
 #include "warm/identity.h"
 
@@ -47,13 +48,6 @@ static void read_boot_id(uint8_t *id)
 		id[i] = 0; /* not known */
 }
 
-static uint64_t now(long clock)
-{
-	struct timespec t = {0, 0};
-	raw(SYS_clock_gettime, clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 void dp_identify(struct dp_header *h, uint32_t pid)
 {
 	struct stat st;
@@ -62,8 +56,8 @@ void dp_identify(struct dp_header *h, uint32_t pid)
 	h->start_ticks = start_ticks();
 	read_boot_id(h->boot_id);
 	h->pid_ns = raw(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? st.st_ino : 0;
-	h->realtime = now(CLOCK_REALTIME);
-	h->monotonic = now(CLOCK_MONOTONIC);
+	h->realtime = dp_now(CLOCK_REALTIME);
+	h->monotonic = dp_now(CLOCK_MONOTONIC);
 }
 
 /* Whether a line of text says that number after its name. */

@@ -48,22 +48,13 @@ static void put_word(struct dp_text_buffer *b, const char *s)
 	dp_put_text(b, dots ? "unknown" : word);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *base = path;
-	for (; *path; path++)
-		if (*path == '/' && path[1])
-			base = path + 1;
-	return base;
-}
-
 static void put_value(struct dp_text_buffer *b, char what, const struct dp_output *o)
 {
 	struct utsname host;
 	struct timespec now = {0, 0};
 	switch (what) {
 	case 'e':
-		put_word(b, base_name(o->program));
+		put_word(b, dp_base_name(o->program));
 		return;
 	case 'p':
 		dp_put_number(b, o->pid, 10);

@@ -45,19 +45,10 @@ static int open_directory(struct dp_warm *w)
 
 /* ---- objects ------------------------------------------------------------ */
 
-static const char *base_name(const char *path)
-{
-	const char *base = path;
-	for (; *path; path++)
-		if (*path == '/')
-			base = path + 1;
-	return base;
-}
-
 /* As patcher/object.go has it. */
 static int is_selected(const struct dp_warm *w, const struct dp_planned *o)
 {
-	const char *name = base_name((const char *)o->loaded->name);
+	const char *name = dp_base_name((const char *)o->loaded->name);
 	return w->choice.all || o->is_main || (!same_text(name, "libc.so.6") && !has_prefix(name, "ld-linux"));
 }
 

@@ -49,4 +49,14 @@ static inline void dp_put_bytes(struct dp_text_buffer *b, const uint8_t *bytes, 
 	}
 }
 
+/* What is behind a path's last slash. */
+static inline const char *dp_base_name(const char *path)
+{
+	const char *base = path;
+	for (; *path; path++)
+		if (*path == '/')
+			base = path + 1;
+	return base;
+}
+
 #endif
