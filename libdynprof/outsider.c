@@ -31,6 +31,7 @@
 #include <time.h>
 
 #include "base/lock.h"
+#include "base/own.h"
 #include "base/state.h"
 #include "outsider.h"
 #include "session.h"
@@ -196,12 +197,12 @@ static uint32_t await_launch(struct launch *l, long watcher, int *reaped)
 	return __atomic_load_n(&l->state, __ATOMIC_ACQUIRE);
 }
 
-/* The second number of /proc/self/statm: pages; 0 if it cannot be read. */
+/* The second number of /proc/PID/statm: pages; 0 if it cannot be read. */
 static uint64_t resident(void)
 {
 	char text[64] = "";
 	uint64_t n = 0;
-	long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	long fd = dp_open_own("statm", O_RDONLY);
 	if (failed(fd))
 		return 0;
 	raw(SYS_read, fd, text, sizeof text - 1);

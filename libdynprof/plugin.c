@@ -11,6 +11,7 @@
 
 #define DYNPROF_LIBRARY
 #include "base/ctl.h"
+#include "base/own.h"
 #include "base/pages.h"
 #include "base/state.h"
 #include "dynprof.h"
@@ -25,11 +26,11 @@ static uint8_t saved[JUMP];
 static char path[DP_PATH_MAX];
 void dp_entry_hook(void) HIDDEN;
 
-/* There may be threads by now, but none runs here. /proc/self/mem leaves the
+/* There may be threads by now, but none runs here. Writing by /proc leaves the
  * protection as it is; where it may not be used the text is made writable. */
 static int put(uint64_t at, const uint8_t *bytes)
 {
-	long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
+	long fd = dp_open_own("mem", O_RDWR);
 	int done = !failed(fd) && raw(SYS_pwrite64, fd, bytes, JUMP, at) == JUMP;
 	if (!failed(fd))
 		raw(SYS_close, fd);

@@ -248,12 +248,12 @@ static int adopts(long pid)
 }
 
 /* Whether our children live in another pid namespace than we (unshare --pid
- * without --fork). The first of them is its init, and nobody can be made there
- * once that is gone: it must not be the twin. Before it there is nothing behind
- * the link. */
+ * without --fork), which each thread may decide for itself. The first of them is its
+ * init, and nobody can be made there once that is gone: it must not be the twin.
+ * Before it there is nothing behind the link. */
 int dp_children_elsewhere(void)
 {
-	static const char theirs[] = "/proc/self/ns/pid_for_children";
+	static const char theirs[] = "/proc/thread-self/ns/pid_for_children";
 	struct stat here, there;
 	if (raw(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &here, 0) != 0 ||
 	    raw(SYS_newfstatat, AT_FDCWD, theirs, &there, AT_SYMLINK_NOFOLLOW) != 0)

@@ -24,6 +24,7 @@
 #include <sys/prctl.h>
 
 #include "base/filters.h"
+#include "base/own.h"
 #include "base/pages.h"
 #include "base/regs.h"
 #include "base/state.h"
@@ -118,7 +119,7 @@ static struct installed installs(const struct dp_regs *r)
 static int read_memory(void *to, uint64_t from, uint64_t size)
 {
 	struct { uint64_t base, len; } local = {(uint64_t)to, size}, remote = {from, size};
-	return ask(SYS_process_vm_readv, ask(SYS_getpid), &local, 1, &remote, 1, 0) == (long)size;
+	return ask(SYS_process_vm_readv, own_task(), &local, 1, &remote, 1, 0) == (long)size;
 }
 
 static void add(struct dp_filter *f)

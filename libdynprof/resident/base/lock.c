@@ -20,6 +20,7 @@
 #include "base/filters.h"
 #include "base/kept.h"
 #include "base/lock.h"
+#include "base/own.h"
 #include "base/pages.h"
 #include "base/state.h"
 #include "base/stub.h"
@@ -216,7 +217,7 @@ static void take(struct locking *l, const struct mapping *m)
 /* Goes through all mappings; the first time to find the table's. */
 static int walk(struct locking *l)
 {
-	struct reader r = {ask(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC), 0, 0, {0}};
+	struct reader r = {dp_open_own("maps", O_RDONLY), 0, 0, {0}};
 	struct mapping m;
 	enum { VSYSCALL = 47 };
 	if (failed(r.fd))

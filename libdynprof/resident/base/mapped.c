@@ -5,6 +5,7 @@
 
 #include "base/filters.h"
 #include "base/mapped.h"
+#include "base/own.h"
 
 uint64_t dp_far_below(uint64_t size)
 {
@@ -42,7 +43,7 @@ static int refused(long got) { return got == -EPERM || got == -ENOSYS || got == 
 int dp_read_quietly(void *to, const void *from, uint64_t n)
 {
 	struct piece l = {to, n}, r = {from, n};
-	long pid = ask(SYS_getpid), got = failed(pid) ? REFUSED : ask(SYS_process_vm_readv, pid, &l, 1, &r, 1, 0);
+	long task = own_task(), got = failed(task) ? REFUSED : ask(SYS_process_vm_readv, task, &l, 1, &r, 1, 0);
 	if (refused(got))
 		copy_plainly(to, from, n);
 	return refused(got) || got == (long)n;
@@ -93,7 +94,7 @@ static int is_executable_in(long fd, uint64_t at)
 int dp_is_executable(uint64_t at)
 {
 	uint8_t byte;
-	long fd = ask(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	long fd = dp_open_own("maps", O_RDONLY);
 	if (failed(fd))
 		return dp_read_quietly(&byte, (const void *)at, 1);
 	struct query q = {.size = sizeof q, .flags = QUERY_EXECUTABLE, .at = at};

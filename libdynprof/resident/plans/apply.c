@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/mapped.h"
+#include "base/own.h"
 #include "base/pages.h"
 #include "base/state.h"
 #include "base/stub.h"
@@ -174,7 +175,7 @@ static void patch_text(const struct dp_undo_text *t, struct refused *r, int undo
 	long mem = -1;
 	int direct = raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
 	if (!direct)
-		mem = raw(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
+		mem = dp_open_own("mem", O_RDWR);
 	for (uint32_t i = 0; i < t->count; i++) {
 		if (dp_is_call(t, i))
 			continue;

@@ -24,6 +24,7 @@
 #include "base/filters.h"
 #include "base/hooks.h"
 #include "base/mapped.h"
+#include "base/own.h"
 #include "base/pages.h"
 #include "base/state.h"
 #include "plans/activate.h"
@@ -286,7 +287,7 @@ static int sandboxed(void)
 {
 	if (dp_filtered())
 		return 1;
-	long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+	long fd = dp_open_own("status", O_RDONLY);
 	if (failed(fd))
 		return 0;
 	int mode = behind(fd, "\nSeccomp:\t");

@@ -4,6 +4,7 @@
 
 #include "base/filters.h"
 #include "base/kept.h"
+#include "base/own.h"
 #include "base/state.h"
 #include "rows/chunks.h"
 #include "rows/rows.h"
@@ -65,10 +66,10 @@ int dp_make_room(void *at, uint64_t size)
 		return ret == 0;
 	/* An older kernel: let it write for us, which fails without a signal. */
 	char zero = 0;
-	long pid = ask(SYS_getpid);
+	long task = own_task();
 	for (uint64_t off = 0; off < size; off += DP_PAGE_SIZE) {
 		struct { const void *base; uint64_t len; } from = {&zero, 1}, to = {(uint8_t *)at + off, 1};
-		if (ask(SYS_process_vm_writev, pid, &from, 1, &to, 1, 0) != 1)
+		if (ask(SYS_process_vm_writev, task, &from, 1, &to, 1, 0) != 1)
 			return 0;
 	}
 	return 1;

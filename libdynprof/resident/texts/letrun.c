@@ -25,10 +25,11 @@ struct ran {
 	struct dp_ran last;
 };
 
+/* Or has ended: the process's first thread stays, as a zombie. */
 static int sleeps(long tasks, const char *thread)
 {
 	char state = dp_read_state(tasks, thread);
-	return state == 0 || state == 'S';
+	return state == 0 || state == 'S' || state == 'Z' || state == 'X';
 }
 
 /* Whether a thread has not gone on since r was read, which the first look does. */
