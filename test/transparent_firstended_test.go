@@ -1,6 +1,10 @@
 package test
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
@@ -31,4 +35,51 @@ func TestFirstEnded(t *testing.T) {
 			t.Errorf("missed: %+v; withdrawn: %d; stopped: %t", r.Missed, r.Dispatched, r.Stopped)
 		}
 	})
+}
+
+// TestFirstEndedRuns: who asks for it is told that it runs, and it can be paused.
+func TestFirstEndedRuns(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "firstended.c")
+	table := filepath.Join(t.TempDir(), "table.dynprof")
+	c := exec.Command(build(t, "hotspots"), "run", "--control", "-o", table, "--summary", "0", "--", program, "serve")
+	c.Stderr = os.Stderr
+	to, from := converse(t, c)
+	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+	says := func(want string) {
+		t.Helper()
+		if line, err := from.ReadString('\n'); line != want+"\n" {
+			t.Fatalf("the program says %q: %v", line, err)
+		}
+	}
+	steps := func(n int) {
+		t.Helper()
+		fmt.Fprintln(to, n)
+		says("done")
+	}
+	hotspots := func(args ...string) {
+		t.Helper()
+		if r := run(t, cmd(append([]string{build(t, "hotspots")}, args...)...)); r.status != 0 || r.stderr != "" {
+			t.Errorf("%v: status %d: %s", args, r.status, r.stderr)
+		}
+	}
+	says("ready")
+	steps(10)
+	hotspots("pause", table)
+	steps(10)
+	hotspots("resume", table)
+	steps(5)
+	r := readReport(t, table)
+	if n := r.calls(t, "step"); n != 15 || r.Status != "running" {
+		t.Errorf("%d steps, not 15; the program is %q", n, r.Status)
+	}
+	byPid := run(t, cmd(build(t, "hotspots"), "report", fmt.Sprint(r.Pid)))
+	if byPid.status != 0 {
+		t.Errorf("report of process %d: %s", r.Pid, byPid.stderr)
+	}
+	to.Close()
+	c.Wait()
+	if r = readReport(t, table); r.Status != "exited" || c.ProcessState.ExitCode() != 5 {
+		t.Errorf("at the end the program is %q, status %d", r.Status, c.ProcessState.ExitCode())
+	}
 }

@@ -31,9 +31,24 @@ type Mapping struct {
 	Path       string // as the kernel prints it: escaped newlines, " (deleted)"
 }
 
-// Of reads the mappings of a process, "self" for this one, in address order.
+// Of reads the mappings of a process, "self" for this one, in address order. Those of
+// one whose first thread has ended are told by its other threads.
 func Of(pid string) ([]Mapping, error) {
-	f, err := os.Open("/proc/" + pid + "/maps")
+	all, err := read("/proc/" + pid + "/maps")
+	if err != nil || len(all) > 0 {
+		return all, err
+	}
+	threads, _ := os.ReadDir("/proc/" + pid + "/task")
+	for _, t := range threads {
+		if all, err = read("/proc/" + pid + "/task/" + t.Name() + "/maps"); len(all) > 0 {
+			return all, err
+		}
+	}
+	return nil, nil
+}
+
+func read(path string) ([]Mapping, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,8 @@ func Identify(pid int) layout.Identity {
 }
 
 // Start is the start time of a living process in clock ticks since
-// boot; 0 if there is none, or only its corpse.
+// boot; 0 if there is none, or only its corpse. Of one whose first thread has ended the
+// kernel says that it is a zombie, as long as others go on.
 func Start(pid uint32) uint64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -45,10 +46,14 @@ func Start(pid uint32) uint64 {
 	}
 	// The name, in parentheses, may hold spaces and parentheses.
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+	if len(fields) < 20 {
 		return 0
 	}
-	start, _ := strconv.ParseUint(fields[19], 10, 64) // field 22 of the line
+	threads, _ := strconv.Atoi(fields[17]) // field 20 of the line; the zombie is one of them
+	if (fields[0] == "Z" || fields[0] == "X") && threads <= 1 {
+		return 0
+	}
+	start, _ := strconv.ParseUint(fields[19], 10, 64) // field 22
 	return start
 }
 

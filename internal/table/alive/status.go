@@ -3,14 +3,13 @@
 package alive
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
 	"syscall"
 
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/table/file"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -132,15 +131,13 @@ func mappedBy(t *file.File, pid uint32) bool {
 	if err != nil {
 		return true
 	}
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	maps, err := procmaps.Of(strconv.Itoa(int(pid)))
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH)
 	}
-	inode := strconv.FormatUint(fi.Sys().(*syscall.Stat_t).Ino, 10)
-	for line := range bytes.Lines(maps) {
-		// address perms offset dev inode path; a table is shared ("s").
-		fields := bytes.Fields(line)
-		if len(fields) > 5 && bytes.HasSuffix(fields[1], []byte("s")) && string(fields[4]) == inode {
+	inode := fi.Sys().(*syscall.Stat_t).Ino
+	for i := range maps {
+		if m := &maps[i]; m.Shared && m.Path != "" && m.Inode == inode {
 			return true
 		}
 	}
