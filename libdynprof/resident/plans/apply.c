@@ -166,14 +166,24 @@ static void store_text(uint64_t to, const uint8_t *bytes, uint32_t n)
 		at[i] = bytes[i];
 }
 
+/* Never writable without executable: were there another thread, it could be running
+ * there. Returns 0 where pages may not be both (PR_SET_MDWE, SELinux). */
+static int open_text(const struct dp_undo_text *t) { return raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0; }
+
+/* Until then texts stay writable: each time they become so costs a fault a page. */
+static void close_texts(const struct dp_ctl *ctl)
+{
+	for (uint64_t i = 0; i < ctl->undos_count; i++)
+		raw(SYS_mprotect, texts_of(ctl)[i].start, texts_of(ctl)[i].size, texts_of(ctl)[i].prot);
+}
+
 /* Makes the patches of one run of pages or, with undo, takes back those of
- * groups that are refused. Never writable without executable: were there
- * another thread, it could be running there. Where the pages may not be both
- * (PR_SET_MDWE, SELinux), /proc/self/mem writes to them all the same. */
+ * groups that are refused. Where the pages cannot be opened, /proc/self/mem writes to
+ * them all the same. */
 static void patch_text(const struct dp_undo_text *t, struct refused *r, int undo)
 {
 	long mem = -1;
-	int direct = raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
+	int direct = open_text(t);
 	if (!direct)
 		mem = dp_open_own("mem", O_RDWR);
 	for (uint32_t i = 0; i < t->count; i++) {
@@ -191,9 +201,7 @@ static void patch_text(const struct dp_undo_text *t, struct refused *r, int undo
 		else if (failed(mem) || raw(SYS_pwrite64, mem, to, o->len, at) != (long)o->len)
 			refuse(r, o->group);
 	}
-	if (direct)
-		raw(SYS_mprotect, t->start, t->size, t->prot);
-	else if (!failed(mem))
+	if (!failed(mem))
 		raw(SYS_close, mem);
 }
 
@@ -241,12 +249,11 @@ static int has_calls(const struct dp_undo_text *t)
  * call goes by way of the entry. */
 static void lead_calls(const struct dp_undo_text *t, const struct refused *r)
 {
-	if (!has_calls(t) || raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+	if (!has_calls(t) || !open_text(t))
 		return;
 	for (uint32_t i = 0; i < t->count; i++)
 		if (dp_is_call(t, i))
 			lead_call(t, i, r);
-	raw(SYS_mprotect, t->start, t->size, t->prot);
 }
 
 static void lead_all(const struct dp_ctl *ctl, const struct refused *r)
@@ -272,6 +279,7 @@ uint32_t dp_apply_patches(const struct dp_ctl *ctl)
 	if (r.groups || r.signals)
 		take_back(ctl, &r);
 	lead_all(ctl, &r);
+	close_texts(ctl);
 	if (r.bits)
 		raw(SYS_munmap, r.bits, r.size);
 	return r.groups;
