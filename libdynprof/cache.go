@@ -24,9 +24,6 @@ var saving struct {
 	plan  *patcher.Plan
 }
 
-// mostCached is how many bytes the cached plans of a user may have.
-const mostCached = 1 << 30
-
 // plans is a patcher.Cache.
 type plans struct{ *store.Store }
 
@@ -98,6 +95,6 @@ func dp_save() {
 		}
 	}
 	if written {
-		saving.plans.Trim(mostCached)
+		saving.plans.Trim(store.Most)
 	}
 }

@@ -424,6 +424,16 @@ func TestCacheAtOnce(t *testing.T) {
 	}
 }
 
+// hotspots fails unless hotspots cache ends with a status and says something.
+func (p *planned) hotspots(t *testing.T, status int, said string, args ...string) {
+	t.Helper()
+	c := cmd(append([]string{build(t, "hotspots"), "cache"}, args...)...)
+	c.env = []string{"XDG_CACHE_HOME=" + p.home}
+	if r := run(t, c); r.status != status || !strings.Contains(r.stdout+r.stderr, said) {
+		t.Errorf("%q: %+v, not %d and %q", args, r, status, said)
+	}
+}
+
 // TestCacheCommand: hotspots cache tells of plans, finds what is wrong, and removes them.
 func TestCacheCommand(t *testing.T) {
 	lane.Parallel(t)
@@ -433,39 +443,31 @@ func TestCacheCommand(t *testing.T) {
 	}
 	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
 	p := newPlanned(t, cmd(program), "preload")
-	hotspots := func(status int, said string, args ...string) {
-		t.Helper()
-		c := cmd(append([]string{build(t, "hotspots"), "cache"}, args...)...)
-		c.env = []string{"XDG_CACHE_HOME=" + p.home}
-		if r := run(t, c); r.status != status || !strings.Contains(r.stdout+r.stderr, said) {
-			t.Errorf("%q: %+v, not %d and %q", args, r, status, said)
-		}
-	}
-	hotspots(0, "removed 0 plans", "clear")
+	p.hotspots(t, 0, "removed 0 plans", "clear")
 	p.warm(t)
-	hotspots(0, program+",good,", "ls", "--format", "csv")
-	hotspots(0, `"object":"`+program+`"`, "ls", "--format", "json")
-	hotspots(0, program+"\n", "ls")
-	hotspots(0, "", "verify")
+	p.hotspots(t, 0, program+",good,", "ls", "--format", "csv")
+	p.hotspots(t, 0, `"object":"`+program+`"`, "ls", "--format", "json")
+	p.hotspots(t, 0, program+"\n", "ls")
+	p.hotspots(t, 0, "", "verify")
 	if err := os.Chtimes(program, time.Time{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	hotspots(0, program+"): stale: its object has been changed", "verify")
-	hotspots(0, "removed 1 plans", "clear", "--stale")
+	p.hotspots(t, 0, program+"): stale: its object has been changed", "verify")
+	p.hotspots(t, 0, "removed 1 plans", "clear", "--stale")
 	if err := errors.Join(os.Chmod(p.plans()[0], 0o600), os.Truncate(p.plans()[0], 100)); err != nil {
 		t.Fatal(err)
 	}
-	hotspots(1, "damaged: it is no cached plan", "verify")
-	hotspots(2, "say warm, ls, verify or clear")
-	hotspots(0, "removed 2 plans", "clear")
-	hotspots(0, "1 programs: 3 more plans", "warm", program)
-	hotspots(0, "1 programs: 0 more plans", "warm", filepath.Dir(program))
+	p.hotspots(t, 1, "damaged: it is no cached plan", "verify")
+	p.hotspots(t, 2, "say warm, ls, verify or clear")
+	p.hotspots(t, 0, "removed 2 plans", "clear")
+	p.hotspots(t, 0, "1 programs: 3 more plans", "warm", program)
+	p.hotspots(t, 0, "1 programs: 0 more plans", "warm", filepath.Dir(program))
 	if r, rep, cached, all := p.start(t); r != (result{}) || cached != all || !isWarm(t, rep) {
 		t.Errorf("%d of %d plans are used after warm, %+v", cached, all, r)
 	}
-	hotspots(2, "no program named", "warm")
-	hotspots(127, "no such program", "warm", "/nowhere/x")
-	hotspots(0, "removed 3 plans", "clear")
+	p.hotspots(t, 2, "no program named", "warm")
+	p.hotspots(t, 127, "no such program", "warm", "/nowhere/x")
+	p.hotspots(t, 0, "removed 3 plans", "clear")
 	if list := p.plans(); len(list) > 0 {
 		t.Errorf("%v", list)
 	}

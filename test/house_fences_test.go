@@ -82,8 +82,9 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/table/code":     {"internal/ledger", "internal/procmaps", "internal/table/file", "internal/table/layout"},
 		"internal/table/find":     {"internal/ledger", "internal/procmaps", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
 
-		"internal/plancache":       {"internal/ledger", "internal/table/layout"},
-		"internal/plancache/store": {},
+		"internal/plancache":          {"internal/ledger", "internal/table/layout"},
+		"internal/plancache/store":    {},
+		"internal/plancache/textcopy": {"internal/ledger", "internal/plancache", "internal/plancache/store", "internal/table/layout"},
 
 		"internal/agent":      {"internal/ledger", "internal/mem", "internal/table/alive", "internal/table/control", "internal/table/file", "internal/table/layout"},
 		"elfscan":             {"internal/ledger"},
@@ -103,7 +104,7 @@ func TestImportsGoOneWay(t *testing.T) {
 			"internal/table/alive", "internal/table/build", "internal/table/control", "internal/table/file", "internal/table/layout", "internal/table/tabledir", // of tables no reader
 			"internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/self", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/keep", "stubgen/survey"},
 		"cmd/hotspots": {"cmd/hotspots/internal/bisect", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/job", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/resume", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/symbols", "cmd/hotspots/internal/system",
-			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/procmaps", "internal/setting", "internal/symname",
+			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/plancache/textcopy", "internal/procmaps", "internal/setting", "internal/symname",
 			"internal/table", "internal/table/alive", "internal/table/code", "internal/table/control", "internal/table/edit", "internal/table/file", "internal/table/find",
 			"internal/table/layout", "internal/table/tabledir", "internal/textfile", "internal/version", "internal/x86", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/survey"}, // coverage --system plans, too
 	}

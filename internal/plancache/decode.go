@@ -23,10 +23,11 @@ func Decode(b []byte) (*Plan, error) {
 	if n := le.Uint64(b[PlanFileSize:]); n != uint64(len(b)) || le.Uint32(b[PlanHdrSize:]) != PlanHeaderSize {
 		return nil, corrupt("%d bytes, not %d", len(b), n)
 	}
-	if sumOf(b) != le.Uint64(b[PlanCheck:]) {
+	sum := sumOf(b)
+	if sum != le.Uint64(b[PlanCheck:]) {
 		return nil, corrupt("its sum is another")
 	}
-	p := &Plan{}
+	p := &Plan{Sum: sum}
 	for _, w := range p.words() {
 		if w.u64 != nil {
 			*w.u64 = le.Uint64(b[w.at:])
@@ -129,10 +130,10 @@ func (p *Plan) checkTexts() error {
 
 // Where the fields of changes are (patcher/patch/undo.go), and what they may be.
 const (
-	listedOf                                                     = 4
-	patchGroup, patchNeeds, patchLen, patchKind, patchOld        = 0, 4, 10, 11, 12
-	ledGroup, ledEntry                                           = 0, 4
-	callBit                                               uint32 = 1 << 31
+	listedOf                                                               = 4
+	patchGroup, patchNeeds, patchLen, patchKind, patchOld, patchNew        = 0, 4, 10, 11, 12, 18
+	ledGroup, ledEntry, ledStub                                            = 0, 4, 8
+	callBit                                                         uint32 = 1 << 31
 
 	callSize, mostChanged           = 4, 6
 	noGroup                         = math.MaxUint32

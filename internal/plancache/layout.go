@@ -87,6 +87,14 @@ const (
 	HeadSize = 1024
 )
 
+// A copy of an object's file in which the text is changed as its plan says (package
+// patcher/textcopy) has the same bytes at the same offsets, and behind its last page:
+const (
+	CopyMagic   = "DYNTEXT\x01" // 8 bytes
+	CopyOf      = 0x8           // u64, PlanCheck of the plan
+	CopyEndSize = 0x10
+)
+
 // Kinds of fixups: what the word is, or what is added to it.
 const (
 	FixCounter = 0 // u32: 8 times the object's first counter is added,

@@ -31,6 +31,7 @@ type Plan struct {
 	Path    []byte // where its file was, for people
 	Creator []byte // who planned, for people
 	File    File
+	Sum     uint64 // of the file that it was decoded from
 
 	Low, High   uint64 // its mapped pages
 	Arena       uint64

@@ -2,6 +2,8 @@ package store
 
 import (
 	"cmp"
+	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -13,11 +15,12 @@ import (
 type File struct {
 	Name string
 	Size int64
+	Copy int64     // bytes of the copy of the plan's object on disk; 0: there is none
 	Time time.Time // when it was written, or used on a later day
 }
 
 // List lists the plans, the oldest first, and the files of writers that have come to no
-// end, as far as they are not of now.
+// end, as far as they are not of now, and copies without a plan.
 func (s *Store) List() (plans, left []File, err error) {
 	fd, err := syscall.Openat(s.dir, ".", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -26,6 +29,7 @@ func (s *Store) List() (plans, left []File, err error) {
 	dir := os.NewFile(uintptr(fd), "cache")
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
+	copies := map[string]File{} // by the plan's name
 	for _, name := range names {
 		f, err := s.stat(name)
 		if err != nil {
@@ -34,10 +38,18 @@ func (s *Store) List() (plans, left []File, err error) {
 		switch {
 		case strings.HasPrefix(f.Name, temporary) && time.Since(f.Time) > time.Minute:
 			left = append(left, f)
-		case strings.HasSuffix(f.Name, Ext) && !strings.HasPrefix(f.Name, temporary):
+		case strings.HasPrefix(f.Name, temporary):
+		case strings.HasSuffix(f.Name, Ext):
 			plans = append(plans, f)
+		case strings.HasSuffix(f.Name, copyExt):
+			copies[strings.TrimSuffix(f.Name, copyExt)+Ext] = f
 		}
 	}
+	for i := range plans {
+		plans[i].Copy = copies[plans[i].Name].Copy
+		delete(copies, plans[i].Name)
+	}
+	left = slices.AppendSeq(left, maps.Values(copies))
 	slices.SortFunc(plans, func(a, b File) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Name, b.Name)) })
 	return plans, left, err
 }
@@ -57,7 +69,8 @@ func (s *Store) stat(name string) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	return File{name, fi.Size(), fi.ModTime()}, nil
+	onDisk := fi.Sys().(*syscall.Stat_t).Blocks * 512
+	return File{name, fi.Size(), onDisk, fi.ModTime()}, nil
 }
 
 // Trim removes what was left by writers that came to no end, and the oldest plans, until
@@ -68,20 +81,20 @@ func (s *Store) Trim(most int64) error {
 		return err
 	}
 	for _, f := range left {
-		s.Remove(f.Name)
+		s.remove(f.Name)
 	}
 	size := int64(0)
 	for _, f := range plans {
-		size += f.Size
+		size += f.Size + f.Copy
 	}
 	for _, f := range plans {
 		if size <= most {
 			break
 		}
-		if err := s.Remove(f.Name); err != nil && err != syscall.ENOENT {
+		if err := s.Remove(f.Name); err != nil && !errors.Is(err, syscall.ENOENT) {
 			return err
 		}
-		size -= f.Size
+		size -= f.Size + f.Copy
 	}
 	return nil
 }

@@ -14,12 +14,19 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// Ext is the extension of plans; temporary is the prefix of those that are being written.
+// Ext is the extension of plans, copyExt that of copies of their objects; temporary is the
+// prefix of files that are being written.
 const (
 	Ext       = ".plan"
+	copyExt   = ".text"
 	temporary = ".new-"
+
+	// Most is how many bytes the plans of a user, and the copies of their objects, may have.
+	Most = 1 << 30
 
 	// largest is the size of a plan that is read.
 	largest = 1 << 30
@@ -143,22 +150,69 @@ func (s *Store) open(name string, flags int, mode uint32) (*os.File, error) {
 // is anything written to that somebody may have mapped. It does not wait for the disk:
 // what a crash of the machine tears has another sum.
 func (s *Store) Write(name string, data []byte) error {
-	new := temporary + strconv.Itoa(os.Getpid()) + "-" + strings.TrimSuffix(name, Ext)
-	s.Remove(new) // of a process that had this number
-	f, err := s.open(new, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o400)
+	return s.write(name, func(f *os.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+}
+
+func (s *Store) write(name string, fill func(f *os.File) error) error {
+	new := temporary + strconv.Itoa(os.Getpid()) + "-" + name
+	s.remove(new) // of a process that had this number
+	f, err := s.open(new, syscall.O_RDWR|syscall.O_CREAT|syscall.O_EXCL, 0o400)
 	if err != nil {
 		return err
 	}
 	f.Chmod(0o400) // whatever the umask
-	_, err = f.Write(data)
+	err = fill(f)
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = syscall.Renameat(s.dir, new, s.dir, name)
 	}
 	if err != nil {
-		s.Remove(new)
+		s.remove(new)
 	}
 	return err
 }
 
-// Remove removes a file.
-func (s *Store) Remove(name string) error { return syscall.Unlinkat(s.dir, name) }
+// CopyName is the file of the copy of an object whose plan has that name.
+func CopyName(plan string) string { return strings.TrimSuffix(plan, Ext) + copyExt }
+
+// WriteCopy makes the copy of the object of a plan: fill writes it. It is executed without
+// being read before, so that it waits for the disk, and its mtime, ns, is the object's:
+// whoever writes to it later changes that.
+func (s *Store) WriteCopy(plan string, mtime uint64, fill func(f *os.File) error) error {
+	return s.write(CopyName(plan), func(f *os.File) error {
+		if err := errors.Join(fill(f), f.Sync()); err != nil {
+			return err
+		}
+		time := unix.NsecToTimespec(int64(mtime))
+		return unix.UtimesNanoAt(s.dir, f.Name(), []unix.Timespec{time, time}, unix.AT_SYMLINK_NOFOLLOW)
+	})
+}
+
+// OpenCopy opens the copy of the object of a plan.
+func (s *Store) OpenCopy(plan string) (*os.File, error) {
+	return s.open(CopyName(plan), syscall.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// Remove removes a plan, and the copy of its object.
+func (s *Store) Remove(plan string) error { return errors.Join(s.remove(plan), s.RemoveCopy(plan)) }
+
+// RemoveCopy removes the copy of the object of a plan, if there is one.
+func (s *Store) RemoveCopy(plan string) error {
+	if err := s.remove(CopyName(plan)); err != syscall.ENOENT {
+		return err
+	}
+	return nil
+}
+
+func (s *Store) remove(name string) error { return syscall.Unlinkat(s.dir, name) }
+
+// Changed is when a file was made in the directory, or removed.
+func (s *Store) Changed() time.Time {
+	var st syscall.Stat_t
+	if syscall.Fstat(s.dir, &st) != nil {
+		return time.Now()
+	}
+	return time.Unix(st.Mtim.Unix())
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,8 +42,11 @@ func (c Memory) See(pid int) bool {
 	return true
 }
 
+// copied is the name of an object's copy with its text changed (internal/plancache/store).
+var copied = regexp.MustCompile(`/[0-9a-f]{16}\.text$`)
+
 // Unlisted is what is of none of the objects, but for the kernel's code and ours:
-// a library, and shared memory.
+// a library, shared memory, and copies of objects.
 func (c Memory) Unlisted(objects []layout.Object) layout.Unlisted {
 	known := map[string]bool{"/dev/zero": true}
 	for i := range objects {
@@ -53,7 +57,7 @@ func (c Memory) Unlisted(objects []layout.Object) layout.Unlisted {
 		switch {
 		case path == "" || strings.HasPrefix(path, "[anon") || path == "[heap]": // not a stack: all are executable in some programs
 			u.Anonymous += n
-		case path[0] == '/' && !known[path] && !strings.HasPrefix(filepath.Base(path), "libdynprof"):
+		case path[0] == '/' && !known[path] && !strings.HasPrefix(filepath.Base(path), "libdynprof") && !copied.MatchString(path):
 			u.Files += n
 		}
 	}

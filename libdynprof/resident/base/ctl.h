@@ -47,10 +47,19 @@ struct dp_trap {
 	uint64_t at, to;
 };
 
+/* Pages of a file that are to take the place of others, at to. */
+struct dp_copy {
+	uint64_t to, size;
+	uint64_t from; /* 0: there are none, or they have */
+};
+
 /* A run of pages that holds entries to patch: what changes there is among the undos. */
 struct dp_text {
 	uint64_t start, size; /* whole pages */
 	uint64_t arena;       /* number of the one that its patches lead to */
+	struct dp_copy copy;  /* the text with all changes made, */
+	struct dp_copy beside[2]; /* and what can only be read in front and behind, of the same file: tools take it for one */
+	uint32_t exchanged;   /* 1: the text is that */
 };
 
 struct dp_ctl {

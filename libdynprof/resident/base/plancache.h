@@ -68,6 +68,10 @@
 #define DP_RECORD_ENTRY_SIZE 0x10
 #define DP_HEAD_SIZE 0x400
 
+#define DP_COPY_MAGIC "DYNTEXT\001"
+#define DP_COPY_OF 0x8
+#define DP_COPY_END_SIZE 0x10
+
 #define DP_FIX_COUNTER 0x0
 #define DP_FIX_INDEX 0x1
 #define DP_FIX_SLOW 0x2

@@ -69,7 +69,7 @@ static const char *make_room(const struct dp_ctl *ctl, const struct dp_room *roo
 	return why;
 }
 
-const char *dp_activate(const struct dp_ctl *ctl, const struct dp_room *room)
+static const char *map_and_make(const struct dp_ctl *ctl, const struct dp_room *room)
 {
 	const char *why = dp_map_arenas(ctl);
 	if (why)
@@ -77,5 +77,12 @@ const char *dp_activate(const struct dp_ctl *ctl, const struct dp_room *room)
 	why = make_room(ctl, room);
 	if (why)
 		dp_unmap_arenas(ctl);
+	return why;
+}
+
+const char *dp_activate(const struct dp_ctl *ctl, const struct dp_room *room)
+{
+	const char *why = map_and_make(ctl, room);
+	dp_drop_copies(ctl);
 	return why;
 }

@@ -113,6 +113,15 @@ static int is_refused(const struct refused *r, uint32_t group)
 	return r->all || (r->bits && group != DP_NO_GROUP && group / 8 < r->size && r->bits[group / 8] >> group % 8 & 1);
 }
 
+/* Returns 0 if there is no memory. */
+static int make_bits(struct refused *r)
+{
+	r->size = pages(dp.table->functions.count / 8 + 1);
+	long at = raw(SYS_mmap, 0, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	r->bits = failed(at) ? 0 : (uint8_t *)at;
+	return r->bits != 0;
+}
+
 static void refuse(struct refused *r, uint32_t group)
 {
 	if (group == DP_NO_GROUP || is_refused(r, group))
@@ -121,12 +130,8 @@ static void refuse(struct refused *r, uint32_t group)
 		r->signals = 1;
 		return;
 	}
-	if (!r->bits) {
-		r->size = pages(dp.table->functions.count / 8 + 1);
-		long at = raw(SYS_mmap, 0, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		r->bits = failed(at) ? 0 : (uint8_t *)at;
-		r->all = !r->bits;
-	}
+	if (!r->bits)
+		r->all = !make_bits(r);
 	if (r->bits && group / 8 < r->size)
 		r->bits[group / 8] |= (uint8_t)(1 << group % 8);
 	r->groups++;
@@ -205,10 +210,81 @@ static void patch_text(const struct dp_undo_text *t, struct refused *r, int undo
 		raw(SYS_close, mem);
 }
 
+static struct dp_text *text_of(const struct dp_ctl *ctl, const struct dp_undo_text *t)
+{
+	for (uint32_t i = 0; i < ctl->texts_count; i++)
+		if (ctl->texts[i].start == t->start)
+			return &ctl->texts[i];
+	return 0;
+}
+
+static int is_as_planned(const struct dp_undo_text *t)
+{
+	for (uint32_t i = 0; i < t->count; i++) {
+		if (dp_is_call(t, i))
+			continue;
+		const struct dp_overwritten *o = dp_overwritten_of(t, i);
+		if (!same_bytes((const void *)dp_change_at(t, i), o->old, o->len))
+			return 0;
+	}
+	return 1;
+}
+
+static int exchange(struct dp_copy *c)
+{
+	if (!c->from || (uint64_t)raw(SYS_mremap, c->from, c->size, c->size, MREMAP_MAYMOVE | MREMAP_FIXED, c->to) != c->to)
+		return 0;
+	c->from = 0;
+	return 1;
+}
+
+/* Text that has all its changes takes the place of what has none. Groups of one object do
+ * not need those of others, so that none of its changes is to be taken back later. */
+static void exchange_text(struct dp_text *x, const struct dp_undo_text *t)
+{
+	if (!is_as_planned(t) || !exchange(&x->copy))
+		return;
+	x->exchanged = 1;
+	exchange(&x->beside[0]);
+	exchange(&x->beside[1]);
+}
+
+static int is_exchanged(const struct dp_ctl *ctl, const struct dp_undo_text *t)
+{
+	const struct dp_text *x = text_of(ctl, t);
+	return x && x->exchanged;
+}
+
+static void exchange_all(const struct dp_ctl *ctl, struct refused *r)
+{
+	for (uint64_t i = 0; i < ctl->undos_count; i++) {
+		struct dp_text *x = text_of(ctl, &texts_of(ctl)[i]);
+		if (x && x->copy.from && (r->bits || make_bits(r))) /* what follows may not refuse all for want of memory */
+			exchange_text(x, &texts_of(ctl)[i]);
+	}
+}
+
+void dp_unmap_copy(struct dp_copy *c)
+{
+	if (c->from)
+		raw(SYS_munmap, c->from, c->size);
+	c->from = 0;
+}
+
+void dp_drop_copies(const struct dp_ctl *ctl)
+{
+	for (uint32_t i = 0; i < ctl->texts_count; i++) {
+		dp_unmap_copy(&ctl->texts[i].copy);
+		dp_unmap_copy(&ctl->texts[i].beside[0]);
+		dp_unmap_copy(&ctl->texts[i].beside[1]);
+	}
+}
+
 static void patch_all(const struct dp_ctl *ctl, struct refused *r, int undo)
 {
 	for (uint64_t i = 0; i < ctl->undos_count; i++)
-		patch_text(&texts_of(ctl)[i], r, undo);
+		if (!is_exchanged(ctl, &texts_of(ctl)[i]))
+			patch_text(&texts_of(ctl)[i], r, undo);
 }
 
 /* Writes into the table's ledger that the refused groups are not counted. */
@@ -259,7 +335,8 @@ static void lead_calls(const struct dp_undo_text *t, const struct refused *r)
 static void lead_all(const struct dp_ctl *ctl, const struct refused *r)
 {
 	for (uint64_t i = 0; i < ctl->undos_count; i++)
-		lead_calls(&texts_of(ctl)[i], r);
+		if (!is_exchanged(ctl, &texts_of(ctl)[i]))
+			lead_calls(&texts_of(ctl)[i], r);
 }
 
 static void take_back(const struct dp_ctl *ctl, struct refused *r)
@@ -275,6 +352,7 @@ static void take_back(const struct dp_ctl *ctl, struct refused *r)
 uint32_t dp_apply_patches(const struct dp_ctl *ctl)
 {
 	struct refused r = {0};
+	exchange_all(ctl, &r);
 	patch_all(ctl, &r, 0);
 	if (r.groups || r.signals)
 		take_back(ctl, &r);

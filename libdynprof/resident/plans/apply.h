@@ -13,5 +13,8 @@ void dp_unmap_arenas(const struct dp_ctl *ctl) HIDDEN;
 const char *dp_map_views(const struct dp_ctl *ctl) HIDDEN;
 /* Returns how many functions could not be patched. */
 uint32_t dp_apply_patches(const struct dp_ctl *ctl) HIDDEN;
+void dp_unmap_copy(struct dp_copy *c) HIDDEN;
+/* Unmaps copies of texts that have not taken their places. */
+void dp_drop_copies(const struct dp_ctl *ctl) HIDDEN;
 
 #endif

@@ -183,12 +183,7 @@ static int read_plan(struct dp_planned *o, long fd, uint64_t size)
 	return n > 0;
 }
 
-/* Of the effective user or root, and for no others to write to. */
-static int may_use(const struct stat *st)
-{
-	int owned = st->st_uid == 0 || st->st_uid == (uid_t)raw(SYS_geteuid);
-	return S_ISREG(st->st_mode) && owned && !(st->st_mode & 022) && st->st_size >= (long)sizeof(struct dp_plan_file) && st->st_size <= LARGEST;
-}
+static int may_read(const struct stat *st) { return dp_may_use(st) && st->st_size >= (long)sizeof(struct dp_plan_file) && st->st_size <= LARGEST; }
 
 static int load_plan(struct dp_warm *w, struct dp_planned *o, const char *name)
 {
@@ -197,7 +192,7 @@ static int load_plan(struct dp_warm *w, struct dp_planned *o, const char *name)
 	long fd = raw(SYS_openat, w->plans, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	if (failed(fd))
 		return 0;
-	int ok = raw(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && may_use(&st) && read_plan(o, fd, (uint64_t)st.st_size);
+	int ok = raw(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && may_read(&st) && read_plan(o, fd, (uint64_t)st.st_size);
 	/* What has been used lately stays (store.Trim); root's stays as it is. */
 	if (ok && raw(SYS_clock_gettime, CLOCK_REALTIME, &now) == 0 && now.tv_sec - st.st_mtim.tv_sec > DAY)
 		raw(SYS_utimensat, fd, 0, 0, 0);
@@ -226,7 +221,10 @@ static int find_plan_for(struct dp_warm *w, struct dp_planned *o, uint64_t slot)
 	struct dp_text_buffer key = dp_buffer(text, sizeof text), name = dp_buffer(path, sizeof path);
 	put_key(w, o, slot, &key);
 	put_name(o->files->inode, &key, &name);
-	return !key.bad && !name.bad && load_plan(w, o, path) && dp_has_place(w, o) && dp_plan_is_sound(o->plan, o->plan_size) && has_key(o, &key) && dp_plan_is_of(w, o);
+	int ok = !key.bad && !name.bad && load_plan(w, o, path) && dp_has_place(w, o) && dp_plan_is_sound(o->plan, o->plan_size) && has_key(o, &key) && dp_plan_is_of(w, o);
+	if (ok)
+		dp_map_copy(w, o, path);
+	return ok;
 }
 
 static int find_plan(struct dp_warm *w, struct dp_planned *o)

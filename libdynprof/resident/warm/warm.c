@@ -33,6 +33,8 @@ static int sees_later(const struct dp_warm *w)
 static void take_back(struct dp_warm *w)
 {
 	struct dp_ctl *ctl = w->ctl;
+	for (uint32_t i = 0; i < w->count; i++)
+		dp_drop_copy(&w->objects[i]);
 	ctl->arenas_count = 0;
 	ctl->texts_count = 0;
 	ctl->undos = 0;

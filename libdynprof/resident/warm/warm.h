@@ -5,6 +5,7 @@
 #define DYNPROF_WARM_H
 
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/ctl.h"
 #include "base/layout.h"
@@ -24,6 +25,7 @@ struct dp_planned {
 	uint64_t plan_size;
 	uint32_t counters, functions; /* the numbers of its first in the table */
 	uint64_t offset;	 /* of its arena in the reserve */
+	struct dp_copy copy, beside[2]; /* its text as it is when it is changed, and what is around it (copy.c) */
 };
 
 struct dp_warm {
@@ -50,8 +52,19 @@ int dp_find_plans(struct dp_warm *w) HIDDEN;   /* plans.c: the directory is open
 void dp_drop_plans(struct dp_warm *w) HIDDEN;
 int dp_plan_is_sound(const struct dp_plan_file *p, uint64_t size) HIDDEN; /* check.c */
 int dp_plan_is_of(const struct dp_warm *w, const struct dp_planned *o) HIDDEN; /* match.c: the object is what was planned */
+/* The copy of the object's text that is kept beside its plan, whose file has that name, is
+ * mapped, if there is one: copy.c */
+void dp_map_copy(const struct dp_warm *w, struct dp_planned *o, const char *name) HIDDEN;
+void dp_drop_copy(struct dp_planned *o) HIDDEN;
 int dp_lay_plans(struct dp_warm *w) HIDDEN;    /* lay.c: arenas and lists, in the reserve */
 int dp_make_table(struct dp_warm *w) HIDDEN;   /* create.c */
+
+/* Whether a file is the effective user's or root's, and for no others to write to. */
+static inline int dp_may_use(const struct stat *st)
+{
+	int owned = st->st_uid == 0 || st->st_uid == (uid_t)raw(SYS_geteuid);
+	return S_ISREG(st->st_mode) && owned && !(st->st_mode & 022);
+}
 
 /* The bytes of a section. */
 static inline const void *dp_part(const struct dp_plan_file *p, const struct dp_plan_part *s) { return (const uint8_t *)p + s->offset; }

@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/plancache"
 	"github.com/dynprof/dynprof/internal/plancache/store"
-	"github.com/dynprof/dynprof/internal/setting"
+	"github.com/dynprof/dynprof/internal/plancache/textcopy"
 	"github.com/dynprof/dynprof/internal/symname"
 )
 
@@ -25,6 +24,7 @@ type cachedPlan struct {
 	State     string    `json:"state"`
 	Functions int       `json:"functions"`
 	Bytes     int64     `json:"bytes"`
+	Copy      int64     `json:"copy"` // bytes on disk of a copy of the object that has its changes
 	Used      time.Time `json:"used"` // or written, by the day
 	File      string    `json:"file"`
 	err       error
@@ -116,17 +116,9 @@ func (a *app) cacheClearCommand() *cobra.Command {
 	return cmd
 }
 
-// plansDir is where the user's plans are; empty: nowhere.
-func plansDir() string {
-	if dir := os.Getenv(setting.All[setting.Cache].Variable); filepath.IsAbs(dir) {
-		return dir
-	}
-	return store.Dir(os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME"))
-}
-
 // openPlans opens the user's plans; nil: there are none.
 func openPlans() (*store.Store, error) {
-	dir := plansDir()
+	dir := job.PlansDir()
 	if dir == "" {
 		return nil, errors.New("neither XDG_CACHE_HOME nor HOME says where plans are kept")
 	}
@@ -149,7 +141,7 @@ func (a *app) plans() ([]cachedPlan, error) {
 	}
 	var all []cachedPlan
 	for _, f := range files {
-		p := cachedPlan{File: f.Name, Bytes: f.Size, Used: f.Time.UTC(), State: planDamaged, Object: "?"}
+		p := cachedPlan{File: f.Name, Bytes: f.Size, Copy: f.Copy, Used: f.Time.UTC(), State: planDamaged, Object: "?"}
 		p.look(s)
 		all = append(all, p)
 	}
@@ -167,25 +159,28 @@ func (p *cachedPlan) look(s *store.Store) {
 		return
 	}
 	p.Object, p.Functions, p.State = symname.Clean(string(plan.Path)), plan.Count(), planStale
-	f, err := os.OpenFile(string(plan.Path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := textcopy.Open(plan)
 	if p.err = err; err != nil {
 		return
 	}
 	defer f.Close()
-	fi, err := f.Stat()
-	if p.err = err; err != nil {
-		return
-	}
-	st := fi.Sys().(*syscall.Stat_t)
-	was := plancache.File{Inode: st.Ino, Size: uint64(st.Size), Mtime: uint64(st.Mtim.Nano()), Ctime: uint64(st.Ctim.Nano()), Head: plan.File.Head}
-	if was != plan.File {
-		p.err = errors.New("its object has been changed")
-		return
-	}
 	p.State, p.err = planGood, plan.CheckFile(f)
+	if p.err == nil && p.Copy > 0 {
+		p.err = checkCopy(s, p.File, plan, f)
+	}
 	if p.err != nil {
 		p.State = planDamaged
 	}
+}
+
+// checkCopy compares the copy of a plan's object with what it has to be.
+func checkCopy(s *store.Store, name string, plan *plancache.Plan, object *os.File) error {
+	f, err := s.OpenCopy(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return textcopy.Check(f, plan, object)
 }
 
 func (a *app) cacheLs(all []cachedPlan, format string) error {
@@ -195,16 +190,16 @@ func (a *app) cacheLs(all []cachedPlan, format string) error {
 			Schema int `json:"schema"`
 		}{report.Schema}, "plans", all)
 	case "csv":
-		rows := [][]string{{"object", "state", "functions", "bytes", "used", "file"}}
+		rows := [][]string{{"object", "state", "functions", "bytes", "copy", "used", "file"}}
 		for _, p := range all {
-			rows = append(rows, []string{p.Object, p.State, fmt.Sprint(p.Functions), fmt.Sprint(p.Bytes), p.Used.Format(time.RFC3339), p.File})
+			rows = append(rows, []string{p.Object, p.State, fmt.Sprint(p.Functions), fmt.Sprint(p.Bytes), fmt.Sprint(p.Copy), p.Used.Format(time.RFC3339), p.File})
 		}
 		return csv.NewWriter(a.stdout).WriteAll(rows)
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "USED\tSTATE\tFUNCTIONS\tKIB\tOBJECT")
+	fmt.Fprintln(w, "USED\tSTATE\tFUNCTIONS\tKIB\tCOPY\tOBJECT")
 	for _, p := range all {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", p.Used.Local().Format(time.DateTime), p.State, p.Functions, p.Bytes/1024, p.Object)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", p.Used.Local().Format(time.DateTime), p.State, p.Functions, p.Bytes/1024, p.Copy/1024, p.Object)
 	}
 	return w.Flush()
 }
@@ -228,7 +223,7 @@ func (a *app) cacheClear(all []cachedPlan, stale bool) error {
 		if err := s.Remove(p.File); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		n, bytes = n+1, bytes+p.Bytes
+		n, bytes = n+1, bytes+p.Bytes+p.Copy
 	}
 	a.say("removed %d plans, %d KiB", n, bytes/1024)
 	return nil

@@ -263,7 +263,7 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job.Job
 	if err != nil {
 		return nil, nil, err
 	}
-	j := &job.Job{Summary: f.summary, Many: f.on[setting.FollowExec], Agent: f.on[setting.Control]}
+	j := &job.Job{Summary: f.summary, Many: f.on[setting.FollowExec], Agent: f.on[setting.Control], Cache: f.on[setting.Cache]}
 	if _, err := rand.Read(j.ID[:]); err != nil {
 		return nil, nil, err
 	}
@@ -278,7 +278,7 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job.Job
 		setting.Listen: f.listen, setting.Linger: "", setting.Hotspots: "",
 	}
 	f.on.Values(settings, func(*setting.Setting) bool { return true })
-	if dir := plansDir(); f.on[setting.Cache] && f.on[setting.FollowExec] && dir != "" {
+	if dir := job.PlansDir(); f.on[setting.Cache] && f.on[setting.FollowExec] && dir != "" {
 		settings[setting.Cache] = dir // the program may give others another home, and its own files there
 	}
 	if f.listen != "" {

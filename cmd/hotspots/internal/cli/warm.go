@@ -16,8 +16,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/system"
+	"github.com/dynprof/dynprof/internal/plancache/store"
+	"github.com/dynprof/dynprof/internal/plancache/textcopy"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 )
@@ -102,6 +105,9 @@ func (a *app) cacheWarm(f *warmFlags, args []string) error {
 		bar.Add(1)
 	}
 	bar.Finish()
+	if err := a.fillCopies(); err != nil {
+		a.say("a copy of a program's text could not be made: %v", err)
+	}
 	a.say("%d programs: %d more plans", len(programs)-failed, len(a.plansNow())-before)
 	if failed > 0 {
 		return &exitError{status: exitFailure}
@@ -109,9 +115,24 @@ func (a *app) cacheWarm(f *warmFlags, args []string) error {
 	return nil
 }
 
+// fillCopies makes the copies that plans lack, of all: that of an earlier run may not have
+// been made.
+func (a *app) fillCopies() error {
+	s, err := openPlans()
+	if s == nil || err != nil {
+		return err
+	}
+	defer s.Close()
+	made, err := textcopy.Fill(s, time.Time{})
+	if made > 0 {
+		err = errors.Join(err, s.Trim(store.Most))
+	}
+	return err
+}
+
 // plansNow are the files of plans that there are.
 func (a *app) plansNow() []string {
-	list, _ := filepath.Glob(filepath.Join(plansDir(), "*.plan")) // the pattern is sound
+	list, _ := filepath.Glob(filepath.Join(job.PlansDir(), "*.plan")) // the pattern is sound
 	return list
 }
 

@@ -1,0 +1,38 @@
+package job
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/plancache/store"
+	"github.com/dynprof/dynprof/internal/plancache/textcopy"
+	"github.com/dynprof/dynprof/internal/setting"
+)
+
+// PlansDir is where the user's plans are; empty: nowhere.
+func PlansDir() string {
+	if dir := os.Getenv(setting.All[setting.Cache].Variable); filepath.IsAbs(dir) {
+		return dir
+	}
+	return store.Dir(os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME"))
+}
+
+// begun is before the program was: file systems have coarse times.
+var begun = time.Now().Add(-time.Second)
+
+// fillCopies makes copies of the objects of which this run has left plans. Whatever fails,
+// later starts do without.
+func (j *Job) fillCopies() {
+	s, err := store.Open(PlansDir())
+	if err != nil {
+		return
+	}
+	defer s.Close()
+	if s.Changed().Before(begun) {
+		return
+	}
+	if made, _ := textcopy.Fill(s, begun); made > 0 {
+		s.Trim(store.Most)
+	}
+}
