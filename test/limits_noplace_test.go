@@ -62,6 +62,41 @@ func TestNoPlace(t *testing.T) {
 	}
 }
 
+// TestUnborn: a program that is killed when its table has just been created leaves an
+// empty file, and later runs are counted all the same. Other empty files stay.
+func TestUnborn(t *testing.T) {
+	lane.Parallel(t)
+	program := victim(t)
+	for _, row := range []struct {
+		mode    os.FileMode
+		open    bool // by somebody who may be about to write to it
+		counted bool
+	}{{0o600, false, true}, {0o644, false, false}, {0o600, true, false}} {
+		t.Run(fmt.Sprintf("%o %t", row.mode, row.open), func(t *testing.T) {
+			table := filepath.Join(t.TempDir(), "table")
+			f, err := os.OpenFile(table, os.O_CREATE|os.O_RDWR, row.mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if err := f.Chmod(row.mode); err != nil {
+				t.Fatal(err)
+			}
+			if !row.open {
+				f.Close()
+			}
+			with := run(t, cmd(build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--", program))
+			fi, err := os.Stat(table)
+			if err != nil || (fi.Size() > 0) != row.counted || row.counted == strings.Contains(with.stderr, "write over a file") {
+				t.Errorf("counted: %t, %v: %s", fi.Size() > 0, err, with.stderr)
+			}
+			if row.counted {
+				readReport(t, table)
+			}
+		})
+	}
+}
+
 // TestDirectoryOfAnother: as above, by a user who may not write there.
 func TestDirectoryOfAnother(t *testing.T) {
 	lane.Parallel(t)

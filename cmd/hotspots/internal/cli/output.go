@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/file"
 	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
@@ -84,12 +85,30 @@ func mayReplace(path string) error {
 		return nil
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
 		return fmt.Errorf("cannot create the count table: %w; choose another name with -o", err)
+	case err != nil && unborn(path):
+		return nil
 	case err != nil:
 		return fmt.Errorf("-o would write over a file that is no count table: %w; remove it, or choose another name", err)
 	case e.Status == alive.Running, e.Held && !free(path):
 		return fmt.Errorf("-o %s: a running program counts into it; choose another name", path)
 	}
 	return nil
+}
+
+// unborn reports whether a file is what a program leaves that is killed when its table
+// has just been created: nothing, which only its user may read, and nobody has open.
+func unborn(path string) bool {
+	f, err := file.Open(path, os.O_RDONLY)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	fi, err := f.OS().Stat()
+	if err != nil || fi.Size() != 0 || fi.Mode() != 0o600 || int(fi.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+		return false
+	}
+	held, known := f.Held()
+	return known && !held
 }
 
 // free waits, not for long, until nobody counts into a table whose program has
