@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/dynprof/dynprof/internal/lane"
@@ -268,5 +269,38 @@ func TestClosedDescriptors(t *testing.T) {
 		if n := readReport(t, table).calls(t, "main"); n != 1 {
 			t.Errorf("%q: %d calls of main", closed, n)
 		}
+	}
+}
+
+// TestSignalsAtEnd: signals that come when the program has ended, and hotspots looks
+// after its table, do not change how it ended.
+func TestSignalsAtEnd(t *testing.T) {
+	lane.Parallel(t)
+	table := filepath.Join(t.TempDir(), "table")
+	r := startSignalled(t, build(t, "hotspots"), "run", "--control", "-o", table, "--summary", "0", "--", "sh", "-c", "echo ready; read line; exit 3")
+	pid, agent := readReport(t, table).Pid, agentOf(t, table)
+	for limit := time.Now().Add(patience); agent == 0; agent = agentOf(t, table) { // it is about to come
+		if time.Now().After(limit) {
+			t.Fatal("no agent")
+		}
+	}
+	if err := syscall.Kill(agent, syscall.SIGSTOP); err != nil { // hotspots waits for it
+		t.Fatal(err)
+	}
+	r.in.Close()
+	for limit := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("the program has not ended")
+		}
+	}
+	for _, s := range catchable() {
+		if s != syscall.SIGPIPE && s != syscall.SIGTSTP && s != syscall.SIGTTIN && s != syscall.SIGTTOU {
+			syscall.Kill(r.cmd.Process.Pid, s) // an error: it has waited long enough
+		}
+	}
+	syscall.Kill(agent, syscall.SIGCONT)
+	r.cmd.Wait()
+	if s := r.cmd.ProcessState; s.ExitCode() != 3 {
+		t.Errorf("%v, not status 3", s)
 	}
 }

@@ -117,6 +117,15 @@ func (r *relay) end() {
 	}
 }
 
+// outlive gives back those signals only that stop this process, or tell it that nobody
+// reads what it writes. All others came for a program that has ended, or too late for
+// it: who waits is told how that ended, and not that we were killed behind it.
+func (r *relay) outlive() {
+	for _, s := range append([]syscall.Signal{syscall.SIGCONT, syscall.SIGPIPE}, stopping...) {
+		setAction(int(s), &r.old[s], nil)
+	}
+}
+
 // pass sends the signal to the program, unless it has it.
 func (r *relay) pass(info *[infoSize]byte) {
 	word := func(at int) int { return int(int32(binary.LittleEndian.Uint32(info[at:]))) }

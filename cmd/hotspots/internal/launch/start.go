@@ -37,8 +37,8 @@ func Run(p *Program, env []string, watch func(pid int)) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	defer r.end()
 	if r.pid, err = start(p, env); err != nil {
+		r.end()
 		return Result{}, err
 	}
 	return r.attend(watch)
@@ -51,7 +51,6 @@ func (e *Early) Resume(watch func(pid int)) (Result, error) {
 	if err != nil {
 		return e.wait()
 	}
-	defer r.end()
 	asBefore()
 	r.pid = e.Pid
 	return r.attend(watch)
@@ -77,8 +76,10 @@ func (r *relay) attend(watch func(pid int)) (Result, error) {
 	}
 	ws, err := r.serve(look)
 	if err != nil {
+		r.end()
 		return Result{Pid: r.pid}, fmt.Errorf("waiting for process %d: %w", r.pid, err)
 	}
+	r.outlive()
 	return resultOf(r.pid, ws), nil
 }
 
