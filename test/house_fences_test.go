@@ -76,8 +76,8 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/table/tabledir": {},
 		"internal/table/build":    {"internal/ledger", "internal/table/layout", "internal/table/tabledir"},
 		"internal/table":          {"internal/ledger", "internal/table/file", "internal/table/layout"},
-		"internal/table/alive":    {"internal/ledger", "internal/table/file", "internal/table/layout"},
-		"internal/table/control":  {"internal/ledger", "internal/table/alive", "internal/table/file", "internal/table/layout"},
+		"internal/table/alive":    {"internal/ledger", "internal/procmaps", "internal/table/file", "internal/table/layout"},
+		"internal/table/control":  {"internal/ledger", "internal/procmaps", "internal/table/alive", "internal/table/file", "internal/table/layout"},
 		"internal/table/edit":     {"internal/ledger", "internal/table", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
 		"internal/table/code":     {"internal/ledger", "internal/procmaps", "internal/table/file", "internal/table/layout"},
 		"internal/table/find":     {"internal/ledger", "internal/procmaps", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
@@ -86,7 +86,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/plancache/store":    {},
 		"internal/plancache/textcopy": {"internal/ledger", "internal/plancache", "internal/plancache/store", "internal/table/layout"},
 
-		"internal/agent":      {"internal/ledger", "internal/mem", "internal/table/alive", "internal/table/control", "internal/table/file", "internal/table/layout"},
+		"internal/agent":      {"internal/ledger", "internal/mem", "internal/procmaps", "internal/table/alive", "internal/table/control", "internal/table/file", "internal/table/layout"},
 		"elfscan":             {"internal/ledger"},
 		"stubgen":             {"elfscan", "internal/ledger", "internal/x86"},
 		"stubgen/emit":        {"elfscan", "internal/ledger", "internal/x86", "stubgen"},
@@ -99,7 +99,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"patcher/target/self": {"internal/mem", "internal/procmaps", "patcher/place", "patcher/target"},
 		"patcher": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/plancache", "internal/procmaps", "internal/setting", "internal/symname",
 			"internal/table/build", "internal/table/layout", "internal/table/tabledir", "internal/x86", "patcher/patch", "patcher/place", "patcher/target", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/keep", "stubgen/survey"},
-		"exporter": {"internal/ledger", "internal/symname", "internal/table", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
+		"exporter": {"internal/ledger", "internal/procmaps", "internal/symname", "internal/table", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
 		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/procmaps", "internal/setting", "internal/symname",
 			"internal/table/alive", "internal/table/build", "internal/table/control", "internal/table/file", "internal/table/layout", "internal/table/tabledir", // of tables no reader
 			"internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/self", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/keep", "stubgen/survey"},
