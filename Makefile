@@ -2,6 +2,7 @@
 SHELL := /bin/bash -eo pipefail
 GO    ?= go
 BUILD := build
+.DELETE_ON_ERROR: # a library that has not passed its checks is none
 
 # goinit.ld keeps the Go runtime's start entry out of DT_INIT_ARRAY;
 # initfirst runs our constructor before every other. A path may hold spaces.
@@ -52,6 +53,7 @@ $(BUILD)/libdynprof.so: $(GOFILES) $(CFILES) $(OBJECT) go.mod go.sum
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=1 CGO_CFLAGS="-O2" $(GO) build -trimpath -buildmode=c-shared \
 		-ldflags "-s -w -extldflags '$(EXTLD)'" -o $@ ./libdynprof
+	@$(GO) run ./internal/lazyrela $@
 	@rm -f $(BUILD)/libdynprof.h
 	@cp libdynprof/dynprof.h $(BUILD)/dynprof.h
 	@$(GO) run ./internal/checklib $@

@@ -22,4 +22,15 @@ dp_entry_hook:
 	.cfi_endproc
 	.size	dp_entry_hook, . - dp_entry_hook
 
+/* Relocations that the dynamic linker does not make, an array of Elf64_Rela: the address
+ * of the first, as in the file, and how many. internal/lazyrela fills it in. */
+	.section .dp_lazy, "a", @progbits
+	.globl	dp_lazy
+	.hidden	dp_lazy
+	.type	dp_lazy, @object
+	.size	dp_lazy, 16
+	.balign	8
+dp_lazy:
+	.quad	0, 0
+
 	.section .note.GNU-stack, "", @progbits

@@ -26,6 +26,11 @@
 typedef void (*go_init)(int, char **, char **);
 extern go_init dp_goinit[] HIDDEN;
 
+/* goinit.ld, entry.S */
+extern const char __ehdr_start HIDDEN;
+extern uint8_t dp_go_relro[], dp_go_relro_end[] HIDDEN;
+extern const struct { uint64_t at, count; } dp_lazy HIDDEN;
+
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
@@ -86,6 +91,18 @@ static void note_maps(struct dp_ctl *ctl)
 	ctl->maps_size = maps.size;
 }
 
+/* Makes the relocations of what is only Go's: nothing of it is used before. */
+static void relocate_go(void)
+{
+	uint64_t base = (uint64_t)&__ehdr_start;
+	const Elf64_Rela *r = (const Elf64_Rela *)(base + dp_lazy.at), *end = r + dp_lazy.count;
+	uint64_t closed = (uint64_t)dp_go_relro, size = (uint64_t)dp_go_relro_end - closed;
+	raw(SYS_mprotect, closed, size, PROT_READ | PROT_WRITE);
+	for (; r < end; r++)
+		*(uint64_t *)(base + r->r_offset) = base + (uint64_t)r->r_addend;
+	raw(SYS_mprotect, closed, size, PROT_READ);
+}
+
 /* Go finds its environment and the auxiliary vector behind the argument
  * vector, so the block has the shape of a process's stack. */
 static void start_go(const Elf64_auxv_t *auxv)
@@ -104,6 +121,7 @@ static void start_go(const Elf64_auxv_t *auxv)
 	*b = (struct block){{"dynprof"}, {"GOGC=off", "GODEBUG=containermaxprocs=0,updatemaxprocs=0", "GOTRACEBACK=none"}};
 	for (uint64_t i = 0; i < n; i++)
 		b->auxv[i] = auxv[i];
+	relocate_go();
 	dp_goinit[0](1, b->argv, b->envp);
 }
 

@@ -99,6 +99,10 @@ func checkLibrary(f *elf.File) (problems []string, err error) {
 	if elf.DynFlag1(flags)&elf.DF_1_INITFIRST == 0 {
 		bad("not linked with -z initfirst")
 	}
+	const most = 200
+	if n, err := dynValue(f, elf.DT_RELACOUNT); err != nil || n > most {
+		bad("the dynamic linker makes %d relocations in each program, more than %d: Go's are the twin's (internal/lazyrela)", n, most)
+	}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_GNU_STACK && p.Flags&elf.PF_X != 0 {
 			bad("asks for an executable stack")
