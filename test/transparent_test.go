@@ -144,3 +144,22 @@ func TestTransparentSignals(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnNumber: variables that name the process which they are for, by its number, name
+// the program where they would without hotspots; others stay.
+func TestOwnNumber(t *testing.T) {
+	lane.Parallel(t)
+	const program = `sh -c 'for n in $LISTEN_PID $WATCHDOG_PID $SYSTEMD_EXEC_PID; do [ $n = $$ ] && echo mine || echo $n; done; echo $LISTEN_FDS'`
+	for _, numbers := range []string{
+		"LISTEN_PID=$$ LISTEN_FDS=1 WATCHDOG_PID=$$ SYSTEMD_EXEC_PID=$$", "LISTEN_PID=1 LISTEN_FDS=2 WATCHDOG_PID=-$$ SYSTEMD_EXEC_PID=$$",
+		"LISTEN_PID=1 WATCHDOG_PID=x SYSTEMD_EXEC_PID=99999999999999999999", "SYSTEMD_EXEC_PID=1",
+	} {
+		how := func(run string) command { return cmd("sh", "-c", numbers+" exec "+run+" "+program) }
+		without := run(t, how(""))
+		for _, flags := range []string{"", "--threshold 10", "--lock"} {
+			t.Run(numbers+" "+flags, func(t *testing.T) {
+				same(t, without, run(t, how(build(t, "hotspots")+" run --summary 0 -o "+filepath.Join(t.TempDir(), "table")+" "+flags+" --")))
+			})
+		}
+	}
+}

@@ -248,7 +248,7 @@ func (a *preparation) readEnviron(env []*byte) bool {
 		}
 		v := text(p)
 		switch {
-		case begins(v, ours), begins(v, preload) && len(v) > len(preload):
+		case begins(v, ours), begins(v, preload) && len(v) > len(preload), namesUs(v) >= 0:
 			return false
 		case begins(v, preload):
 			continue

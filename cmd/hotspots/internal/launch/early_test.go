@@ -123,6 +123,7 @@ func TestNotEarly(t *testing.T) {
 		{"run true", "PATH=:/bin"}, {"run true", "PATH=bin:/bin"}, {"run true", "PATH=/bin/"}, {"run true", "PATH=/etc/../bin"},
 		{"run true", "XDG_CACHE_HOME=cache"}, {"run true", "XDG_CACHE_HOME=/none"}, {"run true", "XDG_CACHE_HOME="},
 		{"run true", "XDG_RUNTIME_DIR=/proc/self"}, {"run true", "XDG_RUNTIME_DIR=x"},
+		{"run true", fmt.Sprint("LISTEN_PID=", os.Getpid())}, {"run true", fmt.Sprint("SYSTEMD_EXEC_PID=", os.Getpid())},
 	} {
 		var a preparation
 		if a.prepare(pointers(t, append([]string{"hotspots"}, strings.Fields(row.args)...)...), pointers(t, append([]string{row.env}, env...)...)) {

@@ -3,6 +3,8 @@ package launch
 import (
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dynprof/dynprof/internal/setting"
 )
 
@@ -49,6 +51,44 @@ func Environ(base []string, library string, first []string, settings map[setting
 		ours = append(ours, variable(setting.Pad)+"=1")
 	}
 	return append(env, ours...)
+}
+
+// ofOurNumber are variables that are for the process of that number only: sockets that
+// systemd has opened, a watchdog (sd_listen_fds(3), sd_watchdog_enabled(3),
+// systemd.exec(5)). What they say of this process is meant for the program.
+var ofOurNumber = [...]string{"LISTEN_PID=", "WATCHDOG_PID=", "SYSTEMD_EXEC_PID="}
+
+// passNumber has the child write its own number into those that have ours.
+func passNumber(env []*byte, as *inherited) {
+	for i, p := range env {
+		if p == nil {
+			return
+		}
+		if n := namesUs(text(p)); n >= 0 {
+			v := append([]byte(ofOurNumber[n]), make([]byte, 24)...)
+			env[i], as.numbers[n] = &v[0], &v[len(ofOurNumber[n])]
+		}
+	}
+}
+
+// namesUs is which of those a variable is, if it has the number of this process; else -1.
+func namesUs(variable string) int {
+	for n, name := range ofOurNumber {
+		if !begins(variable, name) {
+			continue
+		}
+		number := 0
+		for _, c := range []byte(variable[len(name):]) {
+			if c < '0' || c > '9' || number > 1<<31 {
+				return -1
+			}
+			number = 10*number + int(c-'0')
+		}
+		if number == call(unix.SYS_GETPID, 0, 0, 0, 0) {
+			return n
+		}
+	}
+	return -1
 }
 
 func variable(id setting.ID) string { return setting.All[id].Variable }

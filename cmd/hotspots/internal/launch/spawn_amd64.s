@@ -18,7 +18,8 @@
 //  3. It lets in the signals that came in before (rt_sigprocmask, 14), and takes
 //     the limit of descriptors from before (setrlimit, 160; RLIMIT_NOFILE, 7).
 //  4. It closes the descriptors that were closed (close, 3).
-//  5. It executes the program (execve, 59), or stores the error and ends.
+//  5. It writes its number (getpid, 39), in decimal digits, where that belongs.
+//  6. It executes the program (execve, 59), or stores the error and ends.
 TEXT ·spawn(SB), NOSPLIT, $56-40
 	MOVQ	as+24(FP), R12
 	MOVQ	$-1, ALL(SP)
@@ -87,6 +88,32 @@ descriptor:
 open:
 	DECL	R13
 	JGE	descriptor
+	MOVL	$39, AX
+	SYSCALL
+	MOVQ	AX, R9
+	MOVL	$2, R13
+number:
+	MOVQ	inherited_numbers(R12)(R13*8), DI
+	TESTQ	DI, DI
+	JEQ	written
+	MOVQ	R9, AX
+	LEAQ	(ACTION+24)(SP), SI
+	MOVL	$10, CX
+digit:
+	XORL	DX, DX
+	DIVQ	CX
+	ADDL	$0x30, DX
+	DECQ	SI
+	MOVB	DX, (SI)
+	TESTQ	AX, AX
+	JNE	digit
+	LEAQ	(ACTION+24)(SP), CX
+	SUBQ	SI, CX
+	CLD
+	REP; MOVSB
+written:
+	DECL	R13
+	JGE	number
 	MOVL	$59, AX
 	MOVQ	path+0(FP), DI
 	MOVQ	argv+8(FP), SI

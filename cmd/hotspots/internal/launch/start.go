@@ -122,6 +122,7 @@ func execute(path string, args, env []string) (int, error) {
 		return 0, err
 	}
 	as := atStart
+	passNumber(envv, &as)
 	pid := spawn(file, &argv[0], &envv[0], &as)
 	if pid < 0 {
 		return 0, syscall.Errno(-pid)
@@ -160,6 +161,8 @@ type inherited struct {
 	//lint:ignore U1000 as well
 	closed uint64 // a bit for each of the first three descriptors that was closed: the runtime opens them
 	errno  uint64 // why execve failed, after spawn
+	//lint:ignore U1000 as well
+	numbers [len(ofOurNumber)]*byte // where the program's number is to be written, or nil
 }
 
 // atStart is stored by entry_amd64.s; zero if that is not the entry point.
