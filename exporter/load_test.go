@@ -104,10 +104,22 @@ func TestSlowClients(t *testing.T) {
 	for range maxTurns {
 		<-writes
 	}
+	e.turn.room = time.Millisecond
 	if w := get(e, "/metrics"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("one too many: status %d", w.Code)
 	}
+	e.turn.room = time.Hour
+	late := make(chan int)
+	go func() { late <- get(e, "/metrics").Code }()
+	for waits := false; !waits; time.Sleep(time.Millisecond) {
+		e.turn.mu.Lock()
+		waits = e.turn.freed != nil
+		e.turn.mu.Unlock()
+	}
 	close(read)
+	if status := <-late; status != http.StatusOK {
+		t.Errorf("who waited until one of them has read: status %d", status)
+	}
 	all.Wait()
 	if w := get(e, "/metrics"); w.Code != http.StatusOK {
 		t.Errorf("after they have gone: status %d", w.Code)

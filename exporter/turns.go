@@ -2,11 +2,13 @@ package exporter
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/prometheus/common/expfmt"
 )
@@ -15,13 +17,18 @@ import (
 // they have read it or time is up.
 const maxTurns = 8
 
+// roomTime is how long a scrape waits for one of them to go: where a machine is busy,
+// clients that do read take their time, too. Prometheus waits 10 s for its answer.
+const roomTime = 5 * time.Second
+
 var errBusy = errors.New("too many scrapes at a time, or clients that do not read their answers")
 
 // turns lets scrapes that wait at the same time share one answer. Who comes
 // while an answer is being made does not get that one, which may be older than
 // its question, but the next.
 //
-//  1. Who asks joins the turn that waits for its kind of answer, or makes one.
+//  1. Who asks joins the turn that waits for its kind of answer, or makes one, when there
+//     is room for its answer.
 //  2. A turn's goroutine waits for the endpoint, takes the turn out of waiting
 //     (nobody joins any more), reads the tables, and closes done.
 //  3. All who joined write the answer to their clients, and leave; with the last
@@ -30,7 +37,9 @@ type turns struct {
 	mu      sync.Mutex
 	waiting map[string]*turn
 	alive   int
-	scratch bytes.Buffer // guarded by making
+	freed   chan struct{} // closed when there is room again; nil: nobody waits for that
+	room    time.Duration // roomTime, or 0
+	scratch bytes.Buffer  // guarded by making
 	making  sync.Mutex
 }
 
@@ -45,7 +54,7 @@ type turn struct {
 // ask returns the answer to q in that form. Call leave when it is written.
 func (e *Endpoint) ask(ctx context.Context, q *query, format expfmt.Format, compressed bool) (body []byte, leave func(), err error) {
 	key := fmt.Sprint(q.key, "\x00\x00", q.pid, "\x00", format, compressed)
-	t, err := e.turn.join(key, func(t *turn, begun func()) {
+	t, err := e.turn.await(ctx, key, func(t *turn, begun func()) {
 		t.body, t.err = e.render(q, format, compressed, begun)
 	})
 	if err != nil {
@@ -60,7 +69,27 @@ func (e *Endpoint) ask(ctx context.Context, q *query, format expfmt.Format, comp
 	}
 }
 
-func (ts *turns) join(key string, answer func(t *turn, begun func())) (*turn, error) {
+// await joins a turn as soon as there is room.
+func (ts *turns) await(ctx context.Context, key string, answer func(t *turn, begun func())) (*turn, error) {
+	patience := time.NewTimer(cmp.Or(ts.room, roomTime))
+	defer patience.Stop()
+	for {
+		t, freed := ts.join(key, answer)
+		if t != nil {
+			return t, nil
+		}
+		select {
+		case <-freed:
+		case <-patience.C:
+			return nil, errBusy
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// join returns a turn or, where there is no room for one, what tells when there is.
+func (ts *turns) join(key string, answer func(t *turn, begun func())) (*turn, <-chan struct{}) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if t := ts.waiting[key]; t != nil {
@@ -68,7 +97,10 @@ func (ts *turns) join(key string, answer func(t *turn, begun func())) (*turn, er
 		return t, nil
 	}
 	if ts.alive >= maxTurns {
-		return nil, errBusy
+		if ts.freed == nil {
+			ts.freed = make(chan struct{})
+		}
+		return nil, ts.freed
 	}
 	t := &turn{done: make(chan struct{}), readers: 2}
 	if ts.waiting == nil {
@@ -103,6 +135,10 @@ func (ts *turns) leave(t *turn) {
 	if t.readers--; t.readers == 0 {
 		ts.alive--
 		t.body = nil
+		if ts.freed != nil {
+			close(ts.freed)
+			ts.freed = nil
+		}
 	}
 }
 
