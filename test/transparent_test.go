@@ -151,7 +151,7 @@ func TestOwnNumber(t *testing.T) {
 	lane.Parallel(t)
 	const program = `sh -c 'for n in $LISTEN_PID $WATCHDOG_PID $SYSTEMD_EXEC_PID; do [ $n = $$ ] && echo mine || echo $n; done; echo $LISTEN_FDS'`
 	for _, numbers := range []string{
-		"LISTEN_PID=$$ LISTEN_FDS=1 WATCHDOG_PID=$$ SYSTEMD_EXEC_PID=$$", "LISTEN_PID=1 LISTEN_FDS=2 WATCHDOG_PID=-$$ SYSTEMD_EXEC_PID=$$",
+		"LISTEN_PID=$$ LISTEN_FDS=1 WATCHDOG_PID=$$ SYSTEMD_EXEC_PID=$$", "LISTEN_PID=1 LISTEN_FDS=2 WATCHDOG_PID=-1 SYSTEMD_EXEC_PID=$$",
 		"LISTEN_PID=1 WATCHDOG_PID=x SYSTEMD_EXEC_PID=99999999999999999999", "SYSTEMD_EXEC_PID=1",
 	} {
 		how := func(run string) command { return cmd("sh", "-c", numbers+" exec "+run+" "+program) }
