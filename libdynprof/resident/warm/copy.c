@@ -7,38 +7,15 @@
 #define _GNU_SOURCE
 #include <elf.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "base/mapped.h"
 #include "base/pages.h"
 #include "plans/apply.h"
+#include "warm/local.h"
 #include "warm/text.h"
 #include "warm/warm.h"
-
-#ifndef F2FS_SUPER_MAGIC
-#define F2FS_SUPER_MAGIC 0xf2f52010
-#endif
-#define XFS_MAGIC 0x58465342 /* linux/magic.h may not have these */
-#define ZFS_MAGIC 0x2fc12fc1
-#define BCACHEFS_MAGIC 0xca451a4e
-
-/* A file that is removed stays readable to who has it mapped: not so, for one, where
- * another machine may remove it. */
-static int is_local(long fd)
-{
-	static const uint32_t known[] = {EXT4_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, XFS_MAGIC,
-		F2FS_SUPER_MAGIC, ZFS_MAGIC, BCACHEFS_MAGIC, RAMFS_MAGIC};
-	struct statfs fs;
-	if (raw(SYS_fstatfs, fd, &fs) != 0)
-		return 0;
-	for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
-		if ((uint32_t)fs.f_type == known[i])
-			return 1;
-	return 0;
-}
 
 static int is_as_written(const struct stat *st, const struct dp_plan_file *p)
 {
@@ -50,7 +27,7 @@ static int is_copy_of(long fd, const struct dp_plan_file *p)
 {
 	uint8_t end[DP_COPY_END_SIZE];
 	struct stat st;
-	if (raw(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) != 0 || !dp_may_use(&st) || !is_as_written(&st, p) || !is_local(fd))
+	if (raw(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) != 0 || !dp_may_use(&st) || !is_as_written(&st, p) || !dp_is_local(fd))
 		return 0;
 	if (raw(SYS_pread64, fd, end, sizeof end, pages(p->object_size)) != (long)sizeof end)
 		return 0;

@@ -9,9 +9,14 @@
 #include "base/mapped.h"
 #include "base/pages.h"
 #include "base/sum.h"
+#include "warm/local.h"
 #include "warm/place.h"
 #include "warm/text.h"
 #include "warm/warm.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 
 enum { LARGEST = 1 << 30, DAY = 24 * 3600 };
 
@@ -169,7 +174,23 @@ static void put_name(uint64_t inode, const struct dp_text_buffer *key, struct dp
 	dp_put_text(b, ".plan");
 }
 
-/* Reads the file to pages of our own: nobody can cut it short meanwhile. */
+/* Maps a file that is here, all of it: what cannot be read from disk is an error now, not a
+ * signal later (madvise(2); a kernel before 5.14 does not know how). */
+static int map_plan(struct dp_planned *o, long fd, uint64_t size)
+{
+	long at = dp_is_local(fd) ? raw(SYS_mmap, dp_far_below(size), size, PROT_READ, MAP_PRIVATE, fd, 0) : -1;
+	if (failed(at))
+		return 0;
+	if (raw(SYS_madvise, at, size, MADV_POPULATE_READ) != 0) {
+		raw(SYS_munmap, at, size);
+		return 0;
+	}
+	o->plan = (const struct dp_plan_file *)at;
+	o->plan_size = size;
+	return 1;
+}
+
+/* Reads another to pages of our own: nobody can cut it short meanwhile. */
 static int read_plan(struct dp_planned *o, long fd, uint64_t size)
 {
 	long at = raw(SYS_mmap, dp_far_below(size), size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), n = 1;
@@ -192,7 +213,7 @@ static int load_plan(struct dp_warm *w, struct dp_planned *o, const char *name)
 	long fd = raw(SYS_openat, w->plans, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	if (failed(fd))
 		return 0;
-	int ok = raw(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && may_read(&st) && read_plan(o, fd, (uint64_t)st.st_size);
+	int ok = raw(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && may_read(&st) && (map_plan(o, fd, (uint64_t)st.st_size) || read_plan(o, fd, (uint64_t)st.st_size));
 	/* What has been used lately stays (store.Trim); root's stays as it is. */
 	if (ok && raw(SYS_clock_gettime, CLOCK_REALTIME, &now) == 0 && now.tv_sec - st.st_mtim.tv_sec > DAY)
 		raw(SYS_utimensat, fd, 0, 0, 0);
