@@ -163,3 +163,20 @@ func TestOwnNumber(t *testing.T) {
 		}
 	}
 }
+
+// TestOrphans: hotspots as the first process of a container adopts the program's orphans,
+// and leaves no corpses.
+func TestOrphans(t *testing.T) {
+	lane.Parallel(t)
+	rootOnly(t, "cannot make a pid namespace")
+	const program = `sh -c 'for i in 1 2 3 4 5 6 7 8; do (true &); done; for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1; grep -q "^State:.Z" /proc/[1-9]*/status || exit 3; done; echo corpses'`
+	for _, flags := range []string{"", "--threshold 10", "--control"} {
+		t.Run(flags, func(t *testing.T) {
+			args := build(t, "hotspots") + " run --summary 0 -o " + filepath.Join(t.TempDir(), "table") + " " + flags + " -- " + program
+			r := run(t, cmd(need(t, "unshare"), "-pf", "--mount-proc", "sh", "-c", "exec "+args))
+			if r.status != 3 || r.stdout != "" {
+				t.Errorf("status %d, %s%s", r.status, r.stdout, r.stderr)
+			}
+		})
+	}
+}

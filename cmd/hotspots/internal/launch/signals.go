@@ -253,12 +253,13 @@ func (r *relay) serve(look func()) (syscall.WaitStatus, error) {
 
 // changed takes notice of how the program is: whether it has stopped, or has ended. The
 // kernel sends SIGCHLD when that changes, which comes by the pipe as the others do; and
-// tells of a stop once.
+// tells of a stop once. Whom this process has adopted, as the first of a pid namespace or
+// a subreaper, is reaped as well: without us the program would be told of them.
 func (r *relay) changed() (ws syscall.WaitStatus, err error) {
 	const running = 0xffff // as the kernel says that it goes on
-	pid := 0
-	for err = syscall.EINTR; err == syscall.EINTR; {
-		pid, err = syscall.Wait4(r.pid, &ws, syscall.WUNTRACED|syscall.WNOHANG, nil)
+	pid := -1
+	for err == syscall.EINTR || err == nil && pid != 0 && pid != r.pid {
+		pid, err = syscall.Wait4(-1, &ws, syscall.WUNTRACED|syscall.WNOHANG, nil)
 	}
 	if err != nil {
 		return running, os.NewSyscallError("wait4", err)

@@ -60,8 +60,8 @@ func (e *Early) Resume(watch func(pid int)) (Result, error) {
 func (e *Early) wait() (Result, error) {
 	var ws syscall.WaitStatus
 	for {
-		_, err := syscall.Wait4(e.Pid, &ws, 0, nil)
-		if err != syscall.EINTR {
+		pid, err := syscall.Wait4(-1, &ws, 0, nil) // whom this process has adopted, too
+		if err == nil && pid == e.Pid || err != nil && err != syscall.EINTR {
 			return resultOf(e.Pid, ws), os.NewSyscallError("wait4", err)
 		}
 	}
