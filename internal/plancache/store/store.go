@@ -14,8 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Ext is the extension of plans, copyExt that of copies of their objects; temporary is the
@@ -178,15 +176,15 @@ func (s *Store) write(name string, fill func(f *os.File) error) error {
 func CopyName(plan string) string { return strings.TrimSuffix(plan, Ext) + copyExt }
 
 // WriteCopy makes the copy of the object of a plan: fill writes it. It is executed without
-// being read before, so that it waits for the disk, and its mtime, ns, is the object's:
-// whoever writes to it later changes that.
+// being read before, so that it waits for the disk, and its mtime, ns, is the object's, in
+// whole microseconds: whoever writes to it later changes that.
 func (s *Store) WriteCopy(plan string, mtime uint64, fill func(f *os.File) error) error {
 	return s.write(CopyName(plan), func(f *os.File) error {
 		if err := errors.Join(fill(f), f.Sync()); err != nil {
 			return err
 		}
-		time := unix.NsecToTimespec(int64(mtime))
-		return unix.UtimesNanoAt(s.dir, f.Name(), []unix.Timespec{time, time}, unix.AT_SYMLINK_NOFOLLOW)
+		time := syscall.NsecToTimeval(int64(mtime))
+		return syscall.Futimes(int(f.Fd()), []syscall.Timeval{time, time})
 	})
 }
 

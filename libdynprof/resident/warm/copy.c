@@ -17,10 +17,11 @@
 #include "warm/text.h"
 #include "warm/warm.h"
 
+/* It has got the object's time in microseconds. */
 static int is_as_written(const struct stat *st, const struct dp_plan_file *p)
 {
 	return (uint64_t)st->st_size == pages(p->object_size) + DP_COPY_END_SIZE &&
-	       (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec == p->mtime;
+	       (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec == p->mtime / 1000 * 1000;
 }
 
 static int is_copy_of(long fd, const struct dp_plan_file *p)
