@@ -183,7 +183,7 @@ func (s *Store) WriteCopy(plan string, mtime uint64, fill func(f *os.File) error
 		if err := errors.Join(fill(f), f.Sync()); err != nil {
 			return err
 		}
-		time := syscall.NsecToTimeval(int64(mtime))
+		time := syscall.NsecToTimeval(int64(mtime / 1000 * 1000)) // which rounds up
 		return syscall.Futimes(int(f.Fd()), []syscall.Timeval{time, time})
 	})
 }
