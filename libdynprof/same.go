@@ -42,6 +42,7 @@ var (
 	_ [unsafe.Offsetof(patch.UndoText{}.Prot)]struct{}         = [unsafe.Offsetof(C.struct_dp_undo_text{}.prot)]struct{}{}
 	_ [unsafe.Offsetof(patch.UndoText{}.Longest)]struct{}      = [unsafe.Offsetof(C.struct_dp_undo_text{}.longest)]struct{}{}
 	_ [unsafe.Offsetof(patch.UndoText{}.FunctionsEnd)]struct{} = [unsafe.Offsetof(C.struct_dp_undo_text{}.functions_end)]struct{}{}
+	_ [unsafe.Offsetof(patch.UndoText{}.Base)]struct{}         = [unsafe.Offsetof(C.struct_dp_undo_text{}.base)]struct{}{}
 	_ [unsafe.Offsetof(patch.Trap{}.To)]struct{}               = [unsafe.Offsetof(C.struct_dp_trap{}.to)]struct{}{}
 	_ [unsafe.Offsetof(entry.Island{}.From)]struct{}           = [unsafe.Offsetof(C.struct_dp_island{}.from)]struct{}{}
 	_ [patch.KindFirst]struct{}                                = [C.DP_UNDO_FIRST]struct{}{}

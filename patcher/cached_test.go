@@ -132,7 +132,8 @@ func compare(t *testing.T, name string, got, want *planned) {
 			t.Errorf("%s: the %s differ:\n%.1000v\n%.1000v", name, row.what, fmt.Sprintf("%+v", row.got), fmt.Sprintf("%+v", row.want))
 		}
 	}
-	if !bytes.Equal(got.stubs, want.stubs) {
+	const zero = "\x00" // what was taken for changes and is not used
+	if !bytes.Equal(bytes.TrimRight(got.stubs, zero), bytes.TrimRight(want.stubs, zero)) {
 		t.Errorf("%s: the stubs differ", name)
 	}
 }

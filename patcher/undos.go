@@ -44,8 +44,9 @@ func (p *Plan) layUndos(space placer) error {
 	if pages.size > p.ReserveSize-p.used {
 		return p.tooSmall()
 	}
+	const about = 64 << 10 // whoever knows how many there are finds the same place, mostly
 	var ok bool
-	if pages.at, ok = space.PlaceAnywhere(p.all[0].span, pages.size); !ok {
+	if pages.at, ok = space.PlaceAnywhere(p.all[0].span, uint64(align(int(pages.size), about))); !ok {
 		return errors.New("there is no room for the list of what is patched")
 	}
 	p.used += pages.size

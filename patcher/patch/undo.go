@@ -62,6 +62,9 @@ type UndoText struct {
 	Count        uint32 // of List
 	Prot         uint32
 	Extent
+	Base uint32 // what is added to groups in the lists
+	_    uint32
+	_    [2]uint64 // other pages that the lists are on; none here
 }
 
 // Extent is what a list of changes reaches.
@@ -97,7 +100,7 @@ func (s Span) Bytes() uint64 {
 }
 
 // UndoTextSize is the size of an UndoText in memory.
-const UndoTextSize = 80
+const UndoTextSize = 104
 
 // mostUndone is the length of the longest patch of a function.
 const mostUndone = 6

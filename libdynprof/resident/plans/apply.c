@@ -145,8 +145,8 @@ static void refuse_guests_in(const struct dp_undo_text *t, struct refused *r)
 		if (dp_is_call(t, i))
 			continue;
 		const struct dp_overwritten *o = dp_overwritten_of(t, i);
-		if (o->needs != DP_NO_GROUP && is_refused(r, o->needs))
-			refuse(r, o->group);
+		if (o->needs != DP_NO_GROUP && is_refused(r, dp_group(t, o->needs)))
+			refuse(r, dp_group(t, o->group));
 	}
 }
 
@@ -197,14 +197,15 @@ static void patch_text(const struct dp_undo_text *t, struct refused *r, int undo
 		const struct dp_overwritten *o = dp_overwritten_of(t, i);
 		const uint8_t *from = undo ? o->new : o->old, *to = undo ? o->old : o->new;
 		uint64_t at = dp_change_at(t, i);
-		if (undo && !is_refused(r, o->group))
+		uint32_t group = dp_group(t, o->group);
+		if (undo && !is_refused(r, group))
 			continue;
 		if (!same_bytes((const void *)at, from, o->len))
-			refuse(r, o->group);
+			refuse(r, group);
 		else if (direct)
 			store_text(at, to, o->len);
 		else if (failed(mem) || raw(SYS_pwrite64, mem, to, o->len, at) != (long)o->len)
-			refuse(r, o->group);
+			refuse(r, group);
 	}
 	if (!failed(mem))
 		raw(SYS_close, mem);
@@ -309,7 +310,7 @@ static void lead_call(const struct dp_undo_text *t, uint32_t i, const struct ref
 	uint32_t offset = dp_listed_of(t)[i].at, old = dp_call_old(led, offset), new = dp_call_new(led, offset);
 	const uint8_t *at = (const uint8_t *)dp_change_at(t, i);
 	int is_branch = at[-1] == DP_OP_CALL || at[-1] == DP_OP_JMP;
-	if (is_branch && !is_refused(r, led->group) && same_bytes(at, &old, sizeof old))
+	if (is_branch && !is_refused(r, dp_group(t, led->group)) && same_bytes(at, &old, sizeof old))
 		store_text((uint64_t)at, (const uint8_t *)&new, sizeof new);
 }
 

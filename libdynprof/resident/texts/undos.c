@@ -31,6 +31,9 @@ static struct dp_sessions *newest;
 static void add_texts(const struct patched *p)
 {
 	dp_texts_add(p->data, p->data_end);
+	for (uint64_t i = 0; i < p->count; i++)
+		if (p->texts[i].kept_end)
+			dp_texts_add(p->texts[i].kept, p->texts[i].kept_end);
 	for (uint64_t i = 0; p->high && i < p->count; i++) {
 		const struct dp_undo_text *t = &p->texts[i];
 		const struct dp_known *k = dp_arena_of_text(t->start);
@@ -75,6 +78,9 @@ void dp_note_undos(const struct dp_ctl *ctl)
 	const struct dp_arena *data = &ctl->arenas[ctl->arenas_count - 1];
 	s->patched[s->used] = (struct patched){texts, ctl->undos_count, texts->start, last->start + last->size, data->at, data->at + data->size};
 	__atomic_store_n(&s->used, s->used + 1, __ATOMIC_RELEASE);
+	for (uint64_t i = 0; i < ctl->undos_count; i++)
+		if (texts[i].kept_end)
+			dp_own(texts[i].kept, texts[i].kept_end - texts[i].kept);
 	if (dp_texts_begin())
 		add_texts(&s->patched[s->used - 1]);
 	else
@@ -88,11 +94,21 @@ int dp_has_undos(void)
 	return s && (s->older || __atomic_load_n(&s->used, __ATOMIC_ACQUIRE));
 }
 
+static int has_data(const struct patched *p, uint64_t low, uint64_t high)
+{
+	if (p->data < high && p->data_end > low)
+		return 1;
+	for (uint64_t i = 0; i < p->count; i++)
+		if (p->texts[i].kept < high && p->texts[i].kept_end > low)
+			return 1;
+	return 0;
+}
+
 int dp_has_data(uint64_t low, uint64_t high)
 {
 	for (const struct dp_sessions *s = __atomic_load_n(&newest, __ATOMIC_ACQUIRE); s; s = s->older)
 		for (uint64_t i = 0, used = __atomic_load_n(&s->used, __ATOMIC_ACQUIRE); i < used; i++)
-			if (s->patched[i].data < high && s->patched[i].data_end > low)
+			if (has_data(&s->patched[i], low, high))
 				return 1;
 	return 0;
 }
@@ -120,9 +136,9 @@ struct dp_text_walk dp_walk_texts(uint64_t low, uint64_t high)
 	return (struct dp_text_walk){low, high, __atomic_load_n(&newest, __ATOMIC_ACQUIRE), 0, 0};
 }
 
-static struct dp_undo undo_call(const struct dp_led *led, uint32_t at)
+static struct dp_undo undo_call(const struct dp_undo_text *t, const struct dp_led *led, uint32_t at)
 {
-	struct dp_undo u = {.at = at, .group = led->group, .needs = DP_NO_GROUP, .moved = sizeof(uint32_t), .len = sizeof(uint32_t), .kind = DP_UNDO_CALL};
+	struct dp_undo u = {.at = at, .group = dp_group(t, led->group), .needs = DP_NO_GROUP, .moved = sizeof(uint32_t), .len = sizeof(uint32_t), .kind = DP_UNDO_CALL};
 	*(uint32_t *)u.old = dp_call_old(led, at);
 	*(uint32_t *)u.new = dp_call_new(led, at);
 	return u;
@@ -132,9 +148,9 @@ struct dp_undo dp_undo_of(const struct dp_undo_text *t, uint32_t i)
 {
 	const struct dp_listed *l = &dp_listed_of(t)[i];
 	if (dp_is_call(t, i))
-		return undo_call(dp_led_of(t, i), l->at);
+		return undo_call(t, dp_led_of(t, i), l->at);
 	const struct dp_overwritten *o = dp_overwritten_of(t, i);
-	struct dp_undo u = {.at = l->at, .group = o->group, .needs = o->needs, .moved = o->moved, .len = o->len, .kind = o->kind};
+	struct dp_undo u = {.at = l->at, .group = dp_group(t, o->group), .needs = dp_group(t, o->needs), .moved = o->moved, .len = o->len, .kind = o->kind};
 	for (int k = 0; k < DP_MOST_CHANGED; k++) {
 		u.old[k] = o->old[k];
 		u.new[k] = o->new[k];

@@ -64,6 +64,9 @@ struct dp_undo_text {
 	uint32_t prot;  /* PROT_* to restore */
 	uint64_t longest; /* bytes that the longest of them reaches */
 	uint32_t functions, functions_end; /* the groups of its changes, and those they need, are among these */
+	uint32_t base;  /* what is added to groups in the lists */
+	uint32_t unused;
+	uint64_t kept, kept_end; /* pages that the lists are on, if that is not where this is (warm/lay.c) */
 };
 
 /* Makes sure that what a session patches can be noted. Returns 0 if there is no memory. */
@@ -88,6 +91,9 @@ struct dp_text_walk {
 };
 struct dp_text_walk dp_walk_texts(uint64_t low, uint64_t high) HIDDEN;
 const struct dp_undo_text *dp_walk_on(struct dp_text_walk *w) HIDDEN;
+
+/* The group that a list of t has as that. */
+static inline uint32_t dp_group(const struct dp_undo_text *t, uint32_t listed) { return listed >= DP_SIGNAL_SITES ? listed : listed + t->base; }
 
 static inline const struct dp_listed *dp_listed_of(const struct dp_undo_text *t) { return (const struct dp_listed *)t->list; }
 static inline int dp_is_call(const struct dp_undo_text *t, uint32_t i) { return (dp_listed_of(t)[i].of & DP_CALL_BIT) != 0; }

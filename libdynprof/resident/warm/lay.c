@@ -183,61 +183,47 @@ struct changes {
 	const struct dp_led *leds;
 };
 
-static uint64_t changes_size(const struct dp_planned *o, const struct dp_plan_text *t)
+/* How far the longest of the changes reaches. */
+static uint64_t longest(const struct dp_plan_text *t, const struct changes *c)
 {
-	return sizeof(struct dp_undo_text) + aligned(text_len(o->path) + 1, CHANGES_ALIGNED) + t->listed * sizeof(struct dp_listed) +
-	       t->patches * sizeof(struct dp_overwritten) + aligned(t->leds * sizeof(struct dp_led), CHANGES_ALIGNED);
+	uint64_t n = t->leds ? sizeof(uint32_t) : 0;
+	for (uint32_t i = 0; i < t->patches; i++)
+		if (dp_span(c->patches[i].moved) > n)
+			n = dp_span(c->patches[i].moved);
+	return n;
 }
 
-/* The changes reach that function. */
-static void reach(struct dp_undo_text *u, uint32_t group)
+static void widen(uint64_t *low, uint64_t *high, const struct dp_plan_file *p, const struct dp_plan_part *s)
 {
-	if (group >= DP_SIGNAL_SITES)
+	uint64_t at = (uint64_t)dp_part(p, s), end = at + dp_part_size(s);
+	*low = at < *low ? at : *low;
+	*high = end > *high ? end : *high;
+}
+
+void dp_find_lists(const struct dp_planned *o, uint64_t *low, uint64_t *high)
+{
+	const struct dp_plan_file *p = o->plan;
+	*low = p->texts.count ? ~0ull : 0;
+	*high = 0;
+	if (!p->texts.count)
 		return;
-	u->functions = group < u->functions ? group : u->functions;
-	u->functions_end = group >= u->functions_end ? group + 1 : u->functions_end;
+	widen(low, high, p, &p->listed);
+	widen(low, high, p, &p->patches);
+	widen(low, high, p, &p->leds);
+	*low &= ~(uint64_t)(DP_PAGE_SIZE - 1);
+	*high = pages(*high);
 }
 
-/* The number in the table of what is an object's function. */
-static uint32_t moved(const struct dp_planned *o, uint32_t group) { return group == DP_NO_GROUP ? group : group + o->functions; }
-
-static void number_patches(const struct dp_planned *o, struct dp_undo_text *u, struct dp_overwritten *patches, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		patches[i].group = moved(o, patches[i].group);
-		patches[i].needs = moved(o, patches[i].needs);
-		reach(u, patches[i].group);
-		reach(u, patches[i].needs);
-		if (dp_span(patches[i].moved) > u->longest)
-			u->longest = dp_span(patches[i].moved);
-	}
-}
-
-static void number_leds(const struct dp_planned *o, struct dp_undo_text *u, struct dp_led *leds, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		leds[i].group += o->functions;
-		reach(u, leds[i].group);
-	}
-	if (n && u->longest < sizeof(uint32_t))
-		u->longest = sizeof(uint32_t);
-}
-
+/* The lists stay where they are, on pages of the plan. */
 static struct dp_undo_text lay_text(const struct dp_planned *o, const struct dp_plan_text *t, struct place *to, const struct changes *c)
 {
 	struct dp_undo_text u = {
-		.start = t->start + dp_bias(o), .size = t->size, .offset = t->offset, .prot = t->prot, .count = t->listed, .functions = DP_NO_GROUP,
+		.start = t->start + dp_bias(o), .size = t->size, .offset = t->offset, .prot = t->prot, .count = t->listed, .base = o->functions,
+		.functions = o->functions, .functions_end = o->functions + o->plan->functions.count, .longest = longest(t, c),
+		.list = (uint64_t)c->listed, .overwritten = (uint64_t)c->patches, .leds = (uint64_t)c->leds,
 	};
 	u.file = put(to, o->path, text_len(o->path) + 1, CHANGES_ALIGNED);
-	u.list = put(to, c->listed, t->listed * sizeof *c->listed, CHANGES_ALIGNED);
-	struct dp_overwritten *patches = (struct dp_overwritten *)to->here;
-	u.overwritten = put(to, c->patches, t->patches * sizeof *patches, CHANGES_ALIGNED);
-	struct dp_led *leds = (struct dp_led *)to->here;
-	u.leds = put(to, c->leds, t->leds * sizeof *leds, CHANGES_ALIGNED);
-	number_patches(o, &u, patches, t->patches);
-	number_leds(o, &u, leds, t->leds);
-	if (u.functions > u.functions_end)
-		u.functions = u.functions_end;
+	dp_find_lists(o, &u.kept, &u.kept_end);
 	return u;
 }
 
@@ -269,9 +255,8 @@ static int lay_changes(struct dp_warm *w)
 {
 	uint64_t size = 0, count = 0, arena = 0;
 	for (uint32_t i = 0; i < w->count; i++) {
-		const struct dp_plan_text *t = dp_part(w->objects[i].plan, &w->objects[i].plan->texts);
 		for (uint32_t k = 0; k < w->objects[i].plan->texts.count; k++, count++)
-			size += changes_size(&w->objects[i], &t[k]);
+			size += sizeof(struct dp_undo_text) + aligned(text_len(w->objects[i].path) + 1, CHANGES_ALIGNED);
 	}
 	struct dp_arena *pages_of = count ? new_arena(w, dp_find_room(w, pages(size)), pages(size)) : 0;
 	if (!pages_of)

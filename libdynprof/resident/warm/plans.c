@@ -268,10 +268,29 @@ int dp_find_plans(struct dp_warm *w)
 	return 1;
 }
 
-void dp_drop_plans(struct dp_warm *w)
+/* Unmaps a plan but for its lists of changes, which stay in use. */
+static void keep_lists(struct dp_planned *o)
+{
+	uint64_t low, high, at = (uint64_t)o->plan, end = at + pages(o->plan_size);
+	dp_find_lists(o, &low, &high);
+	if (low >= high) {
+		drop_plan(o);
+		return;
+	}
+	raw(SYS_mprotect, low, high - low, PROT_READ);
+	if (low > at)
+		raw(SYS_munmap, at, low - at);
+	if (end > high)
+		raw(SYS_munmap, high, end - high);
+}
+
+void dp_drop_plans(struct dp_warm *w, int but_lists)
 {
 	for (uint32_t i = 0; i < w->count; i++)
-		drop_plan(&w->objects[i]);
+		if (but_lists)
+			keep_lists(&w->objects[i]);
+		else
+			drop_plan(&w->objects[i]);
 	if (w->objects)
 		raw(SYS_munmap, w->objects, w->room);
 	if (!failed(w->plans))

@@ -53,6 +53,6 @@ int dp_warm_start(struct dp_ctl *ctl)
 	ctl->status = (uint32_t)ok;
 	if (w.reserve)
 		raw(SYS_munmap, w.reserve, ctl->reserve_size);
-	dp_drop_plans(&w);
+	dp_drop_plans(&w, ok);
 	return ok;
 }

@@ -49,7 +49,9 @@ int dp_warm_start(struct dp_ctl *ctl) HIDDEN;
 
 /* The steps. Each returns 0 if it cannot be done. */
 int dp_find_plans(struct dp_warm *w) HIDDEN;   /* plans.c: the directory is opened, each object gets its plan */
-void dp_drop_plans(struct dp_warm *w) HIDDEN;
+void dp_drop_plans(struct dp_warm *w, int but_lists) HIDDEN;
+/* The pages of its plan that its lists of changes are on: [low, high). */
+void dp_find_lists(const struct dp_planned *o, uint64_t *low, uint64_t *high) HIDDEN;
 int dp_plan_is_sound(const struct dp_plan_file *p, uint64_t size) HIDDEN; /* check.c */
 int dp_plan_is_of(const struct dp_warm *w, const struct dp_planned *o) HIDDEN; /* match.c: the object is what was planned */
 /* The copy of the object's text that is kept beside its plan, whose file has that name, is
