@@ -74,7 +74,10 @@ func makeWay(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return os.Remove(path)
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) { // another run with the same name has made way
+		return err
+	}
+	return nil
 }
 
 // mayReplace refuses to write over what is no table, or one that is in use.
