@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,14 +36,16 @@ func (s *Store) List() (plans, left []File, err error) {
 		if err != nil {
 			continue // it is gone by now, or none of ours
 		}
+		stem, ext, unfinished := parse(f.Name)
 		switch {
-		case strings.HasPrefix(f.Name, temporary) && time.Since(f.Time) > time.Minute:
+		case stem == "": // a user may have named a directory with files of his own
+		case unfinished && time.Since(f.Time) > time.Minute:
 			left = append(left, f)
-		case strings.HasPrefix(f.Name, temporary):
-		case strings.HasSuffix(f.Name, Ext):
+		case unfinished:
+		case ext == Ext:
 			plans = append(plans, f)
-		case strings.HasSuffix(f.Name, copyExt):
-			copies[strings.TrimSuffix(f.Name, copyExt)+Ext] = f
+		default:
+			copies[stem+Ext] = f
 		}
 	}
 	for i := range plans {
@@ -52,6 +55,24 @@ func (s *Store) List() (plans, left []File, err error) {
 	left = slices.AppendSeq(left, maps.Values(copies))
 	slices.SortFunc(plans, func(a, b File) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Name, b.Name)) })
 	return plans, left, err
+}
+
+// parse takes a name of a plan, of a copy, or of one that is being written apart; earlier
+// versions wrote without an extension. The stem of others is empty.
+func parse(name string) (stem, ext string, unfinished bool) {
+	if of, ok := strings.CutPrefix(name, temporary); ok {
+		pid, of, _ := strings.Cut(of, "-")
+		if strings.Trim(pid, "0123456789") != "" {
+			return "", "", true
+		}
+		name, unfinished = of, true
+	}
+	ext = filepath.Ext(name)
+	stem = strings.TrimSuffix(name, ext)
+	if len(stem) != 16 || strings.Trim(stem, "0123456789abcdef") != "" || ext != Ext && ext != copyExt && !(unfinished && ext == "") {
+		return "", "", unfinished
+	}
+	return stem, ext, unfinished
 }
 
 // stat tells of a regular file.

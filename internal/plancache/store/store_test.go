@@ -74,42 +74,62 @@ func TestUsed(t *testing.T) {
 	}
 }
 
-// TestTrim: the oldest go, and what was left by writers that are gone.
+// TestTrim: the oldest go, with their copies, and what was left by writers that are gone;
+// files that are not of the store stay.
 func TestTrim(t *testing.T) {
 	s, dir := open(t)
-	for i, name := range []string{"c" + Ext, "a" + Ext, "b" + Ext, temporary + "1-old", temporary + "2-now", "note"} {
+	const a, b, c = "000000000000000a", "000000000000000b", "000000000000000c"
+	old, now, older := temporary+"1-"+a+copyExt, temporary+"2-"+b+Ext, temporary+"3-"+c
+	foreign := []string{"note", "note.text", "1.plan", temporary + "note", temporary + "x-" + a + Ext, a + ".txt"}
+	ours := []string{c + Ext, c + copyExt, a + Ext, b + Ext, old, older, now, "000000000000000d" + copyExt}
+	for i, name := range slices.Concat(ours, foreign) {
 		path := filepath.Join(dir, name)
-		then := time.Now().Add(time.Duration(i-10) * time.Hour)
-		if name == temporary+"2-now" {
+		then := time.Now().Add(time.Duration(i-30) * time.Hour)
+		if name == now {
 			then = time.Now()
 		}
 		if err := errors.Join(os.WriteFile(path, make([]byte, 100), 0o600), os.Chtimes(path, then, then)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Mkdir(filepath.Join(dir, "d"+Ext), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, "000000000000000e"+Ext), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	names := func() (list []string) {
-		plans, left, err := s.List()
+	list := func() (plans, left []string) {
+		p, l, err := s.List()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range slices.Concat(plans, left) {
-			list = append(list, f.Name)
+		for _, f := range p {
+			plans = append(plans, f.Name)
+			if (f.Copy > 0) != (f.Name == c+Ext) {
+				t.Errorf("%+v", f)
+			}
 		}
-		return list
+		for _, f := range l {
+			left = append(left, f.Name)
+		}
+		slices.Sort(left)
+		return plans, left
 	}
-	if got, want := names(), []string{"c" + Ext, "a" + Ext, "b" + Ext, temporary + "1-old"}; !slices.Equal(got, want) {
-		t.Errorf("%q, not %q", got, want)
+	plans, left := list()
+	if want := []string{c + Ext, a + Ext, b + Ext}; !slices.Equal(plans, want) {
+		t.Errorf("%q, not %q", plans, want)
+	}
+	if want := []string{old, older, "000000000000000d" + copyExt}; !slices.Equal(left, want) {
+		t.Errorf("left: %q, not %q", left, want)
 	}
 	if err := s.Trim(200); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := names(), []string{"a" + Ext, "b" + Ext}; !slices.Equal(got, want) {
-		t.Errorf("%q, not %q", got, want)
+	plans, left = list()
+	if want := []string{a + Ext, b + Ext}; !slices.Equal(plans, want) || len(left) > 0 {
+		t.Errorf("%q and %q, not %q", plans, left, want)
 	}
-	for _, name := range []string{temporary + "2-now", "note", "d" + Ext} {
+	if _, err := os.Lstat(filepath.Join(dir, c+copyExt)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the copy of a plan that has gone: %v", err)
+	}
+	for _, name := range append(foreign, now, "000000000000000e"+Ext) {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}

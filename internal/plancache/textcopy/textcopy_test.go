@@ -201,12 +201,12 @@ func TestFill(t *testing.T) {
 	defer s.Close()
 	path, gone := objectFile(t), objectFile(t)
 	p, q := planOf(t, path), planOf(t, gone)
-	for name, p := range map[string]*plancache.Plan{"1.plan": p, "2.plan": q} {
+	for name, p := range map[string]*plancache.Plan{"0000000000000001.plan": p, "0000000000000002.plan": q} {
 		if err := s.Write(name, p.Encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Write("3.plan", make([]byte, 20000)); err != nil {
+	if err := s.Write("0000000000000003.plan", make([]byte, 20000)); err != nil {
 		t.Fatal(err)
 	}
 	os.WriteFile(gone, nil, 0o600)
@@ -216,7 +216,7 @@ func TestFill(t *testing.T) {
 	if made, err := Fill(s, time.Time{}); made != 1 || !errors.Is(err, ErrChanged) || !errors.Is(err, plancache.ErrNotPlan) {
 		t.Errorf("%d, %v", made, err)
 	}
-	fi, err := os.Stat(filepath.Join(dir, "1.text"))
+	fi, err := os.Stat(filepath.Join(dir, "0000000000000001.text"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,10 +229,10 @@ func TestFill(t *testing.T) {
 	if plans, left, err := s.List(); err != nil || len(left) != 0 || plans[0].Copy+plans[1].Copy+plans[2].Copy == 0 {
 		t.Errorf("%v, %v, %v", plans, left, err)
 	}
-	if err := s.Remove("1.plan"); err != nil {
+	if err := s.Remove("0000000000000001.plan"); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.OpenCopy("1.plan"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := s.OpenCopy("0000000000000001.plan"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the copy is left: %v", err)
 	}
 }

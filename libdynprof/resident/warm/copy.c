@@ -58,8 +58,8 @@ static struct dp_copy map_pages(long fd, const struct dp_mapping *m)
 /* Whether a mapping has the file's bytes, and only those. */
 static int is_constant(const struct dp_planned *o, const struct dp_mapping *m)
 {
-	const Elf64_Ehdr *e = (const Elf64_Ehdr *)o->loaded->low;
-	const Elf64_Phdr *p = (const Elf64_Phdr *)(o->loaded->low + e->e_phoff);
+	const Elf64_Ehdr *e = (const Elf64_Ehdr *)o->files->start; /* match.c has asked */
+	const Elf64_Phdr *p = (const Elf64_Phdr *)(o->files->start + e->e_phoff);
 	if (!m->inode || m->prot != PROT_READ || e->e_phoff + (uint64_t)e->e_phnum * sizeof *p > DP_HEAD_SIZE)
 		return 0;
 	for (int i = 0; i < e->e_phnum; i++) {

@@ -1,7 +1,7 @@
 /* What the plans say, into the reserve and the control block, for this process
  * (patcher/cached.go, origins.go, undos.go):
  *
- *	arena of the first object | of the second ... | origins | changes
+ *	arena of the first object | of the second ... | origins | texts, whose lists stay on the pages of the plans
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>

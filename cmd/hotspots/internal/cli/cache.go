@@ -42,7 +42,7 @@ func (a *app) cacheCommand() *cobra.Command {
 		Use:     "cache",
 		Short:   "Look after the plans that runs with --cache have kept",
 		Example: "  hotspots run --cache -- ./app    the first time it is planned and kept\n  hotspots cache warm ./app        plan and keep it now\n  hotspots cache ls                what is kept\n  hotspots cache clear --stale     remove what nobody can use any more",
-		Long:    "hotspots run --cache keeps what it finds out about a program and its libraries, in dynprof/plans of $XDG_CACHE_HOME or ~/.cache, and later runs with --cache start with that.",
+		Long:    "hotspots run --cache keeps what it finds out about a program and its libraries, in dynprof/plans of $XDG_CACHE_HOME or ~/.cache, and later runs with --cache start with that. Of large objects it keeps a copy with their text changed as well, which is mapped in place of the text; hotspots cache warm makes those of preloaded runs, too.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return usage("cache: say warm, ls, verify or clear; see %s --help", cmd.CommandPath())
 		},
