@@ -25,6 +25,7 @@ type machine struct {
 	launch   string // launch.c, built
 	missing  map[string]string
 	planned  map[string]bool // programs that have plans
+	cold     int             // starts with plans that had a planner all the same
 
 	mutex    sync.Mutex
 	prepared map[string]func() error

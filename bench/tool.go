@@ -139,8 +139,8 @@ func warmTool() *tool {
 	}
 	t.read = func(m *machine, r *run) (counts, error) {
 		c, err := read(m, r)
-		if err == nil && !r.table.warm {
-			err = errors.New("dynprof-warm: a planner ran")
+		if err == nil && !r.table.warm && m.tooCold() {
+			err = errors.New("dynprof-warm: a planner ran, again and again")
 		}
 		return c, err
 	}
@@ -158,13 +158,24 @@ func (m *machine) keepPlans(program string) {
 		return
 	}
 	m.planned[program] = true
-	for range 2 { // what has just been written is kept the second time
+	for range 10 { // what has just been written is kept the second time; then there are plans for other places
 		c := exec.CommandContext(m.ctx, m.hotspots, "cache", "warm", "--library", m.library, program)
 		c.Env = append(os.Environ(), "XDG_CACHE_HOME="+m.plans())
 		if out, err := c.CombinedOutput(); err != nil {
 			fmt.Printf("%s\n%s", err, out)
 		}
 	}
+}
+
+// tooCold notes that a planner ran although there are plans, and reports whether that is
+// more than chance: among a hundred libraries two arenas now and then have the same place,
+// until there are plans for others.
+func (m *machine) tooCold() bool {
+	const chance = 5
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.cold++
+	return m.cold > chance
 }
 
 // isOurs is for dynprof, with which every run must succeed, and count.
