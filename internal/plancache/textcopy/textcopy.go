@@ -34,14 +34,29 @@ const (
 	largest = 256 << 20
 )
 
+// Copied is the text that has its changes in a copy: the one with the most; nil: there is
+// none.
+func Copied(p *plancache.Plan) (most *plancache.Text) {
+	for i := range p.Texts {
+		if t := &p.Texts[i]; most == nil || t.Listed > most.Listed {
+			most = t
+		}
+	}
+	return most
+}
+
 // Wanted reports whether a copy makes starts with the plan shorter.
 func Wanted(p *plancache.Plan) bool {
 	const read, exec = 4, 1
-	if len(p.Texts) != 1 || p.Counters == 0 || p.Texts[0].Prot != read|exec || p.File.Size > largest {
+	copied := Copied(p)
+	if copied == nil || p.Counters == 0 || copied.Prot != read|exec || p.File.Size > largest {
 		return false
 	}
 	pages, last := 0, uint32(1)
-	for _, c := range p.Changes() {
+	for t, c := range p.Changes() {
+		if t != copied {
+			continue
+		}
 		if page := c.At &^ (pageSize - 1); page != last {
 			pages, last = pages+1, page
 		}
@@ -71,7 +86,7 @@ func Write(f File, p *plancache.Plan, object io.ReaderAt) error {
 			return err
 		}
 	}
-	if _, err := f.WriteAt(text, int64(p.Texts[0].Offset)); err != nil {
+	if _, err := f.WriteAt(text, int64(Copied(p).Offset)); err != nil {
 		return err
 	}
 	_, err = f.WriteAt(trailer(p), end)
@@ -86,7 +101,7 @@ func Check(f io.ReaderAt, p *plancache.Plan, object io.ReaderAt) error {
 		return err
 	}
 	got, end := make([]byte, len(want)), make([]byte, plancache.CopyEndSize)
-	_, err = f.ReadAt(got, int64(p.Texts[0].Offset))
+	_, err = f.ReadAt(got, int64(Copied(p).Offset))
 	_, behind := f.ReadAt(end, endOf(p))
 	if err != nil || behind != nil || !bytes.Equal(got, want) || !bytes.Equal(end, trailer(p)) {
 		return ErrNotCopy
@@ -150,10 +165,13 @@ func join(all []span, size int64) (joined []span) {
 	return joined
 }
 
-// Text is the object's text with all changes of its plan made. Errors: ErrChanged, what
+// Text is the copied text of an object with all changes of its plan made. Errors: ErrChanged, what
 // reading says.
 func Text(p *plancache.Plan, object io.ReaderAt) ([]byte, error) {
-	t := &p.Texts[0]
+	t := Copied(p)
+	if t == nil {
+		return nil, ErrChanged
+	}
 	if t.Size > largest || t.Offset > p.File.Size {
 		return nil, fmt.Errorf("%w: %d bytes of text at %d of %d", ErrChanged, t.Size, t.Offset, p.File.Size)
 	}
@@ -161,8 +179,8 @@ func Text(p *plancache.Plan, object io.ReaderAt) ([]byte, error) {
 	if _, err := object.ReadAt(text[:min(t.Size, p.File.Size-t.Offset)], int64(t.Offset)); err != nil && err != io.EOF {
 		return nil, err
 	}
-	for _, c := range p.Changes() {
-		if c.Call {
+	for of, c := range p.Changes() {
+		if of != t || c.Call {
 			continue
 		}
 		window := text[c.At:][:len(c.Old)]
@@ -172,8 +190,11 @@ func Text(p *plancache.Plan, object io.ReaderAt) ([]byte, error) {
 		copy(window, c.New)
 	}
 	// As plans/apply.c has it: calls come last, and those stay that are none any more.
-	for _, c := range p.Changes() {
-		if window := text[c.At:][:len(c.Old)]; c.Call && isBranch(text[c.At-1]) && bytes.Equal(window, c.Old) {
+	for of, c := range p.Changes() {
+		if of != t || !c.Call {
+			continue
+		}
+		if window := text[c.At:][:len(c.Old)]; isBranch(text[c.At-1]) && bytes.Equal(window, c.Old) {
 			copy(window, c.New)
 		}
 	}

@@ -109,6 +109,31 @@ func TestText(t *testing.T) {
 	}
 }
 
+// Of several texts the one with the most changes is copied; the others stay.
+func TestSeveral(t *testing.T) {
+	p := planOf(t, objectFile(t))
+	last := &p.Texts[0]
+	last.Size -= pageSize
+	last.Patches--
+	last.Listed--
+	p.Texts = append(p.Texts, plancache.Text{Start: last.Start + last.Size, Size: pageSize, Offset: last.Offset + last.Size, Prot: 5, Listed: 1, Patches: 1})
+	le := binary.LittleEndian
+	le.PutUint32(p.Listed[len(p.Listed)-8:], 16)
+	le.PutUint32(p.Listed[len(p.Listed)-4:], 0)
+	p = written(t, p)
+	if !Wanted(p) || Copied(p) != &p.Texts[0] {
+		t.Fatalf("%+v", p.Texts)
+	}
+	whole := written(t, planOf(t, objectFile(t)))
+	want, err := Text(whole, bytes.NewReader(object()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Text(p, bytes.NewReader(object())); err != nil || !bytes.Equal(got, want[:len(want)-pageSize]) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
 func TestWrite(t *testing.T) {
 	path := objectFile(t)
 	p := written(t, planOf(t, path))
@@ -147,7 +172,7 @@ func TestWrite(t *testing.T) {
 func TestWanted(t *testing.T) {
 	p := planOf(t, objectFile(t))
 	for name, change := range map[string]func(q *plancache.Plan){
-		"two texts":     func(q *plancache.Plan) { q.Texts = append(q.Texts, q.Texts[0]) },
+		"no text":       func(q *plancache.Plan) { q.Texts = nil },
 		"not counted":   func(q *plancache.Plan) { q.Counters = 0 },
 		"writable":      func(q *plancache.Plan) { q.Texts[0].Prot = 7 },
 		"a few changes": func(q *plancache.Plan) { q.Texts[0].Listed = fewest },
@@ -249,7 +274,7 @@ func FuzzText(f *testing.F) {
 		if err != nil || !Wanted(p) {
 			return
 		}
-		if text, err := Text(p, file); err == nil && uint64(len(text)) != p.Texts[0].Size {
+		if text, err := Text(p, file); err == nil && uint64(len(text)) != Copied(p).Size {
 			t.Errorf("%d bytes of %d", len(text), p.Texts[0].Size)
 		}
 	})

@@ -239,11 +239,21 @@ static int exchange(struct dp_copy *c)
 	return 1;
 }
 
-/* Text that has all its changes takes the place of what has none. Groups of one object do
- * not need those of others, so that none of its changes is to be taken back later. */
-static void exchange_text(struct dp_text *x, const struct dp_undo_text *t)
+/* All texts of an object, whose groups do not need those of others. */
+static int is_whole_as_planned(const struct dp_ctl *ctl, uint64_t arena)
 {
-	if (!is_as_planned(t) || !exchange(&x->copy))
+	for (uint64_t i = 0; i < ctl->undos_count; i++) {
+		const struct dp_text *x = text_of(ctl, &texts_of(ctl)[i]);
+		if (x && x->arena == arena && !is_as_planned(&texts_of(ctl)[i]))
+			return 0;
+	}
+	return 1;
+}
+
+/* Text that has all its changes takes the place of what has none. */
+static void exchange_text(const struct dp_ctl *ctl, struct dp_text *x)
+{
+	if (!is_whole_as_planned(ctl, x->arena) || !exchange(&x->copy))
 		return;
 	x->exchanged = 1;
 	exchange(&x->beside[0]);
@@ -261,7 +271,7 @@ static void exchange_all(const struct dp_ctl *ctl, struct refused *r)
 	for (uint64_t i = 0; i < ctl->undos_count; i++) {
 		struct dp_text *x = text_of(ctl, &texts_of(ctl)[i]);
 		if (x && x->copy.from && (r->bits || make_bits(r))) /* what follows may not refuse all for want of memory */
-			exchange_text(x, &texts_of(ctl)[i]);
+			exchange_text(ctl, x);
 	}
 }
 
@@ -284,7 +294,7 @@ void dp_drop_copies(const struct dp_ctl *ctl)
 static void patch_all(const struct dp_ctl *ctl, struct refused *r, int undo)
 {
 	for (uint64_t i = 0; i < ctl->undos_count; i++)
-		if (!is_exchanged(ctl, &texts_of(ctl)[i]))
+		if (undo || !is_exchanged(ctl, &texts_of(ctl)[i]))
 			patch_text(&texts_of(ctl)[i], r, undo);
 }
 

@@ -35,9 +35,18 @@ static int is_copy_of(long fd, const struct dp_plan_file *p)
 	return same_bytes(end, DP_COPY_MAGIC, 8) && same_bytes(end + DP_COPY_OF, &p->check, sizeof p->check);
 }
 
+const struct dp_plan_text *dp_copied_text(const struct dp_plan_file *p)
+{
+	const struct dp_plan_text *t = dp_part(p, &p->texts), *most = t;
+	for (uint32_t i = 1; i < p->texts.count; i++)
+		if (t[i].listed > most->listed)
+			most = &t[i];
+	return most;
+}
+
 static int may_be_copied(const struct dp_planned *o, const struct dp_plan_text *t)
 {
-	return o->plan->texts.count == 1 && o->plan->counters && t->prot == (PROT_READ | PROT_EXEC) && t->offset + t->size <= pages(o->plan->object_size);
+	return o->plan->texts.count && o->plan->counters && t->prot == (PROT_READ | PROT_EXEC) && t->offset + t->size <= pages(o->plan->object_size);
 }
 
 /* The name of the plan's file with another extension. */
@@ -88,7 +97,7 @@ void dp_map_copy(const struct dp_warm *w, struct dp_planned *o, const char *name
 {
 	char path[32];
 	struct dp_text_buffer b = dp_buffer(path, sizeof path);
-	const struct dp_plan_text *t = dp_part(o->plan, &o->plan->texts);
+	const struct dp_plan_text *t = dp_copied_text(o->plan);
 	put_copy(&b, name);
 	if (b.bad || !may_be_copied(o, t))
 		return;

@@ -244,7 +244,13 @@ static int lay_texts_of(struct dp_warm *w, const struct dp_planned *o, uint64_t 
 		if (w->ctl->texts_count == w->ctl->texts_cap)
 			return 0;
 		struct dp_undo_text u = lay_text(o, t, to, &c);
-		w->ctl->texts[w->ctl->texts_count++] = (struct dp_text){.start = u.start, .size = u.size, .arena = arena, .copy = o->copy, .beside = {o->beside[0], o->beside[1]}};
+		struct dp_text *x = &w->ctl->texts[w->ctl->texts_count++];
+		*x = (struct dp_text){.start = u.start, .size = u.size, .arena = arena};
+		if (t == dp_copied_text(p)) {
+			x->copy = o->copy;
+			x->beside[0] = o->beside[0];
+			x->beside[1] = o->beside[1];
+		}
 		insert(texts, w->ctl->undos_count++, &u);
 		c = (struct changes){c.listed + t->listed, c.patches + t->patches, c.leds + t->leds};
 	}
