@@ -69,9 +69,9 @@ func (m *machine) memories(f *figures) error {
 // the name of a table it is counted.
 func (m *machine) look(args []string, path string) (*memory, error) {
 	c := exec.CommandContext(m.ctx, args[0], args[1:]...)
-	c.Dir, c.Env = m.work, environment
+	c.Dir, c.Env = m.work, m.environment()
 	if path != "" {
-		c.Env = append([]string{"LD_PRELOAD=" + m.library, "DYNPROF_OUTPUT=" + path}, environment...)
+		c.Env = append([]string{"LD_PRELOAD=" + m.library, "DYNPROF_OUTPUT=" + path}, c.Env...)
 	}
 	in, err := c.StdinPipe()
 	if err != nil {

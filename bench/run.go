@@ -31,8 +31,10 @@ type taken struct {
 	stderr    []byte
 }
 
-// environment of every program that is measured.
-var environment = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/nonexistent", "LC_ALL=C", "TERM=dumb", "PYTHONHASHSEED=0"}
+// environment of every program that is measured. In its home hotspots run puts its library.
+func (m *machine) environment() []string {
+	return []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + m.work, "LC_ALL=C", "TERM=dumb", "PYTHONHASHSEED=0"}
+}
 
 // run runs a command by way of launch.c. With drive the program is a server:
 // drive uses it and makes it end.
@@ -41,7 +43,7 @@ func (m *machine) run(c command) (*taken, error) {
 	args := append(append([]string{}, c.under...), m.launch, result, c.cpus, c.dir)
 	args = append(append(append(args, c.env...), "--"), c.args...)
 	p := exec.CommandContext(m.ctx, args[0], args[1:]...)
-	p.Env, p.WaitDelay = environment, 10*time.Second
+	p.Env, p.WaitDelay = m.environment(), 10*time.Second
 	p.Cancel = func() error { return p.Process.Signal(syscall.SIGTERM) }
 	var stdout, stderr bytes.Buffer
 	p.Stdout, p.Stderr = &stdout, &stderr

@@ -45,7 +45,7 @@ func TestAlone(t *testing.T) {
 			}
 			need(t, start[0])
 			in := func(args ...string) result {
-				return run(t, command{before: start, args: args, dir: "/", env: []string{"PATH=/nonexistent::/usr/bin:/bin"}})
+				return run(t, command{before: start, args: args, dir: "/", env: []string{"PATH=/proc/nonexistent::/usr/bin:/bin"}})
 			}
 			program := []string{"sh", "-c", "echo out; echo err >&2; exit 7"}
 			without := in(program...)
