@@ -13,7 +13,7 @@ import (
 
 // Fill makes the copies that plans written or used since a time have not yet, where they
 // make starts shorter, and returns how many. What has been written in this moment waits for
-// another time. Errors of single ones do not end it.
+// another time. Errors of single ones do not end it. What is too much then is trimmed.
 func Fill(s *store.Store, since time.Time) (made int, err error) {
 	plans, _, err := s.List()
 	for _, f := range plans {
@@ -27,6 +27,9 @@ func Fill(s *store.Store, since time.Time) (made int, err error) {
 		case !errors.Is(failed, errNotWanted):
 			err = errors.Join(err, failed)
 		}
+	}
+	if made > 0 {
+		err = errors.Join(err, s.Trim(store.Most))
 	}
 	return made, err
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/system"
-	"github.com/dynprof/dynprof/internal/plancache/store"
 	"github.com/dynprof/dynprof/internal/plancache/textcopy"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -123,10 +122,7 @@ func (a *app) fillCopies() error {
 		return err
 	}
 	defer s.Close()
-	made, err := textcopy.Fill(s, time.Time{})
-	if made > 0 {
-		err = errors.Join(err, s.Trim(store.Most))
-	}
+	_, err = textcopy.Fill(s, time.Time{})
 	return err
 }
 

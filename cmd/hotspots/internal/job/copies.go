@@ -29,10 +29,7 @@ func (j *Job) fillCopies() {
 		return
 	}
 	defer s.Close()
-	if s.Changed().Before(begun) {
-		return
-	}
-	if made, _ := textcopy.Fill(s, begun); made > 0 {
-		s.Trim(store.Most)
+	if !s.Changed().Before(begun) {
+		textcopy.Fill(s, begun)
 	}
 }
