@@ -182,7 +182,13 @@ func (p *Plan) placeArena(space placer, a *arena, around place.Span, view uint64
 		head, _ := o.head()
 		for o.slot = 0; o.slot < slots; o.slot++ {
 			const next = 0x9e3779b97f4a7c15
-			if at = place.Slot(around, size, head+uint64(o.slot)*next); place.InReach(around, at, size) && t.Take(around, at, size) {
+			fits := true
+			if o.slot == 0 {
+				at, fits = place.Shadow(around, size)
+			} else {
+				at = place.Slot(around, size, head+uint64(o.slot)*next)
+			}
+			if fits && place.InReach(around, at, size) && t.Take(around, at, size) {
 				return at, true
 			}
 		}

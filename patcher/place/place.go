@@ -98,10 +98,18 @@ func (s *Space) Take(span Span, at, size uint64) bool {
 	return false
 }
 
-// Slot is the address for an arena of a library at which it mostly finds room in
-// every program: the same distance below the library, by a number that is its own.
-// Nearer to it the kernel puts other libraries, and what the target shares with its
-// planner.
+// Shadow is the address for an arena of a library at which it mostly finds room in every
+// program: as far below the library as others' are below theirs. As libraries do not
+// overlap, arenas do not, wherever the kernel puts each of them. An arena that is larger
+// than its library has none.
+func Shadow(span Span, size uint64) (at uint64, ok bool) {
+	const distance = 1 << 30
+	return (span.Low - distance) &^ (pageSize - 1), size <= span.High-span.Low && span.Low > distance
+}
+
+// Slot is another such address: the same distance below the library, by a number that is
+// its own. Nearer to it the kernel puts other libraries, and what the target shares with
+// its planner.
 func Slot(span Span, size uint64, number uint64) uint64 {
 	const nearest, slots, step = 512 << 20, 20000, 64 << 10
 	return (span.Low - size - nearest - number%slots*step) &^ (pageSize - 1)

@@ -174,6 +174,27 @@ func TestTake(t *testing.T) {
 	}
 }
 
+// TestShadow: those of libraries side by side do not overlap, and are in reach.
+func TestShadow(t *testing.T) {
+	const top = 0x7ffff7fc0000
+	low, last := uint64(top), uint64(top)
+	for _, pages := range []uint64{1, 30, 2, 5000, 512, 7} {
+		s := Span{low - pages*pageSize, low}
+		low = s.Low
+		at, ok := Shadow(s, pages*pageSize)
+		if !ok || at%pageSize != 0 || at+pages*pageSize > last || !InReach(s, at, pages*pageSize) || s.Low-at < 512*mb {
+			t.Errorf("%#x: %#x, %t, above %#x", s, at, ok, last)
+		}
+		last = at
+		if at, ok := Shadow(s, pages*pageSize+1); ok {
+			t.Errorf("%#x: larger than it: %#x", s, at)
+		}
+	}
+	if at, ok := Shadow(Span{0x400000, 0x500000}, pageSize); ok {
+		t.Errorf("below the first address: %#x", at)
+	}
+}
+
 // TestSlot: a library's is at the same distance wherever it lies, and in reach.
 func TestSlot(t *testing.T) {
 	for number := range uint64(40000) {
