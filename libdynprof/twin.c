@@ -69,6 +69,28 @@ static void raise_limit(int which)
 	}
 }
 
+/* Where memory is short who plans goes first, not the program, which may be larger: it
+ * runs on uncounted (proc_pid_oom_score_adj(5)). */
+static struct { char text[16]; long size; } turn_before;
+
+static void set_turn(const char *text, long size)
+{
+	long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	if (failed(fd))
+		return;
+	if (!turn_before.size)
+		turn_before.size = raw(SYS_read, fd, turn_before.text, sizeof turn_before.text);
+	if (size > 0)
+		raw(SYS_pwrite64, fd, text, size, 0);
+	raw(SYS_close, fd);
+}
+
+static void go_first(void)
+{
+	static const char most[] = "1000";
+	set_turn(most, sizeof most - 1);
+}
+
 static void own_limits(void)
 {
 	static const int raised[] = {RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU};
@@ -193,6 +215,7 @@ static void end_turn(struct dp_ctl *ctl)
 static _Noreturn void stay(struct dp_ctl *ctl)
 {
 	static const char name[] = "dynprof-agent";
+	set_turn(turn_before.text, turn_before.size);
 	raw(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
 	char **argv = (char **)ctl->argv;
 	for (int i = 0; argv[i]; i++)
@@ -239,6 +262,7 @@ void dp_plan_here(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, int stays)
 {
 	__atomic_store_n(&ctl->planner, (uint32_t)raw(SYS_getpid), __ATOMIC_RELEASE);
 	own_limits();
+	go_first();
 	if (ctl->cache)
 		note_maps(ctl);
 	start_go(auxv);

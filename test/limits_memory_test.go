@@ -182,3 +182,22 @@ func TestSmallMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestPlannerGoesFirst: where there is too little memory for a planner beside a large
+// program, the planner of a library that comes later is killed, not the program.
+func TestPlannerGoesFirst(t *testing.T) {
+	lane.Parallel(t)
+	const mb = 1 << 20
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "largelate.c")
+	library := compile(t, gcc, []string{"-shared", "-fPIC", manySource(t, 100_000, 9_600_000, next)})
+	args := []string{program, "200", library}
+	m := newMemoryLimit(t)
+	without := run(t, m.in(t, 1024*mb, cmd(args...)))
+	table := filepath.Join(t.TempDir(), "table")
+	c := cmd(append([]string{"env", "LD_PRELOAD=" + build(t, "libdynprof.so"), "DYNPROF_OUTPUT=" + table}, args...)...)
+	same(t, without, run(t, m.in(t, m.used(t)+16*mb, c)))
+	if r := readReport(t, table); len(r.of(library)) > 0 {
+		t.Errorf("%s is counted: there was memory for its planner", library)
+	}
+}
