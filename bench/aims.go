@@ -33,9 +33,11 @@ var startAims = []struct {
 	{"start of python with plans", "python3.11 -S -c pass", "dynprof-warm", "native", 2},
 	{"start of cc1 with plans", "cc1, empty file", "dynprof-warm", "native", 6},
 	{"start of node with plans", "node -e 0", "dynprof-warm", "native", 12},
+	{"start of cc1 with plans and copies of text", "cc1, empty file", "dynprof-copied", "native", 6},
+	{"start of node with plans and copies of text", "node -e 0", "dynprof-copied", "native", 12},
 	{"first start of a trivial program", "true", "dynprof", "native", 3},
 	{"first start of cc1", "cc1, empty file", "dynprof", "native", 100},
-	{"hotspots run, beside the preload", "true", "run", "dynprof", 0.5},
+	{"hotspots run, beside the preload", "true", "run", "dynprof-warm", 0.5},
 	{"its summary for cc1", "cc1, empty file", "run-summary", "run", 5},
 }
 

@@ -36,6 +36,8 @@ var (
 
 func runTool(name, about string, flags ...string) *tool {
 	return &tool{name: name, about: about, command: func(m *machine, c *command) {
+		m.keepPlans(c.args[0])
+		c.env = append(c.env, "XDG_CACHE_HOME="+m.plans())
 		run := append([]string{m.hotspots, "run", "-o", filepath.Join(c.dir, "table")}, flags...)
 		c.args = append(append(run, "--"), c.args...)
 	}}
@@ -51,7 +53,7 @@ func (m *machine) startUps(f *figures) error {
 		}
 		fmt.Printf("start-up of %s\n", p.name)
 		w := &workload{name: p.name, args: func(*machine, int) ([]string, error) { return p.args[1:], nil }}
-		entries := []*entry{{tool: native}, {tool: again}, {tool: dynprof}, {tool: warm}, {tool: kept}, {tool: launched}, {tool: summarised}}
+		entries := []*entry{{tool: native}, {tool: again}, {tool: dynprof}, {tool: warm}, {tool: copied}, {tool: kept}, {tool: launched}, {tool: summarised}}
 		for _, t := range []*tool{perfRecord, callgrind, uftrace} {
 			if m.missing[t.name] == "" && !m.quick && m.tools.MatchString(t.name) {
 				entries = append(entries, &entry{tool: t})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -104,10 +103,10 @@ var native = &tool{name: "native", about: "without any tool"}
 // again is the program itself once more: what the machine tells apart.
 var again = &tool{name: "native-again", about: "without any tool, a second time in each round: what tells nothing apart"}
 
-var dynprof = dynprofTool("dynprof", "LD_PRELOAD=libdynprof.so")
+var dynprof = dynprofTool("dynprof", "LD_PRELOAD=libdynprof.so, without cached plans", "DYNPROF_CACHE=0")
 
 // kept is what dynprof does if calls must stay as they are.
-var kept = dynprofTool("dynprof-kept", "the same with DYNPROF_KEEP_CALLS=1", "DYNPROF_KEEP_CALLS=1")
+var kept = dynprofTool("dynprof-kept", "the same with DYNPROF_KEEP_CALLS=1", "DYNPROF_KEEP_CALLS=1", "DYNPROF_CACHE=0")
 
 func dynprofTool(name, about string, env ...string) *tool {
 	return &tool{
@@ -123,11 +122,14 @@ func dynprofTool(name, about string, env ...string) *tool {
 	}
 }
 
-// warm is dynprof as it starts with plans of an earlier start.
-var warm = warmTool()
+// warm is dynprof as it starts when hotspots run, or hotspots cache warm, has kept plans.
+var warm = warmTool("dynprof-warm", "the same with plans of an earlier start")
 
-func warmTool() *tool {
-	t := dynprofTool("dynprof-warm", "the same with plans of an earlier start, DYNPROF_CACHE=1", "DYNPROF_CACHE=1")
+// copied is warm with copies of large objects, whose text is changed already.
+var copied = warmTool("dynprof-copied", "the same with copies of text, DYNPROF_TEXT_COPIES=1", "DYNPROF_TEXT_COPIES=1")
+
+func warmTool(name, about string, env ...string) *tool {
+	t := dynprofTool(name, about, env...)
 	preload, read := t.command, t.read
 	t.wants = func(w *workload) bool {
 		return slices.ContainsFunc(ratioAims, func(a ratioAim) bool { return a.workload == w.name })
@@ -140,7 +142,7 @@ func warmTool() *tool {
 	t.read = func(m *machine, r *run) (counts, error) {
 		c, err := read(m, r)
 		if err == nil && !r.table.warm && m.tooCold() {
-			err = errors.New("dynprof-warm: a planner ran, again and again")
+			err = fmt.Errorf("%s: a planner ran, again and again", name)
 		}
 		return c, err
 	}
@@ -159,7 +161,7 @@ func (m *machine) keepPlans(program string) {
 	}
 	m.planned[program] = true
 	for range 10 { // what has just been written is kept the second time; then there are plans for other places
-		c := exec.CommandContext(m.ctx, m.hotspots, "cache", "warm", "--library", m.library, program)
+		c := exec.CommandContext(m.ctx, m.hotspots, "cache", "warm", "--text-copies", "--library", m.library, program)
 		c.Env = append(os.Environ(), "XDG_CACHE_HOME="+m.plans())
 		if out, err := c.CombinedOutput(); err != nil {
 			fmt.Printf("%s\n%s", err, out)
@@ -179,7 +181,7 @@ func (m *machine) tooCold() bool {
 }
 
 // isOurs is for dynprof, with which every run must succeed, and count.
-func (t *tool) isOurs() bool { return t == dynprof || t == kept || t == warm }
+func (t *tool) isOurs() bool { return t == dynprof || t == kept || t == warm || t == copied }
 
 // peers are what a user would take instead.
 var peers = []*tool{profileCounters, perfRecord, gprof, xray, callgrind, uftrace}

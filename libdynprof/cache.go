@@ -20,7 +20,8 @@ import (
 
 // saving is what dp_save works with.
 var saving struct {
-	plans *store.Store
+	open  *store.Store
+	plans *store.Store // nil: nothing is written
 	plan  *patcher.Plan
 }
 
@@ -32,20 +33,23 @@ func (p plans) Load(file target.Identity, key []byte) []byte {
 	return b
 }
 
-// useCache opens the cache, if the user wants one. Whatever fails, all is planned.
+// useCache opens the cache, unless the user wants none. Whatever fails, all is planned.
 func useCache(ctl *C.struct_dp_ctl, choice *config, r *patcher.Request) {
-	if !choice.On[setting.Cache] || ctl.late != 0 {
+	if choice.uncached || ctl.late != 0 {
 		return
 	}
-	dir := cmp.Or(choice.plans, store.Dir(choice.cacheHome, choice.home))
-	if r.Planner = planner(ctl); r.Planner == nil || dir == "" || store.Make(dir) != nil {
+	dir, keep := cmp.Or(choice.plans, store.Dir(choice.cacheHome, choice.home)), choice.On[setting.Cache]
+	if r.Planner = planner(ctl); r.Planner == nil || dir == "" || keep && store.Make(dir) != nil {
 		return
 	}
 	s, err := store.Open(dir)
 	if err != nil {
 		return
 	}
-	saving.plans, r.Cache, r.Creator = s, plans{s}, version.Creator
+	r.Cache, r.Creator, saving.open = plans{s}, version.Creator, s
+	if keep {
+		saving.plans = s
+	}
 }
 
 // planner tells this library from others: by its build-id, which the linker has made of
@@ -76,12 +80,16 @@ func planner(ctl *C.struct_dp_ctl) []byte {
 // written may be written to once more, and nobody could tell.
 const tick = 20e6
 
-// dp_save writes down what later starts can use, while the target patches its text. Nobody
-// hears of what fails. With an agent the program runs by now.
+// dp_save writes down what later starts can use, while the target patches its text, and
+// closes what an agent would have open. Nobody hears of what fails. With an agent the
+// program runs by now.
 //
 //export dp_save
 func dp_save() {
 	defer func() { recover() }() // as good as a full disk
+	if saving.open != nil {
+		defer saving.open.Close()
+	}
 	if saving.plans == nil || saving.plan == nil {
 		return
 	}

@@ -18,6 +18,7 @@ type config struct {
 	patcher.Options
 	output     string // pattern; "" is the default place
 	runtimeDir string
+	uncached   bool   // no cached plans are used
 	plans      string // directory of cached plans, if the user named one
 	cacheHome  string // XDG_CACHE_HOME
 	home       string
@@ -58,8 +59,8 @@ func (c *config) set(name, value string) (err error) {
 	}
 	if setting.All[id].Kind == setting.Switch {
 		c.On[id] = setting.IsOn(value)
-		if id == setting.Cache && filepath.IsAbs(value) {
-			c.plans = value
+		if id == setting.Cache {
+			c.cache(value)
 		}
 		return nil
 	}
@@ -88,4 +89,12 @@ func (c *config) set(name, value string) (err error) {
 		}
 	}
 	return err
+}
+
+// cache takes what DYNPROF_CACHE says. Plans that are there are used if it says nothing.
+func (c *config) cache(value string) {
+	c.uncached = !c.On[setting.Cache]
+	if filepath.IsAbs(value) {
+		c.plans = value
+	}
 }

@@ -228,6 +228,7 @@ static void read_environment(struct start *s)
 {
 	const char *v;
 	char **e = s->envp;
+	s->session.cache = DP_CACHE_USE;
 	for (; *e; e++) {
 		s->session.vars++;
 		if ((v = value_of(*e, "DYNPROF_FOLLOW_EXEC")))
@@ -235,7 +236,7 @@ static void read_environment(struct start *s)
 		else if ((v = value_of(*e, "DYNPROF_CONTROL")))
 			s->session.keep = dp_is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_CACHE"))) {
-			s->session.cache = dp_is_on(v);
+			s->session.cache = !*v ? DP_CACHE_USE : dp_is_on(v) ? DP_CACHE_KEEP : DP_CACHE_OFF;
 			s->only_cache = same_text(v, "only");
 		}
 		else if ((v = value_of(*e, "DYNPROF_LISTEN")))
@@ -523,7 +524,7 @@ static const char *plan(struct start *s)
 	int planned = !why;
 	if (planned)
 		why = apply(s); /* while the twin tears its memory down */
-	if (!why && s->session.cache && !s->session.keep && !s->session.listen)
+	if (!why && s->session.cache == DP_CACHE_KEEP && !s->session.keep && !s->session.listen)
 		dp_await_saved(s->session.ctl, twin, &reaped);
 	dp_finish_twin(twin, reaped, planned);
 	return why;

@@ -158,11 +158,12 @@ func (m *machine) environment(counted bool, tables string) []string {
 	if counted {
 		preload = m.library
 	}
+	plans := "0"
 	if m.plans {
-		env = append(env, "DYNPROF_CACHE="+filepath.Join(m.work, "cache", "plans"))
+		plans = filepath.Join(m.work, "cache", "plans")
 	}
 	return append(env,
-		"DYNPROF_OBJECTS=all", "DYNPROF_FOLLOW_EXEC=1",
+		"DYNPROF_OBJECTS=all", "DYNPROF_FOLLOW_EXEC=1", "DYNPROF_CACHE="+plans, "DYNPROF_TEXT_COPIES=1",
 		"DYNPROF_OUTPUT="+filepath.Join(tables, "%p.dynprof"),
 		"LD_PRELOAD="+preload)
 }

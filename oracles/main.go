@@ -26,7 +26,7 @@ func main() {
 	verbose := flag.Bool("v", false, "print a line for every command")
 	quick := flag.Bool("quick", false, "leave out what takes long")
 	keep := flag.Bool("keep", false, "keep the work directory")
-	cache := flag.Bool("cache", false, "start with plans of earlier starts (DYNPROF_CACHE=1)")
+	cache := flag.Bool("cache", false, "start with plans of earlier starts")
 	jobs := flag.Int("j", runtime.NumCPU(), "commands that run beside each other")
 	root := flag.String("root", ".", "the project's directory, with build/libdynprof.so")
 	flag.Parse()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,7 +31,7 @@ func (p *planned) copies() []string {
 	return list
 }
 
-// TestCacheCopies: run --cache leaves copies, and with them a program does and counts what
+// TestCacheCopies: run --text-copies leaves copies, and with them a program does and counts what
 // it does without.
 func TestCacheCopies(t *testing.T) {
 	lane.Parallel(t)
@@ -49,7 +50,7 @@ func TestCacheCopies(t *testing.T) {
 				for _, by := range []string{"run", "preload"} {
 					q, without := *p, *p
 					q.args, q.by = []string{program, how}, by
-					without.args, without.by, without.env = q.args, by, way
+					without.args, without.by, without.env = q.args, by, append(slices.Clone(way), "DYNPROF_CACHE=0")
 					want, wantReport, _, _ := without.start(t)
 					r, rep, cached, all := q.start(t)
 					if cached != all || !isWarm(t, rep) {
@@ -175,7 +176,7 @@ func TestCacheCopyCommand(t *testing.T) {
 	if n := len(p.copies()); n != 0 {
 		t.Errorf("a preloaded library has made %d copies", n)
 	}
-	p.hotspots(t, 0, "0 more plans", "warm", program)
+	p.hotspots(t, 0, "0 more plans", "warm", "--text-copies", program)
 	where(t, p, program, true)
 	p.hotspots(t, 0, "", "verify")
 	copied := p.copies()[0]
@@ -190,7 +191,7 @@ func TestCacheCopyCommand(t *testing.T) {
 	}
 	p.hotspots(t, 1, "damaged: it is no copy of the object", "verify")
 	p.hotspots(t, 0, "removed 1 plans", "clear", "--stale")
-	p.hotspots(t, 0, "1 more plans", "warm", program)
+	p.hotspots(t, 0, "1 more plans", "warm", "--text-copies", program)
 	p.hotspots(t, 0, "", "verify")
 	if err := os.Remove(strings.TrimSuffix(p.copies()[0], ".text") + ".plan"); err != nil {
 		t.Fatal(err)
@@ -198,5 +199,35 @@ func TestCacheCopyCommand(t *testing.T) {
 	p.hotspots(t, 0, "removed", "clear")
 	if left := p.copies(); len(left) > 0 {
 		t.Errorf("%v", left)
+	}
+}
+
+// TestCacheUsual: hotspots run keeps plans and starts with them, unless told otherwise; the
+// preloaded library starts with them, and keeps none; and of no object there is a copy.
+func TestCacheUsual(t *testing.T) {
+	lane.Parallel(t)
+	program := copiedProgram(t)
+	p := &planned{command: cmd(program, "where"), home: cacheHome(t), by: "preload"}
+	start := func(by string, warm bool, env ...string) {
+		t.Helper()
+		q := *p
+		q.by, q.env = by, env
+		if r, rep, cached, all := q.start(t); isWarm(t, rep) != warm || (cached == all) != warm || cached != 0 && !warm || r.stderr != strings.Repeat(program+"\n", 3) {
+			t.Errorf("%s, %q: warm %t, %d of %d plans used, %+v", by, env, isWarm(t, rep), cached, all, r)
+		}
+	}
+	start("preload", false)
+	start("run", false, "DYNPROF_CACHE=0")
+	if n := len(p.plans()); n != 0 {
+		t.Errorf("%d plans are kept", n)
+	}
+	start("run", false)
+	start("run", true)
+	start("run", false, "DYNPROF_CACHE=0")
+	start("preload", true)
+	start("preload", true, "DYNPROF_CACHE=")
+	start("preload", false, "DYNPROF_CACHE=0")
+	if n := len(p.copies()); n != 0 {
+		t.Errorf("there are %d copies", n)
 	}
 }

@@ -34,7 +34,7 @@ type planned struct {
 
 // newPlanned is c with an empty cache.
 func newPlanned(t *testing.T, c command, by string, env ...string) *planned {
-	return &planned{c, cacheHome(t), by, append(env, "DYNPROF_CACHE=1")}
+	return &planned{c, cacheHome(t), by, append(env, "DYNPROF_CACHE=1", "DYNPROF_TEXT_COPIES=1")}
 }
 
 // cacheHome is a directory that is removed whether somebody writes to it yet or not.
@@ -176,10 +176,10 @@ func TestCache(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/%s", filepath.Base(c.args[0]), by, strings.Join(way, " ")), func(t *testing.T) {
 					p := newPlanned(t, c, by, way...)
 					without := *p
-					without.env = way
+					without.env = append(slices.Clone(way), "DYNPROF_CACHE=0")
 					want, wantReport, cached, _ := without.start(t)
 					if cached != 0 || len(p.plans()) != 0 {
-						t.Errorf("%d plans are used, %d made, and nobody asked for any", cached, len(p.plans()))
+						t.Errorf("%d plans are used, %d made, though they are turned off", cached, len(p.plans()))
 					}
 					p.warm(t)
 					r, rep, cached, all := p.start(t)
@@ -258,7 +258,7 @@ func TestCacheSound(t *testing.T) {
 func TestCacheHome(t *testing.T) {
 	lane.Parallel(t)
 	cache, other, tables := cacheHome(t), t.TempDir(), t.TempDir()
-	c := cmd(build(t, "hotspots"), "run", "--cache", "--follow-exec", "--summary", "0", "-o", tables+"/%p", "--",
+	c := cmd(build(t, "hotspots"), "run", "--follow-exec", "--summary", "0", "-o", tables+"/%p", "--",
 		need(t, "env"), "-u", "XDG_CACHE_HOME", "HOME="+other, need(t, "env"), "true")
 	c.env = []string{"XDG_CACHE_HOME=" + cache}
 	for range 3 {

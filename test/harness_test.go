@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	takeSettings()
+	ownCache(names)
 	built = plain(cmp.Or(setting("BUILD"), "../build"), names+"/build")
 	status := m.Run()
 	os.RemoveAll(names)
@@ -55,6 +56,19 @@ func takeSettings() {
 			settings[name] = value
 			os.Unsetenv(name)
 		}
+	}
+}
+
+// ownCache has all programs keep their plans in a directory that is empty at first and gone
+// at the end; what Go has built stays where it is.
+func ownCache(below string) {
+	old, err := os.UserCacheDir()
+	if err == nil && os.Getenv("GOCACHE") == "" {
+		os.Setenv("GOCACHE", filepath.Join(old, "go-build"))
+	}
+	os.Setenv("XDG_CACHE_HOME", filepath.Join(below, "cache"))
+	if err := os.Mkdir(os.Getenv("XDG_CACHE_HOME"), 0o700); err != nil {
+		panic(err)
 	}
 }
 

@@ -20,6 +20,7 @@ func (o *observer) compatibility(t *testing.T) []scene {
 	spaces := []func(*testing.T){needsNamespaces}
 	const mount = "unshare -Urm sh -c 'mount "
 	const then = " && exec \"$@\"' sh @ "
+	uncached := []string{"DYNPROF_CACHE=0"} // plans of earlier starts would do
 	other := "setpriv --reuid 65533 --regid 65533 --clear-groups "
 	return []scene{
 		{name: "signalfd", args: "OBSERVE waiting signalfd", calls: 2 * steps},
@@ -59,7 +60,7 @@ func (o *observer) compatibility(t *testing.T) []scene {
 		{name: "seccomp TSYNC: another user", args: other + "@ OBSERVE sandbox-threads 20", needs: user, calls: 44 * steps},
 		{name: "seccomp TSYNC: little address space", args: "prlimit --as=1000000000:1000000000 @ OBSERVE sandbox-threads 4", only: "preload", calls: 12 * steps},
 
-		{name: "RLIMIT_AS", args: "prlimit --as=50000000:50000000 @ OBSERVE echo", only: "preload", refused: "resource limit"},
+		{name: "RLIMIT_AS", args: "prlimit --as=50000000:50000000 @ OBSERVE echo", only: "preload", refused: "resource limit", env: uncached},
 		{name: "RLIMIT_AS: soft", args: "prlimit --as=50000000: @ OBSERVE echo", only: "preload", calls: 2 * steps},
 		{name: "RLIMIT_AS: its own", args: "OBSERVE cramped", calls: 3 * steps},
 		{name: "RLIMIT_NPROC=1", args: other + "prlimit --nproc=1 @ OBSERVE echo", needs: user, only: "preload", refused: "process limit"},
@@ -69,7 +70,7 @@ func (o *observer) compatibility(t *testing.T) []scene {
 		{name: "RLIMIT_FSIZE", args: "prlimit --fsize=0:0 @ OBSERVE limited", only: "preload", refused: "too large"},
 		{name: "RLIMIT_FSIZE: soft", args: "prlimit --fsize=0: @ OBSERVE limited", only: "preload", calls: 25 * steps},
 		{name: "RLIMIT_FSIZE: its own", args: "OBSERVE limited", calls: 25 * steps},
-		{name: "RLIMIT_DATA", args: "prlimit --data=3000000:3000000 @ OBSERVE echo", only: "preload", refused: "resource limit"},
+		{name: "RLIMIT_DATA", args: "prlimit --data=3000000:3000000 @ OBSERVE echo", only: "preload", refused: "resource limit", env: uncached},
 
 		{name: "closefrom", args: "OBSERVE closing", calls: 4 * steps},
 		{name: "PR_SET_DUMPABLE 0", args: "OBSERVE undumpable", calls: 14 * steps},
@@ -82,7 +83,7 @@ func (o *observer) compatibility(t *testing.T) []scene {
 		{name: "waitpid(-1, ..., __WALL)", args: "OBSERVE process"},
 		{name: "waitpid(-1, ..., __WALL): a child it did not make", args: "OBSERVE -with-child @ OBSERVE adopts", only: "preload", calls: 2 * steps},
 		{name: "PID 1 of a pid namespace", args: "unshare -Urpf --mount-proc @ OBSERVE adopts", needs: spaces, only: "preload", calls: 2 * steps},
-		{name: "PID 1 of a pid namespace is still to come", args: "unshare -Urp @ sh -c '/bin/true; echo $?'", needs: spaces, only: "preload", refused: "another pid namespace"},
+		{name: "PID 1 of a pid namespace is still to come", args: "unshare -Urp @ sh -c '/bin/true; echo $?'", needs: spaces, only: "preload", refused: "another pid namespace", env: uncached},
 		{name: "PID 1 of a pid namespace: hotspots", args: "unshare -Urpf --mount-proc @ OBSERVE starts", needs: spaces, only: "run", calls: steps + 1},
 		{name: "subreaper", args: "OBSERVE adopts", calls: 2 * steps},
 		{name: "kill(0, ...)", args: "OBSERVE groups", calls: 2 * steps},

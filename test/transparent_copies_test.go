@@ -38,7 +38,7 @@ func TestCopies(t *testing.T) {
 			both(t, preload, "sh", "-c", script)
 		})
 	}
-	for _, flags := range lane.Some(append(variants, []string{"--cache"}), 0, 5) {
+	for _, flags := range lane.Some(append(variants, []string{"--text-copies"}), 0, 5) {
 		c := cmd(program)
 		alone := run(t, c)
 		c.env = []string{"LD_PRELOAD=" + another, "XDG_CACHE_HOME=" + t.TempDir()}

@@ -34,6 +34,7 @@ const (
 	FollowExec
 	PerfMap
 	Cache
+	TextCopies
 	Control
 	AllowTraps
 	KeepCalls
@@ -83,7 +84,9 @@ var All = [Count]Setting{
 	PerfMap: {"perf-map", "", "DYNPROF_PERF_MAP", Switch,
 		"tell perf the names of the stubs: /tmp/perf-PID.map", ""},
 	Cache: {"cache", "", "DYNPROF_CACHE", Switch,
-		"keep what is found out about the program and its libraries, for later starts; see hotspots cache", ""},
+		"keep what is found out about the program and its libraries, for later starts; --cache=false neither keeps nor uses it; see hotspots cache", ""},
+	TextCopies: {"text-copies", "", "DYNPROF_TEXT_COPIES", Switch,
+		"start large programs faster: keep copies of them with their text changed already, and map those; /proc/PID/maps has the names of the copies", ""},
 	Control: {"control", "", "DYNPROF_CONTROL", Switch,
 		"let hotspots pause and resume the counting: a process beside the program takes requests", ""},
 	AllowTraps: {"allow-traps", "", "DYNPROF_ALLOW_TRAPS", Switch,
@@ -138,16 +141,23 @@ func IsOn(value string) bool { return value != "" && value != "0" }
 // Switches says of each switch whether it is on.
 type Switches [Count]bool
 
-// Values adds the variables of those switches for which passed is true to values: 1,
-// or empty.
+// Usual are those that are on in hotspots run unless the user says otherwise.
+var Usual = Switches{Cache: true}
+
+// Values adds the variables of those switches for which passed is true to values: 1; 0 if
+// it is not as usual; or empty.
 func (s *Switches) Values(values map[ID]string, passed func(*Setting) bool) {
 	for i := range All {
 		if All[i].Kind != Switch || !passed(&All[i]) {
 			continue
 		}
-		values[ID(i)] = ""
-		if s[i] {
+		switch {
+		case s[i]:
 			values[ID(i)] = "1"
+		case Usual[i]:
+			values[ID(i)] = "0"
+		default:
+			values[ID(i)] = ""
 		}
 	}
 }

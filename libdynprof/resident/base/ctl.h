@@ -6,6 +6,13 @@
 
 #include <stdint.h>
 
+/* Plans of earlier starts. */
+enum dp_cache {
+	DP_CACHE_OFF,
+	DP_CACHE_USE,  /* those that there are */
+	DP_CACHE_KEEP, /* and when the twin has planned it writes down what later starts can use */
+};
+
 enum {
 	DP_PATH_MAX = 4096,
 	DP_LINE_MAX = 512,
@@ -73,7 +80,7 @@ struct dp_ctl {
 	uint64_t changed_entry; /* code that runs when the dynamic linker has new objects */
 	uint64_t r_brk;         /* the dynamic linker's function that we stand in for */
 	uint64_t keep;          /* 1: the reserve stays, and part of it may be used */
-	uint64_t cache;         /* 1: when the twin has planned it writes down what later starts can use */
+	uint64_t cache;         /* enum dp_cache */
 	uint64_t listen;        /* 1: the twin may become the endpoint for metrics */
 	uint64_t late;          /* 1: these objects come later */
 	uint64_t outside;       /* 1: and the planner has of the target what is here and in them */

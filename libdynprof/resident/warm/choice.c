@@ -6,7 +6,7 @@ enum kind {
 	PLANNED,  /* a planner reads it, unless it is empty */
 	OFF,      /* or unless it is a switch that is off */
 	HARMLESS, /* others read it */
-	CACHE_HOME, RUNTIME_DIR, HOME, OUTPUT, OBJECTS, THRESHOLD, RUN_ID, KEEP_CALLS, FOLLOW_EXEC, CACHE,
+	CACHE_HOME, RUNTIME_DIR, HOME, OUTPUT, OBJECTS, THRESHOLD, RUN_ID, KEEP_CALLS, FOLLOW_EXEC, CACHE, TEXT_COPIES,
 };
 
 /* The names are in place: a pointer would have to be relocated. */
@@ -18,7 +18,7 @@ static const struct variable {
 	{"DYNPROF_OUTPUT", OUTPUT}, {"DYNPROF_OBJECTS", OBJECTS}, {"DYNPROF_THRESHOLD", THRESHOLD},
 	{"DYNPROF_RUN_ID", RUN_ID}, {"DYNPROF_KEEP_CALLS", KEEP_CALLS}, {"DYNPROF_FOLLOW_EXEC", FOLLOW_EXEC},
 	{"DYNPROF_PERF_MAP", OFF}, {"DYNPROF_CONTROL", OFF}, {"DYNPROF_ALLOW_TRAPS", OFF}, {"DYNPROF_LOCK", OFF},
-	{"DYNPROF_CACHE", CACHE}, {"DYNPROF_STRICT", HARMLESS}, {"DYNPROF_NOTE", HARMLESS}, {"DYNPROF_PAD", HARMLESS},
+	{"DYNPROF_CACHE", CACHE}, {"DYNPROF_TEXT_COPIES", TEXT_COPIES}, {"DYNPROF_STRICT", HARMLESS}, {"DYNPROF_NOTE", HARMLESS}, {"DYNPROF_PAD", HARMLESS},
 	{"DYNPROF_LIBRARY", HARMLESS}, {"DYNPROF_PRELOADED", HARMLESS}, {"DYNPROF_HOTSPOTS", HARMLESS},
 };
 
@@ -101,6 +101,9 @@ static int take(enum kind kind, const char *value, struct dp_choice *c)
 		return 1;
 	case CACHE:
 		c->plans = *value == '/' ? value : 0;
+		return 1;
+	case TEXT_COPIES:
+		c->text_copies = dp_is_on(value);
 		return 1;
 	case FOLLOW_EXEC:
 		c->follow_exec = dp_is_on(value);

@@ -99,7 +99,7 @@ void dp_map_copy(const struct dp_warm *w, struct dp_planned *o, const char *name
 	struct dp_text_buffer b = dp_buffer(path, sizeof path);
 	const struct dp_plan_text *t = dp_copied_text(o->plan);
 	put_copy(&b, name);
-	if (b.bad || !may_be_copied(o, t))
+	if (!w->choice.text_copies || b.bad || !may_be_copied(o, t))
 		return;
 	long fd = raw(SYS_openat, w->plans, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	if (failed(fd))

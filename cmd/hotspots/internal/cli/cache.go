@@ -40,9 +40,9 @@ const (
 func (a *app) cacheCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cache",
-		Short:   "Look after the plans that runs with --cache have kept",
-		Example: "  hotspots run --cache -- ./app    the first time it is planned and kept\n  hotspots cache warm ./app        plan and keep it now\n  hotspots cache ls                what is kept\n  hotspots cache clear --stale     remove what nobody can use any more",
-		Long:    "hotspots run --cache keeps what it finds out about a program and its libraries, in dynprof/plans of $XDG_CACHE_HOME or ~/.cache, and later runs with --cache start with that. Of large objects it keeps a copy with their text changed as well, which is mapped in place of the text; hotspots cache warm makes those of preloaded runs, too.",
+		Short:   "Look after the plans that runs have kept",
+		Example: "  hotspots run -- ./app            the first time it is planned and kept\n  hotspots cache warm ./app        plan and keep it now\n  hotspots cache ls                what is kept\n  hotspots cache clear --stale     remove what nobody can use any more",
+		Long:    "hotspots run keeps what it finds out about a program and its libraries, in dynprof/plans of $XDG_CACHE_HOME or ~/.cache, and later runs start with that, by the preloaded library as well. With --text-copies it keeps copies of large objects with their text changed, too, which are mapped in place of the text.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return usage("cache: say warm, ls, verify or clear; see %s --help", cmd.CommandPath())
 		},

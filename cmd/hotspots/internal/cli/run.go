@@ -102,7 +102,7 @@ func addFlags(cmd *cobra.Command, help func(*setting.Setting) string, on *settin
 		switch help := help(s); {
 		case s.Flag == "" || help == "":
 		case s.Kind == setting.Switch:
-			cmd.Flags().BoolVar(&on[id], s.Flag, false, help)
+			cmd.Flags().BoolVar(&on[id], s.Flag, setting.Usual[id], help)
 		case texts[id] != nil:
 			cmd.Flags().StringVarP(texts[id], s.Flag, s.Short, "", help)
 		}
@@ -263,7 +263,7 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job.Job
 	if err != nil {
 		return nil, nil, err
 	}
-	j := &job.Job{Summary: f.summary, Many: f.on[setting.FollowExec], Agent: f.on[setting.Control], Cache: f.on[setting.Cache]}
+	j := &job.Job{Summary: f.summary, Many: f.on[setting.FollowExec], Agent: f.on[setting.Control], Copies: f.on[setting.Cache] && f.on[setting.TextCopies]}
 	if _, err := rand.Read(j.ID[:]); err != nil {
 		return nil, nil, err
 	}

@@ -27,14 +27,14 @@ import (
 // warmFlags are what plans depend on, besides the objects themselves.
 type warmFlags struct {
 	objects, threshold, library string
-	keepCalls                   bool
+	keepCalls, textCopies       bool
 }
 
 func (a *app) cacheWarmCommand() *cobra.Command {
 	f := warmFlags{}
 	cmd := &cobra.Command{
 		Use:   "warm PROGRAM...",
-		Short: "Plan programs and their libraries now, for runs with --cache",
+		Short: "Plan programs and their libraries now, for later runs",
 		Long: "Start each PROGRAM with its libraries, keep what is found out about them, and end it before anything of it runs. " +
 			"A directory stands for the programs in it.\n\n" +
 			"Plans depend on the flags below: say what the runs will say.",
@@ -51,6 +51,7 @@ func (a *app) cacheWarmCommand() *cobra.Command {
 	flags.StringVar(&f.objects, "objects", "", setting.All[setting.Objects].Help)
 	flags.StringVar(&f.threshold, "threshold", "", "as of the runs: `N` calls of every function")
 	flags.BoolVar(&f.keepCalls, "keep-calls", false, "leave calls as they are, as the runs will")
+	flags.BoolVar(&f.textCopies, "text-copies", false, "keep copies of large objects, too, as the runs use them")
 	flags.StringVar(&f.library, "library", "", setting.All[setting.Library].Help)
 	return cmd
 }
@@ -104,8 +105,10 @@ func (a *app) cacheWarm(f *warmFlags, args []string) error {
 		bar.Add(1)
 	}
 	bar.Finish()
-	if err := a.fillCopies(); err != nil {
-		a.say("a copy of a program's text could not be made: %v", err)
+	if f.textCopies {
+		if err := a.fillCopies(); err != nil {
+			a.say("a copy of a program's text could not be made: %v", err)
+		}
 	}
 	a.say("%d programs: %d more plans", len(programs)-failed, len(a.plansNow())-before)
 	if failed > 0 {

@@ -33,7 +33,7 @@ type Job struct {
 	Mangled  bool   // with their names as they are in the file
 	Many     bool   // programs that the program executes have tables of their own
 	Agent    bool   // a process beside the program has the table open
-	Cache    bool   // plans are kept
+	Copies   bool   // copies of text are kept
 	Messages io.Writer
 
 	expected string      // path of the table, if it got the name that it gets mostly
@@ -88,7 +88,7 @@ func (j *Job) Finish(path string, r launch.Result) bool {
 	for _, e := range all {
 		edit.Compact(e.Path) // an error means that it stays as it is: others count into it, or there is no room
 	}
-	if j.Cache {
+	if j.Copies {
 		j.fillCopies()
 	}
 	if j.Summary > 0 {

@@ -210,13 +210,12 @@ func (a *preparation) prepare(args, env []*byte) bool {
 		return false
 	}
 	a.uid = call(unix.SYS_GETUID, 0, 0, 0, 0)
-	a.Summary = summaryDefault
-	return knownRuntime() && a.flags(args) && !(a.On[setting.Cache] && a.On[setting.FollowExec]) && a.readEnviron(env) && a.find() && a.countable() &&
+	a.Summary, a.On = summaryDefault, setting.Usual
+	return knownRuntime() && a.flags(args) && a.readEnviron(env) && a.find() && a.countable() &&
 		a.findLibrary() && a.place() && a.makeEnviron()
 }
 
-// flags reads the command line. Where programs that are executed look for plans is Run's
-// to say. Flags whose values need to be checked are Run's.
+// flags reads the command line. Flags whose values need to be checked are Run's.
 func (a *preparation) flags(args []*byte) bool {
 	if len(args) < 3 || args[1] == nil || text(args[1]) != "run" {
 		return false

@@ -104,6 +104,19 @@ func (a *preparation) cacheDir() *byte {
 	return nil
 }
 
+// plansDir is what package store says, for programs that are executed with another home.
+func (a *preparation) plansDir() (path string, ok bool) {
+	base := a.cacheDir()
+	if base == nil || !clean(text(base)) {
+		return "", false // a relative one is passed over, and links are followed no further than that
+	}
+	dir := a.join(text(base), "/plans", "")
+	if dir == nil {
+		return "", false
+	}
+	return text(dir), true
+}
+
 // libraryBelow looks into a place, to which nobody is given the modes.
 func (a *preparation) libraryBelow(base *byte, without uint32) bool {
 	if base == nil || !plain(text(base)) || !a.isDirectory(base, without) {
@@ -286,6 +299,8 @@ func (a *preparation) makeEnviron() bool {
 			value = a.Note
 		case id == setting.RunID:
 			value = a.hex()
+		case id == setting.Cache && a.On[id] && a.On[setting.FollowExec]:
+			value, ok = a.plansDir()
 		case a.On[i]:
 			value = "1"
 		case id == setting.Pad && ours%2 == 0:

@@ -89,9 +89,12 @@ func TestPrepare(t *testing.T) {
 			if got := text(a.program); got != p.Path || !slices.Equal(textsOf(a.args), p.Args) {
 				t.Errorf("%s %q, not %s %q", got, textsOf(a.args), p.Path, p.Args)
 			}
-			settings := map[setting.ID]string{setting.Output: a.Output, setting.Note: a.Note, setting.RunID: fmt.Sprintf("%x", a.ID)}
+			settings := map[setting.ID]string{setting.Output: a.Output, setting.Note: a.Note, setting.RunID: fmt.Sprintf("%x", a.ID), setting.Cache: "1"}
 			for _, id := range row.on {
 				settings[id] = "1"
+			}
+			if slices.Contains(row.on, setting.FollowExec) {
+				settings[setting.Cache] = filepath.Join(filepath.Dir(filepath.Dir(library)), "plans")
 			}
 			if got, want := textsOf(a.environ[:]), Environ(env, library, nil, settings); !slices.Equal(got, want) {
 				t.Errorf("environment %q\nnot %q", got, want)
