@@ -76,9 +76,17 @@ func planner(ctl *C.struct_dp_ctl) []byte {
 	return nil
 }
 
-// tick is how long two changes of a file may have the same time, ns: what has just been
-// written may be written to once more, and nobody could tell.
-const tick = 20e6
+// isFresh reports whether a file may be written to once more, and nobody could tell: two
+// changes within a tick of the file system have the same time. Some count whole seconds,
+// FAT two.
+func isFresh(f target.Identity) bool {
+	const second = 1e9
+	tick := uint64(20e6)
+	if f.Ctime%second == 0 || f.Mtime%second == 0 {
+		tick = 2.5 * second
+	}
+	return uint64(time.Now().UnixNano())-f.Ctime < tick
+}
 
 // dp_save writes down what later starts can use, while the target patches its text, and
 // closes what an agent would have open. Nobody hears of what fails. With an agent the
@@ -93,16 +101,21 @@ func dp_save() {
 	if saving.plans == nil || saving.plan == nil {
 		return
 	}
-	written := false
+	full := false
 	for file, plan := range saving.plan.ToCache() {
-		if uint64(time.Now().UnixNano())-file.Ctime < tick {
+		if isFresh(file) {
 			continue
 		}
-		if saving.plans.Write(store.Name(file.Inode, plan.Key), plan.Encode()) == nil {
-			written = true
+		name := store.Name(file.Inode, plan.Key)
+		if saving.plans.Write(name, plan.Encode()) == nil {
+			full = full || isOneOfMany(name)
 		}
 	}
-	if written {
+	if full {
 		saving.plans.Trim(store.Most)
 	}
 }
+
+// isOneOfMany has one plan of sixteen, by its name, see whether they are too many: to look
+// at all of them takes longer than a small program's start.
+func isOneOfMany(name string) bool { return name[0] == '0' }
