@@ -20,17 +20,27 @@ import (
 
 // saving is what dp_save works with.
 var saving struct {
-	open  *store.Store
+	open  plans        // of all that are read
 	plans *store.Store // nil: nothing is written
 	plan  *patcher.Plan
 }
 
-// plans is a patcher.Cache.
-type plans struct{ *store.Store }
+// plans is a patcher.Cache: the user's plans, and the system's.
+type plans []*store.Store
 
 func (p plans) Load(file target.Identity, key []byte) []byte {
-	b, _ := p.Read(store.Name(file.Inode, key)) // it is planned then
-	return b
+	for _, s := range p {
+		if b, err := s.Read(store.Name(file.Inode, key)); err == nil {
+			return b
+		}
+	}
+	return nil // it is planned then
+}
+
+func (p plans) close() {
+	for _, s := range p {
+		s.Close()
+	}
 }
 
 // useCache opens the cache, unless the user wants none. Whatever fails, all is planned.
@@ -38,17 +48,24 @@ func useCache(ctl *C.struct_dp_ctl, choice *config, r *patcher.Request) {
 	if choice.uncached || ctl.late != 0 {
 		return
 	}
-	dir, keep := cmp.Or(choice.plans, store.Dir(choice.cacheHome, choice.home)), choice.On[setting.Cache]
-	if r.Planner = planner(ctl); r.Planner == nil || dir == "" || keep && store.Make(dir) != nil {
+	if r.Planner = planner(ctl); r.Planner == nil {
 		return
 	}
-	s, err := store.Open(dir)
-	if err != nil {
-		return
+	var all plans
+	if dir := cmp.Or(choice.plans, store.Dir(choice.cacheHome, choice.home)); dir != "" {
+		keep := choice.On[setting.Cache] && store.Make(dir) == nil
+		if s, err := store.Open(dir); err == nil {
+			all = append(all, s)
+			if keep {
+				saving.plans = s
+			}
+		}
 	}
-	r.Cache, r.Creator, saving.open = plans{s}, version.Creator, s
-	if keep {
-		saving.plans = s
+	if s, err := store.Open(store.System); err == nil {
+		all = append(all, s)
+	}
+	if saving.open = all; len(all) > 0 {
+		r.Cache, r.Creator = all, version.Creator
 	}
 }
 
@@ -95,9 +112,7 @@ func isFresh(f target.Identity) bool {
 //export dp_save
 func dp_save() {
 	defer func() { recover() }() // as good as a full disk
-	if saving.open != nil {
-		defer saving.open.Close()
-	}
+	defer saving.open.close()
 	if saving.plans == nil || saving.plan == nil {
 		return
 	}

@@ -94,7 +94,7 @@ func (c *config) set(name, value string) (err error) {
 // cache takes what DYNPROF_CACHE says. Plans that are there are used if it says nothing.
 func (c *config) cache(value string) {
 	c.uncached = !c.On[setting.Cache]
-	if filepath.IsAbs(value) {
-		c.plans = value
+	if dir := strings.TrimPrefix(value, "only:"); filepath.IsAbs(dir) {
+		c.plans = dir
 	}
 }

@@ -237,7 +237,7 @@ static void read_environment(struct start *s)
 			s->session.keep = dp_is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_CACHE"))) {
 			s->session.cache = !*v ? DP_CACHE_USE : dp_is_on(v) ? DP_CACHE_KEEP : DP_CACHE_OFF;
-			s->only_cache = same_text(v, "only");
+			s->only_cache = same_text(v, "only") || has_prefix(v, "only:");
 		}
 		else if ((v = value_of(*e, "DYNPROF_LISTEN")))
 			s->session.listen = *v != 0;

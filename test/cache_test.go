@@ -491,3 +491,40 @@ func TestCacheNowhere(t *testing.T) {
 		}
 	}
 }
+
+// TestCacheSystem: what root has planned for all, others start with, by run and by preload,
+// and write nothing there.
+func TestCacheSystem(t *testing.T) {
+	lane.Parallel(t)
+	rootOnly(t, "cannot keep plans for all users")
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(dir, 0o777), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	copyFile(t, need(t, "true"), filepath.Join(dir, "program"))
+	copyFile(t, build(t, "libdynprof.so"), filepath.Join(dir, "libdynprof.so"))
+	copyFile(t, build(t, "hotspots"), filepath.Join(dir, "hotspots"))
+	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
+	const script = `set -e
+mount -t tmpfs -o mode=755 none /var/cache
+umask 077
+"$1"/hotspots cache --system warm --text-copies "$1"/program
+stat -c %a /var/cache/dynprof/plans /var/cache/dynprof/plans/*.plan
+user() { setpriv --reuid=65534 --regid=65534 --clear-groups -- env HOME=/nonexistent XDG_CACHE_HOME= XDG_RUNTIME_DIR= "$@"; }
+user LD_PRELOAD="$1"/libdynprof.so DYNPROF_OUTPUT="$1"/preload DYNPROF_TEXT_COPIES=1 "$1"/program
+user "$1"/hotspots run --summary 0 -o "$1"/run "$1"/program
+user "$1"/hotspots cache --system warm "$1"/program || echo refused
+ls -A /var/cache/dynprof/plans | grep -c plan
+chmod 777 /var/cache/dynprof/plans
+user LD_PRELOAD="$1"/libdynprof.so DYNPROF_OUTPUT="$1"/open "$1"/program
+`
+	r := run(t, cmd(need(t, "unshare"), "-m", "sh", "-c", script, "sh", dir))
+	if want := "755\n444\n444\n444\nrefused\n3\n"; r.status != 0 || r.stdout != want || !strings.Contains(r.stderr, "only root keeps plans for all users") {
+		t.Fatalf("%+v, not %q", r, want)
+	}
+	for name, warm := range map[string]bool{"preload": true, "run": true, "open": false} {
+		if rep := readReport(t, filepath.Join(dir, name)); isWarm(t, rep) != warm {
+			t.Errorf("%s: warm %t", name, !warm)
+		}
+	}
+}

@@ -23,6 +23,9 @@ const (
 	copyExt   = ".text"
 	temporary = ".new-"
 
+	// System is where root keeps plans for all users: they are read there, too.
+	System = "/var/cache/dynprof/plans"
+
 	// Most is how many bytes the plans of a user, and the copies of their objects, may have.
 	Most = 1 << 30
 
@@ -53,10 +56,13 @@ func Name(inode uint64, key []byte) string {
 }
 
 // Store is an open directory.
-type Store struct{ dir int }
+type Store struct {
+	dir  int
+	mode os.FileMode // of new files
+}
 
 // Open opens the directory, which has to be the effective user's, and nobody else's to
-// look into.
+// look into; or System, which has to be root's, and for nobody else to write to.
 func Open(dir string) (*Store, error) {
 	const flags = syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
 	fd, err := syscall.Open(dir, flags, 0)
@@ -64,27 +70,37 @@ func Open(dir string) (*Store, error) {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
 	var st syscall.Stat_t
-	if err = syscall.Fstat(fd, &st); err == nil && (int(st.Uid) != os.Geteuid() || st.Mode&0o077 != 0) {
+	owner, without, mode := os.Geteuid(), uint32(0o077), os.FileMode(0o400)
+	if dir == System {
+		owner, without, mode = 0, 0o022, 0o444
+	}
+	if err = syscall.Fstat(fd, &st); err == nil && (int(st.Uid) != owner || st.Mode&without != 0) {
 		err = ErrNotOurs
 	}
 	if err != nil {
 		syscall.Close(fd)
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	return &Store{fd}, nil
+	return &Store{fd, mode}, nil
 }
 
 // Make makes the directory, and the two above it, in one of the effective user's:
 // another's home stays as it is, though HOME may say that it is ours.
-func Make(dir string) error { return makeIn(dir, 2) }
+func Make(dir string) error {
+	mode := os.FileMode(0o700)
+	if dir == System {
+		mode = 0o755
+	}
+	return makeIn(dir, mode, 2)
+}
 
-func makeIn(dir string, above int) error {
+func makeIn(dir string, mode os.FileMode, above int) error {
 	if _, err := os.Lstat(dir); err == nil {
 		return nil
 	}
 	parent := filepath.Dir(dir)
 	if above > 0 {
-		if err := makeIn(parent, above-1); err != nil {
+		if err := makeIn(parent, mode, above-1); err != nil {
 			return err
 		}
 	}
@@ -94,7 +110,7 @@ func makeIn(dir string, above int) error {
 	}
 	err := os.Mkdir(dir, 0o700)
 	if err == nil {
-		return os.Chmod(dir, 0o700) // whatever the umask
+		return os.Chmod(dir, mode) // whatever the umask
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -161,7 +177,7 @@ func (s *Store) write(name string, fill func(f *os.File) error) error {
 	if err != nil {
 		return err
 	}
-	f.Chmod(0o400) // whatever the umask
+	f.Chmod(s.mode) // whatever the umask
 	err = fill(f)
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = syscall.Renameat(s.dir, new, s.dir, name)

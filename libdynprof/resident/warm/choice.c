@@ -100,6 +100,7 @@ static int take(enum kind kind, const char *value, struct dp_choice *c)
 		c->keep_calls = dp_is_on(value);
 		return 1;
 	case CACHE:
+		value += has_prefix(value, "only:") ? sizeof "only:" - 1 : 0;
 		c->plans = *value == '/' ? value : 0;
 		return 1;
 	case TEXT_COPIES:

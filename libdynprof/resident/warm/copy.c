@@ -93,7 +93,7 @@ static void map_pieces(struct dp_planned *o, const struct dp_plan_text *t, long 
 	}
 }
 
-void dp_map_copy(const struct dp_warm *w, struct dp_planned *o, const char *name)
+void dp_map_copy(const struct dp_warm *w, struct dp_planned *o, long plans, const char *name)
 {
 	char path[32];
 	struct dp_text_buffer b = dp_buffer(path, sizeof path);
@@ -101,7 +101,7 @@ void dp_map_copy(const struct dp_warm *w, struct dp_planned *o, const char *name
 	put_copy(&b, name);
 	if (!w->choice.text_copies || b.bad || !may_be_copied(o, t))
 		return;
-	long fd = raw(SYS_openat, w->plans, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	long fd = raw(SYS_openat, plans, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	if (failed(fd))
 		return;
 	if (is_copy_of(fd, o->plan))

@@ -22,14 +22,19 @@ enum { LARGEST = 1 << 30, DAY = 24 * 3600 };
 
 /* ---- the directory ------------------------------------------------------ */
 
-/* Whose plans are nobody else's: the effective user's, and for no others to look into. */
-static int is_ours(long directory)
+enum { OTHERS_LOOK_IN = 077, OTHERS_WRITE = 022 };
+
+static long open_directory(const char *path, uid_t owner, mode_t without)
 {
 	struct stat st;
-	return raw(SYS_newfstatat, directory, "", &st, AT_EMPTY_PATH) == 0 && st.st_uid == (uid_t)raw(SYS_geteuid) && !(st.st_mode & 077);
+	long fd = raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (failed(fd) || (raw(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && st.st_uid == owner && !(st.st_mode & without)))
+		return fd;
+	raw(SYS_close, fd);
+	return -1;
 }
 
-static int open_directory(struct dp_warm *w)
+static long open_users(const struct dp_warm *w)
 {
 	char path[DP_PATH_MAX];
 	struct dp_text_buffer b = dp_buffer(path, sizeof path);
@@ -42,10 +47,16 @@ static int open_directory(struct dp_warm *w)
 		dp_put_text(&b, c->home);
 		dp_put_text(&b, "/.cache");
 	} else
-		return 0;
+		return -1;
 	dp_put_text(&b, c->plans ? "" : "/dynprof/plans");
-	w->plans = b.bad ? -1 : raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return !failed(w->plans) && is_ours(w->plans);
+	return b.bad ? -1 : open_directory(path, (uid_t)raw(SYS_geteuid), OTHERS_LOOK_IN);
+}
+
+static int open_directories(struct dp_warm *w)
+{
+	w->plans[0] = open_users(w);
+	w->plans[1] = open_directory("/var/cache/dynprof/plans", 0, OTHERS_WRITE);
+	return !failed(w->plans[0]) || !failed(w->plans[1]);
 }
 
 /* ---- objects ------------------------------------------------------------ */
@@ -206,11 +217,11 @@ static int read_plan(struct dp_planned *o, long fd, uint64_t size)
 
 static int may_read(const struct stat *st) { return dp_may_use(st) && st->st_size >= (long)sizeof(struct dp_plan_file) && st->st_size <= LARGEST; }
 
-static int load_plan(struct dp_warm *w, struct dp_planned *o, const char *name)
+static int load_plan(struct dp_planned *o, long plans, const char *name)
 {
 	struct stat st;
 	struct timespec now;
-	long fd = raw(SYS_openat, w->plans, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	long fd = failed(plans) ? plans : raw(SYS_openat, plans, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	if (failed(fd))
 		return 0;
 	int ok = raw(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && may_read(&st) && (map_plan(o, fd, (uint64_t)st.st_size) || read_plan(o, fd, (uint64_t)st.st_size));
@@ -236,31 +247,32 @@ static void drop_plan(struct dp_planned *o)
 
 /* The plan with the arena in a slot that is free. What is in a file that is not checked yet
  * can at worst make it look taken. */
-static int find_plan_for(struct dp_warm *w, struct dp_planned *o, uint64_t slot)
+static int find_plan_in(struct dp_warm *w, struct dp_planned *o, long plans, uint64_t slot)
 {
 	char text[256], path[32];
 	struct dp_text_buffer key = dp_buffer(text, sizeof text), name = dp_buffer(path, sizeof path);
 	put_key(w, o, slot, &key);
 	put_name(o->files->inode, &key, &name);
-	int ok = !key.bad && !name.bad && load_plan(w, o, path) && dp_has_place(w, o) && dp_plan_is_sound(o->plan, o->plan_size) && has_key(o, &key) && dp_plan_is_of(w, o);
+	int ok = !key.bad && !name.bad && load_plan(o, plans, path) && dp_has_place(w, o) && dp_plan_is_sound(o->plan, o->plan_size) && has_key(o, &key) && dp_plan_is_of(w, o);
 	if (ok)
-		dp_map_copy(w, o, path);
+		dp_map_copy(w, o, plans, path);
 	return ok;
 }
 
 static int find_plan(struct dp_warm *w, struct dp_planned *o)
 {
-	for (uint64_t slot = 0; slot <= SLOTS; slot++) {
-		if (find_plan_for(w, o, slot))
-			return 1;
-		drop_plan(o);
-	}
+	for (uint64_t slot = 0; slot <= SLOTS; slot++)
+		for (int i = 0; i < 2; i++) {
+			if (find_plan_in(w, o, w->plans[i], slot))
+				return 1;
+			drop_plan(o);
+		}
 	return 0;
 }
 
 int dp_find_plans(struct dp_warm *w)
 {
-	if (!know_planner(w) || !open_directory(w) || !dp_read_maps(&w->maps) || !note_objects(w))
+	if (!know_planner(w) || !open_directories(w) || !dp_read_maps(&w->maps) || !note_objects(w))
 		return 0;
 	for (uint32_t i = 0; i < w->count; i++)
 		if (!find_plan(w, &w->objects[i]))
@@ -293,7 +305,8 @@ void dp_drop_plans(struct dp_warm *w, int but_lists)
 			drop_plan(&w->objects[i]);
 	if (w->objects)
 		raw(SYS_munmap, w->objects, w->room);
-	if (!failed(w->plans))
-		raw(SYS_close, w->plans);
+	for (int i = 0; i < 2; i++)
+		if (!failed(w->plans[i]))
+			raw(SYS_close, w->plans[i]);
 	dp_drop_maps(&w->maps);
 }

@@ -45,7 +45,7 @@ static void take_back(struct dp_warm *w)
 
 int dp_warm_start(struct dp_ctl *ctl)
 {
-	struct dp_warm w = {.ctl = ctl, .plans = -1};
+	struct dp_warm w = {.ctl = ctl, .plans = {-1, -1}};
 	ctl->pid = (uint32_t)raw(SYS_getpid);
 	int ok = may_try(&w) && dp_read_choice(ctl, &w.choice) && dp_find_plans(&w) && sees_later(&w) && dp_lay_plans(&w) && dp_make_table(&w);
 	if (!ok)

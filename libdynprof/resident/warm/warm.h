@@ -35,7 +35,7 @@ struct dp_warm {
 	struct dp_planned *objects; /* the program's, the executable first */
 	uint32_t count;
 	uint64_t room;		/* bytes of their list's pages */
-	long plans;		/* the directory of plans is open as that */
+	long plans[2];		/* the directories of plans, the user's and the system's, are open as that */
 	uint8_t planner[32];	/* the build-id of this library, */
 	uint32_t planner_size;	/* bytes */
 	uint8_t *reserve;	/* the pages of the reserve, writable */
@@ -56,7 +56,7 @@ int dp_plan_is_sound(const struct dp_plan_file *p, uint64_t size) HIDDEN; /* che
 int dp_plan_is_of(const struct dp_warm *w, const struct dp_planned *o) HIDDEN; /* match.c: the object is what was planned */
 /* The copy of the object's text that is kept beside its plan, whose file has that name, is
  * mapped, if there is one: copy.c */
-void dp_map_copy(const struct dp_warm *w, struct dp_planned *o, const char *name) HIDDEN;
+void dp_map_copy(const struct dp_warm *w, struct dp_planned *o, long plans, const char *name) HIDDEN;
 void dp_drop_copy(struct dp_planned *o) HIDDEN;
 const struct dp_plan_text *dp_copied_text(const struct dp_plan_file *p) HIDDEN; /* the one with the most changes */
 int dp_lay_plans(struct dp_warm *w) HIDDEN;    /* lay.c: arenas and lists, in the reserve */

@@ -41,12 +41,13 @@ func (a *app) cacheCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cache",
 		Short:   "Look after the plans that runs have kept",
-		Example: "  hotspots run -- ./app            the first time it is planned and kept\n  hotspots cache warm ./app        plan and keep it now\n  hotspots cache ls                what is kept\n  hotspots cache clear --stale     remove what nobody can use any more",
-		Long:    "hotspots run keeps what it finds out about a program and its libraries, in dynprof/plans of $XDG_CACHE_HOME or ~/.cache, and later runs start with that, by the preloaded library as well. With --text-copies it keeps copies of large objects with their text changed, too, which are mapped in place of the text.",
+		Example: "  hotspots run -- ./app            the first time it is planned and kept\n  hotspots cache warm ./app        plan and keep it now\n  hotspots cache ls                what is kept\n  hotspots cache clear --stale     remove what nobody can use any more\n  hotspots cache --system warm /usr/bin    as root, for all users",
+		Long:    "hotspots run keeps what it finds out about a program and its libraries, in dynprof/plans of $XDG_CACHE_HOME or ~/.cache, and later runs start with that, by the preloaded library as well. With --text-copies it keeps copies of large objects with their text changed, too, which are mapped in place of the text.\n\nThe plans in " + store.System + " are used by all users: say --system.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return usage("cache: say warm, ls, verify or clear; see %s --help", cmd.CommandPath())
 		},
 	}
+	cmd.PersistentFlags().BoolVar(&a.systemPlans, "system", false, "the plans for all users, in "+store.System+", which only root keeps")
 	cmd.AddCommand(a.cacheWarmCommand(), a.cacheLsCommand(), a.cacheVerifyCommand(), a.cacheClearCommand())
 	for _, sub := range cmd.Commands() {
 		wrapErrors(sub)
@@ -116,9 +117,17 @@ func (a *app) cacheClearCommand() *cobra.Command {
 	return cmd
 }
 
-// openPlans opens the user's plans; nil: there are none.
-func openPlans() (*store.Store, error) {
-	dir := job.PlansDir()
+// plansDir is where the plans are that the command is about.
+func (a *app) plansDir() string {
+	if a.systemPlans {
+		return store.System
+	}
+	return job.PlansDir()
+}
+
+// openPlans opens the plans; nil: there are none.
+func (a *app) openPlans() (*store.Store, error) {
+	dir := a.plansDir()
 	if dir == "" {
 		return nil, errors.New("neither XDG_CACHE_HOME nor HOME says where plans are kept")
 	}
@@ -130,7 +139,7 @@ func openPlans() (*store.Store, error) {
 }
 
 func (a *app) plans() ([]cachedPlan, error) {
-	s, err := openPlans()
+	s, err := a.openPlans()
 	if s == nil || err != nil {
 		return nil, err
 	}
@@ -205,7 +214,7 @@ func (a *app) cacheLs(all []cachedPlan, format string) error {
 }
 
 func (a *app) cacheClear(all []cachedPlan, stale bool) error {
-	s, err := openPlans()
+	s, err := a.openPlans()
 	if err != nil {
 		return err
 	}

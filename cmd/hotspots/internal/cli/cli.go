@@ -55,7 +55,8 @@ type app struct {
 
 	library *launch.Carried // libdynprof.so; nil if this binary does not carry it
 
-	noDemangle bool
+	noDemangle  bool
+	systemPlans bool // hotspots cache --system
 }
 
 // Main runs the command line and returns the exit status. library is the

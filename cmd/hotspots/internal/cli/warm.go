@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/system"
 	"github.com/dynprof/dynprof/internal/plancache/textcopy"
@@ -38,7 +37,7 @@ func (a *app) cacheWarmCommand() *cobra.Command {
 		Long: "Start each PROGRAM with its libraries, keep what is found out about them, and end it before anything of it runs. " +
 			"A directory stands for the programs in it.\n\n" +
 			"Plans depend on the flags below: say what the runs will say.",
-		Example: "  hotspots cache warm ./app\n  hotspots cache warm /usr/bin\n  hotspots cache warm --objects all python3 perl",
+		Example: "  hotspots cache warm ./app\n  hotspots cache warm /usr/bin\n  hotspots cache warm --objects all python3 perl\n  hotspots cache warm --system /usr/bin",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage("no program named: hotspots cache warm PROGRAM..., see hotspots cache warm --help")
@@ -74,6 +73,9 @@ func (f *warmFlags) validate() error {
 
 // cacheWarm starts all programs, one after the other: a planner uses all CPUs.
 func (a *app) cacheWarm(f *warmFlags, args []string) error {
+	if a.systemPlans && os.Geteuid() != 0 {
+		return usage("--system: only root keeps plans for all users")
+	}
 	programs, err := a.programsIn(args)
 	if err != nil {
 		return err
@@ -92,7 +94,7 @@ func (a *app) cacheWarm(f *warmFlags, args []string) error {
 	before, bar, failed := len(a.plansNow()), a.warmBar(len(programs)), 0
 	for _, p := range programs {
 		bar.Describe(filepath.Base(p.Path))
-		err := f.start(ctx, p, library, dir)
+		err := f.start(ctx, p, a.plansDir(), library, dir)
 		if ctx.Err() != nil {
 			bar.Finish()
 			return &exitError{exitInterrupted, errors.New("interrupted; what was planned is kept")}
@@ -120,7 +122,7 @@ func (a *app) cacheWarm(f *warmFlags, args []string) error {
 // fillCopies makes the copies that plans lack, of all: that of an earlier run may not have
 // been made.
 func (a *app) fillCopies() error {
-	s, err := openPlans()
+	s, err := a.openPlans()
 	if s == nil || err != nil {
 		return err
 	}
@@ -131,7 +133,7 @@ func (a *app) fillCopies() error {
 
 // plansNow are the files of plans that there are.
 func (a *app) plansNow() []string {
-	list, _ := filepath.Glob(filepath.Join(job.PlansDir(), "*.plan")) // the pattern is sound
+	list, _ := filepath.Glob(filepath.Join(a.plansDir(), "*.plan")) // the pattern is sound
 	return list
 }
 
@@ -166,7 +168,7 @@ func (a *app) programsIn(args []string) (all []*launch.Program, err error) {
 }
 
 // start lets the library plan p, and end it.
-func (f *warmFlags) start(ctx context.Context, p *launch.Program, library, dir string) error {
+func (f *warmFlags) start(ctx context.Context, p *launch.Program, plans, library, dir string) error {
 	const patience = 2 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -174,7 +176,7 @@ func (f *warmFlags) start(ctx context.Context, p *launch.Program, library, dir s
 	for id := range setting.Count {
 		settings[id] = "" // whatever the environment says
 	}
-	settings[setting.Cache], settings[setting.Output], settings[setting.Objects], settings[setting.Threshold] = "only", table, f.objects, f.threshold
+	settings[setting.Cache], settings[setting.Output], settings[setting.Objects], settings[setting.Threshold] = "only:"+plans, table, f.objects, f.threshold
 	if f.keepCalls {
 		settings[setting.KeepCalls] = "1"
 	}
