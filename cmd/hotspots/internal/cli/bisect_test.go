@@ -9,6 +9,7 @@ import (
 
 // Whatever is wrong is said in one line, before anything runs.
 func TestBisectErrors(t *testing.T) {
+	usualPath(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)

@@ -52,6 +52,13 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// usualPath looks for programs in directories that everybody may look into: behind one that
+// is another's (su without -) what is not found may be there, to execvp(3), too.
+func usualPath(t *testing.T) {
+	t.Helper()
+	t.Setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+}
+
 func output(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, status int) {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -70,6 +77,7 @@ func templateTable(t *testing.T) string {
 }
 
 func TestExitStatus(t *testing.T) {
+	usualPath(t)
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain")
 	if err := os.WriteFile(plain, []byte("not a program"), 0o644); err != nil {
