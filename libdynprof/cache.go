@@ -1,6 +1,7 @@
 package main
 
 // #include "base/ctl.h"
+// #include "twin.h"
 import "C"
 
 import (
@@ -45,10 +46,10 @@ func (p plans) close() {
 
 // useCache opens the cache, unless the user wants none. Whatever fails, all is planned.
 func useCache(ctl *C.struct_dp_ctl, choice *config, r *patcher.Request) {
-	if choice.uncached || ctl.late != 0 {
+	if choice.uncached || ctl.cache == C.DP_CACHE_OFF {
 		return
 	}
-	if r.Planner = planner(ctl); r.Planner == nil {
+	if r.Planner = planner(); r.Planner == nil {
 		return
 	}
 	var all plans
@@ -71,23 +72,19 @@ func useCache(ctl *C.struct_dp_ctl, choice *config, r *patcher.Request) {
 
 // planner tells this library from others: by its build-id, which the linker has made of
 // all that is in it.
-func planner(ctl *C.struct_dp_ctl) []byte {
-	for _, o := range list(ctl.objects, ctl.objects_count) {
-		if o.self == 0 {
+func planner() []byte {
+	const page, entry = 4096, 56
+	self := uint64(C.dp_self())
+	le, head := binary.LittleEndian, mem.View(self, page)
+	at, n := le.Uint64(head[32:]), int(le.Uint16(head[56:]))
+	for i := range n {
+		from := at + uint64(i*entry)
+		if from+entry > page || elf.ProgType(le.Uint32(head[from:])) != elf.PT_NOTE {
 			continue
 		}
-		const page, entry = 4096, 56
-		le, head := binary.LittleEndian, mem.View(uint64(o.low), page)
-		at, n := le.Uint64(head[32:]), int(le.Uint16(head[56:]))
-		for i := range n {
-			from := at + uint64(i*entry)
-			if from+entry > page || elf.ProgType(le.Uint32(head[from:])) != elf.PT_NOTE {
-				continue
-			}
-			notes := mem.View(uint64(o.bias)+le.Uint64(head[from+16:]), int(le.Uint64(head[from+32:])))
-			if id := elfscan.BuildID(notes, le.Uint64(head[from+48:])); id != nil {
-				return id
-			}
+		notes := mem.View(self+le.Uint64(head[from+16:]), int(le.Uint64(head[from+32:])))
+		if id := elfscan.BuildID(notes, le.Uint64(head[from+48:])); id != nil {
+			return id
 		}
 	}
 	return nil

@@ -288,12 +288,23 @@ static int run_outsider(struct dp_session *s, void (*prepare)(struct dp_session 
 	return 0;
 }
 
+/* Whether plans of earlier loads are worth a copy of this process: an outsider does not
+ * know what is free here, where the arenas of such plans lie. While other threads run,
+ * nobody does. */
+static int is_worth_a_plan(const struct dp_session *s)
+{
+	enum { MUCH_TEXT = 2 << 20 };
+	return s->cache && !s->keep && s->text_size >= MUCH_TEXT && dp_single_threaded();
+}
+
 const char *dp_plan_late(struct dp_session *s, void (*prepare)(struct dp_session *), long *twin, int *reaped)
 {
 	const char *why;
 	/* Without room in the reserve that is kept they get one of their own. */
 	s->keep = dp.reserve && dp.reserve_size - dp.table->reserve_used >= dp_reserve_for(s->text_size);
-	if (run_outsider(s, prepare, &why, twin, reaped))
+	if (!is_worth_a_plan(s))
+		s->cache = DP_CACHE_OFF;
+	if (!s->cache && run_outsider(s, prepare, &why, twin, reaped))
 		return why;
 	if (!dp_map_scratch(s))
 		return "no address space (ulimit -v?)";

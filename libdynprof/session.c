@@ -314,3 +314,10 @@ void dp_finish_twin(long twin, int reaped, int wanted)
 		raw(SYS_kill, twin, SIGKILL);
 	raw(SYS_wait4, twin, &status, __WALL, 0);
 }
+
+void dp_finish_late(struct dp_session *s, long twin, int reaped, int wanted)
+{
+	if (wanted && s->ctl->cache == DP_CACHE_KEEP)
+		dp_await_saved(s->ctl, twin, &reaped);
+	dp_finish_twin(twin, reaped, wanted);
+}

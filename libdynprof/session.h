@@ -19,6 +19,7 @@ void dp_unmap_scratch(struct dp_session *s) HIDDEN;
 /* Returns 0, or why there is nothing to apply; finish it in either case. */
 const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped) HIDDEN;
 void dp_finish_twin(long twin, int reaped, int wanted) HIDDEN;
+void dp_finish_late(struct dp_session *s, long twin, int reaped, int wanted) HIDDEN;
 void dp_await_saved(struct dp_ctl *ctl, long twin, int *reaped) HIDDEN;
 const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped) HIDDEN;
 int dp_children_elsewhere(void) HIDDEN;

@@ -510,7 +510,7 @@ static void answer(void)
 		.objects_gone = dp_objects_gone,
 		.forked = dp_translator_forked,
 		.plan = dp_plan_late,
-		.finish_twin = dp_finish_twin,
+		.finish_late = dp_finish_late,
 		.unmap_scratch = dp_unmap_scratch,
 	};
 }

@@ -16,4 +16,7 @@ _Noreturn void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent
 /* Runs the planner in this process, which may be no copy, and ends it, unless it stays. */
 _Noreturn void dp_plan_here(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, int stays) HIDDEN;
 
+/* Where this library lies. */
+uint64_t dp_self(void) HIDDEN;
+
 #endif

@@ -30,7 +30,7 @@ import (
 // others, on names that a user gave, or on who watches.
 func (p *Plan) mayCache() bool {
 	o := &p.Options
-	return p.Cache != nil && !p.Late && !p.Translator && !p.how.shared && !p.how.debugged && !o.On[setting.AllowTraps] &&
+	return p.Cache != nil && !p.Translator && !p.how.shared && !p.how.debugged && !o.On[setting.AllowTraps] &&
 		o.Only == nil && o.Skip == nil && o.Threshold.Same()
 }
 
@@ -51,10 +51,10 @@ func (p *Plan) keyOf(o *object, slot int) []byte {
 
 // findCached finds the plans that earlier starts have left.
 func (p *Plan) findCached() {
-	if p.caches = p.mayCache(); !p.caches {
+	if !p.caches {
 		return
 	}
-	p.cached = p.space().(*place.Space)
+	p.cached = place.NewSpace(p.maps, p.target.Lowest(), p.target.Growth())
 	reserve := p.ReserveSize / 2 // half for what is planned now
 	for _, o := range p.all {
 		if o.unnamed || len(o.files) == 0 || !o.identify() {

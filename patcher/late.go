@@ -74,6 +74,10 @@ func (p *Plan) fit() {
 	for i, o := range p.all {
 		entry := o.entry()
 		if !room.Take(&entry, o.measured) {
+			if o.cached != nil {
+				o.cached = nil
+				p.planObject(o)
+			}
 			p.Miss(i, p.left(o))
 			o.plans, o.survey = nil, nil
 			continue
@@ -95,6 +99,10 @@ func (p *Plan) left(o *object) ledger.Reason {
 
 // measured yields the functions as far as they take room.
 func (o *object) measured(yield func(*layout.Function) bool) {
+	if o.cached != nil {
+		o.cachedFunctions(0, yield)
+		return
+	}
 	var t layout.Function // one for all
 	for i := range o.plans {
 		f := &o.code.Functions[i]

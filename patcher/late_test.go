@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/ledger"
@@ -93,6 +94,68 @@ func TestLate(t *testing.T) {
 	copy(r.View(r.loaded["liblate.so"].Bias, 64)[54:], []byte{0xff, 0xff})
 	if _, err := New(q, r); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLateCached: what comes later is kept, too, and planned from that; what then takes GS,
+// or finds no room in the table, is left as if it were planned anew.
+func TestLateCached(t *testing.T) {
+	kept := keptPlans{}
+	late := func(spare bool, names ...string) (p *Plan, missed map[int]ledger.Reason) {
+		r := open(t)
+		start := must(New(r.request("program", "libc.so.6", "ld-linux-x86-64.so.2"), r))
+		spec := start.Ledger()
+		spec.NoSpare = !spare
+		path := filepath.Join(t.TempDir(), "table")
+		f, err := build.Create(path, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		file, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { file.Close() })
+		missed = map[int]ledger.Reason{}
+		q := r.request(names...)
+		q.Late, q.Cache, q.Planner = true, kept, []byte("this one")
+		q.Table = func() (*build.Appender, error) { return build.OpenAppend(file) }
+		q.Stop = func() {}
+		q.Miss = func(i int, why ledger.Reason) { missed[i] = why }
+		p, err = New(q, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Patch()
+		return p, missed
+	}
+	first, _ := late(true, "liblate.so")
+	check(t, "planned", open(t), first)
+	if n := cachedObjects(first); n != 0 {
+		t.Fatalf("%d plans are used, and there are none", n)
+	}
+	kept.keep(first)
+	if len(kept) != 1 {
+		t.Fatalf("%d plans are kept", len(kept))
+	}
+	again, _ := late(true, "liblate.so")
+	if n := cachedObjects(again); n != 1 {
+		t.Errorf("%d plans are used", n)
+	}
+	if a, b := allOf(first), allOf(again); !reflect.DeepEqual(a.functions, b.functions) || !reflect.DeepEqual(a.objects, b.objects) || a.arenas[0].At != b.arenas[0].At {
+		t.Errorf("%+v, %+v", a.objects, b.objects)
+	}
+
+	gs, _ := late(true, "libgs.so", "liblate.so")
+	for f := range gs.Ledger().Stream {
+		if f.Counter != layout.NoCounter {
+			t.Errorf("%s is counted beside what uses GS", f.Name)
+		}
+	}
+	full, missed := late(false, "liblate.so")
+	if missed[0] != ledger.ReasonNoMemory || len(full.Ledger().Objects) != 0 || cachedObjects(full) != 0 {
+		t.Errorf("in a full table: %v, %+v", missed, full.Ledger().Objects)
 	}
 }
 

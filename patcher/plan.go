@@ -55,11 +55,12 @@ type Plan struct {
 // the reserve. Nothing else is changed, but what the request is told.
 func New(r *Request, t target.Target) (*Plan, error) {
 	p := &Plan{Request: r, target: t, used: r.ReserveUsed}
+	shared := r.Shared || r.Options.On[setting.Lock]
+	p.how = decision{debugged: t.IsDebugged(), shared: shared, redirectable: r.Translator && !shared}
+	p.caches = p.mayCache()
 	if err := p.readMaps(); err != nil {
 		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))
 	}
-	shared := r.Shared || r.Options.On[setting.Lock]
-	p.how = decision{debugged: t.IsDebugged(), shared: shared, redirectable: r.Translator && !shared}
 	p.readObjects()
 	if err := unreadable(p.all); err != nil && !r.Late {
 		return nil, err
@@ -104,7 +105,7 @@ func (p *Plan) lay() (err error) {
 }
 
 func (p *Plan) readMaps() (err error) {
-	if p.Late {
+	if p.Late && !p.caches {
 		p.maps, err = lateMaps(p.Objects, p.target)
 	} else {
 		p.maps, err = p.target.Maps()

@@ -61,6 +61,7 @@ func (p *Plan) share() decision {
 		return how
 	case p.Late:
 		p.Stop()
+		p.dropCached()
 		for _, o := range p.all {
 			o.refuse(ledger.ReasonUsesGS)
 			o.sites = nil

@@ -22,7 +22,7 @@ func (p *Plan) freeSpace() placer {
 	return p.space()
 }
 
-// space is where arenas may lie.
+// space is where arenas may lie, if plans of earlier starts do not matter.
 func (p *Plan) space() placer {
 	t, lowest := p.target, p.target.Lowest()
 	if !p.Late {

@@ -20,7 +20,7 @@ struct dp_hooks {
 	 * fills in the control block when there is one, maybe twice. */
 	const char *(*plan)(struct dp_session *s, void (*prepare)(struct dp_session *s), long *twin, int *reaped);
 	/* The plan, if there is one, has been applied, or is not wanted. */
-	void (*finish_twin)(long twin, int reaped, int wanted);
+	void (*finish_late)(struct dp_session *s, long twin, int reaped, int wanted);
 	void (*unmap_scratch)(struct dp_session *s);
 };
 

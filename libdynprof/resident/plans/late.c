@@ -46,6 +46,7 @@ static struct {
 	uint64_t vars_size;
 	const char *vars; /* behind the vector */
 	const char *table; /* path, behind them */
+	int cache;         /* enum dp_cache */
 } kept;
 
 /* ---- which objects are new --------------------------------------------- */
@@ -160,6 +161,7 @@ const char *dp_keep(const struct dp_session *s, uint64_t r_debug)
 	if (!r_debug)
 		return 0;
 	kept.vars_count = s->ctl->vars_count;
+	kept.cache = s->cache;
 	int have = keep_start(s->ctl, s->auxv);
 	know_all();
 	known.blind |= !have;
@@ -262,7 +264,7 @@ static int count_new(struct dp_session *s)
 	let_go(s->ctl, planned);
 	if (planned)
 		why = dp_activate(s->ctl, &rows);
-	dp_hooks.finish_twin(twin, reaped, planned);
+	dp_hooks.finish_late(s, twin, reaped, planned);
 	return !why;
 }
 
@@ -371,7 +373,7 @@ void dp_new_objects(void)
 		meet_blindly();
 		return;
 	}
-	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count};
+	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count, .cache = kept.cache};
 	for (struct walk w = {0, 0}; next_new(&w); s.objects++) {
 		s.text_size += dp_text_of(w.l);
 		s.strings += text_len(w.l->l_name) + 1;
