@@ -33,6 +33,7 @@
 #include "base/lock.h"
 #include "base/own.h"
 #include "base/state.h"
+#include "base/tasks.h"
 #include "outsider.h"
 #include "session.h"
 
@@ -288,13 +289,14 @@ static int run_outsider(struct dp_session *s, void (*prepare)(struct dp_session 
 	return 0;
 }
 
-/* Whether plans of earlier loads are worth a copy of this process: an outsider does not
- * know what is free here, where the arenas of such plans lie. While other threads run,
- * nobody does. */
+/* Whether plans of earlier loads, or for later ones, are worth a copy of this process: an
+ * outsider does not know what is free here, where the arenas of such plans lie. While
+ * other threads run, nobody does. */
 static int is_worth_a_plan(const struct dp_session *s)
 {
-	enum { MUCH_TEXT = 2 << 20 };
-	return s->cache && !s->keep && s->text_size >= MUCH_TEXT && dp_single_threaded();
+	enum { MUCH_TEXT = 2 << 20, MANY = 256 };
+	int worth = s->text_size >= MUCH_TEXT || (s->cache == DP_CACHE_KEEP && s->listed <= MANY);
+	return s->cache && !s->keep && worth && dp_single_threaded();
 }
 
 const char *dp_plan_late(struct dp_session *s, void (*prepare)(struct dp_session *), long *twin, int *reaped)

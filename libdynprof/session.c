@@ -25,17 +25,6 @@ enum { STUCK_MS = 2000 };
 #define TWIN_MS (30 * 1000)
 #endif
 
-/* Whether no other thread runs: another initfirst library may have been
- * before us. Patching is safe only without. Asked first by a system call that
- * the dynamic linker has made too: a seccomp filter may kill at others. */
-int dp_single_threaded(void)
-{
-	struct stat st;
-	if (raw(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0) == 0)
-		return st.st_nlink <= 3; /* ., .. and one thread */
-	return raw(SYS_unshare, CLONE_THREAD) == 0; /* changes nothing; EINVAL with threads */
-}
-
 static long map_pages(uint64_t near, uint64_t size, int prot)
 {
 	return raw(SYS_mmap, near, size, prot, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

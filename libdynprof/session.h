@@ -10,7 +10,6 @@
 #include "plans/late.h"
 
 /* session.c */
-int dp_single_threaded(void) HIDDEN;
 /* Whether address space is limited. */
 int dp_space_is_short(void) HIDDEN;
 int dp_map_scratch(struct dp_session *s) HIDDEN;

@@ -27,6 +27,7 @@
 #include "base/hooks.h"
 #include "base/pages.h"
 #include "base/state.h"
+#include "base/tasks.h"
 #include "emulator.h"
 #include "events/ring.h"
 #include "outsider.h"
@@ -509,8 +510,10 @@ static void answer(void)
 		.tell = dp_tell,
 		.objects_gone = dp_objects_gone,
 		.forked = dp_translator_forked,
+		.start_warm = dp_warm_late,
 		.plan = dp_plan_late,
 		.finish_late = dp_finish_late,
+		.map_scratch = dp_map_scratch,
 		.unmap_scratch = dp_unmap_scratch,
 	};
 }

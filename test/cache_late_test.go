@@ -2,6 +2,7 @@ package test
 
 import (
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -27,8 +28,8 @@ func lateFlags(t *testing.T, rep *report, library string) (flags uint32) {
 	return flags
 }
 
-// TestCacheLate: the plan of a large library that is loaded later is kept, too, and with it
-// a program does and counts what it does without; a small one's is not worth it.
+// TestCacheLate: plans of libraries that are loaded later are kept, too, and with them a
+// program does and counts what it does without.
 func TestCacheLate(t *testing.T) {
 	lane.Parallel(t)
 	gcc := need(t, "gcc")
@@ -36,16 +37,13 @@ func TestCacheLate(t *testing.T) {
 	large := compile(t, gcc, []string{"-shared", "-fPIC", manySource(t, 20_000, 4_000_000, next)})
 	small := compile(t, gcc, []string{"-shared", "-fPIC", manySource(t, 100, 20_000, next)})
 	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
-	for _, row := range []struct {
-		library string
-		cached  uint32
-	}{{large, layout.ObjCached}, {small, 0}} {
+	for _, library := range []string{large, small} {
 		for _, way := range lane.Thin([][]string{nil, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=100"}, {"DYNPROF_KEEP_CALLS=1"}}, 2) {
-			p := newPlanned(t, cmd(program, "1", row.library), "run", way...)
+			p := newPlanned(t, cmd(program, "1", library), "run", way...)
 			without := *p
 			without.env = append(way[:len(way):len(way)], "DYNPROF_CACHE=0")
 			want, wantReport, _, _ := without.start(t)
-			if f := lateFlags(t, wantReport, row.library); f&layout.ObjLate == 0 || f&layout.ObjCached != 0 {
+			if f := lateFlags(t, wantReport, library); f&layout.ObjLate == 0 || f&layout.ObjCached != 0 {
 				t.Fatalf("%s: without plans it has the flags %#x", way, f)
 			}
 			for i, by := range []string{"run", "run", "preload"} {
@@ -53,10 +51,37 @@ func TestCacheLate(t *testing.T) {
 				q.by = by
 				r, rep, _, _ := q.start(t)
 				alike(t, strings.Join(way, " "), r, rep, want, wantReport)
-				if f := lateFlags(t, rep, row.library); i > 0 && f&layout.ObjCached != row.cached {
-					t.Errorf("%s, by %s: %s has the flags %#x", way, by, filepath.Base(filepath.Dir(row.library)), f)
+				if f := lateFlags(t, rep, library); i > 0 && f&layout.ObjCached == 0 {
+					t.Errorf("%s, by %s: %s has the flags %#x", way, by, filepath.Base(filepath.Dir(library)), f)
 				}
 			}
 		}
+	}
+}
+
+// TestCacheLateAlone: with plans there is no planner: none can be made here.
+func TestCacheLateAlone(t *testing.T) {
+	lane.Parallel(t)
+	rootOnly(t, "cannot make a pid namespace")
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "largelate.c")
+	library := compile(t, gcc, []string{"-shared", "-fPIC", manySource(t, 100, 20_000, next)})
+	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
+	p := newPlanned(t, cmd(program, "1", library), "run")
+	_, wantReport, _, _ := p.start(t)
+	want := wantReport.of(library)
+	p.args = append(p.args, "alone")
+	for _, by := range []string{"run", "preload"} {
+		q := *p
+		q.by = by
+		r, rep, _, _ := q.start(t)
+		same(t, run(t, q.command), r)
+		if !reflect.DeepEqual(rep.of(library), want) {
+			t.Errorf("%v, not %v", rep.of(library), want)
+		}
+	}
+	p.env = []string{"DYNPROF_CACHE=0"}
+	if _, rep, _, _ := p.start(t); len(rep.of(library)) > 0 {
+		t.Error("it is counted without a plan")
 	}
 }

@@ -5,6 +5,7 @@
 
 #include "base/raw.h"
 
+struct dp_ctl;
 struct dp_hot;
 struct dp_session;
 
@@ -16,11 +17,16 @@ struct dp_hooks {
 	/* This process is a fork's child. */
 	void (*forked)(void);
 
+	/* The control block, which has objects that come later, gets plans of earlier loads;
+	 * 0 if they do not do. */
+	int (*start_warm)(struct dp_ctl *ctl);
 	/* Plans objects that come later: 0, or why there is nothing to apply. Prepare
 	 * fills in the control block when there is one, maybe twice. */
 	const char *(*plan)(struct dp_session *s, void (*prepare)(struct dp_session *s), long *twin, int *reaped);
 	/* The plan, if there is one, has been applied, or is not wanted. */
 	void (*finish_late)(struct dp_session *s, long twin, int reaped, int wanted);
+	/* The control block and the reserve; reports whether there is memory for them. */
+	int (*map_scratch)(struct dp_session *s);
 	void (*unmap_scratch)(struct dp_session *s);
 };
 

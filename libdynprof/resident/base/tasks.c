@@ -1,6 +1,8 @@
 /* Threads of a process, as /proc/PID/task tells of them. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
 
 #include "base/filters.h"
 #include "base/tasks.h"
@@ -84,4 +86,15 @@ int dp_runnable(uint32_t pid, uint64_t *time)
 		}
 	ask(SYS_close, tasks);
 	return n;
+}
+
+/* Whether no other thread runs: another initfirst library may have been
+ * before us. Patching is safe only without. Asked first by a system call that
+ * the dynamic linker has made too: a seccomp filter may kill at others. */
+int dp_single_threaded(void)
+{
+	struct stat st;
+	if (raw(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0) == 0)
+		return st.st_nlink <= 3; /* ., .. and one thread */
+	return raw(SYS_unshare, CLONE_THREAD) == 0; /* changes nothing; EINVAL with threads */
 }

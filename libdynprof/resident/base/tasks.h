@@ -34,4 +34,7 @@ char dp_read_state(long tasks, const char *thread) HIDDEN;
  * them have run. */
 int dp_runnable(uint32_t pid, uint64_t *time) HIDDEN;
 
+/* Whether this process has no other thread. */
+int dp_single_threaded(void) HIDDEN;
+
 #endif

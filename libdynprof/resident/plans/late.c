@@ -5,8 +5,9 @@
  * objects' constructors, and with its lock held, so that nothing here runs
  * twice at a time. That function is a bare ret, and ours runs in its place.
  *
- *  1. What is new in the list is planned by a twin of its own, as at the start.
- *     It adds to the table; counters go behind the old ones in every row.
+ *  1. What is new in the list is planned by a twin of its own, as at the start, or
+ *     was planned earlier (warm/warm.c). It adds to the table; counters go behind the
+ *     old ones in every row.
  *  2. An object that may take the GS segment ends the counting, before any of its
  *     code has run. One that the twin has not looked at is looked at here.
  *  3. The arenas are mapped and the patches applied before we return, so that
@@ -23,10 +24,12 @@
 
 #include "base/filters.h"
 #include "base/hooks.h"
+#include "base/lock.h"
 #include "base/mapped.h"
 #include "base/own.h"
 #include "base/pages.h"
 #include "base/state.h"
+#include "base/tasks.h"
 #include "plans/activate.h"
 #include "plans/late.h"
 #include "plans/look.h"
@@ -249,12 +252,40 @@ static const char *grow_rows(void *unused)
 
 static void leave_rows(void *unused) { (void)unused; } /* larger than they need to be */
 
+/* Whether plans of earlier loads may do. Other threads could map memory where arenas have
+ * to lie, and to read what is mapped takes longer than a planner where it is much. */
+static int may_be_warm(const struct dp_session *s)
+{
+	enum { MANY = 256 };
+	return s->cache && !dp.shared && !dp.translator && !dp.reserve && !dp_locks_new() && s->listed <= MANY && dp_single_threaded();
+}
+
+/* Without a planner. Nothing is there if it cannot be done. */
+static int find_planned(struct dp_session *s)
+{
+	if (!may_be_warm(s))
+		return 0;
+	if (!dp_hooks.map_scratch(s)) {
+		dp_hooks.unmap_scratch(s);
+		s->ctl = 0;
+		return 0;
+	}
+	fill_in(s->ctl);
+	if (dp_hooks.start_warm(s->ctl))
+		return 1;
+	dp_hooks.unmap_scratch(s);
+	s->ctl = 0;
+	return 0;
+}
+
 /* Plans the new objects and applies the plan. Reports whether it could. */
 static int count_new(struct dp_session *s)
 {
 	long twin;
 	int reaped;
 	struct dp_room rows = {grow_rows, leave_rows, 0, dp.table->functions.count};
+	if (find_planned(s))
+		return !dp_activate(s->ctl, &rows);
 	const char *why = dp_hooks.plan(s, prepare, &twin, &reaped);
 	if (!s->ctl)
 		return 0;

@@ -93,6 +93,26 @@ static int find_files(const struct dp_warm *w, struct dp_planned *o)
 	return o->files && is_named(o->path);
 }
 
+static int same_file(const struct dp_mapping *a, const struct dp_mapping *b) { return a->inode == b->inode && same_text(a->path, b->path); }
+
+/* Finds where an object that comes later lies: the run of mappings of one file around its
+ * dynamic section (patcher/late.go). */
+static void locate(const struct dp_warm *w, struct dp_object *o)
+{
+	const struct dp_mapping *m = w->maps.list, *end = m + w->maps.count, *at = m;
+	while (at < end && o->low >= at->end)
+		at++;
+	if (at == end || o->low < at->start || !at->inode)
+		return;
+	const struct dp_mapping *first = at, *last = at;
+	while (first > m && same_file(first - 1, at) && first[-1].end == first->start)
+		first--;
+	while (last + 1 < end && same_file(last + 1, at) && last->end == last[1].start)
+		last++;
+	o->low = first->start;
+	o->high = last->end;
+}
+
 static int note_objects(struct dp_warm *w)
 {
 	w->room = pages(w->ctl->objects_count * sizeof *w->objects);
@@ -102,7 +122,9 @@ static int note_objects(struct dp_warm *w)
 	w->objects = (struct dp_planned *)at;
 	for (uint32_t i = 0; i < w->ctl->objects_count; i++) {
 		struct dp_planned *o = &w->objects[w->count];
-		*o = (struct dp_planned){.loaded = &w->ctl->objects[i], .is_main = w->count == 0};
+		if (w->ctl->late)
+			locate(w, &w->ctl->objects[i]);
+		*o = (struct dp_planned){.loaded = &w->ctl->objects[i], .is_main = w->count == 0 && !w->ctl->late};
 		if (o->loaded->self)
 			continue;
 		if (!find_files(w, o))
@@ -115,8 +137,12 @@ static int note_objects(struct dp_warm *w)
 
 /* ---- this library ------------------------------------------------------- */
 
-/* Reads the build-id out of notes (elf(5)). */
-static void find_build_id(struct dp_warm *w, const uint8_t *at, uint64_t size)
+/* The build-id: the linker has made it of all that is in it. Objects that come later do not
+ * tell where it is. */
+static struct { uint8_t id[32]; uint32_t size; } planner;
+
+/* Reads it out of notes (elf(5)). */
+static void find_build_id(const uint8_t *at, uint64_t size)
 {
 	const uint8_t *end = at + size;
 	while (at < end && (uint64_t)(end - at) >= sizeof(Elf64_Nhdr)) {
@@ -125,29 +151,27 @@ static void find_build_id(struct dp_warm *w, const uint8_t *at, uint64_t size)
 		const uint8_t *id = at + sizeof *n + name;
 		if (name + bytes > (uint64_t)(end - at) - sizeof *n)
 			return;
-		if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 && same_bytes(at + sizeof *n, "GNU", 4) && bytes <= sizeof w->planner) {
-			for (uint64_t i = 0; i < bytes; i++)
-				w->planner[i] = id[i];
-			w->planner_size = (uint32_t)bytes;
+		if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 && same_bytes(at + sizeof *n, "GNU", 4) && bytes <= sizeof planner.id) {
+			dp_copy_bytes(planner.id, id, bytes);
+			planner.size = (uint32_t)bytes;
 			return;
 		}
 		at = id + ((bytes + 3) & ~3ul);
 	}
 }
 
-static int know_planner(struct dp_warm *w)
+void dp_know_planner(const struct dp_ctl *ctl)
 {
-	for (uint32_t i = 0; i < w->ctl->objects_count; i++) {
-		const struct dp_object *o = &w->ctl->objects[i];
+	for (uint32_t i = 0; i < ctl->objects_count; i++) {
+		const struct dp_object *o = &ctl->objects[i];
 		if (!o->self)
 			continue;
 		const Elf64_Ehdr *e = (const Elf64_Ehdr *)o->low;
 		const Elf64_Phdr *p = (const Elf64_Phdr *)(o->low + e->e_phoff);
-		for (int k = 0; k < e->e_phnum && !w->planner_size; k++)
+		for (int k = 0; k < e->e_phnum && !planner.size; k++)
 			if (p[k].p_type == PT_NOTE)
-				find_build_id(w, (const uint8_t *)(o->bias + p[k].p_vaddr), p[k].p_memsz);
+				find_build_id((const uint8_t *)(o->bias + p[k].p_vaddr), p[k].p_memsz);
 	}
-	return w->planner_size > 0;
 }
 
 /* ---- files -------------------------------------------------------------- */
@@ -160,7 +184,7 @@ static void put_key(const struct dp_warm *w, const struct dp_planned *o, uint64_
 {
 	uint64_t brk = w->ctl->r_brk, is_linker = brk >= o->loaded->low && brk < o->loaded->high;
 	dp_put_text(b, "planner ");
-	dp_put_bytes(b, w->planner, w->planner_size);
+	dp_put_bytes(b, planner.id, planner.size);
 	dp_put_text(b, o->selected ? "\nselected true\n" : "\nselected false\n");
 	dp_put_text(b, w->choice.keep_calls ? "keep-calls true\n" : "keep-calls false\n");
 	dp_put_text(b, "threshold ");
@@ -272,7 +296,7 @@ static int find_plan(struct dp_warm *w, struct dp_planned *o)
 
 int dp_find_plans(struct dp_warm *w)
 {
-	if (!know_planner(w) || !open_directories(w) || !dp_read_maps(&w->maps) || !note_objects(w))
+	if (!planner.size || !open_directories(w) || !dp_read_maps(&w->maps) || !note_objects(w))
 		return 0;
 	for (uint32_t i = 0; i < w->count; i++)
 		if (!find_plan(w, &w->objects[i]))

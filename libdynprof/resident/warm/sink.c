@@ -3,6 +3,11 @@
 
 static void write_out(struct dp_sink *s, const void *bytes, uint64_t n)
 {
+	if (s->mapped) {
+		dp_copy_bytes(s->mapped + s->at, bytes, n);
+		s->at += n;
+		return;
+	}
 	for (const uint8_t *from = bytes; n > 0 && !s->bad;) {
 		long put = raw(SYS_pwrite64, s->fd, from, n, s->at);
 		s->bad |= put <= 0;

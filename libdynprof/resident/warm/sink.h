@@ -1,4 +1,4 @@
-/* Writes a section of a file, in order. */
+/* Writes a section of a file, in order; or of one that is mapped. */
 #ifndef DYNPROF_SINK_H
 #define DYNPROF_SINK_H
 
@@ -10,6 +10,7 @@ enum { DP_SINK_ROOM = 64 << 10 };
 
 struct dp_sink {
 	long fd;
+	uint8_t *mapped; /* the file; 0: it is written to */
 	uint64_t at;	 /* in the file, of what is in the room */
 	uint8_t *room;	 /* DP_SINK_ROOM bytes */
 	uint64_t used;

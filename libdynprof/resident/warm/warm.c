@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
+#include "warm/append.h"
 #include "warm/identity.h"
 #include "warm/warm.h"
 
@@ -43,16 +44,38 @@ static void take_back(struct dp_warm *w)
 		raw(SYS_madvise, w->reserve, w->used, MADV_REMOVE);
 }
 
+static int finish(struct dp_warm *w, int ok)
+{
+	if (!ok)
+		take_back(w);
+	w->ctl->status = (uint32_t)ok;
+	if (w->reserve)
+		raw(SYS_munmap, w->reserve, w->ctl->reserve_size);
+	dp_drop_plans(w, ok);
+	return ok;
+}
+
 int dp_warm_start(struct dp_ctl *ctl)
 {
 	struct dp_warm w = {.ctl = ctl, .plans = {-1, -1}};
 	ctl->pid = (uint32_t)raw(SYS_getpid);
-	int ok = may_try(&w) && dp_read_choice(ctl, &w.choice) && dp_find_plans(&w) && sees_later(&w) && dp_lay_plans(&w) && dp_make_table(&w);
-	if (!ok)
-		take_back(&w);
-	ctl->status = (uint32_t)ok;
-	if (w.reserve)
-		raw(SYS_munmap, w.reserve, ctl->reserve_size);
-	dp_drop_plans(&w, ok);
-	return ok;
+	dp_know_planner(ctl);
+	return finish(&w, may_try(&w) && dp_read_choice(ctl, &w.choice) && dp_find_plans(&w) && sees_later(&w) && dp_lay_plans(&w) && dp_make_table(&w));
+}
+
+/* Counters and functions get numbers behind those of the table. */
+static int lay_and_add(struct dp_warm *w, const struct dp_adding *a)
+{
+	w->counters = a->view->counters;
+	w->functions = a->view->functions.count;
+	return dp_lay_plans(w) && dp_add_objects(w, a);
+}
+
+int dp_warm_late(struct dp_ctl *ctl)
+{
+	struct dp_warm w = {.ctl = ctl, .plans = {-1, -1}};
+	struct dp_adding a = {0};
+	int ok = dp_is_unwatched() && dp_read_choice(ctl, &w.choice) && dp_find_plans(&w) && dp_begin_adding(&a) && lay_and_add(&w, &a);
+	dp_end_adding(&a);
+	return finish(&w, ok);
 }

@@ -36,8 +36,6 @@ struct dp_warm {
 	uint32_t count;
 	uint64_t room;		/* bytes of their list's pages */
 	long plans[2];		/* the directories of plans, the user's and the system's, are open as that */
-	uint8_t planner[32];	/* the build-id of this library, */
-	uint32_t planner_size;	/* bytes */
 	uint8_t *reserve;	/* the pages of the reserve, writable */
 	uint64_t used;		/* bytes of it */
 	uint32_t counters, functions; /* of all objects */
@@ -46,8 +44,12 @@ struct dp_warm {
 /* The control block is filled in as by a planner, and the table made; or nothing is, and a
  * planner has to be asked (0). */
 int dp_warm_start(struct dp_ctl *ctl) HIDDEN;
+/* The same for objects that come later, which are added to the table. No other thread may
+ * run. */
+int dp_warm_late(struct dp_ctl *ctl) HIDDEN;
 
 /* The steps. Each returns 0 if it cannot be done. */
+void dp_know_planner(const struct dp_ctl *ctl) HIDDEN; /* plans.c: whose plans are good */
 int dp_find_plans(struct dp_warm *w) HIDDEN;   /* plans.c: the directory is opened, each object gets its plan */
 void dp_drop_plans(struct dp_warm *w, int but_lists) HIDDEN;
 /* The pages of its plan that its lists of changes are on: [low, high). */
