@@ -1,6 +1,7 @@
 package test
 
 import (
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -83,5 +84,29 @@ func TestCacheLateAlone(t *testing.T) {
 	p.env = []string{"DYNPROF_CACHE=0"}
 	if _, rep, _, _ := p.start(t); len(rep.of(library)) > 0 {
 		t.Error("it is counted without a plan")
+	}
+}
+
+// TestCacheLateUser: who a program is for a while cannot give it plans: it has the rights of
+// another still.
+func TestCacheLateUser(t *testing.T) {
+	lane.Parallel(t)
+	rootOnly(t, "cannot be another user")
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "largelate.c")
+	library := readable(t, compile(t, gcc, []string{"-shared", "-fPIC", manySource(t, 100, 20_000, next)}))
+	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
+	p := newPlanned(t, cmd(program, "1", library), "preload")
+	p.start(t)
+	p.args = append(p.args, "user")
+	for _, user := range []int{0, 65534} {
+		if err := filepath.WalkDir(p.home, func(path string, _ os.DirEntry, _ error) error { return os.Chown(path, user, user) }); err != nil {
+			t.Fatal(err)
+		}
+		r, rep, _, _ := p.start(t)
+		same(t, run(t, p.command), r)
+		if f := lateFlags(t, rep, library); f&layout.ObjLate == 0 || f&layout.ObjCached != 0 {
+			t.Errorf("with plans of user %d the library has the flags %#x", user, f)
+		}
 	}
 }

@@ -50,6 +50,7 @@ static struct {
 	const char *vars; /* behind the vector */
 	const char *table; /* path, behind them */
 	int cache;         /* enum dp_cache */
+	uint32_t user;     /* whose plans were good */
 } kept;
 
 /* ---- which objects are new --------------------------------------------- */
@@ -165,6 +166,7 @@ const char *dp_keep(const struct dp_session *s, uint64_t r_debug)
 		return 0;
 	kept.vars_count = s->ctl->vars_count;
 	kept.cache = s->cache;
+	kept.user = (uint32_t)raw(SYS_geteuid);
 	int have = keep_start(s->ctl, s->auxv);
 	know_all();
 	known.blind |= !have;
@@ -388,6 +390,15 @@ static void end_here(void)
 	ended = 1;
 }
 
+/* A program that is somebody else for a while, or keeps rights that he has not, does not run
+ * what he has put into his plans. */
+static int may_cache(void)
+{
+	uint32_t real, effective, saved;
+	int known = kept.cache && raw(SYS_getresuid, &real, &effective, &saved) == 0;
+	return known && real == kept.user && effective == kept.user && saved == kept.user ? kept.cache : DP_CACHE_OFF;
+}
+
 /* With clean flags, from changed.S. */
 void dp_new_objects(void)
 {
@@ -404,7 +415,7 @@ void dp_new_objects(void)
 		meet_blindly();
 		return;
 	}
-	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count, .cache = kept.cache};
+	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count, .cache = may_cache()};
 	for (struct walk w = {0, 0}; next_new(&w); s.objects++) {
 		s.text_size += dp_text_of(w.l);
 		s.strings += text_len(w.l->l_name) + 1;
