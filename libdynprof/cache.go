@@ -8,6 +8,8 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/dynprof/dynprof/elfscan"
@@ -46,7 +48,7 @@ func (p plans) close() {
 
 // useCache opens the cache, unless the user wants none. Whatever fails, all is planned.
 func useCache(ctl *C.struct_dp_ctl, choice *config, r *patcher.Request) {
-	if choice.uncached || ctl.cache == C.DP_CACHE_OFF {
+	if choice.uncached || ctl.cache == C.DP_CACHE_OFF || mayMore() {
 		return
 	}
 	if r.Planner = planner(); r.Planner == nil {
@@ -68,6 +70,18 @@ func useCache(ctl *C.struct_dp_ctl, choice *config, r *patcher.Request) {
 	if saving.open = all; len(all) > 0 {
 		r.Cache, r.Creator = all, version.Creator
 	}
+}
+
+// mayMore reports whether the program may more than other processes of its user, who could
+// give it code: what capabilities it has without being root.
+func mayMore() bool {
+	if os.Geteuid() == 0 {
+		return false
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	_, caps, _ := strings.Cut(string(status), "\nCapPrm:\t")
+	caps, _, _ = strings.Cut(caps, "\n")
+	return err != nil || strings.Trim(caps, "0") != ""
 }
 
 // planner tells this library from others: by its build-id, which the linker has made of

@@ -528,3 +528,38 @@ user LD_PRELOAD="$1"/libdynprof.so DYNPROF_OUTPUT="$1"/open "$1"/program
 		}
 	}
 }
+
+// TestCacheCapabilities: a program that may more than others of its user takes no plans, which
+// they could have written, and keeps none.
+func TestCacheCapabilities(t *testing.T) {
+	lane.Parallel(t)
+	rootOnly(t, "cannot give capabilities")
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(dir, 0o777), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	copyFile(t, need(t, "true"), filepath.Join(dir, "program"))
+	copyFile(t, build(t, "libdynprof.so"), filepath.Join(dir, "libdynprof.so"))
+	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
+	const script = `set -e
+mkdir -m 700 "$1"/home
+chown 65534:65534 "$1"/home
+count() { setpriv --reuid=65534 --regid=65534 --clear-groups $more -- env HOME="$1"/home XDG_CACHE_HOME= DYNPROF_CACHE=1 LD_PRELOAD="$1"/libdynprof.so DYNPROF_OUTPUT="$1"/$2 "$1"/program; }
+more="--inh-caps +net_bind_service --ambient-caps +net_bind_service"
+count "$1" able
+ls -A "$1"/home
+more=
+count "$1" cold
+count "$1" warm
+more="--inh-caps +net_bind_service --ambient-caps +net_bind_service"
+count "$1" ablewarm
+`
+	if r := run(t, cmd("sh", "-c", script, "sh", dir)); r != (result{}) {
+		t.Fatalf("%+v", r)
+	}
+	for name, warm := range map[string]bool{"able": false, "cold": false, "warm": true, "ablewarm": false} {
+		if rep := readReport(t, filepath.Join(dir, name)); isWarm(t, rep) != warm {
+			t.Errorf("%s: warm %t", name, !warm)
+		}
+	}
+}

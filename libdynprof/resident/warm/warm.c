@@ -17,7 +17,7 @@
 static int may_try(const struct dp_warm *w)
 {
 	const struct dp_ctl *ctl = w->ctl;
-	return ctl->cache && !ctl->keep && !ctl->listen && !ctl->translator && !ctl->shared && dp_is_unwatched();
+	return ctl->cache && !ctl->keep && !ctl->listen && !ctl->translator && !ctl->shared && dp_takes_plans();
 }
 
 /* One of them stands in for the dynamic linker's function: else objects that come later
@@ -75,7 +75,7 @@ int dp_warm_late(struct dp_ctl *ctl)
 {
 	struct dp_warm w = {.ctl = ctl, .plans = {-1, -1}};
 	struct dp_adding a = {0};
-	int ok = dp_is_unwatched() && dp_read_choice(ctl, &w.choice) && dp_find_plans(&w) && dp_begin_adding(&a) && lay_and_add(&w, &a);
+	int ok = dp_takes_plans() && dp_read_choice(ctl, &w.choice) && dp_find_plans(&w) && dp_begin_adding(&a) && lay_and_add(&w, &a);
 	dp_end_adding(&a);
 	return finish(&w, ok);
 }
