@@ -110,3 +110,31 @@ func TestCacheLateUser(t *testing.T) {
 		}
 	}
 }
+
+// TestCacheLateFull: where the table's file system has no room for a library's functions the
+// program's own thread, which adds them, does not store to a hole.
+func TestCacheLateFull(t *testing.T) {
+	lane.Parallel(t)
+	rootOnly(t, "cannot mount a small file system")
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "largelate.c")
+	library := compile(t, gcc, []string{"-shared", "-fPIC", manySource(t, 20_000, 400_000, next)})
+	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
+	p := newPlanned(t, cmd(program, "1", library), "run")
+	p.start(t)
+	dir := t.TempDir()
+	for size, fits := range map[string]bool{"400k": false, "700k": false, "20m": true} {
+		if r := run(t, cmd("mount", "-t", "tmpfs", "-o", "size="+size, "none", dir)); r.status != 0 {
+			t.Skipf("%+v", r)
+		}
+		t.Cleanup(func() { run(t, cmd("umount", dir)) })
+		table := filepath.Join(dir, "table")
+		c := p.command
+		c.env = append(c.env, "XDG_CACHE_HOME="+p.home, "DYNPROF_OUTPUT="+table, "LD_PRELOAD="+build(t, "libdynprof.so"))
+		same(t, run(t, p.command), run(t, c))
+		rep := readReport(t, table)
+		if !isWarm(t, rep) || (len(rep.of(library)) > 0) != fits || (lateFlags(t, rep, library)&layout.ObjCached != 0) != fits {
+			t.Errorf("%s: %d functions, warm %t, flags %#x", size, len(rep.of(library)), isWarm(t, rep), lateFlags(t, rep, library))
+		}
+	}
+}
