@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
@@ -85,9 +86,7 @@ func (j *Job) Finish(path string, r launch.Result) bool {
 			break
 		}
 	}
-	for _, e := range all {
-		edit.Compact(e.Path) // an error means that it stays as it is: others count into it, or there is no room
-	}
+	compact(all)
 	if j.Copies {
 		j.fillCopies()
 	}
@@ -97,6 +96,22 @@ func (j *Job) Finish(path string, r launch.Result) bool {
 		}
 	}
 	return true
+}
+
+// compact makes all tables compact. A file system may take some milliseconds to let go of
+// each large one, and mostly waits.
+func compact(all []*find.Entry) {
+	const atATime = 16
+	var group sync.WaitGroup
+	turns := make(chan struct{}, atATime)
+	for _, e := range all {
+		turns <- struct{}{}
+		group.Go(func() {
+			edit.Compact(e.Path) // an error means that it stays as it is: others count into it, or there is no room
+			<-turns
+		})
+	}
+	group.Wait()
 }
 
 func (j *Job) noteEnd(path string, r launch.Result) error {
