@@ -17,6 +17,12 @@ import (
 //
 //export dp_agent
 func dp_agent(at C.uintptr_t) {
+	saved := make(chan struct{})
+	go func() { // requests may come now
+		defer close(saved)
+		dp_save()
+	}()
+	defer func() { <-saved }()
 	ctl := &mem.Array[C.struct_dp_ctl](uint64(at), 1)[0]
 	reserve, pid := ctl.reserve, ctl.pid
 	a := &agent.Agent{

@@ -118,7 +118,7 @@ func isFresh(f target.Identity) bool {
 
 // dp_save writes down what later starts can use, while the target patches its text, and
 // closes what an agent would have open. Nobody hears of what fails. With an agent the
-// program runs by now.
+// program runs by now, and may be paused.
 //
 //export dp_save
 func dp_save() {

@@ -276,7 +276,7 @@ void dp_plan_here(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, int stays)
 		raw(SYS_prctl, PR_SET_PDEATHSIG, 0, 0, 0, 0);
 	__atomic_store_n(&ctl->done, 1, __ATOMIC_RELEASE);
 	raw(SYS_futex, &ctl->done, FUTEX_WAKE, 2, 0, 0, 0);
-	if (ctl->cache && ctl->status)
+	if (ctl->cache && ctl->status && !stays) /* an agent saves while it takes requests */
 		dp_save();
 	__atomic_store_n(&ctl->saved, 1, __ATOMIC_RELEASE);
 	raw(SYS_futex, &ctl->saved, FUTEX_WAKE, 1, 0, 0, 0);
