@@ -50,22 +50,37 @@ func Ask(path string, what uint32, patience time.Duration) (left int, err error)
 		return 0, err
 	}
 	defer w.Close()
+	end := time.Now().Add(patience)
 	err = file.Guard(func() error {
-		switch state := w.Word(layout.HdrAgent).Load(); {
+		switch state := comeAgent(w, end); {
 		case !t.Header.Snapshot.IsZero(), state == layout.AgentGone, state != layout.AgentNone && alive.Of(t) == alive.Exited:
 			return ErrEnded
+		case state != layout.AgentReady && w.Long(layout.HdrReserve).Load() != 0:
+			return ErrAgentGone
 		case state != layout.AgentReady:
 			return ErrNoAgent
 		case alive.SameKernel(&t.Identity) && alive.SamePidNS(&t.Identity) && alive.Start(w.Word(layout.HdrAgentPid).Load()) == 0:
 			return ErrAgentGone
 		}
-		left, err = ask(w, what, time.Now().Add(patience))
+		left, err = ask(w, what, end)
 		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	return left, nil
+}
+
+// comeAgent is the state of the agent. The program may have begun a moment ago, with a
+// reserve that is kept for an agent, which is still to come.
+func comeAgent(w *file.Words, end time.Time) (state uint32) {
+	for {
+		state = w.Word(layout.HdrAgent).Load()
+		if state != layout.AgentNone || w.Long(layout.HdrReserve).Load() == 0 || !time.Now().Before(end) {
+			return state
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
 }
 
 // ask does steps 1 and 3.

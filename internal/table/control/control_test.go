@@ -276,3 +276,29 @@ func TestAgentDies(t *testing.T) {
 		})
 	}
 }
+
+// TestAgentToCome: a program that was started for an agent a moment ago has none yet, and who
+// asks waits for it, but not for ever.
+func TestAgentToCome(t *testing.T) {
+	spec := tabletest.Spec()
+	spec.Identity = alive.Identify(os.Getpid())
+	spec.Reserve = 1 << 20
+	live := tabletest.Create(t, "a.dynprof", spec)
+	if _, err := control.Ask(live.Path, layout.RequestPause, short); !errors.Is(err, control.ErrAgentGone) {
+		t.Errorf("of one that does not come: %v", err)
+	}
+	asked := make(chan error)
+	go func() {
+		_, err := control.Ask(live.Path, layout.RequestPause, long)
+		asked <- err
+	}()
+	select {
+	case err := <-asked:
+		t.Fatalf("before it came: %v", err)
+	case <-time.After(short):
+	}
+	serve(t, live, func(uint32) int { return 0 })
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+}
