@@ -110,12 +110,13 @@ func TestCacheCopySpoilt(t *testing.T) {
 		return errors.Join(err, f.Close())
 	}
 	for name, spoil := range map[string]func(path string, size int64, mtime time.Time) error{
-		"a byte":  func(path string, _ int64, _ time.Time) error { return at(path, 4096, 0xcc) },
+		"a byte":  func(path string, _ int64, _ time.Time) error { return at(path, 4096, 0xcc) }, // its time tells
 		"cut":     func(path string, size int64, _ time.Time) error { return os.Truncate(path, size/2) },
 		"empty":   func(path string, _ int64, _ time.Time) error { return os.Truncate(path, 0) },
 		"touched": func(path string, _ int64, _ time.Time) error { return os.Chtimes(path, time.Time{}, time.Now()) },
 		"of another plan": func(path string, size int64, mtime time.Time) error {
-			return errors.Join(at(path, size-1, 0xcc, 0xcc), os.Truncate(path, size), os.Chtimes(path, time.Time{}, mtime))
+			b := []byte(read(t, path)) // the last of the plan's sum
+			return errors.Join(at(path, size-1, ^b[size-1]), os.Chtimes(path, time.Time{}, mtime))
 		},
 		"shorter, at its time": func(path string, size int64, mtime time.Time) error {
 			return errors.Join(os.Truncate(path, size-4096), os.Chtimes(path, time.Time{}, mtime))
