@@ -97,33 +97,40 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// tableOf is a new table, open.
+func tableOf(t *testing.T, spec *build.Spec) *os.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "table")
+	f, err := build.Create(path, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
 // TestLateCached: what comes later is kept, too, and planned from that; what then takes GS,
 // or finds no room in the table, is left as if it were planned anew.
 func TestLateCached(t *testing.T) {
 	kept := keptPlans{}
-	late := func(spare bool, names ...string) (p *Plan, missed map[int]ledger.Reason) {
+	late := func(spare bool, names ...string) (*Plan, map[int]ledger.Reason) {
 		r := open(t)
 		start := must(New(r.request("program", "libc.so.6", "ld-linux-x86-64.so.2"), r))
 		spec := start.Ledger()
 		spec.NoSpare = !spare
-		path := filepath.Join(t.TempDir(), "table")
-		f, err := build.Create(path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.Close()
-		file, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { file.Close() })
-		missed = map[int]ledger.Reason{}
+		file := tableOf(t, spec)
+		missed := map[int]ledger.Reason{}
 		q := r.request(names...)
 		q.Late, q.Cache, q.Planner = true, kept, []byte("this one")
 		q.Table = func() (*build.Appender, error) { return build.OpenAppend(file) }
 		q.Stop = func() {}
 		q.Miss = func(i int, why ledger.Reason) { missed[i] = why }
-		p, err = New(q, r)
+		p, err := New(q, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,17 +181,7 @@ func TestLateNoRoom(t *testing.T) {
 		start := must(New(r.request("program", "ld-linux-x86-64.so.2"), r))
 		spec := start.Ledger()
 		spec.NoSpare = true
-		path := filepath.Join(t.TempDir(), "table")
-		f, err := build.Create(path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.Close()
-		file, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
+		file := tableOf(t, spec)
 		q := r.request(row.name)
 		q.Late, q.Shared = true, row.shared
 		q.Table = func() (*build.Appender, error) { return build.OpenAppend(file) }

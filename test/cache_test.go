@@ -492,17 +492,24 @@ func TestCacheNowhere(t *testing.T) {
 	}
 }
 
-// TestCacheSystem: what root has planned for all, others start with, by run and by preload,
-// and write nothing there.
-func TestCacheSystem(t *testing.T) {
-	lane.Parallel(t)
-	rootOnly(t, "cannot keep plans for all users")
+// forOthers is a directory that all users may write to, with a program and the library.
+func forOthers(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	if err := errors.Join(os.Chmod(dir, 0o777), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	copyFile(t, need(t, "true"), filepath.Join(dir, "program"))
 	copyFile(t, build(t, "libdynprof.so"), filepath.Join(dir, "libdynprof.so"))
+	return dir
+}
+
+// TestCacheSystem: what root has planned for all, others start with, by run and by preload,
+// and write nothing there.
+func TestCacheSystem(t *testing.T) {
+	lane.Parallel(t)
+	rootOnly(t, "cannot keep plans for all users")
+	dir := forOthers(t)
 	copyFile(t, build(t, "hotspots"), filepath.Join(dir, "hotspots"))
 	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
 	const script = `set -e
@@ -534,12 +541,7 @@ user LD_PRELOAD="$1"/libdynprof.so DYNPROF_OUTPUT="$1"/open "$1"/program
 func TestCacheCapabilities(t *testing.T) {
 	lane.Parallel(t)
 	rootOnly(t, "cannot give capabilities")
-	dir := t.TempDir()
-	if err := errors.Join(os.Chmod(dir, 0o777), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	copyFile(t, need(t, "true"), filepath.Join(dir, "program"))
-	copyFile(t, build(t, "libdynprof.so"), filepath.Join(dir, "libdynprof.so"))
+	dir := forOthers(t)
 	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
 	const script = `set -e
 mkdir -m 700 "$1"/home
