@@ -12,9 +12,9 @@
 
 #include "base/mapped.h"
 #include "base/pages.h"
+#include "base/text.h"
 #include "plans/apply.h"
 #include "warm/local.h"
-#include "warm/text.h"
 #include "warm/warm.h"
 
 /* It has got the object's time in microseconds. */

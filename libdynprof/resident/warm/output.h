@@ -2,8 +2,8 @@
 #ifndef DYNPROF_OUTPUT_H
 #define DYNPROF_OUTPUT_H
 
+#include "base/text.h"
 #include "warm/choice.h"
-#include "warm/text.h"
 
 /* What a pattern of names may ask for. */
 struct dp_output {

@@ -9,9 +9,9 @@
 #include "base/mapped.h"
 #include "base/pages.h"
 #include "base/sum.h"
+#include "base/text.h"
 #include "warm/local.h"
 #include "warm/place.h"
-#include "warm/text.h"
 #include "warm/warm.h"
 
 #ifndef MADV_POPULATE_READ
