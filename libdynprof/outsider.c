@@ -227,7 +227,7 @@ static int is_worth_it(const struct dp_session *s)
 static int is_possible(const struct dp_session *s)
 {
 	enum { MOST_TEXT = 16 << 20 }; /* is read, which may take longer than a copy */
-	return linker.path && library.path && table.path && !s->keep && !dp_locks_new() && s->text_size <= MOST_TEXT;
+	return linker.path && library.path && table.path && !s->keep && !dp_locks_new() && s->text_size <= MOST_TEXT && !dp_planner_endangers(s);
 }
 
 /* An outsider that has come to nothing leaves no trace. */

@@ -1,6 +1,7 @@
 package main
 
 // #include "base/ctl.h"
+// #include "base/memory.h"
 import "C"
 
 import (
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"time"
 
 	"github.com/dynprof/dynprof/internal/mem"
@@ -47,6 +49,9 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	if err != nil {
 		return err
 	}
+	if err := hasMemory(plan.ToTake()); err != nil {
+		return err
+	}
 	ctl.begun = 1 // from here on the table may be changed
 	remark := ""
 	if later == nil {
@@ -70,6 +75,24 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	}
 	saving.plan = plan
 	return deliver(ctl, plan)
+}
+
+// hasMemory is an error if the target has not that many bytes left. What the planner has
+// taken is free by then, or it is killed first.
+func hasMemory(bytes uint64) error {
+	if C.dp_has_memory(C.uint64_t(bytes)) != 0 {
+		return nil
+	}
+	mine := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(mine)
+	needed := bytes
+	for i := range mine {
+		needed -= min(needed, mine[i].Value.Uint64())
+	}
+	if C.dp_has_memory(C.uint64_t(needed)) == 0 {
+		return fmt.Errorf("its control group leaves it too little memory (%d MB are needed)", bytes>>20)
+	}
+	return nil
 }
 
 func openTable(view mem.Window) (*build.Appender, error) {

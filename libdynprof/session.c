@@ -13,6 +13,7 @@
 
 #include "base/lock.h"
 #include "base/mapped.h"
+#include "base/memory.h"
 #include "base/pages.h"
 #include "base/state.h"
 #include "base/tasks.h"
@@ -250,6 +251,9 @@ int dp_children_elsewhere(void)
 	return raw(SYS_newfstatat, AT_FDCWD, theirs, &there, 0) != 0 || there.st_ino != here.st_ino;
 }
 
+/* Whether the target would be ended with a planner. That takes less, mostly. */
+int dp_planner_endangers(const struct dp_session *s) { return dp_ends_with_it((8 << 20) + 3 * s->text_size); }
+
 /* CLONE_UNTRACED and no exit signal: neither a debugger nor the program's own
  * wait or SIGCHLD sees the twin. */
 const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped)
@@ -258,6 +262,8 @@ const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped)
 	int stays = (s->keep || s->listen) && !s->ctl->late, apart = stays && !adopts(parent);
 	s->ctl->pid = (uint32_t)parent;
 	*reaped = 1;
+	if (dp_planner_endangers(s))
+		return "its control group has too little memory for a planner, and is ended as a whole (memory.oom.group)";
 	if (dp_children_elsewhere())
 		return "its children live in another pid namespace";
 	*twin = raw(SYS_clone, CLONE_UNTRACED | (s->ctl->late ? CLONE_FILES : 0), 0, 0, 0, 0);

@@ -22,6 +22,7 @@ void dp_finish_late(struct dp_session *s, long twin, int reaped, int wanted) HID
 void dp_await_saved(struct dp_ctl *ctl, long twin, int *reaped) HIDDEN;
 const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped) HIDDEN;
 int dp_children_elsewhere(void) HIDDEN;
+int dp_planner_endangers(const struct dp_session *s) HIDDEN;
 
 /* threads.c */
 void dp_note_tls(uint64_t size) HIDDEN;

@@ -77,6 +77,25 @@ func (o *object) callsAtMost() (n int) {
 	return n
 }
 
+// ToTake is how many bytes of memory are taken from here on, at most: the lists of changes,
+// and the text that the target copies as it changes something on its pages.
+func (p *Plan) ToTake() (size uint64) {
+	if p.undos != nil {
+		size = p.undos.pages.size
+	}
+	for _, o := range p.all {
+		changes, text := o.patchesAtMost()+o.callsAtMost(), uint64(0)
+		if c := o.cached; c != nil {
+			changes = len(c.Listed) / patch.ListedSize
+		}
+		for _, m := range o.exec {
+			text += m.End - m.Start
+		}
+		size += min(text, uint64(changes)*pageSize)
+	}
+	return size
+}
+
 // write writes the texts' changes, and returns where the list of texts is, and how long.
 func (u *undos) write(texts []patchedText, spans []text) (at, count uint64) {
 	order := make([]int, len(texts))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -135,6 +136,14 @@ func (m *memoryLimit) used(t *testing.T) int {
 	return n
 }
 
+// forget begins anew with what is used.
+func (m *memoryLimit) forget(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(m.dir, m.peak), []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // in returns c in the cgroup, with so many bytes.
 func (m *memoryLimit) in(t *testing.T, bytes int, c command) command {
 	t.Helper()
@@ -147,8 +156,9 @@ func (m *memoryLimit) in(t *testing.T, bytes int, c command) command {
 }
 
 // TestSmallMemory: planner and hotspots run take little besides the program: 64 MB
-// for 30,000 functions, 128 MB for 100,000. With less than the planner needs the
-// program runs on uncounted, after one line.
+// for 30,000 functions, 128 MB for 100,000. With less than the planner needs, or
+// than counting takes with a plan that is kept, the program runs on uncounted, after one
+// line.
 func TestSmallMemory(t *testing.T) {
 	lane.Parallel(t)
 	const mb = 1 << 20
@@ -173,18 +183,38 @@ func TestSmallMemory(t *testing.T) {
 		}
 		t.Run(fmt.Sprint(row.functions, " in ", row.text, ": too little"), func(t *testing.T) {
 			m := newMemoryLimit(t)
-			without := run(t, m.in(t, row.few, cmd(p)))
-			library, table := build(t, "libdynprof.so"), filepath.Join(t.TempDir(), "table")
-			with := run(t, m.in(t, row.few, cmd("env", "LD_PRELOAD="+library, "DYNPROF_OUTPUT="+table, "DYNPROF_CACHE=0", p)))
-			oneLine(t, with.stderr, "not counted: the planner (died|did not go on)", without.stderr)
-			with.stderr = without.stderr
-			same(t, without, with)
+			run(t, m.in(t, 1024*mb, cmd(build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table"), "--", p)))
+			for _, cache := range []string{"0", "1"} {
+				for _, times := range lane.Some([]int{1, 2, 3, 4, 5, 6, 7}, 0, 1) {
+					countedOrNamed(t, m, times*row.few, "DYNPROF_CACHE="+cache, p)
+				}
+			}
 		})
 	}
 }
 
+// countedOrNamed runs a program with so much memory: it does the same as without us, and is
+// counted, or one line says why it is not.
+func countedOrNamed(t *testing.T, m *memoryLimit, bytes int, variable, p string) {
+	t.Helper()
+	without := run(t, m.in(t, bytes, cmd(p)))
+	if without.status != 0 {
+		t.Fatalf("%d bytes are too few for the program itself: %+v", bytes, without)
+	}
+	table := filepath.Join(t.TempDir(), "table")
+	with := run(t, m.in(t, bytes, cmd("env", "LD_PRELOAD="+build(t, "libdynprof.so"), "DYNPROF_OUTPUT="+table, variable, p)))
+	if with.stderr != without.stderr {
+		oneLine(t, with.stderr, "not counted: (the planner (died|did not go on)|its control group leaves it too little memory)", without.stderr)
+		with.stderr = without.stderr
+	} else if calls := readReport(t, table).calls(t, "f0"); calls != 2 {
+		t.Errorf("%d bytes, %s: f0: %d calls, not 2", bytes, variable, calls)
+	}
+	same(t, without, with)
+}
+
 // TestPlannerGoesFirst: where there is too little memory for a planner beside a large
-// program, the planner of a library that comes later is killed, not the program.
+// program, the planner of a library that comes later is killed, not the program; nor
+// is it where that is planned already.
 func TestPlannerGoesFirst(t *testing.T) {
 	lane.Parallel(t)
 	const mb = 1 << 20
@@ -196,8 +226,50 @@ func TestPlannerGoesFirst(t *testing.T) {
 	without := run(t, m.in(t, 1024*mb, cmd(args...)))
 	table := filepath.Join(t.TempDir(), "table")
 	c := cmd(append([]string{"env", "LD_PRELOAD=" + build(t, "libdynprof.so"), "DYNPROF_OUTPUT=" + table}, args...)...)
-	same(t, without, run(t, m.in(t, m.used(t)+16*mb, c)))
-	if r := readReport(t, table); len(r.of(library)) > 0 {
-		t.Errorf("%s is counted: there was memory for its planner", library)
+	for _, planned := range []bool{false, true} {
+		if planned {
+			run(t, m.in(t, 1024*mb, cmd(append([]string{build(t, "hotspots"), "run", "--objects", "all", "--summary", "0", "-o", table, "--"}, args...)...)))
+		}
+		m.forget(t)
+		run(t, m.in(t, 1024*mb, cmd(args...)))
+		same(t, without, run(t, m.in(t, m.used(t)+16*mb, c)))
+		if r := readReport(t, table); !planned && len(r.of(library)) > 0 {
+			t.Errorf("%s is counted: there was memory for its planner", library)
+		}
+	}
+}
+
+// TestEndedWhole: where the kernel would end the program with its planner, as all that is in
+// their control group, no planner is started if there might be too little memory for it.
+func TestEndedWhole(t *testing.T) {
+	lane.Parallel(t)
+	rootOnly(t, "cannot mount")
+	if groups, err := os.ReadFile("/proc/self/cgroup"); err != nil || !strings.Contains(string(groups), "0::/") {
+		t.Skip("no control groups of version 2 on this machine")
+	}
+	p, library := manyFunctions(t, 100, 10_000), build(t, "libdynprof.so")
+	for _, row := range []struct {
+		used int
+		line string
+	}{
+		{10_000_000, ""},
+		{90_000_000, "not counted: its control group has too little memory for a planner, and is ended as a whole"},
+	} {
+		script := "mount -t tmpfs none /sys/fs/cgroup && cd /sys/fs/cgroup && echo 100000000 >memory.max && echo " +
+			strconv.Itoa(row.used) + " >memory.current && echo 1 >memory.oom.group && exec \"$@\""
+		table := filepath.Join(t.TempDir(), "table")
+		c := cmd("unshare", "-m", "sh", "-c", script, "sh", p)
+		without := run(t, c)
+		c.args = slices.Insert(c.args, len(c.args)-1, "env", "DYNPROF_CACHE=0", "LD_PRELOAD="+library, "DYNPROF_OUTPUT="+table)
+		with := run(t, c)
+		if row.line == "" {
+			if calls := readReport(t, table).calls(t, "f0"); calls != 2 {
+				t.Errorf("f0: %d calls, not 2", calls)
+			}
+		} else {
+			oneLine(t, with.stderr, row.line, without.stderr)
+			with.stderr = without.stderr
+		}
+		same(t, without, with)
 	}
 }

@@ -19,7 +19,7 @@ int main(int argc, char **argv)
 	while (got < want && sbrk(STEP << 20) != (void *)-1)
 		got += STEP;
 	for (int i = 0; i < 1000; i++) /* malloc goes on behind */
-		memset(blocks[i] = malloc(100 * i + 1), i, 100 * i + 1);
+		memset(blocks[i] = malloc(10 * i + 1), i, 10 * i + 1);
 	for (int i = 0; i < 1000; i++) {
 		sum += *(unsigned char *)blocks[i];
 		free(blocks[i]);

@@ -55,3 +55,14 @@ void dp_drop_whole(struct dp_whole *w)
 		raw(SYS_munmap, w->text, w->room);
 	*w = (struct dp_whole){0};
 }
+
+uint64_t dp_read_start(const char *path, char *text, uint64_t size)
+{
+	long fd = raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	long got = failed(fd) ? 0 : raw(SYS_read, fd, text, size - 1);
+	if (!failed(fd))
+		raw(SYS_close, fd);
+	got = failed(got) ? 0 : got;
+	text[got] = 0;
+	return (uint64_t)got;
+}

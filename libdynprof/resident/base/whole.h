@@ -1,4 +1,4 @@
-/* Files that are read whole. */
+/* Files that are read. */
 #ifndef DYNPROF_WHOLE_H
 #define DYNPROF_WHOLE_H
 
@@ -16,5 +16,8 @@ struct dp_whole {
 /* Reads a file that says itself nothing of its size, as those of /proc. */
 struct dp_whole dp_read_whole(const char *path) HIDDEN;
 void dp_drop_whole(struct dp_whole *w) HIDDEN;
+
+/* Reads the beginning of a file into text, as a string; returns its length, 0 if there is none. */
+uint64_t dp_read_start(const char *path, char *text, uint64_t size) HIDDEN;
 
 #endif

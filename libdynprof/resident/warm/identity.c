@@ -5,11 +5,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/tasks.h"
+#include "base/whole.h"
 #include "warm/identity.h"
-
-/* Reads the beginning of a file, with a NUL behind it; returns its bytes. */
-static long read_some(const char *path, char *text, uint64_t size) { return dp_read_task(AT_FDCWD, path, "", text, size); }
 
 /* Field 22 of /proc/PID/stat (proc(5)): the second is the name, in parentheses, which
  * may hold anything. */
@@ -17,7 +14,7 @@ static uint64_t start_ticks(void)
 {
 	enum { BEHIND_NAME = 22 - 2 };
 	char text[1024];
-	long n = read_some("/proc/self/stat", text, sizeof text);
+	uint64_t n = dp_read_start("/proc/self/stat", text, sizeof text);
 	while (n > 0 && text[n - 1] != ')')
 		n--;
 	const char *s = text + n;
@@ -35,7 +32,7 @@ static uint64_t start_ticks(void)
 static void read_boot_id(uint8_t *id)
 {
 	char text[64];
-	read_some("/proc/sys/kernel/random/boot_id", text, sizeof text);
+	dp_read_start("/proc/sys/kernel/random/boot_id", text, sizeof text);
 	int digits = 0;
 	for (const char *s = text; *s && digits < 32; s++) {
 		int digit = *s >= '0' && *s <= '9' ? *s - '0' : *s >= 'a' && *s <= 'f' ? *s - 'a' + 10 : -1;
@@ -89,6 +86,6 @@ static int may_more(const char *text)
 int dp_takes_plans(void)
 {
 	char text[4096];
-	read_some("/proc/self/status", text, sizeof text);
+	dp_read_start("/proc/self/status", text, sizeof text);
 	return says(text, "TracerPid:", '0') && says(text, "Seccomp:", '0') && !may_more(text);
 }

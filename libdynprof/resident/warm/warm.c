@@ -2,8 +2,9 @@
  *
  *  1. The variables and the process are such that a start needs no planner.
  *  2. Each object's plan is found, checked, and compared with the object.
- *  3. Arenas, origins and changes are put into the reserve, and told in the control block.
- *  4. The table is made.
+ *  3. There is memory for them.
+ *  4. Arenas, origins and changes are put into the reserve, and told in the control block.
+ *  5. The table is made.
  * Until then nothing is changed that anybody could see, but for pages of ours: a step that
  * fails leaves all to a planner. What follows is as behind a planner (plans/activate.c):
  * every byte is compared before it is patched. */
@@ -60,7 +61,7 @@ int dp_warm_start(struct dp_ctl *ctl)
 	struct dp_warm w = {.ctl = ctl, .plans = {-1, -1}};
 	ctl->pid = (uint32_t)raw(SYS_getpid);
 	dp_know_planner(ctl);
-	return finish(&w, may_try(&w) && dp_read_choice(ctl, &w.choice) && dp_find_plans(&w) && sees_later(&w) && dp_lay_plans(&w) && dp_make_table(&w));
+	return finish(&w, may_try(&w) && dp_read_choice(ctl, &w.choice) && dp_find_plans(&w) && sees_later(&w) && dp_plans_have_memory(&w) && dp_lay_plans(&w) && dp_make_table(&w));
 }
 
 /* Counters and functions get numbers behind those of the table. */
@@ -75,7 +76,7 @@ int dp_warm_late(struct dp_ctl *ctl)
 {
 	struct dp_warm w = {.ctl = ctl, .plans = {-1, -1}};
 	struct dp_adding a = {0};
-	int ok = dp_takes_plans() && dp_read_choice(ctl, &w.choice) && dp_find_plans(&w) && dp_begin_adding(&a) && lay_and_add(&w, &a);
+	int ok = dp_takes_plans() && dp_read_choice(ctl, &w.choice) && dp_find_plans(&w) && dp_plans_have_memory(&w) && dp_begin_adding(&a) && lay_and_add(&w, &a);
 	dp_end_adding(&a);
 	return finish(&w, ok);
 }

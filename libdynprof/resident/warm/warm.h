@@ -61,6 +61,7 @@ int dp_plan_is_of(const struct dp_warm *w, const struct dp_planned *o) HIDDEN; /
 void dp_map_copy(const struct dp_warm *w, struct dp_planned *o, long plans, const char *name) HIDDEN;
 void dp_drop_copy(struct dp_planned *o) HIDDEN;
 const struct dp_plan_text *dp_copied_text(const struct dp_plan_file *p) HIDDEN; /* the one with the most changes */
+int dp_plans_have_memory(const struct dp_warm *w) HIDDEN; /* memory.c: the limits of its control groups leave enough */
 int dp_lay_plans(struct dp_warm *w) HIDDEN;    /* lay.c: arenas and lists, in the reserve */
 int dp_make_table(struct dp_warm *w) HIDDEN;   /* create.c */
 
