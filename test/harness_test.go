@@ -138,7 +138,7 @@ func run(t testing.TB, c command) result {
 	e.Dir, e.Stdin = c.dir, strings.NewReader(c.stdin)
 	var out, errout bytes.Buffer
 	e.Stdout, e.Stderr = &out, &errout
-	e.WaitDelay = time.Second
+	e.WaitDelay = 20 * time.Second // what it wrote is read late on a busy machine
 	if err := e.Start(); err != nil {
 		t.Fatal(err)
 	}
