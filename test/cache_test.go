@@ -405,6 +405,12 @@ func TestCacheAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+	p.wholePlans(t)
+}
+
+// wholePlans fails unless the cache holds whole plans, and nothing else before long.
+func (p *planned) wholePlans(t *testing.T) {
+	t.Helper()
 	dir := filepath.Join(p.home, "dynprof/plans")
 	left := func() bool {
 		list, _ := filepath.Glob(dir + "/.new-*")
@@ -421,6 +427,67 @@ func TestCacheAtOnce(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != len(p.plans()) {
 		t.Errorf("%v: %v", entries, err)
+	}
+}
+
+// TestCacheUsers: many starts at once of two users on empty caches, which are each one's own,
+// or where both look: all count the same, and nobody takes or spoils the other's plans.
+func TestCacheUsers(t *testing.T) {
+	lane.Parallel(t)
+	rootOnly(t, "cannot start programs of another user")
+	program := manyFunctions(t, 2000, 60_000)
+	for _, row := range lane.Some([]string{"apart", "together"}, 1) {
+		t.Run(row, func(t *testing.T) {
+			dir := forOthers(t)
+			copyFile(t, program, filepath.Join(dir, "program"))
+			copyFile(t, build(t, "hotspots"), filepath.Join(dir, "hotspots"))
+			time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
+			homes := [2]string{filepath.Join(dir, "home"), filepath.Join(dir, "home")}
+			if row == "apart" {
+				homes[1] += "1"
+			}
+			for _, home := range homes {
+				if err := errors.Join(os.MkdirAll(home, 0o777), os.Chmod(home, 0o777)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			start := func(name string, user int, cache string) (result, *report) {
+				table := filepath.Join(dir, name)
+				args := []string{filepath.Join(dir, "hotspots"), "run", "--cache=" + cache, "--summary", "0", "-o", table, "--", filepath.Join(dir, "program")}
+				if user == 1 {
+					args = append([]string{need(t, "setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", "--"}, args...)
+				}
+				r := run(t, command{args: args, env: []string{"HOME=/nonexistent", "XDG_RUNTIME_DIR=", "XDG_CACHE_HOME=" + homes[user]}})
+				return r, readReport(t, table)
+			}
+			want, wantReport := start("planned", 0, "false")
+			var all sync.WaitGroup
+			for i := range lane.Of(12, 200) {
+				all.Go(func() {
+					r, rep := start(fmt.Sprint("table", i), i%2, "true")
+					alike(t, fmt.Sprint("start ", i), r, rep, want, wantReport)
+				})
+			}
+			all.Wait()
+			(&planned{home: homes[0]}).wholePlans(t)
+			(&planned{home: homes[1]}).wholePlans(t)
+			for user, home := range homes {
+				st, err := os.Stat(filepath.Join(home, "dynprof/plans"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				owner := st.Sys().(*syscall.Stat_t).Uid
+				mine := owner == 0 == (user == 0)
+				if row == "apart" && !mine {
+					t.Errorf("user %d's plans are %d's", user, owner)
+				}
+				r, rep := start(fmt.Sprint("again", user), user, "true")
+				alike(t, fmt.Sprint("user ", user, " again"), r, rep, want, wantReport)
+				if st.Mode().Perm() != 0o700 || isWarm(t, rep) != mine {
+					t.Errorf("user %d's plans: mode %o, warm %t", user, st.Mode().Perm(), !mine)
+				}
+			}
+		})
 	}
 }
 
