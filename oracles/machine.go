@@ -26,6 +26,7 @@ type machine struct {
 	quick   bool
 	verbose bool
 	plans   bool // of earlier starts are used
+	copies  bool // of text, too
 }
 
 const neededRoom = 3 << 30 // bytes for unpacked and built sources, and tables
@@ -158,12 +159,15 @@ func (m *machine) environment(counted bool, tables string) []string {
 	if counted {
 		preload = m.library
 	}
-	plans := "0"
+	plans, copies := "0", "0"
 	if m.plans {
 		plans = filepath.Join(m.work, "cache", "plans")
 	}
+	if m.copies {
+		copies = "1"
+	}
 	return append(env,
-		"DYNPROF_OBJECTS=all", "DYNPROF_FOLLOW_EXEC=1", "DYNPROF_CACHE="+plans, "DYNPROF_TEXT_COPIES=1",
+		"DYNPROF_OBJECTS=all", "DYNPROF_FOLLOW_EXEC=1", "DYNPROF_CACHE="+plans, "DYNPROF_TEXT_COPIES="+copies,
 		"DYNPROF_OUTPUT="+filepath.Join(tables, "%p.dynprof"),
 		"LD_PRELOAD="+preload)
 }

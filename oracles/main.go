@@ -26,7 +26,8 @@ func main() {
 	verbose := flag.Bool("v", false, "print a line for every command")
 	quick := flag.Bool("quick", false, "leave out what takes long")
 	keep := flag.Bool("keep", false, "keep the work directory")
-	cache := flag.Bool("cache", false, "start with plans of earlier starts")
+	cache := flag.Bool("cache", true, "start with plans of earlier starts")
+	copies := flag.Bool("text-copies", false, "and with copies of large objects' text")
 	jobs := flag.Int("j", runtime.NumCPU(), "commands that run beside each other")
 	root := flag.String("root", ".", "the project's directory, with build/libdynprof.so")
 	flag.Parse()
@@ -36,7 +37,7 @@ func main() {
 		}
 		return
 	}
-	same, err := oracles(options{*pattern, *limit, *verbose, *quick, *keep, *cache, *jobs, *root})
+	same, err := oracles(options{*pattern, *limit, *verbose, *quick, *keep, *cache, *copies, *jobs, *root})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "oracles:", err)
 		os.Exit(1)
@@ -50,7 +51,7 @@ type options struct {
 	pattern              string
 	limit                time.Duration
 	verbose, quick, keep bool
-	cache                bool
+	cache, copies        bool
 	jobs                 int
 	root                 string
 }
@@ -81,7 +82,7 @@ func oracles(o options) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m.jobs, m.quick, m.verbose, m.plans = max(1, o.jobs), o.quick, o.verbose, o.cache
+	m.jobs, m.quick, m.verbose, m.plans, m.copies = max(1, o.jobs), o.quick, o.verbose, o.cache, o.copies
 	if o.keep {
 		fmt.Println("work directory:", m.work)
 	} else {
