@@ -93,10 +93,16 @@ func (o *object) identify() bool {
 		return false
 	}
 	defer f.Close()
-	if i, ok := f.(target.Identified); ok {
-		if id, err := i.Identity(); err == nil && id.Inode == o.files[0].Inode {
-			o.id = &id
-		}
+	i, ok := f.(target.Identified)
+	if !ok {
+		return false
+	}
+	id, err := i.Identity()
+	if err == nil && !plancache.TimesTell(id.Mtime, id.Ctime) {
+		o.content, err = plancache.ContentOf(f, id.Size)
+	}
+	if err == nil && id.Inode == o.files[0].Inode {
+		o.id = &id
 	}
 	return o.id != nil
 }
@@ -111,7 +117,7 @@ func (o *object) is(c *plancache.Plan, key []byte) bool {
 }
 
 func (o *object) file(head uint64) plancache.File {
-	return plancache.File{Inode: o.id.Inode, Size: o.id.Size, Mtime: o.id.Mtime, Ctime: o.id.Ctime, Head: head}
+	return plancache.File{Inode: o.id.Inode, Size: o.id.Size, Mtime: o.id.Mtime, Ctime: o.id.Ctime, Head: head, Content: o.content}
 }
 
 // head is the sum of the beginning of the file, in memory.

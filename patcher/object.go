@@ -57,6 +57,7 @@ type object struct {
 	taken      bool             // plans were taken back for want of room
 	patches    int              // at most, with the site's; 0: not known yet
 	id         *target.Identity // of its file, if plans are cached,
+	content    uint64           // the sum of that, if its times tell nothing,
 	slot       int              // and the one that its arena lies in,
 	has        [slots + 1]bool  // those for which there are plans of earlier starts: none need be kept,
 	cached     *plancache.Plan  // and that of an earlier start, in place of all that would be found out

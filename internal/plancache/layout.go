@@ -6,7 +6,7 @@ package plancache
 // addresses are link-time ones: those of the ELF file.
 const (
 	FileMagic   = "DYNPLAN\x01" // 8 bytes at offset 0
-	FileVersion = 2
+	FileVersion = 3
 
 	// Header.
 	PlanMagic      = 0x000 // [8]byte
@@ -48,6 +48,7 @@ const (
 	PlanPath       = 0x180 // section of bytes: where the object was, for people
 	PlanCreator    = 0x190 // section of bytes: who planned, for people
 	PlanReason     = 0x1a0 // u32, ledger.Reason of the object
+	PlanContent    = 0x1a8 // u64, ContentOf the object's file, if its times tell nothing; else 0
 	PlanHeaderSize = 0x1b0
 
 	// A section is {u64 offset; u32 count; u32 entry size}. It begins at a multiple of 16.

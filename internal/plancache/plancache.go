@@ -65,6 +65,7 @@ type File struct {
 	Inode, Size  uint64
 	Mtime, Ctime uint64 // ns
 	Head         uint64 // HeadOf its first bytes
+	Content      uint64 // ContentOf it, if TimesTell does not hold
 }
 
 // Text is a run of pages that is changed.
@@ -79,13 +80,7 @@ type Text struct {
 
 // HeadOf is a sum of the first bytes of an object, which are its headers and mostly its
 // build-id (FNV-1a).
-func HeadOf(b []byte) uint64 {
-	sum := uint64(0xcbf29ce484222325)
-	for _, c := range b[:min(len(b), HeadSize)] {
-		sum = (sum ^ uint64(c)) * 0x100000001b3
-	}
-	return sum
-}
+func HeadOf(b []byte) uint64 { return fnv(fnvBegin, b[:min(len(b), HeadSize)]) }
 
 // part is a section: where its header is, and what is in it.
 type part struct {
@@ -118,7 +113,7 @@ func (p *Plan) words() []word {
 		{PlanCtime, &p.File.Ctime, nil}, {PlanHead, &p.File.Head, nil}, {PlanLow, &p.Low, nil}, {PlanHigh, &p.High, nil},
 		{PlanArena, &p.Arena, nil}, {PlanArenaSize, &p.ArenaSize, nil}, {PlanCold, &p.Cold, nil}, {PlanKeeps, &p.Keeps, nil},
 		{PlanHook, &p.Hook, nil}, {PlanCounters, nil, &p.Counters}, {PlanFlags, nil, &p.Flags}, {PlanCode, nil, &p.Code},
-		{PlanUntold, nil, &p.Untold}, {PlanReason, nil, &p.Reason},
+		{PlanUntold, nil, &p.Untold}, {PlanReason, nil, &p.Reason}, {PlanContent, &p.File.Content, nil},
 	}
 }
 

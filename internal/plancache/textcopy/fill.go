@@ -69,15 +69,26 @@ func Open(p *plancache.Plan) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := isOf(p, f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func isOf(p *plancache.Plan, f *os.File) error {
 	fi, err := f.Stat()
-	if err == nil {
-		st := fi.Sys().(*syscall.Stat_t)
-		is := plancache.File{Inode: st.Ino, Size: uint64(st.Size), Mtime: uint64(st.Mtim.Nano()), Ctime: uint64(st.Ctim.Nano()), Head: p.File.Head}
-		if is == p.File {
-			return f, nil
-		}
+	if err != nil {
+		return err
+	}
+	st := fi.Sys().(*syscall.Stat_t)
+	is := p.File
+	is.Inode, is.Size, is.Mtime, is.Ctime = st.Ino, uint64(st.Size), uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano())
+	if is == p.File && !plancache.TimesTell(is.Mtime, is.Ctime) {
+		is.Content, err = plancache.ContentOf(f, is.Size)
+	}
+	if err == nil && is != p.File {
 		err = ErrChanged
 	}
-	f.Close()
-	return nil, err
+	return err
 }

@@ -56,9 +56,14 @@ func planOf(t testing.TB, path string) *plancache.Plan {
 	p.Leds = le.AppendUint32(le.AppendUint32(le.AppendUint32(nil, 0), 0x100+37), 0x200+37)
 	p.Texts = []plancache.Text{{Start: 0x401000, Size: text, Offset: pageSize, Prot: 5, Listed: uint32(len(p.Listed) / 8), Patches: pages - 1, Leds: 1}}
 	p.Add(&layout.Function{Address: 0x401010, Size: 5, Counter: 0, Stub: 0x30, StubSize: 20, Tactic: ledger.TacticJump})
-	if fi, err := os.Stat(path); err == nil {
+	if f, err := os.Open(path); err == nil {
+		defer f.Close()
+		fi, _ := f.Stat()
 		st := fi.Sys().(*syscall.Stat_t)
 		p.File = plancache.File{Inode: st.Ino, Size: uint64(st.Size), Mtime: uint64(st.Mtim.Nano()), Ctime: uint64(st.Ctim.Nano())}
+		if !plancache.TimesTell(p.File.Mtime, p.File.Ctime) {
+			p.File.Content, _ = plancache.ContentOf(f, p.File.Size)
+		}
 	}
 	return p
 }
@@ -73,10 +78,13 @@ func written(t *testing.T, p *plancache.Plan) *plancache.Plan {
 	return d
 }
 
+// aDay is a file's mtime, so that it is not its ctime.
+var aDay = time.Unix(1700000000, 0)
+
 func objectFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "object")
-	if err := os.WriteFile(path, object(), 0o600); err != nil {
+	if err := errors.Join(os.WriteFile(path, object(), 0o600), os.Chtimes(path, time.Now(), aDay)); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -211,6 +219,44 @@ func TestParts(t *testing.T) {
 	}
 	if got := parts(bytes.NewReader([]byte("text")), 4); !reflect.DeepEqual(got, []span{{0, 4}}) {
 		t.Errorf("of no ELF file: %v", got)
+	}
+}
+
+// TestOpen: where times tell nothing, what is in the object does.
+func TestOpen(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(self)
+	path := filepath.Join(t.TempDir(), "object")
+	if err = errors.Join(err, os.WriteFile(path, b, 0o600), os.Chtimes(path, time.Now(), aDay)); err != nil {
+		t.Fatal(err)
+	}
+	p := planOf(t, path)
+	if p.File.Content != 0 {
+		t.Fatalf("%+v: its times tell", p.File)
+	}
+	open := func() error {
+		f, err := Open(p)
+		f.Close()
+		return err
+	}
+	if err := open(); err != nil {
+		t.Errorf("its times: %v", err)
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil { // mtime and ctime are one
+		t.Fatal(err)
+	}
+	p = planOf(t, path)
+	if p.File.Content == 0 {
+		t.Fatalf("%+v: no sum", p.File)
+	}
+	if err := open(); err != nil {
+		t.Errorf("its content: %v", err)
+	}
+	if p.File.Content++; !errors.Is(open(), ErrChanged) {
+		t.Errorf("another content: %v", open())
 	}
 }
 

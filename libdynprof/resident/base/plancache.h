@@ -3,7 +3,7 @@
 #define DP_PLANCACHE_H
 
 #define DP_FILE_MAGIC "DYNPLAN\001"
-#define DP_FILE_VERSION 0x2
+#define DP_FILE_VERSION 0x3
 #define DP_PLAN_MAGIC 0x0
 #define DP_PLAN_VERSION 0x8
 #define DP_PLAN_HDR_SIZE 0xc
@@ -43,6 +43,7 @@
 #define DP_PLAN_PATH 0x180
 #define DP_PLAN_CREATOR 0x190
 #define DP_PLAN_REASON 0x1a0
+#define DP_PLAN_CONTENT 0x1a8
 #define DP_PLAN_HEADER_SIZE 0x1b0
 #define DP_PART_OFFSET 0x0
 #define DP_PART_COUNT 0x8
@@ -134,7 +135,8 @@ struct dp_plan_file {
 	struct dp_plan_part path;
 	struct dp_plan_part creator;
 	uint32_t reason;
-	uint8_t unused_0[12];
+	uint8_t unused_0[4];
+	uint64_t content;
 };
 _Static_assert(offsetof(struct dp_plan_file, magic) == DP_PLAN_MAGIC, "DP_PLAN_MAGIC");
 _Static_assert(offsetof(struct dp_plan_file, version) == DP_PLAN_VERSION, "DP_PLAN_VERSION");
@@ -175,6 +177,7 @@ _Static_assert(offsetof(struct dp_plan_file, strings) == DP_PLAN_STRINGS, "DP_PL
 _Static_assert(offsetof(struct dp_plan_file, path) == DP_PLAN_PATH, "DP_PLAN_PATH");
 _Static_assert(offsetof(struct dp_plan_file, creator) == DP_PLAN_CREATOR, "DP_PLAN_CREATOR");
 _Static_assert(offsetof(struct dp_plan_file, reason) == DP_PLAN_REASON, "DP_PLAN_REASON");
+_Static_assert(offsetof(struct dp_plan_file, content) == DP_PLAN_CONTENT, "DP_PLAN_CONTENT");
 _Static_assert(sizeof(struct dp_plan_file) == DP_PLAN_HEADER_SIZE, "dp_plan_file");
 
 struct dp_plan_text {

@@ -87,5 +87,5 @@ static int is_unwritten(const struct dp_planned *o)
 int dp_plan_is_of(const struct dp_warm *w, const struct dp_planned *o)
 {
 	(void)w;
-	return is_file(o) && has_head(o) && is_mapped_alike(o) && has_texts(o) && is_unwritten(o);
+	return is_file(o) && has_head(o) && is_mapped_alike(o) && has_texts(o) && is_unwritten(o) && (dp_times_tell(o->plan) || dp_has_content(o));
 }

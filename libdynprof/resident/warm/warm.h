@@ -56,6 +56,9 @@ void dp_drop_plans(struct dp_warm *w, int but_lists) HIDDEN;
 void dp_find_lists(const struct dp_planned *o, uint64_t *low, uint64_t *high) HIDDEN;
 int dp_plan_is_sound(const struct dp_plan_file *p, uint64_t size) HIDDEN; /* check.c */
 int dp_plan_is_of(const struct dp_warm *w, const struct dp_planned *o) HIDDEN; /* match.c: the object is what was planned */
+/* content.c: whether its times tell a file from all others of its number, and whether what is in it is what was planned. */
+int dp_times_tell(const struct dp_plan_file *p) HIDDEN;
+int dp_has_content(const struct dp_planned *o) HIDDEN;
 /* The copy of the object's text that is kept beside its plan, whose file has that name, is
  * mapped, if there is one: copy.c */
 void dp_map_copy(const struct dp_warm *w, struct dp_planned *o, long plans, const char *name) HIDDEN;
