@@ -82,12 +82,16 @@ func TestMissed(t *testing.T) {
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "loads.c")
 	plain := readable(t, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c"))
-	inVariants(t, cmd(program, "f", plain), func(t *testing.T, r *report) {
-		r.missing(t, plain, "sandboxed")
-		if n := r.calls(t, "step"); n != 1550 || r.Stopped {
-			t.Errorf("step: %d calls, not 1550; stopped: %t", n, r.Stopped)
-		}
-	})
+	for name, how := range map[string]string{"all allowed": "f", "what it takes": "s"} {
+		t.Run(name, func(t *testing.T) {
+			inVariants(t, cmd(program, how, plain), func(t *testing.T, r *report) {
+				r.missing(t, plain, "sandboxed")
+				if n := r.calls(t, "step"); n != 1550 || r.Stopped {
+					t.Errorf("step: %d calls, not 1550; stopped: %t", n, r.Stopped)
+				}
+			})
+		})
+	}
 }
 
 // TestMissedTakes: one that takes the GS segment ends the counting although it

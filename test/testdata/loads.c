@@ -2,6 +2,7 @@
  * around it, the library, where to change root to.
  *
  *	f  a seccomp filter that lets all through
+ *	s  one that kills at all that it does not take itself
  *	u  another user, who may not open the table
  *	d  another directory
  *	r  another root, without /proc
@@ -13,10 +14,12 @@
 #include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,12 +37,31 @@ static int steps(int n)
 	return x;
 }
 
+static void install(struct sock_filter *code, unsigned short n)
+{
+	struct sock_fprog p = {n, code};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+}
+
 static void filter(void)
 {
 	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-	struct sock_fprog p = {1, code};
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+	install(code, 1);
+}
+
+static void strict_filter(void)
+{
+	static const unsigned taken[] = {SYS_openat, SYS_read, SYS_pread64, SYS_newfstatat, SYS_mmap, SYS_mprotect, SYS_munmap, SYS_close,
+					 SYS_write, SYS_brk, SYS_clone, SYS_set_robust_list, SYS_wait4, SYS_exit_group};
+	enum { N = sizeof taken / sizeof *taken };
+	struct sock_filter code[2 * N + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+	for (unsigned i = 0; i < N; i++) {
+		code[2 * i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, taken[i], 0, 1);
+		code[2 * i + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	}
+	code[2 * N + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	install(code, 2 * N + 2);
 }
 
 static int use(const char *library, const char *who)
@@ -92,8 +114,15 @@ int main(int argc, char **argv)
 		return 2;
 	if (strchr(argv[1], 'f'))
 		filter();
+	if (strchr(argv[1], 's'))
+		strict_filter();
 	if (use(argv[2], "parent"))
 		return 1;
+	if (strchr(argv[1], 's')) { /* the list of objects changes, and nothing is new */
+		void *handle = dlopen(argv[2], RTLD_NOW);
+		dlclose(handle);
+		dlclose(handle);
+	}
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {

@@ -354,6 +354,15 @@ static void look_at_new(uint32_t reason)
 		dp_stop();
 }
 
+/* A program that is somebody else for a while, or keeps rights that he has not, does not run
+ * what he has put into his plans. */
+static int may_cache(void)
+{
+	uint32_t real, effective, saved;
+	int known = kept.cache && raw(SYS_getresuid, &real, &effective, &saved) == 0;
+	return known && real == kept.user && effective == kept.user && saved == kept.user ? kept.cache : DP_CACHE_OFF;
+}
+
 static void meet(struct dp_session *s)
 {
 	uint64_t all = ~0ULL, mask;
@@ -361,6 +370,7 @@ static void meet(struct dp_session *s)
 		look_at_new(dp_own_objects ? 0 : DP_MISSED_SANDBOXED);
 		return;
 	}
+	s->cache = may_cache();
 	raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
 	if (count_new(s))
 		note_missed(s->ctl);
@@ -390,15 +400,6 @@ static void end_here(void)
 	ended = 1;
 }
 
-/* A program that is somebody else for a while, or keeps rights that he has not, does not run
- * what he has put into his plans. */
-static int may_cache(void)
-{
-	uint32_t real, effective, saved;
-	int known = kept.cache && raw(SYS_getresuid, &real, &effective, &saved) == 0;
-	return known && real == kept.user && effective == kept.user && saved == kept.user ? kept.cache : DP_CACHE_OFF;
-}
-
 /* With clean flags, from changed.S. */
 void dp_new_objects(void)
 {
@@ -415,7 +416,7 @@ void dp_new_objects(void)
 		meet_blindly();
 		return;
 	}
-	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count, .cache = may_cache()};
+	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count};
 	for (struct walk w = {0, 0}; next_new(&w); s.objects++) {
 		s.text_size += dp_text_of(w.l);
 		s.strings += text_len(w.l->l_name) + 1;
