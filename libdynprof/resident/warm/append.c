@@ -11,6 +11,7 @@
 #include <linux/futex.h>
 #include <sys/mman.h>
 
+#include "base/mapped.h"
 #include "base/pages.h"
 #include "base/state.h"
 #include "warm/append.h"
@@ -36,10 +37,11 @@ int dp_begin_adding(struct dp_adding *a)
 		a->view = 0;
 		return 0;
 	}
-	struct robust *theirs = 0;
+	struct robust *theirs = 0, now; /* may be anywhere: the kernel looks at it in the end only */
 	uint64_t size = 0;
 	uint32_t none = 0, *word = &a->view->appender, self = (uint32_t)raw(SYS_gettid);
-	if (raw(SYS_get_robust_list, 0, &theirs, &size) == 0 && (!theirs || (theirs->next == theirs && !theirs->pending))) {
+	int known = raw(SYS_get_robust_list, 0, &theirs, &size) == 0 && (!theirs || dp_read_quietly(&now, theirs, sizeof now));
+	if (known && (!theirs || (now.next == theirs && !now.pending))) {
 		a->theirs = theirs;
 		a->theirs_size = size;
 		a->ours[0] = (uint64_t)a->ours; /* an empty list, */
