@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -448,4 +449,22 @@ func TestLateTogether(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLateSmallStack: a library is loaded on 768 bytes of stack more than that takes, or
+// fewer, whoever plans it.
+func TestLateSmallStack(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "smallstack.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	least, err := strconv.Atoi(strings.TrimSpace(run(t, cmd(program, library)).stdout))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inVariants(t, cmd(program, library, strconv.Itoa(least+768)), func(t *testing.T, r *report) {
+		if n := r.calls(t, "load_on"); n != 1 {
+			t.Errorf("load_on: %d calls, not 1", n)
+		}
+	})
 }

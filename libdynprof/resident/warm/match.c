@@ -57,7 +57,7 @@ static int are_the_files(long pagemap, uint64_t first, uint64_t end)
 {
 	enum { AT_A_TIME = 128 };
 	const uint64_t there = 3ull << 62, of_file = 1ull << 61;
-	uint64_t words[AT_A_TIME];
+	static uint64_t words[AT_A_TIME]; /* dlopen may be called on a small stack, by one thread at a time */
 	while (first < end) {
 		uint64_t n = end - first < AT_A_TIME ? end - first : AT_A_TIME;
 		if (raw(SYS_pread64, pagemap, words, n * sizeof *words, first * sizeof *words) != (long)(n * sizeof *words))

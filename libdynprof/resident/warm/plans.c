@@ -36,7 +36,7 @@ static long open_directory(const char *path, uid_t owner, mode_t without)
 
 static long open_users(const struct dp_warm *w)
 {
-	char path[DP_PATH_MAX];
+	static char path[DP_PATH_MAX]; /* dlopen may be called on a small stack, by one thread at a time */
 	struct dp_text_buffer b = dp_buffer(path, sizeof path);
 	const struct dp_choice *c = &w->choice;
 	if (c->plans)
