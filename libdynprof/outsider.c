@@ -31,6 +31,7 @@
 #include <time.h>
 
 #include "base/lock.h"
+#include "base/memory.h"
 #include "base/own.h"
 #include "base/state.h"
 #include "base/tasks.h"
@@ -198,30 +199,12 @@ static uint32_t await_launch(struct launch *l, long watcher, int *reaped)
 	return __atomic_load_n(&l->state, __ATOMIC_ACQUIRE);
 }
 
-/* The second number of /proc/PID/statm: pages; 0 if it cannot be read. */
-static uint64_t resident(void)
-{
-	char text[64] = "";
-	uint64_t n = 0;
-	long fd = dp_open_own("statm", O_RDONLY);
-	if (failed(fd))
-		return 0;
-	raw(SYS_read, fd, text, sizeof text - 1);
-	raw(SYS_close, fd);
-	const char *c = text;
-	while (*c && *c != ' ')
-		c++;
-	for (c += *c == ' '; *c >= '0' && *c <= '9'; c++)
-		n = 10 * n + (uint64_t)(*c - '0');
-	return n;
-}
-
 /* A copy of a small process is made faster than a program is started. But a copy has its
  * mappings, too: other threads may count who has shared memory, or seal it. */
 static int is_worth_it(const struct dp_session *s)
 {
-	enum { LARGE = (8 << 20) / DP_PAGE_SIZE, MANY = 64 };
-	return s->listed >= MANY || resident() >= LARGE || !dp_single_threaded();
+	enum { LARGE = 8 << 20, MANY = 64 };
+	return s->listed >= MANY || dp_resident() >= LARGE || !dp_single_threaded();
 }
 
 static int is_possible(const struct dp_session *s)
@@ -294,8 +277,8 @@ static int run_outsider(struct dp_session *s, void (*prepare)(struct dp_session 
  * other threads run, nobody does. */
 static int is_worth_a_plan(const struct dp_session *s)
 {
-	enum { MUCH_TEXT = 2 << 20, MANY = 256 };
-	int worth = s->text_size >= MUCH_TEXT || (s->cache == DP_CACHE_KEEP && s->listed <= MANY);
+	enum { MUCH_TEXT = 2 << 20, MANY = 256, MUCH = 256 << 20 }; /* to copy that much takes 10 ms */
+	int worth = s->text_size >= MUCH_TEXT || (s->cache == DP_CACHE_KEEP && s->listed <= MANY && dp_resident() < MUCH);
 	return s->cache && !s->keep && worth && dp_single_threaded();
 }
 

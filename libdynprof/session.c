@@ -254,6 +254,10 @@ int dp_children_elsewhere(void)
 /* Whether the target would be ended with a planner. That takes less, mostly. */
 int dp_planner_endangers(const struct dp_session *s) { return dp_ends_with_it((8 << 20) + 3 * s->text_size); }
 
+/* Whether there is memory for a copy's page tables, which are the target's until the copy
+ * runs and asks to be taken first. At the start there is little to copy. */
+static int has_memory_to_copy(const struct dp_session *s) { return !s->ctl->late || dp_has_memory(dp_resident() / 512); }
+
 /* CLONE_UNTRACED and no exit signal: neither a debugger nor the program's own
  * wait or SIGCHLD sees the twin. */
 const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped)
@@ -264,6 +268,8 @@ const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped)
 	*reaped = 1;
 	if (dp_planner_endangers(s))
 		return "its control group has too little memory for a planner, and is ended as a whole (memory.oom.group)";
+	if (!has_memory_to_copy(s))
+		return "its control group has too little memory for a copy of it";
 	if (dp_children_elsewhere())
 		return "its children live in another pid namespace";
 	*twin = raw(SYS_clone, CLONE_UNTRACED | (s->ctl->late ? CLONE_FILES : 0), 0, 0, 0, 0);

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -60,5 +61,25 @@ func TestLongTinyFunctions(t *testing.T) {
 				t.Errorf("step: %d calls, not 1550", n)
 			}
 		})
+	}
+}
+
+// TestLongLargeCopy: the copy of a large program that would plan a library is not made where
+// its page tables, 4 MB here, are too much: until it runs they are the program's memory.
+func TestLongLargeCopy(t *testing.T) {
+	const size, mb = 2000, 1 << 20
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "largelate.c")
+	library := compile(t, gcc, []string{"-shared", "-fPIC", manySource(t, 3, 100, next)})
+	args := []string{program, strconv.Itoa(size), library}
+	m := newMemoryLimit(t)
+	without := run(t, m.in(t, 2*size*mb, cmd(args...)))
+	if without.status != 0 {
+		t.Fatalf("%+v", without)
+	}
+	used := m.used(t)
+	for _, cache := range []string{"DYNPROF_CACHE=0", "DYNPROF_CACHE=1"} {
+		c := cmd(append([]string{"env", cache, "LD_PRELOAD=" + build(t, "libdynprof.so"), "DYNPROF_OUTPUT=" + filepath.Join(t.TempDir(), "table")}, args...)...)
+		same(t, without, run(t, m.in(t, used+3*mb, c)))
 	}
 }

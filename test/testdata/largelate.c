@@ -14,6 +14,7 @@
 int main(int argc, char **argv)
 {
 	size_t size = argc > 2 ? (size_t)atoi(argv[1]) << 20 : 0;
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* as many pages as there can be */
 	char *room = malloc(size + 1);
 	if (!size || !room)
 		return 2;

@@ -6,8 +6,12 @@
  *
  * A group that is not found, or the machine as a whole, is no limit. Of version 2 a group may
  * be ended as a whole (memory.oom.group; Documentation/admin-guide/cgroup-v2.rst): with all
- * that is below it, when a limit of its own, or of one above it, is met. */
+ * that is below it, when a limit of its own, or of one above it, is met.
+ *
+ * It asks for the start, and for dlopen, by one thread at a time, on a stack that may be small:
+ * long texts are static. */
 #include "base/memory.h"
+#include "base/pages.h"
 #include "base/tasks.h"
 #include "base/text.h"
 #include "base/whole.h"
@@ -27,7 +31,7 @@ static const struct hierarchy
 /* Reads a group's file. */
 static uint64_t read_file(const char *group, const char *file, char *text, uint64_t size)
 {
-	char path[PATH + 32];
+	static char path[PATH + 32];
 	struct dp_text_buffer b = dp_buffer(path, sizeof path);
 	dp_put_text(&b, group);
 	dp_put_text(&b, "/");
@@ -64,7 +68,7 @@ static uint64_t value_of(const char *text, const char *name)
 /* Bytes of pages of files. */
 static uint64_t reclaimable(const struct hierarchy *h, const char *group)
 {
-	char text[2048];
+	static char text[2048];
 	read_file(group, "memory.stat", text, sizeof text);
 	return value_of(text, h->files[0]) + value_of(text, h->files[1]);
 }
@@ -113,7 +117,7 @@ static const struct hierarchy *hierarchy_of(const char *controllers)
 /* A line is `number:controllers:path`. */
 static int leave_room(const char *groups, uint64_t bytes, int all)
 {
-	char path[PATH];
+	static char path[PATH];
 	for (const char *s = groups; *s; s = behind(s, '\n')) {
 		const char *controllers = behind(s, ':'), *group = behind(controllers, ':'), *end = group;
 		while (*end && *end != '\n')
@@ -141,3 +145,12 @@ static int groups_leave(uint64_t bytes, int all)
 int dp_has_memory(uint64_t bytes) { return groups_leave(bytes, 1); }
 
 int dp_ends_with_it(uint64_t bytes) { return !groups_leave(bytes, 0); }
+
+/* The second number of /proc/PID/statm (proc(5)). */
+uint64_t dp_resident(void)
+{
+	char text[64];
+	dp_read_start("/proc/self/statm", text, sizeof text);
+	const char *s = behind(text, ' ');
+	return dp_number(&s) * DP_PAGE_SIZE;
+}

@@ -13,4 +13,7 @@ int dp_has_memory(uint64_t bytes) HIDDEN;
  * one, too: in groups that the kernel ends as a whole. */
 int dp_ends_with_it(uint64_t bytes) HIDDEN;
 
+/* Bytes of this process that are in memory; 0 if they are not known. */
+uint64_t dp_resident(void) HIDDEN;
+
 #endif
