@@ -37,7 +37,7 @@ int dp_begin_adding(struct dp_adding *a)
 		a->view = 0;
 		return 0;
 	}
-	struct robust *theirs = 0, now; /* may be anywhere: the kernel looks at it in the end only */
+	struct robust *theirs = 0, now = {0}; /* may be anywhere: the kernel looks at it in the end only */
 	uint64_t size = 0;
 	uint32_t none = 0, *word = &a->view->appender, self = (uint32_t)raw(SYS_gettid);
 	int known = raw(SYS_get_robust_list, 0, &theirs, &size) == 0 && (!theirs || dp_read_quietly(&now, theirs, sizeof now));
