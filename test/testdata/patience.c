@@ -13,8 +13,10 @@ int dp_locks_new(void) { return 0; }
 int dp_enter(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) { return (void)nr, (void)a, (void)b, (void)c, (void)d, (void)e, (void)f, 1; }
 void dp_leave(void) {}
 int dp_ends_with_it(uint64_t bytes) { return bytes == 0; }
+int dp_has_memory(uint64_t bytes) { return bytes != 0; }
+uint64_t dp_resident(void) { return 1 << 20; }
 uint64_t dp_far_below(uint64_t size) { return size & 0; }
-void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent) { (void)ctl, (void)auxv, (void)parent; }
+void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent) { _exit((ctl != 0) + (auxv != 0) + (parent != 0)); }
 void dp_twin_apart(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent) { _exit((ctl != 0) + (auxv != 0) + (parent != 0)); }
 
 /* A planner that spins, and is given a CPU only where nobody else wants it. */
