@@ -179,24 +179,29 @@ static void map_view(struct dp_ctl *ctl)
 
 /* Who adds objects holds a word of the table, with its thread number. If it dies,
  * the kernel marks that: the word is the pending entry of this thread's robust list
- * (Documentation/locking/robust-futex-ABI.rst). */
+ * (Documentation/locking/robust-futex-ABI.rst). Numbers are of a pid namespace, and
+ * processes of others may add, too: who dies with the entry set ends the turn of
+ * whoever has its number there. So it is set only to take the word when that looks
+ * free, and for the turn itself, not to wait. */
+static struct {
+	void *next;
+	long offset;
+	void *pending;
+} robust;
+
 static void await_turn(struct dp_ctl *ctl)
 {
-	static struct {
-		void *next;
-		long offset;
-		void *pending;
-	} robust;
 	uint32_t *word = &((struct dp_header *)ctl->view)->appender, self = (uint32_t)raw(SYS_gettid);
 	robust.next = &robust;
-	robust.pending = word;
 	raw(SYS_set_robust_list, &robust, sizeof robust);
 	struct timespec tick = {0, 20 * 1000 * 1000};
 	for (uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);;) {
-		uint32_t next = now & FUTEX_TID_MASK ? now | FUTEX_WAITERS : self | (now & FUTEX_WAITERS);
+		int free = !(now & FUTEX_TID_MASK);
+		uint32_t next = free ? self | (now & FUTEX_WAITERS) : now | FUTEX_WAITERS;
+		__atomic_store_n(&robust.pending, free ? word : 0, __ATOMIC_RELEASE);
 		if (!__atomic_compare_exchange_n(word, &now, next, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			continue;
-		if (!(now & FUTEX_TID_MASK))
+		if (free)
 			return;
 		raw(SYS_futex, word, FUTEX_WAIT, next, &tick, 0, 0);
 		now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -206,7 +211,9 @@ static void await_turn(struct dp_ctl *ctl)
 static void end_turn(struct dp_ctl *ctl)
 {
 	uint32_t *word = &((struct dp_header *)ctl->view)->appender;
-	if (__atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL) & FUTEX_WAITERS)
+	uint32_t before = __atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL);
+	__atomic_store_n(&robust.pending, 0, __ATOMIC_RELEASE);
+	if (before & FUTEX_WAITERS)
 		raw(SYS_futex, word, FUTEX_WAKE, 1, 0, 0, 0);
 }
 

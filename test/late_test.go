@@ -119,6 +119,35 @@ func TestLateLarge(t *testing.T) {
 	}
 }
 
+// TestLatePidNamespaces: processes whose threads have the same numbers, as each pid
+// namespace has its own, add to one table at the same time.
+func TestLatePidNamespaces(t *testing.T) {
+	lane.Parallel(t)
+	needsRoot(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "latepidns.c")
+	const children, rounds = 6, 3
+	args := []string{program, fmt.Sprint(children)}
+	for range 6 {
+		args = append(args, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c"))
+	}
+	without := run(t, cmd(args...))
+	for _, flags := range [][]string{{"--cache=false"}, nil, {"--cache=false", "--control"}} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			with, r := counted(t, cmd(args...), flags...)
+			same(t, without, with)
+			for i, l := range args[2:] {
+				if n, want := r.late(l, "late_step"), uint64(children*rounds*10*(i+1)); n != want {
+					t.Errorf("library %d: late_step: %d calls, not %d", i, n, want)
+				}
+				if n, want := r.late(l, "late_made"), uint64(children*rounds*7); n != want {
+					t.Errorf("library %d: late_made: %d calls, not %d", i, n, want)
+				}
+			}
+		})
+	}
+}
+
 // TestLateCloses: what the program closes and unmaps while a library is planned is
 // closed and unmapped; no planner has it yet. With --control that is a copy of the
 // process, with its mappings.

@@ -2,7 +2,8 @@
  * (internal/table/build/append.go, of which each step is the same).
  *
  *  1. Who adds holds the table's word for that, with its thread number. If it dies the kernel
- *     marks it (twin.c, await_turn). Nobody is waited for: then a planner waits.
+ *     marks it (twin.c, await_turn, says why its list has the word only where that looks
+ *     free). Nobody is waited for: then a planner waits.
  *  2. There is room for all, on disk, too: a store to a hole of a full file system is a
  *     signal.
  *  3. The generation becomes odd; entries are stored behind the counts; the counts are,
@@ -40,7 +41,7 @@ int dp_begin_adding(struct dp_adding *a)
 	struct robust *theirs = 0, now = {0}; /* may be anywhere: the kernel looks at it in the end only */
 	uint64_t size = 0;
 	uint32_t none = 0, *word = &a->view->appender, self = (uint32_t)raw(SYS_gettid);
-	int known = raw(SYS_get_robust_list, 0, &theirs, &size) == 0 && (!theirs || dp_read_quietly(&now, theirs, sizeof now));
+	int known = !__atomic_load_n(word, __ATOMIC_RELAXED) && raw(SYS_get_robust_list, 0, &theirs, &size) == 0 && (!theirs || dp_read_quietly(&now, theirs, sizeof now));
 	if (known && (!theirs || (now.next == theirs && !now.pending))) {
 		a->theirs = theirs;
 		a->theirs_size = size;
