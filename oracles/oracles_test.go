@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -105,7 +106,7 @@ func TestChoose(t *testing.T) {
 // ended and leaves nothing behind; one that cannot start is an error.
 func TestStart(t *testing.T) {
 	m := &machine{ctx: context.Background(), work: t.TempDir()}
-	mark := "ORACLES_MARK=test." + filepath.Base(m.work)
+	mark := fmt.Sprintf("ORACLES_MARK=test.%d", os.Getpid()) // another test's processes have others
 	env := []string{"PATH=/usr/bin:/bin", mark}
 	o, err := m.start(m.ctx, m.work, []string{"/bin/sh", "-c", "echo before; setsid sleep 1000 & sleep 1000"}, env, nil, 3*time.Second)
 	if err != nil {
