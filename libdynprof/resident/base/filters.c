@@ -8,9 +8,12 @@
  *     be needed later and may be forbidden then is done now: rows are stocked (rows.c).
  *  2. The copy is linked in front of the older ones: from now on dp_enter asks it. The
  *     code of a filter changes no more, and the list only grows.
- *  3. Who is between dp_enter and dp_leave has asked without it: it is waited
- *     for, a while at most, as it may be the thread that a handler of which we
- *     run on.
+ *  3. Who is between dp_enter and dp_leave may have asked without it: he is waited
+ *     for, asleep, as on a busy machine he may want for a CPU in front of his system
+ *     call; a while at most, as it may be the thread that a handler of which we run
+ *     on. Who enters from now on, as a thread does that mostly sleeps in the kernel, is
+ *     not: everybody enters on one of two sides, and the side is changed. Twice: who
+ *     has seen which side it is, and does not enter yet, may do so after the first.
  *  4. The system call is made. If it fails, the copy is marked: it is no filter.
  * Filters that were there when the program started let it load libraries and
  * start; they are not asked.
@@ -22,6 +25,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 #include "base/filters.h"
 #include "base/own.h"
@@ -41,7 +45,8 @@ struct dp_filter {
 
 static struct dp_filter *newest;
 static uint32_t forbidden;    /* there is a filter of which there is no copy: nothing may be done */
-static uint32_t inside;       /* threads between dp_enter and dp_leave */
+static uint32_t side;         /* the lowest bit: where who enters is counted, */
+static uint32_t inside[2];    /* threads between dp_enter and dp_leave */
 
 static int allowed(const struct seccomp_data *data)
 {
@@ -59,32 +64,33 @@ static int allowed(const struct seccomp_data *data)
 
 int dp_enter(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
-	__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
+	int on = __atomic_load_n(&side, __ATOMIC_SEQ_CST) & 1;
+	__atomic_fetch_add(&inside[on], 1, __ATOMIC_SEQ_CST);
 	if (!dp_filtered())
-		return 1;
+		return 1 + on;
 	struct seccomp_data data = {(int)nr, AUDIT_ARCH_X86_64, (uint64_t)&dp_enter, {a, b, c, d, e, f}};
 	if (allowed(&data))
-		return 1;
-	dp_leave();
+		return 1 + on;
+	dp_leave(1 + on);
 	return 0;
 }
 
-void dp_leave(void)
+void dp_leave(int entered)
 {
-	__atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_sub(&inside[entered - 1], 1, __ATOMIC_SEQ_CST);
 }
 
 int dp_may(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
-	int may = dp_enter(nr, a, b, c, d, 0, 0);
-	if (may)
-		dp_leave();
-	return may;
+	int entered = dp_enter(nr, a, b, c, d, 0, 0);
+	if (entered)
+		dp_leave(entered);
+	return entered != 0;
 }
 
 void dp_alone(void)
 {
-	inside = 0;
+	inside[0] = inside[1] = 0;
 }
 
 int dp_filtered(void)
@@ -130,7 +136,25 @@ static void add(struct dp_filter *f)
 	while (!__atomic_compare_exchange_n(&newest, &head, f, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 }
 
-enum { PATIENCE = 1 << 20 }; /* rounds, some milliseconds */
+#ifndef MOST_NAPS /* the test has others */
+#define MOST_NAPS 500 /* milliseconds */
+#endif
+
+/* Waits for all who have entered until now. naps: the filters until now let us sleep. */
+static void await_others(int naps)
+{
+	enum { PAUSES = 1 << 12 };
+	struct timespec tick = {0, 1000 * 1000};
+	for (int change = 0; change < 2; change++) {
+		uint32_t *left = &inside[__atomic_fetch_add(&side, 1, __ATOMIC_SEQ_CST) & 1];
+		for (int i = 0; i < MOST_NAPS && __atomic_load_n(left, __ATOMIC_SEQ_CST); i++) {
+			for (int k = 0; k < PAUSES && __atomic_load_n(left, __ATOMIC_SEQ_CST); k++)
+				__builtin_ia32_pause();
+			if (naps && __atomic_load_n(left, __ATOMIC_SEQ_CST))
+				raw(SYS_nanosleep, &tick, 0);
+		}
+	}
+}
 
 int dp_installs_filter(const struct dp_regs *r) { return installs(r).any; }
 
@@ -193,12 +217,12 @@ int dp_filter_sees_addresses(const struct dp_regs *r, const struct dp_filter *f)
 void dp_filter_comes(struct dp_regs *r, struct dp_filter *f)
 {
 	dp_no_tsc |= installs(r).strict;
+	int naps = dp_may(SYS_nanosleep, 0, 0, 0, 0);
 	if (f)
 		add(f);
 	else
 		__atomic_store_n(&forbidden, 1, __ATOMIC_SEQ_CST);
-	for (int i = 0; i < PATIENCE && __atomic_load_n(&inside, __ATOMIC_SEQ_CST); i++)
-		__builtin_ia32_pause();
+	await_others(naps);
 	r->kept = (uint64_t)f;
 }
 

@@ -6,9 +6,10 @@
 #include "base/regs.h"
 
 /* A system call that the filters in force let through may be made between
- * dp_enter, which says whether it is so, and dp_leave. */
+ * dp_enter, which returns 0 if it is not so, and dp_leave, which is given what that
+ * returned. */
 int dp_enter(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) HIDDEN;
-void dp_leave(void) HIDDEN;
+void dp_leave(int entered) HIDDEN;
 /* Whether it would be let through now. */
 int dp_may(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d) HIDDEN;
 /* This process is new: nobody else is in it. */
@@ -38,10 +39,11 @@ void dp_filter_done(struct dp_regs *r) HIDDEN;
 enum { REFUSED = -4095 };
 static inline long ask6(long nr, long a, long b, long c, long d, long e, long f)
 {
-	if (!dp_enter(nr, (uint64_t)a, (uint64_t)b, (uint64_t)c, (uint64_t)d, (uint64_t)e, (uint64_t)f))
+	int entered = dp_enter(nr, (uint64_t)a, (uint64_t)b, (uint64_t)c, (uint64_t)d, (uint64_t)e, (uint64_t)f);
+	if (!entered)
 		return REFUSED;
 	long ret = raw6(nr, a, b, c, d, e, f);
-	dp_leave();
+	dp_leave(entered);
 	return ret;
 }
 #define ASK1(n) ask6(n, 0, 0, 0, 0, 0, 0)

@@ -34,14 +34,18 @@ struct clone_args3 { /* struct clone_args of linux/sched.h, its first 64 bytes *
  * child's first five instructions does. */
 #define TRAP_FLAG 0x100ULL
 
+enum { ENTERED = 8 }; /* from this bit on dp_regs.fork has what dp_enter returned */
+
 static void block_signals(struct dp_birth *b, struct dp_regs *r)
 {
 	uint64_t all = DP_ALL_BUT_SIGSYS;
-	if (!dp_enter(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, (uint64_t)&b->sigmask, 8, 0, 0))
+	int entered = dp_enter(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, (uint64_t)&b->sigmask, 8, 0, 0);
+	if (!entered)
 		return;
 	raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &b->sigmask, 8);
 	r->kept = b->sigmask;
-	r->fork = b->fork = DP_FORK_BLOCKED;
+	b->fork = DP_FORK_BLOCKED;
+	r->fork = DP_FORK_BLOCKED | (uint64_t)entered << ENTERED;
 }
 
 /* What the child will need, or 0 if the system call shall run as it is: a child
@@ -170,9 +174,9 @@ void dp_after(struct dp_birth *b, struct dp_regs *r)
 	} else {
 		dp_row_made((struct dp_row *)b->gs, (long)r->rax); /* from here on b may be another's */
 	}
-	if (r->fork == DP_FORK_BLOCKED) {
+	if (r->fork >> ENTERED) {
 		raw(SYS_rt_sigprocmask, SIG_SETMASK, &r->kept, 0, 8);
-		dp_leave();
+		dp_leave((int)(r->fork >> ENTERED));
 	}
 }
 
