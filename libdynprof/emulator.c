@@ -3,7 +3,7 @@
 #include <cpuid.h>
 #include <fcntl.h>
 
-#include "base/raw.h"
+#include "base/own.h"
 #include "emulator.h"
 
 /* RUNNING_ON_VALGRIND: a client request is rotations of rdi that amount to none,
@@ -32,7 +32,7 @@ int dp_in_qemu(void)
 	__cpuid(HYPERVISOR, a, cpu[0], cpu[1], cpu[2]);
 	if (!same_bytes(cpu, tcg, sizeof cpu))
 		return 0;
-	long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	long fd = dp_open_kernels(AT_FDCWD, "/proc/self/comm", O_RDONLY);
 	if (failed(fd))
 		return 0;
 	raw(SYS_read, fd, name, sizeof name);

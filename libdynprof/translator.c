@@ -22,6 +22,7 @@
 #define DYNPROF_LIBRARY
 #include "base/filters.h"
 #include "base/mapped.h"
+#include "base/own.h"
 #include "base/state.h"
 #include "dynprof.h"
 #include "events/callback.h"
@@ -185,7 +186,7 @@ static int is_last(void)
 {
 	enum { STATE = 3, THREADS = 20 }; /* fields of /proc/PID/stat, proc(5) */
 	char text[512];
-	long fd = ask(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	long fd = dp_open_kernels(AT_FDCWD, "/proc/self/stat", O_RDONLY);
 	long n = failed(fd) ? 0 : ask(SYS_read, fd, text, sizeof text), at = 0, threads = 0;
 	if (!failed(fd))
 		ask(SYS_close, fd);

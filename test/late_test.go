@@ -119,6 +119,29 @@ func TestLateLarge(t *testing.T) {
 	}
 }
 
+// TestLateProc: a library that is loaded where /proc is somebody else's loads as without
+// us, and is counted, or named.
+func TestLateProc(t *testing.T) {
+	lane.Parallel(t)
+	needsRoot(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "lateproc.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	for _, how := range []string{"pipes", "endless", "none"} {
+		t.Run(how, func(t *testing.T) {
+			args := []string{program, how, library}
+			without := run(t, cmd(args...))
+			for range 2 { // cold and warm
+				with, r := counted(t, cmd(args...), "--objects", "all")
+				same(t, without, with)
+				if n := r.late(library, "late_step"); n != 100 && (n != 0 || r.ObjectsMissed == 0) {
+					t.Errorf("late_step: %d calls, missed %d", n, r.ObjectsMissed)
+				}
+			}
+		})
+	}
+}
+
 // TestLatePidNamespaces: processes whose threads have the same numbers, as each pid
 // namespace has its own, add to one table at the same time.
 func TestLatePidNamespaces(t *testing.T) {

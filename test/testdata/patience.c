@@ -3,6 +3,7 @@ static int limit;
 #define TWIN_MS limit
 #include "../../libdynprof/session.c"
 #include "../../libdynprof/resident/base/tasks.c"
+#include "../../libdynprof/resident/base/own.c"
 
 #include <stdio.h>
 #include <string.h>

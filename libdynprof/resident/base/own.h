@@ -6,6 +6,11 @@
 
 #include "base/filters.h"
 
+/* Opens a file of /proc or of a control group. In another root, or under another mount,
+ * what has its name may be anything, also a pipe that nobody writes to, or a file without
+ * an end: then it is not there. */
+long dp_open_kernels(long directory, const char *path, long flags) HIDDEN;
+
 /* Opens FILE of /proc/thread-self, or, where that is not to be had, of /proc/self. */
 long dp_open_own(const char *file, long flags) HIDDEN;
 

@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <sys/stat.h>
 
-#include "base/filters.h"
+#include "base/own.h"
 #include "base/tasks.h"
 
 enum { BUFFER = 512 };
@@ -14,7 +14,7 @@ long dp_read_task(long tasks, const char *thread, const char *file, char *text, 
 	char path[64];
 	size_t n = text_copy(path, sizeof path, thread);
 	text_copy(path + n, sizeof path - n, file);
-	long fd = ask(SYS_openat, tasks, path, O_RDONLY | O_CLOEXEC);
+	long fd = dp_open_kernels(tasks, path, O_RDONLY);
 	long got = failed(fd) ? 0 : ask(SYS_read, fd, text, size - 1);
 	if (!failed(fd))
 		ask(SYS_close, fd);

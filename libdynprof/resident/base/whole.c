@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/layout.h"
+#include "base/own.h"
 #include "base/whole.h"
 
 /* Makes twice the room, unless there is some left for more than the NUL. */
@@ -32,7 +33,7 @@ static int read_all(struct dp_whole *w, long fd)
 struct dp_whole dp_read_whole(const char *path)
 {
 	struct dp_whole w = {.room = 16 * DP_PAGE_SIZE}, none = {0};
-	long fd = raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	long fd = dp_open_kernels(AT_FDCWD, path, O_RDONLY);
 	if (failed(fd))
 		return none;
 	long at = raw(SYS_mmap, 0, w.room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -58,7 +59,7 @@ void dp_drop_whole(struct dp_whole *w)
 
 uint64_t dp_read_start(const char *path, char *text, uint64_t size)
 {
-	long fd = raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	long fd = dp_open_kernels(AT_FDCWD, path, O_RDONLY);
 	long got = failed(fd) ? 0 : raw(SYS_read, fd, text, size - 1);
 	if (!failed(fd))
 		raw(SYS_close, fd);

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/own.h"
 #include "base/pages.h"
 #include "base/sum.h"
 #include "warm/warm.h"
@@ -72,7 +73,7 @@ static int are_the_files(long pagemap, uint64_t first, uint64_t end)
 
 static int is_unwritten(const struct dp_planned *o)
 {
-	long pagemap = raw(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	long pagemap = dp_open_kernels(AT_FDCWD, "/proc/self/pagemap", O_RDONLY);
 	int ok = !failed(pagemap);
 	for (uint64_t i = 0; i < o->files_count && ok; i++) {
 		const struct dp_mapping *m = &o->files[i];
