@@ -220,7 +220,6 @@ static void forget(struct dp_session *s)
 	if (s->ctl && s->ctl->held)
 		raw(SYS_munmap, s->ctl->held, s->ctl->held_size);
 	dp_unmap_scratch(s);
-	s->ctl = 0;
 }
 
 static struct launch *map_launch(struct dp_session *s, void (*prepare)(struct dp_session *))

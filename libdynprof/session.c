@@ -145,7 +145,10 @@ int dp_map_scratch(struct dp_session *s)
 	}
 	reserve += more;
 	ctl->reserve_size = reserve;
-	return ctl->reserve != 0;
+	if (ctl->reserve)
+		return 1;
+	dp_unmap_scratch(s);
+	return 0;
 }
 
 void dp_unmap_scratch(struct dp_session *s)
@@ -156,6 +159,7 @@ void dp_unmap_scratch(struct dp_session *s)
 	if (s->ctl->reserve)
 		raw(SYS_munmap, s->ctl->reserve + stays, s->ctl->reserve_size - stays);
 	raw(SYS_munmap, s->ctl, s->scratch_size);
+	s->ctl = 0;
 }
 
 static int64_t milliseconds(long clock)
@@ -309,7 +313,7 @@ void dp_await_saved(struct dp_ctl *ctl, long twin, int *reaped)
 void dp_finish_twin(long twin, int reaped, int wanted)
 {
 	int status;
-	if (reaped)
+	if (reaped || twin <= 0) /* there is none; 0 and less are groups of processes */
 		return;
 	if (!wanted)
 		raw(SYS_kill, twin, SIGKILL);

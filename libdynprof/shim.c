@@ -521,8 +521,8 @@ static void answer(void)
 /* With a twin. */
 static const char *plan(struct start *s)
 {
-	long twin;
-	int reaped;
+	long twin = 0;
+	int reaped = 1;
 	const char *why = dp_run_twin(&s->session, &twin, &reaped);
 	int planned = !why;
 	if (planned)

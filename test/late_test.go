@@ -119,6 +119,28 @@ func TestLateLarge(t *testing.T) {
 	}
 }
 
+// TestLateLittle: where a library fits into the address space that is left, and a planner,
+// or what it needs, does not, the program goes on, and the library is named.
+func TestLateLittle(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "latelittle.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	for _, left := range []string{"100000", "1000000", "3000000", "4100000", "4300000", "8000000", "80000000"} {
+		args := []string{program, library, left}
+		without := run(t, cmd(args...))
+		for _, flags := range lane.Some(append(variants, []string{"--cache=false"}), 0, 3, 4) {
+			t.Run(strings.Join(append(slices.Clone(flags), left), " "), func(t *testing.T) {
+				with, r := counted(t, cmd(args...), flags...)
+				same(t, without, with)
+				if n := r.late(library, "late_step"); n != 100 && (n != 0 || r.ObjectsMissed == 0) {
+					t.Errorf("late_step: %d calls, missed %d", n, r.ObjectsMissed)
+				}
+			})
+		}
+	}
+}
+
 // TestLateProc: a library that is loaded where /proc is somebody else's loads as without
 // us, and is counted, or named.
 func TestLateProc(t *testing.T) {

@@ -267,24 +267,20 @@ static int find_planned(struct dp_session *s)
 {
 	if (!may_be_warm(s))
 		return 0;
-	if (!dp_hooks.map_scratch(s)) {
-		dp_hooks.unmap_scratch(s);
-		s->ctl = 0;
+	if (!dp_hooks.map_scratch(s))
 		return 0;
-	}
 	fill_in(s->ctl);
 	if (dp_hooks.start_warm(s->ctl))
 		return 1;
 	dp_hooks.unmap_scratch(s);
-	s->ctl = 0;
 	return 0;
 }
 
 /* Plans the new objects and applies the plan. Reports whether it could. */
 static int count_new(struct dp_session *s)
 {
-	long twin;
-	int reaped;
+	long twin = 0;
+	int reaped = 1; /* nobody is there */
 	struct dp_room rows = {grow_rows, leave_rows, 0, dp.table->functions.count};
 	if (find_planned(s))
 		return !dp_activate(s->ctl, &rows);
