@@ -152,6 +152,7 @@ func TestSignalsAtOnce(t *testing.T) {
 		}
 		c := exec.Command(hotspots, "run", "--summary", "0", "-o", filepath.Join(dir, "%p"), "--", "sleep", "60")
 		c.Dir, c.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true} // for cores
+		start := time.Now()
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -163,6 +164,9 @@ func TestSignalsAtOnce(t *testing.T) {
 			}
 			if len(b) > 0 {
 				break
+			}
+			if time.Since(start) > time.Minute {
+				t.Fatalf("%v: hotspots has no child of its first thread", s)
 			}
 		}
 		c.Process.Signal(s)

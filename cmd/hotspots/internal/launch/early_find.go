@@ -50,7 +50,8 @@ func (a *preparation) find() bool {
 // rights. If that is not sure, because something else is there, Run finds out.
 func (a *preparation) executable() (found, sure bool) {
 	errno := -callStat(unix.SYS_NEWFSTATAT, unix.AT_FDCWD, a.program, &a.stat, 0)
-	if syscall.Errno(errno) == syscall.ENOENT || syscall.Errno(errno) == syscall.ENOTDIR {
+	switch syscall.Errno(errno) {
+	case syscall.ENOENT, syscall.ENOTDIR, syscall.EACCES: // as in a directory that may not be searched
 		return false, true
 	}
 	ok := errno == 0 && a.stat.Mode&(syscall.S_IFMT|syscall.S_ISUID|syscall.S_ISGID) == syscall.S_IFREG &&

@@ -7,9 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/dynprof/dynprof/internal/setting"
 )
@@ -287,5 +290,37 @@ func TestProgramOf(t *testing.T) {
 		if program != row.program || strict != row.strict {
 			t.Errorf("%q: program %q, strict %t", row.args, program, strict)
 		}
+	}
+}
+
+// TestHidden: a directory of PATH that may not be searched is passed over, as if it were
+// not there.
+func TestHidden(t *testing.T) {
+	hidden := filepath.Join(t.TempDir(), "hidden")
+	if err := os.Mkdir(hidden, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() == 0 { // who may search all: this thread may not, for a while
+		const nobody = 65534
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		unix.SetfsuidRetUid(nobody)
+		defer unix.SetfsuidRetUid(0)
+	} else if err := os.Chmod(hidden, 0); err != nil {
+		t.Fatal(err)
+	}
+	search := hidden + ":/usr/bin:/bin"
+	if got, err := lookPath("true", search); err != nil || got != "/usr/bin/true" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := lookPath("no-such-program", search); !errors.Is(err, ErrNotFound) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := lookPath(hidden+"/program", search); !errors.Is(err, ErrNotExecutable) {
+		t.Errorf("%q, %v", got, err)
+	}
+	a := preparation{args: pointers(t, "true"), search: pointers(t, search)[0]}
+	if !a.find() || text(a.program) != "/usr/bin/true" {
+		t.Errorf("early: %q", text(a.program))
 	}
 }

@@ -66,6 +66,7 @@ func lookPath(name, search string) (string, error) {
 		switch err := executable(path); {
 		case err == nil:
 			return path, nil
+		case errors.Is(err, errHidden): // passed over, as shells do
 		case errors.Is(err, ErrNotExecutable):
 			found = err
 		}
@@ -73,12 +74,17 @@ func lookPath(name, search string) (string, error) {
 	return "", found
 }
 
+// errHidden is why it cannot be told what is at a path.
+var errHidden = fmt.Errorf("%w: a directory may not be searched", syscall.EACCES)
+
 func executable(path string) error {
 	const xOK = 1
 	fi, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%s: %w", path, ErrNotFound)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%s: %w: %w", path, ErrNotExecutable, errHidden)
 	case err != nil:
 		return fmt.Errorf("%s: %w: %w", path, ErrNotExecutable, errors.Unwrap(err))
 	case fi.IsDir():
