@@ -3,25 +3,25 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include <linux/magic.h>
-#include <sys/vfs.h>
+#include <sys/stat.h>
 
 #include "base/own.h"
 
-/* Whether it is on /proc, or where control groups are, or, in a filter, cannot be told. */
-static int is_kernels(long fd)
+/* Whether it is a file that can be read to its end, or a directory; in a filter that cannot
+ * be told. */
+static int has_end(long fd)
 {
-	struct statfs fs;
-	long got = ask(SYS_fstatfs, fd, &fs);
+	struct stat st;
+	long got = ask(SYS_fstat, fd, &st);
 	if (failed(got))
 		return got == REFUSED;
-	return fs.f_type == PROC_SUPER_MAGIC || fs.f_type == CGROUP2_SUPER_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC;
+	return S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
 }
 
 long dp_open_kernels(long directory, const char *path, long flags)
 {
 	long fd = ask(SYS_openat, directory, path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (failed(fd) || is_kernels(fd))
+	if (failed(fd) || has_end(fd))
 		return fd;
 	ask(SYS_close, fd);
 	return -ENOENT;
