@@ -1,14 +1,13 @@
 /* Applying a plan: arenas and patches. There is one thread. */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "base/mapped.h"
-#include "base/own.h"
 #include "base/pages.h"
 #include "base/state.h"
-#include "base/stub.h"
 #include "plans/apply.h"
+#include "plans/patch.h"
+#include "plans/refused.h"
 #include "rows/chunks.h"
 #include "rows/rows.h"
 #include "table/view.h"
@@ -97,62 +96,22 @@ const char *dp_map_views(const struct dp_ctl *ctl)
 	return 0;
 }
 
-/* Groups of patches that cannot be made, one bit each, once there is one. */
-struct refused {
-	uint8_t *bits;
-	uint64_t size;
-	uint32_t groups; /* how many, of functions */
-	int signals;	 /* the signal sites */
-	int all;	 /* no memory for the bits: none is made */
-};
-
-static int is_refused(const struct refused *r, uint32_t group)
-{
-	if (group == DP_SIGNAL_SITES)
-		return r->all || r->signals;
-	return r->all || (r->bits && group != DP_NO_GROUP && group / 8 < r->size && r->bits[group / 8] >> group % 8 & 1);
-}
-
-/* Returns 0 if there is no memory. */
-static int make_bits(struct refused *r)
-{
-	r->size = pages(dp.table->functions.count / 8 + 1);
-	long at = raw(SYS_mmap, 0, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	r->bits = failed(at) ? 0 : (uint8_t *)at;
-	return r->bits != 0;
-}
-
-static void refuse(struct refused *r, uint32_t group)
-{
-	if (group == DP_NO_GROUP || is_refused(r, group))
-		return;
-	if (group == DP_SIGNAL_SITES) {
-		r->signals = 1;
-		return;
-	}
-	if (!r->bits)
-		r->all = !make_bits(r);
-	if (r->bits && group / 8 < r->size)
-		r->bits[group / 8] |= (uint8_t)(1 << group % 8);
-	r->groups++;
-}
-
 static const struct dp_undo_text *texts_of(const struct dp_ctl *ctl) { return (const struct dp_undo_text *)ctl->undos; }
 
-static void refuse_guests_in(const struct dp_undo_text *t, struct refused *r)
+static void refuse_guests_in(const struct dp_undo_text *t, struct dp_refused *r)
 {
 	for (uint32_t i = 0; i < t->count; i++) {
 		if (dp_is_call(t, i))
 			continue;
 		const struct dp_overwritten *o = dp_overwritten_of(t, i);
-		if (o->needs != DP_NO_GROUP && is_refused(r, dp_group(t, o->needs)))
-			refuse(r, dp_group(t, o->group));
+		if (o->needs != DP_NO_GROUP && dp_is_refused(r, dp_group(t, o->needs)))
+			dp_refuse(r, dp_group(t, o->group));
 	}
 }
 
 /* A patch that needs a group which is refused is refused with its own; others
  * may need that in turn. */
-static void refuse_guests(const struct dp_ctl *ctl, struct refused *r)
+static void refuse_guests(const struct dp_ctl *ctl, struct dp_refused *r)
 {
 	uint32_t before;
 	do {
@@ -162,53 +121,11 @@ static void refuse_guests(const struct dp_ctl *ctl, struct refused *r)
 	} while (r->groups != before);
 }
 
-/* Writes bytes where text is writable; there is one thread, so no order
- * matters. */
-static void store_text(uint64_t to, const uint8_t *bytes, uint32_t n)
-{
-	volatile uint8_t *at = (volatile uint8_t *)to;
-	for (uint32_t i = 0; i < n; i++)
-		at[i] = bytes[i];
-}
-
-/* Never writable without executable: were there another thread, it could be running
- * there. Returns 0 where pages may not be both (PR_SET_MDWE, SELinux). */
-static int open_text(const struct dp_undo_text *t) { return raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0; }
-
 /* Until then texts stay writable: each time they become so costs a fault a page. */
 static void close_texts(const struct dp_ctl *ctl)
 {
 	for (uint64_t i = 0; i < ctl->undos_count; i++)
 		raw(SYS_mprotect, texts_of(ctl)[i].start, texts_of(ctl)[i].size, texts_of(ctl)[i].prot);
-}
-
-/* Makes the patches of one run of pages or, with undo, takes back those of
- * groups that are refused. Where the pages cannot be opened, /proc/self/mem writes to
- * them all the same. */
-static void patch_text(const struct dp_undo_text *t, struct refused *r, int undo)
-{
-	long mem = -1;
-	int direct = open_text(t);
-	if (!direct)
-		mem = dp_open_own("mem", O_RDWR);
-	for (uint32_t i = 0; i < t->count; i++) {
-		if (dp_is_call(t, i))
-			continue;
-		const struct dp_overwritten *o = dp_overwritten_of(t, i);
-		const uint8_t *from = undo ? o->new : o->old, *to = undo ? o->old : o->new;
-		uint64_t at = dp_change_at(t, i);
-		uint32_t group = dp_group(t, o->group);
-		if (undo && !is_refused(r, group))
-			continue;
-		if (!same_bytes((const void *)at, from, o->len))
-			refuse(r, group);
-		else if (direct)
-			store_text(at, to, o->len);
-		else if (failed(mem) || raw(SYS_pwrite64, mem, to, o->len, at) != (long)o->len)
-			refuse(r, group);
-	}
-	if (!failed(mem))
-		raw(SYS_close, mem);
 }
 
 static struct dp_text *text_of(const struct dp_ctl *ctl, const struct dp_undo_text *t)
@@ -266,11 +183,11 @@ static int is_exchanged(const struct dp_ctl *ctl, const struct dp_undo_text *t)
 	return x && x->exchanged;
 }
 
-static void exchange_all(const struct dp_ctl *ctl, struct refused *r)
+static void exchange_all(const struct dp_ctl *ctl, struct dp_refused *r)
 {
 	for (uint64_t i = 0; i < ctl->undos_count; i++) {
 		struct dp_text *x = text_of(ctl, &texts_of(ctl)[i]);
-		if (x && x->copy.from && (r->bits || make_bits(r))) /* what follows may not refuse all for want of memory */
+		if (x && x->copy.from && (r->bits || dp_make_refused(r))) /* what follows may not refuse all for want of memory */
 			exchange_text(ctl, x);
 	}
 }
@@ -291,15 +208,15 @@ void dp_drop_copies(const struct dp_ctl *ctl)
 	}
 }
 
-static void patch_all(const struct dp_ctl *ctl, struct refused *r, int undo)
+static void patch_all(const struct dp_ctl *ctl, struct dp_refused *r)
 {
 	for (uint64_t i = 0; i < ctl->undos_count; i++)
-		if (undo || !is_exchanged(ctl, &texts_of(ctl)[i]))
-			patch_text(&texts_of(ctl)[i], r, undo);
+		if (!is_exchanged(ctl, &texts_of(ctl)[i]))
+			dp_patch_text(&texts_of(ctl)[i], r);
 }
 
 /* Writes into the table's ledger that the refused groups are not counted. */
-static void note_refused(const struct refused *r)
+static void note_refused(const struct dp_refused *r)
 {
 	struct dp_header *table = dp_view();
 	if (!table)
@@ -307,67 +224,30 @@ static void note_refused(const struct refused *r)
 	struct dp_function *f = dp_in_table(table, table->functions.offset);
 	uint32_t count = table->functions.count;
 	for (uint32_t i = 0; i < count; i++, f++)
-		if (is_refused(r, i)) {
+		if (dp_is_refused(r, i)) {
 			f->tactic = DP_REFUSED_TACTIC;
 			f->reason = DP_REFUSED_REASON;
 		}
 }
 
-/* Leads the call whose displacement is change i, if it still is what it was. */
-static void lead_call(const struct dp_undo_text *t, uint32_t i, const struct refused *r)
-{
-	const struct dp_led *led = dp_led_of(t, i);
-	uint32_t offset = dp_listed_of(t)[i].at, old = dp_call_old(led, offset), new = dp_call_new(led, offset);
-	const uint8_t *at = (const uint8_t *)dp_change_at(t, i);
-	int is_branch = at[-1] == DP_OP_CALL || at[-1] == DP_OP_JMP;
-	if (is_branch && !is_refused(r, dp_group(t, led->group)) && same_bytes(at, &old, sizeof old))
-		store_text((uint64_t)at, (const uint8_t *)&new, sizeof new);
-}
-
-static int has_calls(const struct dp_undo_text *t)
-{
-	uint32_t i = 0;
-	while (i < t->count && !dp_is_call(t, i))
-		i++;
-	return i < t->count;
-}
-
-/* Leads calls to stubs, where pages may be writable and executable: elsewhere a
- * call goes by way of the entry. */
-static void lead_calls(const struct dp_undo_text *t, const struct refused *r)
-{
-	if (!has_calls(t) || !open_text(t))
-		return;
-	for (uint32_t i = 0; i < t->count; i++)
-		if (dp_is_call(t, i))
-			lead_call(t, i, r);
-}
-
-static void lead_all(const struct dp_ctl *ctl, const struct refused *r)
-{
-	for (uint64_t i = 0; i < ctl->undos_count; i++)
-		if (!is_exchanged(ctl, &texts_of(ctl)[i]))
-			lead_calls(&texts_of(ctl)[i], r);
-}
-
-static void take_back(const struct dp_ctl *ctl, struct refused *r)
+static void take_back(const struct dp_ctl *ctl, struct dp_refused *r)
 {
 	refuse_guests(ctl, r);
 	r->all |= r->groups == dp.counters; /* then the kernel sites go, too */
-	patch_all(ctl, r, 1);
+	for (uint64_t i = 0; i < ctl->undos_count; i++)
+		dp_unpatch_text(&texts_of(ctl)[i], r);
 	note_refused(r);
 	__atomic_fetch_add(&dp.table->patches_refused, r->groups, __ATOMIC_RELAXED);
 }
 
-/* Makes all patches that can be made. */
+/* Makes all changes that can be made. */
 uint32_t dp_apply_patches(const struct dp_ctl *ctl)
 {
-	struct refused r = {0};
+	struct dp_refused r = {0};
 	exchange_all(ctl, &r);
-	patch_all(ctl, &r, 0);
+	patch_all(ctl, &r);
 	if (r.groups || r.signals)
 		take_back(ctl, &r);
-	lead_all(ctl, &r);
 	close_texts(ctl);
 	if (r.bits)
 		raw(SYS_munmap, r.bits, r.size);

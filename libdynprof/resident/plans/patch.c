@@ -1,0 +1,148 @@
+/* See patch.h.
+ *
+ * A text of many changes is gone through once, some pages at a time, so that what the kernel
+ * has just copied is still in the CPU's cache:
+ *  1. Pages are fetched.
+ *  2. The patches that begin on them are made.
+ *  3. The calls that end on them are led: no patch that may be in their way is still to
+ *     come. Whether their groups are refused later is not known yet. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "base/own.h"
+#include "base/pages.h"
+#include "base/stub.h"
+#include "plans/patch.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+struct open {
+	const struct dp_undo_text *t;
+	struct dp_refused *r;
+	int direct; /* the text is writable */
+	long mem;   /* /proc/self/mem, which writes to it all the same; or what failed */
+};
+
+/* Never writable without executable: were there another thread, it could be running
+ * there. It fails where pages may not be both (PR_SET_MDWE, SELinux). */
+static struct open open_text(const struct dp_undo_text *t, struct dp_refused *r)
+{
+	struct open o = {t, r, raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0, -1};
+	if (!o.direct)
+		o.mem = dp_open_own("mem", O_RDWR);
+	return o;
+}
+
+/* The text stays writable: each time it becomes so costs a fault a page. */
+static void close_text(const struct open *o)
+{
+	if (!failed(o->mem))
+		raw(SYS_close, o->mem);
+}
+
+static int put(const struct open *o, uint64_t to, const void *bytes, uint64_t n)
+{
+	if (!o->direct)
+		return !failed(o->mem) && raw(SYS_pwrite64, o->mem, bytes, n, to) == (long)n;
+	volatile uint8_t *at = (volatile uint8_t *)to;
+	for (uint64_t i = 0; i < n; i++)
+		at[i] = ((const uint8_t *)bytes)[i];
+	return 1;
+}
+
+/* The page on which change i begins, and those behind it that have changes, but not too
+ * many, become this process's own: at once, which takes less than a fault to read each
+ * and one to write to it. A kernel before 5.14 does not know how. Returns where they
+ * end, as an offset. */
+static uint64_t fetch(const struct dp_undo_text *t, uint32_t i)
+{
+	enum { MOST = 64 * DP_PAGE_SIZE };
+	const uint64_t in_page = DP_PAGE_SIZE - 1;
+	uint64_t from = dp_change_at(t, i) & ~in_page, end = from;
+	for (; i < t->count && dp_change_at(t, i) < end + DP_PAGE_SIZE && end - from < MOST; i++)
+		end = (dp_change_at(t, i) & ~in_page) + DP_PAGE_SIZE;
+	raw(SYS_madvise, from, end - from, MADV_POPULATE_WRITE);
+	return end - t->start;
+}
+
+static void make_patch(const struct open *o, uint32_t i)
+{
+	const struct dp_overwritten *p = dp_overwritten_of(o->t, i);
+	uint64_t at = dp_change_at(o->t, i);
+	if (!same_bytes((const void *)at, p->old, p->len) || !put(o, at, p->new, p->len))
+		dp_refuse(o->r, dp_group(o->t, p->group));
+}
+
+/* Leads the call whose displacement is change i, if it still is what it was. */
+static void lead_call(const struct open *o, uint32_t i)
+{
+	const struct dp_led *led = dp_led_of(o->t, i);
+	uint64_t at = dp_change_at(o->t, i);
+	uint32_t offset = (uint32_t)(at - o->t->start), old = dp_call_old(led, offset), new = dp_call_new(led, offset);
+	uint8_t op = *(const uint8_t *)(at - 1);
+	if ((op == DP_OP_CALL || op == DP_OP_JMP) && !dp_is_refused(o->r, dp_group(o->t, led->group)) && same_bytes((const void *)at, &old, sizeof old))
+		put(o, at, &new, sizeof new);
+}
+
+/* Makes the patches from i on that begin in front of an offset. Returns the next change. */
+static uint32_t make_patches(const struct open *o, uint32_t i, uint64_t end)
+{
+	for (; i < o->t->count && dp_change_at(o->t, i) - o->t->start < end; i++)
+		if (!dp_is_call(o->t, i))
+			make_patch(o, i);
+	return i;
+}
+
+/* Leads the calls from i on that end in front of it. */
+static uint32_t lead_calls(const struct open *o, uint32_t i, uint64_t end)
+{
+	for (; i < o->t->count && dp_change_at(o->t, i) - o->t->start + sizeof(uint32_t) <= end; i++)
+		if (dp_is_call(o->t, i))
+			lead_call(o, i);
+	return i;
+}
+
+void dp_patch_text(const struct dp_undo_text *t, struct dp_refused *r)
+{
+	struct open o = open_text(t, r);
+	uint32_t made = 0, led = 0;
+	while (made < t->count) {
+		uint64_t end = o.direct ? fetch(t, made) : t->size;
+		made = make_patches(&o, made, end);
+		if (o.direct)
+			led = lead_calls(&o, led, made < t->count ? end : t->size);
+	}
+	close_text(&o);
+}
+
+static void unlead_call(const struct open *o, uint32_t i)
+{
+	const struct dp_led *led = dp_led_of(o->t, i);
+	uint64_t at = dp_change_at(o->t, i);
+	uint32_t offset = (uint32_t)(at - o->t->start), old = dp_call_old(led, offset), new = dp_call_new(led, offset);
+	if (dp_is_refused(o->r, dp_group(o->t, led->group)) && same_bytes((const void *)at, &new, sizeof new))
+		put(o, at, &old, sizeof old);
+}
+
+static void unmake_patch(const struct open *o, uint32_t i)
+{
+	const struct dp_overwritten *p = dp_overwritten_of(o->t, i);
+	uint64_t at = dp_change_at(o->t, i);
+	uint32_t group = dp_group(o->t, p->group);
+	if (dp_is_refused(o->r, group) && (!same_bytes((const void *)at, p->new, p->len) || !put(o, at, p->old, p->len)))
+		dp_refuse(o->r, group);
+}
+
+void dp_unpatch_text(const struct dp_undo_text *t, struct dp_refused *r)
+{
+	struct open o = open_text(t, r);
+	for (uint32_t i = 0; i < t->count; i++)
+		if (dp_is_call(t, i))
+			unlead_call(&o, i);
+		else
+			unmake_patch(&o, i);
+	close_text(&o);
+}
