@@ -7,8 +7,14 @@
 #include <sys/stat.h>
 
 #include "base/mapped.h"
+#include "base/pages.h"
 #include "base/sum.h"
+#include "warm/local.h"
 #include "warm/warm.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 
 int dp_times_tell(const struct dp_plan_file *p)
 {
@@ -16,12 +22,13 @@ int dp_times_tell(const struct dp_plan_file *p)
 	return p->ctime != p->mtime && p->ctime % second != 0;
 }
 
-enum { STEP = 64 << 10 };
+enum { STEP = 64 << 10, PIECE = 16 * STEP, ROOM = PIECE + DP_PAGE_SIZE };
 
 struct reading {
 	long fd;
-	uint8_t *step; /* STEP bytes */
+	uint64_t room; /* address of ROOM bytes, for pieces of the file */
 	uint64_t sum, left; /* bytes that the loaded parts may have */
+	int local;	 /* pieces are mapped, which saves copying them */
 	int bad;
 };
 
@@ -30,15 +37,38 @@ static void read_at(struct reading *r, void *to, uint64_t n, uint64_t at)
 	r->bad |= raw(SYS_pread64, r->fd, to, n, at) != (long)n;
 }
 
+/* Returns where n bytes of the file are: what cannot be read from disk is an error now, not
+ * a signal later (madvise(2)). */
+static const uint8_t *fetch(struct reading *r, uint64_t at, uint64_t n)
+{
+	uint64_t before = at % DP_PAGE_SIZE;
+	if (r->local && raw(SYS_mmap, r->room, before + n, PROT_READ, MAP_PRIVATE | MAP_FIXED, r->fd, at - before) == (long)r->room &&
+	    raw(SYS_madvise, r->room, before + n, MADV_POPULATE_READ) == 0)
+		return (const uint8_t *)r->room + before;
+	long there = raw(SYS_mmap, r->room, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	r->local = 0;
+	r->bad |= there != (long)r->room;
+	if (!r->bad)
+		read_at(r, (void *)there, n, at);
+	return (const uint8_t *)r->room;
+}
+
+static void add_piece(struct reading *r, uint64_t at, uint64_t n)
+{
+	const uint8_t *bytes = fetch(r, at, n);
+	for (uint64_t done = 0; done < n && !r->bad; done += STEP) {
+		uint64_t sum = dp_xxh64(bytes + done, n - done < STEP ? n - done : STEP);
+		r->sum = dp_fnv(r->sum, &sum, sizeof sum);
+	}
+}
+
 static void add_loaded(struct reading *r, uint64_t at, uint64_t n)
 {
 	r->bad |= n > r->left;
 	r->left -= r->bad ? 0 : n;
 	while (n > 0 && !r->bad) {
-		uint64_t some = n < STEP ? n : STEP;
-		read_at(r, r->step, some, at);
-		uint64_t sum = dp_xxh64(r->step, some);
-		r->sum = dp_fnv(r->sum, &sum, sizeof sum);
+		uint64_t some = n < PIECE ? n : PIECE;
+		add_piece(r, at, some);
 		at += some;
 		n -= some;
 	}
@@ -71,11 +101,12 @@ int dp_has_content(const struct dp_planned *o)
 	r.fd = raw(SYS_openat, AT_FDCWD, o->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (failed(r.fd))
 		return 0;
-	long at = is_planned(r.fd, p) ? raw(SYS_mmap, dp_far_below(STEP), STEP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : -1;
+	long at = is_planned(r.fd, p) ? raw(SYS_mmap, dp_far_below(ROOM), ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : -1;
 	if (!failed(at)) {
-		r.step = (uint8_t *)at;
+		r.room = (uint64_t)at;
+		r.local = dp_is_local(r.fd);
 		add_all(&r);
-		raw(SYS_munmap, at, (uint64_t)STEP);
+		raw(SYS_munmap, at, (uint64_t)ROOM);
 	}
 	raw(SYS_close, r.fd);
 	return !failed(at) && !r.bad && (r.sum ? r.sum : 1) == p->content;
