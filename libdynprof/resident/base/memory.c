@@ -94,7 +94,7 @@ static int have_room(const struct hierarchy *h, const struct dp_text_buffer *pat
 		int at_end = n == path->used || group[n] == '/';
 		group[n] = at_end ? 0 : group[n];
 		if (at_end && (n == root || group[n - 1] != '/')) {
-			counts |= is_ended_whole(h, group);
+			counts = counts || is_ended_whole(h, group);
 			if (counts && !has_room(h, group, bytes))
 				return 0;
 		}
@@ -136,7 +136,10 @@ static int leave_room(const char *groups, uint64_t bytes, int all)
 
 static int groups_leave(uint64_t bytes, int all)
 {
-	struct dp_whole groups = dp_read_whole("/proc/self/cgroup"); /* none: a kernel without them */
+	static char text[2 * PATH];
+	if (dp_read_start("/proc/self/cgroup", text, sizeof text) < sizeof text - 1) /* none: a kernel without them */
+		return leave_room(text, bytes + MARGIN, all);
+	struct dp_whole groups = dp_read_whole("/proc/self/cgroup");
 	int ok = !groups.text || leave_room(groups.text, bytes + MARGIN, all);
 	dp_drop_whole(&groups);
 	return ok;
