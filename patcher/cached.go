@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -86,25 +87,52 @@ func (p *Plan) load(o *object, slot int) *plancache.Plan {
 	return c
 }
 
-// identify asks for the identity of the file that o was loaded from.
+// openIdentified opens the file that o was loaded from, and asks for its identity.
+func (o *object) openIdentified() (f target.File, id target.Identity, err error) {
+	if f, err = o.target.Open(o.path); err != nil {
+		return nil, id, err
+	}
+	i, ok := f.(target.Identified)
+	if ok {
+		id, err = i.Identity()
+	}
+	if !ok || err != nil {
+		f.Close()
+		return nil, id, errors.Join(errOther, err)
+	}
+	return f, id, nil
+}
+
+var errOther = errors.New("its file is another by now")
+
 func (o *object) identify() bool {
-	f, err := o.target.Open(o.path)
+	f, id, err := o.openIdentified()
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	i, ok := f.(target.Identified)
-	if !ok {
-		return false
-	}
-	id, err := i.Identity()
-	if err == nil && !plancache.TimesTell(id.Mtime, id.Ctime) {
-		o.content, err = plancache.ContentOf(f, id.Size)
-	}
-	if err == nil && id.Inode == o.files[0].Inode {
+	if id.Inode == o.files[0].Inode {
 		o.id = &id
 	}
 	return o.id != nil
+}
+
+// sum reads what is loaded of the file, if its times do not tell it from others: only where
+// there is a plan to compare with, or to keep.
+func (o *object) sum() error {
+	if o.content != 0 || plancache.TimesTell(o.id.Mtime, o.id.Ctime) {
+		return nil
+	}
+	f, id, err := o.openIdentified()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if id != *o.id {
+		return errOther
+	}
+	o.content, err = plancache.ContentOf(f, o.id.Size)
+	return err
 }
 
 // is reports whether c is the plan of o for what key says: it was made for that, of the same file,
@@ -112,8 +140,9 @@ func (o *object) identify() bool {
 func (o *object) is(c *plancache.Plan, key []byte) bool {
 	head, ok := o.head()
 	low, high := o.mapped()
-	return ok && bytes.Equal(c.Key, key) && c.File == o.file(head) && c.Low == low && c.High == high &&
-		!slices.ContainsFunc(c.Texts, func(t plancache.Text) bool { return !o.hasText(&t) })
+	return ok && bytes.Equal(c.Key, key) && c.Low == low && c.High == high &&
+		!slices.ContainsFunc(c.Texts, func(t plancache.Text) bool { return !o.hasText(&t) }) &&
+		o.sum() == nil && c.File == o.file(head)
 }
 
 func (o *object) file(head uint64) plancache.File {

@@ -62,6 +62,9 @@ func (p *Plan) cacheOf(o *object) (*plancache.Plan, error) {
 	if !ok {
 		return nil, errNotKept
 	}
+	if err := o.sum(); err != nil {
+		return nil, err
+	}
 	e := o.entry()
 	c := &plancache.Plan{
 		Key: p.keyOf(o, o.slot), Path: []byte(o.path), File: o.file(head), Hook: o.hook, Counters: o.numbered,
