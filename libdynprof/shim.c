@@ -563,7 +563,8 @@ static const char *count(struct start *s)
 		const char *table = dp_keep(&s->session, s->r_debug);
 		if (table)
 			dp_outsider_keep((const struct r_debug *)s->r_debug, table);
-		dp_ring_begin();
+		if (dp.translator)
+			dp_ring_begin();
 		dp_plan_plugin(s->plugin, aux(s, AT_ENTRY));
 	}
 	return why;
