@@ -398,11 +398,11 @@ static void *map_file(long fd, uint64_t offset, uint64_t size)
 	return (void *)at;
 }
 
-/* Maps the table the twin wrote: first its header, which says how much more. */
+/* Maps the table the twin wrote: its header says how much. */
 static int map_table_fd(struct start *s, long fd)
 {
-	struct dp_header *header = map_file(fd, 0, DP_HEADER_SIZE);
-	if (!header)
+	struct dp_header copy, *header = &copy;
+	if (raw(SYS_pread64, fd, header, sizeof copy, 0) != (long)sizeof copy)
 		return 0;
 	int mine = 1;
 	for (int i = 0; i < 16; i++)
@@ -419,7 +419,6 @@ static int map_table_fd(struct start *s, long fd)
 	dp.translator = (header->flags & DP_FLAG_TRANSLATOR) != 0;
 	if (header->flags & DP_FLAG_THRESHOLD)
 		dp.threshold_fired = header->fired.offset;
-	raw(SYS_munmap, header, DP_HEADER_SIZE);
 	if (!mine)
 		return 0;
 	dp.table = map_file(fd, 0, pages(head));

@@ -47,6 +47,7 @@ struct dp_arena {
 	/* Where it finds the counters of row 0 if all threads share them: pages of
 	 * the row, from an offset on. */
 	uint64_t view, view_offset, view_size;
+	uint64_t held; /* 1: its place is taken already */
 };
 
 /* Where an int3 stands, and where its thread goes on. */

@@ -48,8 +48,9 @@ static void unmap_first(const struct dp_ctl *ctl, uint32_t n)
 		raw(SYS_munmap, ctl->arenas[i].at, room_of(&ctl->arenas[i]));
 }
 
-/* Whether its place is held already: since before the planner was made, or by the heap. */
-static int is_held(const struct dp_ctl *ctl, const struct dp_arena *a) { return a->at - ctl->held < ctl->held_size; }
+/* Whether its place is held already: since before the planner was made, since it was tried, or
+ * by the heap. */
+static int is_held(const struct dp_ctl *ctl, const struct dp_arena *a) { return a->held || a->at - ctl->held < ctl->held_size; }
 
 /* Lets go of what is held for arenas that are not mapped. */
 static void unhold(const struct dp_ctl *ctl, uint32_t from)

@@ -245,11 +245,24 @@ static uint32_t new_space(void)
 	return ask(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (uint32_t)st.st_ino : dp.incarnation;
 }
 
-/* The first process's row, which has room. */
+/* This process starts with a row, in a pid space; 0: it has to be found out. */
+static void begin(struct dp_row *row, uint32_t space)
+{
+	dp.incarnation = __atomic_add_fetch(&dp.table->processes, 1, __ATOMIC_ACQ_REL);
+	dp_alone();
+	long pid = ask(SYS_getpid);
+	dp.pid = failed(pid) ? 0 : (uint32_t)pid;
+	row->lives_in = dp.discard->lives_in = space ? space : new_space();
+	row->incarnation = dp.incarnation;
+	dp_loose_forked(row);
+}
+
+/* The first process's row, which has room. That it is written to first saves the fault
+ * of a read. */
 void dp_rows_start(struct dp_row *row)
 {
-	dp_rows_begin(row);
 	row->kind = DP_ROW_PROCESS;
+	begin(row, (uint32_t)dp.table->pid_ns);
 	row->owner = dp.incarnation;
 	row->pid = row->tid = dp.pid;
 	row->pid_space = row->lives_in;
@@ -265,13 +278,5 @@ void dp_rows_start(struct dp_row *row)
 void dp_rows_begin(struct dp_row *row)
 {
 	uint32_t parent = dp.pid, space = row->pid_space;
-	dp.incarnation = __atomic_add_fetch(&dp.table->processes, 1, __ATOMIC_ACQ_REL);
-	dp_alone();
-	long pid = ask(SYS_getpid);
-	dp.pid = failed(pid) ? 0 : (uint32_t)pid;
-	if (row == dp.discard || !space || !parent || ask(SYS_getppid) != parent)
-		space = new_space();
-	row->lives_in = dp.discard->lives_in = space;
-	row->incarnation = dp.incarnation;
-	dp_loose_forked(row);
+	begin(row, row != dp.discard && parent && ask(SYS_getppid) == parent ? space : 0);
 }

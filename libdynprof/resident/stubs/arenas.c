@@ -39,9 +39,9 @@ static struct dp_known first_chunk[FIRST_CHUNK];
 static struct dp_known *chunks[CHUNKS];
 static uint32_t known;
 
-static void *zeros(uint64_t size)
+static void *zeros(uint64_t size, int flags)
 {
-	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 	if (failed(at))
 		return 0;
 	dp_own((uint64_t)at, size);
@@ -53,7 +53,7 @@ static struct node *new_node(void)
 	enum { AT_ONCE = 16 };
 	static struct node *room, *end;
 	if (room == end) {
-		struct node *more = zeros(AT_ONCE * sizeof *more);
+		struct node *more = zeros(AT_ONCE * sizeof *more, MAP_POPULATE); /* most are used, a fault each */
 		if (!more)
 			return 0;
 		room = more;
@@ -106,7 +106,7 @@ static struct dp_known *entry(uint32_t n, int make)
 	if (k >= CHUNKS)
 		return 0;
 	if (!chunks[k] && make)
-		chunks[k] = k ? zeros(sizeof(struct dp_known) * FIRST_CHUNK << k) : first_chunk;
+		chunks[k] = k ? zeros(sizeof(struct dp_known) * FIRST_CHUNK << k, 0) : first_chunk;
 	return chunks[k] ? &chunks[k][n - first] : 0;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "base/pages.h"
+#include "base/state.h"
 #include "table/newtable.h"
 #include "warm/identity.h"
 #include "warm/output.h"
@@ -61,10 +62,9 @@ static void fill_header(const struct dp_warm *w, struct dp_header *h)
  * error. Where the file system does not know how, the planner does. */
 static int take_room(long fd, const struct dp_header *h)
 {
-	const struct dp_section *whole[] = {&h->missed, &h->formers, &h->events};
-	for (unsigned i = 0; i < sizeof whole / sizeof *whole; i++)
-		if (raw(SYS_fallocate, fd, 0, whole[i]->offset, (uint64_t)whole[i]->capacity * whole[i]->entry_size) != 0)
-			return 0;
+	uint64_t from = h->missed.offset; /* behind it formers and events (table/newtable.c) */
+	if (raw(SYS_fallocate, fd, 0, from, section_end(&h->events) - from) != 0)
+		return 0;
 	for (uint64_t i = 0; i < h->rows_reserved; i++)
 		if (raw(SYS_fallocate, fd, 0, h->rows.offset + i * h->rows.entry_size, DP_ROW_COUNTERS + 8ull * h->counters) != 0)
 			return 0;

@@ -1,7 +1,7 @@
 /* What the plans say, into the reserve and the control block, for this process
  * (patcher/cached.go, origins.go, undos.go):
  *
- *	arena of the first object | of the second ... | origins | texts, whose lists stay on the pages of the plans
+ *	arena of the first object | of the second ... | origins, texts, whose lists stay on the pages of the plans
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -21,14 +21,15 @@
 
 static uint64_t aligned(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
-/* Takes size bytes of the reserve; 0: there are none, or there is no address for them. */
+/* Takes size bytes of the reserve for a place that is taken; 0: there are none, or there is
+ * no address for them. */
 static struct dp_arena *new_arena(struct dp_warm *w, uint64_t at, uint64_t size)
 {
 	struct dp_ctl *ctl = w->ctl;
 	if (!at || size > ctl->reserve_size - w->used || ctl->arenas_count == ctl->arenas_cap)
 		return 0;
 	struct dp_arena *a = &ctl->arenas[ctl->arenas_count++];
-	*a = (struct dp_arena){.at = at, .offset = w->used, .size = size};
+	*a = (struct dp_arena){.at = at, .offset = w->used, .size = size, .held = 1};
 	raw(SYS_madvise, w->reserve + w->used, size, MADV_POPULATE_WRITE); /* all at once takes half the time; a kernel before 5.14 does not know how */
 	w->used += size;
 	return a;
@@ -141,26 +142,34 @@ static void lay_origins_of(const struct dp_planned *o, struct place *to, struct 
 	}
 }
 
-static int lay_origins(struct dp_warm *w)
+static uint64_t list_size(const struct dp_warm *w)
 {
-	uint32_t arenas = w->ctl->arenas_count, next = 0;
-	uint64_t head = aligned(sizeof(struct arena_list) + arenas * sizeof((struct arena_list *)0)->arenas[0], ORIGINS_ALIGNED), size = head;
+	return aligned(sizeof(struct arena_list) + w->ctl->arenas_count * sizeof((struct arena_list *)0)->arenas[0], ORIGINS_ALIGNED);
+}
+
+/* Of the arenas that there are, which have code. */
+static uint64_t all_origins(const struct dp_warm *w)
+{
+	uint64_t size = list_size(w);
 	for (uint32_t i = 0; i < w->count; i++)
 		if (w->objects[i].plan->arena_size)
 			size += origins_size(w->objects[i].plan);
-	struct dp_arena *pages_of = new_arena(w, dp_find_room(w, pages(size)), pages(size));
-	if (!pages_of)
-		return 0;
-	struct arena_list *list = (struct arena_list *)(w->reserve + pages_of->offset);
+	return size;
+}
+
+static void lay_origins(const struct dp_warm *w, struct place *to, uint64_t head, uint32_t arenas)
+{
+	struct arena_list *list = (struct arena_list *)to->here;
+	uint32_t next = 0;
 	dp_copy_bytes(list->magic, "dynprof arenas\0\2", sizeof list->magic);
 	list->count = arenas;
-	struct place to = {(uint8_t *)list + head, pages_of->at + head};
+	*to = (struct place){to->here + head, to->there + head};
 	for (uint32_t i = 0; i < w->count; i++) {
 		const struct dp_planned *o = &w->objects[i];
 		if (!o->plan->arena_size)
 			continue;
 		struct dp_arena *a = &w->ctl->arenas[next];
-		lay_origins_of(o, &to, a);
+		lay_origins_of(o, to, a);
 		list->arenas[next].at = a->at;
 		list->arenas[next].size = a->size;
 		list->arenas[next].cold = a->at + a->cold;
@@ -169,7 +178,6 @@ static int lay_origins(struct dp_warm *w)
 		list->arenas[next].count = a->origins_count;
 		list->arenas[next++].lengths_size = o->plan->lengths.count;
 	}
-	return 1;
 }
 
 /* ---- changes ------------------------------------------------------------ */
@@ -257,25 +265,47 @@ static int lay_texts_of(struct dp_warm *w, const struct dp_planned *o, uint64_t 
 	return 1;
 }
 
-static int lay_changes(struct dp_warm *w)
+static uint64_t all_changes(const struct dp_warm *w, uint64_t *texts)
 {
-	uint64_t size = 0, count = 0, arena = 0;
+	uint64_t size = 0;
+	*texts = 0;
 	for (uint32_t i = 0; i < w->count; i++) {
-		for (uint32_t k = 0; k < w->objects[i].plan->texts.count; k++, count++)
-			size += sizeof(struct dp_undo_text) + aligned(text_len(w->objects[i].path) + 1, CHANGES_ALIGNED);
+		uint32_t n = w->objects[i].plan->texts.count;
+		*texts += n;
+		size += n * (sizeof(struct dp_undo_text) + aligned(text_len(w->objects[i].path) + 1, CHANGES_ALIGNED));
 	}
-	struct dp_arena *pages_of = count ? new_arena(w, dp_find_room(w, pages(size)), pages(size)) : 0;
-	if (!pages_of)
-		return 0;
-	struct dp_undo_text *texts = (struct dp_undo_text *)(w->reserve + pages_of->offset);
-	struct place to = {(uint8_t *)&texts[count], pages_of->at + count * sizeof *texts};
+	return size;
+}
+
+static int lay_changes(struct dp_warm *w, const struct place *at, uint64_t count)
+{
+	struct dp_undo_text *texts = (struct dp_undo_text *)at->here;
+	struct place to = {(uint8_t *)&texts[count], at->there + count * sizeof *texts};
+	uint64_t arena = 0;
 	for (uint32_t i = 0; i < w->count; i++) {
 		if (!lay_texts_of(w, &w->objects[i], arena, texts, &to))
 			return 0;
 		arena += w->objects[i].plan->arena_size != 0;
 	}
-	w->ctl->undos = pages_of->at;
+	w->ctl->undos = at->there;
 	return 1;
+}
+
+/* What stands beside the code. */
+static int lay_data(struct dp_warm *w)
+{
+	uint32_t arenas = w->ctl->arenas_count;
+	uint64_t texts, head = list_size(w), size = pages(all_origins(w) + all_changes(w, &texts));
+	uint64_t at = texts ? dp_take_room(w, size) : 0;
+	const struct dp_arena *a = new_arena(w, at, size);
+	if (!a) {
+		if (at)
+			raw(SYS_munmap, at, size);
+		return 0;
+	}
+	struct place to = {w->reserve + a->offset, a->at};
+	lay_origins(w, &to, head, arenas);
+	return lay_changes(w, &to, texts);
 }
 
 /* ---- all ---------------------------------------------------------------- */
@@ -310,5 +340,5 @@ int dp_lay_plans(struct dp_warm *w)
 	for (uint32_t i = 0; i < w->count; i++)
 		if (!lay_code(w, &w->objects[i]))
 			return 0;
-	return w->ctl->arenas_count && lay_origins(w) && lay_changes(w);
+	return w->ctl->arenas_count && lay_data(w);
 }

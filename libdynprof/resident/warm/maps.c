@@ -59,19 +59,30 @@ static uint64_t lines(const char *s)
 	return n;
 }
 
+/* Behind the text, if there is room. */
+static int make_list(struct dp_maps *m)
+{
+	uint64_t size = (m->count + 1) * sizeof *m->list, behind = (m->text.size + sizeof *m->list) & ~7ull;
+	if (behind + size <= m->text.room) {
+		m->list = (struct dp_mapping *)(m->text.text + behind);
+		return 1;
+	}
+	m->room = pages(size);
+	long at = raw(SYS_mmap, 0, m->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	m->list = failed(at) ? 0 : (struct dp_mapping *)at;
+	return m->list != 0;
+}
+
 int dp_read_maps(struct dp_maps *m)
 {
 	*m = (struct dp_maps){.text = dp_read_whole("/proc/self/maps")};
 	if (!m->text.text)
 		return 0;
 	m->count = lines(m->text.text);
-	m->room = pages((m->count + 1) * sizeof *m->list);
-	long at = raw(SYS_mmap, 0, m->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(at)) {
+	if (!make_list(m)) {
 		dp_drop_whole(&m->text);
 		return 0;
 	}
-	m->list = (struct dp_mapping *)at;
 	char *s = m->text.text;
 	for (uint64_t i = 0; i < m->count; i++)
 		s = read_line(s, &m->list[i]);
@@ -80,7 +91,7 @@ int dp_read_maps(struct dp_maps *m)
 
 void dp_drop_maps(struct dp_maps *m)
 {
-	if (m->list)
+	if (m->room)
 		raw(SYS_munmap, m->list, m->room);
 	dp_drop_whole(&m->text);
 	*m = (struct dp_maps){0};

@@ -17,7 +17,7 @@ struct dp_maps {
 	struct dp_mapping *list; /* in the order of their addresses */
 	uint64_t count;
 	struct dp_whole text;	 /* where the paths are */
-	uint64_t room;		 /* bytes of the list's pages */
+	uint64_t room;		 /* bytes of the list's pages; 0: it is behind the text */
 };
 
 /* Returns 0 if it cannot be told. */

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "base/own.h"
 #include "base/pages.h"
 #include "base/sum.h"
 #include "warm/warm.h"
@@ -71,22 +70,18 @@ static int are_the_files(long pagemap, uint64_t first, uint64_t end)
 	return 1;
 }
 
-static int is_unwritten(const struct dp_planned *o)
+static int is_unwritten(const struct dp_warm *w, const struct dp_planned *o)
 {
-	long pagemap = dp_open_kernels(AT_FDCWD, "/proc/self/pagemap", O_RDONLY);
-	int ok = !failed(pagemap);
+	int ok = !failed(w->pagemap);
 	for (uint64_t i = 0; i < o->files_count && ok; i++) {
 		const struct dp_mapping *m = &o->files[i];
 		if (m->inode && (m->prot & PROT_EXEC))
-			ok = (m->prot & PROT_READ) && are_the_files(pagemap, m->start / DP_PAGE_SIZE, m->end / DP_PAGE_SIZE);
+			ok = (m->prot & PROT_READ) && are_the_files(w->pagemap, m->start / DP_PAGE_SIZE, m->end / DP_PAGE_SIZE);
 	}
-	if (!failed(pagemap))
-		raw(SYS_close, pagemap);
 	return ok;
 }
 
 int dp_plan_is_of(const struct dp_warm *w, const struct dp_planned *o)
 {
-	(void)w;
-	return is_file(o) && has_head(o) && is_mapped_alike(o) && has_texts(o) && is_unwritten(o) && (dp_times_tell(o->plan) || dp_has_content(o));
+	return is_file(o) && has_head(o) && is_mapped_alike(o) && has_texts(o) && is_unwritten(w, o) && (dp_times_tell(o->plan) || dp_has_content(o));
 }

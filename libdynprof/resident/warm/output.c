@@ -149,7 +149,8 @@ long dp_create_output(char *path, uint64_t size)
 		put_numbered(&b, first, n);
 		fd = b.bad ? -ENAMETOOLONG : raw(SYS_openat, AT_FDCWD, path, flags, 0600);
 	}
-	if (!failed(fd))
+	struct stat st;
+	if (!failed(fd) && (raw(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) != 0 || (st.st_mode & 07777) != 0600))
 		raw(SYS_fchmod, fd, 0600); /* whatever the umask: it is opened again */
 	return fd;
 }

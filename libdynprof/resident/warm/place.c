@@ -9,15 +9,6 @@
 #define ADDRESS_END ((1ull << 47) - DP_PAGE_SIZE)
 enum { GUARD = 64 << 10 }; /* as patcher/place has it */
 
-/* Whether nothing is there: it is tried. */
-static int is_free(uint64_t at, uint64_t size)
-{
-	if (!dp_hold(at, size))
-		return 0;
-	raw(SYS_munmap, at, size);
-	return 1;
-}
-
 /* The main thread's stack grows down to there. */
 static uint64_t stack_low(const struct dp_mapping *m)
 {
@@ -57,7 +48,7 @@ static int overlaps(const struct dp_warm *w, const struct dp_planned *o, uint64_
 	return 0;
 }
 
-int dp_has_place(const struct dp_warm *w, const struct dp_planned *o)
+int dp_take_place(const struct dp_warm *w, struct dp_planned *o)
 {
 	uint64_t at = arena_of(o), size = o->plan->arena_size;
 	if (!size)
@@ -66,7 +57,15 @@ int dp_has_place(const struct dp_warm *w, const struct dp_planned *o)
 		return 0;
 	if (at > o->loaded->low && at + size + GUARD > heap(w))
 		return 0;
-	return is_free(at, size);
+	o->held = dp_hold(at, size) ? size : 0;
+	return o->held != 0;
+}
+
+void dp_leave_place(struct dp_planned *o)
+{
+	if (o->held)
+		raw(SYS_munmap, arena_of(o), o->held);
+	o->held = 0;
 }
 
 struct gap {
@@ -113,11 +112,11 @@ static struct gap best_gap(const struct dp_warm *w)
 	return best;
 }
 
-uint64_t dp_find_room(const struct dp_warm *w, uint64_t size)
+uint64_t dp_take_room(const struct dp_warm *w, uint64_t size)
 {
 	struct gap g = best_gap(w);
 	if (g.high < size + GUARD || g.high - size - GUARD < g.low)
 		return 0;
 	uint64_t at = (g.high - size - GUARD) & ~(uint64_t)(DP_PAGE_SIZE - 1);
-	return is_free(at, size) ? at : 0;
+	return dp_hold(at, size) ? at : 0;
 }

@@ -6,12 +6,14 @@
 
 #include "warm/warm.h"
 
-/* Whether the arena of an object's plan, if there is one, may lie where that says: nothing
- * else does, nor comes there soon, nor do the arenas of the objects in front of it. */
-int dp_has_place(const struct dp_warm *w, const struct dp_planned *o) HIDDEN;
+/* Takes the place that the plan of an object says for its arena, if there is one. Returns 0
+ * if it may not lie there: something else does, or comes there soon, or the arena of an object
+ * in front of it. */
+int dp_take_place(const struct dp_warm *w, struct dp_planned *o) HIDDEN;
+void dp_leave_place(struct dp_planned *o) HIDDEN;
 
-/* Finds a place for what no code refers to, when the other arenas are in the control block;
+/* Takes a place for what no code refers to, when the other arenas are in the control block;
  * 0: there is none. */
-uint64_t dp_find_room(const struct dp_warm *w, uint64_t size) HIDDEN;
+uint64_t dp_take_room(const struct dp_warm *w, uint64_t size) HIDDEN;
 
 #endif

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/mapped.h"
+#include "base/own.h"
 #include "base/pages.h"
 #include "base/sum.h"
 #include "base/text.h"
@@ -222,6 +223,7 @@ static int map_plan(struct dp_planned *o, long fd, uint64_t size)
 	}
 	o->plan = (const struct dp_plan_file *)at;
 	o->plan_size = size;
+	o->is_mapped = 1;
 	return 1;
 }
 
@@ -267,6 +269,7 @@ static void drop_plan(struct dp_planned *o)
 	if (o->plan)
 		raw(SYS_munmap, o->plan, o->plan_size);
 	o->plan = 0;
+	o->is_mapped = 0;
 }
 
 /* The plan with the arena in a slot that is free. What is in a file that is not checked yet
@@ -277,7 +280,7 @@ static int find_plan_in(struct dp_warm *w, struct dp_planned *o, long plans, uin
 	struct dp_text_buffer key = dp_buffer(text, sizeof text), name = dp_buffer(path, sizeof path);
 	put_key(w, o, slot, &key);
 	put_name(o->files->inode, &key, &name);
-	int ok = !key.bad && !name.bad && load_plan(o, plans, path) && dp_has_place(w, o) && dp_plan_is_sound(o->plan, o->plan_size) && has_key(o, &key) && dp_plan_is_of(w, o);
+	int ok = !key.bad && !name.bad && load_plan(o, plans, path) && dp_take_place(w, o) && dp_plan_is_sound(o->plan, o->plan_size) && has_key(o, &key) && dp_plan_is_of(w, o);
 	if (ok)
 		dp_map_copy(w, o, plans, path);
 	return ok;
@@ -289,6 +292,7 @@ static int find_plan(struct dp_warm *w, struct dp_planned *o)
 		for (int i = 0; i < 2; i++) {
 			if (find_plan_in(w, o, w->plans[i], slot))
 				return 1;
+			dp_leave_place(o);
 			drop_plan(o);
 		}
 	return 0;
@@ -298,6 +302,7 @@ int dp_find_plans(struct dp_warm *w)
 {
 	if (!planner.size || !open_directories(w) || !dp_read_maps(&w->maps) || !note_objects(w))
 		return 0;
+	w->pagemap = dp_open_kernels(AT_FDCWD, "/proc/self/pagemap", O_RDONLY);
 	for (uint32_t i = 0; i < w->count; i++)
 		if (!find_plan(w, &w->objects[i]))
 			return 0;
@@ -313,7 +318,8 @@ static void keep_lists(struct dp_planned *o)
 		drop_plan(o);
 		return;
 	}
-	raw(SYS_mprotect, low, high - low, PROT_READ);
+	if (!o->is_mapped)
+		raw(SYS_mprotect, low, high - low, PROT_READ);
 	if (low > at)
 		raw(SYS_munmap, at, low - at);
 	if (end > high)
@@ -329,8 +335,9 @@ void dp_drop_plans(struct dp_warm *w, int but_lists)
 			drop_plan(&w->objects[i]);
 	if (w->objects)
 		raw(SYS_munmap, w->objects, w->room);
-	for (int i = 0; i < 2; i++)
-		if (!failed(w->plans[i]))
-			raw(SYS_close, w->plans[i]);
+	const long open[] = {w->plans[0], w->plans[1], w->pagemap};
+	for (unsigned i = 0; i < sizeof open / sizeof *open; i++)
+		if (!failed(open[i]))
+			raw(SYS_close, open[i]);
 	dp_drop_maps(&w->maps);
 }

@@ -13,6 +13,7 @@
 
 #include "warm/append.h"
 #include "warm/identity.h"
+#include "warm/place.h"
 #include "warm/warm.h"
 
 static int may_try(const struct dp_warm *w)
@@ -35,8 +36,13 @@ static int sees_later(const struct dp_warm *w)
 static void take_back(struct dp_warm *w)
 {
 	struct dp_ctl *ctl = w->ctl;
-	for (uint32_t i = 0; i < w->count; i++)
+	for (uint32_t i = 0; i < w->count; i++) {
 		dp_drop_copy(&w->objects[i]);
+		dp_leave_place(&w->objects[i]);
+	}
+	for (uint32_t i = 0; i < ctl->arenas_count; i++)
+		if (!ctl->arenas[i].cold) /* of no object */
+			raw(SYS_munmap, ctl->arenas[i].at, ctl->arenas[i].size);
 	ctl->arenas_count = 0;
 	ctl->texts_count = 0;
 	ctl->undos = 0;
@@ -58,7 +64,7 @@ static int finish(struct dp_warm *w, int ok)
 
 int dp_warm_start(struct dp_ctl *ctl)
 {
-	struct dp_warm w = {.ctl = ctl, .plans = {-1, -1}};
+	struct dp_warm w = {.ctl = ctl, .plans = {-1, -1}, .pagemap = -1};
 	ctl->pid = (uint32_t)raw(SYS_getpid);
 	dp_know_planner(ctl);
 	return finish(&w, may_try(&w) && dp_read_choice(ctl, &w.choice) && dp_find_plans(&w) && sees_later(&w) && dp_plans_have_memory(&w) && dp_lay_plans(&w) && dp_make_table(&w));
@@ -74,7 +80,7 @@ static int lay_and_add(struct dp_warm *w, const struct dp_adding *a)
 
 int dp_warm_late(struct dp_ctl *ctl)
 {
-	struct dp_warm w = {.ctl = ctl, .plans = {-1, -1}};
+	struct dp_warm w = {.ctl = ctl, .plans = {-1, -1}, .pagemap = -1};
 	struct dp_adding a = {0};
 	int ok = dp_takes_plans() && dp_read_choice(ctl, &w.choice) && dp_find_plans(&w) && dp_plans_have_memory(&w) && dp_begin_adding(&a) && lay_and_add(&w, &a);
 	dp_end_adding(&a);

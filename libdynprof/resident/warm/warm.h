@@ -23,6 +23,8 @@ struct dp_planned {
 	int is_main, selected;
 	const struct dp_plan_file *plan;
 	uint64_t plan_size;
+	int is_mapped;		 /* the plan is the file's pages */
+	uint64_t held;		 /* bytes that are taken for its arena */
 	uint32_t counters, functions; /* the numbers of its first in the table */
 	uint64_t offset;	 /* of its arena in the reserve */
 	struct dp_copy copy, beside[2]; /* its text as it is when it is changed, and what is around it (copy.c) */
@@ -36,6 +38,7 @@ struct dp_warm {
 	uint32_t count;
 	uint64_t room;		/* bytes of their list's pages */
 	long plans[2];		/* the directories of plans, the user's and the system's, are open as that */
+	long pagemap;		/* and that of this process */
 	uint8_t *reserve;	/* the pages of the reserve, writable */
 	uint64_t used;		/* bytes of it */
 	uint32_t counters, functions; /* of all objects */
