@@ -23,11 +23,11 @@ func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
 	if p.survey == nil {
 		return list
 	}
-	next := 0
+	next, writable := 0, slices.ContainsFunc(p.exec, isWritable)
 	for c := range p.survey.Calls() {
 		at, from := p.code.Run(c.At), &p.plans[c.From]
 		dead := from.Counted() && from.Holds(c.At) // what runs is the copy in the stub
-		if dead || !p.plans[c.To].Counted() || uint64(at) < t.Start || uint64(at)+survey.CallSize > t.End || p.isWritable(c.To) {
+		if dead || !p.plans[c.To].Counted() || uint64(at) < t.Start || uint64(at)+survey.CallSize > t.End || writable && p.isOpen(c.To) {
 			continue
 		}
 		if len(list) == cap(list) {
@@ -45,13 +45,13 @@ func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
 	return list
 }
 
-// isWritable is whether the program can write over the entry of function i at any
+func isWritable(m procmaps.Mapping) bool { return m.Prot&procmaps.ProtWrite != 0 }
+
+// isOpen is whether the program can write over the entry of function i at any
 // time, and nobody sees it: calls have to meet what it writes there.
-func (p *patchedText) isWritable(i int32) bool {
+func (p *patchedText) isOpen(i int32) bool {
 	at := uint64(p.code.Run(p.code.Functions[i].Addr))
-	return slices.ContainsFunc(p.exec, func(m procmaps.Mapping) bool {
-		return m.Prot&procmaps.ProtWrite != 0 && m.Start <= at && at < m.End
-	})
+	return slices.ContainsFunc(p.exec, func(m procmaps.Mapping) bool { return isWritable(m) && m.Start <= at && at < m.End })
 }
 
 // behind is the first patch that ends behind at; from where it is looked for, calls
