@@ -42,6 +42,7 @@ func planFor(ctl *C.struct_dp_ctl) error {
 		return later, err
 	}
 	useCache(ctl, choice, request)
+	identity := identify(ctl)
 	plan, err := patcher.New(request, process)
 	if err == nil {
 		err = process.Checked()
@@ -66,7 +67,7 @@ func planFor(ctl *C.struct_dp_ctl) error {
 		if later != nil {
 			done <- later.Add(plan.Ledger())
 		} else {
-			done <- writeTable(ctl, choice, plan)
+			done <- writeTable(ctl, choice, plan, <-identity)
 		}
 	}()
 	plan.Patch()
@@ -95,6 +96,17 @@ func hasMemory(bytes uint64) error {
 	return nil
 }
 
+// identify asks who the target is while it is planned; a table that there is knows it.
+func identify(ctl *C.struct_dp_ctl) <-chan layout.Identity {
+	who := make(chan layout.Identity, 1)
+	if ctl.late != 0 {
+		close(who)
+		return who
+	}
+	go func(pid int) { who <- alive.Identify(pid) }(int(ctl.pid))
+	return who
+}
+
 func openTable(view mem.Window) (*build.Appender, error) {
 	if view.Addr == 0 {
 		return nil, errors.New("the count table cannot be mapped again")
@@ -103,7 +115,7 @@ func openTable(view mem.Window) (*build.Appender, error) {
 }
 
 // writeTable makes the table; the target publishes it when the patches are in.
-func writeTable(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan) error {
+func writeTable(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan, who layout.Identity) error {
 	host, _ := os.Hostname() // only for %h
 	path, err := tabledir.OutputPath(choice.output, choice.runtimeDir, tabledir.Names{
 		Program: plan.Program(), Pid: int(ctl.pid), Host: host, Time: time.Now(),
@@ -114,7 +126,7 @@ func writeTable(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan) error 
 	if path, err = filepath.Abs(path); err != nil { // the program may go elsewhere
 		return err
 	}
-	f, err := build.Create(path, ledgerOf(ctl, choice, plan))
+	f, err := build.Create(path, ledgerOf(ctl, choice, plan, who))
 	if err != nil {
 		return err
 	}
@@ -129,9 +141,9 @@ func writeTable(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan) error 
 }
 
 // ledgerOf is what the table says.
-func ledgerOf(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan) *build.Spec {
+func ledgerOf(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan, who layout.Identity) *build.Spec {
 	spec := plan.Ledger()
-	spec.Identity = alive.Identify(int(ctl.pid))
+	spec.Identity = who
 	spec.RunID = choice.runID
 	spec.Program = plan.Program()
 	spec.Creator = version.Creator

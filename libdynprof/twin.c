@@ -22,6 +22,10 @@
 #include "stubs/arenas.h"
 #include "twin.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 /* The Go runtime's start entry; goinit.ld keeps it out of DT_INIT_ARRAY. */
 typedef void (*go_init)(int, char **, char **);
 extern go_init dp_goinit[] HIDDEN;
@@ -120,6 +124,7 @@ static void relocate_go(void)
 	const Elf64_Rela *r = (const Elf64_Rela *)(base + dp_lazy.at), *end = r + dp_lazy.count;
 	uint64_t closed = (uint64_t)dp_go_relro, size = (uint64_t)dp_go_relro_end - closed;
 	raw(SYS_mprotect, closed, size, PROT_READ | PROT_WRITE);
+	raw(SYS_madvise, closed, size, MADV_POPULATE_WRITE); /* a fault each, else; a kernel before 5.14 does not know how */
 	for (; r < end; r++)
 		*(uint64_t *)(base + r->r_offset) = base + (uint64_t)r->r_addend;
 	raw(SYS_mprotect, closed, size, PROT_READ);
