@@ -12,12 +12,25 @@
 
 #include "base/raw.h"
 
+/* Go's heap grows in its place by 4 MB, and most of that is used at once: with large pages
+ * that is two faults, not a thousand. A small program's planner needs two of them, and
+ * takes no more memory than it writes to. */
+static int is_more_heap(size_t size, int protection, int flags)
+{
+	enum { GROWTH = 4 << 20, FIRST = 2 };
+	static int grown;
+	return (flags & MAP_FIXED) && protection == (PROT_READ | PROT_WRITE) && size >= GROWTH && __atomic_fetch_add(&grown, 1, __ATOMIC_RELAXED) >= FIRST;
+}
+
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset) HIDDEN;
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset)
 {
 	long got = raw(SYS_mmap, at, size, protection, flags, file, offset);
-	if (!failed(got))
+	if (!failed(got)) {
+		if (is_more_heap(size, protection, flags))
+			raw(SYS_madvise, got, size, MADV_HUGEPAGE);
 		return (void *)got;
+	}
 	errno = (int)-got;
 	return MAP_FAILED;
 }
