@@ -16,16 +16,27 @@ type lsdaRef struct {
 // pads that a patch of some entry could hit: those in the first bytes behind
 // the start of their own FDE, and those outside it. All others lie in the
 // middle of functions. The list is sorted.
+func (f *file) landingPads(refs []lsdaRef) []uint64 {
+	var pads []uint64
+	err := f.eachArea(refs, func(c cursor, ref lsdaRef) { pads = appendPads(pads, c, ref) })
+	if err != nil {
+		f.problem(err)
+		return nil
+	}
+	slices.Sort(pads)
+	return slices.Compact(pads)
+}
+
+// eachArea reads the areas, by rising address, those that lie in one segment at once.
 //
 // The format is that of gcc and clang for the Itanium C++ ABI ("Exception
 // Handling", the LSDA; gcc: unwind-pe.h, unwind-c.c).
-func (f *file) landingPads(refs []lsdaRef) []uint64 {
+func (f *file) eachArea(refs []lsdaRef, do func(cursor, lsdaRef)) error {
 	slices.SortFunc(refs, func(a, b lsdaRef) int { return cmp.Compare(a.lsda, b.lsda) })
-	var pads []uint64
 	for len(refs) > 0 {
 		first := refs[0].lsda
 		off, rest, ok := f.offset(first)
-		n := 1 // those that lie in one segment are read at once
+		n := 1
 		for ok && n < len(refs) && refs[n].lsda-first < rest {
 			n++
 		}
@@ -37,17 +48,15 @@ func (f *file) landingPads(refs []lsdaRef) []uint64 {
 				b, err = f.read(off, last+size, "language-specific data")
 			}
 			if err != nil {
-				f.problem(err)
-				return nil
+				return err
 			}
 			for _, ref := range refs[:n] {
-				pads = appendPads(pads, cursor{b: b[ref.lsda-first:], addr: ref.lsda}, ref)
+				do(cursor{b: b[ref.lsda-first:], addr: ref.lsda}, ref)
 			}
 		}
 		refs = refs[n:]
 	}
-	slices.Sort(pads)
-	return slices.Compact(pads)
+	return nil
 }
 
 // lsdaSize is how much is read of the area at off, which has rest bytes to the end of
@@ -78,22 +87,31 @@ func (c *cursor) lsdaHead(addr uint64) (base uint64, enc uint8, size uint64) {
 const nearStart = 4 + 5
 
 func appendPads(pads []uint64, c cursor, ref lsdaRef) []uint64 {
+	c.eachSite(ref, func(s CallSite) {
+		if at := s.Pad; at-ref.addr < nearStart || at < ref.addr || at >= ref.end {
+			pads = append(pads, at)
+		}
+	})
+	return pads
+}
+
+// eachSite reads the call sites of an area that have a landing pad.
+func (c *cursor) eachSite(ref lsdaRef, do func(CallSite)) {
 	base, enc, size := c.lsdaHead(ref.addr)
 	sites := c.sub(size)
 	if c.bad {
-		return pads
+		return
 	}
 	for !sites.done() {
-		sites.number(enc) // start
-		sites.number(enc) // length
+		start := sites.number(enc)
+		length := sites.number(enc)
 		pad := sites.number(enc)
 		sites.uleb() // action
 		if sites.bad {
-			return pads
+			return
 		}
-		if at := base + pad; pad != 0 && (at-ref.addr < nearStart || at < ref.addr || at >= ref.end) {
-			pads = append(pads, at)
+		if pad != 0 {
+			do(CallSite{ref.addr + start, ref.addr + start + length, base + pad})
 		}
 	}
-	return pads
 }

@@ -1,6 +1,8 @@
 package elfscan
 
 import (
+	"bytes"
+	"os"
 	"slices"
 	"testing"
 )
@@ -24,6 +26,43 @@ func TestCallSites(t *testing.T) {
 	} {
 		if got := appendPads(nil, cursor{b: row.lsda, addr: ref.lsda}, ref); !slices.Equal(got, row.want) {
 			t.Errorf("%s: %#x, want %#x", row.name, got, row.want)
+		}
+	}
+}
+
+// TestCallSitesOfLibrary: the sites of a library lie in its functions that have an area
+// for them, and have the landing pads that a scan keeps among theirs.
+func TestCallSitesOfLibrary(t *testing.T) {
+	b, err := os.ReadFile("/usr/lib/x86_64-linux-gnu/libstdc++.so.6")
+	if err != nil {
+		t.Skip(err)
+	}
+	scan, err := Scan(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := CallSites(bytes.NewReader(b), int64(len(b)))
+	if err != nil || len(list) < 1000 {
+		t.Fatalf("%d sites, %v", len(list), err)
+	}
+	pads := map[uint64]bool{}
+	for i, s := range list {
+		pads[s.Pad] = true
+		k, found := slices.BinarySearchFunc(scan.Functions, s.Low, func(f Function, at uint64) int {
+			if f.Addr+f.Size <= at {
+				return -1
+			} else if f.Addr > at {
+				return 1
+			}
+			return 0
+		})
+		if !found || !scan.Functions[k].LSDA || s.High <= s.Low || i > 0 && s.Low < list[i-1].Low {
+			t.Errorf("site %x to %x, landing at %x", s.Low, s.High, s.Pad)
+		}
+	}
+	for _, at := range scan.LandingPads {
+		if !pads[at] {
+			t.Errorf("landing pad %x is of no site", at)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// FuzzFrames: whatever the bytes are, there is a result or an error.
+// FuzzFrames: whatever the bytes are, there is a result or an error; of call sites, too.
 func FuzzFrames(f *testing.F) {
 	b, err := os.ReadFile("/bin/true")
 	if err != nil {
@@ -56,6 +56,9 @@ func FuzzFrames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if list, err := Frames(bytes.NewReader(b), int64(len(b))); list != nil && err != nil {
 			t.Errorf("%d frames and %v", len(list), err)
+		}
+		if list, err := CallSites(bytes.NewReader(b), int64(len(b))); list != nil && err != nil {
+			t.Errorf("%d call sites and %v", len(list), err)
 		}
 	})
 }
