@@ -104,30 +104,38 @@ func (r *relocator) offset(target uint64) int {
 
 // one writes the relocated form of in, which stood at pc.
 func (r *relocator) one(in *x86.Inst, code []byte, pc uint64) {
-	a := r.asm
 	switch in.Kind {
 	case x86.Call:
 		r.pushReturn(pc + uint64(in.Len))
-		a.JmpTo(r.obj.Run(in.BranchTarget(code, pc)))
+		r.asm.JmpTo(r.obj.Run(in.BranchTarget(code, pc)))
 	case x86.CallInd:
 		r.pushReturn(pc + uint64(in.Len))
 		r.copy(in, code, pc, in.ModRM&^0x38|4<<3)
-	case x86.Jmp:
+	case x86.Jmp, x86.Jcc, x86.Loop:
 		if l := r.inside(in, code, pc); l != 0 {
-			a.Jmp(l)
+			r.branch(in, code, l, 0)
 		} else {
-			a.JmpTo(r.target(in, code, pc))
+			r.branch(in, code, 0, r.target(in, code, pc))
 		}
-	case x86.Jcc:
-		if l := r.inside(in, code, pc); l != 0 {
-			a.Jcc(x86.Cond(in.Cond()), l)
-		} else {
-			a.JccTo(x86.Cond(in.Cond()), r.target(in, code, pc))
-		}
-	case x86.Loop:
-		r.loop(in, code, pc)
 	default:
 		r.copy(in, code, pc, in.ModRM)
+	}
+}
+
+// branch writes the direct jump in, to the label or, if that is 0, to an address.
+func (r *relocator) branch(in *x86.Inst, code []byte, l x86.Label, to x86.RunAddr) {
+	a := r.asm
+	switch {
+	case in.Kind == x86.Loop:
+		r.loop(in, code, l, to)
+	case in.Kind == x86.Jcc && l != 0:
+		a.Jcc(x86.Cond(in.Cond()), l)
+	case in.Kind == x86.Jcc:
+		a.JccTo(x86.Cond(in.Cond()), to)
+	case l != 0:
+		a.Jmp(l)
+	default:
+		a.JmpTo(to)
 	}
 }
 
@@ -156,17 +164,17 @@ func (r *relocator) target(in *x86.Inst, code []byte, pc uint64) x86.RunAddr {
 //	taken:
 //	     jmp   target
 //	next:
-func (r *relocator) loop(in *x86.Inst, code []byte, pc uint64) {
+func (r *relocator) loop(in *x86.Inst, code []byte, l x86.Label, to x86.RunAddr) {
 	a := r.asm
 	taken, next := a.NewLabel(), a.NewLabel()
 	a.Copy(code[:in.ImmOff])
 	a.Rel8(taken)
 	a.JmpShort(next)
 	a.Bind(taken)
-	if l := r.inside(in, code, pc); l != 0 {
+	if l != 0 {
 		a.Jmp(l)
 	} else {
-		a.JmpTo(r.target(in, code, pc))
+		a.JmpTo(to)
 	}
 	a.Bind(next)
 }
