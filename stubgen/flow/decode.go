@@ -1,0 +1,111 @@
+package flow
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// builder makes graphs one after the other, with the same scratch space.
+type builder struct {
+	p     *Program
+	g     *Graph
+	at    [][]int32 // by range of the unit and byte: the instruction that starts there + 1
+	ways  []Ways    // by instruction: how control comes to it, but for edges
+	leads []bool    // by instruction, and one more: a block begins there
+	block []int32   // by instruction: the block that it begins, where it does
+	takes []uint64  // addresses that may be those of jump tables
+	why   ledger.Reason
+}
+
+// Graph makes the graph of a unit, or says why there is none. It may be asked by several
+// goroutines at once.
+func (p *Program) Graph(unit int) (*Graph, ledger.Reason) {
+	u := &p.units[unit]
+	if u.Reason != ledger.ReasonNone {
+		return nil, u.Reason
+	}
+	b := &builder{p: p, g: &Graph{Unit: u}}
+	for _, step := range []func(){b.decode, b.arrive, b.readTables, b.lead, b.cut, b.connect} {
+		if step(); b.why != ledger.ReasonNone {
+			return nil, b.why
+		}
+	}
+	return b.g, ledger.ReasonNone
+}
+
+// mostInsts bounds the instructions of a unit. The largest function of Debian 12 known
+// to us has 262,000 (`go test ./stubgen/flow -run Programs -v`).
+const mostInsts = 1 << 22
+
+// decode fills in the instructions, in the order of their addresses.
+func (b *builder) decode() {
+	u := b.g.Unit
+	order := slices.Clone(u.Ranges)
+	slices.SortFunc(order, func(x, y elfscan.Range) int { return cmp.Compare(x.Low, y.Low) })
+	b.at = make([][]int32, len(u.Ranges))
+	for _, r := range order {
+		code := b.p.obj.Code(r.Low)
+		n := r.High - r.Low
+		if uint64(len(code)) < n || n > mostInsts*x86.MaxLen {
+			b.why = ledger.ReasonNotMapped
+			return
+		}
+		starts := make([]int32, n)
+		b.at[slices.Index(u.Ranges, r)] = starts
+		for at := 0; at < int(n); {
+			in := Inst{Addr: r.Low + uint64(at)}
+			if x86.Decode(code[at:n], &in.Inst) != nil || len(b.g.Insts) == mostInsts {
+				b.why = ledger.ReasonUndecodable
+				return
+			}
+			if in.Kind == x86.Xbegin || in.OpSizeBranch() || in.Far() {
+				b.why = ledger.ReasonUnsupported
+				return
+			}
+			in.To = in.BranchTarget(code[at:], in.Addr)
+			b.g.Insts = append(b.g.Insts, in)
+			starts[at] = int32(len(b.g.Insts))
+			at += int(in.Len)
+		}
+	}
+	b.ways = make([]Ways, len(b.g.Insts))
+	b.leads = make([]bool, len(b.g.Insts)+1)
+	b.block = make([]int32, len(b.g.Insts)+1)
+}
+
+// find is the number of the instruction that starts at addr, or -1; inside says that
+// the address lies in the unit all the same.
+func (b *builder) find(addr uint64) (i int, inside bool) {
+	for k, r := range b.g.Unit.Ranges {
+		if addr-r.Low < r.High-r.Low {
+			return int(b.at[k][addr-r.Low]) - 1, true
+		}
+	}
+	return -1, false
+}
+
+// code is the bytes of an instruction, and some behind it.
+func (b *builder) code(in *Inst) []byte { return b.p.obj.Code(in.Addr) }
+
+// arrive notes how control comes to the unit's instructions from outside. Where that is
+// surely inside an instruction the code is not what it looks like.
+func (b *builder) arrive() {
+	u := b.g.Unit
+	entry, _ := b.find(u.Entry())
+	b.ways[entry] |= ByEntry
+	for _, r := range u.Ranges {
+		for _, a := range b.p.arrivalsIn(r.Low, r.High) {
+			switch i, _ := b.find(a.at); {
+			case i >= 0:
+				b.ways[i] |= a.ways
+			case a.sure && a.ways != ByPointer: // a pointer may be one to data among code
+				b.why = ledger.ReasonInsideInstruction
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package flow
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// lead finds where blocks begin.
+func (b *builder) lead() {
+	for i, ways := range b.ways {
+		b.leads[i] = ways != 0
+	}
+	for i := range b.g.Insts {
+		in := &b.g.Insts[i]
+		switch in.Kind {
+		case x86.Jcc, x86.Jmp, x86.Loop:
+			to, inside := b.find(in.To)
+			if to < 0 && inside {
+				b.why = ledger.ReasonInsideInstruction
+				return
+			}
+			if to >= 0 {
+				b.leads[to] = true
+			}
+		}
+		if ends(in) || i+1 < len(b.g.Insts) && b.g.Insts[i+1].Addr != in.End() {
+			b.leads[i+1] = true
+		}
+	}
+}
+
+// ends reports whether a block ends behind an instruction.
+func ends(in *Inst) bool {
+	switch in.Kind {
+	case x86.Jcc, x86.Jmp, x86.Loop, x86.JmpInd, x86.Call, x86.CallInd, x86.Ret, x86.Syscall, x86.Trap:
+		return true
+	}
+	return false
+}
+
+// cut makes the blocks.
+func (b *builder) cut() {
+	n := 0
+	for i := range b.g.Insts {
+		if b.leads[i] || i == 0 {
+			n++
+		}
+	}
+	b.g.Blocks = make([]Block, 0, n)
+	for i := 0; i < len(b.g.Insts); {
+		end := i + 1
+		for end < len(b.g.Insts) && !b.leads[end] {
+			end++
+		}
+		b.block[i] = int32(len(b.g.Blocks))
+		if b.ways[i]&ByEntry != 0 {
+			b.g.Entry = len(b.g.Blocks)
+		}
+		b.g.Blocks = append(b.g.Blocks, Block{First: int32(i), End: int32(end), Entered: b.ways[i]})
+		i = end
+	}
+}
+
+// connect gives the blocks their edges and ends.
+func (b *builder) connect() {
+	anywhere := b.switched()
+	for k := range b.g.Blocks {
+		bl := &b.g.Blocks[k]
+		switch last := b.g.Last(bl); last.Kind {
+		case x86.Jcc, x86.Loop:
+			b.fall(bl, Fall)
+			b.jump(bl, last)
+		case x86.Jmp:
+			b.jump(bl, last)
+		case x86.JmpInd:
+			bl.Leaves |= ByIndirect
+			if !isMemoryJump(last) {
+				bl.Succs = append(bl.Succs, anywhere...)
+			}
+		case x86.Ret:
+			bl.Leaves |= ByReturn
+		case x86.Trap:
+			b.trap(bl, last)
+		case x86.Call, x86.CallInd:
+			bl.Leaves |= ByCall
+			b.fall(bl, Return)
+			b.catch(bl, last)
+		case x86.Syscall:
+			bl.Leaves |= ByCall
+			b.fall(bl, Return)
+		default:
+			b.fall(bl, Fall)
+		}
+	}
+}
+
+// isMemoryJump reports `jmp *x(%rip)`, as of a PLT: never a jump of a table.
+func isMemoryJump(in *Inst) bool { return in.RIPRel() }
+
+// switched is the edges of an indirect jump: to all that is in tables, and to all whose
+// address is taken, as of labels.
+func (b *builder) switched() (edges []Edge) {
+	for i, ways := range b.ways {
+		if ways&(ByTable|ByPointer) != 0 {
+			edges = append(edges, Edge{b.block[i], Switch})
+		}
+	}
+	return edges
+}
+
+func (b *builder) jump(bl *Block, last *Inst) {
+	if to, _ := b.find(last.To); to >= 0 {
+		bl.Succs = append(bl.Succs, Edge{b.block[to], Taken})
+	} else if k := b.p.UnitAt(last.To); k >= 0 && b.p.units[k].Entry() == last.To {
+		bl.Leaves |= ByTail
+	} else {
+		bl.Leaves |= ByMiddle
+	}
+}
+
+// fall adds the edge to what follows a block. Behind a call that does not come back
+// there may be nothing.
+func (b *builder) fall(bl *Block, kind EdgeKind) {
+	end := b.g.Insts[bl.End-1].End()
+	switch {
+	case int(bl.End) < len(b.g.Insts) && b.g.Insts[bl.End].Addr == end:
+		bl.Succs = append(bl.Succs, Edge{b.block[bl.End], kind})
+	case kind == Fall:
+		bl.Leaves |= ByFall
+	}
+}
+
+// trap: `int n` is a request to somebody, and goes on; the others are ends.
+func (b *builder) trap(bl *Block, last *Inst) {
+	const opInt = 0xcd
+	if last.Map == x86.MapLegacy && last.Op == opInt {
+		b.fall(bl, Fall)
+		return
+	}
+	bl.Leaves |= ByTrap
+}
+
+// catch adds the edges to where the unwinder goes on if a call throws.
+func (b *builder) catch(bl *Block, last *Inst) {
+	sites := b.p.sites
+	k, found := slices.BinarySearchFunc(sites, last.Addr, func(s elfscan.CallSite, at uint64) int { return cmp.Compare(s.Low, at) })
+	if !found {
+		k--
+	}
+	if k < 0 || last.Addr >= sites[k].High {
+		return
+	}
+	if to, _ := b.find(sites[k].Pad); to >= 0 {
+		bl.Succs = append(bl.Succs, Edge{b.block[to], Unwind})
+	}
+}

@@ -1,0 +1,110 @@
+package flow
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// Table is a jump table of a unit: 32-bit offsets from the table (what compilers write
+// for position independent code), or 64-bit addresses. How long it is nobody tells: it
+// is read to the first entry that leads nowhere, so it may have more targets than the
+// program knows, never fewer.
+type Table struct {
+	Addr     uint64
+	Absolute bool
+	Targets  []uint64 // in the order of the table; not each once
+}
+
+// mostTargets bounds the entries that are read for one unit: a file may be made so that
+// many tables run on into each other.
+const mostTargets = 1 << 20
+
+// readTables finds the jump tables of a unit that has indirect jumps: at every address of data
+// that its code takes, and at those that are in jumps themselves.
+func (b *builder) readTables() {
+	has := false
+	for i := range b.g.Insts {
+		in := &b.g.Insts[i]
+		switch code := b.code(in); {
+		case in.Kind == x86.JmpInd:
+			has = true
+			b.take(in, code)
+		case in.Kind == x86.Plain && in.Map == x86.MapLegacy && in.Op == opLea && in.RIPRel():
+			b.takes = append(b.takes, in.RIPTarget(code, in.Addr))
+		case in.Kind == x86.Plain && b.p.obj.Absolute:
+			b.take(in, code)
+		}
+	}
+	if !has {
+		return
+	}
+	slices.Sort(b.takes)
+	left := mostTargets
+	for _, at := range slices.Compact(b.takes) {
+		t := b.read(at, &left)
+		if left == 0 {
+			b.why = ledger.ReasonUndecodable
+			return
+		}
+		if len(t.Targets) == 0 {
+			continue
+		}
+		b.g.Tables = append(b.g.Tables, t)
+		for _, to := range t.Targets {
+			if i, _ := b.find(to); i >= 0 {
+				b.ways[i] |= ByTable
+			}
+		}
+	}
+	slices.SortFunc(b.g.Tables, func(x, y Table) int { return cmp.Compare(x.Addr, y.Addr) })
+}
+
+const opLea = 0x8d
+
+// take notes the displacement of an operand `table(,%reg,8)`, and an immediate that may be a table's
+// address, of a program that is not position independent.
+func (b *builder) take(in *Inst, code []byte) {
+	const sib = 0x04 // in the low bits of ModRM: a SIB byte follows
+	if in.HasModRM && in.ModRM < 0xc0 && in.ModRM&7 == sib && in.DispSize == 4 {
+		b.takes = append(b.takes, uint64(int64(int32(binary.LittleEndian.Uint32(code[in.DispOff:])))))
+	}
+	if in.ImmSize == 4 && in.Kind == x86.Plain {
+		b.takes = append(b.takes, uint64(binary.LittleEndian.Uint32(code[in.ImmOff:])))
+	}
+}
+
+// read reads what may be a table: the longer of both forms that its bytes can have.
+func (b *builder) read(at uint64, left *int) Table {
+	data := b.p.obj.Bytes(at)
+	offset := func(d []byte) uint64 { return at + uint64(int64(int32(binary.LittleEndian.Uint32(d)))) }
+	rel := b.entries(data, 4, left, offset)
+	abs := b.entries(data, 8, left, func(d []byte) uint64 { return binary.LittleEndian.Uint64(d) })
+	if len(abs) > len(rel) {
+		return Table{at, true, abs}
+	}
+	return Table{at, false, rel}
+}
+
+// entries reads entries of so many bytes, until one does not lead to an instruction of
+// the unit, or to the start of a part that several units jump to.
+func (b *builder) entries(data []byte, size int, left *int, target func([]byte) uint64) (list []uint64) {
+	for ; len(data) >= size && *left > 0; data = data[size:] {
+		to := target(data)
+		if i, _ := b.find(to); i < 0 && !b.p.isForeignPart(to) {
+			break
+		}
+		list = append(list, to)
+		*left--
+	}
+	return list
+}
+
+// isForeignPart reports whether a unit that is a part begins at addr.
+func (p *Program) isForeignPart(addr uint64) bool {
+	i := p.UnitAt(addr)
+	return i >= 0 && p.units[i].Entry() == addr && p.obj.Functions[p.units[i].Function].Excluded == ledger.ReasonColdPart
+}

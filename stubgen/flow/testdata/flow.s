@@ -1,0 +1,154 @@
+# Shapes of control flow. Names tell what each is.
+	.text
+	.globl outside
+	.type outside, @function
+outside:
+	ret
+	.size outside, .-outside
+
+	.type straight, @function
+straight:
+	mov %edi, %eax
+	add %esi, %eax
+	ret
+	.size straight, .-straight
+
+	.type diamond, @function
+diamond:
+	test %edi, %edi
+	je 1f
+	mov $1, %eax
+	jmp 2f
+1:	mov $2, %eax
+2:	add $3, %eax
+	ret
+	.size diamond, .-diamond
+
+	.type nested_loops, @function
+nested_loops:
+	xor %eax, %eax
+1:	mov %esi, %ecx
+2:	add %ecx, %eax
+	dec %ecx
+	jne 2b
+	dec %edi
+	jne 1b
+	ret
+	.size nested_loops, .-nested_loops
+
+	.type two_ends, @function
+two_ends:			# a loop with two edges back, and one out of its middle
+1:	dec %edi
+	js 3f
+	test $1, %edi
+	je 1b
+	call outside
+	jmp 1b
+3:	ret
+	.size two_ends, .-two_ends
+
+	.type entered_twice, @function
+entered_twice:			# a circle that is no natural loop
+	test %edi, %edi
+	je 2f
+1:	dec %esi
+2:	dec %edi
+	jne 1b
+	ret
+	.size entered_twice, .-entered_twice
+
+	.type calls, @function
+calls:
+	push %rbx
+	call outside
+	call *%rdi
+	pop %rbx
+	jmp outside
+	.size calls, .-calls
+
+	.type never_back, @function
+never_back:
+	test %edi, %edi
+	jne 1f
+	ret
+1:	call outside
+	.size never_back, .-never_back
+
+	.type switch_pic, @function
+switch_pic:
+	cmp $3, %edi
+	ja 9f
+	lea table_pic(%rip), %rdx
+	movslq (%rdx,%rdi,4), %rax
+	add %rdx, %rax
+	jmp *%rax
+1:	mov $1, %eax
+	ret
+2:	call outside
+3:	mov $3, %eax
+	ret
+9:	xor %eax, %eax
+	ret
+	.size switch_pic, .-switch_pic
+
+	.type labels, @function
+labels:				# computed goto, the addresses in data
+	mov (%rsi), %rax
+	jmp *goto_table(,%rax,8)
+one:	add $8, %rsi
+	mov (%rsi), %rax
+	jmp *goto_table(,%rax,8)
+two:	ret
+	.size labels, .-labels
+
+	.type tail_by_pointer, @function
+tail_by_pointer:
+	mov (%rdi), %rax
+	jmp *8(%rax)
+	.size tail_by_pointer, .-tail_by_pointer
+
+	.type system, @function
+system:
+	mov $39, %eax
+	syscall
+	test %rax, %rax
+	js 1f
+	ret
+1:	ud2
+	.size system, .-system
+
+	.type has_part, @function
+has_part:
+	test %edi, %edi
+	js has_part.cold
+	mov %edi, %eax
+1:	ret
+	.size has_part, .-has_part
+
+	.type falls_out, @function
+falls_out:
+	mov %edi, %eax
+	.size falls_out, .-falls_out
+	.type after, @function
+after:
+	jrcxz 1f
+	loop after
+1:	ret
+	.size after, .-after
+
+	.type has_part.cold, @function
+has_part.cold:
+	call outside
+	jmp has_part
+	.size has_part.cold, .-has_part.cold
+
+	.section .rodata
+	.balign 8
+goto_table:
+	.quad one, two
+table_pic:
+	.long switch_pic+21-table_pic
+	.long switch_pic+27-table_pic
+	.long switch_pic+32-table_pic
+	.long switch_pic+38-table_pic
+	.long 1
