@@ -1,0 +1,176 @@
+package translate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/flow"
+)
+
+// planner finds what stays home of one unit.
+type planner struct {
+	g    *flow.Graph
+	open uint64 // where the bytes end that the patch of the entry overwrites
+	land []bool // by instruction: control may come to its old place
+	stay []bool // it runs there
+	runs []Run
+	bad  bool
+}
+
+// PlanHome says what stays home of a unit, or why that cannot be: there is a place that
+// must lead into the copy and has no room for it, or where a call must stay.
+func PlanHome(g *flow.Graph) (*Home, ledger.Reason) {
+	p := &planner{g: g, land: make([]bool, len(g.Insts)), stay: make([]bool, len(g.Insts))}
+	p.open = windowEnd(g)
+	for k := range g.Blocks {
+		if b := &g.Blocks[k]; b.Entered != 0 {
+			p.land[b.First] = true
+		}
+	}
+	for again := true; again; { // runs may ask for landings in front of them
+		again = p.findRuns()
+	}
+	return p.finish()
+}
+
+// windowEnd is one past what the patch of the entry overwrites.
+func windowEnd(g *flow.Graph) uint64 {
+	first := &g.Insts[g.Blocks[g.Entry].First]
+	if first.Kind == x86.Endbr {
+		return first.End() + stubgen.WindowSize
+	}
+	return first.Addr + stubgen.WindowSize
+}
+
+// inWindow reports whether an instruction begins where the entry is overwritten.
+func (p *planner) inWindow(in *flow.Inst) bool {
+	return in.Addr-p.g.Unit.Entry() < p.open-p.g.Unit.Entry()
+}
+
+// findRuns finds the runs, and reports whether more places have become landings.
+func (p *planner) findRuns() (more bool) {
+	p.runs, p.bad = p.runs[:0], false
+	clear(p.stay)
+	for i := range p.g.Insts {
+		if !staysHome(&p.g.Insts[i]) || p.stay[i] {
+			continue
+		}
+		r, asked := p.run(int32(i))
+		more = more || asked
+		p.runs = append(p.runs, r)
+		for k := r.First; k < r.End; k++ {
+			p.stay[k] = k > r.First || !r.Pushed
+		}
+		if r.Resume >= 0 {
+			p.land[r.Resume] = true
+		}
+	}
+	return more
+}
+
+func staysHome(in *flow.Inst) bool { return in.Calls() || in.Kind == x86.Syscall }
+
+// run finds how far the run from instruction first on must go. asked reports that it
+// jumps to places in the unit that were no landings.
+func (p *planner) run(first int32) (r Run, asked bool) {
+	r = Run{First: first, End: first + 1, Resume: -1, Pushed: p.inWindow(&p.g.Insts[first])}
+	for p.goesOn(r.End) {
+		if in := &p.g.Insts[r.End]; p.land[r.End] || p.room(r.End) >= shortSize && !staysHome(in) {
+			r.Resume = r.End
+			return r, asked
+		}
+		if p.g.Insts[r.End].Kind == x86.Jcc || p.g.Insts[r.End].Kind == x86.Loop {
+			p.bad = true // how often what is behind it runs could not be told
+			return r, asked
+		}
+		asked = p.ask(&p.g.Insts[r.End]) || asked
+		r.End++
+		if leavesFor(&p.g.Insts[r.End-1]) {
+			return r, asked
+		}
+	}
+	return r, asked
+}
+
+// goesOn reports whether instruction i is what runs behind the one in front of it.
+func (p *planner) goesOn(i int32) bool {
+	return int(i) < len(p.g.Insts) && p.g.Insts[i].Addr == p.g.Insts[i-1].End()
+}
+
+// room is the bytes at the old place of instruction i up to the next that stays, or that
+// leads into the copy; at most those of a jump.
+func (p *planner) room(i int32) int {
+	n := 0
+	for k := i; n < jumpSize; k++ {
+		if k > i && (!p.goesOn(k) || p.land[k] || staysHome(&p.g.Insts[k])) {
+			break
+		}
+		n += int(p.g.Insts[k].Len)
+	}
+	return n
+}
+
+// leavesFor reports whether nothing runs behind an instruction.
+func leavesFor(in *flow.Inst) bool {
+	switch in.Kind {
+	case x86.Ret, x86.Jmp, x86.JmpInd, x86.Trap:
+		return true
+	}
+	return false
+}
+
+// ask makes a landing of where an instruction of a run jumps to in the unit.
+func (p *planner) ask(in *flow.Inst) (more bool) {
+	switch in.Kind {
+	case x86.Jcc, x86.Jmp, x86.Loop:
+	default:
+		return false
+	}
+	to := p.g.Target(in)
+	if to >= 0 && !p.land[to] {
+		p.land[to] = true
+		return true
+	}
+	return false
+}
+
+// finish gives the landings their jumps.
+func (p *planner) finish() (*Home, ledger.Reason) {
+	h := &Home{Graph: p.g, Runs: slices.Clone(p.runs)}
+	if p.bad {
+		return nil, ledger.ReasonTooShort
+	}
+	var short []int32
+	taken := p.taken()
+	for i, land := range p.land {
+		if !land || i == int(p.g.Blocks[p.g.Entry].First) { // the entry has a stub of its own
+			continue
+		}
+		in, room := &p.g.Insts[i], p.room(int32(i))
+		switch {
+		case p.stay[i], room < shortSize:
+			return nil, ledger.ReasonTooShort
+		case p.inWindow(in):
+			return nil, ledger.ReasonReturnInWindow
+		case room < jumpSize:
+			short = append(short, int32(i))
+			taken = append(taken, held{in.Addr, in.Addr + shortSize})
+		default:
+			h.Landings = append(h.Landings, Landing{Inst: int32(i)})
+			taken = append(taken, held{in.Addr, in.Addr + jumpSize})
+		}
+	}
+	slices.SortFunc(taken, func(a, b held) int { return cmp.Compare(a.low, b.low) })
+	for _, i := range short {
+		at, ok := p.island(&taken, p.g.Insts[i].Addr)
+		if !ok {
+			return nil, ledger.ReasonTooShort
+		}
+		h.Landings = append(h.Landings, Landing{Inst: i, Island: at})
+	}
+	slices.SortFunc(h.Landings, func(a, b Landing) int { return cmp.Compare(a.Inst, b.Inst) })
+	return h, ledger.ReasonNone
+}
