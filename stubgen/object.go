@@ -2,10 +2,12 @@
 // function entries is patched, and generate the stubs. They are the packages below,
 // each of which needs at most those in front of it:
 //
-//	emit    stubs and thunks: what is moved, how much room that takes, where it came from
-//	survey  what the code does: one decoding of all functions
-//	keep    what a function's callers rely on
-//	entry   the tactic for each entry, or the reason why there is none
+//	emit       stubs and thunks: what is moved, how much room that takes, where it came from
+//	survey     what the code does: one decoding of all functions
+//	keep       what a function's callers rely on
+//	entry      the tactic for each entry, or the reason why there is none
+//	flow       whole functions in blocks, and where control goes
+//	translate  whole functions as copies, with counters
 //
 // All are pure: they read code as bytes, make no system call and touch no memory but
 // the buffers that they are given. Ask first, generate second: a survey decodes the

@@ -94,6 +94,8 @@ func TestImportsGoOneWay(t *testing.T) {
 		"stubgen/keep":        {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen", "stubgen/emit", "stubgen/survey"},
 		"stubgen/entry":       {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen", "stubgen/emit", "stubgen/survey"},
 		"patcher/place":       {"internal/procmaps"},
+		"stubgen/flow":        {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen", "stubgen/emit", "stubgen/survey"},
+		"stubgen/translate":   {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen", "stubgen/emit", "stubgen/flow", "stubgen/survey"},
 		"patcher/patch":       {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/survey"},
 		"patcher/target":      {"internal/procmaps", "patcher/place"},
 		"patcher/target/self": {"internal/mem", "internal/procmaps", "patcher/place", "patcher/target"},
@@ -106,7 +108,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"cmd/hotspots": {"cmd/hotspots/internal/bisect", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/job", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/report", "cmd/hotspots/internal/resume", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/symbols", "cmd/hotspots/internal/system",
 			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/plancache/textcopy", "internal/procmaps", "internal/setting", "internal/symname",
 			"internal/table", "internal/table/alive", "internal/table/code", "internal/table/control", "internal/table/edit", "internal/table/file", "internal/table/find",
-			"internal/table/layout", "internal/table/tabledir", "internal/textfile", "internal/version", "internal/x86", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/survey"}, // coverage --system plans, too
+			"internal/table/layout", "internal/table/tabledir", "internal/textfile", "internal/version", "internal/x86", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/flow", "stubgen/survey", "stubgen/translate"}, // coverage --system plans, too
 	}
 	seen := 0
 	for _, p := range packages(t) {
@@ -135,7 +137,7 @@ func TestFences(t *testing.T) {
 		"golang.org/x/sys/unix":        {"cmd/hotspots/internal/launch", "internal/mem"},
 		"unsafe":                       {"internal/mem", "internal/table/alive", "internal/table/file", "libdynprof"},
 	}
-	pure := []string{"elfscan", "stubgen", "stubgen/emit", "stubgen/survey", "stubgen/keep", "stubgen/entry", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout", "internal/plancache"}
+	pure := []string{"elfscan", "stubgen", "stubgen/emit", "stubgen/survey", "stubgen/keep", "stubgen/entry", "stubgen/flow", "stubgen/translate", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout", "internal/plancache"}
 	effects := []string{"os", "syscall", "unsafe", "net", "os/exec", "golang.org/x/sys/unix"}
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)

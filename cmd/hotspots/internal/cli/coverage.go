@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/system"
 )
 
 func (a *app) coverageCommand() *cobra.Command {
 	var format, list string
-	var run, all, traps bool
+	var run, all, traps, blocks bool
 	cmd := &cobra.Command{
 		Use:   "coverage [TABLE|PID]... | --system DIR...",
 		Short: "Show which functions are counted, and why others are not",
@@ -22,7 +23,10 @@ func (a *app) coverageCommand() *cobra.Command {
 		Example: "  hotspots coverage\n  hotspots coverage 4711 --format json\n  hotspots coverage --list too-short\n  hotspots coverage --system /usr/bin /usr/lib/x86_64-linux-gnu",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all {
-				return a.systemCoverage(args, traps, format, list)
+				return a.systemCoverage(args, system.Options{Traps: traps, Blocks: blocks}, format, list)
+			}
+			if blocks {
+				return usage("--blocks goes with --system")
 			}
 			if traps {
 				return usage("--allow-traps goes with --system: a table shows what its run did, see hotspots run --allow-traps")
@@ -52,6 +56,7 @@ func (a *app) coverageCommand() *cobra.Command {
 	cmd.Flags().StringVar(&list, "list", "", "list the functions with this `REASON` or tactic")
 	cmd.Flags().BoolVar(&all, "system", false, "plan all ELF files below the directories named instead of reading a table")
 	cmd.Flags().BoolVar(&traps, "allow-traps", false, "with --system: plan as hotspots run --allow-traps does")
+	cmd.Flags().BoolVar(&blocks, "blocks", false, "with --system: which functions could run as copies with a counter in each basic block, too")
 	cmd.Flags().BoolVar(&run, "run", false, "merge all tables of the run that the table belongs to")
 	cmd.RegisterFlagCompletionFunc("list", cobra.FixedCompletions(report.Words(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -13,7 +13,7 @@ import (
 )
 
 // systemCoverage plans all files below dirs.
-func (a *app) systemCoverage(dirs []string, traps bool, format, list string) error {
+func (a *app) systemCoverage(dirs []string, want system.Options, format, list string) error {
 	if words := system.Reasons(); list != "" && !slices.Contains(words, list) {
 		return usage("--list %s: it is one of %s", list, strings.Join(words, ", "))
 	}
@@ -26,7 +26,7 @@ func (a *app) systemCoverage(dirs []string, traps bool, format, list string) err
 		return err
 	}
 	bar := a.bar(files)
-	plans, errs := system.PlanAll(files, traps, func(f system.Found) { bar.Add64(f.Size) })
+	plans, errs := system.PlanAll(files, want, func(f system.Found) { bar.Add64(f.Size) })
 	bar.Finish()
 	s := system.Summarize(plans, errs)
 	for _, err := range s.Broken {

@@ -79,11 +79,11 @@ func IsELF(path string) bool {
 // PlanAll plans the files as Plan does, several at a time, and calls done after
 // each, from any goroutine. The results are in the order of the files; a file that cannot
 // be read or is broken has an error instead.
-func PlanAll(files []Found, traps bool, done func(Found)) ([]*File, []error) {
+func PlanAll(files []Found, want Options, done func(Found)) ([]*File, []error) {
 	plans, errs := make([]*File, len(files)), make([]error, len(files))
 	parallel.Ranges(len(files), 1, 0, func(_, first, end int) {
 		for i := first; i < end; i++ {
-			plans[i], errs[i] = Plan(files[i].Path, traps)
+			plans[i], errs[i] = Plan(files[i].Path, want)
 			done(files[i])
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/entry"
+	"github.com/dynprof/dynprof/stubgen/flow"
 	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
@@ -24,6 +25,13 @@ type File struct {
 	Exceptions []Exception
 	Code       uint64 // bytes where functions may lie,
 	Untold     uint64 // and those of them in no function
+	Blocks     Blocks // if they were asked for
+}
+
+// Options are what is planned.
+type Options struct {
+	Traps  bool // as with --allow-traps
+	Blocks bool // which functions could run as copies, too
 }
 
 // Exception is a function that would not be counted.
@@ -40,9 +48,9 @@ const maxCode = 32
 // Counted is the number of functions that would be counted.
 func (f *File) Counted() int { return f.Functions - len(f.Exceptions) }
 
-// Plan plans all functions of an ELF file for x86-64, as with
-// --allow-traps if traps is set. Errors wrap elfscan.ErrNotELF and its siblings.
-func Plan(path string, traps bool) (*File, error) {
+// Plan plans all functions of an ELF file for x86-64. Errors wrap elfscan.ErrNotELF and
+// its siblings.
+func Plan(path string, want Options) (*File, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -52,14 +60,21 @@ func Plan(path string, traps bool) (*File, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	o := stubgen.FromFile(scan, content, 0)
-	if traps {
+	if want.Traps {
 		o.SignalSites = survey.FindSignalSites(o.Text)
 	}
 	s := survey.New(o, 1)
 	f := &File{Path: path, Tactics: map[ledger.Tactic]int{}, Excluded: map[ledger.Reason]int{}}
 	f.Code, f.Untold = uint64(o.CodeSize()), uint64(s.Untold())
-	for _, p := range entry.Plans(s, entry.Options{KnownFaults: true, Traps: traps}, 1, nil) {
+	for _, p := range entry.Plans(s, entry.Options{KnownFaults: true, Traps: want.Traps}, 1, nil) {
 		f.add(o, p)
+	}
+	if want.Blocks {
+		sites, err := elfscan.CallSites(bytes.NewReader(content), int64(len(content)))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		f.Blocks.find(flow.New(s, sites, 1))
 	}
 	return f, nil
 }

@@ -36,6 +36,7 @@ func (s *Summary) Text(w io.Writer, took time.Duration, list string) error {
 		fmt.Fprintf(&b, "    code in no function: %s of %s bytes (%.2f%%), in %s files\n",
 			report.Thousands(n), report.Thousands(s.Code), float64(n)*100/float64(s.Code), thousands(len(s.Untold)))
 	}
+	s.Blocks.text(&b)
 	for i, f := range s.Files {
 		if i == worstShown || len(f.Exceptions) == 0 {
 			break
@@ -113,6 +114,7 @@ type jsonObject struct {
 	Excluded  map[string]int `json:"excluded"`
 	Code      uint64         `json:"code_bytes"`
 	Untold    uint64         `json:"untold_bytes"`
+	Blocks    *jsonBlocks    `json:"blocks,omitempty"`
 }
 
 type jsonException struct {
@@ -137,18 +139,19 @@ func (s *Summary) JSON(w io.Writer) error {
 		Excluded    map[string]int  `json:"excluded"`
 		Code        uint64          `json:"code_bytes"`
 		Untold      uint64          `json:"untold_bytes"`
+		Blocks      *jsonBlocks     `json:"blocks,omitempty"`
 		Objects     []jsonObject    `json:"objects"`
 		Exceptions  []jsonException `json:"exceptions"`
 		Broken      []string        `json:"broken"`
 	}{
 		1, len(s.Files), s.Functions, s.Counted(), map[string]any{},
-		words(s.Tactics), words(s.Uncounted), words(s.Excluded), s.Code, s.UntoldBytes(), []jsonObject{}, []jsonException{}, []string{},
+		words(s.Tactics), words(s.Uncounted), words(s.Excluded), s.Code, s.UntoldBytes(), s.Blocks.json(), []jsonObject{}, []jsonException{}, []string{},
 	}
 	for _, p := range []int{0, 1, 5, 10, 50} {
 		out.Percentiles[strconv.Itoa(p)] = s.Percentile(p)
 	}
 	for _, f := range s.Files {
-		out.Objects = append(out.Objects, jsonObject{f.Path, f.Functions, f.Counted(), percent(f), words(f.Tactics), words(f.Uncounted()), words(f.Excluded), f.Code, f.Untold})
+		out.Objects = append(out.Objects, jsonObject{f.Path, f.Functions, f.Counted(), percent(f), words(f.Tactics), words(f.Uncounted()), words(f.Excluded), f.Code, f.Untold, f.Blocks.json()})
 		for _, e := range f.Exceptions {
 			out.Exceptions = append(out.Exceptions, jsonException{f.Path, address(e), e.Name, e.Size, e.Reason.String(), hex.EncodeToString(e.Code)})
 		}

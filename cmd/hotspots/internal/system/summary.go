@@ -19,6 +19,7 @@ type Summary struct {
 	Tactics   map[ledger.Tactic]int
 	Uncounted map[ledger.Reason]int
 	Excluded  map[ledger.Reason]int
+	Blocks    Blocks // of all files
 }
 
 // Summarize takes the results of PlanAll.
@@ -37,6 +38,7 @@ func Summarize(plans []*File, errs []error) *Summary {
 		addAll(s.Tactics, f.Tactics)
 		addAll(s.Excluded, f.Excluded)
 		addAll(s.Uncounted, f.Uncounted())
+		s.Blocks.add(&f.Blocks)
 		if f.Functions > 0 {
 			s.Files = append(s.Files, f)
 		}
