@@ -138,3 +138,34 @@ func TestCacheLateFull(t *testing.T) {
 		}
 	}
 }
+
+// TestCacheCut: a program that has started with plans does not need their files any more:
+// somebody may cut them short or write over them before it gives text back.
+func TestCacheCut(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "cachecut.c")
+	without := run(t, cmd(program, "true"))
+	for _, row := range []struct{ name, how string }{
+		{"kept", "true"},
+		{"cut", "for f in $PLANS/*.plan; do : >$f; done"},
+		{"zeros", "for f in $PLANS/*.plan; do dd if=/dev/zero of=$f bs=$(stat -c %s $f) count=1 conv=notrunc status=none; done"},
+		{"gone", "rm $PLANS/*.plan"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			home := cacheHome(t)
+			warmUp := newPlanned(t, cmd(program, "true"), "run")
+			warmUp.home, warmUp.env = home, nil
+			warmUp.start(t)
+			p := newPlanned(t, cmd(program, row.how), "run")
+			p.home, p.env = home, []string{"PLANS=" + home + "/dynprof/plans"}
+			with, rep, _, _ := p.start(t)
+			same(t, without, with)
+			if !isWarm(t, rep) {
+				t.Error("a planner ran")
+			}
+			if n := rep.calls(t, "step"); n != 1000 {
+				t.Errorf("step: %d calls until its text was given back, not 1000", n)
+			}
+		})
+	}
+}

@@ -309,6 +309,20 @@ int dp_find_plans(struct dp_warm *w)
 	return 1;
 }
 
+/* Pages of the process's own take the place of those of a file, which somebody may cut short
+ * or write over as long as the program runs. Returns 0 if there is no memory. */
+static int own(uint64_t low, uint64_t size)
+{
+	long copy = raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (failed(copy))
+		return 0;
+	dp_copy_bytes((void *)copy, (const void *)low, size);
+	long at = raw(SYS_mremap, copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, low);
+	if (failed(at))
+		raw(SYS_munmap, copy, size);
+	return !failed(at);
+}
+
 /* Unmaps a plan but for its lists of changes, which stay in use. */
 static void keep_lists(struct dp_planned *o)
 {
@@ -318,8 +332,9 @@ static void keep_lists(struct dp_planned *o)
 		drop_plan(o);
 		return;
 	}
-	if (!o->is_mapped)
-		raw(SYS_mprotect, low, high - low, PROT_READ);
+	if (o->is_mapped)
+		own(low, high - low); /* without memory they stay where they are */
+	raw(SYS_mprotect, low, high - low, PROT_READ);
 	if (low > at)
 		raw(SYS_munmap, at, low - at);
 	if (end > high)
