@@ -36,6 +36,7 @@ var (
 	_ [unsafe.Offsetof(patch.Led{}.Entry)]struct{}             = [unsafe.Offsetof(C.struct_dp_led{}.entry)]struct{}{}
 	_ [unsafe.Offsetof(patch.Led{}.Stub)]struct{}              = [unsafe.Offsetof(C.struct_dp_led{}.stub)]struct{}{}
 	_ [patch.CallBit]struct{}                                  = [C.DP_CALL_BIT]struct{}{}
+	_ [patch.SlotBit]struct{}                                  = [C.DP_SLOT_BIT]struct{}{}
 	_ [unsafe.Offsetof(patch.UndoText{}.List)]struct{}         = [unsafe.Offsetof(C.struct_dp_undo_text{}.list)]struct{}{}
 	_ [unsafe.Offsetof(patch.UndoText{}.Overwritten)]struct{}  = [unsafe.Offsetof(C.struct_dp_undo_text{}.overwritten)]struct{}{}
 	_ [unsafe.Offsetof(patch.UndoText{}.Leds)]struct{}         = [unsafe.Offsetof(C.struct_dp_undo_text{}.leds)]struct{}{}

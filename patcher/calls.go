@@ -3,6 +3,7 @@ package patcher
 import (
 	"slices"
 
+	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
@@ -40,6 +41,19 @@ func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
 		}
 		if call, ok := p.groups.LeadCall(p.code, c, p.stubs[c.To].At, x86.RunAddr(t.Start), near); ok {
 			list = append(list, call)
+		}
+	}
+	return list
+}
+
+// closed is what of the object's data was made read-only when it was relocated (RELRO).
+func (o *object) closed(maps []procmaps.Mapping) (list []elfscan.Range) {
+	for _, m := range from(maps, o.span.Low) {
+		if m.Start >= o.span.High {
+			break
+		}
+		if m.Prot&(procmaps.ProtRead|procmaps.ProtWrite|procmaps.ProtExec) == procmaps.ProtRead {
+			list = append(list, elfscan.Range{Low: m.Start - o.bias, High: m.End - o.bias})
 		}
 	}
 	return list

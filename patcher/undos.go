@@ -32,7 +32,7 @@ func (p *Plan) layUndos(space placer) error {
 		must += o.undosAtMost()
 		n := o.callsAtMost()
 		p.led += n
-		calls += n*patch.ListedSize + len(o.exec)*min(n, o.count())*patch.LedSize
+		calls += n*patch.ListedSize + len(o.exec)*min(n, patch.MostLeds*o.count())*patch.LedSize
 	}
 	room := int(p.ReserveSize - p.used)
 	if must+calls > room {

@@ -47,6 +47,7 @@ type Object struct {
 	Text         []Segment          // executable, sorted by address
 	Ranges       []elfscan.Range    // of it, where functions may lie
 	Data         []Segment          // readable, not executable: where jump tables lie
+	Closed       []elfscan.Range    // of it, what the dynamic linker has filled in and made read-only
 	CodePointers []uint64           // code addresses stored in data
 	LandingPads  []uint64           // where the unwinder enters functions
 	Restartable  []elfscan.Restartable

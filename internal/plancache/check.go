@@ -10,6 +10,7 @@ import (
 type Change struct {
 	At       uint32 // offset from the text's start
 	Call     bool   // it is of a displacement: the opcode is in front
+	BySlot   bool   // and made only where the PLT leads to the function
 	Old, New []byte // as many
 }
 
@@ -36,9 +37,9 @@ func (p *Plan) Changes() iter.Seq2[*Text, *Change] {
 // read makes c the first of the changes of a text with these patches and functions.
 func (c *Change) read(listed, patches, leds []byte) {
 	at, of := listedAt(listed), le.Uint32(listed[listedOf:])
-	c.At, c.Call = at, of&callBit != 0
+	c.At, c.Call, c.BySlot = at, of&callBit != 0, of&slotBit != 0
 	if c.Call {
-		led := leds[of&^callBit*LedEntrySize:]
+		led := leds[of&^(callBit|slotBit)*LedEntrySize:]
 		c.Old = le.AppendUint32(c.Old[:0:0], le.Uint32(led[ledEntry:])-at-callSize)
 		c.New = le.AppendUint32(c.New[:0:0], le.Uint32(led[ledStub:])-at-callSize)
 		return

@@ -134,6 +134,7 @@ const (
 	patchGroup, patchNeeds, patchLen, patchKind, patchOld, patchNew        = 0, 4, 10, 11, 12, 18
 	ledGroup, ledEntry, ledStub                                            = 0, 4, 8
 	callBit                                                         uint32 = 1 << 31
+	slotBit                                                         uint32 = 1 << 30
 
 	callSize, mostChanged           = 4, 6
 	noGroup                         = math.MaxUint32
@@ -154,7 +155,7 @@ func (c *changes) check() error {
 	for b := c.listed; len(b) > 0; b = b[ListedEntrySize:] {
 		at, of, n := listedAt(b), le.Uint32(b[listedOf:]), uint32(callSize)
 		if of&callBit != 0 {
-			if at == 0 || of&^callBit >= uint32(len(c.leds)/LedEntrySize) { // the opcode is in front
+			if at == 0 || of&^(callBit|slotBit) >= uint32(len(c.leds)/LedEntrySize) { // the opcode is in front
 				return corrupt("call % x", b[:ListedEntrySize])
 			}
 		} else {

@@ -145,7 +145,10 @@ func TestRefused(t *testing.T) {
 			p.Listed = append(u32s(0, callBit), p.Listed...)
 			p.Texts[0].Listed++
 		},
-		"call: end":               func(p *Plan) { le.PutUint32(p.Listed[2*ListedEntrySize:], 0xffd) },
+		"call: end": func(p *Plan) { le.PutUint32(p.Listed[2*ListedEntrySize:], 0xffd) },
+		"call: by a slot of none": func(p *Plan) {
+			le.PutUint32(p.Listed[2*ListedEntrySize+listedOf:], callBit|slotBit|1)
+		},
 		"call: of none":           func(p *Plan) { le.PutUint32(p.Listed[2*ListedEntrySize+listedOf:], callBit|1) },
 		"call: group":             func(p *Plan) { le.PutUint32(p.Leds[ledGroup:], 3) },
 		"fixup: kind":             func(p *Plan) { p.Fixups[FixKind] = 9 },

@@ -104,10 +104,11 @@ func trap(o *stubgen.Object, from uint64, group uint32) Patch {
 // is as it was, and if the function's group is made. The target reads it as a Listed and
 // a Led.
 type Call struct {
-	At    uint32 // offset of its displacement from the start of the text's pages
-	Group uint32
-	Old   uint32 // displacement
-	New   uint32
+	At     uint32 // offset of its displacement from the start of the text's pages
+	Group  uint32
+	Old    uint32 // displacement
+	New    uint32
+	BySlot bool // it goes by a jump of the PLT
 }
 
 // LeadCall returns the change of a call to a function whose stub is given, for a
@@ -123,8 +124,9 @@ func (g Groups) LeadCall(o *stubgen.Object, c survey.Call, stub, start x86.RunAd
 	if disp != int64(int32(disp)) || field-start > math.MaxUint32 {
 		return Call{}, false
 	}
-	old := uint32(o.Functions[c.To].Addr - c.At - survey.CallSize)
-	return Call{uint32(field - start), g.of(c.To), old, uint32(disp)}, true
+	old := binary.LittleEndian.Uint32(o.Code(c.At + 1))
+	direct := uint32(o.Functions[c.To].Addr - c.At - survey.CallSize)
+	return Call{uint32(field - start), g.of(c.To), old, uint32(disp), old != direct}, true
 }
 
 // SignalSite is the patch that sends a signal site to its thunk.

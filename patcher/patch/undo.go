@@ -18,8 +18,11 @@ type Listed struct {
 	Of uint32 // number of the Led, or the Overwritten
 }
 
-// CallBit is set in Listed.Of where a call was led to a stub.
-const CallBit = 1 << 31
+// Bits of Listed.Of.
+const (
+	CallBit = 1 << 31 // a call was led to a stub,
+	SlotBit = 1 << 30 // which went by a slot of the PLT
+)
 
 // Overwritten is what a patch did.
 type Overwritten struct {
@@ -34,7 +37,7 @@ type Overwritten struct {
 // text's pages, in 32 bits: so are displacements.
 type Led struct {
 	Group       uint32
-	Entry, Stub uint32
+	Entry, Stub uint32 // Entry: or the jump of the PLT that leads there
 }
 
 // Sizes in memory.
@@ -117,10 +120,17 @@ func (u *Undos) Note(start x86.RunAddr, patches []Patch, calls []Call) {
 			u.Overwritten = append(u.Overwritten, overwritten(&patches[0]))
 			patches = patches[1:]
 		} else {
-			u.List = append(u.List, Listed{calls[0].At, CallBit | leds.of(u, &calls[0])})
+			u.List = append(u.List, Listed{calls[0].At, CallBit | slotBit(&calls[0]) | leds.of(u, &calls[0])})
 			calls = calls[1:]
 		}
 	}
+}
+
+func slotBit(c *Call) uint32 {
+	if c.BySlot {
+		return SlotBit
+	}
+	return 0
 }
 
 func overwritten(p *Patch) Overwritten {
@@ -136,11 +146,14 @@ func overwritten(p *Patch) Overwritten {
 // field is the size of a call's displacement.
 const field = 4
 
-// leds are the numbers of Leds, by group.
+// leds are the numbers of Leds, by group: of what is called directly, and by a slot.
 type leds struct {
 	first   uint32 // group
-	numbers []uint32
+	numbers [][2]uint32
 }
+
+// MostLeds is how many Leds a function has that is called as usual.
+const MostLeds = 2
 
 func (u *Undos) newLeds(calls []Call) *leds {
 	low, high := uint32(NoGroup), uint32(0)
@@ -150,14 +163,14 @@ func (u *Undos) newLeds(calls []Call) *leds {
 	if len(calls) == 0 {
 		return nil
 	}
-	return &leds{low, make([]uint32, high-low+1)}
+	return &leds{low, make([][2]uint32, high-low+1)}
 }
 
 // of is the number of the Led for a call, which it makes if there is none. (A function
 // has one entry and one stub: it would make more, were that not so.)
 func (l *leds) of(u *Undos, c *Call) uint32 {
 	behind := c.At + field
-	led, number := Led{c.Group, behind + c.Old, behind + c.New}, &l.numbers[c.Group-l.first]
+	led, number := Led{c.Group, behind + c.Old, behind + c.New}, &l.numbers[c.Group-l.first][slotBit(c)/SlotBit]
 	if int(*number) >= len(u.Leds) || u.Leds[*number] != led {
 		*number = uint32(len(u.Leds))
 		u.Leds = append(u.Leds, led)
@@ -169,7 +182,7 @@ func (l *leds) of(u *Undos, c *Call) uint32 {
 func (u *Undos) Counts() (overwritten, leds int) {
 	for _, l := range u.List {
 		if l.Of&CallBit != 0 {
-			leds = max(leds, int(l.Of&^CallBit)+1)
+			leds = max(leds, int(l.Of&^(CallBit|SlotBit))+1)
 		} else {
 			overwritten++
 		}

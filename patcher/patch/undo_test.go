@@ -45,8 +45,8 @@ func TestNoteUndos(t *testing.T) {
 	const start = 0x1000
 	const back, far = ^uint32(0), uint32(0x9000_0000) // -1
 	patches := []Patch{{At: start + 3, Len: 5, Group: 1, Old: [8]byte{1, 2}, New: [8]byte{3, 4}}, {At: start + 20, Len: 5, Group: NoGroup}, {At: start + 30, Len: 2, Group: 2}}
-	toSecond := func(at uint32) Call { return Call{at, 2, 100 - (at + 4), far - (at + 4)} }
-	calls := []Call{{40, 1, back - 40, 7}, toSecond(9), toSecond(26), toSecond(200)}
+	toSecond := func(at uint32) Call { return Call{at, 2, 100 - (at + 4), far - (at + 4), false} }
+	calls := []Call{{40, 1, back - 40, 7, false}, toSecond(9), toSecond(26), toSecond(200)}
 	var u Undos
 	u.Note(start, patches, calls)
 	want := []Listed{{3, 0}, {9, CallBit}, {20, 1}, {26, CallBit}, {30, 2}, {40, CallBit | 1}, {200, CallBit}}
@@ -64,8 +64,21 @@ func TestNoteUndos(t *testing.T) {
 // TestNoteUndosOfTwoEntries: a function that is called at two places in itself has two.
 func TestNoteUndosOfTwoEntries(t *testing.T) {
 	var u Undos
-	u.Note(0, nil, []Call{{0, 5, 10, 20}, {10, 5, 0, 10}, {20, 5, 40, 50}})
+	u.Note(0, nil, []Call{{0, 5, 10, 20, false}, {10, 5, 0, 10, false}, {20, 5, 40, 50, false}})
 	if want := []Led{{5, 14, 24}, {5, 64, 74}}; !slices.Equal(u.Leds, want) || !slices.Equal(u.List, []Listed{{0, CallBit}, {10, CallBit}, {20, CallBit | 1}}) {
 		t.Errorf("%+v of %+v", u.List, u.Leds)
+	}
+}
+
+// TestNoteUndosBySlot: a function that is called directly and by the PLT in turn has two.
+func TestNoteUndosBySlot(t *testing.T) {
+	var u Undos
+	u.Note(0, nil, []Call{{0, 5, 10, 20, false}, {10, 5, 20, 10, true}, {20, 5, ^uint32(9), 0, false}, {30, 5, 0, ^uint32(9), true}})
+	if want := []Led{{5, 14, 24}, {5, 34, 24}}; !slices.Equal(u.Leds, want) {
+		t.Errorf("%+v, not %+v", u.Leds, want)
+	}
+	want := []Listed{{0, CallBit}, {10, CallBit | SlotBit | 1}, {20, CallBit}, {30, CallBit | SlotBit | 1}}
+	if _, leds := u.Counts(); !slices.Equal(u.List, want) || leds != 2 {
+		t.Errorf("%+v, not %+v; %d functions", u.List, want, leds)
 	}
 }

@@ -1,11 +1,15 @@
 package survey
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
 	"iter"
 	"slices"
 
+	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/stubgen"
 )
 
 // CallSize is the length of the calls that the survey notes: `call rel32` without
@@ -13,11 +17,47 @@ import (
 const CallSize = 5
 
 // Call is a direct call, or a tail call, at link-time address At in function From to
-// the entry of function To.
+// the entry of function To, or to a jump of the PLT that leads there for good.
 type Call struct {
 	At       uint64
 	From, To int32
 }
+
+// note records a call at pc of function i, if it is one of an entry and calls are noted.
+func (w *sweep) note(i int, pc, target uint64) {
+	if w.s.index == nil {
+		return
+	}
+	to := w.s.index.Find(target)
+	if to < 0 || w.s.obj.Functions[to].Excluded != ledger.ReasonNone { // a PLT is told by its FDE
+		to = w.s.index.Find(bySlot(w.s.obj, target))
+	}
+	if to >= 0 {
+		w.calls = append(w.calls, Call{pc, int32(i), int32(to)})
+	}
+}
+
+// bySlot is where code at target leads that is a jump of the PLT, `jmp *slot(%rip)` behind
+// an endbr64 and a bnd, if nobody is going to change the slot; 0: it is none.
+func bySlot(o *stubgen.Object, target uint64) uint64 {
+	code := o.Code(target)
+	whole := len(code)
+	code = bytes.TrimPrefix(bytes.TrimPrefix(code, endbr64), []byte{prefixBnd})
+	if len(code) < jumpSlot || code[0] != 0xff || code[1] != 0x25 {
+		return 0
+	}
+	slot := target + uint64(whole-len(code)) + jumpSlot + uint64(int64(int32(binary.LittleEndian.Uint32(code[2:]))))
+	isIn := func(r elfscan.Range) bool { return r.Low <= slot && slot+8 <= r.High }
+	if b := o.Bytes(slot); len(b) >= 8 && slices.ContainsFunc(o.Closed, isIn) {
+		return binary.LittleEndian.Uint64(b) - o.Bias
+	}
+	return 0
+}
+
+const (
+	prefixBnd = 0xf2
+	jumpSlot  = 6 // bytes of a jmp *slot(%rip)
+)
 
 // inOrder sorts the calls of one function. The sweep sees tail calls behind calls that
 // stand a little further on.

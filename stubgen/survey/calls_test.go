@@ -63,6 +63,44 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// TestCallsBySlot: calls by the PLT are noted as calls of what its slots hold, if these are
+// closed.
+func TestCallsBySlot(t *testing.T) {
+	const at, data, bias = 0x401000, 0x402000, 0x10000
+	code, err := hex.DecodeString(strings.Join([]string{
+		"e80b000000", // 401000  a: call the first jump
+		"e811000000", // 401005  call the second
+		"e9f1ffffff", // 40100a  jmp behind a's first instruction
+		"cc",
+		"ff25ea0f0000", // 401010  jmp *402000
+		strings.Repeat("cc", 0x30),
+	}, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(code[0x1b:], "\xf3\x0f\x1e\xfa\xf2\xff\x25\xe2\x0f\x00\x00") // endbr64; bnd jmp *402008
+	slots := []byte("\x20\x20\x41\x00\x00\x00\x00\x00\x30\x20\x41\x00\x00\x00\x00\x00")
+	for name, row := range map[string]struct {
+		closed []elfscan.Range
+		want   []Call
+	}{
+		"open":   {nil, nil},
+		"closed": {[]elfscan.Range{{Low: data, High: data + 0x1000}}, []Call{{at, 0, 1}, {at + 5, 0, 2}}},
+		"one":    {[]elfscan.Range{{Low: data + 8, High: data + 0x1000}}, []Call{{at + 5, 0, 2}}},
+	} {
+		o := &stubgen.Object{
+			Bias: bias, Text: []stubgen.Segment{{Addr: at, Code: code}}, Data: []stubgen.Segment{{Addr: data, Code: slots}}, Closed: row.closed,
+			Functions: []elfscan.Function{
+				{Addr: at, Size: 0xf, Source: ledger.SourceSymtab}, {Addr: at + 0x1020, Size: 8, Source: ledger.SourceSymtab}, {Addr: at + 0x1030, Size: 8, Source: ledger.SourceSymtab},
+			},
+			NoteCalls: true,
+		}
+		if got := slices.Collect(New(o, 1).Calls()); !slices.Equal(got, row.want) {
+			t.Errorf("%s: %x, not %x", name, got, row.want)
+		}
+	}
+}
+
 func changed(at, size uint64) func(*stubgen.Object) {
 	return func(o *stubgen.Object) {
 		o.Fixed = []stubgen.Fixed{{Low: at, High: at + size, Why: ledger.ReasonBytesChanged}}

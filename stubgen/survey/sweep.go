@@ -191,13 +191,3 @@ func (w *sweep) operand(in *x86.Inst, code []byte, pc uint64) {
 		w.tables = append(w.tables, in.RIPTarget(code, pc))
 	}
 }
-
-// note records a call at pc of function i, if it is one of an entry and calls are noted.
-func (w *sweep) note(i int, pc, target uint64) {
-	if w.s.index == nil {
-		return
-	}
-	if to := w.s.index.Find(target); to >= 0 {
-		w.calls = append(w.calls, Call{pc, int32(i), int32(to)})
-	}
-}

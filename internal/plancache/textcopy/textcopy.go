@@ -191,7 +191,7 @@ func Text(p *plancache.Plan, object io.ReaderAt) ([]byte, error) {
 	}
 	// As plans/apply.c has it: calls come last, and those stay that are none any more.
 	for of, c := range p.Changes() {
-		if of != t || !c.Call {
+		if of != t || !c.Call || c.BySlot { // where slots lead is known when it starts
 			continue
 		}
 		if window := text[c.At:][:len(c.Old)]; isBranch(text[c.At-1]) && bytes.Equal(window, c.Old) {

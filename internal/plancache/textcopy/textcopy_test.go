@@ -29,6 +29,7 @@ func object() []byte {
 		copy(b[at+16:], "\x55\x48\x89\xe5\xc3") // a patch
 		copy(b[at+32:], "\xe8\x00\x01\x00\x00") // a call that is led
 		copy(b[at+48:], "\x90\x00\x01\x00\x00") // none
+		copy(b[at+64:], "\xe8\xe0\x00\x00\x00") // one by a slot
 	}
 	return b
 }
@@ -51,6 +52,7 @@ func planOf(t testing.TB, path string) *plancache.Plan {
 		if page == 0 { // a displacement is of one place
 			listed(at+33, 1<<31)
 			listed(at+49, 1<<31)
+			listed(at+65, 1<<31|1<<30)
 		}
 	}
 	p.Leds = le.AppendUint32(le.AppendUint32(le.AppendUint32(nil, 0), 0x100+37), 0x200+37)
@@ -100,7 +102,7 @@ func TestText(t *testing.T) {
 	for at := 0; at < len(want); at += pageSize {
 		copy(want[at+16:], "\xe9\x01\x02\x03\x04")
 	}
-	copy(want[32:], "\xe8\x00\x02\x00\x00") // and what is no call stays
+	copy(want[32:], "\xe8\x00\x02\x00\x00") // and what is no call stays, or goes by a slot
 	if !bytes.Equal(got, want) {
 		for i := range want {
 			if got[i] != want[i] {

@@ -5,7 +5,9 @@
  *  1. Pages are fetched.
  *  2. The patches that begin on them are made.
  *  3. The calls that end on them are led: no patch that may be in their way is still to
- *     come. Whether their groups are refused later is not known yet. */
+ *     come. Whether their groups are refused later is not known yet.
+ *  4. Last, the calls that go by slots of the PLT: whom these lead to is told by the patch
+ *     there. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,6 +16,7 @@
 #include "base/pages.h"
 #include "base/stub.h"
 #include "plans/patch.h"
+#include "texts/slots.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -100,9 +103,31 @@ static uint32_t make_patches(const struct open *o, uint32_t i, uint64_t end)
 static uint32_t lead_calls(const struct open *o, uint32_t i, uint64_t end)
 {
 	for (; i < o->t->count && dp_change_at(o->t, i) - o->t->start + sizeof(uint32_t) <= end; i++)
-		if (dp_is_call(o->t, i))
+		if (dp_is_call(o->t, i) && !dp_is_by_slot(o->t, i))
 			lead_call(o, i);
 	return i;
+}
+
+/* The slot by which change i goes, if that is a call which can be led past it; else 0. */
+static uint64_t slot_of(const struct dp_undo_text *t, uint32_t i)
+{
+	return dp_is_by_slot(t, i) ? (uint64_t)dp_slot_to(t, dp_led_of(t, i)) : 0;
+}
+
+/* Leads the calls that go by slots, if it will be seen that these are about to change. */
+static void lead_past_slots(const struct open *o)
+{
+	uint64_t low = ~0ull, high = 0;
+	for (uint32_t i = 0; i < o->t->count; i++) {
+		uint64_t at = slot_of(o->t, i);
+		low = at && at < low ? at : low;
+		high = at > high ? at : high;
+	}
+	if (!high || !dp_watch_slots(o->t, low, high + sizeof(uint64_t)))
+		return;
+	for (uint32_t i = 0; i < o->t->count; i++)
+		if (slot_of(o->t, i))
+			lead_call(o, i);
 }
 
 void dp_patch_text(const struct dp_undo_text *t, struct dp_refused *r)
@@ -115,6 +140,8 @@ void dp_patch_text(const struct dp_undo_text *t, struct dp_refused *r)
 		if (o.direct)
 			led = lead_calls(&o, led, made < t->count ? end : t->size);
 	}
+	if (o.direct)
+		lead_past_slots(&o);
 	close_text(&o);
 }
 

@@ -12,7 +12,7 @@ const struct dp_undo_text *dp_walk_concerned(const struct dp_change *c, struct d
 {
 	const struct dp_undo_text *t;
 	while ((t = dp_walk_on(w)) && !c->all && !overlaps(c, t))
-		if (c->first < t->functions_end && c->last >= t->functions)
+		if (t == c->calls_of || (c->first < t->functions_end && c->last >= t->functions))
 			break;
 	return t;
 }

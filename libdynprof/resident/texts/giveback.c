@@ -18,7 +18,8 @@
  *  4. A function whose body was left to islands goes when they are gone: its
  *     entry would lead into them.
  *  5. The ledger says text-changed.
- *  6. Where that is done over and over all calls of a text go (hooked.c).
+ *  6. Where that is done over and over all calls of a text go (hooked.c); and when the
+ *     slots of the PLT are made writable that they are led past (slots.c).
  * Threads in a stub go on there, in a copy of what was, until they leave it.
  * Kernel sites stay: births and filters must be known. They go, too, where all is
  * given back since we withdraw (withdraw.c); the ledger stays as it is then, as it is
@@ -46,6 +47,7 @@
 #include "texts/hooked.h"
 #include "texts/letrun.h"
 #include "texts/patched.h"
+#include "texts/slots.h"
 
 enum { MOST_BYTES = 1 << 20 };
 
@@ -206,10 +208,11 @@ static int take_lock(void)
 	return 1;
 }
 
-void dp_give_range(uint64_t low, uint64_t high)
+/* What the range concerns, or, with calls_of, the calls of that text. */
+static void give_some(uint64_t low, uint64_t high, const struct dp_undo_text *calls_of)
 {
 	struct dp_page page = {DP_NO_PAGE, 0};
-	struct dp_change c = {.page = &page, .low = low, .high = high};
+	struct dp_change c = {.page = &page, .low = low, .high = high, .calls_of = calls_of, .calls = calls_of != 0};
 	uint64_t all = ~0ULL, mask;
 	int blocked = ask(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8) == 0;
 	if (take_lock()) {
@@ -220,6 +223,8 @@ void dp_give_range(uint64_t low, uint64_t high)
 	if (blocked)
 		ask(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
 }
+
+void dp_give_range(uint64_t low, uint64_t high) { give_some(low, high, 0); }
 
 int dp_give_all(void)
 {
@@ -243,4 +248,7 @@ void dp_text_changes(const struct dp_regs *r)
 	int hides = !(r->rdx & PROT_EXEC);
 	if ((hides || (r->rdx & PROT_WRITE)) && low < high && dp_is_patched(low, high))
 		dp_give_range(low, high);
+	if (r->rdx & PROT_WRITE)
+		for (struct dp_slots *s; low < high && (s = dp_slots_in(low, high)); dp_forget_slots(s))
+			give_some(0, 0, s->text);
 }

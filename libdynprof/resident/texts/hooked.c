@@ -122,8 +122,9 @@ void dp_pick(struct dp_change *c, const struct dp_undo_text *t)
 			pick_function(h, (uint32_t)g - t->functions);
 	for (uint32_t i = dp_first_near(t, c->low); i < t->count && dp_change_at(t, i) < c->high; i++)
 		set(h->picked, i);
-	if (is_enough(h) && !c->calls_of) {
+	if (!c->calls_of && is_enough(h))
 		c->calls_of = t;
+	if (c->calls_of == t) {
 		pick_calls(h);
 		h->exchanged = 0;
 	}

@@ -17,6 +17,7 @@ struct dp_listed {
 };
 
 #define DP_CALL_BIT 0x80000000u
+#define DP_SLOT_BIT 0x40000000u /* the call went by a slot of the PLT */
 
 /* A patch: bytes to change, if they are still what the planner read. Groups, the
  * patches of one function, are made all or none; a patch that needs another group only if
@@ -35,7 +36,7 @@ struct dp_overwritten {
  * displacement. Offsets are from the text's start. */
 struct dp_led {
 	uint32_t group;
-	uint32_t entry, stub;
+	uint32_t entry, stub; /* entry: or the jump of the PLT that leads there */
 };
 
 /* A change of text, whatever it is of. */
@@ -97,6 +98,7 @@ static inline uint32_t dp_group(const struct dp_undo_text *t, uint32_t listed) {
 
 static inline const struct dp_listed *dp_listed_of(const struct dp_undo_text *t) { return (const struct dp_listed *)t->list; }
 static inline int dp_is_call(const struct dp_undo_text *t, uint32_t i) { return (dp_listed_of(t)[i].of & DP_CALL_BIT) != 0; }
+static inline int dp_is_by_slot(const struct dp_undo_text *t, uint32_t i) { return (dp_listed_of(t)[i].of & DP_SLOT_BIT) != 0; }
 static inline uint64_t dp_change_at(const struct dp_undo_text *t, uint32_t i) { return t->start + dp_listed_of(t)[i].at; }
 
 static inline const struct dp_overwritten *dp_overwritten_of(const struct dp_undo_text *t, uint32_t i)
@@ -105,7 +107,7 @@ static inline const struct dp_overwritten *dp_overwritten_of(const struct dp_und
 }
 static inline const struct dp_led *dp_led_of(const struct dp_undo_text *t, uint32_t i)
 {
-	return (const struct dp_led *)t->leds + (dp_listed_of(t)[i].of & ~DP_CALL_BIT);
+	return (const struct dp_led *)t->leds + (dp_listed_of(t)[i].of & ~(DP_CALL_BIT | DP_SLOT_BIT));
 }
 
 /* The displacement of a call at an offset, as it was and to the stub: that follows from

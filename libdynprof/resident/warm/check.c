@@ -76,7 +76,7 @@ static int good_changes(const struct dp_plan_text *t, const struct dp_listed *l,
 	for (uint32_t i = 0; i < t->listed; i++, l++) {
 		uint64_t n = sizeof(uint32_t);
 		if (l->of & DP_CALL_BIT) {
-			if (l->at == 0 || (l->of & ~DP_CALL_BIT) >= t->leds) /* the opcode is in front */
+			if (l->at == 0 || (l->of & ~(DP_CALL_BIT | DP_SLOT_BIT)) >= t->leds) /* the opcode is in front */
 				return 0;
 		} else {
 			if (l->of != next || next == t->patches || !good_patch(&patches[next], functions))

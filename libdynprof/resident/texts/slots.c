@@ -1,0 +1,81 @@
+/* Slots of the PLT that calls are led past: closed since the object was relocated. Who
+ * opens them, by mprotect, a kernel site, is about to have these calls go elsewhere; so they
+ * go by the slots again from then on (giveback.c). The list only grows.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "base/layout.h"
+#include "base/lock.h"
+#include "base/stub.h"
+#include "texts/slots.h"
+
+enum { ENDBR_SIZE = 4, PREFIX_BND = 0xf2 };
+
+static int is_endbr(const uint8_t *at) { return same_bytes(at, "\xf3\x0f\x1e\xfa", ENDBR_SIZE); }
+
+/* What a jump of the PLT, an endbr64 and a bnd before it or not, jumps by; 0: it is none. */
+static const uint64_t *slot_of(const uint8_t *at)
+{
+	if (is_endbr(at))
+		at += ENDBR_SIZE;
+	at += *at == PREFIX_BND;
+	if (at[0] != 0xff || at[1] != 0x25) /* jmp *slot(%rip) */
+		return 0;
+	return (const uint64_t *)(at + 6 + *(const int32_t *)(at + 2));
+}
+
+const uint64_t *dp_slot_to(const struct dp_undo_text *t, const struct dp_led *led)
+{
+	enum { MOST = ENDBR_SIZE + 1 + 6 }; /* bytes of a jump of the PLT */
+	const uint64_t *slot = led->entry < t->size - MOST ? slot_of((const uint8_t *)t->start + led->entry) : 0;
+	if (!slot || *slot - t->start >= t->size - MOST)
+		return 0;
+	const uint8_t *at = (const uint8_t *)*slot;
+	if (is_endbr(at))
+		at += ENDBR_SIZE;
+	uint32_t behind = (uint32_t)((uint64_t)at + 5 - t->start);
+	return *at == DP_OP_JMP && behind + *(const uint32_t *)(at + 1) == led->stub ? slot : 0;
+}
+
+struct list {
+	struct list *older;
+	uint64_t used; /* stored last */
+	struct dp_slots slots[(DP_PAGE_SIZE - 2 * sizeof(uint64_t)) / sizeof(struct dp_slots)];
+};
+
+static struct list *newest;
+
+static int make_room(void)
+{
+	if (newest && newest->used < sizeof newest->slots / sizeof *newest->slots)
+		return 1;
+	long at = raw(SYS_mmap, 0, sizeof(struct list), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return 0;
+	dp_own((uint64_t)at, sizeof(struct list));
+	struct list *l = (struct list *)at;
+	l->older = newest;
+	__atomic_store_n(&newest, l, __ATOMIC_RELEASE);
+	return 1;
+}
+
+int dp_watch_slots(const struct dp_undo_text *t, uint64_t low, uint64_t high)
+{
+	if (!make_room())
+		return 0;
+	newest->slots[newest->used] = (struct dp_slots){t, low, high};
+	__atomic_store_n(&newest->used, newest->used + 1, __ATOMIC_RELEASE);
+	return 1;
+}
+
+struct dp_slots *dp_slots_in(uint64_t low, uint64_t high)
+{
+	for (struct list *l = __atomic_load_n(&newest, __ATOMIC_ACQUIRE); l; l = l->older)
+		for (uint64_t i = 0, used = __atomic_load_n(&l->used, __ATOMIC_ACQUIRE); i < used; i++)
+			if (l->slots[i].low < high && __atomic_load_n(&l->slots[i].high, __ATOMIC_RELAXED) > low)
+				return &l->slots[i];
+	return 0;
+}
+
+void dp_forget_slots(struct dp_slots *s) { __atomic_store_n(&s->high, 0, __ATOMIC_RELAXED); }
