@@ -15,8 +15,11 @@
 #include <time.h>
 
 #include "_cgo_export.h"
+#include "base/own.h"
 #include "base/pages.h"
 #include "base/state.h"
+#include "base/tasks.h"
+#include "base/text.h"
 #include "base/whole.h"
 #include "plans/late.h"
 #include "stubs/arenas.h"
@@ -194,12 +197,31 @@ static struct {
 	void *pending;
 } robust;
 
-static void await_turn(struct dp_ctl *ctl)
+/* Whether a thread is stopped, by a signal or by who traces it: it adds by itself where it
+ * starts with plans, and may stay so for ever. Of another pid namespace it is not told. */
+static int is_stopped(uint32_t thread)
 {
+	char name[16], state = 0;
+	struct dp_text_buffer b = dp_buffer(name, sizeof name);
+	dp_put_number(&b, thread, 10);
+	long proc = dp_open_kernels(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY);
+	if (!failed(proc)) {
+		state = dp_read_state(proc, name);
+		raw(SYS_close, proc);
+	}
+	return state == 'T' || state == 't';
+}
+
+/* Returns 0 if whose turn it is stays stopped for some ticks: then nobody is planned, and
+ * the program goes on. */
+static int await_turn(struct dp_ctl *ctl)
+{
+	enum { TICKS = 5 };
 	uint32_t *word = &((struct dp_header *)ctl->view)->appender, self = (uint32_t)raw(SYS_gettid);
 	robust.next = &robust;
 	raw(SYS_set_robust_list, &robust, sizeof robust);
 	struct timespec tick = {0, 20 * 1000 * 1000};
+	int stopped = 0;
 	for (uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);;) {
 		int free = !(now & FUTEX_TID_MASK);
 		uint32_t next = free ? self | (now & FUTEX_WAITERS) : now | FUTEX_WAITERS;
@@ -207,8 +229,11 @@ static void await_turn(struct dp_ctl *ctl)
 		if (!__atomic_compare_exchange_n(word, &now, next, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			continue;
 		if (free)
-			return;
+			return 1;
 		raw(SYS_futex, word, FUTEX_WAIT, next, &tick, 0, 0);
+		stopped = is_stopped(now & FUTEX_TID_MASK) ? stopped + 1 : 0;
+		if (stopped == TICKS)
+			return 0;
 		now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 	}
 }
@@ -278,8 +303,8 @@ void dp_plan_here(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, int stays)
 	if (ctl->cache)
 		note_maps(ctl);
 	start_go(auxv);
-	if (ctl->view)
-		await_turn(ctl);
+	if (ctl->view && !await_turn(ctl))
+		raw(SYS_exit_group, 0);
 	dp_plan((uintptr_t)ctl);
 	if (ctl->view)
 		end_turn(ctl);

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -135,6 +136,35 @@ func TestCacheLateFull(t *testing.T) {
 		rep := readReport(t, table)
 		if !isWarm(t, rep) || (len(rep.of(library)) > 0) != fits || (lateFlags(t, rep, library)&layout.ObjCached != 0) != fits {
 			t.Errorf("%s: %d functions, warm %t, flags %#x", size, len(rep.of(library)), isWarm(t, rep), lateFlags(t, rep, library))
+		}
+	}
+}
+
+// TestCacheStopped: a process that is stopped while it adds a library to the table by
+// itself, as it starts with plans, does not keep others from loading theirs.
+func TestCacheStopped(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "latestopped.c")
+	var libraries []string
+	for range 40 {
+		libraries = append(libraries, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c"))
+	}
+	home := cacheHome(t)
+	for range 2 { // cold and warm
+		path := filepath.Join(t.TempDir(), "table")
+		c := cmd(append([]string{build(t, "hotspots"), "run", "-o", path, "--summary", "0", "--", program, path, fmt.Sprint(layout.HdrAppender)}, libraries...)...)
+		c.env = []string{"XDG_CACHE_HOME=" + home}
+		r := run(t, c)
+		rounds := 0
+		if _, err := fmt.Sscan(r.stderr, &rounds); err != nil || r.status != 0 || r.stdout != "all loaded\n" {
+			t.Fatalf("%+v", r)
+		}
+		rep := readReport(t, path)
+		for _, l := range libraries {
+			if n := rep.late(l, "late_step"); n > uint64(10*rounds) || n < uint64(10*rounds) && rep.ObjectsMissed == 0 {
+				t.Errorf("late_step: %d calls, not %d; missed %d", n, 10*rounds, rep.ObjectsMissed)
+			}
 		}
 	}
 }
