@@ -140,6 +140,27 @@ func TestCacheLateFull(t *testing.T) {
 	}
 }
 
+// TestCacheLocked: a start with plans reads a file of which the times tell nothing, as of
+// one that has just been written, and lets go of no lock that the program holds on it.
+func TestCacheLocked(t *testing.T) {
+	lane.Parallel(t)
+	program := copyFile(t, compile(t, need(t, "gcc"), []string{"-O1"}, "lockexec.c"), filepath.Join(t.TempDir(), "program"))
+	for _, args := range [][]string{{program}, {program, "again"}} {
+		without := run(t, cmd(args...))
+		p := newPlanned(t, cmd(args...), "preload", "DYNPROF_FOLLOW_EXEC=1")
+		for i := range 3 {
+			with, rep, _, _ := p.start(t)
+			same(t, without, with)
+			if len(args) == 1 {
+				continue // the table is of what it was before the exec
+			}
+			if n := rep.calls(t, "step"); n != 100 || isWarm(t, rep) != (i > 0) {
+				t.Errorf("start %d: step: %d calls; without a planner: %t", i, n, isWarm(t, rep))
+			}
+		}
+	}
+}
+
 // TestCacheStopped: a process that is stopped while it adds a library to the table by
 // itself, as it starts with plans, does not keep others from loading theirs.
 func TestCacheStopped(t *testing.T) {
