@@ -1,11 +1,14 @@
 package flow
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/internal/fixture"
@@ -128,5 +131,42 @@ func TestPrograms(t *testing.T) {
 				t.Errorf("%d of %d units have a graph: %v", graphs, units, why)
 			}
 		})
+	}
+}
+
+// TestBounds: what a file may be made of without end has no graph.
+func TestBounds(t *testing.T) {
+	const text, table = 0x401000, 0x10000000
+	jumps := bytes.Repeat([]byte{0xff, 0x24, 0xc5, 0, 0, 0, 0x10}, 1100) // jmp *table(,%rax,8)
+	var leads []byte
+	for i := range 1100 {
+		leads = binary.LittleEndian.AppendUint64(leads, text+7*uint64(i))
+	}
+	var leas []byte // lea table+8*i(%rip), %rax
+	for i := range 1500 {
+		leas = append(leas, 0x48, 0x8d, 0x05)
+		leas = binary.LittleEndian.AppendUint32(leas, uint32(table+8*i-(text+7*(i+1))))
+	}
+	leas = append(leas, 0xff, 0xe0)
+	first := bytes.Repeat(binary.LittleEndian.AppendUint64(nil, text), 1500)
+	for _, row := range []struct {
+		name       string
+		code, data []byte
+	}{
+		{"edges", jumps, leads},
+		{"tables", leas, first},
+		{"instructions", bytes.Repeat([]byte{0x90}, mostInsts+1), nil},
+	} {
+		o := &stubgen.Object{
+			Absolute:  true,
+			Text:      []stubgen.Segment{{Addr: text, Code: row.code}},
+			Data:      []stubgen.Segment{{Addr: table, Code: row.data}},
+			Functions: []elfscan.Function{{Addr: text, Size: uint64(len(row.code)), Name: "f", Source: ledger.SourceSymtab}},
+			Ranges:    []elfscan.Range{{Low: text, High: text + uint64(len(row.code))}},
+		}
+		p := New(survey.New(o, 1), nil, 1)
+		if g, why := p.Graph(0); g != nil || why != ledger.ReasonUndecodable {
+			t.Errorf("%s: graph %t, %q", row.name, g != nil, why)
+		}
 	}
 }

@@ -65,9 +65,14 @@ func (b *builder) cut() {
 	}
 }
 
+// mostSwitched bounds the edges of indirect jumps, each of which leads to all that is in
+// tables: a file may be made of nothing else. python3.11's interpreter has 42,770, the most
+// that is known.
+const mostSwitched = 1 << 20
+
 // connect gives the blocks their edges and ends.
 func (b *builder) connect() {
-	anywhere := b.switched()
+	anywhere, left := b.switched(), mostSwitched
 	for k := range b.g.Blocks {
 		bl := &b.g.Blocks[k]
 		switch last := b.g.Last(bl); last.Kind {
@@ -79,6 +84,10 @@ func (b *builder) connect() {
 		case x86.JmpInd:
 			bl.Leaves |= ByIndirect
 			if !isMemoryJump(last) {
+				if left -= len(anywhere); left < 0 {
+					b.why = ledger.ReasonUndecodable
+					return
+				}
 				bl.Succs = append(bl.Succs, anywhere...)
 			}
 		case x86.Ret:
