@@ -132,6 +132,9 @@ func warmTool(name, about string, env ...string) *tool {
 	t := dynprofTool(name, about, env...)
 	preload, read := t.command, t.read
 	t.wants = func(w *workload) bool {
+		if slices.ContainsFunc(w.env, func(v string) bool { return strings.HasPrefix(v, "DYNPROF_OBJECTS=") }) {
+			return false // planned each time (docs/cache.md)
+		}
 		return slices.ContainsFunc(ratioAims, func(a ratioAim) bool { return a.workload == w.name })
 	}
 	t.command = func(m *machine, c *command) {
