@@ -21,7 +21,6 @@ import (
 func copiedProgram(t *testing.T) string {
 	t.Helper()
 	program := compile(t, need(t, "gcc"), []string{"-O1"}, "copied.c")
-	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
 	return program
 }
 

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dynprof/dynprof/internal/lane"
 	"github.com/dynprof/dynprof/internal/table"
@@ -38,7 +37,6 @@ func TestCacheLate(t *testing.T) {
 	program := compile(t, gcc, []string{"-O1"}, "largelate.c")
 	large := compile(t, gcc, []string{"-shared", "-fPIC", manySource(t, 20_000, 4_000_000, next)})
 	small := compile(t, gcc, []string{"-shared", "-fPIC", manySource(t, 100, 20_000, next)})
-	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
 	for _, library := range []string{large, small} {
 		for _, way := range lane.Thin([][]string{nil, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=100"}, {"DYNPROF_KEEP_CALLS=1"}}, 2) {
 			p := newPlanned(t, cmd(program, "1", library), "run", way...)
@@ -68,7 +66,6 @@ func TestCacheLateAlone(t *testing.T) {
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "largelate.c")
 	library := compile(t, gcc, []string{"-shared", "-fPIC", manySource(t, 100, 20_000, next)})
-	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
 	p := newPlanned(t, cmd(program, "1", library), "run")
 	_, wantReport, _, _ := p.start(t)
 	want := wantReport.of(library)
@@ -96,7 +93,6 @@ func TestCacheLateUser(t *testing.T) {
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "largelate.c")
 	library := readable(t, compile(t, gcc, []string{"-shared", "-fPIC", manySource(t, 100, 20_000, next)}))
-	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
 	p := newPlanned(t, cmd(program, "1", library), "preload")
 	p.start(t)
 	p.args = append(p.args, "user")
@@ -120,7 +116,6 @@ func TestCacheLateFull(t *testing.T) {
 	gcc := need(t, "gcc")
 	program := compile(t, gcc, []string{"-O1"}, "largelate.c")
 	library := compile(t, gcc, []string{"-shared", "-fPIC", manySource(t, 20_000, 400_000, next)})
-	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
 	p := newPlanned(t, cmd(program, "1", library), "run")
 	p.start(t)
 	dir := t.TempDir()

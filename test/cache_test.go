@@ -34,7 +34,21 @@ type planned struct {
 
 // newPlanned is c with an empty cache.
 func newPlanned(t *testing.T, c command, by string, env ...string) *planned {
+	t.Helper()
+	settle(t, c.args...)
 	return &planned{c, cacheHome(t), by, append(env, "DYNPROF_CACHE=1", "DYNPROF_TEXT_COPIES=1")}
+}
+
+// settle waits until those of names that are files have not changed for a while: of what
+// has just been written no plan is kept.
+func settle(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		var st syscall.Stat_t
+		if syscall.Stat(name, &st) == nil {
+			time.Sleep(time.Until(time.Unix(st.Ctim.Unix()).Add(50 * time.Millisecond)))
+		}
+	}
 }
 
 // cacheHome is a directory that is removed whether somebody writes to it yet or not.
@@ -359,7 +373,7 @@ func TestCacheChanged(t *testing.T) {
 		if r := run(t, cmd(gcc, "-O1", "-o", program, source)); r.status != 0 {
 			t.Fatal(r.stderr)
 		}
-		time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
+		settle(t, program)
 	}
 	make(3)
 	p := newPlanned(t, cmd(program), "preload")
@@ -441,7 +455,7 @@ func TestCacheUsers(t *testing.T) {
 			dir := forOthers(t)
 			copyFile(t, program, filepath.Join(dir, "program"))
 			copyFile(t, build(t, "hotspots"), filepath.Join(dir, "hotspots"))
-			time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
+			settle(t, filepath.Join(dir, "program"))
 			homes := [2]string{filepath.Join(dir, "home"), filepath.Join(dir, "home")}
 			if row == "apart" {
 				homes[1] += "1"
@@ -508,7 +522,6 @@ func TestCacheCommand(t *testing.T) {
 	if err := os.WriteFile(program, []byte(read(t, need(t, "true"))), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
 	p := newPlanned(t, cmd(program), "preload")
 	p.hotspots(t, 0, "removed 0 plans", "clear")
 	p.warm(t)
@@ -578,7 +591,7 @@ func TestCacheSystem(t *testing.T) {
 	rootOnly(t, "cannot keep plans for all users")
 	dir := forOthers(t)
 	copyFile(t, build(t, "hotspots"), filepath.Join(dir, "hotspots"))
-	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
+	settle(t, filepath.Join(dir, "program"))
 	const script = `set -e
 mount -t tmpfs -o mode=755 none /var/cache
 umask 077
@@ -609,7 +622,7 @@ func TestCacheCapabilities(t *testing.T) {
 	lane.Parallel(t)
 	rootOnly(t, "cannot give capabilities")
 	dir := forOthers(t)
-	time.Sleep(50 * time.Millisecond) // of what has just been written no plan is kept
+	settle(t, filepath.Join(dir, "program"))
 	const script = `set -e
 mkdir -m 700 "$1"/home
 chown 65534:65534 "$1"/home
