@@ -142,7 +142,7 @@ func TestLateLittle(t *testing.T) {
 }
 
 // TestLateProc: a library that is loaded where /proc is somebody else's loads as without
-// us, and is counted, or named.
+// us, and is counted; with plans, which take what /proc tells, it may be named in place of that.
 func TestLateProc(t *testing.T) {
 	lane.Parallel(t)
 	needsRoot(t)
@@ -158,6 +158,13 @@ func TestLateProc(t *testing.T) {
 				same(t, without, with)
 				if n := r.late(library, "late_step"); n != 100 && (n != 0 || r.ObjectsMissed == 0) {
 					t.Errorf("late_step: %d calls, missed %d", n, r.ObjectsMissed)
+				}
+			}
+			for _, flags := range [][]string{{"--cache=false"}, {"--cache=false", "--control"}} {
+				with, r := counted(t, cmd(args...), flags...)
+				same(t, without, with)
+				if n := r.late(library, "late_step"); n != 100 || r.ObjectsMissed != 0 {
+					t.Errorf("%s: late_step: %d calls, not 100; missed: %+v", flags, n, r.Missed)
 				}
 			}
 		})
