@@ -15,6 +15,7 @@ import (
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/plancache/store"
+	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/version"
 	"github.com/dynprof/dynprof/patcher"
@@ -78,7 +79,7 @@ func mayMore() bool {
 	if os.Geteuid() == 0 {
 		return false
 	}
-	status, err := os.ReadFile("/proc/self/status")
+	status, err := procfile.Read("/proc/self/status")
 	_, caps, _ := strings.Cut(string(status), "\nCapPrm:\t")
 	caps, _, _ = strings.Cut(caps, "\n")
 	return err != nil || strings.Trim(caps, "0") != ""

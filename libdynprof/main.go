@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"github.com/dynprof/dynprof/internal/ledger"
@@ -34,6 +35,7 @@ func dp_plan(at C.uintptr_t) {
 			report(ctl, fmt.Errorf("the planner failed: %v", p))
 		}
 	}()
+	raiseDescriptors()
 	word := (*uint32)(unsafe.Pointer(&ctl.beats))
 	parallel.Beat = func() { atomic.AddUint32(word, 1) }
 	if err := planFor(ctl); err != nil {
@@ -42,6 +44,16 @@ func dp_plan(at C.uintptr_t) {
 		return
 	}
 	ctl.status = 1
+}
+
+// raiseDescriptors lets this process open what it may: while Go started it could open nothing
+// (twin.c), and Go itself leaves one out of those that it may.
+func raiseDescriptors() {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
+		limit.Cur = limit.Max
+		syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+	}
 }
 
 // requestOf is what the shim asks for.

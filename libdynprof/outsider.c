@@ -115,9 +115,9 @@ static void tell(struct launch *l, uint32_t state)
 	raw(SYS_futex, &l->state, FUTEX_WAKE, 1, 0, 0, 0);
 }
 
-static int open_as(long fd, const char *path, int flags)
+static int open_as(long fd, const char *path, int flags) /* does not wait, if it is a pipe by now */
 {
-	return raw(SYS_openat, AT_FDCWD, path, flags) == fd;
+	return raw(SYS_openat, AT_FDCWD, path, flags | O_NONBLOCK | O_NOCTTY) == fd;
 }
 
 /* Descriptors get numbers in turn, in a table of its own: until then it is the target's,

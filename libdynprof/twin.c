@@ -67,6 +67,18 @@ static void leave_descriptors(int shared)
 			raw(SYS_dup3, null, fd, 0);
 }
 
+/* Go's runtime reads /proc/self/cgroup where it starts, whatever is said of that, and
+ * waits if it is a pipe of somebody's. It opens nothing that matters before dp_plan raises
+ * the limit again; meanwhile it opens nothing. */
+static void open_nothing(void)
+{
+	struct rlimit limit;
+	if (raw(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit) == 0) {
+		limit.rlim_cur = 0;
+		raw(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, 0);
+	}
+}
+
 static void raise_limit(int which)
 {
 	struct rlimit limit;
@@ -82,7 +94,7 @@ static struct { char text[16]; long size; } turn_before;
 
 static void set_turn(const char *text, long size)
 {
-	long fd = raw(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	long fd = dp_open_kernels(AT_FDCWD, "/proc/self/oom_score_adj", O_RDWR);
 	if (failed(fd))
 		return;
 	if (!turn_before.size)
@@ -152,6 +164,7 @@ static void start_go(const Elf64_auxv_t *auxv)
 	for (uint64_t i = 0; i < n; i++)
 		b->auxv[i] = auxv[i];
 	relocate_go();
+	open_nothing();
 	dp_goinit[0](1, b->argv, b->envp);
 }
 

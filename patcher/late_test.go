@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target"
 )
 
@@ -195,5 +197,102 @@ func TestLateNoRoom(t *testing.T) {
 		if missed != row.why || len(p.Ledger().Objects) != 0 {
 			t.Errorf("%+v: missed for %s, %d objects", row, missed, len(p.Ledger().Objects))
 		}
+	}
+}
+
+// TestLateCopies: what of an object lies in memory that is no file's, or apart from the
+// rest, is seen with plans as it is without, and none is kept; an object that lies nowhere is
+// named.
+func TestLateCopies(t *testing.T) {
+	const library = "/recorded/liblate.so"
+	for name, change := range map[string]func(*procmaps.Mapping){
+		"all of it": func(m *procmaps.Mapping) { m.Inode, m.Path, m.Offset = 0, "", 0 },
+		"code": func(m *procmaps.Mapping) {
+			if m.Prot&procmaps.ProtExec != 0 {
+				m.Inode, m.Path, m.Offset = 0, "", 0
+			}
+		},
+		"data": func(m *procmaps.Mapping) {
+			if m.Prot&procmaps.ProtExec == 0 {
+				m.Inode, m.Path, m.Offset = 0, "", 0
+			}
+		},
+		"no file": func(m *procmaps.Mapping) { m.Inode, m.Path, m.Offset = 0, "", 0 },
+	} {
+		plan := func(cache Cache) (*recordedTarget, *Plan) {
+			r := open(t)
+			start := must(New(r.request("program", "libc.so.6", "ld-linux-x86-64.so.2"), r))
+			file := tableOf(t, start.Ledger())
+			l := r.loaded["liblate.so"]
+			for i := range r.maps {
+				if r.maps[i].Path == library {
+					change(&r.maps[i])
+				}
+			}
+			if name == "no file" {
+				delete(r.files, library)
+			}
+			q := r.request("liblate.so")
+			q.Late, q.Cache, q.Planner = true, cache, []byte("this one")
+			q.Objects[0].Span = place.Span{Low: l.Span.High - 8, High: l.Span.High - 8} // its data
+			q.Table = func() (*build.Appender, error) { return build.OpenAppend(file) }
+			p, err := New(q, r)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			p.Patch()
+			return r, p
+		}
+		kept := keptPlans{}
+		r, with := plan(kept)
+		check(t, name, r, with)
+		kept.keep(with)
+		_, without := plan(nil)
+		a, b := allOf(with), allOf(without)
+		if len(kept) != 0 || a.objects[0].Path != library || len(a.functions) == 0 || len(a.functions) != len(b.functions) {
+			t.Errorf("%s: %d plans are kept; %+v, %d functions; %+v, %d functions", name, len(kept), a.objects, len(a.functions), b.objects, len(b.functions))
+			continue
+		}
+		for i := range a.functions {
+			if x, y := &a.functions[i], &b.functions[i]; x.Name != y.Name || x.Counter != y.Counter || x.Reason != y.Reason {
+				t.Errorf("%s: %+v, without plans %+v", name, x, y)
+			}
+		}
+	}
+
+	r := open(t)
+	file := tableOf(t, must(New(r.request("program", "ld-linux-x86-64.so.2"), r)).Ledger())
+	q := r.request()
+	q.Objects = []target.Loaded{{Name: "nowhere", Bias: 0x7000000, Span: place.Span{Low: 0x7001000, High: 0x7001000}}}
+	q.Late = true
+	q.Table = func() (*build.Appender, error) { return build.OpenAppend(file) }
+	stopped := false
+	q.Stop = func() { stopped = true }
+	if p := must(New(q, r)); !stopped || p.Ledger().Objects[0].Path != "nowhere" || p.Ledger().Objects[0].Flags&layout.ObjUsesGS == 0 {
+		t.Errorf("stopped: %t; %+v", stopped, p.Ledger().Objects)
+	}
+}
+
+// TestClaim: segments lie where others did, of whose ends the rest stays; what is allowed
+// stays as it is, and nothing where nothing is.
+func TestClaim(t *testing.T) {
+	maps := []procmaps.Mapping{
+		{Start: 0x1000, End: 0x3000, Prot: 1, Offset: 0x5000, Inode: 7},
+		{Start: 0x4000, End: 0x9000, Prot: 5, Offset: 0x2000, Inode: 8},
+	}
+	segments := []segment{
+		{Mapping: procmaps.Mapping{Start: 0x2000, End: 0x6000, Prot: 7, Offset: 0x10000, Inode: 9}},
+		{Mapping: procmaps.Mapping{Start: 0x6000, End: 0x7000, Inode: 9}},
+	}
+	want := []procmaps.Mapping{
+		{Start: 0x1000, End: 0x2000, Prot: 1, Offset: 0x5000, Inode: 7},
+		{Start: 0x2000, End: 0x3000, Prot: 1, Offset: 0x10000, Inode: 9},
+		{Start: 0x3000, End: 0x4000, Offset: 0x11000, Inode: 9},
+		{Start: 0x4000, End: 0x6000, Prot: 5, Offset: 0x12000, Inode: 9},
+		{Start: 0x6000, End: 0x7000, Prot: 5, Inode: 9},
+		{Start: 0x7000, End: 0x9000, Prot: 5, Offset: 0x5000, Inode: 8},
+	}
+	if got := claim(maps, segments); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, not %+v", got, want)
 	}
 }

@@ -134,6 +134,9 @@ func (p *Plan) newObject(l target.Loaded, main bool) *object {
 			o.exec = append(o.exec, m)
 		}
 	}
+	if o.path == "" && p.Late { // nobody knows where it lies: it is named all the same
+		o.path, o.unnamed = l.Name, true
+	}
 	o.selected = p.Options.selects(o, l.Name)
 	return o
 }

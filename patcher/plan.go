@@ -106,9 +106,13 @@ func (p *Plan) lay() (err error) {
 
 func (p *Plan) readMaps() (err error) {
 	if p.Late && !p.caches {
-		p.maps, err = lateMaps(p.Objects, p.target)
-	} else {
-		p.maps, err = p.target.Maps()
+		p.maps = lateMaps(p.Objects, p.target)
+	}
+	if p.maps != nil {
+		return nil
+	}
+	if p.maps, err = p.target.Maps(); err == nil && p.Late {
+		p.maps = withCopies(p.Objects, p.target, p.maps)
 	}
 	return err
 }

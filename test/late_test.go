@@ -142,7 +142,7 @@ func TestLateLittle(t *testing.T) {
 }
 
 // TestLateProc: a library that is loaded where /proc is somebody else's loads as without
-// us, and is counted, or named.
+// us, and is counted; with plans, which take what /proc tells, it may be named in place of that.
 func TestLateProc(t *testing.T) {
 	lane.Parallel(t)
 	needsRoot(t)
@@ -160,6 +160,44 @@ func TestLateProc(t *testing.T) {
 					t.Errorf("late_step: %d calls, missed %d", n, r.ObjectsMissed)
 				}
 			}
+			for _, flags := range [][]string{{"--cache=false"}, {"--cache=false", "--control"}} {
+				with, r := counted(t, cmd(args...), flags...)
+				same(t, without, with)
+				if n := r.late(library, "late_step"); n != 100 || r.ObjectsMissed != 0 {
+					t.Errorf("%s: late_step: %d calls, not 100; missed: %+v", flags, n, r.Missed)
+				}
+			}
+		})
+	}
+}
+
+// TestLatePublished: an object that a program has loaded by itself, and tells debuggers of,
+// is counted wherever its bytes lie, and ends nothing; one that lies nowhere may take the GS
+// segment for all that is known, and is named.
+func TestLatePublished(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "published.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC", "-nostdlib", "-Wl,-Bsymbolic"}, "latelib.c")
+	another := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	for how, name := range map[string]string{"copied": library, "code": library, "data": library, "mapped": library, "nameless": "/no/such/file", "nowhere": ""} {
+		t.Run(how, func(t *testing.T) {
+			check := func(t *testing.T, r *report) {
+				steps, late, more := r.calls(t, "step"), r.late(name, "late_step"), r.late(another, "late_step")
+				if name == "" {
+					if !r.Stopped || r.StoppedBy != "/no/such/file" || steps != 1 {
+						t.Errorf("stopped: %t, by %q; step: %d calls, not 1", r.Stopped, r.StoppedBy, steps)
+					}
+				} else if steps != 2 || late != 300 || more != 100 || r.ObjectsMissed != 0 || r.Stopped {
+					t.Errorf("step: %d calls, not 2; late_step: %d and %d, not 300 and 100; missed: %+v; stopped: %t by %q",
+						steps, late, more, r.Missed, r.Stopped, r.StoppedBy)
+				}
+			}
+			c := cmd(program, how, library, another)
+			inVariants(t, c, check)
+			with, r := counted(t, c, "--cache=false")
+			same(t, run(t, c), with)
+			check(t, r)
 		})
 	}
 }

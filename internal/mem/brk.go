@@ -3,14 +3,15 @@ package mem
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strconv"
+
+	"github.com/dynprof/dynprof/internal/procfile"
 )
 
 // SelfBrk is where brk(2) of this process starts (proc_pid_stat(5), start_brk).
 func SelfBrk() (uint64, error) {
 	const field = 47
-	b, err := os.ReadFile("/proc/self/stat")
+	b, err := procfile.Read("/proc/self/stat")
 	if err != nil {
 		return 0, err
 	}

@@ -2,7 +2,8 @@ package mem
 
 import (
 	"encoding/binary"
-	"os"
+
+	"github.com/dynprof/dynprof/internal/procfile"
 )
 
 const pageSize = 4096
@@ -11,7 +12,7 @@ const pageSize = 4096
 // copies of its own, no longer those of a file: somebody has written to them
 // (/proc/PID/pagemap, Documentation/admin-guide/mm/pagemap.rst of the kernel).
 func OwnPages(low, high uint64) ([]uint64, error) {
-	f, err := os.Open("/proc/self/pagemap")
+	f, err := procfile.Open("/proc/self/pagemap")
 	if err != nil {
 		return nil, err
 	}

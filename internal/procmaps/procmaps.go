@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"strconv"
+
+	"github.com/dynprof/dynprof/internal/procfile"
 )
 
 // Prot is what a mapping allows: PROT_READ, PROT_WRITE, PROT_EXEC of mmap(2).
@@ -48,7 +50,7 @@ func Of(pid string) ([]Mapping, error) {
 }
 
 func read(path string) ([]Mapping, error) {
-	f, err := os.Open(path)
+	f, err := procfile.Open(path)
 	if err != nil {
 		return nil, err
 	}

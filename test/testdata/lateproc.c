@@ -11,7 +11,7 @@
 
 static int put(const char *how, const char *directory)
 {
-	static const char *const files[] = {"status", "maps", "cgroup", "pagemap", "statm", "stat", "mountinfo", "comm", "exe"};
+	static const char *const files[] = {"status", "maps", "cgroup", "pagemap", "statm", "stat", "mountinfo", "comm", "exe", "mem", "oom_score_adj"};
 	char path[64];
 	if (mkdir(directory, 0755) != 0)
 		return 1;
@@ -29,7 +29,9 @@ int main(int argc, char **argv)
 {
 	if (argc < 3 || unshare(CLONE_NEWNS) != 0 || mount("none", "/", 0, MS_REC | MS_PRIVATE, 0) != 0 || mount("none", "/proc", "tmpfs", 0, 0) != 0)
 		return 2;
-	if (put(argv[1], "/proc/self") || put(argv[1], "/proc/thread-self"))
+	char number[32];
+	snprintf(number, sizeof number, "/proc/%d", (int)getpid());
+	if (put(argv[1], "/proc/self") || put(argv[1], "/proc/thread-self") || put(argv[1], number))
 		return 3;
 	void *library = dlopen(argv[2], RTLD_NOW);
 	int (*work)(int) = library ? (int (*)(int))dlsym(library, "late_work") : 0;

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
@@ -40,7 +41,7 @@ func Identify(pid int) layout.Identity {
 // boot; 0 if there is none, or only its corpse. Of one whose first thread has ended the
 // kernel says that it is a zombie, as long as others go on.
 func Start(pid uint32) uint64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	b, err := procfile.Read(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
@@ -58,7 +59,7 @@ func Start(pid uint32) uint64 {
 }
 
 func bootID() (id [16]byte) {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	b, err := procfile.Read("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return id
 	}

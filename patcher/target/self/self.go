@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target"
@@ -83,7 +84,7 @@ func (p *Process) Reserve() ([]byte, error) { return mem.Alias(p.ReserveAt, int(
 // Lowest implements target.Target: the least address that mmap(2) gives.
 func (p *Process) Lowest() uint64 {
 	const usual = 64 << 10
-	b, err := os.ReadFile("/proc/sys/vm/mmap_min_addr")
+	b, err := procfile.Read("/proc/sys/vm/mmap_min_addr")
 	if err != nil {
 		return usual
 	}
@@ -113,7 +114,7 @@ var harmless = []string{"strace", "proot"}
 
 // IsDebugged implements target.Target: TracerPid in /proc/PID/status tells who.
 func (p *Process) IsDebugged() bool {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", p.Pid))
+	f, err := procfile.Open(fmt.Sprintf("/proc/%d/status", p.Pid))
 	if err != nil {
 		return false
 	}
@@ -121,7 +122,7 @@ func (p *Process) IsDebugged() bool {
 	for s := bufio.NewScanner(f); s.Scan(); {
 		if tracer, ok := bytes.CutPrefix(s.Bytes(), []byte("TracerPid:")); ok {
 			n := string(bytes.TrimSpace(tracer))
-			comm, _ := os.ReadFile("/proc/" + n + "/comm")
+			comm, _ := procfile.Read("/proc/" + n + "/comm")
 			return n != "0" && !slices.Contains(harmless, string(bytes.TrimSpace(comm)))
 		}
 	}

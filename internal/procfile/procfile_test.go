@@ -1,0 +1,29 @@
+package procfile
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestRead: what the kernel has is read; pipes, and what has no end, are not there.
+func TestRead(t *testing.T) {
+	b, err := Read("/proc/self/status")
+	if err != nil || !bytes.HasPrefix(b, []byte("Name:")) {
+		t.Errorf("%.20q, %v", b, err)
+	}
+	dir := t.TempDir()
+	pipe, endless := filepath.Join(dir, "pipe"), filepath.Join(dir, "endless")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("/dev/zero", endless)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, endless, dir, filepath.Join(dir, "none")} {
+		if b, err := Read(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %q, %v", path, b, err)
+		}
+	}
+}
