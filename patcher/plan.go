@@ -111,7 +111,12 @@ func (p *Plan) readMaps() (err error) {
 	if p.maps != nil {
 		return nil
 	}
-	if p.maps, err = p.target.Maps(); err == nil && p.Late {
+	p.maps, err = p.target.Maps()
+	switch {
+	case err != nil && p.Late && p.caches: // plans need them, program headers will do for the objects
+		p.caches = false
+		return p.readMaps()
+	case err == nil && p.Late:
 		p.maps = withCopies(p.Objects, p.target, p.maps)
 	}
 	return err
