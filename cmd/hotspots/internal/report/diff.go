@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/csv"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"path/filepath"
 	"regexp"
@@ -89,17 +90,34 @@ func objectKey(o *layout.Object) string {
 	return o.Path
 }
 
-// builds lists the build IDs that each object has.
+// builds lists the builds that each object has: build IDs or, where there is none, what
+// functions it has.
 func builds(tables ...*table.Table) map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	for _, t := range tables {
+		unnamed := sums(t)
 		for i := range t.Objects {
 			object := objectKey(&t.Objects[i])
 			if all[object] == nil {
 				all[object] = map[string]bool{}
 			}
-			all[object][t.Objects[i].BuildID] = true
+			all[object][cmp.Or(t.Objects[i].BuildID, fmt.Sprint(unnamed[i]))] = true
 		}
+	}
+	return all
+}
+
+// sums has for each object of t that has no build ID the sum of its functions.
+func sums(t *table.Table) []uint64 {
+	all := make([]uint64, len(t.Objects))
+	for i := range t.Functions {
+		f := &t.Functions[i]
+		if t.Objects[f.Object].BuildID != "" {
+			continue
+		}
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%x %x %s", f.Address, f.Size, f.Name)
+		all[f.Object] += h.Sum64()
 	}
 	return all
 }

@@ -112,18 +112,30 @@ type Options struct {
 	beforeReset bool // with what was counted before a reset
 }
 
+// identity is what a function is known by. Where no build ID tells one version of an
+// object from another its name and size do.
+type identity struct {
+	object, buildID string
+	address         uint64
+	name            string
+	size            uint32
+}
+
+func identityOf(o *layout.Object, f *layout.Function) identity {
+	if o.BuildID != "" {
+		return identity{object: o.Path, buildID: o.BuildID, address: f.Address}
+	}
+	return identity{object: o.Path, address: f.Address, name: f.Name, size: f.Size}
+}
+
 // New reads the counts of all tables. A function that is in several, by its
-// object, build ID and address, is one. Addresses that are no functions are
+// identity, is one. Addresses that are no functions are
 // left in: see Function.Excluded.
 func New(tables []*table.Table, opt Options) (*Report, error) {
-	type key struct {
-		object, buildID string
-		address         uint64
-	}
 	tables = slices.Clone(tables)
 	slices.SortStableFunc(tables, func(a, b *table.Table) int { return a.Realtime.Compare(b.Realtime) })
 	r := &Report{}
-	known := map[key]*Function{}
+	known := map[identity]*Function{}
 	for _, t := range tables {
 		read := t.SinceReset
 		if opt.beforeReset {
@@ -140,7 +152,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 				continue
 			}
 			o := &t.Objects[f.Object]
-			k := key{o.Path, o.BuildID, f.Address}
+			k := identityOf(o, f)
 			one := known[k]
 			if one == nil {
 				one = &Function{first: f, object: o}

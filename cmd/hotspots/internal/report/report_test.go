@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
@@ -64,6 +65,50 @@ func TestMost(t *testing.T) {
 			if got, want := names(most.Functions), names(whole.Functions[:min(n, len(whole.Functions))]); got != want {
 				t.Errorf("%d of %d tables:\n%s\nnot\n%s", n, k+1, got, want)
 			}
+		}
+	}
+}
+
+// TestVersions: two versions of an object at one path have functions of their own, also if
+// no build ID tells them apart; the same version does not.
+func TestVersions(t *testing.T) {
+	dir := t.TempDir()
+	open := func(name string, shift uint64, functions ...string) *table.Table {
+		spec := tabletest.Spec()
+		spec.Objects[0].BuildID, spec.Functions = "", nil
+		for i, f := range functions {
+			spec.Functions = append(spec.Functions, layout.Function{Address: 0x1000 + shift + uint64(32*i), Size: 32, Name: f, Counter: uint32(i), Source: ledger.SourceSymtab, Tactic: ledger.TacticJump})
+		}
+		live := tabletest.CreateAt(t, filepath.Join(dir, name), spec)
+		live.Row(layout.Row{Pid: 1, Tid: 1})
+		live.Set(0, 5, 7)
+		return tabletest.Open(t, live.Path)
+	}
+	older, again, newer, moved := open("older", 0, "one", "two"), open("again", 0, "one", "two"), open("newer", 0, "none", "two"), open("moved", 32, "two", "one")
+	r, err := New([]*table.Table{older, again, newer}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Sort("name")
+	const object = "/opt/demo/demo "
+	if got, want := names(r.Functions), object+"none 5; "+object+"one 10; "+object+"two 21; "; got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+	if all := r.ByObject("calls"); len(all) != 1 || all[0].Calls != 36 || all[0].Functions != 3 {
+		t.Errorf("%+v", all[0])
+	}
+	for after, want := range map[*table.Table]string{again: "one 0; two 0; ", moved: "one 2; two -2; "} {
+		d, err := NewDiff(older, after, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		d.Sort("name")
+		for _, c := range d.Functions {
+			got += fmt.Sprintf("%s %d; ", c.Name, c.Delta)
+		}
+		if got != want {
+			t.Errorf("%s, not %s", got, want)
 		}
 	}
 }
