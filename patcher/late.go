@@ -83,6 +83,9 @@ func (p *Plan) fit() {
 			continue
 		}
 		p.fitting = append(p.fitting, o)
+		if o.selected && o.reason != ledger.ReasonNone {
+			p.Miss(i, o.reason) // the table has it, and nothing of it is counted
+		}
 	}
 }
 

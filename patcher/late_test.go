@@ -94,6 +94,7 @@ func TestLate(t *testing.T) {
 	r = open(t)
 	q = late(r, "liblate.so") // without program headers it takes the maps
 	copy(r.View(r.loaded["liblate.so"].Bias, 64)[54:], []byte{0xff, 0xff})
+	q.Miss = func(int, ledger.Reason) {} // nor is it the file's
 	if _, err := New(q, r); err != nil {
 		t.Error(err)
 	}
@@ -200,6 +201,25 @@ func TestLateNoRoom(t *testing.T) {
 	}
 }
 
+// TestLateNoFile: what can be read neither from a file nor from memory is missed, and named,
+// although the table has it.
+func TestLateNoFile(t *testing.T) {
+	r := open(t)
+	file := tableOf(t, must(New(r.request("program", "ld-linux-x86-64.so.2"), r)).Ledger())
+	delete(r.files, "/recorded/liblate.so")
+	const class, none = 4, 0
+	r.View(r.loaded["liblate.so"].Bias, class+1)[class] = none
+	q := r.request("liblate.so")
+	q.Late = true
+	q.Table = func() (*build.Appender, error) { return build.OpenAppend(file) }
+	missed := ledger.ReasonNone
+	q.Miss = func(i int, why ledger.Reason) { missed = why }
+	objects := must(New(q, r)).Ledger().Objects
+	if missed != ledger.ReasonNoFile || len(objects) != 1 || objects[0].Reason != ledger.ReasonNoFile {
+		t.Errorf("missed for %s; %+v", missed, objects)
+	}
+}
+
 // TestLateCopies: what of an object lies in memory that is no file's, or apart from the
 // rest, is seen with plans as it is without, and none is kept; an object that lies nowhere is
 // named.
@@ -266,10 +286,14 @@ func TestLateCopies(t *testing.T) {
 	q.Objects = []target.Loaded{{Name: "nowhere", Bias: 0x7000000, Span: place.Span{Low: 0x7001000, High: 0x7001000}}}
 	q.Late = true
 	q.Table = func() (*build.Appender, error) { return build.OpenAppend(file) }
-	stopped := false
+	stopped, missed := false, ledger.ReasonNone
 	q.Stop = func() { stopped = true }
+	q.Miss = func(i int, why ledger.Reason) { missed = why }
 	if p := must(New(q, r)); !stopped || p.Ledger().Objects[0].Path != "nowhere" || p.Ledger().Objects[0].Flags&layout.ObjUsesGS == 0 {
 		t.Errorf("stopped: %t; %+v", stopped, p.Ledger().Objects)
+	}
+	if missed != ledger.ReasonNoFile {
+		t.Errorf("missed for %q", missed)
 	}
 }
 
