@@ -35,7 +35,10 @@ func dp_plan(at C.uintptr_t) {
 			report(ctl, fmt.Errorf("the planner failed: %v", p))
 		}
 	}()
-	raiseDescriptors()
+	if err := raiseDescriptors(); err != nil {
+		report(ctl, err)
+		return
+	}
 	word := (*uint32)(unsafe.Pointer(&ctl.beats))
 	parallel.Beat = func() { atomic.AddUint32(word, 1) }
 	if err := planFor(ctl); err != nil {
@@ -47,13 +50,27 @@ func dp_plan(at C.uintptr_t) {
 }
 
 // raiseDescriptors lets this process open what it may: while Go started it could open nothing
-// (twin.c), and Go itself leaves one out of those that it may.
-func raiseDescriptors() {
+// (twin.c), and Go itself leaves one out of those that it may. Where Go opens a file it
+// opens two descriptors to wait by first, and ends the process if that cannot be: so there
+// must be room.
+func raiseDescriptors() (err error) {
 	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil {
 		limit.Cur = limit.Max
 		syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
 	}
+	var room [3]int // and the file
+	n := 0
+	for ; n < len(room) && err == nil; n++ {
+		room[n], err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	}
+	for i := range n {
+		syscall.Close(room[i]) // -1 is closed already
+	}
+	if err != nil {
+		return fmt.Errorf("cannot open files: %w: raise RLIMIT_NOFILE (ulimit -n), which is %d", err, limit.Max)
+	}
+	return nil
 }
 
 // requestOf is what the shim asks for.

@@ -67,6 +67,7 @@ func (o *observer) compatibility(t *testing.T) []scene {
 		{name: "RLIMIT_NPROC=1: its own", args: other + "@ OBSERVE one-process", needs: user, only: "preload", calls: 2 * steps},
 		{name: "RLIMIT_NOFILE: 12", args: "prlimit --nofile=12:12 @ OBSERVE undumpable", calls: 14 * steps},
 		{name: "RLIMIT_NOFILE: 4", args: "prlimit --nofile=4:4 @ OBSERVE undumpable", only: "preload", refused: "too many open files"},
+		{name: "RLIMIT_NOFILE: 5", args: "prlimit --nofile=5:5 @ OBSERVE undumpable", only: "preload", refused: "too many open files", env: uncached},
 		{name: "RLIMIT_FSIZE", args: "prlimit --fsize=0:0 @ OBSERVE limited", only: "preload", refused: "too large"},
 		{name: "RLIMIT_FSIZE: soft", args: "prlimit --fsize=0: @ OBSERVE limited", only: "preload", calls: 25 * steps},
 		{name: "RLIMIT_FSIZE: its own", args: "OBSERVE limited", calls: 25 * steps},
