@@ -193,8 +193,8 @@ func TestCacheCut(t *testing.T) {
 	without := run(t, cmd(program, "true"))
 	for _, row := range []struct{ name, how string }{
 		{"kept", "true"},
-		{"cut", "for f in $PLANS/*.plan; do : >$f; done"},
-		{"zeros", "for f in $PLANS/*.plan; do dd if=/dev/zero of=$f bs=$(stat -c %s $f) count=1 conv=notrunc status=none; done"},
+		{"cut", "for f in $PLANS/*.plan; do chmod u+w $f; : >$f; done"},
+		{"zeros", "for f in $PLANS/*.plan; do chmod u+w $f; dd if=/dev/zero of=$f bs=$(stat -c %s $f) count=1 conv=notrunc status=none; done"},
 		{"gone", "rm $PLANS/*.plan"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
