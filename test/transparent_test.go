@@ -37,6 +37,7 @@ func (o *observer) scenes() []scene {
 
 		// What a program does.
 		{name: "own fault handler", args: "OBSERVE faults", calls: 4 * steps},
+		{name: "limits that may not be set", args: "OBSERVE -kill-limits @ OBSERVE undumpable", calls: 14 * steps},
 		{name: "text that cannot be written", args: "OBSERVE -deny-patches OBSERVE -deny-execute @ OBSERVE undumpable", refused: "cannot be made writable"},
 		{name: "text of which only a byte can be written", args: "OBSERVE -deny-patches OBSERVE -deny-execute @ OBSERVE undumpable", env: []string{"DYNPROF_ALLOW_TRAPS=1"}, refused: "cannot be made writable"},
 		{name: "generated code", args: "OBSERVE generates", calls: 2 * steps},

@@ -266,6 +266,26 @@ static int deny_patches(int argc, char **argv)
 	return go(argv + 1);
 }
 
+/* Whoever asks for limits as libc has not for long is killed, as in services
+ * (SystemCallFilter=~@resources of systemd.exec(5)). */
+static int kill_limits(int argc, char **argv)
+{
+	(void)argc;
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setrlimit, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrlimit, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof code / sizeof *code, code};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+		perror("seccomp");
+		return 77;
+	}
+	return go(argv + 1);
+}
+
 /* Runs the program, and returns its status when all its descendants are gone. */
 static int reap(int argc, char **argv)
 {
@@ -316,6 +336,7 @@ const struct command wraps[] = {
 	{"-mdwe", no_write_execute},
 	{"-deny-execute", deny_execute},
 	{"-deny-patches", deny_patches},
+	{"-kill-limits", kill_limits},
 	{"-reap", reap},
 	{"-with-child", with_child},
 	{"-broken-stderr", broken_stderr},

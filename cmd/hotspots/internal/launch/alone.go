@@ -66,12 +66,13 @@ func reasonOf(why int) string {
 
 // lacksFiles reports whether there are fewer descriptors than hotspots needs, under the
 // hard limit, to which package syscall raises the other. The runtime opens those of the
-// first three that are closed, too.
+// first three that are closed, too. The system call is that of libc and of package
+// syscall: services have setrlimit denied, and are killed by it.
 func lacksFiles() (lacks bool) {
 	const standard = 3
 	var fds [ownFiles + standard]int
 	limit := atStart.files
-	callLimit(unix.SYS_SETRLIMIT, unix.RLIMIT_NOFILE, &[2]uint64{limit[1], limit[1]}, 0, 0)
+	callLimit(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, &[2]uint64{limit[1], limit[1]}, nil)
 	n, need := 0, ownFiles
 	for fd := range standard {
 		need += int(atStart.closed >> fd & 1)
@@ -84,7 +85,7 @@ func lacksFiles() (lacks bool) {
 	for i := range n {
 		call(unix.SYS_CLOSE, fds[i], 0, 0, 0)
 	}
-	callLimit(unix.SYS_SETRLIMIT, unix.RLIMIT_NOFILE, &limit, 0, 0)
+	callLimit(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, &limit, nil)
 	return n < need
 }
 

@@ -27,7 +27,7 @@ func callStat(nr, a int, b *byte, c *syscall.Stat_t, d int) (ret int)
 func callFs(nr int, a *byte, b *syscall.Statfs_t, c, d int) (ret int)
 
 //go:noescape
-func callLimit(nr, a int, b *[2]uint64, c, d int) (ret int)
+func callLimit(nr, pid, resource int, to, was *[2]uint64) (ret int)
 
 //go:noescape
 func callWait(nr, a int, b *[2]uint32, c, d int) (ret int)

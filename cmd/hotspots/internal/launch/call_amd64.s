@@ -33,7 +33,7 @@ TEXT ·callStat(SB), NOSPLIT, $0-48
 TEXT ·callFs(SB), NOSPLIT, $0-48
 	JMP	·call(SB)
 
-// func callLimit(nr, a int, b *[2]uint64, c, d int) (ret int)
+// func callLimit(nr, pid, resource int, to, was *[2]uint64) (ret int)
 TEXT ·callLimit(SB), NOSPLIT, $0-48
 	JMP	·call(SB)
 

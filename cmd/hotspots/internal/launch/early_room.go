@@ -24,7 +24,7 @@ func (a *preparation) roomy() bool {
 
 // most is the limit of a resource; 0 if it is not known.
 func (a *preparation) most(resource int) uint64 {
-	if callLimit(unix.SYS_GETRLIMIT, resource, &a.limit, 0, 0) != 0 {
+	if callLimit(unix.SYS_PRLIMIT64, 0, resource, nil, &a.limit) != 0 {
 		return 0
 	}
 	return a.limit[0]

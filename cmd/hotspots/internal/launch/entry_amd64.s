@@ -11,7 +11,7 @@ TEXT hotspots_known(SB), NOSPLIT|NOFRAME, $0
 // (-ldflags "-E hotspots_entry"). It asks for the action of each signal
 // (rt_sigaction, 13) before the Go runtime replaces them and notes those that
 // are ignored (SIG_IGN, 1), for those that are blocked (rt_sigprocmask, 14),
-// for the limit of descriptors (getrlimit, 97), which package syscall raises, and
+// for the limit of descriptors (prlimit64, 302; RLIMIT_NOFILE, 7), which package syscall raises, and
 // for those of the first three that are closed (fcntl, 72; F_GETFD, 1), which the
 // runtime opens, and goes on to the runtime's own entry point, or to hotspots_alone
 // where that would fail. The stack is left as the kernel made it.
@@ -40,9 +40,11 @@ other:
 	LEAQ	·atStart+inherited_blocked(SB), DX
 	MOVL	$8, R10
 	SYSCALL
-	MOVL	$97, AX
-	MOVL	$7, DI
-	LEAQ	·atStart+inherited_files(SB), SI
+	MOVL	$302, AX
+	XORL	DI, DI
+	MOVL	$7, SI
+	XORL	DX, DX
+	LEAQ	·atStart+inherited_files(SB), R10
 	SYSCALL
 	XORL	R12, R12
 	MOVL	$2, R13

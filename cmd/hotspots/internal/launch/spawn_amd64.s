@@ -16,7 +16,7 @@
 //  2. The child gives each signal its default action, or ignores it as before
 //     (rt_sigaction, 13).
 //  3. It lets in the signals that came in before (rt_sigprocmask, 14), and takes
-//     the limit of descriptors from before (setrlimit, 160; RLIMIT_NOFILE, 7).
+//     the limit of descriptors from before (prlimit64, 302; RLIMIT_NOFILE, 7).
 //  4. It closes the descriptors that were closed (close, 3).
 //  5. It writes its number (getpid, 39), in decimal digits, where that belongs.
 //  6. It executes the program (execve, 59), or stores the error and ends.
@@ -67,9 +67,11 @@ next:
 	JNE	next
 	CMPQ	(inherited_files+8)(R12), $0
 	JEQ	mask
-	MOVL	$160, AX
-	MOVL	$7, DI
-	LEAQ	inherited_files(R12), SI
+	MOVL	$302, AX
+	XORL	DI, DI
+	MOVL	$7, SI
+	LEAQ	inherited_files(R12), DX
+	XORL	R10, R10
 	SYSCALL
 mask:
 	MOVL	$14, AX
