@@ -229,15 +229,28 @@ static void hold_room(struct dp_session *s)
 		off = off < STRIDE ? 2 * off : off + STRIDE;
 }
 
-/* Arenas are taken from the end: lets go of what is in front of them. */
+/* The first arena from an address on; 0: there is none. */
+static const struct dp_arena *next_arena(const struct dp_ctl *ctl, uint64_t from)
+{
+	const struct dp_arena *next = 0;
+	for (uint32_t i = 0; i < ctl->arenas_count; i++)
+		if (ctl->arenas[i].at >= from && (!next || ctl->arenas[i].at < next->at))
+			next = &ctl->arenas[i];
+	return next;
+}
+
+/* Lets go of what arenas are not in: in front of them, as they are taken from the end, and
+ * behind such that became smaller than they might have been. */
 static void let_go(const struct dp_ctl *ctl, int planned)
 {
-	uint64_t from = ctl->held, to = from + ctl->held_size;
-	for (uint32_t i = 0; planned && i < ctl->arenas_count; i++)
-		if (ctl->arenas[i].at - from < ctl->held_size && ctl->arenas[i].at < to)
-			to = ctl->arenas[i].at;
-	if (from < to)
-		raw(SYS_munmap, from, to - from);
+	uint64_t from = ctl->held, end = from + ctl->held_size;
+	while (from < end) {
+		const struct dp_arena *a = planned ? next_arena(ctl, from) : 0;
+		uint64_t to = a && a->at < end ? a->at : end;
+		if (from < to)
+			raw(SYS_munmap, from, to - from);
+		from = to < end ? to + a->size + a->pointers + a->view_size : end;
+	}
 }
 
 static void prepare(struct dp_session *s)
