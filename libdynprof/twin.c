@@ -182,7 +182,7 @@ static void stop_counting(void)
 		raw(SYS_arch_prctl, ARCH_SET_GS, dp.discard);
 	for (uint32_t i = 0; i < dp_arenas_known(); i++) {
 		const struct dp_known *k = dp_arena_number(i);
-		if (k->view_size)
+		if (k->view_size && !k->gone)
 			map_zeros(k->view, k->view_size);
 	}
 	map_zeros((uint64_t)dp.table, section_end(&dp.table->fired));

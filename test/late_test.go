@@ -164,6 +164,44 @@ func TestLateProc(t *testing.T) {
 	}
 }
 
+// TestLateReopened: libraries that are opened and closed over and over leave nothing behind, and
+// are counted each time.
+func TestLateReopened(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1", "-pthread"}, "reopens.c")
+	var libraries []string
+	for range 3 {
+		libraries = append(libraries, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c"))
+	}
+	for _, row := range []struct {
+		how              string
+		times, libraries int
+		flags            []string
+	}{
+		{"alone", 3000, 1, nil},
+		{"alone", 500, 3, []string{"--objects", "all"}},
+		{"alone", 400, 1, []string{"--cache=false"}},
+		{"alone", 300, 2, []string{"--control", "--threshold", "1000"}},
+		{"alone", 200, 1, []string{"--lock"}},
+		{"child", 500, 1, nil},
+		{"beside", 80, 1, nil},
+		{"beside", 50, 2, []string{"--objects", "all", "--keep-calls"}},
+	} {
+		t.Run(strings.Join(append(slices.Clone(row.flags), row.how, fmt.Sprint(row.libraries)), " "), func(t *testing.T) {
+			c := cmd(append([]string{program, row.how, fmt.Sprint(row.times)}, libraries[:row.libraries]...)...)
+			without := run(t, c)
+			with, r := counted(t, c, row.flags...)
+			same(t, without, with)
+			for _, l := range libraries[:row.libraries] {
+				if steps, made := r.late(l, "late_step"), r.late(l, "late_made"); steps != uint64(3*row.times) || made != uint64(7*row.times) || r.ObjectsMissed != 0 {
+					t.Errorf("late_step: %d calls, not %d; late_made: %d, not %d; missed: %+v", steps, 3*row.times, made, 7*row.times, r.Missed)
+				}
+			}
+		})
+	}
+}
+
 // TestLatePublished: an object that a program has loaded by itself, and tells debuggers of,
 // is counted wherever its bytes lie, and ends nothing; one that lies nowhere may take the GS
 // segment for all that is known, and is named.

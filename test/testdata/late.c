@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	} else if (!strcmp(argv[1], "fork")) {
 		pid_t child = fork();
 		quiet = !child;
-		use(dlopen(argv[2], RTLD_NOW), child ? 100 : 250, 1);
+		use(dlopen(argv[2], RTLD_NOW), child ? 100 : 250, !child);
 		if (!child)
 			_exit(0);
 		waitpid(child, 0, 0);

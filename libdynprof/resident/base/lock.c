@@ -43,6 +43,8 @@ struct owned {
 };
 
 static struct owned first;
+static uint32_t disowned; /* ranges that are free again */
+enum { NOWHERE = 1 };	  /* their low */
 
 static struct owned *next_of(struct owned *o)
 {
@@ -58,10 +60,43 @@ static struct owned *next_of(struct owned *o)
 	return next;
 }
 
+/* The range that begins there; 0: there is none. */
+static struct range *range_at(uint64_t low)
+{
+	for (struct owned *o = &first; o; o = __atomic_load_n(&o->next, __ATOMIC_ACQUIRE))
+		for (uint64_t i = 0, n = __atomic_load_n(&o->used, __ATOMIC_RELAXED); i < n && i < RANGES; i++)
+			if (__atomic_load_n(&o->ranges[i].low, __ATOMIC_RELAXED) == low)
+				return &o->ranges[i];
+	return 0;
+}
+
+void dp_disown(uint64_t at)
+{
+	for (struct range *r; (r = range_at(at));) { /* more than once, if an object has several texts */
+		__atomic_store_n(&r->high, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&r->low, NOWHERE, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&disowned, 1, __ATOMIC_RELAXED);
+	}
+}
+
+/* A range that is free again. */
+static int own_again(uint64_t low, uint64_t high)
+{
+	uint64_t nowhere = NOWHERE;
+	struct range *r = __atomic_load_n(&disowned, __ATOMIC_RELAXED) ? range_at(NOWHERE) : 0;
+	if (!r || !__atomic_compare_exchange_n(&r->low, &nowhere, low, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return 0;
+	__atomic_fetch_sub(&disowned, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->high, high, __ATOMIC_RELEASE);
+	return 1;
+}
+
 void dp_own(uint64_t at, uint64_t size)
 {
 	uint64_t n = RANGES;
 	struct owned *o = &first;
+	if (own_again(at & ~(uint64_t)(DP_PAGE_SIZE - 1), pages(at + size)))
+		return;
 	while ((n = __atomic_fetch_add(&o->used, 1, __ATOMIC_RELAXED)) >= RANGES)
 		if (!(o = next_of(o)))
 			return;
@@ -118,15 +153,15 @@ static int cut(uint64_t low, uint64_t *high)
 	for (const struct owned *o = &first; o; o = __atomic_load_n(&o->next, __ATOMIC_ACQUIRE))
 		for (uint64_t i = 0, n = __atomic_load_n(&o->used, __ATOMIC_RELAXED); i < n && i < RANGES; i++) {
 			const struct range *r = &o->ranges[i];
-			uint64_t end = __atomic_load_n(&r->high, __ATOMIC_ACQUIRE);
-			if (!end)
+			uint64_t end = __atomic_load_n(&r->high, __ATOMIC_ACQUIRE), start = __atomic_load_n(&r->low, __ATOMIC_ACQUIRE);
+			if (!end || __atomic_load_n(&r->high, __ATOMIC_ACQUIRE) != end) /* it comes, or goes */
 				continue;
-			if (low >= r->low && low < end) {
+			if (low >= start && low < end) {
 				*high = end < *high ? end : *high;
 				return 1;
 			}
-			if (r->low > low && r->low < *high)
-				*high = r->low;
+			if (start > low && start < *high)
+				*high = start;
 		}
 	return 0;
 }

@@ -8,9 +8,11 @@
 #include "base/raw.h"
 #include "base/regs.h"
 
-/* Memory of ours, for good; called by one thread at a time. What is mapped of the
+/* Memory of ours; called by one thread at a time. What is mapped of the
  * table is known without. */
 void dp_own(uint64_t at, uint64_t size) HIDDEN;
+/* What begins there is not ours any more. */
+void dp_disown(uint64_t at) HIDDEN;
 /* What a session has mapped, once it is applied. */
 void dp_own_session(const struct dp_ctl *ctl) HIDDEN;
 /* Whether new mappings are locked, as far as we saw. */

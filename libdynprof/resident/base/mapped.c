@@ -27,6 +27,18 @@ int dp_hold(uint64_t at, uint64_t size)
 	return !failed(got) && (uint64_t)got == at;
 }
 
+/* The kernel says -EEXIST before it finds that there is no such type of mapping, -EINVAL. One
+ * that does not know the flag, before Linux 4.17, says that everywhere. */
+static long look(uint64_t at, uint64_t size)
+{
+	long err = ask(SYS_mmap, at, size, PROT_NONE, MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (!failed(err))
+		ask(SYS_munmap, err, size);
+	return err;
+}
+
+int dp_is_empty(uint64_t at, uint64_t size, uint64_t used) { return look(at, size) == -EINVAL && look(used, 1) == -EEXIST; }
+
 struct piece { const void *base; uint64_t len; };
 
 static void copy_plainly(void *to, const void *from, uint64_t n)

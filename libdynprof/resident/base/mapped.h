@@ -19,6 +19,10 @@ uint64_t dp_far_below(uint64_t size) HIDDEN;
  * did. */
 int dp_hold(uint64_t at, uint64_t size) HIDDEN;
 
+/* Whether nothing is mapped in [at, at+size), where the kernel says so; used is mapped. Nothing is
+ * changed, for no moment. */
+int dp_is_empty(uint64_t at, uint64_t size, uint64_t used) HIDDEN;
+
 /* Copies n bytes of this process's memory which may not be there to read: a hole
  * of a full file system. Returns whether it could. */
 int dp_read_quietly(void *to, const void *from, uint64_t n) HIDDEN;

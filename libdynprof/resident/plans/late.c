@@ -39,6 +39,8 @@
 #include "sites/slowpath.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
+#include "texts/hooked.h"
+#include "texts/slots.h"
 #include "texts/undos.h"
 
 /* What is kept from the start, in private memory: a forked child has its own. */
@@ -409,6 +411,9 @@ static void end_here(void)
 	ended = 1;
 }
 
+/* Whether there is what refers to texts, beside their session. */
+static int refers(const struct dp_undo_text *first, uint64_t count) { return dp_is_listed(first, count) || dp_has_slots(first, count); }
+
 /* With clean flags, from changed.S. */
 void dp_new_objects(void)
 {
@@ -433,6 +438,6 @@ void dp_new_objects(void)
 	if (s.objects)
 		meet(&s);
 	else
-		dp_forget_undos();
+		dp_forget_undos(refers);
 	know_all();
 }

@@ -304,8 +304,7 @@ _Static_assert(offsetof(siginfo_t, si_call_addr) == offsetof(siginfo_t, si_addr)
 
 /* Called in front of a handler. DP_SHOWN: dp_depart shall be behind it. A fault is
  * not marked: mostly the thread does not come back to it. */
-int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s) HIDDEN;
-int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
+static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
 {
 	uint64_t *g = context + DP_UC_GREGS / 8;
 	const struct dp_known *c = dp_arena_at(g[DP_REG_RIP]);
@@ -330,6 +329,15 @@ int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
 	s->to_rax = g[DP_REG_RAX];
 	s->to_eflags = g[DP_REG_EFLAGS];
 	return DP_SHOWN;
+}
+
+int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s) HIDDEN;
+int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
+{
+	dp_reads();
+	int how = arrive(sig, info, context, s);
+	dp_has_read();
+	return how;
 }
 
 /* ---- going on --------------------------------------------------------- */
@@ -404,7 +412,12 @@ static void go_on(uint64_t *g)
 /* Called behind a handler that has changed where the thread was, which was not in
  * code of ours, and before the program resumes a context by itself. */
 void dp_moved(uint64_t *context) HIDDEN;
-void dp_moved(uint64_t *context) { go_on(context + DP_UC_GREGS / 8); }
+void dp_moved(uint64_t *context)
+{
+	dp_reads();
+	go_on(context + DP_UC_GREGS / 8);
+	dp_has_read();
+}
 
 static void put_back(uint64_t *g, const struct dp_shown *s)
 {
@@ -444,5 +457,5 @@ void dp_depart(uint64_t *context, const struct dp_shown *s)
 	if (g[DP_REG_RIP] == s->to_rip && ((g[DP_REG_EFLAGS] ^ s->to_eflags) & MARK) == 0)
 		g[DP_REG_RIP] = s->resume;
 	else
-		go_on(g);
+		dp_moved(context);
 }

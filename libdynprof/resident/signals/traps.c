@@ -28,9 +28,8 @@ static uint64_t blocked_before; /* TRAP_BIT, if SIGTRAP was blocked at the start
 
 /* ---- where traps are ------------------------------------------------- */
 
-static uint64_t stub_of(uint64_t at)
+static uint64_t find_stub(const struct dp_known *k, uint64_t at)
 {
-	const struct dp_known *k = dp_arena_of_text(at);
 	uint64_t low = 0, high = k ? k->traps_count : 0;
 	while (low < high) {
 		uint64_t middle = (low + high) / 2;
@@ -42,6 +41,14 @@ static uint64_t stub_of(uint64_t at)
 			high = middle;
 	}
 	return 0;
+}
+
+static uint64_t stub_of(uint64_t at)
+{
+	dp_reads();
+	uint64_t stub = find_stub(dp_arena_of_text(at), at);
+	dp_has_read();
+	return stub;
 }
 
 /* ---- the handler ------------------------------------------------------ */

@@ -22,6 +22,7 @@
 #include "sites/replaced.h"
 #include "sites/watched.h"
 #include "sites/withdraw.h"
+#include "stubs/arenas.h"
 #include "stubs/redirect.h"
 #include "texts/giveback.h"
 
@@ -48,12 +49,22 @@ static void block_signals(struct dp_birth *b, struct dp_regs *r)
 	r->fork = DP_FORK_BLOCKED | (uint64_t)entered << ENTERED;
 }
 
+/* Whether the child shares our memory. */
+static int makes_thread(const struct dp_regs *r)
+{
+	const struct clone_args3 *args = (const struct clone_args3 *)r->rdi;
+	if ((uint32_t)r->rax == DP_NR_clone)
+		return (r->rdi & CLONE_VM) != 0;
+	return (uint32_t)r->rax != DP_NR_fork && args && r->rsi >= sizeof *args && (args->flags & CLONE_VM) != 0;
+}
+
 /* What the child will need, or 0 if the system call shall run as it is: a child
  * that shares our memory while we wait for it (vfork, posix_spawn) runs on our
  * row; all do where there is but one, or none counts any more. */
 static struct dp_birth *birth(struct dp_regs *r)
 {
 	uint64_t flags = 0, stack = 0;
+	__atomic_fetch_add(&dp_arenas_shared, !makes_thread(r), __ATOMIC_RELAXED);
 	if (dp.shared || dp_stopped())
 		return 0;
 	if ((uint32_t)r->rax == DP_NR_clone) {

@@ -76,10 +76,14 @@ static void end_arena(struct dp_known *k)
 
 static void end_counts(void)
 {
+	dp_reads();
 	uint32_t n = dp_arenas_known();
-	for (uint32_t i = 0; i < n; i++)
-		if (!dp_arena_number(i)->ended && !dp_arena_number(i)->gone)
-			end_arena(dp_arena_number(i));
+	for (uint32_t i = 0; i < n; i++) {
+		struct dp_known *k = dp_arena_number(i);
+		if (!__atomic_load_n(&k->gone, __ATOMIC_ACQUIRE) && !k->ended)
+			end_arena(k);
+	}
+	dp_has_read();
 }
 
 void dp_stop(void)

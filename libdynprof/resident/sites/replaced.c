@@ -139,7 +139,7 @@ static void ours_goes(struct dp_regs *r, struct span s, int must_be_free)
 		kept_goes(r, s);
 	for (uint32_t i = 0; i < dp_arenas_known(); i++) {
 		struct dp_known *k = dp_arena_number(i);
-		if (k->gone || !is_at(k, s))
+		if (__atomic_load_n(&k->gone, __ATOMIC_ACQUIRE) || !is_at(k, s))
 			continue;
 		arena_goes(r, k);
 		if (must_be_free)
@@ -195,7 +195,7 @@ static void remap_comes(struct dp_regs *r)
 	}
 }
 
-void dp_memory_changes(struct dp_regs *r)
+static void change(struct dp_regs *r)
 {
 	switch ((uint32_t)r->rax) {
 	case SYS_mmap:
@@ -211,4 +211,14 @@ void dp_memory_changes(struct dp_regs *r)
 		advice_comes(r);
 		break;
 	}
+}
+
+void dp_memory_changes(struct dp_regs *r)
+{
+	int remaps = (uint32_t)r->rax == SYS_mremap;
+	if (!has_text(span(r->rdi, r->rsi)) && !(remaps && has_text(span(r->r8, r->rdx))))
+		return;
+	dp_reads();
+	change(r);
+	dp_has_read();
 }

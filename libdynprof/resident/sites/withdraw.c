@@ -29,6 +29,7 @@
 #include "sites/ends.h"
 #include "sites/gs.h"
 #include "sites/withdraw.h"
+#include "stubs/arenas.h"
 #include "texts/giveback.h"
 #include "texts/letrun.h"
 #include "texts/patched.h"
@@ -75,7 +76,9 @@ static void withdraw(void)
 {
 	uint64_t all = ~0ULL, mask = 0;
 	int blocked = ask(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8) == 0;
+	dp_reads();
 	int given = dp_give_all();
+	dp_has_read();
 	if (!__atomic_exchange_n(&dp_withdrawn, 1, __ATOMIC_SEQ_CST))
 		leave(given, &mask); /* no other thread does */
 	if (blocked)
@@ -126,7 +129,7 @@ static void by_another(struct dp_regs *r, uint64_t at)
 
 /* The program's own system call is still there where the patch is in front of it, or
  * was given back. A call that does not return may be made by any near it. */
-void dp_own_address(struct dp_regs *r)
+static void own_address(struct dp_regs *r)
 {
 	uint64_t moved, at = syscall_of((const uint8_t *)r->rcx + DP_THUNK_SYSCALL, &moved);
 	int ends = r->rax == SYS_exit || r->rax == SYS_exit_group;
@@ -140,4 +143,11 @@ void dp_own_address(struct dp_regs *r)
 		at = ends ? dp_syscall_near(at) : 0;
 	if (at)
 		r->rcx = at;
+}
+
+void dp_own_address(struct dp_regs *r)
+{
+	dp_reads();
+	own_address(r);
+	dp_has_read();
 }

@@ -12,12 +12,14 @@
  *  2. The arena's entry is written, behind those that are counted; then the count.
  *  3. The slots are stored, each in one piece, behind the entry. Where another
  *     object has lain the older arena's are written over.
- * Nothing is ever moved or given back: whoever has read a pointer may keep it.
+ * Nothing is ever moved: whoever has read a pointer may keep it as long as he is counted
+ * as a reader.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "base/filters.h"
 #include "base/lock.h"
 #include "base/pages.h"
 #include "base/state.h"
@@ -38,6 +40,7 @@ enum { FIRST_CHUNK = 16, CHUNKS = 24 };
 static struct dp_known first_chunk[FIRST_CHUNK];
 static struct dp_known *chunks[CHUNKS];
 static uint32_t known;
+uint32_t dp_readers HIDDEN, dp_arenas_shared HIDDEN;
 
 static void *zeros(uint64_t size, int flags)
 {
@@ -130,14 +133,22 @@ static int make_room(const struct dp_ctl *ctl)
 	return 1;
 }
 
-static struct dp_known known_of(const struct dp_arena *a, uint32_t number)
+static struct dp_known known_of(const struct dp_arena *a, uint32_t number, uint64_t session)
 {
 	return (struct dp_known){
 		a->at, a->at + a->size, a->at + a->cold, a->at + a->keeps,
 		(const struct dp_origin *)a->origins, (const uint8_t(*)[2])a->lengths, (const uint32_t *)a->by_text, a->origins_count,
 		(const struct dp_island *)a->islands, a->islands_count,
 		(const struct dp_trap *)a->traps, a->traps_count,
-		a->view, a->view_size, number, 0, 0, 0, a->at + a->size + a->pointers + a->view_size, 0};
+		a->view, a->view_size, number, 0, 0, DP_FREE, a->at + a->size + a->pointers + a->view_size, session, 0};
+}
+
+/* The number of an entry that serves nobody any more, from n on; else that behind the last. */
+static uint32_t next_free(uint32_t n)
+{
+	for (const struct dp_known *k; n < known && (k = entry(n, 0)) && k->gone != DP_FREE; n++)
+		;
+	return n;
 }
 
 /* The arena's code, writable, somewhere else; 0 if that cannot be. */
@@ -164,17 +175,21 @@ static void store_texts(const struct dp_ctl *ctl, uint32_t arena, const struct d
 const char *dp_know_arenas(const struct dp_ctl *ctl)
 {
 	int alone = !ctl->keep && dp.table->processes > 1;
+	uint32_t n = 0;
 	if (!make_room(ctl))
 		return "no memory for the list of arenas";
 	for (uint32_t i = 0; i < ctl->arenas_count; i++) {
 		const struct dp_arena *a = &ctl->arenas[i];
 		if (!has_code(a))
 			continue;
-		struct dp_known *k = entry(known, 0);
-		*k = known_of(a, known);
+		n = next_free(n);
+		struct dp_known *k = entry(n, 0);
+		*k = known_of(a, n, ctl->undos ? ctl->arenas[ctl->arenas_count - 1].at : 0);
 		k->alone = (uint8_t)alone;
 		k->lasting = dp.translator ? map_lasting(k) : 0;
-		__atomic_store_n(&known, known + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&k->gone, DP_THERE, __ATOMIC_RELEASE);
+		if (n == known)
+			__atomic_store_n(&known, known + 1, __ATOMIC_RELEASE);
 		store_slots(k->at, k->end, k);
 		store_texts(ctl, i, k);
 	}
@@ -183,8 +198,60 @@ const char *dp_know_arenas(const struct dp_ctl *ctl)
 
 void dp_arena_goes(struct dp_known *k)
 {
-	__atomic_store_n(&k->gone, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&k->gone, DP_REPLACED, __ATOMIC_RELEASE);
 	store_slots(k->at, k->end, 0);
+}
+
+/* Empties the slots of [low, high) that hold k. */
+static void clear_slots(uint64_t low, uint64_t high, const struct dp_known *k)
+{
+	for (uint64_t at = low & ~(uint64_t)(DP_PAGE_SIZE - 1); at < high; at += DP_PAGE_SIZE) {
+		uint64_t *slot = slot_of(at, 0);
+		if (slot && *slot == (uint64_t)k)
+			__atomic_store_n(slot, 0, __ATOMIC_RELEASE);
+	}
+}
+
+/* The first arena of a session from number *n on, which becomes that of the next; 0: there is none. */
+static struct dp_known *next_of(uint64_t session, uint32_t *n)
+{
+	while (*n < known) {
+		struct dp_known *k = entry((*n)++, 0);
+		if (k && k->session == session && k->gone != DP_FREE)
+			return k;
+	}
+	return 0;
+}
+
+void dp_arenas_close(uint64_t session, uint64_t low, uint64_t high)
+{
+	uint32_t n = 0;
+	for (struct dp_known *k; (k = next_of(session, &n));) {
+		uint8_t there = DP_THERE;
+		clear_slots(low, high, k);
+		if (__atomic_compare_exchange_n(&k->gone, &there, DP_CLOSED, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			clear_slots(k->at, k->end, k);
+	}
+}
+
+void dp_arenas_unmap(uint64_t session)
+{
+	uint32_t n = 0;
+	for (struct dp_known *k; (k = next_of(session, &n));) {
+		if (k->gone != DP_CLOSED)
+			continue;
+		dp_disown(k->at);
+		ask(SYS_munmap, k->at, k->whole - k->at);
+		k->gone = DP_FREE;
+	}
+}
+
+void dp_arenas_leave(uint64_t session)
+{
+	uint32_t n = 0;
+	for (struct dp_known *k; (k = next_of(session, &n));)
+		if (k->gone == DP_CLOSED)
+			k->gone = DP_REPLACED;
 }
 
 void dp_forget_arenas(void)

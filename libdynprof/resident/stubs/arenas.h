@@ -1,6 +1,7 @@
 /* The arenas of this process: where each lies, what its code stands for, and
  * which pages of text lead there. Handlers, other threads and forked children
- * read it without a lock; it only grows. */
+ * read it without a lock. Those of objects that were closed go (undos.c), and their
+ * entries serve others. */
 #ifndef DYNPROF_ARENAS_H
 #define DYNPROF_ARENAS_H
 
@@ -40,10 +41,26 @@ struct dp_known {
 	 * resume, do not know it. It is never paused. */
 	uint8_t alone;
 	uint8_t ended;	  /* its stubs have ended counting (gs.c) */
-	uint8_t gone;	  /* the program has put something else there (replaced.c) */
+	uint8_t gone;	  /* enum dp_gone */
 	uint64_t whole;	  /* the end of the pages that follow its code */
+	uint64_t session; /* where the lists of what it was made with lie (undos.c) */
 	uint8_t *lasting; /* its code, writable for good, if stubs are redirectable */
 };
+
+enum dp_gone {
+	DP_THERE,
+	DP_REPLACED, /* the program has put something else there (replaced.c), or may still be told of it: its place is not ours to give back */
+	DP_CLOSED,   /* its objects are gone: nobody finds it any more */
+	DP_FREE,     /* it is unmapped */
+};
+
+/* How many are looking at what arenas and lists of changes tell, and would fault if these were
+ * unmapped: threads, and handlers that have interrupted them. Who never comes back, since a
+ * handler has left for elsewhere, counts for ever: then nothing is unmapped any more. */
+extern uint32_t dp_readers HIDDEN;
+static inline void dp_reads(void) { __atomic_fetch_add(&dp_readers, 1, __ATOMIC_SEQ_CST); }
+static inline void dp_has_read(void) { __atomic_fetch_sub(&dp_readers, 1, __ATOMIC_SEQ_CST); }
+static inline int dp_is_read(void) { return __atomic_load_n(&dp_readers, __ATOMIC_SEQ_CST) != 0; }
 
 /* What a record tells of the copies. */
 struct dp_run {
@@ -73,6 +90,14 @@ static inline struct dp_run dp_run_of(const struct dp_known *c, const struct dp_
 const char *dp_know_arenas(const struct dp_ctl *ctl) HIDDEN;
 /* An arena's place is the program's from now on. */
 void dp_arena_goes(struct dp_known *k) HIDDEN;
+/* The objects of a session are gone. Its arenas are closed, as far as they are still ours, and
+ * none of them is found by address any more, nor by the texts that lie in [low, high). */
+void dp_arenas_close(uint64_t session, uint64_t low, uint64_t high) HIDDEN;
+/* Closed arenas are unmapped; or, as somebody may have found them before, never will be. */
+void dp_arenas_unmap(uint64_t session) HIDDEN;
+void dp_arenas_leave(uint64_t session) HIDDEN;
+/* A process is made that has the arenas of this one, whose pages are the same. How many were? */
+extern uint32_t dp_arenas_shared HIDDEN;
 /* None is known any more. There is one thread. */
 void dp_forget_arenas(void) HIDDEN;
 

@@ -97,7 +97,7 @@ static long map_reach(struct reach *r, const struct dp_header *table, uint64_t r
 	r->count = n;
 	for (uint32_t i = 0; i < n && !err; i++) {
 		const struct dp_known *k = dp_arena_number(i);
-		if (!k->gone && !(k->alone && paused))
+		if (!__atomic_load_n(&k->gone, __ATOMIC_ACQUIRE) && !(k->alone && paused))
 			r->views[i] = map_again(k->at, size_of(k), &err);
 	}
 	return err;
@@ -185,6 +185,8 @@ static long change_all(const struct dp_header *table, const struct reach *r, uin
 		if (counter == DP_NO_COUNTER)
 			continue; /* text that one process took back another may still have */
 		uint8_t *stub = 0;
+		if (f->object < objects_max && !r->view && !dp_object_of(table, f)->arena)
+			continue; /* its library is closed */
 		if (f->object < objects_max)
 			stub = stub_in(r, dp_object_of(table, f), f->stub, f->count);
 		left += !stub || !(redirectable ? change_front : change)(stub, counter, f->count, paused);
@@ -232,6 +234,7 @@ long dp_set_paused(struct dp_header *table, uint64_t reserve, uint32_t paused)
 	if (left)
 		return left;
 	struct reach r = {0};
+	dp_reads();
 	left = map_reach(&r, table, reserve, paused);
 	if (left == 0) {
 		__atomic_store_n(&table->paused, paused, __ATOMIC_SEQ_CST);
@@ -241,6 +244,7 @@ long dp_set_paused(struct dp_header *table, uint64_t reserve, uint32_t paused)
 		} while (wants_jumps(table) != done);
 	}
 	unmap_reach(&r);
+	dp_has_read();
 	dp_pause_unlock(table);
 	return left;
 }

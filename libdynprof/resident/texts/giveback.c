@@ -39,6 +39,7 @@
 #include "base/pages.h"
 #include "base/regs.h"
 #include "base/state.h"
+#include "stubs/arenas.h"
 #include "table/entries.h"
 #include "table/view.h"
 #include "texts/change.h"
@@ -240,7 +241,7 @@ int dp_give_all(void)
 	return dp_is_clean();
 }
 
-void dp_text_changes(const struct dp_regs *r)
+static void text_changes(const struct dp_regs *r)
 {
 	uint64_t low = r->rdi & ~(uint64_t)(DP_PAGE_SIZE - 1), high = low + pages(r->rsi);
 	/* It could not be looked at when it is made writable; and a fault would tell of a
@@ -251,4 +252,11 @@ void dp_text_changes(const struct dp_regs *r)
 	if (r->rdx & PROT_WRITE)
 		for (struct dp_slots *s; low < high && (s = dp_slots_in(low, high)); dp_forget_slots(s))
 			give_some(0, 0, s->text);
+}
+
+void dp_text_changes(const struct dp_regs *r)
+{
+	dp_reads();
+	text_changes(r);
+	dp_has_read();
 }

@@ -149,3 +149,11 @@ void dp_text_is_back(uint64_t low, uint64_t high)
 		if (h->text->start < high && h->text->start + h->text->size > low)
 			__atomic_store_n(&h->calls_gone, 0, __ATOMIC_RELAXED);
 }
+
+int dp_is_listed(const struct dp_undo_text *first, uint64_t count)
+{
+	for (struct dp_hooked *h = __atomic_load_n(&newest, __ATOMIC_ACQUIRE); h; h = h->next)
+		if (h->text >= first && h->text < first + count)
+			return 1;
+	return 0;
+}

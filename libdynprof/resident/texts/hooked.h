@@ -31,6 +31,8 @@ void dp_went(struct dp_change *c, const struct dp_undo_text *t) HIDDEN;
 /* What comes to be in the range may be a copy of what was there once: calls lead to
  * stubs again. Any thread may say so. */
 void dp_text_is_back(uint64_t low, uint64_t high) HIDDEN;
+/* Whether the changes of one of these texts are listed. */
+int dp_is_listed(const struct dp_undo_text *first, uint64_t count) HIDDEN;
 
 /* The first from i on whose bit is set, n if there is none; without bits, i. */
 static inline uint32_t dp_next_bit(const uint64_t *bits, uint32_t i, uint32_t n)

@@ -79,3 +79,12 @@ struct dp_slots *dp_slots_in(uint64_t low, uint64_t high)
 }
 
 void dp_forget_slots(struct dp_slots *s) { __atomic_store_n(&s->high, 0, __ATOMIC_RELAXED); }
+
+int dp_has_slots(const struct dp_undo_text *first, uint64_t count)
+{
+	for (struct list *l = __atomic_load_n(&newest, __ATOMIC_ACQUIRE); l; l = l->older)
+		for (uint64_t i = 0; i < l->used; i++)
+			if (l->slots[i].text >= first && l->slots[i].text < first + count && l->slots[i].high)
+				return 1;
+	return 0;
+}

@@ -23,5 +23,7 @@ struct dp_slots {
 struct dp_slots *dp_slots_in(uint64_t low, uint64_t high) HIDDEN;
 /* No call is led past them. */
 void dp_forget_slots(struct dp_slots *s) HIDDEN;
+/* Whether slots of one of these texts are watched. */
+int dp_has_slots(const struct dp_undo_text *first, uint64_t count) HIDDEN;
 
 #endif

@@ -1,21 +1,54 @@
-/* What sessions have patched, and what takes it back (patcher/patch/undo.go). */
+/* What sessions have patched, and what takes it back (patcher/patch/undo.go).
+ *
+ * When all objects of a session are closed their arenas, and what tells of them, are as much
+ * in nobody's use as their text: who is in a stub, or returns to one, would be in that text
+ * otherwise, which the dynamic linker has unmapped. So these go, too; a program that opens and
+ * closes a library for ever would have no mapping left else. What others might find:
+ *
+ *  1. That all texts are gone is not guessed: the kernel says that nothing lies in their place.
+ *  2. The session is marked as gone, its arenas as closed, and the slots of their pages and of
+ *     the texts' are emptied: nobody finds them any more, neither by address nor in a list.
+ *  3. Who may have found them before is counted (dp_reads): handlers of signals, who changes
+ *     text or memory, who pauses. If there is one by now they stay where they are, for good; so
+ *     they do if lists elsewhere have come to refer to the texts.
+ *  4. They are unmapped, and their entries serve others.
+ * A child that is forked in between has them mapped, and does not know them. They stay where a
+ * translator may have addresses in stubs, where perf has been told of them, and where a process
+ * that was forked since has the same pages: who pauses here reaches its stubs by ours, but for
+ * where the reserve is kept.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/mman.h>
 
 #include "base/filters.h"
 #include "base/lock.h"
+#include "base/mapped.h"
 #include "base/pages.h"
+#include "base/state.h"
 #include "stubs/arenas.h"
+#include "table/entries.h"
+#include "table/view.h"
 #include "texts/texts.h"
 #include "texts/undos.h"
 
-/* One session's; the list only grows. */
+enum state {
+	FREE,    /* nothing is mapped for it: the entry serves another */
+	PATCHED,
+	GONE,    /* so are its objects */
+	GOES,    /* what is mapped for it is not to be looked at any more */
+};
+
+/* One session's. */
 struct patched {
+	uint32_t state;   /* enum state */
+	uint32_t stays;   /* somebody else may know its arenas */
+	uint32_t shared;  /* dp_arenas_shared, when it was noted */
 	const struct dp_undo_text *texts; /* in order of start */
 	uint64_t count;
 	uint64_t low, high; /* high is 0 when the objects are gone */
-	uint64_t data, data_end; /* the pages of all that stands beside the arenas' code */
+	uint64_t data, data_end; /* the pages of all that stands beside the arenas' code, */
+	uint64_t origins, origins_end; /* but for these, if a planner has made them */
 };
 
 struct dp_sessions {
@@ -30,7 +63,11 @@ static struct dp_sessions *newest;
  * (replaced.c). */
 static void add_texts(const struct patched *p)
 {
+	if (p->state == FREE)
+		return;
 	dp_texts_add(p->data, p->data_end);
+	if (p->origins)
+		dp_texts_add(p->origins, p->origins_end);
 	for (uint64_t i = 0; i < p->count; i++)
 		if (p->texts[i].kept_end)
 			dp_texts_add(p->texts[i].kept, p->texts[i].kept_end);
@@ -54,10 +91,21 @@ static void add_all_texts(void)
 			add_texts(&s->patched[i]);
 }
 
+/* An entry for one more; 0: there is no room. */
+static struct patched *free_entry(void)
+{
+	enum { MOST = sizeof newest->patched / sizeof *newest->patched };
+	for (struct dp_sessions *s = newest; s; s = s->older)
+		for (uint64_t i = 0; i < s->used; i++)
+			if (s->patched[i].state == FREE)
+				return &s->patched[i];
+	return newest && newest->used < MOST ? &newest->patched[newest->used] : 0;
+}
+
 int dp_make_undos(const struct dp_ctl *ctl)
 {
-	struct dp_sessions *s = newest;
-	if (!ctl->undos || (s && s->used < sizeof s->patched / sizeof *s->patched))
+	struct dp_sessions *s;
+	if (!ctl->undos || free_entry())
 		return 1;
 	long at = raw(SYS_mmap, 0, pages(sizeof *s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
@@ -69,20 +117,40 @@ int dp_make_undos(const struct dp_ctl *ctl)
 	return 1;
 }
 
+/* Readers look at the rest of an entry when they have found that it is not FREE, and has a
+ * high end. */
+static void fill_in(struct patched *p, const struct dp_ctl *ctl)
+{
+	const struct dp_undo_text *texts = (const struct dp_undo_text *)ctl->undos, *last = &texts[ctl->undos_count - 1];
+	const struct dp_arena *data = &ctl->arenas[ctl->arenas_count - 1], *origins = data - 1;
+	int has_origins = ctl->arenas_count > 1 && !origins->cold;
+	p->texts = texts;
+	p->count = ctl->undos_count;
+	p->low = texts->start;
+	p->data = data->at;
+	p->data_end = data->at + data->size;
+	p->origins = has_origins ? origins->at : 0;
+	p->origins_end = has_origins ? origins->at + origins->size : 0;
+	p->stays = ctl->announce || dp.translator;
+	p->shared = dp_arenas_shared;
+	__atomic_store_n(&p->state, PATCHED, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->high, last->start + last->size, __ATOMIC_RELEASE);
+}
+
 void dp_note_undos(const struct dp_ctl *ctl)
 {
-	struct dp_sessions *s = newest;
 	if (!ctl->undos)
 		return;
-	const struct dp_undo_text *texts = (const struct dp_undo_text *)ctl->undos, *last = &texts[ctl->undos_count - 1];
-	const struct dp_arena *data = &ctl->arenas[ctl->arenas_count - 1];
-	s->patched[s->used] = (struct patched){texts, ctl->undos_count, texts->start, last->start + last->size, data->at, data->at + data->size};
-	__atomic_store_n(&s->used, s->used + 1, __ATOMIC_RELEASE);
+	const struct dp_undo_text *texts = (const struct dp_undo_text *)ctl->undos;
+	struct patched *p = free_entry();
+	fill_in(p, ctl);
+	if (p == &newest->patched[newest->used])
+		__atomic_store_n(&newest->used, newest->used + 1, __ATOMIC_RELEASE);
 	for (uint64_t i = 0; i < ctl->undos_count; i++)
 		if (texts[i].kept_end)
 			dp_own(texts[i].kept, texts[i].kept_end - texts[i].kept);
 	if (dp_texts_begin())
-		add_texts(&s->patched[s->used - 1]);
+		add_texts(p);
 	else
 		add_all_texts();
 	dp_texts_end();
@@ -96,7 +164,10 @@ int dp_has_undos(void)
 
 static int has_data(const struct patched *p, uint64_t low, uint64_t high)
 {
-	if (p->data < high && p->data_end > low)
+	uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
+	if (state == FREE || state == GOES)
+		return 0;
+	if ((p->data < high && p->data_end > low) || (p->origins < high && p->origins_end > low))
 		return 1;
 	for (uint64_t i = 0; i < p->count; i++)
 		if (p->texts[i].kept < high && p->texts[i].kept_end > low)
@@ -119,7 +190,7 @@ const struct dp_undo_text *dp_walk_on(struct dp_text_walk *w)
 		uint64_t used = __atomic_load_n(&w->sessions->used, __ATOMIC_ACQUIRE);
 		for (; w->session < used; w->session++, w->text = 0) {
 			const struct patched *p = &w->sessions->patched[w->session];
-			if (__atomic_load_n(&p->high, __ATOMIC_RELAXED) <= w->low || p->low >= w->high)
+			if (__atomic_load_n(&p->high, __ATOMIC_ACQUIRE) <= w->low || p->low >= w->high)
 				continue;
 			while (w->text < p->count) {
 				const struct dp_undo_text *t = &p->texts[w->text++];
@@ -201,15 +272,94 @@ static int is_left(const struct patched *p)
 	return 0;
 }
 
-void dp_forget_undos(void)
+static int is_closed(const struct patched *p)
+{
+	for (uint64_t i = 0; i < p->count; i++)
+		if (!dp_is_empty(p->texts[i].start, p->texts[i].size, p->data))
+			return 0;
+	return 1;
+}
+
+static void unmap(uint64_t low, uint64_t high)
+{
+	if (low >= high)
+		return;
+	dp_disown(low);
+	ask(SYS_munmap, low, high - low);
+}
+
+/* The lists of an object's texts are on the same pages. */
+static void unmap_lists(const struct patched *p)
+{
+	for (uint64_t i = 0; i < p->count; i++) {
+		uint64_t first = 0;
+		while (p->texts[first].kept != p->texts[i].kept)
+			first++;
+		if (first == i)
+			unmap(p->texts[i].kept, p->texts[i].kept_end);
+	}
+}
+
+/* The table says of the objects that their arenas are no more: nobody has to pause them. */
+static void note_closed(const struct patched *p)
+{
+	struct dp_header *view = dp_view();
+	uint32_t functions = view ? dp_in_use(&view->functions) : 0;
+	for (uint64_t i = 0; i < p->count; i++) {
+		const struct dp_undo_text *t = &p->texts[i];
+		if (t->functions >= t->functions_end || t->functions >= functions)
+			continue;
+		struct dp_object_entry *o = (struct dp_object_entry *)dp_object_of(view, dp_function_at(view, t->functions));
+		__atomic_store_n(&o->arena, 0, __ATOMIC_RELAXED);
+	}
+}
+
+/* Whether another process may have them, and who pauses would not reach these from here. */
+static int is_shared(const struct patched *p)
+{
+	return !dp.reserve && p->shared != __atomic_load_n(&dp_arenas_shared, __ATOMIC_RELAXED);
+}
+
+/* Unmaps what a session of closed objects has, if it is sure that nobody looks at it. */
+static int release(struct patched *p, int (*refers)(const struct dp_undo_text *first, uint64_t count))
+{
+	if (p->stays || is_shared(p) || dp_is_read() || !is_closed(p))
+		return 0;
+	__atomic_store_n(&p->state, GOES, __ATOMIC_SEQ_CST);
+	for (uint64_t i = 0; i < p->count; i++)
+		dp_arenas_close(p->data, p->texts[i].start, p->texts[i].start + p->texts[i].size);
+	note_closed(p);
+	if (dp_is_read() || refers(p->texts, p->count)) {
+		dp_arenas_leave(p->data);
+		p->stays = 1;
+		__atomic_store_n(&p->state, GONE, __ATOMIC_RELEASE);
+		return 0;
+	}
+	dp_arenas_unmap(p->data);
+	unmap_lists(p);
+	unmap(p->origins, p->origins_end);
+	unmap(p->data, p->data_end);
+	__atomic_store_n(&p->state, FREE, __ATOMIC_RELEASE);
+	return 1;
+}
+
+static int forget(struct patched *p, int (*refers)(const struct dp_undo_text *first, uint64_t count))
+{
+	int any = 0;
+	if (p->state == PATCHED && !is_left(p)) {
+		__atomic_store_n(&p->high, 0, __ATOMIC_SEQ_CST);
+		p->state = GONE;
+		any = 1;
+	}
+	return (p->state == GONE && release(p, refers)) || any;
+}
+
+void dp_forget_undos(int (*refers)(const struct dp_undo_text *first, uint64_t count))
 {
 	int any = 0;
 	for (struct dp_sessions *s = newest; s; s = s->older)
 		for (uint64_t i = 0; i < s->used; i++)
-			if (s->patched[i].high && !is_left(&s->patched[i])) {
-				__atomic_store_n(&s->patched[i].high, 0, __ATOMIC_RELAXED);
-				any = 1;
-			}
+			any |= forget(&s->patched[i], refers);
 	if (!any)
 		return;
 	dp_texts_begin();

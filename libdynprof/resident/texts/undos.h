@@ -75,8 +75,9 @@ int dp_make_undos(const struct dp_ctl *ctl) HIDDEN;
 /* What a session has patched may have to be given back. */
 void dp_note_undos(const struct dp_ctl *ctl) HIDDEN;
 
-/* Objects have been closed: what was patched in them need not be given back. */
-void dp_forget_undos(void) HIDDEN;
+/* Objects have been closed: what was patched in them need not be given back, and what we have
+ * mapped for them is unmapped, unless others refer to those texts. The dynamic linker's lock is held. */
+void dp_forget_undos(int (*refers)(const struct dp_undo_text *first, uint64_t count)) HIDDEN;
 
 /* Whether any session has patched text, and noted it. */
 int dp_has_undos(void) HIDDEN;
