@@ -2,7 +2,6 @@ package elfscan
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 )
@@ -14,20 +13,12 @@ type CallSite struct{ Low, High, Pad uint64 }
 // CallSites reads the call sites of the ELF file in r, which is size bytes long, that
 // have a landing pad, by rising address. (A Scan keeps only the landing pads that a
 // patched entry must know of.)
-func CallSites(r io.ReaderAt, size int64) (list []CallSite, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			list, err = nil, fmt.Errorf("%w: %v", ErrTruncated, p)
-		}
-	}()
-	f, err := open(r, size)
-	if err != nil {
-		return nil, err
-	}
-	hdr, err := f.frameHeader()
-	if err != nil {
-		return nil, err
-	}
+func CallSites(r io.ReaderAt, size int64) ([]CallSite, error) {
+	return ofFrames(r, size, func(f *file, hdr frameHeader) ([]CallSite, error) { return f.callSites(hdr, size) })
+}
+
+// callSites reads no more than most.
+func (f *file) callSites(hdr frameHeader, most int64) (list []CallSite, err error) {
 	off, n, addr, bounded := f.ehFrame(hdr)
 	if n == 0 {
 		return nil, nil
@@ -37,7 +28,7 @@ func CallSites(r io.ReaderAt, size int64) (list []CallSite, err error) {
 		return nil, err
 	}
 	err = f.eachArea(w.lsdas, func(c cursor, ref lsdaRef) {
-		if int64(len(list)) < size { // areas may be shared by many: a file may be made so
+		if int64(len(list)) < most { // areas may be shared by many: a file may be made so
 			c.eachSite(ref, func(s CallSite) { list = append(list, s) })
 		}
 	})

@@ -118,14 +118,19 @@ type IFunc struct {
 // Whatever the bytes are, a scan reads no more than twice size and 1 MB, and
 // allocates a small multiple of that. A file that the kernel could not map is an error;
 // parts that cannot be read are left out and listed in Object.Problems.
-func Scan(r io.ReaderAt, size int64) (o *Object, err error) {
-	// The last defence: the caller must go on whatever the file holds.
+func Scan(r io.ReaderAt, size int64) (*Object, error) {
+	return guarded(func() (*Object, error) { return scan(r, size) })
+}
+
+// guarded is the last defence: the caller must go on whatever the file holds.
+func guarded[T any](read func() (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			o, err = nil, fmt.Errorf("%w: %v", ErrTruncated, p)
+			var none T
+			result, err = none, fmt.Errorf("%w: %v", ErrTruncated, p)
 		}
 	}()
-	return scan(r, size)
+	return read()
 }
 
 func scan(r io.ReaderAt, size int64) (*Object, error) {

@@ -15,12 +15,11 @@ import (
 //
 // The line number programs are those of DWARF 2 to 5, section 6.2. What cannot be
 // read is left out, with an error.
-func LineStarts(r io.ReaderAt, size int64) (starts []uint64, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			starts, err = nil, fmt.Errorf("%w: %v", ErrTruncated, p)
-		}
-	}()
+func LineStarts(r io.ReaderAt, size int64) ([]uint64, error) {
+	return guarded(func() ([]uint64, error) { return lineStarts(r, size) })
+}
+
+func lineStarts(r io.ReaderAt, size int64) ([]uint64, error) {
 	f, err := open(r, size)
 	if err != nil {
 		return nil, err

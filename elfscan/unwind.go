@@ -3,7 +3,6 @@ package elfscan
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -37,20 +36,26 @@ const (
 // Frames reads the FDEs of the ELF file in r, which is size bytes long, by rising
 // address. Those of signal frames, and those in a form that no compiler writes, are
 // left out.
-func Frames(r io.ReaderAt, size int64) (list []Frame, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			list, err = nil, fmt.Errorf("%w: %v", ErrTruncated, p)
+func Frames(r io.ReaderAt, size int64) ([]Frame, error) {
+	return ofFrames(r, size, (*file).unwinding)
+}
+
+// ofFrames reads something of the frames of the ELF file in r.
+func ofFrames[T any](r io.ReaderAt, size int64, read func(*file, frameHeader) ([]T, error)) ([]T, error) {
+	return guarded(func() ([]T, error) {
+		f, err := open(r, size)
+		if err != nil {
+			return nil, err
 		}
-	}()
-	f, err := open(r, size)
-	if err != nil {
-		return nil, err
-	}
-	hdr, err := f.frameHeader()
-	if err != nil {
-		return nil, err
-	}
+		hdr, err := f.frameHeader()
+		if err != nil {
+			return nil, err
+		}
+		return read(f, hdr)
+	})
+}
+
+func (f *file) unwinding(hdr frameHeader) ([]Frame, error) {
 	off, n, addr, _ := f.ehFrame(hdr)
 	b, err := f.read(off, n, ".eh_frame")
 	if err != nil {
