@@ -86,6 +86,9 @@ func (a *Asm) Call(l Label) {
 	a.relLabel(l, 4)
 }
 
+// Nop encodes nop.
+func (a *Asm) Nop() { a.Raw(0x90) }
+
 // Int3 is `int3`.
 func (a *Asm) Int3() { a.Raw(0xcc) }
 

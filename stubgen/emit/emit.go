@@ -96,17 +96,21 @@ func (e *Emitter) Emit(o *stubgen.Object, p *Spec, dst []byte, at x86.RunAddr, c
 		e.count(c, check, resume)
 	}
 	stub.Body = uint32(a.Len())
-	e.rel.asm, e.rel.obj = a, o
-	e.rel.entry, e.rel.from = p.Entry, p.Start
-	e.rel.code = o.Code(p.Start)[:p.Moved]
-	stub.inside = e.rel.move()
-	e.origin(o, at.Add(-p.Front), p.Front+int(stub.Body), p.KeepsFlags, p.Front > 0)
-	e.evicted(o, p, &stub)
+	if p.Copy != nil {
+		e.copied(o, p, &stub)
+	} else {
+		e.rel.asm, e.rel.obj = a, o
+		e.rel.entry, e.rel.from = p.Entry, p.Start
+		e.rel.code = o.Code(p.Start)[:p.Moved]
+		stub.inside = e.rel.move()
+		e.origin(o, at.Add(-p.Front), p.Front+int(stub.Body), p.KeepsFlags, p.Front > 0)
+		e.evicted(o, p, &stub)
+	}
 	stub.Len = uint32(a.Len())
 	if err := a.Finish(); err != nil {
 		return stub, err
 	}
-	if int(stub.Len) != p.Size {
+	if int(stub.Len) > p.Size || int(stub.Len) < p.Size && p.Copy == nil {
 		panic(fmt.Sprintf("BUG: stub of %d bytes planned as %d", stub.Len, p.Size))
 	}
 	if c.Threshold == 0 {
@@ -120,6 +124,23 @@ func (e *Emitter) Emit(o *stubgen.Object, p *Spec, dst []byte, at x86.RunAddr, c
 		}
 	}
 	return stub, e.coldBlock(c, back)
+}
+
+// copied writes a whole function.
+func (e *Emitter) copied(o *stubgen.Object, p *Spec, stub *Stub) {
+	runs := Runs{origins: e.Origins, obj: o}
+	if e.Origins != nil {
+		flags := flagsOf(o)
+		if p.KeepsFlags {
+			flags |= originKeepsFlags
+		}
+		if p.Front > 0 {
+			flags |= originFront
+		}
+		runs.begin(stub.At.Add(-p.Front), o.Run(p.Start), p.Front+int(stub.Body), flags)
+	}
+	p.Copy.WriteCopy(&e.asm, &runs)
+	runs.end()
 }
 
 // evicted writes the copies of what makes room for the plan's islands.

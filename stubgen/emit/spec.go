@@ -1,5 +1,7 @@
 package emit
 
+import "github.com/dynprof/dynprof/internal/x86"
+
 // Spec says what a stub holds. Addresses are link-time.
 type Spec struct {
 	Entry      uint64     // of the function: branches of what is moved that lead there stay in the stub
@@ -9,6 +11,15 @@ type Spec struct {
 	Front      int        // bytes in front of a redirectable stub (FrontSize), 0 for others
 	KeepsFlags bool       // the count keeps the status flags
 	Evicted    []Eviction // what runs behind it
+	Copy       Copy       // unless nil, what runs behind the count in place of the moved bytes; Size is then the most that all takes
+}
+
+// Copy is of a whole function: code that somebody lays out himself.
+type Copy interface {
+	// WriteCopy writes the copy by a, from the function's first instruction behind the
+	// window's start on, and tells runs what its instructions stand for. The first run is
+	// begun: its count is that of the stub.
+	WriteCopy(a *x86.Asm, runs *Runs)
 }
 
 // Eviction is a run of a neighbour's instructions that moves to the arena.

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dynprof/dynprof/internal/x86"
@@ -15,6 +16,8 @@ type Code struct {
 	Home   *Home
 	Ops    []Op
 	Begins []int32 // by block of the graph: its first Op
+	Laps   bool    // jumps of the unit to its own entry go by a counter of their own,
+	Keep   bool    // and flags are live there
 }
 
 // Op is an instruction of the copy, or several that belong together.
@@ -94,22 +97,33 @@ func (c *Code) block(b *flow.Block, stays map[int32]bool) {
 	}
 }
 
+// ops are those of a block.
+func (c *Code) ops(k int) []Op {
+	if k+1 < len(c.Begins) {
+		return c.Ops[c.Begins[k]:c.Begins[k+1]]
+	}
+	return c.Ops[c.Begins[k]:]
+}
+
 func (c *Code) add(kind OpKind, inst, to int32) {
 	c.Ops = append(c.Ops, Op{Kind: kind, Inst: inst, To: to})
 }
 
-// CountBlocks puts a counter into each block, with the number of the block from first
-// on: in front of the first instruction where no flag is live that a count changes, or,
-// where there is none, at the block's beginning, with the flags saved.
-func (c *Code) CountBlocks(first int32) {
+// CountBlocks puts a counter, with the number of the block, into each but the entry's,
+// which runs as often as the function is called, and jumps of its own lead there; of
+// those the counter has that number. It is in front of the first instruction where
+// no flag is live that a count changes, or, where there is none, at the block's beginning,
+// with the flags saved.
+func (c *Code) CountBlocks() {
 	g := c.Home.Graph
 	live := g.LiveFlags()
+	for k := range g.Blocks {
+		c.Laps = c.Laps || slices.ContainsFunc(g.Blocks[k].Succs, func(e flow.Edge) bool { return int(e.To) == g.Entry })
+	}
 	ops := make([]Op, 0, len(c.Ops)+len(g.Blocks))
 	for k := range g.Blocks {
-		begin, end := c.Begins[k], int32(len(c.Ops))
-		if k+1 < len(g.Blocks) {
-			end = c.Begins[k+1]
-		}
+		begin := c.Begins[k]
+		end := begin + int32(len(c.ops(k)))
 		at, keep := begin, true
 		for i := begin; i < end && keep; i++ {
 			if live[c.Ops[i].Inst]&countsChange == 0 {
@@ -118,7 +132,11 @@ func (c *Code) CountBlocks(first int32) {
 		}
 		c.Begins[k] = int32(len(ops))
 		ops = append(ops, c.Ops[begin:at]...)
-		ops = append(ops, Op{Kind: Count, Inst: g.Blocks[k].First, To: first + int32(k), Keep: keep})
+		if k == g.Entry {
+			c.Keep = keep || at > begin
+		} else {
+			ops = append(ops, Op{Kind: Count, Inst: g.Blocks[k].First, To: int32(k), Keep: keep})
+		}
 		ops = append(ops, c.Ops[at:end]...)
 	}
 	c.Ops = ops
@@ -132,12 +150,8 @@ func (c *Code) Text(o *stubgen.Object) string {
 	var out strings.Builder
 	g := c.Home.Graph
 	for k := range g.Blocks {
-		end := len(c.Ops)
-		if k+1 < len(g.Blocks) {
-			end = int(c.Begins[k+1])
-		}
 		fmt.Fprintf(&out, "b%d\n", k)
-		for _, op := range c.Ops[c.Begins[k]:end] {
+		for _, op := range c.ops(k) {
 			in := &g.Insts[op.Inst]
 			text := x86.Text(o.Code(in.Addr), in.Addr)
 			switch op.Kind {
@@ -160,6 +174,9 @@ func (c *Code) Text(o *stubgen.Object) string {
 			}
 			fmt.Fprintf(&out, "    %s\n", text)
 		}
+	}
+	if c.Laps {
+		fmt.Fprintf(&out, "lap\n    count %d  -> b%[1]d\n", g.Entry)
 	}
 	for _, r := range c.Home.Runs {
 		fmt.Fprintf(&out, "home %x to %x", g.Insts[r.First].Addr, g.Insts[r.End-1].End())

@@ -6,17 +6,11 @@ import (
 	"github.com/dynprof/dynprof/stubgen/emit"
 )
 
-// Copy is an encoded copy, and what leads to it.
-type Copy struct {
-	Len     int         // bytes
-	Entry   x86.RunAddr // of the copy of the function's entry
-	Patches []Patch     // of the old body, by no order
-}
-
 // Patch is bytes that an old body gets, at a link-time address.
 type Patch struct {
 	Addr uint64
 	Code []byte
+	From uint64 // of an island, what leads to it; else 0
 }
 
 // Counter says what one more for a counter is.
@@ -25,106 +19,159 @@ type Counter struct {
 	Row    int32       // else the displacement of the first from the GS base
 }
 
-// Size is the most bytes that the copy takes.
-func (c *Code) Size(o *stubgen.Object) int {
-	const count, keep = 9, 5 + 1 + 1 + 3 + 2 + 1 + 1 + 8
+// Size is the most bytes that the copy takes, behind its function's count.
+func (c *Code) Size(o *stubgen.Object, shared bool) int {
 	n := 0
 	for _, op := range c.Ops {
 		in := &c.Home.Graph.Insts[op.Inst]
 		switch op.Kind {
 		case Count:
-			n += count
-			if op.Keep {
-				n += keep
-			}
+			n += emit.RunCountSize(op.Keep, shared)
 		case Stay, Follow:
 			n += jumpSize
 		default:
 			n += emit.MovedSize(o, &in.Inst, in.Addr)
 		}
 	}
+	if c.Laps {
+		n += emit.RunCountSize(c.Keep, shared) + jumpSize
+	}
 	return n
 }
 
-// Encode writes the copy into dst, which will run at address at.
-func (c *Code) Encode(o *stubgen.Object, dst []byte, at x86.RunAddr, counter Counter) (*Copy, error) {
-	var a x86.Asm
-	a.Reset(dst, at)
-	g := c.Home.Graph
-	labels := make([]x86.Label, len(g.Blocks))
-	for k := range labels {
-		labels[k] = a.NewLabel()
-	}
-	m := emit.NewMover(&a, o)
-	for k := range g.Blocks {
-		end := len(c.Ops)
-		if k+1 < len(g.Blocks) {
-			end = int(c.Begins[k+1])
-		}
-		a.Bind(labels[k])
-		for _, op := range c.Ops[c.Begins[k]:end] {
-			c.encode(o, &a, m, labels, op, counter)
-		}
-	}
-	m.Finish()
-	if err := a.Finish(); err != nil {
-		return nil, err
-	}
-	copied := &Copy{Len: a.Len(), Entry: a.Place(labels[g.Entry])}
-	return copied, c.lead(o, copied, &a, labels)
+// Writer writes a copy behind its function's count: it is an emit.Copy.
+type Writer struct {
+	Patches []Patch // of the old body, by no order, when it is written
+
+	code    *Code
+	obj     *stubgen.Object
+	counter Counter
+	asm     *x86.Asm
+	mover   *emit.Mover
+	runs    *emit.Runs
+	labels  []x86.Label // by block
+	entry   x86.Label   // behind the count
 }
 
-func (c *Code) encode(o *stubgen.Object, a *x86.Asm, m *emit.Mover, labels []x86.Label, op Op, counter Counter) {
-	in := &c.Home.Graph.Insts[op.Inst]
-	code := o.Code(in.Addr)[:in.Len]
+// NewWriter writes the copy of a unit of o.
+func NewWriter(c *Code, o *stubgen.Object, counter Counter) *Writer {
+	return &Writer{code: c, obj: o, counter: counter}
+}
+
+// WriteCopy implements emit.Copy. The block of the entry comes first, then those behind
+// it, and those in front of it.
+func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
+	g := w.code.Home.Graph
+	w.asm, w.runs, w.mover = a, runs, emit.NewMover(a, w.obj)
+	w.labels = make([]x86.Label, len(g.Blocks))
+	for k := range w.labels {
+		w.labels[k] = a.NewLabel()
+	}
+	w.entry = a.NewLabel()
+	for i := range g.Blocks {
+		w.block((g.Entry + i) % len(g.Blocks))
+	}
+	if w.code.Laps {
+		w.lap()
+	}
+	w.mover.Finish()
+	w.lead()
+}
+
+func (w *Writer) block(k int) {
+	g, ops := w.code.Home.Graph, w.code.ops(k)
+	if k == g.Entry {
+		w.asm.Bind(w.entry)
+	} else {
+		w.asm.Bind(w.labels[k])
+	}
+	switch {
+	case k != g.Entry:
+		if ops[0].Kind != Count {
+			w.runs.Begin(w.asm, g.Addr(&g.Blocks[k]), 0, false)
+		}
+	case g.Insts[ops[0].Inst].Kind == x86.Endbr:
+		ops = ops[1:] // it stays where it is
+	}
+	for i, op := range ops {
+		if op.Kind == Count {
+			w.count(op.To, op.Keep, g.Insts[ops[i+1].Inst].Addr)
+		} else {
+			w.op(op)
+		}
+	}
+}
+
+// lap writes where jumps of the unit to its own entry lead:
+//
+//	lap:    inc   qword gs:[counter]
+//	        jmp   entry                ; behind the count
+func (w *Writer) lap() {
+	w.asm.Bind(w.labels[w.code.Home.Graph.Entry])
+	w.count(int32(w.code.Home.Graph.Entry), w.code.Keep, windowEnd(w.code.Home.Graph)-jumpSize)
+	w.asm.Jmp(w.entry)
+	w.runs.Left()
+}
+
+// count writes one more for a counter, in front of the copy of what stands at from.
+func (w *Writer) count(number int32, keep bool, from uint64) {
+	w.runs.Begin(w.asm, from, emit.CountSize(keep, false, w.counter.Shared != 0), keep)
+	one := func() {
+		if w.counter.Shared != 0 {
+			w.asm.LockIncTo(w.counter.Shared.Add(8 * int(number)))
+		} else {
+			w.asm.IncGS(w.counter.Row + 8*number)
+		}
+	}
+	if keep {
+		emit.KeepFlags(w.asm, one)
+	} else {
+		one()
+	}
+}
+
+func (w *Writer) op(op Op) {
+	in := &w.code.Home.Graph.Insts[op.Inst]
+	code, a, start := w.obj.Code(in.Addr)[:in.Len], w.asm, w.asm.Len()
 	switch op.Kind {
 	case Same, Push:
-		m.Same(&in.Inst, code, in.Addr)
+		w.mover.Same(&in.Inst, code, in.Addr)
 	case Branch:
-		m.Branch(&in.Inst, code, labels[op.To])
+		w.mover.Branch(&in.Inst, code, w.labels[op.To])
 	case Leave:
-		m.Leave(&in.Inst, code, o.Run(in.To))
+		w.mover.Leave(&in.Inst, code, w.obj.Run(in.To))
 	case Follow:
-		a.JmpTo(o.Run(in.End()))
+		a.JmpTo(w.obj.Run(in.End()))
+		w.runs.Left()
+		return
 	case Stay:
-		a.JmpTo(o.Run(in.Addr))
-	case Count:
-		count := func() { counter.count(a, op.To) }
-		if op.Keep {
-			emit.KeepFlags(a, count)
-		} else {
-			count()
-		}
+		a.JmpTo(w.obj.Run(in.Addr))
+		w.runs.Led(&in.Inst)
+		return
 	}
-}
-
-func (c Counter) count(a *x86.Asm, number int32) {
-	if c.Shared != 0 {
-		a.LockIncTo(c.Shared + x86.RunAddr(8*number))
-	} else {
-		a.IncGS(c.Row + 8*number)
-	}
+	w.runs.Moved(&in.Inst, a.Len()-start)
 }
 
 // lead makes the patches: jumps to the copies of what landings are in front of, and
 // short ones to islands.
-func (c *Code) lead(o *stubgen.Object, to *Copy, a *x86.Asm, labels []x86.Label) error {
-	g := c.Home.Graph
-	for _, l := range c.Home.Landings {
-		at, copied := g.Insts[l.Inst].Addr, a.Place(labels[g.BlockOf(l.Inst)])
+func (w *Writer) lead() {
+	g := w.code.Home.Graph
+	for _, l := range w.code.Home.Landings {
+		at, copied := g.Insts[l.Inst].Addr, w.asm.Place(w.labels[g.BlockOf(l.Inst)])
 		if l.Island != 0 {
 			const opShort = 0xeb
-			to.Patches = append(to.Patches, Patch{at, []byte{opShort, byte(l.Island - at - shortSize)}})
-			at = l.Island
+			w.Patches = append(w.Patches, Patch{Addr: at, Code: []byte{opShort, byte(l.Island - at - shortSize)}})
 		}
-		p := Patch{at, make([]byte, jumpSize)}
+		p := Patch{Addr: at, Code: make([]byte, jumpSize)}
+		if l.Island != 0 {
+			p.Addr, p.From = l.Island, at
+		}
 		var jump x86.Asm
-		jump.Reset(p.Code, o.Run(at))
+		jump.Reset(p.Code, w.obj.Run(p.Addr))
 		jump.JmpTo(copied)
 		if err := jump.Finish(); err != nil {
-			return err
+			panic("BUG: " + err.Error()) // the stub is in reach of all of its object
 		}
-		to.Patches = append(to.Patches, p)
+		w.Patches = append(w.Patches, p)
 	}
-	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/flow"
-	"github.com/dynprof/dynprof/stubgen/internal/fixture"
 	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
@@ -54,10 +53,7 @@ func FuzzCopies(f *testing.F) {
 			}
 			apart(t, h)
 			c := Lower(h)
-			c.CountBlocks(0)
-			if _, err := c.Encode(o, make([]byte, c.Size(o)), fixture.ArenaAt, Counter{Row: 0x80}); err != nil {
-				t.Fatal(err)
-			}
+			encode(t, c, o)
 		}
 	})
 }

@@ -130,6 +130,9 @@ func (p *planner) ask(in *flow.Inst) (more bool) {
 		return false
 	}
 	to := p.g.Target(in)
+	if to == int(p.g.Blocks[p.g.Entry].First) {
+		p.bad = true // it would count as a call
+	}
 	if to >= 0 && !p.land[to] {
 		p.land[to] = true
 		return true

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/flow"
 	"github.com/dynprof/dynprof/stubgen/internal/fixture"
 	"github.com/dynprof/dynprof/stubgen/survey"
@@ -20,6 +23,54 @@ func load(t testing.TB, path string) (*stubgen.Object, *flow.Program) {
 	t.Helper()
 	o, sites := fixture.LoadWhole(t, path)
 	return o, flow.New(survey.New(o, 0), sites, 0)
+}
+
+// encode is a copy with its counters behind the count of its function, and what leads to it.
+func encode(t *testing.T, c *Code, o *stubgen.Object) ([]byte, []Patch) {
+	t.Helper()
+	c.CountBlocks()
+	w := NewWriter(c, o, Counter{Row: 0x80})
+	spec := emit.Spec{Start: windowEnd(c.Home.Graph) - jumpSize, Size: emit.CountSize(false, false, false) + c.Size(o, false), Copy: w}
+	dst := make([]byte, spec.Size)
+	e := emit.Emitter{Origins: &emit.Origins{Base: fixture.ArenaAt}}
+	stub, err := e.Emit(o, &spec, dst, fixture.ArenaAt, emit.Count{Counter: 0x78})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkOrigins(t, o, c, e.Origins, int(stub.Len))
+	return dst[:stub.Len], w.Patches
+}
+
+// checkOrigins: each instruction of the copy stands for one of the unit, and of those that
+// are no call at home each has a copy.
+func checkOrigins(t *testing.T, o *stubgen.Object, c *Code, s *emit.Origins, size int) {
+	t.Helper()
+	le, g := binary.LittleEndian, c.Home.Graph
+	found := map[uint64]bool{}
+	at := 0
+	for r := s.Records; len(r) > 0; r = r[emit.OriginSize:] {
+		if n := int(le.Uint32(r)); n != at && !(n > at && len(r) == len(s.Records)) {
+			t.Errorf("a run at %#x, the one before ends at %#x", n, at)
+		}
+		from := uint64(fixture.ArenaAt) + uint64(int64(int32(le.Uint32(r[4:])))) - o.Bias
+		lengths := s.Lengths[le.Uint32(r[8:]):]
+		n := int(le.Uint16(r[12:]))
+		at = int(le.Uint32(r)) + int(r[14])
+		for ; n > 0; n-- {
+			found[from] = true
+			from += uint64(lengths[0] &^ 0x80)
+			at += int(lengths[1])
+			lengths = lengths[2:]
+		}
+	}
+	if at > size {
+		t.Errorf("runs of %d bytes, code of %d", at, size)
+	}
+	for i := range g.Insts {
+		if in := &g.Insts[i]; !found[in.Addr] && in.Kind != x86.Endbr {
+			t.Errorf("%#x has no copy", in.Addr)
+		}
+	}
 }
 
 // TestGolden compares the copies of flow.s, before they are encoded and behind it, with
@@ -39,14 +90,9 @@ func TestGolden(t *testing.T) {
 			continue
 		}
 		c := Lower(h)
-		c.CountBlocks(0)
-		code := make([]byte, c.Size(o))
-		to, err := c.Encode(o, code, fixture.ArenaAt, Counter{Row: 0x80})
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&got, "\n%s-- encoded\n%s", c.Text(o), fixture.Disassemble(t, code[:to.Len], uint64(fixture.ArenaAt)))
-		for _, p := range to.Patches {
+		code, patches := encode(t, c, o)
+		fmt.Fprintf(&got, "\n%s-- encoded\n%s", c.Text(o), fixture.Disassemble(t, code, uint64(fixture.ArenaAt)))
+		for _, p := range patches {
 			fmt.Fprintf(&got, "-- patch\n%s", fixture.Disassemble(t, p.Code, p.Addr))
 		}
 		got.WriteString("\n")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/flow"
 )
 
@@ -63,11 +64,14 @@ func (x *translated) add(g *flow.Graph, size *int) {
 		return
 	}
 	c := Lower(h)
-	c.CountBlocks(x.count)
+	c.CountBlocks()
 	x.codes, x.first = append(x.codes, c), append(x.first, x.count)
 	x.count += int32(len(g.Blocks))
-	*size += c.Size(x.obj) + 16
+	*size += countSize + c.Size(x.obj, true) + 16
 }
+
+// countSize is that of the count in front of a copy.
+var countSize = emit.CountSize(true, false, true)
 
 // write writes what the loader reads.
 func (x *translated) write(t *testing.T, size int) {
@@ -82,20 +86,24 @@ func (x *translated) write(t *testing.T, size int) {
 	code := make([]byte, size)
 	var patches []Patch
 	at := 0
-	for _, c := range x.codes {
-		to, err := c.Encode(x.obj, code[at:], arena.Add(at), Counter{Shared: arena.Add(size)})
+	for i, c := range x.codes {
+		counters := arena.Add(size + 8*int(x.first[i]))
+		w := NewWriter(c, x.obj, Counter{Shared: counters})
+		spec := emit.Spec{Start: windowEnd(c.Home.Graph) - jumpSize, Size: countSize + c.Size(x.obj, true), KeepsFlags: true, Copy: w}
+		var e emit.Emitter
+		stub, err := e.Emit(x.obj, &spec, code[at:at+spec.Size], arena.Add(at), emit.Count{Shared: counters.Add(8 * c.Home.Graph.Entry)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		at += (to.Len + 15) &^ 15
-		entry := Patch{windowEnd(c.Home.Graph) - jumpSize, make([]byte, jumpSize)}
+		at += (int(stub.Len) + 15) &^ 15
+		entry := Patch{Addr: spec.Start, Code: make([]byte, jumpSize)}
 		var jump x86.Asm
 		jump.Reset(entry.Code, x.obj.Run(entry.Addr))
-		jump.JmpTo(to.Entry)
+		jump.JmpTo(stub.At)
 		if err := jump.Finish(); err != nil {
 			t.Fatal(err)
 		}
-		patches = append(append(patches, to.Patches...), entry)
+		patches = append(append(patches, w.Patches...), entry)
 	}
 	low, high := x.obj.Text[0].Addr&^(page-1), uint64(0)
 	for _, s := range x.obj.Text {

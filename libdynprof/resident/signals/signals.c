@@ -11,8 +11,9 @@
  *     copy was struck, or at the entry if it was the count.
  *  3. When the handler returns, and the context is still that, it is put back.
  *  4. Else it names code of the program, whoever was interrupted, and perhaps a
- *     byte that a patch overwrote: then it goes on in the copy. So it is, too,
- *     where the interrupted code was not ours, once handlers switch contexts.
+ *     byte that a patch overwrote, or of a function that runs as a copy: then it
+ *     goes on in the copy. So it is, too, where the interrupted code was not
+ *     ours, once handlers switch contexts.
  *
  * A thread behind its count and one in front of it both show the entry. Where
  * that is resumed later it must count once: the first is marked, in the upper
@@ -129,11 +130,32 @@ static const uint8_t *copy_at(const struct dp_run *r, uint64_t pos, uint64_t *fr
 	return 0;
 }
 
-/* A position in a stub. */
+static uint64_t jump_target(const uint8_t *at) { return (uint64_t)at + DP_JMP_SIZE + (uint64_t)(int64_t) * (const int32_t *)(at + 1); }
+
+/* The stub that a part of a whole function's copy is behind. */
+static const struct dp_origin *stub_of(const struct dp_origin *o)
+{
+	while (o->flags & DP_IS_COPY)
+		o--;
+	return o;
+}
+
+/* The jump of an expanded loop, which its position is at. */
+static uint64_t loop_target(uint64_t rip)
+{
+	const uint8_t *jump = (const uint8_t *)rip;
+	if (jump[0] == DP_OP_JMP_SHORT)
+		return rip + DP_JMP_SHORT_SIZE + (uint64_t)(int64_t)(int8_t)jump[1];
+	return jump_target(jump);
+}
+
+/* A position in a stub, or in a part of a copy. What the unit's own jumps to its entry
+ * count shows the entry, and has no call to count any more. */
 static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *g, struct dp_shown *s)
 {
 	uint64_t from = c->at + (int64_t)o->from, to = 0, stub = c->at + o->at;
 	struct dp_run r = dp_run_of(c, o);
+	int again = o->flags & DP_IS_COPY && o->from == stub_of(o)->from;
 	s->low = from;
 	s->go = o->flags & DP_IS_GO;
 	if (pos < r.body) {
@@ -147,26 +169,24 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 			s->resume = g[DP_REG_RIP];
 			s->counted = (uint64_t)is_behind_inc(pos, front);
 		}
+		s->counted |= (uint64_t)again;
 		g[DP_REG_RIP] = from;
 		return 1;
 	}
 	pos -= r.body;
 	const uint8_t *n = copy_at(&r, pos, &from, &to);
 	if (n && pos != to && !(n[0] & DP_IS_CALL)) { /* at a jump of an expanded loop: it is as good as done */
-		const uint8_t *jump = (const uint8_t *)g[DP_REG_RIP];
-		g[DP_REG_RIP] += jump[0] == DP_OP_JMP_SHORT ? DP_JMP_SHORT_SIZE + (int64_t)(int8_t)jump[1] : DP_JMP_SIZE + (int64_t) * (const int32_t *)(jump + 1);
-		pos = g[DP_REG_RIP] - stub - r.body;
-		from = c->at + (int64_t)o->from, to = 0;
-		s->rip = g[DP_REG_RIP];
-		if (g[DP_REG_RIP] < c->at || g[DP_REG_RIP] >= c->end)
+		s->rip = g[DP_REG_RIP] = loop_target(g[DP_REG_RIP]);
+		if (s->rip < c->at || s->rip >= c->end)
 			return 0;
-		n = copy_at(&r, pos, &from, &to);
+		o = origin_at(c, s->rip - c->at);
+		return o ? show_stub(c, o, s->rip - c->at - o->at, g, s) : 0;
 	}
 	g[DP_REG_RIP] = from;
 	if (!n)
 		return 0; /* at the jump back: it is as good as done */
 	s->resume = stub + r.body + to;
-	s->counted = r.body && to == 0;
+	s->counted = (r.body || again) && to == 0;
 	if (n[0] & DP_IS_CALL && (pos - to == DP_CALL_OVER || pos - to > DP_CALL_POPPED))
 		g[DP_REG_RSP] += 8;
 	return 1;
@@ -356,8 +376,6 @@ static const struct dp_origin *origin_of_text(const struct dp_known *c, uint64_t
 	return low ? &c->origins[c->by_text[low - 1]] : 0;
 }
 
-static uint64_t jump_target(const uint8_t *at) { return (uint64_t)at + DP_JMP_SIZE + (uint64_t)(int64_t) * (const int32_t *)(at + 1); }
-
 /* Whether a patch leads from text to a stub: not if the object was closed, or the
  * program has written over it. */
 static int leads_to(uint64_t text, uint64_t stub)
@@ -394,6 +412,7 @@ static void go_on(uint64_t *g)
 		g[DP_REG_EFLAGS] &= ~MARK;
 	if (!o)
 		return;
+	const struct dp_origin *first = stub_of(o);
 	uint64_t start = c->at + (int64_t)o->from, from = start;
 	struct dp_run r = dp_run_of(c, o);
 	uint64_t to = c->at + o->at + r.body;
@@ -403,10 +422,15 @@ static void go_on(uint64_t *g)
 		from += n[0] & ~DP_IS_CALL;
 		to += n[1];
 	}
+	int counted = marked && r.body;
 	/* Text is read only where it must be: if the object was closed it may be gone. */
-	if (from != rip || i == r.count || (rip == start && !(marked && r.body)) || !leads_to(start, c->at + o->at + dp_front_of(o)))
+	if (from != rip || i == r.count || (rip == start && o == first && !counted) ||
+	    !leads_to(c->at + (int64_t)first->from, c->at + first->at + dp_front_of(first)))
 		return;
-	g[DP_REG_RIP] = rip == start ? behind_count(c, o) : to;
+	if (rip != start)
+		g[DP_REG_RIP] = to;
+	else
+		g[DP_REG_RIP] = counted ? behind_count(c, o) : c->at + o->at;
 }
 
 /* Called behind a handler that has changed where the thread was, which was not in

@@ -1,0 +1,75 @@
+package emit
+
+import (
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// Runs notes what the instructions of a whole function's copy stand for, as who lays it
+// out writes them: runs of instructions that follow each other in the original, too, each
+// behind a count or none. It notes nothing where nobody asks for origins.
+type Runs struct {
+	origins *Origins
+	obj     *stubgen.Object
+	at      x86.RunAddr // of the run that is open
+	from    x86.RunAddr
+	count   int
+	flags   byte
+	lengths int
+}
+
+// Begin ends a run, and begins the next: at the end of what a has written there will be a
+// count of so many bytes, 0 for none, and then what stood at link-time address from. The
+// first two bytes of a count, which the end of all counting exchanges, never cross a cache
+// line: there may be a nop in front of it.
+func (r *Runs) Begin(a *x86.Asm, from uint64, count int, keepsFlags bool) {
+	if count > 0 && a.PC()%fetchLine == fetchLine-1 {
+		r.Begin(a, from, 0, false)
+		a.Nop()
+		r.note(0, 1)
+	}
+	if r.origins == nil {
+		return
+	}
+	r.end()
+	flags := flagsOf(r.obj) | originCopy
+	if keepsFlags {
+		flags |= originKeepsFlags
+	}
+	r.begin(a.PC(), r.obj.Run(from), count, flags)
+}
+
+// Moved notes the next instruction, and how many bytes its copy takes. A call's moves the
+// stack pointer in between.
+func (r *Runs) Moved(in *x86.Inst, copied int) {
+	if isCall(in) {
+		r.note(in.Len|originCall, copied)
+	} else {
+		r.note(in.Len, copied)
+	}
+}
+
+// Led notes a jump to where the next instruction has always been, and runs.
+func (r *Runs) Led(in *x86.Inst) { r.note(in.Len, JumpSize) }
+
+// Left notes a jump to what follows the last instruction.
+func (r *Runs) Left() { r.note(0, JumpSize) }
+
+func (r *Runs) note(original uint8, copied int) {
+	if r.origins != nil {
+		r.origins.Lengths = append(r.origins.Lengths, original, byte(copied))
+	}
+}
+
+func (r *Runs) begin(at, from x86.RunAddr, count int, flags byte) {
+	r.at, r.from, r.count, r.flags, r.lengths = at, from, count, flags, len(r.origins.Lengths)
+}
+
+func (r *Runs) end() {
+	if r.origins != nil {
+		r.origins.add(r.at, r.from, r.count, r.flags, r.lengths)
+	}
+}
+
+// RunCountSize is the most bytes that a count takes in front of a run.
+func RunCountSize(keepsFlags, shared bool) int { return 1 + CountSize(keepsFlags, false, shared) }
