@@ -59,7 +59,14 @@ func writeSections(w io.WriterAt, spec *Spec, g *layout.Geometry) (header []byte
 	le.PutUint32(header[layout.HdrCreator:], names.add(spec.Creator))
 	le.PutUint32(header[layout.HdrListen:], names.add(spec.Listen))
 
-	return header, writeLedger(w, spec, names, aliases, g.Objects, g.Functions)
+	if err := writeLedger(w, spec, names, aliases, g.Objects, g.Functions); err != nil || spec.Blocks == nil {
+		return header, err
+	}
+	blocks := layout.NewSink(w, g.Blocks)
+	for b := range spec.Blocks {
+		b.Encode(blocks.Entry(layout.BkEntrySize))
+	}
+	return header, blocks.Flush()
 }
 
 // writeLedger writes objects and functions into sections that start where the
@@ -82,12 +89,20 @@ func writeLedger(w io.WriterAt, spec *Spec, names *stringSink, aliases *aliasSin
 	return nil
 }
 
+// version is the least that a reader has to know.
+func version(spec *Spec) uint32 {
+	if spec.Blocks != nil {
+		return layout.VersionBlocks
+	}
+	return layout.Version
+}
+
 // encodeHeader fills in all but the nonce and the strings. State is
 // StateBuilding.
 func encodeHeader(spec *Spec, g *layout.Geometry) []byte {
 	h := make([]byte, layout.HeaderSize)
 	copy(h[layout.HdrMagic:], layout.Magic)
-	le.PutUint32(h[layout.HdrVersion:], layout.Version)
+	le.PutUint32(h[layout.HdrVersion:], version(spec))
 	le.PutUint32(h[layout.HdrHeaderSize:], layout.HeaderSize)
 	le.PutUint32(h[layout.HdrFlags:], spec.Flags)
 	le.PutUint32(h[layout.HdrPid:], spec.Pid)

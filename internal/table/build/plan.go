@@ -10,6 +10,13 @@ import (
 // plan lays out a table for spec with at most maxRows rows.
 func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	nStrings, nAliases, functions, counters := measure(spec)
+	blocks := 0
+	if spec.Blocks != nil {
+		counters = max(counters, int(spec.BlockCounters.First+spec.BlockCounters.Count))
+		for range spec.Blocks {
+			blocks++
+		}
+	}
 	nStrings, nAliases = nStrings+1, nAliases+1 // the empty ones come first
 	if nStrings > MaxStrings {
 		return nil, fmt.Errorf("the names of %d functions take %d bytes, more than a count table holds (%d)",
@@ -43,6 +50,9 @@ func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	g.Functions = g.Add(functions, functions+more, layout.FnEntrySize)
 	g.Aliases = g.Add(nAliases, nAliases+more, 4)
 	g.Strings = g.Add(nStrings, nStrings+extra(SpareStrings), 1)
+	if spec.Blocks != nil {
+		g.Blocks, g.BlockCounters = g.Add(blocks, blocks, layout.BkEntrySize), spec.BlockCounters
+	}
 
 	stride := layout.RoundUp(layout.RowCounters + 8*uint64(g.CountersCap))
 	if stride > 1<<31 {

@@ -20,6 +20,11 @@ type Spec struct {
 
 	Reserve, ReserveUsed uint64 // of a reserve that is kept, bytes and those taken
 
+	// Blocks yields the blocks of functions, by function and address; nil: they are not
+	// counted.
+	Blocks        iter.Seq[*layout.Block]
+	BlockCounters layout.BlockCounters
+
 	// Stream, if set, takes the place of Functions: it yields the same ones
 	// each time it is called. 40,000 entries take 4 MB, whose first touch
 	// costs more than making them twice.

@@ -64,8 +64,13 @@ func reset(path string) (again bool, err error) {
 	return again, err
 }
 
+var errBlocks = errors.New("it counts blocks, whose counts cannot be reset: take snapshots, and compare them")
+
 // resetIn does steps 1 to 3 of baseline.go of package table.
 func resetIn(t *table.Table, w *file.Words) (again bool, err error) {
+	if t.HasBlocks() {
+		return false, errBlocks
+	}
 	ticket := w.Word(layout.HdrBaselineTickets).Add(1)
 	number, err := takeBaseline(t, w)
 	if err != nil {
@@ -79,7 +84,9 @@ func resetIn(t *table.Table, w *file.Words) (again bool, err error) {
 		giveBaseline(w, number)
 		return err == nil, err
 	}
-	w.Word(layout.HdrVersion).Store(layout.VersionReset)
+	if v := w.Word(layout.HdrVersion); v.Load() < layout.VersionReset {
+		v.Store(layout.VersionReset)
+	}
 	enforce(w, ticket, number)
 	return false, nil
 }

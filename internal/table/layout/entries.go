@@ -38,6 +38,41 @@ type Function struct {
 	Count     uint8 // bytes of the count at the stub's beginning
 }
 
+// Block is instructions of a function that run one after the other.
+type Block struct {
+	Address      uint64 // ELF virtual address
+	Function     uint32 // index in Functions
+	Counter      uint32 // index in each row, or NoCounter
+	After        uint32 // number of the block that it runs behind, besides, or NoBlock
+	Instructions uint32
+	Size         uint32 // bytes
+	Flags        uint32 // Block*
+}
+
+// Encode stores all of k in an entry.
+func (k *Block) Encode(b []byte) {
+	le.PutUint64(b[BkAddress:], k.Address)
+	le.PutUint32(b[BkFunction:], k.Function)
+	le.PutUint32(b[BkCounter:], k.Counter)
+	le.PutUint32(b[BkAfter:], k.After)
+	le.PutUint32(b[BkInstructions:], k.Instructions)
+	le.PutUint32(b[BkSize:], k.Size)
+	le.PutUint32(b[BkFlags:], k.Flags)
+}
+
+// DecodeBlock decodes an entry.
+func DecodeBlock(b []byte) Block {
+	return Block{
+		Address:      le.Uint64(b[BkAddress:]),
+		Function:     le.Uint32(b[BkFunction:]),
+		Counter:      le.Uint32(b[BkCounter:]),
+		After:        le.Uint32(b[BkAfter:]),
+		Instructions: le.Uint32(b[BkInstructions:]),
+		Size:         le.Uint32(b[BkSize:]),
+		Flags:        le.Uint32(b[BkFlags:]),
+	}
+}
+
 // Counted reports whether calls of f are counted.
 func (f *Function) Counted() bool {
 	return f.Tactic != ledger.TacticNone && f.Counter != NoCounter

@@ -8,6 +8,8 @@ func DecodeGeometry(raw []byte, size int64) (Geometry, error) {
 		Size:        le.Uint64(raw[HdrFileSize:]),
 		Counters:    le.Uint32(raw[HdrCounters:]),
 		CountersCap: le.Uint32(raw[HdrCountersCap:]),
+
+		BlockCounters: BlockCounters{le.Uint32(raw[HdrBlocksFirst:]), le.Uint32(raw[HdrBlocksCount:])},
 	}
 	if err := CheckSize(raw, size); err != nil {
 		return g, err
@@ -27,11 +29,12 @@ func DecodeGeometry(raw []byte, size int64) (Geometry, error) {
 		{&g.Formers, HdrFormers, FmEntrySize, 8},
 		{&g.Baselines, HdrBaselines, PageSize, PageSize},
 		{&g.Missed, HdrMissed, MsEntrySize, 8},
+		{&g.Blocks, HdrBlocks, BkEntrySize, 8},
 		{&g.Rows, HdrRows, PageSize, PageSize},
 	} {
 		var err error
-		if (s.at == HdrFormers || s.at == HdrBaselines || s.at == HdrMissed) && le.Uint64(raw[s.at+SecOffset:]) == 0 {
-			continue // written by an older version
+		if (s.at == HdrFormers || s.at == HdrBaselines || s.at == HdrMissed || s.at == HdrBlocks) && le.Uint64(raw[s.at+SecOffset:]) == 0 {
+			continue // written by an older version, or without blocks
 		}
 		if *s.to, err = decodeSection(raw, s.at, s.entry, s.align, g.Size); err != nil {
 			return g, err
@@ -40,6 +43,9 @@ func DecodeGeometry(raw []byte, size int64) (Geometry, error) {
 	if g.Counters > g.CountersCap || g.Fired.Capacity < g.Counters ||
 		RowCounters+8*uint64(g.CountersCap) > uint64(g.Rows.EntrySize) {
 		return g, Corrupt("%d of %d counters in rows of %d bytes", g.Counters, g.CountersCap, g.Rows.EntrySize)
+	}
+	if b := g.BlockCounters; uint64(b.First)+uint64(b.Count) > uint64(g.Counters) {
+		return g, Corrupt("%d counters of blocks from %d on, of %d", b.Count, b.First, g.Counters)
 	}
 	if g.Baselines.Capacity > 0 && BlCounts+8*(uint64(g.CountersCap)+uint64(g.Rows.Capacity)) > uint64(g.Baselines.EntrySize) {
 		return g, Corrupt("baselines of %d bytes for %d counters and %d rows", g.Baselines.EntrySize, g.CountersCap, g.Rows.Capacity)
@@ -79,12 +85,14 @@ func EncodeGeometry(h []byte, g *Geometry) {
 	for at, s := range map[int]Section{
 		HdrObjects: g.Objects, HdrFunctions: g.Functions, HdrAliases: g.Aliases, HdrStrings: g.Strings,
 		HdrEvents: g.Events, HdrFired: g.Fired, HdrRows: g.Rows,
-		HdrFormers: g.Formers, HdrBaselines: g.Baselines, HdrMissed: g.Missed,
+		HdrFormers: g.Formers, HdrBaselines: g.Baselines, HdrMissed: g.Missed, HdrBlocks: g.Blocks,
 	} {
 		encodeSection(h[at:], s)
 	}
 	le.PutUint32(h[HdrCounters:], g.Counters)
 	le.PutUint32(h[HdrCountersCap:], g.CountersCap)
+	le.PutUint32(h[HdrBlocksFirst:], g.BlockCounters.First)
+	le.PutUint32(h[HdrBlocksCount:], g.BlockCounters.Count)
 }
 
 func encodeSection(b []byte, s Section) {

@@ -11,6 +11,9 @@ const (
 	// VersionReset is what a table says once its counts have been reset: an older
 	// reader refuses it, and does not show counts from before.
 	VersionReset = 2
+	// VersionBlocks is what a table says that counts blocks: rows have counters that are
+	// of no function, and are no calls.
+	VersionBlocks = 3
 
 	PageSize   = 4096
 	HeaderSize = PageSize
@@ -50,6 +53,9 @@ const (
 	HdrReserve      = 0x178 // u64, bytes of the reserve, if all processes keep it (run --control)
 	HdrListen       = 0x180 // u32, string: address of the program's endpoint for metrics (run --listen)
 	HdrMissed       = 0x188 // section: objects that were loaded later and could not be planned
+	HdrBlocks       = 0x1a0 // section: blocks of functions, in their order
+	HdrBlocksFirst  = 0x1b8 // u32, the first counter that is a block's,
+	HdrBlocksCount  = 0x1bc // u32, and how many follow each other there
 
 	// Live words, stored by the program's threads while it runs.
 	HdrRowsUsed         = 0x200 // u32, atomic add: rows ever handed out
@@ -179,6 +185,22 @@ const (
 	MsPath      = 8 // [248]byte, as the dynamic linker has it, NUL-terminated; the end of a longer one
 	MsPathSize  = 248
 	MsEntrySize = 256
+
+	// Block entry: instructions that run one after the other. It has run as often as its
+	// counter says, if it has one, and its function was called, if it is at the entry,
+	// and the block that it stands behind has run, if it does: what follows a call
+	// at its old place.
+	BkAddress      = 0  // u64, ELF virtual address
+	BkFunction     = 8  // u32, number of its function
+	BkCounter      = 12 // u32, index in each row; NoCounter if none
+	BkAfter        = 16 // u32, number of the block that it stands behind, a lesser one; NoBlock if none
+	BkInstructions = 20 // u32
+	BkSize         = 24 // u32, bytes
+	BkFlags        = 28 // u32, Block*
+	BkEntrySize    = 32
+
+	NoBlock    = 0xffffffff
+	BlockEntry = 1 // it is at the function's entry
 
 	// Baseline entry. The counts are behind it, one u64 for each counter that a
 	// row has room for, then one for each row.

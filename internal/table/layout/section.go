@@ -14,19 +14,21 @@ func (s Section) End() uint64 { return s.Offset + uint64(s.Capacity)*uint64(s.En
 // Geometry says where the parts of a table lie. Rows come last, so that a
 // shorter file has fewer of them.
 type Geometry struct {
-	Size        uint64 // apparent size of the file, bytes
-	Objects     Section
-	Functions   Section
-	Aliases     Section
-	Strings     Section
-	Events      Section
-	Fired       Section
-	Formers     Section // empty in tables of older versions
-	Baselines   Section // as well
-	Missed      Section // as well
-	Rows        Section // EntrySize is the stride from row to row
-	Counters    uint32  // in use in every row
-	CountersCap uint32  // that a row has room for
+	Size          uint64 // apparent size of the file, bytes
+	Objects       Section
+	Functions     Section
+	Aliases       Section
+	Strings       Section
+	Events        Section
+	Fired         Section
+	Formers       Section // empty in tables of older versions
+	Baselines     Section // as well
+	Missed        Section // as well
+	Blocks        Section // empty where blocks are not counted
+	Rows          Section // EntrySize is the stride from row to row
+	Counters      uint32  // in use in every row
+	CountersCap   uint32  // that a row has room for
+	BlockCounters         // of those in use
 }
 
 // Add appends a section that starts on a page of its own.
@@ -48,3 +50,6 @@ func (g *Geometry) BaselineParts(at uint64) (counters, rows Section) {
 	rows = Section{Offset: at + BlCounts + 8*uint64(g.CountersCap), EntrySize: 8}
 	return counters, rows
 }
+
+// BlockCounters are the counters of a row that are of blocks, and count no calls.
+type BlockCounters struct{ First, Count uint32 }

@@ -5,6 +5,7 @@
 #define DP_MAGIC "DYNPROF\001"
 #define DP_VERSION 0x1
 #define DP_VERSION_RESET 0x2
+#define DP_VERSION_BLOCKS 0x3
 #define DP_PAGE_SIZE 0x1000
 #define DP_HEADER_SIZE 0x1000
 #define DP_HDR_MAGIC 0x0
@@ -41,6 +42,9 @@
 #define DP_HDR_RESERVE 0x178
 #define DP_HDR_LISTEN 0x180
 #define DP_HDR_MISSED 0x188
+#define DP_HDR_BLOCKS 0x1a0
+#define DP_HDR_BLOCKS_FIRST 0x1b8
+#define DP_HDR_BLOCKS_COUNT 0x1bc
 #define DP_HDR_ROWS_USED 0x200
 #define DP_HDR_THREADS_DISCARDED 0x204
 #define DP_HDR_PROCESSES 0x208
@@ -137,6 +141,16 @@
 #define DP_MS_PATH 0x8
 #define DP_MS_PATH_SIZE 0xf8
 #define DP_MS_ENTRY_SIZE 0x100
+#define DP_BK_ADDRESS 0x0
+#define DP_BK_FUNCTION 0x8
+#define DP_BK_COUNTER 0xc
+#define DP_BK_AFTER 0x10
+#define DP_BK_INSTRUCTIONS 0x14
+#define DP_BK_SIZE 0x18
+#define DP_BK_FLAGS 0x1c
+#define DP_BK_ENTRY_SIZE 0x20
+#define DP_NO_BLOCK 0xffffffff
+#define DP_BLOCK_ENTRY 0x1
 #define DP_BL_TIME 0x0
 #define DP_BL_COUNTERS 0x8
 #define DP_BL_ROWS 0xc
@@ -276,7 +290,10 @@ struct dp_header {
 	uint32_t listen;
 	uint8_t unused_1[4];
 	struct dp_section missed;
-	uint8_t unused_2[96];
+	struct dp_section blocks;
+	uint32_t blocks_first;
+	uint32_t blocks_count;
+	uint8_t unused_2[64];
 	uint32_t rows_used;
 	uint32_t threads_discarded;
 	uint32_t processes;
@@ -354,6 +371,9 @@ _Static_assert(offsetof(struct dp_header, snapshot) == DP_HDR_SNAPSHOT, "DP_HDR_
 _Static_assert(offsetof(struct dp_header, reserve) == DP_HDR_RESERVE, "DP_HDR_RESERVE");
 _Static_assert(offsetof(struct dp_header, listen) == DP_HDR_LISTEN, "DP_HDR_LISTEN");
 _Static_assert(offsetof(struct dp_header, missed) == DP_HDR_MISSED, "DP_HDR_MISSED");
+_Static_assert(offsetof(struct dp_header, blocks) == DP_HDR_BLOCKS, "DP_HDR_BLOCKS");
+_Static_assert(offsetof(struct dp_header, blocks_first) == DP_HDR_BLOCKS_FIRST, "DP_HDR_BLOCKS_FIRST");
+_Static_assert(offsetof(struct dp_header, blocks_count) == DP_HDR_BLOCKS_COUNT, "DP_HDR_BLOCKS_COUNT");
 _Static_assert(offsetof(struct dp_header, rows_used) == DP_HDR_ROWS_USED, "DP_HDR_ROWS_USED");
 _Static_assert(offsetof(struct dp_header, threads_discarded) == DP_HDR_THREADS_DISCARDED, "DP_HDR_THREADS_DISCARDED");
 _Static_assert(offsetof(struct dp_header, processes) == DP_HDR_PROCESSES, "DP_HDR_PROCESSES");

@@ -51,7 +51,7 @@ enum { MOST_ADDED_UP = 32768 };
  * the row, and the next owner counts on top. */
 void dp_note_former(struct dp_row *row)
 {
-	if (dp.table->counters > MOST_ADDED_UP)
+	if (dp.table->counters > MOST_ADDED_UP || dp.table->blocks_count) /* those are no calls */
 		row->base = DP_MANY_OWNERS;
 	uint64_t from = row->base;
 	if (from == DP_MANY_OWNERS)
