@@ -111,7 +111,7 @@ func (p *Plan) tooSmall() error {
 func (a *arena) beside() (size uint64) {
 	const origins = 48 // bytes, of a function of usual size
 	for _, o := range a.objects {
-		size += uint64(o.undosAtMost())
+		size += uint64(o.undosAtMost()) + o.copyOrigins()
 		for i := range o.plans {
 			if o.plans[i].Counted() {
 				size += origins

@@ -39,6 +39,9 @@ func (p *Plan) Ledger() *build.Spec {
 		}
 		spec.Objects = append(spec.Objects, e)
 	}
+	if p.Options.On[setting.Blocks] && !p.Late {
+		spec.Blocks, spec.BlockCounters = p.blocks(), p.blockCounters()
+	}
 	spec.Stream = func(yield func(*layout.Function) bool) {
 		for i, o := range p.fitting {
 			if !p.functions(o, uint16(p.base.objects+i), yield) {

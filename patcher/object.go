@@ -47,10 +47,12 @@ type object struct {
 	gs         bool         // it uses the GS segment itself
 	plans      []entry.Plan // by function, as the following
 	stubs      []emit.Stub
-	counters   []uint32 // if it is counted
-	numbered   uint32   // how many of them
-	first      uint32   // the first of them
-	thresholds []uint32 // unless all have the same
+	counters   []uint32           // if it is counted
+	numbered   uint32             // how many of them
+	first      uint32             // the first of them
+	thresholds []uint32           // unless all have the same
+	callSites  []elfscan.CallSite // if blocks are counted,
+	copies     *copies            // of its functions
 	groups     patch.Groups
 	hook       uint64 // link-time address of the dynamic linker's function that is replaced
 	arena      *arena
@@ -88,7 +90,7 @@ func (p *Plan) readObjects() {
 
 // planObject reads an object and plans it.
 func (p *Plan) planObject(o *object) {
-	if err := o.read(p.maps, p.how.debugged); err != nil {
+	if err := o.read(p.maps, p.how.debugged, p.Options.On[setting.Blocks] && !p.Late); err != nil {
 		o.reason, o.err = ledger.ReasonNoFile, err
 		if o.code == nil && len(o.signals) > 0 {
 			o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}
@@ -155,7 +157,7 @@ func (c *Options) selects(o *object, linkName string) bool {
 // Code is taken from memory: it may have been relocated. But for what others have
 // changed (changed.go). Of an object that is
 // not selected only the kernel sites matter.
-func (o *object) read(maps []procmaps.Mapping, debugged bool) error {
+func (o *object) read(maps []procmaps.Mapping, debugged, blocks bool) error {
 	if !o.selected {
 		o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}
 		o.sites = survey.FindKernelSites(o.code.Text)
@@ -196,6 +198,11 @@ func (o *object) read(maps []procmaps.Mapping, debugged bool) error {
 	}
 	if debugged {
 		o.keepLines(f)
+	}
+	if blocks {
+		if o.callSites, err = elfscan.CallSites(f, f.Size()); err != nil {
+			return err
+		}
 	}
 	return nil
 }

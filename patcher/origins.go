@@ -19,7 +19,8 @@ func (a *arena) islandsOf() (list []entry.Island) {
 	for _, o := range a.objects {
 		for i := range o.plans {
 			if p := &o.plans[i]; p.Counted() {
-				list = entry.AppendIslands(list, o.code, p, entry.Leads(o.survey, p))
+				list = entry.AppendIslands(list, o.code, p, o.leadsOf(p))
+				list = o.copyIslands(list, i)
 			}
 		}
 	}

@@ -171,8 +171,11 @@ func (p *Plan) decide(o *object, how decision) {
 		}
 	}
 	opt.KnownFaults = o.code.Go && p.hasActionSite()
-	o.plans, o.patches = entry.Plans(o.survey, opt, 0, chooses), 0
+	o.plans, o.patches, o.copies = entry.Plans(o.survey, opt, 0, chooses), 0, nil
 	o.dropHook()
+	if p.wantsBlocks(o) && !how.redirectable {
+		o.copy(how)
+	}
 }
 
 // tail is the memory behind a segment of text, to the end of its last page.
@@ -224,6 +227,12 @@ func (p *Plan) number() {
 			}
 		}
 		o.numbered = next - o.first
+	}
+	for _, o := range p.all {
+		if o.copies != nil {
+			o.copies.first = next
+			next += o.copies.blocks
+		}
 	}
 }
 
@@ -284,10 +293,10 @@ func (o *object) patchesAtMost() int {
 	if o.patches > 0 {
 		return o.patches // plans are only taken back
 	}
-	n := len(o.sites) + len(o.signals) + 1 // the hook
+	n := len(o.sites) + len(o.signals) + 1 + o.copyPatches() // 1: the hook
 	for i := range o.plans {
 		if o.plans[i].Counted() {
-			n += patch.PatchesOf(&o.plans[i], entry.Leads(o.survey, &o.plans[i]))
+			n += patch.PatchesOf(&o.plans[i], o.leadsOf(&o.plans[i]))
 		}
 	}
 	o.patches = n
@@ -300,7 +309,11 @@ func (o *object) appendPatches(list []patch.Patch) []patch.Patch {
 		if !p.Counted() {
 			continue
 		}
-		list = o.groups.Append(list, o.code, p, entry.Leads(o.survey, p), &o.stubs[i])
+		list = o.groups.Append(list, o.code, p, o.leadsOf(p), &o.stubs[i])
+		if o.copies != nil && o.copies.units[i].copy {
+			u := &o.copies.units[i]
+			list = o.groups.AppendCopy(list, o.code, p, o.copies.program.Units()[u.unit-1].Ranges, u.leads)
+		}
 	}
 	if o.arena != nil {
 		for i, site := range o.sites {

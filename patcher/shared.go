@@ -114,6 +114,9 @@ func countersOf(all []*object) (n uint32) {
 				n++
 			}
 		}
+		if o.copies != nil {
+			n += o.copies.blocks
+		}
 	}
 	return n
 }

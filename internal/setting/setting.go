@@ -39,6 +39,7 @@ const (
 	AllowTraps
 	KeepCalls
 	Lock
+	Blocks
 	Translator
 	Listen
 	Linger
@@ -97,6 +98,9 @@ var All = [Count]Setting{
 		"patch as hotspots run --keep-calls does"},
 	Lock: {"lock", "", "DYNPROF_LOCK", Switch,
 		"count with lock, slower: for programs that take the GS segment after their start", ""},
+	Blocks: {"blocks", "", "DYNPROF_BLOCKS", Switch,
+		"count every block of every function, too, and so every instruction: functions run as copies with counters in them",
+		"patch as hotspots run --blocks does"},
 	Translator: {"translator", "", "DYNPROF_TRANSLATOR", Text,
 		"load `FILE.so` into the program: it is told of functions that reach their threshold and may send their calls to other code; -: a library that the program loads later will register one", ""},
 	Listen: {"listen", "", "DYNPROF_LISTEN", Text,

@@ -108,7 +108,7 @@ func (w *Writer) block(k int) {
 //	        jmp   entry                ; behind the count
 func (w *Writer) lap() {
 	w.asm.Bind(w.labels[w.code.Home.Graph.Entry])
-	w.count(int32(w.code.Home.Graph.Entry), w.code.Keep, windowEnd(w.code.Home.Graph)-jumpSize)
+	w.count(int32(w.code.Home.Graph.Entry), w.code.Keep, WindowEnd(w.code.Home.Graph)-jumpSize)
 	w.asm.Jmp(w.entry)
 	w.runs.Left()
 }

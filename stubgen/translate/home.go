@@ -24,7 +24,7 @@ type planner struct {
 // must lead into the copy and has no room for it, or where a call must stay.
 func PlanHome(g *flow.Graph) (*Home, ledger.Reason) {
 	p := &planner{g: g, land: make([]bool, len(g.Insts)), stay: make([]bool, len(g.Insts))}
-	p.open = windowEnd(g)
+	p.open = WindowEnd(g)
 	for k := range g.Blocks {
 		if b := &g.Blocks[k]; b.Entered != 0 {
 			p.land[b.First] = true
@@ -36,8 +36,8 @@ func PlanHome(g *flow.Graph) (*Home, ledger.Reason) {
 	return p.finish()
 }
 
-// windowEnd is one past what the patch of the entry overwrites.
-func windowEnd(g *flow.Graph) uint64 {
+// WindowEnd is one past what the patch of the entry overwrites.
+func WindowEnd(g *flow.Graph) uint64 {
 	first := &g.Insts[g.Blocks[g.Entry].First]
 	if first.Kind == x86.Endbr {
 		return first.End() + stubgen.WindowSize

@@ -30,7 +30,7 @@ func encode(t *testing.T, c *Code, o *stubgen.Object) ([]byte, []Patch) {
 	t.Helper()
 	c.CountBlocks()
 	w := NewWriter(c, o, Counter{Row: 0x80})
-	spec := emit.Spec{Start: windowEnd(c.Home.Graph) - jumpSize, Size: emit.CountSize(false, false, false) + c.Size(o, false), Copy: w}
+	spec := emit.Spec{Start: WindowEnd(c.Home.Graph) - jumpSize, Size: emit.CountSize(false, false, false) + c.Size(o, false), Copy: w}
 	dst := make([]byte, spec.Size)
 	e := emit.Emitter{Origins: &emit.Origins{Base: fixture.ArenaAt}}
 	stub, err := e.Emit(o, &spec, dst, fixture.ArenaAt, emit.Count{Counter: 0x78})
@@ -183,7 +183,7 @@ func apart(t *testing.T, h *Home) {
 	}
 	slices.SortFunc(list, func(a, b held) int { return cmp.Compare(a.low, b.low) })
 	for i, e := range list {
-		if i > 0 && e.low < list[i-1].high || !g.Unit.Contains(e.low) || !g.Unit.Contains(e.high-1) || e.low-g.Unit.Entry() < windowEnd(g)-g.Unit.Entry() && e.high > g.Unit.Entry() && e.low < windowEnd(g) {
+		if i > 0 && e.low < list[i-1].high || !g.Unit.Contains(e.low) || !g.Unit.Contains(e.high-1) || e.low-g.Unit.Entry() < WindowEnd(g)-g.Unit.Entry() && e.high > g.Unit.Entry() && e.low < WindowEnd(g) {
 			t.Errorf("%x: %x to %x", g.Unit.Entry(), e.low, e.high)
 		}
 	}

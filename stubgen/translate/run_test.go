@@ -56,7 +56,7 @@ func translate(t *testing.T, path string, skip func(name string) bool) *translat
 
 func (x *translated) add(g *flow.Graph, size *int) {
 	r := g.Unit.Ranges[0]
-	if r.High-r.Low < windowEnd(g)-r.Low {
+	if r.High-r.Low < WindowEnd(g)-r.Low {
 		return
 	}
 	h, _ := PlanHome(g)
@@ -89,7 +89,7 @@ func (x *translated) write(t *testing.T, size int) {
 	for i, c := range x.codes {
 		counters := arena.Add(size + 8*int(x.first[i]))
 		w := NewWriter(c, x.obj, Counter{Shared: counters})
-		spec := emit.Spec{Start: windowEnd(c.Home.Graph) - jumpSize, Size: countSize + c.Size(x.obj, true), KeepsFlags: true, Copy: w}
+		spec := emit.Spec{Start: WindowEnd(c.Home.Graph) - jumpSize, Size: countSize + c.Size(x.obj, true), KeepsFlags: true, Copy: w}
 		var e emit.Emitter
 		stub, err := e.Emit(x.obj, &spec, code[at:at+spec.Size], arena.Add(at), emit.Count{Shared: counters.Add(8 * c.Home.Graph.Entry)})
 		if err != nil {

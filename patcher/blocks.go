@@ -1,0 +1,326 @@
+package patcher
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/parallel"
+	"github.com/dynprof/dynprof/internal/setting"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/stubgen/emit"
+	"github.com/dynprof/dynprof/stubgen/entry"
+	"github.com/dynprof/dynprof/stubgen/flow"
+	"github.com/dynprof/dynprof/stubgen/translate"
+)
+
+// Where blocks are to be counted, functions run as copies, which stand behind their counts
+// (stubgen/translate). A copy is made twice, once to see how large it is and once to be
+// written: the graphs of all functions of a large program are more memory than a planner
+// may take.
+
+// copies are those of an object.
+type copies struct {
+	program *flow.Program
+	units   []copied // by function
+	blocks  uint32   // counters that they need
+	first   uint32   // the first of these
+}
+
+// copied is the copy of a function.
+type copied struct {
+	unit    int32         // number of its unit + 1; 0: its blocks are not counted
+	copy    bool          // it runs as a copy; else all of it is one block
+	why     ledger.Reason // why not, if it is counted
+	patches uint16        // of its old body, at most
+	first   uint32        // of its counters, from the first of the object's on
+	insts   uint32
+	blocks  []layout.Block // Function, Counter and After are from the first of the unit's on
+	leads   []translate.Patch
+}
+
+// wantsBlocks reports whether blocks of the object are counted. What comes later, or is
+// watched by a debugger, and Go's code, are counted by call.
+func (p *Plan) wantsBlocks(o *object) bool {
+	return p.Options.On[setting.Blocks] && !p.Late && !p.how.debugged && !o.code.Go
+}
+
+// copy plans the copies of all functions that are counted and can have one.
+func (o *object) copy(how decision) {
+	c := &copies{program: flow.New(o.survey, o.callSites, 0), units: make([]copied, len(o.plans))}
+	held := o.held()
+	units := c.program.Units()
+	parallel.Ranges(len(units), grain, 0, func(_, first, end int) {
+		for k := first; k < end; k++ {
+			i := units[k].Function
+			if !o.plans[i].Counted() {
+				continue
+			}
+			u := &c.units[i]
+			if u.why = o.copyUnit(c, u, int32(k), held, how); u.why == ledger.ReasonNone {
+				u.unit = int32(k) + 1
+			}
+		}
+	})
+	for i := range c.units {
+		if u := &c.units[i]; u.copy {
+			u.first = c.blocks
+			c.blocks += uint32(len(u.blocks))
+		}
+	}
+	o.copies, o.patches = c, 0
+}
+
+// copyUnit plans the copy of unit number k.
+func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, how decision) ledger.Reason {
+	unit := &c.program.Units()[k]
+	p := &o.plans[unit.Function]
+	for _, r := range unit.Ranges {
+		if why := o.survey.FixedIn(r.Low, r.High); why != ledger.ReasonNone {
+			return why
+		}
+		if o.survey.HasSite(r.Low, r.High) {
+			return ledger.ReasonKernelSite
+		}
+		if overlaps(held, r) {
+			return ledger.ReasonBranchIntoWindow
+		}
+	}
+	g, why := c.program.Graph(int(k))
+	if g == nil {
+		return why
+	}
+	if len(g.Blocks) == 1 && len(unit.Ranges) == 1 && len(g.Blocks[0].Succs) == 0 && g.Blocks[0].Entered == flow.ByEntry {
+		u.blocks, u.insts = blocksOf(g, nil), uint32(len(g.Insts)) // it runs as often as it is called
+		return ledger.ReasonNone
+	}
+	moved, ok := inWindow(g, p.Start)
+	if !ok {
+		return ledger.ReasonTooShort
+	}
+	code, why := lower(g)
+	if code == nil {
+		return why
+	}
+	if p.Detour != nil {
+		return ledger.ReasonBranchIntoWindow
+	}
+	u.copy, u.blocks, u.insts = true, blocksOf(g, code), uint32(len(g.Insts))
+	u.patches = uint16(min(len(code.Home.Landings)*2+len(unit.Ranges), 1<<16-1))
+	p.RunsCopy(moved, code.Size(o.code, how.shared), how.shared)
+	return ledger.ReasonNone
+}
+
+// lower is the copy of a graph, with its counters.
+func lower(g *flow.Graph) (*translate.Code, ledger.Reason) {
+	h, why := translate.PlanHome(g)
+	if h == nil {
+		return nil, why
+	}
+	code := translate.Lower(h)
+	code.CountBlocks()
+	return code, ledger.ReasonNone
+}
+
+// inWindow is the bytes of the whole instructions that the window at start overwrites; false
+// if it reaches beyond them.
+func inWindow(g *flow.Graph, start uint64) (moved int, ok bool) {
+	const window = emit.JumpSize
+	if translate.WindowEnd(g) != start+window {
+		return 0, false
+	}
+	at := start
+	for i := g.Blocks[g.Entry].First; int(i) < len(g.Insts) && at < start+window; i++ {
+		in := &g.Insts[i]
+		if in.Addr < start {
+			continue // endbr64
+		}
+		if in.Addr != at {
+			return 0, false
+		}
+		at = in.End()
+	}
+	return int(at - start), at >= start+window
+}
+
+// blocksOf lists a unit's blocks. What stays home behind a call runs as often as the block
+// with the call, and as control comes to it in other ways.
+func blocksOf(g *flow.Graph, code *translate.Code) []layout.Block {
+	list := make([]layout.Block, len(g.Blocks))
+	for k := range g.Blocks {
+		b := &g.Blocks[k]
+		list[k] = layout.Block{
+			Address: g.Addr(b), Size: uint32(g.Last(b).End() - g.Addr(b)), Instructions: uint32(b.End - b.First),
+			Counter: uint32(k), After: layout.NoBlock,
+		}
+	}
+	list[g.Entry].Flags |= layout.BlockEntry
+	if code == nil || !code.Laps {
+		list[g.Entry].Counter = layout.NoCounter
+	}
+	if code == nil {
+		return list
+	}
+	for _, r := range code.Home.Runs {
+		call := uint32(g.BlockOf(r.First))
+		for i := r.First + 1; i < r.End; i++ {
+			list[g.BlockOf(i)].After = call
+		}
+	}
+	return list
+}
+
+// held is what of the text patches of other functions' need, in order.
+func (o *object) held() (list []elfscan.Range) {
+	add := func(low, size uint64) { list = append(list, elfscan.Range{Low: low, High: low + size}) }
+	for i := range o.plans {
+		p := &o.plans[i]
+		if p.Detour == nil || !p.Counted() {
+			continue
+		}
+		if p.Detour.Island != 0 {
+			add(p.Detour.Island, emit.JumpSize)
+		}
+		for _, e := range p.Detour.Evicted {
+			add(e.Addr, max(uint64(e.Len), 2*emit.JumpSize))
+		}
+		for _, l := range p.Detour.Leads {
+			add(l.Addr, uint64(l.Len))
+			if l.Island != 0 {
+				add(l.Island, emit.JumpSize)
+			}
+		}
+	}
+	for i := range o.sites {
+		add(o.sites[i].Addr, o.sites[i].End()-o.sites[i].Addr)
+	}
+	for _, s := range o.signals {
+		add(s.Addr, s.End()-s.Addr)
+	}
+	for _, r := range o.code.Restartable {
+		list = append(list, elfscan.Range{Low: r.Start, High: r.End})
+	}
+	if o.hook != 0 {
+		add(o.hook, emit.JumpSize)
+	}
+	slices.SortFunc(list, func(a, b elfscan.Range) int { return cmp.Compare(a.Low, b.Low) })
+	return list
+}
+
+// overlaps reports whether one of list, which is in order and of which none is longer than
+// a page, overlaps r.
+func overlaps(list []elfscan.Range, r elfscan.Range) bool {
+	i, _ := slices.BinarySearchFunc(list, r.Low, func(h elfscan.Range, low uint64) int { return cmp.Compare(h.Low+pageSize, low) })
+	for ; i < len(list) && list[i].Low < r.High; i++ {
+		if list[i].High > r.Low {
+			return true
+		}
+	}
+	return false
+}
+
+// writer writes the copy of function i; nil if it has none.
+func (o *object) writer(i int, v *view) *translate.Writer {
+	if o.copies == nil || !o.copies.units[i].copy {
+		return nil
+	}
+	u := &o.copies.units[i]
+	g, _ := o.copies.program.Graph(int(u.unit - 1))
+	code, _ := lower(g)
+	first := o.copies.first + u.first
+	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first)})
+}
+
+// leadsOf are what must lead into the stub of a counted function.
+func (o *object) leadsOf(p *entry.Plan) []entry.Lead {
+	if o.copies != nil && o.copies.units[p.Function].copy {
+		return nil // what leads into the copy is known when that is written
+	}
+	return entry.Leads(o.survey, p)
+}
+
+// copyPatches is the number of patches of copies, at most.
+func (o *object) copyPatches() (n int) {
+	if o.copies == nil {
+		return 0
+	}
+	for i := range o.copies.units {
+		if o.plans[i].Counted() {
+			n += int(o.copies.units[i].patches)
+		}
+	}
+	return n
+}
+
+// copyOrigins is how many bytes tell of the copies' code, about.
+func (o *object) copyOrigins() (n uint64) {
+	if o.copies == nil {
+		return 0
+	}
+	const run, instruction = 2 * (emit.OriginSize + 4), 2
+	for i := range o.copies.units {
+		u := &o.copies.units[i]
+		n += uint64(len(u.blocks))*run + uint64(u.insts)*instruction
+	}
+	return n
+}
+
+// blocks yields the blocks of the functions that are counted, by function and address.
+func (p *Plan) blocks() iter.Seq[*layout.Block] {
+	return func(yield func(*layout.Block) bool) {
+		n := uint32(0)
+		for _, o := range p.fitting {
+			if o.copies == nil {
+				continue
+			}
+			for i := range o.copies.units {
+				u := &o.copies.units[i]
+				if u.unit == 0 || !o.plans[i].Counted() {
+					continue
+				}
+				for _, b := range u.blocks {
+					b.Function = uint32(o.groups) + uint32(i)
+					if b.Counter != layout.NoCounter {
+						b.Counter += o.copies.first + u.first
+					}
+					if b.After != layout.NoBlock {
+						b.After += n
+					}
+					if !yield(&b) {
+						return
+					}
+				}
+				n += uint32(len(u.blocks))
+			}
+		}
+	}
+}
+
+// copyIslands adds the islands of the copy of function i.
+func (o *object) copyIslands(list []entry.Island, i int) []entry.Island {
+	if o.copies == nil {
+		return list
+	}
+	for _, l := range o.copies.units[i].leads {
+		if l.From != 0 {
+			list = append(list, entry.Island{At: o.code.Run(l.Addr), From: o.code.Run(l.From)})
+		}
+	}
+	return list
+}
+
+// blockCounters are those of all objects.
+func (p *Plan) blockCounters() (c layout.BlockCounters) {
+	for _, o := range p.all {
+		if o.copies == nil {
+			continue
+		}
+		if c.Count == 0 {
+			c.First = o.copies.first
+		}
+		c.Count += o.copies.blocks
+	}
+	return c
+}

@@ -1,0 +1,45 @@
+package patch
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/entry"
+	"github.com/dynprof/dynprof/stubgen/translate"
+)
+
+// AppendCopy adds the patches of the old body of a function that runs as a copy: leads
+// send arrivals there. The last of list is the patch of its entry. All that was the body
+// belongs to one of them: whoever changes a byte of it takes the whole function back.
+func (g Groups) AppendCopy(list []Patch, o *stubgen.Object, p *entry.Plan, ranges []elfscan.Range, leads []translate.Patch) []Patch {
+	group, first := g.of(p.Function), len(list)-1
+	for _, l := range leads {
+		q := change(o, l.Addr, uint32(len(l.Code)), group, NoGroup)
+		copy(q.New[:], l.Code)
+		if l.From != 0 {
+			q = behind(q)
+		}
+		list = append(list, q)
+	}
+	for _, r := range ranges[1:] { // a part may have none at its beginning
+		if !slices.ContainsFunc(leads, func(l translate.Patch) bool { return l.Addr == r.Low }) {
+			q := change(o, r.Low, 1, group, NoGroup)
+			q.New = q.Old
+			list = append(list, q)
+		}
+	}
+	mine := list[first:]
+	slices.SortFunc(mine, func(a, b Patch) int { return cmp.Compare(a.At, b.At) })
+	for i := range mine {
+		at := uint64(mine[i].At) - o.Bias
+		k := slices.IndexFunc(ranges, func(r elfscan.Range) bool { return at >= r.Low && at < r.High })
+		end := ranges[k].High
+		if i+1 < len(mine) {
+			end = min(end, uint64(mine[i+1].At)-o.Bias)
+		}
+		mine[i].Moved = SpanOf(end - at)
+	}
+	return list
+}
