@@ -80,11 +80,20 @@ func (r *Report) CoverageJSON(w io.Writer, all []*Coverage) error {
 // CSV writes the functions; aliases are separated by semicolons.
 func (r *Report) CSV(w io.Writer) error {
 	rows := [][]string{{"object", "build_id", "address", "name", "aliases", "size", "calls", "hot", "source", "tactic", "reason"}}
+	if r.TotalInstructions != nil {
+		rows[0] = append(rows[0], "instructions")
+	}
 	for _, f := range r.Functions {
-		rows = append(rows, []string{
+		row := []string{
 			f.Object, f.BuildID, f.Address.String(), f.Name, strings.Join(f.Aliases, ";"), strconv.FormatUint(uint64(f.Size), 10),
 			strconv.FormatUint(f.Calls, 10), strconv.FormatBool(f.Hot), f.Source, f.Tactic, f.Reason,
-		})
+		}
+		if n := f.Instructions; n != nil {
+			row = append(row, strconv.FormatUint(*n, 10))
+		} else if r.TotalInstructions != nil {
+			row = append(row, "")
+		}
+		rows = append(rows, row)
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }

@@ -36,6 +36,9 @@ type Function struct {
 	Source  string   `json:"source"`
 	Tactic  string   `json:"tactic"`
 	Reason  string   `json:"reason"`
+	// Instructions that it has executed, what it calls left out; nil if its blocks are
+	// not counted.
+	Instructions *uint64 `json:"instructions,omitempty"`
 
 	entry  *layout.Function
 	first  *layout.Function // in the first table that has it, which names it
@@ -90,6 +93,11 @@ type Program struct {
 	OldBirths []string `json:"old_births"`
 	// Functions that were counted until the program made their text writable or replaced it.
 	TextChanged int `json:"text_changed"`
+	// Instructions that functions have executed whose blocks are counted; nil if those of
+	// none are,
+	TotalInstructions *uint64 `json:"total_instructions,omitempty"`
+	// and functions that were called of which they are not.
+	WithoutBlocks int `json:"without_blocks,omitempty"`
 
 	Ended   layout.Ended    `json:"-"`
 	Owners  []table.Owner   `json:"-"`
@@ -145,7 +153,11 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Path(), err)
 		}
-		r.add(t, s)
+		executed, err := executed(t)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Path(), err)
+		}
+		r.add(t, s, executed)
 		for i := range t.Functions {
 			f := &t.Functions[i]
 			if opt.Most > 0 && s.Calls[i] == 0 {
@@ -160,6 +172,9 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 				r.Functions = append(r.Functions, one)
 			}
 			one.merge(f, s.Calls[i], s.Hot(i))
+			if n, ok := executed[uint32(i)]; ok {
+				one.Instructions = sum(one.Instructions, n)
+			}
 		}
 	}
 	r.keepMost(opt.Most)
@@ -169,8 +184,46 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 	return r, nil
 }
 
+// executed is how many instructions each function has executed of which blocks are
+// counted, by its number.
+func executed(t *table.Table) (map[uint32]uint64, error) {
+	blocks, err := t.Blocks()
+	if err != nil || blocks == nil {
+		return nil, err
+	}
+	n := map[uint32]uint64{}
+	for i := range blocks {
+		n[blocks[i].Function] += blocks[i].Executed()
+	}
+	return n, nil
+}
+
+// sum is a number of what may not be counted, and n more.
+func sum(p *uint64, n uint64) *uint64 {
+	if p != nil {
+		n += *p
+	}
+	return &n
+}
+
+// addExecuted notes the instructions of a table, and what has none.
+func (p *Program) addExecuted(s *table.Snapshot, executed map[uint32]uint64) {
+	if executed == nil {
+		return
+	}
+	p.TotalInstructions = new(uint64)
+	for _, n := range executed {
+		*p.TotalInstructions += n
+	}
+	for i, calls := range s.Calls {
+		if _, ok := executed[uint32(i)]; !ok && calls > 0 {
+			p.WithoutBlocks++
+		}
+	}
+}
+
 // add notes one more table.
-func (r *Report) add(t *table.Table, s *table.Snapshot) {
+func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]uint64) {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Status: alive.Of(t.File).String(), TotalCalls: s.Total(),
 		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t),
@@ -187,12 +240,17 @@ func (r *Report) add(t *table.Table, s *table.Snapshot) {
 	if p.Stopped {
 		p.StoppedBy = takesGS(t, p.Missed)
 	}
+	p.addExecuted(s, executed)
 	r.Programs = append(r.Programs, p)
 	if len(r.Programs) == 1 {
 		r.Program = p
 		return
 	}
 	r.TotalCalls += p.TotalCalls
+	if p.TotalInstructions != nil {
+		r.TotalInstructions = sum(r.TotalInstructions, *p.TotalInstructions)
+	}
+	r.WithoutBlocks += p.WithoutBlocks
 	r.ThreadsLost += p.ThreadsLost
 	r.ThreadsLoose += p.ThreadsLoose
 	r.CodeAnonymous += p.CodeAnonymous
@@ -339,7 +397,7 @@ func Words() []string {
 }
 
 // Orders are the words of --sort.
-var Orders = []string{"calls", "name", "size"}
+var Orders = []string{"calls", "instructions", "name", "size"}
 
 // Sort orders the functions: most calls or bytes first, names by letter.
 // Equal ones are in order of name, object and address.
@@ -349,11 +407,21 @@ func (r *Report) Sort(order string) {
 		switch order {
 		case "calls":
 			first = cmp.Compare(b.Calls, a.Calls)
+		case "instructions":
+			first = cmp.Compare(b.instructions(), a.instructions())
 		case "size":
 			first = cmp.Compare(b.Size, a.Size)
 		}
 		return cmp.Or(first, strings.Compare(a.Name, b.Name), strings.Compare(a.Object, b.Object), cmp.Compare(a.Address, b.Address))
 	})
+}
+
+// instructions is -1 where blocks are not counted.
+func (f *Function) instructions() int64 {
+	if f.Instructions == nil {
+		return -1
+	}
+	return int64(*f.Instructions)
 }
 
 // Top leaves the first n functions; 0 leaves all.

@@ -39,7 +39,11 @@ func (r *Report) Text(w io.Writer, style Style) error {
 		return err
 	}
 	called := slices.DeleteFunc(slices.Clone(r.Functions), func(f *Function) bool { return f.Calls == 0 })
-	t := newText("CALLS\tSHARE\tCUM\tSIZE", "OBJECT", "FUNCTION")
+	columns := "CALLS\tSHARE\tCUM\tSIZE"
+	if r.TotalInstructions != nil {
+		columns = "INSTRUCTIONS\tSHARE\t" + columns
+	}
+	t := newText(columns, "OBJECT", "FUNCTION")
 	var sum uint64
 	for _, f := range called {
 		sum += f.Calls
@@ -47,8 +51,13 @@ func (r *Report) Text(w io.Writer, style Style) error {
 		if f.Hot {
 			name = style.red(name) + " [hot]"
 		}
-		t.row(fmt.Sprintf("%s\t%s\t%s\t%d", Thousands(f.Calls), share(f.Calls, r.TotalCalls), share(sum, r.TotalCalls), f.Size),
-			filepath.Base(f.Object), name)
+		numbers := fmt.Sprintf("%s\t%s\t%s\t%d", Thousands(f.Calls), share(f.Calls, r.TotalCalls), share(sum, r.TotalCalls), f.Size)
+		if n := f.Instructions; n != nil {
+			numbers = fmt.Sprintf("%s\t%s\t%s", Thousands(*n), share(*n, *r.TotalInstructions), numbers)
+		} else if r.TotalInstructions != nil {
+			numbers = "-\t-\t" + numbers
+		}
+		t.row(numbers, filepath.Base(f.Object), name)
 	}
 	return t.write(w, style)
 }
@@ -61,6 +70,12 @@ func (r *Report) Headline() string {
 		what = fmt.Sprintf("%s (pid %d) and %d more, %s", r.Program.Program, r.Pid, n-1, r.state())
 	}
 	what += fmt.Sprintf(": %s calls", Thousands(r.TotalCalls))
+	if n := r.TotalInstructions; n != nil {
+		what += fmt.Sprintf(", %s instructions", Thousands(*n))
+		if r.WithoutBlocks > 0 {
+			what += fmt.Sprintf(" (without those of %d functions that have no copy)", r.WithoutBlocks)
+		}
+	}
 	if r.Reset != nil && len(r.Programs) == 1 {
 		what += " since the reset at " + r.Reset.Local().Format(time.DateTime)
 	}
