@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/metrics"
 	"time"
 
@@ -29,6 +30,13 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	choice, err := parseConfig(variables(ctl))
 	if err != nil {
 		return err
+	}
+	if choice.On[setting.Blocks] {
+		if choice.On[setting.Control] || ctl.translator != 0 {
+			return errors.New("blocks cannot be counted in a program whose counting can be paused, or whose calls redirected: leave out --control and --translator, or --blocks")
+		}
+		const percent = 50
+		debug.SetGCPercent(percent) // graphs of all functions are more than anybody wants in memory
 	}
 	process := &self.Process{
 		Pid: int(ctl.pid), Outside: ctl.outside != 0,

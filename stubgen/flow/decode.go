@@ -47,6 +47,12 @@ func (b *builder) decode() {
 	order := slices.Clone(u.Ranges)
 	slices.SortFunc(order, func(x, y elfscan.Range) int { return cmp.Compare(x.Low, y.Low) })
 	b.at = make([][]int32, len(u.Ranges))
+	const usual = 4 // bytes of an instruction
+	size := uint64(0)
+	for _, r := range order {
+		size += min(r.High-r.Low, uint64(len(b.p.obj.Code(r.Low))))
+	}
+	b.g.Insts = make([]Inst, 0, min(size/usual+1, mostInsts))
 	for _, r := range order {
 		code := b.p.obj.Code(r.Low)
 		n := r.High - r.Low
