@@ -25,6 +25,7 @@ enum { STUCK_MS = 2000 };
 #ifndef TWIN_MS /* test/testdata/patience.c has not so much time */
 #define TWIN_MS (30 * 1000)
 #endif
+#define BLOCKS_MS (4 * TWIN_MS)
 
 static long map_pages(uint64_t near, uint64_t size, int prot)
 {
@@ -132,6 +133,7 @@ int dp_map_scratch(struct dp_session *s)
 	s->ctl = ctl;
 	ctl->keep = (uint64_t)s->keep;
 	ctl->listen = (uint64_t)s->listen;
+	ctl->blocks = (uint64_t)s->blocks;
 	ctl->cache = (uint64_t)s->cache;
 	if (s->keep && dp.reserve) {
 		if (map_reserve(s))
@@ -230,7 +232,7 @@ const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped)
 		}
 		if (is_stuck(&progress, ctl, twin))
 			return "the planner did not go on (little memory?)";
-		if (milliseconds(CLOCK_MONOTONIC) - start > TWIN_MS)
+		if (milliseconds(CLOCK_MONOTONIC) - start > (ctl->blocks ? BLOCKS_MS : TWIN_MS))
 			return "the planner took too long";
 	}
 }
