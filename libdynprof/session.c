@@ -144,6 +144,10 @@ int dp_map_scratch(struct dp_session *s)
 	/* Executable from the start: under PR_SET_MDWE it cannot become so. */
 	uint64_t more = s->keep ? LATE_RESERVE : 0;
 	ctl->reserve = (uint64_t)map_shared(s, reserve + more, PROT_READ | PROT_EXEC);
+	if (!ctl->reserve && s->blocks) { /* little address space: there are fewer copies */
+		reserve = dp_reserve_for(s->text_size);
+		ctl->reserve = (uint64_t)map_shared(s, reserve + more, PROT_READ | PROT_EXEC);
+	}
 	if (!ctl->reserve && more) { /* little address space: without room for later objects */
 		more = 0;
 		ctl->reserve = (uint64_t)map_shared(s, reserve, PROT_READ | PROT_EXEC);

@@ -76,7 +76,7 @@ func (p *Plan) layArenas(space placer, row view) error {
 		}
 		a.lay(cold, p.how.redirectable)
 		for p.used+beside+a.size+a.private+a.beside() > p.ReserveSize {
-			if !a.shrink() {
+			if !p.dropCopies(a) && !a.shrink() {
 				return p.tooSmall()
 			}
 			a.lay(cold, p.how.redirectable)

@@ -44,7 +44,24 @@ type copied struct {
 // wantsBlocks reports whether blocks of the object are counted. What comes later, or is
 // watched by a debugger, and Go's code, are counted by call.
 func (p *Plan) wantsBlocks(o *object) bool {
-	return p.Options.On[setting.Blocks] && !p.Late && !p.how.debugged && !o.code.Go
+	return p.Options.On[setting.Blocks] && !p.Late && !p.how.debugged && !o.code.Go && !o.noCopies
+}
+
+// dropCopies has the functions of the arena's object with most copies counted by call. It
+// reports false if there are none.
+func (p *Plan) dropCopies(a *arena) bool {
+	largest := (*object)(nil)
+	for _, o := range a.objects {
+		if o.copies != nil && (largest == nil || o.copies.blocks > largest.copies.blocks) {
+			largest = o
+		}
+	}
+	if largest == nil {
+		return false
+	}
+	largest.noCopies = true
+	p.decide(largest, p.how)
+	return true
 }
 
 // copy plans the copies of all functions that are counted and can have one.

@@ -52,7 +52,8 @@ type object struct {
 	first      uint32             // the first of them
 	thresholds []uint32           // unless all have the same
 	callSites  []elfscan.CallSite // if blocks are counted,
-	copies     *copies            // of its functions
+	copies     *copies            // of its functions,
+	noCopies   bool               // for which there is no room
 	groups     patch.Groups
 	hook       uint64 // link-time address of the dynamic linker's function that is replaced
 	arena      *arena

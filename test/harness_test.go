@@ -135,6 +135,9 @@ func run(t testing.TB, c command) result {
 	args := slices.Concat(c.before, c.args)
 	e := exec.Command(args[0], args[1:]...)
 	e.Env = append(os.Environ(), c.env...)
+	if setting("TEST_BLOCKS") != "" { // all that is counted is counted by block, too
+		e.Env = append(e.Env, "DYNPROF_BLOCKS=1")
+	}
 	e.Dir, e.Stdin = c.dir, strings.NewReader(c.stdin)
 	var out, errout bytes.Buffer
 	e.Stdout, e.Stderr = &out, &errout
