@@ -34,7 +34,7 @@ type copied struct {
 	unit    int32         // number of its unit + 1; 0: its blocks are not counted
 	copy    bool          // it runs as a copy; else all of it is one block
 	why     ledger.Reason // why not, if it is counted
-	patches uint16        // of its old body, at most
+	patches uint32        // of its old body, at most
 	first   uint32        // of its counters, from the first of the object's on
 	insts   uint32
 	blocks  []layout.Block // Function, Counter and After are from the first of the unit's on
@@ -125,7 +125,7 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 		return ledger.ReasonBranchIntoWindow
 	}
 	u.copy, u.blocks, u.insts = true, blocksOf(g, code), uint32(len(g.Insts))
-	u.patches = uint16(min(len(code.Home.Landings)*2+len(unit.Ranges), 1<<16-1))
+	u.patches = uint32(len(code.Home.Landings)*2 + len(unit.Ranges))
 	p.RunsCopy(moved, code.Size(o.code, how.shared), how.shared)
 	return ledger.ReasonNone
 }

@@ -23,7 +23,8 @@ type Style struct {
 }
 
 func (s Style) bold(text string) string { return s.paint("1", text) }
-func (s Style) red(text string) string  { return s.paint("31", text) }
+// Red is text that stands out.
+func (s Style) Red(text string) string { return s.paint("31", text) }
 
 func (s Style) paint(code, text string) string {
 	if !s.Color {
@@ -49,7 +50,7 @@ func (r *Report) Text(w io.Writer, style Style) error {
 		sum += f.Calls
 		name := f.Name
 		if f.Hot {
-			name = style.red(name) + " [hot]"
+			name = style.Red(name) + " [hot]"
 		}
 		numbers := fmt.Sprintf("%s\t%s\t%s\t%d", Thousands(f.Calls), share(f.Calls, r.TotalCalls), share(sum, r.TotalCalls), f.Size)
 		if n := f.Instructions; n != nil {

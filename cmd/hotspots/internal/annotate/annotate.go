@@ -1,0 +1,222 @@
+// Package annotate shows a function's instructions with how often each has run.
+package annotate
+
+import (
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// Function is a function with its blocks.
+type Function struct {
+	Object       string         `json:"object"`
+	BuildID      string         `json:"build_id"`
+	Address      report.Address `json:"address"`
+	Name         string         `json:"name"`
+	Calls        uint64         `json:"calls"`
+	Instructions uint64         `json:"instructions"` // that it has executed
+	Blocks       []Block        `json:"blocks"`       // by address
+}
+
+// Block is instructions that run one after the other.
+type Block struct {
+	Address      report.Address `json:"address"`
+	Size         uint32         `json:"size"` // bytes
+	Runs         uint64         `json:"runs"`
+	Instructions uint64         `json:"instructions"` // executed
+	Code         []Instruction  `json:"code"`
+}
+
+// Instruction is one of a block.
+type Instruction struct {
+	Address report.Address `json:"address"`
+	Text    string         `json:"text"`
+}
+
+// Find makes the functions of t that are named name, as shown or in the file, or have an
+// alias or the address of that, 0x and hex digits.
+func Find(t *table.Table, name string, mangled bool) (list []*Function, err error) {
+	blocks, err := t.Blocks()
+	if err != nil {
+		return nil, err
+	}
+	if blocks == nil {
+		return nil, fmt.Errorf("%s counts no blocks: run the program with hotspots run --blocks", t.Path())
+	}
+	snapshot, err := t.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	codes := map[string]*image{}
+	known := false
+	for i := range t.Functions {
+		e := &t.Functions[i]
+		o := &t.Objects[e.Object]
+		shown := symname.Display(e.Name, o.Path, e.Address, !mangled)
+		if !isNamed(e, shown, name) {
+			continue
+		}
+		known = true
+		f := &Function{Object: o.Path, BuildID: o.BuildID, Address: report.Address(e.Address), Name: shown, Calls: snapshot.Calls[i]}
+		if err := f.add(blocks, uint32(i), o, codes); err != nil {
+			return nil, err
+		}
+		if len(f.Blocks) > 0 {
+			list = append(list, f)
+		}
+	}
+	switch {
+	case !known:
+		return nil, fmt.Errorf("%s: no function of that name: hotspots report --filter %s shows those that are like it", name, name)
+	case list == nil:
+		return nil, fmt.Errorf("%s: its blocks are not counted", name)
+	}
+	return list, nil
+}
+
+func isNamed(e *layout.Function, shown, name string) bool {
+	if shown == name || e.Name == name {
+		return true
+	}
+	for _, a := range e.Aliases {
+		if a == name {
+			return true
+		}
+	}
+	at, hex := strings.CutPrefix(name, "0x")
+	n, err := strconv.ParseUint(at, 16, 64)
+	return hex && err == nil && n == e.Address
+}
+
+// add adds the blocks of function number i.
+func (f *Function) add(blocks []table.Block, i uint32, o *layout.Object, codes map[string]*image) (err error) {
+	for k := range blocks {
+		b := &blocks[k]
+		if b.Function != i {
+			continue
+		}
+		img := codes[o.Path]
+		if img == nil {
+			if img, err = load(o); err != nil {
+				return err
+			}
+			codes[o.Path] = img
+		}
+		f.Instructions += b.Executed()
+		f.Blocks = append(f.Blocks, Block{
+			Address: report.Address(b.Address), Size: b.Size, Runs: b.Runs, Instructions: b.Executed(),
+			Code: img.disassemble(b.Address, b.Size),
+		})
+	}
+	return nil
+}
+
+// image is the segments of a file that are loaded.
+type image struct{ segments []segment }
+
+type segment struct {
+	addr uint64
+	code []byte
+}
+
+// load reads the file of an object, if it is still the one that was counted.
+func load(o *layout.Object) (*image, error) {
+	file, err := os.Open(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	fi, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	scan, err := elfscan.Scan(file, fi.Size())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Path, err)
+	}
+	if hex.EncodeToString(scan.BuildID) != o.BuildID {
+		return nil, fmt.Errorf("%s is not the file that was counted, which had the build ID %s", o.Path, o.BuildID)
+	}
+	img := &image{}
+	for _, s := range scan.Segments {
+		if s.Flags&elf.PF_X == 0 {
+			continue
+		}
+		code := make([]byte, s.FileSize)
+		if _, err := file.ReadAt(code, int64(s.Offset)); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Path, err)
+		}
+		img.segments = append(img.segments, segment{s.Addr, code})
+	}
+	return img, nil
+}
+
+func (m *image) disassemble(addr uint64, size uint32) (list []Instruction) {
+	for _, s := range m.segments {
+		if addr < s.addr || addr-s.addr > uint64(len(s.code)) {
+			continue
+		}
+		code := s.code[addr-s.addr:]
+		code = code[:min(len(code), int(size))]
+		var in x86.Inst
+		for len(code) > 0 && x86.Decode(code, &in) == nil {
+			list = append(list, Instruction{report.Address(addr), x86.Text(code, addr)})
+			code, addr = code[in.Len:], addr+uint64(in.Len)
+		}
+	}
+	return list
+}
+
+// JSON writes the functions.
+func JSON(w io.Writer, functions []*Function) error {
+	return report.WriteJSON(w, struct {
+		Schema int `json:"schema"`
+	}{report.Schema}, "functions", functions)
+}
+
+// Text writes a function: how often each instruction has run, and what share of the
+// function's executed instructions its block has. What takes a tenth and more is in color.
+func (f *Function) Text(w io.Writer, hot func(string) string) error {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s of %s: %s calls, %s instructions, %d blocks\n", f.Name, filepath.Base(f.Object), report.Thousands(f.Calls), report.Thousands(f.Instructions), len(f.Blocks))
+	width := len("RUNS")
+	for i := range f.Blocks {
+		width = max(width, len(report.Thousands(f.Blocks[i].Runs)))
+	}
+	fmt.Fprintf(&out, "%*s   SHARE  ADDRESS\n", width, "RUNS")
+	for i := range f.Blocks {
+		b := &f.Blocks[i]
+		share := 0.0
+		if f.Instructions > 0 {
+			share = float64(b.Instructions) * 100 / float64(f.Instructions)
+		}
+		for k, in := range b.Code {
+			numbers := fmt.Sprintf("%*s  %5.1f%%", width, report.Thousands(b.Runs), share)
+			if k > 0 {
+				numbers = strings.Repeat(" ", width+8)
+			}
+			const tenth = 10
+			if share >= tenth {
+				numbers = hot(numbers)
+			}
+			fmt.Fprintf(&out, "%s  %7x  %s\n", numbers, uint64(in.Address), in.Text)
+		}
+		if i+1 < len(f.Blocks) {
+			out.WriteString("\n")
+		}
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
