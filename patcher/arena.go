@@ -64,7 +64,7 @@ func (p *Plan) layArenas(space placer, row view) error {
 		}
 	}
 	groups, around := place.Group(spans)
-	beside := uint64(0)
+	beside := uint64(2 * pageSize) // ends of pages
 	cold := p.Options.Threshold.Any() || p.how.redirectable
 	if p.caches {
 		groups, around = alone(spans)

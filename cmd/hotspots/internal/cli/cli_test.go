@@ -223,7 +223,7 @@ func TestErrors(t *testing.T) {
 		{"no such command", []string{"nonsense"}, 2, "unknown command"},
 		{"no such flag", []string{"report", "--nonsense"}, 2, "unknown flag"},
 		{"bad format", []string{"report", good, "--format", "xml"}, 2, "text, json, csv"},
-		{"bad order", []string{"report", good, "--sort", "age"}, 2, "calls, name, size"},
+		{"bad order", []string{"report", good, "--sort", "age"}, 2, "calls, instructions, name, size"},
 		{"bad filter", []string{"report", good, "--filter", "("}, 2, "--filter"},
 		{"bad reason", []string{"coverage", good, "--list", "bored"}, 2, "too-short"},
 		{"two tables for events", []string{"events", good, good}, 2, "at most 1"},

@@ -23,6 +23,7 @@ type Style struct {
 }
 
 func (s Style) bold(text string) string { return s.paint("1", text) }
+
 // Red is text that stands out.
 func (s Style) Red(text string) string { return s.paint("31", text) }
 
