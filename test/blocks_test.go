@@ -145,3 +145,117 @@ func isRepeated(t *testing.T, path string, addr uint64) bool {
 	var in x86.Inst
 	return x86.Decode(code, &in) == nil && in.Prefix&(x86.PrefixRep|x86.PrefixRepne) != 0 && in.Map == x86.MapLegacy
 }
+
+// TestBlocksTrue: what threads and a child have run is there, also when the program is
+// killed, and what it does is what it does without.
+func TestBlocksTrue(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "g++")
+	// Of the rounds of work, and of the calls of spin in by_table, throws, and catches.
+	spins := func(rounds uint64) (n uint64) {
+		for i := range rounds {
+			x := i
+			for x%7 == 4 {
+				x /= 7
+			}
+			if x%7 == 0 {
+				n++
+			}
+			if n += 2; i%3 == 0 {
+				n++
+			}
+			n += 4
+		}
+		return n
+	}
+	want := 4*spins(20000) + spins(1000)
+	for _, flags := range lane.Some([][]string{{"-O2"}, {"-O0"}, {"-O3", "-fcf-protection=full"}, {"-Os", "-no-pie"}}, 2) {
+		program := compile(t, gcc, append(flags, "-pthread"), "blocks.cc")
+		for _, env := range lane.Some([][]string{nil, {"DYNPROF_OBJECTS=all"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=100"}, {"DYNPROF_LOCK=1"}, {"DYNPROF_KEEP_CALLS=1"}}, 3) {
+			for _, args := range [][]string{{program}, {program, "killed"}} {
+				t.Run(strings.Join(append(append([]string{}, flags...), append(env, args[1:]...)...), " "), func(t *testing.T) {
+					t.Parallel()
+					path := filepath.Join(t.TempDir(), "table")
+					c := cmd(args...)
+					c.env = append([]string{"LD_PRELOAD=" + build(t, "libdynprof.so"), "DYNPROF_OUTPUT=" + path, "DYNPROF_BLOCKS=1"}, env...)
+					same(t, run(t, cmd(args...)), run(t, c))
+					if got := mostRuns(t, path, "spin"); got != want {
+						t.Errorf("the loop of spin: %d times, not %d", got, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// mostRuns is how often the block of a function has run that has run most.
+func mostRuns(t *testing.T, path, function string) (most uint64) {
+	t.Helper()
+	tab, err := table.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tab.Close()
+	blocks, err := tab.Blocks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range blocks {
+		if tab.Functions[blocks[i].Function].Name == function {
+			most = max(most, blocks[i].Runs)
+		}
+	}
+	return most
+}
+
+// TestBlocksRefused: what cannot be had together is said.
+func TestBlocksRefused(t *testing.T) {
+	lane.Parallel(t)
+	program := need(t, "true")
+	r := run(t, cmd(build(t, "hotspots"), "run", "--blocks", "--control", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table"), "--", program))
+	if r.status != 0 || !strings.Contains(r.stderr, "leave out --control") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestAnnotate: a function's instructions are shown with how often they ran, and what has
+// no blocks, or is not there, is said.
+func TestAnnotate(t *testing.T) {
+	lane.Parallel(t)
+	path := filepath.Join(t.TempDir(), "table")
+	program := compile(t, need(t, "g++"), []string{"-O2", "-pthread"}, "blocks.cc")
+	hotspots := build(t, "hotspots")
+	if r := run(t, cmd(hotspots, "run", "--blocks", "-o", path, "--", program)); r.status != 0 || !strings.Contains(r.stderr, " instructions") || !strings.Contains(r.stderr, "INSTRUCTIONS") {
+		t.Fatalf("%+v", r)
+	}
+	most := mostRuns(t, path, "spin")
+	for _, row := range []struct {
+		args   []string
+		says   string
+		status int
+	}{
+		{[]string{"annotate", "spin", path}, thousands(most), 0},
+		{[]string{"annotate", "spin", path, "--format", "json"}, fmt.Sprintf(`"runs":%d,`, most), 0},
+		{[]string{"annotate", "nosuch", path}, "no function of that name", 1},
+		{[]string{"report", path, "--sort", "instructions", "--format", "csv"}, ",instructions\n", 0},
+		{[]string{"report", path, "--format", "json"}, `"total_instructions":`, 0},
+		{[]string{"reset", path}, "blocks", 1},
+	} {
+		r := run(t, cmd(append([]string{hotspots}, row.args...)...))
+		if r.status != row.status || !strings.Contains(r.stdout+r.stderr, row.says) {
+			t.Errorf("%v: %+v", row.args, r)
+		}
+	}
+	if r := run(t, cmd(hotspots, "snapshot", path, "-o", path+".copy")); r.status != 0 || mostRuns(t, path+".copy", "spin") != most {
+		t.Errorf("of a copy: %+v", r)
+	}
+}
+
+// thousands is a number as reports show it.
+func thousands(n uint64) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
