@@ -99,7 +99,11 @@ func compareBlocks(t *testing.T, path string, want map[string]map[uint64]uint64)
 		t.Fatal(err)
 	}
 	defer tab.Close()
-	blocks, err := tab.Blocks()
+	s, err := tab.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := tab.Blocks(s)
 	if err != nil || len(blocks) == 0 {
 		t.Fatalf("%d blocks, %v", len(blocks), err)
 	}
@@ -196,7 +200,11 @@ func mostRuns(t *testing.T, path, function string) (most uint64) {
 		t.Fatal(err)
 	}
 	defer tab.Close()
-	blocks, err := tab.Blocks()
+	s, err := tab.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := tab.Blocks(s)
 	if err != nil {
 		t.Fatal(err)
 	}

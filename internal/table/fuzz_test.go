@@ -30,6 +30,11 @@ func FuzzNewReader(f *testing.F) {
 			f.Add(bad)
 		}
 	}
+	withBlocks := tabletest.Demo(f, filepath.Join(f.TempDir(), "b.dynprof"), blocksSpec())
+	if seed, err = os.ReadFile(withBlocks.Path); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tab, err := table.NewReader(bytes.NewReader(b), int64(len(b)))
 		if (tab == nil) == (err == nil) {
@@ -44,6 +49,9 @@ func FuzzNewReader(f *testing.F) {
 		}
 		if err == nil && len(s.Calls) != len(tab.Functions) {
 			t.Fatalf("%d counts of %d functions", len(s.Calls), len(tab.Functions))
+		}
+		if s != nil {
+			tab.Blocks(s)
 		}
 		if most, err := table.ReadMost(file.New(bytes.NewReader(b), int64(len(b))), 2); err == nil && s != nil {
 			sameMost(t, most, tab, s)

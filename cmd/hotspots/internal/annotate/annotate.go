@@ -48,14 +48,14 @@ type Instruction struct {
 // Find makes the functions of t that are named name, as shown or in the file, or have an
 // alias or the address of that, 0x and hex digits.
 func Find(t *table.Table, name string, mangled bool) (list []*Function, err error) {
-	blocks, err := t.Blocks()
-	if err != nil {
-		return nil, err
-	}
-	if blocks == nil {
+	if !t.HasBlocks() {
 		return nil, fmt.Errorf("%s counts no blocks: run the program with hotspots run --blocks", t.Path())
 	}
 	snapshot, err := t.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	blocks, err := t.Blocks(snapshot)
 	if err != nil {
 		return nil, err
 	}

@@ -153,7 +153,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Path(), err)
 		}
-		executed, err := executed(t)
+		executed, err := executed(t, s)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Path(), err)
 		}
@@ -186,8 +186,8 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 
 // executed is how many instructions each function has executed of which blocks are
 // counted, by its number.
-func executed(t *table.Table) (map[uint32]uint64, error) {
-	blocks, err := t.Blocks()
+func executed(t *table.Table, s *table.Snapshot) (map[uint32]uint64, error) {
+	blocks, err := t.Blocks(s)
 	if err != nil || blocks == nil {
 		return nil, err
 	}
