@@ -10,6 +10,7 @@ import (
 	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/entry"
 	"github.com/dynprof/dynprof/stubgen/flow"
@@ -38,7 +39,7 @@ type copied struct {
 	first   uint32        // of its counters, from the first of the object's on
 	insts   uint32
 	blocks  []layout.Block // Function, Counter and After are from the first of the unit's on
-	leads   []translate.Patch
+	leads   []patch.CopyLead
 }
 
 // wantsBlocks reports whether blocks of the object are counted. What comes later, or is
@@ -248,6 +249,14 @@ func (o *object) writer(i int, v *view) *translate.Writer {
 	code, _ := lower(g)
 	first := o.copies.first + u.first
 	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first)})
+}
+
+// keepLeads keeps what leads into the copy.
+func (u *copied) keepLeads(list []translate.Patch) {
+	u.leads = make([]patch.CopyLead, len(list))
+	for i, l := range list {
+		u.leads[i] = patch.CopyLead(l)
+	}
 }
 
 // leadsOf are what must lead into the stub of a counted function.

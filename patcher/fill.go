@@ -117,7 +117,7 @@ func (a *arena) emit(k int, plan *Plan) {
 			}
 			o.stubs[i] = stub
 			if w != nil {
-				o.copies.units[i].leads = w.Patches
+				o.copies.units[i].keepLeads(w.Patches)
 			}
 		}
 	})

@@ -7,13 +7,19 @@ import (
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/entry"
-	"github.com/dynprof/dynprof/stubgen/translate"
 )
+
+// CopyLead is bytes of an old body that lead into its copy (translate.Patch).
+type CopyLead struct {
+	Addr uint64 // link-time
+	Code []byte
+	From uint64 // of an island, what leads to it; else 0
+}
 
 // AppendCopy adds the patches of the old body of a function that runs as a copy: leads
 // send arrivals there. The last of list is the patch of its entry. All that was the body
 // belongs to one of them: whoever changes a byte of it takes the whole function back.
-func (g Groups) AppendCopy(list []Patch, o *stubgen.Object, p *entry.Plan, ranges []elfscan.Range, leads []translate.Patch) []Patch {
+func (g Groups) AppendCopy(list []Patch, o *stubgen.Object, p *entry.Plan, ranges []elfscan.Range, leads []CopyLead) []Patch {
 	group, first := g.of(p.Function), len(list)-1
 	for _, l := range leads {
 		q := change(o, l.Addr, uint32(len(l.Code)), group, NoGroup)
@@ -24,7 +30,7 @@ func (g Groups) AppendCopy(list []Patch, o *stubgen.Object, p *entry.Plan, range
 		list = append(list, q)
 	}
 	for _, r := range ranges[1:] { // a part may have none at its beginning
-		if !slices.ContainsFunc(leads, func(l translate.Patch) bool { return l.Addr == r.Low }) {
+		if !slices.ContainsFunc(leads, func(l CopyLead) bool { return l.Addr == r.Low }) {
 			q := change(o, r.Low, 1, group, NoGroup)
 			q.New = q.Old
 			list = append(list, q)
