@@ -110,7 +110,7 @@ func extract(carried *Carried, cacheDir string) (string, error) {
 	if err == nil {
 		return path, nil
 	}
-	return "", fmt.Errorf("no place to put the library: %w", errors.Join(append(errs, err)...))
+	return "", fmt.Errorf("no place to put the library: %s", strings.ReplaceAll(errors.Join(append(errs, err)...).Error(), "\n", "; "))
 }
 
 func extractTo(base string, carried *Carried, mkdir func(string, os.FileMode) error) (string, error) {
