@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -266,4 +268,33 @@ func thousands(n uint64) string {
 		text = text[:i] + "," + text[i:]
 	}
 	return text
+}
+
+// TestExportCallgrind: what is exported is read by callgrind_annotate, with all instructions
+// and calls, and of a table without blocks with all calls.
+func TestExportCallgrind(t *testing.T) {
+	lane.Parallel(t)
+	hotspots, annotate := build(t, "hotspots"), need(t, "callgrind_annotate")
+	program := compile(t, need(t, "g++"), []string{"-O2", "-pthread"}, "blocks.cc")
+	for _, flags := range [][]string{{"--blocks"}, {"--objects", "all", "--blocks"}, nil} {
+		path := filepath.Join(t.TempDir(), "table")
+		if r := run(t, cmd(slices.Concat([]string{hotspots, "run", "--summary", "0", "-o", path}, flags, []string{"--", program})...)); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+		if r := run(t, cmd(hotspots, "export", path, "-o", path+".callgrind")); r != (result{}) {
+			t.Fatalf("%+v", r)
+		}
+		rep := readReport(t, path)
+		want := thousands(rep.TotalCalls)
+		if flags != nil {
+			want = `^` + thousands(rep.TotalInstructions) + ` \(100\.0%\) +` + want
+		}
+		r := run(t, cmd(annotate, path+".callgrind"))
+		if !regexp.MustCompile(`(?m)` + want + ` \(100\.0%\) +PROGRAM TOTALS`).MatchString(r.stdout) {
+			t.Errorf("%v: not %s: %.2000s%s", flags, want, r.stdout, r.stderr)
+		}
+	}
+	if r := run(t, cmd(hotspots, "export", filepath.Join(t.TempDir(), "none"))); r.status != 1 || r.stdout != "" {
+		t.Errorf("%+v", r)
+	}
 }

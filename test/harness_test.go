@@ -178,14 +178,15 @@ type function struct {
 
 // report is the JSON of hotspots report.
 type report struct {
-	Program    string     `json:"program"`
-	Pid        int        `json:"pid"`
-	Status     string     `json:"status"`
-	TotalCalls uint64     `json:"total_calls"`
-	Lock       string     `json:"lock"`
-	Stopped    bool       `json:"stopped"`
-	StoppedBy  string     `json:"stopped_by"`
-	Functions  []function `json:"functions"`
+	Program           string     `json:"program"`
+	Pid               int        `json:"pid"`
+	Status            string     `json:"status"`
+	TotalCalls        uint64     `json:"total_calls"`
+	TotalInstructions uint64     `json:"total_instructions"`
+	Lock              string     `json:"lock"`
+	Stopped           bool       `json:"stopped"`
+	StoppedBy         string     `json:"stopped_by"`
+	Functions         []function `json:"functions"`
 
 	TextChanged int `json:"text_changed"`
 	Dispatched  int `json:"dispatched"`

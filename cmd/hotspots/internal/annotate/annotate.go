@@ -2,17 +2,14 @@
 package annotate
 
 import (
-	"debug/elf"
-	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
-	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -59,7 +56,7 @@ func Find(t *table.Table, name string, mangled bool) (list []*Function, err erro
 	if err != nil {
 		return nil, err
 	}
-	codes := map[string]*image{}
+	codes := map[string]*objcode.Image{}
 	known := false
 	for i := range t.Functions {
 		e := &t.Functions[i]
@@ -101,7 +98,7 @@ func isNamed(e *layout.Function, shown, name string) bool {
 }
 
 // add adds the blocks of function number i.
-func (f *Function) add(blocks []table.Block, i uint32, o *layout.Object, codes map[string]*image) (err error) {
+func (f *Function) add(blocks []table.Block, i uint32, o *layout.Object, codes map[string]*objcode.Image) (err error) {
 	for k := range blocks {
 		b := &blocks[k]
 		if b.Function != i {
@@ -109,7 +106,7 @@ func (f *Function) add(blocks []table.Block, i uint32, o *layout.Object, codes m
 		}
 		img := codes[o.Path]
 		if img == nil {
-			if img, err = load(o); err != nil {
+			if img, err = objcode.Load(o); err != nil {
 				return err
 			}
 			codes[o.Path] = img
@@ -117,64 +114,15 @@ func (f *Function) add(blocks []table.Block, i uint32, o *layout.Object, codes m
 		f.Instructions += b.Executed()
 		f.Blocks = append(f.Blocks, Block{
 			Address: report.Address(b.Address), Size: b.Size, Runs: b.Runs, Instructions: b.Executed(),
-			Code: img.disassemble(b.Address, b.Size),
+			Code: disassemble(img, b.Address, b.Size),
 		})
 	}
 	return nil
 }
 
-// image is the segments of a file that are loaded.
-type image struct{ segments []segment }
-
-type segment struct {
-	addr uint64
-	code []byte
-}
-
-// load reads the file of an object, if it is still the one that was counted.
-func load(o *layout.Object) (*image, error) {
-	file, err := os.Open(o.Path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	fi, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	scan, err := elfscan.Scan(file, fi.Size())
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.Path, err)
-	}
-	if hex.EncodeToString(scan.BuildID) != o.BuildID {
-		return nil, fmt.Errorf("%s is not the file that was counted, which had the build ID %s", o.Path, o.BuildID)
-	}
-	img := &image{}
-	for _, s := range scan.Segments {
-		if s.Flags&elf.PF_X == 0 {
-			continue
-		}
-		code := make([]byte, s.FileSize)
-		if _, err := file.ReadAt(code, int64(s.Offset)); err != nil {
-			return nil, fmt.Errorf("%s: %w", o.Path, err)
-		}
-		img.segments = append(img.segments, segment{s.Addr, code})
-	}
-	return img, nil
-}
-
-func (m *image) disassemble(addr uint64, size uint32) (list []Instruction) {
-	for _, s := range m.segments {
-		if addr < s.addr || addr-s.addr > uint64(len(s.code)) {
-			continue
-		}
-		code := s.code[addr-s.addr:]
-		code = code[:min(len(code), int(size))]
-		var in x86.Inst
-		for len(code) > 0 && x86.Decode(code, &in) == nil {
-			list = append(list, Instruction{report.Address(addr), x86.Text(code, addr)})
-			code, addr = code[in.Len:], addr+uint64(in.Len)
-		}
+func disassemble(img *objcode.Image, addr uint64, size uint32) (list []Instruction) {
+	for at, code := range img.Instructions(addr, size) {
+		list = append(list, Instruction{report.Address(at), x86.Text(code, at)})
 	}
 	return list
 }

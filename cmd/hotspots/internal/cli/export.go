@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/export"
+)
+
+func (a *app) exportCommand() *cobra.Command {
+	var format, output string
+	cmd := &cobra.Command{
+		Use:   "export [TABLE|PID]",
+		Short: "Write a count table as a file of other tools",
+		Long: "Write a count table as a file of other tools: callgrind, for callgrind_annotate and KCachegrind, with the calls of\n" +
+			"each function and, after hotspots run --blocks, how often each instruction has run. Who called whom is not in it.\n" +
+			"Without argument: the newest table.",
+		Example: "  hotspots export app.dynprof -o callgrind.out.app && kcachegrind callgrind.out.app\n  hotspots export app.dynprof >callgrind.out; callgrind_annotate callgrind.out",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			tables, done, err := openAll(args, false)
+			if err != nil {
+				return err
+			}
+			defer done()
+			return a.write(output, func(w io.Writer) error { return export.Callgrind(w, tables[0], a.noDemangle) })
+		},
+	}
+	choiceFlag(cmd, &format, "format", []string{"callgrind"}, "of which `tool`")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of stdout")
+	return cmd
+}
+
+// write calls to with the file named, or stdout if that is empty. A file that could not be
+// written is removed.
+func (a *app) write(name string, to func(io.Writer) error) (err error) {
+	if name == "" {
+		return to(a.stdout)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	err = to(f)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		os.Remove(name)
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+// Package export writes count tables as files of other tools.
+package export
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// Callgrind writes a table in the format of callgrind (valgrind's manual, "Callgrind Format
+// Specification"), for callgrind_annotate and KCachegrind: for each instruction how often it
+// has run, where blocks are counted, and for each function its calls. Who called whom is not
+// known.
+func Callgrind(w io.Writer, t *table.Table, mangled bool) error {
+	s, err := t.SinceReset()
+	if err != nil {
+		return err
+	}
+	blocks, err := t.Blocks(s)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	c := &callgrind{out: out, t: t, s: s, blocks: blocks, mangled: mangled}
+	c.head()
+	ran := map[uint32]bool{} // also what nobody has called: who jumps into the middle of a function runs it, too
+	for i := range blocks {
+		ran[blocks[i].Function] = ran[blocks[i].Function] || blocks[i].Runs > 0
+	}
+	order := make([]int, 0, len(t.Functions))
+	for i := range t.Functions {
+		if s.Calls[i] > 0 || ran[uint32(i)] {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &t.Functions[i], &t.Functions[j]
+		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Address, b.Address))
+	})
+	for _, i := range order {
+		if err := c.function(i); err != nil {
+			return err
+		}
+	}
+	if blocks == nil {
+		fmt.Fprintf(out, "\ntotals: %d\n", c.calls)
+	} else {
+		fmt.Fprintf(out, "\ntotals: %d %d\n", c.instructions, c.calls)
+	}
+	return out.Flush()
+}
+
+type callgrind struct {
+	out     *bufio.Writer
+	t       *table.Table
+	s       *table.Snapshot
+	blocks  []table.Block // by function
+	mangled bool
+
+	object              int // number of the last one + 1
+	image               *objcode.Image
+	calls, instructions uint64
+}
+
+func (c *callgrind) head() {
+	fmt.Fprintf(c.out, "# callgrind format\nversion: 1\ncreator: hotspots\npid: %d\ncmd: %s\npart: 1\n\n", c.t.Pid, oneLine(c.t.Program))
+	if c.blocks == nil {
+		fmt.Fprint(c.out, "positions: instr\nevent: Calls : calls of functions\nevents: Calls\n")
+		return
+	}
+	fmt.Fprint(c.out, "positions: instr\nevent: Ir : instructions\nevent: Calls : calls of functions\nevents: Ir Calls\n")
+}
+
+// function writes the costs of function i.
+func (c *callgrind) function(i int) error {
+	f := &c.t.Functions[i]
+	o := &c.t.Objects[f.Object]
+	if c.object != int(f.Object)+1 {
+		c.object, c.image = int(f.Object)+1, nil
+		fmt.Fprintf(c.out, "\nob=%s\n", oneLine(o.Path))
+	}
+	fmt.Fprintf(c.out, "fl=???\nfn=%s\n", oneLine(symname.Display(f.Name, o.Path, f.Address, !c.mangled)))
+	calls := c.s.Calls[i]
+	c.calls += calls
+	first, _ := slices.BinarySearchFunc(c.blocks, uint32(i), func(b table.Block, i uint32) int { return cmp.Compare(b.Function, i) })
+	switch {
+	case c.blocks == nil:
+		fmt.Fprintf(c.out, "0x%x %d\n", f.Address, calls)
+		return nil
+	case first == len(c.blocks) || c.blocks[first].Function != uint32(i):
+		fmt.Fprintf(c.out, "0x%x 0 %d\n", f.Address, calls)
+		return nil
+	}
+	if c.image == nil {
+		var err error
+		if c.image, err = objcode.Load(o); err != nil {
+			return err
+		}
+	}
+	for ; first < len(c.blocks) && c.blocks[first].Function == uint32(i); first++ {
+		b := &c.blocks[first]
+		if b.Runs == 0 {
+			continue
+		}
+		for at := range c.image.Instructions(b.Address, b.Size) {
+			c.instructions += b.Runs
+			if calls > 0 && at == f.Address {
+				fmt.Fprintf(c.out, "0x%x %d %d\n", at, b.Runs, calls)
+				calls = 0
+			} else {
+				fmt.Fprintf(c.out, "0x%x %d\n", at, b.Runs)
+			}
+		}
+	}
+	return nil
+}
+
+// oneLine is a name without what would end it.
+func oneLine(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return '?'
+		}
+		return r
+	}, name)
+}
