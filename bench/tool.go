@@ -128,6 +128,18 @@ var warm = warmTool("dynprof-warm", "the same with plans of an earlier start")
 // copied is warm with copies of large objects, whose text is changed already.
 var copied = warmTool("dynprof-copied", "the same with copies of text, DYNPROF_TEXT_COPIES=1", "DYNPROF_TEXT_COPIES=1")
 
+// blocks is dynprof with a counter in each block.
+var blocks = func() *tool {
+	t := dynprofTool("dynprof-blocks", "the same with DYNPROF_BLOCKS=1: how often each instruction has run", "DYNPROF_BLOCKS=1", "DYNPROF_CACHE=0")
+	t.wants = hasAim
+	return t
+}()
+
+// hasAim reports whether the workload is among those that have to be fast.
+func hasAim(w *workload) bool {
+	return slices.ContainsFunc(ratioAims, func(a ratioAim) bool { return a.workload == w.name })
+}
+
 func warmTool(name, about string, env ...string) *tool {
 	t := dynprofTool(name, about, env...)
 	preload, read := t.command, t.read
@@ -135,7 +147,7 @@ func warmTool(name, about string, env ...string) *tool {
 		if slices.ContainsFunc(w.env, func(v string) bool { return strings.HasPrefix(v, "DYNPROF_OBJECTS=") }) {
 			return false // planned each time (docs/cache.md)
 		}
-		return slices.ContainsFunc(ratioAims, func(a ratioAim) bool { return a.workload == w.name })
+		return hasAim(w)
 	}
 	t.command = func(m *machine, c *command) {
 		m.keepPlans(c.args[0])
@@ -190,7 +202,7 @@ func (t *tool) isOurs() bool { return t == dynprof || t == kept || t == warm || 
 var peers = []*tool{profileCounters, perfRecord, gprof, xray, callgrind, uftrace}
 
 // tools, in the order of the tables.
-var tools = slices.Concat([]*tool{again, dynprof, warm, kept}, limits, peers)
+var tools = slices.Concat([]*tool{again, dynprof, warm, kept, blocks}, limits, peers)
 
 // readTable returns the calls of all functions that are counted.
 func readTable(path string) (counts, *tableFacts, error) {
