@@ -27,6 +27,7 @@ type machine struct {
 	verbose bool
 	plans   bool // of earlier starts are used
 	copies  bool // of text, too
+	blocks  bool // are counted
 }
 
 const neededRoom = 3 << 30 // bytes for unpacked and built sources, and tables
@@ -165,6 +166,9 @@ func (m *machine) environment(counted bool, tables string) []string {
 	}
 	if m.copies {
 		copies = "1"
+	}
+	if m.blocks {
+		env = append(env, "DYNPROF_BLOCKS=1")
 	}
 	return append(env,
 		"DYNPROF_OBJECTS=all", "DYNPROF_FOLLOW_EXEC=1", "DYNPROF_CACHE="+plans, "DYNPROF_TEXT_COPIES="+copies,

@@ -28,6 +28,7 @@ func main() {
 	keep := flag.Bool("keep", false, "keep the work directory")
 	cache := flag.Bool("cache", true, "start with plans of earlier starts")
 	copies := flag.Bool("text-copies", false, "and with copies of large objects' text")
+	blocks := flag.Bool("blocks", false, "count blocks, too; nothing starts with plans then")
 	jobs := flag.Int("j", runtime.NumCPU(), "commands that run beside each other")
 	root := flag.String("root", ".", "the project's directory, with build/libdynprof.so")
 	flag.Parse()
@@ -37,7 +38,7 @@ func main() {
 		}
 		return
 	}
-	same, err := oracles(options{*pattern, *limit, *verbose, *quick, *keep, *cache, *copies, *jobs, *root})
+	same, err := oracles(options{*pattern, *limit, *verbose, *quick, *keep, *cache, *copies, *blocks, *jobs, *root})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "oracles:", err)
 		os.Exit(1)
@@ -52,6 +53,7 @@ type options struct {
 	limit                time.Duration
 	verbose, quick, keep bool
 	cache, copies        bool
+	blocks               bool
 	jobs                 int
 	root                 string
 }
@@ -82,7 +84,7 @@ func oracles(o options) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m.jobs, m.quick, m.verbose, m.plans, m.copies = max(1, o.jobs), o.quick, o.verbose, o.cache, o.copies
+	m.jobs, m.quick, m.verbose, m.plans, m.copies, m.blocks = max(1, o.jobs), o.quick, o.verbose, o.cache, o.copies, o.blocks
 	if o.keep {
 		fmt.Println("work directory:", m.work)
 	} else {
