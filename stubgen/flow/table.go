@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/x86"
 )
@@ -90,11 +91,12 @@ func (b *builder) read(at uint64, left *int) Table {
 }
 
 // entries reads entries of so many bytes, until one does not lead to an instruction of
-// the unit, or to the start of a part that several units jump to.
+// the unit, or to a part that several units jump to. Entries for what cannot be, as
+// clang has them, lead to where the function's last block ends: they end no table.
 func (b *builder) entries(data []byte, size int, left *int, target func([]byte) uint64) (list []uint64) {
 	for ; len(data) >= size && *left > 0; data = data[size:] {
 		to := target(data)
-		if i, _ := b.find(to); i < 0 && !b.p.isForeignPart(to) {
+		if i, _ := b.find(to); i < 0 && !b.isEnd(to) && !b.p.isForeignPart(to) {
 			break
 		}
 		list = append(list, to)
@@ -103,8 +105,17 @@ func (b *builder) entries(data []byte, size int, left *int, target func([]byte) 
 	return list
 }
 
-// isForeignPart reports whether a unit that is a part begins at addr.
+// isEnd reports whether a range of the unit ends at addr.
+func (b *builder) isEnd(addr uint64) bool {
+	return slices.ContainsFunc(b.g.Unit.Ranges, func(r elfscan.Range) bool { return r.High == addr })
+}
+
+// isForeignPart reports whether addr lies in a unit that is a part, or where one ends.
 func (p *Program) isForeignPart(addr uint64) bool {
-	i := p.UnitAt(addr)
-	return i >= 0 && p.units[i].Entry() == addr && p.obj.Functions[p.units[i].Function].Excluded == ledger.ReasonColdPart
+	for _, at := range []uint64{addr, addr - 1} {
+		if i := p.UnitAt(at); i >= 0 && p.obj.Functions[p.units[i].Function].Excluded == ledger.ReasonColdPart {
+			return true
+		}
+	}
+	return false
 }

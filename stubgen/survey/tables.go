@@ -93,8 +93,8 @@ func (w *sweep) tableTarget(i int, facts *facts, target uint64) bool {
 		return true
 	}
 	w.s.entries.touch(target)
-	if target >= w.partLow && target < w.partHigh {
-		return true
+	if target == w.high || w.partHigh > 0 && target >= w.partLow && target <= w.partHigh {
+		return true // clang has entries for what cannot be, which lead to where the last block ends
 	}
 	j := o.FunctionAt(target)
 	if j < 0 || target >= o.Functions[j].Addr+o.Functions[j].Size {

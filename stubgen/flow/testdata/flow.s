@@ -142,6 +142,19 @@ has_part.cold:
 	jmp has_part
 	.size has_part.cold, .-has_part.cold
 
+	.text
+	.type switch_hole, @function
+switch_hole:			# the second entry is for what cannot be: it leads to the end
+	lea table_hole(%rip), %rdx
+	movslq (%rdx,%rdi,4), %rax
+	add %rdx, %rax
+	jmp *%rax
+1:	mov $1, %eax
+	ret
+2:	mov $2, %eax
+	ret
+	.size switch_hole, .-switch_hole
+
 	.section .rodata
 	.balign 8
 goto_table:
@@ -151,4 +164,9 @@ table_pic:
 	.long switch_pic+27-table_pic
 	.long switch_pic+32-table_pic
 	.long switch_pic+38-table_pic
+	.long 1
+table_hole:
+	.long switch_hole+16-table_hole
+	.long switch_hole+28-table_hole
+	.long switch_hole+22-table_hole
 	.long 1
