@@ -146,6 +146,11 @@ func (p *planner) finish() (*Home, ledger.Reason) {
 	if p.bad {
 		return nil, ledger.ReasonTooShort
 	}
+	for i, stays := range p.stay { // but for a run's first, which is pushed, nothing runs where the entry is overwritten
+		if stays && p.inWindow(&p.g.Insts[i]) {
+			return nil, ledger.ReasonReturnInWindow
+		}
+	}
 	var short []int32
 	taken := p.taken()
 	for i, land := range p.land {
