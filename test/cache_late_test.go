@@ -123,7 +123,7 @@ func TestCacheLateFull(t *testing.T) {
 		if r := run(t, cmd("mount", "-t", "tmpfs", "-o", "size="+size, "none", dir)); r.status != 0 {
 			t.Skipf("%+v", r)
 		}
-		t.Cleanup(func() { run(t, cmd("umount", dir)) })
+		t.Cleanup(func() { unmount(t, dir) })
 		table := filepath.Join(dir, "table")
 		c := p.command
 		c.env = append(c.env, "XDG_CACHE_HOME="+p.home, "DYNPROF_OUTPUT="+table, "LD_PRELOAD="+build(t, "libdynprof.so"))
