@@ -1,6 +1,11 @@
 package table
 
-import "github.com/dynprof/dynprof/internal/table/layout"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
 
 // Block is a block of a function, and how often it has run. Where a table is of a program
 // that runs, numbers of blocks are not of one moment.
@@ -34,14 +39,18 @@ func (t *Table) Blocks(s *Snapshot) (list []Block, err error) {
 	if err != nil {
 		return nil, err
 	}
-	counts, err := t.blockCounts(len(list))
+	c := t.BlockCounters
+	if int64(c.Count) > int64(len(list)) { // there are no more counters than blocks
+		return nil, layout.Corrupt("%d counters of %d blocks", c.Count, len(list))
+	}
+	counts, err := t.sumCounters(c.First, c.Count)
 	if err != nil {
 		return nil, err
 	}
 	for i := range list {
 		k := &list[i]
 		if k.Counter != layout.NoCounter {
-			k.Runs = counts[k.Counter-t.BlockCounters.First]
+			k.Runs = counts[k.Counter-c.First]
 		}
 		if k.Flags&layout.BlockEntry != 0 {
 			k.Runs += s.Calls[k.Function]
@@ -53,25 +62,10 @@ func (t *Table) Blocks(s *Snapshot) (list []Block, err error) {
 	return list, nil
 }
 
-// blockCounts adds up the counters of blocks, of which there are so many: there are no
-// more counters.
-func (t *Table) blockCounts(blocks int) ([]uint64, error) {
-	c := t.BlockCounters
-	if int64(c.Count) > int64(blocks) {
-		return nil, layout.Corrupt("%d counters of %d blocks", c.Count, blocks)
-	}
-	used, err := t.U32(layout.HdrRowsUsed)
-	if err != nil {
-		return nil, err
-	}
-	counts := make([]uint64, c.Count)
-	perRow := uint64(t.Geometry.Rows.EntrySize) / layout.PageSize
-	return counts, t.eachPage(min(used, t.Geometry.Rows.Capacity), func(page uint64, b []byte) {
-		first, b := countersOf(page%perRow, b)
-		for ; len(b) > 0; b, first = b[8:], first+1 {
-			if i := first - uint64(c.First); i < uint64(c.Count) {
-				counts[i] += le.Uint64(b) &^ layout.CounterFired
-			}
-		}
-	})
+// OfFunction are the blocks of one function, of those that a table has.
+func OfFunction(blocks []Block, function uint32) []Block {
+	compare := func(b Block, function uint32) int { return cmp.Compare(b.Function, function) }
+	low, _ := slices.BinarySearchFunc(blocks, function, compare)
+	high, _ := slices.BinarySearchFunc(blocks, function+1, compare)
+	return blocks[low:high]
 }

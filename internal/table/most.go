@@ -75,7 +75,7 @@ func (t *Table) readMost(n int) error {
 			return errNotSimple
 		}
 	}
-	calls, err := t.sumCounters()
+	calls, err := t.sumCounters(0, t.Counters)
 	if err != nil {
 		return err
 	}
@@ -90,19 +90,20 @@ func (t *Table) readMost(n int) error {
 	return nil
 }
 
-// sumCounters adds up the rows.
-func (t *Table) sumCounters() ([]uint64, error) {
+// sumCounters adds up so many counters of the rows, from one on.
+func (t *Table) sumCounters(from, count uint32) ([]uint64, error) {
 	used, err := t.U32(layout.HdrRowsUsed)
 	if err != nil {
 		return nil, err
 	}
-	calls := make([]uint64, t.Counters)
+	sums := make([]uint64, count)
 	perRow := uint64(t.Geometry.Rows.EntrySize) / layout.PageSize
-	return calls, t.eachPage(min(used, t.Geometry.Rows.Capacity), func(page uint64, b []byte) {
+	return sums, t.eachPage(min(used, t.Geometry.Rows.Capacity), func(page uint64, b []byte) {
 		first, b := countersOf(page%perRow, b)
-		for ; len(b) > 0 && first < uint64(len(calls)); b = b[8:] {
-			calls[first] += le.Uint64(b) &^ layout.CounterFired
-			first++
+		for ; len(b) > 0; b, first = b[8:], first+1 {
+			if i := first - uint64(from); i < uint64(count) {
+				sums[i] += le.Uint64(b) &^ layout.CounterFired
+			}
 		}
 	})
 }

@@ -67,7 +67,7 @@ func Find(t *table.Table, name string, mangled bool) (list []*Function, err erro
 		}
 		known = true
 		f := &Function{Object: o.Path, BuildID: o.BuildID, Address: report.Address(e.Address), Name: shown, Calls: snapshot.Calls[i]}
-		if err := f.add(blocks, uint32(i), o, codes); err != nil {
+		if err := f.add(table.OfFunction(blocks, uint32(i)), o, codes); err != nil {
 			return nil, err
 		}
 		if len(f.Blocks) > 0 {
@@ -97,13 +97,10 @@ func isNamed(e *layout.Function, shown, name string) bool {
 	return hex && err == nil && n == e.Address
 }
 
-// add adds the blocks of function number i.
-func (f *Function) add(blocks []table.Block, i uint32, o *layout.Object, codes map[string]*objcode.Image) (err error) {
+// add adds the function's blocks.
+func (f *Function) add(blocks []table.Block, o *layout.Object, codes map[string]*objcode.Image) (err error) {
 	for k := range blocks {
 		b := &blocks[k]
-		if b.Function != i {
-			continue
-		}
 		img := codes[o.Path]
 		if img == nil {
 			if img, err = objcode.Load(o); err != nil {

@@ -89,12 +89,12 @@ func (c *callgrind) function(i int) error {
 	fmt.Fprintf(c.out, "fl=???\nfn=%s\n", oneLine(symname.Display(f.Name, o.Path, f.Address, !c.mangled)))
 	calls := c.s.Calls[i]
 	c.calls += calls
-	first, _ := slices.BinarySearchFunc(c.blocks, uint32(i), func(b table.Block, i uint32) int { return cmp.Compare(b.Function, i) })
+	blocks := table.OfFunction(c.blocks, uint32(i))
 	switch {
 	case c.blocks == nil:
 		fmt.Fprintf(c.out, "0x%x %d\n", f.Address, calls)
 		return nil
-	case first == len(c.blocks) || c.blocks[first].Function != uint32(i):
+	case len(blocks) == 0:
 		fmt.Fprintf(c.out, "0x%x 0 %d\n", f.Address, calls)
 		return nil
 	}
@@ -104,8 +104,8 @@ func (c *callgrind) function(i int) error {
 			return err
 		}
 	}
-	for ; first < len(c.blocks) && c.blocks[first].Function == uint32(i); first++ {
-		b := &c.blocks[first]
+	for k := range blocks {
+		b := &blocks[k]
 		if b.Runs == 0 {
 			continue
 		}
