@@ -32,11 +32,10 @@ type copies struct {
 
 // copied is the copy of a function.
 type copied struct {
-	unit    int32         // number of its unit + 1; 0: its blocks are not counted
-	copy    bool          // it runs as a copy; else all of it is one block
-	why     ledger.Reason // why not, if it is counted
-	patches uint32        // of its old body, at most
-	first   uint32        // of its counters, from the first of the object's on
+	unit    int32  // number of its unit + 1; 0: its blocks are not counted
+	copy    bool   // it runs as a copy; else all of it is one block
+	patches uint32 // of its old body, at most
+	first   uint32 // of its counters, from the first of the object's on
 	insts   uint32
 	blocks  []layout.Block // Function, Counter and After are from the first of the unit's on
 	leads   []patch.CopyLead
@@ -77,7 +76,7 @@ func (o *object) copy(how decision) {
 				continue
 			}
 			u := &c.units[i]
-			if u.why = o.copyUnit(c, u, int32(k), held, how); u.why == ledger.ReasonNone {
+			if o.copyUnit(c, u, int32(k), held, how) == ledger.ReasonNone {
 				u.unit = int32(k) + 1
 			}
 		}
@@ -114,6 +113,9 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 		u.blocks, u.insts = blocksOf(g, nil), uint32(len(g.Insts)) // it runs as often as it is called
 		return ledger.ReasonNone
 	}
+	if p.Detour != nil {
+		return ledger.ReasonBranchIntoWindow
+	}
 	moved, ok := inWindow(g, p.Start)
 	if !ok {
 		return ledger.ReasonTooShort
@@ -121,9 +123,6 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	code, why := lower(g)
 	if code == nil {
 		return why
-	}
-	if p.Detour != nil {
-		return ledger.ReasonBranchIntoWindow
 	}
 	u.copy, u.blocks, u.insts = true, blocksOf(g, code), uint32(len(g.Insts))
 	u.patches = uint32(len(code.Home.Landings)*2 + len(unit.Ranges))
