@@ -94,13 +94,14 @@ func TestBlocksExact(t *testing.T) {
 	}
 }
 
-func compareBlocks(t *testing.T, path string, want map[string]map[uint64]uint64) {
+// blocksOf are the blocks of a table, of which there are some.
+func blocksOf(t *testing.T, path string) (*table.Table, []table.Block) {
 	t.Helper()
 	tab, err := table.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tab.Close()
+	t.Cleanup(func() { tab.Close() })
 	s, err := tab.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +110,12 @@ func compareBlocks(t *testing.T, path string, want map[string]map[uint64]uint64)
 	if err != nil || len(blocks) == 0 {
 		t.Fatalf("%d blocks, %v", len(blocks), err)
 	}
+	return tab, blocks
+}
+
+func compareBlocks(t *testing.T, path string, want map[string]map[uint64]uint64) {
+	t.Helper()
+	tab, blocks := blocksOf(t, path)
 	ran, wrong := 0, 0
 	for i := range blocks {
 		b := &blocks[i]
@@ -197,19 +204,7 @@ func TestBlocksTrue(t *testing.T) {
 // mostRuns is how often the block of a function has run that has run most.
 func mostRuns(t *testing.T, path, function string) (most uint64) {
 	t.Helper()
-	tab, err := table.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tab.Close()
-	s, err := tab.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks, err := tab.Blocks(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tab, blocks := blocksOf(t, path)
 	for i := range blocks {
 		if tab.Functions[blocks[i].Function].Name == function {
 			most = max(most, blocks[i].Runs)

@@ -205,6 +205,17 @@ static int go(char **argv)
 	return 127;
 }
 
+/* Executes the program behind a filter. */
+static int go_filtered(struct sock_filter *code, unsigned short n, char **argv)
+{
+	struct sock_fprog program = {n, code};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+		perror("seccomp");
+		return 77;
+	}
+	return go(argv);
+}
+
 /* PR_SET_MDWE: what was not executable stays so. It survives exec. */
 static int no_write_execute(int argc, char **argv)
 {
@@ -237,12 +248,7 @@ static int deny_execute(int argc, char **argv)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = {sizeof code / sizeof *code, code};
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-		perror("seccomp");
-		return 77;
-	}
-	return go(argv + 1);
+	return go_filtered(code, sizeof code / sizeof *code, argv + 1);
 }
 
 /* Five bytes cannot be written by pwrite, as where /proc/self/mem writes to no
@@ -258,12 +264,7 @@ static int deny_patches(int argc, char **argv)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = {sizeof code / sizeof *code, code};
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-		perror("seccomp");
-		return 77;
-	}
-	return go(argv + 1);
+	return go_filtered(code, sizeof code / sizeof *code, argv + 1);
 }
 
 /* Whoever asks for limits as libc has not for long is killed, as in services
@@ -278,12 +279,7 @@ static int kill_limits(int argc, char **argv)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = {sizeof code / sizeof *code, code};
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-		perror("seccomp");
-		return 77;
-	}
-	return go(argv + 1);
+	return go_filtered(code, sizeof code / sizeof *code, argv + 1);
 }
 
 /* Runs the program, and returns its status when all its descendants are gone. */
