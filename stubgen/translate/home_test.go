@@ -26,7 +26,7 @@ func load(t testing.TB, path string) (*stubgen.Object, *flow.Program) {
 }
 
 // encode is a copy with its counters behind the count of its function, and what leads to it.
-func encode(t *testing.T, c *Code, o *stubgen.Object) ([]byte, []Patch) {
+func encode(t *testing.T, c *Code, o *stubgen.Object) ([]byte, []Patch, error) {
 	t.Helper()
 	c.CountBlocks()
 	w := NewWriter(c, o, Counter{Row: 0x80})
@@ -35,10 +35,10 @@ func encode(t *testing.T, c *Code, o *stubgen.Object) ([]byte, []Patch) {
 	e := emit.Emitter{Origins: &emit.Origins{Base: fixture.ArenaAt}}
 	stub, err := e.Emit(o, &spec, dst, fixture.ArenaAt, emit.Count{Counter: 0x78})
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	checkOrigins(t, o, c, e.Origins, int(stub.Len))
-	return dst[:stub.Len], w.Patches
+	return dst[:stub.Len], w.Patches, nil
 }
 
 // checkOrigins: each instruction of the copy stands for one of the unit, and of those that
@@ -90,7 +90,10 @@ func TestGolden(t *testing.T) {
 			continue
 		}
 		c := Lower(h)
-		code, patches := encode(t, c, o)
+		code, patches, err := encode(t, c, o)
+		if err != nil {
+			t.Fatal(err)
+		}
 		fmt.Fprintf(&got, "\n%s-- encoded\n%s", c.Text(o), fixture.Disassemble(t, code, uint64(fixture.ArenaAt)))
 		for _, p := range patches {
 			fmt.Fprintf(&got, "-- patch\n%s", fixture.Disassemble(t, p.Code, p.Addr))
