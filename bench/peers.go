@@ -13,7 +13,7 @@ var perfRecord = &tool{
 	name: "perf", about: "perf record -F 997: samples, no counts", most: 3,
 	missing: func() error { return needs("perf") },
 	command: func(_ *machine, c *command) {
-		c.args = append([]string{"perf", "record", "-q", "-F", "997", "-o", filepath.Join(c.dir, "perf.data"), "--"}, c.args...)
+		c.args = append([]string{"perf", "record", "-q", "--no-buildid-cache", "-F", "997", "-o", filepath.Join(c.dir, "perf.data"), "--"}, c.args...)
 	},
 }
 
