@@ -3,6 +3,7 @@ package patcher
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/dynprof/dynprof/elfscan"
@@ -24,21 +25,24 @@ import (
 
 // copies are those of an object.
 type copies struct {
-	program *flow.Program
-	units   []copied // by function
-	blocks  uint32   // counters that they need
-	first   uint32   // the first of these
+	program  *flow.Program
+	units    []copied // by function
+	counters uint32   // that they need
+	first    uint32   // the first of these
 }
 
 // copied is the copy of a function.
 type copied struct {
-	unit    int32  // number of its unit + 1; 0: its blocks are not counted
-	copy    bool   // it runs as a copy; else all of it is one block
-	patches uint32 // of its old body, at most
-	first   uint32 // of its counters, from the first of the object's on
-	insts   uint32
-	blocks  []layout.Block // Function, Counter and After are from the first of the unit's on
-	leads   []patch.CopyLead
+	unit     int32  // number of its unit + 1; 0: its blocks are not counted
+	copy     bool   // it runs as a copy; else all of it is one block
+	patches  uint32 // of its old body, at most
+	first    uint32 // of its counters, from the first of the object's on
+	insts    uint32
+	counters uint32
+	blocks   []layout.Block // Function, Counter, After and Loop are from the first of the unit's on
+	ways     []layout.Way   // all numbers as well
+	loops    []layout.Loop  // as well
+	leads    []patch.CopyLead
 }
 
 // wantsBlocks reports whether blocks of the object are counted. What comes later, or is
@@ -52,7 +56,7 @@ func (p *Plan) wantsBlocks(o *object) bool {
 func (p *Plan) dropCopies(a *arena) bool {
 	largest := (*object)(nil)
 	for _, o := range a.objects {
-		if o.copies != nil && (largest == nil || o.copies.blocks > largest.copies.blocks) {
+		if o.copies != nil && (largest == nil || o.copies.counters > largest.copies.counters) {
 			largest = o
 		}
 	}
@@ -83,8 +87,8 @@ func (o *object) copy(how decision) {
 	})
 	for i := range c.units {
 		if u := &c.units[i]; u.copy {
-			u.first = c.blocks
-			c.blocks += uint32(len(u.blocks))
+			u.first = c.counters
+			c.counters += u.counters
 		}
 	}
 	o.copies, o.patches = c, 0
@@ -124,7 +128,8 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	if code == nil {
 		return why
 	}
-	u.copy, u.blocks, u.insts = true, blocksOf(g, code), uint32(len(g.Insts))
+	u.copy, u.counters, u.insts = true, uint32(code.Counters), uint32(len(g.Insts))
+	u.blocks, u.ways, u.loops = blocksOf(g, code), waysOf(code), loopsOf(code)
 	u.patches = uint32(len(code.Home.Landings)*2 + len(unit.Ranges))
 	p.RunsCopy(moved, code.Size(o.code, how.shared), how.shared)
 	return ledger.ReasonNone
@@ -137,7 +142,7 @@ func lower(g *flow.Graph) (*translate.Code, ledger.Reason) {
 		return nil, why
 	}
 	code := translate.Lower(h)
-	code.CountBlocks()
+	code.Count()
 	return code, ledger.ReasonNone
 }
 
@@ -170,20 +175,55 @@ func blocksOf(g *flow.Graph, code *translate.Code) []layout.Block {
 		b := &g.Blocks[k]
 		list[k] = layout.Block{
 			Address: g.Addr(b), Size: uint32(g.Last(b).End() - g.Addr(b)), Instructions: uint32(b.End - b.First),
-			Counter: uint32(k), After: layout.NoBlock,
+			Counter: layout.NoCounter, After: layout.NoBlock, Loop: layout.NoLoop,
 		}
 	}
 	list[g.Entry].Flags |= layout.BlockEntry
-	if code == nil || !code.Laps {
-		list[g.Entry].Counter = layout.NoCounter
-	}
 	if code == nil {
 		return list
+	}
+	for k := range list {
+		list[k].Counter, list[k].Loop = number(code.Blocks[k]), number(code.Nest.Inner[k])
 	}
 	for _, r := range code.Home.Runs {
 		call := uint32(g.BlockOf(r.First))
 		for i := r.First + 1; i < r.End; i++ {
 			list[g.BlockOf(i)].After = call
+		}
+	}
+	return list
+}
+
+// number is one of a table's entries, none if it is negative.
+func number(n int32) uint32 { return uint32(n) }
+
+// number says this of -1.
+const _ = uint(layout.NoCounter&layout.NoBlock&layout.NoLoop - math.MaxUint32)
+
+// waysOf lists the ways of a copy.
+func waysOf(code *translate.Code) []layout.Way {
+	list := make([]layout.Way, len(code.Ways))
+	for i := range code.Ways {
+		w := &code.Ways[i]
+		list[i] = layout.Way{From: number(w.From), To: number(w.To), Counter: number(w.Counter)}
+		if w.Calls {
+			list[i].Flags |= layout.WayCalls
+		}
+		if w.Back {
+			list[i].Flags |= layout.WayBack
+		}
+	}
+	return list
+}
+
+// loopsOf lists the loops of a copy.
+func loopsOf(code *translate.Code) []layout.Loop {
+	list := make([]layout.Loop, len(code.Nest.Loops))
+	for i := range code.Nest.Loops {
+		l := &code.Nest.Loops[i]
+		list[i] = layout.Loop{Header: number(l.Header), Parent: number(int32(l.Parent))}
+		if code.Untold[i] {
+			list[i].Flags |= layout.LoopUntold
 		}
 	}
 	return list
@@ -287,37 +327,86 @@ func (o *object) copyOrigins() (n uint64) {
 	const run, instruction = 2 * (emit.OriginSize + 4), 2
 	for i := range o.copies.units {
 		u := &o.copies.units[i]
-		n += uint64(len(u.blocks))*run + uint64(u.insts)*instruction
+		n += uint64(len(u.blocks)+int(u.counters))*run + uint64(u.insts)*instruction
 	}
 	return n
+}
+
+// blocked yields the functions whose blocks are counted, with the numbers of their first
+// block, and loop, of all.
+func (p *Plan) blocked(yield func(f blocked) bool) {
+	f := blocked{}
+	for _, o := range p.fitting {
+		if o.copies == nil {
+			continue
+		}
+		for i := range o.copies.units {
+			u := &o.copies.units[i]
+			if u.unit == 0 || !o.plans[i].Counted() {
+				continue
+			}
+			f.copied, f.function, f.counter = u, uint32(o.groups)+uint32(i), o.copies.first+u.first
+			if !yield(f) {
+				return
+			}
+			f.block += uint32(len(u.blocks))
+			f.loop += uint32(len(u.loops))
+		}
+	}
+}
+
+// blocked is a function whose blocks are counted.
+type blocked struct {
+	*copied
+	function             uint32
+	counter, block, loop uint32 // the first of each
+}
+
+// shifted is number n of a list of the function's, in that of all.
+func shifted(first, n uint32) uint32 {
+	if n == number(-1) {
+		return n
+	}
+	return first + n
 }
 
 // blocks yields the blocks of the functions that are counted, by function and address.
 func (p *Plan) blocks() iter.Seq[*layout.Block] {
 	return func(yield func(*layout.Block) bool) {
-		n := uint32(0)
-		for _, o := range p.fitting {
-			if o.copies == nil {
-				continue
+		for f := range p.blocked {
+			for _, b := range f.blocks {
+				b.Function, b.Counter, b.After, b.Loop = f.function, shifted(f.counter, b.Counter), shifted(f.block, b.After), shifted(f.loop, b.Loop)
+				if !yield(&b) {
+					return
+				}
 			}
-			for i := range o.copies.units {
-				u := &o.copies.units[i]
-				if u.unit == 0 || !o.plans[i].Counted() {
-					continue
+		}
+	}
+}
+
+// ways yields those between the blocks.
+func (p *Plan) ways() iter.Seq[*layout.Way] {
+	return func(yield func(*layout.Way) bool) {
+		for f := range p.blocked {
+			for _, w := range f.ways {
+				w.From, w.To, w.Counter = shifted(f.block, w.From), shifted(f.block, w.To), shifted(f.counter, w.Counter)
+				if !yield(&w) {
+					return
 				}
-				for _, b := range u.blocks {
-					b.Function = uint32(o.groups) + uint32(i)
-					if b.Counter != layout.NoCounter {
-						b.Counter += o.copies.first + u.first
-					}
-					if b.After != layout.NoBlock {
-						b.After += n
-					}
-					if !yield(&b) {
-						return
-					}
+			}
+		}
+	}
+}
+
+// loops yields those of the blocks.
+func (p *Plan) loops() iter.Seq[*layout.Loop] {
+	return func(yield func(*layout.Loop) bool) {
+		for f := range p.blocked {
+			for _, l := range f.loops {
+				l.Header, l.Parent = shifted(f.block, l.Header), shifted(f.loop, l.Parent)
+				if !yield(&l) {
+					return
 				}
-				n += uint32(len(u.blocks))
 			}
 		}
 	}
@@ -345,7 +434,7 @@ func (p *Plan) blockCounters() (c layout.BlockCounters) {
 		if c.Count == 0 {
 			c.First = o.copies.first
 		}
-		c.Count += o.copies.blocks
+		c.Count += o.copies.counters
 	}
 	return c
 }

@@ -28,27 +28,48 @@ func TestBlocks(t *testing.T) {
 				used[f.Counter], most = true, max(most, f.Counter)
 			}
 		}
-		if first := spec.BlockCounters.First; first != most+1 {
+		if first := spec.Blocks.Counters.First; first != most+1 {
 			t.Errorf("%s: blocks have counters from %d on, functions up to %d", name, first, most)
 		}
 		blocks := slices.Collect(func(yield func(layout.Block) bool) {
-			spec.Blocks(func(b *layout.Block) bool { return yield(*b) })
+			spec.Blocks.Each(func(b *layout.Block) bool { return yield(*b) })
 		})
-		copied := map[uint32]bool{}
 		for i, b := range blocks {
 			if b.Function >= uint32(len(functions)) || !functions[b.Function].Counted() || b.Instructions == 0 || b.Size == 0 || b.After != layout.NoBlock && b.After >= uint32(i) {
 				t.Errorf("%s: block %d: %+v", name, i, b)
 			}
-			if b.Counter == layout.NoCounter {
-				if b.Flags&layout.BlockEntry == 0 {
-					t.Errorf("%s: block %d has no counter", name, i)
-				}
-				continue
+		}
+		called, copied := len(used), map[uint32]bool{}
+		count := func(what any, function, counter uint32) {
+			copied[function] = true
+			if counter == layout.NoCounter {
+				return
 			}
-			if used[b.Counter] || b.Counter-spec.BlockCounters.First >= spec.BlockCounters.Count {
-				t.Errorf("%s: block %d has counter %d", name, i, b.Counter)
+			if used[counter] || counter-spec.Blocks.Counters.First >= spec.Blocks.Counters.Count {
+				t.Errorf("%s: %+v of function %d has counter %d", name, what, function, counter)
 			}
-			used[b.Counter], copied[b.Function] = true, true
+			used[counter] = true
+		}
+		for w := range spec.Blocks.Ways {
+			end := w.From
+			if end == layout.NoBlock {
+				end = w.To
+			}
+			count(w, blocks[end].Function, w.Counter)
+		}
+		for _, b := range blocks {
+			if b.Counter != layout.NoCounter && !copied[b.Function] {
+				t.Errorf("%s: %+v has a counter, and no ways", name, b)
+			}
+			count(b, b.Function, b.Counter)
+		}
+		if len(used) != called+int(spec.Blocks.Counters.Count) {
+			t.Errorf("%s: %d counters, of %d functions and %d of blocks", name, len(used), called, spec.Blocks.Counters.Count)
+		}
+		for l := range spec.Blocks.Loops {
+			if l.Header >= uint32(len(blocks)) || blocks[l.Header].Loop == layout.NoLoop {
+				t.Errorf("%s: %+v", name, l)
+			}
 		}
 		if len(copied) < len(functions)/4 {
 			t.Errorf("%s: %d of %d functions run as copies", name, len(copied), len(functions))

@@ -40,7 +40,7 @@ func (p *Plan) Ledger() *build.Spec {
 		spec.Objects = append(spec.Objects, e)
 	}
 	if p.Options.On[setting.Blocks] && !p.Late {
-		spec.Blocks, spec.BlockCounters = p.blocks(), p.blockCounters()
+		spec.Blocks = &build.Blocks{Each: p.blocks(), Ways: p.ways(), Loops: p.loops(), Counters: p.blockCounters()}
 	}
 	spec.Stream = func(yield func(*layout.Function) bool) {
 		for i, o := range p.fitting {

@@ -231,7 +231,7 @@ func (p *Plan) number() {
 	for _, o := range p.all {
 		if o.copies != nil {
 			o.copies.first = next
-			next += o.copies.blocks
+			next += o.copies.counters
 		}
 	}
 }

@@ -115,7 +115,7 @@ func countersOf(all []*object) (n uint32) {
 			}
 		}
 		if o.copies != nil {
-			n += o.copies.blocks
+			n += o.copies.counters
 		}
 	}
 	return n

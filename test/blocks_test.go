@@ -106,11 +106,11 @@ func blocksOf(t *testing.T, path string) (*table.Table, []table.Block) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks, err := tab.Blocks(s)
-	if err != nil || len(blocks) == 0 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
+	flow, err := tab.Flow(s)
+	if err != nil || flow == nil {
+		t.Fatalf("%+v, %v", flow, err)
 	}
-	return tab, blocks
+	return tab, flow.Blocks
 }
 
 func compareBlocks(t *testing.T, path string, want map[string]map[uint64]uint64) {

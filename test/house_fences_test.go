@@ -76,7 +76,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/table/file":     {"internal/ledger", "internal/table/layout"},
 		"internal/table/tabledir": {},
 		"internal/table/build":    {"internal/ledger", "internal/table/layout", "internal/table/tabledir"},
-		"internal/table":          {"internal/ledger", "internal/table/file", "internal/table/layout"},
+		"internal/table":          {"internal/ledger", "internal/spantree", "internal/table/file", "internal/table/layout"},
 		"internal/table/alive":    {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/table/file", "internal/table/layout"},
 		"internal/table/control":  {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/table/alive", "internal/table/file", "internal/table/layout"},
 		"internal/table/edit":     {"internal/ledger", "internal/table", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
@@ -96,7 +96,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"stubgen/entry":       {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen", "stubgen/emit", "stubgen/survey"},
 		"patcher/place":       {"internal/procfile", "internal/procmaps"},
 		"stubgen/flow":        {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen", "stubgen/emit", "stubgen/survey"},
-		"stubgen/translate":   {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen", "stubgen/emit", "stubgen/flow", "stubgen/survey"},
+		"stubgen/translate":   {"elfscan", "internal/ledger", "internal/parallel", "internal/spantree", "internal/x86", "stubgen", "stubgen/emit", "stubgen/flow", "stubgen/survey"},
 		"patcher/patch":       {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/survey"},
 		"patcher/target":      {"internal/procfile", "internal/procmaps", "patcher/place"},
 		"patcher/target/self": {"internal/mem", "internal/procfile", "internal/procmaps", "patcher/place", "patcher/target"},
@@ -138,7 +138,7 @@ func TestFences(t *testing.T) {
 		"golang.org/x/sys/unix":        {"cmd/hotspots/internal/launch", "internal/mem"},
 		"unsafe":                       {"internal/mem", "internal/table/alive", "internal/table/file", "libdynprof"},
 	}
-	pure := []string{"elfscan", "stubgen", "stubgen/emit", "stubgen/survey", "stubgen/keep", "stubgen/entry", "stubgen/flow", "stubgen/translate", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout", "internal/plancache"}
+	pure := []string{"elfscan", "stubgen", "stubgen/emit", "stubgen/survey", "stubgen/keep", "stubgen/entry", "stubgen/flow", "stubgen/translate", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout", "internal/plancache", "internal/spantree"}
 	effects := []string{"os", "syscall", "unsafe", "net", "os/exec", "golang.org/x/sys/unix"}
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)

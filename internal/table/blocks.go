@@ -4,14 +4,39 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/dynprof/dynprof/internal/spantree"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
-// Block is a block of a function, and how often it has run. Where a table is of a program
-// that runs, numbers of blocks are not of one moment.
+// Flow is how control went in the functions whose blocks are counted. Where a table is of a
+// program that runs, numbers are not of one moment; and a thread that is in the middle of a
+// block, or has left it by a signal, makes what follows from others' counts wrong by one.
+type Flow struct {
+	Blocks []Block // by function and address
+	Ways   []Way   // by function; numbers of blocks are those in Blocks
+	Loops  []Loop  // by function, those of an outer loop before those in it
+}
+
+// Block is a block of a function, and how often it has run.
 type Block struct {
 	layout.Block
 	Runs uint64
+}
+
+// Way is how control went from one block to another, or from outside or to there.
+type Way struct {
+	layout.Way
+	Taken uint64
+}
+
+// Loop is blocks that run in turn, and how often they did.
+type Loop struct {
+	layout.Loop
+	Function   uint32 // index in Functions
+	Depth      int    // 1 for the outermost
+	Iterations uint64 // how often its header has run
+	Entries    uint64 // those of them that came from outside of the loop; unless LoopUntold
+	Executed   uint64 // instructions, those of loops in it as well
 }
 
 // Executed is how many instructions of the block have run: all of them each time, but for
@@ -21,51 +46,240 @@ func (b *Block) Executed() uint64 { return b.Runs * uint64(b.Instructions) }
 // HasBlocks reports whether the table counts blocks.
 func (t *Table) HasBlocks() bool { return t.Geometry.Blocks.Count > 0 }
 
-// Blocks reads the blocks, by function and address; none where they are not counted. s is
-// a snapshot of the table, for the calls of functions.
-func (t *Table) Blocks(s *Snapshot) (list []Block, err error) {
+// Flow reads the blocks, and the ways and loops of them; nil where they are not counted. s
+// is a snapshot of the table, for the calls of functions.
+func (t *Table) Flow(s *Snapshot) (*Flow, error) {
 	if !t.HasBlocks() {
 		return nil, nil
 	}
-	err = t.EachEntry(t.Geometry.Blocks, func(b []byte) error {
-		k, n := Block{Block: layout.DecodeBlock(b)}, len(list)
-		if n > 0 && k.Function < list[n-1].Function || k.Function >= uint32(len(t.Functions)) || k.Counter != layout.NoCounter && k.Counter-t.BlockCounters.First >= t.BlockCounters.Count ||
-			k.After != layout.NoBlock && k.After >= uint32(n) || k.Instructions == 0 {
-			return layout.Corrupt("block %d: %+v", n, k.Block)
+	f := &Flow{}
+	for _, read := range []func(*Table) error{f.readBlocks, f.readWays, f.readLoops} {
+		if err := read(t); err != nil {
+			return nil, err
 		}
-		list = append(list, k)
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
 	c := t.BlockCounters
-	if int64(c.Count) > int64(len(list)) { // there are no more counters than blocks
-		return nil, layout.Corrupt("%d counters of %d blocks", c.Count, len(list))
+	if int64(c.Count) > int64(len(f.Blocks)+len(f.Ways)) {
+		return nil, layout.Corrupt("%d counters of %d blocks and %d ways", c.Count, len(f.Blocks), len(f.Ways))
 	}
 	counts, err := t.sumCounters(c.First, c.Count)
 	if err != nil {
 		return nil, err
 	}
-	for i := range list {
-		k := &list[i]
-		if k.Counter != layout.NoCounter {
-			k.Runs = counts[k.Counter-c.First]
-		}
-		if k.Flags&layout.BlockEntry != 0 {
-			k.Runs += s.Calls[k.Function]
-		}
-		if k.After != layout.NoBlock {
-			k.Runs += list[k.After].Runs
+	w := solver{Flow: f, first: c.First, counts: counts, calls: s.Calls}
+	for len(w.blocks) < len(f.Blocks) {
+		if err := w.function(); err != nil {
+			return nil, err
 		}
 	}
-	return list, nil
+	if len(w.ways) < len(f.Ways) {
+		return nil, layout.Corrupt("way %d: %+v", len(w.ways), f.Ways[len(w.ways)].Way)
+	}
+	f.sumLoops()
+	return f, nil
 }
 
-// OfFunction are the blocks of one function, of those that a table has.
-func OfFunction(blocks []Block, function uint32) []Block {
-	compare := func(b Block, function uint32) int { return cmp.Compare(b.Function, function) }
-	low, _ := slices.BinarySearchFunc(blocks, function, compare)
-	high, _ := slices.BinarySearchFunc(blocks, function+1, compare)
-	return blocks[low:high]
+func isCounter(counter uint32, c layout.BlockCounters) bool {
+	return counter == layout.NoCounter || counter-c.First < c.Count
+}
+
+func (f *Flow) readBlocks(t *Table) error {
+	return t.EachEntry(t.Geometry.Blocks, func(b []byte) error {
+		k, n := Block{Block: layout.DecodeBlock(b)}, len(f.Blocks)
+		if n > 0 && k.Function < f.Blocks[n-1].Function || k.Function >= uint32(len(t.Functions)) || !isCounter(k.Counter, t.BlockCounters) ||
+			k.After != layout.NoBlock && k.After >= uint32(n) || k.Instructions == 0 || k.Loop != layout.NoLoop && k.Loop >= t.Geometry.Loops.Count {
+			return layout.Corrupt("block %d: %+v", n, k.Block)
+		}
+		f.Blocks = append(f.Blocks, k)
+		return nil
+	})
+}
+
+func (f *Flow) readWays(t *Table) error {
+	return t.EachEntry(t.Geometry.Ways, func(b []byte) error {
+		w, n := Way{Way: layout.DecodeWay(b)}, uint32(len(f.Blocks))
+		if w.From != layout.NoBlock && w.From >= n || w.To != layout.NoBlock && w.To >= n || w.From == layout.NoBlock && w.To == layout.NoBlock || !isCounter(w.Counter, t.BlockCounters) {
+			return layout.Corrupt("way %d: %+v", len(f.Ways), w.Way)
+		}
+		f.Ways = append(f.Ways, w)
+		return nil
+	})
+}
+
+func (f *Flow) readLoops(t *Table) error {
+	return t.EachEntry(t.Geometry.Loops, func(b []byte) error {
+		l, n := Loop{Loop: layout.DecodeLoop(b), Depth: 1}, len(f.Loops)
+		if l.Header >= uint32(len(f.Blocks)) || l.Parent != layout.NoLoop && l.Parent >= uint32(n) {
+			return layout.Corrupt("loop %d: %+v", n, l.Loop)
+		}
+		if l.Parent != layout.NoLoop {
+			l.Depth = f.Loops[l.Parent].Depth + 1
+		}
+		l.Function = f.Blocks[l.Header].Function
+		if n > 0 && l.Function < f.Loops[n-1].Function {
+			return layout.Corrupt("loop %d: %+v", n, l.Loop)
+		}
+		f.Loops = append(f.Loops, l)
+		return nil
+	})
+}
+
+// solver works out the counts of one function after the other.
+type solver struct {
+	*Flow
+	first  uint32 // counter
+	counts []uint64
+	calls  []uint64
+	blocks []Block // those that are done
+	ways   []Way
+
+	edges []spantree.Edge // of the function
+	known []bool
+	taken []int64
+}
+
+// function works out the counts of the next one.
+func (s *solver) function() error {
+	at := len(s.blocks)
+	number := s.Blocks[at].Function
+	end := at
+	for end < len(s.Blocks) && s.Blocks[end].Function == number {
+		end++
+	}
+	blocks := s.Blocks[at:end]
+	ways := s.Ways[len(s.ways):]
+	s.edges = s.edges[:0]
+	for _, w := range ways {
+		from, to := w.From-uint32(at), w.To-uint32(at)
+		if w.From != layout.NoBlock && from >= uint32(len(blocks)) || w.To != layout.NoBlock && to >= uint32(len(blocks)) {
+			break
+		}
+		e := spantree.Edge{From: int32(from), To: int32(to)}
+		if w.From == layout.NoBlock {
+			e.From = spantree.Outside
+		}
+		if w.To == layout.NoBlock {
+			e.To = spantree.Outside
+		}
+		s.edges = append(s.edges, e)
+	}
+	ways = ways[:len(s.edges)]
+	if len(ways) > 0 {
+		if !s.solve(blocks, ways, number) {
+			return layout.Corrupt("the counts of function %d do not say how often its blocks ran", number)
+		}
+	} else if blocks[0].Runs = s.calls[number]; len(blocks) > 1 || blocks[0].Flags&layout.BlockEntry == 0 {
+		return layout.Corrupt("%d blocks of function %d, and no way", len(blocks), number)
+	}
+	for i := range blocks {
+		if after := blocks[i].After; after != layout.NoBlock {
+			blocks[i].Runs += s.Blocks[after].Runs
+		}
+	}
+	s.blocks, s.ways = s.Blocks[:end], s.Ways[:len(s.ways)+len(ways)]
+	return nil
+}
+
+// solve works out how often the blocks of a function ran, and the ways were taken.
+func (s *solver) solve(blocks []Block, ways []Way, number uint32) bool {
+	n := len(blocks)
+	edges := spantree.Split(n, s.edges)
+	s.known, s.taken = make([]bool, len(edges)), make([]int64, len(edges))
+	know := func(i int, counter uint32) {
+		if counter != layout.NoCounter {
+			s.known[i], s.taken[i] = true, int64(s.counts[counter-s.first])
+		}
+	}
+	for i := range blocks {
+		know(i, blocks[i].Counter)
+	}
+	for i := range ways {
+		if know(n+i, ways[i].Counter); ways[i].Flags&layout.WayCalls != 0 {
+			s.known[n+i], s.taken[n+i] = true, int64(s.calls[number])
+		}
+	}
+	if !spantree.Solve(2*n, edges, s.known, s.taken) {
+		return false
+	}
+	for i := range blocks {
+		blocks[i].Runs = uint64(max(s.taken[i], 0))
+	}
+	for i := range ways {
+		ways[i].Taken = uint64(max(s.taken[n+i], 0))
+	}
+	return true
+}
+
+// sumLoops adds up what the loops ran. Whoever came to a header behind a call at its old
+// place may have come from within the loop.
+func (f *Flow) sumLoops() {
+	for i := range f.Blocks {
+		if b := &f.Blocks[i]; b.Loop != layout.NoLoop {
+			f.Loops[b.Loop].Executed += b.Executed()
+		}
+	}
+	for i := range slices.Backward(f.Loops) { // those in a loop come behind it
+		if l := &f.Loops[i]; l.Parent != layout.NoLoop {
+			f.Loops[l.Parent].Executed += l.Executed
+		}
+	}
+	back := make([]uint64, len(f.Blocks))
+	for i := range f.Ways {
+		if w := &f.Ways[i]; w.Flags&layout.WayBack != 0 && w.To != layout.NoBlock {
+			back[w.To] += w.Taken
+		}
+	}
+	for i := range f.Loops {
+		l := &f.Loops[i]
+		h := &f.Blocks[l.Header]
+		l.Iterations = h.Runs
+		if h.After != layout.NoBlock {
+			l.Flags |= layout.LoopUntold
+		}
+		if l.Flags&layout.LoopUntold == 0 {
+			l.Entries = l.Iterations - min(back[l.Header], l.Iterations)
+		}
+	}
+}
+
+// Of is what of the flow is of one function. Numbers stay those of all.
+func (f *Flow) Of(function uint32) Part {
+	if f == nil {
+		return Part{}
+	}
+	p := Part{}
+	p.Blocks, p.FirstBlock = among(f.Blocks, function, func(b *Block) uint32 { return b.Function })
+	p.Ways, _ = among(f.Ways, function, func(w *Way) uint32 { return f.Blocks[w.end()].Function })
+	p.Loops, p.FirstLoop = among(f.Loops, function, func(l *Loop) uint32 { return l.Function })
+	return p
+}
+
+// Part is what of a Flow is of one function.
+type Part struct {
+	Flow
+	FirstBlock, FirstLoop uint32 // numbers
+}
+
+// end is a block that the way is of.
+func (w *Way) end() uint32 {
+	if w.From != layout.NoBlock {
+		return w.From
+	}
+	return w.To
+}
+
+// among are those of a list, which is by function, that are of one, and where they begin.
+func among[T any](list []T, function uint32, of func(*T) uint32) (part []T, first uint32) {
+	compare := func(e T, function uint32) int { return cmp.Compare(of(&e), function) }
+	low, _ := slices.BinarySearchFunc(list, function, compare)
+	high, _ := slices.BinarySearchFunc(list, function+1, compare)
+	return list[low:high], uint32(low)
+}
+
+// Address is where block number n, of those of all, begins; false if it is none.
+func (p *Part) Address(n uint32) (uint64, bool) {
+	if n-p.FirstBlock >= uint32(len(p.Blocks)) {
+		return 0, false
+	}
+	return p.Blocks[n-p.FirstBlock].Address, true
 }

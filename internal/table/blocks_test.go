@@ -3,6 +3,7 @@ package table_test
 import (
 	"bytes"
 	"errors"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,25 +16,42 @@ import (
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
-// blocksSpec is a program of which two functions' blocks are counted: the second one has
-// jumps to its own entry, and a block that stands behind a call.
+// blocksSpec is a program of which two functions' blocks are counted: the first is one
+// block; the second is
+//
+//	entry:  a, calls on, and goes on at b, or at c
+//	b:      jumps to a, or goes on at c
+//	c:      stands behind the call of a, too, which may return there
 func blocksSpec() *build.Spec {
 	spec := tabletest.Spec()
 	blocks := []layout.Block{
 		{Address: 0x1139, Function: 0, Counter: layout.NoCounter, After: layout.NoBlock, Instructions: 7, Size: 36, Flags: layout.BlockEntry},
-		{Address: 0x1160, Function: 1, Counter: 4, After: layout.NoBlock, Instructions: 2, Size: 5, Flags: layout.BlockEntry},
-		{Address: 0x1165, Function: 1, Counter: 5, After: layout.NoBlock, Instructions: 1, Size: 5},
-		{Address: 0x116a, Function: 1, Counter: 6, After: 2, Instructions: 1, Size: 2},
+		{Address: 0x1160, Function: 1, Counter: layout.NoCounter, After: layout.NoBlock, Instructions: 2, Size: 5, Flags: layout.BlockEntry, Loop: 0},
+		{Address: 0x1165, Function: 1, Counter: 4, After: layout.NoBlock, Instructions: 1, Size: 5, Loop: 0},
+		{Address: 0x116a, Function: 1, Counter: layout.NoCounter, After: 1, Instructions: 1, Size: 2, Loop: layout.NoLoop},
 	}
-	spec.Blocks = func(yield func(*layout.Block) bool) {
-		for i := range blocks {
-			if !yield(&blocks[i]) {
+	blocks[0].Loop = layout.NoLoop
+	ways := []layout.Way{
+		{From: 1, To: 2, Counter: layout.NoCounter},
+		{From: 1, To: 3, Counter: layout.NoCounter},
+		{From: 2, To: 1, Counter: 5, Flags: layout.WayBack},
+		{From: 2, To: 3, Counter: layout.NoCounter},
+		{From: 3, To: layout.NoBlock, Counter: layout.NoCounter},
+		{From: layout.NoBlock, To: 1, Counter: layout.NoCounter, Flags: layout.WayCalls},
+	}
+	loops := []layout.Loop{{Header: 1, Parent: layout.NoLoop}}
+	spec.Blocks = &build.Blocks{Each: pointers(blocks), Ways: pointers(ways), Loops: pointers(loops), Counters: layout.BlockCounters{First: 4, Count: 2}}
+	return spec
+}
+
+func pointers[T any](list []T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range list {
+			if !yield(&list[i]) {
 				return
 			}
 		}
 	}
-	spec.BlockCounters = layout.BlockCounters{First: 4, Count: 4}
-	return spec
 }
 
 func runsOf(t *testing.T, path string) (runs []uint64) {
@@ -47,10 +65,14 @@ func runsOf(t *testing.T, path string) (runs []uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks, err := tab.Blocks(s)
+	flow, err := tab.Flow(s)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if flow == nil {
+		return nil
+	}
+	blocks := flow.Blocks
 	for i := range blocks {
 		runs = append(runs, blocks[i].Runs)
 		if blocks[i].Executed() != blocks[i].Runs*uint64(blocks[i].Instructions) {
@@ -60,15 +82,17 @@ func runsOf(t *testing.T, path string) (runs []uint64) {
 	return runs
 }
 
-// TestBlocks: a block's runs are its counter's, of all rows, its function's calls and those
-// of the block that it stands behind; they are no calls, and copies have them, too.
+// TestBlocks: a block's runs are its counter's, of all rows, or follow from others and its
+// function's calls, and are those of the block that it stands behind besides; they are no
+// calls, and copies have them, too.
 func TestBlocks(t *testing.T) {
 	l := tabletest.Create(t, "blocks", blocksSpec())
 	for row := range uint32(2) {
 		l.Row(layout.Row{Index: row, State: layout.RowLive, Kind: layout.RowThread, Pid: 1, Tid: 1 + row})
-		l.Set(row, 10, 20, 30, 40, 1, 2, 3, 0)
+		l.Set(row, 10, 20, 30, 40, 12, 7)
 	}
-	want := []uint64{20, 42, 4, 10}
+	// Of 40 calls with 14 ways back to the entry 24 took the middle block, 10 went on from there.
+	want := []uint64{20, 54, 24, 40 + 54}
 	if got := runsOf(t, l.Path); !slices.Equal(got, want) {
 		t.Errorf("%d, not %d", got, want)
 	}
@@ -78,6 +102,16 @@ func TestBlocks(t *testing.T) {
 	}
 	defer tab.Close()
 	s, err := tab.Snapshot()
+	f, broken := tab.Flow(s)
+	if broken != nil {
+		t.Fatal(broken)
+	}
+	if l, w := f.Loops[0], f.Ways[3]; l.Iterations != 54 || l.Entries != 40 || l.Executed != 2*54+24 || l.Depth != 1 || l.Function != 1 || w.Taken != 10 {
+		t.Errorf("%+v %+v", l, w)
+	}
+	if p := f.Of(1); len(p.Blocks) != 3 || len(p.Ways) != 6 || len(p.Loops) != 1 || p.FirstBlock != 1 {
+		t.Errorf("%+v", p)
+	}
 	if err != nil || !tab.HasBlocks() || len(s.Calls) != len(tab.Functions) || s.Total() != 200 || s.Rows[0].Calls != 100 {
 		t.Errorf("%d calls of %d functions, %v", s.Total(), len(s.Calls), err)
 	}
@@ -110,7 +144,28 @@ func TestHostileBlocks(t *testing.T) {
 			copy(b[at:at+4], []byte{value, 0, 0, 0})
 		}
 	}
+	way := func(i, field int, value byte) func([]byte) {
+		return func(b []byte) {
+			at := int(l.Ways.Offset) + i*layout.WyEntrySize + field
+			copy(b[at:at+4], []byte{value, 0, 0, 0})
+		}
+	}
+	loop := func(field int, value byte) func([]byte) {
+		return func(b []byte) {
+			at := int(l.Loops.Offset) + field
+			copy(b[at:at+4], []byte{value, 0, 0, 0})
+		}
+	}
 	for name, spoil := range map[string]func([]byte){
+		"way from":          way(1, layout.WyFrom, 4),
+		"way of another":    way(1, layout.WyFrom, 0),
+		"way to":            way(1, layout.WyTo, 9),
+		"way's counter":     way(1, layout.WyCounter, 2),
+		"not said":          way(2, layout.WyCounter+3, 0xff),
+		"no ways":           func(b []byte) { b[layout.HdrWays+layout.SecCount] = 0 },
+		"loop's header":     loop(layout.LpHeader, 4),
+		"loop in itself":    loop(layout.LpParent, 0),
+		"block's loop":      block(2, layout.BkLoop, 1),
 		"function":          block(3, layout.BkFunction, 99),
 		"order":             block(0, layout.BkFunction, 5),
 		"counter":           block(2, layout.BkCounter, 8),
@@ -126,7 +181,7 @@ func TestHostileBlocks(t *testing.T) {
 		if err == nil {
 			var s *table.Snapshot
 			if s, err = tab.Snapshot(); err == nil {
-				_, err = tab.Blocks(s)
+				_, err = tab.Flow(s)
 			}
 		}
 		if !errors.Is(err, layout.ErrCorrupt) {

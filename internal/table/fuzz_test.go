@@ -51,7 +51,7 @@ func FuzzNewReader(f *testing.F) {
 			t.Fatalf("%d counts of %d functions", len(s.Calls), len(tab.Functions))
 		}
 		if s != nil {
-			tab.Blocks(s)
+			tab.Flow(s)
 		}
 		if most, err := table.ReadMost(file.New(bytes.NewReader(b), int64(len(b))), 2); err == nil && s != nil {
 			sameMost(t, most, tab, s)

@@ -49,6 +49,7 @@ const (
 	originFront                  // the stub has a front (redirect.go)
 	originLong                   // instructions and count are in front of the lengths
 	originCopy                   // it belongs to a whole function, whose stub is the last record in front of it without this flag
+	originWay                    // it counts a way to an instruction, and has none itself
 	originCall       = 0x80
 )
 
@@ -114,8 +115,9 @@ func flagsOf(o *stubgen.Object) byte {
 const thunkLea, thunkJump, homeSize = 7, 6, 8
 
 // ByText lists the numbers of records in the order of the text that they stand
-// for. Of several that stand for the same, a whole function's stub, which has its first
-// instructions, comes behind the parts of its copy, and these are in the order in which they run.
+// for. Of several that stand for the same, ways to it come first, then the parts of a whole
+// function's copy, in the order in which they run, then the stub, which has its first
+// instructions.
 func ByText(records []byte) []uint32 {
 	order := make([]uint32, len(records)/OriginSize)
 	for i := range order {
@@ -124,9 +126,9 @@ func ByText(records []byte) []uint32 {
 	from := func(i uint32) int32 {
 		return int32(binary.LittleEndian.Uint32(records[int(i)*OriginSize+originFrom:]))
 	}
-	isCopy := func(i uint32) byte { return records[int(i)*OriginSize+originFlags] & originCopy }
+	kind := func(i uint32) byte { return records[int(i)*OriginSize+originFlags] & (originWay | originCopy) }
 	slices.SortFunc(order, func(i, j uint32) int {
-		return cmp.Or(cmp.Compare(from(i), from(j)), cmp.Compare(isCopy(j), isCopy(i)), cmp.Compare(i, j))
+		return cmp.Or(cmp.Compare(from(i), from(j)), cmp.Compare(kind(j), kind(i)), cmp.Compare(i, j))
 	})
 	return order
 }

@@ -23,8 +23,18 @@ type Runs struct {
 // first two bytes of a count, which the end of all counting exchanges, never cross a cache
 // line: there may be a nop in front of it.
 func (r *Runs) Begin(a *x86.Asm, from uint64, count int, keepsFlags bool) {
+	r.start(a, from, count, keepsFlags, 0)
+}
+
+// BeginWay begins a run without instructions: what is counted is a way to the one at from,
+// which has another copy, with its own count or none.
+func (r *Runs) BeginWay(a *x86.Asm, from uint64, count int, keepsFlags bool) {
+	r.start(a, from, count, keepsFlags, originWay)
+}
+
+func (r *Runs) start(a *x86.Asm, from uint64, count int, keepsFlags bool, flags byte) {
 	if count > 0 && a.PC()%fetchLine == fetchLine-1 {
-		r.Begin(a, from, 0, false)
+		r.start(a, from, 0, false, originWay)
 		a.Nop()
 		r.note(0, 1)
 	}
@@ -32,7 +42,7 @@ func (r *Runs) Begin(a *x86.Asm, from uint64, count int, keepsFlags bool) {
 		return
 	}
 	r.end()
-	flags := flagsOf(r.obj) | originCopy
+	flags |= flagsOf(r.obj) | originCopy
 	if keepsFlags {
 		flags |= originKeepsFlags
 	}

@@ -248,6 +248,7 @@ func (h *header) origins() {
 	h.define("HAS_FRONT", originFront)
 	h.define("IS_LONG", originLong)
 	h.define("IS_COPY", originCopy)
+	h.define("IS_WAY", originWay)
 
 	h.group("Of a long run, what is in front of its lengths: instructions, bytes of front and count; and the mark of a call's original length.")
 	h.define("LONG_MANY", longMany)

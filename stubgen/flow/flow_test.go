@@ -117,11 +117,11 @@ func TestPrograms(t *testing.T) {
 				graphs++
 				insts += bytes
 				sound(t, p, g)
-				list, whole := g.Loops()
-				loops += len(list)
+				nest := g.Loops()
+				loops += len(nest.Loops)
 				blocks += len(g.Blocks)
 				largest = max(largest, len(g.Insts))
-				if !whole {
+				if !nest.Whole {
 					circles++
 				}
 			}

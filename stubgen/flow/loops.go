@@ -13,32 +13,51 @@ type Loop struct {
 	Depth  int     // 1 for the outermost
 }
 
-// Loops finds the natural loops, those of an outer loop before those in it; loops with
-// the same header are one. whole is false where the graph has other circles, too: such
-// as are entered at several blocks.
-func (g *Graph) Loops() (loops []Loop, whole bool) {
+// Nest is the loops of a graph, and which of them each block is in.
+type Nest struct {
+	Loops []Loop  // those of an outer loop before those in it
+	Whole bool    // there are no other circles, such as are entered at several blocks
+	Inner []int32 // by block: number of the innermost loop that it is in, -1 if in none
+	order []int32 // blocks that can be reached, in reverse postorder
+}
+
+// Loops finds the natural loops; loops with the same header are one.
+func (g *Graph) Loops() *Nest {
 	d := g.dominators()
+	n := &Nest{Whole: true, Inner: make([]int32, len(g.Blocks)), order: d.order}
 	back := map[int32][]int32{}
-	whole = true
 	for _, k := range d.order {
 		for _, e := range g.Blocks[k].Succs {
 			switch {
 			case d.dominates(e.To, k):
 				back[e.To] = append(back[e.To], k)
 			case d.number[e.To] <= d.number[k]:
-				whole = false
+				n.Whole = false
 			}
 		}
+	}
+	for k := range n.Inner {
+		n.Inner[k] = -1
+	}
+	if len(back) == 0 {
+		return n
 	}
 	preds := g.preds()
 	for _, k := range d.order {
 		if tails := back[k]; tails != nil {
 			slices.Sort(tails)
-			loops = append(loops, Loop{Header: k, Blocks: around(preds, k, tails), Back: slices.Compact(tails), Parent: -1})
+			n.Loops = append(n.Loops, Loop{Header: k, Blocks: around(preds, k, tails), Back: slices.Compact(tails), Parent: -1})
 		}
 	}
-	nest(loops)
-	return loops, whole
+	nest(n.Loops)
+	for i := range n.Loops {
+		for _, k := range n.Loops[i].Blocks {
+			if in := n.Inner[k]; in < 0 || n.Loops[in].Depth < n.Loops[i].Depth {
+				n.Inner[k] = int32(i)
+			}
+		}
+	}
+	return n
 }
 
 // around is the blocks that lead to the tails without passing the header, and it.

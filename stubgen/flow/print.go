@@ -14,9 +14,9 @@ import (
 // header of loop 5, two deep; a bar stands for each loop that a block is in.
 func (g *Graph) Text(o *stubgen.Object) string {
 	var out strings.Builder
-	loops, whole := g.Loops()
-	fmt.Fprintf(&out, "%d blocks, %d instructions, %d loops", len(g.Blocks), len(g.Insts), len(loops))
-	if !whole {
+	nest := g.Loops()
+	fmt.Fprintf(&out, "%d blocks, %d instructions, %d loops", len(g.Blocks), len(g.Insts), len(nest.Loops))
+	if !nest.Whole {
 		out.WriteString(", and circles with several entries")
 	}
 	out.WriteString("\n")
@@ -25,7 +25,7 @@ func (g *Graph) Text(o *stubgen.Object) string {
 	}
 	for k := range g.Blocks {
 		b := &g.Blocks[k]
-		fmt.Fprintf(&out, "b%d%s%s\n", k, loopMark(loops, int32(k)), ways(b))
+		fmt.Fprintf(&out, "b%d%s%s\n", k, loopMark(nest.Loops, int32(k)), ways(b))
 		for i := b.First; i < b.End; i++ {
 			in := &g.Insts[i]
 			fmt.Fprintf(&out, "    %x  %s\n", in.Addr, x86.Text(o.Code(in.Addr), in.Addr))

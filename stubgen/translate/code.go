@@ -2,9 +2,9 @@ package translate
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/dynprof/dynprof/internal/spantree"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/flow"
@@ -16,16 +16,26 @@ type Code struct {
 	Home   *Home
 	Ops    []Op
 	Begins []int32 // by block of the graph: its first Op
-	Laps   bool    // jumps of the unit to its own entry go by a counter of their own,
-	Keep   bool    // and flags are live there
+
+	// What Count adds.
+	Nest     *flow.Nest
+	Ways     []Way
+	Counters int32    // how many there are
+	Blocks   []int32  // by block: number of its counter, NoCounter if its count follows from others'
+	Untold   []bool   // by loop: how often it was entered cannot be told
+	Detours  []Detour // those that are not Ahead come behind all blocks, in this order
+	Lands    []int32  // by block: number + 1 of the detour that old text leads to, 0: to the block
+	Falls    []bool   // by block: it goes on at the next
 }
 
 // Op is an instruction of the copy, or several that belong together.
 type Op struct {
 	Kind OpKind
 	Inst int32 // number of the instruction that it is of
-	To   int32 // block that a Jump or Branch leads to; counter of a Count
+	To   int32 // block that a Branch leads to; counter of a Count
+	Via  int32 // of a Branch: number + 1 of the detour that it takes, 0: none
 	Keep bool  // of a Count: flags are live there, and saved
+	Way  bool  // of a Count: it is of the way to the next block, where Inst is
 }
 
 // OpKind is what an Op does.
@@ -109,42 +119,6 @@ func (c *Code) add(kind OpKind, inst, to int32) {
 	c.Ops = append(c.Ops, Op{Kind: kind, Inst: inst, To: to})
 }
 
-// CountBlocks puts a counter, with the number of the block, into each but the entry's,
-// which runs as often as the function is called, and jumps of its own lead there; of
-// those the counter has that number. It is in front of the first instruction where
-// no flag is live that a count changes, or, where there is none, at the block's beginning,
-// with the flags saved.
-func (c *Code) CountBlocks() {
-	g := c.Home.Graph
-	live := g.LiveFlags()
-	for k := range g.Blocks {
-		c.Laps = c.Laps || slices.ContainsFunc(g.Blocks[k].Succs, func(e flow.Edge) bool { return int(e.To) == g.Entry })
-	}
-	ops := make([]Op, 0, len(c.Ops)+len(g.Blocks))
-	for k := range g.Blocks {
-		begin := c.Begins[k]
-		end := begin + int32(len(c.ops(k)))
-		at, keep := begin, true
-		for i := begin; i < end && keep; i++ {
-			if live[c.Ops[i].Inst]&countsChange == 0 {
-				at, keep = i, false
-			}
-		}
-		c.Begins[k] = int32(len(ops))
-		ops = append(ops, c.Ops[begin:at]...)
-		if k == g.Entry {
-			c.Keep = keep || at > begin
-		} else {
-			ops = append(ops, Op{Kind: Count, Inst: g.Blocks[k].First, To: int32(k), Keep: keep})
-		}
-		ops = append(ops, c.Ops[at:end]...)
-	}
-	c.Ops = ops
-}
-
-// countsChange is what an increment writes and somebody may mean to read: not AF.
-const countsChange = x86.FlagsAll &^ x86.FlagCF &^ x86.FlagAF
-
 // Text is the copy for people.
 func (c *Code) Text(o *stubgen.Object) string {
 	var out strings.Builder
@@ -157,7 +131,7 @@ func (c *Code) Text(o *stubgen.Object) string {
 			switch op.Kind {
 			case Same:
 			case Branch:
-				text = fmt.Sprintf("%s  -> b%d", text, op.To)
+				text = fmt.Sprintf("%s  -> b%d%s", text, op.To, by(op.Via))
 			case Leave:
 				text = "out: " + text
 			case Follow:
@@ -167,16 +141,16 @@ func (c *Code) Text(o *stubgen.Object) string {
 			case Push:
 				text = "push: " + text
 			case Count:
-				text = fmt.Sprintf("count %d", op.To)
-				if op.Keep {
-					text += ", flags kept"
-				}
+				text = counts(op.To, op.Keep)
 			}
 			fmt.Fprintf(&out, "    %s\n", text)
 		}
 	}
-	if c.Laps {
-		fmt.Fprintf(&out, "lap\n    count %d  -> b%[1]d\n", g.Entry)
+	for i, d := range c.Detours {
+		fmt.Fprintf(&out, "d%d\n    %s  -> b%d\n", i, counts(d.Counter, d.Keep), d.To)
+	}
+	for _, w := range c.Ways {
+		fmt.Fprintf(&out, "way %s\n", w.text())
 	}
 	for _, r := range c.Home.Runs {
 		fmt.Fprintf(&out, "home %x to %x", g.Insts[r.First].Addr, g.Insts[r.End-1].End())
@@ -186,11 +160,51 @@ func (c *Code) Text(o *stubgen.Object) string {
 		out.WriteString("\n")
 	}
 	for _, l := range c.Home.Landings {
-		fmt.Fprintf(&out, "%x leads to b%d", g.Insts[l.Inst].Addr, g.BlockOf(l.Inst))
+		k := g.BlockOf(l.Inst)
+		fmt.Fprintf(&out, "%x leads to b%d", g.Insts[l.Inst].Addr, k)
+		if c.Lands != nil {
+			out.WriteString(by(c.Lands[k]))
+		}
 		if l.Island != 0 {
 			fmt.Fprintf(&out, " by %x", l.Island)
 		}
 		out.WriteString("\n")
 	}
 	return out.String()
+}
+
+// by is the detour with that number + 1.
+func by(detour int32) string {
+	if detour == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" by d%d", detour-1)
+}
+
+func counts(counter int32, keep bool) string {
+	text := fmt.Sprintf("count %d", counter)
+	if keep {
+		text += ", flags kept"
+	}
+	return text
+}
+
+func (w *Way) text() string {
+	end := func(b int32) string {
+		if b == spantree.Outside {
+			return "outside"
+		}
+		return fmt.Sprintf("b%d", b)
+	}
+	text := end(w.From) + " to " + end(w.To)
+	if w.Back {
+		text += ", back"
+	}
+	switch {
+	case w.Calls:
+		text += ": calls"
+	case w.Counter != NoCounter:
+		text += fmt.Sprintf(": count %d", w.Counter)
+	}
+	return text
 }

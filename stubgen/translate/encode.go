@@ -33,10 +33,10 @@ func (c *Code) Size(o *stubgen.Object, shared bool) int {
 			n += emit.MovedSize(o, &in.Inst, in.Addr)
 		}
 	}
-	if c.Laps {
-		n += emit.RunCountSize(c.Keep, shared) + jumpSize
+	for _, d := range c.Detours {
+		n += emit.RunCountSize(d.Keep, shared) + jumpSize
 	}
-	return n
+	return n + jumpSize // from the last block to the entry
 }
 
 // Writer writes a copy behind its function's count: it is an emit.Copy.
@@ -49,8 +49,9 @@ type Writer struct {
 	asm     *x86.Asm
 	mover   *emit.Mover
 	runs    *emit.Runs
-	labels  []x86.Label // by block
-	entry   x86.Label   // behind the count
+	labels  []x86.Label // by block; the entry's is behind the function's count
+	detours []x86.Label
+	ahead   []int32 // by block: number + 1 of the detour in front of it
 }
 
 // NewWriter writes the copy of a unit of o.
@@ -63,59 +64,95 @@ func NewWriter(c *Code, o *stubgen.Object, counter Counter) *Writer {
 func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 	g := w.code.Home.Graph
 	w.asm, w.runs, w.mover = a, runs, emit.NewMover(a, w.obj)
-	w.labels = make([]x86.Label, len(g.Blocks))
-	for k := range w.labels {
-		w.labels[k] = a.NewLabel()
+	w.labels, w.detours = newLabels(a, len(g.Blocks)), newLabels(a, len(w.code.Detours))
+	w.ahead = make([]int32, len(g.Blocks))
+	for i := range w.code.Detours {
+		if d := &w.code.Detours[i]; d.Ahead {
+			w.ahead[d.To] = int32(i) + 1
+		}
 	}
-	w.entry = a.NewLabel()
 	for i := range g.Blocks {
 		w.block((g.Entry + i) % len(g.Blocks))
 	}
-	if w.code.Laps {
-		w.lap()
+	if last := (g.Entry + len(g.Blocks) - 1) % len(g.Blocks); w.code.Falls[last] {
+		w.asm.Jmp(w.labels[g.Entry])
+		w.runs.Left()
+	}
+	for i := range w.code.Detours {
+		if d := &w.code.Detours[i]; !d.Ahead {
+			w.detour(i)
+			w.asm.Jmp(w.labels[d.To])
+			w.runs.Left()
+		}
 	}
 	w.mover.Finish()
 	w.lead()
 }
 
+func newLabels(a *x86.Asm, n int) []x86.Label {
+	labels := make([]x86.Label, n)
+	for i := range labels {
+		labels[i] = a.NewLabel()
+	}
+	return labels
+}
+
 func (w *Writer) block(k int) {
 	g, ops := w.code.Home.Graph, w.code.ops(k)
-	if k == g.Entry {
-		w.asm.Bind(w.entry)
-	} else {
-		w.asm.Bind(w.labels[k])
+	if d := w.ahead[k]; d != 0 {
+		w.detour(int(d - 1))
 	}
-	switch {
-	case k != g.Entry:
-		if ops[0].Kind != Count {
-			w.runs.Begin(w.asm, g.Addr(&g.Blocks[k]), 0, false)
-		}
-	case g.Insts[ops[0].Inst].Kind == x86.Endbr:
-		ops = ops[1:] // it stays where it is
+	w.asm.Bind(w.labels[k])
+	if k != g.Entry && ops[0].Kind != Count {
+		w.runs.Begin(w.asm, g.Addr(&g.Blocks[k]), 0, false)
 	}
-	for i, op := range ops {
-		if op.Kind == Count {
-			w.count(op.To, op.Keep, g.Insts[ops[i+1].Inst].Addr)
-		} else {
+	for _, op := range ops {
+		switch {
+		case op.Kind == Count && op.Way:
+			w.countWay(op.To, op.Keep, op.Inst)
+		case op.Kind == Count:
+			w.runs.Begin(w.asm, w.shown(op.Inst), w.countSize(op.Keep), op.Keep)
+			w.count(op.To, op.Keep)
+		case !w.isMark(op.Inst):
 			w.op(op)
 		}
 	}
 }
 
-// lap writes where jumps of the unit to its own entry lead:
-//
-//	lap:    inc   qword gs:[counter]
-//	        jmp   entry                ; behind the count
-func (w *Writer) lap() {
-	w.asm.Bind(w.labels[w.code.Home.Graph.Entry])
-	w.count(int32(w.code.Home.Graph.Entry), w.code.Keep, WindowEnd(w.code.Home.Graph)-jumpSize)
-	w.asm.Jmp(w.entry)
-	w.runs.Left()
+// isMark reports whether an instruction is the endbr64 of the entry, which stays where it is.
+func (w *Writer) isMark(inst int32) bool {
+	in := &w.code.Home.Graph.Insts[inst]
+	return in.Kind == x86.Endbr && in.Addr == w.code.Home.Graph.Unit.Entry()
 }
 
-// count writes one more for a counter, in front of the copy of what stands at from.
-func (w *Writer) count(number int32, keep bool, from uint64) {
-	w.runs.Begin(w.asm, from, emit.CountSize(keep, false, w.counter.Shared != 0), keep)
+// shown is the address that a count in front of an instruction is shown as.
+func (w *Writer) shown(inst int32) uint64 {
+	in := &w.code.Home.Graph.Insts[inst]
+	if w.isMark(inst) {
+		return in.End() // where the stub begins
+	}
+	return in.Addr
+}
+
+// detour writes the count of one.
+func (w *Writer) detour(i int) {
+	d := &w.code.Detours[i]
+	w.asm.Bind(w.detours[i])
+	w.countWay(d.Counter, d.Keep, w.code.Home.Graph.Blocks[d.To].First)
+}
+
+// countWay writes the count of a way to where an instruction is.
+func (w *Writer) countWay(number int32, keep bool, inst int32) {
+	w.runs.BeginWay(w.asm, w.shown(inst), w.countSize(keep), keep)
+	w.count(number, keep)
+}
+
+func (w *Writer) countSize(keep bool) int {
+	return emit.CountSize(keep, false, w.counter.Shared != 0)
+}
+
+// count writes one more for a counter.
+func (w *Writer) count(number int32, keep bool) {
 	one := func() {
 		if w.counter.Shared != 0 {
 			w.asm.LockIncTo(w.counter.Shared.Add(8 * int(number)))
@@ -137,7 +174,11 @@ func (w *Writer) op(op Op) {
 	case Same, Push:
 		w.mover.Same(&in.Inst, code, in.Addr)
 	case Branch:
-		w.mover.Branch(&in.Inst, code, w.labels[op.To])
+		to := w.labels[op.To]
+		if op.Via != 0 {
+			to = w.detours[op.Via-1]
+		}
+		w.mover.Branch(&in.Inst, code, to)
 	case Leave:
 		w.mover.Leave(&in.Inst, code, w.obj.Run(in.To))
 	case Follow:
@@ -157,7 +198,12 @@ func (w *Writer) op(op Op) {
 func (w *Writer) lead() {
 	g := w.code.Home.Graph
 	for _, l := range w.code.Home.Landings {
-		at, copied := g.Insts[l.Inst].Addr, w.asm.Place(w.labels[g.BlockOf(l.Inst)])
+		k := g.BlockOf(l.Inst)
+		to := w.labels[k]
+		if d := w.code.Lands[k]; d != 0 {
+			to = w.detours[d-1]
+		}
+		at, copied := g.Insts[l.Inst].Addr, w.asm.Place(to)
 		if l.Island != 0 {
 			const opShort = 0xeb
 			w.Patches = append(w.Patches, Patch{Addr: at, Code: []byte{opShort, byte(l.Island - at - shortSize)}})

@@ -59,6 +59,7 @@ func FuzzCopies(f *testing.F) {
 			if _, _, err := encode(t, c, o); err != nil && !errors.Is(err, x86.ErrReach) {
 				t.Fatal(err)
 			}
+			solve(t, c, make([]uint64, c.Counters+1))
 		}
 	})
 }

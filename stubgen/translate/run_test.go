@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynprof/dynprof/internal/spantree"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/emit"
@@ -64,9 +65,9 @@ func (x *translated) add(g *flow.Graph, size *int) {
 		return
 	}
 	c := Lower(h)
-	c.CountBlocks()
+	c.Count()
 	x.codes, x.first = append(x.codes, c), append(x.first, x.count)
-	x.count += int32(len(g.Blocks))
+	x.count += c.Counters + 1 // the last one is of calls
 	*size += countSize + c.Size(x.obj, true) + 16
 }
 
@@ -91,7 +92,7 @@ func (x *translated) write(t *testing.T, size int) {
 		w := NewWriter(c, x.obj, Counter{Shared: counters})
 		spec := emit.Spec{Start: WindowEnd(c.Home.Graph) - jumpSize, Size: countSize + c.Size(x.obj, true), KeepsFlags: true, Copy: w}
 		var e emit.Emitter
-		stub, err := e.Emit(x.obj, &spec, code[at:at+spec.Size], arena.Add(at), emit.Count{Shared: counters.Add(8 * c.Home.Graph.Entry)})
+		stub, err := e.Emit(x.obj, &spec, code[at:at+spec.Size], arena.Add(at), emit.Count{Shared: counters.Add(8 * int(c.Counters))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,10 +122,10 @@ func (x *translated) write(t *testing.T, size int) {
 	if err := os.WriteFile(x.blob, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d units, %d blocks, %d bytes of copies, %d patches", len(x.codes), x.count, at, len(patches))
+	t.Logf("%d units, %d counters, %d bytes of copies, %d patches", len(x.codes), x.count, at, len(patches))
 }
 
-// run runs the program as copies, and returns its output and how often each block ran.
+// run runs the program as copies, and returns its output and the counters.
 func (x *translated) run(t *testing.T, args ...string) (string, []uint64) {
 	t.Helper()
 	counts := filepath.Join(t.TempDir(), "counts")
@@ -205,11 +206,13 @@ func TestRunPrograms(t *testing.T) {
 // perInstruction is how often each instruction ran, by link-time address: those of a
 // block as often as it, and those that stay behind a call as often as the call, which
 // comes back in the programs tried.
-func (x *translated) perInstruction(counts []uint64) map[uint64]uint64 {
+func (x *translated) perInstruction(t *testing.T, counts []uint64) map[uint64]uint64 {
+	t.Helper()
 	n := map[uint64]uint64{}
 	for k, c := range x.codes {
 		g := c.Home.Graph
-		of := func(i int32) uint64 { return counts[x.first[k]+int32(g.BlockOf(i))] }
+		runs := solve(t, c, counts[x.first[k]:][:c.Counters+1])
+		of := func(i int32) uint64 { return uint64(runs[g.BlockOf(i)]) }
 		for i := range g.Insts {
 			n[g.Insts[i].Addr] += of(int32(i))
 		}
@@ -220,6 +223,31 @@ func (x *translated) perInstruction(counts []uint64) map[uint64]uint64 {
 		}
 	}
 	return n
+}
+
+// solve is how often each block ran.
+func solve(t *testing.T, c *Code, counts []uint64) []int64 {
+	t.Helper()
+	n := len(c.Blocks)
+	known, list := make([]bool, n+len(c.Ways)), make([]int64, n+len(c.Ways))
+	for k, counter := range c.Blocks {
+		if counter != NoCounter {
+			known[k], list[k] = true, int64(counts[counter])
+		}
+	}
+	ways := make([]spantree.Edge, len(c.Ways))
+	for i, w := range c.Ways {
+		ways[i] = w.Edge
+		if w.Calls {
+			known[n+i], list[n+i] = true, int64(counts[c.Counters])
+		} else if w.Counter != NoCounter {
+			known[n+i], list[n+i] = true, int64(counts[w.Counter])
+		}
+	}
+	if !spantree.Solve(2*n, spantree.Split(n, ways), known, list) {
+		t.Fatalf("the function at %#x: its counts are not known", c.Home.Graph.Unit.Entry())
+	}
+	return list[:n]
 }
 
 // callgrind is how often each instruction of an object ran, by callgrind.
@@ -283,7 +311,7 @@ func exact(t *testing.T, args []string) {
 	want := callgrind(t, args...)
 	x := translate(t, args[0], func(string) bool { return false })
 	_, counts := x.run(t, args...)
-	got := x.perInstruction(counts)
+	got := x.perInstruction(t, counts)
 	wrong, right, ran := 0, 0, 0
 	for at, n := range got {
 		var in x86.Inst

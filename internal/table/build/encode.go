@@ -62,11 +62,26 @@ func writeSections(w io.WriterAt, spec *Spec, g *layout.Geometry) (header []byte
 	if err := writeLedger(w, spec, names, aliases, g.Objects, g.Functions); err != nil || spec.Blocks == nil {
 		return header, err
 	}
-	blocks := layout.NewSink(w, g.Blocks)
-	for b := range spec.Blocks {
+	return header, writeBlocks(w, spec.Blocks, g)
+}
+
+func writeBlocks(w io.WriterAt, list *Blocks, g *layout.Geometry) error {
+	blocks, ways, loops := layout.NewSink(w, g.Blocks), layout.NewSink(w, g.Ways), layout.NewSink(w, g.Loops)
+	for b := range list.Each {
 		b.Encode(blocks.Entry(layout.BkEntrySize))
 	}
-	return header, blocks.Flush()
+	for v := range list.Ways {
+		v.Encode(ways.Entry(layout.WyEntrySize))
+	}
+	for l := range list.Loops {
+		l.Encode(loops.Entry(layout.LpEntrySize))
+	}
+	for _, s := range []*layout.Sink{blocks, ways, loops} {
+		if err := s.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeLedger writes objects and functions into sections that start where the

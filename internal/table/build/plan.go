@@ -2,6 +2,7 @@ package build
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -10,12 +11,8 @@ import (
 // plan lays out a table for spec with at most maxRows rows.
 func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	nStrings, nAliases, functions, counters := measure(spec)
-	blocks := 0
-	if spec.Blocks != nil {
-		counters = max(counters, int(spec.BlockCounters.First+spec.BlockCounters.Count))
-		for range spec.Blocks {
-			blocks++
-		}
+	if b := spec.Blocks; b != nil {
+		counters = max(counters, int(b.Counters.First+b.Counters.Count))
 	}
 	nStrings, nAliases = nStrings+1, nAliases+1 // the empty ones come first
 	if nStrings > MaxStrings {
@@ -50,8 +47,10 @@ func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	g.Functions = g.Add(functions, functions+more, layout.FnEntrySize)
 	g.Aliases = g.Add(nAliases, nAliases+more, 4)
 	g.Strings = g.Add(nStrings, nStrings+extra(SpareStrings), 1)
-	if spec.Blocks != nil {
-		g.Blocks, g.BlockCounters = g.Add(blocks, blocks, layout.BkEntrySize), spec.BlockCounters
+	if b := spec.Blocks; b != nil {
+		add := func(n int, size uint32) layout.Section { return g.Add(n, n, size) }
+		g.Blocks, g.BlockCounters = add(length(b.Each), layout.BkEntrySize), b.Counters
+		g.Ways, g.Loops = add(length(b.Ways), layout.WyEntrySize), add(length(b.Loops), layout.LpEntrySize)
 	}
 
 	stride := layout.RoundUp(layout.RowCounters + 8*uint64(g.CountersCap))
@@ -67,6 +66,13 @@ func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	g.Baselines = g.Add(MaxBaselines, MaxBaselines, uint32(baseline))
 	g.Rows = g.Add(rows, rows, uint32(stride))
 	return g, nil
+}
+
+func length[T any](list iter.Seq[T]) (n int) {
+	for range list {
+		n++
+	}
+	return n
 }
 
 // measure returns the bytes of all strings, the entries of all alias lists, and

@@ -20,10 +20,7 @@ type Spec struct {
 
 	Reserve, ReserveUsed uint64 // of a reserve that is kept, bytes and those taken
 
-	// Blocks yields the blocks of functions, by function and address; nil: they are not
-	// counted.
-	Blocks        iter.Seq[*layout.Block]
-	BlockCounters layout.BlockCounters
+	Blocks *Blocks // nil: they are not counted
 
 	// Stream, if set, takes the place of Functions: it yields the same ones
 	// each time it is called. 40,000 entries take 4 MB, whose first touch
@@ -37,6 +34,14 @@ type Spec struct {
 	ShortSpace bool
 	// NoSpare leaves out the capacity for objects that the program loads later.
 	NoSpare bool
+}
+
+// Blocks are those of functions.
+type Blocks struct {
+	Each     iter.Seq[*layout.Block] // by function and address
+	Ways     iter.Seq[*layout.Way]   // by function
+	Loops    iter.Seq[*layout.Loop]  // by function, those of an outer loop before those in it
+	Counters layout.BlockCounters
 }
 
 // functions yields every function of the ledger.

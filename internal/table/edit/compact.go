@@ -111,6 +111,8 @@ func tight(g *layout.Geometry, head []byte) layout.Geometry {
 	p.Aliases = shrink(g.Aliases, uint64(g.Aliases.Count))
 	p.Strings = shrink(g.Strings, uint64(g.Strings.Count))
 	p.Blocks, p.BlockCounters = shrink(g.Blocks, uint64(g.Blocks.Count)), g.BlockCounters
+	p.Ways = shrink(g.Ways, uint64(g.Ways.Count))
+	p.Loops = shrink(g.Loops, uint64(g.Loops.Count))
 	rows := min(le.Uint32(head[layout.HdrRowsUsed:]), g.Rows.Capacity)
 	if g.Baselines.Capacity > 0 {
 		size := layout.RoundUp(layout.BlCounts + 8*(uint64(p.CountersCap)+uint64(rows)))
@@ -132,7 +134,7 @@ func writeCompact(t *file.File, to *os.File, head []byte) error {
 	for _, s := range [][2]layout.Section{
 		{g.Formers, p.Formers}, {g.Missed, p.Missed}, {g.Events, p.Events}, {g.Fired, p.Fired},
 		{g.Objects, p.Objects}, {g.Functions, p.Functions}, {g.Aliases, p.Aliases}, {g.Strings, p.Strings},
-		{g.Blocks, p.Blocks},
+		{g.Blocks, p.Blocks}, {g.Ways, p.Ways}, {g.Loops, p.Loops},
 	} {
 		if err := move(t, to, s[0], s[1].Offset, uint64(s[1].Capacity)); err != nil {
 			return err

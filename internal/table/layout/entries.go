@@ -47,6 +47,21 @@ type Block struct {
 	Instructions uint32
 	Size         uint32 // bytes
 	Flags        uint32 // Block*
+	Loop         uint32 // number of the innermost loop that it is in, or NoLoop
+}
+
+// Way is how control goes from a block to another, comes to one, or leaves one.
+type Way struct {
+	From, To uint32 // numbers of blocks, or NoBlock
+	Counter  uint32 // index in each row, or NoCounter
+	Flags    uint32 // Way*
+}
+
+// Loop is blocks that run in turn.
+type Loop struct {
+	Header uint32 // number of a block
+	Parent uint32 // number of the loop around it, or NoLoop
+	Flags  uint32 // Loop*
 }
 
 // Encode stores all of k in an entry.
@@ -58,6 +73,32 @@ func (k *Block) Encode(b []byte) {
 	le.PutUint32(b[BkInstructions:], k.Instructions)
 	le.PutUint32(b[BkSize:], k.Size)
 	le.PutUint32(b[BkFlags:], k.Flags)
+	le.PutUint32(b[BkLoop:], k.Loop)
+}
+
+// Encode stores all of w in an entry.
+func (w *Way) Encode(b []byte) {
+	le.PutUint32(b[WyFrom:], w.From)
+	le.PutUint32(b[WyTo:], w.To)
+	le.PutUint32(b[WyCounter:], w.Counter)
+	le.PutUint32(b[WyFlags:], w.Flags)
+}
+
+// DecodeWay decodes an entry.
+func DecodeWay(b []byte) Way {
+	return Way{le.Uint32(b[WyFrom:]), le.Uint32(b[WyTo:]), le.Uint32(b[WyCounter:]), le.Uint32(b[WyFlags:])}
+}
+
+// Encode stores all of l in an entry.
+func (l *Loop) Encode(b []byte) {
+	le.PutUint32(b[LpHeader:], l.Header)
+	le.PutUint32(b[LpParent:], l.Parent)
+	le.PutUint32(b[LpFlags:], l.Flags)
+}
+
+// DecodeLoop decodes an entry.
+func DecodeLoop(b []byte) Loop {
+	return Loop{le.Uint32(b[LpHeader:]), le.Uint32(b[LpParent:]), le.Uint32(b[LpFlags:])}
 }
 
 // DecodeBlock decodes an entry.
@@ -70,6 +111,7 @@ func DecodeBlock(b []byte) Block {
 		Instructions: le.Uint32(b[BkInstructions:]),
 		Size:         le.Uint32(b[BkSize:]),
 		Flags:        le.Uint32(b[BkFlags:]),
+		Loop:         le.Uint32(b[BkLoop:]),
 	}
 }
 

@@ -30,10 +30,12 @@ func DecodeGeometry(raw []byte, size int64) (Geometry, error) {
 		{&g.Baselines, HdrBaselines, PageSize, PageSize},
 		{&g.Missed, HdrMissed, MsEntrySize, 8},
 		{&g.Blocks, HdrBlocks, BkEntrySize, 8},
+		{&g.Ways, HdrWays, WyEntrySize, 8},
+		{&g.Loops, HdrLoops, LpEntrySize, 8},
 		{&g.Rows, HdrRows, PageSize, PageSize},
 	} {
 		var err error
-		if (s.at == HdrFormers || s.at == HdrBaselines || s.at == HdrMissed || s.at == HdrBlocks) && le.Uint64(raw[s.at+SecOffset:]) == 0 {
+		if isOptional(s.at) && le.Uint64(raw[s.at+SecOffset:]) == 0 {
 			continue // written by an older version, or without blocks
 		}
 		if *s.to, err = decodeSection(raw, s.at, s.entry, s.align, g.Size); err != nil {
@@ -51,6 +53,16 @@ func DecodeGeometry(raw []byte, size int64) (Geometry, error) {
 		return g, Corrupt("baselines of %d bytes for %d counters and %d rows", g.Baselines.EntrySize, g.CountersCap, g.Rows.Capacity)
 	}
 	return g, nil
+}
+
+// isOptional reports whether a section, by the offset of its place in the header, may not be
+// there.
+func isOptional(at int) bool {
+	switch at {
+	case HdrFormers, HdrBaselines, HdrMissed, HdrBlocks, HdrWays, HdrLoops:
+		return true
+	}
+	return false
 }
 
 // CheckSize compares the size that the header tells with the file's.
@@ -85,7 +97,7 @@ func EncodeGeometry(h []byte, g *Geometry) {
 	for at, s := range map[int]Section{
 		HdrObjects: g.Objects, HdrFunctions: g.Functions, HdrAliases: g.Aliases, HdrStrings: g.Strings,
 		HdrEvents: g.Events, HdrFired: g.Fired, HdrRows: g.Rows,
-		HdrFormers: g.Formers, HdrBaselines: g.Baselines, HdrMissed: g.Missed, HdrBlocks: g.Blocks,
+		HdrFormers: g.Formers, HdrBaselines: g.Baselines, HdrMissed: g.Missed, HdrBlocks: g.Blocks, HdrWays: g.Ways, HdrLoops: g.Loops,
 	} {
 		encodeSection(h[at:], s)
 	}

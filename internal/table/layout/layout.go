@@ -56,6 +56,8 @@ const (
 	HdrBlocks       = 0x1a0 // section: blocks of functions, in their order
 	HdrBlocksFirst  = 0x1b8 // u32, the first counter that is a block's,
 	HdrBlocksCount  = 0x1bc // u32, and how many follow each other there
+	HdrWays         = 0x1c0 // section: ways between these blocks, by function
+	HdrLoops        = 0x1d8 // section: loops of these blocks, by function
 
 	// Live words, stored by the program's threads while it runs.
 	HdrRowsUsed         = 0x200 // u32, atomic add: rows ever handed out
@@ -187,9 +189,10 @@ const (
 	MsEntrySize = 256
 
 	// Block entry: instructions that run one after the other. It has run as often as its
-	// counter says, if it has one, and its function was called, if it is at the entry,
-	// and the block that it stands behind has run, if it does: what follows a call
-	// at its old place.
+	// counter says, if it has one, else as follows from its function's ways: what comes to
+	// a block leaves it. Where a function has no ways its block has run as often as it was
+	// called. To that comes how often the block has run that it stands behind, if it does:
+	// what follows a call at its old place.
 	BkAddress      = 0  // u64, ELF virtual address
 	BkFunction     = 8  // u32, number of its function
 	BkCounter      = 12 // u32, index in each row; NoCounter if none
@@ -197,7 +200,29 @@ const (
 	BkInstructions = 20 // u32
 	BkSize         = 24 // u32, bytes
 	BkFlags        = 28 // u32, Block*
-	BkEntrySize    = 32
+	BkLoop         = 32 // u32, number of the innermost loop that it is in; NoLoop if none
+	BkEntrySize    = 40
+
+	// Way entry: how control goes from a block to another of the function, or comes from
+	// outside of them, or leaves them. It was taken as often as its counter says, if it
+	// has one, or its function was called, if its flags say so; else that follows.
+	WyFrom      = 0  // u32, number of a block; NoBlock: from outside
+	WyTo        = 4  // u32, number of a block; NoBlock: it leads outside
+	WyCounter   = 8  // u32, index in each row; NoCounter if none
+	WyFlags     = 12 // u32, Way*
+	WyEntrySize = 16
+
+	WayCalls = 1 // it is taken as often as the function is called
+	WayBack  = 2 // it leads back to the header of a loop
+
+	// Loop entry: blocks that run in turn.
+	LpHeader    = 0 // u32, number of the block that it is entered at
+	LpParent    = 4 // u32, number of the loop around it, a lesser one; NoLoop if there is none
+	LpFlags     = 8 // u32, Loop*
+	LpEntrySize = 16
+
+	NoLoop     = 0xffffffff
+	LoopUntold = 1 // ways back to its header cannot be told from others
 
 	NoBlock    = 0xffffffff
 	BlockEntry = 1 // it is at the function's entry

@@ -25,6 +25,8 @@ type Geometry struct {
 	Baselines     Section // as well
 	Missed        Section // as well
 	Blocks        Section // empty where blocks are not counted
+	Ways          Section // as well
+	Loops         Section // as well
 	Rows          Section // EntrySize is the stride from row to row
 	Counters      uint32  // in use in every row
 	CountersCap   uint32  // that a row has room for

@@ -45,6 +45,8 @@
 #define DP_HDR_BLOCKS 0x1a0
 #define DP_HDR_BLOCKS_FIRST 0x1b8
 #define DP_HDR_BLOCKS_COUNT 0x1bc
+#define DP_HDR_WAYS 0x1c0
+#define DP_HDR_LOOPS 0x1d8
 #define DP_HDR_ROWS_USED 0x200
 #define DP_HDR_THREADS_DISCARDED 0x204
 #define DP_HDR_PROCESSES 0x208
@@ -148,7 +150,21 @@
 #define DP_BK_INSTRUCTIONS 0x14
 #define DP_BK_SIZE 0x18
 #define DP_BK_FLAGS 0x1c
-#define DP_BK_ENTRY_SIZE 0x20
+#define DP_BK_LOOP 0x20
+#define DP_BK_ENTRY_SIZE 0x28
+#define DP_WY_FROM 0x0
+#define DP_WY_TO 0x4
+#define DP_WY_COUNTER 0x8
+#define DP_WY_FLAGS 0xc
+#define DP_WY_ENTRY_SIZE 0x10
+#define DP_WAY_CALLS 0x1
+#define DP_WAY_BACK 0x2
+#define DP_LP_HEADER 0x0
+#define DP_LP_PARENT 0x4
+#define DP_LP_FLAGS 0x8
+#define DP_LP_ENTRY_SIZE 0x10
+#define DP_NO_LOOP 0xffffffff
+#define DP_LOOP_UNTOLD 0x1
 #define DP_NO_BLOCK 0xffffffff
 #define DP_BLOCK_ENTRY 0x1
 #define DP_BL_TIME 0x0
@@ -293,7 +309,9 @@ struct dp_header {
 	struct dp_section blocks;
 	uint32_t blocks_first;
 	uint32_t blocks_count;
-	uint8_t unused_2[64];
+	struct dp_section ways;
+	struct dp_section loops;
+	uint8_t unused_2[16];
 	uint32_t rows_used;
 	uint32_t threads_discarded;
 	uint32_t processes;
@@ -374,6 +392,8 @@ _Static_assert(offsetof(struct dp_header, missed) == DP_HDR_MISSED, "DP_HDR_MISS
 _Static_assert(offsetof(struct dp_header, blocks) == DP_HDR_BLOCKS, "DP_HDR_BLOCKS");
 _Static_assert(offsetof(struct dp_header, blocks_first) == DP_HDR_BLOCKS_FIRST, "DP_HDR_BLOCKS_FIRST");
 _Static_assert(offsetof(struct dp_header, blocks_count) == DP_HDR_BLOCKS_COUNT, "DP_HDR_BLOCKS_COUNT");
+_Static_assert(offsetof(struct dp_header, ways) == DP_HDR_WAYS, "DP_HDR_WAYS");
+_Static_assert(offsetof(struct dp_header, loops) == DP_HDR_LOOPS, "DP_HDR_LOOPS");
 _Static_assert(offsetof(struct dp_header, rows_used) == DP_HDR_ROWS_USED, "DP_HDR_ROWS_USED");
 _Static_assert(offsetof(struct dp_header, threads_discarded) == DP_HDR_THREADS_DISCARDED, "DP_HDR_THREADS_DISCARDED");
 _Static_assert(offsetof(struct dp_header, processes) == DP_HDR_PROCESSES, "DP_HDR_PROCESSES");

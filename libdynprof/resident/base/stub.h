@@ -138,6 +138,7 @@ _Static_assert(sizeof(struct dp_origin) == 16, "dp_origin");
 #define DP_HAS_FRONT 4
 #define DP_IS_LONG 8
 #define DP_IS_COPY 16
+#define DP_IS_WAY 32
 
 /* Of a long run, what is in front of its lengths: instructions, bytes of front and count; and the mark of a call's original length. */
 #define DP_LONG_MANY 0

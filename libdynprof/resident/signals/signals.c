@@ -150,7 +150,8 @@ static uint64_t loop_target(uint64_t rip)
 }
 
 /* A position in a stub, or in a part of a copy. What the unit's own jumps to its entry
- * count shows the entry, and has no call to count any more. */
+ * count shows the entry, and has no call to count any more. The count of a way is not
+ * that of the block that it shows. */
 static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *g, struct dp_shown *s)
 {
 	uint64_t from = c->at + (int64_t)o->from, to = 0, stub = c->at + o->at;
@@ -169,7 +170,7 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 			s->resume = g[DP_REG_RIP];
 			s->counted = (uint64_t)is_behind_inc(pos, front);
 		}
-		s->counted |= (uint64_t)again;
+		s->counted = (s->counted && !(o->flags & DP_IS_WAY)) || again;
 		g[DP_REG_RIP] = from;
 		return 1;
 	}

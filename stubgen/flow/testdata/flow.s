@@ -155,6 +155,39 @@ switch_hole:			# the second entry is for what cannot be: it leads to the end
 	ret
 	.size switch_hole, .-switch_hole
 
+	.type walk, @function
+walk:				# ways out of a loop, of which a detour counts one
+	push %rbx
+	mov (%rdi), %rbx
+	test %rbx, %rbx
+	je 9f
+	mov (%rbx), %rsi
+	test %rsi, %rsi
+	jne 2f
+	jmp 9f
+1:	mov (%rbx), %rsi
+	test %rsi, %rsi
+	je 9f
+2:	mov (%rsi), %rbx
+	call outside
+	test %rbx, %rbx
+	jne 1b
+9:	pop %rbx
+	ret
+	.size walk, .-walk
+
+	.type perhaps, @function
+perhaps:			# what a call returns to is jumped to, too: the detour is in front of it
+	sub $8, %rsp
+	cmpb $0x44, (%rdi)
+	jne 1f
+	cmp %rcx, 16(%rdi)
+	je 2f
+1:	call outside
+2:	mov $4, %esi
+	call outside
+	.size perhaps, .-perhaps
+
 	.section .rodata
 	.balign 8
 goto_table:

@@ -25,6 +25,8 @@ type Function struct {
 	Calls        uint64         `json:"calls"`
 	Instructions uint64         `json:"instructions"` // that it has executed
 	Blocks       []Block        `json:"blocks"`       // by address
+	Ways         []Way          `json:"ways"`         // between these blocks, and from and to outside of them
+	Loops        []Loop         `json:"loops"`        // those of an outer loop before those in it
 }
 
 // Block is instructions that run one after the other.
@@ -33,7 +35,26 @@ type Block struct {
 	Size         uint32         `json:"size"` // bytes
 	Runs         uint64         `json:"runs"`
 	Instructions uint64         `json:"instructions"` // executed
+	Loop         *int           `json:"loop"`         // place of the innermost loop that it is in, in the function's; null if in none
 	Code         []Instruction  `json:"code"`
+}
+
+// Way is how control goes from a block to another.
+type Way struct {
+	From  *report.Address `json:"from"` // null: from outside: by a call, a return, an indirect jump
+	To    *report.Address `json:"to"`   // null: it leaves the blocks
+	Taken uint64          `json:"taken"`
+	Back  bool            `json:"back"` // to the header of a loop that it is in
+}
+
+// Loop is blocks that run in turn.
+type Loop struct {
+	Header     report.Address `json:"header"`
+	Parent     *int           `json:"parent"` // place of the loop around it; null if there is none
+	Depth      int            `json:"depth"`  // 1 for the outermost
+	Iterations uint64         `json:"iterations"`
+	Entries    *uint64        `json:"entries"`      // null where they cannot be told from iterations
+	Executed   uint64         `json:"instructions"` // those of loops in it as well
 }
 
 // Instruction is one of a block.
@@ -52,7 +73,7 @@ func Find(t *table.Table, name string, mangled bool) (list []*Function, err erro
 	if err != nil {
 		return nil, err
 	}
-	blocks, err := t.Blocks(snapshot)
+	flow, err := t.Flow(snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +88,7 @@ func Find(t *table.Table, name string, mangled bool) (list []*Function, err erro
 		}
 		known = true
 		f := &Function{Object: o.Path, BuildID: o.BuildID, Address: report.Address(e.Address), Name: shown, Calls: snapshot.Calls[i]}
-		if err := f.add(table.OfFunction(blocks, uint32(i)), o, codes); err != nil {
+		if err := f.add(flow, uint32(i), o, codes); err != nil {
 			return nil, err
 		}
 		if len(f.Blocks) > 0 {
@@ -97,10 +118,16 @@ func isNamed(e *layout.Function, shown, name string) bool {
 	return hex && err == nil && n == e.Address
 }
 
-// add adds the function's blocks.
-func (f *Function) add(blocks []table.Block, o *layout.Object, codes map[string]*objcode.Image) (err error) {
-	for k := range blocks {
-		b := &blocks[k]
+// add adds the function's blocks, ways and loops.
+func (f *Function) add(flow *table.Flow, function uint32, o *layout.Object, codes map[string]*objcode.Image) (err error) {
+	part := flow.Of(function)
+	f.Loops = loops(&part)
+	for i := range part.Ways {
+		w := &part.Ways[i]
+		f.Ways = append(f.Ways, Way{From: address(&part, w.From), To: address(&part, w.To), Taken: w.Taken, Back: w.Flags&layout.WayBack != 0})
+	}
+	for k := range part.Blocks {
+		b := &part.Blocks[k]
 		img := codes[o.Path]
 		if img == nil {
 			if img, err = objcode.Load(o); err != nil {
@@ -111,10 +138,40 @@ func (f *Function) add(blocks []table.Block, o *layout.Object, codes map[string]
 		f.Instructions += b.Executed()
 		f.Blocks = append(f.Blocks, Block{
 			Address: report.Address(b.Address), Size: b.Size, Runs: b.Runs, Instructions: b.Executed(),
-			Code: disassemble(img, b.Address, b.Size),
+			Loop: place(b.Loop, part.FirstLoop), Code: disassemble(img, b.Address, b.Size),
 		})
 	}
 	return nil
+}
+
+func address(p *table.Part, block uint32) *report.Address {
+	at, ok := p.Address(block)
+	if !ok {
+		return nil
+	}
+	return (*report.Address)(&at)
+}
+
+// place is that of a loop among the function's, nil if it is none.
+func place(loop, first uint32) *int {
+	if loop == layout.NoLoop {
+		return nil
+	}
+	n := int(loop - first)
+	return &n
+}
+
+func loops(p *table.Part) []Loop {
+	list := make([]Loop, len(p.Loops))
+	for i := range p.Loops {
+		l := &p.Loops[i]
+		header, _ := p.Address(l.Header)
+		list[i] = Loop{Header: report.Address(header), Parent: place(l.Parent, p.FirstLoop), Depth: l.Depth, Iterations: l.Iterations, Executed: l.Executed}
+		if l.Flags&layout.LoopUntold == 0 {
+			list[i].Entries = &l.Entries
+		}
+	}
+	return list
 }
 
 func disassemble(img *objcode.Image, addr uint64, size uint32) (list []Instruction) {
@@ -143,9 +200,10 @@ func (f *Function) Text(w io.Writer, hot func(string) string) error {
 	fmt.Fprintf(&out, "%*s   SHARE  ADDRESS\n", width, "RUNS")
 	for i := range f.Blocks {
 		b := &f.Blocks[i]
-		share := 0.0
-		if f.Instructions > 0 {
-			share = float64(b.Instructions) * 100 / float64(f.Instructions)
+		share := f.share(b.Instructions)
+		bars := f.bars(b)
+		if l := f.headed(b); l != nil {
+			fmt.Fprintf(&out, "%s           %s %s\n", strings.Repeat(" ", width+8), bars, f.describe(l))
 		}
 		for k, in := range b.Code {
 			numbers := fmt.Sprintf("%*s  %5.1f%%", width, report.Thousands(b.Runs), share)
@@ -156,7 +214,7 @@ func (f *Function) Text(w io.Writer, hot func(string) string) error {
 			if share >= tenth {
 				numbers = hot(numbers)
 			}
-			fmt.Fprintf(&out, "%s  %7x  %s\n", numbers, uint64(in.Address), in.Text)
+			fmt.Fprintf(&out, "%s  %7x  %s %s\n", numbers, uint64(in.Address), bars, in.Text)
 		}
 		if i+1 < len(f.Blocks) {
 			out.WriteString("\n")
@@ -164,4 +222,45 @@ func (f *Function) Text(w io.Writer, hot func(string) string) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// share is that of so many instructions in all of the function, in percent.
+func (f *Function) share(instructions uint64) float64 {
+	if f.Instructions == 0 {
+		return 0
+	}
+	return float64(instructions) * 100 / float64(f.Instructions)
+}
+
+// bars is one for each loop that a block is in, of as many characters as there are loops in
+// each other.
+func (f *Function) bars(b *Block) string {
+	deepest, depth := 0, 0
+	for i := range f.Loops {
+		deepest = max(deepest, f.Loops[i].Depth)
+	}
+	if b.Loop != nil {
+		depth = f.Loops[*b.Loop].Depth
+	}
+	return strings.Repeat("|", depth) + strings.Repeat(" ", deepest-depth)
+}
+
+// headed is the loop that a block is the header of, nil if it is of none.
+func (f *Function) headed(b *Block) *Loop {
+	if b.Loop == nil || f.Loops[*b.Loop].Header != b.Address {
+		return nil
+	}
+	return &f.Loops[*b.Loop]
+}
+
+// describe says how often a loop ran.
+func (f *Function) describe(l *Loop) string {
+	text := fmt.Sprintf("loop: %s iterations", report.Thousands(l.Iterations))
+	if l.Entries != nil {
+		text += fmt.Sprintf(", entered %s times", report.Thousands(*l.Entries))
+		if *l.Entries > 0 {
+			text += fmt.Sprintf(", %.1f each", float64(l.Iterations)/float64(*l.Entries))
+		}
+	}
+	return fmt.Sprintf("%s; %.1f %% of the instructions", text, f.share(l.Executed))
 }

@@ -23,16 +23,19 @@ func Callgrind(w io.Writer, t *table.Table, mangled bool) error {
 	if err != nil {
 		return err
 	}
-	blocks, err := t.Blocks(s)
+	flow, err := t.Flow(s)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(w)
-	c := &callgrind{out: out, t: t, s: s, blocks: blocks, mangled: mangled}
+	c := &callgrind{out: out, t: t, s: s, flow: flow, mangled: mangled}
 	c.head()
 	ran := map[uint32]bool{} // also what nobody has called: who jumps into the middle of a function runs it, too
-	for i := range blocks {
-		ran[blocks[i].Function] = ran[blocks[i].Function] || blocks[i].Runs > 0
+	if flow != nil {
+		for i := range flow.Blocks {
+			b := &flow.Blocks[i]
+			ran[b.Function] = ran[b.Function] || b.Runs > 0
+		}
 	}
 	order := make([]int, 0, len(t.Functions))
 	for i := range t.Functions {
@@ -49,7 +52,7 @@ func Callgrind(w io.Writer, t *table.Table, mangled bool) error {
 			return err
 		}
 	}
-	if blocks == nil {
+	if flow == nil {
 		fmt.Fprintf(out, "\ntotals: %d\n", c.calls)
 	} else {
 		fmt.Fprintf(out, "\ntotals: %d %d\n", c.instructions, c.calls)
@@ -61,7 +64,7 @@ type callgrind struct {
 	out     *bufio.Writer
 	t       *table.Table
 	s       *table.Snapshot
-	blocks  []table.Block // by function
+	flow    *table.Flow // nil: blocks are not counted
 	mangled bool
 
 	object              int // number of the last one + 1
@@ -71,7 +74,7 @@ type callgrind struct {
 
 func (c *callgrind) head() {
 	fmt.Fprintf(c.out, "# callgrind format\nversion: 1\ncreator: hotspots\npid: %d\ncmd: %s\npart: 1\n\n", c.t.Pid, oneLine(c.t.Program))
-	if c.blocks == nil {
+	if c.flow == nil {
 		fmt.Fprint(c.out, "positions: instr\nevent: Calls : calls of functions\nevents: Calls\n")
 		return
 	}
@@ -89,9 +92,9 @@ func (c *callgrind) function(i int) error {
 	fmt.Fprintf(c.out, "fl=???\nfn=%s\n", oneLine(symname.Display(f.Name, o.Path, f.Address, !c.mangled)))
 	calls := c.s.Calls[i]
 	c.calls += calls
-	blocks := table.OfFunction(c.blocks, uint32(i))
+	blocks := c.flow.Of(uint32(i)).Blocks
 	switch {
-	case c.blocks == nil:
+	case c.flow == nil:
 		fmt.Fprintf(c.out, "0x%x %d\n", f.Address, calls)
 		return nil
 	case len(blocks) == 0:

@@ -187,13 +187,14 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 // executed is how many instructions each function has executed of which blocks are
 // counted, by its number.
 func executed(t *table.Table, s *table.Snapshot) (map[uint32]uint64, error) {
-	blocks, err := t.Blocks(s)
-	if err != nil || blocks == nil {
+	flow, err := t.Flow(s)
+	if err != nil || flow == nil {
 		return nil, err
 	}
 	n := map[uint32]uint64{}
-	for i := range blocks {
-		n[blocks[i].Function] += blocks[i].Executed()
+	for i := range flow.Blocks {
+		b := &flow.Blocks[i]
+		n[b.Function] += b.Executed()
 	}
 	return n, nil
 }
