@@ -76,7 +76,8 @@ func staysHome(in *flow.Inst) bool { return in.Calls() || in.Kind == x86.Syscall
 // run finds how far the run from instruction first on must go. asked reports that it
 // jumps to places in the unit that were no landings.
 func (p *planner) run(first int32) (r Run, asked bool) {
-	r = Run{First: first, End: first + 1, Resume: -1, Pushed: p.inWindow(&p.g.Insts[first])}
+	in := &p.g.Insts[first]
+	r = Run{First: first, End: first + 1, Resume: -1, Pushed: p.inWindow(in) || p.land[first] && in.Calls()}
 	for p.goesOn(r.End) {
 		if in := &p.g.Insts[r.End]; p.land[r.End] || p.room(r.End) >= shortSize && !staysHome(in) {
 			r.Resume = r.End

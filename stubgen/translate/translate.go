@@ -33,7 +33,7 @@ type Home struct {
 type Run struct {
 	First, End int32 // Graph.Insts[First:End]
 	Resume     int32 // instruction of the landing behind it, -1 if nothing goes on there
-	Pushed     bool  // the first, a call, lies where the entry is overwritten: the copy pushes its return address
+	Pushed     bool  // the first is a call where a jump into the copy must be, or the entry is overwritten: the copy pushes its return address
 }
 
 // Landing is a place of the old body where a jump leads to the copy of an instruction.
