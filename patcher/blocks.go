@@ -124,7 +124,7 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	if !ok {
 		return ledger.ReasonTooShort
 	}
-	code, why := lower(g)
+	code, why := o.lower(g)
 	if code == nil {
 		return why
 	}
@@ -135,13 +135,14 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	return ledger.ReasonNone
 }
 
-// lower is the copy of a graph, with its counters.
-func lower(g *flow.Graph) (*translate.Code, ledger.Reason) {
+// lower is the copy of a graph, with its tables and counters.
+func (o *object) lower(g *flow.Graph) (*translate.Code, ledger.Reason) {
 	h, why := translate.PlanHome(g)
 	if h == nil {
 		return nil, why
 	}
 	code := translate.Lower(h)
+	code.RebuildTables(o.code)
 	code.Count()
 	return code, ledger.ReasonNone
 }
@@ -285,7 +286,7 @@ func (o *object) writer(i int, v *view) *translate.Writer {
 	}
 	u := &o.copies.units[i]
 	g, _ := o.copies.program.Graph(int(u.unit - 1))
-	code, _ := lower(g)
+	code, _ := o.lower(g)
 	first := o.copies.first + u.first
 	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first)})
 }

@@ -66,3 +66,6 @@ func vector(n byte, wide bool) RegSet {
 	}
 	return RegSet{V: 1 << n}
 }
+
+// Has reports whether general register n is in the set.
+func (s RegSet) Has(n byte) bool { return s.G>>n&1 != 0 }

@@ -130,12 +130,14 @@ func (g *Graph) Target(in *Inst) int {
 	if in.Kind != x86.Jcc && in.Kind != x86.Jmp && in.Kind != x86.Loop {
 		return -1
 	}
-	i, found := slices.BinarySearchFunc(g.Insts, in.To, func(in Inst, at uint64) int { return cmp.Compare(in.Addr, at) })
+	i, found := slices.BinarySearchFunc(g.Insts, in.To, byAddr)
 	if !found {
 		return -1
 	}
 	return i
 }
+
+func byAddr(in Inst, at uint64) int { return cmp.Compare(in.Addr, at) }
 
 // Cut splits the blocks in front of the instructions named: there control may come from
 // outside, too.

@@ -17,6 +17,8 @@ type Code struct {
 	Ops    []Op
 	Begins []int32 // by block of the graph: its first Op
 
+	Tables []flow.Dispatch // jump tables that the copy has for itself, by Load (RebuildTables)
+
 	// What Count adds.
 	Nest     *flow.Nest
 	Ways     []Way
@@ -151,6 +153,9 @@ func (c *Code) Text(o *stubgen.Object) string {
 	}
 	for _, w := range c.Ways {
 		fmt.Fprintf(&out, "way %s\n", w.text())
+	}
+	for _, t := range c.Tables {
+		fmt.Fprintf(&out, "table %x, read at %x: %d entries\n", t.Table, g.Insts[t.Load].Addr, len(t.Targets))
 	}
 	for _, r := range c.Home.Runs {
 		fmt.Fprintf(&out, "home %x to %x", g.Insts[r.First].Addr, g.Insts[r.End-1].End())

@@ -36,6 +36,9 @@ func (c *Code) Size(o *stubgen.Object, shared bool) int {
 	for _, d := range c.Detours {
 		n += emit.RunCountSize(d.Keep, shared) + jumpSize
 	}
+	for i := range c.Tables {
+		n += tableAlign - 1 + c.Tables[i].Size() + displaced
+	}
 	return n + jumpSize // from the last block to the entry
 }
 
@@ -52,6 +55,7 @@ type Writer struct {
 	labels  []x86.Label // by block; the entry's is behind the function's count
 	detours []x86.Label
 	ahead   []int32 // by block: number + 1 of the detour in front of it
+	reads   []reading
 }
 
 // NewWriter writes the copy of a unit of o.
@@ -86,6 +90,7 @@ func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 		}
 	}
 	w.mover.Finish()
+	w.writeTables()
 	w.lead()
 }
 
@@ -172,7 +177,9 @@ func (w *Writer) op(op Op) {
 	code, a, start := w.obj.Code(in.Addr)[:in.Len], w.asm, w.asm.Len()
 	switch op.Kind {
 	case Same, Push:
-		w.mover.Same(&in.Inst, code, in.Addr)
+		if !w.read(op.Inst, code) {
+			w.mover.Same(&in.Inst, code, in.Addr)
+		}
 	case Branch:
 		to := w.labels[op.To]
 		if op.Via != 0 {
@@ -198,12 +205,7 @@ func (w *Writer) op(op Op) {
 func (w *Writer) lead() {
 	g := w.code.Home.Graph
 	for _, l := range w.code.Home.Landings {
-		k := g.BlockOf(l.Inst)
-		to := w.labels[k]
-		if d := w.code.Lands[k]; d != 0 {
-			to = w.detours[d-1]
-		}
-		at, copied := g.Insts[l.Inst].Addr, w.asm.Place(to)
+		at, copied := g.Insts[l.Inst].Addr, w.asm.Place(w.landing(g.BlockOf(l.Inst)))
 		if l.Island != 0 {
 			const opShort = 0xeb
 			w.Patches = append(w.Patches, Patch{Addr: at, Code: []byte{opShort, byte(l.Island - at - shortSize)}})

@@ -28,6 +28,7 @@ func load(t testing.TB, path string) (*stubgen.Object, *flow.Program) {
 // encode is a copy with its counters behind the count of its function, and what leads to it.
 func encode(t *testing.T, c *Code, o *stubgen.Object) ([]byte, []Patch, error) {
 	t.Helper()
+	c.RebuildTables(o)
 	c.Count()
 	w := NewWriter(c, o, Counter{Row: 0x80})
 	spec := emit.Spec{Start: WindowEnd(c.Home.Graph) - jumpSize, Size: emit.CountSize(false, false, false) + c.Size(o, false), Copy: w}
@@ -109,9 +110,9 @@ func TestPrograms(t *testing.T) {
 	for _, path := range fixture.Programs {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			_, p := load(t, path)
+			o, p := load(t, path)
 			var units, homes, insts, all, runs, longer, short, landings, extra int
-			var blocks, counters, kept, detours, ahead int
+			var tables, dispatches, blocks, counters, kept, detours, ahead int
 			why := map[ledger.Reason]int{}
 			for i := range p.Units() {
 				u := &p.Units()[i]
@@ -147,7 +148,14 @@ func TestPrograms(t *testing.T) {
 					}
 				}
 				c := Lower(h)
+				c.RebuildTables(o)
 				c.Count()
+				tables += len(c.Tables)
+				for i := range g.Blocks {
+					if last := g.Last(&g.Blocks[i]); last.Kind == x86.JmpInd && !last.RIPRel() {
+						dispatches++
+					}
+				}
 				blocks, counters, detours = blocks+len(c.Blocks), counters+int(c.Counters), detours+len(c.Detours)
 				for _, op := range c.Ops {
 					if op.Kind == Count && op.Keep {
@@ -160,6 +168,7 @@ func TestPrograms(t *testing.T) {
 					}
 				}
 			}
+			t.Logf("%d of %d jumps by registers and tables have a table of their own", tables, dispatches)
 			t.Logf("%d counters of %d blocks (%.1f %%), %d detours, %d of them ahead, %d with flags kept", counters, blocks, float64(counters)*100/float64(blocks), detours, ahead, kept)
 			t.Logf("%d of %d units (%.3f %%), %.3f %% of the instructions; %d runs, %d of several instructions (%d more); %d landings, %d by islands; %v",
 				homes, units, float64(homes)*100/float64(units), float64(insts)*100/float64(all), runs, longer, extra, landings, short, why)

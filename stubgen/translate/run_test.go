@@ -65,6 +65,7 @@ func (x *translated) add(g *flow.Graph, size *int) {
 		return
 	}
 	c := Lower(h)
+	c.RebuildTables(x.obj)
 	c.Count()
 	x.codes, x.first = append(x.codes, c), append(x.first, x.count)
 	x.count += c.Counters + 1 // the last one is of calls

@@ -1,0 +1,106 @@
+package translate
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/flow"
+)
+
+// Jump tables of a copy. The instruction that reads one does so with another displacement,
+// so that all registers but that with the target are what they were:
+//
+//	movslq (%rdx,%rax,4), %rax        movslq copied-table(%rdx,%rax,4), %rax
+//	add    %rdx, %rax                 add    %rdx, %rax
+//	jmp    *%rax                      jmp    *%rax
+//
+// What no block is known for has the value of the original entry.
+
+// RebuildTables gives the copy jump tables of its own, where it is known how long they are:
+// their entries lead into the copy. Elsewhere jumps by tables lead to the old body, and from
+// there into the copy. An address of a program that is position independent is in its table
+// only when that is relocated.
+func (c *Code) RebuildTables(o *stubgen.Object) {
+	c.Tables = slices.DeleteFunc(c.Home.Graph.Dispatches(o), func(t flow.Dispatch) bool {
+		return t.Absolute && !o.Absolute && slices.ContainsFunc(t.Targets, func(to uint64) bool { return c.landingAt(to) < 0 })
+	})
+}
+
+// landingAt is the number of the block that a landing at an address of the old body leads
+// to, -1 if there is none.
+func (c *Code) landingAt(at uint64) int {
+	i, found := slices.BinarySearchFunc(c.Home.Landings, at, func(l Landing, at uint64) int { return cmp.Compare(c.Home.Graph.Insts[l.Inst].Addr, at) })
+	if !found {
+		return -1
+	}
+	return c.Home.Graph.BlockOf(c.Home.Landings[i].Inst)
+}
+
+// reading is an instruction that reads a copied table.
+type reading struct {
+	table *flow.Dispatch
+	end   int         // of the instruction, in the copy, behind its displacement
+	base  x86.RunAddr // what is in the base register: where the table was; 0: there is none
+}
+
+const (
+	tableAlign = 8
+	displaced  = 4             // bytes that the reading instruction may grow by
+	reach      = 1<<31 - 1<<26 // from where the table was to the reading instruction, which is near its new place
+)
+
+// read writes an instruction that reads a table, with the copied one in its place; false if
+// it is none.
+func (w *Writer) read(inst int32, code []byte) bool {
+	i, found := slices.BinarySearchFunc(w.code.Tables, inst, func(t flow.Dispatch, inst int32) int { return cmp.Compare(t.Load, inst) })
+	if !found {
+		return false
+	}
+	t, in := &w.code.Tables[i], &w.code.Home.Graph.Insts[inst]
+	l := reading{table: t}
+	if m, _ := in.Memory(code); m.Base != x86.NoRegister {
+		l.base = w.obj.Run(t.Table)
+	}
+	if d := int64(w.asm.PC() - l.base); d < -reach || d > reach {
+		return false
+	}
+	w.asm.Displaced(&in.Inst, code, 0)
+	l.end = w.asm.Len()
+	w.reads = append(w.reads, l)
+	return true
+}
+
+// writeTables writes the tables behind the copy.
+func (w *Writer) writeTables() {
+	for _, l := range w.reads {
+		w.asm.Align(tableAlign)
+		w.asm.PutDisp32(l.end, int32(w.asm.PC()-l.base))
+		for i, to := range l.table.Targets {
+			at := w.obj.Bytes(l.table.Table)
+			if l.table.Absolute {
+				v := binary.LittleEndian.Uint64(at[8*i:])
+				if k := w.code.landingAt(to); k >= 0 {
+					v = uint64(w.asm.Place(w.landing(k)))
+				}
+				w.asm.Quad(v)
+				continue
+			}
+			v := int32(binary.LittleEndian.Uint32(at[4*i:]))
+			if k := w.code.landingAt(to); k >= 0 {
+				v = int32(w.asm.Place(w.landing(k)) - l.base)
+			}
+			w.asm.Raw(binary.LittleEndian.AppendUint32(nil, uint32(v))...)
+		}
+	}
+}
+
+// landing is the label in front of a block that jumps from outside of the copy lead to.
+func (w *Writer) landing(k int) x86.Label {
+	if d := w.code.Lands[k]; d != 0 {
+		return w.detours[d-1]
+	}
+	return w.labels[k]
+}
