@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
@@ -19,16 +20,20 @@ import (
 )
 
 // Where blocks are to be counted, functions run as copies, which stand behind their counts
-// (stubgen/translate). A copy is made twice, once to see how large it is and once to be
-// written: the graphs of all functions of a large program are more memory than a planner
-// may take.
+// (stubgen/translate). A copy is made to see how large it is, and made again to be written,
+// but of the first keptInsts instructions: the graphs of all functions of a large program are
+// more memory than a planner may take.
+
+// keptInsts is how many instructions' copies are kept, some 200 bytes each.
+const keptInsts = 1 << 18
 
 // copies are those of an object.
 type copies struct {
 	program  *flow.Program
-	units    []copied // by function
-	counters uint32   // that they need
-	first    uint32   // the first of these
+	units    []copied     // by function
+	counters uint32       // that they need
+	kept     atomic.Int64 // instructions whose copies are kept until they are written
+	first    uint32       // the first of these
 }
 
 // copied is the copy of a function.
@@ -38,6 +43,7 @@ type copied struct {
 	patches  uint32 // of its old body, at most
 	first    uint32 // of its counters, from the first of the object's on
 	insts    uint32
+	code     *translate.Code // as long as it is kept
 	counters uint32
 	blocks   []layout.Block // Function, Counter, After and Loop are from the first of the unit's on
 	ways     []layout.Way   // all numbers as well
@@ -128,14 +134,18 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	if code == nil {
 		return why
 	}
+	code.Count()
 	u.copy, u.counters, u.insts = true, uint32(code.Counters), uint32(len(g.Insts))
 	u.blocks, u.ways, u.loops = blocksOf(g, code), waysOf(code), loopsOf(code)
 	u.patches = uint32(len(code.Home.Landings)*2 + len(unit.Ranges))
+	if c.kept.Add(int64(len(g.Insts))) <= keptInsts {
+		u.code = code
+	}
 	p.RunsCopy(moved, code.Size(o.code, how.shared), how.shared)
 	return ledger.ReasonNone
 }
 
-// lower is the copy of a graph, with its tables and counters.
+// lower is the copy of a graph, with its tables, without counters.
 func (o *object) lower(g *flow.Graph) (*translate.Code, ledger.Reason) {
 	h, why := translate.PlanHome(g)
 	if h == nil {
@@ -143,7 +153,6 @@ func (o *object) lower(g *flow.Graph) (*translate.Code, ledger.Reason) {
 	}
 	code := translate.Lower(h)
 	code.RebuildTables(o.code)
-	code.Count()
 	return code, ledger.ReasonNone
 }
 
@@ -285,8 +294,12 @@ func (o *object) writer(i int, v *view) *translate.Writer {
 		return nil
 	}
 	u := &o.copies.units[i]
-	g, _ := o.copies.program.Graph(int(u.unit - 1))
-	code, _ := o.lower(g)
+	code := u.code
+	if u.code = nil; code == nil {
+		g, _ := o.copies.program.Graph(int(u.unit - 1))
+		code, _ = o.lower(g)
+		code.CountAs(func(i int) int32 { return int32(u.blocks[i].Counter) }, func(i int) int32 { return int32(u.ways[i].Counter) })
+	}
 	first := o.copies.first + u.first
 	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first)})
 }

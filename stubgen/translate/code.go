@@ -76,7 +76,7 @@ func Lower(h *Home) *Code {
 			}
 		}
 	}
-	c := &Code{Home: h, Begins: make([]int32, len(g.Blocks))}
+	c := &Code{Home: h, Begins: make([]int32, len(g.Blocks)), Ops: make([]Op, 0, len(g.Insts)+1)}
 	for k := range g.Blocks {
 		c.Begins[k] = int32(len(c.Ops))
 		c.block(&g.Blocks[k], stays)

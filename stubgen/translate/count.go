@@ -59,6 +59,21 @@ func (c *Code) Count() {
 	k.place()
 }
 
+// CountAs puts counters where Count has put them in another copy of the same unit, without
+// looking at loops again: counter is that of block, and of way, number i.
+func (c *Code) CountAs(block, way func(i int) (counter int32)) {
+	k := &counting{Code: c, live: c.Home.Graph.LiveFlags()}
+	k.findWays()
+	k.Blocks = make([]int32, len(c.Home.Graph.Blocks))
+	for b := range k.Blocks {
+		k.Blocks[b] = block(b)
+	}
+	for i := range k.Ways {
+		k.Ways[i].Counter = way(i)
+	}
+	k.place()
+}
+
 // counting is the work of Count.
 type counting struct {
 	*Code
@@ -75,6 +90,7 @@ func (k *counting) findWays() {
 	g := k.Home.Graph
 	n := len(g.Blocks)
 	k.outs, k.ins, k.falls, k.lands = make([]int32, n), make([]int32, n), make([]bool, n), make([]bool, n)
+	k.Ways = make([]Way, 0, 2*n+len(k.Home.Landings))
 	for b := range int32(n) {
 		k.waysOf(b)
 	}
