@@ -93,6 +93,13 @@ func callgrindTruth(calls []callgrindCall, object string, symbols *symbolTable) 
 //	cfn=FUNCTION
 //	calls=COUNT TARGET LINE
 //	SITE LINE COST
+//
+// and with --collect-jumps=yes, where control went but for calls:
+//
+//	job=OBJECT         of the target, if it is another
+//	jump=COUNT TARGET LINE
+//	jcnd=COUNT/RUNS TARGET LINE
+//	SITE LINE
 func parseCallgrind(r *bufio.Reader) ([]callgrindCall, error) {
 	var calls []callgrindCall
 	var object, callee, function string
@@ -111,16 +118,18 @@ func parseCallgrind(r *bufio.Reader) ([]callgrindCall, error) {
 			positions = true
 		case key == "ob":
 			object = value
-		case key == "cob":
+		case key == "cob", key == "job":
 			callee = value
 		case key == "cfn":
 			function = value
-		case key == "calls":
+		case key == "calls", key == "jump", key == "jcnd":
 			c := callgrindCall{object: callee, caller: object, function: function}
 			if callee == "" {
 				c.object = object
 			}
-			_, err = fmt.Sscanf(value, "%d 0x%x", &c.calls, &c.target)
+			count, target, _ := strings.Cut(value, " ")
+			count, _, _ = strings.Cut(count, "/")
+			_, err = fmt.Sscanf(count+" "+target, "%d 0x%x", &c.calls, &c.target)
 			calls = append(calls, c)
 			callee, site = "", true
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
@@ -83,7 +82,7 @@ func Find(t *table.Table, name string, mangled bool) (list []*Function, err erro
 		e := &t.Functions[i]
 		o := &t.Objects[e.Object]
 		shown := symname.Display(e.Name, o.Path, e.Address, !mangled)
-		if !isNamed(e, shown, name) {
+		if !report.IsNamed(e, shown, name) {
 			continue
 		}
 		known = true
@@ -102,20 +101,6 @@ func Find(t *table.Table, name string, mangled bool) (list []*Function, err erro
 		return nil, fmt.Errorf("%s: its blocks are not counted", name)
 	}
 	return list, nil
-}
-
-func isNamed(e *layout.Function, shown, name string) bool {
-	if shown == name || e.Name == name {
-		return true
-	}
-	for _, a := range e.Aliases {
-		if a == name {
-			return true
-		}
-	}
-	at, hex := strings.CutPrefix(name, "0x")
-	n, err := strconv.ParseUint(at, 16, 64)
-	return hex && err == nil && n == e.Address
 }
 
 // add adds the function's blocks, ways and loops.

@@ -16,7 +16,7 @@ func (a *app) exportCommand() *cobra.Command {
 		Use:   "export [TABLE|PID]",
 		Short: "Write a count table as a file of other tools",
 		Long: "Write a count table as a file of other tools: callgrind, for callgrind_annotate and KCachegrind, with the calls of\n" +
-			"each function and, after hotspots run --blocks, how often each instruction has run. Who called whom is not in it.\n" +
+			"each function and, after hotspots run --blocks, how often each instruction has run. Who called whom is not in it: see hotspots calls.\n" +
 			"Without argument: the newest table.",
 		Example: "  hotspots export app.dynprof -o callgrind.out.app && kcachegrind callgrind.out.app\n  hotspots export app.dynprof >callgrind.out; callgrind_annotate callgrind.out",
 		Args:    cobra.MaximumNArgs(1),

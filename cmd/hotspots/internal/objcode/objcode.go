@@ -14,20 +14,50 @@ import (
 )
 
 // Image is the executable segments of a file.
-type Image struct{ segments []segment }
+type Image struct{ Segments []Segment }
 
-type segment struct {
-	addr uint64
-	code []byte
+// Segment is code at a link-time address.
+type Segment struct {
+	Addr uint64
+	Code []byte
 }
 
 // Load reads the file of an object, if it is still the one that was counted.
 func Load(o *layout.Object) (*Image, error) {
-	file, err := os.Open(o.Path)
+	file, scan, err := open(o)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	img := &Image{}
+	for _, s := range scan.Segments {
+		if s.Flags&elf.PF_X == 0 {
+			continue
+		}
+		code := make([]byte, s.FileSize)
+		if _, err := file.ReadAt(code, int64(s.Offset)); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Path, err)
+		}
+		img.Segments = append(img.Segments, Segment{s.Addr, code})
+	}
+	return img, nil
+}
+
+// open opens the file of an object, if it is still the one that was counted.
+func open(o *layout.Object) (*os.File, *elfscan.Object, error) {
+	file, err := os.Open(o.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	scan, err := scanned(file, o)
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return file, scan, nil
+}
+
+func scanned(file *os.File, o *layout.Object) (*elfscan.Object, error) {
 	fi, err := file.Stat()
 	if err != nil {
 		return nil, err
@@ -39,29 +69,18 @@ func Load(o *layout.Object) (*Image, error) {
 	if hex.EncodeToString(scan.BuildID) != o.BuildID {
 		return nil, fmt.Errorf("%s is not the file that was counted, which had the build ID %s", o.Path, o.BuildID)
 	}
-	img := &Image{}
-	for _, s := range scan.Segments {
-		if s.Flags&elf.PF_X == 0 {
-			continue
-		}
-		code := make([]byte, s.FileSize)
-		if _, err := file.ReadAt(code, int64(s.Offset)); err != nil {
-			return nil, fmt.Errorf("%s: %w", o.Path, err)
-		}
-		img.segments = append(img.segments, segment{s.Addr, code})
-	}
-	return img, nil
+	return scan, nil
 }
 
 // Instructions yields the instructions in size bytes at a link-time address, as far as they
 // can be decoded.
 func (m *Image) Instructions(addr uint64, size uint32) iter.Seq2[uint64, []byte] {
 	return func(yield func(uint64, []byte) bool) {
-		for _, s := range m.segments {
-			if addr < s.addr || addr-s.addr >= uint64(len(s.code)) {
+		for _, s := range m.Segments {
+			if addr < s.Addr || addr-s.Addr >= uint64(len(s.Code)) {
 				continue
 			}
-			code := s.code[addr-s.addr:]
+			code := s.Code[addr-s.Addr:]
 			code = code[:min(len(code), int(size))]
 			var in x86.Inst
 			for len(code) > 0 && x86.Decode(code, &in) == nil {

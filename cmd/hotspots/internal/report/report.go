@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -378,6 +379,17 @@ func Matching(re *regexp.Regexp) func(*Function) bool {
 	return func(f *Function) bool {
 		return re.MatchString(f.Name) || slices.ContainsFunc(f.Aliases, re.MatchString)
 	}
+}
+
+// IsNamed reports whether a function is the one that a user names: as it is shown, as in the
+// file, by an alias, or by its address, 0x and hex digits.
+func IsNamed(e *layout.Function, shown, name string) bool {
+	if shown == name || e.Name == name || slices.Contains(e.Aliases, name) {
+		return true
+	}
+	at, hex := strings.CutPrefix(name, "0x")
+	n, err := strconv.ParseUint(at, 16, 64)
+	return hex && err == nil && n == e.Address
 }
 
 // HasReason tells whether a function has that reason or that tactic.

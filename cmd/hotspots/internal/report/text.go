@@ -53,9 +53,9 @@ func (r *Report) Text(w io.Writer, style Style) error {
 		if f.Hot {
 			name = style.Red(name) + " [hot]"
 		}
-		numbers := fmt.Sprintf("%s\t%s\t%s\t%d", Thousands(f.Calls), share(f.Calls, r.TotalCalls), share(sum, r.TotalCalls), f.Size)
+		numbers := fmt.Sprintf("%s\t%s\t%s\t%d", Thousands(f.Calls), Share(f.Calls, r.TotalCalls), Share(sum, r.TotalCalls), f.Size)
 		if n := f.Instructions; n != nil {
-			numbers = fmt.Sprintf("%s\t%s\t%s", Thousands(*n), share(*n, *r.TotalInstructions), numbers)
+			numbers = fmt.Sprintf("%s\t%s\t%s", Thousands(*n), Share(*n, *r.TotalInstructions), numbers)
 		} else if r.TotalInstructions != nil {
 			numbers = "-\t-\t" + numbers
 		}
@@ -147,7 +147,7 @@ func (r *Report) ObjectText(w io.Writer, objects []*Object, style Style) error {
 	var sum uint64
 	for _, o := range objects {
 		sum += o.Calls
-		t.row(fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d", Thousands(o.Calls), share(o.Calls, r.TotalCalls), share(sum, r.TotalCalls),
+		t.row(fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d", Thousands(o.Calls), Share(o.Calls, r.TotalCalls), Share(sum, r.TotalCalls),
 			o.Functions, o.Counted, o.Called), o.Object, "")
 	}
 	return t.write(w, style)
@@ -230,7 +230,8 @@ func Thousands(n uint64) string {
 	return s
 }
 
-func share(n, of uint64) string {
+// Share is a number in percent of another.
+func Share(n, of uint64) string {
 	if of == 0 {
 		return "-"
 	}
@@ -271,6 +272,16 @@ func (t *text) write(w io.Writer, style Style) error {
 	heading, rows, _ := strings.Cut(b.String(), "\n")
 	_, err := io.WriteString(w, style.bold(heading)+"\n"+rows)
 	return err
+}
+
+// Rows writes lines under a heading, each of right-aligned figures with tabs in between, a
+// word, and anything.
+func Rows(w io.Writer, style Style, heading [3]string, rows [][3]string) error {
+	t := newText(heading[0], heading[1], heading[2])
+	for _, r := range rows {
+		t.row(r[0], r[1], r[2])
+	}
+	return t.write(w, style)
 }
 
 // EventText writes n records of time, calls, pid, tid, outcome, object and name.

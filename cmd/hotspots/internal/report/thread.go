@@ -97,7 +97,7 @@ func (r *Report) ThreadText(w io.Writer, all []*Thread, processes bool, style St
 				n = "-"
 			}
 		}
-		t.row(fmt.Sprintf("%s\t%s\t%s\t%s\t%s", Thousands(one.Calls), share(one.Calls, r.TotalCalls), share(sum, r.TotalCalls), pid, n), one.Program, note)
+		t.row(fmt.Sprintf("%s\t%s\t%s\t%s\t%s", Thousands(one.Calls), Share(one.Calls, r.TotalCalls), Share(sum, r.TotalCalls), pid, n), one.Program, note)
 	}
 	return t.write(w, style)
 }

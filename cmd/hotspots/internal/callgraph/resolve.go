@@ -1,0 +1,133 @@
+package callgraph
+
+import (
+	"strings"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// resolver tells which function an address, or a word of a GOT, stands for.
+type resolver struct {
+	objects   []layout.Object
+	functions []layout.Function
+	files     Files
+	known     map[Place]int // numbers in functions
+	scope     []int         // objects that symbols are looked for in, in this order
+}
+
+// callee is a function that is called.
+type callee struct {
+	Place
+	symbol string // by which it was found; empty if it was by its address
+}
+
+func calleeOf(p Place) callee { return callee{Place: p} }
+
+func newResolver(objects []layout.Object, functions []layout.Function, files Files) *resolver {
+	r := &resolver{objects: objects, functions: functions, files: files, known: map[Place]int{}}
+	for i := range functions {
+		if f := &functions[i]; !f.Reason.Excluded() {
+			r.known[entryOf(f)] = i
+		}
+	}
+	for i := range objects {
+		if o := &objects[i]; o.Flags&layout.ObjLate == 0 && !strings.HasPrefix(o.Path, "[") { // no file: the vDSO
+			r.scope = append(r.scope, i)
+		}
+	}
+	return r
+}
+
+// at is the function whose entry is at an address, or which the PLT entry there stands for.
+func (r *resolver) at(p Place) (callee, bool) {
+	if _, ok := r.known[p]; ok {
+		return calleeOf(p), true
+	}
+	img, err := r.files.Image(p.Object)
+	if err != nil {
+		return callee{}, false
+	}
+	slot, ok := stubSlot(img, p.Address)
+	if !ok {
+		return callee{}, false
+	}
+	return r.behind(Place{Object: p.Object, Address: slot})
+}
+
+// stubSlot is the word that the PLT entry at an address jumps by, perhaps behind endbr64.
+func stubSlot(img *objcode.Image, addr uint64) (uint64, bool) {
+	const longest = 2 * x86.MaxLen
+	for at, code := range img.Instructions(addr, longest) {
+		var in x86.Inst
+		if x86.Decode(code, &in) != nil || in.Far() {
+			return 0, false
+		}
+		if in.Kind == x86.JmpInd && in.RIPRel() {
+			return in.RIPTarget(code, at), true
+		}
+		if in.Kind != x86.Endbr {
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// behind is the function that the dynamic linker has put into a word of a GOT, by what its
+// relocation asks for: glibc, elf/dl-lookup.c. It is found if all objects up to the first
+// that has the symbol can be read.
+func (r *resolver) behind(slot Place) (callee, bool) {
+	links, err := r.files.Links(slot.Object)
+	if err != nil {
+		return callee{}, false
+	}
+	ref, ok := links.Slots[slot.Address]
+	switch {
+	case !ok:
+		return callee{}, false
+	case ref.Own != 0:
+		return callee{Place{Object: slot.Object, Address: ref.Own}, ref.Name}, true
+	}
+	scope := r.scope
+	if links.Symbolic {
+		scope = append([]int{slot.Object}, scope...)
+	}
+	for _, i := range scope {
+		links, err := r.files.Links(i)
+		if err != nil {
+			return callee{}, false
+		}
+		switch e, found := match(links.Exports[ref.Name], ref.Version); {
+		case found == unsure:
+			return callee{}, false
+		case found == yes:
+			return callee{Place{i, e.Address, e.Indirect}, ref.Name}, true
+		}
+	}
+	return callee{}, false
+}
+
+type answer uint8
+
+const (
+	no answer = iota
+	yes
+	unsure
+)
+
+// match is which of an object's definitions of a symbol is the one asked for. Who asks for
+// no version gets one without. Which of several, or of those with a version, the dynamic
+// linker takes is left open.
+func match(exports []objcode.Export, version string) (best objcode.Export, found answer) {
+	for _, e := range exports {
+		fits := !e.Versioned || e.Version == version || e.Version == "" && !e.Hidden
+		switch {
+		case fits && found == no:
+			best, found = e, yes
+		case fits && e.Address != best.Address, version == "":
+			return objcode.Export{}, unsure
+		}
+	}
+	return best, found
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/callgraph"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+type callsFlags struct {
+	format, function string
+	top              int
+}
+
+func (a *app) callsCommand() *cobra.Command {
+	var f callsFlags
+	cmd := &cobra.Command{
+		Use:   "calls [TABLE|PID]",
+		Short: "Show which functions called which, and how often",
+		Long: "Show the calls from function to function with how often each was made, exactly, from how often blocks have run:\n" +
+			"calls by name, also of libraries, and tail calls. What is left of a function's calls came from elsewhere: by pointers,\n" +
+			"or from functions whose blocks are not counted. With --function: who called it, and whom it called.\n" +
+			"The program has to be run with hotspots run --blocks. Without TABLE or PID: the newest table.",
+		Example: "  hotspots run --blocks -o app.dynprof -- ./app\n  hotspots calls app.dynprof\n  hotspots calls app.dynprof --function main\n" +
+			"  hotspots calls app.dynprof --format dot --top 50 | dot -Tsvg >calls.svg",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.top < 0 {
+				return usage("--top %d: it is 0 or more", f.top)
+			}
+			if picture := f.format == "text" || f.format == "dot"; picture && !cmd.Flags().Changed("top") {
+				f.top = textTop
+			}
+			tables, done, err := openAll(args, false)
+			if err != nil {
+				return err
+			}
+			defer done()
+			return a.calls(tables[0], f)
+		},
+	}
+	choiceFlag(cmd, &f.format, "format", []string{"text", "json", "csv", "dot"}, "output `format`")
+	cmd.Flags().StringVar(&f.function, "function", "", "show the callers and callees of the function with this `NAME` or address, 0x and hex digits")
+	cmd.Flags().IntVar(&f.top, "top", 0, fmt.Sprintf("show the first `N`; 0 shows all (default %d as text and dot, else 0)", textTop))
+	return cmd
+}
+
+func (a *app) calls(t *table.Table, f callsFlags) error {
+	g, err := callgraph.Of(t, callgraph.FilesOf(t))
+	if err != nil {
+		return err
+	}
+	l := &callgraph.List{Graph: g, Program: symname.Clean(t.Program), Objects: t.Objects, Mangled: a.noDemangle, Top: f.top}
+	var functions []int
+	if f.function != "" {
+		if functions = l.Find(f.function); functions == nil {
+			return fmt.Errorf("%s: no function of that name was called, or has called: hotspots report --filter %s shows those that are like it", f.function, f.function)
+		}
+	}
+	switch {
+	case f.format == "dot" && f.function != "":
+		return l.Of(functions).Dot(a.stdout)
+	case f.format == "dot":
+		return l.Dot(a.stdout)
+	case f.format == "csv" && f.function != "":
+		return l.Of(functions).CSV(a.stdout)
+	case f.format == "json" && f.function != "":
+		return l.FunctionJSON(a.stdout, functions)
+	case f.function == "":
+		return a.show(f.format, l)
+	}
+	for i, n := range functions {
+		if i > 0 {
+			fmt.Fprintln(a.stdout)
+		}
+		if err := l.FunctionText(a.stdout, n, a.style); err != nil {
+			return err
+		}
+	}
+	return nil
+}
