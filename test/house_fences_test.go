@@ -79,7 +79,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/table":          {"internal/ledger", "internal/spantree", "internal/table/file", "internal/table/layout"},
 		"internal/table/alive":    {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/table/file", "internal/table/layout"},
 		"internal/table/control":  {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/table/alive", "internal/table/file", "internal/table/layout"},
-		"internal/table/edit":     {"internal/ledger", "internal/table", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
+		"internal/table/edit":     {"internal/ledger", "internal/spantree", "internal/table", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
 		"internal/table/code":     {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/table/file", "internal/table/layout"},
 		"internal/table/find":     {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
 
@@ -100,14 +100,14 @@ func TestImportsGoOneWay(t *testing.T) {
 		"patcher/patch":       {"elfscan", "internal/ledger", "internal/parallel", "internal/x86", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/survey"},
 		"patcher/target":      {"internal/procfile", "internal/procmaps", "patcher/place"},
 		"patcher/target/self": {"internal/mem", "internal/procfile", "internal/procmaps", "patcher/place", "patcher/target"},
-		"patcher": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/plancache", "internal/procfile", "internal/procmaps", "internal/setting", "internal/symname",
+		"patcher": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/plancache", "internal/procfile", "internal/procmaps", "internal/setting", "internal/spantree", "internal/symname",
 			"internal/table/build", "internal/table/layout", "internal/table/tabledir", "internal/x86", "patcher/patch", "patcher/place", "patcher/target", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/flow", "stubgen/keep", "stubgen/survey", "stubgen/translate"},
-		"exporter": {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/symname", "internal/table", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
-		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/procfile", "internal/procmaps", "internal/setting", "internal/symname",
+		"exporter": {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/spantree", "internal/symname", "internal/table", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
+		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/procfile", "internal/procmaps", "internal/setting", "internal/spantree", "internal/symname",
 			"internal/table/alive", "internal/table/build", "internal/table/control", "internal/table/file", "internal/table/layout", "internal/table/tabledir", // of tables no reader
 			"internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/self", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/flow", "stubgen/keep", "stubgen/survey", "stubgen/translate"},
 		"cmd/hotspots": {"cmd/hotspots/internal/annotate", "cmd/hotspots/internal/bisect", "cmd/hotspots/internal/callgraph", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/export", "cmd/hotspots/internal/job", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/objcode", "cmd/hotspots/internal/report", "cmd/hotspots/internal/resume", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/symbols", "cmd/hotspots/internal/system",
-			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/plancache/textcopy", "internal/procfile", "internal/procmaps", "internal/setting", "internal/symname",
+			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/plancache/textcopy", "internal/procfile", "internal/procmaps", "internal/setting", "internal/spantree", "internal/symname",
 			"internal/table", "internal/table/alive", "internal/table/code", "internal/table/control", "internal/table/edit", "internal/table/file", "internal/table/find",
 			"internal/table/layout", "internal/table/tabledir", "internal/textfile", "internal/version", "internal/x86", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/flow", "stubgen/survey", "stubgen/translate"}, // coverage --system plans, too
 	}
