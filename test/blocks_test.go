@@ -97,6 +97,13 @@ func TestBlocksExact(t *testing.T) {
 // blocksOf are the blocks of a table, of which there are some.
 func blocksOf(t *testing.T, path string) (*table.Table, []table.Block) {
 	t.Helper()
+	tab, flow := flowOf(t, path)
+	return tab, flow.Blocks
+}
+
+// flowOf is how control went in the functions of a table.
+func flowOf(t *testing.T, path string) (*table.Table, *table.Flow) {
+	t.Helper()
 	tab, err := table.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +117,7 @@ func blocksOf(t *testing.T, path string) (*table.Table, []table.Block) {
 	if err != nil || flow == nil {
 		t.Fatalf("%+v, %v", flow, err)
 	}
-	return tab, flow.Blocks
+	return tab, flow
 }
 
 func compareBlocks(t *testing.T, path string, want map[string]map[uint64]uint64) {
@@ -213,6 +220,56 @@ func mostRuns(t *testing.T, path, function string) (most uint64) {
 	return most
 }
 
+// TestLoops: a loop was entered as often as the function was called with something to do, and
+// went round as often as its first block ran.
+func TestLoops(t *testing.T) {
+	lane.Parallel(t)
+	const calls, rounds = 1000, 7
+	source := filepath.Join(t.TempDir(), "loops.c")
+	if err := os.WriteFile(source, []byte(fmt.Sprintf(`
+		#include <stdio.h>
+		__attribute__((noipa)) unsigned inner(unsigned n) {
+			unsigned x = 1;
+			for (unsigned i = 0; i < n; i++)
+				for (unsigned k = 0; k < 5; k++) {
+					__asm__ volatile("" : "+r"(x));
+					if (x & 1) x = 3 * x + 1; else x >>= 1;
+				}
+			return x;
+		}
+		int main(void) {
+			unsigned sum = 0;
+			for (int i = 0; i < %d; i++)
+				sum += inner(i %% 2 ? %d : 0);
+			printf("%%u\n", sum);
+		}`, calls, rounds)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"-O0"}, {"-O1"}, {"-O2", "-fno-unroll-loops"}} {
+		program := filepath.Join(t.TempDir(), "loops")
+		if r := run(t, cmd(append(append([]string{need(t, "gcc")}, flags...), "-o", program, source)...)); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+		path := filepath.Join(t.TempDir(), "table")
+		if r := run(t, cmd(build(t, "hotspots"), "run", "--blocks", "--summary", "0", "-o", path, "--", program)); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+		_, flow := flowOf(t, path)
+		found := map[int]bool{}
+		for i := range flow.Loops {
+			switch l := &flow.Loops[i]; {
+			case l.Depth == 2 && l.Entries == calls/2*rounds && l.Iterations >= 5*l.Entries && l.Iterations <= 6*l.Entries:
+				found[2] = true
+			case l.Depth == 1 && l.Iterations >= calls/2*rounds && l.Iterations <= calls/2*rounds+calls && (l.Entries == calls/2 || l.Entries == calls):
+				found[1] = true
+			}
+		}
+		if !found[1] || !found[2] {
+			t.Errorf("%v: %+v", flags, flow.Loops)
+		}
+	}
+}
+
 // TestBlocksRefused: what cannot be had together is said.
 func TestBlocksRefused(t *testing.T) {
 	lane.Parallel(t)
@@ -241,7 +298,13 @@ func TestAnnotate(t *testing.T) {
 	}{
 		{[]string{"annotate", "spin", path}, thousands(most), 0},
 		{[]string{"annotate", "spin", path, "--format", "json"}, fmt.Sprintf(`"runs":%d,`, most), 0},
+		{[]string{"annotate", "spin", path}, "loop: " + thousands(most) + " iterations, entered ", 0},
 		{[]string{"annotate", "nosuch", path}, "no function of that name", 1},
+		{[]string{"loops", path, "--top", "3"}, "INSTRUCTIONS   SHARE", 0},
+		{[]string{"loops", path, "--function", "spin"}, thousands(most), 0},
+		{[]string{"loops", path, "--function", "spin", "--format", "csv"}, fmt.Sprintf(",1,%d,", most), 0},
+		{[]string{"loops", path, "--function", "spin", "--format", "json"}, fmt.Sprintf(`"iterations":%d,`, most), 0},
+		{[]string{"loops", path, "--function", "nosuch"}, "no function of that name", 1},
 		{[]string{"report", path, "--sort", "instructions", "--format", "csv"}, ",instructions\n", 0},
 		{[]string{"report", path, "--format", "json"}, `"total_instructions":`, 0},
 		{[]string{"reset", path}, "blocks", 1},

@@ -1,0 +1,144 @@
+// Package loops lists the loops of a program with how often each was entered and went round.
+package loops
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// List is the loops of a table that ran, those with most instructions first.
+type List struct {
+	Program      string `json:"program"`
+	Instructions uint64 `json:"total_instructions"` // of all functions whose blocks are counted
+	Loops        []Loop `json:"-"`
+	Top          int    `json:"-"` // only so many; 0: all
+}
+
+// Loop is blocks that run in turn.
+type Loop struct {
+	Object       string         `json:"object"`
+	BuildID      string         `json:"build_id"`
+	Function     string         `json:"function"`
+	Address      report.Address `json:"address"` // of the function
+	Header       report.Address `json:"header"`  // of the block that it is entered at
+	Depth        int            `json:"depth"`   // 1: in no other
+	Iterations   uint64         `json:"iterations"`
+	Entries      *uint64        `json:"entries"`      // null where they cannot be told from iterations
+	Instructions uint64         `json:"instructions"` // those of loops in it as well
+}
+
+// Of lists the loops of a table's functions, of those that are wanted by name if there is one.
+func Of(t *table.Table, name string, mangled bool) (*List, error) {
+	if !t.HasBlocks() {
+		return nil, fmt.Errorf("%s counts no blocks: run the program with hotspots run --blocks", t.Path())
+	}
+	s, err := t.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	flow, err := t.Flow(s)
+	if err != nil {
+		return nil, err
+	}
+	list := &List{Program: symname.Clean(t.Program)}
+	for i := range flow.Blocks {
+		list.Instructions += flow.Blocks[i].Executed()
+	}
+	known := name == ""
+	for i := range t.Functions {
+		f := &t.Functions[i]
+		o := &t.Objects[f.Object]
+		shown := symname.Display(f.Name, o.Path, f.Address, !mangled)
+		if name != "" && !report.IsNamed(f, shown, name) {
+			continue
+		}
+		known = true
+		part := flow.Of(uint32(i))
+		for k := range part.Loops {
+			l := &part.Loops[k]
+			if l.Iterations > 0 {
+				list.Loops = append(list.Loops, loop(&part, l, f, o, shown))
+			}
+		}
+	}
+	if !known {
+		return nil, fmt.Errorf("%s: no function of that name: hotspots report --filter %s shows those that are like it", name, name)
+	}
+	slices.SortStableFunc(list.Loops, func(a, b Loop) int { return cmp.Compare(b.Instructions, a.Instructions) })
+	return list, nil
+}
+
+func loop(p *table.Part, l *table.Loop, f *layout.Function, o *layout.Object, shown string) Loop {
+	header, _ := p.Address(l.Header)
+	one := Loop{
+		Object: symname.Clean(o.Path), BuildID: o.BuildID, Function: shown, Address: report.Address(f.Address), Header: report.Address(header),
+		Depth: l.Depth, Iterations: l.Iterations, Instructions: l.Executed,
+	}
+	if l.Flags&layout.LoopUntold == 0 {
+		one.Entries = &l.Entries
+	}
+	return one
+}
+
+func (l *List) first() []Loop {
+	if l.Top > 0 {
+		return l.Loops[:min(l.Top, len(l.Loops))]
+	}
+	return l.Loops
+}
+
+// Text writes a line for each loop.
+func (l *List) Text(w io.Writer, style report.Style) error {
+	if _, err := fmt.Fprintf(w, "%s: %d loops ran; %s instructions in all functions whose blocks are counted\n", l.Program, len(l.Loops), report.Thousands(l.Instructions)); err != nil {
+		return err
+	}
+	var rows [][3]string
+	for _, p := range l.first() {
+		entries, each := "?", "?"
+		if p.Entries != nil {
+			entries = report.Thousands(*p.Entries)
+			if *p.Entries > 0 {
+				each = fmt.Sprintf("%.1f", float64(p.Iterations)/float64(*p.Entries))
+			}
+		}
+		rows = append(rows, [3]string{
+			fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d", report.Thousands(p.Instructions), report.Share(p.Instructions, l.Instructions), report.Thousands(p.Iterations), entries, each, p.Depth),
+			filepath.Base(p.Object), fmt.Sprintf("%s at %s", p.Function, p.Header),
+		})
+	}
+	return report.Rows(w, style, [3]string{"INSTRUCTIONS\tSHARE\tITERATIONS\tENTERED\tEACH\tDEPTH", "OBJECT", "LOOP"}, rows)
+}
+
+// JSON writes the loops.
+func (l *List) JSON(w io.Writer) error {
+	return report.WriteJSON(w, struct {
+		Schema int `json:"schema"`
+		*List
+	}{report.Schema, l}, "loops", l.first())
+}
+
+// CSV writes the loops.
+func (l *List) CSV(w io.Writer) error {
+	rows := [][]string{{"object", "function", "address", "header", "depth", "iterations", "entries", "instructions"}}
+	for _, p := range l.first() {
+		entries := ""
+		if p.Entries != nil {
+			entries = strconv.FormatUint(*p.Entries, 10)
+		}
+		rows = append(rows, []string{
+			p.Object, p.Function, p.Address.String(), p.Header.String(), strconv.Itoa(p.Depth),
+			strconv.FormatUint(p.Iterations, 10), entries, strconv.FormatUint(p.Instructions, 10),
+		})
+	}
+	return csv.NewWriter(w).WriteAll(rows)
+}
