@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -355,4 +356,51 @@ func TestExportCallgrind(t *testing.T) {
 	if r := run(t, cmd(hotspots, "export", filepath.Join(t.TempDir(), "none"))); r.status != 1 || r.stdout != "" {
 		t.Errorf("%+v", r)
 	}
+}
+
+// TestExportPprof: what is exported is read by pprof, with all calls and instructions, and
+// at the addresses where the instructions are.
+func TestExportPprof(t *testing.T) {
+	lane.Parallel(t)
+	hotspots, gcc := build(t, "hotspots"), need(t, "g++")
+	for _, row := range []struct{ compiled, flags []string }{
+		{[]string{"-O2"}, []string{"--blocks"}},
+		{[]string{"-O2", "-no-pie"}, []string{"--objects", "all", "--blocks"}},
+		{[]string{"-O2"}, nil},
+	} {
+		program, path := compile(t, gcc, append(row.compiled, "-pthread"), "blocks.cc"), filepath.Join(t.TempDir(), "table")
+		if r := run(t, cmd(slices.Concat([]string{hotspots, "run", "--summary", "0", "-o", path}, row.flags, []string{"--", program})...)); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+		if r := run(t, cmd(hotspots, "export", path, "--format", "pprof", "-o", path+".pb.gz")); r != (result{}) {
+			t.Fatalf("%+v", r)
+		}
+		rep := readReport(t, path)
+		total := func(n uint64) string { return fmt.Sprintf(" of %d total", n) }
+		if out := pprof(t, path, "-top", "-sample_index=calls"); !strings.Contains(out, total(rep.TotalCalls)) {
+			t.Errorf("%v: not%s: %.2000s", row, total(rep.TotalCalls), out)
+		}
+		if row.flags == nil {
+			if out := pprof(t, path, "-raw"); !strings.Contains(out, "\ncalls/count[dflt]\n") {
+				t.Errorf("%.2000s", out)
+			}
+			continue
+		}
+		if out := pprof(t, path, "-top"); !strings.Contains(out, "Type: instructions\n") || !strings.Contains(out, total(rep.TotalInstructions)) {
+			t.Errorf("%v: not%s: %.2000s", row, total(rep.TotalInstructions), out)
+		}
+		if out := pprof(t, path, "-disasm=spin"); !regexp.MustCompile(fmt.Sprintf(`(?m)^ +%d +%[1]d +[0-9a-f]+: DECL `, mostRuns(t, path, "spin"))).MatchString(out) {
+			t.Errorf("%v: %s", row, out)
+		}
+	}
+}
+
+// pprof is what go tool pprof says of what was exported of a table.
+func pprof(t *testing.T, path string, flags ...string) string {
+	t.Helper()
+	out, err := exec.Command("go", append(append([]string{"tool", "pprof"}, flags...), path+".pb.gz")...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v: %s", flags, err, out)
+	}
+	return string(out)
 }

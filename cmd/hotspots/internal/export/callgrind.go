@@ -1,13 +1,9 @@
-// Package export writes count tables as files of other tools.
 package export
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -19,40 +15,19 @@ import (
 // has run, where blocks are counted, and for each function its calls. Who called whom is not
 // known.
 func Callgrind(w io.Writer, t *table.Table, mangled bool) error {
-	s, err := t.SinceReset()
-	if err != nil {
-		return err
-	}
-	flow, err := t.Flow(s)
+	counts, err := read(t)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(w)
-	c := &callgrind{out: out, t: t, s: s, flow: flow, mangled: mangled}
+	c := &callgrind{counts: counts, out: out, mangled: mangled}
 	c.head()
-	ran := map[uint32]bool{} // also what nobody has called: who jumps into the middle of a function runs it, too
-	if flow != nil {
-		for i := range flow.Blocks {
-			b := &flow.Blocks[i]
-			ran[b.Function] = ran[b.Function] || b.Runs > 0
-		}
-	}
-	order := make([]int, 0, len(t.Functions))
-	for i := range t.Functions {
-		if s.Calls[i] > 0 || ran[uint32(i)] {
-			order = append(order, i)
-		}
-	}
-	slices.SortFunc(order, func(i, j int) int {
-		a, b := &t.Functions[i], &t.Functions[j]
-		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Address, b.Address))
-	})
-	for _, i := range order {
+	for _, i := range c.ran() {
 		if err := c.function(i); err != nil {
 			return err
 		}
 	}
-	if flow == nil {
+	if c.flow == nil {
 		fmt.Fprintf(out, "\ntotals: %d\n", c.calls)
 	} else {
 		fmt.Fprintf(out, "\ntotals: %d %d\n", c.instructions, c.calls)
@@ -61,10 +36,8 @@ func Callgrind(w io.Writer, t *table.Table, mangled bool) error {
 }
 
 type callgrind struct {
+	*counts
 	out     *bufio.Writer
-	t       *table.Table
-	s       *table.Snapshot
-	flow    *table.Flow // nil: blocks are not counted
 	mangled bool
 
 	object              int // number of the last one + 1
@@ -123,14 +96,4 @@ func (c *callgrind) function(i int) error {
 		}
 	}
 	return nil
-}
-
-// oneLine is a name without what would end it.
-func oneLine(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return '?'
-		}
-		return r
-	}, name)
 }

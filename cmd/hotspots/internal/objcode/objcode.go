@@ -18,8 +18,9 @@ type Image struct{ Segments []Segment }
 
 // Segment is code at a link-time address.
 type Segment struct {
-	Addr uint64
-	Code []byte
+	Addr   uint64
+	Code   []byte
+	Offset uint64 // in the file
 }
 
 // Load reads the file of an object, if it is still the one that was counted.
@@ -38,7 +39,7 @@ func Load(o *layout.Object) (*Image, error) {
 		if _, err := file.ReadAt(code, int64(s.Offset)); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Path, err)
 		}
-		img.Segments = append(img.Segments, Segment{s.Addr, code})
+		img.Segments = append(img.Segments, Segment{s.Addr, code, s.Offset})
 	}
 	return img, nil
 }

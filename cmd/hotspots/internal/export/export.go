@@ -1,0 +1,62 @@
+// Package export writes count tables as files of other tools.
+package export
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// counts is what of a table is exported.
+type counts struct {
+	t    *table.Table
+	s    *table.Snapshot
+	flow *table.Flow // nil: blocks are not counted
+}
+
+func read(t *table.Table) (*counts, error) {
+	s, err := t.SinceReset()
+	if err != nil {
+		return nil, err
+	}
+	flow, err := t.Flow(s)
+	if err != nil {
+		return nil, err
+	}
+	return &counts{t, s, flow}, nil
+}
+
+// ran are the functions that ran, by object and address. Those that nobody has called, too:
+// who jumps into the middle of a function runs it.
+func (c *counts) ran() []int {
+	inside := map[uint32]bool{}
+	if c.flow != nil {
+		for i := range c.flow.Blocks {
+			b := &c.flow.Blocks[i]
+			inside[b.Function] = inside[b.Function] || b.Runs > 0
+		}
+	}
+	order := make([]int, 0, len(c.t.Functions))
+	for i := range c.t.Functions {
+		if c.s.Calls[i] > 0 || inside[uint32(i)] {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &c.t.Functions[i], &c.t.Functions[j]
+		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Address, b.Address))
+	})
+	return order
+}
+
+// oneLine is a name without what would end it.
+func oneLine(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return '?'
+		}
+		return r
+	}, name)
+}
