@@ -320,6 +320,40 @@ func TestAnnotate(t *testing.T) {
 	}
 }
 
+// TestAnnotateSource: instructions are shown with their source lines, unless that is not
+// wanted; debug information that is damaged leaves them as they are, and is said in one line.
+func TestAnnotateSource(t *testing.T) {
+	lane.Parallel(t)
+	program, hotspots := compile(t, need(t, "g++"), []string{"-O2", "-g", "-pthread"}, "blocks.cc"), build(t, "hotspots")
+	damaged, path := filepath.Join(t.TempDir(), "damaged"), filepath.Join(t.TempDir(), "table")
+	if err := os.WriteFile(damaged+".line", []byte("no line table"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, cmd(need(t, "objcopy"), "--update-section", ".debug_line="+damaged+".line", program, damaged)); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	for program, path := range map[string]string{program: path, damaged: path + ".damaged"} {
+		if r := run(t, cmd(hotspots, "run", "--blocks", "--summary", "0", "-o", path, "--", program)); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	plain := run(t, cmd(hotspots, "annotate", "spin", path, "--source=false"))
+	if plain.status != 0 || plain.stderr != "" || strings.Contains(plain.stdout, "blocks.cc") {
+		t.Errorf("%+v", plain)
+	}
+	r := run(t, cmd(hotspots, "annotate", "spin", path))
+	if without := regexp.MustCompile(`(?m)^ +\|? *blocks\.cc:\d+  .*\n`).ReplaceAllString(r.stdout, ""); r.stderr != "" || !strings.Contains(r.stdout, "blocks.cc:19  if (n)\n") || without != plain.stdout {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, cmd(hotspots, "annotate", "spin", path, "--format", "json")); r.stderr != "" || !strings.Contains(r.stdout, `/blocks.cc","line":19}`) {
+		t.Errorf("%+v", r)
+	}
+	r = run(t, cmd(hotspots, "annotate", "spin", path+".damaged"))
+	if r.status != 0 || r.stdout == "" || strings.Contains(r.stdout, "blocks.cc") || !strings.HasPrefix(r.stderr, "hotspots: no source lines: ") || strings.Count(r.stderr, "\n") != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // thousands is a number as reports show it.
 func thousands(n uint64) string {
 	text := fmt.Sprint(n)

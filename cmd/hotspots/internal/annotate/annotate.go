@@ -60,6 +60,9 @@ type Loop struct {
 type Instruction struct {
 	Address report.Address `json:"address"`
 	Text    string         `json:"text"`
+	File    string         `json:"file,omitempty"` // the source line that it is of, where that is known
+	Line    int            `json:"line,omitempty"`
+	source  string         // what stands there
 }
 
 // Find makes the functions of t that are named name, as shown or in the file, or have an
@@ -161,7 +164,7 @@ func loops(p *table.Part) []Loop {
 
 func disassemble(img *objcode.Image, addr uint64, size uint32) (list []Instruction) {
 	for at, code := range img.Instructions(addr, size) {
-		list = append(list, Instruction{report.Address(at), x86.Text(code, at)})
+		list = append(list, Instruction{Address: report.Address(at), Text: x86.Text(code, at)})
 	}
 	return list
 }
@@ -183,6 +186,8 @@ func (f *Function) Text(w io.Writer, hot func(string) string) error {
 		width = max(width, len(report.Thousands(f.Blocks[i].Runs)))
 	}
 	fmt.Fprintf(&out, "%*s   SHARE  ADDRESS\n", width, "RUNS")
+	var file string
+	line := 0
 	for i := range f.Blocks {
 		b := &f.Blocks[i]
 		share := f.share(b.Instructions)
@@ -191,6 +196,10 @@ func (f *Function) Text(w io.Writer, hot func(string) string) error {
 			fmt.Fprintf(&out, "%s           %s %s\n", strings.Repeat(" ", width+8), bars, f.describe(l))
 		}
 		for k, in := range b.Code {
+			if in.File != file || in.Line != line {
+				file, line = in.File, in.Line
+				fmt.Fprintf(&out, "%s           %s %s\n", strings.Repeat(" ", width+8), bars, in.where())
+			}
 			numbers := fmt.Sprintf("%*s  %5.1f%%", width, report.Thousands(b.Runs), share)
 			if k > 0 {
 				numbers = strings.Repeat(" ", width+8)

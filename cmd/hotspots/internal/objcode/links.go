@@ -42,7 +42,7 @@ func LoadLinks(o *layout.Object, started time.Time) (*Links, error) {
 	if o.BuildID == "" && o.Flags&layout.ObjSelected == 0 {
 		file, err = unchanged(o.Path, started)
 	} else {
-		file, _, err = open(o)
+		file, err = Open(o)
 	}
 	if err != nil {
 		return nil, err

@@ -44,7 +44,13 @@ func Load(o *layout.Object) (*Image, error) {
 	return img, nil
 }
 
-// open opens the file of an object, if it is still the one that was counted.
+// Open opens the file of an object, if it is still the one that was counted.
+func Open(o *layout.Object) (*os.File, error) {
+	file, _, err := open(o)
+	return file, err
+}
+
+// open opens the file of an object, and scans it, if it is still the one that was counted.
 func open(o *layout.Object) (*os.File, *elfscan.Object, error) {
 	file, err := os.Open(o.Path)
 	if err != nil {

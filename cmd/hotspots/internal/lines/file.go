@@ -1,0 +1,179 @@
+package lines
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// SystemDebug is where distributions put debug information.
+const SystemDebug = "/usr/lib/debug"
+
+// maxSections is what of a file's debug information is read, uncompressed.
+const maxSections = 1 << 30
+
+// File is the debug information of an object.
+type File struct {
+	Path     string
+	Built    time.Time // when the object's file was changed last
+	sections map[string][]byte
+}
+
+// Open reads the debug information of an object, if its file is still the one that was
+// counted: of the file itself, or of a separate one, below debug by the build ID, or where
+// the file's .gnu_debuglink says. nil if there is none.
+func Open(o *layout.Object, debug string) (*File, error) {
+	object, err := objcode.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	defer object.Close()
+	fi, err := object.Stat()
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Path: o.Path, Built: fi.ModTime()}
+	e, err := f.read(object)
+	if err != nil {
+		return nil, err
+	}
+	if f.sections != nil {
+		return f, nil
+	}
+	name, sum := link(e)
+	for _, c := range candidates(o, debug, name) {
+		found, err := separate(c, o.BuildID, sum)
+		if found != nil || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if found != nil {
+				found.Built = f.Built
+			}
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// candidates are the files that may have the debug information, as gdb looks for them.
+func candidates(o *layout.Object, debug, link string) (list []string) {
+	if id := o.BuildID; len(id) > 2 {
+		list = append(list, filepath.Join(debug, ".build-id", id[:2], id[2:]+".debug"))
+	}
+	if link == "" || link != filepath.Base(link) {
+		return list
+	}
+	dir := filepath.Dir(o.Path)
+	return append(list, filepath.Join(dir, link), filepath.Join(dir, ".debug", link), filepath.Join(debug, dir, link))
+}
+
+// separate reads a file of debug information; nil if it is of another object.
+func separate(path, buildID string, sum uint32) (*File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a pipe without waiting
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if fi, err := file.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return nil, err
+	}
+	f := &File{Path: path}
+	e, err := f.read(file)
+	if err != nil || f.sections == nil {
+		return nil, err
+	}
+	if buildID != "" {
+		if id(e) != buildID {
+			return nil, nil
+		}
+		return f, nil
+	}
+	crc := crc32.NewIEEE()
+	if _, err := io.Copy(crc, file); err != nil || crc.Sum32() != sum {
+		return nil, err
+	}
+	return f, nil
+}
+
+// read reads the sections, if there are line tables. debug/elf may panic over a file that is
+// damaged.
+func (f *File) read(file *os.File) (e *elf.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("damaged ELF file: %v", p)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}()
+	if e, err = elf.NewFile(file); err != nil {
+		return nil, err
+	}
+	if s := e.Section(".debug_line"); s == nil || s.Type == elf.SHT_NOBITS {
+		return e, nil
+	}
+	sections := map[string][]byte{}
+	left := uint64(maxSections)
+	for _, name := range []string{"line", "info", "abbrev", "str", "line_str", "ranges", "rnglists", "addr", "str_offsets"} {
+		s := e.Section(".debug_" + name)
+		if s == nil {
+			continue
+		}
+		if s.Size > left {
+			return nil, fmt.Errorf("more than %d MB of debug information", maxSections>>20)
+		}
+		left -= s.Size
+		if sections[name], err = s.Data(); err != nil {
+			return nil, fmt.Errorf(".debug_%s: %w", name, err)
+		}
+	}
+	f.sections = sections
+	return e, nil
+}
+
+// small is the content of a section that is; nil if there is none.
+func small(e *elf.File, name string) []byte {
+	const limit = 64 << 10
+	s := e.Section(name)
+	if s == nil || s.Size > limit {
+		return nil
+	}
+	b, err := s.Data()
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// link is the file of debug information that a file names, and its CRC-32, which stands behind
+// the name, aligned to 4 bytes.
+func link(e *elf.File) (name string, sum uint32) {
+	b := small(e, ".gnu_debuglink")
+	n := bytes.IndexByte(b, 0)
+	if at := (n + 4) &^ 3; n > 0 && at+4 <= len(b) {
+		return string(b[:n]), e.ByteOrder.Uint32(b[at:])
+	}
+	return "", 0
+}
+
+// id is the build ID, behind a note's header {u32 name size, size, type; "GNU\0"}.
+func id(e *elf.File) string {
+	b := small(e, ".note.gnu.build-id")
+	const head = 16
+	if len(b) < head || !strings.HasPrefix(string(b[12:]), "GNU\x00") {
+		return ""
+	}
+	size := min(uint64(e.ByteOrder.Uint32(b[4:])), uint64(len(b)-head))
+	return hex.EncodeToString(b[head : head+size])
+}
