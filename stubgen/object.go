@@ -47,7 +47,7 @@ type Object struct {
 	Text         []Segment          // executable, sorted by address
 	Ranges       []elfscan.Range    // of it, where functions may lie
 	Data         []Segment          // readable, not executable: where jump tables lie
-	Closed       []elfscan.Range    // of it, what the dynamic linker has filled in and made read-only
+	Closed       []elfscan.Range    // of it, what is read-only, when the dynamic linker has filled it in
 	CodePointers []uint64           // code addresses stored in data
 	LandingPads  []uint64           // where the unwinder enters functions
 	Restartable  []elfscan.Restartable
@@ -76,8 +76,10 @@ func FromFile(scan *elfscan.Object, content []byte, bias uint64) *Object {
 		seg := Segment{Addr: s.Addr, Code: content[s.Offset : s.Offset+s.FileSize]}
 		if s.Flags&elf.PF_X != 0 {
 			o.Text = append(o.Text, seg)
-		} else {
-			o.Data = append(o.Data, seg)
+			continue
+		}
+		if o.Data = append(o.Data, seg); s.Flags&elf.PF_W == 0 {
+			o.Closed = append(o.Closed, elfscan.Range{Low: seg.Addr, High: seg.End()})
 		}
 	}
 	o.AddTails(scan, func(s elfscan.Segment, n uint64) []byte {
@@ -123,6 +125,19 @@ func (o *Object) Bytes(addr uint64) []byte {
 		return b
 	}
 	return bytesAt(o.Text, addr)
+}
+
+// Constant returns n bytes of data from addr on that nobody writes, nil if they are no such.
+func (o *Object) Constant(addr uint64, n int) []byte {
+	b := o.Bytes(addr)
+	if n < 0 || len(b) < n {
+		return nil
+	}
+	isIn := func(r elfscan.Range) bool { return r.Low <= addr && addr+uint64(n) <= r.High }
+	if !slices.ContainsFunc(o.Closed, isIn) {
+		return nil
+	}
+	return b[:n]
 }
 
 func bytesAt(segments []Segment, addr uint64) []byte {

@@ -196,12 +196,12 @@ func (d *dispatcher) through(b *Block, r byte) fate {
 	return goesThrough
 }
 
-// read reads the n entries that may be taken.
+// read reads the n entries that may be taken, of a table that nobody writes.
 func (d *dispatcher) read(t *Dispatch, n int) bool {
 	size := t.entrySize()
 	t.Absolute = size == 8
-	data := d.obj.Bytes(t.Table)
-	if len(data) < n*size {
+	data := d.obj.Constant(t.Table, n*size)
+	if data == nil {
 		return false
 	}
 	known := 0
@@ -209,7 +209,7 @@ func (d *dispatcher) read(t *Dispatch, n int) bool {
 	for i := range t.Targets {
 		at := data[i*size:]
 		if t.Absolute {
-			t.Targets[i] = binary.LittleEndian.Uint64(at)
+			t.Targets[i] = binary.LittleEndian.Uint64(at) - d.obj.Bias
 		} else {
 			t.Targets[i] = t.Table + uint64(int64(int32(binary.LittleEndian.Uint32(at))))
 		}

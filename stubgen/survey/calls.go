@@ -7,7 +7,6 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/stubgen"
 )
@@ -47,8 +46,7 @@ func bySlot(o *stubgen.Object, target uint64) uint64 {
 		return 0
 	}
 	slot := target + uint64(whole-len(code)) + jumpSlot + uint64(int64(int32(binary.LittleEndian.Uint32(code[2:]))))
-	isIn := func(r elfscan.Range) bool { return r.Low <= slot && slot+8 <= r.High }
-	if b := o.Bytes(slot); len(b) >= 8 && slices.ContainsFunc(o.Closed, isIn) {
+	if b := o.Constant(slot, 8); b != nil {
 		return binary.LittleEndian.Uint64(b) - o.Bias
 	}
 	return 0

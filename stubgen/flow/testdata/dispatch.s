@@ -202,3 +202,14 @@ function stored_none
 	mov %rcx, (%rsi)
 	jmp *%rcx
 targets stored_none
+
+function writable_none			# the program may write its table
+	cmp $1, %edi
+	ja 4f
+	jmp *writable_none_abs(,%rdi,8)
+3:	mov $1, %eax
+4:	ret
+	.size writable_none, .-writable_none
+	.data
+writable_none_abs:
+	.quad 3b, 4b
