@@ -68,14 +68,7 @@ type Instruction struct {
 // Find makes the functions of t that are named name, as shown or in the file, or have an
 // alias or the address of that, 0x and hex digits.
 func Find(t *table.Table, name string, mangled bool) (list []*Function, err error) {
-	if !t.HasBlocks() {
-		return nil, fmt.Errorf("%s counts no blocks: run the program with hotspots run --blocks", t.Path())
-	}
-	snapshot, err := t.Snapshot()
-	if err != nil {
-		return nil, err
-	}
-	flow, err := t.Flow(snapshot)
+	snapshot, flow, err := report.Flow(t)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +92,7 @@ func Find(t *table.Table, name string, mangled bool) (list []*Function, err erro
 	}
 	switch {
 	case !known:
-		return nil, fmt.Errorf("%s: no function of that name: hotspots report --filter %s shows those that are like it", name, name)
+		return nil, report.NoneNamed(name)
 	case list == nil:
 		return nil, fmt.Errorf("%s: its blocks are not counted", name)
 	}

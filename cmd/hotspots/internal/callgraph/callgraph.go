@@ -4,10 +4,10 @@ package callgraph
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
@@ -106,14 +106,7 @@ func once[T any](read func(int) (T, error)) func(int) (T, error) {
 
 // Of is the call graph of a table's program.
 func Of(t *table.Table, files Files) (*Graph, error) {
-	if !t.HasBlocks() {
-		return nil, fmt.Errorf("%s counts no blocks: run the program with hotspots run --blocks", t.Path())
-	}
-	s, err := t.Snapshot()
-	if err != nil {
-		return nil, err
-	}
-	flow, err := t.Flow(s)
+	s, flow, err := report.Flow(t)
 	if err != nil {
 		return nil, err
 	}

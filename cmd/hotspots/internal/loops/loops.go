@@ -39,14 +39,7 @@ type Loop struct {
 
 // Of lists the loops of a table's functions, of those that are wanted by name if there is one.
 func Of(t *table.Table, name string, mangled bool) (*List, error) {
-	if !t.HasBlocks() {
-		return nil, fmt.Errorf("%s counts no blocks: run the program with hotspots run --blocks", t.Path())
-	}
-	s, err := t.Snapshot()
-	if err != nil {
-		return nil, err
-	}
-	flow, err := t.Flow(s)
+	_, flow, err := report.Flow(t)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +49,10 @@ func Of(t *table.Table, name string, mangled bool) (*List, error) {
 	}
 	known := name == ""
 	for i := range t.Functions {
+		part := flow.Of(uint32(i))
+		if name == "" && len(part.Loops) == 0 {
+			continue // what is not shown needs no name
+		}
 		f := &t.Functions[i]
 		o := &t.Objects[f.Object]
 		shown := symname.Display(f.Name, o.Path, f.Address, !mangled)
@@ -63,7 +60,6 @@ func Of(t *table.Table, name string, mangled bool) (*List, error) {
 			continue
 		}
 		known = true
-		part := flow.Of(uint32(i))
 		for k := range part.Loops {
 			l := &part.Loops[k]
 			if l.Iterations > 0 {
@@ -72,7 +68,7 @@ func Of(t *table.Table, name string, mangled bool) (*List, error) {
 		}
 	}
 	if !known {
-		return nil, fmt.Errorf("%s: no function of that name: hotspots report --filter %s shows those that are like it", name, name)
+		return nil, report.NoneNamed(name)
 	}
 	slices.SortStableFunc(list.Loops, func(a, b Loop) int { return cmp.Compare(b.Instructions, a.Instructions) })
 	return list, nil

@@ -1,0 +1,26 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/dynprof/dynprof/internal/table"
+)
+
+// Flow is how control went in the functions of a table, and the snapshot that tells their
+// calls; an error that says what to do where blocks are not counted.
+func Flow(t *table.Table) (*table.Snapshot, *table.Flow, error) {
+	if !t.HasBlocks() {
+		return nil, nil, fmt.Errorf("%s counts no blocks: run the program with hotspots run --blocks", t.Path())
+	}
+	s, err := t.Snapshot()
+	if err != nil {
+		return nil, nil, err
+	}
+	flow, err := t.Flow(s)
+	return s, flow, err
+}
+
+// NoneNamed is the error that no function has the name that a user gave.
+func NoneNamed(name string) error {
+	return fmt.Errorf("%s: no function of that name: hotspots report --filter %s shows those that are like it", name, name)
+}
