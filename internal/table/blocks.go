@@ -67,13 +67,13 @@ func (t *Table) Flow(s *Snapshot) (*Flow, error) {
 		return nil, err
 	}
 	w := solver{Flow: f, first: c.First, counts: counts, calls: s.Calls}
-	for len(w.blocks) < len(f.Blocks) {
+	for w.blocks < len(f.Blocks) {
 		if err := w.function(); err != nil {
 			return nil, err
 		}
 	}
-	if len(w.ways) < len(f.Ways) {
-		return nil, layout.Corrupt("way %d: %+v", len(w.ways), f.Ways[len(w.ways)].Way)
+	if w.ways < len(f.Ways) {
+		return nil, layout.Corrupt("way %d: %+v", w.ways, f.Ways[w.ways].Way)
 	}
 	f.sumLoops()
 	return f, nil
@@ -130,25 +130,19 @@ type solver struct {
 	first  uint32 // counter
 	counts []uint64
 	calls  []uint64
-	blocks []Block // those that are done
-	ways   []Way
-
-	edges []spantree.Edge // of the function
-	known []bool
-	taken []int64
+	blocks int // those that are done
+	ways   int
 }
 
 // function works out the counts of the next one.
 func (s *solver) function() error {
-	at := len(s.blocks)
+	at := s.blocks
 	number := s.Blocks[at].Function
-	end := at
-	for end < len(s.Blocks) && s.Blocks[end].Function == number {
-		end++
+	for s.blocks < len(s.Blocks) && s.Blocks[s.blocks].Function == number {
+		s.blocks++
 	}
-	blocks := s.Blocks[at:end]
-	ways := s.Ways[len(s.ways):]
-	s.edges = s.edges[:0]
+	blocks, ways := s.Blocks[at:s.blocks], s.Ways[s.ways:]
+	var edges []spantree.Edge
 	for _, w := range ways {
 		from, to := w.From-uint32(at), w.To-uint32(at)
 		if w.From != layout.NoBlock && from >= uint32(len(blocks)) || w.To != layout.NoBlock && to >= uint32(len(blocks)) {
@@ -161,11 +155,12 @@ func (s *solver) function() error {
 		if w.To == layout.NoBlock {
 			e.To = spantree.Outside
 		}
-		s.edges = append(s.edges, e)
+		edges = append(edges, e)
 	}
-	ways = ways[:len(s.edges)]
+	ways = ways[:len(edges)]
+	s.ways += len(ways)
 	if len(ways) > 0 {
-		if !s.solve(blocks, ways, number) {
+		if !s.solve(blocks, ways, edges, number) {
 			return layout.Corrupt("the counts of function %d do not say how often its blocks ran", number)
 		}
 	} else if blocks[0].Runs = s.calls[number]; len(blocks) > 1 || blocks[0].Flags&layout.BlockEntry == 0 {
@@ -176,18 +171,18 @@ func (s *solver) function() error {
 			blocks[i].Runs += s.Blocks[after].Runs
 		}
 	}
-	s.blocks, s.ways = s.Blocks[:end], s.Ways[:len(s.ways)+len(ways)]
 	return nil
 }
 
-// solve works out how often the blocks of a function ran, and the ways were taken.
-func (s *solver) solve(blocks []Block, ways []Way, number uint32) bool {
+// solve works out how often the blocks of a function ran, and its ways, which are those
+// edges, were taken.
+func (s *solver) solve(blocks []Block, ways []Way, edges []spantree.Edge, number uint32) bool {
 	n := len(blocks)
-	edges := spantree.Split(n, s.edges)
-	s.known, s.taken = make([]bool, len(edges)), make([]int64, len(edges))
+	edges = spantree.Split(n, edges)
+	known, taken := make([]bool, len(edges)), make([]int64, len(edges))
 	know := func(i int, counter uint32) {
 		if counter != layout.NoCounter {
-			s.known[i], s.taken[i] = true, int64(s.counts[counter-s.first])
+			known[i], taken[i] = true, int64(s.counts[counter-s.first])
 		}
 	}
 	for i := range blocks {
@@ -195,17 +190,17 @@ func (s *solver) solve(blocks []Block, ways []Way, number uint32) bool {
 	}
 	for i := range ways {
 		if know(n+i, ways[i].Counter); ways[i].Flags&layout.WayCalls != 0 {
-			s.known[n+i], s.taken[n+i] = true, int64(s.calls[number])
+			known[n+i], taken[n+i] = true, int64(s.calls[number])
 		}
 	}
-	if !spantree.Solve(2*n, edges, s.known, s.taken) {
+	if !spantree.Solve(2*n, edges, known, taken) {
 		return false
 	}
 	for i := range blocks {
-		blocks[i].Runs = uint64(max(s.taken[i], 0))
+		blocks[i].Runs = uint64(max(taken[i], 0))
 	}
 	for i := range ways {
-		ways[i].Taken = uint64(max(s.taken[n+i], 0))
+		ways[i].Taken = uint64(max(taken[n+i], 0))
 	}
 	return true
 }
