@@ -110,13 +110,7 @@ func through(all map[codeAt]map[codeAt]uint64, stub codeAt) (codeAt, bool) {
 // TestCallsExact: each edge was taken as often at each of its instructions as callgrind says.
 func TestCallsExact(t *testing.T) {
 	lane.Parallel(t)
-	text := textFile(t, 3000)
-	for _, args := range lane.Some([][]string{
-		{"sed", "-E", `s/([0-9]+) ([0-9a-f]+)/\2 \1/; /7$/d`, text},
-		{"xz", "-T1", "-3", "-c", text},
-		{"sqlite3", "-batch", ":memory:", "create table t(a, b); insert into t values (1, 'x'), (2, 'y'); select * from t where a > 1;"},
-		{"sort", "-n", text}, {"od", "-x", text}, {"md5sum", text}, {"factor", "1234567890123456789", "97"},
-	}, 2) {
+	for _, args := range lane.Some(repeatable(t), 2) {
 		for _, env := range [][]string{{"DYNPROF_OBJECTS=main"}, nil} {
 			t.Run(strings.Join(append(env, args[0]), " "), func(t *testing.T) {
 				t.Parallel()

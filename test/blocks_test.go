@@ -71,17 +71,23 @@ func callgrindRuns(t *testing.T, args ...string) map[string]map[uint64]uint64 {
 	return all
 }
 
-// TestBlocksExact: each block has run as often as callgrind says of its first instruction
-// that it does not count by rounds.
-func TestBlocksExact(t *testing.T) {
-	lane.Parallel(t)
+// repeatable are commands of which each run does the same, instruction by instruction.
+func repeatable(t *testing.T) [][]string {
+	t.Helper()
 	text := textFile(t, 3000)
-	for _, args := range lane.Some([][]string{
+	return [][]string{
 		{"sed", "-E", `s/([0-9]+) ([0-9a-f]+)/\2 \1/; /7$/d`, text},
 		{"xz", "-T1", "-3", "-c", text},
 		{"sqlite3", "-batch", ":memory:", "create table t(a, b); insert into t values (1, 'x'), (2, 'y'); select * from t where a > 1;"},
 		{"sort", "-n", text}, {"md5sum", text}, {"od", "-x", text}, {"factor", "1234567890123456789", "97"},
-	}, 3) {
+	}
+}
+
+// TestBlocksExact: each block has run as often as callgrind says of its first instruction
+// that it does not count by rounds.
+func TestBlocksExact(t *testing.T) {
+	lane.Parallel(t)
+	for _, args := range lane.Some(repeatable(t), 3) {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()
 			args[0] = need(t, args[0])
