@@ -29,10 +29,11 @@ func (p *path) back() bool {
 		return true
 	}
 	b := &p.g.Blocks[p.block]
-	if b.Entered != 0 || len(p.preds[p.block]) != 1 {
+	come := p.preds.of(p.block)
+	if b.Entered != 0 || len(come) != 1 {
 		return false
 	}
-	from := p.preds[p.block][0]
+	from := come[0]
 	last := p.g.Last(&p.g.Blocks[from])
 	p.cond = none
 	switch last.Kind {

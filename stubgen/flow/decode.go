@@ -3,6 +3,7 @@ package flow
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
@@ -13,10 +14,12 @@ import (
 type builder struct {
 	p     *Program
 	g     *Graph
+	bytes []int32   // what at is on
 	at    [][]int32 // by range of the unit and byte: the instruction that starts there + 1
 	ways  []Ways    // by instruction: how control comes to it, but for edges
 	leads []bool    // by instruction, and one more: a block begins there
 	block []int32   // by instruction: the block that it begins, where it does
+	edges []Edge    // of the blocks so far
 	takes []uint64  // addresses that may be those of jump tables
 	why   ledger.Reason
 }
@@ -28,13 +31,25 @@ func (p *Program) Graph(unit int) (*Graph, ledger.Reason) {
 	if u.Reason != ledger.ReasonNone {
 		return nil, u.Reason
 	}
-	b := &builder{p: p, g: &Graph{Unit: u}}
+	b := builders.Get().(*builder)
+	defer builders.Put(b)
+	b.p, b.g, b.why = p, &Graph{Unit: u}, ledger.ReasonNone
 	for _, step := range []func(){b.decode, b.arrive, b.readTables, b.lead, b.cut, b.connect} {
 		if step(); b.why != ledger.ReasonNone {
 			return nil, b.why
 		}
 	}
 	return b.g, ledger.ReasonNone
+}
+
+// builders are those that nobody uses.
+var builders = sync.Pool{New: func() any { return new(builder) }}
+
+// cleared is a slice of n zeros, the same as before if it is long enough.
+func cleared[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
 }
 
 // mostInsts bounds the instructions of a unit. The largest of those of TestPrograms has
@@ -46,12 +61,18 @@ func (b *builder) decode() {
 	u := b.g.Unit
 	order := slices.Clone(u.Ranges)
 	slices.SortFunc(order, func(x, y elfscan.Range) int { return cmp.Compare(x.Low, y.Low) })
-	b.at = make([][]int32, len(u.Ranges))
+	b.at = cleared(b.at, len(u.Ranges))
 	const usual = 4 // bytes of an instruction
 	size := uint64(0)
 	for _, r := range order {
 		size += min(r.High-r.Low, uint64(len(b.p.obj.Code(r.Low))))
 	}
+	if size > mostInsts*x86.MaxLen {
+		b.why = ledger.ReasonNotMapped
+		return
+	}
+	b.bytes = cleared(b.bytes, int(size))
+	left := b.bytes
 	b.g.Insts = make([]Inst, 0, min(size/usual+1, mostInsts))
 	for _, r := range order {
 		code := b.p.obj.Code(r.Low)
@@ -60,7 +81,8 @@ func (b *builder) decode() {
 			b.why = ledger.ReasonNotMapped
 			return
 		}
-		starts := make([]int32, n)
+		starts := left[:n]
+		left = left[n:]
 		b.at[slices.Index(u.Ranges, r)] = starts
 		for at := 0; at < int(n); {
 			in := Inst{Addr: r.Low + uint64(at)}
@@ -78,9 +100,10 @@ func (b *builder) decode() {
 			at += int(in.Len)
 		}
 	}
-	b.ways = make([]Ways, len(b.g.Insts))
-	b.leads = make([]bool, len(b.g.Insts)+1)
-	b.block = make([]int32, len(b.g.Insts)+1)
+	b.ways = cleared(b.ways, len(b.g.Insts))
+	b.leads = cleared(b.leads, len(b.g.Insts)+1)
+	b.block = cleared(b.block, len(b.g.Insts)+1)
+	b.takes = b.takes[:0]
 }
 
 // find is the number of the instruction that starts at addr, or -1; inside says that

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
@@ -29,7 +28,7 @@ func (g *Graph) Dispatches(o *stubgen.Object) (list []Dispatch) {
 		if g.Last(&g.Blocks[k]).Kind != x86.JmpInd {
 			continue
 		}
-		if d.preds == nil {
+		if d.preds.first == nil {
 			d.preds = g.preds()
 		}
 		if t, ok := d.find(int32(k)); ok {
@@ -42,7 +41,7 @@ func (g *Graph) Dispatches(o *stubgen.Object) (list []Dispatch) {
 type dispatcher struct {
 	g     *Graph
 	obj   *stubgen.Object
-	preds [][]int32
+	preds preds
 	holds map[byte][]uint64 // by register (held)
 }
 
@@ -145,7 +144,7 @@ func (d *dispatcher) readLater(t *Dispatch, r byte) bool {
 	seen := make([]bool, len(d.g.Blocks))
 	todo := []int32{}
 	for _, to := range t.Targets {
-		if i, found := slices.BinarySearchFunc(d.g.Insts, to, byAddr); found {
+		if i := d.g.InstAt(to); i >= 0 {
 			todo = append(todo, int32(d.g.BlockOf(int32(i))))
 		}
 	}
@@ -213,8 +212,8 @@ func (d *dispatcher) read(t *Dispatch, n int) bool {
 		} else {
 			t.Targets[i] = t.Table + uint64(int64(int32(binary.LittleEndian.Uint32(at))))
 		}
-		k, found := slices.BinarySearchFunc(d.g.Insts, t.Targets[i], byAddr)
-		if found && d.g.Blocks[d.g.BlockOf(int32(k))].First == int32(k) {
+		k := d.g.InstAt(t.Targets[i])
+		if k >= 0 && d.g.Blocks[d.g.BlockOf(int32(k))].First == int32(k) {
 			known++
 		} else {
 			t.Targets[i] = 0

@@ -8,8 +8,8 @@
 package flow
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/dynprof/dynprof/internal/x86"
 )
@@ -130,14 +130,17 @@ func (g *Graph) Target(in *Inst) int {
 	if in.Kind != x86.Jcc && in.Kind != x86.Jmp && in.Kind != x86.Loop {
 		return -1
 	}
-	i, found := slices.BinarySearchFunc(g.Insts, in.To, byAddr)
-	if !found {
+	return g.InstAt(in.To)
+}
+
+// InstAt is the number of the instruction that starts at an address, -1 if none does.
+func (g *Graph) InstAt(at uint64) int {
+	i := sort.Search(len(g.Insts), func(i int) bool { return g.Insts[i].Addr >= at })
+	if i == len(g.Insts) || g.Insts[i].Addr != at {
 		return -1
 	}
 	return i
 }
-
-func byAddr(in Inst, at uint64) int { return cmp.Compare(in.Addr, at) }
 
 // Cut splits the blocks in front of the instructions named: there control may come from
 // outside, too.
@@ -167,6 +170,5 @@ func (g *Graph) Cut(insts []int32) {
 
 // BlockOf is the number of the block that has an instruction.
 func (g *Graph) BlockOf(inst int32) int {
-	k, _ := slices.BinarySearchFunc(g.Blocks, inst, func(b Block, i int32) int { return cmp.Compare(b.End, i+1) })
-	return k
+	return sort.Search(len(g.Blocks), func(k int) bool { return g.Blocks[k].End > inst })
 }

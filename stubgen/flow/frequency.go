@@ -21,11 +21,13 @@ func (g *Graph) Frequency(n *Nest) []float64 {
 		place[k] = int32(i)
 	}
 	often[g.Entry] = 1
+	var shares []float64
 	for i, k := range n.order {
 		if often[k] = max(often[k], leastGuess); header[k] {
 			often[k] *= lapsGuessed
 		}
-		for e, share := range g.shares(n, k) {
+		shares = g.shares(shares[:0], n, k)
+		for e, share := range shares {
 			if to := g.Blocks[k].Succs[e].To; int(place[to]) > i { // no way back
 				often[to] += often[k] * share
 			}
@@ -37,21 +39,19 @@ func (g *Graph) Frequency(n *Nest) []float64 {
 	return often
 }
 
-// shares are those of the ways that leave block k, by edge.
-func (g *Graph) shares(n *Nest, k int32) []float64 {
-	succs := g.Blocks[k].Succs
-	list := make([]float64, len(succs))
+// shares adds those of the ways that leave block k, by edge, to an empty list.
+func (g *Graph) shares(list []float64, n *Nest, k int32) []float64 {
 	sum := 0.0
-	for i, e := range succs {
+	for _, e := range g.Blocks[k].Succs {
+		share := 1.0
 		switch {
 		case e.Kind == Unwind, g.Blocks[e.To].isEnd():
-			list[i] = rare
+			share = rare
 		case n.leaves(k, e.To):
-			list[i] = 1.0 / lapsGuessed
-		default:
-			list[i] = 1
+			share = 1.0 / lapsGuessed
 		}
-		sum += list[i]
+		list = append(list, share)
+		sum += share
 	}
 	for i := range list {
 		list[i] /= sum
@@ -80,7 +80,8 @@ func (n *Nest) leaves(from, to int32) bool {
 
 // Share guesses which part of block from's runs goes on at block to.
 func (g *Graph) Share(n *Nest, from, to int32) (share float64) {
-	for i, s := range g.shares(n, from) {
+	var few [2]float64 // what most blocks have
+	for i, s := range g.shares(few[:0], n, from) {
 		if g.Blocks[from].Succs[i].To == to {
 			share += s
 		}

@@ -73,8 +73,9 @@ const mostSwitched = 1 << 20
 // connect gives the blocks their edges and ends.
 func (b *builder) connect() {
 	anywhere, left := b.switched(), mostSwitched
+	b.edges = make([]Edge, 0, 2*len(b.g.Blocks)) // about as many: one array for all blocks
 	for k := range b.g.Blocks {
-		bl := &b.g.Blocks[k]
+		bl, first := &b.g.Blocks[k], len(b.edges)
 		switch last := b.g.Last(bl); last.Kind {
 		case x86.Jcc, x86.Loop:
 			b.fall(bl, Fall)
@@ -88,7 +89,7 @@ func (b *builder) connect() {
 					b.why = ledger.ReasonUndecodable
 					return
 				}
-				bl.Succs = append(bl.Succs, anywhere...)
+				b.edges = append(b.edges, anywhere...)
 			}
 		case x86.Ret:
 			bl.Leaves |= ByReturn
@@ -97,13 +98,14 @@ func (b *builder) connect() {
 		case x86.Call, x86.CallInd:
 			bl.Leaves |= ByCall
 			b.fall(bl, Return)
-			b.catch(bl, last)
+			b.catch(last)
 		case x86.Syscall:
 			bl.Leaves |= ByCall
 			b.fall(bl, Return)
 		default:
 			b.fall(bl, Fall)
 		}
+		bl.Succs = b.edges[first:len(b.edges):len(b.edges)]
 	}
 }
 
@@ -123,7 +125,7 @@ func (b *builder) switched() (edges []Edge) {
 
 func (b *builder) jump(bl *Block, last *Inst) {
 	if to, _ := b.find(last.To); to >= 0 {
-		bl.Succs = append(bl.Succs, Edge{b.block[to], Taken})
+		b.edges = append(b.edges, Edge{b.block[to], Taken})
 	} else if k := b.p.UnitAt(last.To); k >= 0 && b.p.units[k].Entry() == last.To {
 		bl.Leaves |= ByTail
 	} else {
@@ -137,7 +139,7 @@ func (b *builder) fall(bl *Block, kind EdgeKind) {
 	end := b.g.Insts[bl.End-1].End()
 	switch {
 	case int(bl.End) < len(b.g.Insts) && b.g.Insts[bl.End].Addr == end:
-		bl.Succs = append(bl.Succs, Edge{b.block[bl.End], kind})
+		b.edges = append(b.edges, Edge{b.block[bl.End], kind})
 	case kind == Fall:
 		bl.Leaves |= ByFall
 	}
@@ -154,7 +156,7 @@ func (b *builder) trap(bl *Block, last *Inst) {
 }
 
 // catch adds the edges to where the unwinder goes on if a call throws.
-func (b *builder) catch(bl *Block, last *Inst) {
+func (b *builder) catch(last *Inst) {
 	sites := b.p.sites
 	k, found := slices.BinarySearchFunc(sites, last.Addr, func(s elfscan.CallSite, at uint64) int { return cmp.Compare(s.Low, at) })
 	if !found {
@@ -164,6 +166,6 @@ func (b *builder) catch(bl *Block, last *Inst) {
 		return
 	}
 	if to, _ := b.find(sites[k].Pad); to >= 0 {
-		bl.Succs = append(bl.Succs, Edge{b.block[to], Unwind})
+		b.edges = append(b.edges, Edge{b.block[to], Unwind})
 	}
 }

@@ -23,7 +23,8 @@ type Nest struct {
 
 // Loops finds the natural loops; loops with the same header are one.
 func (g *Graph) Loops() *Nest {
-	d := g.dominators()
+	preds := g.preds()
+	d := g.dominators(&preds)
 	n := &Nest{Whole: true, Inner: make([]int32, len(g.Blocks)), order: d.order}
 	back := map[int32][]int32{}
 	for _, k := range d.order {
@@ -42,11 +43,10 @@ func (g *Graph) Loops() *Nest {
 	if len(back) == 0 {
 		return n
 	}
-	preds := g.preds()
 	for _, k := range d.order {
 		if tails := back[k]; tails != nil {
 			slices.Sort(tails)
-			n.Loops = append(n.Loops, Loop{Header: k, Blocks: around(preds, k, tails), Back: slices.Compact(tails), Parent: -1})
+			n.Loops = append(n.Loops, Loop{Header: k, Blocks: around(&preds, k, tails), Back: slices.Compact(tails), Parent: -1})
 		}
 	}
 	nest(n.Loops)
@@ -61,7 +61,7 @@ func (g *Graph) Loops() *Nest {
 }
 
 // around is the blocks that lead to the tails without passing the header, and it.
-func around(preds [][]int32, header int32, tails []int32) []int32 {
+func around(preds *preds, header int32, tails []int32) []int32 {
 	in := map[int32]bool{header: true}
 	todo := slices.Clone(tails)
 	for len(todo) > 0 {
@@ -69,7 +69,7 @@ func around(preds [][]int32, header int32, tails []int32) []int32 {
 		todo = todo[:len(todo)-1]
 		if !in[k] {
 			in[k] = true
-			todo = append(todo, preds[k]...)
+			todo = append(todo, preds.of(k)...)
 		}
 	}
 	list := make([]int32, 0, len(in))
@@ -98,14 +98,33 @@ func nest(loops []Loop) {
 	}
 }
 
-func (g *Graph) preds() [][]int32 {
-	preds := make([][]int32, len(g.Blocks))
+// preds are the blocks from which edges lead to each block.
+type preds struct {
+	list  []int32 // those of the first block, of the second, ...
+	first []int32 // by block, and one more: where its own begin
+}
+
+func (p *preds) of(k int32) []int32 { return p.list[p.first[k]:p.first[k+1]] }
+
+func (g *Graph) preds() preds {
+	p := preds{first: make([]int32, len(g.Blocks)+2)}
+	next := p.first[1:] // where the next of each block goes, once all are counted
 	for k := range g.Blocks {
 		for _, e := range g.Blocks[k].Succs {
-			preds[e.To] = append(preds[e.To], int32(k))
+			p.first[e.To+2]++
 		}
 	}
-	return preds
+	for k := 2; k < len(p.first); k++ {
+		p.first[k] += p.first[k-1]
+	}
+	p.list = make([]int32, p.first[len(p.first)-1])
+	for k := range g.Blocks {
+		for _, e := range g.Blocks[k].Succs {
+			p.list[next[e.To]] = int32(k)
+			next[e.To]++
+		}
+	}
+	return p
 }
 
 // dominators are what Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm"
@@ -117,7 +136,7 @@ type dominators struct {
 	over   []int32 // by block: its immediate dominator, -1 for the root
 }
 
-func (g *Graph) dominators() *dominators {
+func (g *Graph) dominators(preds *preds) *dominators {
 	d := &dominators{number: make([]int32, len(g.Blocks)), over: make([]int32, len(g.Blocks))}
 	roots := g.roots()
 	d.walk(g, roots)
@@ -128,7 +147,6 @@ func (g *Graph) dominators() *dominators {
 	for _, k := range roots {
 		d.over[k] = -1
 	}
-	preds := g.preds()
 	isRoot := make([]bool, len(g.Blocks))
 	for _, k := range roots {
 		isRoot[k] = true
@@ -140,7 +158,7 @@ func (g *Graph) dominators() *dominators {
 				continue
 			}
 			over := int32(unknown)
-			for _, p := range preds[k] {
+			for _, p := range preds.of(k) {
 				if d.number[p] < 0 || d.over[p] == unknown {
 					continue
 				}
