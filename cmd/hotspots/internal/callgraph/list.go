@@ -23,7 +23,18 @@ type List struct {
 	Objects []layout.Object
 	Mangled bool // names as they are in the file
 	Top     int  // only so many edges of a part; 0: all
+	Side    Side // of a function's edges, those that are shown
 }
+
+// Side says which of a function's edges are shown.
+type Side uint8
+
+// Sides.
+const (
+	Both Side = iota
+	Callers
+	Callees
+)
 
 // name is how a function is shown.
 func (l *List) name(n int) string {
@@ -66,12 +77,12 @@ func (l *List) pick(want func(e *Edge) bool) (edges []Edge, calls uint64) {
 }
 
 func (l *List) callersOf(n int) []Edge {
-	edges, _ := l.pick(func(e *Edge) bool { return e.Callee == n })
+	edges, _ := l.pick(func(e *Edge) bool { return e.Callee == n && l.Side != Callees })
 	return edges
 }
 
 func (l *List) calleesOf(n int) []Edge {
-	edges, _ := l.pick(func(e *Edge) bool { return e.Caller == n })
+	edges, _ := l.pick(func(e *Edge) bool { return e.Caller == n && l.Side != Callers })
 	return edges
 }
 
@@ -228,11 +239,11 @@ func (l *List) FunctionJSON(w io.Writer, functions []int) error {
 	}{report.Schema, l.Program}, "functions", list)
 }
 
-// Of leaves the edges from and to functions.
+// Of leaves the edges from and to functions, on the side that is shown.
 func (l *List) Of(functions []int) *List {
 	g := *l.Graph
 	g.Edges, _ = l.pick(func(e *Edge) bool {
-		return slices.Contains(functions, e.Caller) || slices.Contains(functions, e.Callee)
+		return l.Side != Callers && slices.Contains(functions, e.Caller) || l.Side != Callees && slices.Contains(functions, e.Callee)
 	})
 	one := *l
 	one.Graph = &g

@@ -13,6 +13,7 @@ import (
 type callsFlags struct {
 	format, function string
 	top              int
+	side             callgraph.Side // with function
 }
 
 func (a *app) callsCommand() *cobra.Command {
@@ -53,7 +54,7 @@ func (a *app) calls(t *table.Table, f callsFlags) error {
 	if err != nil {
 		return err
 	}
-	l := &callgraph.List{Graph: g, Program: symname.Clean(t.Program), Objects: t.Objects, Mangled: a.noDemangle, Top: f.top}
+	l := &callgraph.List{Graph: g, Program: symname.Clean(t.Program), Objects: t.Objects, Mangled: a.noDemangle, Top: f.top, Side: f.side}
 	var functions []int
 	if f.function != "" {
 		if functions = l.Find(f.function); functions == nil {

@@ -3,13 +3,15 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/callgraph"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 )
 
 type reportFlags struct {
 	showFlags
-	by  string
-	run bool
+	by               string
+	run              bool
+	callers, callees string
 }
 
 func (a *app) reportCommand() *cobra.Command {
@@ -21,7 +23,7 @@ func (a *app) reportCommand() *cobra.Command {
 			"Without argument: the newest table. Several tables are merged; of copies of one table, see hotspots diff.\n\n" +
 			"Text shows the functions or threads with most calls, JSON and CSV all functions; the total is always that of all.",
 		Example: "  hotspots report\n  hotspots report 4711 --top 20\n  hotspots report app.dynprof --format json\n" +
-			"  hotspots report --filter '^std::' --sort name\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run",
+			"  hotspots report --filter '^std::' --sort name\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run\n  hotspots report --callers malloc app.dynprof    of a run with --blocks",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.settle(cmd, f.by == "object")
 			return a.report(f, args)
@@ -29,11 +31,18 @@ func (a *app) reportCommand() *cobra.Command {
 	}
 	f.add(cmd, report.Orders)
 	choiceFlag(cmd, &f.by, "by", []string{"function", "object", "thread", "process"}, "`what` a line is")
+	cmd.Flags().StringVar(&f.callers, "callers", "", "show who called the function with this `NAME` or address: see hotspots calls")
+	cmd.Flags().StringVar(&f.callees, "callees", "", "show whom the function with this `NAME` or address called")
+	cmd.MarkFlagsMutuallyExclusive("callers", "callees", "by")
+	cmd.MarkFlagsMutuallyExclusive("callers", "callees", "filter")
 	cmd.Flags().BoolVar(&f.run, "run", false, "merge all tables of the run that the table belongs to")
 	return cmd
 }
 
 func (a *app) report(f reportFlags, args []string) error {
+	if f.callers != "" || f.callees != "" {
+		return a.reportCalls(f, args)
+	}
 	filter, err := f.check()
 	if err != nil {
 		return err
@@ -60,6 +69,23 @@ func (a *app) report(f reportFlags, args []string) error {
 	r.Sort(f.sort)
 	r.Top(f.top)
 	return a.show(f.format, r)
+}
+
+// reportCalls shows the callers, or the callees, of a function.
+func (a *app) reportCalls(f reportFlags, args []string) error {
+	tables, done, err := openAll(args, f.run)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if len(tables) > 1 {
+		return usage("--callers and --callees are of one table: there are %d", len(tables))
+	}
+	calls := callsFlags{format: f.format, function: f.callers, top: f.top, side: callgraph.Callers}
+	if f.callees != "" {
+		calls.function, calls.side = f.callees, callgraph.Callees
+	}
+	return a.calls(tables[0], calls)
 }
 
 func (a *app) reportObjects(r *report.Report, f reportFlags) error {
