@@ -401,6 +401,15 @@ int main(int argc, char **argv)
 		expect("nowhere", dynprof_snapshot("/nowhere/at/all"), -2);
 		for (int i = 0; i < 10; i++)
 			round_of_calls(i);
+	} else if (!strcmp(mode, "blocks")) {
+		for (int i = 0; i < 10; i++)
+			round_of_calls(i);
+		expect("pause", dynprof_pause(), -EOPNOTSUPP);
+		expect("resume", dynprof_resume(), -EOPNOTSUPP);
+		expect("reset", dynprof_reset(), -EOPNOTSUPP);
+		expect("snapshot", dynprof_snapshot(argv[2]), 0);
+		for (int i = 0; i < 10; i++)
+			round_of_calls(i);
 	}
 	puts(wrong ? "wrong" : "ok");
 	return wrong;

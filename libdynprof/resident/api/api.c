@@ -27,11 +27,17 @@ int dynprof_active(void)
 	return __atomic_load_n(&dp.table->paused, __ATOMIC_ACQUIRE) ? 2 : 1;
 }
 
+/* Blocks are counted: copies have counters that nobody leads past, and counts that follow
+ * from others' have no baseline. */
+static int counts_blocks(void) { return dp.table->blocks.offset != 0; }
+
 static int set_paused(uint32_t paused)
 {
 	struct dp_header *view = dp_view();
 	if (is_off())
 		return DYNPROF_OFF;
+	if (counts_blocks())
+		return -EOPNOTSUPP;
 	return view ? (int)dp_set_paused(view, (uint64_t)dp.reserve, paused) : -ENOMEM;
 }
 
@@ -43,6 +49,8 @@ int dynprof_reset(void)
 	struct dp_header *view = dp_view();
 	if (is_off())
 		return DYNPROF_OFF;
+	if (counts_blocks())
+		return -EOPNOTSUPP;
 	return view ? (int)dp_reset(view) : -ENOMEM;
 }
 

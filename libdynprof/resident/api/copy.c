@@ -62,6 +62,12 @@ static long put_head(long fd, const struct dp_header *v, const struct dp_header 
 		err = put_section(fd, v, &header->aliases, header->aliases.count);
 	if (!err)
 		err = put_section(fd, v, &header->strings, header->strings.count);
+	if (!err)
+		err = put_section(fd, v, &header->blocks, header->blocks.count);
+	if (!err)
+		err = put_section(fd, v, &header->ways, header->ways.count);
+	if (!err)
+		err = put_section(fd, v, &header->loops, header->loops.count);
 	return err || !baseline ? err : put_baseline(fd, v, baseline - 1);
 }
 
