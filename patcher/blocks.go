@@ -2,6 +2,7 @@ package patcher
 
 import (
 	"cmp"
+	"encoding/binary"
 	"iter"
 	"math"
 	"slices"
@@ -10,8 +11,10 @@ import (
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/parallel"
+	"github.com/dynprof/dynprof/internal/plancache"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/entry"
@@ -32,23 +35,25 @@ type copies struct {
 	program  *flow.Program
 	units    []copied     // by function
 	counters uint32       // that they need
+	written  []byte       // unless nil, the arena that they are in: they are written once more,
+	up       uint64       // for so much further up
 	kept     atomic.Int64 // instructions whose copies are kept until they are written
-	first    uint32       // the first of these
 }
 
 // copied is the copy of a function.
 type copied struct {
 	unit     int32  // number of its unit + 1; 0: its blocks are not counted
 	copy     bool   // it runs as a copy; else all of it is one block
-	patches  uint32 // of its old body, at most
+	patches  uint32 // of its old body; at most, until it is written
 	first    uint32 // of its counters, from the first of the object's on
 	insts    uint32
 	code     *translate.Code // as long as it is kept
 	counters uint32
-	blocks   []layout.Block // Function, Counter, After and Loop are from the first of the unit's on
-	ways     []layout.Way   // all numbers as well
+	blocks   []layout.Block // all numbers in them are from the first of the unit's on
+	ways     []layout.Way   // as well
 	loops    []layout.Loop  // as well
 	leads    []patch.CopyLead
+	fixes    []translate.Fix // if it may be written once more
 }
 
 // wantsBlocks reports whether blocks of the object are counted. What comes later, or is
@@ -119,8 +124,8 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	if g == nil {
 		return why
 	}
-	if len(g.Blocks) == 1 && len(unit.Ranges) == 1 && len(g.Blocks[0].Succs) == 0 && g.Blocks[0].Entered == flow.ByEntry {
-		u.blocks, u.insts = blocksOf(g, nil), uint32(len(g.Insts)) // it runs as often as it is called
+	if !how.redirectable && len(g.Blocks) == 1 && len(unit.Ranges) == 1 && len(g.Blocks[0].Succs) == 0 && g.Blocks[0].Entered == flow.ByEntry {
+		u.blocks, u.insts = o.blocksOf(g, nil), uint32(len(g.Insts)) // it runs as often as it is called
 		return ledger.ReasonNone
 	}
 	if p.Detour != nil {
@@ -134,9 +139,9 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	if code == nil {
 		return why
 	}
-	code.Count()
+	code.Count(!how.redirectable)
 	u.copy, u.counters, u.insts = true, uint32(code.Counters), uint32(len(g.Insts))
-	u.blocks, u.ways, u.loops = blocksOf(g, code), waysOf(code), loopsOf(code)
+	u.blocks, u.ways, u.loops = o.blocksOf(g, code), waysOf(code), loopsOf(code)
 	u.patches = uint32(len(code.Home.Landings)*2 + len(unit.Ranges))
 	if c.kept.Add(int64(len(g.Insts))) <= keptInsts {
 		u.code = code
@@ -179,13 +184,13 @@ func inWindow(g *flow.Graph, start uint64) (moved int, ok bool) {
 
 // blocksOf lists a unit's blocks. What stays home behind a call runs as often as the block
 // with the call, and as control comes to it in other ways.
-func blocksOf(g *flow.Graph, code *translate.Code) []layout.Block {
+func (o *object) blocksOf(g *flow.Graph, code *translate.Code) []layout.Block {
 	list := make([]layout.Block, len(g.Blocks))
 	for k := range g.Blocks {
 		b := &g.Blocks[k]
 		list[k] = layout.Block{
 			Address: g.Addr(b), Size: uint32(g.Last(b).End() - g.Addr(b)), Instructions: uint32(b.End - b.First),
-			Counter: layout.NoCounter, After: layout.NoBlock, Loop: layout.NoLoop,
+			Counter: layout.NoCounter, After: layout.NoBlock, Loop: layout.NoLoop, Callee: o.calleeOf(g.Last(b)),
 		}
 	}
 	list[g.Entry].Flags |= layout.BlockEntry
@@ -202,6 +207,18 @@ func blocksOf(g *flow.Graph, code *translate.Code) []layout.Block {
 		}
 	}
 	return list
+}
+
+// calleeOf is the function, of those of the object, that an instruction calls or jumps to
+// always: its number + 1, or 0.
+func (o *object) calleeOf(in *flow.Inst) uint32 {
+	if in.Kind != x86.Call && in.Kind != x86.Jmp {
+		return 0
+	}
+	if i := o.code.FunctionAt(in.To); i >= 0 && o.code.Functions[i].Addr == in.To {
+		return uint32(i) + 1
+	}
+	return 0
 }
 
 // number is one of a table's entries, none if it is negative.
@@ -288,28 +305,77 @@ func overlaps(list []elfscan.Range, r elfscan.Range) bool {
 	return false
 }
 
-// writer writes the copy of function i; nil if it has none.
-func (o *object) writer(i int, v *view) *translate.Writer {
+// writeCopy has a stub's Spec write the copy of function i, if it has one, in an arena that
+// begins at base. What it returns is called when that is done.
+func (o *object) writeCopy(i int, v *view, spec *emit.Spec, keep bool) (done func()) {
 	if o.copies == nil || !o.copies.units[i].copy {
-		return nil
+		return func() {}
 	}
 	u := &o.copies.units[i]
+	if o.copies.written != nil {
+		spec.Copy = &rewriter{stub: o.copies.written[o.stubs[i].At:], body: o.stubs[i].Body, size: o.stubs[i].Len, fixes: u.fixes, up: o.copies.up}
+		return func() {}
+	}
+	w := o.writer(u, v)
+	spec.Copy = w
+	return func() {
+		o.keepLeads(i, w.Patches)
+		if keep {
+			u.fixes = w.Fixes
+		}
+	}
+}
+
+// rewriter writes a copy once more as it was written: with counters that are
+// plancache.ElsewhereBlocks later, and further up, with its object. It is an emit.Copy.
+type rewriter struct {
+	stub       []byte
+	body, size uint32
+	fixes      []translate.Fix
+	up         uint64
+}
+
+// WriteCopy implements emit.Copy. The origins are those that there are.
+func (r *rewriter) WriteCopy(a *x86.Asm, _ *emit.Runs) {
+	le, code := binary.LittleEndian, slices.Clone(r.stub[:r.size])
+	for _, f := range r.fixes {
+		if word := code[f.At:]; f.Address {
+			le.PutUint64(word, le.Uint64(word)+r.up)
+		} else {
+			le.PutUint32(word, le.Uint32(word)+8*plancache.ElsewhereBlocks)
+		}
+	}
+	a.Copy(code[r.body:])
+}
+
+// writer writes a copy.
+func (o *object) writer(u *copied, v *view) *translate.Writer {
 	code := u.code
 	if u.code = nil; code == nil {
 		g, _ := o.copies.program.Graph(int(u.unit - 1))
 		code, _ = o.lower(g)
 		code.CountAs(func(i int) int32 { return int32(u.blocks[i].Counter) }, func(i int) int32 { return int32(u.ways[i].Counter) })
 	}
-	first := o.copies.first + u.first
+	first := o.firstOfBlocks + u.first
 	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first)})
 }
 
-// keepLeads keeps what leads into the copy.
-func (u *copied) keepLeads(list []translate.Patch) {
-	u.leads = make([]patch.CopyLead, len(list))
-	for i, l := range list {
-		u.leads[i] = patch.CopyLead(l)
+// again are the same copies, which are in an arena, to be written so much further up.
+func (c *copies) again(arena []byte, up uint64) *copies {
+	if c == nil {
+		return nil
 	}
+	return &copies{program: c.program, units: c.units, counters: c.counters, written: arena, up: up}
+}
+
+// keepLeads keeps what leads into the copy of function i, and so knows its patches.
+func (o *object) keepLeads(i int, list []translate.Patch) {
+	u := &o.copies.units[i]
+	u.leads = make([]patch.CopyLead, len(list))
+	for k, l := range list {
+		u.leads[k] = patch.CopyLead(l)
+	}
+	u.patches = uint32(patch.CopyPatches(o.copies.program.Units()[u.unit-1].Ranges, u.leads))
 }
 
 // leadsOf are what must lead into the stub of a counted function.
@@ -346,37 +412,58 @@ func (o *object) copyOrigins() (n uint64) {
 	return n
 }
 
-// blocked yields the functions whose blocks are counted, with the numbers of their first
-// block, and loop, of all.
-func (p *Plan) blocked(yield func(f blocked) bool) {
-	f := blocked{}
+// blocked is blocks with their ways and loops: a function's, or those of all functions of an
+// object whose plan is an earlier start's. Numbers in them are from the first of each on.
+type blocked struct {
+	blocks iter.Seq[layout.Block]
+	ways   iter.Seq[layout.Way]
+	loops  iter.Seq[layout.Loop]
+	firsts
+}
+
+// firsts are the numbers of the first of each kind, in the table, and of the object's first
+// function.
+type firsts struct{ function, counter, block, loop, object uint32 }
+
+// blocked yields all blocks, by object and function.
+func (p *Plan) blocked(yield func(b blocked) bool) {
+	at := firsts{}
 	for _, o := range p.fitting {
-		if o.copies == nil {
-			continue
-		}
-		for i := range o.copies.units {
-			u := &o.copies.units[i]
-			if u.unit == 0 || !o.plans[i].Counted() {
-				continue
-			}
-			f.copied, f.function, f.counter = u, uint32(o.groups)+uint32(i), o.copies.first+u.first
-			if !yield(f) {
-				return
-			}
-			f.block += uint32(len(u.blocks))
-			f.loop += uint32(len(u.loops))
+		at.function, at.object, at.counter = uint32(o.groups), uint32(o.groups), o.firstOfBlocks
+		if !o.blocked(&at, yield) {
+			return
 		}
 	}
 }
 
-// blocked is a function whose blocks are counted.
-type blocked struct {
-	*copied
-	function             uint32
-	counter, block, loop uint32 // the first of each
+// blocked yields those of an object whose first ones have these numbers, and counts them on
+// to the next object's. It reports false where yield does.
+func (o *object) blocked(at *firsts, yield func(b blocked) bool) bool {
+	if c := o.cached; c != nil {
+		first := *at
+		at.block, at.loop = at.block+uint32(c.CountBlocks()), at.loop+uint32(c.CountLoops())
+		return yield(blocked{c.EachBlock(), c.EachWay(), c.EachLoop(), first})
+	}
+	if o.copies == nil {
+		return true
+	}
+	of := *at
+	for i := range o.copies.units {
+		u := &o.copies.units[i]
+		if u.unit == 0 || !o.plans[i].Counted() {
+			continue
+		}
+		of.function, of.counter = at.function+uint32(i), at.counter+u.first
+		if !yield(blocked{slices.Values(u.blocks), slices.Values(u.ways), slices.Values(u.loops), of}) {
+			return false
+		}
+		of.block, of.loop = of.block+uint32(len(u.blocks)), of.loop+uint32(len(u.loops))
+	}
+	at.block, at.loop = of.block, of.loop
+	return true
 }
 
-// shifted is number n of a list of the function's, in that of all.
+// shifted is number n of a list, in that of all.
 func shifted(first, n uint32) uint32 {
 	if n == number(-1) {
 		return n
@@ -388,9 +475,8 @@ func shifted(first, n uint32) uint32 {
 func (p *Plan) blocks() iter.Seq[*layout.Block] {
 	return func(yield func(*layout.Block) bool) {
 		for f := range p.blocked {
-			for _, b := range f.blocks {
-				b.Function, b.Counter, b.After, b.Loop = f.function, shifted(f.counter, b.Counter), shifted(f.block, b.After), shifted(f.loop, b.Loop)
-				if !yield(&b) {
+			for b := range f.blocks {
+				if f.shiftBlock(&b); !yield(&b) {
 					return
 				}
 			}
@@ -402,9 +488,8 @@ func (p *Plan) blocks() iter.Seq[*layout.Block] {
 func (p *Plan) ways() iter.Seq[*layout.Way] {
 	return func(yield func(*layout.Way) bool) {
 		for f := range p.blocked {
-			for _, w := range f.ways {
-				w.From, w.To, w.Counter = shifted(f.block, w.From), shifted(f.block, w.To), shifted(f.counter, w.Counter)
-				if !yield(&w) {
+			for w := range f.ways {
+				if f.shiftWay(&w); !yield(&w) {
 					return
 				}
 			}
@@ -416,14 +501,28 @@ func (p *Plan) ways() iter.Seq[*layout.Way] {
 func (p *Plan) loops() iter.Seq[*layout.Loop] {
 	return func(yield func(*layout.Loop) bool) {
 		for f := range p.blocked {
-			for _, l := range f.loops {
-				l.Header, l.Parent = shifted(f.block, l.Header), shifted(f.loop, l.Parent)
-				if !yield(&l) {
+			for l := range f.loops {
+				if f.shiftLoop(&l); !yield(&l) {
 					return
 				}
 			}
 		}
 	}
+}
+
+func (f *firsts) shiftBlock(b *layout.Block) {
+	if b.Callee != 0 {
+		b.Callee += f.object
+	}
+	b.Function, b.Counter, b.After, b.Loop = f.function+b.Function, shifted(f.counter, b.Counter), shifted(f.block, b.After), shifted(f.loop, b.Loop)
+}
+
+func (f *firsts) shiftWay(w *layout.Way) {
+	w.From, w.To, w.Counter = shifted(f.block, w.From), shifted(f.block, w.To), shifted(f.counter, w.Counter)
+}
+
+func (f *firsts) shiftLoop(l *layout.Loop) {
+	l.Header, l.Parent = shifted(f.block, l.Header), shifted(f.loop, l.Parent)
 }
 
 // copyIslands adds the islands of the copy of function i.
@@ -442,13 +541,21 @@ func (o *object) copyIslands(list []entry.Island, i int) []entry.Island {
 // blockCounters are those of all objects.
 func (p *Plan) blockCounters() (c layout.BlockCounters) {
 	for _, o := range p.all {
-		if o.copies == nil {
-			continue
-		}
 		if c.Count == 0 {
-			c.First = o.copies.first
+			c.First = o.firstOfBlocks
 		}
-		c.Count += o.copies.counters
+		c.Count += o.countersOfBlocks()
 	}
 	return c
+}
+
+// countersOfBlocks is how many counters its blocks have.
+func (o *object) countersOfBlocks() uint32 {
+	switch {
+	case o.cached != nil:
+		return o.cached.BlockCounters
+	case o.copies != nil:
+		return o.copies.counters
+	}
+	return 0
 }

@@ -31,8 +31,7 @@ import (
 // others, on names that a user gave, or on who watches.
 func (p *Plan) mayCache() bool {
 	o := &p.Options
-	return p.Cache != nil && !p.Translator && !p.how.shared && !p.how.debugged && !o.On[setting.AllowTraps] && !o.On[setting.Blocks] &&
-		o.Only == nil && o.Skip == nil && o.Threshold.Same()
+	return p.Cache != nil && !p.Translator && !p.how.shared && !p.how.debugged && !o.On[setting.AllowTraps] && o.Only == nil && o.Skip == nil && o.Threshold.Same()
 }
 
 // slots is how many places are tried for an arena, so that there is a plan for a program in
@@ -46,8 +45,8 @@ func (p *Plan) keyOf(o *object, slot int) []byte {
 	if brk := p.LinkerHook; brk >= o.span.Low && brk < o.span.High {
 		hook = brk - o.bias
 	}
-	return fmt.Appendf(nil, "planner %x\nselected %t\nkeep-calls %t\nthreshold %d\nhook %x\nslot %d\n",
-		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.Threshold.All, hook, slot)
+	return fmt.Appendf(nil, "planner %x\nselected %t\nkeep-calls %t\nblocks %t\nthreshold %d\nhook %x\nslot %d\n",
+		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.On[setting.Blocks] && !p.Late, p.Options.Threshold.All, hook, slot)
 }
 
 // findCached finds the plans that earlier starts have left.
@@ -213,7 +212,11 @@ func (p *Plan) placeArena(space placer, a *arena, around place.Span, view uint64
 	if o.cached != nil {
 		return o.cached.Arena + o.bias, true // it is taken already
 	}
-	if t, can := space.(taker); can && p.caches && !o.main && len(o.files) > 0 {
+	t, can := space.(taker)
+	if at = place.Behind(around); can && p.caches && o.main && size > around.Low && place.InReach(around, at, size) && t.Take(around, at, size) {
+		return at, true // there is no room below
+	}
+	if can && p.caches && !o.main && len(o.files) > 0 {
 		head, _ := o.head()
 		for o.slot = 0; o.slot < slots; o.slot++ {
 			const next = 0x9e3779b97f4a7c15
@@ -244,6 +247,8 @@ func (a *arena) restore(p *Plan) {
 		switch kind := le.Uint32(f[plancache.FixKind:]); kind {
 		case plancache.FixCounter:
 			le.PutUint32(word, le.Uint32(word)+8*o.first)
+		case plancache.FixBlock:
+			le.PutUint32(word, le.Uint32(word)+8*o.firstOfBlocks)
 		case plancache.FixIndex:
 			le.PutUint32(word, le.Uint32(word)+o.first)
 		case plancache.FixReturn:

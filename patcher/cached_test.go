@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"reflect"
 	"slices"
 	"testing"
@@ -46,6 +47,10 @@ type planned struct {
 	objects   []layout.Object
 	functions []layout.Function
 	names     []Stub
+	blocks    []layout.Block
+	ways      []layout.Way
+	loops     []layout.Loop
+	counters  layout.BlockCounters
 }
 
 func allOf(p *Plan) (all planned) {
@@ -61,6 +66,18 @@ func allOf(p *Plan) (all planned) {
 		all.functions[len(all.functions)-1].Aliases = slices.Clone(f.Aliases)
 	}
 	all.names = slices.Collect(p.Stubs())
+	if spec.Blocks != nil {
+		all.blocks, all.ways, all.loops = valuesOf(spec.Blocks.Each), valuesOf(spec.Blocks.Ways), valuesOf(spec.Blocks.Loops)
+		all.counters = spec.Blocks.Counters
+	}
+	return all
+}
+
+// valuesOf are what a sequence yields pointers to, which may be one.
+func valuesOf[T any](list iter.Seq[*T]) (all []T) {
+	for v := range list {
+		all = append(all, *v)
+	}
 	return all
 }
 
@@ -83,6 +100,7 @@ func TestCached(t *testing.T) {
 		"threshold":  func(q *Request) { q.Options.Threshold = must(symname.ParseThresholds("1000")) },
 		"kept calls": func(q *Request) { q.Options.On[setting.KeepCalls] = true },
 		"kept":       func(q *Request) { q.Keep = true },
+		"blocks":     func(q *Request) { q.Options.On[setting.Blocks] = true },
 	} {
 		kept := keptPlans{}
 		plan := func(cache Cache, by uint64, more ...string) *Plan {
@@ -127,6 +145,7 @@ func compare(t *testing.T, name string, got, want *planned) {
 	}{
 		{"arenas", got.arenas, want.arenas}, {"texts", got.texts, want.texts}, {"objects", got.objects, want.objects},
 		{"functions", got.functions, want.functions}, {"names", got.names, want.names},
+		{"blocks", got.blocks, want.blocks}, {"ways", got.ways, want.ways}, {"loops", got.loops, want.loops}, {"counters of blocks", got.counters, want.counters},
 	} {
 		if !reflect.DeepEqual(row.got, row.want) {
 			t.Errorf("%s: the %s differ:\n%.1000v\n%.1000v", name, row.what, fmt.Sprintf("%+v", row.got), fmt.Sprintf("%+v", row.want))
@@ -151,6 +170,7 @@ func TestCachedNot(t *testing.T) {
 	for name, change := range map[string]func(*recordedTarget, *Request){
 		"another planner":   func(_ *recordedTarget, q *Request) { q.Planner = []byte("another one") },
 		"kept calls":        func(_ *recordedTarget, q *Request) { q.Options.On[setting.KeepCalls] = true },
+		"blocks":            func(_ *recordedTarget, q *Request) { q.Options.On[setting.Blocks] = true },
 		"threshold":         func(_ *recordedTarget, q *Request) { q.Options.Threshold = must(symname.ParseThresholds("5")) },
 		"threshold by name": func(_ *recordedTarget, q *Request) { q.Options.Threshold = must(symname.ParseThresholds("a=5")) },
 		"only":              func(_ *recordedTarget, q *Request) { q.Options.Only = must(symname.ParseNames("^l", nil)) },

@@ -105,10 +105,7 @@ func (a *arena) emit(k int, plan *Plan) {
 				}
 			}
 			spec := p.Spec(o.code)
-			w := o.writer(i, &a.view)
-			if w != nil {
-				spec.Copy = w
-			}
+			done := o.writeCopy(i, &a.view, &spec, plan.caches)
 			stub, err := e.Emit(o.code, &spec, a.buf[at:at+int(p.Size)], x86.RunAddr(a.at).Add(at), c)
 			if errors.Is(err, x86.ErrReach) {
 				*p = entry.Refuse(i, ledger.ReasonOutOfReach)
@@ -116,9 +113,7 @@ func (a *arena) emit(k int, plan *Plan) {
 				panic("BUG: " + err.Error())
 			}
 			o.stubs[i] = stub
-			if w != nil {
-				o.copies.units[i].keepLeads(w.Patches)
-			}
+			done()
 		}
 	})
 	a.code = append(a.code, parts...)

@@ -35,7 +35,7 @@ func (p *Plan) keepStubs() {
 func (p *Plan) ToCache() iter.Seq2[target.Identity, *plancache.Plan] {
 	return func(yield func(target.Identity, *plancache.Plan) bool) {
 		for _, o := range p.all {
-			if !p.caches || !o.mayKeep() || o.has[o.slot] {
+			if !p.caches || !o.mayKeep() || o.has[o.slot] || o.main && p.heapEnd != 0 { // where the heap was is another place each time
 				continue
 			}
 			if c, err := p.cacheOf(o); err == nil && !yield(*o.id, c) {
@@ -48,7 +48,7 @@ func (p *Plan) ToCache() iter.Seq2[target.Identity, *plancache.Plan] {
 // mayKeep reports whether the plan of o would be the same in all processes. A Go
 // program's depends on libc's sites (KnownFaults).
 func (o *object) mayKeep() bool {
-	if o.cached != nil || o.id == nil || o.err != nil || o.code == nil || o.reason != ledger.ReasonNone || o.taken || o.gs || o.oldBirths() || len(o.signals) > 0 {
+	if o.cached != nil || o.id == nil || o.err != nil || o.code == nil || o.reason != ledger.ReasonNone || o.taken || o.noCopies || o.gs || o.oldBirths() || len(o.signals) > 0 {
 		return false
 	}
 	known := !o.code.Go && len(o.code.Fixed) == 0 && (o.scan == nil || !o.scan.TextRel)
@@ -69,6 +69,7 @@ func (p *Plan) cacheOf(o *object) (*plancache.Plan, error) {
 	c := &plancache.Plan{
 		Key: p.keyOf(o, o.slot), Path: []byte(o.path), File: o.file(head), Hook: o.hook, Counters: o.numbered,
 		Flags: e.Flags &^ layout.ObjMain, Code: e.Code, Untold: e.Untold, Reason: uint32(e.Reason), Creator: []byte(p.Creator),
+		BlockCounters: o.countersOfBlocks(),
 	}
 	c.BuildID, _ = hex.DecodeString(e.BuildID)
 	c.Low, c.High = o.mapped()
@@ -83,7 +84,35 @@ func (p *Plan) cacheOf(o *object) (*plancache.Plan, error) {
 	first.counters, first.first = o.countersFrom(0), 0
 	p.functions(&first, 0, func(f *layout.Function) bool { c.Add(f); return true })
 	c.End()
+	o.cacheBlocks(c)
 	return c, nil
+}
+
+// cacheBlocks puts blocks, ways and loops into c, with numbers from 0 on.
+func (o *object) cacheBlocks(c *plancache.Plan) {
+	if o.copies != nil {
+		blocks, ways, loops := 0, 0, 0
+		for i := range o.copies.units {
+			u := &o.copies.units[i]
+			blocks, ways, loops = blocks+len(u.blocks), ways+len(u.ways), loops+len(u.loops)
+		}
+		c.Grow(blocks, ways, loops)
+	}
+	o.blocked(&firsts{}, func(f blocked) bool {
+		for b := range f.blocks {
+			f.shiftBlock(&b)
+			c.AddBlock(&b)
+		}
+		for w := range f.ways {
+			f.shiftWay(&w)
+			c.AddWay(&w)
+		}
+		for l := range f.loops {
+			f.shiftLoop(&l)
+			c.AddLoop(&l)
+		}
+		return true
+	})
 }
 
 // countersFrom are the counters of o as if the first were another.
@@ -123,7 +152,7 @@ func (p *Plan) cacheArena(o *object, c *plancache.Plan) error {
 	}
 	c.Arena, c.ArenaSize, c.Cold, c.Keeps = a.at-o.bias, a.size, uint64(a.cold), uint64(a.keeps)
 	c.Stubs = a.image
-	if !c.AddFixups(o.bias, &plancache.Elsewhere{Stubs: other.buf, Up: up, First: o.first, Entry: p.Entries.of}) {
+	if !c.AddFixups(o.bias, &plancache.Elsewhere{Stubs: other.buf, Up: up, First: o.first, FirstOfBlocks: o.firstOfBlocks, Entry: p.Entries.of}) {
 		return errNotKept
 	}
 	part := func(at, size uint64) []byte { return p.bytesOf(p.originPages, at)[:size] }
@@ -145,9 +174,13 @@ func (p *Plan) bytesOf(pages *arena, at uint64) []byte {
 func (p *Plan) elsewhere(o *object) (*arena, error) {
 	a, c, q, r, code := *o.arena, *o, *p, *p.Request, *o.code
 	c.first++
-	if !code.Absolute {
-		a.at, code.Bias = a.at+up, code.Bias+up
+	c.firstOfBlocks += plancache.ElsewhereBlocks
+	further := uint64(up)
+	if code.Absolute {
+		further = 0
 	}
+	a.at, code.Bias = a.at+further, code.Bias+further
+	c.copies = o.copies.again(a.image, further)
 	c.counters = o.countersFrom(c.first)
 	c.plans, c.stubs, c.code, c.groups, c.arena = slices.Clone(o.plans), slices.Clone(o.stubs), &code, 0, &a
 	for i := range c.plans {

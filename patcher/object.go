@@ -27,43 +27,44 @@ import (
 
 // object is one ELF object of the target.
 type object struct {
-	target     target.Target
-	bias       uint64 // run address minus ELF virtual address
-	path       string
-	unnamed    bool // no file has that path any more
-	main       bool
-	selected   bool
-	reason     ledger.Reason      // why none of its functions is in the table
-	err        error              // of reading its file
-	span       place.Span         // run addresses
-	files      []procmaps.Mapping // its mappings of the file
-	exec       []procmaps.Mapping // those that are executable
-	scan       *elfscan.Object
-	code       *stubgen.Object
-	sites      []stubgen.KernelSite
-	signals    []stubgen.SignalSite // if traps are allowed
-	survey     *survey.Survey
-	keeps      []emit.Keep  // by function, if calls can be redirected
-	gs         bool         // it uses the GS segment itself
-	plans      []entry.Plan // by function, as the following
-	stubs      []emit.Stub
-	counters   []uint32           // if it is counted
-	numbered   uint32             // how many of them
-	first      uint32             // the first of them
-	thresholds []uint32           // unless all have the same
-	callSites  []elfscan.CallSite // if blocks are counted,
-	copies     *copies            // of its functions,
-	noCopies   bool               // for which there is no room
-	groups     patch.Groups
-	hook       uint64 // link-time address of the dynamic linker's function that is replaced
-	arena      *arena
-	taken      bool             // plans were taken back for want of room
-	patches    int              // at most, with the site's; 0: not known yet
-	id         *target.Identity // of its file, if plans are cached,
-	content    uint64           // the sum of that, if its times tell nothing,
-	slot       int              // and the one that its arena lies in,
-	has        [slots + 1]bool  // those for which there are plans of earlier starts: none need be kept,
-	cached     *plancache.Plan  // and that of an earlier start, in place of all that would be found out
+	target        target.Target
+	bias          uint64 // run address minus ELF virtual address
+	path          string
+	unnamed       bool // no file has that path any more
+	main          bool
+	selected      bool
+	reason        ledger.Reason      // why none of its functions is in the table
+	err           error              // of reading its file
+	span          place.Span         // run addresses
+	files         []procmaps.Mapping // its mappings of the file
+	exec          []procmaps.Mapping // those that are executable
+	scan          *elfscan.Object
+	code          *stubgen.Object
+	sites         []stubgen.KernelSite
+	signals       []stubgen.SignalSite // if traps are allowed
+	survey        *survey.Survey
+	keeps         []emit.Keep  // by function, if calls can be redirected
+	gs            bool         // it uses the GS segment itself
+	plans         []entry.Plan // by function, as the following
+	stubs         []emit.Stub
+	counters      []uint32           // if it is counted
+	numbered      uint32             // how many of them
+	first         uint32             // the first of them
+	firstOfBlocks uint32             // the first that is a block's
+	thresholds    []uint32           // unless all have the same
+	callSites     []elfscan.CallSite // if blocks are counted,
+	copies        *copies            // of its functions,
+	noCopies      bool               // for which there is no room
+	groups        patch.Groups
+	hook          uint64 // link-time address of the dynamic linker's function that is replaced
+	arena         *arena
+	taken         bool             // plans were taken back for want of room
+	patches       int              // at most, with the site's; 0: not known yet
+	id            *target.Identity // of its file, if plans are cached,
+	content       uint64           // the sum of that, if its times tell nothing,
+	slot          int              // and the one that its arena lies in,
+	has           [slots + 1]bool  // those for which there are plans of earlier starts: none need be kept,
+	cached        *plancache.Plan  // and that of an earlier start, in place of all that would be found out
 }
 
 // readObjects turns what the dynamic linker lists into objects, the executable

@@ -93,6 +93,9 @@ func (p *Plan) lay() (err error) {
 		if err := a.fill(p); err != nil {
 			return err
 		}
+		for _, o := range a.objects {
+			o.patches = 0 // now all are known
+		}
 	}
 	if err := p.layOrigins(space); err != nil {
 		return err
@@ -173,7 +176,7 @@ func (p *Plan) decide(o *object, how decision) {
 	opt.KnownFaults = o.code.Go && p.hasActionSite()
 	o.plans, o.patches, o.copies = entry.Plans(o.survey, opt, 0, chooses), 0, nil
 	o.dropHook()
-	if p.wantsBlocks(o) && !how.redirectable {
+	if p.wantsBlocks(o) {
 		o.copy(how)
 	}
 }
@@ -229,10 +232,8 @@ func (p *Plan) number() {
 		o.numbered = next - o.first
 	}
 	for _, o := range p.all {
-		if o.copies != nil {
-			o.copies.first = next
-			next += o.copies.counters
-		}
+		o.firstOfBlocks = next
+		next += o.countersOfBlocks()
 	}
 }
 

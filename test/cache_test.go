@@ -178,6 +178,14 @@ func alikeTables(t *testing.T, path, other string) {
 			t.Errorf("%+v\n%+v", x, y)
 		}
 	}
+	if !a.HasBlocks() {
+		return
+	}
+	_, flow := flowOf(t, path)
+	_, want := flowOf(t, other)
+	if !reflect.DeepEqual(flow, want) {
+		t.Errorf("%d blocks, %d ways, %d loops: not as the %d, %d, %d without", len(flow.Blocks), len(flow.Ways), len(flow.Loops), len(want.Blocks), len(want.Ways), len(want.Loops))
+	}
 }
 
 // cachePrograms do the same each time, down to the last call.
@@ -197,7 +205,7 @@ func cachePrograms(t *testing.T) []command {
 // without them does, function by function.
 func TestCache(t *testing.T) {
 	lane.Parallel(t)
-	ways := [][]string{nil, {"DYNPROF_OBJECTS=all"}, {"DYNPROF_KEEP_CALLS=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000", "DYNPROF_CONTROL=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000"}}
+	ways := [][]string{nil, {"DYNPROF_BLOCKS=1"}, {"DYNPROF_OBJECTS=all"}, {"DYNPROF_KEEP_CALLS=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000", "DYNPROF_CONTROL=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000"}, {"DYNPROF_BLOCKS=1", "DYNPROF_THRESHOLD=1000"}}
 	for i, c := range cachePrograms(t) {
 		for k, way := range lane.Thin(ways, 1+2*i) {
 			for _, by := range lane.Turn([]string{"run", "preload"}, i+k) {
@@ -243,16 +251,24 @@ func TestCacheSound(t *testing.T) {
 		_, err := plancache.Decode(b)
 		want.WriteByte(map[bool]byte{true: '1', false: '0'}[err == nil])
 	}
-	for _, path := range p.plans() {
+	blocks := newPlanned(t, cmd(compile(t, need(t, "g++"), []string{"-O2", "-pthread"}, "blocks.cc")), "preload", "DYNPROF_BLOCKS=1", "DYNPROF_OBJECTS=main")
+	blocks.warm(t)
+	for _, path := range append(p.plans(), blocks.plans()...) {
 		whole := []byte(read(t, path))
 		if len(whole) > 200<<10 {
 			continue // enough of them are smaller
 		}
 		add(whole)
+		flow := len(whole) // blocks, ways and loops come last
+		if binary.LittleEndian.Uint32(whole[plancache.PlanBlocks+plancache.PartCount:]) > 0 {
+			flow = int(binary.LittleEndian.Uint64(whole[plancache.PlanBlocks+plancache.PartOffset:]))
+		}
 		for i := range lane.Of(200, 5000) {
 			b, at := bytes.Clone(whole), rand.IntN(len(whole))
 			if i%2 == 0 {
 				at = rand.IntN(plancache.PlanHeaderSize)
+			} else if flow < len(whole) && i%4 == 1 {
+				at = flow + rand.IntN(len(whole)-flow)
 			}
 			switch i % 8 {
 			case 0, 1, 2:

@@ -48,7 +48,7 @@ func Decode(b []byte) (*Plan, error) {
 			Prot: le.Uint32(texts[TextProt:]), Listed: le.Uint32(texts[TextListed:]), Patches: le.Uint32(texts[TextPatches:]), Leds: le.Uint32(texts[TextLeds:]),
 		})
 	}
-	for _, check := range []func() error{p.checkHeader, p.checkTexts, p.checkFixups, p.checkOrigins, p.checkLedger} {
+	for _, check := range []func() error{p.checkHeader, p.checkTexts, p.checkFixups, p.checkOrigins, p.checkLedger, p.checkFlow} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -199,7 +199,7 @@ func (p *Plan) checkFixups() error {
 	end := uint64(0)
 	for f := p.Fixups; len(f) > 0; f = f[FixEntrySize:] {
 		at, kind, n := uint64(le.Uint32(f[FixAt:])), le.Uint32(f[FixKind:]), uint64(8)
-		if kind <= FixIndex {
+		if kind <= FixBlock {
 			n = 4
 		}
 		if at < end || kind > FixReturn || at+n > p.ArenaSize {

@@ -1,14 +1,18 @@
 package plancache
 
 // Elsewhere is a process in which all is otherwise on which stubs depend: the first
-// counter is the next one, entries are the complements of what they are here, and the
+// counter is the next one, the first of a block's is ElsewhereBlocks later, entries are the complements of what they are here, and the
 // object lies further up, with its arena.
 type Elsewhere struct {
-	Stubs []byte
-	Up    uint64                   // by so many bytes, whose lowest eight bits alone are 0
-	First uint32                   // the object's first counter here
-	Entry func(kind uint32) uint64 // what an entry of a kind is here
+	Stubs         []byte
+	Up            uint64                   // by so many bytes, whose lowest eight bits alone are 0
+	First         uint32                   // the object's first counter here,
+	FirstOfBlocks uint32                   // and the first that is a block's
+	Entry         func(kind uint32) uint64 // what an entry of a kind is here
 }
+
+// ElsewhereBlocks is how much further on blocks' counters begin elsewhere.
+const ElsewhereBlocks = 3
 
 // AddFixups finds out what of the stubs, which are those of an object at bias, depends on
 // the process, and takes it out. It reports false where something else differs.
@@ -27,6 +31,9 @@ func (p *Plan) AddFixups(bias uint64, other *Elsewhere) bool {
 		switch end = from + 8; kind {
 		case FixCounter:
 			le.PutUint32(word, le.Uint32(word)-8*other.First)
+			end = from + 4
+		case FixBlock:
+			le.PutUint32(word, le.Uint32(word)-8*other.FirstOfBlocks)
 			end = from + 4
 		case FixIndex:
 			le.PutUint32(word, le.Uint32(word)-other.First)
@@ -59,6 +66,8 @@ func (p *Plan) fixupAt(at int, other *Elsewhere) (from int, kind uint32) {
 		switch le.Uint32(other.Stubs[at:]) - le.Uint32(p.Stubs[at:]) {
 		case 8:
 			return at, FixCounter
+		case 8 * ElsewhereBlocks:
+			return at, FixBlock
 		case 1:
 			return at, FixIndex
 		}

@@ -6,7 +6,7 @@ package plancache
 // addresses are link-time ones: those of the ELF file.
 const (
 	FileMagic   = "DYNPLAN\x01" // 8 bytes at offset 0
-	FileVersion = 3
+	FileVersion = 4
 
 	// Header.
 	PlanMagic      = 0x000 // [8]byte
@@ -49,7 +49,11 @@ const (
 	PlanCreator    = 0x190 // section of bytes: who planned, for people
 	PlanReason     = 0x1a0 // u32, ledger.Reason of the object
 	PlanContent    = 0x1a8 // u64, ContentOf the object's file, if its times tell nothing; else 0
-	PlanHeaderSize = 0x1b0
+	PlanBlocks     = 0x1b0 // section: entries as a table's, of functions, blocks and loops of the object and with counters from 0 on
+	PlanWays       = 0x1c0 // section, as well
+	PlanLoops      = 0x1d0 // section, as well
+	PlanOfBlocks   = 0x1e0 // u32, counters that its blocks and ways have
+	PlanHeaderSize = 0x1f0
 
 	// A section is {u64 offset; u32 count; u32 entry size}. It begins at a multiple of 16.
 	PartOffset    = 0  // u64
@@ -99,10 +103,11 @@ const (
 // Kinds of fixups: what the word is, or what is added to it.
 const (
 	FixCounter = 0 // u32: 8 times the object's first counter is added,
-	FixIndex   = 1 // u32: or the object's first counter
-	FixSlow    = 2 // u64: address of the slow path of thresholds,
-	FixKeeper  = 3 // of redirected calls,
-	FixSite    = 4 // of kernel sites,
-	FixChanged = 5 // and of what stands in for the dynamic linker's function
-	FixReturn  = 6 // u64, an address in the object: its bias is added
+	FixIndex   = 1 // u32: or the object's first counter,
+	FixBlock   = 2 // u32: or 8 times the first of its blocks'
+	FixSlow    = 3 // u64: address of the slow path of thresholds,
+	FixKeeper  = 4 // of redirected calls,
+	FixSite    = 5 // of kernel sites,
+	FixChanged = 6 // and of what stands in for the dynamic linker's function
+	FixReturn  = 7 // u64, an address in the object: its bias is added
 )

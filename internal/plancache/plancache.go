@@ -55,10 +55,17 @@ type Plan struct {
 	ByText  []byte
 	Islands []byte
 	Ledger
+
+	Flow
+	BlockCounters uint32 // of blocks and ways
 }
 
 // Ledger is a table's sections of the object, which is its only one.
 type Ledger struct{ Functions, Aliases, Strings []byte }
+
+// Flow is a table's sections of the object's blocks, which are its only ones; counters are
+// from the first of a block on. It is empty where they are not counted.
+type Flow struct{ Blocks, Ways, Loops []byte }
 
 // File tells the object's file from others, and from itself before it was changed.
 type File struct {
@@ -97,6 +104,7 @@ func (p *Plan) parts(texts *[]byte) []part {
 		{PlanRecords, RecordEntrySize, &p.Records}, {PlanLengths, 1, &p.Lengths}, {PlanByText, 4, &p.ByText},
 		{PlanIslands, IslandEntrySize, &p.Islands}, {PlanFunctions, layout.FnEntrySize, &p.Functions},
 		{PlanAliases, 4, &p.Aliases}, {PlanStrings, 1, &p.Strings}, {PlanPath, 1, &p.Path}, {PlanCreator, 1, &p.Creator},
+		{PlanBlocks, layout.BkEntrySize, &p.Blocks}, {PlanWays, layout.WyEntrySize, &p.Ways}, {PlanLoops, layout.LpEntrySize, &p.Loops},
 	}
 }
 
@@ -113,7 +121,7 @@ func (p *Plan) words() []word {
 		{PlanCtime, &p.File.Ctime, nil}, {PlanHead, &p.File.Head, nil}, {PlanLow, &p.Low, nil}, {PlanHigh, &p.High, nil},
 		{PlanArena, &p.Arena, nil}, {PlanArenaSize, &p.ArenaSize, nil}, {PlanCold, &p.Cold, nil}, {PlanKeeps, &p.Keeps, nil},
 		{PlanHook, &p.Hook, nil}, {PlanCounters, nil, &p.Counters}, {PlanFlags, nil, &p.Flags}, {PlanCode, nil, &p.Code},
-		{PlanUntold, nil, &p.Untold}, {PlanReason, nil, &p.Reason}, {PlanContent, &p.File.Content, nil},
+		{PlanUntold, nil, &p.Untold}, {PlanReason, nil, &p.Reason}, {PlanContent, &p.File.Content, nil}, {PlanOfBlocks, nil, &p.BlockCounters},
 	}
 }
 

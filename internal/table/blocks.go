@@ -87,7 +87,7 @@ func (f *Flow) readBlocks(t *Table) error {
 	return t.EachEntry(t.Geometry.Blocks, func(b []byte) error {
 		k, n := Block{Block: layout.DecodeBlock(b)}, len(f.Blocks)
 		if n > 0 && k.Function < f.Blocks[n-1].Function || k.Function >= uint32(len(t.Functions)) || !isCounter(k.Counter, t.BlockCounters) ||
-			k.After != layout.NoBlock && k.After >= uint32(n) || k.Instructions == 0 || k.Loop != layout.NoLoop && k.Loop >= t.Geometry.Loops.Count {
+			k.After != layout.NoBlock && k.After >= uint32(n) || k.Instructions == 0 || k.Callee > uint32(len(t.Functions)) || k.Loop != layout.NoLoop && k.Loop >= t.Geometry.Loops.Count {
 			return layout.Corrupt("block %d: %+v", n, k.Block)
 		}
 		f.Blocks = append(f.Blocks, k)

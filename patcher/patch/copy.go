@@ -30,7 +30,7 @@ func (g Groups) AppendCopy(list []Patch, o *stubgen.Object, p *entry.Plan, range
 		list = append(list, q)
 	}
 	for _, r := range ranges[1:] { // a part may have none at its beginning
-		if !slices.ContainsFunc(leads, func(l CopyLead) bool { return l.Addr == r.Low }) {
+		if !leadsFrom(leads, r.Low) {
 			q := change(o, r.Low, 1, group, NoGroup)
 			q.New = q.Old
 			list = append(list, q)
@@ -48,4 +48,19 @@ func (g Groups) AppendCopy(list []Patch, o *stubgen.Object, p *entry.Plan, range
 		mine[i].Moved = SpanOf(end - at)
 	}
 	return list
+}
+
+// CopyPatches is the number of patches that AppendCopy adds.
+func CopyPatches(ranges []elfscan.Range, leads []CopyLead) int {
+	n := len(leads)
+	for _, r := range ranges[1:] {
+		if !leadsFrom(leads, r.Low) {
+			n++
+		}
+	}
+	return n
+}
+
+func leadsFrom(leads []CopyLead, at uint64) bool {
+	return slices.ContainsFunc(leads, func(l CopyLead) bool { return l.Addr == at })
 }

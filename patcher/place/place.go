@@ -115,6 +115,10 @@ func Slot(span Span, size uint64, number uint64) uint64 {
 	return (span.Low - size - nearest - number%slots*step) &^ (pageSize - 1)
 }
 
+// Behind is such an address for an arena that is larger than what is below its executable,
+// which lies at a low address: the heap starts up to 1 GB further up, at random.
+func Behind(span Span) (at uint64) { return (span.High + guard + pageSize - 1) &^ (pageSize - 1) }
+
 // InReach is whether code at both ends of span and of the arena can refer to each other.
 func InReach(span Span, at, size uint64) bool {
 	return at < span.Low && span.High-at <= reach || at >= span.Low && at+size-span.Low <= reach

@@ -21,12 +21,15 @@ func (m *Mover) Branch(in *x86.Inst, code []byte, to x86.Label) { m.rel.branch(i
 // Leave writes a direct jump, to an address.
 func (m *Mover) Leave(in *x86.Inst, code []byte, to x86.RunAddr) { m.rel.branch(in, code, 0, to) }
 
-// Finish writes the literals that the instructions refer to.
-func (m *Mover) Finish() {
+// Finish writes the literals that the instructions refer to, which are run addresses, and
+// returns where they are.
+func (m *Mover) Finish() (offsets []int) {
 	for _, l := range m.rel.literals {
 		quad(m.rel.asm, l.label, l.value)
+		offsets = append(offsets, m.rel.asm.Len()-literalSize)
 	}
 	m.rel.literals = m.rel.literals[:0]
+	return offsets
 }
 
 // MovedSize is the most bytes that Same, Branch or Leave takes, and Finish for it.

@@ -45,12 +45,13 @@ const (
 // ran and each way was taken follows from them, and from the function's calls: as few as
 // can be, at places that rarely run, by guess (package spantree). Calls are ways out of the
 // copy and ways into it again: what does not come back is no error. A jump of the unit to
-// its own entry is a way like others, and no call.
+// its own entry is a way like others, and no call. Called says that the copy is entered as
+// often as the function is called: not where calls may be sent elsewhere, or come uncounted.
 //
 // A block's counter is in front of the first instruction where no flag is live that it
 // changes, or, where there is none, at the block's beginning, with the flags saved.
-func (c *Code) Count() {
-	k := &counting{Code: c, live: c.Home.Graph.LiveFlags()}
+func (c *Code) Count(called bool) {
+	k := &counting{Code: c, live: c.Home.Graph.LiveFlags(), called: called}
 	k.Nest = c.Home.Graph.Loops()
 	k.often = c.Home.Graph.Frequency(k.Nest)
 	k.findWays()
@@ -77,12 +78,13 @@ func (c *Code) CountAs(block, way func(i int) (counter int32)) {
 // counting is the work of Count.
 type counting struct {
 	*Code
-	live  []x86.FlagSet
-	often []float64 // by block, a guess
-	outs  []int32   // by block: ways that leave it
-	ins   []int32   // and that lead to it
-	falls []bool    // by block: it goes on at the next
-	lands []bool    // by block: old text leads there
+	called bool
+	live   []x86.FlagSet
+	often  []float64 // by block, a guess
+	outs   []int32   // by block: ways that leave it
+	ins    []int32   // and that lead to it
+	falls  []bool    // by block: it goes on at the next
+	lands  []bool    // by block: old text leads there
 }
 
 // findWays lists the ways, by block that they leave, and those from outside.
@@ -103,7 +105,7 @@ func (k *counting) findWays() {
 		}
 	}
 	k.way(spantree.Outside, int32(g.Entry), NoCounter)
-	k.Ways[len(k.Ways)-1].Calls = true
+	k.Ways[len(k.Ways)-1].Calls = k.called
 }
 
 func (k *counting) way(from, to, op int32) {
@@ -214,7 +216,8 @@ func (k *counting) critical(w *Way) bool {
 
 // choose gives counters to blocks and ways. Each block is two nodes, with an edge that is
 // the block's own; a way that is not critical needs no counter of its own, as the block's
-// would do, and one that jumps out of the unit has no place for it.
+// would do, and one that jumps out of the unit, or comes to its entry, has no place for it:
+// these come first, and make no circle (of each but the entry's one end has no other).
 func (k *counting) choose() {
 	n := len(k.Home.Graph.Blocks)
 	ways, dear := make([]spantree.Edge, len(k.Ways)), make([]float64, n+len(k.Ways))
@@ -224,7 +227,7 @@ func (k *counting) choose() {
 		switch ways[i] = w.Edge; {
 		case w.Calls:
 			dear[n+i] = -1 // it is known
-		case w.To != spantree.Outside && k.critical(w):
+		case w.To != spantree.Outside && k.critical(w) && i != len(k.Ways)-1:
 			dear[n+i] = k.cost(w)
 		default:
 			order = append(order, int32(n+i))

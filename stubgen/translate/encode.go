@@ -42,9 +42,16 @@ func (c *Code) Size(o *stubgen.Object, shared bool) int {
 	return n + jumpSize // from the last block to the entry
 }
 
+// Fix is a word of a copy that depends on the process.
+type Fix struct {
+	At      int32 // from the stub's start
+	Address bool  // it is a run address of 64 bits; else the displacement of a counter, of 32
+}
+
 // Writer writes a copy behind its function's count: it is an emit.Copy.
 type Writer struct {
 	Patches []Patch // of the old body, by no order, when it is written
+	Fixes   []Fix   // of the copy, as well; not of counters that are Shared
 
 	code    *Code
 	obj     *stubgen.Object
@@ -89,7 +96,9 @@ func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 			w.runs.Left()
 		}
 	}
-	w.mover.Finish()
+	for _, at := range w.mover.Finish() {
+		w.Fixes = append(w.Fixes, Fix{int32(at), true})
+	}
 	w.writeTables()
 	w.lead()
 }
@@ -163,6 +172,7 @@ func (w *Writer) count(number int32, keep bool) {
 			w.asm.LockIncTo(w.counter.Shared.Add(8 * int(number)))
 		} else {
 			w.asm.IncGS(w.counter.Row + 8*number)
+			w.fix(4, false)
 		}
 	}
 	if keep {
@@ -170,6 +180,11 @@ func (w *Writer) count(number int32, keep bool) {
 	} else {
 		one()
 	}
+}
+
+// fix notes the last size bytes.
+func (w *Writer) fix(size int, address bool) {
+	w.Fixes = append(w.Fixes, Fix{int32(w.asm.Len() - size), address})
 }
 
 func (w *Writer) op(op Op) {

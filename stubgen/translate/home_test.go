@@ -26,10 +26,10 @@ func load(t testing.TB, path string) (*stubgen.Object, *flow.Program) {
 }
 
 // encode is a copy with its counters behind the count of its function, and what leads to it.
-func encode(t *testing.T, c *Code, o *stubgen.Object) ([]byte, []Patch, error) {
+func encode(t *testing.T, c *Code, o *stubgen.Object, called bool) ([]byte, []Patch, error) {
 	t.Helper()
 	c.RebuildTables(o)
-	c.Count()
+	c.Count(called)
 	w := NewWriter(c, o, Counter{Row: 0x80})
 	spec := emit.Spec{Start: WindowEnd(c.Home.Graph) - jumpSize, Size: emit.CountSize(false, false, false) + c.Size(o, false), Copy: w}
 	dst := make([]byte, spec.Size)
@@ -91,7 +91,7 @@ func TestGolden(t *testing.T) {
 			continue
 		}
 		c := Lower(h)
-		code, patches, err := encode(t, c, o)
+		code, patches, err := encode(t, c, o, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestPrograms(t *testing.T) {
 				}
 				c := Lower(h)
 				c.RebuildTables(o)
-				c.Count()
+				c.Count(true)
 				tables += len(c.Tables)
 				for i := range g.Blocks {
 					if last := g.Last(&g.Blocks[i]); last.Kind == x86.JmpInd && !last.RIPRel() {

@@ -66,7 +66,7 @@ func (x *translated) add(g *flow.Graph, size *int) {
 	}
 	c := Lower(h)
 	c.RebuildTables(x.obj)
-	c.Count()
+	c.Count(len(x.codes)%2 == 0)
 	x.codes, x.first = append(x.codes, c), append(x.first, x.count)
 	x.count += c.Counters + 1 // the last one is of calls
 	*size += countSize + c.Size(x.obj, true) + 16

@@ -86,6 +86,7 @@ func (w *Writer) writeTables() {
 					v = uint64(w.asm.Place(w.landing(k)))
 				}
 				w.asm.Quad(v)
+				w.fix(8, true)
 				continue
 			}
 			v := int32(binary.LittleEndian.Uint32(at[4*i:]))

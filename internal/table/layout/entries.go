@@ -48,6 +48,7 @@ type Block struct {
 	Size         uint32 // bytes
 	Flags        uint32 // Block*
 	Loop         uint32 // number of the innermost loop that it is in, or NoLoop
+	Callee       uint32 // index in Functions + 1, of the one that its last instruction calls or jumps to; 0: not told
 }
 
 // Way is how control goes from a block to another, comes to one, or leaves one.
@@ -74,6 +75,7 @@ func (k *Block) Encode(b []byte) {
 	le.PutUint32(b[BkSize:], k.Size)
 	le.PutUint32(b[BkFlags:], k.Flags)
 	le.PutUint32(b[BkLoop:], k.Loop)
+	le.PutUint32(b[BkCallee:], k.Callee)
 }
 
 // Encode stores all of w in an entry.
@@ -112,6 +114,7 @@ func DecodeBlock(b []byte) Block {
 		Size:         le.Uint32(b[BkSize:]),
 		Flags:        le.Uint32(b[BkFlags:]),
 		Loop:         le.Uint32(b[BkLoop:]),
+		Callee:       le.Uint32(b[BkCallee:]),
 	}
 }
 

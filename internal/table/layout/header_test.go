@@ -25,6 +25,9 @@ var structs = []cheader.Struct{
 	{Name: "dp_event", Prefix: "Ev", Size: "EvEntrySize"},
 	{Name: "dp_former", Prefix: "Fm", Size: "FmEntrySize"},
 	{Name: "dp_missed", Prefix: "Ms", Size: "MsEntrySize"},
+	{Name: "dp_block", Prefix: "Bk", Size: "BkEntrySize"},
+	{Name: "dp_way", Prefix: "Wy", Size: "WyEntrySize"},
+	{Name: "dp_loop", Prefix: "Lp", Size: "LpEntrySize"},
 	{Name: "dp_baseline", Prefix: "Bl", Size: "BlCounts", Behind: "counts"},
 	{Name: "dp_row", Prefix: "Row", Size: "RowCounters", Behind: "counters"},
 }

@@ -201,6 +201,7 @@ const (
 	BkSize         = 24 // u32, bytes
 	BkFlags        = 28 // u32, Block*
 	BkLoop         = 32 // u32, number of the innermost loop that it is in; NoLoop if none
+	BkCallee       = 36 // u32, number + 1 of the function that its last instruction calls, or jumps to; 0 if that cannot be told
 	BkEntrySize    = 40
 
 	// Way entry: how control goes from a block to another of the function, or comes from

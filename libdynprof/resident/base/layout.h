@@ -151,6 +151,7 @@
 #define DP_BK_SIZE 0x18
 #define DP_BK_FLAGS 0x1c
 #define DP_BK_LOOP 0x20
+#define DP_BK_CALLEE 0x24
 #define DP_BK_ENTRY_SIZE 0x28
 #define DP_WY_FROM 0x0
 #define DP_WY_TO 0x4
@@ -536,6 +537,51 @@ _Static_assert(offsetof(struct dp_missed, reason) == DP_MS_REASON, "DP_MS_REASON
 _Static_assert(offsetof(struct dp_missed, times) == DP_MS_TIMES, "DP_MS_TIMES");
 _Static_assert(offsetof(struct dp_missed, path) == DP_MS_PATH, "DP_MS_PATH");
 _Static_assert(sizeof(struct dp_missed) == DP_MS_ENTRY_SIZE, "dp_missed");
+
+struct dp_block {
+	uint64_t address;
+	uint32_t function;
+	uint32_t counter;
+	uint32_t after;
+	uint32_t instructions;
+	uint32_t size;
+	uint32_t flags;
+	uint32_t loop;
+	uint32_t callee;
+};
+_Static_assert(offsetof(struct dp_block, address) == DP_BK_ADDRESS, "DP_BK_ADDRESS");
+_Static_assert(offsetof(struct dp_block, function) == DP_BK_FUNCTION, "DP_BK_FUNCTION");
+_Static_assert(offsetof(struct dp_block, counter) == DP_BK_COUNTER, "DP_BK_COUNTER");
+_Static_assert(offsetof(struct dp_block, after) == DP_BK_AFTER, "DP_BK_AFTER");
+_Static_assert(offsetof(struct dp_block, instructions) == DP_BK_INSTRUCTIONS, "DP_BK_INSTRUCTIONS");
+_Static_assert(offsetof(struct dp_block, size) == DP_BK_SIZE, "DP_BK_SIZE");
+_Static_assert(offsetof(struct dp_block, flags) == DP_BK_FLAGS, "DP_BK_FLAGS");
+_Static_assert(offsetof(struct dp_block, loop) == DP_BK_LOOP, "DP_BK_LOOP");
+_Static_assert(offsetof(struct dp_block, callee) == DP_BK_CALLEE, "DP_BK_CALLEE");
+_Static_assert(sizeof(struct dp_block) == DP_BK_ENTRY_SIZE, "dp_block");
+
+struct dp_way {
+	uint32_t from;
+	uint32_t to;
+	uint32_t counter;
+	uint32_t flags;
+};
+_Static_assert(offsetof(struct dp_way, from) == DP_WY_FROM, "DP_WY_FROM");
+_Static_assert(offsetof(struct dp_way, to) == DP_WY_TO, "DP_WY_TO");
+_Static_assert(offsetof(struct dp_way, counter) == DP_WY_COUNTER, "DP_WY_COUNTER");
+_Static_assert(offsetof(struct dp_way, flags) == DP_WY_FLAGS, "DP_WY_FLAGS");
+_Static_assert(sizeof(struct dp_way) == DP_WY_ENTRY_SIZE, "dp_way");
+
+struct dp_loop {
+	uint32_t header;
+	uint32_t parent;
+	uint32_t flags;
+	uint8_t unused_0[4];
+};
+_Static_assert(offsetof(struct dp_loop, header) == DP_LP_HEADER, "DP_LP_HEADER");
+_Static_assert(offsetof(struct dp_loop, parent) == DP_LP_PARENT, "DP_LP_PARENT");
+_Static_assert(offsetof(struct dp_loop, flags) == DP_LP_FLAGS, "DP_LP_FLAGS");
+_Static_assert(sizeof(struct dp_loop) == DP_LP_ENTRY_SIZE, "dp_loop");
 
 struct dp_baseline {
 	uint64_t time;

@@ -3,7 +3,7 @@
 #define DP_PLANCACHE_H
 
 #define DP_FILE_MAGIC "DYNPLAN\001"
-#define DP_FILE_VERSION 0x3
+#define DP_FILE_VERSION 0x4
 #define DP_PLAN_MAGIC 0x0
 #define DP_PLAN_VERSION 0x8
 #define DP_PLAN_HDR_SIZE 0xc
@@ -44,7 +44,11 @@
 #define DP_PLAN_CREATOR 0x190
 #define DP_PLAN_REASON 0x1a0
 #define DP_PLAN_CONTENT 0x1a8
-#define DP_PLAN_HEADER_SIZE 0x1b0
+#define DP_PLAN_BLOCKS 0x1b0
+#define DP_PLAN_WAYS 0x1c0
+#define DP_PLAN_LOOPS 0x1d0
+#define DP_PLAN_OF_BLOCKS 0x1e0
+#define DP_PLAN_HEADER_SIZE 0x1f0
 #define DP_PART_OFFSET 0x0
 #define DP_PART_COUNT 0x8
 #define DP_PART_ENTRY_SIZE 0xc
@@ -75,11 +79,12 @@
 
 #define DP_FIX_COUNTER 0x0
 #define DP_FIX_INDEX 0x1
-#define DP_FIX_SLOW 0x2
-#define DP_FIX_KEEPER 0x3
-#define DP_FIX_SITE 0x4
-#define DP_FIX_CHANGED 0x5
-#define DP_FIX_RETURN 0x6
+#define DP_FIX_BLOCK 0x2
+#define DP_FIX_SLOW 0x3
+#define DP_FIX_KEEPER 0x4
+#define DP_FIX_SITE 0x5
+#define DP_FIX_CHANGED 0x6
+#define DP_FIX_RETURN 0x7
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
@@ -137,6 +142,11 @@ struct dp_plan_file {
 	uint32_t reason;
 	uint8_t unused_0[4];
 	uint64_t content;
+	struct dp_plan_part blocks;
+	struct dp_plan_part ways;
+	struct dp_plan_part loops;
+	uint32_t of_blocks;
+	uint8_t unused_1[12];
 };
 _Static_assert(offsetof(struct dp_plan_file, magic) == DP_PLAN_MAGIC, "DP_PLAN_MAGIC");
 _Static_assert(offsetof(struct dp_plan_file, version) == DP_PLAN_VERSION, "DP_PLAN_VERSION");
@@ -178,6 +188,10 @@ _Static_assert(offsetof(struct dp_plan_file, path) == DP_PLAN_PATH, "DP_PLAN_PAT
 _Static_assert(offsetof(struct dp_plan_file, creator) == DP_PLAN_CREATOR, "DP_PLAN_CREATOR");
 _Static_assert(offsetof(struct dp_plan_file, reason) == DP_PLAN_REASON, "DP_PLAN_REASON");
 _Static_assert(offsetof(struct dp_plan_file, content) == DP_PLAN_CONTENT, "DP_PLAN_CONTENT");
+_Static_assert(offsetof(struct dp_plan_file, blocks) == DP_PLAN_BLOCKS, "DP_PLAN_BLOCKS");
+_Static_assert(offsetof(struct dp_plan_file, ways) == DP_PLAN_WAYS, "DP_PLAN_WAYS");
+_Static_assert(offsetof(struct dp_plan_file, loops) == DP_PLAN_LOOPS, "DP_PLAN_LOOPS");
+_Static_assert(offsetof(struct dp_plan_file, of_blocks) == DP_PLAN_OF_BLOCKS, "DP_PLAN_OF_BLOCKS");
 _Static_assert(sizeof(struct dp_plan_file) == DP_PLAN_HEADER_SIZE, "dp_plan_file");
 
 struct dp_plan_text {

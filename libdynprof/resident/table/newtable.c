@@ -39,6 +39,11 @@ int dp_lay_table(struct dp_header *h, const struct dp_new_table *n)
 	h->functions = add(h, n->functions, n->functions + more, DP_FN_ENTRY_SIZE);
 	h->aliases = add(h, n->aliases, n->aliases + more, sizeof(uint32_t));
 	h->strings = add(h, n->strings, n->strings + DP_SPARE_STRINGS, 1);
+	if (n->has_blocks) {
+		h->blocks = add(h, n->blocks, n->blocks, DP_BK_ENTRY_SIZE);
+		h->ways = add(h, n->ways, n->ways, DP_WY_ENTRY_SIZE);
+		h->loops = add(h, n->loops, n->loops, DP_LP_ENTRY_SIZE);
+	}
 	uint64_t rows = rows_at_most(h->file_size, capacity, stride);
 	uint64_t baseline = pages(DP_BL_COUNTS + 8 * capacity + 8 * rows);
 	h->baselines = add(h, DP_MAX_BASELINES, DP_MAX_BASELINES, baseline);

@@ -24,7 +24,8 @@ static int has_sections(const struct dp_plan_file *p)
 	       is_section(&p->islands, sizeof(struct dp_plan_island), n) && is_section(&p->listed, sizeof(struct dp_listed), n) &&
 	       is_section(&p->patches, sizeof(struct dp_overwritten), n) && is_section(&p->leds, sizeof(struct dp_led), n) &&
 	       is_section(&p->functions, sizeof(struct dp_function), n) && is_section(&p->aliases, 4, n) &&
-	       is_section(&p->strings, 1, n) && is_section(&p->path, 1, n) && is_section(&p->creator, 1, n);
+	       is_section(&p->strings, 1, n) && is_section(&p->path, 1, n) && is_section(&p->creator, 1, n) &&
+	       is_section(&p->blocks, sizeof(struct dp_block), n) && is_section(&p->ways, sizeof(struct dp_way), n) && is_section(&p->loops, sizeof(struct dp_loop), n);
 }
 
 static int is_whole(const struct dp_plan_file *p, uint64_t size)
@@ -130,7 +131,7 @@ static int good_fixups(const struct dp_plan_file *p)
 	const struct dp_plan_fixup *f = dp_part(p, &p->fixups);
 	uint64_t end = 0;
 	for (uint32_t i = 0; i < p->fixups.count; i++, f++) {
-		uint64_t n = f->kind <= DP_FIX_INDEX ? 4 : 8;
+		uint64_t n = f->kind <= DP_FIX_BLOCK ? 4 : 8;
 		if (f->at < end || f->kind > DP_FIX_RETURN || f->at + n > p->arena_size)
 			return 0;
 		end = f->at + n;
@@ -230,7 +231,38 @@ static int good_ledger(const struct dp_plan_file *p)
 	return 1;
 }
 
+/* ---- blocks ------------------------------------------------------------- */
+
+static int is_one(uint32_t n, uint32_t count, uint32_t none) { return n < count || n == none; }
+
+static int good_block(const struct dp_plan_file *p, const struct dp_block *b)
+{
+	return b->function < p->functions.count && is_one(b->counter, p->of_blocks, DP_NO_COUNTER) && is_one(b->after, p->blocks.count, DP_NO_BLOCK) &&
+	       is_one(b->loop, p->loops.count, DP_NO_LOOP) && b->callee <= p->functions.count;
+}
+
+static int good_way(const struct dp_plan_file *p, const struct dp_way *w)
+{
+	return is_one(w->from, p->blocks.count, DP_NO_BLOCK) && is_one(w->to, p->blocks.count, DP_NO_BLOCK) && is_one(w->counter, p->of_blocks, DP_NO_COUNTER);
+}
+
+/* What blocks, ways and loops refer to is there. */
+static int good_flow(const struct dp_plan_file *p)
+{
+	const struct dp_block *blocks = dp_part(p, &p->blocks);
+	const struct dp_way *ways = dp_part(p, &p->ways);
+	const struct dp_loop *loops = dp_part(p, &p->loops);
+	int ok = p->of_blocks <= (uint64_t)p->blocks.count + p->ways.count;
+	for (uint32_t i = 0; i < p->blocks.count && ok; i++)
+		ok = good_block(p, &blocks[i]);
+	for (uint32_t i = 0; i < p->ways.count && ok; i++)
+		ok = good_way(p, &ways[i]);
+	for (uint32_t i = 0; i < p->loops.count && ok; i++)
+		ok = loops[i].header < p->blocks.count && is_one(loops[i].parent, p->loops.count, DP_NO_LOOP);
+	return ok;
+}
+
 int dp_plan_is_sound(const struct dp_plan_file *p, uint64_t size)
 {
-	return is_whole(p, size) && good_header(p) && good_texts(p) && good_fixups(p) && good_records(p) && good_islands(p) && good_ledger(p);
+	return is_whole(p, size) && good_header(p) && good_texts(p) && good_fixups(p) && good_records(p) && good_islands(p) && good_ledger(p) && good_flow(p);
 }

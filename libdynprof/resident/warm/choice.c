@@ -6,7 +6,7 @@ enum kind {
 	PLANNED,  /* a planner reads it, unless it is empty */
 	OFF,      /* or unless it is a switch that is off */
 	HARMLESS, /* others read it */
-	CACHE_HOME, RUNTIME_DIR, HOME, OUTPUT, OBJECTS, THRESHOLD, RUN_ID, KEEP_CALLS, FOLLOW_EXEC, CACHE, TEXT_COPIES,
+	CACHE_HOME, RUNTIME_DIR, HOME, OUTPUT, OBJECTS, THRESHOLD, RUN_ID, KEEP_CALLS, BLOCKS, FOLLOW_EXEC, CACHE, TEXT_COPIES,
 };
 
 /* The names are in place: a pointer would have to be relocated. */
@@ -17,7 +17,7 @@ static const struct variable {
 	{"XDG_CACHE_HOME", CACHE_HOME}, {"XDG_RUNTIME_DIR", RUNTIME_DIR}, {"HOME", HOME},
 	{"DYNPROF_OUTPUT", OUTPUT}, {"DYNPROF_OBJECTS", OBJECTS}, {"DYNPROF_THRESHOLD", THRESHOLD},
 	{"DYNPROF_RUN_ID", RUN_ID}, {"DYNPROF_KEEP_CALLS", KEEP_CALLS}, {"DYNPROF_FOLLOW_EXEC", FOLLOW_EXEC},
-	{"DYNPROF_PERF_MAP", OFF}, {"DYNPROF_CONTROL", OFF}, {"DYNPROF_ALLOW_TRAPS", OFF}, {"DYNPROF_LOCK", OFF}, {"DYNPROF_BLOCKS", OFF},
+	{"DYNPROF_PERF_MAP", OFF}, {"DYNPROF_CONTROL", OFF}, {"DYNPROF_ALLOW_TRAPS", OFF}, {"DYNPROF_LOCK", OFF}, {"DYNPROF_BLOCKS", BLOCKS},
 	{"DYNPROF_CACHE", CACHE}, {"DYNPROF_TEXT_COPIES", TEXT_COPIES}, {"DYNPROF_STRICT", HARMLESS}, {"DYNPROF_NOTE", HARMLESS}, {"DYNPROF_PAD", HARMLESS},
 	{"DYNPROF_LIBRARY", HARMLESS}, {"DYNPROF_PRELOADED", HARMLESS}, {"DYNPROF_HOTSPOTS", HARMLESS},
 };
@@ -98,6 +98,9 @@ static int take(enum kind kind, const char *value, struct dp_choice *c)
 		return read_run_id(value, c);
 	case KEEP_CALLS:
 		c->keep_calls = dp_is_on(value);
+		return 1;
+	case BLOCKS:
+		c->blocks = dp_is_on(value);
 		return 1;
 	case CACHE:
 		value += has_prefix(value, "only:") ? sizeof "only:" - 1 : 0;

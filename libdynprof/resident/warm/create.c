@@ -22,11 +22,17 @@ static struct dp_new_table measure(const struct dp_warm *w)
 	const struct dp_planned *main = &w->objects[0];
 	struct dp_ledger_size all;
 	dp_measure_ledgers(w, &all);
-	return (struct dp_new_table){
+	struct dp_new_table n = {
 		.objects = w->count, .functions = w->functions, .counters = w->counters, .has_threshold = w->choice.threshold > 0,
 		.aliases = 1 + all.aliases, .strings = 1 + stored(main->path) + stored_part(&main->plan->creator) + all.strings,
-		.short_space = w->ctl->short_space != 0,
+		.short_space = w->ctl->short_space != 0, .has_blocks = w->choice.blocks,
 	};
+	for (uint32_t i = 0; i < w->count; i++) {
+		n.blocks += w->objects[i].plan->blocks.count;
+		n.ways += w->objects[i].plan->ways.count;
+		n.loops += w->objects[i].plan->loops.count;
+	}
+	return n;
 }
 
 /* The counts are those of the whole table already. */
@@ -41,7 +47,7 @@ static int write_sections(const struct dp_warm *w, long fd, struct dp_header *h,
 	s.next_string = s.next_alias = 1;
 	h->program = dp_add_string(&s, main->path, text_len(main->path));
 	h->creator = dp_add_string(&s, dp_part(main->plan, &main->plan->creator), main->plan->creator.count);
-	return dp_put_ledgers(&s, w, 0, 0);
+	return dp_put_ledgers(&s, w, 0, 0) && dp_put_flows(&s, w);
 }
 
 /* ---- the file ----------------------------------------------------------- */
@@ -50,11 +56,15 @@ static void fill_header(const struct dp_warm *w, struct dp_header *h)
 {
 	const struct dp_choice *c = &w->choice;
 	dp_copy_bytes(h->magic, DP_MAGIC, sizeof h->magic);
-	h->version = DP_VERSION;
+	h->version = c->blocks ? DP_VERSION_BLOCKS : DP_VERSION;
 	h->header_size = DP_HEADER_SIZE;
 	h->flags = DP_FLAG_WARM | (c->threshold ? DP_FLAG_THRESHOLD : 0) | (c->follow_exec ? DP_FLAG_FOLLOW_EXEC : 0);
 	h->threshold = c->threshold;
 	dp_copy_bytes(h->run_id, c->run_id, sizeof h->run_id);
+	if (c->blocks) {
+		h->blocks_first = w->block_counters;
+		h->blocks_count = w->counters - w->block_counters;
+	}
 	dp_identify(h, w->ctl->pid);
 }
 

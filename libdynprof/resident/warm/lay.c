@@ -62,6 +62,8 @@ static void fix(const struct dp_warm *w, const struct dp_planned *o, uint8_t *co
 			*half += 8 * o->counters;
 		else if (f->kind == DP_FIX_INDEX)
 			*half += o->counters;
+		else if (f->kind == DP_FIX_BLOCK)
+			*half += 8 * o->block_counters;
 		else if (f->kind == DP_FIX_RETURN)
 			*word += dp_bias(o);
 		else
@@ -329,6 +331,11 @@ static void number(struct dp_warm *w)
 		o->functions = w->functions;
 		w->counters += o->plan->counters;
 		w->functions += o->plan->functions.count;
+	}
+	w->block_counters = w->counters;
+	for (uint32_t i = 0; i < w->count; i++) {
+		w->objects[i].block_counters = w->counters;
+		w->counters += w->objects[i].plan->of_blocks;
 	}
 }
 

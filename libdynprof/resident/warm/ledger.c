@@ -25,6 +25,9 @@ void dp_begin_ledger(struct dp_ledger *s, const struct dp_header *h)
 	s->functions = sink_of(s, &h->functions, 1);
 	s->aliases = sink_of(s, &h->aliases, 2);
 	s->strings = sink_of(s, &h->strings, 3);
+	s->blocks = sink_of(s, &h->blocks, 4);
+	s->ways = sink_of(s, &h->ways, 5);
+	s->loops = sink_of(s, &h->loops, 6);
 	s->next_string = s->mapped ? h->strings.count : 0;
 	s->next_alias = s->mapped ? h->aliases.count : 0;
 }
@@ -113,4 +116,69 @@ int dp_put_ledgers(struct dp_ledger *s, const struct dp_warm *w, uint32_t number
 	ok &= dp_sink_flush(&s->functions);
 	ok &= dp_sink_flush(&s->aliases);
 	return dp_sink_flush(&s->strings) && ok;
+}
+
+/* ---- blocks ------------------------------------------------------------- */
+
+/* The numbers of an object's first block, loop and counter of them, in the table. */
+struct firsts {
+	uint32_t block, loop, counter;
+};
+
+/* Number n of a list, in that of all; none, which is the greatest number, stays that. */
+static uint32_t shifted(uint32_t first, uint32_t n) { return n == DP_NO_BLOCK ? n : first + n; }
+_Static_assert(DP_NO_BLOCK == DP_NO_LOOP && DP_NO_BLOCK == DP_NO_COUNTER, "shifted");
+
+static void add_blocks(struct dp_ledger *s, const struct dp_planned *o, const struct firsts *at)
+{
+	const struct dp_block *from = dp_part(o->plan, &o->plan->blocks);
+	for (uint32_t i = 0; i < o->plan->blocks.count; i++) {
+		struct dp_block *b = dp_sink_next(&s->blocks, sizeof *b);
+		*b = from[i];
+		b->function += o->functions;
+		b->counter = shifted(at->counter, b->counter);
+		b->after = shifted(at->block, b->after);
+		b->loop = shifted(at->loop, b->loop);
+		b->callee += b->callee ? o->functions : 0;
+	}
+}
+
+static void add_ways(struct dp_ledger *s, const struct dp_planned *o, const struct firsts *at)
+{
+	const struct dp_way *from = dp_part(o->plan, &o->plan->ways);
+	for (uint32_t i = 0; i < o->plan->ways.count; i++) {
+		struct dp_way *way = dp_sink_next(&s->ways, sizeof *way);
+		*way = from[i];
+		way->from = shifted(at->block, way->from);
+		way->to = shifted(at->block, way->to);
+		way->counter = shifted(at->counter, way->counter);
+	}
+}
+
+static void add_loops(struct dp_ledger *s, const struct dp_planned *o, const struct firsts *at)
+{
+	const struct dp_loop *from = dp_part(o->plan, &o->plan->loops);
+	for (uint32_t i = 0; i < o->plan->loops.count; i++) {
+		struct dp_loop *l = dp_sink_next(&s->loops, sizeof *l);
+		*l = from[i];
+		l->header = shifted(at->block, l->header);
+		l->parent = shifted(at->loop, l->parent);
+	}
+}
+
+int dp_put_flows(struct dp_ledger *s, const struct dp_warm *w)
+{
+	struct firsts at = {0};
+	for (uint32_t i = 0; i < w->count; i++) {
+		const struct dp_planned *o = &w->objects[i];
+		at.counter = o->block_counters;
+		add_blocks(s, o, &at);
+		add_ways(s, o, &at);
+		add_loops(s, o, &at);
+		at.block += o->plan->blocks.count;
+		at.loop += o->plan->loops.count;
+	}
+	int ok = dp_sink_flush(&s->blocks);
+	ok &= dp_sink_flush(&s->ways);
+	return dp_sink_flush(&s->loops) && ok;
 }

@@ -26,7 +26,8 @@ import (
 // warmFlags are what plans depend on, besides the objects themselves.
 type warmFlags struct {
 	objects, threshold, library string
-	keepCalls, textCopies       bool
+	keepCalls, blocks           bool
+	textCopies                  bool
 }
 
 func (a *app) cacheWarmCommand() *cobra.Command {
@@ -50,6 +51,7 @@ func (a *app) cacheWarmCommand() *cobra.Command {
 	flags.StringVar(&f.objects, "objects", "", setting.All[setting.Objects].Help)
 	flags.StringVar(&f.threshold, "threshold", "", "as of the runs: `N` calls of every function")
 	flags.BoolVar(&f.keepCalls, "keep-calls", false, "leave calls as they are, as the runs will")
+	flags.BoolVar(&f.blocks, "blocks", false, "for runs that count blocks")
 	flags.BoolVar(&f.textCopies, "text-copies", false, "keep copies of large objects, too, as the runs use them")
 	flags.StringVar(&f.library, "library", "", setting.All[setting.Library].Help)
 	return cmd
@@ -179,6 +181,9 @@ func (f *warmFlags) start(ctx context.Context, p *launch.Program, plans, library
 	settings[setting.Cache], settings[setting.Output], settings[setting.Objects], settings[setting.Threshold] = "only:"+plans, table, f.objects, f.threshold
 	if f.keepCalls {
 		settings[setting.KeepCalls] = "1"
+	}
+	if f.blocks {
+		settings[setting.Blocks] = "1"
 	}
 	c := exec.CommandContext(ctx, p.Path)
 	c.Args, c.Env = p.Args, launch.Environ(os.Environ(), library, p.Preload, settings)

@@ -1,0 +1,91 @@
+package plancache
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// CountBlocks is the number of blocks.
+func (f *Flow) CountBlocks() int { return len(f.Blocks) / layout.BkEntrySize }
+
+// CountLoops is the number of loops.
+func (f *Flow) CountLoops() int { return len(f.Loops) / layout.LpEntrySize }
+
+// Grow makes room for so many more, at once.
+func (f *Flow) Grow(blocks, ways, loops int) {
+	f.Blocks = slices.Grow(f.Blocks, blocks*layout.BkEntrySize)
+	f.Ways = slices.Grow(f.Ways, ways*layout.WyEntrySize)
+	f.Loops = slices.Grow(f.Loops, loops*layout.LpEntrySize)
+}
+
+// AddBlock adds a block behind those that there are.
+func (f *Flow) AddBlock(b *layout.Block) { b.Encode(next(&f.Blocks, layout.BkEntrySize)) }
+
+// AddWay adds a way.
+func (f *Flow) AddWay(w *layout.Way) { w.Encode(next(&f.Ways, layout.WyEntrySize)) }
+
+// AddLoop adds a loop.
+func (f *Flow) AddLoop(l *layout.Loop) { l.Encode(next(&f.Loops, layout.LpEntrySize)) }
+
+// next is one more entry of a list, of zeros.
+func next(list *[]byte, size int) []byte {
+	n := len(*list)
+	*list = slices.Grow(*list, size)[:n+size]
+	entry := (*list)[n:]
+	clear(entry)
+	return entry
+}
+
+// EachBlock yields the blocks.
+func (f *Flow) EachBlock() iter.Seq[layout.Block] {
+	return each(f.Blocks, layout.BkEntrySize, layout.DecodeBlock)
+}
+
+// EachWay yields the ways.
+func (f *Flow) EachWay() iter.Seq[layout.Way] {
+	return each(f.Ways, layout.WyEntrySize, layout.DecodeWay)
+}
+
+// EachLoop yields the loops.
+func (f *Flow) EachLoop() iter.Seq[layout.Loop] {
+	return each(f.Loops, layout.LpEntrySize, layout.DecodeLoop)
+}
+
+func each[T any](list []byte, size int, decode func([]byte) T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for ; len(list) > 0; list = list[size:] {
+			if !yield(decode(list)) {
+				return
+			}
+		}
+	}
+}
+
+// checkFlow: what blocks, ways and loops refer to is there.
+func (p *Plan) checkFlow() error {
+	blocks, loops := uint32(p.CountBlocks()), uint32(p.CountLoops())
+	isCounter := func(n uint32) bool { return n < p.BlockCounters || n == layout.NoCounter }
+	isBlock := func(n uint32) bool { return n < blocks || n == layout.NoBlock }
+	isLoop := func(n uint32) bool { return n < loops || n == layout.NoLoop }
+	if ways := len(p.Ways) / layout.WyEntrySize; uint64(p.BlockCounters) > uint64(blocks)+uint64(ways) {
+		return corrupt("%d counters of %d blocks and %d ways", p.BlockCounters, blocks, ways)
+	}
+	for b := range p.EachBlock() {
+		if b.Function >= uint32(p.Count()) || !isCounter(b.Counter) || !isBlock(b.After) || !isLoop(b.Loop) || b.Callee > uint32(p.Count()) {
+			return corrupt("block %+v", b)
+		}
+	}
+	for w := range p.EachWay() {
+		if !isBlock(w.From) || !isBlock(w.To) || !isCounter(w.Counter) {
+			return corrupt("way %+v", w)
+		}
+	}
+	for l := range p.EachLoop() {
+		if l.Header >= blocks || !isLoop(l.Parent) {
+			return corrupt("loop %+v", l)
+		}
+	}
+	return nil
+}
