@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define DYNPROF_API 3  /* grows with every addition to this file */
+#define DYNPROF_API 4  /* grows with every addition to this file */
 #define DYNPROF_OFF (-38) /* -ENOSYS: nothing is counted in this process */
 
 #ifdef DYNPROF_LIBRARY
@@ -39,14 +39,14 @@ DYNPROF_FUNCTION int dynprof_active(void);
  * calls that begin after it has returned are not (pause), or are (resume).
  * Returns how many functions could not be reached: those of libraries that
  * other processes loaded after a fork, which go on being counted; 0 is all.
- * -EPERM: the kernel lets nobody write to the arenas; -ENOMEM: no address space;
+ * -EOPNOTSUPP: blocks are counted (hotspots run --blocks); -EPERM: the kernel lets nobody write to the arenas; -ENOMEM: no address space;
  * -EDEADLK: in a signal handler that has interrupted one of the two. [signals] */
 DYNPROF_FUNCTION int dynprof_pause(void);
 DYNPROF_FUNCTION int dynprof_resume(void);
 
 /* Lets all counts begin at 0 again, for reports and for what follows; thresholds
- * and Prometheus's metrics are not touched. -ENOSPC: no room on disk; -EBUSY: too
- * many at a time. [signals] */
+ * and Prometheus's metrics are not touched. -EOPNOTSUPP: blocks are counted; -ENOSPC:
+ * no room on disk; -EBUSY: too many at a time. [signals] */
 DYNPROF_FUNCTION int dynprof_reset(void);
 
 /* Writes a copy of the count table as it is now, for hotspots report. It is there
@@ -82,6 +82,36 @@ struct dynprof_function {
 
 /* Fills in *info. -EINVAL: size is not that of a version; -ENOENT. [signals] */
 DYNPROF_FUNCTION int dynprof_function_info(int64_t function, struct dynprof_function *info);
+
+/* ---- blocks: of a run with them (hotspots run --blocks; API 4) ---- */
+
+/* Instructions of a function that run one after the other. What is told of calls that
+ * are on their way may be wrong by one for each thread. */
+struct dynprof_block {
+	uint64_t address;      /* run address of its first instruction, as it was */
+	uint32_t bytes, instructions;
+	uint64_t runs;         /* how often it ran */
+	int32_t loop;          /* number of the innermost loop that it is in, of dynprof_loops(); -1: none */
+	uint32_t is_entry;     /* 1: the function begins with it */
+	int64_t callee;        /* the function that its last instruction calls, or jumps to, each time;
+	                          -1: none, or it cannot be told, as of another object */
+};
+
+/* A loop of a function: blocks that run in turn. */
+struct dynprof_loop {
+	uint32_t header;       /* number of the block that it is entered at, of dynprof_blocks() */
+	int32_t parent;        /* number of the loop around it; -1: none */
+	uint64_t iterations;   /* how often the header ran */
+	int64_t entries;       /* how often it was entered; -1: it cannot be told */
+	uint64_t instructions; /* that it executed, with those of loops in it, without what it calls */
+};
+
+/* Fill in the first room entries of a list, each of size bytes: sizeof *list. Returns how
+ * many there are. Blocks are in the order of their addresses, a loop comes before those in
+ * it. -ENODATA: the function's blocks are not counted; -EINVAL: size is not that of a
+ * version; -ENOENT; -ENOMEM. [signals] */
+DYNPROF_FUNCTION int64_t dynprof_blocks(int64_t function, struct dynprof_block *list, uint32_t size, uint32_t room);
+DYNPROF_FUNCTION int64_t dynprof_loops(int64_t function, struct dynprof_loop *list, uint32_t size, uint32_t room);
 
 /* ---- translators; docs/translator.md ---- */
 
@@ -184,6 +214,8 @@ struct dynprof_api {
 	int (*resume)(void);
 	int (*reset)(void);
 	int (*snapshot)(const char *path);
+	int64_t (*blocks)(int64_t function, struct dynprof_block *list, uint32_t size, uint32_t room); /* API 4, as the next */
+	int64_t (*loops)(int64_t function, struct dynprof_loop *list, uint32_t size, uint32_t room);
 };
 
 /* A plug-in has a function of this type named dynprof_plugin_init. It is called
@@ -212,6 +244,8 @@ typedef int dynprof_plugin_init_function(const struct dynprof_api *api);
 #define dynprof_calls_of(function) DYNPROF_CALL(dynprof_calls_of, function)
 #define dynprof_functions() (dynprof_functions ? dynprof_functions() : 0)
 #define dynprof_function_info(function, info) DYNPROF_CALL(dynprof_function_info, function, info)
+#define dynprof_blocks(function, list, size, room) DYNPROF_CALL(dynprof_blocks, function, list, size, room)
+#define dynprof_loops(function, list, size, room) DYNPROF_CALL(dynprof_loops, function, list, size, room)
 #define dynprof_register_translator(callback, threshold, mode, user) DYNPROF_CALL(dynprof_register_translator, callback, threshold, mode, user)
 #define dynprof_redirect(function, code, flags) DYNPROF_CALL(dynprof_redirect, function, code, flags)
 #define dynprof_restore(function) DYNPROF_CALL(dynprof_restore, function)

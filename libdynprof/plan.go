@@ -32,8 +32,8 @@ func planFor(ctl *C.struct_dp_ctl) error {
 		return err
 	}
 	if choice.On[setting.Blocks] {
-		if choice.On[setting.Control] || ctl.translator != 0 {
-			return errors.New("blocks cannot be counted in a program whose counting can be paused, or whose calls redirected: leave out --control and --translator, or --blocks")
+		if choice.On[setting.Control] {
+			return errors.New("blocks cannot be counted in a program whose counting can be paused: leave out --control, or --blocks")
 		}
 		const percent = 50
 		debug.SetGCPercent(percent) // graphs of all functions are more than anybody wants in memory

@@ -95,7 +95,7 @@ static const char *unfit(void)
 static const struct dynprof_api api = {
 	sizeof api, DYNPROF_API, dynprof_register_translator, dynprof_redirect, dynprof_restore, dynprof_rearm,
 	dynprof_original, dynprof_find, dynprof_find_address, dynprof_calls_of, dynprof_functions, dynprof_function_info,
-	dynprof_pause, dynprof_resume, dynprof_reset, dynprof_snapshot,
+	dynprof_pause, dynprof_resume, dynprof_reset, dynprof_snapshot, dynprof_blocks, dynprof_loops,
 };
 
 void dp_entered(void) HIDDEN;

@@ -287,6 +287,55 @@ func TestBlocksRefused(t *testing.T) {
 	}
 }
 
+// TestBlocksFromInside: a program that counts its blocks takes copies of its table, in which
+// they are, and cannot pause or reset what it counts.
+func TestBlocksFromInside(t *testing.T) {
+	lane.Parallel(t)
+	program, path := controlled(t, "gcc", "-O1"), filepath.Join(t.TempDir(), "copy.dynprof")
+	r, final := counted(t, cmd(program, "blocks", path), "--blocks")
+	ok(t, r)
+	tab, before := flowOf(t, path)
+	_, after := flowOf(t, final.table)
+	if len(before.Blocks) != len(after.Blocks) || len(before.Ways) != len(after.Ways) || len(before.Loops) != len(after.Loops) {
+		t.Fatalf("%d blocks, %d ways, %d loops in the copy; %d, %d, %d at the end", len(before.Blocks), len(before.Ways), len(before.Loops), len(after.Blocks), len(after.Ways), len(after.Loops))
+	}
+	for i := range before.Blocks {
+		b, name := &before.Blocks[i], tab.Functions[before.Blocks[i].Function].Name
+		if (name == "outer" || name == "loops" || name == "carries" || name == "narrow") && (b.Runs == 0 || 2*b.Runs != after.Blocks[i].Runs) {
+			t.Errorf("%s: a block that ran %d times in the copy, %d at the end", name, b.Runs, after.Blocks[i].Runs)
+		}
+	}
+}
+
+// TestBlocksAPI: dynprof.h tells a program of its own blocks and loops, and translators of
+// others'; or why it does not.
+func TestBlocksAPI(t *testing.T) {
+	lane.Parallel(t)
+	const (
+		spin = "spin: entered 80, calls of spin 0, loop at 0: 280 iterations, 70 entries, parent -1, all its instructions yes\n"
+		nest = "nest: entered 10, calls of spin 80, loop at 0: 80 iterations, 10 entries, parent -1, all its instructions yes\n"
+	)
+	for _, flags := range [][]string{{"-O1"}, {"-O2", "-fcf-protection=full"}} {
+		program := compile(t, need(t, "gcc"), append(flags, "-Wall", "-Werror", "-fPIE", "-pie", "-I../libdynprof"), "blocksapi.c")
+		for _, row := range []struct {
+			args []string
+			says string
+		}{
+			{[]string{"--blocks"}, spin + nest + "-2 -22 1\n"},
+			{[]string{"--blocks", "--translator", "-"}, spin + nest + "-2 -22 1\n"},
+			{[]string{"--blocks", "--lock", "--threshold", "5"}, spin + nest + "-2 -22 1\n"},
+			{nil, "spin: -61 -61\nnest: -61 -61\n-2 -22 -61\n"},
+		} {
+			if r, _ := counted(t, cmd(program), row.args...); r.stdout != row.says || r.status != 0 {
+				t.Errorf("%v %v: %+v", flags, row.args, r)
+			}
+		}
+		if r := run(t, cmd(program)); r.stdout != "spin: -38 -38\nnest: -38 -38\n-38 -38 -38\n" {
+			t.Errorf("without the library: %+v", r)
+		}
+	}
+}
+
 // TestAnnotate: a function's instructions are shown with how often they ran, and what has
 // no blocks, or is not there, is said.
 func TestAnnotate(t *testing.T) {
@@ -314,6 +363,10 @@ func TestAnnotate(t *testing.T) {
 		{[]string{"loops", path, "--function", "nosuch"}, "no function of that name", 1},
 		{[]string{"report", path, "--sort", "instructions", "--format", "csv"}, ",instructions\n", 0},
 		{[]string{"report", path, "--format", "json"}, `"total_instructions":`, 0},
+		{[]string{"report", path, "--callers", "spin"}, "CALLER\n", 0},
+		{[]string{"report", path, "--callees", "catches(unsigned int)", "--format", "csv"}, ",throws(unsigned int),call,81000", 0},
+		{[]string{"report", path, "--callers", "nosuch"}, "no function of that name", 1},
+		{[]string{"report", path, "--callers", "spin", "--callees", "spin"}, "if any flags in the group", 2},
 		{[]string{"reset", path}, "blocks", 1},
 	} {
 		r := run(t, cmd(append([]string{hotspots}, row.args...)...))

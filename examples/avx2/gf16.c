@@ -15,6 +15,7 @@
  * the word's four nibbles, and those are 16 values each: one byte shuffle.
  */
 #include <immintrin.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,27 @@ static uint64_t fnv1a(const uint8_t *p, size_t n)
 	return h;
 }
 
+/* ---- whether it pays ---------------------------------------------------- */
+
+/* The new routine begins with tables, which takes as long as the old one's loop for so many
+ * rounds. How often that goes round is known where blocks are counted (hotspots run --blocks). */
+enum { LEAST_ROUNDS = 100, LOOPS = 8 };
+
+static int pays(int64_t function)
+{
+	struct dynprof_loop loops[LOOPS], *most = loops;
+	int64_t n = dynprof->size > offsetof(struct dynprof_api, loops) ? dynprof->loops(function, loops, sizeof *loops, LOOPS) : 0;
+	for (int64_t i = 1; i < n && i < LOOPS; i++)
+		if (loops[i].iterations > most->iterations)
+			most = &loops[i];
+	if (n <= 0 || most->entries <= 0)
+		return 1; /* it is not known */
+	double rounds = (double)most->iterations / (double)most->entries;
+	if (getenv("AVX2_SHOW"))
+		fprintf(stderr, "avx2: its loop goes round %.1f times: %s\n", rounds, rounds < LEAST_ROUNDS ? "it stays as it is" : "it is replaced");
+	return rounds >= LEAST_ROUNDS;
+}
+
 static void hot(const struct dynprof_event *e, void *user)
 {
 	(void)user;
@@ -120,7 +142,7 @@ static void hot(const struct dynprof_event *e, void *user)
 	uint64_t hash = fnv1a(e->code, e->bytes - CALL);
 	if (getenv("AVX2_SHOW"))
 		fprintf(stderr, "avx2: %s in %s: %llu bytes, %#llx\n", e->name, e->object, (unsigned long long)e->bytes, (unsigned long long)hash);
-	if (e->bytes != BYTES || hash != known)
+	if (e->bytes != BYTES || hash != known || !pays(e->function))
 		return;
 	int err = dynprof->redirect(e->function, (const void *)process, 1);
 	if (err)
