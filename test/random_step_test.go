@@ -19,8 +19,9 @@ var errTooLong = errors.New("too many instructions")
 
 // stepped runs the program one instruction at a time, from main to its return,
 // and counts the arrivals at each function: all but jumps of a function's own
-// body to its entry. What it knows of the program is its symbol table.
-func stepped(program string, symbols *symbolTable) (truth, error) {
+// body to its entry. What it knows of the program is its symbol table. Ran is how often
+// each of its instructions was arrived at.
+func stepped(program string, symbols *symbolTable) (calls, ran truth, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	e := exec.Command(program)
@@ -28,18 +29,18 @@ func stepped(program string, symbols *symbolTable) (truth, error) {
 	e.Dir = os.TempDir()
 	e.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := e.Start(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := stepper{pid: e.Process.Pid, symbols: symbols, counts: truth{}}
+	s := stepper{pid: e.Process.Pid, symbols: symbols, counts: truth{}, ran: truth{}}
 	defer e.Wait()
 	defer e.Process.Kill()
 	if err := s.toMain(program); err != nil {
-		return nil, fmt.Errorf("stepping through %s: %w", program, err)
+		return nil, nil, fmt.Errorf("stepping through %s: %w", program, err)
 	}
 	if err := s.steps(); err != nil {
-		return nil, fmt.Errorf("stepping through %s: %w", program, err)
+		return nil, nil, fmt.Errorf("stepping through %s: %w", program, err)
 	}
-	return s.counts, nil
+	return s.counts, s.ran, nil
 }
 
 // stepper is a traced program.
@@ -47,6 +48,7 @@ type stepper struct {
 	pid     int
 	symbols *symbolTable
 	counts  truth
+	ran     truth
 	base    uint64 // where the program is mapped, less its link-time address
 	back    uint64 // main's return address
 }
@@ -161,6 +163,9 @@ func (s *stepper) steps() error {
 		pc := regs.Rip - s.base
 		if s.symbols.functions[pc] != nil && (!s.symbols.body(last, pc) || s.symbols.isCall(last)) {
 			s.counts[pc]++
+		}
+		if pc-s.symbols.text.Addr < s.symbols.text.Size {
+			s.ran[pc]++
 		}
 		last = pc
 		if err := s.resume(s.step); err != nil {

@@ -93,7 +93,7 @@ func (p *random) ways() [][]string {
 func (p *random) check(t *testing.T) (calls uint64) {
 	t.Helper()
 	symbols := readSymbols(t, p.program)
-	want, err := stepped(p.program, symbols)
+	want, ran, err := stepped(p.program, symbols)
 	if errors.Is(err, errTooLong) {
 		return 0
 	}
@@ -109,7 +109,29 @@ func (p *random) check(t *testing.T) (calls uint64) {
 		same(t, without, with)
 		calls += p.agree(t, r, want, symbols)
 	}
-	return calls
+	with, r := counted(t, c, "--blocks")
+	same(t, without, with)
+	return calls + p.agree(t, r, want, symbols) + p.agreeBlocks(t, r.table, ran)
+}
+
+// agreeBlocks fails unless every block ran as often as the oracle came to its first
+// instruction, but for those that go on by themselves, of which it sees each round. It
+// returns how many those are.
+func (p *random) agreeBlocks(t *testing.T, path string, ran truth) (compared uint64) {
+	t.Helper()
+	tab, blocks := blocksOf(t, path)
+	for i := range blocks {
+		b := &blocks[i]
+		f := &tab.Functions[b.Function]
+		if tab.Objects[f.Object].Path != p.program || slices.Contains(randomCRT, f.Name) && f.Name != "main" {
+			continue
+		}
+		if b.Runs != ran[b.Address] && !isRepeated(t, p.program, b.Address) {
+			t.Errorf("%s+%#x: a block that ran %d times, the oracle says %d: %+v", f.Name, b.Address-f.Address, b.Runs, ran[b.Address], b.Block)
+		}
+		compared++
+	}
+	return compared
 }
 
 // agree fails unless every function that is counted has the oracle's calls. It
