@@ -61,6 +61,14 @@ int dp_read_quietly(void *to, const void *from, uint64_t n)
 	return refused(got) || got == (long)n;
 }
 
+int dp_read_argument(void *to, uint64_t from, uint64_t n, uint64_t stack)
+{
+	if (!dp_on_stack(from, stack))
+		return dp_read_quietly(to, (const void *)from, n);
+	copy_plainly(to, (const void *)from, n);
+	return 1;
+}
+
 /* PROCMAP_QUERY of <linux/fs.h> (Linux 6.11): one mapping of /proc/PID/maps. */
 struct query {
 	uint64_t size, flags, at;

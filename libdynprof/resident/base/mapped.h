@@ -7,6 +7,14 @@
 
 #include "base/raw.h"
 
+/* Whether an address is in what a caller has on its stack, or little above: there is
+ * something to read. stack: its stack pointer. */
+static inline int dp_on_stack(uint64_t at, uint64_t stack)
+{
+	enum { RED_ZONE = 128, NEAR = 64 << 10 };
+	return at - (stack - RED_ZONE) < NEAR;
+}
+
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -26,6 +34,10 @@ int dp_is_empty(uint64_t at, uint64_t size, uint64_t used) HIDDEN;
 /* Copies n bytes of this process's memory which may not be there to read: a hole
  * of a full file system. Returns whether it could. */
 int dp_read_quietly(void *to, const void *from, uint64_t n) HIDDEN;
+
+/* Copies n bytes of what the program hands to a system call, which may be at a bad
+ * address; stack: its stack pointer. What lies there, as mostly, can be read. */
+int dp_read_argument(void *to, uint64_t from, uint64_t n, uint64_t stack) HIDDEN;
 
 /* Whether instructions can be fetched at an address. */
 int dp_is_executable(uint64_t at) HIDDEN;

@@ -27,6 +27,13 @@ struct dp_regs {
 	uint64_t rbp, r15, r10, r9, r8, rdx, rsi, rdi, rax, rcx, flags, kept, fork, home;
 };
 
+/* Where the program's stack is: between lies what its function may have below it. */
+static inline uint64_t dp_program_stack(const struct dp_regs *r)
+{
+	enum { RED_ZONE = 128 };
+	return (uint64_t)(r + 1) + RED_ZONE;
+}
+
 /* C and assembly mean the same. */
 #define DP_SAME(type, field, offset) \
 	_Static_assert(offsetof(struct type, field) == (offset), #type "." #field)

@@ -1,6 +1,7 @@
 /* What the program asks of rt_sigaction. */
 #define _GNU_SOURCE
 #include "base/filters.h"
+#include "base/mapped.h"
 #include "base/state.h"
 #include "signals/action.h"
 #include "signals/handlers.h"
@@ -28,8 +29,7 @@ void dp_handlers_given(void)
 long dp_action(long sig, const struct action *act, struct action *old, long size, uint64_t stack) HIDDEN;
 long dp_action(long sig, const struct action *act, struct action *old, long size, uint64_t stack)
 {
-	enum { NEAR = 64 << 10 };
-	if (size != 8 || (act && (uint64_t)act - (stack - 128) >= NEAR))
+	if (size != 8 || (act && !dp_on_stack((uint64_t)act, stack)))
 		return raw(SYS_rt_sigaction, sig, act, old, size);
 	if (dp_handles_traps)
 		return dp_trap_action(sig, act, old);

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <signal.h>
 
+#include "base/mapped.h"
 #include "base/pieces.h"
 #include "base/regs.h"
 #include "base/state.h"
@@ -92,9 +93,10 @@ static long own_action(const struct action *act, struct action *old)
 		now.mask &= ~never;
 		was = dp_set_wish(&now);
 	}
-	if (old)
+	long ret = old ? raw(SYS_rt_sigaction, SIGTRAP, 0, old, 8) : 0; /* a bad address */
+	if (old && ret == 0)
 		*old = was;
-	return 0;
+	return ret;
 }
 
 /* sigaction of another signal: its handler runs without SIGTRAP blocked. */
@@ -156,7 +158,7 @@ static long change_mask(int how, const uint64_t *set, uint64_t *old)
 static int wait_unblocked(struct dp_regs *r)
 {
 	struct { uint64_t mask, size; } sixth = {0, 0};
-	uint64_t rdi = r->rdi, r10 = r->r10, r8 = r->r8, r9 = r->r9, size, copy;
+	uint64_t rdi = r->rdi, r10 = r->r10, r8 = r->r8, r9 = r->r9, size, copy, stack = dp_program_stack(r);
 	uint64_t *mask; /* where its address is */
 	switch (r->rax) {
 	case NR_rt_sigsuspend:
@@ -173,22 +175,27 @@ static int wait_unblocked(struct dp_regs *r)
 		size = r->r9;
 		break;
 	case NR_pselect6:
-		if (!r9)
+		if (!r9 || !dp_read_argument(&sixth, r9, sizeof sixth, stack))
 			return 0;
-		sixth.mask = ((const uint64_t *)r9)[0];
-		sixth.size = size = ((const uint64_t *)r9)[1];
+		size = sixth.size;
 		mask = &sixth.mask;
 		r9 = (uint64_t)&sixth;
 		break;
 	default:
 		return 0;
 	}
-	if (!*mask || size != 8 || !(*(const uint64_t *)*mask & TRAP_BIT))
+	if (!*mask || size != 8 || !dp_read_argument(&copy, *mask, sizeof copy, stack) || !(copy & TRAP_BIT))
 		return 0;
-	copy = *(const uint64_t *)*mask & ~TRAP_BIT;
+	copy &= ~TRAP_BIT;
 	*mask = (uint64_t)&copy;
 	r->rax = (uint64_t)raw(r->rax, rdi, r->rsi, r->rdx, r10, r8, r9);
 	return 1;
+}
+
+/* Reads what the second argument points at, if it does. Reports whether it can be read. */
+static int second(void *to, uint64_t size, const struct dp_regs *r)
+{
+	return !r->rsi || dp_read_argument(to, r->rsi, size, dp_program_stack(r));
 }
 
 /* Called with the registers of the signal site (slowpath.S). What the kernel
@@ -197,12 +204,14 @@ void dp_signal(struct dp_regs *r) HIDDEN;
 void dp_signal(struct dp_regs *r)
 {
 	uint32_t first = (uint32_t)r->rdi;
+	struct action act;
+	uint64_t set;
 	if (dp_withdrawn)
 		r->rcx -= SYSCALL_SIZE;
-	else if (r->r10 == 8 && r->rax == NR_rt_sigaction)
-		r->rax = (uint64_t)dp_trap_action((int)first, (const struct action *)r->rsi, (struct action *)r->rdx);
-	else if (r->r10 == 8 && r->rax == NR_rt_sigprocmask && first <= SIG_SETMASK)
-		r->rax = (uint64_t)change_mask((int)first, (const uint64_t *)r->rsi, (uint64_t *)r->rdx);
+	else if (r->r10 == 8 && r->rax == NR_rt_sigaction && second(&act, sizeof act, r))
+		r->rax = (uint64_t)dp_trap_action((int)first, r->rsi ? &act : 0, (struct action *)r->rdx);
+	else if (r->r10 == 8 && r->rax == NR_rt_sigprocmask && first <= SIG_SETMASK && second(&set, sizeof set, r))
+		r->rax = (uint64_t)change_mask((int)first, r->rsi ? &set : 0, (uint64_t *)r->rdx);
 	else if (!wait_unblocked(r))
 		r->rcx -= SYSCALL_SIZE;
 }

@@ -10,6 +10,7 @@
 #include "base/filters.h"
 #include "base/hooks.h"
 #include "base/lock.h"
+#include "base/mapped.h"
 #include "base/state.h"
 #include "base/stub.h"
 #include "rows/birth.h"
@@ -49,13 +50,22 @@ static void block_signals(struct dp_birth *b, struct dp_regs *r)
 	r->fork = DP_FORK_BLOCKED | (uint64_t)entered << ENTERED;
 }
 
-/* Whether the child shares our memory. */
-static int makes_thread(const struct dp_regs *r)
+/* What a system call that makes a child asks for. */
+struct asked {
+	int refused; /* the kernel will not do it */
+	uint64_t flags, stack;
+};
+
+static struct asked asks(const struct dp_regs *r)
 {
-	const struct clone_args3 *args = (const struct clone_args3 *)r->rdi;
+	struct clone_args3 args;
 	if ((uint32_t)r->rax == DP_NR_clone)
-		return (r->rdi & CLONE_VM) != 0;
-	return (uint32_t)r->rax != DP_NR_fork && args && r->rsi >= sizeof *args && (args->flags & CLONE_VM) != 0;
+		return (struct asked){0, r->rdi, r->rsi};
+	if ((uint32_t)r->rax == DP_NR_fork)
+		return (struct asked){0, 0, 0};
+	if (!r->rdi || r->rsi < sizeof args || !dp_read_argument(&args, r->rdi, sizeof args, dp_program_stack(r)))
+		return (struct asked){1, 0, 0};
+	return (struct asked){0, args.flags, args.stack};
 }
 
 /* What the child will need, or 0 if the system call shall run as it is: a child
@@ -63,20 +73,11 @@ static int makes_thread(const struct dp_regs *r)
  * row; all do where there is but one, or none counts any more. */
 static struct dp_birth *birth(struct dp_regs *r)
 {
-	uint64_t flags = 0, stack = 0;
-	__atomic_fetch_add(&dp_arenas_shared, !makes_thread(r), __ATOMIC_RELAXED);
-	if (dp.shared || dp_stopped())
+	struct asked it = asks(r);
+	uint64_t flags = it.flags;
+	__atomic_fetch_add(&dp_arenas_shared, !(flags & CLONE_VM), __ATOMIC_RELAXED);
+	if (it.refused || dp.shared || dp_stopped())
 		return 0;
-	if ((uint32_t)r->rax == DP_NR_clone) {
-		flags = r->rdi;
-		stack = r->rsi;
-	} else if ((uint32_t)r->rax != DP_NR_fork) {
-		const struct clone_args3 *args = (const struct clone_args3 *)r->rdi;
-		if (!args || r->rsi < sizeof *args)
-			return 0; /* the kernel will refuse it */
-		flags = args->flags;
-		stack = args->stack;
-	}
 	if ((flags & CLONE_VM) && !(flags & CLONE_THREAD))
 		dp_memory_shared();
 	if ((flags & CLONE_VM) && (flags & CLONE_VFORK))
@@ -98,7 +99,7 @@ static struct dp_birth *birth(struct dp_regs *r)
 	b->r15 = r->r15;
 	b->rdi = r->rdi;
 	b->rsi = r->rsi;
-	b->rsp = stack ? 0 : (uint64_t)(r + 1) + 128;
+	b->rsp = it.stack ? 0 : dp_program_stack(r);
 	b->resume = r->rcx + DP_THUNK_SYSCALL;
 	b->flags = r->flags;
 	r->fork = b->fork = flags & CLONE_VM ? 0 : DP_FORK;
