@@ -315,7 +315,7 @@ static int begin(dynprof_translator *callback, uint64_t threshold, int mode, voi
 int dynprof_register_translator(dynprof_translator *callback, uint64_t threshold, int mode, void *user)
 {
 	uint32_t nobody = 0;
-	if (!dp.table || dp_withdrawn)
+	if (dp_is_off())
 		return DYNPROF_OFF;
 	if (!dp.translator)
 		return -EOPNOTSUPP;

@@ -14,15 +14,11 @@
 #include "table/entries.h"
 #include "table/view.h"
 
-/* Nothing is counted, or this process has become none of ours: a table is
- * mapped in all that are; or we have left it. */
-static int is_off(void) { return !dp.table || dp_withdrawn; }
-
 int dynprof_version(void) { return DYNPROF_API; }
 
 int dynprof_active(void)
 {
-	if (is_off() || dp_stopped())
+	if (dp_is_off() || dp_stopped())
 		return 0;
 	return __atomic_load_n(&dp.table->paused, __ATOMIC_ACQUIRE) ? 2 : 1;
 }
@@ -34,7 +30,7 @@ static int counts_blocks(void) { return dp.table->blocks.offset != 0; }
 static int set_paused(uint32_t paused)
 {
 	struct dp_header *view = dp_view();
-	if (is_off())
+	if (dp_is_off())
 		return DYNPROF_OFF;
 	if (counts_blocks())
 		return -EOPNOTSUPP;
@@ -47,7 +43,7 @@ int dynprof_resume(void) { return set_paused(0); }
 int dynprof_reset(void)
 {
 	struct dp_header *view = dp_view();
-	if (is_off())
+	if (dp_is_off())
 		return DYNPROF_OFF;
 	if (counts_blocks())
 		return -EOPNOTSUPP;
@@ -57,7 +53,7 @@ int dynprof_reset(void)
 int dynprof_snapshot(const char *path)
 {
 	struct dp_header *view = dp_view();
-	if (is_off())
+	if (dp_is_off())
 		return DYNPROF_OFF;
 	return view ? (int)dp_copy(view, path) : -ENOMEM;
 }
@@ -88,7 +84,7 @@ static int has_name(const struct dp_header *view, const struct dp_function *func
 int64_t dynprof_find(const char *object, const char *name)
 {
 	const struct dp_header *view = dp_view();
-	if (is_off())
+	if (dp_is_off())
 		return DYNPROF_OFF;
 	if (!view || !name || !*name)
 		return view ? -ENOENT : -ENOMEM;
@@ -110,7 +106,7 @@ int64_t dynprof_find(const char *object, const char *name)
 int64_t dynprof_find_address(const void *address)
 {
 	const struct dp_header *view = dp_view();
-	if (is_off())
+	if (dp_is_off())
 		return DYNPROF_OFF;
 	if (!view)
 		return -ENOMEM;
@@ -126,7 +122,7 @@ int64_t dynprof_find_address(const void *address)
 int64_t dynprof_functions(void)
 {
 	const struct dp_header *view = dp_view();
-	if (is_off())
+	if (dp_is_off())
 		return 0;
 	return view ? (int64_t)dp_in_use(&view->functions) : -ENOMEM;
 }
@@ -135,7 +131,7 @@ int64_t dynprof_functions(void)
 int64_t dynprof_calls_of(int64_t function)
 {
 	const struct dp_header *view = dp_view();
-	if (is_off())
+	if (dp_is_off())
 		return DYNPROF_OFF;
 	if (!view)
 		return -ENOMEM;
@@ -158,7 +154,7 @@ int64_t dynprof_calls(const char *object, const char *name)
 int dynprof_function_info(int64_t function, struct dynprof_function *info)
 {
 	const struct dp_header *view = dp_view();
-	if (is_off())
+	if (dp_is_off())
 		return DYNPROF_OFF;
 	if (!view)
 		return -ENOMEM;

@@ -14,7 +14,7 @@
 static int64_t open_flow(int64_t function, uint32_t size, uint32_t least, struct dp_flow *f, const struct dp_header **view)
 {
 	*view = dp_view();
-	if (!dp.table || dp_withdrawn)
+	if (dp_is_off())
 		return DYNPROF_OFF;
 	if (!*view)
 		return -ENOMEM;

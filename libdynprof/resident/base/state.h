@@ -40,6 +40,10 @@ extern uint8_t dp_handles_traps HIDDEN; /* SIGTRAP is (traps.c) */
  * (withdraw.c). As wide as a register: slowpath.S. */
 extern uint64_t dp_withdrawn HIDDEN;
 
+/* Nothing is counted, or this process has become none of ours: a table is
+ * mapped in all that are; or we have left it. */
+static inline int dp_is_off(void) { return !dp.table || dp_withdrawn; }
+
 /* The program may have forbidden itself to read the time-stamp counter (PR_SET_TSC,
  * seccomp's strict mode). */
 extern int dp_no_tsc HIDDEN;

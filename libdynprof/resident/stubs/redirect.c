@@ -169,7 +169,7 @@ static long find_at(const struct dp_header *view, const struct dp_function *f, s
 static long find(int64_t function, struct dp_stub *s, uint8_t **writable)
 {
 	const struct dp_header *view = dp_view();
-	if (!dp.table || dp_withdrawn)
+	if (dp_is_off())
 		return DYNPROF_OFF;
 	if (!dp.translator)
 		return -EOPNOTSUPP;
@@ -301,7 +301,7 @@ static uint32_t all_limit; /* of functions to which the run gives no threshold *
 static long arm_from(uint32_t first)
 {
 	const struct dp_header *view = dp_view();
-	if (!dp.table || dp_withdrawn)
+	if (dp_is_off())
 		return 0;
 	if (!view)
 		return -ENOMEM;

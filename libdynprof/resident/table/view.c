@@ -18,7 +18,7 @@ static struct dp_header *view;
 struct dp_header *dp_view(void)
 {
 	struct dp_header *v = __atomic_load_n(&view, __ATOMIC_ACQUIRE), *none = 0;
-	if (v || !dp.table || dp_withdrawn)
+	if (v || dp_is_off())
 		return v;
 	uint64_t size = dp.table->rows.offset;
 	long at = ask(SYS_mremap, dp.table, 0, size, MREMAP_MAYMOVE); /* the file again, as far as size reaches */
