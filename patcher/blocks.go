@@ -49,7 +49,7 @@ type copied struct {
 	insts    uint32
 	code     *translate.Code // as long as it is kept
 	counters uint32
-	blocks   []layout.Block // all numbers in them are from the first of the unit's on
+	blocks   []layout.Block // all numbers in them are from the first of the unit's on, but those of functions
 	ways     []layout.Way   // as well
 	loops    []layout.Loop  // as well
 	leads    []patch.CopyLead
@@ -190,7 +190,8 @@ func (o *object) blocksOf(g *flow.Graph, code *translate.Code) []layout.Block {
 		b := &g.Blocks[k]
 		list[k] = layout.Block{
 			Address: g.Addr(b), Size: uint32(g.Last(b).End() - g.Addr(b)), Instructions: uint32(b.End - b.First),
-			Counter: layout.NoCounter, After: layout.NoBlock, Loop: layout.NoLoop, Callee: o.calleeOf(g.Last(b)),
+			Function: uint32(g.Unit.Function), Callee: o.calleeOf(g.Last(b)),
+			Counter: layout.NoCounter, After: layout.NoBlock, Loop: layout.NoLoop,
 		}
 	}
 	list[g.Entry].Flags |= layout.BlockEntry
@@ -305,8 +306,8 @@ func overlaps(list []elfscan.Range, r elfscan.Range) bool {
 	return false
 }
 
-// writeCopy has a stub's Spec write the copy of function i, if it has one, in an arena that
-// begins at base. What it returns is called when that is done.
+// writeCopy has a stub's Spec write the copy of function i, if it has one, and, if that is to
+// be kept, note what in it depends on the process. What it returns is called when it is written.
 func (o *object) writeCopy(i int, v *view, spec *emit.Spec, keep bool) (done func()) {
 	if o.copies == nil || !o.copies.units[i].copy {
 		return func() {}
@@ -413,7 +414,8 @@ func (o *object) copyOrigins() (n uint64) {
 }
 
 // blocked is blocks with their ways and loops: a function's, or those of all functions of an
-// object whose plan is an earlier start's. Numbers in them are from the first of each on.
+// object whose plan is an earlier start's. Numbers in them are from the first of each on, those
+// of functions from the object's first.
 type blocked struct {
 	blocks iter.Seq[layout.Block]
 	ways   iter.Seq[layout.Way]
@@ -421,15 +423,14 @@ type blocked struct {
 	firsts
 }
 
-// firsts are the numbers of the first of each kind, in the table, and of the object's first
-// function.
-type firsts struct{ function, counter, block, loop, object uint32 }
+// firsts are the numbers of the first of each kind, in the table.
+type firsts struct{ function, counter, block, loop uint32 }
 
 // blocked yields all blocks, by object and function.
 func (p *Plan) blocked(yield func(b blocked) bool) {
 	at := firsts{}
 	for _, o := range p.fitting {
-		at.function, at.object, at.counter = uint32(o.groups), uint32(o.groups), o.firstOfBlocks
+		at.function, at.counter = uint32(o.groups), o.firstOfBlocks
 		if !o.blocked(&at, yield) {
 			return
 		}
@@ -453,7 +454,7 @@ func (o *object) blocked(at *firsts, yield func(b blocked) bool) bool {
 		if u.unit == 0 || !o.plans[i].Counted() {
 			continue
 		}
-		of.function, of.counter = at.function+uint32(i), at.counter+u.first
+		of.counter = at.counter + u.first
 		if !yield(blocked{slices.Values(u.blocks), slices.Values(u.ways), slices.Values(u.loops), of}) {
 			return false
 		}
@@ -512,7 +513,7 @@ func (p *Plan) loops() iter.Seq[*layout.Loop] {
 
 func (f *firsts) shiftBlock(b *layout.Block) {
 	if b.Callee != 0 {
-		b.Callee += f.object
+		b.Callee += f.function
 	}
 	b.Function, b.Counter, b.After, b.Loop = f.function+b.Function, shifted(f.counter, b.Counter), shifted(f.block, b.After), shifted(f.loop, b.Loop)
 }
