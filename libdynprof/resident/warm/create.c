@@ -55,6 +55,7 @@ static int write_sections(const struct dp_warm *w, long fd, struct dp_header *h,
 static void fill_header(const struct dp_warm *w, struct dp_header *h)
 {
 	const struct dp_choice *c = &w->choice;
+	const struct dp_planned *main = &w->objects[0];
 	dp_copy_bytes(h->magic, DP_MAGIC, sizeof h->magic);
 	h->version = c->blocks ? DP_VERSION_BLOCKS : DP_VERSION;
 	h->header_size = DP_HEADER_SIZE;
@@ -62,8 +63,8 @@ static void fill_header(const struct dp_warm *w, struct dp_header *h)
 	h->threshold = c->threshold;
 	dp_copy_bytes(h->run_id, c->run_id, sizeof h->run_id);
 	if (c->blocks) {
-		h->blocks_first = w->block_counters;
-		h->blocks_count = w->counters - w->block_counters;
+		h->blocks_first = main->block_counters; /* all functions' come in front of them */
+		h->blocks_count = w->counters - h->blocks_first;
 	}
 	dp_identify(h, w->ctl->pid);
 }

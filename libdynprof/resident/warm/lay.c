@@ -332,7 +332,6 @@ static void number(struct dp_warm *w)
 		w->counters += o->plan->counters;
 		w->functions += o->plan->functions.count;
 	}
-	w->block_counters = w->counters;
 	for (uint32_t i = 0; i < w->count; i++) {
 		w->objects[i].block_counters = w->counters;
 		w->counters += w->objects[i].plan->of_blocks;

@@ -43,7 +43,6 @@ struct dp_warm {
 	uint8_t *reserve;	/* the pages of the reserve, writable */
 	uint64_t used;		/* bytes of it */
 	uint32_t counters, functions; /* of all objects */
-	uint32_t block_counters; /* the first of them that is a block's */
 };
 
 /* The control block is filled in as by a planner, and the table made; or nothing is, and a
