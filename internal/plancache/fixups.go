@@ -1,8 +1,8 @@
 package plancache
 
 // Elsewhere is a process in which all is otherwise on which stubs depend: the first
-// counter is the next one, the first of a block's is ElsewhereBlocks later, entries are the complements of what they are here, and the
-// object lies further up, with its arena.
+// counter is the next one, the first of a block's is ElsewhereBlocks later, entries are
+// the complements of what they are here, and the object lies further up, with its arena.
 type Elsewhere struct {
 	Stubs         []byte
 	Up            uint64                   // by so many bytes, whose lowest eight bits alone are 0

@@ -23,7 +23,8 @@ func (a *app) reportCommand() *cobra.Command {
 			"Without argument: the newest table. Several tables are merged; of copies of one table, see hotspots diff.\n\n" +
 			"Text shows the functions or threads with most calls, JSON and CSV all functions; the total is always that of all.",
 		Example: "  hotspots report\n  hotspots report 4711 --top 20\n  hotspots report app.dynprof --format json\n" +
-			"  hotspots report --filter '^std::' --sort name\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run\n  hotspots report --callers malloc app.dynprof    of a run with --blocks",
+			"  hotspots report --filter '^std::' --sort name\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run\n" +
+			"  hotspots report --callers malloc app.dynprof    of a run with --blocks",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.settle(cmd, f.by == "object")
 			return a.report(f, args)
