@@ -1,9 +1,13 @@
 package x86
 
+import "math/bits"
+
 // One method for each instruction form. The comment is the instruction as
 // objdump prints it; encode_test.go assembles each and reads it back with
 // objdump. Encodings: Intel SDM volume 2, chapter 2 (formats) and the page of
 // each instruction.
+
+const rexW = 0x48
 
 // Cond is a condition code: the low nibble of jcc.
 type Cond byte
@@ -30,6 +34,32 @@ func (a *Asm) CmpGSImm(disp, imm int32) {
 	a.imm32(imm)
 }
 
+// CmpGSReg is `cmp %gs:disp,reg`.
+func (a *Asm) CmpGSReg(disp int32, reg byte) {
+	a.Raw(0x65, rexW|reg>>3<<2, 0x3b, reg&7<<3|hasSIB, 0x25)
+	a.imm32(disp)
+}
+
+// CmpGSZero is `cmpq $0,%gs:disp`.
+func (a *Asm) CmpGSZero(disp int32) {
+	a.Raw(0x65, 0x48, 0x83, 0x3c, 0x25)
+	a.imm32(disp)
+	a.Raw(0)
+}
+
+// CmpGSByte is `cmpl $imm,%gs:disp`, imm sign-extended to 32 bits.
+func (a *Asm) CmpGSByte(disp int32, imm int8) {
+	a.Raw(0x65, 0x83, 0x3c, 0x25)
+	a.imm32(disp)
+	a.Raw(byte(imm))
+}
+
+// MovGSRAX is `mov %rax,%gs:disp`.
+func (a *Asm) MovGSRAX(disp int32) {
+	a.Raw(0x65, 0x48, 0x89, 0x04, 0x25)
+	a.imm32(disp)
+}
+
 // LockIncTo is `lock incq target(%rip)`: as IncGS, and no other thread comes
 // between load and store either.
 func (a *Asm) LockIncTo(target RunAddr) {
@@ -54,6 +84,12 @@ func (a *Asm) JccTo(c Cond, target RunAddr) {
 func (a *Asm) Jcc(c Cond, l Label) {
 	a.Raw(0x0f, 0x80|byte(c))
 	a.relLabel(l, 4)
+}
+
+// JccShort is `jcc label`, 2 bytes.
+func (a *Asm) JccShort(c Cond, l Label) {
+	a.Raw(0x70 | byte(c))
+	a.relLabel(l, 1)
 }
 
 // JmpTo is `jmp target`, 5 bytes.
@@ -156,6 +192,98 @@ func (a *Asm) PushRAX() { a.Raw(0x50) }
 
 // PopRAX is `pop %rax`.
 func (a *Asm) PopRAX() { a.Raw(0x58) }
+
+// PushRCX is `push %rcx`.
+func (a *Asm) PushRCX() { a.Raw(0x51) }
+
+// PopRCX is `pop %rcx`.
+func (a *Asm) PopRCX() { a.Raw(0x59) }
+
+// PushRDX is `push %rdx`.
+func (a *Asm) PushRDX() { a.Raw(0x52) }
+
+// PopRDX is `pop %rdx`.
+func (a *Asm) PopRDX() { a.Raw(0x5a) }
+
+// MovRAX is `mov reg,%rax`.
+func (a *Asm) MovRAX(reg byte) { a.Raw(rexW|reg>>3<<2, 0x89, 0xc0|reg&7<<3) }
+
+// LoadRAX is `mov m,%rax`, with a displacement of 32 bits.
+func (a *Asm) LoadRAX(m Memory) {
+	rex, mod, index, base := byte(rexW), byte(0x80), byte(RSP), m.Base
+	if base == NoRegister {
+		mod, base = 0, noBase
+	}
+	if m.Index != NoRegister {
+		index = m.Index
+	}
+	scale := byte(bits.TrailingZeros8(m.Scale))
+	a.Raw(rex|index>>3<<1|base>>3, 0x8b, mod|hasSIB, scale<<6|index&7<<3|base&7)
+	a.imm32(m.Disp)
+}
+
+// LoadRAXAt is `mov target(%rip),%rax`.
+func (a *Asm) LoadRAXAt(target RunAddr) {
+	a.Raw(0x48, 0x8b, 0x05)
+	a.rel32To(target, 0)
+}
+
+// ImulEAXToECX is `imul $imm,%eax,%ecx`.
+func (a *Asm) ImulEAXToECX(imm uint32) {
+	a.Raw(0x69, 0xc8)
+	a.imm32(int32(imm))
+}
+
+// ImulECX is `imul $imm,%ecx,%ecx`.
+func (a *Asm) ImulECX(imm uint32) {
+	a.Raw(0x69, 0xc9)
+	a.imm32(int32(imm))
+}
+
+// ShrECX is `shr $n,%ecx`.
+func (a *Asm) ShrECX(n byte) { a.Raw(0xc1, 0xe9, n) }
+
+// ShlECX is `shl $n,%ecx`.
+func (a *Asm) ShlECX(n byte) { a.Raw(0xc1, 0xe1, n) }
+
+// AddECX is `add $imm,%ecx`, always with 32 bits.
+func (a *Asm) AddECX(imm int32) {
+	a.Raw(0x81, 0xc1)
+	a.imm32(imm)
+}
+
+// MovEDX is `mov $imm,%edx`.
+func (a *Asm) MovEDX(imm int32) {
+	a.Raw(0xba)
+	a.imm32(imm)
+}
+
+// DecEDX is `dec %edx`.
+func (a *Asm) DecEDX() { a.Raw(0xff, 0xca) }
+
+// CmpAtRCX is `cmp %rax,%gs:(%rcx)`.
+func (a *Asm) CmpAtRCX() { a.Raw(0x65, 0x48, 0x39, 0x01) }
+
+// CmpZeroAtRCX is `cmpq $0,%gs:(%rcx)`.
+func (a *Asm) CmpZeroAtRCX() { a.Raw(0x65, 0x48, 0x83, 0x39, 0x00) }
+
+// MovAtRCX is `mov %rax,%gs:(%rcx)`.
+func (a *Asm) MovAtRCX() { a.Raw(0x65, 0x48, 0x89, 0x01) }
+
+// CmpImmAtRCX is `cmpl $imm,%gs:disp(%rcx)`.
+func (a *Asm) CmpImmAtRCX(disp int8, imm int32) {
+	a.Raw(0x65, 0x81, 0x79, byte(disp))
+	a.imm32(imm)
+}
+
+// MovImmAtRCX is `movl $imm,%gs:disp(%rcx)`.
+func (a *Asm) MovImmAtRCX(disp int8, imm int32) {
+	a.Raw(0x65, 0xc7, 0x41, byte(disp))
+	a.imm32(imm)
+}
+
+// IncAtRCX is `incq %gs:disp(%rcx)`.
+func (a *Asm) IncAtRCX(disp int8) { a.Raw(0x65, 0x48, 0xff, 0x41, byte(disp)) }
 
 // Lahf is `lahf`: SF ZF AF PF CF to AH.
 func (a *Asm) Lahf() { a.Raw(0x9f) }

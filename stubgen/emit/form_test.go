@@ -29,7 +29,7 @@ func boundaries(t *testing.T, code []byte) []int {
 func assembled(t *testing.T, write func(a *x86.Asm)) []byte {
 	t.Helper()
 	var a x86.Asm
-	code := make([]byte, 64)
+	code := make([]byte, 256)
 	a.Reset(code, fixture.ArenaAt)
 	write(&a)
 	n := a.PC() - fixture.ArenaAt

@@ -50,6 +50,7 @@ const (
 	originLong                   // instructions and count are in front of the lengths
 	originCopy                   // it belongs to a whole function, whose stub is the last record in front of it without this flag
 	originWay                    // it counts a way to an instruction, and has none itself
+	originNote                   // it notes the callee of the call, or jump, at its beginning (callees.go); with originWay it is what is not in front of that
 	originCall       = 0x80
 )
 

@@ -32,6 +32,19 @@ func (r *Runs) BeginWay(a *x86.Asm, from uint64, count int, keepsFlags bool) {
 	r.start(a, from, count, keepsFlags, originWay)
 }
 
+// BeginNote begins a run whose count is a note, in front of the call that stood at from.
+func (r *Runs) BeginNote(a *x86.Asm, from uint64, n *Note) {
+	r.start(a, from, n.Size(), n.Pointer.inMemory(), originNote)
+}
+
+// ColdNote is a run of the rest of a note, which begins at the end of what a has written.
+func (r *Runs) ColdNote(a *x86.Asm, from uint64, n *Note) {
+	r.start(a, from, 0, n.Pointer.inMemory(), originNote|originWay)
+}
+
+// Noted says how many bytes of a cold note there are.
+func (r *Runs) Noted(size int) { r.note(0, size) }
+
 func (r *Runs) start(a *x86.Asm, from uint64, count int, keepsFlags bool, flags byte) {
 	if count > 0 && a.PC()%fetchLine == fetchLine-1 {
 		r.start(a, from, 0, false, originWay)

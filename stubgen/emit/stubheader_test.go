@@ -23,6 +23,7 @@ func TestStubHeader(t *testing.T) {
 	h.calls()
 	h.coldBlock()
 	h.arena()
+	h.notes()
 	h.redirectable()
 	h.keepBlock()
 	h.WriteString("\n#ifndef __ASSEMBLER__\n#include <stddef.h>\n#include <stdint.h>\n")
@@ -149,6 +150,50 @@ func (h *header) coldBlock() {
 	h.define("COLD_SIZE", ColdSize)
 }
 
+// notes: of the part in front of a call from its beginning, or from its end; of the cold part,
+// too, where they are the same for all pointers.
+func (h *header) notes() {
+	h.group("A note of a callee, if the pointer is in memory: rax is saved; from its end where it is restored.")
+	memory, at := h.note(x86.NoRegister)
+	h.define("NOTE_SAVED", at[2])
+	h.define("NOTE_RESTORED", len(memory)-at[len(at)-3])
+
+	h.group("Its cold part, for a pointer in a register: where it begins, the red zone is left, rax, rcx and rdx are saved. If it is in memory, rax is from the beginning.")
+	cold, at := h.coldNote(x86.RDI)
+	h.define("NOTE_COLD", at[1])
+	h.define("NOTE_COLD_SAVE", at[2])
+	h.define("NOTE_COLD_RAX", at[3])
+	h.define("NOTE_COLD_RCX", at[4])
+	h.define("NOTE_COLD_RDX", at[5])
+
+	h.group("From its end: the jump that has counted, where rdx, rcx, rax and rsp are restored, and the jump back.")
+	n, end := len(at)-1, len(cold)
+	h.define("NOTE_COLD_COUNTED", end-at[n-8])
+	for i, name := range []string{"POP_RDX", "POP_RCX", "POP_RAX", "RESTORE", "JUMP"} {
+		h.define("NOTE_COLD_"+name, end-at[n-5+i])
+	}
+}
+
+func (h *header) note(register byte) ([]byte, []int) {
+	n := exampleNote(register)
+	return h.instruction(func(a *x86.Asm) { l := a.NewLabel(); n.Write(a, l, func(int) {}); a.Bind(l) })
+}
+
+func (h *header) coldNote(register byte) ([]byte, []int) {
+	n, all := exampleNote(register), Notes{Number: 20, Slots: 0x1000, Sets: 16}
+	return h.instruction(func(a *x86.Asm) {
+		begin, cold, back := a.NewLabel(), a.NewLabel(), a.NewLabel()
+		a.Bind(begin)
+		n.WriteCold(a, &all, begin, cold, back, func(int) {})
+		a.Bind(back)
+	})
+}
+
+// exampleNote is one of a pointer in a register, or in memory.
+func exampleNote(register byte) *Note {
+	return &Note{Word: 0x100, Pointer: Pointer{Register: register, Memory: x86.Memory{Base: x86.RSP, Index: x86.NoRegister, Scale: 1, Disp: 8}}}
+}
+
 func (h *header) arena() {
 	h.group("The jumps that an arena begins with: to the slow path, the hook and the keeper; and where in each its target is.")
 	h.define("COMMON_SIZE", CommonSize)
@@ -249,6 +294,7 @@ func (h *header) origins() {
 	h.define("IS_LONG", originLong)
 	h.define("IS_COPY", originCopy)
 	h.define("IS_WAY", originWay)
+	h.define("IS_NOTE", originNote)
 
 	h.group("Of a long run, what is in front of its lengths: instructions, bytes of front and count; and the mark of a call's original length.")
 	h.define("LONG_MANY", longMany)

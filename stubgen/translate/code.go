@@ -28,13 +28,15 @@ type Code struct {
 	Detours  []Detour // those that are not Ahead come behind all blocks, in this order
 	Lands    []int32  // by block: number + 1 of the detour that old text leads to, 0: to the block
 	Falls    []bool   // by block: it goes on at the next
+
+	Notes []int32 // by block: number of the note of its last instruction's callee, or NoCounter (NoteCallees)
 }
 
 // Op is an instruction of the copy, or several that belong together.
 type Op struct {
 	Kind OpKind
 	Inst int32 // number of the instruction that it is of
-	To   int32 // block that a Branch leads to; counter of a Count
+	To   int32 // block that a Branch leads to; counter of a Count; first of the words of a Note
 	Via  int32 // of a Branch: number + 1 of the detour that it takes, 0: none
 	Keep bool  // of a Count: flags are live there, and saved
 	Way  bool  // of a Count: it is of the way to the next block, where Inst is
@@ -52,6 +54,7 @@ const (
 	Stay                 // a jump to the instruction's old place, where it runs
 	Push                 // the call, as a push of the original return address and a jump
 	Count                // one more for a counter
+	Note                 // the callee of what follows
 )
 
 // Lower makes the copy of a unit, without counters. It cuts blocks of the graph where
@@ -144,6 +147,8 @@ func (c *Code) Text(o *stubgen.Object) string {
 				text = "push: " + text
 			case Count:
 				text = counts(op.To, op.Keep)
+			case Note:
+				text = fmt.Sprintf("note %d", op.To)
 			}
 			fmt.Fprintf(&out, "    %s\n", text)
 		}

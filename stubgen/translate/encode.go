@@ -17,6 +17,7 @@ type Patch struct {
 type Counter struct {
 	Shared x86.RunAddr // unless 0, where the counters of all threads are
 	Row    int32       // else the displacement of the first from the GS base
+	Notes  emit.Notes  // of callees, if there are any
 }
 
 // Size is the most bytes that the copy takes, behind its function's count.
@@ -27,6 +28,8 @@ func (c *Code) Size(o *stubgen.Object, shared bool) int {
 		switch op.Kind {
 		case Count:
 			n += emit.RunCountSize(op.Keep, shared)
+		case Note:
+			n += emit.NoteSize + emit.NoteColdSize
 		case Stay, Follow:
 			n += jumpSize
 		default:
@@ -63,6 +66,7 @@ type Writer struct {
 	detours []x86.Label
 	ahead   []int32 // by block: number + 1 of the detour in front of it
 	reads   []reading
+	notes   []noted
 }
 
 // NewWriter writes the copy of a unit of o.
@@ -96,6 +100,7 @@ func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 			w.runs.Left()
 		}
 	}
+	w.coldNotes()
 	for _, at := range w.mover.Finish() {
 		w.Fixes = append(w.Fixes, Fix{int32(at), true})
 	}
@@ -117,12 +122,14 @@ func (w *Writer) block(k int) {
 		w.detour(int(d - 1))
 	}
 	w.asm.Bind(w.labels[k])
-	if k != g.Entry && ops[0].Kind != Count {
+	if k != g.Entry && ops[0].Kind != Count && ops[0].Kind != Note {
 		w.runs.Begin(w.asm, g.Addr(&g.Blocks[k]), 0, false)
 	}
-	for _, op := range ops {
+	for i, op := range ops {
 		switch {
-		case op.Kind == Count && op.Way:
+		case op.Kind == Note:
+			w.note(op)
+		case op.Kind == Count && (op.Way || i+1 < len(ops) && ops[i+1].Kind == Note): // the instruction has a run of its own
 			w.countWay(op.To, op.Keep, op.Inst)
 		case op.Kind == Count:
 			w.runs.Begin(w.asm, w.shown(op.Inst), w.countSize(op.Keep), op.Keep)

@@ -30,7 +30,13 @@ func encode(t *testing.T, c *Code, o *stubgen.Object, called bool) ([]byte, []Pa
 	t.Helper()
 	c.RebuildTables(o)
 	c.Count(called)
-	w := NewWriter(c, o, Counter{Row: 0x80})
+	return encodeCounted(t, c, o)
+}
+
+// encodeCounted is a copy with the counters that it has, and notes.
+func encodeCounted(t *testing.T, c *Code, o *stubgen.Object) ([]byte, []Patch, error) {
+	t.Helper()
+	w := NewWriter(c, o, Counter{Row: 0x80, Notes: emit.Notes{Number: 0x14, Slots: 0x1000, Sets: 16}})
 	spec := emit.Spec{Start: WindowEnd(c.Home.Graph) - jumpSize, Size: emit.CountSize(false, false, false) + c.Size(o, false), Copy: w}
 	dst := make([]byte, spec.Size)
 	e := emit.Emitter{Origins: &emit.Origins{Base: fixture.ArenaAt}}
@@ -100,8 +106,22 @@ func TestGolden(t *testing.T) {
 			fmt.Fprintf(&got, "-- patch\n%s", fixture.Disassemble(t, p.Code, p.Addr))
 		}
 		got.WriteString("\n")
+		if c = Lower(h); !notes(c, o) {
+			continue
+		}
+		if code, _, err = encodeCounted(t, c, o); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&got, "-- with notes\n%s-- encoded\n%s\n", c.Text(o), fixture.Disassemble(t, code, uint64(fixture.ArenaAt)))
 	}
 	fixture.Compare(t, "testdata/copies.golden", got.String(), "go test -update, then look at the change")
+}
+
+// notes puts counters and notes into a copy, and reports whether it has any of these.
+func notes(c *Code, o *stubgen.Object) bool {
+	c.RebuildTables(o)
+	c.Count(true)
+	return c.NoteCallees(o, c.Counters) > 0
 }
 
 // TestPrograms: nearly all functions of real programs could run as copies, and what stays

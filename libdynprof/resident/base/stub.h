@@ -55,6 +55,25 @@
 #define DP_COMMON_KEEPER 32
 #define DP_COMMON_TARGET 8
 
+/* A note of a callee, if the pointer is in memory: rax is saved; from its end where it is restored. */
+#define DP_NOTE_SAVED 6
+#define DP_NOTE_RESTORED 9
+
+/* Its cold part, for a pointer in a register: where it begins, the red zone is left, rax, rcx and rdx are saved. If it is in memory, rax is from the beginning. */
+#define DP_NOTE_COLD 5
+#define DP_NOTE_COLD_SAVE 10
+#define DP_NOTE_COLD_RAX 11
+#define DP_NOTE_COLD_RCX 12
+#define DP_NOTE_COLD_RDX 13
+
+/* From its end: the jump that has counted, where rdx, rcx, rax and rsp are restored, and the jump back. */
+#define DP_NOTE_COLD_COUNTED 36
+#define DP_NOTE_COLD_POP_RDX 16
+#define DP_NOTE_COLD_POP_RCX 15
+#define DP_NOTE_COLD_POP_RAX 14
+#define DP_NOTE_COLD_RESTORE 13
+#define DP_NOTE_COLD_JUMP 5
+
 /* The two forms of a redirectable stub (struct dp_form), and its front's last jump. */
 #define DP_FORM_PLAIN {.counts = 0x4865, .add = 0, .front = 48, .arrive = -33, .lap = -20, .back = -6, .check = 9, .limit = 18, .limit_at = 16, .body = 28}
 #define DP_FORM_FLAGS {.counts = 0x8d48, .add = 10, .front = 64, .arrive = -39, .lap = -32, .back = -18, .check = 19, .limit = 28, .limit_at = 24, .body = 50}
@@ -139,6 +158,7 @@ _Static_assert(sizeof(struct dp_origin) == 16, "dp_origin");
 #define DP_IS_LONG 8
 #define DP_IS_COPY 16
 #define DP_IS_WAY 32
+#define DP_IS_NOTE 64
 
 /* Of a long run, what is in front of its lengths: instructions, bytes of front and count; and the mark of a call's original length. */
 #define DP_LONG_MANY 0

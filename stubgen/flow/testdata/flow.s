@@ -188,6 +188,28 @@ perhaps:			# what a call returns to is jumped to, too: the detour is in front of
 	call outside
 	.size perhaps, .-perhaps
 
+	.type pointers, @function
+pointers:			# calls by pointers: in a register, on the stack, in a variable; one by FS is not noted
+	push %rbx
+	mov %rdi, %rbx
+	push %rsi
+	call *%rdi
+	mov $1, %edi
+	call *(%rsp)
+	mov $2, %edi
+	call *hook(%rip)
+	mov $3, %edi
+	call *%fs:16
+	mov $4, %edi
+	pop %rsi
+	pop %rbx
+	jmp *%rsi
+	.size pointers, .-pointers
+
+	.data
+	.balign 8
+hook:	.quad outside
+
 	.section .rodata
 	.balign 8
 goto_table:
