@@ -43,6 +43,7 @@ func parseConfig(vars []string) (*config, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	c.On[setting.Blocks] = c.On[setting.Blocks] || c.On[setting.Edges]
 	return c, nil
 }
 

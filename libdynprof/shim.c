@@ -242,8 +242,8 @@ static void read_environment(struct start *s)
 		}
 		else if ((v = value_of(*e, "DYNPROF_LISTEN")))
 			s->session.listen = *v != 0;
-		else if ((v = value_of(*e, "DYNPROF_BLOCKS")))
-			s->session.blocks = dp_is_on(v);
+		else if ((v = value_of(*e, "DYNPROF_BLOCKS")) || (v = value_of(*e, "DYNPROF_EDGES")))
+			s->session.blocks |= dp_is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_TRANSLATOR")))
 			s->plugin = v;
 		else if ((v = value_of(*e, "DYNPROF_STRICT")))

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"iter"
 	"math"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 
@@ -34,7 +35,8 @@ const keptInsts = 1 << 18
 type copies struct {
 	program  *flow.Program
 	units    []copied     // by function
-	counters uint32       // that they need
+	counters uint32       // that they need, slots and all
+	sets     uint32       // of slots for callees, which are the last of them
 	written  []byte       // unless nil, the arena that they are in: they are written once more,
 	up       uint64       // for so much further up
 	kept     atomic.Int64 // instructions whose copies are kept until they are written
@@ -48,10 +50,11 @@ type copied struct {
 	first    uint32 // of its counters, from the first of the object's on
 	insts    uint32
 	code     *translate.Code // as long as it is kept
-	counters uint32
-	blocks   []layout.Block // all numbers in them are from the first of the unit's on, but those of functions
-	ways     []layout.Way   // as well
-	loops    []layout.Loop  // as well
+	counters uint32          // with the words of its notes
+	notes    uint32          // of callees
+	blocks   []layout.Block  // all numbers in them are from the first of the unit's on, but those of functions
+	ways     []layout.Way    // as well
+	loops    []layout.Loop   // as well
 	leads    []patch.CopyLead
 	fixes    []translate.Fix // if it may be written once more
 }
@@ -96,11 +99,16 @@ func (o *object) copy(how decision) {
 			}
 		}
 	})
+	notes := uint32(0)
 	for i := range c.units {
 		if u := &c.units[i]; u.copy {
 			u.first = c.counters
-			c.counters += u.counters
+			c.counters, notes = c.counters+u.counters, notes+u.notes
 		}
+	}
+	if notes > 0 {
+		c.sets = setsFor(notes)
+		c.counters += c.sets * wordsOfSet
 	}
 	o.copies, o.patches = c, 0
 }
@@ -124,7 +132,7 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	if g == nil {
 		return why
 	}
-	if !how.redirectable && len(g.Blocks) == 1 && len(unit.Ranges) == 1 && len(g.Blocks[0].Succs) == 0 && g.Blocks[0].Entered == flow.ByEntry {
+	if !how.redirectable && !(how.notes && g.Blocks[0].Leaves&flow.ByIndirect != 0) && len(g.Blocks) == 1 && len(unit.Ranges) == 1 && len(g.Blocks[0].Succs) == 0 && g.Blocks[0].Entered == flow.ByEntry {
 		u.blocks, u.insts = o.blocksOf(g, nil), uint32(len(g.Insts)) // it runs as often as it is called
 		return ledger.ReasonNone
 	}
@@ -140,7 +148,10 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 		return why
 	}
 	code.Count(!how.redirectable)
-	u.copy, u.counters, u.insts = true, uint32(code.Counters), uint32(len(g.Insts))
+	if how.notes {
+		u.notes = uint32(code.NoteCallees(o.code, code.Counters))
+	}
+	u.copy, u.counters, u.insts = true, uint32(code.Counters)+emit.NoteWords*u.notes, uint32(len(g.Insts))
 	u.blocks, u.ways, u.loops = o.blocksOf(g, code), waysOf(code), loopsOf(code)
 	u.patches = uint32(len(code.Home.Landings)*2 + len(unit.Ranges))
 	if c.kept.Add(int64(len(g.Insts))) <= keptInsts {
@@ -200,6 +211,9 @@ func (o *object) blocksOf(g *flow.Graph, code *translate.Code) []layout.Block {
 	}
 	for k := range list {
 		list[k].Counter, list[k].Loop = number(code.Blocks[k]), number(code.Nest.Inner[k])
+		if n := code.NoteOf(k); n >= 0 {
+			list[k].Flags, list[k].Callee = list[k].Flags|layout.BlockNote, uint32(n)
+		}
 	}
 	for _, r := range code.Home.Runs {
 		call := uint32(g.BlockOf(r.First))
@@ -356,10 +370,48 @@ func (o *object) writer(u *copied, v *view) *translate.Writer {
 		g, _ := o.copies.program.Graph(int(u.unit - 1))
 		code, _ = o.lower(g)
 		code.CountAs(func(i int) int32 { return int32(u.blocks[i].Counter) }, func(i int) int32 { return int32(u.ways[i].Counter) })
+		if u.notes > 0 {
+			code.NoteCallees(o.code, int32(u.counters-emit.NoteWords*u.notes))
+		}
 	}
 	first := o.firstOfBlocks + u.first
-	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first)})
+	notes := emit.Notes{Number: layout.RowIndex, Slots: int32(layout.RowCounters + 8*o.slots()), Sets: int(o.copies.sets)}
+	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first), Notes: notes})
 }
+
+// wordsOfSet is those of a row that a set of slots takes.
+const wordsOfSet = layout.SetSlots * layout.SlSize / 8
+
+// setsFor is how many sets of slots there are for so many notes. Most calls by pointers have
+// one callee, a few very many.
+func setsFor(notes uint32) uint32 {
+	const least, notesOfSet = 64, 4
+	return max(least, uint32(1)<<bits.Len32((notes-1)/notesOfSet))
+}
+
+// slots is the number of the first word of the slots.
+func (o *object) slots() uint32 {
+	return o.firstOfBlocks + o.countersOfBlocks() - o.setsOfSlots()*wordsOfSet
+}
+
+func (o *object) setsOfSlots() uint32 {
+	switch {
+	case o.cached != nil:
+		return o.cached.Sets
+	case o.copies != nil:
+		return o.copies.sets
+	}
+	return 0
+}
+
+// What notes and slots are like is said twice, as code knows nothing of tables.
+const (
+	_ = uint(layout.NtSize-8*emit.NoteWords) + uint(8*emit.NoteWords-layout.NtSize)
+	_ = uint(layout.SlSize-emit.SlotSize) + uint(emit.SlotSize-layout.SlSize)
+	_ = uint(layout.SlNote-emit.SlotNote) + uint(emit.SlotNote-layout.SlNote)
+	_ = uint(layout.SlCalls-emit.SlotCalls) + uint(emit.SlotCalls-layout.SlCalls)
+	_ = uint(layout.SetSlots-emit.SlotsInSet) + uint(emit.SlotsInSet-layout.SetSlots)
+)
 
 // again are the same copies, which are in an arena, to be written so much further up.
 func (c *copies) again(arena []byte, up uint64) *copies {
@@ -512,7 +564,9 @@ func (p *Plan) loops() iter.Seq[*layout.Loop] {
 }
 
 func (f *firsts) shiftBlock(b *layout.Block) {
-	if b.Callee != 0 {
+	if b.Flags&layout.BlockNote != 0 {
+		b.Callee += f.counter
+	} else if b.Callee != 0 {
 		b.Callee += f.function
 	}
 	b.Function, b.Counter, b.After, b.Loop = f.function+b.Function, shifted(f.counter, b.Counter), shifted(f.block, b.After), shifted(f.loop, b.Loop)

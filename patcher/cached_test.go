@@ -101,6 +101,7 @@ func TestCached(t *testing.T) {
 		"kept calls": func(q *Request) { q.Options.On[setting.KeepCalls] = true },
 		"kept":       func(q *Request) { q.Keep = true },
 		"blocks":     func(q *Request) { q.Options.On[setting.Blocks] = true },
+		"edges":      func(q *Request) { q.Options.On[setting.Blocks], q.Options.On[setting.Edges] = true, true },
 	} {
 		kept := keptPlans{}
 		plan := func(cache Cache, by uint64, more ...string) *Plan {
@@ -171,6 +172,7 @@ func TestCachedNot(t *testing.T) {
 		"another planner":   func(_ *recordedTarget, q *Request) { q.Planner = []byte("another one") },
 		"kept calls":        func(_ *recordedTarget, q *Request) { q.Options.On[setting.KeepCalls] = true },
 		"blocks":            func(_ *recordedTarget, q *Request) { q.Options.On[setting.Blocks] = true },
+		"edges":             func(_ *recordedTarget, q *Request) { q.Options.On[setting.Edges] = true },
 		"threshold":         func(_ *recordedTarget, q *Request) { q.Options.Threshold = must(symname.ParseThresholds("5")) },
 		"threshold by name": func(_ *recordedTarget, q *Request) { q.Options.Threshold = must(symname.ParseThresholds("a=5")) },
 		"only":              func(_ *recordedTarget, q *Request) { q.Options.Only = must(symname.ParseNames("^l", nil)) },

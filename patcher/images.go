@@ -69,7 +69,7 @@ func (p *Plan) cacheOf(o *object) (*plancache.Plan, error) {
 	c := &plancache.Plan{
 		Key: p.keyOf(o, o.slot), Path: []byte(o.path), File: o.file(head), Hook: o.hook, Counters: o.numbered,
 		Flags: e.Flags &^ layout.ObjMain, Code: e.Code, Untold: e.Untold, Reason: uint32(e.Reason), Creator: []byte(p.Creator),
-		BlockCounters: o.countersOfBlocks(),
+		BlockCounters: o.countersOfBlocks(), Sets: o.setsOfSlots(),
 	}
 	c.BuildID, _ = hex.DecodeString(e.BuildID)
 	c.Low, c.High = o.mapped()

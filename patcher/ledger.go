@@ -66,6 +66,9 @@ func (o *object) entry() layout.Object {
 	if o.survey != nil {
 		e.Code, e.Untold = o.code.CodeSize(), o.survey.Untold()
 	}
+	if e.Sets = o.setsOfSlots(); e.Sets > 0 {
+		e.Slots = o.slots()
+	}
 	if o.arena != nil {
 		e.Arena = o.arena.at
 		if o.arena.kept {

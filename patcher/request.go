@@ -73,5 +73,6 @@ type decision struct {
 	traps        bool // SIGTRAP stays handled
 	shared       bool // all threads share the counters
 	blind        bool // objects that come later are not seen
+	notes        bool // callees of calls by pointers are noted
 	redirectable bool // calls can be sent to other code: fronts count in a row of the thread's own
 }

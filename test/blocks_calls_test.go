@@ -111,7 +111,7 @@ func through(all map[codeAt]map[codeAt]uint64, stub codeAt) (codeAt, bool) {
 func TestCallsExact(t *testing.T) {
 	lane.Parallel(t)
 	for _, args := range lane.Some(repeatable(t), 2) {
-		for _, env := range [][]string{{"DYNPROF_OBJECTS=main"}, nil} {
+		for _, env := range [][]string{{"DYNPROF_OBJECTS=main"}, nil, {"DYNPROF_EDGES=1"}} {
 			t.Run(strings.Join(append(env, args[0]), " "), func(t *testing.T) {
 				t.Parallel()
 				args := append([]string{need(t, args[0])}, args[1:]...)
@@ -123,7 +123,9 @@ func TestCallsExact(t *testing.T) {
 	for _, flags := range lane.Some([][]string{{"-O2"}, {"-O2", "-fno-plt"}, {"-O0"}, {"-O3", "-fcf-protection=full", "-Wl,-z,now"}, {"-Os", "-no-pie"}}, 2) {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			t.Parallel()
-			compareEdges(t, []string{compile(t, gcc, flags, "callsites.cc")}, "DYNPROF_OBJECTS=main")
+			program := compile(t, gcc, flags, "callsites.cc")
+			compareEdges(t, []string{program}, "DYNPROF_OBJECTS=main")
+			compareEdges(t, []string{program}, "DYNPROF_OBJECTS=main", "DYNPROF_EDGES=1")
 		})
 	}
 }

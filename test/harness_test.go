@@ -135,7 +135,11 @@ func run(t testing.TB, c command) result {
 	args := slices.Concat(c.before, c.args)
 	e := exec.Command(args[0], args[1:]...)
 	e.Env = append(os.Environ(), c.env...)
-	if setting("TEST_BLOCKS") != "" { // all that is counted is counted by block, too
+	switch setting("TEST_BLOCKS") { // all that is counted is counted by block, too
+	case "":
+	case "edges":
+		e.Env = append(e.Env, "DYNPROF_EDGES=1")
+	default:
 		e.Env = append(e.Env, "DYNPROF_BLOCKS=1")
 	}
 	e.Dir, e.Stdin = c.dir, strings.NewReader(c.stdin)

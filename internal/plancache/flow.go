@@ -69,13 +69,24 @@ func (p *Plan) checkFlow() error {
 	isCounter := func(n uint32) bool { return n < p.BlockCounters || n == layout.NoCounter }
 	isBlock := func(n uint32) bool { return n < blocks || n == layout.NoBlock }
 	isLoop := func(n uint32) bool { return n < loops || n == layout.NoLoop }
-	if ways := len(p.Ways) / layout.WyEntrySize; uint64(p.BlockCounters) > uint64(blocks)+uint64(ways) {
-		return corrupt("%d counters of %d blocks and %d ways", p.BlockCounters, blocks, ways)
+	words := uint64(p.Sets) * layout.SetSlots * layout.SlSize / 8
+	most := uint64(blocks) + uint64(len(p.Ways)/layout.WyEntrySize) + words
+	if words > uint64(p.BlockCounters) || p.Sets&(p.Sets-1) != 0 {
+		return corrupt("%d sets of slots in %d counters", p.Sets, p.BlockCounters)
 	}
+	notes := uint64(p.BlockCounters) - words // they end in front of the slots
 	for b := range p.EachBlock() {
-		if b.Function >= uint32(p.Count()) || !isCounter(b.Counter) || !isBlock(b.After) || !isLoop(b.Loop) || b.Callee > uint32(p.Count()) {
+		isCallee := b.Callee <= uint32(p.Count())
+		if b.Flags&layout.BlockNote != 0 {
+			isCallee = uint64(b.Callee)+layout.NtSize/8 <= notes && p.Sets > 0
+			most += layout.NtSize / 8
+		}
+		if b.Function >= uint32(p.Count()) || !isCounter(b.Counter) || !isBlock(b.After) || !isLoop(b.Loop) || !isCallee {
 			return corrupt("block %+v", b)
 		}
+	}
+	if uint64(p.BlockCounters) > most {
+		return corrupt("%d counters of %d blocks, and their ways, notes and slots", p.BlockCounters, blocks)
 	}
 	for w := range p.EachWay() {
 		if !isBlock(w.From) || !isBlock(w.To) || !isCounter(w.Counter) {

@@ -57,7 +57,8 @@ type Plan struct {
 	Ledger
 
 	Flow
-	BlockCounters uint32 // of blocks and ways
+	Sets          uint32 // of slots for callees
+	BlockCounters uint32 // of blocks and ways, and words of notes and slots
 }
 
 // Ledger is a table's sections of the object, which is its only one.
@@ -122,6 +123,7 @@ func (p *Plan) words() []word {
 		{PlanArena, &p.Arena, nil}, {PlanArenaSize, &p.ArenaSize, nil}, {PlanCold, &p.Cold, nil}, {PlanKeeps, &p.Keeps, nil},
 		{PlanHook, &p.Hook, nil}, {PlanCounters, nil, &p.Counters}, {PlanFlags, nil, &p.Flags}, {PlanCode, nil, &p.Code},
 		{PlanUntold, nil, &p.Untold}, {PlanReason, nil, &p.Reason}, {PlanContent, &p.File.Content, nil}, {PlanOfBlocks, nil, &p.BlockCounters},
+		{PlanSets, nil, &p.Sets},
 	}
 }
 

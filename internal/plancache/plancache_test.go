@@ -60,9 +60,10 @@ func demo() *Plan {
 		f.Source, f.Count = ledger.SourceSymtab, byte(i)
 		p.Add(&f)
 	}
-	p.BlockCounters = 3
+	p.BlockCounters, p.Sets = 3+2+2*layout.SetSlots*layout.SlSize/8, 2
 	p.AddBlock(&layout.Block{Address: 0x2000, Size: 4, Counter: 0, After: layout.NoBlock, Loop: layout.NoLoop, Instructions: 1, Flags: layout.BlockEntry})
 	p.AddBlock(&layout.Block{Address: 0x2010, Size: 5, Function: 1, Counter: layout.NoCounter, After: 0, Loop: 0, Callee: 3})
+	p.AddBlock(&layout.Block{Address: 0x2015, Size: 2, Function: 1, Counter: layout.NoCounter, After: layout.NoBlock, Loop: layout.NoLoop, Callee: 3, Flags: layout.BlockNote})
 	p.AddWay(&layout.Way{From: layout.NoBlock, To: 0, Counter: layout.NoCounter, Flags: layout.WayCalls})
 	p.AddWay(&layout.Way{From: 1, To: layout.NoBlock, Counter: 2})
 	p.AddLoop(&layout.Loop{Header: 1, Parent: layout.NoLoop, Flags: layout.LoopUntold})
@@ -195,16 +196,20 @@ func TestRefused(t *testing.T) {
 		"strings: no empty one": func(p *Plan) { p.Strings[0] = 'x' },
 		"strings: none":         func(p *Plan) { p.Strings = nil },
 		"block: function":       func(p *Plan) { le.PutUint32(p.Blocks[layout.BkFunction:], 3) },
-		"block: counter":        func(p *Plan) { le.PutUint32(p.Blocks[layout.BkCounter:], 3) },
-		"block: behind none":    func(p *Plan) { le.PutUint32(p.Blocks[layout.BkAfter:], 2) },
+		"block: counter":        func(p *Plan) { le.PutUint32(p.Blocks[layout.BkCounter:], p.BlockCounters) },
+		"block: behind none":    func(p *Plan) { le.PutUint32(p.Blocks[layout.BkAfter:], 3) },
+		"block: note in slots":  func(p *Plan) { le.PutUint32(p.Blocks[2*layout.BkEntrySize+layout.BkCallee:], 4) },
+		"sets":                  func(p *Plan) { p.Sets = 3 },
+		"sets: none":            func(p *Plan) { p.Sets = 0 },
+		"sets: more than words": func(p *Plan) { p.Sets = 1 << 31 },
 		"block: loop":           func(p *Plan) { le.PutUint32(p.Blocks[layout.BkLoop:], 1) },
 		"block: callee":         func(p *Plan) { le.PutUint32(p.Blocks[layout.BkCallee:], 4) },
-		"way: from":             func(p *Plan) { le.PutUint32(p.Ways[layout.WyFrom:], 2) },
-		"way: to":               func(p *Plan) { le.PutUint32(p.Ways[layout.WyTo:], 2) },
-		"way: counter":          func(p *Plan) { le.PutUint32(p.Ways[layout.WyEntrySize+layout.WyCounter:], 3) },
+		"way: from":             func(p *Plan) { le.PutUint32(p.Ways[layout.WyFrom:], 3) },
+		"way: to":               func(p *Plan) { le.PutUint32(p.Ways[layout.WyTo:], 3) },
+		"way: counter":          func(p *Plan) { le.PutUint32(p.Ways[layout.WyEntrySize+layout.WyCounter:], p.BlockCounters) },
 		"loop: header":          func(p *Plan) { le.PutUint32(p.Loops[layout.LpHeader:], layout.NoBlock) },
 		"loop: parent":          func(p *Plan) { le.PutUint32(p.Loops[layout.LpParent:], 1) },
-		"counters of blocks":    func(p *Plan) { p.BlockCounters = 5 },
+		"counters of blocks":    func(p *Plan) { p.BlockCounters += 3 },
 		"changes without an arena": func(p *Plan) {
 			*p = Plan{Low: p.Low, High: p.High, Texts: p.Texts, Listed: p.Listed, Patches: p.Patches, Leds: p.Leds, Ledger: p.Ledger}
 		},

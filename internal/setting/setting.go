@@ -40,6 +40,7 @@ const (
 	KeepCalls
 	Lock
 	Blocks
+	Edges
 	Translator
 	Listen
 	Linger
@@ -101,6 +102,9 @@ var All = [Count]Setting{
 	Blocks: {"blocks", "", "DYNPROF_BLOCKS", Switch,
 		"count every block of every function, too, and so every instruction: functions run as copies with counters in them",
 		"patch as hotspots run --blocks does"},
+	Edges: {"edges", "", "DYNPROF_EDGES", Switch,
+		"count whom calls by pointers reach, too, so that hotspots calls knows callers and callees of all; with --blocks, which it implies",
+		"patch as hotspots run --edges does"},
 	Translator: {"translator", "", "DYNPROF_TRANSLATOR", Text,
 		"load `FILE.so` into the program: it is told of functions that reach their threshold and may send their calls to other code; -: a library that the program loads later will register one", ""},
 	Listen: {"listen", "", "DYNPROF_LISTEN", Text,

@@ -15,6 +15,8 @@ type Flow struct {
 	Blocks []Block // by function and address
 	Ways   []Way   // by function; numbers of blocks are those in Blocks
 	Loops  []Loop  // by function, those of an outer loop before those in it
+
+	Callees []Callee // of calls by pointers, where these are noted; by block and address
 }
 
 // Block is a block of a function, and how often it has run.
@@ -59,7 +61,7 @@ func (t *Table) Flow(s *Snapshot) (*Flow, error) {
 		}
 	}
 	c := t.BlockCounters
-	if int64(c.Count) > int64(len(f.Blocks)+len(f.Ways)) {
+	if most := f.mostCounters(t); uint64(c.Count) > most {
 		return nil, layout.Corrupt("%d counters of %d blocks and %d ways", c.Count, len(f.Blocks), len(f.Ways))
 	}
 	counts, err := t.sumCounters(c.First, c.Count)
@@ -76,7 +78,29 @@ func (t *Table) Flow(s *Snapshot) (*Flow, error) {
 		return nil, layout.Corrupt("way %d: %+v", w.ways, f.Ways[w.ways].Way)
 	}
 	f.sumLoops()
-	return f, nil
+	return f, f.readCallees(t)
+}
+
+// mostCounters is how many there can be, words of notes and slots and all.
+func (f *Flow) mostCounters(t *Table) uint64 {
+	n := uint64(len(f.Blocks) + len(f.Ways))
+	for i := range f.Blocks {
+		if f.Blocks[i].Flags&layout.BlockNote != 0 {
+			n += noteWords
+		}
+	}
+	for i := range t.Objects {
+		n += uint64(t.Objects[i].Sets) * layout.SetSlots * slotWords
+	}
+	return n
+}
+
+// isCallee reports whether a block's callee is one of the table's functions, or a note's words.
+func (t *Table) isCallee(b *layout.Block) bool {
+	if b.Flags&layout.BlockNote != 0 {
+		return isCounter(b.Callee, t.BlockCounters) && isCounter(b.Callee+noteWords-1, t.BlockCounters)
+	}
+	return b.Callee <= uint32(len(t.Functions))
 }
 
 func isCounter(counter uint32, c layout.BlockCounters) bool {
@@ -87,7 +111,7 @@ func (f *Flow) readBlocks(t *Table) error {
 	return t.EachEntry(t.Geometry.Blocks, func(b []byte) error {
 		k, n := Block{Block: layout.DecodeBlock(b)}, len(f.Blocks)
 		if n > 0 && k.Function < f.Blocks[n-1].Function || k.Function >= uint32(len(t.Functions)) || !isCounter(k.Counter, t.BlockCounters) ||
-			k.After != layout.NoBlock && k.After >= uint32(n) || k.Instructions == 0 || k.Callee > uint32(len(t.Functions)) || k.Loop != layout.NoLoop && k.Loop >= t.Geometry.Loops.Count {
+			k.After != layout.NoBlock && k.After >= uint32(n) || k.Instructions == 0 || !t.isCallee(&k.Block) || k.Loop != layout.NoLoop && k.Loop >= t.Geometry.Loops.Count {
 			return layout.Corrupt("block %d: %+v", n, k.Block)
 		}
 		f.Blocks = append(f.Blocks, k)

@@ -131,6 +131,73 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+// notedSpec is blocksSpec, of which block 2 ends with a call by a pointer.
+func notedSpec() *build.Spec {
+	spec := blocksSpec()
+	each := spec.Blocks.Each
+	spec.Blocks.Each = func(yield func(*layout.Block) bool) {
+		for b := range each {
+			one := *b
+			if one.Address == 0x1165 {
+				one.Flags, one.Callee = one.Flags|layout.BlockNote, 6
+			}
+			if !yield(&one) {
+				return
+			}
+		}
+	}
+	spec.Objects[0].Slots, spec.Objects[0].Sets = 8, 2
+	spec.Blocks.Counters.Count += 2 + 2*layout.SetSlots*layout.SlSize/8
+	return spec
+}
+
+// TestCallees: those of a call by a pointer are those of all rows, whose first ones differ.
+func TestCallees(t *testing.T) {
+	l := tabletest.Create(t, "callees", notedSpec())
+	const note, other = layout.RowCounters + 8*6, layout.RowCounters + 8*4
+	for row, words := range [][]uint64{
+		{0x5000, 9, 0, 0, 0, 0, 0x6000, note, 4, 0, 0x7000, other, 50},
+		{0x6000, 3, 0x5000, note, 1, 0, 0x8000, note, 0, 0, 0, note, 7},
+		{},
+	} {
+		l.Row(layout.Row{Index: uint32(row), State: layout.RowLive, Kind: layout.RowThread, Pid: 1, Tid: 1 + uint32(row)})
+		l.Set(uint32(row), append([]uint64{10, 20, 30, 40, 12, 7}, words...)...)
+	}
+	tab, err := table.Open(l.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tab.Close()
+	f, err := tab.Flow(tabletest.Snapshot(t, tab))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []table.Callee{{Block: 2, Address: 0x5000, Calls: 10}, {Block: 2, Address: 0x6000, Calls: 7}}; !slices.Equal(f.Callees, want) || !slices.Equal(f.CalleesOf(2), want) || f.CalleesOf(1) != nil && len(f.CalleesOf(1)) > 0 {
+		t.Errorf("%+v, not %+v", f.Callees, want)
+	}
+	seed, err := os.ReadFile(l.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func([]byte){
+		"a note of a function":  func(b []byte) { b[int(l.Blocks.Offset)+2*layout.BkEntrySize+layout.BkCallee] = 3 },
+		"a note behind all":     func(b []byte) { b[int(l.Blocks.Offset)+2*layout.BkEntrySize+layout.BkCallee] = 8 + 64 - 1 },
+		"slots before blocks'":  func(b []byte) { b[int(l.Objects.Offset)+layout.ObjSlots] = 3 },
+		"slots behind them":     func(b []byte) { b[int(l.Objects.Offset)+layout.ObjSlots] = 9 },
+		"more slots than words": func(b []byte) { b[int(l.Objects.Offset)+layout.ObjSets+3] = 0x80 },
+	} {
+		b := bytes.Clone(seed)
+		spoil(b)
+		tab, err := table.NewReader(bytes.NewReader(b), int64(len(b)))
+		if err == nil {
+			_, err = tab.Flow(tabletest.Snapshot(t, tab))
+		}
+		if !errors.Is(err, layout.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestHostileBlocks: entries that cannot be are an error.
 func TestHostileBlocks(t *testing.T) {
 	l := tabletest.Create(t, "blocks", blocksSpec())

@@ -19,6 +19,8 @@ type Object struct {
 	Reserve uint64 // offset of its arena in the reserve that is kept + 1; 0: not there
 	Code    uint32 // bytes where functions may lie; 0: not known
 	Untold  uint32 // those of them in no function, without padding
+	Slots   uint32 // index in each row of the first word of its slots
+	Sets    uint32 // of them; 0: there are none
 }
 
 // Function is one entry of the ledger.
@@ -48,7 +50,7 @@ type Block struct {
 	Size         uint32 // bytes
 	Flags        uint32 // Block*
 	Loop         uint32 // number of the innermost loop that it is in, or NoLoop
-	Callee       uint32 // index in Functions + 1, of the one that its last instruction calls or jumps to; 0: not told
+	Callee       uint32 // index in Functions + 1, of the one that its last instruction calls or jumps to; 0: not told; with BlockNote index in each row of a note
 }
 
 // Way is how control goes from a block to another, comes to one, or leaves one.
@@ -179,6 +181,8 @@ func (o *Object) Encode(b []byte, path, buildID uint32) {
 	le.PutUint64(b[ObjReserve:], o.Reserve)
 	le.PutUint32(b[ObjCode:], o.Code)
 	le.PutUint32(b[ObjUntold:], o.Untold)
+	le.PutUint32(b[ObjSlots:], o.Slots)
+	le.PutUint32(b[ObjSets:], o.Sets)
 }
 
 // DecodeObject decodes all but the strings of an entry.
@@ -194,8 +198,11 @@ func DecodeObject(b []byte) Object {
 	if len(b) >= ObjCode {
 		o.Reserve = le.Uint64(b[ObjReserve:])
 	}
-	if len(b) >= ObjEntrySize {
+	if len(b) >= ObjSlots {
 		o.Code, o.Untold = le.Uint32(b[ObjCode:]), le.Uint32(b[ObjUntold:])
+	}
+	if len(b) >= ObjEntrySize {
+		o.Slots, o.Sets = le.Uint32(b[ObjSlots:]), le.Uint32(b[ObjSets:])
 	}
 	return o
 }

@@ -12,8 +12,8 @@ const (
 	// reader refuses it, and does not show counts from before.
 	VersionReset = 2
 	// VersionBlocks is what a table says that counts blocks: rows have counters that are
-	// of no function, and are no calls.
-	VersionBlocks = 3
+	// of no function, and are no calls, and some are addresses.
+	VersionBlocks = 4
 
 	PageSize   = 4096
 	HeaderSize = PageSize
@@ -124,7 +124,9 @@ const (
 	ObjReserve   = 48 // u64, offset of its arena in a reserve that is kept + 1; 0: not there
 	ObjCode      = 56 // u32, bytes where functions may lie: sections of code; 0: not known
 	ObjUntold    = 60 // u32, those of them in no function, without padding
-	ObjEntrySize = 64
+	ObjSlots     = 64 // u32, index in each row of the first word of its slots
+	ObjSets      = 68 // u32, how many sets of them it has: a power of two, or 0
+	ObjEntrySize = 72
 
 	// Tables of the first versions have shorter ones.
 	LeastObjEntrySize = 48
@@ -201,7 +203,7 @@ const (
 	BkSize         = 24 // u32, bytes
 	BkFlags        = 28 // u32, Block*
 	BkLoop         = 32 // u32, number of the innermost loop that it is in; NoLoop if none
-	BkCallee       = 36 // u32, number + 1 of the function that its last instruction calls, or jumps to; 0 if that cannot be told
+	BkCallee       = 36 // u32, number + 1 of the function that its last instruction calls, or jumps to; 0 if that cannot be told; with BlockNote index in each row of the note of its callees
 	BkEntrySize    = 40
 
 	// Way entry: how control goes from a block to another of the function, or comes from
@@ -227,6 +229,20 @@ const (
 
 	NoBlock    = 0xffffffff
 	BlockEntry = 1 // it is at the function's entry
+	BlockNote  = 2 // it ends with a call by a pointer, or a jump, whose callees are noted
+
+	// Note: two words of a row. Of each callee beyond the first there is a slot, in a set
+	// that follows from its address and from the note.
+	NtCallee = 0 // u64, run address of the callee that came first; 0: none has
+	NtCalls  = 8 // u64, how often it was called
+	NtSize   = 16
+
+	// Slot: four words of a row.
+	SlCallee = 0  // u64, run address; 0: it is free. Stored behind SlNote
+	SlNote   = 8  // u32, where the note is in a row, in bytes
+	SlCalls  = 16 // u64
+	SlSize   = 32
+	SetSlots = 8 // in a set
 
 	// Baseline entry. The counts are behind it, one u64 for each counter that a
 	// row has room for, then one for each row.

@@ -39,7 +39,7 @@ int64_t dynprof_blocks(int64_t function, struct dynprof_block *list, uint32_t si
 		*to = (struct dynprof_block){
 			.address = b->address + bias, .bytes = b->size, .instructions = b->instructions, .runs = (uint64_t)f.runs[i],
 			.loop = b->loop == DP_NO_LOOP ? -1 : (int32_t)(b->loop - f.first_loop), .is_entry = b->flags & DP_BLOCK_ENTRY,
-			.callee = (int64_t)b->callee - 1,
+			.callee = b->flags & DP_BLOCK_NOTE ? -1 : (int64_t)b->callee - 1,
 		};
 	}
 	dp_close_flow(&f);

@@ -5,7 +5,7 @@
 #define DP_MAGIC "DYNPROF\001"
 #define DP_VERSION 0x1
 #define DP_VERSION_RESET 0x2
-#define DP_VERSION_BLOCKS 0x3
+#define DP_VERSION_BLOCKS 0x4
 #define DP_PAGE_SIZE 0x1000
 #define DP_HEADER_SIZE 0x1000
 #define DP_HDR_MAGIC 0x0
@@ -101,7 +101,9 @@
 #define DP_OBJ_RESERVE 0x30
 #define DP_OBJ_CODE 0x38
 #define DP_OBJ_UNTOLD 0x3c
-#define DP_OBJ_ENTRY_SIZE 0x40
+#define DP_OBJ_SLOTS 0x40
+#define DP_OBJ_SETS 0x44
+#define DP_OBJ_ENTRY_SIZE 0x48
 #define DP_LEAST_OBJ_ENTRY_SIZE 0x30
 #define DP_FN_ADDRESS 0x0
 #define DP_FN_SIZE 0x8
@@ -168,6 +170,15 @@
 #define DP_LOOP_UNTOLD 0x1
 #define DP_NO_BLOCK 0xffffffff
 #define DP_BLOCK_ENTRY 0x1
+#define DP_BLOCK_NOTE 0x2
+#define DP_NT_CALLEE 0x0
+#define DP_NT_CALLS 0x8
+#define DP_NT_SIZE 0x10
+#define DP_SL_CALLEE 0x0
+#define DP_SL_NOTE 0x8
+#define DP_SL_CALLS 0x10
+#define DP_SL_SIZE 0x20
+#define DP_SET_SLOTS 0x8
 #define DP_BL_TIME 0x0
 #define DP_BL_COUNTERS 0x8
 #define DP_BL_ROWS 0xc
@@ -447,6 +458,8 @@ struct dp_object_entry {
 	uint64_t reserve;
 	uint32_t code;
 	uint32_t untold;
+	uint32_t slots;
+	uint32_t sets;
 };
 _Static_assert(offsetof(struct dp_object_entry, path) == DP_OBJ_PATH, "DP_OBJ_PATH");
 _Static_assert(offsetof(struct dp_object_entry, build_id) == DP_OBJ_BUILD_ID, "DP_OBJ_BUILD_ID");
@@ -459,6 +472,8 @@ _Static_assert(offsetof(struct dp_object_entry, reason) == DP_OBJ_REASON, "DP_OB
 _Static_assert(offsetof(struct dp_object_entry, reserve) == DP_OBJ_RESERVE, "DP_OBJ_RESERVE");
 _Static_assert(offsetof(struct dp_object_entry, code) == DP_OBJ_CODE, "DP_OBJ_CODE");
 _Static_assert(offsetof(struct dp_object_entry, untold) == DP_OBJ_UNTOLD, "DP_OBJ_UNTOLD");
+_Static_assert(offsetof(struct dp_object_entry, slots) == DP_OBJ_SLOTS, "DP_OBJ_SLOTS");
+_Static_assert(offsetof(struct dp_object_entry, sets) == DP_OBJ_SETS, "DP_OBJ_SETS");
 _Static_assert(sizeof(struct dp_object_entry) == DP_OBJ_ENTRY_SIZE, "dp_object_entry");
 
 struct dp_function {

@@ -26,6 +26,7 @@
 #include <signal.h>
 
 #include "base/stub.h"
+#include "signals/notes.h"
 #include "signals/signals.h"
 #include "stubs/arenas.h"
 #include "stubs/keeper.h"
@@ -130,8 +131,6 @@ static const uint8_t *copy_at(const struct dp_run *r, uint64_t pos, uint64_t *fr
 	return 0;
 }
 
-static uint64_t jump_target(const uint8_t *at) { return (uint64_t)at + DP_JMP_SIZE + (uint64_t)(int64_t) * (const int32_t *)(at + 1); }
-
 /* The stub that a part of a whole function's copy is behind. */
 static const struct dp_origin *stub_of(const struct dp_origin *o)
 {
@@ -146,7 +145,7 @@ static uint64_t loop_target(uint64_t rip)
 	const uint8_t *jump = (const uint8_t *)rip;
 	if (jump[0] == DP_OP_JMP_SHORT)
 		return rip + DP_JMP_SHORT_SIZE + (uint64_t)(int64_t)(int8_t)jump[1];
-	return jump_target(jump);
+	return dp_jump_target(rip);
 }
 
 /* A position in a stub, or in a part of a copy. What the unit's own jumps to its entry
@@ -159,6 +158,11 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 	int again = o->flags & DP_IS_COPY && o->from == stub_of(o)->from;
 	s->low = from;
 	s->go = o->flags & DP_IS_GO;
+	if (o->flags & DP_IS_NOTE && (o->flags & DP_IS_WAY || pos < r.body)) {
+		dp_show_note(c, o, pos, g, s);
+		s->counted = again;
+		return 1;
+	}
 	if (pos < r.body) {
 		uint64_t front = dp_front_of(o);
 		s->resume = stub + front;
@@ -384,7 +388,7 @@ static int leads_to(uint64_t text, uint64_t stub)
 	const uint8_t *at = (const uint8_t *)text;
 	if (at[0] == DP_OP_JMP_SHORT)
 		at += DP_JMP_SHORT_SIZE + (int8_t)at[1]; /* an island */
-	return at[0] == DP_OP_INT3 || (at[0] == DP_OP_JMP && jump_target(at) == stub);
+	return at[0] == DP_OP_INT3 || (at[0] == DP_OP_JMP && dp_jump_target((uint64_t)at) == stub);
 }
 
 /* Where a stub goes on behind its count. The check of the threshold, if it is
@@ -395,7 +399,7 @@ static uint64_t behind_count(const struct dp_known *c, const struct dp_origin *o
 	const uint8_t *stub = (const uint8_t *)(c->at + o->at + dp_front_of(o));
 	if (o->flags & DP_HAS_FRONT)
 		return (uint64_t)stub - DP_FRONT_ON;
-	if (o->flags & DP_KEEPS_FLAGS)
+	if (o->flags & (DP_KEEPS_FLAGS | DP_IS_NOTE))
 		return (uint64_t)stub + dp_run_of(c, o).body;
 	int shared = same_bytes(stub + DP_JMP_SHORT_SIZE, lock_inc + DP_JMP_SHORT_SIZE, sizeof lock_inc - DP_JMP_SHORT_SIZE);
 	return (uint64_t)stub + (shared ? DP_LOCK_INC_SIZE : DP_INC_SIZE);

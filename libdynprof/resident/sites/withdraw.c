@@ -30,6 +30,7 @@
 #include "sites/gs.h"
 #include "sites/withdraw.h"
 #include "stubs/arenas.h"
+#include "stubs/redirect.h"
 #include "texts/giveback.h"
 #include "texts/letrun.h"
 #include "texts/patched.h"
@@ -105,7 +106,7 @@ static uint64_t syscall_of(const uint8_t *behind, uint64_t *moved)
 	enum { MOST_MOVED = 16 };
 	for (*moved = 0; *moved < MOST_MOVED; ++*moved) {
 		const uint8_t *at = behind + *moved;
-		uint64_t to = (uint64_t)at + DP_JMP_SIZE + (uint64_t)(int64_t) * (const int32_t *)(at + 1);
+		uint64_t to = dp_jump_target((uint64_t)at);
 		if (*at == DP_OP_JMP && dp_is_text(to - DP_JMP_SIZE))
 			return to - *moved - DP_THUNK_SYSCALL;
 	}

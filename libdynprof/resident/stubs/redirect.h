@@ -40,6 +40,9 @@ const struct dp_form *dp_form_of(const uint8_t *stub, uint32_t counter, uint32_t
 /* A jmp of 2 bytes to what is distance bytes behind its own first. */
 static inline uint16_t dp_short_jump(int distance) { return (uint16_t)(DP_OP_JMP_SHORT | (uint8_t)(distance - DP_JMP_SHORT_SIZE) << 8); }
 
+/* Where a jmp of 5 bytes leads. */
+static inline uint64_t dp_jump_target(uint64_t at) { return at + DP_JMP_SIZE + (uint64_t)(int64_t) * (const int32_t *)(at + 1); }
+
 /* The stub whose cold block holds at. */
 int dp_stub_of_cold(uint64_t at, uint32_t counter, struct dp_stub *s) HIDDEN;
 /* Takes the event of a lap that is over, for one caller only. */

@@ -235,10 +235,20 @@ static int good_ledger(const struct dp_plan_file *p)
 
 static int is_one(uint32_t n, uint32_t count, uint32_t none) { return n < count || n == none; }
 
+static uint64_t words_of_slots(const struct dp_plan_file *p) { return (uint64_t)p->sets * DP_SET_SLOTS * DP_SL_SIZE / 8; }
+
+/* Notes are in front of the slots. */
+static int good_callee(const struct dp_plan_file *p, const struct dp_block *b)
+{
+	if (b->flags & DP_BLOCK_NOTE)
+		return p->sets && (uint64_t)b->callee + DP_NT_SIZE / 8 <= p->of_blocks - words_of_slots(p);
+	return b->callee <= p->functions.count;
+}
+
 static int good_block(const struct dp_plan_file *p, const struct dp_block *b)
 {
 	return b->function < p->functions.count && is_one(b->counter, p->of_blocks, DP_NO_COUNTER) && is_one(b->after, p->blocks.count, DP_NO_BLOCK) &&
-	       is_one(b->loop, p->loops.count, DP_NO_LOOP) && b->callee <= p->functions.count;
+	       is_one(b->loop, p->loops.count, DP_NO_LOOP) && good_callee(p, b);
 }
 
 static int good_way(const struct dp_plan_file *p, const struct dp_way *w)
@@ -252,9 +262,13 @@ static int good_flow(const struct dp_plan_file *p)
 	const struct dp_block *blocks = dp_part(p, &p->blocks);
 	const struct dp_way *ways = dp_part(p, &p->ways);
 	const struct dp_loop *loops = dp_part(p, &p->loops);
-	int ok = p->of_blocks <= (uint64_t)p->blocks.count + p->ways.count;
-	for (uint32_t i = 0; i < p->blocks.count && ok; i++)
+	uint64_t most = (uint64_t)p->blocks.count + p->ways.count + words_of_slots(p);
+	int ok = words_of_slots(p) <= p->of_blocks && !(p->sets & (p->sets - 1));
+	for (uint32_t i = 0; i < p->blocks.count && ok; i++) {
 		ok = good_block(p, &blocks[i]);
+		most += blocks[i].flags & DP_BLOCK_NOTE ? DP_NT_SIZE / 8 : 0;
+	}
+	ok &= p->of_blocks <= most;
 	for (uint32_t i = 0; i < p->ways.count && ok; i++)
 		ok = good_way(p, &ways[i]);
 	for (uint32_t i = 0; i < p->loops.count && ok; i++)

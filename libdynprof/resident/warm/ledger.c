@@ -67,6 +67,10 @@ static void add_object(struct dp_ledger *s, const struct dp_planned *o, uint32_t
 		.bias = dp_bias(o), .arena = p->arena_size ? p->arena + dp_bias(o) : 0, .low = o->loaded->low, .high = o->loaded->high,
 		.flags = p->flags | DP_OBJ_CACHED | flags | (o->is_main ? DP_OBJ_MAIN : 0), .reason = (uint8_t)p->reason, .code = p->code, .untold = p->untold,
 	};
+	if (p->sets) {
+		e.sets = p->sets;
+		e.slots = o->block_counters + p->of_blocks - p->sets * (DP_SET_SLOTS * DP_SL_SIZE / 8);
+	}
 	e.path = dp_add_string(s, o->path, text_len(o->path));
 	e.build_id = add_build_id(s, p);
 	dp_sink_put(&s->objects, &e, sizeof e);
@@ -139,7 +143,7 @@ static void add_blocks(struct dp_ledger *s, const struct dp_planned *o, const st
 		b->counter = shifted(at->counter, b->counter);
 		b->after = shifted(at->block, b->after);
 		b->loop = shifted(at->loop, b->loop);
-		b->callee += b->callee ? o->functions : 0;
+		b->callee += b->flags & DP_BLOCK_NOTE ? at->counter : b->callee ? o->functions : 0;
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 type Graph struct {
 	Functions []Function // those that have called or been called
 	Edges     []Edge     // those that were taken; the most calls first
+	Noted     bool       // whom pointers reached is known, as far as there was room
 }
 
 // Function is one end of an edge.
@@ -117,7 +118,7 @@ func Of(t *table.Table, files Files) (*Graph, error) {
 // blocks have run.
 func New(objects []layout.Object, functions []layout.Function, calls []uint64, flow *table.Flow, files Files) (*Graph, error) {
 	b := &builder{
-		Graph: &Graph{}, resolver: newResolver(objects, functions, files),
+		Graph: &Graph{Noted: flow.HasNotes()}, resolver: newResolver(objects, functions, files),
 		calls: calls, numbers: map[Place]int{}, edges: map[edgeKey]int{},
 	}
 	for first := 0; first < len(flow.Blocks); {
@@ -172,11 +173,32 @@ func (b *builder) function(number uint32, flow *table.Flow, part *table.Part) er
 		if last.Kind == x86.Jcc || last.Kind == x86.Loop {
 			n = out[part.FirstBlock+uint32(i)]
 		}
+		n -= min(n, b.noted(f, last, flow.CalleesOf(part.FirstBlock+uint32(i))))
 		if n > 0 {
 			b.site(entryOf(f), last, n, k.After != layout.NoBlock && flow.Blocks[k.After].Runs > 0)
 		}
 	}
 	return nil
+}
+
+// noted adds the callees of an instruction, of those that are noted, and returns how many
+// calls these are. A jump may lead on in its own function.
+func (b *builder) noted(f *layout.Function, e ending, callees []table.Callee) (calls uint64) {
+	for _, c := range callees {
+		callee, ok := b.pointed(c.Address)
+		if !ok {
+			continue // in no object: it is made while the program runs
+		}
+		calls += c.Calls
+		kind := Call
+		if !e.calls() {
+			if kind = Tail; callee.Object == int(f.Object) && callee.Address-f.Address < uint64(f.Size) && callee.Address != f.Address {
+				continue
+			}
+		}
+		b.add(edgeKey{b.number(calleeOf(entryOf(f))), b.number(callee), kind}, Site{e.at, c.Calls})
+	}
+	return calls
 }
 
 // leaving is how often control has left the function from its blocks, by number of these: of

@@ -97,8 +97,17 @@ func (l *List) first(edges []Edge) []Edge {
 // What is said of edges that lack an end.
 const (
 	fromElsewhere = "from elsewhere: indirect calls, callers whose blocks are not counted, those told at most"
-	toUnknown     = "to what is not known: indirect calls"
+	toUnknown     = "to what is not known: calls by pointers, for which there is hotspots run --edges"
+	toUnnoted     = "to what is not known: more callees than there is room for, code of no file, threads of a sandbox"
 )
+
+// unknown is what is said of callees that are not known.
+func (l *List) unknown() string {
+	if l.Noted {
+		return toUnnoted
+	}
+	return toUnknown
+}
 
 // Text writes the edges with most calls of which both ends are known, and what share of its
 // callee's calls each is.
@@ -143,7 +152,7 @@ func (l *List) FunctionText(w io.Writer, n int, style report.Style) error {
 		return err
 	}
 	_, made := l.pick(func(e *Edge) bool { return e.Caller == n && e.Kind != AtMost })
-	return l.part(w, style, "CALLEE", l.calleesOf(n), made, func(e *Edge) string { return l.end(e.Callee, toUnknown) })
+	return l.part(w, style, "CALLEE", l.calleesOf(n), made, func(e *Edge) string { return l.end(e.Callee, l.unknown()) })
 }
 
 func (l *List) part(w io.Writer, style report.Style, heading string, edges []Edge, all uint64, end func(*Edge) string) error {

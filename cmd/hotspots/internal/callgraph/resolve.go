@@ -13,8 +13,9 @@ type resolver struct {
 	objects   []layout.Object
 	functions []layout.Function
 	files     Files
-	known     map[Place]int // numbers in functions
-	scope     []int         // objects that symbols are looked for in, in this order
+	known     map[Place]int             // numbers in functions
+	scope     []int                     // objects that symbols are looked for in, in this order
+	names     map[int]map[uint64]string // exported symbols of objects, by address, as far as they were asked for
 }
 
 // callee is a function that is called.
@@ -26,7 +27,7 @@ type callee struct {
 func calleeOf(p Place) callee { return callee{Place: p} }
 
 func newResolver(objects []layout.Object, functions []layout.Function, files Files) *resolver {
-	r := &resolver{objects: objects, functions: functions, files: files, known: map[Place]int{}}
+	r := &resolver{objects: objects, functions: functions, files: files, known: map[Place]int{}, names: map[int]map[uint64]string{}}
 	for i := range functions {
 		if f := &functions[i]; !f.Reason.Excluded() {
 			r.known[entryOf(f)] = i
@@ -54,6 +55,43 @@ func (r *resolver) at(p Place) (callee, bool) {
 		return callee{}, false
 	}
 	return r.behind(Place{Object: p.Object, Address: slot})
+}
+
+// pointed is the function at a run address that was called by a pointer; false if no object
+// is there.
+func (r *resolver) pointed(addr uint64) (callee, bool) {
+	for i := range r.objects {
+		o := &r.objects[i]
+		if addr < o.Low || addr >= o.High {
+			continue
+		}
+		p := Place{Object: i, Address: addr - o.Bias}
+		if c, ok := r.at(p); ok {
+			return c, true
+		}
+		return callee{p, r.exported(p)}, true
+	}
+	return callee{}, false
+}
+
+// exported is a symbol of its object that is at an address, the first by name; empty if
+// there is none.
+func (r *resolver) exported(p Place) (symbol string) {
+	names, ok := r.names[p.Object]
+	if !ok {
+		names = map[uint64]string{}
+		if links, err := r.files.Links(p.Object); err == nil {
+			for name, exports := range links.Exports {
+				for _, e := range exports {
+					if old, is := names[e.Address]; !is || name < old {
+						names[e.Address] = name
+					}
+				}
+			}
+		}
+		r.names[p.Object] = names
+	}
+	return names[p.Address]
 }
 
 // stubSlot is the word that the PLT entry at an address jumps by, perhaps behind endbr64.
