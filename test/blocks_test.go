@@ -287,6 +287,24 @@ func TestBlocksRefused(t *testing.T) {
 	}
 }
 
+// TestBlocksGotos: where jumps lead that no table of addresses tells.
+func TestBlocksGotos(t *testing.T) {
+	lane.Parallel(t)
+	for _, flags := range [][]string{{"-O1"}, {"-O2"}, {"-O2", "-mcmodel=large", "-fPIE", "-pie"}, {"-O2", "-fno-pie", "-no-pie"}} {
+		program := compile(t, need(t, "gcc"), append(flags, "-w"), "gotos.c")
+		plain := run(t, cmd(program))
+		for _, objects := range []string{"main", "all"} {
+			r, c := counted(t, cmd(program), "--blocks", "--objects", objects)
+			if r.stdout != plain.stdout || r.status != 0 {
+				t.Errorf("%v %s: %+v, without the library %s", flags, objects, r, plain.stdout)
+			}
+			if n := mostRuns(t, c.table, "labels"); flags[len(flags)-1] == "-O2" && n != 5001 {
+				t.Errorf("%v %s: a block of labels ran %d times", flags, objects, n)
+			}
+		}
+	}
+}
+
 // TestBlocksFromInside: a program that counts its blocks takes copies of its table, in which
 // they are, and cannot pause or reset what it counts.
 func TestBlocksFromInside(t *testing.T) {

@@ -34,7 +34,7 @@ func (p *Program) Graph(unit int) (*Graph, ledger.Reason) {
 	b := builders.Get().(*builder)
 	defer builders.Put(b)
 	b.p, b.g, b.why = p, &Graph{Unit: u}, ledger.ReasonNone
-	for _, step := range []func(){b.decode, b.arrive, b.readTables, b.lead, b.cut, b.connect} {
+	for _, step := range []func(){b.decode, b.arrive, b.readTables, b.lead, b.cut, b.connect, b.reach} {
 		if step(); b.why != ledger.ReasonNone {
 			return nil, b.why
 		}

@@ -169,3 +169,45 @@ func (b *builder) catch(last *Inst) {
 		b.edges = append(b.edges, Edge{b.block[to], Unwind})
 	}
 }
+
+// reach looks whether all code is come to. If nothing leads to some, control comes in a way
+// that is not known, and nobody knows to where else: by a table that code finds in another way
+// than by its address, as of -mcmodel=large, or by an address that is computed.
+func (b *builder) reach() {
+	seen := make([]bool, len(b.g.Blocks))
+	var todo []int32
+	come := func(k int32) {
+		if !seen[k] {
+			seen[k] = true
+			todo = append(todo, k)
+		}
+	}
+	for k := range b.g.Blocks {
+		if b.g.Blocks[k].Entered != 0 {
+			come(int32(k))
+		}
+	}
+	for len(todo) > 0 {
+		k := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, e := range b.g.Blocks[k].Succs {
+			come(e.To)
+		}
+	}
+	for k := range b.g.Blocks {
+		if !seen[k] && !b.isPadding(&b.g.Blocks[k]) {
+			b.why = ledger.ReasonUndecodable
+			return
+		}
+	}
+}
+
+// isPadding reports whether nothing is in a block that anybody would go to.
+func (b *builder) isPadding(bl *Block) bool {
+	for i := bl.First; i < bl.End; i++ {
+		if in := &b.g.Insts[i]; in.Kind != x86.Nop && in.Kind != x86.Trap {
+			return false
+		}
+	}
+	return true
+}

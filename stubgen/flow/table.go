@@ -10,12 +10,13 @@ import (
 	"github.com/dynprof/dynprof/internal/x86"
 )
 
-// Table is a jump table of a unit: 32-bit offsets from the table (what compilers write
-// for position independent code), or 64-bit addresses. How long it is nobody tells: it
-// is read to the first entry that leads nowhere, so it may have more targets than the
-// program knows, never fewer.
+// Table is a jump table of a unit: 32-bit offsets, from the table (what compilers write
+// for position independent code) or from a label in the unit (`&&this - &&that` of C), or
+// 64-bit addresses. How long it is nobody tells: it is read to the first entry that leads
+// nowhere, so it may have more targets than the program knows, never fewer.
 type Table struct {
 	Addr     uint64
+	Base     uint64 // what offsets count from
 	Absolute bool
 	Targets  []uint64 // in the order of the table; not each once
 }
@@ -44,24 +45,39 @@ func (b *builder) readTables() {
 		return
 	}
 	slices.Sort(b.takes)
+	b.takes = slices.Compact(b.takes)
 	left := mostTargets
-	for _, at := range slices.Compact(b.takes) {
-		t := b.read(at, &left)
+	for _, at := range b.takes {
+		if b.keep(b.read(at, &left)); b.isLabel(at) {
+			for _, table := range b.takes {
+				b.keep(Table{table, at, false, b.offsets(table, at, &left)})
+			}
+		}
 		if left == 0 {
 			b.why = ledger.ReasonUndecodable
 			return
 		}
-		if len(t.Targets) == 0 {
-			continue
-		}
-		b.g.Tables = append(b.g.Tables, t)
-		for _, to := range t.Targets {
-			if i, _ := b.find(to); i >= 0 {
-				b.ways[i] |= ByTable
-			}
+	}
+	slices.SortFunc(b.g.Tables, func(x, y Table) int { return cmp.Or(cmp.Compare(x.Addr, y.Addr), cmp.Compare(x.Base, y.Base)) })
+}
+
+// isLabel reports whether an address that code takes is that of one of the unit's instructions.
+func (b *builder) isLabel(at uint64) bool {
+	i, _ := b.find(at)
+	return i >= 0
+}
+
+// keep notes a table, if it is one.
+func (b *builder) keep(t Table) {
+	if len(t.Targets) == 0 {
+		return
+	}
+	b.g.Tables = append(b.g.Tables, t)
+	for _, to := range t.Targets {
+		if i, _ := b.find(to); i >= 0 {
+			b.ways[i] |= ByTable
 		}
 	}
-	slices.SortFunc(b.g.Tables, func(x, y Table) int { return cmp.Compare(x.Addr, y.Addr) })
 }
 
 const opLea = 0x8d
@@ -80,14 +96,17 @@ func (b *builder) take(in *Inst, code []byte) {
 
 // read reads what may be a table: the longer of both forms that its bytes can have.
 func (b *builder) read(at uint64, left *int) Table {
-	data := b.p.obj.Bytes(at)
-	offset := func(d []byte) uint64 { return at + uint64(int64(int32(binary.LittleEndian.Uint32(d)))) }
-	rel := b.entries(data, 4, left, offset)
-	abs := b.entries(data, 8, left, func(d []byte) uint64 { return binary.LittleEndian.Uint64(d) })
+	rel := b.offsets(at, at, left)
+	abs := b.entries(b.p.obj.Bytes(at), 8, left, func(d []byte) uint64 { return binary.LittleEndian.Uint64(d) })
 	if len(abs) > len(rel) {
-		return Table{at, true, abs}
+		return Table{at, 0, true, abs}
 	}
-	return Table{at, false, rel}
+	return Table{at, at, false, rel}
+}
+
+// offsets reads offsets from base.
+func (b *builder) offsets(at, base uint64, left *int) []uint64 {
+	return b.entries(b.p.obj.Bytes(at), 4, left, func(d []byte) uint64 { return base + uint64(int64(int32(binary.LittleEndian.Uint32(d)))) })
 }
 
 // entries reads entries of so many bytes, until one does not lead to an instruction of

@@ -16,7 +16,6 @@ outside:
 1:	mov $1, %eax
 	ret
 2:	mov $2, %eax
-	ret
 9:	ret
 	.size \name, .-\name
 	.section .rodata

@@ -209,6 +209,32 @@ pointers:			# calls by pointers: in a register, on the stack, in a variable; one
 	.data
 	.balign 8
 hook:	.quad outside
+	.type goto_difference, @function
+goto_difference:		# goto *(&&label + table[i]): offsets are not from the table
+	lea table_difference(%rip), %rdx
+	lea .Llast(%rip), %rcx
+	movslq (%rdx,%rdi,4), %rax
+	add %rcx, %rax
+	jmp *%rax
+.Lfirst:
+	call outside
+	xor %eax, %eax
+.Lsecond:
+	inc %eax
+.Llast:	add %esi, %eax
+	ret
+	.size goto_difference, .-goto_difference
+
+	.type goto_computed, @function
+goto_computed:			# nothing tells that what is behind the first ret is come to
+	lea 1f(%rip), %rax
+	lea (%rax,%rdi,4), %rax
+	jmp *%rax
+1:	mov $1, %eax
+	ret
+	mov $2, %eax
+	ret
+	.size goto_computed, .-goto_computed
 
 	.section .rodata
 	.balign 8
@@ -224,4 +250,7 @@ table_hole:
 	.long switch_hole+16-table_hole
 	.long switch_hole+28-table_hole
 	.long switch_hole+22-table_hole
+	.long 1
+table_difference:
+	.long .Llast-.Llast, .Lfirst-.Llast, .Lsecond-.Llast
 	.long 1

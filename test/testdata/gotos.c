@@ -1,0 +1,63 @@
+/* Jumps whose targets no table of addresses tells: by differences of labels, as the manual of gcc
+ * shows them and printf of glibc has them, and by a switch of -mcmodel=large, whose table is found
+ * by adding two numbers. Built with and without that. */
+#include <stdio.h>
+
+__attribute__((noipa)) unsigned add(unsigned a) { return a + 1; }
+__attribute__((noipa)) unsigned mul(unsigned a) { return a * 3; }
+
+__attribute__((noipa)) unsigned labels(const unsigned char *p)
+{
+	static const int to[] = { &&end - &&end, &&one - &&end, &&two - &&end, &&three - &&end, &&four - &&end };
+	unsigned x = 0, n = 0;
+#define next goto *(&&end + to[*p++])
+	next;
+one:
+	x = add(x);
+	n = 0;
+two:
+	n += 2;
+	next;
+three:
+	x = mul(x);
+	n = 7;
+four:
+	x += n;
+	next;
+end:
+	return x + n;
+}
+
+__attribute__((noipa)) unsigned cases(const unsigned char *p, int n)
+{
+	unsigned x = 0, y = 1;
+	while (n--)
+		switch (*p++) {
+		case 0: x = add(x); y = 0; /* fall through */
+		case 1: y += 2; break;
+		case 2: x = add(y); y = 7; /* fall through */
+		case 3: x += y; break;
+		case 4: x ^= 5; /* fall through */
+		case 5: y = 3; /* fall through */
+		case 6: x = add(x) ^ y; break;
+		case 7: x -= y; y = add(x); break;
+		default: x++;
+		}
+	return x * 31 + y;
+}
+
+enum { N = 10000 };
+
+int main(void)
+{
+	static unsigned char codes[N + 1], values[N];
+	static const char *const formats[] = { "%hp %hhp\n", "%ld %hhd %lc\n", "%-8hd|%+.3hd|%#lx\n", "%5$s %2$d %1$p\n", "%zd %jx %tu %qd\n", "%y %hy\n" };
+	for (int i = 0; i < N; i++) {
+		codes[i] = 1 + (i * 7 + i / 3) % 4;
+		values[i] = (i * 7 + i / 3) % 9;
+	}
+	printf("%u %u\n", labels(codes), cases(values, N));
+	for (unsigned i = 0; i < sizeof formats / sizeof *formats; i++)
+		printf(formats[i], 67L, 68L, 69L, 70L, "more");
+	return 0;
+}
