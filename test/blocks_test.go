@@ -305,6 +305,20 @@ func TestBlocksGotos(t *testing.T) {
 	}
 }
 
+// TestBlocksSkips: handlers may have threads go on behind calls and system calls that stayed
+// where they were, in what runs as a copy.
+func TestBlocksSkips(t *testing.T) {
+	lane.Parallel(t)
+	for _, flags := range [][]string{{"-O1"}, {"-O2", "-fcf-protection=full", "-no-pie"}} {
+		program := compile(t, need(t, "gcc"), append(flags, "-Wall", "-Werror"), "skips.c")
+		for _, how := range [][]string{{"--blocks"}, {"--blocks", "--objects", "all"}, {"--blocks", "--lock"}, nil} {
+			if r, _ := counted(t, cmd(program), how...); r.status != 0 || r.stdout != "15 15\n14 14\n12 12\n8 8\n0 0\n" {
+				t.Errorf("%v %v: %+v", flags, how, r)
+			}
+		}
+	}
+}
+
 // TestBlocksFromInside: a program that counts its blocks takes copies of its table, in which
 // they are, and cannot pause or reset what it counts.
 func TestBlocksFromInside(t *testing.T) {

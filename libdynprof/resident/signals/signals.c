@@ -13,7 +13,8 @@
  *  4. Else it names code of the program, whoever was interrupted, and perhaps a
  *     byte that a patch overwrote, or of a function that runs as a copy: then it
  *     goes on in the copy. So it is, too, where the interrupted code was not
- *     ours, once handlers switch contexts.
+ *     ours, once handlers switch contexts, or if it was what is left of a function
+ *     that runs as a copy: its calls, and its system calls.
  *
  * A thread behind its count and one in front of it both show the entry. Where
  * that is resumed later it must count once: the first is marked, in the upper
@@ -25,6 +26,7 @@
 #define _GNU_SOURCE
 #include <signal.h>
 
+#include "base/state.h"
 #include "base/stub.h"
 #include "signals/notes.h"
 #include "signals/signals.h"
@@ -327,6 +329,30 @@ static int names_address(int sig, const siginfo_t *info, int fault)
 
 _Static_assert(offsetof(siginfo_t, si_call_addr) == offsetof(siginfo_t, si_addr), "siginfo_t");
 
+/* The last record whose text starts at or before rip. */
+static const struct dp_origin *origin_of_text(const struct dp_known *c, uint64_t rip)
+{
+	uint64_t low = 0, high = c->origins_count;
+	while (low < high) {
+		uint64_t mid = (low + high) / 2;
+		if (c->at + (int64_t)c->origins[c->by_text[mid]].from <= rip)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? &c->origins[c->by_text[low - 1]] : 0;
+}
+
+/* Whether a thread stands where a function was that runs as a copy. */
+static int is_home(uint64_t rip)
+{
+	if (!dp.table->blocks.offset)
+		return 0;
+	const struct dp_known *c = dp_arena_of_text(rip);
+	const struct dp_origin *o = c ? origin_of_text(c, rip) : 0;
+	return o && (o->flags & DP_IS_COPY || (o + 1 < c->origins + c->origins_count && o[1].flags & DP_IS_COPY));
+}
+
 /* Called in front of a handler. DP_SHOWN: dp_depart shall be behind it. A fault is
  * not marked: mostly the thread does not come back to it. */
 static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
@@ -346,7 +372,7 @@ static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *
 	if (names_address(sig, info, fault) && (uint64_t)info->si_addr == at)
 		info->si_addr = (void *)g[DP_REG_RIP];
 	if (!shown)
-		return __atomic_load_n(&switches, __ATOMIC_ACQUIRE) ? DP_WATCHED : DP_PLAIN;
+		return __atomic_load_n(&switches, __ATOMIC_ACQUIRE) || is_home(at) ? DP_WATCHED : DP_PLAIN;
 	if (s->counted && !fault)
 		g[DP_REG_EFLAGS] |= mark_of(g);
 	s->to_rip = g[DP_REG_RIP];
@@ -366,20 +392,6 @@ int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
 }
 
 /* ---- going on --------------------------------------------------------- */
-
-/* The last record whose text starts at or before rip. */
-static const struct dp_origin *origin_of_text(const struct dp_known *c, uint64_t rip)
-{
-	uint64_t low = 0, high = c->origins_count;
-	while (low < high) {
-		uint64_t mid = (low + high) / 2;
-		if (c->at + (int64_t)c->origins[c->by_text[mid]].from <= rip)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low ? &c->origins[c->by_text[low - 1]] : 0;
-}
 
 /* Whether a patch leads from text to a stub: not if the object was closed, or the
  * program has written over it. */
