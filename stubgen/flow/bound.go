@@ -187,7 +187,7 @@ func immediate(in *Inst, code []byte) int {
 // narrows says what an instruction that writes register r makes of it: what register from
 // had, of which so many bits matter; or something that is most at most, else -1.
 func narrows(in *Inst, code []byte, r byte) (from byte, width, most int) {
-	const opMovStore, opMovzx8, opMovzx16, opAnd, opAndRAX, toAnd = 0x89, 0xb6, 0xb7, 0x21, 0x25, 4
+	const opMovzx8, opMovzx16, opAnd, opAndRAX, toAnd = 0xb6, 0xb7, 0x21, 0x25, 4
 	rm, inReg := in.RM()
 	if in.Enc != x86.EncLegacy || in.Prefix&x86.PrefixOpSize != 0 && in.Rex&x86.RexW == 0 {
 		return x86.NoRegister, 0, none

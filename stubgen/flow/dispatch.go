@@ -115,10 +115,11 @@ func (d *dispatcher) loaded(t *Dispatch, p path, r byte) bool {
 }
 
 const (
-	opMovslq  = 0x63
-	opMovLoad = 0x8b
-	opAddRM   = 0x01
-	opAddReg  = 0x03
+	opMovslq   = 0x63
+	opMovLoad  = 0x8b
+	opMovStore = 0x89
+	opAddRM    = 0x01
+	opAddReg   = 0x03
 )
 
 // isAdd reports `add %other, %r` of 64 bits.

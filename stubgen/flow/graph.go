@@ -172,7 +172,8 @@ func (b *builder) catch(last *Inst) {
 
 // reach looks whether all code is come to. If nothing leads to some, control comes in a way
 // that is not known, and nobody knows to where else: by a table that code finds in another way
-// than by its address, as of -mcmodel=large, or by an address that is computed.
+// than by its address, as of -mcmodel=large, or by an address that is computed. So it is where
+// a jump computes its target, and there is no table.
 func (b *builder) reach() {
 	seen := make([]bool, len(b.g.Blocks))
 	var todo []int32
@@ -195,12 +196,42 @@ func (b *builder) reach() {
 		}
 	}
 	for k := range b.g.Blocks {
-		if !seen[k] && !b.isPadding(&b.g.Blocks[k]) {
+		bl := &b.g.Blocks[k]
+		if !seen[k] && !b.isPadding(bl) || len(b.g.Tables) == 0 && b.isComputed(bl) {
 			b.why = ledger.ReasonUndecodable
 			return
 		}
 	}
 }
+
+// isComputed reports whether a block ends by a jump to an address that it has computed, and
+// not only loaded: by a table, or through a return, as of a retpoline.
+func (b *builder) isComputed(bl *Block) bool {
+	last := b.g.Last(bl)
+	r, inReg := last.RM()
+	switch {
+	case last.Kind == x86.Ret:
+		return bl.End-bl.First > 1 && pushes(&b.g.Insts[bl.End-2], b.code(&b.g.Insts[bl.End-2]))
+	case last.Kind != x86.JmpInd || !inReg:
+		return false
+	}
+	for i := bl.End - 2; i >= bl.First; i-- {
+		in := &b.g.Insts[i]
+		if e := in.Effects(b.code(in)); e.Written.Has(r) {
+			return in.Map == x86.MapLegacy && (in.Op == opAddRM || in.Op == opAddReg || in.Op == opLea && !in.RIPRel())
+		}
+	}
+	return false
+}
+
+// pushes reports whether an instruction puts a register where a return finds its address.
+func pushes(in *Inst, code []byte) bool {
+	m, isMemory := in.Memory(code)
+	return in.Map == x86.MapLegacy && in.Enc == x86.EncLegacy && (in.Op&^7 == opPush ||
+		in.Op == opMovStore && isMemory && m.Base == x86.RSP && m.Index == x86.NoRegister && m.Disp == 0)
+}
+
+const opPush = 0x50
 
 // isPadding reports whether nothing is in a block that anybody would go to.
 func (b *builder) isPadding(bl *Block) bool {

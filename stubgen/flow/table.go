@@ -10,9 +10,9 @@ import (
 	"github.com/dynprof/dynprof/internal/x86"
 )
 
-// Table is a jump table of a unit: 32-bit offsets, from the table (what compilers write
-// for position independent code) or from a label in the unit (`&&this - &&that` of C), or
-// 64-bit addresses. How long it is nobody tells: it is read to the first entry that leads
+// Table is a jump table of a unit: offsets of 32 or 64 bits, from the table (what compilers
+// write for position independent code) or from a label in the unit (`&&this - &&that` of C),
+// or addresses of 64 bits. How long it is nobody tells: it is read to the first entry that leads
 // nowhere, so it may have more targets than the program knows, never fewer.
 type Table struct {
 	Addr     uint64
@@ -21,8 +21,8 @@ type Table struct {
 	Targets  []uint64 // in the order of the table; not each once
 }
 
-// mostTargets bounds the entries that are read for one unit: a file may be made so that
-// many tables run on into each other.
+// mostTargets bounds the entries that are read for one unit, and how often is looked for a
+// table: a file may be made so that many tables run on into each other.
 const mostTargets = 1 << 20
 
 // readTables finds the jump tables of a unit that has indirect jumps: at every address of data
@@ -48,9 +48,11 @@ func (b *builder) readTables() {
 	b.takes = slices.Compact(b.takes)
 	left := mostTargets
 	for _, at := range b.takes {
-		if b.keep(b.read(at, &left)); b.isLabel(at) {
-			for _, table := range b.takes {
-				b.keep(Table{table, at, false, b.offsets(table, at, &left)})
+		b.read(at, at, &left)
+		for _, base := range b.takes {
+			if base != at && left > 0 && b.isLabel(base) {
+				left-- // a look is not for nothing
+				b.read(at, base, &left)
 			}
 		}
 		if left == 0 {
@@ -94,19 +96,15 @@ func (b *builder) take(in *Inst, code []byte) {
 	}
 }
 
-// read reads what may be a table: the longer of both forms that its bytes can have.
-func (b *builder) read(at uint64, left *int) Table {
-	rel := b.offsets(at, at, left)
-	abs := b.entries(b.p.obj.Bytes(at), 8, left, func(d []byte) uint64 { return binary.LittleEndian.Uint64(d) })
-	if len(abs) > len(rel) {
-		return Table{at, 0, true, abs}
+// read reads what may be a table, in each form that its bytes can have: of addresses, and of
+// offsets from base.
+func (b *builder) read(at, base uint64, left *int) {
+	data := b.p.obj.Bytes(at)
+	b.keep(Table{at, base, false, b.entries(data, 4, left, func(d []byte) uint64 { return base + uint64(int64(int32(binary.LittleEndian.Uint32(d)))) })})
+	b.keep(Table{at, base, false, b.entries(data, 8, left, func(d []byte) uint64 { return base + binary.LittleEndian.Uint64(d) })})
+	if at == base {
+		b.keep(Table{at, 0, true, b.entries(data, 8, left, binary.LittleEndian.Uint64)})
 	}
-	return Table{at, at, false, rel}
-}
-
-// offsets reads offsets from base.
-func (b *builder) offsets(at, base uint64, left *int) []uint64 {
-	return b.entries(b.p.obj.Bytes(at), 4, left, func(d []byte) uint64 { return base + uint64(int64(int32(binary.LittleEndian.Uint32(d)))) })
 }
 
 // entries reads entries of so many bytes, until one does not lead to an instruction of

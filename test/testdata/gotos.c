@@ -46,6 +46,27 @@ __attribute__((noipa)) unsigned cases(const unsigned char *p, int n)
 	return x * 31 + y;
 }
 
+/* All of it is also come to from above. */
+static volatile unsigned sum;
+static volatile unsigned char changed;
+__attribute__((noipa)) void more(void) { sum++; }
+
+__attribute__((noipa)) void falls(unsigned n, unsigned first)
+{
+	switch (first) {
+		do {
+		case 0: more(); /* fall through */
+		case 1: changed++; /* fall through */
+		case 2: sum ^= 5; more(); /* fall through */
+		case 3: changed ^= 1; /* fall through */
+		case 4: more(); /* fall through */
+		case 5: sum += changed; /* fall through */
+		case 6: more(); /* fall through */
+		default:;
+		} while (--n > 0);
+	}
+}
+
 enum { N = 10000 };
 
 int main(void)
@@ -56,7 +77,9 @@ int main(void)
 		codes[i] = 1 + (i * 7 + i / 3) % 4;
 		values[i] = (i * 7 + i / 3) % 9;
 	}
-	printf("%u %u\n", labels(codes), cases(values, N));
+	for (int i = 0; i < N; i++)
+		falls(1 + i % 5, i % 7);
+	printf("%u %u %u %u\n", labels(codes), cases(values, N), sum, changed);
 	for (unsigned i = 0; i < sizeof formats / sizeof *formats; i++)
 		printf(formats[i], 67L, 68L, 69L, 70L, "more");
 	return 0;

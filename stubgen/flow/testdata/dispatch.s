@@ -1,4 +1,5 @@
-# Jumps by tables: name_N may take N entries; of name_none it is not known.
+# Jumps by tables: name_N may take N entries; of name_none it is not known,
+# of name_undecodable not where they lead, either.
 	.text
 	.globl outside
 	.type outside, @function
@@ -119,13 +120,22 @@ function two_tables_none
 	jmp *%rax
 targets two_tables_none
 
-function as_argument_none
+function as_argument_undecodable
 	cmp $3, %edi
 	ja 9f
 	movslq (%rdx,%rdi,4), %rax
 	add %rdx, %rax
 	jmp *%rax
-targets as_argument_none
+targets as_argument_undecodable
+
+function by_return_undecodable
+	lea by_return_undecodable_pic(%rip), %rdx
+	and $3, %edi
+	movslq (%rdx,%rdi,4), %rax
+	add %rdx, %rax
+	push %rax
+	ret
+targets by_return_undecodable
 
 function byte_changed_256		# what was compared is not what is taken, but it is a byte
 	cmp $3, %dil
