@@ -205,10 +205,6 @@ pointers:			# calls by pointers: in a register, on the stack, in a variable; one
 	pop %rbx
 	jmp *%rsi
 	.size pointers, .-pointers
-
-	.data
-	.balign 8
-hook:	.quad outside
 	.type goto_difference, @function
 goto_difference:		# goto *(&&label + table[i]): offsets are not from the table
 	lea table_difference(%rip), %rdx
@@ -235,6 +231,10 @@ goto_computed:			# nothing tells that what is behind the first ret is come to
 	mov $2, %eax
 	ret
 	.size goto_computed, .-goto_computed
+
+	.data
+	.balign 8
+hook:	.quad outside
 
 	.section .rodata
 	.balign 8
