@@ -329,8 +329,8 @@ static int names_address(int sig, const siginfo_t *info, int fault)
 
 _Static_assert(offsetof(siginfo_t, si_call_addr) == offsetof(siginfo_t, si_addr), "siginfo_t");
 
-/* The last record whose text starts at or before rip. */
-static const struct dp_origin *origin_of_text(const struct dp_known *c, uint64_t rip)
+/* How many records there are whose text starts at or before rip, in the order of text. */
+static uint64_t origins_up_to(const struct dp_known *c, uint64_t rip)
 {
 	uint64_t low = 0, high = c->origins_count;
 	while (low < high) {
@@ -340,7 +340,7 @@ static const struct dp_origin *origin_of_text(const struct dp_known *c, uint64_t
 		else
 			high = mid;
 	}
-	return low ? &c->origins[c->by_text[low - 1]] : 0;
+	return low;
 }
 
 /* Whether a thread stands where a function was that runs as a copy. */
@@ -349,7 +349,8 @@ static int is_home(uint64_t rip)
 	if (!dp.table->blocks.offset)
 		return 0;
 	const struct dp_known *c = dp_arena_of_text(rip);
-	const struct dp_origin *o = c ? origin_of_text(c, rip) : 0;
+	uint64_t n = c ? origins_up_to(c, rip) : 0;
+	const struct dp_origin *o = n ? &c->origins[c->by_text[n - 1]] : 0;
 	return o && (o->flags & DP_IS_COPY || (o + 1 < c->origins + c->origins_count && o[1].flags & DP_IS_COPY));
 }
 
@@ -417,34 +418,48 @@ static uint64_t behind_count(const struct dp_known *c, const struct dp_origin *o
 	return (uint64_t)stub + (shared ? DP_LOCK_INC_SIZE : DP_INC_SIZE);
 }
 
+/* The record of the copy of the instruction at rip, which is at *to; 0 if there is none. Of
+ * those that stand for the same text the last one with instructions has it: a stub in front
+ * of a whole function's copy may have none. */
+static const struct dp_origin *copied(const struct dp_known *c, uint64_t rip, uint64_t *to)
+{
+	uint64_t n = origins_up_to(c, rip);
+	int64_t text = n ? c->origins[c->by_text[n - 1]].from : 0;
+	for (; n > 0 && c->origins[c->by_text[n - 1]].from == text; n--) {
+		const struct dp_origin *o = &c->origins[c->by_text[n - 1]];
+		struct dp_run r = dp_run_of(c, o);
+		uint64_t from = c->at + (uint64_t)text;
+		uint32_t i = 0;
+		*to = c->at + o->at + r.body;
+		for (; i < r.count && from < rip; i++) {
+			from += r.lengths[i][0] & ~DP_IS_CALL;
+			*to += r.lengths[i][1];
+		}
+		if (from == rip && i < r.count)
+			return o;
+	}
+	return 0;
+}
+
 /* The context names code of the program: bytes that a patch overwrote go on in
  * their copy. At the start of a window stands the patch itself, and counts, but
  * for threads that have been counted. */
 static void go_on(uint64_t *g)
 {
-	uint64_t rip = g[DP_REG_RIP], marked = (g[DP_REG_EFLAGS] & MARK) == mark_of(g);
+	uint64_t rip = g[DP_REG_RIP], marked = (g[DP_REG_EFLAGS] & MARK) == mark_of(g), to;
 	const struct dp_known *c = dp_arena_of_text(rip);
-	const struct dp_origin *o = c ? origin_of_text(c, rip) : 0;
+	const struct dp_origin *o = c ? copied(c, rip, &to) : 0;
 	if (g[DP_REG_EFLAGS] & MARK)
 		g[DP_REG_EFLAGS] &= ~MARK;
 	if (!o)
 		return;
 	const struct dp_origin *first = stub_of(o);
-	uint64_t start = c->at + (int64_t)o->from, from = start;
-	struct dp_run r = dp_run_of(c, o);
-	uint64_t to = c->at + o->at + r.body;
-	uint32_t i = 0;
-	for (; i < r.count && from < rip; i++) {
-		const uint8_t *n = r.lengths[i];
-		from += n[0] & ~DP_IS_CALL;
-		to += n[1];
-	}
-	int counted = marked && r.body;
+	int counted = marked && dp_run_of(c, o).body;
+	uint64_t window = c->at + (uint64_t)(int64_t)first->from;
 	/* Text is read only where it must be: if the object was closed it may be gone. */
-	if (from != rip || i == r.count || (rip == start && o == first && !counted) ||
-	    !leads_to(c->at + (int64_t)first->from, c->at + first->at + dp_front_of(first)))
+	if ((rip == window && !counted) || !leads_to(window, c->at + first->at + dp_front_of(first)))
 		return;
-	if (rip != start)
+	if (rip != c->at + (uint64_t)(int64_t)o->from)
 		g[DP_REG_RIP] = to;
 	else
 		g[DP_REG_RIP] = counted ? behind_count(c, o) : c->at + o->at;
