@@ -39,6 +39,7 @@
 #include "session.h"
 #include "signals/signals.h"
 #include "sites/slowpath.h"
+#include "sites/successor.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
 #include "translator.h"
@@ -58,7 +59,7 @@ struct start {
 	const char *note; /* file in which hotspots run looks for why nothing is counted */
 	uint64_t tls_size;
 	uint64_t r_debug; /* struct r_debug *, 0 if it is not known */
-	int follow_exec;
+	int follow_exec, follow_self;
 	int strict; /* hotspots run --strict: end a program that cannot be counted */
 	int only_cache; /* hotspots cache warm: end it when its plans are kept */
 };
@@ -206,6 +207,10 @@ static void take_environment(struct start *s)
 {
 	struct dp_ctl *ctl = s->session.ctl;
 	char **out = s->envp;
+	if (s->follow_exec)
+		dp_successors_followed();
+	else if (s->follow_self && ctl)
+		dp_successor_keep(s->envp, s->added, s->self);
 	for (char **e = s->envp; *e; e++) {
 		int ours = has_prefix(*e, "DYNPROF_");
 		if ((ours || is_place(*e)) && ctl && ctl->vars_count < ctl->vars_cap)
@@ -234,6 +239,8 @@ static void read_environment(struct start *s)
 		s->session.vars++;
 		if ((v = value_of(*e, "DYNPROF_FOLLOW_EXEC")))
 			s->follow_exec = dp_is_on(v);
+		else if ((v = value_of(*e, "DYNPROF_FOLLOW_SELF")))
+			s->follow_self = dp_is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_CONTROL")))
 			s->session.keep = dp_is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_CACHE"))) {

@@ -194,6 +194,7 @@ type report struct {
 
 	TextChanged int `json:"text_changed"`
 	Dispatched  int `json:"dispatched"`
+	Executed    int `json:"executed"`
 
 	OldBirths []string `json:"old_births"`
 

@@ -32,6 +32,7 @@ const (
 	Skip
 	Threshold
 	FollowExec
+	FollowSelf
 	PerfMap
 	Cache
 	TextCopies
@@ -83,6 +84,8 @@ var All = [Count]Setting{
 	FollowExec: {"follow-exec", "", "DYNPROF_FOLLOW_EXEC", Switch,
 		"count the programs that the program executes, too, each in its own table",
 		"look in the programs that the program executes, too"},
+	FollowSelf: {"follow-self", "", "DYNPROF_FOLLOW_SELF", Switch,
+		"go on counting where the program executes another in its place, as wrappers and a shell's exec do: that has a table of its own, and is the one that is shown; --follow-self=false counts the first one only", ""},
 	PerfMap: {"perf-map", "", "DYNPROF_PERF_MAP", Switch,
 		"tell perf the names of the stubs: /tmp/perf-PID.map", ""},
 	Cache: {"cache", "", "DYNPROF_CACHE", Switch,
@@ -150,7 +153,7 @@ func IsOn(value string) bool { return value != "" && value != "0" }
 type Switches [Count]bool
 
 // Usual are those that are on in hotspots run unless the user says otherwise.
-var Usual = Switches{Cache: true}
+var Usual = Switches{Cache: true, FollowSelf: true}
 
 // Values adds the variables of those switches for which passed is true to values: 1; 0 if
 // it is not as usual; or empty.

@@ -24,6 +24,7 @@ type Snapshot struct {
 	Missed           []Missed     // which
 	Stopped          bool         // the program took the GS segment, or loaded what may: nothing has counted since
 	Dispatched       uint32       // processes that turned Syscall User Dispatch or another filter of addresses on, or replaced text of libc or memory of ours, and have not counted since
+	Executed         uint32       // programs that processes have executed and that are not counted
 	EventsLost       uint64
 	EventsDropped    uint64 // that a translator was not told of
 	// TranslatorFailures is how often a translator crashed, was gone, gave what
@@ -63,7 +64,7 @@ func (s *Snapshot) Threads() int {
 // Snapshot reads the counters. It needs no help from the program, which may
 // run, or be dead.
 func (t *Table) Snapshot() (*Snapshot, error) {
-	head := make([]byte, layout.HdrTranslatorFailures+8)
+	head := make([]byte, layout.HdrExecuted+4)
 	if err := t.ReadAt(head, 0); err != nil {
 		return nil, err
 	}
@@ -77,6 +78,7 @@ func (t *Table) Snapshot() (*Snapshot, error) {
 		ObjectsMissed:    le.Uint32(head[layout.HdrObjectsMissed:]),
 		Stopped:          le.Uint32(head[layout.HdrStopped:]) != 0,
 		Dispatched:       le.Uint32(head[layout.HdrDispatched:]),
+		Executed:         le.Uint32(head[layout.HdrExecuted:]),
 		EventsLost:       le.Uint64(head[layout.HdrEventsLost:]),
 		EventsDropped:    le.Uint64(head[layout.HdrDropped:]),
 

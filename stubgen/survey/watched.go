@@ -3,7 +3,7 @@ package survey
 // System calls that make a thread or process, and that end one (endsite.go), those
 // that install filters, the one that installs signal handlers, the one that
 // resumes contexts, the one that sets the GS base, the one that locks all memory,
-// and those by which text becomes writable, or other memory takes its place.
+// those that execute a program, and those by which text becomes writable, or other memory takes its place.
 const (
 	sysMmap        = 9
 	sysMprotect    = 10
@@ -16,12 +16,14 @@ const (
 	sysClone        = 56
 	sysFork         = 57
 	sysVfork        = 58
+	sysExecve       = 59
 	sysExit         = 60
 	sysMlockall     = 151
 	sysPrctl        = 157
 	sysArchPrctl    = 158
 	sysExitGroup    = 231
 	sysSeccomp      = 317
+	sysExecveat     = 322
 	sysPkeyMprotect = 329
 	sysClone3       = 435
 )
@@ -43,6 +45,8 @@ var watched = []struct {
 	{"clone", sysClone, false},
 	{"fork", sysFork, false},
 	{"vfork", sysVfork, false},
+	{"execve", sysExecve, false},
+	{"execveat", sysExecveat, false},
 	{"exit", sysExit, false},
 	{"exit_group", sysExitGroup, false},
 	{"mlockall", sysMlockall, false},

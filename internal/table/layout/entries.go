@@ -157,6 +157,7 @@ type Header struct {
 	Listen    string // address of the endpoint for metrics; empty if there is none
 	Ended     Ended
 	Snapshot  time.Time // when the copy was made, if it is one
+	WentOn    uint32    // how often the program has gone on as another, by exec, that has a table of its own
 	Unlisted  Unlisted  // as far as hotspots run has seen some
 }
 

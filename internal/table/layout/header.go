@@ -53,6 +53,7 @@ func decodeHeader(raw []byte) *Header {
 			Code: le.Uint32(raw[HdrEndedCode:]),
 		},
 	}
+	h.WentOn = le.Uint32(raw[HdrWentOn:])
 	h.Unlisted = Unlisted{le.Uint64(raw[HdrCodeAnonymous:]), le.Uint64(raw[HdrCodeInFiles:])}
 	if ns := le.Uint64(raw[HdrSnapshot:]); ns != 0 {
 		h.Snapshot = time.Unix(0, int64(ns))

@@ -97,6 +97,9 @@ const (
 
 	HdrTranslatorFailures = 0x3d0 // u64, atomic add: times that a translator failed: it crashed, was gone, gave what was refused, or a plug-in did not start
 
+	HdrExecuted = 0x3d8 // u32, atomic add: programs that processes have executed and that are not counted
+	HdrWentOn   = 0x3dc // u32, atomic add: how often the program has gone on as another, which has a table of its own
+
 	// Written by `hotspots run` when it has reaped the program.
 	HdrEnded     = 0x240 // u32, Ended*
 	HdrEndedCode = 0x244 // u32, exit status or signal number

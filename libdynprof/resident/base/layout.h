@@ -80,6 +80,8 @@
 #define DP_HDR_DROPPED 0x3c0
 #define DP_HDR_DEFERRED 0x3c8
 #define DP_HDR_TRANSLATOR_FAILURES 0x3d0
+#define DP_HDR_EXECUTED 0x3d8
+#define DP_HDR_WENT_ON 0x3dc
 #define DP_HDR_ENDED 0x240
 #define DP_HDR_ENDED_CODE 0x244
 #define DP_HDR_ENDED_TIME 0x248
@@ -366,6 +368,8 @@ struct dp_header {
 	uint64_t dropped;
 	uint64_t deferred;
 	uint64_t translator_failures;
+	uint32_t executed;
+	uint32_t went_on;
 };
 _Static_assert(offsetof(struct dp_header, magic) == DP_HDR_MAGIC, "DP_HDR_MAGIC");
 _Static_assert(offsetof(struct dp_header, version) == DP_HDR_VERSION, "DP_HDR_VERSION");
@@ -444,6 +448,8 @@ _Static_assert(offsetof(struct dp_header, free_rows) == DP_HDR_FREE_ROWS, "DP_HD
 _Static_assert(offsetof(struct dp_header, dropped) == DP_HDR_DROPPED, "DP_HDR_DROPPED");
 _Static_assert(offsetof(struct dp_header, deferred) == DP_HDR_DEFERRED, "DP_HDR_DEFERRED");
 _Static_assert(offsetof(struct dp_header, translator_failures) == DP_HDR_TRANSLATOR_FAILURES, "DP_HDR_TRANSLATOR_FAILURES");
+_Static_assert(offsetof(struct dp_header, executed) == DP_HDR_EXECUTED, "DP_HDR_EXECUTED");
+_Static_assert(offsetof(struct dp_header, went_on) == DP_HDR_WENT_ON, "DP_HDR_WENT_ON");
 
 struct dp_object_entry {
 	uint32_t path;

@@ -27,6 +27,7 @@
  * the GS base. */
 #define DP_FILTER_CALL 1
 #define DP_GS_CALL 2
+#define DP_EXEC_CALL 3 /* the greatest */
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>

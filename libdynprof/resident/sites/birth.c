@@ -21,6 +21,7 @@
 #include "sites/ends.h"
 #include "sites/gs.h"
 #include "sites/replaced.h"
+#include "sites/successor.h"
 #include "sites/watched.h"
 #include "sites/withdraw.h"
 #include "stubs/arenas.h"
@@ -147,6 +148,9 @@ struct dp_birth *dp_before(struct dp_regs *r)
 		return 0;
 	case DP_NR_arch_prctl:
 		return dp_gs_comes(r) ? (struct dp_birth *)DP_GS_CALL : 0;
+	case DP_NR_execve:
+	case DP_NR_execveat:
+		return dp_executes(r) ? (struct dp_birth *)DP_EXEC_CALL : 0;
 	case DP_NR_prctl:
 		dp_tsc_comes(r);
 		dp_dispatch_comes(r);
@@ -176,6 +180,10 @@ void dp_after(struct dp_birth *b, struct dp_regs *r)
 	}
 	if (b == (struct dp_birth *)DP_GS_CALL) {
 		dp_gs_done(r);
+		return;
+	}
+	if (b == (struct dp_birth *)DP_EXEC_CALL) {
+		dp_executed(r);
 		return;
 	}
 	if (dp_is_lost(b)) {

@@ -45,6 +45,8 @@
  * A context is resumed by the program itself, not by a handler's return: what it
  * names of the program's code goes on in copies, as there (signals.c).
  *
+ * A program is executed: dp_before may give it another environment (successor.c).
+ *
  * A filter is installed, or the GS base asked for or set: dp_before readies us
  * for it, dp_after learns of the result (filters.c, gs.c). A thread or process ends,
  * or a child runs on its parent's stack: dp_before learns of it (ends.c).
@@ -52,7 +54,7 @@
  * takes its place, or none (replaced.c); these calls are frequent, and come first.
  * All memory is locked: dp_before does it (lock.c).
  */
-#define GO_IF(name, number) lea -number(%rax), %ecx; jrcxz .Lwatched;
+#define GO_IF(name, number) lea -number(%rax), %ecx; jrcxz .Lnear;
 	.globl	dp_kernel_site
 	.type	dp_kernel_site, @function
 dp_kernel_site:
@@ -117,6 +119,7 @@ dp_kernel_site:
 	jrcxz	.Lreturn
 	DP_WATCHED(GO_IF)
 	jmp	*%r11
+.Lnear:	jmp	.Lwatched		/* jrcxz has one byte */
 
 .Laction:
 	.cfi_remember_state
@@ -173,7 +176,7 @@ dp_kernel_site:
 	call	.Lload			/* rsp: struct dp_regs */
 	mov	DP_REGS_RAX(%rsp), %rax
 	syscall				/* with clean flags: no trap while signals are blocked */
-	cmp	$DP_GS_CALL, %r15
+	cmp	$DP_EXEC_CALL, %r15
 	jbe	.Lafter
 	mov	%rax, %rcx
 	jrcxz	.Lchild

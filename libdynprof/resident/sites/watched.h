@@ -12,6 +12,8 @@
 #define DP_NR_clone 56
 #define DP_NR_fork 57
 #define DP_NR_vfork 58
+#define DP_NR_execve 59
+#define DP_NR_execveat 322
 #define DP_NR_exit 60
 #define DP_NR_exit_group 231
 #define DP_NR_mlockall 151
@@ -26,6 +28,8 @@
 	each(clone, 56) \
 	each(fork, 57) \
 	each(vfork, 58) \
+	each(execve, 59) \
+	each(execveat, 322) \
 	each(exit, 60) \
 	each(exit_group, 231) \
 	each(mlockall, 151) \

@@ -159,6 +159,9 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 			return fmt.Errorf("%s: %w", source["listen"], err)
 		}
 	}
+	if f.listen != "" {
+		f.on[setting.FollowSelf] = false // the first program's endpoint has the address
+	}
 	if f.linger < 0 {
 		return fmt.Errorf("--linger %v: it is 0s or more", f.linger)
 	}

@@ -136,7 +136,7 @@ func TestEnvironment(t *testing.T) {
 	out = regexp.MustCompile(`-\d+\n`).ReplaceAllString(out, "-TIME\n")
 	want := "A=1\n" + asHotspots + "=1\nPATH=" + os.Getenv("PATH") + "\nZ=2\nXDG_CACHE_HOME=" + dir + "\nXDG_RUNTIME_DIR=" + dir +
 		"\nLD_PRELOAD=libc.so.6:" + fakeLibrary() + "\nDYNPROF_OTHER=x\nDYNPROF_OUTPUT=" + dir + "/t%%/%e-TIME\n" +
-		"DYNPROF_OBJECTS=main\nDYNPROF_ONLY=^a\nDYNPROF_THRESHOLD=5\nDYNPROF_CACHE=1\nDYNPROF_RUN_ID=ID\nDYNPROF_NOTE=" + dir + "/dynprof/note.ID\n"
+		"DYNPROF_OBJECTS=main\nDYNPROF_ONLY=^a\nDYNPROF_THRESHOLD=5\nDYNPROF_FOLLOW_SELF=1\nDYNPROF_CACHE=1\nDYNPROF_RUN_ID=ID\nDYNPROF_NOTE=" + dir + "/dynprof/note.ID\nDYNPROF_PAD=1\n"
 	if out != want || status != 0 {
 		t.Errorf("status %d, stderr %s, got\n%swant\n%s", status, errOut, out, want)
 	}

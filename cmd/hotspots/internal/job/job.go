@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,12 +92,56 @@ func (j *Job) Finish(path string, r launch.Result) bool {
 	if j.Copies {
 		j.fillCopies()
 	}
+	var before []*find.Entry
+	if n := len(all); !j.Many && n > 1 { // the program went on as others: the last one did the work
+		before, all = all[:n-1], j.inItsPlace(all)
+	}
 	if j.Summary > 0 {
 		if err := j.summarize(all); err != nil {
 			j.say("no summary: %v", err)
 		}
+		j.tellBefore(before)
 	}
 	return true
+}
+
+// inItsPlace is the last of the tables, which gets the name that the user gave, if that is
+// one's for all programs.
+func (j *Job) inItsPlace(all []*find.Entry) []*find.Entry {
+	last := all[len(all)-1]
+	named := strings.Contains(strings.ReplaceAll(j.Output, "%%", ""), "%e")
+	for _, e := range all {
+		if e.Path == j.expected && !named && exchange(e.Path, last.Path) {
+			e.Path, last.Path = last.Path, e.Path
+			break
+		}
+	}
+	return []*find.Entry{last}
+}
+
+// exchange gives each of two files the other's name. Both have one at each moment.
+func exchange(a, b string) bool {
+	aside := b + "~"
+	if os.Link(a, aside) != nil {
+		return false
+	}
+	if os.Rename(b, a) != nil {
+		os.Remove(aside)
+		return false
+	}
+	return os.Rename(aside, b) == nil
+}
+
+// tellBefore says which programs ran in the place of the one that is shown, before it.
+func (j *Job) tellBefore(all []*find.Entry) {
+	const shown = 3
+	for i, e := range all {
+		if i == shown {
+			j.say("and %d more", len(all)-shown)
+			break
+		}
+		j.say("before that it was %s: hotspots report %s", filepath.Base(e.Program), e.Path)
+	}
 }
 
 // compact makes all tables compact. A file system may take some milliseconds to let go of

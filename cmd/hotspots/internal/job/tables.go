@@ -16,7 +16,7 @@ func (j *Job) tables(program string, pid int) []*find.Entry {
 		if j.expected == "" {
 			j.Expect(program, pid)
 		}
-		if e := find.Own(j.expected, j.ID); e != nil {
+		if e := find.Own(j.expected, j.ID); e != nil && e.WentOn == 0 {
 			return []*find.Entry{e}
 		}
 		if all := j.named(strconv.Itoa(pid)); len(all) > 0 { // of a script's interpreter, or another number

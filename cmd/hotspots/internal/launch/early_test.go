@@ -89,7 +89,7 @@ func TestPrepare(t *testing.T) {
 			if got := text(a.program); got != p.Path || !slices.Equal(textsOf(a.args), p.Args) {
 				t.Errorf("%s %q, not %s %q", got, textsOf(a.args), p.Path, p.Args)
 			}
-			settings := map[setting.ID]string{setting.Output: a.Output, setting.Note: a.Note, setting.RunID: fmt.Sprintf("%x", a.ID), setting.Cache: "1"}
+			settings := map[setting.ID]string{setting.Output: a.Output, setting.Note: a.Note, setting.RunID: fmt.Sprintf("%x", a.ID), setting.Cache: "1", setting.FollowSelf: "1"}
 			for _, id := range row.on {
 				settings[id] = "1"
 			}

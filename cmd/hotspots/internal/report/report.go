@@ -64,6 +64,9 @@ type Program struct {
 	Status     string `json:"status"`
 	TotalCalls uint64 `json:"total_calls"`
 
+	// Programs that processes of it have executed, and that are not counted.
+	Executed uint32 `json:"executed"`
+
 	// Threads that had no room in the table: their calls are missing.
 	ThreadsLost uint32 `json:"threads_lost"`
 	// Threads whose calls come into the table when they end.
@@ -228,7 +231,7 @@ func (p *Program) addExecuted(s *table.Snapshot, executed map[uint32]uint64) {
 func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]uint64) {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Status: alive.Of(t.File).String(), TotalCalls: s.Total(),
-		ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t),
+		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t),
 		Ended: t.Ended, Objects: t.Objects,
 	}
 	code := unlisted(t, p.Status)
@@ -253,6 +256,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]uint
 		r.TotalInstructions = sum(r.TotalInstructions, *p.TotalInstructions)
 	}
 	r.WithoutBlocks += p.WithoutBlocks
+	r.Executed += p.Executed
 	r.ThreadsLost += p.ThreadsLost
 	r.ThreadsLoose += p.ThreadsLoose
 	r.CodeAnonymous += p.CodeAnonymous

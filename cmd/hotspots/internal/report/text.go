@@ -81,6 +81,12 @@ func (r *Report) Headline() string {
 	if r.Reset != nil && len(r.Programs) == 1 {
 		what += " since the reset at " + r.Reset.Local().Format(time.DateTime)
 	}
+	switch n := r.Executed; {
+	case n == 1:
+		what += " (a program that it executed is not counted: hotspots run --follow-exec)"
+	case n > 1:
+		what += fmt.Sprintf(" (%s programs that it executed are not counted: hotspots run --follow-exec)", Thousands(uint64(n)))
+	}
 	if n := r.ThreadsLost; n > 0 {
 		what += fmt.Sprintf(" (%d threads had no room in the table and are missing)", n)
 	}

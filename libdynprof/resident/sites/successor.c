@@ -1,0 +1,300 @@
+/* A program may execute another in its place, as wrappers do, env, nice, a shell's exec.
+ * That is the one that does the work: it is counted, too, if it can be. In the
+ * environment that it gets there is nothing of ours any more, so
+ *
+ *  1. at the start a copy is made of what was there;
+ *  2. at the system call, if this is the process that was started, that is put behind the
+ *     environment that the program hands over, in memory of ours;
+ *  3. if the call comes back, which may be for want of room for that, it is made once
+ *     more as the program meant it.
+ * A program that could not be counted, or that has other rights, gets what it was meant to
+ * get: it would see what nobody takes away. What children execute is only told of.
+ */
+#define _GNU_SOURCE
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/filters.h"
+#include "base/mapped.h"
+#include "base/pages.h"
+#include "base/state.h"
+#include "sites/successor.h"
+#include "sites/watched.h"
+
+static const char preload_name[] = "LD_PRELOAD=", pad[] = "DYNPROF_PAD=1";
+
+static struct {
+	const char *vars; /* one behind the other */
+	uint64_t size, count;
+	const char *first, *self;
+	int followed;
+} kept;
+
+void dp_successors_followed(void) { kept.followed = 1; }
+
+static int is_ours(const char *entry) { return has_prefix(entry, "DYNPROF_") && !has_prefix(entry, "DYNPROF_PAD="); }
+
+static char *put(char *to, const char *text)
+{
+	while (*text)
+		*to++ = *text++;
+	*to = 0;
+	return to;
+}
+
+void dp_successor_keep(char **envp, const char *first, const char *self)
+{
+	uint64_t size = text_len(self) + 1 + (first ? text_len(first) + 1 : 0);
+	for (char **e = envp; *e; e++)
+		size += is_ours(*e) ? text_len(*e) + 1 : 0;
+	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return;
+	char *to = (char *)at;
+	kept.self = to;
+	to = put(to, self) + 1;
+	if (first) {
+		kept.first = to;
+		to = put(to, first) + 1;
+	}
+	kept.vars = to;
+	for (char **e = envp; *e; e++)
+		if (is_ours(*e)) {
+			to = put(to, *e) + 1;
+			kept.count++;
+		}
+	kept.size = (uint64_t)(to - kept.vars);
+}
+
+/* ---- who is executed ---------------------------------------------------- */
+
+enum { HEAD = 4096, INTERPRETERS = 4 };
+
+/* Whether the headers are those of a program that our library can be loaded into. */
+static int is_dynamic(const uint8_t *head, uint64_t n)
+{
+	static const char linker[] = "/ld-linux-x86-64.so.2";
+	const Elf64_Ehdr *e = (const Elf64_Ehdr *)head;
+	if (n < sizeof *e || !same_bytes(e->e_ident, ELFMAG, SELFMAG) || e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_machine != EM_X86_64 ||
+	    e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phoff > n || e->e_phnum > (n - e->e_phoff) / sizeof(Elf64_Phdr) || e->e_phoff % 8)
+		return 0;
+	const Elf64_Phdr *p = (const Elf64_Phdr *)(head + e->e_phoff);
+	for (unsigned i = 0; i < e->e_phnum; i++)
+		if (p[i].p_type == PT_INTERP)
+			return p[i].p_offset < n && p[i].p_filesz <= n - p[i].p_offset && p[i].p_filesz >= sizeof linker &&
+			       same_bytes(head + p[i].p_offset + p[i].p_filesz - sizeof linker, linker, sizeof linker);
+	return 0;
+}
+
+/* Reads the beginning of a file that gives nobody other rights. Returns its length, 0 if
+ * it is none. */
+static uint64_t read_head(long dir, uint64_t path, uint8_t *head)
+{
+	struct stat st;
+	long fd = ask(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), n = -1;
+	if (failed(fd))
+		return 0;
+	if (ask(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && !(st.st_mode & (S_ISUID | S_ISGID)) &&
+	    failed(ask(SYS_fgetxattr, fd, "security.capability", 0, 0)))
+		n = ask(SYS_pread64, fd, head, HEAD, 0);
+	ask(SYS_close, fd);
+	return failed(n) ? 0 : (uint64_t)n;
+}
+
+/* The interpreter that a script names, cut out of its first line; 0: it is none. */
+static const char *interpreter(char *head, uint64_t n)
+{
+	enum { LONGEST = 255 };
+	uint64_t at = 2;
+	if (n < 3 || head[0] != '#' || head[1] != '!')
+		return 0;
+	while (at < n && (head[at] == ' ' || head[at] == '\t'))
+		at++;
+	for (uint64_t i = at; i < n && i < LONGEST; i++)
+		if (head[i] == '\n' || head[i] == ' ' || head[i] == '\t' || !head[i]) {
+			head[i] = 0;
+			return head + at;
+		}
+	return 0;
+}
+
+static int has_own_rights(void)
+{
+	long uid = ask(SYS_getuid), gid = ask(SYS_getgid);
+	return !failed(uid) && !failed(gid) && ask(SYS_geteuid) == uid && ask(SYS_getegid) == gid;
+}
+
+/* head has room for HEAD bytes, and for a path behind them. */
+static int can_be_counted(long dir, uint64_t path, uint8_t *head)
+{
+	for (int i = 0; i < INTERPRETERS; i++) {
+		uint64_t n = read_head(dir, path, head);
+		const char *next = interpreter((char *)head, n);
+		if (!next)
+			return is_dynamic(head, n) && has_own_rights();
+		put((char *)head + HEAD, next);
+		dir = AT_FDCWD;
+		path = (uint64_t)head + HEAD;
+	}
+	return 0;
+}
+
+/* ---- its environment ----------------------------------------------------- */
+
+/* The program's, as far as it was looked at. Its pointers may be bad. */
+struct given {
+	uint64_t at, count, stack;
+	uint64_t preload; /* the entry of LD_PRELOAD; 0: there is none */
+};
+
+/* Whether an entry begins so. No page behind its end is read. */
+static int begins(const struct given *g, uint64_t entry, const char *with)
+{
+	char head[16] = {0};
+	uint64_t n = text_len(with), here = DP_PAGE_SIZE - entry % DP_PAGE_SIZE;
+	if (here >= n)
+		return dp_read_argument(head, entry, n, g->stack) && same_bytes(head, with, n);
+	return dp_read_argument(head, entry, here, g->stack) && same_bytes(head, with, here) && dp_read_argument(head, entry + here, n - here, g->stack) &&
+	       same_bytes(head, with + here, n - here);
+}
+
+/* Counts the entries, and finds what concerns us. Returns 0 if that cannot be done. */
+static int look_at(struct given *g)
+{
+	enum { MOST = 1 << 17 };
+	for (uint64_t entry = 0; g->count < MOST; g->count++) {
+		if (!dp_read_argument(&entry, g->at + 8 * g->count, sizeof entry, g->stack))
+			return 0;
+		if (!entry)
+			return 1;
+		if (begins(g, entry, "DYNPROF_"))
+			return 0; /* somebody else counts */
+		if (!g->preload && begins(g, entry, preload_name))
+			g->preload = entry;
+	}
+	return 0;
+}
+
+/* The program's LD_PRELOAD, between what came first and us. Returns 0 if there is no room, or
+ * if it would be another when we are taken out again: one that is empty, or has spaces or
+ * empty names. */
+static int put_preload(const struct given *g, char *to, const char *end)
+{
+	to = put(to, preload_name);
+	if (kept.first) {
+		to = put(to, kept.first);
+		*to++ = ':';
+	}
+	char before = ':';
+	for (uint64_t from = g->preload ? g->preload + sizeof preload_name - 1 : 0; from; from++, before = *to++) {
+		if (to == end || !dp_read_argument(to, from, 1, g->stack) || *to == ' ' || ((*to == ':' || !*to) && before == ':'))
+			return 0;
+		if (!*to) {
+			*to++ = ':';
+			break;
+		}
+	}
+	put(to, kept.self);
+	return 1;
+}
+
+enum { PRELOAD_ROOM = 1 << 16 };
+
+/* What lies in memory of ours: the array, our strings, LD_PRELOAD; or the head of a file. */
+static uint64_t room_for(const struct given *g)
+{
+	uint64_t array = 8 * (g->count + kept.count + 3);
+	return pages(array + PRELOAD_ROOM + (kept.first ? text_len(kept.first) : 0) + text_len(kept.self) + 2 * HEAD);
+}
+
+/* The array of the program's entries and ours. What the library takes away before main is an
+ * even number (hotspots' internal/launch/environ.go). */
+static int make_environment(const struct given *g, char **array, uint64_t room)
+{
+	uint64_t n = 0, taken = kept.count + !g->preload; /* LD_PRELOAD, if nothing is left of it */
+	char *text = (char *)&array[g->count + kept.count + 3], *end = (char *)array + room - HEAD;
+	for (uint64_t i = 0; i < g->count; i++) {
+		uint64_t entry = 0;
+		if (!dp_read_argument(&entry, g->at + 8 * i, sizeof entry, g->stack))
+			return 0;
+		if (entry != g->preload)
+			array[n++] = (char *)entry;
+	}
+	array[n++] = text;
+	if (!put_preload(g, text, end))
+		return 0;
+	const char *var = kept.vars;
+	for (uint64_t i = 0; i < kept.count; i++, var += text_len(var) + 1)
+		array[n++] = (char *)var;
+	if (taken % 2)
+		array[n++] = (char *)pad;
+	array[n] = 0;
+	return 1;
+}
+
+/* ---- the system call ------------------------------------------------------- */
+
+static int is_at(const struct dp_regs *r) { return (uint32_t)r->rax == DP_NR_execveat; }
+
+static uint64_t *environment(struct dp_regs *r) { return is_at(r) ? &r->r10 : &r->rdx; }
+
+/* Whether this is the process that was started, and no child of vfork on its memory. */
+static int is_first(void)
+{
+	enum { FIRST = 1 };
+	long pid = ask(SYS_getpid);
+	return dp.incarnation == FIRST && !failed(pid) && (uint32_t)pid == dp.pid;
+}
+
+/* An environment by which what is executed is counted; 0: there is none. *room is its size. */
+static uint64_t counting_environment(const struct dp_regs *r, uint64_t envp, uint64_t *room)
+{
+	struct given g = {.at = envp, .stack = dp_program_stack(r)};
+	long dir = is_at(r) ? (long)(int)r->rdi : AT_FDCWD;
+	if (!kept.vars || !is_first() || dp_stopped() || (is_at(r) && (r->r8 & AT_EMPTY_PATH)) || (envp && !look_at(&g)))
+		return 0;
+	*room = room_for(&g);
+	long at = ask(SYS_mmap, 0, *room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return 0;
+	if (can_be_counted(dir, is_at(r) ? r->rsi : r->rdi, (uint8_t *)at) && make_environment(&g, (char **)at, *room))
+		return (uint64_t)at;
+	ask(SYS_munmap, at, *room);
+	*room = 0;
+	return 0;
+}
+
+/* The counter of the programs that are, or are not, counted as what this one executes. */
+static void note(uint64_t ours, uint32_t by) { __atomic_fetch_add(ours ? &dp.table->went_on : &dp.table->executed, by, __ATOMIC_RELAXED); }
+
+/* The program's environment is kept, and in r->fork how much memory ours takes, and whether
+ * the call is an execveat. */
+enum { AT_BIT = 1 };
+
+int dp_executes(struct dp_regs *r)
+{
+	uint64_t *envp = environment(r), room = 0;
+	if (kept.followed)
+		return 0;
+	r->kept = *envp;
+	uint64_t ours = counting_environment(r, *envp, &room);
+	if (ours)
+		*envp = ours;
+	r->fork = room | (is_at(r) ? AT_BIT : 0);
+	note(ours, 1);
+	return 1;
+}
+
+void dp_executed(struct dp_regs *r)
+{
+	uint64_t room = r->fork & ~(uint64_t)AT_BIT, *envp = r->fork & AT_BIT ? &r->r10 : &r->rdx, ours = room ? *envp : 0;
+	*envp = r->kept;
+	note(ours, -1U);
+	if (ours) {
+		ask(SYS_munmap, ours, room);
+		r->rax = (uint64_t)(r->fork & AT_BIT ? raw(SYS_execveat, r->rdi, r->rsi, r->rdx, r->r10, r->r8) : raw(SYS_execve, r->rdi, r->rsi, r->rdx));
+	}
+	r->fork = 0;
+}
