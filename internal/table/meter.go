@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"syscall"
@@ -35,7 +36,7 @@ type Ledger struct {
 // Reading is what a Meter has read. One Reading may serve several meters, one
 // after the other.
 type Reading struct {
-	Calls   []uint64 // by counter
+	Calls   []uint64 // by counter, those of blocks left out
 	Total   uint64   // the sum of Calls
 	Threads int      // rows that a thread owns
 	Events  uint64   // functions that have crossed their thresholds
@@ -47,7 +48,7 @@ type Reading struct {
 
 // Named is a function with its object.
 type Named struct {
-	Counter uint32
+	Counter uint32 // index in Reading.Calls
 	Address uint64 // ELF virtual address
 	Name    string // as in the ELF file; empty if it has none
 	Object  string // path
@@ -152,10 +153,21 @@ func (m *Meter) readLedger() error {
 	return err
 }
 
-// readRows sums up the rows. Each counter has its function, so that there are
-// no more of them, whatever the header says.
+// place is where a counter is in Reading.Calls, which has none of blocks; false if it is
+// one of these.
+func (m *Meter) place(counter uint32) (uint32, bool) {
+	b := m.f.Geometry.BlockCounters
+	if counter < b.First {
+		return counter, true
+	}
+	return counter - b.Count, counter-b.First >= b.Count
+}
+
+// readRows sums up the rows. Each counter that is of no block has its function, so that
+// there are no more of them, whatever the header says.
 func (m *Meter) readRows(r *Reading, used uint32) error {
-	counters := min(int(m.f.Geometry.Counters), m.Ledger.Functions)
+	blocks := m.f.Geometry.BlockCounters
+	counters := min(int(m.f.Geometry.Counters-blocks.Count), m.Ledger.Functions)
 	r.Calls = slices.Grow(r.Calls[:0], counters)[:counters]
 	clear(r.Calls)
 	r.Threads = 0
@@ -163,7 +175,7 @@ func (m *Meter) readRows(r *Reading, used uint32) error {
 	pages := layout.Section{Offset: m.f.Geometry.Rows.Offset, EntrySize: layout.PageSize}
 	err := m.f.EachDataIn(r.buf, pages, uint64(used)*perRow, func(page uint64, b []byte) error {
 		for ; len(b) > 0; b = b[layout.PageSize:] {
-			r.addPage(page%perRow, b[:layout.PageSize])
+			r.addPage(page%perRow, b[:layout.PageSize], blocks)
 			page++
 		}
 		return nil
@@ -176,7 +188,7 @@ func (m *Meter) readRows(r *Reading, used uint32) error {
 }
 
 // addPage adds the n-th page of a row.
-func (r *Reading) addPage(n uint64, b []byte) {
+func (r *Reading) addPage(n uint64, b []byte, blocks layout.BlockCounters) {
 	first := n*(layout.PageSize/8) - layout.RowCounters/8
 	if n == 0 {
 		if row := layout.DecodeRow(0, b); row.Held() {
@@ -184,11 +196,17 @@ func (r *Reading) addPage(n uint64, b []byte) {
 		}
 		first, b = 0, b[layout.RowCounters:]
 	}
-	if first >= uint64(len(r.Calls)) {
-		return
-	}
-	for i := range r.Calls[first:min(uint64(len(r.Calls)), first+uint64(len(b)/8))] {
-		r.Calls[first+uint64(i)] += le.Uint64(b[8*i:]) &^ layout.CounterFired
+	from, count := uint64(blocks.First), uint64(blocks.Count)
+	r.add(first, b, 0, from, 0)
+	r.add(first, b, from+count, math.MaxUint64, count)
+}
+
+// add adds those of the counters in b, the first of which has that number, that are from
+// low to below high. Each is in Calls by so much before its number.
+func (r *Reading) add(first uint64, b []byte, low, high, by uint64) {
+	low, high = max(low, first), min(high, first+uint64(len(b)/8), uint64(len(r.Calls))+by)
+	for i := low; i < high; i++ {
+		r.Calls[i-by] += le.Uint64(b[8*(i-first):]) &^ layout.CounterFired
 	}
 }
 
@@ -200,8 +218,10 @@ var errStop = errors.New("enough")
 func (m *Meter) Names(want func(counter uint32) bool, use func(Named) bool) error {
 	objects := map[uint16]string{}
 	err := m.f.EachEntry(m.f.Geometry.Functions, func(b []byte) error {
-		n := Named{Counter: le.Uint32(b[layout.FnCounter:]), Address: le.Uint64(b[layout.FnAddress:])}
-		if n.Counter == layout.NoCounter || want != nil && !want(n.Counter) {
+		counter := le.Uint32(b[layout.FnCounter:])
+		at, ok := m.place(counter)
+		n := Named{Counter: at, Address: le.Uint64(b[layout.FnAddress:])}
+		if counter == layout.NoCounter || !ok || want != nil && !want(n.Counter) {
 			return nil
 		}
 		object := le.Uint16(b[layout.FnObject:])

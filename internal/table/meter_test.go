@@ -97,3 +97,36 @@ func TestMeterFollowsGenerations(t *testing.T) {
 		t.Errorf("calls %v", r.Calls)
 	}
 }
+
+// TestMeterBlocks: counters of blocks are no calls, and those behind them are of functions
+// that came later.
+func TestMeterBlocks(t *testing.T) {
+	spec := blocksSpec()
+	spec.NoSpare = false
+	live := tabletest.Create(t, "blocks", spec)
+	live.Row(layout.Row{State: layout.RowLive, Pid: 1, Tid: 1})
+	a, err := build.OpenAppend(tabletest.Writable(t, live.Path))
+	if err == nil {
+		err = a.Add(tabletest.Late(3, 6))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.Set(0, 10, 20, 30, 40, 12, 7, 100, 1000) // two of blocks are among them
+	m, r := meter(t, live.Path), &table.Reading{}
+	if err := m.Read(r); err != nil {
+		t.Fatal(err)
+	}
+	calls := map[uint64]uint64{}
+	m.Names(nil, func(n table.Named) bool { calls[n.Address] = r.Calls[n.Counter]; return true })
+	tab := tabletest.Open(t, live.Path)
+	s := tabletest.Snapshot(t, tab)
+	for i, f := range tab.Functions {
+		if f.Counter != layout.NoCounter && calls[f.Address] != s.Calls[i] {
+			t.Errorf("%#x: %d calls, not %d", f.Address, calls[f.Address], s.Calls[i])
+		}
+	}
+	if r.Total != 1200 || s.Total() != 1200 {
+		t.Errorf("%d and %d calls", r.Total, s.Total())
+	}
+}
