@@ -20,7 +20,7 @@ EXTLD := \"-Wl,-T,$(CURDIR)/libdynprof/goinit.ld\" \
 	-Wl,--wrap=pthread_self -Wl,--wrap=pthread_detach \
 	-Wl,--wrap=pthread_key_create -Wl,--wrap=pthread_setspecific
 
-.PHONY: all help demo check test deps lint lint-c unit cover long random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads bench-making man examples bench-hot clean
+.PHONY: all help demo check test deps lint lint-c unit cover long duckdb random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads bench-making man examples bench-hot clean
 all: $(BUILD)/libdynprof.so $(BUILD)/hotspots ## build/libdynprof.so and build/hotspots
 
 GOFILES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*')
@@ -186,7 +186,7 @@ cover: ## how much of planner, stubs and tables their tests run, and whether tha
 # takes too long for every change, storms and stress of threads and processes,
 # servers of the distribution under load, and what needs more packages than make
 # deps installs. The long form of the endpoint's tests is in make prometheus.
-long: all examples ## every case of every test, and those that need more packages
+long: all examples duckdb ## every case of every test, and those that need more packages
 	@scripts/deps.sh test long
 	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/long.json -- -count=1 -timeout 35m -tags long -skip '^TestPrometheus|^TestDeploy|^TestScale$$' ./test ./internal/x86
 
@@ -236,6 +236,13 @@ bench-docs: ## the last figures into docs/
 prometheus: all ## the endpoint with a real Prometheus and nginx
 	@scripts/deps.sh prometheus
 	$(GO) test -tags long -count=1 -timeout 14m -v -run 'Prometheus|Deploy|Scale' ./test
+
+# DuckDB, which reads what hotspots export --format parquet writes: 70 MB, from npm.
+duckdb: $(BUILD)/node_modules/@duckdb/node-api ## DuckDB, from npm, for a test of make long
+
+$(BUILD)/node_modules/@duckdb/node-api:
+	@if ! command -v npm >/dev/null; then echo "duckdb: no npm on this machine" >&2; else \
+	npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix $(BUILD) @duckdb/node-api@1.5.6-r.1; fi
 
 # Time added to the start of a trivial program and of one with 45,000 functions.
 bench-startup: all ## time that a start takes

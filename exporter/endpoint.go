@@ -181,21 +181,24 @@ func (e *Endpoint) remember(key string, programs []*program) error {
 
 // write writes the metrics of q in a format.
 func (e *Endpoint) write(w io.Writer, q *query, format expfmt.Format) error {
-	return e.gather(q, func(all []*dto.MetricFamily) error {
-		enc := expfmt.NewEncoder(w, format)
-		for _, f := range all {
-			if len(f.Metric) == 0 {
-				continue
-			}
-			if err := enc.Encode(f); err != nil {
-				return err
-			}
+	return e.gather(q, func(all []*dto.MetricFamily) error { return encode(w, all, format) })
+}
+
+// encode writes the families that have metrics.
+func encode(w io.Writer, all []*dto.MetricFamily, format expfmt.Format) error {
+	enc := expfmt.NewEncoder(w, format)
+	for _, f := range all {
+		if len(f.Metric) == 0 {
+			continue
 		}
-		if c, ok := enc.(expfmt.Closer); ok {
-			return c.Close() // OpenMetrics ends with # EOF
+		if err := enc.Encode(f); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	if c, ok := enc.(expfmt.Closer); ok {
+		return c.Close() // OpenMetrics ends with # EOF
+	}
+	return nil
 }
 
 // single is the source of one program's table.

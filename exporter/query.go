@@ -87,6 +87,7 @@ func globRegexp(globs []string) *regexp.Regexp {
 // top returns the counters of the n largest counts that are not zero, largest
 // first, of those that may be taken.
 func top(calls []uint64, n int, may func(counter uint32) bool) []uint32 {
+	n = min(n, len(calls))
 	heap := make([]uint32, 0, n) // the least of them first
 	less := func(a, b uint32) bool {
 		return cmp.Or(cmp.Compare(calls[a], calls[b]), cmp.Compare(b, a)) < 0

@@ -70,6 +70,9 @@ func Clean(s string) string {
 	}, s)
 }
 
+// Frame is a displayed name as a frame of a collapsed stack, where a semicolon ends one.
+func Frame(name string) string { return strings.ReplaceAll(name, ";", ":") }
+
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

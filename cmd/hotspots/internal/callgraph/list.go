@@ -274,6 +274,23 @@ func (l *List) CSV(w io.Writer) error {
 	return csv.NewWriter(w).WriteAll(rows)
 }
 
+// Folded writes collapsed stacks of two frames, as flamegraph.pl and speedscope read them:
+// a caller, or [elsewhere], one that it called, and the calls of that edge. More of a stack is
+// not known. What an edge bounds only, and what went to unknown functions, is left out: it is
+// in those from elsewhere, so that no call is there twice.
+func (l *List) Folded(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	edges, _ := l.pick(func(e *Edge) bool { return e.Callee != None && e.Kind != AtMost })
+	for _, e := range l.first(edges) {
+		caller := "[elsewhere]"
+		if e.Caller != None {
+			caller = symname.Frame(l.name(e.Caller))
+		}
+		fmt.Fprintf(out, "%s;%s %d\n", caller, symname.Frame(l.name(e.Callee)), e.Calls)
+	}
+	return out.Flush()
+}
+
 // Dot writes the edges of which both ends are known as a graph for Graphviz: functions are
 // boxes with their calls, edges the thicker the more calls they are, tail calls dashed, what is known at most dotted.
 func (l *List) Dot(w io.Writer) error {

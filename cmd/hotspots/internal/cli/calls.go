@@ -26,7 +26,8 @@ func (a *app) callsCommand() *cobra.Command {
 			"or from functions whose blocks are not counted. With --function: who called it, and whom it called.\n" +
 			"The program has to be run with hotspots run --blocks. Without TABLE or PID: the newest table.",
 		Example: "  hotspots run --blocks -o app.dynprof -- ./app\n  hotspots calls app.dynprof\n  hotspots calls app.dynprof --function main\n" +
-			"  hotspots calls app.dynprof --format dot --top 50 | dot -Tsvg >calls.svg",
+			"  hotspots calls app.dynprof --format dot --top 50 | dot -Tsvg >calls.svg\n" +
+			"  hotspots calls app.dynprof --format folded | flamegraph.pl --countname calls >calls.svg    pairs of caller and callee",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.top < 0 {
@@ -43,7 +44,7 @@ func (a *app) callsCommand() *cobra.Command {
 			return a.calls(tables[0], f)
 		},
 	}
-	choiceFlag(cmd, &f.format, "format", []string{"text", "json", "csv", "dot"}, "output `format`")
+	choiceFlag(cmd, &f.format, "format", []string{"text", "json", "csv", "dot", "folded"}, "output `format`")
 	cmd.Flags().StringVar(&f.function, "function", "", "show the callers and callees of the function with this `NAME` or address, 0x and hex digits")
 	cmd.Flags().IntVar(&f.top, "top", 0, fmt.Sprintf("show the first `N`; 0 shows all (default %d as text and dot, else 0)", textTop))
 	return cmd
@@ -61,13 +62,17 @@ func (a *app) calls(t *table.Table, f callsFlags) error {
 			return fmt.Errorf("%s: no function of that name was called, or has called: hotspots report --filter %s shows those that are like it", f.function, f.function)
 		}
 	}
+	some := l
+	if f.function != "" {
+		some = l.Of(functions)
+	}
 	switch {
-	case f.format == "dot" && f.function != "":
-		return l.Of(functions).Dot(a.stdout)
 	case f.format == "dot":
-		return l.Dot(a.stdout)
+		return some.Dot(a.stdout)
+	case f.format == "folded":
+		return some.Folded(a.stdout)
 	case f.format == "csv" && f.function != "":
-		return l.Of(functions).CSV(a.stdout)
+		return some.CSV(a.stdout)
 	case f.format == "json" && f.function != "":
 		return l.FunctionJSON(a.stdout, functions)
 	case f.function == "":

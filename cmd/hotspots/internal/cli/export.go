@@ -4,47 +4,222 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/export"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/exporter"
+	"github.com/dynprof/dynprof/internal/table"
 )
 
+// exportFormats are the words of export's --format.
+var exportFormats = []string{"callgrind", "pprof", "folded", "csv", "json", "parquet", "openmetrics"}
+
+// of is a set of export's formats.
+type of []string
+
+var (
+	ofOneTable = of{"callgrind", "pprof"}
+	ofBytes    = of{"pprof", "parquet"} // no text
+)
+
+func (o of) has(format string) bool { return slices.Contains(o, format) }
+
+type exportFlags struct {
+	format, output, value, host string
+	run                         bool
+}
+
 func (a *app) exportCommand() *cobra.Command {
-	var format, output string
+	var f exportFlags
 	cmd := &cobra.Command{
-		Use:   "export [TABLE|PID]",
-		Short: "Write a count table as a file of other tools",
-		Long: "Write a count table as a file of other tools, with the calls of each function and, after hotspots run --blocks,\n" +
-			"how often each instruction has run:\n" +
-			"  callgrind  for callgrind_annotate and KCachegrind\n" +
-			"  pprof      for go tool pprof, and what else reads its files (profile.proto, gzipped): sample types calls and instructions\n" +
-			"Who called whom is in neither, so pprof's cum is its flat, and its graphs have no edges: see hotspots calls.\n" +
+		Use:   "export [TABLE|PID]...",
+		Short: "Write count tables as a file of other tools",
+		Long: "Write count tables as a file of other tools, with the calls of each function\n" +
+			"and, after hotspots run --blocks, the instructions that it has executed:\n" +
+			"  callgrind    for callgrind_annotate and KCachegrind: of each instruction\n" +
+			"  pprof        for go tool pprof, and what else reads its files (profile.proto,\n" +
+			"               gzipped): of each instruction; sample types calls and instructions\n" +
+			"  folded       for flamegraph.pl, speedscope and others: collapsed stacks of\n" +
+			"               program, object and function\n" +
+			"  csv, json    all functions, as hotspots report has them\n" +
+			"  parquet      for DuckDB, pandas, Spark: a row for each function of each table\n" +
+			"  openmetrics  for Prometheus and its kin: what hotspots serve would answer, with\n" +
+			"               a series for every function that was called\n" +
+			"callgrind and pprof are of one table, the others of any number. Who called whom is\n" +
+			"in none of them, so pprof's cum is its flat, its graphs have no edges, and a flame\n" +
+			"graph shows what is part of what: see hotspots calls --format folded for callers.\n" +
 			"Without argument: the newest table.",
 		Example: "  hotspots export app.dynprof -o callgrind.out.app && kcachegrind callgrind.out.app\n" +
 			"  hotspots export app.dynprof >callgrind.out; callgrind_annotate callgrind.out\n" +
-			"  hotspots export app.dynprof --format pprof -o app.pb.gz && go tool pprof -top app.pb.gz",
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			tables, done, err := openAll(args, false)
-			if err != nil {
-				return err
-			}
-			defer done()
-			to := export.Callgrind
-			if format == "pprof" {
-				to = export.Pprof
-			}
-			return a.write(output, func(w io.Writer) error { return to(w, tables[0], a.noDemangle) })
-		},
+			"  hotspots export app.dynprof --format pprof -o app.pb.gz && go tool pprof -top app.pb.gz\n" +
+			"  hotspots export app.dynprof --format folded | flamegraph.pl --countname calls >app.svg\n" +
+			"  hotspots export *.dynprof --format parquet -o all.parquet\n" +
+			"  duckdb -c \"SELECT function, sum(calls) FROM 'all.parquet' GROUP BY 1 ORDER BY 2 DESC\"",
+		RunE: func(_ *cobra.Command, args []string) error { return a.export(f, args) },
 	}
-	choiceFlag(cmd, &format, "format", []string{"callgrind", "pprof"}, "of which `tool`")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of stdout")
+	choiceFlag(cmd, &f.format, "format", exportFormats, "of which `tool`")
+	choiceFlag(cmd, &f.value, "value", []string{"auto", "calls", "instructions"}, "of folded, `what` is counted; auto is instructions where the first table has them, else calls")
+	cmd.Flags().StringVar(&f.host, "host", "", "of parquet, the `NAME` of the host where the programs ran (default: this one's)")
+	cmd.Flags().BoolVar(&f.run, "run", false, "add all tables of the run that the first belongs to")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "write to `FILE` instead of stdout")
 	return cmd
 }
 
+func (a *app) export(f exportFlags, args []string) error {
+	if f.output == "" && ofBytes.has(f.format) && term.IsTerminal(int(os.Stdout.Fd())) {
+		return usage("--format %s is no text for a terminal: name a file with -o FILE", f.format)
+	}
+	paths, err := tablePaths(args, f.run)
+	if err != nil {
+		return err
+	}
+	if len(paths) > 1 && ofOneTable.has(f.format) {
+		return usage("--format %s is of one table, and there are %d: export each to a file of its own, or choose another format", f.format, len(paths))
+	}
+	for _, path := range paths {
+		if f.output != "" && sameFile(f.output, path) {
+			return usage("-o %s would write over the table: choose another name", f.output)
+		}
+	}
+	if f.format == "csv" || f.format == "json" {
+		return a.exportReport(f, paths)
+	}
+	// Before anything is written, or a file of that name is another.
+	if err := eachTable(paths, func(*table.Table) error { return nil }); err != nil {
+		return err
+	}
+	return a.write(f.output, func(w io.Writer) error { return a.exportTables(w, f, paths) })
+}
+
+// exportReport writes what report would show of all functions.
+func (a *app) exportReport(f exportFlags, paths []string) error {
+	r, done, err := a.readFunctions(paths, false)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r.Sort(report.Orders[0])
+	if f.format == "csv" {
+		return a.write(f.output, r.CSV)
+	}
+	return a.write(f.output, r.JSON)
+}
+
+// exportTables writes what is made of one table after the other.
+func (a *app) exportTables(w io.Writer, f exportFlags, paths []string) error {
+	single := func(to func(io.Writer, *table.Table, bool) error) error {
+		return eachTable(paths, func(t *table.Table) error { return to(w, t, a.noDemangle) })
+	}
+	var to interface {
+		Add(t *table.Table) error
+		Close() error
+	}
+	switch f.format {
+	case "callgrind":
+		return single(export.Callgrind)
+	case "pprof":
+		return single(export.Pprof)
+	case "openmetrics":
+		return exporter.WriteFiles(w, paths, exporter.Options{Mangled: a.noDemangle})
+	case "folded":
+		instructions, err := f.instructions(paths[0])
+		if err != nil {
+			return err
+		}
+		to = export.NewFolded(w, instructions, a.noDemangle)
+	case "parquet":
+		host, err := f.hostName()
+		if err != nil {
+			return err
+		}
+		to = export.NewParquet(w, host, a.noDemangle)
+	}
+	if err := eachTable(paths, to.Add); err != nil {
+		return err
+	}
+	return to.Close()
+}
+
+// instructions reports whether these are what folded counts.
+func (f *exportFlags) instructions(path string) (has bool, err error) {
+	if f.value != "auto" {
+		return f.value == "instructions", nil
+	}
+	err = eachTable([]string{path}, func(t *table.Table) error { has = t.HasBlocks(); return nil })
+	return has, err
+}
+
+func (f *exportFlags) hostName() (string, error) {
+	if f.host != "" {
+		return f.host, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("%w: name the host with --host", err)
+	}
+	return host, nil
+}
+
+// tablePaths are those of the tables that the arguments mean; with run all of the first
+// one's run besides.
+func tablePaths(args []string, run bool) (paths []string, err error) {
+	if len(args) == 0 {
+		path, err := newest()
+		if err != nil {
+			return nil, err
+		}
+		args = []string{path}
+	}
+	for _, arg := range args {
+		path, err := locate(arg)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	if run {
+		err = eachTable(paths[:1], func(t *table.Table) error {
+			for _, more := range ofRun(t.RunID, append(searchDirs(os.Getuid()), filepath.Dir(t.Path()))...) {
+				if !slices.ContainsFunc(paths, func(path string) bool { return sameFile(path, more) }) {
+					paths = append(paths, more)
+				}
+			}
+			return nil
+		})
+	}
+	return paths, err
+}
+
+// eachTable calls use with each table, one open at a time. Two copies of one program's are
+// an error: what is made of them would have its calls twice.
+func eachTable(paths []string, use func(*table.Table) error) error {
+	seen := map[[16]byte]string{}
+	for _, path := range paths {
+		t, err := table.Open(path)
+		if err != nil {
+			return err
+		}
+		if have, ok := seen[t.Nonce]; ok {
+			t.Close()
+			return sameProgram(have, path)
+		}
+		seen[t.Nonce] = path
+		err = use(t)
+		t.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // write calls to with the file named, or stdout if that is empty. A file that could not be
-// written is removed.
+// written is removed; a device is not.
 func (a *app) write(name string, to func(io.Writer) error) (err error) {
 	if name == "" {
 		return to(a.stdout)
@@ -53,12 +228,17 @@ func (a *app) write(name string, to func(io.Writer) error) (err error) {
 	if err != nil {
 		return err
 	}
-	err = to(f)
+	info, err := f.Stat()
+	if err == nil {
+		err = to(f)
+	}
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {
-		os.Remove(name)
+		if info != nil && info.Mode().IsRegular() {
+			os.Remove(name)
+		}
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

@@ -101,9 +101,11 @@ func openAll(args []string, run bool) (tables []*table.Table, closeAll func(), e
 }
 
 // errSameProgram refuses to add up a table and copies of it.
-func errSameProgram(have, more *table.Table) error {
+func errSameProgram(have, more *table.Table) error { return sameProgram(have.Path(), more.Path()) }
+
+func sameProgram(have, more string) error {
 	return fmt.Errorf("%s and %s are of one program: the later has the calls of the earlier, too, and they are not added up; see what is between them with: hotspots diff %s %s",
-		have.Path(), more.Path(), have.Path(), more.Path())
+		have, more, have, more)
 }
 
 // appendTable opens the table unless it is open already. Of another copy of one

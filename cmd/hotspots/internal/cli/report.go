@@ -52,12 +52,11 @@ func (a *app) report(f reportFlags, args []string) error {
 	if threads && f.filter != "" {
 		return usage("--filter goes with --by function and --by object: what a thread counted is known as a sum")
 	}
-	r, done, err := a.read(args, f.run)
+	r, done, err := a.readFunctions(args, f.run)
 	if err != nil {
 		return err
 	}
 	defer done()
-	r.Keep(func(fn *report.Function) bool { return !fn.Excluded() })
 	if f.filter != "" {
 		r.Keep(report.Matching(filter))
 	}
@@ -120,6 +119,15 @@ func (a *app) reportThreads(r *report.Report, f reportFlags) error {
 		return report.ThreadCSV(a.stdout, all)
 	}
 	return r.ThreadText(a.stdout, all, processes, a.style)
+}
+
+// readFunctions is read, without addresses that are no functions.
+func (a *app) readFunctions(args []string, run bool) (*report.Report, func(), error) {
+	r, done, err := a.read(args, run)
+	if err == nil {
+		r.Keep(func(f *report.Function) bool { return !f.Excluded() })
+	}
+	return r, done, err
 }
 
 // read makes a report of the tables that the arguments mean.

@@ -51,6 +51,15 @@ func (c *counts) ran() []int {
 	return order
 }
 
+// executed is how many instructions function i has executed; false if that is not known.
+func (c *counts) executed(i int) (n uint64, ok bool) {
+	blocks := c.flow.Of(uint32(i)).Blocks
+	for k := range blocks {
+		n += blocks[k].Executed()
+	}
+	return n, len(blocks) > 0
+}
+
 // oneLine is a name without what would end it.
 func oneLine(name string) string {
 	return strings.Map(func(r rune) rune {
