@@ -273,7 +273,7 @@ func TestNewestAndPid(t *testing.T) {
 }
 
 func TestHelpHasExamples(t *testing.T) {
-	for _, cmd := range []string{"run", "report", "export", "coverage", "bisect", "events", "pause", "resume", "reset", "snapshot", "serve", "ls", "prune", "cache", "version"} {
+	for _, cmd := range []string{"run", "report", "growth", "export", "coverage", "bisect", "events", "pause", "resume", "reset", "snapshot", "serve", "ls", "prune", "cache", "version"} {
 		out, _, status := hotspots(cmd, "--help")
 		_, examples, _ := strings.Cut(out, "Examples:\n")
 		if status != 0 || !strings.Contains(examples, "  hotspots "+cmd) {

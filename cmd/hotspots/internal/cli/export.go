@@ -81,10 +81,8 @@ func (a *app) export(f exportFlags, args []string) error {
 	if len(paths) > 1 && ofOneTable.has(f.format) {
 		return usage("--format %s is of one table, and there are %d: export each to a file of its own, or choose another format", f.format, len(paths))
 	}
-	for _, path := range paths {
-		if f.output != "" && sameFile(f.output, path) {
-			return usage("-o %s would write over the table: choose another name", f.output)
-		}
+	if err := notOver(f.output, paths); err != nil {
+		return err
 	}
 	if f.format == "csv" || f.format == "json" {
 		return a.exportReport(f, paths)
@@ -163,6 +161,14 @@ func (f *exportFlags) hostName() (string, error) {
 		return "", fmt.Errorf("%w: name the host with --host", err)
 	}
 	return host, nil
+}
+
+// notOver refuses to write over a table that is being read.
+func notOver(output string, tables []string) error {
+	if output != "" && slices.ContainsFunc(tables, func(path string) bool { return sameFile(output, path) }) {
+		return usage("-o %s would write over the table: choose another name", output)
+	}
+	return nil
 }
 
 // tablePaths are those of the tables that the arguments mean; with run all of the first

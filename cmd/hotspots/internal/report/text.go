@@ -22,7 +22,8 @@ type Style struct {
 	Color bool // escape sequences for headings and hot functions
 }
 
-func (s Style) bold(text string) string { return s.paint("1", text) }
+// Bold is text that heads others.
+func (s Style) Bold(text string) string { return s.paint("1", text) }
 
 // Red is text that stands out.
 func (s Style) Red(text string) string { return s.paint("31", text) }
@@ -180,10 +181,10 @@ func (r *Report) CoverageText(w io.Writer, all []*Coverage, style Style) error {
 	}
 	for _, c := range append(slices.Clone(all), Sum(all)) {
 		if (!c.Selected || c.Reason != "") && c.Functions == 0 && len(c.Excluded) == 0 && c.Object != "total" {
-			fmt.Fprintf(&out, "%s: left out (%s)\n", style.bold(c.Object), c.Reason)
+			fmt.Fprintf(&out, "%s: left out (%s)\n", style.Bold(c.Object), c.Reason)
 			continue
 		}
-		fmt.Fprintf(&out, "%s: %d functions, %d counted (%s)%s\n", style.bold(c.Object), c.Functions, c.Counted,
+		fmt.Fprintf(&out, "%s: %d functions, %d counted (%s)%s\n", style.Bold(c.Object), c.Functions, c.Counted,
 			Percent(c.Counted, c.Functions-c.NotSelected), UntoldNote(c.Untold, c.Code))
 		WriteCounts(&out, "counted by", c.Tactics)
 		WriteCounts(&out, "not counted", c.Uncounted)
@@ -276,7 +277,7 @@ func (t *text) write(w io.Writer, style Style) error {
 	}
 	tw.Flush()
 	heading, rows, _ := strings.Cut(b.String(), "\n")
-	_, err := io.WriteString(w, style.bold(heading)+"\n"+rows)
+	_, err := io.WriteString(w, style.Bold(heading)+"\n"+rows)
 	return err
 }
 
