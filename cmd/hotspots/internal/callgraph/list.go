@@ -148,6 +148,18 @@ func (l *List) FunctionText(w io.Writer, n int, style report.Style) error {
 	if _, err := fmt.Fprintf(w, "%s of %s: %s\n", l.name(n), l.object(n), calls); err != nil {
 		return err
 	}
+	return l.EdgesText(w, n, style)
+}
+
+// Number is that of the function at a place; false if it has neither called nor been called.
+func (l *List) Number(p Place) (int, bool) {
+	n := slices.IndexFunc(l.Functions, func(f Function) bool { return f.Place == p })
+	return n, n >= 0
+}
+
+// EdgesText writes who called a function, and whom it called.
+func (l *List) EdgesText(w io.Writer, n int, style report.Style) error {
+	f := &l.Functions[n]
 	if err := l.part(w, style, "CALLER", l.callersOf(n), f.Calls, func(e *Edge) string { return l.end(e.Caller, fromElsewhere) }); err != nil {
 		return err
 	}
@@ -246,6 +258,11 @@ func (l *List) FunctionJSON(w io.Writer, functions []int) error {
 		Schema  int    `json:"schema"`
 		Program string `json:"program"`
 	}{report.Schema, l.Program}, "functions", list)
+}
+
+// Around are the edges to a function, and those from it, as they are written in JSON.
+func (l *List) Around(n int) (callers, callees any) {
+	return l.edges(l.callersOf(n)), l.edges(l.calleesOf(n))
 }
 
 // Of leaves the edges from and to functions, on the side that is shown.

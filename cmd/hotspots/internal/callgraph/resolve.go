@@ -5,7 +5,6 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/internal/table/layout"
-	"github.com/dynprof/dynprof/internal/x86"
 )
 
 // resolver tells which function an address, or a word of a GOT, stands for.
@@ -50,7 +49,7 @@ func (r *resolver) at(p Place) (callee, bool) {
 	if err != nil {
 		return callee{}, false
 	}
-	slot, ok := stubSlot(img, p.Address)
+	slot, ok := img.StubSlot(p.Address)
 	if !ok {
 		return callee{}, false
 	}
@@ -92,24 +91,6 @@ func (r *resolver) exported(p Place) (symbol string) {
 		r.names[p.Object] = names
 	}
 	return names[p.Address]
-}
-
-// stubSlot is the word that the PLT entry at an address jumps by, perhaps behind endbr64.
-func stubSlot(img *objcode.Image, addr uint64) (uint64, bool) {
-	const longest = 2 * x86.MaxLen
-	for at, code := range img.Instructions(addr, longest) {
-		var in x86.Inst
-		if x86.Decode(code, &in) != nil || in.Far() {
-			return 0, false
-		}
-		if in.Kind == x86.JmpInd && in.RIPRel() {
-			return in.RIPTarget(code, at), true
-		}
-		if in.Kind != x86.Endbr {
-			return 0, false
-		}
-	}
-	return 0, false
 }
 
 // behind is the function that the dynamic linker has put into a word of a GOT, by what its

@@ -120,6 +120,8 @@ func TestGolden(t *testing.T) {
 		{"diff.csv", []string{"diff", one, more, "--format=csv", "--sort=name"}},
 		{"diff-top.csv", []string{"diff", one, more, "--format=csv", "--top=1"}},
 		{"diff-filter.csv", []string{"diff", more, one, "--format=csv", "--filter=plus"}},
+		{"show.txt", []string{"show", "demo::plus(int, int)", one}},
+		{"show.json", []string{"show", "tiny", one, "--format=json"}},
 		{"coverage.txt", []string{"coverage", one}},
 		{"coverage.json", []string{"coverage", one, "--format=json"}},
 		{"coverage.csv", []string{"coverage", one, "--format=csv"}},
@@ -273,7 +275,7 @@ func TestNewestAndPid(t *testing.T) {
 }
 
 func TestHelpHasExamples(t *testing.T) {
-	for _, cmd := range []string{"run", "report", "growth", "export", "coverage", "bisect", "events", "pause", "resume", "reset", "snapshot", "serve", "ls", "prune", "cache", "version"} {
+	for _, cmd := range []string{"run", "report", "show", "growth", "export", "coverage", "bisect", "events", "pause", "resume", "reset", "snapshot", "serve", "ls", "prune", "cache", "version"} {
 		out, _, status := hotspots(cmd, "--help")
 		_, examples, _ := strings.Cut(out, "Examples:\n")
 		if status != 0 || !strings.Contains(examples, "  hotspots "+cmd) {

@@ -134,9 +134,8 @@ func defined(s *elf.Symbol) bool { return s.Section != elf.SHN_UNDEF && s.Value 
 // of Elf64_Rela {u64 offset; u32 type, symbol; i64 addend}. Only code that calls or jumps
 // by such a word asks for it.
 func (l *Links) relocations(b []byte, symbols []elf.Symbol) {
-	const size = 24
 	le := binary.LittleEndian
-	for ; len(b) >= size; b = b[size:] {
+	for ; len(b) >= relaSize; b = b[relaSize:] {
 		kind, index := elf.R_X86_64(le.Uint32(b[8:])), le.Uint32(b[12:])
 		if kind != elf.R_X86_64_JMP_SLOT && kind != elf.R_X86_64_GLOB_DAT || index == 0 || int(index) > len(symbols) {
 			continue

@@ -100,3 +100,21 @@ func (m *Image) Instructions(addr uint64, size uint32) iter.Seq2[uint64, []byte]
 		}
 	}
 }
+
+// StubSlot is the word that the PLT entry at an address jumps by, perhaps behind endbr64.
+func (m *Image) StubSlot(addr uint64) (uint64, bool) {
+	const longest = 2 * x86.MaxLen
+	for at, code := range m.Instructions(addr, longest) {
+		var in x86.Inst
+		if x86.Decode(code, &in) != nil || in.Far() {
+			return 0, false
+		}
+		if in.Kind == x86.JmpInd && in.RIPRel() {
+			return in.RIPTarget(code, at), true
+		}
+		if in.Kind != x86.Endbr {
+			return 0, false
+		}
+	}
+	return 0, false
+}

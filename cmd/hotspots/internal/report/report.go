@@ -388,6 +388,9 @@ func Matching(re *regexp.Regexp) func(*Function) bool {
 // IsNamed reports whether a function is the one that a user names: as it is shown, as in the
 // file, by an alias, or by its address, 0x and hex digits.
 func IsNamed(e *layout.Function, shown, name string) bool {
+	if name == "" { // not those that have none
+		return false
+	}
 	if shown == name || e.Name == name || slices.Contains(e.Aliases, name) {
 		return true
 	}
