@@ -16,7 +16,7 @@ import (
 )
 
 // readers are the commands that read a table.
-var readers = []string{"report", "coverage", "events"}
+var readers = []string{"report", "coverage", "events", "export"}
 
 // refused fails unless every reader refuses the argument with one line. The
 // directory of tables is empty: in the user's own an earlier process may have
