@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/growth"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
@@ -216,6 +217,9 @@ func (a *app) runSizes(f *growthFlags, sizes []float64, program []string) (paths
 		args = append(args, "--")
 		for _, arg := range program {
 			args = append(args, strings.ReplaceAll(arg, place, size))
+		}
+		if term.IsTerminal(int(os.Stderr.Fd())) { // it may take long
+			a.say("running with size %s, %d of %d", size, i+1, len(sizes))
 		}
 		if err := a.runSize(ctx, self, args, size); err != nil {
 			done()

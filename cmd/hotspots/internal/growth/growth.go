@@ -175,26 +175,32 @@ func (f *Function) faster(sizes []float64) bool {
 	return f.Fits[0].number > linear && overall > 1
 }
 
-// others are the models that are about as likely as the best one: Akaike's criterion differs
-// by less than 2 (Burnham, Anderson, "Multimodel Inference", 2004).
-func (f *Function) others() (names []string) {
+// likely are the best model and those that are about as likely: Akaike's criterion differs by
+// less than 2 (Burnham, Anderson, "Multimodel Inference", 2004).
+func (f *Function) likely() []Fit {
 	const alike = 2
-	for _, fit := range f.Fits[1:] {
-		if fit.AIC-f.Fits[0].AIC < alike {
-			names = append(names, fit.Model)
-		}
+	n := 1
+	for n < len(f.Fits) && f.Fits[n].AIC-f.Fits[0].AIC < alike {
+		n++
 	}
-	return names
+	return f.Fits[:n]
 }
 
+// sure reports whether the best model is the only one that is likely.
+func (f *Function) sure() bool { return len(f.likely()) == 1 }
+
 // sort orders functions that grow faster than the input by their models, the fastest first,
-// and then all by their last counts.
+// and then all by their last counts. Where several models are likely it goes by the slowest:
+// what is seldom called would come first.
 func (g *Growth) sort() {
-	rank := func(f *Function) int {
+	rank := func(f *Function) (slowest int) {
 		if f.Faster {
-			return f.Fits[0].number
+			slowest = len(Models)
+			for _, fit := range f.likely() {
+				slowest = min(slowest, fit.number)
+			}
 		}
-		return 0
+		return slowest
 	}
 	slices.SortFunc(g.Functions, func(a, b *Function) int {
 		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(b.last(), a.last()),

@@ -2,7 +2,10 @@ package growth
 
 import (
 	"bytes"
+	"encoding/json"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
@@ -78,6 +81,31 @@ func TestSameBuild(t *testing.T) {
 	}
 	if sameBuild(of("/a", ""), of("/a", "")) != nil || sameBuild(of("/a", ""), of("/b", "")) == nil {
 		t.Error("without build IDs the path tells")
+	}
+}
+
+// TestExtremes: whatever the counts are, what is written is valid.
+func TestExtremes(t *testing.T) {
+	const most = 1<<63 - 1
+	for _, sizes := range [][3]float64{{1, 2, 3}, {1, 1 + 1e-15, 1e15}, {1e15 - 1, 1e15 - 0.5, 1e15}} {
+		g, err := New(runs(t, map[float64][]uint64{sizes[0]: {most, 1, 0, 0}, sizes[1]: {0, most, 0, 1}, sizes[2]: {most, 0, most, 0}}), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text, out, picture bytes.Buffer
+		if err := g.Text(&text, report.Style{}, 4); err != nil || g.JSON(&out) != nil || g.SVG(&picture) != nil || !json.Valid(out.Bytes()) ||
+			strings.Contains(text.String()+picture.String(), "NaN") || strings.Contains(text.String()+picture.String(), "Inf") {
+			t.Errorf("%v: %v, %v\n%s%s%s", sizes, err, g.JSON(&out), text.Bytes(), out.Bytes(), picture.Bytes())
+		}
+	}
+}
+
+// TestColumns: as text there is room for four sizes.
+func TestColumns(t *testing.T) {
+	for n, want := range map[int][]int{3: {0, 1, 2}, 4: {0, 1, 2, 3}, 5: {0, 1, 2, 4}, 10: {0, 3, 6, 9}} {
+		if got := (&Growth{Sizes: make([]float64, n)}).columns(); !slices.Equal(got, want) {
+			t.Errorf("%d: %v", n, got)
+		}
 	}
 }
 

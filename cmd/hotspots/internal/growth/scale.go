@@ -8,6 +8,7 @@ type scale struct{ left, right, bottom, top float64 }
 // scale is one that has room for all counts of functions but 0.
 func (g *Growth) scale(functions ...*Function) scale {
 	s := scale{math.Log(g.Sizes[0]), math.Log(g.Sizes[len(g.Sizes)-1]), math.Inf(1), math.Inf(-1)}
+	s.right = max(s.right, s.left+1e-9) // sizes may be too near to tell
 	for _, f := range functions {
 		for _, n := range f.Counts {
 			if n > 0 {

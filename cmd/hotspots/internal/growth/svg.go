@@ -35,10 +35,11 @@ func (g *Growth) SVG(w io.Writer) error {
 	fmt.Fprintf(out, `<rect width="100%%" height="100%%" fill="#fff"/><text x="%d" y="28" font-size="%d" font-weight="bold">%s</text>`+"\n", 24, titleSize, html.EscapeString(g.Program))
 	fmt.Fprintf(out, `<text x="%d" y="48" fill="#555">%s of functions by size of the input, both logarithmic; those that grow fastest first</text>`+"\n", 24, g.Value)
 	g.axes(out, &s)
-	g.slope(out, &s)
+	x, y := g.slope(out, &s)
 	for _, l := range g.labels(list, &s) {
 		g.series(out, list[l.number], &s, colors[l.number%len(colors)], l.y)
 	}
+	fmt.Fprintf(out, `<text x="%.1f" y="%.1f" fill="#777" font-size="%d" text-anchor="end" stroke="#fff" stroke-width="4" paint-order="stroke">as the input</text>`+"\n", x-2, y+smallSize+10, smallSize)
 	fmt.Fprintln(out, "</svg>")
 	return out.Flush()
 }
@@ -71,13 +72,13 @@ func (g *Growth) axes(out io.Writer, s *scale) {
 	fmt.Fprintf(out, "</g>\n<g fill=\"#555\" font-size=\"%d\">%s<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">size of the input</text></g>\n", smallSize, text, (plotLeft+plotRight)/2, plotBottom+42)
 }
 
-// slope draws what grows as the input does, to compare with.
-func (g *Growth) slope(out io.Writer, s *scale) {
+// slope draws what grows as the input does, to compare with, and returns where that ends.
+func (g *Growth) slope(out io.Writer, s *scale) (x, y float64) {
 	wide, high := s.right-s.left, s.top-s.bottom
 	part := min(1, high/wide) // of the width, until it reaches the top
-	x, y := plotX(part), plotY(wide*part/high)
-	fmt.Fprintf(out, `<path d="M%d %dL%.1f %.1f" stroke="#999" stroke-dasharray="4 4"/><text x="%.1f" y="%.1f" fill="#777" font-size="%d" text-anchor="end">as the input</text>`+"\n",
-		plotLeft, plotBottom, x, y, x-2, y+smallSize+10, smallSize)
+	x, y = plotX(part), plotY(wide*part/high)
+	fmt.Fprintf(out, `<path d="M%d %dL%.1f %.1f" stroke="#999" stroke-dasharray="4 4"/>`+"\n", plotLeft, plotBottom, x, y)
+	return x, y
 }
 
 // label is where the name of a function stands.

@@ -31,27 +31,44 @@ func (g *Growth) Text(w io.Writer, style report.Style, plots int) error {
 	if _, err := fmt.Fprintf(w, "%s: %s of %d functions at %d sizes; %d grow faster than the input\n", g.Program, g.Value, len(g.Functions), len(g.Sizes), faster); err != nil {
 		return err
 	}
-	heading := ""
-	for _, n := range g.Sizes {
-		heading += "n=" + short(n) + "\t"
+	heading, columns, unsure := "", g.columns(), false
+	for _, i := range columns {
+		heading += "n=" + short(g.Sizes[i]) + "\t"
 	}
 	var rows [][3]string
 	for _, f := range g.first() {
 		numbers := ""
-		for _, n := range f.Counts {
-			numbers += short(float64(n)) + "\t"
+		for _, i := range columns {
+			numbers += short(float64(f.Counts[i])) + "\t"
 		}
+		unsure = unsure || !f.sure()
 		rows = append(rows, [3]string{numbers + f.growth() + "\t" + f.exponent(), filepath.Base(f.Object), f.Name})
 	}
 	if err := report.Rows(w, style, [3]string{heading + "GROWTH\tEXPONENT", "OBJECT", "FUNCTION"}, rows); err != nil {
 		return err
 	}
+	if unsure {
+		if _, err := fmt.Fprintln(w, "?: another model fits about as well; more sizes, or more distant ones, tell them apart"); err != nil {
+			return err
+		}
+	}
 	return g.plots(w, style, plots)
+}
+
+// columns are the sizes that have a column, which there is room for: the first and the last,
+// and some between them.
+func (g *Growth) columns() (list []int) {
+	const most = 4
+	last := len(g.Sizes) - 1
+	for i := range min(most, len(g.Sizes)) {
+		list = append(list, i*last/(min(most, len(g.Sizes))-1))
+	}
+	return list
 }
 
 // growth is the best model, with a question mark where another may be the true one.
 func (f *Function) growth() string {
-	if len(f.others()) > 0 {
+	if !f.sure() {
 		return "? " + f.Model
 	}
 	return f.Model
