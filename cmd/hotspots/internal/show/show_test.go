@@ -72,6 +72,21 @@ func TestNamed(t *testing.T) {
 	}
 }
 
+// TestMany: more functions of one name than are shown are an error that tells how to name one.
+func TestMany(t *testing.T) {
+	spec := tabletest.Synthetic(mostNamed + 1)
+	for i := range spec.Functions {
+		spec.Functions[i].Name = "same"
+	}
+	tab := tabletest.Open(t, tabletest.Create(t, "a", spec).Path)
+	if _, err := Find(tab, "same", false); err == nil || !strings.Contains(err.Error(), "51 functions have that name: show one by its address, such as demo+0x1000") {
+		t.Error(err)
+	}
+	if v, err := Find(tab, "demo+0x1020", false); err != nil || len(v.Functions) != 1 {
+		t.Error(err)
+	}
+}
+
 // TestWhy: every reason is said in words.
 func TestWhy(t *testing.T) {
 	for _, r := range ledger.Reasons() {
