@@ -97,7 +97,7 @@ func (m *Meter) readOnce(r *Reading) error {
 	if err := m.f.ReadAt(head, 0); err != nil {
 		return err
 	}
-	if err := m.checkWhole(head); err != nil {
+	if err := m.f.CheckWhole(head, m.Nonce); err != nil {
 		return err
 	}
 	generation := le.Uint32(head[layout.HdrGeneration:])
@@ -111,22 +111,6 @@ func (m *Meter) readOnce(r *Reading) error {
 		m.Generation, m.read = generation, true
 	}
 	return m.readRows(r, used)
-}
-
-// checkWhole refuses a file that has been cut short since it was opened: what is
-// behind its end would be taken for holes, and counts would go back.
-func (m *Meter) checkWhole(head []byte) error {
-	if [16]byte(head[layout.HdrNonce:]) != m.Nonce {
-		return layout.Corrupt("it is not the table that was opened")
-	}
-	if m.f.OS() == nil {
-		return nil
-	}
-	fi, err := m.f.OS().Stat()
-	if err != nil {
-		return err
-	}
-	return layout.CheckSize(head, fi.Size())
 }
 
 // readLedger streams through the functions.

@@ -129,3 +129,20 @@ func (f *File) U64(at int64) (uint64, error) {
 func (f *File) String(off uint32) (string, error) {
 	return layout.ReadString(f.r, f.Geometry.Strings, off)
 }
+
+// CheckWhole refuses a file that has been cut short since it was opened: what is behind its
+// end would be taken for holes, and counts would go back. head is the beginning of its
+// header, which has just been read, nonce what it was at first.
+func (f *File) CheckWhole(head []byte, nonce [16]byte) error {
+	if [16]byte(head[layout.HdrNonce:]) != nonce {
+		return layout.Corrupt("it is not the table that was opened")
+	}
+	if f.os == nil {
+		return nil
+	}
+	fi, err := f.os.Stat()
+	if err != nil {
+		return err
+	}
+	return layout.CheckSize(head, fi.Size())
+}
