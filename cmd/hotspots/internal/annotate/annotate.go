@@ -82,8 +82,8 @@ func Find(t *table.Table, name string, mangled bool) (list []*Function, err erro
 			continue
 		}
 		known = true
-		f := &Function{Object: o.Path, BuildID: o.BuildID, Address: report.Address(e.Address), Name: shown, Calls: snapshot.Calls[i]}
-		if err := f.add(flow, uint32(i), o, codes); err != nil {
+		f, err := of(t, snapshot, flow, i, shown, codes)
+		if err != nil {
 			return nil, err
 		}
 		if len(f.Blocks) > 0 {
@@ -97,6 +97,31 @@ func Find(t *table.Table, name string, mangled bool) (list []*Function, err erro
 		return nil, fmt.Errorf("%s: its blocks are not counted", name)
 	}
 	return list, nil
+}
+
+// Of makes the function of that number; its blocks are none where they are not counted.
+func Of(t *table.Table, i int, shown string) (*Function, error) {
+	snapshot, flow, err := report.Flow(t)
+	if err != nil {
+		return nil, err
+	}
+	return of(t, snapshot, flow, i, shown, map[string]*objcode.Image{})
+}
+
+func of(t *table.Table, s *table.Snapshot, flow *table.Flow, i int, shown string, codes map[string]*objcode.Image) (*Function, error) {
+	e := &t.Functions[i]
+	o := &t.Objects[e.Object]
+	f := &Function{Object: o.Path, BuildID: o.BuildID, Address: report.Address(e.Address), Name: shown, Calls: s.Calls[i]}
+	return f, f.add(flow, uint32(i), o, codes)
+}
+
+// Plain is the instructions of a function whose blocks are not counted.
+func Plain(o *layout.Object, e *layout.Function) ([]Instruction, error) {
+	img, err := objcode.Load(o)
+	if err != nil {
+		return nil, err
+	}
+	return disassemble(img, e.Address, e.Size), nil
 }
 
 // add adds the function's blocks, ways and loops.
@@ -169,16 +194,36 @@ func JSON(w io.Writer, functions []*Function) error {
 	}{report.Schema}, "functions", functions)
 }
 
-// Text writes a function: how often each instruction has run, and what share of the
-// function's executed instructions its block has. What takes a tenth and more is in color.
+// Text writes a function, as Lines says it. What takes a tenth and more is in color.
 func (f *Function) Text(w io.Writer, hot func(string) string) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s of %s: %s calls, %s instructions, %d blocks\n", f.Name, filepath.Base(f.Object), report.Thousands(f.Calls), report.Thousands(f.Instructions), len(f.Blocks))
+	for _, l := range f.Lines() {
+		if l.Hot {
+			l.Numbers = hot(l.Numbers)
+		}
+		out.WriteString(l.Numbers + l.Text + "\n")
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// Line is one of a function as text.
+type Line struct {
+	Numbers string // how often an instruction has run, and the share of its block
+	Text    string
+	Hot     bool // that is a tenth and more
+}
+
+// Lines shows how often each instruction has run, and what share of the function's executed
+// instructions its block has.
+func (f *Function) Lines() (lines []Line) {
+	say := func(format string, args ...any) { lines = append(lines, Line{Text: fmt.Sprintf(format, args...)}) }
+	say("%s of %s: %s calls, %s instructions, %d blocks", f.Name, filepath.Base(f.Object), report.Thousands(f.Calls), report.Thousands(f.Instructions), len(f.Blocks))
 	width := len("RUNS")
 	for i := range f.Blocks {
 		width = max(width, len(report.Thousands(f.Blocks[i].Runs)))
 	}
-	fmt.Fprintf(&out, "%*s   SHARE  ADDRESS\n", width, "RUNS")
+	say("%*s   SHARE  ADDRESS", width, "RUNS")
 	var file string
 	line := 0
 	for i := range f.Blocks {
@@ -186,29 +231,25 @@ func (f *Function) Text(w io.Writer, hot func(string) string) error {
 		share := f.share(b.Instructions)
 		bars := f.bars(b)
 		if l := f.headed(b); l != nil {
-			fmt.Fprintf(&out, "%s           %s %s\n", strings.Repeat(" ", width+8), bars, f.describe(l))
+			say("%s           %s %s", strings.Repeat(" ", width+8), bars, f.describe(l))
 		}
 		for k, in := range b.Code {
 			if in.File != file || in.Line != line {
 				file, line = in.File, in.Line
-				fmt.Fprintf(&out, "%s           %s %s\n", strings.Repeat(" ", width+8), bars, in.where())
+				say("%s           %s %s", strings.Repeat(" ", width+8), bars, in.where())
 			}
 			numbers := fmt.Sprintf("%*s  %5.1f%%", width, report.Thousands(b.Runs), share)
 			if k > 0 {
 				numbers = strings.Repeat(" ", width+8)
 			}
 			const tenth = 10
-			if share >= tenth {
-				numbers = hot(numbers)
-			}
-			fmt.Fprintf(&out, "%s  %7x  %s %s\n", numbers, uint64(in.Address), bars, in.Text)
+			lines = append(lines, Line{numbers, fmt.Sprintf("  %7x  %s %s", uint64(in.Address), bars, in.Text), share >= tenth})
 		}
 		if i+1 < len(f.Blocks) {
-			out.WriteString("\n")
+			say("")
 		}
 	}
-	_, err := io.WriteString(w, out.String())
-	return err
+	return lines
 }
 
 // share is that of so many instructions in all of the function, in percent.

@@ -179,6 +179,28 @@ func (l *List) part(w io.Writer, style report.Style, heading string, edges []Edg
 	return report.Rows(w, style, [3]string{"CALLS\tSHARE", "KIND", heading}, rows)
 }
 
+// Neighbor is a function that called one, or was called by it.
+type Neighbor struct {
+	Name  string // with its object, or why it is not known
+	Kind  Kind
+	Calls uint64
+}
+
+// Around is the callers and the callees of the function at an address, the most calls first.
+func (l *List) Around(p Place) (callers, callees []Neighbor) {
+	n := slices.IndexFunc(l.Functions, func(f Function) bool { return f.Place == p })
+	if n < 0 {
+		return nil, nil
+	}
+	for _, e := range l.callersOf(n) {
+		callers = append(callers, Neighbor{l.end(e.Caller, fromElsewhere), e.Kind, e.Calls})
+	}
+	for _, e := range l.calleesOf(n) {
+		callees = append(callees, Neighbor{l.end(e.Callee, toUnknown), e.Kind, e.Calls})
+	}
+	return callers, callees
+}
+
 // end is one end of an edge, or what is said where it is not known.
 func (l *List) end(n int, none string) string {
 	if n == None {

@@ -229,22 +229,9 @@ func (p *Program) addExecuted(s *table.Snapshot, executed map[uint32]uint64) {
 
 // add notes one more table.
 func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]uint64) {
-	p := Program{
-		Program: symname.Clean(t.Program), Pid: t.Pid, Status: alive.Of(t.File).String(), TotalCalls: s.Total(),
-		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t),
-		Ended: t.Ended, Objects: t.Objects,
-	}
+	p := programOf(t, s, alive.Of(t.File))
 	code := unlisted(t, p.Status)
 	p.CodeAnonymous, p.CodeInFiles = code.Anonymous, code.Files
-	if p.Owners = s.Owners(); !s.Reset.IsZero() {
-		p.Reset = utc(s.Reset)
-	}
-	if !t.Header.Snapshot.IsZero() {
-		p.Snapshot = utc(t.Header.Snapshot)
-	}
-	if p.Stopped {
-		p.StoppedBy = takesGS(t, p.Missed)
-	}
 	p.addExecuted(s, executed)
 	r.Programs = append(r.Programs, p)
 	if len(r.Programs) == 1 {
@@ -272,6 +259,38 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]uint
 	if p.Status == alive.Running.String() || r.Status == alive.Exited.String() {
 		r.Status = p.Status
 	}
+}
+
+// programOf is what a table's header and a snapshot of it say.
+func programOf(t *table.Table, s *table.Snapshot, status alive.Status) Program {
+	p := Program{
+		Program: symname.Clean(t.Program), Pid: t.Pid, Status: status.String(), TotalCalls: s.Total(),
+		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t),
+		Ended: t.Ended, Objects: t.Objects,
+	}
+	if p.Owners = s.Owners(); !s.Reset.IsZero() {
+		p.Reset = utc(s.Reset)
+	}
+	if !t.Header.Snapshot.IsZero() {
+		p.Snapshot = utc(t.Header.Snapshot)
+	}
+	if p.Stopped {
+		p.StoppedBy = takesGS(t, p.Missed)
+	}
+	return p
+}
+
+// Brief says how a program is, or how it ended, and what its counts lack, a line each.
+func Brief(t *table.Table, s *table.Snapshot, status alive.Status) (state string, lacks []string) {
+	r := &Report{Program: programOf(t, s, status)}
+	r.Programs = []Program{r.Program}
+	lacks = r.lacks()
+	for _, lines := range []string{r.LockLine(), r.MissedLines()} {
+		if lines != "" {
+			lacks = append(lacks, strings.Split(lines[1:], "\n")...)
+		}
+	}
+	return r.state(), lacks
 }
 
 // unlisted is what was seen of the program, or is while it runs.

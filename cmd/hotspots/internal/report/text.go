@@ -82,36 +82,44 @@ func (r *Report) Headline() string {
 	if r.Reset != nil && len(r.Programs) == 1 {
 		what += " since the reset at " + r.Reset.Local().Format(time.DateTime)
 	}
-	switch n := r.Executed; {
-	case n == 1:
-		what += " (a program that it executed is not counted: hotspots run --follow-exec)"
-	case n > 1:
-		what += fmt.Sprintf(" (%s programs that it executed are not counted: hotspots run --follow-exec)", Thousands(uint64(n)))
-	}
-	if n := r.ThreadsLost; n > 0 {
-		what += fmt.Sprintf(" (%d threads had no room in the table and are missing)", n)
-	}
-	if n := r.ThreadsLoose; n > 0 {
-		what += fmt.Sprintf(" (%d threads %s)", n, r.loose())
-	}
-	if n := r.ObjectsMissed; n > 0 {
-		what += fmt.Sprintf(" (%d libraries that were loaded later could not be counted)", n)
-	}
-	if r.Stopped && r.StoppedBy != "" {
-		what += fmt.Sprintf(" (counted until %s was loaded, which may take the GS segment: try --lock)", filepath.Base(r.StoppedBy))
-	} else if r.Stopped {
-		what += " (counted until the program took the GS segment: try --lock)"
-	}
-	if n := r.Dispatched; n > 0 {
-		what += fmt.Sprintf(" (processes that turned Syscall User Dispatch on, or another filter of the addresses of system calls, or replaced text of libc or memory of dynprof, and were counted until then: %d)", n)
-	}
-	if n := r.TextChanged; n > 0 {
-		what += fmt.Sprintf(" (%d functions were counted until the program made their text writable or replaced it)", n)
-	}
-	for _, path := range r.OldBirths {
-		what += fmt.Sprintf(" (threads and processes that %s makes by int $0x80 count as their parents, and lose calls: try --lock)", path)
+	for _, lack := range r.lacks() {
+		what += " (" + lack + ")"
 	}
 	return what + r.LockLine() + r.MissedLines()
+}
+
+// lacks says what is missing in the counts.
+func (r *Report) lacks() (all []string) {
+	switch n := r.Executed; {
+	case n == 1:
+		all = append(all, "a program that it executed is not counted: hotspots run --follow-exec")
+	case n > 1:
+		all = append(all, fmt.Sprintf("%s programs that it executed are not counted: hotspots run --follow-exec", Thousands(uint64(n))))
+	}
+	if n := r.ThreadsLost; n > 0 {
+		all = append(all, fmt.Sprintf("%d threads had no room in the table and are missing", n))
+	}
+	if n := r.ThreadsLoose; n > 0 {
+		all = append(all, fmt.Sprintf("%d threads %s", n, r.loose()))
+	}
+	if n := r.ObjectsMissed; n > 0 {
+		all = append(all, fmt.Sprintf("%d libraries that were loaded later could not be counted", n))
+	}
+	if r.Stopped && r.StoppedBy != "" {
+		all = append(all, fmt.Sprintf("counted until %s was loaded, which may take the GS segment: try --lock", filepath.Base(r.StoppedBy)))
+	} else if r.Stopped {
+		all = append(all, "counted until the program took the GS segment: try --lock")
+	}
+	if n := r.Dispatched; n > 0 {
+		all = append(all, fmt.Sprintf("processes that turned Syscall User Dispatch on, or another filter of the addresses of system calls, or replaced text of libc or memory of dynprof, and were counted until then: %d", n))
+	}
+	if n := r.TextChanged; n > 0 {
+		all = append(all, fmt.Sprintf("%d functions were counted until the program made their text writable or replaced it", n))
+	}
+	for _, path := range r.OldBirths {
+		all = append(all, fmt.Sprintf("threads and processes that %s makes by int $0x80 count as their parents, and lose calls: try --lock", path))
+	}
+	return all
 }
 
 // loose says what is with the calls of threads that count in their process's memory.
