@@ -6,13 +6,13 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -237,21 +237,10 @@ func WriteCounts(w io.Writer, title string, counts map[string]int) {
 }
 
 // Thousands writes 1234567 as 1,234,567.
-func Thousands(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func Thousands(n uint64) string { return figures.Thousands(n) }
 
 // Share is a number in percent of another.
-func Share(n, of uint64) string {
-	if of == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f%%", float64(n)/float64(of)*100)
-}
+func Share(n, of uint64) string { return figures.Share(n, of) }
 
 // text is a table of right-aligned figures, then a left-aligned word, then
 // anything.

@@ -1,0 +1,22 @@
+package figures
+
+import (
+	"testing"
+	"time"
+)
+
+func TestShort(t *testing.T) {
+	for n, want := range map[float64]string{0: "0", 0.5: "0.5", 7: "7", 999: "999", 999.6: "1.00k", 12345: "12.3k", 999499: "999k", 999600: "1.00M", 4.56e9: "4.56G", 1e30: "lots"} {
+		if got := Short(n); got != want {
+			t.Errorf("%v: %s, not %s", n, got, want)
+		}
+	}
+}
+
+func TestClock(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0:00", 61 * time.Second: "1:01", 3*time.Hour + 2*time.Minute + time.Second: "3:02:01"} {
+		if got := Clock(d); got != want {
+			t.Errorf("%v: %s, not %s", d, got, want)
+		}
+	}
+}
