@@ -16,7 +16,7 @@ import (
 )
 
 // readers are the commands that read a table.
-var readers = []string{"report", "coverage", "events", "export"}
+var readers = []string{"report", "coverage", "events", "export", "top --once"}
 
 // refused fails unless every reader refuses the argument with one line. The
 // directory of tables is empty: in the user's own an earlier process may have
@@ -25,7 +25,7 @@ func refused(t *testing.T, arg, says string) {
 	t.Helper()
 	empty := "XDG_RUNTIME_DIR=" + t.TempDir()
 	for _, reader := range readers {
-		c := cmd(build(t, "hotspots"), reader, arg)
+		c := cmd(append(append([]string{build(t, "hotspots")}, strings.Fields(reader)...), arg)...)
 		c.env = append(c.env, empty)
 		r := run(t, c)
 		oneLine(t, r.stderr, says, "")
@@ -156,7 +156,7 @@ func TestDamagedTable(t *testing.T) {
 		if _, err := f.WriteAt(damaged, 0); err != nil {
 			t.Fatal(err)
 		}
-		r := run(t, cmd(build(t, "hotspots"), readers[seed%3], table))
+		r := run(t, cmd(append(append([]string{build(t, "hotspots")}, strings.Fields(readers[seed%4])...), table)...))
 		switch {
 		case r.status == 0 && r.stderr == "" && r.stdout != "":
 		case r.status == 1 && r.stdout == "":

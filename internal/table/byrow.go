@@ -20,17 +20,37 @@ func (t *Table) ByRow(s *Snapshot, i int) ([]RowCalls, error) {
 	for i := range s.formers {
 		former[s.formers[i].row] = true
 	}
+	rows, err := t.RowsOf(i)
 	var all []RowCalls
-	for k := range s.Rows {
-		r := &s.Rows[k]
-		at := t.Geometry.Rows.Offset + uint64(r.Index)*uint64(t.Geometry.Rows.EntrySize) + layout.RowCounters + 8*uint64(f.Counter)
+	for _, r := range rows {
+		all = append(all, RowCalls{r.Pid, r.Tid, r.Base > 0 || r.Kind == layout.RowShared || former[r.Index], r.Calls})
+	}
+	return all, err
+}
+
+// RowsOf reads how often function i was called in each row, from when the program began on,
+// whatever was reset: a reset knows sums of rows and of functions. Rows without calls of it
+// are left out, Row.Calls are those of the function, and Row.Base is as in the table, those
+// of all functions: where it is not 0, the row had other owners before.
+func (t *Table) RowsOf(i int) (rows []layout.Row, err error) {
+	counter := t.Functions[i].Counter
+	if counter == layout.NoCounter {
+		return nil, nil
+	}
+	var broken error
+	err = t.EachRow(func(r layout.Row) {
+		at := t.Geometry.Rows.Offset + uint64(r.Index)*uint64(t.Geometry.Rows.EntrySize) + layout.RowCounters + 8*uint64(counter)
 		n, err := t.U64(int64(at))
 		if err != nil {
-			return nil, err
+			broken = err
+			return
 		}
-		if n &^= layout.CounterFired; n > 0 {
-			all = append(all, RowCalls{r.Pid, r.Tid, r.Base > 0 || r.Kind == layout.RowShared || former[r.Index], n})
+		if r.Calls = n &^ layout.CounterFired; r.Calls > 0 {
+			rows = append(rows, r)
 		}
+	})
+	if broken != nil {
+		err = broken
 	}
-	return all, nil
+	return rows, err
 }

@@ -196,7 +196,7 @@ func (l *List) Around(p Place) (callers, callees []Neighbor) {
 		callers = append(callers, Neighbor{l.end(e.Caller, fromElsewhere), e.Kind, e.Calls})
 	}
 	for _, e := range l.calleesOf(n) {
-		callees = append(callees, Neighbor{l.end(e.Callee, toUnknown), e.Kind, e.Calls})
+		callees = append(callees, Neighbor{l.end(e.Callee, l.unknown()), e.Kind, e.Calls})
 	}
 	return callers, callees
 }
@@ -282,8 +282,8 @@ func (l *List) FunctionJSON(w io.Writer, functions []int) error {
 	}{report.Schema, l.Program}, "functions", list)
 }
 
-// Around are the edges to a function, and those from it, as they are written in JSON.
-func (l *List) Around(n int) (callers, callees any) {
+// EdgesOf are the edges to a function, and those from it, as they are written in JSON.
+func (l *List) EdgesOf(n int) (callers, callees any) {
 	return l.edges(l.callersOf(n)), l.edges(l.calleesOf(n))
 }
 

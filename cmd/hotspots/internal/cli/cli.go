@@ -112,7 +112,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(a.runCommand(), a.reportCommand(), a.showCommand(), a.annotateCommand(), a.loopsCommand(), a.callsCommand(), a.growthCommand(), a.exportCommand(), a.diffCommand(), a.coverageCommand(), a.bisectCommand(), a.eventsCommand(),
+	root.AddCommand(a.runCommand(), a.reportCommand(), a.topCommand(), a.showCommand(), a.annotateCommand(), a.loopsCommand(), a.callsCommand(), a.growthCommand(), a.exportCommand(), a.diffCommand(), a.coverageCommand(), a.bisectCommand(), a.eventsCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.resetCommand(), a.snapshotCommand(), a.serveCommand(), a.agentCommand(), a.lsCommand(), a.pruneCommand(), a.compactCommand(), a.cacheCommand(), a.symbolsCommand(), a.gdbCommand(), a.versionCommand(), a.manCommand())
 	for _, cmd := range root.Commands() {
 		wrapErrors(cmd)

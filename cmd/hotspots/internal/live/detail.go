@@ -52,7 +52,7 @@ func (p *Program) Detail(i int) (d *top.Detail) {
 
 // addThreads adds which threads have called the function.
 func addThreads(d *top.Detail, t *table.Table) {
-	rows, err := t.ByRow(d.Function)
+	rows, err := t.RowsOf(d.Function)
 	if err != nil {
 		return // the next Frame says why
 	}

@@ -187,7 +187,7 @@ func (v *View) addFlow(f *Function) error {
 	}
 	f.list = v.list
 	if n, ok := v.list.Number(v.place(f)); ok {
-		f.Callers, f.Callees = v.list.Around(n)
+		f.Callers, f.Callees = v.list.EdgesOf(n)
 	}
 	return nil
 }
