@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -77,6 +78,7 @@ type seat struct {
 	cmd  *exec.Cmd
 	vt   vt10x.Terminal
 	raw  strings.Builder // all that it was sent
+	deaf atomic.Bool     // it takes nothing any more
 	lock sync.Mutex
 	gone chan error
 }
@@ -106,7 +108,7 @@ func sit(t *testing.T, columns, lines int, env []string, args ...string) *seat {
 func (s *seat) look() {
 	b := make([]byte, 64<<10)
 	kept := 0 // of a character that is not whole
-	for {
+	for !s.deaf.Load() {
 		n, err := s.pty.Read(b[kept:])
 		if err != nil {
 			return
@@ -129,10 +131,10 @@ func (s *seat) look() {
 
 func (s *seat) resize(columns, lines int) {
 	s.t.Helper()
+	s.vt.Resize(columns, lines) // first, as a terminal does
 	if err := pty.Setsize(s.pty, &pty.Winsize{Cols: uint16(columns), Rows: uint16(lines)}); err != nil {
 		s.t.Fatal(err)
 	}
-	s.vt.Resize(columns, lines)
 }
 
 func (s *seat) keys(keys string) {
@@ -331,7 +333,7 @@ func TestTopEnds(t *testing.T) {
 		"SIGINT":                  {`exec "$@"`, func(s *seat) { s.cmd.Process.Signal(syscall.SIGINT) }, 128 + int(syscall.SIGINT)},
 		"SIGQUIT":                 {`exec "$@"`, func(s *seat) { s.cmd.Process.Signal(syscall.SIGQUIT) }, 128 + int(syscall.SIGQUIT)},
 		"the terminal closes":     {`exec "$@"`, func(s *seat) { s.tty.Close(); s.pty.Close() }, 128 + int(syscall.SIGHUP)},
-		"and SIGHUP is not heard": {`trap "" HUP; exec "$@"`, func(s *seat) { s.tty.Close(); s.pty.Close() }, 1},
+		"and SIGHUP is not heard": {`trap "" HUP; exec "$@"`, func(s *seat) { s.tty.Close(); s.pty.Close() }, 128 + int(syscall.SIGHUP)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sit(t, 80, 24, nil, "sh", "-c", `read x; `+row.shell, "sh", build(t, "hotspots"), "top", "--interval", "100ms", a.table)
@@ -344,6 +346,26 @@ func TestTopEnds(t *testing.T) {
 				s.restored(modes)
 			}
 		})
+	}
+}
+
+// TestTopStuck: a terminal that takes nothing keeps nobody from ending it.
+func TestTopStuck(t *testing.T) {
+	lane.Parallel(t)
+	a := ask(t, t.TempDir())
+	s := sit(t, 200, 50, nil, "sh", "-c", `read x; exec "$@"`, "sh", build(t, "hotspots"), "top", "--interval", "100ms", a.table)
+	modes := s.modes()
+	s.keys("\n")
+	s.sees("CALLS/S")
+	s.deaf.Store(true)
+	for i := range 30 { // each has all be shown again
+		s.resize(170+i, 50)
+		time.Sleep(20 * time.Millisecond)
+	}
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	s.leaves(128 + int(syscall.SIGTERM))
+	if now := s.modes(); !reflect.DeepEqual(now, modes) {
+		t.Errorf("modes %+v, not %+v", now, modes)
 	}
 }
 

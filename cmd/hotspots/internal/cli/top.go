@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -169,7 +170,7 @@ func (v *topView) run() error {
 	v.Resize(screen.Size(80, 24))
 	for {
 		if err := v.screen.Show(v.View()); err != nil {
-			return fmt.Errorf("the terminal is gone: %w", err)
+			return gone(err)
 		}
 		select {
 		case msg := <-v.screen.Messages:
@@ -227,26 +228,36 @@ func (v *topView) readDetail() {
 	go func() { v.details <- detail{p, p.Detail(i)} }()
 }
 
+// bySignal is added to the number of a signal that ends the command.
+const bySignal = 128
+
+// gone is the error that the terminal is: often the signal comes a moment later.
+func gone(err error) error {
+	return &exitError{bySignal + int(syscall.SIGHUP), fmt.Errorf("the terminal is gone: %w", err)}
+}
+
 // message does what the terminal says. It reports whether that is the end.
 func (v *topView) message(msg screen.Message) (done bool, err error) {
 	switch {
 	case msg.Err != nil:
-		return true, msg.Err
+		return true, gone(msg.Err)
 	case msg.End != 0:
-		const bySignal = 128
 		return true, &exitError{status: bySignal + int(msg.End)}
 	case msg.Again:
-		err = v.screen.Again()
+		if err := v.screen.Again(); err != nil {
+			return true, gone(err)
+		}
 	}
 	v.Resize(screen.Size(80, 24))
 	for _, key := range msg.Keys {
-		if done, keyErr := v.key(v.Key(key)); done || keyErr != nil {
-			return true, keyErr
+		if done, err := v.key(v.Key(key)); done {
+			return true, err
 		}
 	}
-	return err != nil, err
+	return false, nil
 }
 
+// key does what a key asks for beyond the view. It reports whether that is the end.
 func (v *topView) key(action top.Action) (done bool, err error) {
 	switch action {
 	case top.Quit:
@@ -259,11 +270,14 @@ func (v *topView) key(action top.Action) (done bool, err error) {
 	case top.Open:
 		v.choose(v.Chosen())
 	}
+	if err != nil {
+		return true, gone(err)
+	}
 	v.readDetail()
 	if v.WantsPrograms() && !v.HasPrograms() {
 		v.timer.Reset(0)
 	}
-	return false, err
+	return false, nil
 }
 
 // choose goes on with another program, if its table can be read: else it has just ended, and

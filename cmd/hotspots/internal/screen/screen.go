@@ -37,13 +37,12 @@ func Size(columns, lines int) (int, int) {
 	return number("COLUMNS", columns), number("LINES", lines)
 }
 
-// Message is something that has happened.
+// Message is something that has happened: the size may be another, or what is told here.
 type Message struct {
-	Keys    []cells.Event
-	Resized bool
-	Again   bool           // it was stopped and goes on: call Again
-	End     syscall.Signal // somebody asks it to end; 0 if not
-	Err     error          // the terminal is gone
+	Keys  []cells.Event
+	Again bool           // the process was stopped and goes on: call Again
+	End   syscall.Signal // somebody asks it to end; 0 if not
+	Err   error          // why the terminal is gone
 }
 
 // Screen is a terminal that is taken. Messages come to one goroutine, which calls all that
@@ -137,7 +136,7 @@ func (s *Screen) read() {
 		select {
 		case b, ok := <-chunks:
 			if !ok {
-				s.Messages <- Message{Err: fmt.Errorf("the terminal is gone: %w", failed)}
+				s.Messages <- Message{Err: failed}
 				return
 			}
 			s.send(p.Feed(b))

@@ -12,26 +12,29 @@ import (
 // endings are the signals that end the command. A terminal that is closed sends SIGHUP.
 var endings = []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 
-// watch sends what signals say.
+// watch sends what signals say. Those that end the command do not wait behind others,
+// which wait while the terminal takes nothing.
 func (s *Screen) watch() {
-	c := make(chan os.Signal, 8)
+	ends, resized, continued := make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1)
 	for _, end := range endings {
 		if !signal.Ignored(end) { // as under nohup
-			signal.Notify(c, end)
+			signal.Notify(ends, end)
 		}
 	}
-	signal.Notify(c, syscall.SIGWINCH, syscall.SIGCONT)
+	signal.Notify(resized, syscall.SIGWINCH)
+	signal.Notify(continued, syscall.SIGCONT)
 	go func() {
-		for got := range c {
-			switch got {
-			case syscall.SIGWINCH:
-				s.Messages <- Message{Resized: true}
-			case syscall.SIGCONT:
+		end := (<-ends).(syscall.Signal)
+		time.AfterFunc(patience, func() { s.force(end) })
+		s.Messages <- Message{End: end}
+	}()
+	go func() {
+		for {
+			select {
+			case <-resized:
+				s.Messages <- Message{}
+			case <-continued:
 				s.Messages <- Message{Again: true}
-			default:
-				end := got.(syscall.Signal)
-				time.AfterFunc(patience, func() { s.force(end) })
-				s.Messages <- Message{End: end}
 			}
 		}
 	}()
