@@ -38,18 +38,7 @@ func ask(t *testing.T, dir string, flags ...string) *asked {
 	args := append([]string{"run", "--summary", "0", "-o", a.table}, flags...)
 	a.cmd = exec.Command(build(t, "hotspots"), append(args, "--", compile(t, need(t, "gcc"), []string{"-O1", "-g"}, "asked.c"))...)
 	a.cmd.Stderr = os.Stderr
-	var err error
-	if a.in, err = a.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := a.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.out = bufio.NewReader(out)
-	if err := a.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	a.in, a.out = converse(t, a.cmd)
 	t.Cleanup(a.end)
 	a.do("a 0")
 	return a
@@ -302,9 +291,10 @@ func TestTopStops(t *testing.T) {
 		} else if err := exec.Command("pkill", "-"+stop, "-P", fmt.Sprint(s.cmd.Process.Pid)).Run(); err != nil {
 			t.Fatal(err)
 		}
-		s.sees("Stopped", "next> *$")
+		s.sees("Stopped", "next> ")
 		if stop == "\x1a" { // of the others nobody sees them coming
 			s.restored(modes)
+			s.sees("next> *$")
 		}
 		s.keys("clear\n")
 		s.sees("!step_a")

@@ -55,10 +55,12 @@ type Screen struct {
 	old     atomic.Pointer[term.State] // how the terminal was; nil while it is not taken
 }
 
-// What is sent in front and at the end: the other screen of the terminal, no cursor, no
-// line that goes on in the next, clicks and wheel told in digits.
+// What is sent in front and at the end: the other screen of the terminal, which keeps where
+// the cursor was, so that it is asked for once; no cursor, no line that goes on in the next,
+// clicks and wheel told in digits.
 const (
-	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?1000h\x1b[?1006h"
+	enter = "\x1b[?1049h"
+	modes = "\x1b[?25l\x1b[?7l\x1b[?1000h\x1b[?1006h"
 	leave = "\x1b[0m\x1b[?1006l\x1b[?1000l\x1b[?7h\x1b[?25h\x1b[?1049l"
 )
 
@@ -78,9 +80,12 @@ func (s *Screen) take() error {
 	if err != nil {
 		return err
 	}
-	s.old.CompareAndSwap(nil, old)
 	s.painter.Forget()
-	_, err = os.Stdout.WriteString(enter)
+	text := modes
+	if s.old.CompareAndSwap(nil, old) {
+		text = enter + modes
+	}
+	_, err = os.Stdout.WriteString(text)
 	return err
 }
 
