@@ -22,9 +22,8 @@ type Others struct {
 
 // They are looked for so often, or so many times as long as that takes.
 const (
-	lookEvery  = 2 * time.Second
-	lookShare  = 100
-	mostOthers = 256 // no more are read
+	lookEvery = 2 * time.Second
+	lookShare = 100
 )
 
 // read reads the programs that run. own is the one that is read by itself.
@@ -55,7 +54,7 @@ func (o *Others) look(own string) {
 	}
 	running := map[string]bool{}
 	for _, e := range list {
-		if e.Status != alive.Running || e.State != layout.StateLive || e.Path == own || len(running) == mostOthers {
+		if e.Status != alive.Running || e.State != layout.StateLive || e.Path == own {
 			continue
 		}
 		running[e.Path] = true

@@ -51,7 +51,11 @@ func (m *Model) whyEmpty() string {
 // layOut decides which columns there are, and where.
 func (m *Model) layOut() []head {
 	total := m.shown.now.Total
-	digits := max(len("vCALLS"), len(figures.Thousands(total))) // numbers are never cut
+	most := total // but of other programs, and where a sum has overflowed
+	for i := range m.lines {
+		most = max(most, m.lines[i].calls)
+	}
+	digits := max(len("vCALLS"), len(figures.Thousands(most))) // numbers are never cut
 	list := []head{
 		{title: "CALLS/S", width: 8, right: true, sorts: true, column: byRate, text: func(l *line) string { return m.rate(l.recent) }},
 		{title: "CALLS", width: digits, right: true, sorts: true, column: byCalls, text: func(l *line) string { return figures.Thousands(l.calls) }},
@@ -92,7 +96,7 @@ func (m *Model) named() []head {
 	switch m.group {
 	case Objects:
 		return []head{
-			{title: "CALLED", width: 7, right: true, text: func(l *line) string { return figures.Thousands(uint64(l.extra)) }},
+			{title: "CALLED", width: 9, right: true, text: func(l *line) string { return figures.Thousands(uint64(l.extra)) }},
 			{title: "OBJECT", sorts: true, column: byName, text: func(l *line) string { return symname.Clean(now.Book.Objects[l.id.number].Path) }},
 		}
 	case Threads:

@@ -379,6 +379,18 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// TestLargeNumbers: they are never cut, not even where their sum is smaller than they are.
+func TestLargeNumbers(t *testing.T) {
+	b := book(0)
+	m := view(120, 24)
+	f := frame(b, 0, 1<<63+5, 1<<63+7)
+	f.Programs = []Program{{Table: "/a", Name: "/a", Calls: 12}, {Table: "/b", Name: "/b", Calls: 1<<64 - 1}}
+	m.Frame(f)
+	expect(t, m, "all  12 calls", " 9,223,372,036,854,775,813 ", " 9,223,372,036,854,775,815 ")
+	press(m, "p")
+	expect(t, m, " 18,446,744,073,709,551,615 ")
+}
+
 // TestSparkline: samples are put together, and stay where they are when one comes.
 func TestSparkline(t *testing.T) {
 	b := book(0)

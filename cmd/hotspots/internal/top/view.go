@@ -104,8 +104,9 @@ func (m *Model) note() string {
 	return ""
 }
 
-// graphAt is the column where sparklines begin.
-func (m *Model) graphAt() int { return max(m.width/2, min(40, m.width)) }
+// graphAt is the column where sparklines begin: on 80 columns they have room for one of two
+// seconds in each.
+func (m *Model) graphAt() int { return max(m.width/2-2, min(38, m.width)) }
 
 // viewRate shows calls a second, a name, calls, and a sparkline of the last minute.
 func (m *Model) viewRate(g *cells.Grid, y int, r *rateLine) {
