@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -288,8 +289,8 @@ func TestTopStops(t *testing.T) {
 		s.sees("1,000 .*step_a")
 		if len(stop) == 1 {
 			s.keys(stop)
-		} else if err := exec.Command("pkill", "-"+stop, "-P", fmt.Sprint(s.cmd.Process.Pid)).Run(); err != nil {
-			t.Fatal(err)
+		} else {
+			s.signalChild(map[string]syscall.Signal{"TSTP": syscall.SIGTSTP, "STOP": syscall.SIGSTOP}[stop])
 		}
 		s.sees("Stopped", "next> ")
 		if stop == "\x1a" { // of the others nobody sees them coming
@@ -306,6 +307,19 @@ func TestTopStops(t *testing.T) {
 	s.keys("echo status=$?\n")
 	s.sees("status=0")
 	s.restored(modes)
+}
+
+// signalChild sends a signal to the only child of the command.
+func (s *seat) signalChild(sig syscall.Signal) {
+	s.t.Helper()
+	pid := s.cmd.Process.Pid
+	child, err := strconv.Atoi(strings.TrimSpace(read(s.t, fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))))
+	if err == nil {
+		err = syscall.Kill(child, sig)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // TestTopEnds: whatever ends it, no process is left, and the terminal is as it was.

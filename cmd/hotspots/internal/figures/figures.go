@@ -49,7 +49,7 @@ func Short(n float64) string {
 
 // Clock writes a length of time as 1:02:03.
 func Clock(d time.Duration) string {
-	s := int(d.Seconds())
+	s := int(max(d, 0).Seconds())
 	if s >= 3600 {
 		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 	}

@@ -14,7 +14,7 @@ func TestShort(t *testing.T) {
 }
 
 func TestClock(t *testing.T) {
-	for d, want := range map[time.Duration]string{0: "0:00", 61 * time.Second: "1:01", 3*time.Hour + 2*time.Minute + time.Second: "3:02:01"} {
+	for d, want := range map[time.Duration]string{-5: "0:00", 0: "0:00", 61 * time.Second: "1:01", 3*time.Hour + 2*time.Minute + time.Second: "3:02:01"} {
 		if got := Clock(d); got != want {
 			t.Errorf("%v: %s, not %s", d, got, want)
 		}
