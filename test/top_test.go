@@ -273,6 +273,10 @@ func TestTop(t *testing.T) {
 	s.keys("q")
 	s.leaves(0)
 	s.restored(modes)
+	// Who ran it could not make the table compact, since it was open.
+	if fi, err := os.Stat(a.table); err != nil || fi.Size() > 1<<20 || readReport(t, a.table).calls(t, "step_a") != 1033 {
+		t.Errorf("%v, %+v", err, fi)
+	}
 }
 
 // TestTopStops: Ctrl-Z gives the terminal to the shell, and fg takes it again, also behind

@@ -98,7 +98,10 @@ func (a *app) top(path string, f topFlags) error {
 		Model: m, screen: s, program: p, timer: time.NewTimer(0),
 		open: func(path string) (*live.Program, error) { return live.Open(path, a.noDemangle, others) },
 	}
-	return v.run()
+	err = v.run()
+	s.Close()
+	v.program.Leave()
+	return err
 }
 
 // isUTF8 reports whether the locale's characters are UTF-8 (locale(7)).

@@ -11,6 +11,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/top"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/edit"
 	"github.com/dynprof/dynprof/internal/table/file"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -27,6 +28,7 @@ type Program struct {
 	changing sync.RWMutex
 	book     *top.Book
 	events   events
+	running  bool // when it was opened
 	detail   lastDetail
 }
 
@@ -36,20 +38,37 @@ func Open(path string, mangled bool, others *Others) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Program{path: path, mangled: mangled, others: others, t: t, book: bookOf(t, mangled)}, nil
+	return &Program{path: path, mangled: mangled, others: others, t: t, book: bookOf(t, mangled), running: alive.Of(t.File) == alive.Running}, nil
 }
 
 func bookOf(t *table.Table, mangled bool) *top.Book {
 	return &top.Book{Program: t.Program, Pid: t.Pid, Started: t.Realtime, Functions: t.Functions, Objects: t.Objects, Mangled: mangled}
 }
 
-// Close waits for who reads, and releases the table.
+// Close waits for who reads, and releases the table. It is made compact if the program has
+// ended meanwhile: who ran it could not, since the table was open here.
 func (p *Program) Close() error {
-	p.reading.Lock()
-	defer p.reading.Unlock()
 	p.changing.Lock()
 	defer p.changing.Unlock()
-	return p.t.Close()
+	return p.close()
+}
+
+// Leave is Close at the end of the process, which waits for no details.
+func (p *Program) Leave() {
+	if p.changing.TryLock() {
+		defer p.changing.Unlock()
+		p.close()
+	}
+}
+
+func (p *Program) close() error {
+	p.reading.Lock()
+	defer p.reading.Unlock()
+	err := p.t.Close()
+	if p.running && p.t.Ended.Kind != layout.EndedUnknown {
+		edit.Compact(p.path) // an error means that it stays as it is: others read it, or there is no room
+	}
+	return err
 }
 
 // Read reads the counts as they are, and those of all programs if programs is set.
