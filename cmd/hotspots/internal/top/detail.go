@@ -134,11 +134,15 @@ func (m *Model) detailLines() (lines []styled) {
 	book, f := now.Book, &now.Book.Functions[m.detail.function]
 	o := &book.Objects[f.Object]
 	say := func(label, format string, args ...any) {
-		lines = append(lines, styled{label: fmt.Sprintf("%-10s", label), text: fmt.Sprintf(format, args...)})
+		const indent = 10
+		for _, part := range chunks(fmt.Sprintf(format, args...), m.width-indent) {
+			lines = append(lines, styled{label: fmt.Sprintf("%-*s", indent, label), text: part})
+			label = ""
+		}
 	}
-	title := func(text string) { lines = append(lines, styled{style: heading, text: text}) }
-
-	title(book.Name(m.detail.function))
+	for _, part := range chunks(book.Name(m.detail.function), m.width) {
+		lines = append(lines, styled{style: heading, text: part})
+	}
 	say("object", "%s", symname.Clean(o.Path))
 	if o.BuildID != "" {
 		say("build ID", "%s", symname.Clean(o.BuildID))
@@ -227,4 +231,17 @@ func (d *Detail) add(lines []styled) []styled {
 		put(style, "%s", t.Text)
 	}
 	return lines
+}
+
+// chunks cuts a text into lines: names may be very long.
+func chunks(text string, width int) (lines []string) {
+	from, columns := 0, 0
+	for i, r := range text {
+		n := cells.Width(string(r))
+		if columns += n; columns > max(width, 1) && i > from {
+			lines = append(lines, text[from:i])
+			from, columns = i, n
+		}
+	}
+	return append(lines, text[from:])
 }

@@ -308,6 +308,20 @@ func TestDetail(t *testing.T) {
 	}
 }
 
+// TestLongName: a name that is longer than a line is shown as a whole.
+func TestLongName(t *testing.T) {
+	b := book(0)
+	b.Functions[0].Name = strings.Repeat("long", 50) + "end"
+	m := view(80, 24)
+	m.Frame(frame(b, 0, 5))
+	expect(t, m, "!end")
+	press(m, "<Enter>")
+	expect(t, m, strings.Repeat("long", 20)+"\n"+strings.Repeat("long", 20)+"\n"+strings.Repeat("long", 10)+"end\n")
+	if got := chunks("日本語x", 4); !slices.Equal(got, []string{"日本", "語x"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestEventsAndNotes(t *testing.T) {
 	b := book(0)
 	m := view(80, 24)
