@@ -287,7 +287,7 @@ func TestBlocksRefused(t *testing.T) {
 	}
 }
 
-// TestBlocksGotos: where jumps lead that no table of addresses tells.
+// TestBlocksGotos: where jumps lead that no table of addresses tells, and what is no code.
 func TestBlocksGotos(t *testing.T) {
 	lane.Parallel(t)
 	for _, flags := range [][]string{{"-O1"}, {"-O2"}, {"-O1", "-mcmodel=large", "-fPIE", "-pie"}, {"-O2", "-mcmodel=large", "-fPIE", "-pie"}, {"-O2", "-fno-pie", "-no-pie"},

@@ -170,10 +170,13 @@ func (b *builder) catch(last *Inst) {
 	}
 }
 
-// reach looks whether all code is come to. If nothing leads to some, control comes in a way
-// that is not known, and nobody knows to where else: by a table that code finds in another way
-// than by its address, as of -mcmodel=large, or by an address that is computed. So it is where
-// a jump computes its target, and there is no table.
+// reach looks whether all code is come to. If nothing leads to some, it is not code, or
+// control comes in a way that is not known, and nobody knows to where else: by a table that is
+// found in another way than by its address, as of -mcmodel=large, or by an address that is
+// computed. So it is where a jump computes its target, and there is no table.
+//
+// A pointer to what nothing else leads to is one to code if the unit has indirect jumps; else it
+// may be one to data among code, which must not be overwritten, nor be in a copy.
 func (b *builder) reach() {
 	seen := make([]bool, len(b.g.Blocks))
 	var todo []int32
@@ -183,8 +186,17 @@ func (b *builder) reach() {
 			todo = append(todo, k)
 		}
 	}
+	trusted := ^ByPointer
+	if b.p.obj.Functions[b.g.Unit.Function].Excluded == ledger.ReasonColdPart { // made by a compiler; others jump there
+		trusted |= ByPointer
+	}
 	for k := range b.g.Blocks {
-		if b.g.Blocks[k].Entered != 0 {
+		if last := b.g.Last(&b.g.Blocks[k]); last.Kind == x86.JmpInd && !isMemoryJump(last) {
+			trusted |= ByPointer
+		}
+	}
+	for k := range b.g.Blocks {
+		if b.g.Blocks[k].Entered&trusted != 0 {
 			come(int32(k))
 		}
 	}
@@ -198,6 +210,12 @@ func (b *builder) reach() {
 	for k := range b.g.Blocks {
 		bl := &b.g.Blocks[k]
 		if !seen[k] && !b.isPadding(bl) || len(b.g.Tables) == 0 && b.isComputed(bl) {
+			b.why = ledger.ReasonUndecodable
+			return
+		}
+	}
+	for _, t := range b.g.Tables {
+		if b.g.Unit.Contains(t.Addr) {
 			b.why = ledger.ReasonUndecodable
 			return
 		}

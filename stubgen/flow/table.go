@@ -37,6 +37,11 @@ func (b *builder) readTables() {
 			b.take(in, code)
 		case in.Kind == x86.Plain && in.Map == x86.MapLegacy && in.Op == opLea && in.RIPRel():
 			b.takes = append(b.takes, in.RIPTarget(code, in.Addr))
+		case in.Kind == x86.Plain && in.RIPRel():
+			if b.g.Unit.Contains(in.RIPTarget(code, in.Addr)) { // data among code
+				b.why = ledger.ReasonUndecodable
+				return
+			}
 		case in.Kind == x86.Plain && b.p.obj.Absolute:
 			b.take(in, code)
 		}

@@ -1,6 +1,6 @@
 /* Jumps whose targets no table of addresses tells: by differences of labels, as the manual of gcc
  * shows them and printf of glibc has them, and by a switch of -mcmodel=large, whose table is found
- * by adding two numbers. Built with and without that. */
+ * by adding two numbers. Built with and without that. And data among code, which looks like it. */
 #include <stdio.h>
 
 __attribute__((noipa)) unsigned add(unsigned a) { return a + 1; }
@@ -67,6 +67,21 @@ __attribute__((noipa)) void falls(unsigned n, unsigned first)
 	}
 }
 
+unsigned sums(void);
+__asm__(".text\n"
+	".type sums, @function\n"
+	"sums:\n"
+	"	xor %eax, %eax\n"
+	"	lea 2f(%rip), %rdx\n"
+	"	xor %ecx, %ecx\n"
+	"1:	add (%rdx,%rcx,4), %eax\n"
+	"	inc %ecx\n"
+	"	cmp $8, %ecx\n"
+	"	jne 1b\n"
+	"	ret\n"
+	"2:	.long 0xc301c301, 0xc801c801, 0xc801c801, 0xc801c801, 0xc801c801, 0xc801c801, 0xc801c801, 0xc301c301\n"
+	".size sums, .-sums\n");
+
 enum { N = 10000 };
 
 int main(void)
@@ -79,7 +94,7 @@ int main(void)
 	}
 	for (int i = 0; i < N; i++)
 		falls(1 + i % 5, i % 7);
-	printf("%u %u %u %u\n", labels(codes), cases(values, N), sum, changed);
+	printf("%u %u %u %u %u\n", labels(codes), cases(values, N), sum, changed, sums());
 	for (unsigned i = 0; i < sizeof formats / sizeof *formats; i++)
 		printf(formats[i], 67L, 68L, 69L, 70L, "more");
 	return 0;

@@ -232,9 +232,13 @@ goto_computed:			# nothing tells that what is behind the first ret is come to
 	ret
 	.size goto_computed, .-goto_computed
 
-	.data
-	.balign 8
-hook:	.quad outside
+	.type data_behind, @function
+data_behind:			# what looks like code behind the ret is data
+	lea 1f(%rip), %rax
+	mov (%rax,%rdi,2), %eax
+	ret
+1:	.short 0xc801, 0xc301
+	.size data_behind, .-data_behind
 
 	.section .rodata
 	.balign 8
@@ -254,3 +258,7 @@ table_hole:
 table_difference:
 	.long .Llast-.Llast, .Lfirst-.Llast, .Lsecond-.Llast
 	.long 1
+
+	.data
+	.balign 8
+hook:	.quad outside
