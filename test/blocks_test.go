@@ -309,6 +309,17 @@ func TestBlocksGotos(t *testing.T) {
 	}
 }
 
+// TestBlocksSplitStack: gcc's function that gets another piece of stack comes back behind a ret.
+func TestBlocksSplitStack(t *testing.T) {
+	lane.Parallel(t)
+	for _, flags := range [][]string{{"-O0"}, {"-O2"}, {"-O0", "-fcf-protection"}} {
+		program := compile(t, need(t, "gcc"), append(flags, "-Wall", "-Werror", "-fsplit-stack", "-pthread"), "splitstack.c")
+		if r, _ := counted(t, cmd(program), "--blocks"); r.stdout != "20100 20100\n" || r.status != 0 {
+			t.Errorf("%v: %+v", flags, r)
+		}
+	}
+}
+
 // TestBlocksSkips: handlers may have threads go on behind calls and system calls that stayed
 // where they were, in what runs as a copy.
 func TestBlocksSkips(t *testing.T) {

@@ -137,4 +137,12 @@ func (b *builder) arrive() {
 			}
 		}
 	}
+	// The callee of a call that is followed by a ret may be gcc's __morestack, of
+	// -fsplit-stack. It comes back behind that first, and then to it.
+	for i := 2; i < len(b.g.Insts); i++ {
+		call, ret := &b.g.Insts[i-2], &b.g.Insts[i-1]
+		if call.Kind == x86.Call && ret.Kind == x86.Ret && ret.Addr == call.End() && b.g.Insts[i].Addr == ret.End() {
+			b.ways[i] |= ByBranch
+		}
+	}
 }

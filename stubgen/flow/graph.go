@@ -97,7 +97,9 @@ func (b *builder) connect() {
 			b.trap(bl, last)
 		case x86.Call, x86.CallInd:
 			bl.Leaves |= ByCall
-			b.fall(bl, Return)
+			if !b.isPopped(last) {
+				b.fall(bl, Return)
+			}
 			b.catch(last)
 		case x86.Syscall:
 			bl.Leaves |= ByCall
@@ -144,6 +146,15 @@ func (b *builder) fall(bl *Block, kind EdgeKind) {
 		bl.Leaves |= ByFall
 	}
 }
+
+// isPopped reports whether a call leads to a pop in the unit: what is behind the call is data,
+// whose address is taken so.
+func (b *builder) isPopped(call *Inst) bool {
+	i, _ := b.find(call.To)
+	return call.Kind == x86.Call && i >= 0 && b.g.Insts[i].Map == x86.MapLegacy && b.g.Insts[i].Op&^7 == opPop
+}
+
+const opPop = 0x58
 
 // trap: `int n` is a request to somebody, and goes on; the others are ends.
 func (b *builder) trap(bl *Block, last *Inst) {

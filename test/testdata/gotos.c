@@ -82,6 +82,17 @@ __asm__(".text\n"
 	"2:	.long 0xc301c301, 0xc801c801, 0xc801c801, 0xc801c801, 0xc801c801, 0xc801c801, 0xc801c801, 0xc301c301\n"
 	".size sums, .-sums\n");
 
+unsigned behind(void);
+__asm__(".type behind, @function\n"
+	"behind: mov $1, %eax\n"
+	"	mov $2, %edx\n"
+	"	call 1f\n"
+	"	.long 0xc801c801, 0xc801c801\n"
+	"1:	pop %rdx\n"
+	"	mov (%rdx), %eax\n"
+	"	ret\n"
+	".size behind, .-behind\n");
+
 enum { N = 10000 };
 
 int main(void)
@@ -94,7 +105,7 @@ int main(void)
 	}
 	for (int i = 0; i < N; i++)
 		falls(1 + i % 5, i % 7);
-	printf("%u %u %u %u %u\n", labels(codes), cases(values, N), sum, changed, sums());
+	printf("%u %u %u %u %u %u\n", labels(codes), cases(values, N), sum, changed, sums(), behind());
 	for (unsigned i = 0; i < sizeof formats / sizeof *formats; i++)
 		printf(formats[i], 67L, 68L, 69L, 70L, "more");
 	return 0;

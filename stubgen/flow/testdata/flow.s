@@ -232,6 +232,23 @@ goto_computed:			# nothing tells that what is behind the first ret is come to
 	ret
 	.size goto_computed, .-goto_computed
 
+	.type split_stack, @function
+split_stack:			# the callee comes back behind the ret, and later to it
+	lea -128(%rsp), %r11
+	cmp %fs:112, %r11
+	jae 1f
+	mov $128, %r10
+	mov $0, %r11
+	call outside
+	ret
+1:	push %rbp
+	mov %rsp, %rbp
+	sub $112, %rsp
+	call outside
+	leave
+	ret
+	.size split_stack, .-split_stack
+
 	.type data_behind, @function
 data_behind:			# what looks like code behind the ret is data
 	lea 1f(%rip), %rax
