@@ -79,6 +79,24 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
+// TestSuccessorOfOthers: who becomes another user, or goes to another root, goes on without us,
+// and nobody complains.
+func TestSuccessorOfOthers(t *testing.T) {
+	lane.Parallel(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only root may become others")
+	}
+	for _, args := range [][]string{
+		{need(t, "setpriv"), "--reuid", "65534", "--regid", "65534", "--clear-groups", "id", "-u"},
+		{need(t, "unshare"), "-U", "id", "-u"},
+		{need(t, "unshare"), "-m", "sh", "-c", "mount -t tmpfs none /tmp && mount -t tmpfs none /root; exec id -u"},
+		{need(t, "chroot"), "/", "id", "-u"},
+	} {
+		table := filepath.Join(t.TempDir(), "table")
+		same(t, run(t, cmd(args...)), run(t, cmd(append([]string{build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--"}, args...)...)))
+	}
+}
+
 // TestSuccessorShown: the summary is of the program that did the work, which has the name that
 // the user gave; which ones were before it is said, and what is not counted.
 func TestSuccessorShown(t *testing.T) {

@@ -58,7 +58,7 @@ func (o *observer) scenes() []scene {
 
 		// Processes that start others.
 		{name: "daemon", args: "OBSERVE -reap @ OBSERVE daemonizes", calls: 4 * steps},
-		{name: "execs itself", args: "OBSERVE chain 3"},
+		{name: "execs itself", args: "OBSERVE chain 3", env: []string{"DYNPROF_FOLLOW_SELF=0"}},
 		{name: "vfork, posix_spawn, system, popen", args: "OBSERVE starts", calls: steps + 1},
 		{name: "SIGCHLD", args: "OBSERVE announced", calls: 4 * steps},
 

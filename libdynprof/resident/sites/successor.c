@@ -27,8 +27,9 @@ static const char preload_name[] = "LD_PRELOAD=", pad[] = "DYNPROF_PAD=1";
 
 static struct {
 	const char *vars; /* one behind the other */
-	uint64_t size, count;
+	uint64_t count;
 	const char *first, *self;
+	long uid, gid;
 	int followed;
 } kept;
 
@@ -65,7 +66,8 @@ void dp_successor_keep(char **envp, const char *first, const char *self)
 			to = put(to, *e) + 1;
 			kept.count++;
 		}
-	kept.size = (uint64_t)(to - kept.vars);
+	kept.uid = raw(SYS_getuid);
+	kept.gid = raw(SYS_getgid);
 }
 
 /* ---- who is executed ---------------------------------------------------- */
@@ -120,10 +122,21 @@ static const char *interpreter(char *head, uint64_t n)
 	return 0;
 }
 
-static int has_own_rights(void)
+/* Whether who we are is still who we were: another user may neither read our library nor
+ * write beside our table, and would be told so. */
+static int has_same_rights(void)
 {
-	long uid = ask(SYS_getuid), gid = ask(SYS_getgid);
-	return !failed(uid) && !failed(gid) && ask(SYS_geteuid) == uid && ask(SYS_getegid) == gid;
+	return ask(SYS_getuid) == kept.uid && ask(SYS_geteuid) == kept.uid && ask(SYS_getgid) == kept.gid && ask(SYS_getegid) == kept.gid;
+}
+
+/* Whether our library is where it was: not in another root. */
+static int has_library(void)
+{
+	long fd = ask(SYS_openat, AT_FDCWD, kept.self, O_RDONLY | O_CLOEXEC);
+	if (failed(fd))
+		return 0;
+	ask(SYS_close, fd);
+	return 1;
 }
 
 /* head has room for HEAD bytes, and for a path behind them. */
@@ -133,7 +146,7 @@ static int can_be_counted(long dir, uint64_t path, uint8_t *head)
 		uint64_t n = read_head(dir, path, head);
 		const char *next = interpreter((char *)head, n);
 		if (!next)
-			return is_dynamic(head, n) && has_own_rights();
+			return is_dynamic(head, n) && has_same_rights() && has_library();
 		put((char *)head + HEAD, next);
 		dir = AT_FDCWD;
 		path = (uint64_t)head + HEAD;
