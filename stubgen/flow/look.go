@@ -63,6 +63,8 @@ func (l *look) instruction(i int32, in *x86.Inst, code []byte, pc uint64) {
 		l.note(ref{i, ByPointer, false, true, in.RIPTarget(code, pc)})
 	case l.obj.Absolute && in.ImmSize == 4:
 		l.note(ref{i, ByPointer, false, false, uint64(binary.LittleEndian.Uint32(code[in.ImmOff:]))})
+	case l.obj.Absolute && in.ImmSize == 8: // -mcmodel=large
+		l.note(ref{i, ByPointer, false, false, binary.LittleEndian.Uint64(code[in.ImmOff:])})
 	}
 }
 

@@ -96,8 +96,12 @@ func (b *builder) take(in *Inst, code []byte) {
 	if in.HasModRM && in.ModRM < 0xc0 && in.ModRM&7 == sib && in.DispSize == 4 {
 		b.takes = append(b.takes, uint64(int64(int32(binary.LittleEndian.Uint32(code[in.DispOff:])))))
 	}
-	if in.ImmSize == 4 && in.Kind == x86.Plain {
+	switch {
+	case in.Kind != x86.Plain:
+	case in.ImmSize == 4:
 		b.takes = append(b.takes, uint64(binary.LittleEndian.Uint32(code[in.ImmOff:])))
+	case in.ImmSize == 8:
+		b.takes = append(b.takes, binary.LittleEndian.Uint64(code[in.ImmOff:]))
 	}
 }
 

@@ -67,6 +67,24 @@ __attribute__((noipa)) void falls(unsigned n, unsigned first)
 	}
 }
 
+/* Labels whose addresses are in instructions only. */
+__attribute__((noipa)) void picks(unsigned n)
+{
+	void *to = n % 3 == 0 ? &&one : n % 3 == 1 ? &&two : &&three;
+	goto *to;
+	do {
+	one:
+		more();
+		changed++;
+	two:
+		sum ^= 5;
+		more();
+		changed ^= 1;
+	three:
+		sum += changed;
+	} while ((n >>= 1) > 3);
+}
+
 unsigned sums(void);
 __asm__(".text\n"
 	".type sums, @function\n"
@@ -104,7 +122,7 @@ int main(void)
 		values[i] = (i * 7 + i / 3) % 9;
 	}
 	for (int i = 0; i < N; i++)
-		falls(1 + i % 5, i % 7);
+		falls(1 + i % 5, i % 7), picks(i);
 	printf("%u %u %u %u %u %u\n", labels(codes), cases(values, N), sum, changed, sums(), behind());
 	for (unsigned i = 0; i < sizeof formats / sizeof *formats; i++)
 		printf(formats[i], 67L, 68L, 69L, 70L, "more");

@@ -346,7 +346,7 @@ static uint64_t origins_up_to(const struct dp_known *c, uint64_t rip)
 /* Whether a thread stands where a function was that runs as a copy. */
 static int is_home(uint64_t rip)
 {
-	if (!dp.table->blocks.offset)
+	if (dp_is_off() || !dp.table->blocks.offset)
 		return 0;
 	const struct dp_known *c = dp_arena_of_text(rip);
 	uint64_t n = c ? origins_up_to(c, rip) : 0;
