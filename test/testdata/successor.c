@@ -122,6 +122,12 @@ int main(int argc, char **argv)
 	} else if (strcmp(how, "spaces") == 0) {
 		setenv("LD_PRELOAD", "libm.so.6 libdl.so.2", 1);
 		execve(file, args, environ);
+	} else if (strcmp(how, "many") == 0) { /* more variables than are looked at */
+		enum { MANY = 140000 };
+		char **list = calloc(MANY + 1, sizeof *list);
+		for (int i = 0; i < MANY; i++)
+			list[i] = "A";
+		execve(file, args, list);
 	} else if (strcmp(how, "at") == 0) {
 		char dir[4096];
 		strcpy(dir, file);
