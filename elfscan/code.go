@@ -1,6 +1,7 @@
 package elfscan
 
 import (
+	"debug/elf"
 	"strings"
 
 	"github.com/dynprof/dynprof/internal/ledger"
@@ -33,6 +34,26 @@ func (f *file) code(functions []Function) (all []Range) {
 		if r.Low < r.High {
 			all = append(all, r)
 		}
+	}
+	return all
+}
+
+// dataInText returns the sections of data in executable segments.
+func (f *file) dataInText() (all []Range) {
+	var data spans
+	for i := range f.sections {
+		s := &f.sections[i]
+		if elf.SectionFlag(s.Flags)&(elf.SHF_ALLOC|elf.SHF_EXECINSTR) != elf.SHF_ALLOC {
+			continue
+		}
+		for _, t := range f.text {
+			if lo, hi := max(s.Addr, t.lo), min(addSat(s.Addr, s.Size), t.hi); lo < hi {
+				data = append(data, span{lo, hi})
+			}
+		}
+	}
+	for _, s := range data.sorted() {
+		all = append(all, Range{s.lo, s.hi})
 	}
 	return all
 }

@@ -46,6 +46,10 @@ type Object struct {
 	Segments []Segment // PT_LOAD, in file order
 	Code     []Range   // where functions may lie, by rising address
 
+	// DataInText are the sections of data that lie in executable segments, as of
+	// programs linked without -z separate-code, by rising address.
+	DataInText []Range
+
 	// Functions has one entry for each address, by rising address. Cold parts
 	// and entries that must never be patched are included, with Excluded set.
 	Functions []Function
@@ -165,6 +169,7 @@ func scan(r io.ReaderAt, size int64) (*Object, error) {
 	markResolvers(o)
 	f.exclude(o, dyn, frames)
 	o.Code = f.code(o.Functions)
+	o.DataInText = f.dataInText()
 	if tables.builtins != 0 {
 		excludeBuiltins(o.Functions, f.textLow+uint64(tables.builtins-1))
 	}

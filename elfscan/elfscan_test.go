@@ -171,7 +171,7 @@ func TestHeadless(t *testing.T) {
 		if len(bare.Code) > 0 && bare.Code[0].Low < whole.Code[0].Low {
 			t.Errorf("code at %#x, with section headers %#x", bare.Code, whole.Code)
 		}
-		bare.Functions, whole.Functions, bare.Code, whole.Code = nil, nil, nil, nil // of code sections tell more
+		bare.Functions, whole.Functions, bare.Code, whole.Code, whole.DataInText = nil, nil, nil, nil, nil // of code sections tell more
 		if g, w := fmt.Sprintf("%+v", bare), fmt.Sprintf("%+v", whole); g != w {
 			t.Errorf("got  %.300s\nwant %.300s", g, w)
 		}

@@ -176,6 +176,7 @@ func (o *object) read(maps []procmaps.Mapping, debugged, blocks bool) error {
 		Go:           o.scan.Go,
 		Functions:    o.scan.Functions,
 		Ranges:       o.scan.Code,
+		DataInText:   o.scan.DataInText,
 		CodePointers: o.scan.CodePointers,
 		LandingPads:  o.scan.LandingPads,
 		Restartable:  o.scan.Restartable,

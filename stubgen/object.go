@@ -46,6 +46,7 @@ type Object struct {
 	Functions    []elfscan.Function // sorted, one for each address, exclusions included
 	Text         []Segment          // executable, sorted by address
 	Ranges       []elfscan.Range    // of it, where functions may lie
+	DataInText   []elfscan.Range    // of it, what surely is data
 	Data         []Segment          // readable, not executable: where jump tables lie
 	Closed       []elfscan.Range    // of it, what is read-only, when the dynamic linker has filled it in
 	CodePointers []uint64           // code addresses stored in data
@@ -65,6 +66,7 @@ func FromFile(scan *elfscan.Object, content []byte, bias uint64) *Object {
 		Go:           scan.Go,
 		Functions:    scan.Functions,
 		Ranges:       scan.Code,
+		DataInText:   scan.DataInText,
 		CodePointers: scan.CodePointers,
 		LandingPads:  scan.LandingPads,
 		Restartable:  scan.Restartable,

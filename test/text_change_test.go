@@ -177,3 +177,18 @@ func (r *report) last(t *testing.T, name string, objects ...string) (found funct
 	}
 	return found
 }
+
+// TestDataInText: what a section says is data stays as it is, though it looks like a system
+// call that is watched and lies among code.
+func TestDataInText(t *testing.T) {
+	lane.Parallel(t)
+	for _, flags := range [][]string{{"-O1"}, {"-O1", "-no-pie"}, {"-O1", "-s"}} {
+		program := compile(t, need(t, "gcc"), append(flags, "-Wl,-z,noseparate-code"), "datasites.c")
+		plain := run(t, cmd(program))
+		for _, how := range variants {
+			if r, _ := counted(t, cmd(program), how...); r.stdout != plain.stdout || r.status != 0 {
+				t.Errorf("%v %v: %+v, not %s", flags, how, r, plain.stdout)
+			}
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
 )
@@ -186,8 +187,14 @@ func appendSites(sites []stubgen.KernelSite, seg stubgen.Segment, from, to int) 
 
 // sitesBetween looks where the sweep does not: in text that no function is
 // known to cover. In libc's clone3 the FDE ends in front of the syscall, since
-// in the child it would be wrong.
+// in the child it would be wrong. What a section says is data is not looked at.
 func (s *Survey) sitesBetween() {
+	known := len(s.sites)
+	defer func() {
+		s.sites = slices.Concat(s.sites[:known], slices.DeleteFunc(s.sites[known:], func(k stubgen.KernelSite) bool {
+			return slices.ContainsFunc(s.obj.DataInText, func(r elfscan.Range) bool { return k.Addr < r.High && r.Low < k.End() })
+		}))
+	}()
 	for _, seg := range s.obj.Text {
 		if seg.Tail {
 			continue
