@@ -385,7 +385,7 @@ const wordsOfSet = layout.SetSlots * layout.SlSize / 8
 // setsFor is how many sets of slots there are for so many notes. Most calls by pointers have
 // one callee, a few very many.
 func setsFor(notes uint32) uint32 {
-	const least, notesOfSet = 64, 4
+	const least, notesOfSet = 256, 4
 	return max(least, uint32(1)<<bits.Len32((notes-1)/notesOfSet))
 }
 

@@ -51,10 +51,10 @@ long probe_register(callee *f), probe_memory(callee **f);
 extern const char in_register[], in_memory[];
 uint64_t stack;
 #define PROBE(name, place, pointer) \
-	".globl " #name ", " #place "\n.type " #name ", @function\n" #name ":\n" \
+	".pushsection .text\n.globl " #name ", " #place "\n.type " #name ", @function\n" #name ":\n" \
 	"	push %rbx\n	mov %rdi, %rbx\n	mov %rsp, stack(%rip)\n" \
 	"	mov $0x1111, %eax\n	mov $0x2222, %ecx\n	mov $0x3333, %edx\n	mov $7, %edi\n" \
-	#place ":\n	call *" pointer "\n	pop %rbx\n	ret\n.size " #name ", . - " #name "\n"
+	#place ":\n	call *" pointer "\n	pop %rbx\n	ret\n.size " #name ", . - " #name "\n.popsection\n"
 __asm__(PROBE(probe_register, in_register, "%rbx") PROBE(probe_memory, in_memory, "(%rbx)"));
 
 enum place { REGISTER, MEMORY, INDEX, GLOBAL, TAIL, STACK, PROBE_REGISTER, PROBE_MEMORY, PLACES };
