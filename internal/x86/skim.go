@@ -108,6 +108,11 @@ func (s *Skim) look(code []byte, n int) {
 	for i := range min(n, skimmed) {
 		end, e := s.ends[i], s.entries[i]
 		imm := end - int(e>>skimImm&7)
+		if imm+4 > len(code) { // an immediate of fewer bytes, right in front of the end of all
+			s.starts[others&(skimmed-1)] = s.begins[i]
+			others++
+			continue
+		}
 		last := binary.LittleEndian.Uint32(code[imm : imm+4 : imm+4])
 		shift := e >> skimShift & 24
 		target := end + int(int32(last<<shift)>>shift)

@@ -122,3 +122,20 @@ func FuzzSkim(f *testing.F) {
 		}
 	})
 }
+
+// TestSkimAtEnd: no byte is read behind the end of code, wherever that is.
+func TestSkimAtEnd(t *testing.T) {
+	whole := []byte{0x90, 0x90, 0xeb, 0x20, 0x69, 0xc0, 1, 2, 3, 4, 0x6b, 0xc0, 7, 0x48, 0x83, 0x44, 0x24, 8, 1, 0x48, 0x81, 0x05, 1, 0, 0, 0, 1, 2, 3, 4, 0x74, 2, 0x80, 0x3d, 1, 0, 0, 0, 5, 0xeb, 1, 0xc3, 0x44, 0x44, 0x44, 0x44, 0x44, 0x44, 0x44, 0x73, 0x10, 0xe2, 0xe2}
+	whole = append(whole, "X\xeb i\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0DDDDDDDDDDDDDDDDDDDDDsi\xe2\xe2"...)
+	for n := range len(whole) + 1 {
+		code := slices.Clone(whole[:n])[:n:n]
+		s := Skim{Addr: 0x1000, End: n, Low: 0x1000, Size: 0x100}
+		for at := 0; at < n; {
+			end := s.Next(code, at)
+			if end == at {
+				end++
+			}
+			at = end
+		}
+	}
+}
