@@ -108,7 +108,7 @@ func (o *object) copy(how decision) {
 	}
 	if notes > 0 {
 		c.sets = setsFor(notes)
-		c.counters += c.sets * wordsOfSet
+		c.counters += c.sets * layout.SetWords
 	}
 	o.copies, o.patches = c, 0
 }
@@ -211,7 +211,7 @@ func (o *object) blocksOf(g *flow.Graph, code *translate.Code) []layout.Block {
 	}
 	for k := range list {
 		list[k].Counter, list[k].Loop = number(code.Blocks[k]), number(code.Nest.Inner[k])
-		if n := code.NoteOf(k); n >= 0 {
+		if n := code.NoteOf(k); n != translate.NoCounter {
 			list[k].Flags, list[k].Callee = list[k].Flags|layout.BlockNote, uint32(n)
 		}
 	}
@@ -379,9 +379,6 @@ func (o *object) writer(u *copied, v *view) *translate.Writer {
 	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first), Notes: notes})
 }
 
-// wordsOfSet is those of a row that a set of slots takes.
-const wordsOfSet = layout.SetSlots * layout.SlSize / 8
-
 // setsFor is how many sets of slots there are for so many notes. Most calls by pointers have
 // one callee, a few very many.
 func setsFor(notes uint32) uint32 {
@@ -391,7 +388,7 @@ func setsFor(notes uint32) uint32 {
 
 // slots is the number of the first word of the slots.
 func (o *object) slots() uint32 {
-	return o.firstOfBlocks + o.countersOfBlocks() - o.setsOfSlots()*wordsOfSet
+	return o.firstOfBlocks + o.countersOfBlocks() - o.setsOfSlots()*layout.SetWords
 }
 
 func (o *object) setsOfSlots() uint32 {
@@ -406,7 +403,7 @@ func (o *object) setsOfSlots() uint32 {
 
 // What notes and slots are like is said twice, as code knows nothing of tables.
 const (
-	_ = uint(layout.NtSize-8*emit.NoteWords) + uint(8*emit.NoteWords-layout.NtSize)
+	_ = uint(layout.NtWords-emit.NoteWords) + uint(emit.NoteWords-layout.NtWords)
 	_ = uint(layout.SlSize-emit.SlotSize) + uint(emit.SlotSize-layout.SlSize)
 	_ = uint(layout.SlNote-emit.SlotNote) + uint(emit.SlotNote-layout.SlNote)
 	_ = uint(layout.SlCalls-emit.SlotCalls) + uint(emit.SlotCalls-layout.SlCalls)

@@ -69,7 +69,7 @@ func (p *Plan) checkFlow() error {
 	isCounter := func(n uint32) bool { return n < p.BlockCounters || n == layout.NoCounter }
 	isBlock := func(n uint32) bool { return n < blocks || n == layout.NoBlock }
 	isLoop := func(n uint32) bool { return n < loops || n == layout.NoLoop }
-	words := uint64(p.Sets) * layout.SetSlots * layout.SlSize / 8
+	words := uint64(p.Sets) * layout.SetWords
 	most := uint64(blocks) + uint64(len(p.Ways)/layout.WyEntrySize) + words
 	if words > uint64(p.BlockCounters) || p.Sets&(p.Sets-1) != 0 {
 		return corrupt("%d sets of slots in %d counters", p.Sets, p.BlockCounters)
@@ -78,8 +78,8 @@ func (p *Plan) checkFlow() error {
 	for b := range p.EachBlock() {
 		isCallee := b.Callee <= uint32(p.Count())
 		if b.Flags&layout.BlockNote != 0 {
-			isCallee = uint64(b.Callee)+layout.NtSize/8 <= notes && p.Sets > 0
-			most += layout.NtSize / 8
+			isCallee = uint64(b.Callee)+layout.NtWords <= notes && p.Sets > 0
+			most += layout.NtWords
 		}
 		if b.Function >= uint32(p.Count()) || !isCounter(b.Counter) || !isBlock(b.After) || !isLoop(b.Loop) || !isCallee {
 			return corrupt("block %+v", b)

@@ -60,7 +60,7 @@ func demo() *Plan {
 		f.Source, f.Count = ledger.SourceSymtab, byte(i)
 		p.Add(&f)
 	}
-	p.BlockCounters, p.Sets = 3+2+2*layout.SetSlots*layout.SlSize/8, 2
+	p.BlockCounters, p.Sets = 3+2+2*layout.SetWords, 2
 	p.AddBlock(&layout.Block{Address: 0x2000, Size: 4, Counter: 0, After: layout.NoBlock, Loop: layout.NoLoop, Instructions: 1, Flags: layout.BlockEntry})
 	p.AddBlock(&layout.Block{Address: 0x2010, Size: 5, Function: 1, Counter: layout.NoCounter, After: 0, Loop: 0, Callee: 3})
 	p.AddBlock(&layout.Block{Address: 0x2015, Size: 2, Function: 1, Counter: layout.NoCounter, After: layout.NoBlock, Loop: layout.NoLoop, Callee: 3, Flags: layout.BlockNote})

@@ -86,11 +86,11 @@ func (f *Flow) mostCounters(t *Table) uint64 {
 	n := uint64(len(f.Blocks) + len(f.Ways))
 	for i := range f.Blocks {
 		if f.Blocks[i].Flags&layout.BlockNote != 0 {
-			n += noteWords
+			n += layout.NtWords
 		}
 	}
 	for i := range t.Objects {
-		n += uint64(t.Objects[i].Sets) * layout.SetSlots * slotWords
+		n += uint64(t.Objects[i].Sets) * layout.SetWords
 	}
 	return n
 }
@@ -98,7 +98,7 @@ func (f *Flow) mostCounters(t *Table) uint64 {
 // isCallee reports whether a block's callee is one of the table's functions, or a note's words.
 func (t *Table) isCallee(b *layout.Block) bool {
 	if b.Flags&layout.BlockNote != 0 {
-		return isCounter(b.Callee, t.BlockCounters) && isCounter(b.Callee+noteWords-1, t.BlockCounters)
+		return isCounter(b.Callee, t.BlockCounters) && isCounter(b.Callee+layout.NtWords-1, t.BlockCounters)
 	}
 	return b.Callee <= uint32(len(t.Functions))
 }

@@ -147,7 +147,7 @@ func notedSpec() *build.Spec {
 		}
 	}
 	spec.Objects[0].Slots, spec.Objects[0].Sets = 8, 2
-	spec.Blocks.Counters.Count += 2 + 2*layout.SetSlots*layout.SlSize/8
+	spec.Blocks.Counters.Count += 2 + 2*layout.SetWords
 	return spec
 }
 

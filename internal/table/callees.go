@@ -14,19 +14,13 @@ type Callee struct {
 	Calls   uint64
 }
 
-// Words of a row that a note takes, and a slot.
-const (
-	noteWords = layout.NtSize / 8
-	slotWords = layout.SlSize / 8
-)
-
 // calleeReader reads the notes and slots of rows: each row has its own.
 type calleeReader struct {
 	first  uint32            // counter that words begins with
 	words  []byte            // of a row
 	notes  []uint32          // first words, by block; NoCounter: it has none
 	blocks map[uint32]uint32 // by first word
-	slots  [][2]uint64       // first slots and how many, in words
+	slots  [][2]uint64       // from where to where in words those of each object are
 	calls  map[Callee]uint64 // of those without Calls
 }
 
@@ -44,11 +38,11 @@ func (f *Flow) readCallees(t *Table) error {
 	}
 	for i := range t.Objects {
 		if o := &t.Objects[i]; o.Sets > 0 {
-			at, n := uint64(o.Slots)-uint64(r.first), uint64(o.Sets)*layout.SetSlots
-			if o.Slots < r.first || at+n*slotWords > uint64(t.BlockCounters.Count) {
+			at, n := uint64(o.Slots)-uint64(r.first), uint64(o.Sets)*layout.SetWords
+			if o.Slots < r.first || at+n > uint64(t.BlockCounters.Count) {
 				return layout.Corrupt("%d sets of slots at %d", o.Sets, o.Slots)
 			}
-			r.slots = append(r.slots, [2]uint64{at, n})
+			r.slots = append(r.slots, [2]uint64{8 * at, 8 * (at + n)})
 		}
 	}
 	r.words = make([]byte, 8*uint64(t.BlockCounters.Count))
@@ -87,8 +81,7 @@ func (r *calleeReader) row(t *Table, row uint32) error {
 		r.add(note, le.Uint64(word[layout.NtCallee:]), le.Uint64(word[layout.NtCalls:]))
 	}
 	for _, s := range r.slots {
-		for i := range s[1] {
-			slot := r.words[8*(s[0]+i*slotWords):]
+		for slot := r.words[s[0]:s[1]]; len(slot) > 0; slot = slot[layout.SlSize:] {
 			r.add((le.Uint32(slot[layout.SlNote:])-layout.RowCounters)/8, le.Uint64(slot[layout.SlCallee:]), le.Uint64(slot[layout.SlCalls:]))
 		}
 	}

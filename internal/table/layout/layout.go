@@ -239,6 +239,7 @@ const (
 	NtCallee = 0 // u64, run address of the callee that came first; 0: none has
 	NtCalls  = 8 // u64, how often it was called
 	NtSize   = 16
+	NtWords  = NtSize / 8
 
 	// Slot: four words of a row.
 	SlCallee = 0  // u64, run address; 0: it is free. Stored behind SlNote
@@ -246,6 +247,7 @@ const (
 	SlCalls  = 16 // u64
 	SlSize   = 32
 	SetSlots = 8 // in a set
+	SetWords = SetSlots * SlSize / 8
 
 	// Baseline entry. The counts are behind it, one u64 for each counter that a
 	// row has room for, then one for each row.

@@ -176,11 +176,13 @@
 #define DP_NT_CALLEE 0x0
 #define DP_NT_CALLS 0x8
 #define DP_NT_SIZE 0x10
+#define DP_NT_WORDS 0x2
 #define DP_SL_CALLEE 0x0
 #define DP_SL_NOTE 0x8
 #define DP_SL_CALLS 0x10
 #define DP_SL_SIZE 0x20
 #define DP_SET_SLOTS 0x8
+#define DP_SET_WORDS 0x20
 #define DP_BL_TIME 0x0
 #define DP_BL_COUNTERS 0x8
 #define DP_BL_ROWS 0xc

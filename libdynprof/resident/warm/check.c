@@ -235,13 +235,13 @@ static int good_ledger(const struct dp_plan_file *p)
 
 static int is_one(uint32_t n, uint32_t count, uint32_t none) { return n < count || n == none; }
 
-static uint64_t words_of_slots(const struct dp_plan_file *p) { return (uint64_t)p->sets * DP_SET_SLOTS * DP_SL_SIZE / 8; }
+static uint64_t words_of_slots(const struct dp_plan_file *p) { return (uint64_t)p->sets * DP_SET_WORDS; }
 
 /* Notes are in front of the slots. */
 static int good_callee(const struct dp_plan_file *p, const struct dp_block *b)
 {
 	if (b->flags & DP_BLOCK_NOTE)
-		return p->sets && (uint64_t)b->callee + DP_NT_SIZE / 8 <= p->of_blocks - words_of_slots(p);
+		return p->sets && (uint64_t)b->callee + DP_NT_WORDS <= p->of_blocks - words_of_slots(p);
 	return b->callee <= p->functions.count;
 }
 
@@ -266,7 +266,7 @@ static int good_flow(const struct dp_plan_file *p)
 	int ok = words_of_slots(p) <= p->of_blocks && !(p->sets & (p->sets - 1));
 	for (uint32_t i = 0; i < p->blocks.count && ok; i++) {
 		ok = good_block(p, &blocks[i]);
-		most += blocks[i].flags & DP_BLOCK_NOTE ? DP_NT_SIZE / 8 : 0;
+		most += blocks[i].flags & DP_BLOCK_NOTE ? DP_NT_WORDS : 0;
 	}
 	ok &= p->of_blocks <= most;
 	for (uint32_t i = 0; i < p->ways.count && ok; i++)

@@ -69,7 +69,7 @@ static void add_object(struct dp_ledger *s, const struct dp_planned *o, uint32_t
 	};
 	if (p->sets) {
 		e.sets = p->sets;
-		e.slots = o->block_counters + p->of_blocks - p->sets * (DP_SET_SLOTS * DP_SL_SIZE / 8);
+		e.slots = o->block_counters + p->of_blocks - p->sets * DP_SET_WORDS;
 	}
 	e.path = dp_add_string(s, o->path, text_len(o->path));
 	e.build_id = add_build_id(s, p);
