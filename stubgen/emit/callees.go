@@ -65,22 +65,27 @@ func PointerOf(o *stubgen.Object, in *x86.Inst, code []byte, pc uint64) (p Point
 
 func (p *Pointer) inMemory() bool { return p.Register == x86.NoRegister }
 
-// Most bytes of the two parts of a note.
+// Bytes of what a note is made of, and the most that its two parts take; there may be a nop in
+// front.
 const (
-	NoteSize     = 1 + 5 + 1 + 8 + 9 + 6 + 9 + 1 + 8
+	noteCompares = 9 + 6 + 9
+	noteSaves    = 5 + 1 + 1 + 8 // and restores
+	noteLoads    = 8
+	noteLoadsAt  = 7
+
+	NoteSize     = 1 + noteSaves + noteLoads + noteCompares
 	NoteColdSize = 162
 )
 
 // Size is the bytes that Write takes.
 func (n *Note) Size() int {
-	const compared, saved, loaded, loadedAt, restored = 9 + 6 + 9, 5 + 1, 8, 7, 1 + 8
 	switch {
 	case !n.Pointer.inMemory():
-		return compared
+		return noteCompares
 	case n.Pointer.At != 0:
-		return saved + loadedAt + compared + restored
+		return noteSaves + noteLoadsAt + noteCompares
 	}
-	return saved + loaded + compared + restored
+	return noteSaves + noteLoads + noteCompares
 }
 
 // Write writes what is in front of the call:
@@ -105,9 +110,9 @@ func (n *Note) Size() int {
 // word is called with the offset of each word of the code that has the displacement of the
 // note's words, or of the slots.
 func (n *Note) Write(a *x86.Asm, cold x86.Label, word func(at int)) {
-	n.enter(a)
 	reg := n.Pointer.Register
 	if n.Pointer.inMemory() {
+		saveRAX(a)
 		n.load(a)
 		reg = x86.RAX
 	}
@@ -117,20 +122,11 @@ func (n *Note) Write(a *x86.Asm, cold x86.Label, word func(at int)) {
 	a.IncGS(n.Word + 8)
 	word(a.Len() - 4)
 	if n.Pointer.inMemory() {
-		a.PopRAX()
-		a.LeaRSP(redZone)
+		restoreRAX(a)
 	}
 }
 
-// enter saves rax, for a pointer in memory.
-func (n *Note) enter(a *x86.Asm) {
-	if n.Pointer.inMemory() {
-		a.LeaRSP(-redZone)
-		a.PushRAX()
-	}
-}
-
-// load loads a pointer, behind enter.
+// load loads a pointer, behind saveRAX.
 func (n *Note) load(a *x86.Asm) {
 	if n.Pointer.At != 0 {
 		a.LoadRAXAt(n.Pointer.At)
@@ -191,8 +187,7 @@ func (n *Note) WriteCold(a *x86.Asm, all *Notes, begin, cold, back x86.Label, wo
 	a.Jmp(begin)
 	a.Bind(cold)
 	if !n.Pointer.inMemory() {
-		a.LeaRSP(-redZone)
-		a.PushRAX()
+		saveRAX(a)
 	}
 	a.PushRCX()
 	a.PushRDX()
@@ -241,7 +236,6 @@ func (n *Note) WriteCold(a *x86.Asm, all *Notes, begin, cold, back x86.Label, wo
 	a.Bind(done)
 	a.PopRDX()
 	a.PopRCX()
-	a.PopRAX()
-	a.LeaRSP(redZone)
+	restoreRAX(a)
 	a.Jmp(back)
 }

@@ -231,8 +231,7 @@ func (e *Emitter) countKeepingFlags(c Count, check, resume x86.Label) {
 }
 
 func saveFlags(a *x86.Asm) {
-	a.LeaRSP(-redZone)
-	a.PushRAX()
+	saveRAX(a)
 	a.Lahf()
 	a.SetoAL()
 }
@@ -240,6 +239,16 @@ func saveFlags(a *x86.Asm) {
 func restoreFlags(a *x86.Asm) {
 	a.AddAL(0x7f)
 	a.Sahf()
+	restoreRAX(a)
+}
+
+// saveRAX saves rax below the red zone.
+func saveRAX(a *x86.Asm) {
+	a.LeaRSP(-redZone)
+	a.PushRAX()
+}
+
+func restoreRAX(a *x86.Asm) {
 	a.PopRAX()
 	a.LeaRSP(redZone)
 }

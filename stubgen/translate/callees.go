@@ -26,13 +26,11 @@ func (c *Code) NoteCallees(o *stubgen.Object, first int32) (notes int) {
 		return 0
 	}
 	ops, begins := make([]Op, 0, len(c.Ops)+len(at)), make([]int32, 0, len(g.Blocks))
-	c.Notes = make([]int32, len(g.Blocks))
 	for k := range g.Blocks {
 		old := c.ops(k)
-		c.Notes[k], begins = NoCounter, append(begins, int32(len(ops)))
+		begins = append(begins, int32(len(ops)))
 		if last := len(old) - 1; notes < len(at) && at[notes] == int(c.Begins[k])+last {
-			c.Notes[k] = first + emit.NoteWords*int32(notes)
-			ops = append(append(ops, old[:last]...), Op{Kind: Note, Inst: old[last].Inst, To: c.Notes[k]})
+			ops = append(append(ops, old[:last]...), Op{Kind: Note, Inst: old[last].Inst, To: first + emit.NoteWords*int32(notes)})
 			old, notes = old[last:], notes+1
 		}
 		ops = append(ops, old...)
@@ -41,12 +39,13 @@ func (c *Code) NoteCallees(o *stubgen.Object, first int32) (notes int) {
 	return notes
 }
 
-// NoteOf is the number of the note of a block's callee, or NoCounter.
+// NoteOf is the number of the note of the callee of a block's last instruction, or NoCounter.
 func (c *Code) NoteOf(block int) int32 {
-	if c.Notes == nil {
-		return NoCounter
+	ops := c.ops(block)
+	if n := len(ops) - 2; n >= 0 && ops[n].Kind == Note {
+		return ops[n].To
 	}
-	return c.Notes[block]
+	return NoCounter
 }
 
 // calleeNoted reports whether a block, whose last operation is op, has a note.

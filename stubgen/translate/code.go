@@ -28,8 +28,6 @@ type Code struct {
 	Detours  []Detour // those that are not Ahead come behind all blocks, in this order
 	Lands    []int32  // by block: number + 1 of the detour that old text leads to, 0: to the block
 	Falls    []bool   // by block: it goes on at the next
-
-	Notes []int32 // by block: number of the note of its last instruction's callee, or NoCounter (NoteCallees)
 }
 
 // Op is an instruction of the copy, or several that belong together.
