@@ -188,8 +188,8 @@ type Neighbor struct {
 
 // Around is the callers and the callees of the function at an address, the most calls first.
 func (l *List) Around(p Place) (callers, callees []Neighbor) {
-	n := slices.IndexFunc(l.Functions, func(f Function) bool { return f.Place == p })
-	if n < 0 {
+	n, ok := l.Number(p)
+	if !ok {
 		return nil, nil
 	}
 	for _, e := range l.callersOf(n) {
