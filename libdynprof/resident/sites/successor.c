@@ -20,6 +20,7 @@
 #include "base/mapped.h"
 #include "base/pages.h"
 #include "base/state.h"
+#include "base/text.h"
 #include "sites/successor.h"
 #include "sites/watched.h"
 
@@ -37,33 +38,30 @@ void dp_successors_followed(void) { kept.followed = 1; }
 
 static int is_ours(const char *entry) { return has_prefix(entry, "DYNPROF_") && !has_prefix(entry, "DYNPROF_PAD="); }
 
-static char *put(char *to, const char *text)
+/* Puts a text behind those that there are, and returns where it is. */
+static const char *keep(struct dp_text_buffer *b, const char *text)
 {
-	while (*text)
-		*to++ = *text++;
-	*to = 0;
-	return to;
+	const char *at = b->text + b->used;
+	dp_put(b, text, text_len(text) + 1);
+	return at;
 }
 
 void dp_successor_keep(char **envp, const char *first, const char *self)
 {
-	uint64_t size = text_len(self) + 1 + (first ? text_len(first) + 1 : 0);
+	uint64_t size = text_len(self) + 2 + (first ? text_len(first) + 1 : 0);
 	for (char **e = envp; *e; e++)
 		size += is_ours(*e) ? text_len(*e) + 1 : 0;
 	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
 		return;
-	char *to = (char *)at;
-	kept.self = to;
-	to = put(to, self) + 1;
-	if (first) {
-		kept.first = to;
-		to = put(to, first) + 1;
-	}
-	kept.vars = to;
+	struct dp_text_buffer b = dp_buffer((char *)at, size);
+	kept.self = keep(&b, self);
+	if (first)
+		kept.first = keep(&b, first);
+	kept.vars = b.text + b.used;
 	for (char **e = envp; *e; e++)
 		if (is_ours(*e)) {
-			to = put(to, *e) + 1;
+			keep(&b, *e);
 			kept.count++;
 		}
 	kept.uid = raw(SYS_getuid);
@@ -147,7 +145,7 @@ static int can_be_counted(long dir, uint64_t path, uint8_t *head)
 		const char *next = interpreter((char *)head, n);
 		if (!next)
 			return is_dynamic(head, n) && has_same_rights() && has_library();
-		put((char *)head + HEAD, next);
+		text_copy((char *)head + HEAD, HEAD, next);
 		dir = AT_FDCWD;
 		path = (uint64_t)head + HEAD;
 	}
@@ -193,33 +191,33 @@ static int look_at(struct given *g)
 /* The program's LD_PRELOAD, between what came first and us. Returns 0 if there is no room, or
  * if it would be another when we are taken out again: one that is empty, or has spaces or
  * empty names. */
-static int put_preload(const struct given *g, char *to, const char *end)
+static int put_preload(const struct given *g, struct dp_text_buffer *b)
 {
-	to = put(to, preload_name);
+	dp_put_text(b, preload_name);
 	if (kept.first) {
-		to = put(to, kept.first);
-		*to++ = ':';
+		dp_put_text(b, kept.first);
+		dp_put_text(b, ":");
 	}
-	char before = ':';
-	for (uint64_t from = g->preload ? g->preload + sizeof preload_name - 1 : 0; from; from++, before = *to++) {
-		if (to == end || !dp_read_argument(to, from, 1, g->stack) || *to == ' ' || ((*to == ':' || !*to) && before == ':'))
+	char c = ':', before;
+	for (uint64_t from = g->preload ? g->preload + sizeof preload_name - 1 : 0; from && c && !b->bad; from++) {
+		before = c;
+		if (!dp_read_argument(&c, from, 1, g->stack) || c == ' ' || ((c == ':' || !c) && before == ':'))
 			return 0;
-		if (!*to) {
-			*to++ = ':';
-			break;
-		}
+		dp_put(b, c ? &c : ":", 1);
 	}
-	put(to, kept.self);
-	return 1;
+	dp_put_text(b, kept.self);
+	return !b->bad;
 }
 
 enum { PRELOAD_ROOM = 1 << 16 };
 
-/* What lies in memory of ours: the array, our strings, LD_PRELOAD; or the head of a file. */
+/* What the array takes, with LD_PRELOAD, something to make it even, and its end. */
+static uint64_t array_size(const struct given *g) { return 8 * (g->count + kept.count + 3); }
+
+/* What lies in memory of ours: the array and LD_PRELOAD; or the head of a file, and a path. */
 static uint64_t room_for(const struct given *g)
 {
-	uint64_t array = 8 * (g->count + kept.count + 3);
-	return pages(array + PRELOAD_ROOM + (kept.first ? text_len(kept.first) : 0) + text_len(kept.self) + 2 * HEAD);
+	return pages(array_size(g) + PRELOAD_ROOM + (kept.first ? text_len(kept.first) : 0) + text_len(kept.self) + 2 * HEAD);
 }
 
 /* The array of the program's entries and ours. What the library takes away before main is an
@@ -227,16 +225,14 @@ static uint64_t room_for(const struct given *g)
 static int make_environment(const struct given *g, char **array, uint64_t room)
 {
 	uint64_t n = 0, taken = kept.count + !g->preload; /* LD_PRELOAD, if nothing is left of it */
-	char *text = (char *)&array[g->count + kept.count + 3], *end = (char *)array + room - HEAD;
-	for (uint64_t i = 0; i < g->count; i++) {
-		uint64_t entry = 0;
-		if (!dp_read_argument(&entry, g->at + 8 * i, sizeof entry, g->stack))
-			return 0;
-		if (entry != g->preload)
-			array[n++] = (char *)entry;
-	}
-	array[n++] = text;
-	if (!put_preload(g, text, end))
+	struct dp_text_buffer preload = dp_buffer((char *)array + array_size(g), room - array_size(g));
+	if (g->count && !dp_read_argument(array, g->at, 8 * g->count, g->stack))
+		return 0;
+	for (uint64_t i = 0; i < g->count; i++)
+		if ((uint64_t)array[i] != g->preload)
+			array[n++] = array[i];
+	array[n++] = preload.text;
+	if (!put_preload(g, &preload))
 		return 0;
 	const char *var = kept.vars;
 	for (uint64_t i = 0; i < kept.count; i++, var += text_len(var) + 1)
