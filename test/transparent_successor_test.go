@@ -43,6 +43,7 @@ func TestSuccessor(t *testing.T) {
 		{"execve", program, true, 0}, {"search", program, true, 0}, {"none", program, true, 0}, {"preload", program, true, 0},
 		{"at", program, true, 0}, {"thread", program, true, 0}, {"refused", program, true, 0}, {"full", program, true, 0},
 		{"execve", script, true, 0}, {"execve", static, false, 1}, {"execve", other, false, 1}, {"empty", program, false, 1}, {"spaces", program, false, 1},
+		{"twice", program, false, 1},
 		{"descriptor", program, false, 1}, {"many", program, false, 1}, {"children", program, false, 3},
 	} {
 		for _, way := range lane.Thin([][]string{{"run"}, {"preload"}, {"run", "--objects", "all", "--threshold", "10"}, {"run", "--control"}}, 2) {

@@ -122,6 +122,9 @@ int main(int argc, char **argv)
 	} else if (strcmp(how, "spaces") == 0) {
 		setenv("LD_PRELOAD", "libm.so.6 libdl.so.2", 1);
 		execve(file, args, environ);
+	} else if (strcmp(how, "twice") == 0) { /* of which the last one counts for the dynamic linker */
+		char *list[] = {"LD_PRELOAD=libm.so.6", "A=1", "LD_PRELOAD=libdl.so.2", 0};
+		execve(file, args, list);
 	} else if (strcmp(how, "many") == 0) { /* more variables than are looked at */
 		enum { MANY = 140000 };
 		char **list = calloc(MANY + 1, sizeof *list);

@@ -182,8 +182,11 @@ static int look_at(struct given *g)
 			return 1;
 		if (begins(g, entry, "DYNPROF_"))
 			return 0; /* somebody else counts */
-		if (!g->preload && begins(g, entry, preload_name))
-			g->preload = entry;
+		if (!begins(g, entry, preload_name))
+			continue;
+		if (g->preload)
+			return 0; /* the dynamic linker takes one of them, getenv another */
+		g->preload = entry;
 	}
 	return 0;
 }
