@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -218,10 +219,10 @@ type Line struct {
 // instructions its block has.
 func (f *Function) Lines() (lines []Line) {
 	say := func(format string, args ...any) { lines = append(lines, Line{Text: fmt.Sprintf(format, args...)}) }
-	say("%s of %s: %s calls, %s instructions, %d blocks", f.Name, filepath.Base(f.Object), report.Thousands(f.Calls), report.Thousands(f.Instructions), len(f.Blocks))
+	say("%s of %s: %s calls, %s instructions, %d blocks", f.Name, filepath.Base(f.Object), figures.Thousands(f.Calls), figures.Thousands(f.Instructions), len(f.Blocks))
 	width := len("RUNS")
 	for i := range f.Blocks {
-		width = max(width, len(report.Thousands(f.Blocks[i].Runs)))
+		width = max(width, len(figures.Thousands(f.Blocks[i].Runs)))
 	}
 	say("%*s   SHARE  ADDRESS", width, "RUNS")
 	var file string
@@ -238,7 +239,7 @@ func (f *Function) Lines() (lines []Line) {
 				file, line = in.File, in.Line
 				say("%s           %s %s", strings.Repeat(" ", width+8), bars, in.where())
 			}
-			numbers := fmt.Sprintf("%*s  %5.1f%%", width, report.Thousands(b.Runs), share)
+			numbers := fmt.Sprintf("%*s  %5.1f%%", width, figures.Thousands(b.Runs), share)
 			if k > 0 {
 				numbers = strings.Repeat(" ", width+8)
 			}
@@ -283,9 +284,9 @@ func (f *Function) headed(b *Block) *Loop {
 
 // describe says how often a loop ran.
 func (f *Function) describe(l *Loop) string {
-	text := fmt.Sprintf("loop: %s iterations", report.Thousands(l.Iterations))
+	text := fmt.Sprintf("loop: %s iterations", figures.Thousands(l.Iterations))
 	if l.Entries != nil {
-		text += fmt.Sprintf(", entered %s times", report.Thousands(*l.Entries))
+		text += fmt.Sprintf(", entered %s times", figures.Thousands(*l.Entries))
 		if *l.Entries > 0 {
 			text += fmt.Sprintf(", %.1f each", float64(l.Iterations)/float64(*l.Entries))
 		}

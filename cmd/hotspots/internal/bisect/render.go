@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
 )
@@ -117,5 +118,5 @@ func plural(n int, what string) string {
 	if n != 1 {
 		what += "s"
 	}
-	return report.Thousands(uint64(n)) + " " + what
+	return figures.Thousands(uint64(n)) + " " + what
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -117,12 +118,12 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 	_, elsewhere := l.pick(func(e *Edge) bool { return e.Kind == Elsewhere })
 	_, unknown := l.pick(func(e *Edge) bool { return e.Kind == Unknown })
 	if _, err := fmt.Fprintf(w, "%s: %s calls between functions; besides, %s came from elsewhere, and %s went to what is not known\n",
-		l.Program, report.Thousands(calls), report.Thousands(elsewhere), report.Thousands(unknown)); err != nil {
+		l.Program, figures.Thousands(calls), figures.Thousands(elsewhere), figures.Thousands(unknown)); err != nil {
 		return err
 	}
 	var rows [][3]string
 	for _, e := range l.first(edges) {
-		rows = append(rows, [3]string{report.Thousands(e.Calls) + "\t" + e.share(l.Functions[e.Callee].Calls), e.Kind.String(), l.name(e.Caller) + " -> " + l.name(e.Callee)})
+		rows = append(rows, [3]string{figures.Thousands(e.Calls) + "\t" + e.share(l.Functions[e.Callee].Calls), e.Kind.String(), l.name(e.Caller) + " -> " + l.name(e.Callee)})
 	}
 	return report.Rows(w, style, [3]string{"CALLS\tOF CALLEE", "KIND", "CALLER -> CALLEE"}, rows)
 }
@@ -132,7 +133,7 @@ func (e *Edge) share(all uint64) string {
 	if e.Kind == AtMost {
 		return "-"
 	}
-	return report.Share(e.Calls, all)
+	return figures.Share(e.Calls, all)
 }
 
 func isKnown(e *Edge) bool { return e.Caller != None && e.Callee != None }
@@ -141,7 +142,7 @@ func isKnown(e *Edge) bool { return e.Caller != None && e.Callee != None }
 // of it, if these are counted, and of those that it is known to have made.
 func (l *List) FunctionText(w io.Writer, n int, style report.Style) error {
 	f := &l.Functions[n]
-	calls := report.Thousands(f.Calls) + " calls"
+	calls := figures.Thousands(f.Calls) + " calls"
 	if !f.Counted {
 		calls = "its calls are not counted, there may be more than these"
 	}
@@ -174,7 +175,7 @@ func (l *List) part(w io.Writer, style report.Style, heading string, edges []Edg
 	var rows [][3]string
 	for i := range l.first(edges) {
 		e := &edges[i]
-		rows = append(rows, [3]string{report.Thousands(e.Calls) + "\t" + e.share(all), e.Kind.String(), end(e)})
+		rows = append(rows, [3]string{figures.Thousands(e.Calls) + "\t" + e.share(all), e.Kind.String(), end(e)})
 	}
 	return report.Rows(w, style, [3]string{"CALLS\tSHARE", "KIND", heading}, rows)
 }
@@ -342,7 +343,7 @@ func (l *List) Dot(w io.Writer) error {
 		l.box(out, drawn, e.Caller)
 		l.box(out, drawn, e.Callee)
 		const thickest = 5.0
-		label, style := report.Thousands(e.Calls), ""
+		label, style := figures.Thousands(e.Calls), ""
 		switch e.Kind {
 		case Tail:
 			style = ", style=dashed"
@@ -363,7 +364,7 @@ func (l *List) box(w io.Writer, drawn map[int]bool, n int) {
 	drawn[n] = true
 	text := l.name(n)
 	if f := &l.Functions[n]; f.Counted {
-		text += "\n" + report.Thousands(f.Calls) + " calls"
+		text += "\n" + figures.Thousands(f.Calls) + " calls"
 	}
 	fmt.Fprintf(w, "\tn%d [label=%s];\n", n, quoted(text))
 }

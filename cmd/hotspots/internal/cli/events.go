@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
@@ -103,7 +104,7 @@ func (a *app) events(t *table.Table, format string) error {
 const eventTime = "2006-01-02 15:04:05.000000"
 
 func (e *event) columns() []string {
-	return []string{e.Time.Local().Format(eventTime), report.Thousands(e.Calls), fmt.Sprint(e.Pid), fmt.Sprint(e.Tid), e.Outcome, e.Object, e.Name}
+	return []string{e.Time.Local().Format(eventTime), figures.Thousands(e.Calls), fmt.Sprint(e.Pid), fmt.Sprint(e.Tid), e.Outcome, e.Object, e.Name}
 }
 
 // follow shows each event when it is there, and again when its outcome has

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
@@ -95,20 +96,20 @@ func (l *List) first() []Loop {
 
 // Text writes a line for each loop.
 func (l *List) Text(w io.Writer, style report.Style) error {
-	if _, err := fmt.Fprintf(w, "%s: %d loops ran; %s instructions in all functions whose blocks are counted\n", l.Program, len(l.Loops), report.Thousands(l.Instructions)); err != nil {
+	if _, err := fmt.Fprintf(w, "%s: %d loops ran; %s instructions in all functions whose blocks are counted\n", l.Program, len(l.Loops), figures.Thousands(l.Instructions)); err != nil {
 		return err
 	}
 	var rows [][3]string
 	for _, p := range l.first() {
 		entries, each := "?", "?"
 		if p.Entries != nil {
-			entries = report.Thousands(*p.Entries)
+			entries = figures.Thousands(*p.Entries)
 			if *p.Entries > 0 {
 				each = fmt.Sprintf("%.1f", float64(p.Iterations)/float64(*p.Entries))
 			}
 		}
 		rows = append(rows, [3]string{
-			fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d", report.Thousands(p.Instructions), report.Share(p.Instructions, l.Instructions), report.Thousands(p.Iterations), entries, each, p.Depth),
+			fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d", figures.Thousands(p.Instructions), figures.Share(p.Instructions, l.Instructions), figures.Thousands(p.Iterations), entries, each, p.Depth),
 			filepath.Base(p.Object), fmt.Sprintf("%s at %s", p.Function, p.Header),
 		})
 	}

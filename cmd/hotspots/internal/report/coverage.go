@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -120,7 +121,7 @@ func UntoldNote(untold, code uint64) string {
 	if untold < few {
 		return ""
 	}
-	return fmt.Sprintf("; %s bytes of code in no function (%.2f%%)", Thousands(untold), float64(untold)*100/float64(code))
+	return fmt.Sprintf("; %s bytes of code in no function (%.2f%%)", figures.Thousands(untold), float64(untold)*100/float64(code))
 }
 
 // Percent writes n of so many as a percentage that is rounded down: 100 means

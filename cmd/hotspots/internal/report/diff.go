@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -189,7 +190,7 @@ func (d *Diff) Text(w io.Writer, style Style) error {
 	t := newText("BEFORE\tAFTER\tDELTA\tCHANGE", "OBJECT", "FUNCTION")
 	for _, c := range d.Functions {
 		if c.Delta != 0 {
-			t.row(fmt.Sprintf("%s\t%s\t%s\t%s", Thousands(c.Before), Thousands(c.After), signed(c.Delta), change(c)), filepath.Base(c.Object), c.Name)
+			t.row(fmt.Sprintf("%s\t%s\t%s\t%s", figures.Thousands(c.Before), figures.Thousands(c.After), signed(c.Delta), change(c)), filepath.Base(c.Object), c.Name)
 		}
 	}
 	return t.write(w, style)
@@ -197,9 +198,9 @@ func (d *Diff) Text(w io.Writer, style Style) error {
 
 func signed(n int64) string {
 	if n < 0 {
-		return "-" + Thousands(size(n))
+		return "-" + figures.Thousands(size(n))
 	}
-	return "+" + Thousands(size(n))
+	return "+" + figures.Thousands(size(n))
 }
 
 // change is the difference in per cent of what was before.

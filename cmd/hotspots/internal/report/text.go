@@ -54,9 +54,9 @@ func (r *Report) Text(w io.Writer, style Style) error {
 		if f.Hot {
 			name = style.Red(name) + " [hot]"
 		}
-		numbers := fmt.Sprintf("%s\t%s\t%s\t%d", Thousands(f.Calls), Share(f.Calls, r.TotalCalls), Share(sum, r.TotalCalls), f.Size)
+		numbers := fmt.Sprintf("%s\t%s\t%s\t%d", figures.Thousands(f.Calls), figures.Share(f.Calls, r.TotalCalls), figures.Share(sum, r.TotalCalls), f.Size)
 		if n := f.Instructions; n != nil {
-			numbers = fmt.Sprintf("%s\t%s\t%s", Thousands(*n), Share(*n, *r.TotalInstructions), numbers)
+			numbers = fmt.Sprintf("%s\t%s\t%s", figures.Thousands(*n), figures.Share(*n, *r.TotalInstructions), numbers)
 		} else if r.TotalInstructions != nil {
 			numbers = "-\t-\t" + numbers
 		}
@@ -72,9 +72,9 @@ func (r *Report) Headline() string {
 	if n := len(r.Programs); n > 1 {
 		what = fmt.Sprintf("%s (pid %d) and %d more, %s", r.Program.Program, r.Pid, n-1, r.state())
 	}
-	what += fmt.Sprintf(": %s calls", Thousands(r.TotalCalls))
+	what += fmt.Sprintf(": %s calls", figures.Thousands(r.TotalCalls))
 	if n := r.TotalInstructions; n != nil {
-		what += fmt.Sprintf(", %s instructions", Thousands(*n))
+		what += fmt.Sprintf(", %s instructions", figures.Thousands(*n))
 		if r.WithoutBlocks > 0 {
 			what += fmt.Sprintf(" (without those of %d functions that have no copy)", r.WithoutBlocks)
 		}
@@ -94,7 +94,7 @@ func (r *Report) lacks() (all []string) {
 	case n == 1:
 		all = append(all, "a program that it executed is not counted: hotspots run --follow-exec")
 	case n > 1:
-		all = append(all, fmt.Sprintf("%s programs that it executed are not counted: hotspots run --follow-exec", Thousands(uint64(n))))
+		all = append(all, fmt.Sprintf("%s programs that it executed are not counted: hotspots run --follow-exec", figures.Thousands(uint64(n))))
 	}
 	if n := r.ThreadsLost; n > 0 {
 		all = append(all, fmt.Sprintf("%d threads had no room in the table and are missing", n))
@@ -162,7 +162,7 @@ func (r *Report) ObjectText(w io.Writer, objects []*Object, style Style) error {
 	var sum uint64
 	for _, o := range objects {
 		sum += o.Calls
-		t.row(fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d", Thousands(o.Calls), Share(o.Calls, r.TotalCalls), Share(sum, r.TotalCalls),
+		t.row(fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d", figures.Thousands(o.Calls), figures.Share(o.Calls, r.TotalCalls), figures.Share(sum, r.TotalCalls),
 			o.Functions, o.Counted, o.Called), o.Object, "")
 	}
 	return t.write(w, style)
@@ -235,12 +235,6 @@ func WriteCounts(w io.Writer, title string, counts map[string]int) {
 	}
 	fmt.Fprintf(w, "    %s: %s\n", title, strings.Join(words, ", "))
 }
-
-// Thousands writes 1234567 as 1,234,567.
-func Thousands(n uint64) string { return figures.Thousands(n) }
-
-// Share is a number in percent of another.
-func Share(n, of uint64) string { return figures.Share(n, of) }
 
 // text is a table of right-aligned figures, then a left-aligned word, then
 // anything.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 )
 
 // Thread is what one thread counted, or one process.
@@ -97,7 +99,7 @@ func (r *Report) ThreadText(w io.Writer, all []*Thread, processes bool, style St
 				n = "-"
 			}
 		}
-		t.row(fmt.Sprintf("%s\t%s\t%s\t%s\t%s", Thousands(one.Calls), Share(one.Calls, r.TotalCalls), Share(sum, r.TotalCalls), pid, n), one.Program, note)
+		t.row(fmt.Sprintf("%s\t%s\t%s\t%s\t%s", figures.Thousands(one.Calls), figures.Share(one.Calls, r.TotalCalls), figures.Share(sum, r.TotalCalls), pid, n), one.Program, note)
 	}
 	return t.write(w, style)
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
 )
@@ -86,14 +87,14 @@ func (p *page) counts() {
 	if f.Hot {
 		hot = p.style.Red("; hot")
 	}
-	p.fact("calls", "%s, %s of all; counted by %s%s", report.Thousands(*f.Calls), report.Share(*f.Calls, p.TotalCalls), f.Tactic, hot)
+	p.fact("calls", "%s, %s of all; counted by %s%s", figures.Thousands(*f.Calls), figures.Share(*f.Calls, p.TotalCalls), f.Tactic, hot)
 	if len(f.Threads) > 1 {
 		for _, t := range f.Threads[:p.most(len(f.Threads))] {
 			who := fmt.Sprintf("by thread %d of process %d", t.Tid, t.Pid)
 			if t.Several || t.Tid == 0 {
 				who = "by threads that are not told apart"
 			}
-			p.fact("", "%s %s", report.Thousands(t.Calls), who)
+			p.fact("", "%s %s", figures.Thousands(t.Calls), who)
 		}
 		p.more(len(f.Threads), "threads")
 	}
@@ -104,13 +105,13 @@ func (p *page) counts() {
 	if *f.Calls > 0 {
 		each = fmt.Sprintf(", %.1f a call", float64(*f.Instructions)/float64(*f.Calls))
 	}
-	p.fact("instructions", "%s, %s of all%s; %d blocks", report.Thousands(*f.Instructions), report.Share(*f.Instructions, *p.Instructions), each, f.Blocks)
+	p.fact("instructions", "%s, %s of all%s; %d blocks", figures.Thousands(*f.Instructions), figures.Share(*f.Instructions, *p.Instructions), each, f.Blocks)
 	for _, l := range f.Loops[:p.most(len(f.Loops))] {
 		entered := ""
 		if l.Entries != nil && *l.Entries > 0 {
-			entered = fmt.Sprintf(", entered %s times, %.1f each", report.Thousands(*l.Entries), float64(l.Iterations)/float64(*l.Entries))
+			entered = fmt.Sprintf(", entered %s times, %.1f each", figures.Thousands(*l.Entries), float64(l.Iterations)/float64(*l.Entries))
 		}
-		p.fact("loop", "at %v: %s iterations%s", l.Header, report.Thousands(l.Iterations), entered)
+		p.fact("loop", "at %v: %s iterations%s", l.Header, figures.Thousands(l.Iterations), entered)
 	}
 	p.more(len(f.Loops), "loops")
 }
@@ -245,7 +246,7 @@ func (p *page) code(most int) {
 	runs := 0
 	for _, in := range list {
 		if in.Runs != nil {
-			runs = max(runs, len(report.Thousands(*in.Runs)))
+			runs = max(runs, len(figures.Thousands(*in.Runs)))
 		}
 	}
 	shown := list
@@ -255,7 +256,7 @@ func (p *page) code(most int) {
 	for _, in := range shown {
 		times := ""
 		if in.Runs != nil {
-			times = report.Thousands(*in.Runs)
+			times = figures.Thousands(*in.Runs)
 		}
 		if runs > 0 {
 			times = fmt.Sprintf("%*s ", runs, times)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -34,7 +35,7 @@ func (s *Summary) Text(w io.Writer, took time.Duration, list string) error {
 		s.Percentile(0), s.Percentile(1), s.Percentile(5), s.Percentile(10), s.Percentile(50))
 	if n := s.UntoldBytes(); n > 0 {
 		fmt.Fprintf(&b, "    code in no function: %s of %s bytes (%.2f%%), in %s files\n",
-			report.Thousands(n), report.Thousands(s.Code), float64(n)*100/float64(s.Code), thousands(len(s.Untold)))
+			figures.Thousands(n), figures.Thousands(s.Code), float64(n)*100/float64(s.Code), thousands(len(s.Untold)))
 	}
 	s.Blocks.text(&b)
 	for i, f := range s.Files {
@@ -53,7 +54,7 @@ func (s *Summary) Text(w io.Writer, took time.Duration, list string) error {
 		if i == 0 {
 			b.WriteString("most code in no function:\n")
 		}
-		fmt.Fprintf(&b, "    %6.2f%%  %13s bytes  %s\n", float64(f.Untold)*100/float64(f.Code), report.Thousands(f.Untold), symname.Clean(f.Path))
+		fmt.Fprintf(&b, "    %6.2f%%  %13s bytes  %s\n", float64(f.Untold)*100/float64(f.Code), figures.Thousands(f.Untold), symname.Clean(f.Path))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (s *Summary) exceptions(w io.Writer, list string) error {
 // All lists exceptions of every reason.
 const All = "all"
 
-func thousands(n int) string { return report.Thousands(uint64(n)) }
+func thousands(n int) string { return figures.Thousands(uint64(n)) }
 
 func words[K interface {
 	comparable
