@@ -82,7 +82,7 @@ func TestUserThreads(t *testing.T) {
 		c := cmd(append([]string{plain}, args...)...)
 		ok(t, run(t, c))
 		inVariants(t, c, exact)
-		for _, flag := range []string{"--lock", "--allow-traps"} {
+		for _, flag := range []string{"--lock", "--allow-traps", "--blocks", "--edges"} {
 			r, all := counted(t, c, flag)
 			ok(t, r)
 			exact(t, all)
