@@ -21,16 +21,18 @@ func (a *app) reportCommand() *cobra.Command {
 		Short: "Show the functions called most",
 		Long: "Show the functions of a program with their calls, from its count table, while it runs and after.\n" +
 			"Without argument: the newest table. Several tables are merged; of copies of one table, see hotspots diff.\n\n" +
-			"Text shows the functions or threads with most calls, JSON and CSV all functions; the total is always that of all.",
+			"Text shows the functions or threads with most calls, JSON and CSV all functions; the total is always that of all. " +
+			"names are those of functions that were called, a line each, as --only, --skip and --blocks of hotspots run read them: @FILE.",
 		Example: "  hotspots report\n  hotspots report 4711 --top 20\n  hotspots report app.dynprof --format json\n" +
 			"  hotspots report --filter '^std::' --sort name\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run\n" +
+			"  hotspots report app.dynprof --top 100 --format names >hot && hotspots run --blocks=@hot -- ./app\n" +
 			"  hotspots report --callers malloc app.dynprof    of a run with --blocks",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.settle(cmd, f.by == "object")
 			return a.report(f, args)
 		},
 	}
-	f.add(cmd, report.Orders)
+	f.add(cmd, report.Orders, "names")
 	choiceFlag(cmd, &f.by, "by", []string{"function", "object", "thread", "process"}, "`what` a line is")
 	cmd.Flags().StringVar(&f.callers, "callers", "", "show who called the function with this `NAME` or address: see hotspots calls")
 	cmd.Flags().StringVar(&f.callees, "callees", "", "show whom the function with this `NAME` or address called")
@@ -41,6 +43,9 @@ func (a *app) reportCommand() *cobra.Command {
 }
 
 func (a *app) report(f reportFlags, args []string) error {
+	if f.format == "names" && (f.by != "function" || f.callers != "" || f.callees != "") {
+		return usage("--format names goes with --by function")
+	}
 	if f.callers != "" || f.callees != "" {
 		return a.reportCalls(f, args)
 	}
@@ -68,6 +73,9 @@ func (a *app) report(f reportFlags, args []string) error {
 	}
 	r.Sort(f.sort)
 	r.Top(f.top)
+	if f.format == "names" {
+		return r.Names(a.stdout)
+	}
 	return a.show(f.format, r)
 }
 

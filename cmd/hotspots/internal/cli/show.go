@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -19,9 +20,9 @@ type showFlags struct {
 	top                  int
 }
 
-// add adds the flags; orders are those of --sort.
-func (f *showFlags) add(cmd *cobra.Command, orders []string) {
-	formatFlag(cmd, &f.format)
+// add adds the flags; orders are those of --sort, more are formats besides the usual ones.
+func (f *showFlags) add(cmd *cobra.Command, orders []string, more ...string) {
+	choiceFlag(cmd, &f.format, "format", slices.Concat(formats, more), "output `format`")
 	choiceFlag(cmd, &f.sort, "sort", orders, "`order`")
 	cmd.Flags().IntVar(&f.top, "top", 0, fmt.Sprintf("show the first `N`; 0 shows all (default %d as text, else 0)", textTop))
 	cmd.Flags().StringVar(&f.filter, "filter", "", "show only functions whose name or alias matches the regular expression `REGEX`")

@@ -98,6 +98,17 @@ func (r *Report) CSV(w io.Writer) error {
 	return csv.NewWriter(w).WriteAll(rows)
 }
 
+// Names writes the names of functions that were called, a line each.
+func (r *Report) Names(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	for _, f := range r.Functions {
+		if f.Calls > 0 {
+			fmt.Fprintln(out, f.Name)
+		}
+	}
+	return out.Flush()
+}
+
 // ObjectCSV writes the objects.
 func ObjectCSV(w io.Writer, objects []*Object) error {
 	rows := [][]string{{"object", "build_id", "functions", "counted", "called", "calls"}}
