@@ -43,7 +43,7 @@ func parseConfig(vars []string) (*config, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	c.On[setting.Blocks] = c.On[setting.Blocks] || c.On[setting.Edges]
+	c.On[setting.Blocks] = c.On[setting.Blocks] || c.On[setting.Edges] || c.BlocksOf != nil
 	return c, nil
 }
 
@@ -74,6 +74,8 @@ func (c *config) set(name, value string) (err error) {
 		c.Only, err = symname.ParseNames(value, textfile.Read)
 	case setting.Skip:
 		c.Skip, err = symname.ParseNames(value, textfile.Read)
+	case setting.BlocksOf:
+		c.BlocksOf, err = symname.ParseGlobs(value, textfile.Read)
 	case setting.Threshold:
 		c.Threshold, err = symname.ParseThresholds(value)
 	case setting.Listen:

@@ -90,7 +90,7 @@ func (o *object) copy(how decision) {
 	parallel.Ranges(len(units), grain, 0, func(_, first, end int) {
 		for k := first; k < end; k++ {
 			i := units[k].Function
-			if !o.plans[i].Counted() {
+			if !o.plans[i].Counted() || how.blocksOf != nil && !how.blocksOf.Match(o.displayed(int(i))) {
 				continue
 			}
 			u := &c.units[i]

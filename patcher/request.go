@@ -58,6 +58,7 @@ type Cache interface {
 type Options struct {
 	Objects    *symname.Objects // nil: the default choice
 	Only, Skip *symname.Names   // nil: all, none
+	BlocksOf   *symname.Names   // whose blocks are counted, with setting.Blocks; nil: all
 	Threshold  *symname.Thresholds
 	On         setting.Switches
 }
@@ -75,4 +76,6 @@ type decision struct {
 	blind        bool // objects that come later are not seen
 	notes        bool // callees of calls by pointers are noted
 	redirectable bool // calls can be sent to other code: fronts count in a row of the thread's own
+
+	blocksOf *symname.Names // whose blocks are counted; nil: all
 }

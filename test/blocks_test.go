@@ -3,6 +3,7 @@ package test
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -225,6 +226,66 @@ func mostRuns(t *testing.T, path, function string) (most uint64) {
 		}
 	}
 	return most
+}
+
+// TestBlocksOf: functions that --blocks names have the instructions that they have where all
+// have; others have none, and all have their calls.
+func TestBlocksOf(t *testing.T) {
+	lane.Parallel(t)
+	hotspots, xz, text := build(t, "hotspots"), need(t, "xz"), textFile(t, 300)
+	type functions map[string][2]uint64 // calls, instructions; those are 0 if they are not counted
+	count := func(blocks string) (functions, string) {
+		table := filepath.Join(t.TempDir(), "table")
+		r := run(t, cmd(hotspots, "run", blocks, "--summary", "0", "-o", table, "--", xz, "-T1", "-3", "-c", text))
+		if r.status != 0 || r.stderr != "" {
+			t.Fatalf("%s: %+v", blocks, r)
+		}
+		var report struct {
+			Functions []struct {
+				Object, Name string
+				Calls        uint64
+				Instructions *uint64
+			}
+		}
+		if err := json.Unmarshal([]byte(run(t, cmd(hotspots, "report", "--format", "json", table)).stdout), &report); err != nil {
+			t.Fatal(err)
+		}
+		all := functions{}
+		for _, f := range report.Functions {
+			n := [2]uint64{f.Calls, 0}
+			if f.Instructions != nil {
+				n[1] = *f.Instructions
+			}
+			if f.Calls > 0 {
+				all[f.Name] = n
+			}
+		}
+		return all, table
+	}
+	all, table := count("--blocks")
+	names := run(t, cmd(hotspots, "report", table, "--filter", "^lzma_", "--format", "names")).stdout
+	list := filepath.Join(t.TempDir(), "names")
+	if err := os.WriteFile(list, []byte(names), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, blocks := range []string{"--blocks=all", "--blocks=lzma_*", "--blocks=@" + list} {
+		some, _ := count(blocks)
+		counted := 0
+		for name, n := range all {
+			switch {
+			case blocks != "--blocks=all" && !strings.HasPrefix(name, "lzma_"):
+				n[1] = 0
+			case n[1] > 0:
+				counted++
+			}
+			if some[name] != n {
+				t.Errorf("%s: %s has calls and instructions %v, not %v", blocks, name, some[name], n)
+			}
+		}
+		if counted < 20 {
+			t.Errorf("%s: only %d functions", blocks, counted)
+		}
+	}
 }
 
 // TestLoops: a loop was entered as often as the function was called with something to do, and

@@ -41,6 +41,7 @@ const (
 	KeepCalls
 	Lock
 	Blocks
+	BlocksOf
 	Edges
 	Translator
 	Listen
@@ -103,8 +104,9 @@ var All = [Count]Setting{
 	Lock: {"lock", "", "DYNPROF_LOCK", Switch,
 		"count with lock, slower: for programs that take the GS segment after their start", ""},
 	Blocks: {"blocks", "", "DYNPROF_BLOCKS", Switch,
-		"count every block of every function, too, and so every instruction: functions run as copies with counters in them",
+		"count every block of every function, too, and so every instruction: functions run as copies with counters in them; --blocks='NAME*,...': of functions with such names, @FILE: with names of that file",
 		"patch as hotspots run --blocks does"},
+	BlocksOf: {"", "", "DYNPROF_BLOCKS_OF", Text, "", ""}, // the value of the flag of Blocks
 	Edges: {"edges", "", "DYNPROF_EDGES", Switch,
 		"count whom calls by pointers reach, too, so that hotspots calls knows callers and callees of all; with --blocks, which it implies",
 		"patch as hotspots run --edges does"},

@@ -28,6 +28,35 @@ func ParseNames(arg string, readFile func(string) ([]byte, error)) (*Names, erro
 		}
 		return &Names{re: re}, nil
 	}
+	return readNames(file, readFile)
+}
+
+// ParseGlobs reads the argument of --blocks: globs, separated by commas, one of which
+// matches a whole name: * stands for any text and ? for one character; or @FILE, as for
+// ParseNames. readFile is os.ReadFile.
+func ParseGlobs(arg string, readFile func(string) ([]byte, error)) (*Names, error) {
+	if file, isFile := strings.CutPrefix(arg, "@"); isFile {
+		return readNames(file, readFile)
+	}
+	var all []string
+	for glob := range strings.SplitSeq(arg, ",") {
+		if glob = strings.TrimSpace(glob); glob != "" {
+			all = append(all, ofGlob(glob))
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no function named in %q: write all, or globs like 'parse_*'", arg)
+	}
+	return &Names{re: regexp.MustCompile("(?s)^(?:" + strings.Join(all, "|") + ")$")}, nil
+}
+
+// ofGlob is the source of a regular expression that matches what the glob does.
+func ofGlob(glob string) string {
+	return strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(glob))
+}
+
+// readNames reads a file of whole names.
+func readNames(file string, readFile func(string) ([]byte, error)) (*Names, error) {
 	b, err := readFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the list of names: %w", err)

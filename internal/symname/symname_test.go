@@ -85,6 +85,27 @@ func TestNames(t *testing.T) {
 	}
 }
 
+func TestGlobs(t *testing.T) {
+	read := func(string) ([]byte, error) { return []byte("f(int, long)\n"), nil }
+	for _, row := range []struct {
+		arg, name string
+		want      bool
+	}{
+		{"lua_*", "lua_type", true}, {"lua_*", "my_lua_type", false}, {"main, lua?_*", "luaV_execute", true}, {"main,x", "main", true},
+		{"std::*", "std::vector<int>::push_back(int)", true}, {"a.b", "axb", false}, {"a(*)", "a(int)", true},
+		{"@list", "f(int, long)", true}, {"@list", "f", false},
+	} {
+		if n, err := ParseGlobs(row.arg, read); err != nil || n.Match(row.name) != row.want {
+			t.Errorf("%s %s: not %t, %v", row.arg, row.name, row.want, err)
+		}
+	}
+	for _, bad := range []string{"", " , "} {
+		if _, err := ParseGlobs(bad, read); err == nil {
+			t.Errorf("%q: no error", bad)
+		}
+	}
+}
+
 func TestObjects(t *testing.T) {
 	for _, row := range []struct {
 		arg, path string

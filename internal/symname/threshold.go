@@ -39,9 +39,7 @@ func ParseThresholds(arg string) (*Thresholds, error) {
 			t.All = uint32(n)
 			continue
 		}
-		glob := regexp.QuoteMeta(one[:at])
-		glob = strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(glob)
-		t.rules = append(t.rules, threshold{regexp.MustCompile("(?s)^" + glob + "$"), uint32(n)})
+		t.rules = append(t.rules, threshold{regexp.MustCompile("(?s)^" + ofGlob(one[:at]) + "$"), uint32(n)})
 	}
 	return t, nil
 }

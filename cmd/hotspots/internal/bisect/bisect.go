@@ -28,6 +28,7 @@ type Config struct {
 	Keep       bool             // leave it there
 	Objects    string           // as of hotspots run
 	Only, Skip string           // as of hotspots run, file names absolute
+	BlocksOf   string           // value of --blocks, likewise; empty if it has none
 	On         setting.Switches // as of hotspots run
 	Check      string           // shell command; empty compares with a run without the library
 	Timeout    time.Duration    // of a run; 0 takes it from the reference

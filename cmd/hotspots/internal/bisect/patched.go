@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -129,8 +130,10 @@ func without(all, some []string) []string {
 
 // command is hotspots run or bisect of the same with names left out.
 func (s *session) command(verb string, names []string) string {
-	words := []string{"hotspots", verb}
-	words = append(words, s.On.Flags()...)
+	words := append([]string{"hotspots", verb}, s.On.Flags()...)
+	if at := slices.Index(words, "--"+setting.All[setting.Blocks].Flag); at >= 0 && s.BlocksOf != "" {
+		words[at] += "=" + s.BlocksOf
+	}
 	flags := [][2]string{{"--objects", s.Objects}, {"--only", s.Only}, {"--skip", skipPattern(s.Skip, names)}}
 	if verb == "bisect" {
 		flags = append(flags, [2]string{"--check", s.Check})

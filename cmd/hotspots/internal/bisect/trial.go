@@ -133,7 +133,7 @@ func (s *session) drop(t *trial) {
 func (s *session) environ(sel selection, dir string) ([]string, error) {
 	settings := map[setting.ID]string{
 		setting.Output:  strings.ReplaceAll(filepath.Join(dir, tablesName), "%", "%%") + "/%p" + tabledir.Ext,
-		setting.Objects: s.Objects, setting.Only: s.Only, setting.Skip: s.Skip,
+		setting.Objects: s.Objects, setting.Only: s.Only, setting.Skip: s.Skip, setting.BlocksOf: s.BlocksOf,
 		setting.Note:  filepath.Join(dir, noteName),
 		setting.RunID: hex.EncodeToString(s.id[:]), setting.Threshold: "", setting.Translator: "", setting.Strict: "",
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -27,6 +25,7 @@ const exitInterrupted = 128 + int(syscall.SIGINT)
 
 type bisectFlags struct {
 	objects, only, skip, check, library, format string
+	blocksOf                                    string
 	timeout                                     time.Duration
 	repeat                                      int
 	keep                                        bool
@@ -70,7 +69,7 @@ func (a *app) bisectCommand() *cobra.Command {
 	flags.IntVar(&f.repeat, "repeat", 1, "run each selection up to `N` times, until it makes a difference")
 	flags.BoolVar(&f.keep, "keep", false, "keep output, names and count table of every run, and say where")
 	addFlags(cmd, func(s *setting.Setting) string { return s.Bisect }, &f.on, map[setting.ID]*string{
-		setting.Objects: &f.objects, setting.Only: &f.only, setting.Skip: &f.skip, setting.Library: &f.library,
+		setting.Objects: &f.objects, setting.Only: &f.only, setting.Skip: &f.skip, setting.Library: &f.library, setting.BlocksOf: &f.blocksOf,
 	})
 	choiceFlag(cmd, &f.format, "format", []string{"text", "json"}, "output `format`")
 	return cmd
@@ -93,13 +92,11 @@ func (f *bisectFlags) validate() error {
 		if _, err := symname.ParseNames(*names.value, textfile.Read); err != nil {
 			return usage("%s: %w", names.flag, err)
 		}
-		if file, ok := strings.CutPrefix(*names.value, "@"); ok {
-			path, err := filepath.Abs(file)
-			if err != nil {
-				return err
-			}
-			*names.value = "@" + path
+		path, err := absoluteList(*names.value)
+		if err != nil {
+			return err
 		}
+		*names.value = path
 	}
 	if f.timeout < 0 {
 		return usage("--timeout %v: it is more than 0", f.timeout)
@@ -140,7 +137,7 @@ func (a *app) bisect(f *bisectFlags, argv []string) error {
 	bar := a.runsBar()
 	r, err := bisect.Run(ctx, bisect.Config{
 		Program: p, Command: argv, Library: library, Stdin: os.Stdin, Dir: dir, Keep: f.keep,
-		Objects: f.objects, Only: f.only, Skip: f.skip, On: f.on,
+		Objects: f.objects, Only: f.only, Skip: f.skip, BlocksOf: f.blocksOf, On: f.on,
 		Check: f.check, Timeout: f.timeout, Repeat: f.repeat,
 		Say: func(line string) { a.say("%s", line) },
 		Progress: func(done, left int, what string) {

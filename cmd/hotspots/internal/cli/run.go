@@ -29,6 +29,7 @@ type runFlags struct {
 	listen                               string
 	linger                               time.Duration
 	translator                           string // path of a plug-in, or -
+	blocksOf                             string // value of --blocks, if it has one
 	threshold                            string // all of thresholds
 	thresholds                           []string
 	summary                              int
@@ -40,6 +41,7 @@ func (f *runFlags) texts() map[setting.ID]*string {
 	return map[setting.ID]*string{
 		setting.Output: &f.output, setting.Objects: &f.objects, setting.Only: &f.only, setting.Skip: &f.skip,
 		setting.Translator: &f.translator, setting.Listen: &f.listen, setting.Library: &f.library,
+		setting.BlocksOf: &f.blocksOf,
 	}
 }
 
@@ -101,12 +103,57 @@ func addFlags(cmd *cobra.Command, help func(*setting.Setting) string, on *settin
 		s := &setting.All[id]
 		switch help := help(s); {
 		case s.Flag == "" || help == "":
+		case id == setting.Blocks:
+			f := cmd.Flags().VarPF(&blocksValue{&on[id], texts[setting.BlocksOf]}, s.Flag, "", help)
+			f.NoOptDefVal = "all"
 		case s.Kind == setting.Switch:
 			cmd.Flags().BoolVar(&on[id], s.Flag, setting.Usual[id], help)
 		case texts[id] != nil:
 			cmd.Flags().StringVarP(texts[id], s.Flag, s.Short, "", help)
 		}
 	}
+}
+
+// blocksValue is the value of --blocks: all, which is that without a value, or the names of
+// functions; as of a switch, true or false.
+type blocksValue struct {
+	on *bool
+	of *string
+}
+
+func (v *blocksValue) Set(value string) error {
+	if on, err := strconv.ParseBool(value); err == nil || value == "all" {
+		*v.on, *v.of = on || err != nil, ""
+		return nil
+	}
+	if _, err := symname.ParseGlobs(value, textfile.Read); err != nil {
+		return err
+	}
+	value, err := absoluteList(value)
+	*v.on, *v.of = true, value
+	return err
+}
+
+func (v *blocksValue) String() string {
+	switch {
+	case v.on == nil || !*v.on:
+		return ""
+	case *v.of != "":
+		return *v.of
+	}
+	return "all"
+}
+
+func (v *blocksValue) Type() string { return "NAMES" }
+
+// absoluteList makes the path of a list of names, @FILE, an absolute one. Other names stay.
+func absoluteList(names string) (string, error) {
+	file, isFile := strings.CutPrefix(names, "@")
+	if !isFile {
+		return names, nil
+	}
+	path, err := filepath.Abs(file)
+	return "@" + path, err
 }
 
 // fromEnvironment takes what was not said on the command line from the
@@ -131,6 +178,11 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 			return fmt.Errorf("%s: %w", s.Variable, err)
 		}
 	}
+	if of := &setting.All[setting.BlocksOf]; os.Getenv(of.Variable) != "" && !cmd.Flags().Changed(setting.All[setting.Blocks].Flag) {
+		if err := cmd.Flags().Set(setting.All[setting.Blocks].Flag, os.Getenv(of.Variable)); err != nil {
+			return fmt.Errorf("%s: %w", of.Variable, err)
+		}
+	}
 	if f.objects != "" {
 		if _, err := symname.ParseObjects(f.objects); err != nil {
 			return fmt.Errorf("%s: %w", source["objects"], err)
@@ -143,13 +195,11 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 		if _, err := symname.ParseNames(*names, textfile.Read); err != nil {
 			return fmt.Errorf("%s: %w", source[flag], err)
 		}
-		if file, ok := strings.CutPrefix(*names, "@"); ok {
-			path, err := filepath.Abs(file)
-			if err != nil {
-				return err
-			}
-			*names = "@" + path
+		path, err := absoluteList(*names)
+		if err != nil {
+			return err
 		}
+		*names = path
 	}
 	if f.on[setting.FollowExec] && f.output != "" && !strings.Contains(strings.ReplaceAll(f.output, "%%", ""), "%p") {
 		return errors.New("-o needs %p with --follow-exec: each program gets a table of its own")
@@ -277,7 +327,7 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job.Job
 	settings := map[setting.ID]string{
 		setting.Output: j.Output, setting.Note: j.Note, setting.RunID: hex.EncodeToString(j.ID[:]),
 		setting.Objects: f.objects, setting.Only: f.only, setting.Skip: f.skip,
-		setting.Threshold: f.threshold, setting.Translator: f.translator,
+		setting.Threshold: f.threshold, setting.Translator: f.translator, setting.BlocksOf: f.blocksOf,
 		setting.Listen: f.listen, setting.Linger: "", setting.Hotspots: "",
 	}
 	f.on.Values(settings, func(*setting.Setting) bool { return true })

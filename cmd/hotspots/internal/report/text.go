@@ -76,7 +76,7 @@ func (r *Report) Headline() string {
 	if n := r.TotalInstructions; n != nil {
 		what += fmt.Sprintf(", %s instructions", figures.Thousands(*n))
 		if r.WithoutBlocks > 0 {
-			what += fmt.Sprintf(" (without those of %d functions that have no copy)", r.WithoutBlocks)
+			what += fmt.Sprintf(" (without those of %d functions whose blocks are not counted)", r.WithoutBlocks)
 		}
 	}
 	if r.Reset != nil && len(r.Programs) == 1 {
