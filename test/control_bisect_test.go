@@ -23,6 +23,7 @@ type bisected struct {
 	Objects     int    `json:"objects"`
 	Runs        int    `json:"runs"`
 	Unstable    bool   `json:"unstable"`
+	ByCall      string `json:"by_call"`
 	Others      string `json:"others"`
 	Skip        string `json:"skip"`
 	Next        string `json:"next"`
@@ -33,14 +34,15 @@ type bisected struct {
 		With    *string `json:"with"`
 	} `json:"differences"`
 	Culprits []struct {
-		Object  string `json:"object"`
-		Address string `json:"address"`
-		Name    string `json:"name"`
-		Tactic  string `json:"tactic"`
-		Moved   int    `json:"moved"`
-		Note    string `json:"note"`
-		Code    []line `json:"code"`
-		Stub    []line `json:"stub"`
+		Object  string   `json:"object"`
+		Address string   `json:"address"`
+		Name    string   `json:"name"`
+		Tactic  string   `json:"tactic"`
+		Moved   int      `json:"moved"`
+		Note    string   `json:"note"`
+		Code    []line   `json:"code"`
+		Stub    []line   `json:"stub"`
+		Copy    []string `json:"copy"`
 	} `json:"culprits"`
 }
 
@@ -153,6 +155,33 @@ func TestBisectFindsTheFunction(t *testing.T) {
 				t.Errorf("%d runs", b.Runs)
 			}
 		})
+	}
+}
+
+// With blocks, it is told whether the copy makes the difference, and what the copy is.
+func TestBisectBlocks(t *testing.T) {
+	t.Parallel()
+	program := suspicious(t)
+	for _, row := range []struct {
+		mode, name, byCall string
+	}{
+		{"copy", "copied", "same"}, {"one", "alpha", "differ"},
+	} {
+		b := bisectJSON(t, cmd(program, row.mode), "--blocks")
+		if !slices.Equal(b.names(), []string{"program:" + row.name}) || b.ByCall != row.byCall || b.Others != "same" {
+			t.Fatalf("%s: %+v", row.mode, b)
+		}
+		c := b.Culprits[0]
+		if copied := row.byCall == "same"; c.Note != "" || copied != (len(c.Copy) > 0) || copied && (len(c.Stub) != 1 || !strings.Contains(strings.Join(c.Copy, "\n"), "home ")) {
+			t.Errorf("%s: %+v", row.mode, c)
+		}
+	}
+	r := bisect(t, cmd(program, "copy"), "--blocks=cop*,alpha")
+	if r.status != 1 || !strings.Contains(r.stdout, "its copy does") || !strings.Contains(r.stdout, "hotspots run '--blocks=cop*,alpha' --skip") {
+		t.Errorf("%+v", r)
+	}
+	if b := bisectJSON(t, cmd(program, "copy"), "--blocks=alpha"); b.Verdict != "same" {
+		t.Errorf("%+v", b)
 	}
 }
 

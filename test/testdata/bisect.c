@@ -21,6 +21,12 @@ TEN(7)
 __attribute__((noinline)) static int twin(int x) { sink ^= x; return sink * 13; }
 TEN(8)
 
+/* Where its call comes back to only a copy changes. */
+int copied(int x);
+extern const unsigned char comes_back[];
+__asm__(".text\n.globl copied, comes_back\n.type copied, @function\ncopied:\n\tpush %rbx\n\tmov %edi, %ebx\n\tcall filler_55\n"
+	"comes_back:\n\tadd %ebx, %eax\n\tadd $1000, %eax\n\tpop %rbx\n\tret\n.size copied, . - copied\n");
+
 #ifdef WITH_LIBRARY
 typedef int function(int);
 function *library_function(void);
@@ -38,6 +44,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (!strcmp(mode, "one"))
 		printf("alpha %d\n", patched(alpha));
+	if (!strcmp(mode, "copy"))
+		printf("%d copied %d\n", copied(1), *(volatile const unsigned char *)comes_back == 0xe9);
 	if (!strcmp(mode, "status"))
 		return 3 + patched(beta);
 	if (!strcmp(mode, "both"))

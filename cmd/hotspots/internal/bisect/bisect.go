@@ -51,7 +51,7 @@ const (
 	Library = "library" // the library does, with no function patched
 )
 
-// Of Result.Others, besides Same.
+// Of Result.ByCall and Others, besides Same.
 const (
 	differ     = "differ"
 	cannotTell = "unclear"
@@ -68,6 +68,7 @@ type Result struct {
 	Seconds     float64      `json:"seconds"`
 	Differences []Difference `json:"differences"` // of a run with only the culprits patched
 	Unstable    bool         `json:"unstable"`    // that run was the same once, otherwise once
+	ByCall      string       `json:"by_call"`     // the culprits patched, and no blocks counted: same, differ, unclear; empty if blocks are not counted
 	Others      string       `json:"others"`      // Skip's functions patched: same, differ, unclear; empty if not tried
 	Skip        string       `json:"skip"`        // a command that runs the program without them
 	Next        string       `json:"next"`        // a command that looks for the others, if they differ

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/elfscan"
@@ -16,7 +17,9 @@ import (
 	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/entry"
+	"github.com/dynprof/dynprof/stubgen/flow"
 	"github.com/dynprof/dynprof/stubgen/survey"
+	"github.com/dynprof/dynprof/stubgen/translate"
 )
 
 // Culprit is a patched function: where it is, how it was patched, and by what.
@@ -39,6 +42,7 @@ type Culprit struct {
 	Code      []Instruction  `json:"code"`           // the first of the function
 	StubAt    report.Address `json:"stub_address"`   // where it ran
 	Stub      []Instruction  `json:"stub"`           // Address is the offset; Text names addresses of the file
+	Copy      []string       `json:"copy,omitempty"` // lines of translate.Code.Text: what ran behind the count, if that was a copy with counters in its blocks
 	Note      string         `json:"note,omitempty"` // why something is missing or may not be so
 }
 
@@ -56,10 +60,10 @@ func (o *object) explain() []*Culprit {
 	for i := range o.counted {
 		all = append(all, o.newCulprit(&o.counted[i]))
 	}
-	code, plans, err := o.planAgain()
+	again, err := o.planAgain()
 	for i, c := range all {
 		if err == nil {
-			err = c.plan(o, code, plans, &o.counted[i])
+			err = c.plan(o, again, &o.counted[i])
 		}
 		if err != nil {
 			c.Note = "no plan: " + err.Error()
@@ -82,7 +86,7 @@ func (o *object) newCulprit(f *layout.Function) *Culprit {
 
 // planAgain plans the object's functions as the run did: from the file, which
 // the run compared with memory.
-func (o *object) planAgain() (code *stubgen.Object, plans []entry.Plan, err error) {
+func (o *object) planAgain() (again *planned, err error) {
 	defer func() {
 		if p := recover(); p != nil { // of all functions, this may be the one that the planner cannot stand
 			err = fmt.Errorf("planning fails: %v", p)
@@ -90,31 +94,67 @@ func (o *object) planAgain() (code *stubgen.Object, plans []entry.Plan, err erro
 	}()
 	content, err := os.ReadFile(o.Path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	scan, err := elfscan.Scan(bytes.NewReader(content), int64(len(content)))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if hex.EncodeToString(scan.BuildID) != o.BuildID {
-		return nil, nil, fmt.Errorf("%s is another file now", o.Path)
+		return nil, fmt.Errorf("%s is another file now", o.Path)
 	}
-	code = stubgen.FromFile(scan, content, o.Bias)
+	code := stubgen.FromFile(scan, content, o.Bias)
 	choose := func(i int) bool { return o.chosen[code.Functions[i].Addr] }
 	traps := slices.ContainsFunc(o.counted, func(f layout.Function) bool { return f.Tactic == ledger.TacticTrap })
 	if traps {
 		code.SignalSites = survey.FindSignalSites(code.Text)
 	}
-	return code, entry.Plans(survey.New(code, 0), entry.Options{KnownFaults: true, Traps: traps, Shared: o.shared}, 0, choose), nil
+	again = &planned{code: code, survey: survey.New(code, 0)}
+	again.plans = entry.Plans(again.survey, entry.Options{KnownFaults: true, Traps: traps, Shared: o.shared}, 0, choose)
+	again.sites, _ = elfscan.CallSites(bytes.NewReader(content), int64(len(content))) // that of a file that was counted can be read
+	return again, nil
+}
+
+// planned is an object that is planned again.
+type planned struct {
+	code   *stubgen.Object
+	survey *survey.Survey
+	plans  []entry.Plan
+	sites  []elfscan.CallSite
+	flow   *flow.Program // once it is needed
+}
+
+// copyOf is the copy of the function that is plans[i] as text; nil: there is none.
+func (p *planned) copyOf(i int) []string {
+	if p.flow == nil {
+		p.flow = flow.New(p.survey, p.sites, 0)
+	}
+	k := slices.IndexFunc(p.flow.Units(), func(u flow.Unit) bool { return u.Function == i })
+	if k < 0 {
+		return nil
+	}
+	g, _ := p.flow.Graph(k)
+	if g == nil {
+		return nil
+	}
+	home, _ := translate.PlanHome(g)
+	if home == nil {
+		return nil
+	}
+	code := translate.Lower(home)
+	code.RebuildTables(p.code)
+	code.Count(true)
+	return strings.Split(strings.TrimSpace(code.Text(p.code)), "\n")
 }
 
 // plan adds plan, code and stub.
-func (c *Culprit) plan(o *object, code *stubgen.Object, plans []entry.Plan, f *layout.Function) (err error) {
+func (c *Culprit) plan(o *object, again *planned, f *layout.Function) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("generating fails: %v", p)
 		}
 	}()
+	code, plans := again.code, again.plans
 	i := slices.IndexFunc(plans, func(p entry.Plan) bool { return code.Functions[p.Function].Addr == f.Address })
 	if i < 0 {
 		return fmt.Errorf("no function at %#x of %s", f.Address, o.Path)
@@ -146,6 +186,12 @@ func (c *Culprit) plan(o *object, code *stubgen.Object, plans []entry.Plan, f *l
 		c.Stub[i].Address -= report.Address(uint64(at) - o.Bias)
 	}
 	if len(stub) != int(f.StubSize) {
+		if o.blocks && !o.shared {
+			if c.Copy = again.copyOf(int(p.Function)); c.Copy != nil {
+				c.Stub = c.Stub[:1] // the count: what follows it is in the copy
+				return nil
+			}
+		}
 		c.Note = fmt.Sprintf("the stub had %d bytes when the program ran", f.StubSize)
 	}
 	return nil

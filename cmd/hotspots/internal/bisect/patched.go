@@ -24,6 +24,7 @@ type object struct {
 	counted []layout.Function // by address
 	chosen  map[uint64]bool   // addresses that the selection allowed
 	shared  bool              // all threads shared the counters
+	blocks  bool              // blocks were counted
 }
 
 // name is how --only and --skip know f.
@@ -70,7 +71,7 @@ func appendObjects(all []*object, known map[string]*object, t *table.Table) []*o
 			if known[e.Path] != nil {
 				continue // of a program before
 			}
-			o = &object{Object: e, chosen: map[uint64]bool{}, shared: t.Flags&layout.FlagShared != 0}
+			o = &object{Object: e, chosen: map[uint64]bool{}, shared: t.Flags&layout.FlagShared != 0, blocks: t.HasBlocks()}
 			here[f.Object] = o
 		}
 		o.chosen[f.Address] = true

@@ -65,6 +65,18 @@ func (c *Culprit) text(b *strings.Builder) {
 		fmt.Fprintf(b, "  stub, which ran at %s\n", c.StubAt)
 		listing(b, c.Stub)
 	}
+	c.copyText(b)
+}
+
+// copyText shows the copy, mostly as long as its function.
+func (c *Culprit) copyText(b *strings.Builder) {
+	if len(c.Copy) == 0 {
+		return
+	}
+	b.WriteString("  copy that ran behind the count (blocks, their counters, what stayed home)\n")
+	for _, line := range c.Copy {
+		fmt.Fprintf(b, "     %s\n", line)
+	}
 }
 
 func listing(b *strings.Builder, code []Instruction) {
@@ -98,6 +110,9 @@ func (r *Result) endText(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s, %.1f s\n", plural(r.Runs, "run"), r.Seconds)
 	if r.Skip == "" {
 		return
+	}
+	if r.ByCall == Same {
+		b.WriteString("without --blocks it makes no difference: its copy does\n")
 	}
 	what := "leave it out"
 	if len(r.culprits) > 1 {

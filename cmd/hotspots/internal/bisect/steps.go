@@ -3,6 +3,8 @@ package bisect
 import (
 	"errors"
 	"fmt"
+
+	"github.com/dynprof/dynprof/internal/setting"
 )
 
 // bisect takes the steps of docs/bisect.md, "What it runs".
@@ -123,21 +125,29 @@ func (s *session) nothing(r *Result) error {
 }
 
 // afterSearch is how many runs follow the search.
-const afterSearch = 2
+func (s *session) afterSearch() int {
+	if s.countsBlocks() {
+		return 3
+	}
+	return 2
+}
+
+// countsBlocks reports whether functions run as copies.
+func (s *session) countsBlocks() bool { return s.On[setting.Blocks] || s.On[setting.Edges] }
 
 // narrow finds the objects, then the names in them.
 func (s *session) narrow(r *Result, all []*object) (sel selection, err error) {
 	objects := all
 	if len(all) > 1 {
 		pick := func(set []int) selection { return selection{objects: paths(subset(all, set))} }
-		set, err := s.minimal(len(all), "objects", pick, 1+steps(r.Functions)+afterSearch)
+		set, err := s.minimal(len(all), "objects", pick, 1+steps(r.Functions)+s.afterSearch())
 		if err != nil {
 			return sel, err
 		}
 		objects = subset(all, set)
 	}
 	names := namesOf(objects)
-	pick := func(set []int) selection { return selection{paths(objects), subset(names, set)} }
+	pick := func(set []int) selection { return selection{objects: paths(objects), names: subset(names, set)} }
 	t, err := s.try(fmt.Sprintf("%d functions by name", len(names)), pick(identity(len(names))))
 	if err != nil {
 		return sel, err
@@ -146,7 +156,7 @@ func (s *session) narrow(r *Result, all []*object) (sel selection, err error) {
 	if t.verdict != bad {
 		return sel, errors.New("the difference went away when functions were chosen by name: it comes and goes (see --repeat, --check), or a name cannot stand in a list")
 	}
-	set, err := s.minimal(len(names), "functions", pick, afterSearch)
+	set, err := s.minimal(len(names), "functions", pick, s.afterSearch())
 	return pick(set), err
 }
 
@@ -174,7 +184,7 @@ func (s *session) minimal(n int, kind string, pick func([]int) selection, more i
 // confirm runs with the culprits alone, explains them, and runs with all
 // others.
 func (s *session) confirm(r *Result, all []*object, sel selection) error {
-	s.left = afterSearch
+	s.left = s.afterSearch()
 	t, err := s.try("the culprits alone", sel)
 	if err != nil {
 		return err
@@ -193,22 +203,34 @@ func (s *session) confirm(r *Result, all []*object, sel selection) error {
 		return fmt.Errorf("with only %q patched %s did not come as far as main (status %s)", sel.names, s.Command[0], t.end())
 	}
 	r.noteNamesakes()
+	if s.countsBlocks() {
+		sel.byCall = true
+		if r.ByCall, err = s.outcome("the culprits counted by call", sel); err != nil {
+			return err
+		}
+	}
 	one := sel.names[:1] // without it the others make no difference
 	r.Skip = s.command("run", one)
-	rest, err := s.try("all others", selection{names: without(namesOf(all), one)})
+	if r.Others, err = s.outcome("all others", selection{names: without(namesOf(all), one)}); r.Others == differ {
+		r.Next = s.command("bisect", one)
+	}
+	return err
+}
+
+// outcome tries a selection, and says whether it makes a difference.
+func (s *session) outcome(what string, sel selection) (string, error) {
+	t, err := s.try(what, sel)
 	if err != nil {
-		return err
+		return "", err
 	}
-	s.drop(rest)
-	switch rest.verdict {
+	s.drop(t)
+	switch t.verdict {
 	case good:
-		r.Others = Same
+		return Same, nil
 	case bad:
-		r.Others, r.Next = differ, s.command("bisect", one)
-	case unclear:
-		r.Others = cannotTell
+		return differ, nil
 	}
-	return nil
+	return cannotTell, nil
 }
 
 // noteNamesakes says which culprits could not be told apart.

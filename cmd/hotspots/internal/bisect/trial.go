@@ -32,6 +32,7 @@ const (
 type selection struct {
 	objects []string // paths; nil is what Config.Objects says
 	names   []string // as displayed; nil is what Config.Only says
+	byCall  bool     // blocks are not counted
 }
 
 // trial is one run and its verdict.
@@ -138,6 +139,9 @@ func (s *session) environ(sel selection, dir string) ([]string, error) {
 		setting.RunID: hex.EncodeToString(s.id[:]), setting.Threshold: "", setting.Translator: "", setting.Strict: "",
 	}
 	s.On.Values(settings, func(s *setting.Setting) bool { return s.Bisect != "" })
+	if sel.byCall {
+		settings[setting.Blocks], settings[setting.BlocksOf], settings[setting.Edges] = "", "", ""
+	}
 	if sel.objects != nil {
 		settings[setting.Objects] = globs(sel.objects)
 	}
