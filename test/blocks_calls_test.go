@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -200,6 +201,9 @@ func TestCalls(t *testing.T) {
 		{[]string{path, "--function", "two", "--format", "csv"}, `,two,\S+,other,tail call,3714\n`, 0},
 		{[]string{path, "--function", "two", "--format", "json"}, `"name":"two","calls":3714,"callers":\[`, 0},
 		{[]string{path, "--function", "nosuch"}, `^hotspots: nosuch: no function of that name was called`, 1},
+		{[]string{path, "--inclusive"}, `(?s)INCLUSIVE +SHARE +ITSELF +OBJECT +FUNCTION.*~\S+ +\S+ +\S+ +program +main`, 0},
+		{[]string{path, "--inclusive", "--format", "csv"}, `,two,\d+,\d+,(true|false),0\n`, 0},
+		{[]string{path, "--inclusive", "--format", "dot"}, `--inclusive goes with`, 2},
 		{[]string{path, "--top", "-1"}, `--top -1`, 2},
 		{[]string{plain}, `counts no blocks: run the program with hotspots run --blocks`, 1},
 	} {
@@ -213,5 +217,73 @@ func TestCalls(t *testing.T) {
 	dot.stdin = picture.stdout
 	if r := run(t, dot); r.status != 0 || !strings.Contains(r.stdout, "edge ") {
 		t.Errorf("%s: %+v", picture.stdout, r)
+	}
+}
+
+// TestInclusive: a function whose instructions with those of what it called are said to be
+// exact has as many as callgrind says.
+func TestInclusive(t *testing.T) {
+	lane.Parallel(t)
+	source := filepath.Join(t.TempDir(), "inclusive.c")
+	if err := os.WriteFile(source, []byte(`
+		#include <stdlib.h>
+		#define F(name, ...) __attribute__((noipa)) int name(int n, int (*f)(int)) { int x = n; __VA_ARGS__; __asm__ volatile("imul $12345, %0" : "+r"(x)); return x; }
+		__attribute__((noipa)) int leaf(int n) { int x = 0; for (int i = 0; i < n; i++) { x += i; __asm__ volatile("" : "+r"(x)); } return x; }
+		F(by_pointer, for (int i = 0; i < n; i++) x += f(i))
+		F(alone, x += by_pointer(n, f) + 3)
+		__attribute__((noipa)) int down(int n) { int x = n > 0 ? down(n - 1) : 0; __asm__ volatile("" : "+r"(x)); return x + 1; }
+		__attribute__((noipa)) int odd(int n);
+		__attribute__((noipa)) int even(int n) { int x = n > 0 ? odd(n - 1) : 1; __asm__ volatile("" : "+r"(x)); return x; }
+		__attribute__((noipa)) int odd(int n) { int x = n > 0 ? even(n - 1) : 0; __asm__ volatile("" : "+r"(x)); return x; }
+		F(circle, x += even(n))
+		F(recurses, x += down(n))
+		F(all, x += alone(n, f); __asm__ volatile("imul $3, %0" : "+r"(x)); x += circle(n, f); __asm__ volatile("imul $3, %0" : "+r"(x)); x += recurses(n, f))
+		int main(int argc, char **argv) { return (all(70 + argc, leaf) & 1) != 1000 ? 0 : 1; }`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, file := filepath.Join(t.TempDir(), "inclusive"), filepath.Join(t.TempDir(), "callgrind")
+	if r := run(t, cmd(need(t, "gcc"), "-O1", "-o", program, source)); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if r := run(t, cmd(need(t, "valgrind"), "-q", "--tool=callgrind", "--callgrind-out-file="+file, program)); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	want := map[string]uint64{}
+	line := regexp.MustCompile(`(?m)^ *([0-9,]+) \(.*:(\w+) \[`)
+	for _, m := range line.FindAllStringSubmatch(run(t, cmd("callgrind_annotate", "--inclusive=yes", "--threshold=100", file)).stdout, -1) {
+		if n, err := strconv.ParseUint(strings.ReplaceAll(m[1], ",", ""), 10, 64); err == nil {
+			want[m[2]] = n
+		}
+	}
+	path := filepath.Join(t.TempDir(), "table")
+	if r := run(t, cmd(build(t, "hotspots"), "run", "--edges", "--objects", "main", "--summary", "0", "-o", path, "--", program)); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	var list struct {
+		Functions []struct {
+			Name      string
+			Inclusive uint64 `json:"inclusive_instructions"`
+			Exact     bool
+			Cycle     int
+		}
+	}
+	if err := json.Unmarshal([]byte(run(t, cmd(build(t, "hotspots"), "calls", "--inclusive", "--format", "json", path)).stdout), &list); err != nil {
+		t.Fatal(err)
+	}
+	exact := 0
+	for _, f := range list.Functions {
+		switch {
+		case f.Name == "even" || f.Name == "odd":
+			if f.Cycle != 2 || !f.Exact {
+				t.Errorf("%+v", f)
+			}
+		case slices.Contains([]string{"all", "alone", "by_pointer", "leaf", "circle", "recurses", "down"}, f.Name):
+			if exact++; !f.Exact || f.Inclusive != want[f.Name] {
+				t.Errorf("%+v: callgrind says %d", f, want[f.Name])
+			}
+		}
+	}
+	if exact != 7 {
+		t.Errorf("only %d functions: %+v", exact, list.Functions)
 	}
 }

@@ -27,6 +27,7 @@ type Function struct {
 	Entry   *layout.Function
 	Calls   uint64 // of it, where they are counted
 	Counted bool
+	Own     *uint64 // instructions that it has executed itself; nil: its blocks are not counted
 }
 
 // Place is a link-time address of an object, which is given by its number in the table.
@@ -159,12 +160,13 @@ func (b *builder) function(number uint32, flow *table.Flow, part *table.Part) er
 	for i := range part.Blocks {
 		own[part.Blocks[i].Address] = true
 	}
-	out := leaving(part)
+	out, executed := leaving(part), uint64(0)
 	for i := range part.Blocks {
 		k := &part.Blocks[i]
 		if k.Runs == 0 {
 			continue
 		}
+		executed += k.Executed()
 		last, ok := lastOf(img, k)
 		if !ok || own[last.to] && !last.calls() { // a jump within the function
 			continue
@@ -177,6 +179,9 @@ func (b *builder) function(number uint32, flow *table.Flow, part *table.Part) er
 		if n > 0 {
 			b.site(entryOf(f), last, n, k.After != layout.NoBlock && flow.Blocks[k.After].Runs > 0)
 		}
+	}
+	if executed > 0 {
+		b.Functions[b.number(calleeOf(entryOf(f)))].Own = &executed
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 type callsFlags struct {
 	format, function string
+	inclusive        bool
 	top              int
 	side             callgraph.Side // with function
 }
@@ -25,7 +26,7 @@ func (a *app) callsCommand() *cobra.Command {
 			"calls by name, also of libraries, and tail calls. What is left of a function's calls came from elsewhere: by pointers,\n" +
 			"or from functions whose blocks are not counted. With --function: who called it, and whom it called.\n" +
 			"The program has to be run with hotspots run --blocks. Without TABLE or PID: the newest table.",
-		Example: "  hotspots run --blocks -o app.dynprof -- ./app\n  hotspots calls app.dynprof\n  hotspots calls app.dynprof --function main\n" +
+		Example: "  hotspots run --blocks -o app.dynprof -- ./app\n  hotspots calls app.dynprof\n  hotspots calls app.dynprof --function main\n  hotspots calls app.dynprof --inclusive    instructions, with those of what is called\n" +
 			"  hotspots calls app.dynprof --format dot --top 50 | dot -Tsvg >calls.svg\n" +
 			"  hotspots calls app.dynprof --format folded | flamegraph.pl --countname calls >calls.svg    pairs of caller and callee",
 		Args: cobra.MaximumNArgs(1),
@@ -46,6 +47,8 @@ func (a *app) callsCommand() *cobra.Command {
 	}
 	choiceFlag(cmd, &f.format, "format", []string{"text", "json", "csv", "dot", "folded"}, "output `format`")
 	cmd.Flags().StringVar(&f.function, "function", "", "show the callers and callees of the function with this `NAME` or address, 0x and hex digits")
+	cmd.Flags().BoolVar(&f.inclusive, "inclusive", false, "show the instructions of each function with those of all that it called")
+	cmd.MarkFlagsMutuallyExclusive("function", "inclusive")
 	cmd.Flags().IntVar(&f.top, "top", 0, fmt.Sprintf("show the first `N`; 0 shows all (default %d as text and dot, else 0)", textTop))
 	return cmd
 }
@@ -56,6 +59,12 @@ func (a *app) calls(t *table.Table, f callsFlags) error {
 		return err
 	}
 	l := &callgraph.List{Graph: g, Program: symname.Clean(t.Program), Objects: t.Objects, Mangled: a.noDemangle, Top: f.top, Side: f.side}
+	if f.inclusive {
+		if f.format == "dot" || f.format == "folded" {
+			return usage("--inclusive goes with --format text, json and csv")
+		}
+		return a.show(f.format, &callgraph.Costs{List: l})
+	}
 	var functions []int
 	if f.function != "" {
 		if functions = l.Find(f.function); functions == nil {
