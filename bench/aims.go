@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // aim is a figure that the project wants to reach.
 type aim struct {
@@ -23,6 +26,12 @@ var ratioAims = []ratioAim{
 	{"lua", 1.08}, {"sqlite", 1.10}, {"exceptions", 1.05}, {"xz", 1.01}, {"python", 1.10},
 	{"cc1", 1.12}, {"redis", 1.10}, {"x264", 1.01}, {"node", 1.10}, {"clang", 1.12},
 }
+
+// blocksAims are those that have an aim with blocks, which is blocksAtMost, and half of
+// them blocksMedian; with callees edgesAtMost.
+var blocksAims = []string{"lua", "sqlite", "exceptions", "xz", "python", "cc1"}
+
+const blocksAtMost, blocksMedian, edgesAtMost = 1.5, 1.3, 1.2
 
 // starts that have an aim: of a program by a tool, beside the same by another.
 var startAims = []struct {
@@ -76,6 +85,20 @@ func judge(f *figures) []aim {
 	}))
 	for _, a := range ratioAims {
 		add(a.workload, "times native", a.atMost, f.value(a.workload, func(r *result) spread { return r.Ratio }))
+	}
+	var medians []float64
+	for _, name := range blocksAims {
+		of := f.value(name, func(r *result) spread { return r.Ratio })
+		with := of(blocks.name)
+		if with != (spread{}) {
+			medians = append(medians, with.Median)
+		}
+		add(name+", with blocks", "times native", blocksAtMost, dynprofOnly(with))
+		add(name+", with callees", "times native", edgesAtMost, dynprofOnly(of(edges.name)))
+	}
+	if len(medians) == len(blocksAims) {
+		slices.Sort(medians)
+		add("the median of these with blocks", "times native", blocksMedian, dynprofOnly(exactly(medians[len(medians)/2])))
 	}
 	for _, a := range startAims {
 		add(a.about, "ms", a.atMost, f.start(a.program, a.tool, a.beside))

@@ -24,7 +24,7 @@ type machine struct {
 	hotspots string
 	launch   string // launch.c, built
 	missing  map[string]string
-	planned  map[string]bool // programs that have plans
+	planned  map[string]bool // by flag and program: whether there are plans
 	cold     int             // starts with plans that had a planner all the same
 
 	mutex    sync.Mutex

@@ -36,7 +36,7 @@ var (
 
 func runTool(name, about string, flags ...string) *tool {
 	return &tool{name: name, about: about, command: func(m *machine, c *command) {
-		m.keepPlans(c.args[0])
+		m.keepPlans(c.args[0], "--text-copies")
 		c.env = append(c.env, "XDG_CACHE_HOME="+m.plans())
 		run := append([]string{m.hotspots, "run", "-o", filepath.Join(c.dir, "table")}, flags...)
 		c.args = append(append(run, "--"), c.args...)

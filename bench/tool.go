@@ -123,24 +123,30 @@ func dynprofTool(name, about string, env ...string) *tool {
 }
 
 // warm is dynprof as it starts when hotspots run, or hotspots cache warm, has kept plans.
-var warm = warmTool("dynprof-warm", "the same with plans of an earlier start")
+var warm = warmTool("dynprof-warm", "the same with plans of an earlier start", "--text-copies")
 
 // copied is warm with copies of large objects, whose text is changed already.
-var copied = warmTool("dynprof-copied", "the same with copies of text, DYNPROF_TEXT_COPIES=1", "DYNPROF_TEXT_COPIES=1")
+var copied = warmTool("dynprof-copied", "the same with copies of text, DYNPROF_TEXT_COPIES=1", "--text-copies", "DYNPROF_TEXT_COPIES=1")
 
-// blocks is dynprof with a counter in each block.
-var blocks = func() *tool {
-	t := dynprofTool("dynprof-blocks", "the same with DYNPROF_BLOCKS=1: how often each instruction has run", "DYNPROF_BLOCKS=1", "DYNPROF_CACHE=0")
-	t.wants = hasAim
+// blocks is warm with blocks counted.
+var blocks = blocksTool("dynprof-blocks", "the same with DYNPROF_BLOCKS=1: how often each instruction has run", "--blocks", "DYNPROF_BLOCKS=1")
+
+// edges is blocks with callees of calls by pointers.
+var edges = blocksTool("dynprof-edges", "the same with DYNPROF_EDGES=1: who has called whom, too", "--edges", "DYNPROF_EDGES=1")
+
+func blocksTool(name, about, flag, env string) *tool {
+	t := warmTool(name, about, flag, env)
+	t.wants = func(w *workload) bool { return slices.Contains(blocksAims, w.name) || w.name == "redis" }
 	return t
-}()
+}
 
 // hasAim reports whether the workload is among those that have to be fast.
 func hasAim(w *workload) bool {
 	return slices.ContainsFunc(ratioAims, func(a ratioAim) bool { return a.workload == w.name })
 }
 
-func warmTool(name, about string, env ...string) *tool {
+// warmTool is dynprof with plans that hotspots cache warm has kept with a flag.
+func warmTool(name, about, flag string, env ...string) *tool {
 	t := dynprofTool(name, about, env...)
 	preload, read := t.command, t.read
 	t.wants = func(w *workload) bool {
@@ -150,7 +156,7 @@ func warmTool(name, about string, env ...string) *tool {
 		return hasAim(w)
 	}
 	t.command = func(m *machine, c *command) {
-		m.keepPlans(c.args[0])
+		m.keepPlans(c.args[0], flag)
 		c.env = append(c.env, "XDG_CACHE_HOME="+m.plans())
 		preload(m, c)
 	}
@@ -168,15 +174,16 @@ func warmTool(name, about string, env ...string) *tool {
 func (m *machine) plans() string { return filepath.Join(m.work, "cache") }
 
 // keepPlans has a program planned, once. Where it cannot be, its runs tell.
-func (m *machine) keepPlans(program string) {
+func (m *machine) keepPlans(program, flag string) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if m.planned[program] {
+	what := flag + " " + program
+	if m.planned[what] {
 		return
 	}
-	m.planned[program] = true
+	m.planned[what] = true
 	for range 10 { // what has just been written is kept the second time; then there are plans for other places
-		c := exec.CommandContext(m.ctx, m.hotspots, "cache", "warm", "--text-copies", "--library", m.library, program)
+		c := exec.CommandContext(m.ctx, m.hotspots, "cache", "warm", flag, "--library", m.library, program)
 		c.Env = append(os.Environ(), "XDG_CACHE_HOME="+m.plans())
 		if out, err := c.CombinedOutput(); err != nil {
 			fmt.Printf("%s\n%s", err, out)
@@ -202,7 +209,7 @@ func (t *tool) isOurs() bool { return t == dynprof || t == kept || t == warm || 
 var peers = []*tool{profileCounters, perfRecord, gprof, xray, callgrind, uftrace}
 
 // tools, in the order of the tables.
-var tools = slices.Concat([]*tool{again, dynprof, warm, kept, blocks}, limits, peers)
+var tools = slices.Concat([]*tool{again, dynprof, warm, kept, blocks, edges}, limits, peers)
 
 // readTable returns the calls of all functions that are counted.
 func readTable(path string) (counts, *tableFacts, error) {

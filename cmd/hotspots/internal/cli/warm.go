@@ -26,7 +26,7 @@ import (
 // warmFlags are what plans depend on, besides the objects themselves.
 type warmFlags struct {
 	objects, threshold, library string
-	keepCalls, blocks           bool
+	keepCalls, blocks, edges    bool
 	textCopies                  bool
 }
 
@@ -52,6 +52,7 @@ func (a *app) cacheWarmCommand() *cobra.Command {
 	flags.StringVar(&f.threshold, "threshold", "", "as of the runs: `N` calls of every function")
 	flags.BoolVar(&f.keepCalls, "keep-calls", false, "leave calls as they are, as the runs will")
 	flags.BoolVar(&f.blocks, "blocks", false, "for runs that count blocks")
+	flags.BoolVar(&f.edges, "edges", false, "for runs that count whom calls by pointers reach")
 	flags.BoolVar(&f.textCopies, "text-copies", false, "keep copies of large objects, too, as the runs use them")
 	flags.StringVar(&f.library, "library", "", setting.All[setting.Library].Help)
 	return cmd
@@ -184,6 +185,9 @@ func (f *warmFlags) start(ctx context.Context, p *launch.Program, plans, library
 	}
 	if f.blocks {
 		settings[setting.Blocks] = "1"
+	}
+	if f.edges {
+		settings[setting.Edges] = "1"
 	}
 	c := exec.CommandContext(ctx, p.Path)
 	c.Args, c.Env = p.Args, launch.Environ(os.Environ(), library, p.Preload, settings)
