@@ -15,7 +15,7 @@ type target struct {
 // Discovery answers Prometheus's HTTP service discovery: a target for each
 // program of an endpoint of many, which is scraped through that endpoint.
 func (e *Endpoint) Discovery(w http.ResponseWriter, r *http.Request) {
-	if !readOnly(w, r) {
+	if !ReadOnly(w, r) {
 		return
 	}
 	targets := []target{} // [] and not null

@@ -32,6 +32,7 @@ const (
 var (
 	errViews = fmt.Errorf("too many different queries: the series of %d are kept, for an hour after the last scrape", maxViews)
 	errNone  = errors.New("no such program")
+	errWhich = errors.New("which program? say ?pid=PID: /sd lists them")
 )
 
 // source lists the programs to read.

@@ -35,13 +35,13 @@ func NewServer(h http.Handler) *http.Server {
 
 // ServeHTTP answers a scrape.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !readOnly(w, r) {
+	if !ReadOnly(w, r) {
 		return
 	}
 	asked := time.Now()
 	q, err := parseQuery(r.URL.Query(), e.top, e.src.many())
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
+		Refuse(w, http.StatusBadRequest, err)
 		return
 	}
 	format := expfmt.NegotiateAccept(r.Header, formats...)
@@ -49,7 +49,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, leave, err := e.ask(r.Context(), q, format, compressed)
 	defer leave()
 	if err != nil {
-		refuse(w, statusOf(err), err)
+		Refuse(w, StatusOf(err), err)
 		return
 	}
 	h := w.Header()
@@ -74,38 +74,40 @@ func patience(r *http.Request) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// statusOf says whose fault an error is.
-func statusOf(err error) int {
+// StatusOf says whose fault an error is.
+func StatusOf(err error) int {
 	switch {
 	case errors.Is(err, errBusy), errors.Is(err, errViews), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable
+	case errors.Is(err, errWhich):
+		return http.StatusBadRequest
 	case errors.Is(err, errNone), errors.Is(err, fs.ErrNotExist):
 		return http.StatusNotFound
 	}
 	return http.StatusInternalServerError
 }
 
-// refuse answers with one line of text.
-func refuse(w http.ResponseWriter, status int, err error) {
+// Refuse answers with one line of text.
+func Refuse(w http.ResponseWriter, status int, err error) {
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
 	http.Error(w, symname.Clean(err.Error()), status)
 }
 
-// readOnly refuses what is no GET or HEAD.
-func readOnly(w http.ResponseWriter, r *http.Request) bool {
+// ReadOnly refuses what is no GET or HEAD.
+func ReadOnly(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return true
 	}
 	w.Header().Set("Allow", "GET, HEAD")
-	refuse(w, http.StatusMethodNotAllowed, errors.New("only GET and HEAD"))
+	Refuse(w, http.StatusMethodNotAllowed, errors.New("only GET and HEAD"))
 	return false
 }
 
 // Healthy answers /-/healthy.
 func Healthy(w http.ResponseWriter, r *http.Request) {
-	if readOnly(w, r) {
+	if ReadOnly(w, r) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Write([]byte("healthy\n"))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"os/user"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/serve"
 	"github.com/dynprof/dynprof/exporter"
@@ -30,15 +32,17 @@ const serveAddress = "127.0.0.1:9465"
 
 func (a *app) serveCommand() *cobra.Command {
 	h := serve.Host{}
-	var users []string
+	var users, headers []string
+	var push string
+	pushEvery := 15 * time.Second
 	var allUsers bool
 	cmd := &cobra.Command{
 		Use:   "serve [DIR]...",
 		Short: "Serve the counts of all programs for Prometheus",
 		Long: "Serve metrics of every program whose count table is in the default directories of this user, of the users named, or in the directories named. Programs are found as they come and go, and take no part.\n\n" +
-			"/metrics has all of them, with the labels program and pid; /sd is Prometheus's HTTP service discovery, a target for each program; /-/healthy says that the endpoint is alive.\n" +
+			"/metrics has all of them, with the labels program and pid; /sd is Prometheus's HTTP service discovery, a target for each program; /pprof/calls?pid=PID is a profile of a program's calls, for pprof, Parca and Pyroscope (with &seconds=N of those of the next N seconds); /-/healthy says that the endpoint is alive.\n" +
 			"ADDRESS is IP:PORT, PORT (of 127.0.0.1), or unix:PATH, a socket of mode 0600. FILE of --web-config is that of Prometheus's exporter toolkit: TLS and passwords.",
-		Example: "  hotspots serve\n  hotspots serve --listen 0.0.0.0:9465 --web-config web.yml\n  sudo hotspots serve --all-users\n  hotspots serve /var/tmp/tables",
+		Example: "  hotspots serve\n  hotspots serve --listen 0.0.0.0:9465 --web-config web.yml\n  sudo hotspots serve --all-users\n  hotspots serve /var/tmp/tables\n  hotspots serve --push http://pyroscope:4040",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if h.Top < 1 || h.Linger < 0 {
 				return usage("--top is 1 or more, --linger 0s or more")
@@ -49,6 +53,14 @@ func (a *app) serveCommand() *cobra.Command {
 			dirs, err := tableDirs(args, users, allUsers)
 			if err != nil {
 				return err
+			}
+			if push != "" {
+				if h.Push, err = newPush(push, headers, pushEvery); err != nil {
+					return err
+				}
+				if pushEvery > h.Linger {
+					return usage("--push-every %v is longer than --linger %v: what a program has called last would be lost", pushEvery, h.Linger)
+				}
 			}
 			h.Dirs, h.Mangled, h.Messages = dirs, a.noDemangle, a.stderr
 			if !cmd.Flags().Changed("state") {
@@ -66,6 +78,9 @@ func (a *app) serveCommand() *cobra.Command {
 	flags.StringArrayVar(&users, "user", nil, "serve the programs of this `USER`, by name or number; may be given several times")
 	flags.BoolVar(&allUsers, "all-users", false, "serve the programs of all users")
 	flags.StringVar(&h.State, "state", "", "remember series in this `FILE` for the next start; \"\" is nowhere (default: one for this address, beside the count tables of this user)")
+	flags.StringVar(&push, "push", "", "send profiles of calls to the server at this `URL`, too, as Pyroscope takes them: URL/ingest")
+	flags.StringArrayVar(&headers, "push-header", nil, "send this `NAME: VALUE` with each profile, as X-Scope-OrgID; may be given several times")
+	flags.DurationVar(&pushEvery, "push-every", pushEvery, "send one of each program so often, of the calls of that `time`")
 	flags.DurationVar(&h.Linger, "linger", time.Minute, "serve the last counts of programs that have ended for this `time`")
 	flags.IntVar(&h.Top, "top", exporter.DefaultTop, "the `N` functions called most of each program have series of their own")
 	return cmd
@@ -165,4 +180,25 @@ func (a *app) agentCommand() *cobra.Command {
 	flags.IntVar(&p.Socket, "socket", -1, "")
 	flags.DurationVar(&p.Linger, "linger", 0, "")
 	return cmd
+}
+
+// newPush reads the flags of --push.
+func newPush(to string, headers []string, every time.Duration) (*serve.Push, error) {
+	u, err := serve.ParsePush(to)
+	if err != nil {
+		return nil, usage("--push: %w", err)
+	}
+	const least = time.Second
+	if every < least {
+		return nil, usage("--push-every %v: it is 1s or more", every)
+	}
+	p := &serve.Push{To: u, Headers: http.Header{}, Every: every}
+	for _, h := range headers {
+		name, value, ok := strings.Cut(h, ":")
+		if name = strings.TrimSpace(name); !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(strings.TrimSpace(value)) {
+			return nil, usage("--push-header %q is not NAME: VALUE", h)
+		}
+		p.Headers.Add(name, strings.TrimSpace(value))
+	}
+	return p, nil
 }

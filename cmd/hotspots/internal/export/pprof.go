@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -20,14 +22,61 @@ func Pprof(w io.Writer, t *table.Table, mangled bool) error {
 	if err != nil {
 		return err
 	}
-	p := &pprof{counts: counts, proto: newProto(w), mangled: mangled}
-	p.head()
-	for _, i := range p.ran() {
-		if err := p.function(i); err != nil {
-			return err
+	return (&pprof{counts: counts, proto: newProto(w), mangled: mangled, begin: t.Realtime}).all()
+}
+
+// Calls are the counts of a table at a time.
+type Calls struct {
+	Begin, At time.Time // when the table was made, and when they were read
+	nonce     [16]byte
+	calls     []uint64 // by function
+}
+
+// Since is how many calls there were since then, or, where that is nil, ever.
+func (c *Calls) Since(before *Calls) uint64 {
+	n := c.total()
+	if before != nil {
+		n -= min(n, before.total())
+	}
+	return n
+}
+
+func (c *Calls) total() (n uint64) {
+	for _, calls := range c.calls {
+		n += calls
+	}
+	return n
+}
+
+// CallsNow reads them. A reset does not change them.
+func CallsNow(t *table.Table) (*Calls, error) {
+	s, err := t.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return &Calls{t.Realtime, s.Time, t.Nonce, s.Calls}, nil
+}
+
+// PprofSince is Pprof of the calls that were made since then, and up to now, which it
+// returns. t is the table opened again, so that functions which have come since are in it;
+// before is nil for all calls of a table that nobody has looked at before.
+func PprofSince(w io.Writer, t *table.Table, before *Calls, mangled bool) (now *Calls, err error) {
+	s, err := t.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	now = &Calls{t.Realtime, s.Time, t.Nonce, slices.Clone(s.Calls)}
+	p := &pprof{counts: &counts{t: t, s: s}, proto: newProto(w), mangled: mangled, begin: t.Realtime, until: s.Time}
+	if before != nil {
+		if before.nonce != t.Nonce || len(before.calls) > len(s.Calls) {
+			return nil, fmt.Errorf("%s is the table of another program now", t.Program)
+		}
+		p.begin = before.At
+		for i, calls := range before.calls {
+			s.Calls[i] -= min(calls, s.Calls[i])
 		}
 	}
-	return p.out.Close()
+	return now, p.all()
 }
 
 type pprof struct {
@@ -35,10 +84,23 @@ type pprof struct {
 	*proto
 	mangled bool
 
+	begin, until time.Time // until: zero if that is not told
+
 	functions, locations, mappings uint64 // how many there are; the last one's number
 
 	object int // number of the last one + 1
 	code   code
+}
+
+// all writes the profile.
+func (p *pprof) all() error {
+	p.head()
+	for _, i := range p.ran() {
+		if err := p.function(i); err != nil {
+			return err
+		}
+	}
+	return p.out.Close()
 }
 
 // code is what is known of an object's.
@@ -62,7 +124,12 @@ func (p *pprof) head() {
 		p.add(profileSampleType, message(nil).number(typeName, p.text(kind)).number(typeUnit, p.text("count")))
 	}
 	p.write(message(nil).number(profileDefaultType, p.text(kinds[len(kinds)-1])))
-	p.write(message(nil).number(profileTimeNanos, uint64(p.t.Realtime.UnixNano())))
+	p.write(message(nil).number(profileTimeNanos, uint64(p.begin.UnixNano())))
+	if !p.until.IsZero() {
+		p.write(message(nil).number(profileDuration, uint64(max(0, p.until.Sub(p.begin)))))
+		p.add(profilePeriodType, message(nil).number(typeName, p.text("calls")).number(typeUnit, p.text("count")))
+		p.write(message(nil).number(profilePeriod, 1))
+	}
 	p.write(message(nil).number(profileComment, p.text("exact counts, by hotspots; callers are not known")))
 }
 

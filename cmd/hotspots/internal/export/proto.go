@@ -16,6 +16,9 @@ const (
 	profileFunction    = 5
 	profileString      = 6
 	profileTimeNanos   = 9
+	profileDuration    = 10 // ns
+	profilePeriodType  = 11
+	profilePeriod      = 12
 	profileComment     = 13
 	profileDefaultType = 14
 

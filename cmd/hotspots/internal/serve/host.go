@@ -25,6 +25,7 @@ type Host struct {
 	Systemd   bool            // take the sockets that systemd opened instead
 	WebConfig string          // the toolkit's file for TLS and passwords; empty: neither
 	State     string          // file in which series are remembered; empty: nowhere
+	Push      *Push           // nil: nothing is sent
 	Messages  io.Writer
 }
 
@@ -59,9 +60,18 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	e := exporter.NewHost(h.Dirs, h.Linger, h.Options)
 	defer e.Close()
-	mux, err := handler(e, "dynprof", "Calls of every function of the programs that are counted on this host.", true)
+	mux, err := handler(e, h.Options, "dynprof", "Calls of every function of the programs that are counted on this host.", true)
 	if err != nil {
 		return err
+	}
+	if h.Push != nil {
+		var pushing sync.WaitGroup
+		defer pushing.Wait() // the last round, when ctx is done
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		pushing.Go(func() {
+			(&pusher{Push: h.Push, endpoint: e, mangled: h.Mangled, linger: h.Linger, complain: h.complain()}).run(ctx)
+		})
 	}
 	return run(ctx, mux, listeners, h.WebConfig, h.Messages)
 }

@@ -19,15 +19,17 @@ import (
 	"github.com/dynprof/dynprof/internal/version"
 )
 
-// handler answers /metrics, /-/healthy, a page that says so, and /sd if there
+// handler answers /metrics, /pprof/calls, /-/healthy, a page that says so, and /sd if there
 // are many programs.
-func handler(e *exporter.Endpoint, name, about string, many bool) (http.Handler, error) {
+func handler(e *exporter.Endpoint, opt exporter.Options, name, about string, many bool) (http.Handler, error) {
 	links := []web.LandingLinks{
 		{Address: "metrics", Text: "Metrics", Description: "for Prometheus; ?top=N, ?function[]=GLOB"},
+		{Address: "pprof/calls", Text: "Profile", Description: "of all calls, for pprof, Parca, Pyroscope; ?seconds=N: of the next N seconds" + map[bool]string{true: "; ?pid=PID"}[many]},
 		{Address: "-/healthy", Text: "Health"},
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", e)
+	mux.Handle("/pprof/calls", newProfiles(e, opt, many))
 	mux.HandleFunc("/-/healthy", exporter.Healthy)
 	if many {
 		mux.HandleFunc("/sd", e.Discovery)

@@ -70,7 +70,7 @@ func (p *Program) Run() error {
 	if l == nil {
 		return err
 	}
-	mux, err := handler(e, "dynprof", "Calls of every function of one program.", false)
+	mux, err := handler(e, p.Options, "dynprof", "Calls of every function of one program.", false)
 	if err != nil {
 		return err
 	}
