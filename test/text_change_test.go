@@ -192,3 +192,15 @@ func TestDataInText(t *testing.T) {
 		}
 	}
 }
+
+// TestTextChangeLocked: the file's pages are not had of a file on which the program holds a record
+// lock, which whoever closes the file lets go of.
+func TestTextChangeLocked(t *testing.T) {
+	t.Parallel()
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "lockexec.c")
+	inVariants(t, cmd(program, "text"), func(t *testing.T, r *report) {
+		if f := r.last(t, "step", program); f.Reason != "text-changed" {
+			t.Errorf("step: %+v", f)
+		}
+	})
+}

@@ -98,6 +98,18 @@ func TestSuccessorOfOthers(t *testing.T) {
 	}
 }
 
+// TestSuccessorLocked: a record lock that the program holds on the file that it executes, as one
+// that starts itself again, is held by what it goes on as.
+func TestSuccessorLocked(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "lockexec.c")
+	table := filepath.Join(t.TempDir(), "table")
+	same(t, run(t, cmd(program)), run(t, cmd(build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--", program)))
+	if r := readReport(t, table); r.Executed != 1 {
+		t.Errorf("%d programs are not counted", r.Executed)
+	}
+}
+
 // TestSuccessorShown: the summary is of the program that did the work, which has the name that
 // the user gave; which ones were before it is said, and what is not counted.
 func TestSuccessorShown(t *testing.T) {

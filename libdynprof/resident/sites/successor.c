@@ -19,6 +19,7 @@
 #include "base/filters.h"
 #include "base/mapped.h"
 #include "base/pages.h"
+#include "base/recordlock.h"
 #include "base/state.h"
 #include "base/text.h"
 #include "sites/successor.h"
@@ -88,16 +89,21 @@ static int is_dynamic(const uint8_t *head, uint64_t n)
 	return 0;
 }
 
+/* Whether a file can be opened, and closed again, without a trace. */
+static int is_harmless(long dir, uint64_t path)
+{
+	struct stat st;
+	return ask(SYS_newfstatat, dir, path, &st, 0) == 0 && S_ISREG(st.st_mode) && !(st.st_mode & (S_ISUID | S_ISGID)) && !dp_may_be_locked(st.st_ino);
+}
+
 /* Reads the beginning of a file that gives nobody other rights. Returns its length, 0 if
  * it is none. */
 static uint64_t read_head(long dir, uint64_t path, uint8_t *head)
 {
-	struct stat st;
-	long fd = ask(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), n = -1;
+	long fd = is_harmless(dir, path) ? ask(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1, n = -1;
 	if (failed(fd))
 		return 0;
-	if (ask(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && !(st.st_mode & (S_ISUID | S_ISGID)) &&
-	    failed(ask(SYS_fgetxattr, fd, "security.capability", 0, 0)))
+	if (failed(ask(SYS_fgetxattr, fd, "security.capability", 0, 0)))
 		n = ask(SYS_pread64, fd, head, HEAD, 0);
 	ask(SYS_close, fd);
 	return failed(n) ? 0 : (uint64_t)n;

@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "base/filters.h"
 #include "base/layout.h"
 #include "base/pages.h"
+#include "base/recordlock.h"
 #include "texts/exchange.h"
 
 long dp_map_anonymous(uint64_t size)
@@ -24,6 +26,9 @@ void dp_copy_words(uint64_t to, uint64_t from, uint64_t size)
 /* The file's pages for those of the text at at; 0 if there are none to be had. */
 static uint64_t file_pages(const struct dp_undo_text *t, uint64_t at, uint64_t size, uint64_t prot)
 {
+	struct stat st;
+	if (ask(SYS_newfstatat, AT_FDCWD, t->file, &st, 0) == 0 && dp_may_be_locked(st.st_ino))
+		return 0;
 	/* A pipe may have the file's name by now. */
 	long fd = ask(SYS_openat, AT_FDCWD, t->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (failed(fd))

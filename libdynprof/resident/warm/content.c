@@ -8,9 +8,8 @@
 
 #include "base/mapped.h"
 #include "base/pages.h"
+#include "base/recordlock.h"
 #include "base/sum.h"
-#include "base/text.h"
-#include "base/whole.h"
 #include "warm/local.h"
 #include "warm/warm.h"
 
@@ -100,28 +99,10 @@ static int is_planned(long fd, const struct dp_plan_file *p)
 	return raw(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && st.st_ino == p->inode && (uint64_t)st.st_size == p->object_size;
 }
 
-/* Whether somebody may hold a record lock on a file of that number (proc(5), /proc/locks). If
- * it is this process, which may have had it over an exec, it would lose it as soon as it
- * closes the file (fcntl(2)). A planner has descriptors of its own. */
-static int may_be_locked(uint64_t inode)
-{
-	char number[32];
-	struct dp_text_buffer b = dp_buffer(number, sizeof number);
-	dp_put_text(&b, ":");
-	dp_put_number(&b, inode, 10);
-	dp_put_text(&b, " ");
-	struct dp_whole locks = dp_read_whole("/proc/locks");
-	int met = 0;
-	for (uint64_t i = 0; i < locks.size && !met; i++)
-		met = has_prefix(locks.text + i, number);
-	dp_drop_whole(&locks);
-	return met;
-}
-
 int dp_has_content(const struct dp_planned *o)
 {
 	const struct dp_plan_file *p = o->plan;
-	if (may_be_locked(p->inode))
+	if (dp_may_be_locked(p->inode))
 		return 0;
 	struct reading r = {.sum = DP_FNV_BEGIN, .left = p->object_size};
 	r.fd = raw(SYS_openat, AT_FDCWD, o->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -1,0 +1,14 @@
+/* Record locks of the program's. */
+#ifndef DYNPROF_RECORDLOCK_H
+#define DYNPROF_RECORDLOCK_H
+
+#include <stdint.h>
+
+#include "base/raw.h"
+
+/* Whether somebody may hold a record lock on a file of that number (proc(5), /proc/locks). If
+ * it is this process, it would lose it as soon as we close the file that we have opened
+ * (fcntl(2)). A planner has descriptors of its own. */
+int dp_may_be_locked(uint64_t inode) HIDDEN;
+
+#endif
