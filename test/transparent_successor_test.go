@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
@@ -107,6 +108,32 @@ func TestSuccessorLocked(t *testing.T) {
 	same(t, run(t, cmd(program)), run(t, cmd(build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--", program)))
 	if r := readReport(t, table); r.Executed != 1 {
 		t.Errorf("%d programs are not counted", r.Executed)
+	}
+}
+
+// TestSuccessorFiltered: what is executed behind a filter that may kill goes on without us: our
+// start makes system calls that it would never make. Where they are refused it is counted.
+func TestSuccessorFiltered(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	filter, program := compile(t, gcc, []string{"-O1"}, "successorfilter.c"), compile(t, gcc, []string{"-O1", "-pthread", "-Wno-stringop-overread"}, "successor.c")
+	const kill, trap, refuse, log = "0x80000000", "0x00030000", "0x00050001", "0x7ffc0000"
+	for _, row := range []struct {
+		number  int
+		action  string
+		counted bool
+	}{
+		{syscall.SYS_RT_SIGPROCMASK, kill, false}, {syscall.SYS_CLONE, trap, false}, {syscall.SYS_WAIT4, kill, false}, {syscall.SYS_KEXEC_LOAD, kill, false},
+		{syscall.SYS_KEXEC_LOAD, refuse, true}, {324 /* membarrier */, refuse, true}, {syscall.SYS_OPENAT, log, true},
+	} {
+		args := []string{filter, fmt.Sprint(row.number), row.action, program, "show"}
+		table := filepath.Join(t.TempDir(), "table")
+		same(t, run(t, cmd(args...)), run(t, cmd(append([]string{build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--"}, args...)...)))
+		if r := readReport(t, table); (r.Executed == 0) != row.counted {
+			t.Errorf("%d, %s: %d programs are not counted", row.number, row.action, r.Executed)
+		} else if row.counted && r.calls(t, "step") != 100 {
+			t.Errorf("%d, %s: %d calls", row.number, row.action, r.calls(t, "step"))
+		}
 	}
 }
 

@@ -20,9 +20,9 @@ enum { MOST = 40, KILLED = 0x800 };
 
 static uint32_t word(void)
 {
-	static const uint32_t odd[] = {0, 1, 2, 31, 32, 33, 0x7fffffff, 0x80000000, 0xffffffff, 0xfff};
+	static const uint32_t odd[] = {0, 1, 2, 31, 32, 33, 0x7fffffff, 0x80000000, 0xffffffff, 0xfff, AUDIT_ARCH_X86_64, SYS_getuid};
 	uint32_t any = (uint32_t)random() << 1 ^ (uint32_t)random();
-	return random() % 2 ? odd[(uint32_t)random() % 10] : any;
+	return random() % 2 ? odd[(uint32_t)random() % 12] : any;
 }
 
 /* An offset in struct seccomp_data; the instruction pointer is not the same. */
@@ -47,6 +47,10 @@ static struct sock_filter one(int left)
 	case 5: return (struct sock_filter)BPF_STMT(random() % 2 ? BPF_ST : BPF_STX, slot);
 	case 6: return (struct sock_filter)BPF_STMT(BPF_MISC | (random() % 2 ? BPF_TAX : BPF_TXA), 0);
 	case 7: return (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, jt);
+	case 9:
+		if (random() % 3 == 0)
+			return (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, random() % 2 ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | 3);
+		/* fall through */
 	case 8: return (struct sock_filter)BPF_JUMP(BPF_JMP | jumps[random() % 4] | src, word(), jt, jf);
 	}
 	op = alu[random() % 10];
@@ -60,7 +64,7 @@ static struct sock_filter one(int left)
 	return (struct sock_filter)BPF_STMT(BPF_ALU | op | src, k);
 }
 
-/* Judges getuid: ends with an errno of the low bits of what was computed. */
+/* Judges getuid: ends with an errno, in every other filter of the low bits of what was computed. */
 static struct program *make(void)
 {
 	static const struct sock_filter front[] = {
@@ -81,6 +85,8 @@ static struct program *make(void)
 		f->code[f->len++] = one(left);
 	for (uint32_t i = 0; i < 3; i++)
 		f->code[f->len++] = end[i];
+	if (random() % 2)
+		f->code[f->len - 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 7);
 	return f;
 }
 
@@ -109,7 +115,8 @@ static int kernel(const struct program *f, const uint64_t *args, volatile int *g
 
 int main(int argc, char **argv)
 {
-	int n = argc > 1 ? atoi(argv[1]) : 1000, killed = 0;
+	int n = argc > 1 ? atoi(argv[1]) : 1000, killed = 0, mild = 0;
+	static uint8_t reached[BPF_MAXINSNS];
 	volatile int *got = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	srandom(argc > 2 ? (unsigned)atoi(argv[2]) : 1);
 	for (int i = 0; i < n; i++) {
@@ -125,8 +132,14 @@ int main(int argc, char **argv)
 			printf("filter %d: %#x, the kernel %#x\n", i, says, want);
 			return 1;
 		}
+		int refuses = dp_only_refuses(f->code, f->len, reached);
+		mild += refuses;
+		if (refuses && want == KILLED) {
+			printf("filter %d kills\n", i);
+			return 1;
+		}
 		free(f);
 	}
-	printf("%d filters judged alike, %d kill\n", n, killed);
-	return killed == 0 || killed == n;
+	printf("%d filters judged alike, %d kill, %d only refuse\n", n, killed, mild);
+	return killed == 0 || killed == n || mild == 0;
 }

@@ -98,6 +98,16 @@ int dp_filtered(void)
 	return __atomic_load_n(&newest, __ATOMIC_SEQ_CST) || __atomic_load_n(&forbidden, __ATOMIC_SEQ_CST);
 }
 
+int dp_filters_only_refuse(uint8_t *room)
+{
+	if (__atomic_load_n(&forbidden, __ATOMIC_SEQ_CST))
+		return 0;
+	for (const struct dp_filter *f = __atomic_load_n(&newest, __ATOMIC_SEQ_CST); f; f = f->older)
+		if (!__atomic_load_n(&f->none, __ATOMIC_ACQUIRE) && !dp_only_refuses(f->code, f->len, room))
+			return 0;
+	return 1;
+}
+
 /* What a system call installs. */
 struct installed {
 	int any;     /* 0: nothing; programs ask with a null pointer whether they could */

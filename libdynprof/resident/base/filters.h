@@ -17,6 +17,9 @@ void dp_alone(void) HIDDEN;
 /* Whether the program has installed a filter, as far as we saw. */
 int dp_filtered(void) HIDDEN;
 
+/* Whether these filters do no more than refuse (verdict.h). room: BPF_MAXINSNS bytes. */
+int dp_filters_only_refuse(uint8_t *room) HIDDEN;
+
 /* Whether the system call at a kernel site may install a filter. Then it is read, once
  * (0: it could not be, for want of memory); all is made ready for it by
  * dp_filter_comes, and dp_filter_done is told the result. */

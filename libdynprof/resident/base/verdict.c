@@ -2,6 +2,9 @@
  * linux/Documentation/userspace-api/seccomp_filter: classic BPF over struct
  * seccomp_data, which the kernel has checked.
  */
+#include <linux/audit.h>
+#include <stddef.h>
+
 #include "base/verdict.h"
 
 static uint32_t word_of(const struct seccomp_data *data, uint32_t at)
@@ -81,4 +84,72 @@ uint32_t dp_verdict(const struct sock_filter *code, uint32_t len, const struct s
 		}
 	}
 	return SECCOMP_RET_KILL_PROCESS;
+}
+
+/* What is in the accumulator when an instruction is reached; 0: it is not. */
+enum { ARCH = 1, NUMBER, ANYTHING };
+
+/* The ways that a jump may go on. */
+enum { TAKEN = 1, PASSED, BOTH };
+
+/* Filters look at the machine, and for numbers of x32, which nobody here makes. */
+static int ways(const struct sock_filter *i, uint8_t a)
+{
+	enum { NUMBERS = 512 };
+	uint32_t op = BPF_OP(i->code), k = i->k;
+	if (op == BPF_JA)
+		return TAKEN;
+	if (BPF_SRC(i->code) == BPF_X || a == ANYTHING)
+		return BOTH;
+	if (a == ARCH)
+		return holds(op, AUDIT_ARCH_X86_64, k) ? TAKEN : PASSED;
+	return op == BPF_JSET ? (k % NUMBERS ? BOTH : PASSED) : op == BPF_JGT ? (k < NUMBERS - 1 ? BOTH : PASSED) : k < NUMBERS ? BOTH : PASSED;
+}
+
+static uint8_t loads(const struct sock_filter *i)
+{
+	if (BPF_MODE(i->code) != BPF_ABS)
+		return ANYTHING;
+	return i->k == offsetof(struct seccomp_data, arch) ? ARCH : i->k == offsetof(struct seccomp_data, nr) ? NUMBER : ANYTHING;
+}
+
+static void reach(uint8_t *reached, uint32_t len, uint64_t at, uint8_t a)
+{
+	if (at < len)
+		reached[at] = !reached[at] || reached[at] == a ? a : ANYTHING;
+}
+
+static int refuses_at_most(const struct sock_filter *i)
+{
+	uint32_t action = i->k & SECCOMP_RET_ACTION_FULL;
+	return BPF_RVAL(i->code) == BPF_K && (action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG || action == SECCOMP_RET_ERRNO);
+}
+
+/* Goes all ways at once, as each instruction is behind those that lead to it. */
+int dp_only_refuses(const struct sock_filter *code, uint32_t len, uint8_t *reached)
+{
+	if (!len || len > BPF_MAXINSNS)
+		return 0;
+	for (uint32_t pc = 0; pc < len; pc++)
+		reached[pc] = pc ? 0 : ANYTHING;
+	for (uint32_t pc = 0; pc < len; pc++) {
+		const struct sock_filter *i = &code[pc];
+		uint8_t a = reached[pc];
+		int class = BPF_CLASS(i->code), on = class == BPF_JMP ? ways(i, a) : 0;
+		if (!a)
+			continue;
+		if ((class == BPF_RET && !refuses_at_most(i)) || (class == BPF_ALU && BPF_OP(i->code) == BPF_DIV && BPF_SRC(i->code) == BPF_X))
+			return 0; /* by 0 it kills */
+		if (on & TAKEN)
+			reach(reached, len, pc + 1 + (uint64_t)(BPF_OP(i->code) == BPF_JA ? i->k : i->jt), a);
+		if (on & PASSED)
+			reach(reached, len, pc + 1 + (uint64_t)i->jf, a);
+		if (class == BPF_LD)
+			a = loads(i);
+		else if (class == BPF_ALU || (class == BPF_MISC && BPF_MISCOP(i->code) == BPF_TXA))
+			a = ANYTHING;
+		if (class != BPF_JMP && class != BPF_RET)
+			reach(reached, len, pc + 1, a);
+	}
+	return 1;
 }

@@ -8,7 +8,8 @@
  *  3. if the call comes back, which may be for want of room for that, it is made once
  *     more as the program meant it.
  * A program that could not be counted, or that has other rights, gets what it was meant to
- * get: it would see what nobody takes away. What children execute is only told of.
+ * get: it would see what nobody takes away. So does one for which a filter is there that may
+ * kill: we start by system calls that it would never make, and nobody could ask. What children execute is only told of.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -277,7 +278,7 @@ static uint64_t counting_environment(const struct dp_regs *r, uint64_t envp, uin
 	long at = ask(SYS_mmap, 0, *room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
 		return 0;
-	if (can_be_counted(dir, is_at(r) ? r->rsi : r->rdi, (uint8_t *)at) && make_environment(&g, (char **)at, *room))
+	if (dp_filters_only_refuse((uint8_t *)at) && can_be_counted(dir, is_at(r) ? r->rsi : r->rdi, (uint8_t *)at) && make_environment(&g, (char **)at, *room))
 		return (uint64_t)at;
 	ask(SYS_munmap, at, *room);
 	*room = 0;
