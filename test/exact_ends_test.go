@@ -2,12 +2,14 @@ package test
 
 import (
 	"encoding/binary"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // TestExactEnds: however a program ends, its table has every call up to there,
@@ -83,4 +85,50 @@ func TestExactEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestExactStrayEnds: what ends without a stack of its own ends all the same, is
+// counted, and nothing is written to where its stack was. Rows are used again.
+func TestExactStrayEnds(t *testing.T) {
+	lane.Parallel(t)
+	p := compile(t, need(t, "gcc"), []string{"-O2"}, "strayends.c")
+	for _, how := range []string{"given", "gone", "process"} {
+		t.Run(how, func(t *testing.T) {
+			without := run(t, cmd(p, how))
+			if without.status != 0 {
+				t.Fatalf("without the library: %+v", without)
+			}
+			var work uint64
+			if how != "process" {
+				work = 50 * 100
+			}
+			for _, flags := range [][]string{nil, {"--keep-calls"}, {"--objects", "all", "--threshold", "100", "--control"}, {"--lock"}} {
+				with, path := countedAt(t, cmd(p, how), flags...)
+				same(t, without, with)
+				if got := readReport(t, path).calls(t, "work"); got != work {
+					t.Errorf("%v: work: %d calls, not %d", flags, got, work)
+				}
+			}
+			table := filepath.Join(t.TempDir(), "preloaded")
+			same(t, without, run(t, cmd("env", "LD_PRELOAD="+build(t, "libdynprof.so"), "DYNPROF_OUTPUT="+table, p, how)))
+			if rows := headerWord(t, table, layout.HdrRowsUsed); how != "process" && rows > 4 {
+				t.Errorf("%d rows for threads that live one at a time", rows)
+			}
+		})
+	}
+}
+
+// headerWord returns a word of a table's header; a table is too large to be read.
+func headerWord(t *testing.T, table string, at int64) uint32 {
+	t.Helper()
+	f, err := os.Open(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var word [4]byte
+	if _, err := f.ReadAt(word[:], at); err != nil {
+		t.Fatal(err)
+	}
+	return binary.LittleEndian.Uint32(word[:])
 }

@@ -59,11 +59,11 @@ int main(void)
 	__atomic_store_n(&ended, 1, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < 2; i++)
 		pthread_join(busy[i], 0);
-	CHECK(!inside[0] && !inside[1]);
+	CHECK(!dp_inside[0] && !dp_inside[1]);
 	int on = dp_enter(SYS_getpid, 0, 0, 0, 0, 0, 0); /* a handler that struck there: it ends all the same */
 	limit = 20;
 	dp_filter_comes(&r, dp_filter_read(&r));
 	dp_leave(on);
-	CHECK(!inside[0] && !inside[1]);
+	CHECK(!dp_inside[0] && !dp_inside[1]);
 	return failed;
 }

@@ -43,16 +43,17 @@ struct dp_filter {
 	struct sock_filter code[]; /* none: forbids all, as strict mode nearly does */
 };
 
-static struct dp_filter *newest;
-static uint32_t forbidden;    /* there is a filter of which there is no copy: nothing may be done */
-static uint32_t side;         /* the lowest bit: where who enters is counted, */
-static uint32_t inside[2];    /* threads between dp_enter and dp_leave */
+/* slowpath.S enters by itself, where it has no stack. */
+struct dp_filter *dp_filters HIDDEN; /* the newest */
+uint32_t dp_forbidden HIDDEN;        /* there is a filter of which there is no copy: nothing may be done */
+uint32_t dp_side HIDDEN;             /* the lowest bit: where who enters is counted, */
+uint32_t dp_inside[2] HIDDEN;        /* threads between dp_enter and dp_leave */
 
 static int allowed(const struct seccomp_data *data)
 {
-	if (__atomic_load_n(&forbidden, __ATOMIC_SEQ_CST))
+	if (__atomic_load_n(&dp_forbidden, __ATOMIC_SEQ_CST))
 		return 0;
-	for (const struct dp_filter *f = __atomic_load_n(&newest, __ATOMIC_SEQ_CST); f; f = f->older) {
+	for (const struct dp_filter *f = __atomic_load_n(&dp_filters, __ATOMIC_SEQ_CST); f; f = f->older) {
 		if (__atomic_load_n(&f->none, __ATOMIC_ACQUIRE))
 			continue;
 		uint32_t action = dp_verdict(f->code, f->len, data) & SECCOMP_RET_ACTION_FULL;
@@ -64,8 +65,8 @@ static int allowed(const struct seccomp_data *data)
 
 int dp_enter(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
-	int on = __atomic_load_n(&side, __ATOMIC_SEQ_CST) & 1;
-	__atomic_fetch_add(&inside[on], 1, __ATOMIC_SEQ_CST);
+	int on = __atomic_load_n(&dp_side, __ATOMIC_SEQ_CST) & 1;
+	__atomic_fetch_add(&dp_inside[on], 1, __ATOMIC_SEQ_CST);
 	if (!dp_filtered())
 		return 1 + on;
 	struct seccomp_data data = {(int)nr, AUDIT_ARCH_X86_64, (uint64_t)&dp_enter, {a, b, c, d, e, f}};
@@ -77,7 +78,7 @@ int dp_enter(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e
 
 void dp_leave(int entered)
 {
-	__atomic_fetch_sub(&inside[entered - 1], 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_sub(&dp_inside[entered - 1], 1, __ATOMIC_SEQ_CST);
 }
 
 int dp_may(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
@@ -90,19 +91,19 @@ int dp_may(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 
 void dp_alone(void)
 {
-	inside[0] = inside[1] = 0;
+	dp_inside[0] = dp_inside[1] = 0;
 }
 
 int dp_filtered(void)
 {
-	return __atomic_load_n(&newest, __ATOMIC_SEQ_CST) || __atomic_load_n(&forbidden, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&dp_filters, __ATOMIC_SEQ_CST) || __atomic_load_n(&dp_forbidden, __ATOMIC_SEQ_CST);
 }
 
 int dp_filters_only_refuse(uint8_t *room)
 {
-	if (__atomic_load_n(&forbidden, __ATOMIC_SEQ_CST))
+	if (__atomic_load_n(&dp_forbidden, __ATOMIC_SEQ_CST))
 		return 0;
-	for (const struct dp_filter *f = __atomic_load_n(&newest, __ATOMIC_SEQ_CST); f; f = f->older)
+	for (const struct dp_filter *f = __atomic_load_n(&dp_filters, __ATOMIC_SEQ_CST); f; f = f->older)
 		if (!__atomic_load_n(&f->none, __ATOMIC_ACQUIRE) && !dp_only_refuses(f->code, f->len, room))
 			return 0;
 	return 1;
@@ -140,10 +141,10 @@ static int read_memory(void *to, uint64_t from, uint64_t size)
 
 static void add(struct dp_filter *f)
 {
-	struct dp_filter *head = __atomic_load_n(&newest, __ATOMIC_SEQ_CST);
+	struct dp_filter *head = __atomic_load_n(&dp_filters, __ATOMIC_SEQ_CST);
 	do
 		f->older = head;
-	while (!__atomic_compare_exchange_n(&newest, &head, f, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+	while (!__atomic_compare_exchange_n(&dp_filters, &head, f, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 }
 
 #ifndef MOST_NAPS /* the test has others */
@@ -156,7 +157,7 @@ static void await_others(int naps)
 	enum { PAUSES = 1 << 12 };
 	struct timespec tick = {0, 1000 * 1000};
 	for (int change = 0; change < 2; change++) {
-		uint32_t *left = &inside[__atomic_fetch_add(&side, 1, __ATOMIC_SEQ_CST) & 1];
+		uint32_t *left = &dp_inside[__atomic_fetch_add(&dp_side, 1, __ATOMIC_SEQ_CST) & 1];
 		for (int i = 0; i < MOST_NAPS && __atomic_load_n(left, __ATOMIC_SEQ_CST); i++) {
 			for (int k = 0; k < PAUSES && __atomic_load_n(left, __ATOMIC_SEQ_CST); k++)
 				__builtin_ia32_pause();
@@ -231,7 +232,7 @@ void dp_filter_comes(struct dp_regs *r, struct dp_filter *f)
 	if (f)
 		add(f);
 	else
-		__atomic_store_n(&forbidden, 1, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&dp_forbidden, 1, __ATOMIC_SEQ_CST);
 	await_others(naps);
 	r->kept = (uint64_t)f;
 }

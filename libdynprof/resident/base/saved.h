@@ -14,10 +14,15 @@
  * the frame leads to. As DW_CFA_val_expression, of which the assembler knows nothing. */
 #define HOME_OF_RCX 0x16, 16, 3, 0x72, 0x78, 0x06		/* rip = *(rcx - 8) */
 #define HOME_OF_R11 0x16, 16, 3, 0x7b, 0x78, 0x06		/* rip = *(r11 - 8) */
+#define HOME_OF_R8 0x16, 16, 3, 0x78, 0x78, 0x06		/* rip = *(r8 - 8) */
 #define HOME_OF_RBP 0x16, 16, 3, 0x76, 0x78, 0x06		/* rip = *(rbp - 8) */
 #define HOME_OF_PASSED 0x16, 16, 3, 0x72, 0x76, 0x06		/* rip = *(rcx - 10) */
 #define HOME_OF_BELOW 0x16, 16, 6, 0x77, 0x68, 0x06, 0x3a, 0x1c, 0x06	/* rip = *(*(rsp - 24) - 10) */
 #define HOME_OF_SAVED(cfa) 0x16, 16, 8, 0x0b, (cfa) & 0xff, ((cfa) >> 8) & 0xff, 0x22, 0x06, 0x38, 0x1c, 0x06 /* rip = *(*(cfa) - 8) */
+
+/* On a stack of ours (sites/laststack.h): the program's rsp is at 24, r8 at 16. */
+#define FRAME_OF_LAST_STACK 0x0f, 3, 0x77, 24, 0x06	/* CFA = *(rsp + 24) */
+#define HOME_OF_LAST_STACK 0x16, 16, 6, 0x77, 16, 0x06, 0x38, 0x1c, 0x06	/* rip = *(*(rsp + 16) - 8) */
 
 /* In a child that goes on by its birth record, which r15 leads to (rows/birth.h). */
 #define FRAME_OF_BIRTH 0x0f, 3, 0x7f, 32, 0x06		/* CFA = *(r15 + DP_BIRTH_RSP) */

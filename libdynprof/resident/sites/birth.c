@@ -205,6 +205,7 @@ void dp_forked(struct dp_birth *b) HIDDEN;
 void dp_forked(struct dp_birth *b)
 {
 	dp_rows_begin((struct dp_row *)b->gs);
+	dp_ends_forked();
 	dp_lost_forked(b);
 	dp_redirect_forked();
 	dp_hooks.forked();

@@ -20,6 +20,13 @@
 #include "rows/rows.h"
 #include "sites/ends.h"
 #include "sites/gs.h"
+#include "sites/laststack.h"
+
+/* A bit for each that a thread is ending on. */
+uint32_t dp_last_stacks_taken HIDDEN;
+uint8_t dp_last_stacks[DP_LAST_STACKS][1 << DP_LAST_STACK_SHIFT] HIDDEN __attribute__((aligned(16)));
+
+void dp_ends_forked(void) { dp_last_stacks_taken = 0; }
 
 /* Processes that share our memory were made: dp.pid is not theirs. */
 static uint32_t shared;

@@ -12,6 +12,8 @@ void dp_row_shared(void) HIDDEN;
 /* Reports whether signals are blocked from here on. */
 int dp_thread_ends(void) HIDDEN;
 void dp_process_ends(void) HIDDEN;
+/* In a forked child: threads that were ending are not there. */
+void dp_ends_forked(void) HIDDEN;
 /* Nothing counts any more in this process. */
 void dp_loose_rows_end(void) HIDDEN;
 

@@ -7,6 +7,7 @@
 #include "base/saved.h"
 #include "base/stub.h"
 #include "rows/birth.h"
+#include "sites/laststack.h"
 #include "sites/watched.h"
 
 #define MAP_PRIVATE_ANONYMOUS 0x22
@@ -16,10 +17,15 @@
 #define MADV_DONTNEED 4
 #define MADV_DONTNEED_LOCKED 24
 #define MADV_GUARD_INSTALL 102
+#define DP_NR_rt_sigprocmask 14
+#define DP_NR_getpid 39
+#define SIG_SETMASK 2
+#define TRAP_FLAG 0x100
 
 	.text
 	.hidden	dp_cold, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase, dp_withdrawn
 	.hidden	dp_signal_site, dp_signal, dp_texts_far
+	.hidden	dp_filters, dp_forbidden, dp_side, dp_inside, dp_thread_ends, dp_last_stacks, dp_last_stacks_taken
 
 /* A kernel site: a thunk in the arena, in place of the setup, the instructions in
  * front of a syscall, did
@@ -54,6 +60,12 @@
  * takes its place, or none (replaced.c); these calls are frequent, and come first.
  * All memory is locked: dp_before does it (lock.c).
  */
+	.macro	LEAVE_SIDE
+	mov	%r9d, %ecx
+	lea	dp_inside(%rip), %rdx
+	lock decl (%rdx, %rcx, 4)
+	.endm
+
 #define GO_IF(name, number) lea -number(%rax), %ecx; jrcxz .Lnear;
 	.globl	dp_kernel_site
 	.type	dp_kernel_site, @function
@@ -119,7 +131,7 @@ dp_kernel_site:
 	jrcxz	.Lreturn
 	DP_WATCHED(GO_IF)
 	jmp	*%r11
-.Lnear:	jmp	.Lwatched		/* jrcxz has one byte */
+.Lnear:	jmp	.Lfound			/* jrcxz has one byte */
 
 .Laction:
 	.cfi_remember_state
@@ -144,6 +156,20 @@ dp_kernel_site:
 	mov	$DP_NR_rt_sigreturn, %eax
 	jmp	*%rbp
 	.cfi_restore_state
+.Lfound:
+	lea	-DP_NR_exit(%rax), %ecx
+	jrcxz	1f
+	lea	-DP_NR_exit_group(%rax), %ecx
+	jrcxz	2f
+	jmp	.Lwatched
+1:	jmp	.Lends
+2:	mov	dp_filters(%rip), %rcx	/* an end of all is of interest behind filters */
+	jrcxz	3f
+	jmp	.Lwatched
+3:	mov	dp_forbidden(%rip), %ecx
+	jrcxz	4f
+	jmp	.Lwatched
+4:	jmp	*%r11
 .Lwatched:
 	mov	%r11, %rcx
 	.cfi_remember_state
@@ -291,6 +317,87 @@ dp_kernel_site:
 	.cfi_endproc
 	.size	dp_kernel_site, . - dp_kernel_site
 
+/* A thread ends. Its stack may be another's already, or be unmapped: who makes threads
+ * by himself may give it away before (Go's exitThread, musl's __unmapself). So nothing
+ * is written there:
+ *  1. No filter is in force, nor comes one: the thread has entered (filters.c).
+ *  2. Signals are blocked, as a handler would run on the stack of 3.
+ *  3. One of some stacks of ours is taken (ends.c), and dp_thread_ends called. Where all
+ *     are, the kernel will know that the thread is gone.
+ * Behind a filter, and in single steps, which kill where signals are blocked, it is done
+ * on the program's stack. The system call does not come back, so only callers' registers
+ * are kept. r8: pass. r9: the status, and the side on which the thread has entered.
+ */
+	.type	dp_thread_end, @function
+dp_thread_end:
+	.cfi_startproc
+	.cfi_def_cfa rsp, 0
+	.cfi_escape HOME_OF_R11
+.Lends:	mov	%r11, %r8
+	.cfi_escape HOME_OF_R8
+	mov	%edi, %r9d
+	shl	$32, %r9
+	mov	dp_side(%rip), %ecx
+	and	$1, %ecx
+	or	%rcx, %r9
+	lea	dp_inside(%rip), %rdx
+	lock incl (%rdx, %rcx, 4)
+	mov	dp_filters(%rip), %rcx
+	mov	dp_forbidden(%rip), %eax
+	or	%rax, %rcx
+	jnz	.Lon_its_stack
+	mov	$DP_NR_getpid, %eax
+	syscall				/* r11: the flags */
+	test	$TRAP_FLAG, %r11d
+	jnz	.Lon_its_stack
+	mov	$SIG_SETMASK, %edi
+	lea	.Lall_but_sigsys(%rip), %rsi
+	xor	%edx, %edx
+	mov	$8, %r10d
+	mov	$DP_NR_rt_sigprocmask, %eax
+	syscall
+	LEAVE_SIDE
+1:	mov	dp_last_stacks_taken(%rip), %eax
+	not	%eax
+	bsf	%eax, %ecx
+	jz	2f
+	lock bts %ecx, dp_last_stacks_taken(%rip)
+	jc	1b
+	mov	%ecx, %eax
+	inc	%eax
+	shl	$DP_LAST_STACK_SHIFT, %eax
+	lea	dp_last_stacks(%rip), %rdx
+	add	%rax, %rdx
+	mov	%rsp, -8(%rdx)
+	mov	%r8, -16(%rdx)
+	mov	%r9, -24(%rdx)
+	mov	%rcx, -32(%rdx)
+	lea	-32(%rdx), %rsp
+	.cfi_remember_state
+	.cfi_escape FRAME_OF_LAST_STACK
+	.cfi_escape HOME_OF_LAST_STACK
+	CLEAN_FLAGS
+	call	dp_thread_ends
+	mov	(%rsp), %rcx
+	mov	8(%rsp), %r9
+	mov	16(%rsp), %r8
+	mov	24(%rsp), %rsp
+	.cfi_restore_state
+	lock btr %ecx, dp_last_stacks_taken(%rip)
+2:	mov	%r9, %rdi
+	shr	$32, %rdi
+	mov	$DP_NR_exit, %eax
+	jmp	*%r8
+.Lon_its_stack:
+	LEAVE_SIDE
+	mov	%r9, %rdi
+	shr	$32, %rdi
+	mov	%r8, %r11
+	mov	$DP_NR_exit, %eax
+	jmp	.Lwatched
+	.cfi_endproc
+	.size	dp_thread_end, . - dp_thread_end
+
 /* A threshold's cold path. A cold block did
  *
  *	        lea   -128(%rsp),%rsp
@@ -378,5 +485,10 @@ dp_signal_site:
 	jmp	*%rcx
 	.cfi_endproc
 	.size	dp_signal_site, . - dp_signal_site
+
+	.section .rodata
+	.p2align 3
+.Lall_but_sigsys:
+	.quad	~(1 << (31 - 1))
 
 	.section .note.GNU-stack, "", @progbits
