@@ -37,6 +37,7 @@
 #include "base/tasks.h"
 #include "outsider.h"
 #include "session.h"
+#include "twin.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -151,7 +152,7 @@ static void write_variable(struct launch *l)
 static void *execute(void *arg)
 {
 	struct launch *l = arg;
-	static const char name[] = "dynprof-planner";
+	static const char name[] = DP_PLANNER_NAME;
 	const char *argv[] = {name, library.path, 0}, *envp[] = {l->variable, 0};
 	raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (raw(SYS_getppid) == l->watcher)
@@ -162,8 +163,10 @@ static void *execute(void *arg)
 static void *watch(void *arg)
 {
 	struct launch *l = arg;
+	static const char name[] = DP_PLANNER_NAME;
 	struct rlimit no_core = {0, 0};
 	int status;
+	raw(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
 	raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core, 0);
 	raw(SYS_setpgid, 0, 0); /* Ctrl-C is for the program */

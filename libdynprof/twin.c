@@ -338,6 +338,8 @@ void dp_plan_here(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, int stays)
 
 void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
 {
+	static const char name[] = DP_PLANNER_NAME;
+	raw(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
 	/* Ends with the target. If that is gone already, nobody will ask. */
 	raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (raw(SYS_getppid) != parent)

@@ -6,6 +6,10 @@
 #include "base/ctl.h"
 #include "base/raw.h"
 
+/* What a planner calls itself: who samples the program from outside, or lists processes,
+ * takes it for no process of the program's (cmd/hotspots/internal/sampling). */
+#define DP_PLANNER_NAME "dynprof-planner"
+
 /* Makes a twin that no process waits for once it has planned. Does what dp_twin
  * does, in a process of its own. */
 _Noreturn void dp_twin_apart(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent) HIDDEN;
