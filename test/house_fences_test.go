@@ -107,13 +107,15 @@ func TestImportsGoOneWay(t *testing.T) {
 		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/procfile", "internal/procmaps", "internal/setting", "internal/spantree", "internal/symname",
 			"internal/table/alive", "internal/table/build", "internal/table/control", "internal/table/file", "internal/table/layout", "internal/table/tabledir", // of tables no reader
 			"internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/self", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/flow", "stubgen/keep", "stubgen/survey", "stubgen/translate"},
-		"cmd/hotspots/internal/figures": {},
-		"cmd/hotspots/internal/cells":   {},
-		"cmd/hotspots/internal/screen":  {"cmd/hotspots/internal/cells"},
-		"cmd/hotspots/internal/top":     {"cmd/hotspots/internal/cells", "cmd/hotspots/internal/figures", "internal/ledger", "internal/symname", "internal/table/layout"},
-		"cmd/hotspots": {"cmd/hotspots/internal/annotate", "cmd/hotspots/internal/bisect", "cmd/hotspots/internal/callgraph", "cmd/hotspots/internal/cells", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/export", "cmd/hotspots/internal/figures", "cmd/hotspots/internal/growth", "cmd/hotspots/internal/job", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/lines", "cmd/hotspots/internal/live", "cmd/hotspots/internal/loops", "cmd/hotspots/internal/objcode", "cmd/hotspots/internal/parquet", "cmd/hotspots/internal/report", "cmd/hotspots/internal/resume", "cmd/hotspots/internal/screen", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/show", "cmd/hotspots/internal/symbols", "cmd/hotspots/internal/system", "cmd/hotspots/internal/top",
+		"cmd/hotspots/internal/figures":  {},
+		"cmd/hotspots/internal/cells":    {},
+		"cmd/hotspots/internal/sampling": {},
+		"cmd/hotspots/internal/perf":     {"cmd/hotspots/internal/sampling", "internal/procfile"},
+		"cmd/hotspots/internal/screen":   {"cmd/hotspots/internal/cells"},
+		"cmd/hotspots/internal/top":      {"cmd/hotspots/internal/cells", "cmd/hotspots/internal/figures", "internal/ledger", "internal/symname", "internal/table/layout"},
+		"cmd/hotspots": {"cmd/hotspots/internal/annotate", "cmd/hotspots/internal/bisect", "cmd/hotspots/internal/callgraph", "cmd/hotspots/internal/cells", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/export", "cmd/hotspots/internal/figures", "cmd/hotspots/internal/growth", "cmd/hotspots/internal/job", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/lines", "cmd/hotspots/internal/live", "cmd/hotspots/internal/loops", "cmd/hotspots/internal/objcode", "cmd/hotspots/internal/parquet", "cmd/hotspots/internal/perf", "cmd/hotspots/internal/report", "cmd/hotspots/internal/resume", "cmd/hotspots/internal/sampling", "cmd/hotspots/internal/screen", "cmd/hotspots/internal/selftime", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/show", "cmd/hotspots/internal/symbols", "cmd/hotspots/internal/system", "cmd/hotspots/internal/top",
 			"elfscan", "exporter", "internal/ledger", "internal/listen", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/plancache/textcopy", "internal/procfile", "internal/procmaps", "internal/setting", "internal/spantree", "internal/symname",
-			"internal/table", "internal/table/alive", "internal/table/code", "internal/table/control", "internal/table/edit", "internal/table/file", "internal/table/find",
+			"internal/table", "internal/table/alive", "internal/table/code", "internal/table/control", "internal/table/cputime", "internal/table/edit", "internal/table/file", "internal/table/find",
 			"internal/table/layout", "internal/table/tabledir", "internal/textfile", "internal/version", "internal/x86", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/flow", "stubgen/survey", "stubgen/translate"}, // coverage --system plans, too
 	}
 	seen := 0
@@ -140,10 +142,10 @@ func TestFences(t *testing.T) {
 	lane.Parallel(t)
 	only := map[string][]string{
 		"golang.org/x/arch/x86/x86asm": {"internal/x86"},
-		"golang.org/x/sys/unix":        {"cmd/hotspots/internal/launch", "internal/mem"},
-		"unsafe":                       {"internal/mem", "internal/table/alive", "internal/table/file", "libdynprof"},
+		"golang.org/x/sys/unix":        {"cmd/hotspots/internal/launch", "cmd/hotspots/internal/perf", "internal/mem"},
+		"unsafe":                       {"cmd/hotspots/internal/perf", "internal/mem", "internal/table/alive", "internal/table/file", "libdynprof"},
 	}
-	pure := []string{"elfscan", "stubgen", "stubgen/emit", "stubgen/survey", "stubgen/keep", "stubgen/entry", "stubgen/flow", "stubgen/translate", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout", "internal/plancache", "internal/spantree", "cmd/hotspots/internal/cells", "cmd/hotspots/internal/figures", "cmd/hotspots/internal/top"}
+	pure := []string{"elfscan", "stubgen", "stubgen/emit", "stubgen/survey", "stubgen/keep", "stubgen/entry", "stubgen/flow", "stubgen/translate", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout", "internal/plancache", "internal/spantree", "cmd/hotspots/internal/cells", "cmd/hotspots/internal/figures", "cmd/hotspots/internal/sampling", "cmd/hotspots/internal/top"}
 	effects := []string{"os", "syscall", "unsafe", "net", "os/exec", "golang.org/x/sys/unix"}
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)
