@@ -10,7 +10,9 @@ import (
 
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/control"
+	"github.com/dynprof/dynprof/internal/table/cputime"
 	"github.com/dynprof/dynprof/internal/table/edit"
+	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
@@ -91,12 +93,24 @@ func (a *app) snapshotCommand() *cobra.Command {
 			if err := edit.Copy(path, output); err != nil {
 				return err
 			}
+			a.copyTimes(path, output)
 			_, err = fmt.Fprintln(a.stdout, symname.Clean(output))
 			return err
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the copy to `FILE` (default: the table's name with the time, in the working directory)")
 	return cmd
+}
+
+// copyTimes copies what is beside a table. Without it the copy is as good a table.
+func (a *app) copyTimes(path, output string) {
+	e, err := find.Stat(output)
+	if err == nil {
+		err = cputime.Copy(path, output, e.Nonce)
+	}
+	if err != nil {
+		a.say("the CPU times are not copied: %v", err)
+	}
 }
 
 // snapshotName is the name of a copy made now.

@@ -62,6 +62,9 @@ func (a *app) report(f reportFlags, args []string) error {
 		return err
 	}
 	defer done()
+	if !f.sorted {
+		f.sort = r.DefaultOrder()
+	}
 	if f.filter != "" {
 		r.Keep(report.Matching(filter))
 	}
@@ -69,6 +72,12 @@ func (a *app) report(f reportFlags, args []string) error {
 		return a.reportObjects(r, f)
 	}
 	if threads {
+		if f.sort == "time" {
+			if f.sorted {
+				return usage("--sort time goes with --by function and --by object: the CPU time of threads is not told apart")
+			}
+			f.sort = report.Orders[0]
+		}
 		return a.reportThreads(r, f)
 	}
 	r.Sort(f.sort)
@@ -105,7 +114,7 @@ func (a *app) reportObjects(r *report.Report, f reportFlags) error {
 	case "json":
 		return r.ObjectJSON(a.stdout, objects)
 	case "csv":
-		return report.ObjectCSV(a.stdout, objects)
+		return r.ObjectCSV(a.stdout, objects)
 	}
 	return r.ObjectText(a.stdout, objects, a.style)
 }
@@ -129,11 +138,12 @@ func (a *app) reportThreads(r *report.Report, f reportFlags) error {
 	return r.ThreadText(a.stdout, all, processes, a.style)
 }
 
-// readFunctions is read, without addresses that are no functions.
+// readFunctions is read, without addresses that are no functions, and with what took CPU time
+// and is in no ledger.
 func (a *app) readFunctions(args []string, run bool) (*report.Report, func(), error) {
 	r, done, err := a.read(args, run)
 	if err == nil {
-		r.Keep(func(f *report.Function) bool { return !f.Excluded() })
+		r.WithTimes().KeepFunctions()
 	}
 	return r, done, err
 }

@@ -18,6 +18,7 @@ const textTop = 30
 type showFlags struct {
 	format, sort, filter string
 	top                  int
+	sorted               bool // the user says how
 }
 
 // add adds the flags; orders are those of --sort, more are formats besides the usual ones.
@@ -30,6 +31,7 @@ func (f *showFlags) add(cmd *cobra.Command, orders []string, more ...string) {
 
 // settle gives --top its default; few says that there are not many lines.
 func (f *showFlags) settle(cmd *cobra.Command, few bool) {
+	f.sorted = cmd.Flags().Changed("sort")
 	if f.format == "text" && !few && !cmd.Flags().Changed("top") {
 		f.top = textTop
 	}

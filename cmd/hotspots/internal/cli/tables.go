@@ -15,6 +15,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/cputime"
 	"github.com/dynprof/dynprof/internal/table/edit"
 	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -139,6 +140,7 @@ func (a *app) prune(gone []*find.Entry, dryRun bool) error {
 			if err := os.Remove(e.Path); err != nil {
 				return err
 			}
+			cputime.Remove(e.Path)
 		}
 		bytes += e.Blocks
 		fmt.Fprintln(a.stdout, symname.Clean(e.Path))

@@ -55,3 +55,27 @@ func Clock(d time.Duration) string {
 	}
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
+
+// Nanoseconds writes a length of time with three digits and its unit.
+func Nanoseconds(ns float64) string {
+	for _, unit := range []string{"ns", "us", "ms"} {
+		if ns < 999.5 {
+			return digits(ns) + " " + unit
+		}
+		ns /= 1000
+	}
+	return digits(ns) + " s"
+}
+
+// digits writes three digits, or all that are in front of the point.
+func digits(n float64) string {
+	switch {
+	case n == 0:
+		return "0"
+	case n < 9.995:
+		return strconv.FormatFloat(n, 'f', 2, 64)
+	case n < 99.95:
+		return strconv.FormatFloat(n, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(n, 'f', 0, 64)
+}

@@ -28,3 +28,14 @@ func TestClock(t *testing.T) {
 		}
 	}
 }
+
+func TestNanoseconds(t *testing.T) {
+	for ns, want := range map[float64]string{
+		0: "0 ns", 0.456: "0.46 ns", 9.994: "9.99 ns", 9.996: "10.0 ns", 99.96: "100 ns", 999.4: "999 ns", 999.6: "1.00 us",
+		12345: "12.3 us", 4.56e6: "4.56 ms", 999.6e6: "1.00 s", 1.5e12: "1500 s",
+	} {
+		if got := Nanoseconds(ns); got != want {
+			t.Errorf("%v: %s, not %s", ns, got, want)
+		}
+	}
+}

@@ -83,6 +83,9 @@ func (r *Report) CSV(w io.Writer) error {
 	if r.TotalInstructions != nil {
 		rows[0] = append(rows[0], "instructions")
 	}
+	if r.HasTime() {
+		rows[0] = append(rows[0], timeFields...)
+	}
 	for _, f := range r.Functions {
 		row := []string{
 			f.Object, f.BuildID, f.Address.String(), f.Name, strings.Join(f.Aliases, ";"), strconv.FormatUint(uint64(f.Size), 10),
@@ -92,6 +95,9 @@ func (r *Report) CSV(w io.Writer) error {
 			row = append(row, strconv.FormatUint(*n, 10))
 		} else if r.TotalInstructions != nil {
 			row = append(row, "")
+		}
+		if r.HasTime() {
+			row = append(row, f.fields()...)
 		}
 		rows = append(rows, row)
 	}
@@ -109,11 +115,28 @@ func (r *Report) Names(w io.Writer) error {
 	return out.Flush()
 }
 
+// timeFields are the columns of a time.
+var timeFields = []string{"self_ns", "self_ns_low", "self_ns_high"}
+
+func (t *SelfTime) fields() []string {
+	if t == nil {
+		return []string{"", "", ""}
+	}
+	return []string{strconv.FormatUint(t.Self, 10), strconv.FormatUint(t.Low, 10), strconv.FormatUint(t.High, 10)}
+}
+
 // ObjectCSV writes the objects.
-func ObjectCSV(w io.Writer, objects []*Object) error {
+func (r *Report) ObjectCSV(w io.Writer, objects []*Object) error {
 	rows := [][]string{{"object", "build_id", "functions", "counted", "called", "calls"}}
+	if r.HasTime() {
+		rows[0] = append(rows[0], timeFields...)
+	}
 	for _, o := range objects {
-		rows = append(rows, []string{o.Object, o.BuildID, fmt.Sprint(o.Functions), fmt.Sprint(o.Counted), fmt.Sprint(o.Called), fmt.Sprint(o.Calls)})
+		row := []string{o.Object, o.BuildID, fmt.Sprint(o.Functions), fmt.Sprint(o.Counted), fmt.Sprint(o.Called), fmt.Sprint(o.Calls)}
+		if r.HasTime() {
+			row = append(row, o.fields()...)
+		}
+		rows = append(rows, row)
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }

@@ -14,6 +14,7 @@ type Object struct {
 	Counted   int    `json:"counted"`
 	Called    int    `json:"called"`
 	Calls     uint64 `json:"calls"`
+	*SelfTime        // nil if no CPU time was sampled
 }
 
 // ByObject adds up the functions of each object, in the order of --sort:
@@ -21,6 +22,7 @@ type Object struct {
 func (r *Report) ByObject(order string) []*Object {
 	byKey := map[[2]string]*Object{}
 	var all []*Object
+	functions := map[*Object][]*Function{}
 	for _, f := range r.Functions {
 		k := [2]string{f.Object, f.BuildID}
 		o := byKey[k]
@@ -28,6 +30,9 @@ func (r *Report) ByObject(order string) []*Object {
 			o = &Object{Object: f.Object, BuildID: f.BuildID}
 			byKey[k] = o
 			all = append(all, o)
+		}
+		if r.HasTime() {
+			functions[o] = append(functions[o], f)
 		}
 		o.Functions++
 		o.Calls += f.Calls
@@ -38,6 +43,7 @@ func (r *Report) ByObject(order string) []*Object {
 			o.Called++
 		}
 	}
+	r.addObjectTimes(all, functions)
 	slices.SortFunc(all, func(a, b *Object) int {
 		var first int
 		switch order {
@@ -45,8 +51,18 @@ func (r *Report) ByObject(order string) []*Object {
 			first = cmp.Compare(b.Calls, a.Calls)
 		case "size":
 			first = cmp.Compare(b.Functions, a.Functions)
+		case "time":
+			first = cmp.Compare(b.self(), a.self())
 		}
 		return cmp.Or(first, strings.Compare(a.Object, b.Object), strings.Compare(a.BuildID, b.BuildID))
 	})
 	return all
+}
+
+// self is -1 where no time was sampled.
+func (o *Object) self() int64 {
+	if o.SelfTime == nil {
+		return -1
+	}
+	return int64(o.Self)
 }

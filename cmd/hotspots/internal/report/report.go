@@ -17,6 +17,7 @@ import (
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/code"
+	"github.com/dynprof/dynprof/internal/table/cputime"
 	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -40,7 +41,9 @@ type Function struct {
 	// Instructions that it has executed, what it calls left out; nil if its blocks are
 	// not counted.
 	Instructions *uint64 `json:"instructions,omitempty"`
+	*SelfTime            // nil if no CPU time was sampled
 
+	times  *timeSum
 	entry  *layout.Function
 	first  *layout.Function // in the first table that has it, which names it
 	object *layout.Object
@@ -102,6 +105,8 @@ type Program struct {
 	TotalInstructions *uint64 `json:"total_instructions,omitempty"`
 	// and functions that were called of which they are not.
 	WithoutBlocks int `json:"without_blocks,omitempty"`
+	// CPU time; nil if none was sampled.
+	Time *Sampling `json:"time,omitempty"`
 
 	Ended   layout.Ended    `json:"-"`
 	Owners  []table.Owner   `json:"-"`
@@ -114,6 +119,8 @@ type Report struct {
 	Program
 	Programs  []Program // each table, in order of their start
 	Functions []*Function
+
+	beside map[identity]*Function // that took CPU time, and are in no ledger
 }
 
 // Options of New. The zero value demangles.
@@ -161,7 +168,13 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Path(), err)
 		}
-		r.add(t, s, executed)
+		var times *cputime.File
+		var sampling *Sampling
+		if opt.Most == 0 {
+			times, sampling = readTimes(t)
+		}
+		r.add(t, s, executed, sampling)
+		timed := map[int]*Function{}
 		for i := range t.Functions {
 			f := &t.Functions[i]
 			if opt.Most > 0 && s.Calls[i] == 0 {
@@ -179,10 +192,17 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 			if n, ok := executed[uint32(i)]; ok {
 				one.Instructions = sum(one.Instructions, n)
 			}
+			if times != nil {
+				timed[i] = one
+			}
 		}
+		r.addTimes(t, times, timed)
 	}
 	r.keepMost(opt.Most)
 	for _, f := range r.Functions {
+		f.describe(opt)
+	}
+	for _, f := range r.beside {
 		f.describe(opt)
 	}
 	return r, nil
@@ -228,11 +248,12 @@ func (p *Program) addExecuted(s *table.Snapshot, executed map[uint32]uint64) {
 }
 
 // add notes one more table.
-func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]uint64) {
+func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]uint64, sampling *Sampling) {
 	p := programOf(t, s, alive.Of(t.File))
 	code := unlisted(t, p.Status)
 	p.CodeAnonymous, p.CodeInFiles = code.Anonymous, code.Files
 	p.addExecuted(s, executed)
+	p.Time = sampling
 	r.Programs = append(r.Programs, p)
 	if len(r.Programs) == 1 {
 		r.Program = p
@@ -243,6 +264,10 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]uint
 		r.TotalInstructions = sum(r.TotalInstructions, *p.TotalInstructions)
 	}
 	r.WithoutBlocks += p.WithoutBlocks
+	if len(r.Programs) == 2 && r.Time != nil { // it is still the first one's own
+		r.Time = (*Sampling)(nil).add(r.Time)
+	}
+	r.Time = r.Time.add(p.Time)
 	r.Executed += p.Executed
 	r.ThreadsLost += p.ThreadsLost
 	r.ThreadsLoose += p.ThreadsLoose
@@ -377,6 +402,9 @@ func (f *Function) describe(opt Options) {
 	for i, a := range e.Aliases {
 		f.Aliases[i] = symname.Display(a, o.Path, e.Address, !opt.Mangled)
 	}
+	if f.times != nil {
+		f.SelfTime = f.times.time()
+	}
 }
 
 // merge adds one table's calls. A table that counted the function says more
@@ -436,9 +464,9 @@ func Words() []string {
 }
 
 // Orders are the words of --sort.
-var Orders = []string{"calls", "instructions", "name", "size"}
+var Orders = []string{"calls", "instructions", "name", "size", "time"}
 
-// Sort orders the functions: most calls or bytes first, names by letter.
+// Sort orders the functions: most calls, time or bytes first, names by letter.
 // Equal ones are in order of name, object and address.
 func (r *Report) Sort(order string) {
 	slices.SortFunc(r.Functions, func(a, b *Function) int {
@@ -450,6 +478,8 @@ func (r *Report) Sort(order string) {
 			first = cmp.Compare(b.instructions(), a.instructions())
 		case "size":
 			first = cmp.Compare(b.Size, a.Size)
+		case "time":
+			first = cmp.Or(cmp.Compare(b.self(), a.self()), cmp.Compare(b.Calls, a.Calls))
 		}
 		return cmp.Or(first, strings.Compare(a.Name, b.Name), strings.Compare(a.Object, b.Object), cmp.Compare(a.Address, b.Address))
 	})

@@ -41,8 +41,15 @@ func (r *Report) Text(w io.Writer, style Style) error {
 	if _, err := fmt.Fprintln(w, r.Headline()); err != nil {
 		return err
 	}
+	if r.HasTime() && r.TotalInstructions == nil {
+		return r.timeText(style).write(w, style)
+	}
 	called := slices.DeleteFunc(slices.Clone(r.Functions), func(f *Function) bool { return f.Calls == 0 })
 	columns := "CALLS\tSHARE\tCUM\tSIZE"
+	if r.HasTime() {
+		columns = timeColumns + "\t" + columns
+		called = slices.DeleteFunc(slices.Clone(r.Functions), func(f *Function) bool { return f.Calls == 0 && !f.took() })
+	}
 	if r.TotalInstructions != nil {
 		columns = "INSTRUCTIONS\tSHARE\t" + columns
 	}
@@ -54,7 +61,10 @@ func (r *Report) Text(w io.Writer, style Style) error {
 		if f.Hot {
 			name = style.Red(name) + " [hot]"
 		}
-		numbers := fmt.Sprintf("%s\t%s\t%s\t%d", figures.Thousands(f.Calls), figures.Share(f.Calls, r.TotalCalls), figures.Share(sum, r.TotalCalls), f.Size)
+		numbers := fmt.Sprintf("%s\t%s\t%s\t%d", calls(f), figures.Share(f.Calls, r.TotalCalls), figures.Share(sum, r.TotalCalls), f.Size)
+		if r.HasTime() {
+			numbers = r.timeFigures(f.SelfTime, f.Calls) + "\t" + numbers
+		}
 		if n := f.Instructions; n != nil {
 			numbers = fmt.Sprintf("%s\t%s\t%s", figures.Thousands(*n), figures.Share(*n, *r.TotalInstructions), numbers)
 		} else if r.TotalInstructions != nil {
@@ -79,6 +89,7 @@ func (r *Report) Headline() string {
 			what += fmt.Sprintf(" (without those of %d functions whose blocks are not counted)", r.WithoutBlocks)
 		}
 	}
+	what += r.timeHead()
 	if r.Reset != nil && len(r.Programs) == 1 {
 		what += " since the reset at " + r.Reset.Local().Format(time.DateTime)
 	}
@@ -119,7 +130,7 @@ func (r *Report) lacks() (all []string) {
 	for _, path := range r.OldBirths {
 		all = append(all, fmt.Sprintf("threads and processes that %s makes by int $0x80 count as their parents, and lose calls: try --lock", path))
 	}
-	return all
+	return append(all, r.timeLacks()...)
 }
 
 // loose says what is with the calls of threads that count in their process's memory.
@@ -157,6 +168,9 @@ func (r *Report) state() string {
 func (r *Report) ObjectText(w io.Writer, objects []*Object, style Style) error {
 	if _, err := fmt.Fprintln(w, r.Headline()); err != nil {
 		return err
+	}
+	if r.HasTime() {
+		return r.timeObjects(objects).write(w, style)
 	}
 	t := newText("CALLS\tSHARE\tCUM\tFUNCTIONS\tCOUNTED\tCALLED", "OBJECT", "")
 	var sum uint64
