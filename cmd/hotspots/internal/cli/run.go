@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/perf"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/selftime"
 	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -33,6 +36,7 @@ type runFlags struct {
 	threshold                            string // all of thresholds
 	thresholds                           []string
 	summary                              int
+	hertz                                int // samples of CPU time a second; 0: none
 	on                                   setting.Switches
 }
 
@@ -55,9 +59,10 @@ func (a *app) runCommand() *cobra.Command {
 			"A program that cannot be counted (static, 32-bit, set-user-ID) runs all the same, after a message.\n\n" +
 			"NAMES of --only and --skip are a regular expression that matches anywhere in the name shown, or @FILE: a file with one whole name a line. " +
 			"GLOBS of --objects are separated by commas; a glob with a slash matches the path, else the base name; all is everything, main the executable.\n" +
-			"FILE of -o may have %e (program), %p (process), %h (host), %t (time).",
+			"FILE of -o may have %e (program), %p (process), %h (host), %t (time).\n\n" +
+			"--time samples, from outside, in which functions the program spends its CPU time; nothing is changed in it. Without HZ there are 997 samples a second; a frequency is said with =.",
 		Example: "  hotspots run -- ./app args\n  hotspots run -o app.dynprof --summary 0 -- ./app\n  hotspots run --objects 'main,libssl*' --skip '^std::' -- ./app\n" +
-			"  hotspots run --follow-exec -- make",
+			"  hotspots run --follow-exec -- make\n  hotspots run --time -- ./app                calls, CPU time, and time a call\n  hotspots run --time=4000 -- ./app",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return &exitError{exitRunFailure, errors.New("no program named: hotspots run [flags] -- PROG [ARG]..., see hotspots run --help")}
@@ -83,6 +88,8 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringArrayVar(&f.thresholds, threshold.Flag, nil, threshold.Help)
 	flags.DurationVar(&f.linger, linger.Flag, lingerDefault, linger.Help)
 	acceptDirectCalls(cmd)
+	flags.IntVar(&f.hertz, launch.Time, 0, "sample the CPU time of each function, too, `HZ` times a second; see docs/time.md")
+	flags.Lookup(launch.Time).NoOptDefVal = strconv.Itoa(perf.UsualHertz)
 	flags.IntVar(&f.summary, "summary", 10, "show the `N` functions called most at the end, on stderr; 0 shows none")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &exitError{exitRunFailure, fmt.Errorf("%w; see hotspots run --help", err)}
@@ -230,6 +237,9 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 			return fmt.Errorf("%s: %w; see hotspots run --help", source["threshold"], err)
 		}
 	}
+	if cmd.Flags().Changed(launch.Time) && (f.hertz < 1 || f.hertz > perf.MostHertz) {
+		return fmt.Errorf("--time=%d: it is 1 to %d samples a second", f.hertz, perf.MostHertz)
+	}
 	if f.summary < 0 {
 		return fmt.Errorf("--summary %d: it is 0 or more", f.summary)
 	}
@@ -254,14 +264,42 @@ func (a *app) run(f *runFlags, argv []string) error {
 		a.say("%s", p.Note)
 	}
 	j.Mangled, j.Messages = a.noDemangle, a.stderr
-	result, err := launch.Run(p, env, j.Watch)
+	watch := j.Watch
+	if f.hertz > 0 {
+		runtime.LockOSThread() // the program inherits what is opened on this thread
+		defer runtime.UnlockOSThread()
+		watch = a.sample(j, p, f.hertz)
+	}
+	result, err := launch.Run(p, env, watch)
 	if err != nil {
+		if j.Times != nil {
+			j.Times.Stop()
+		}
 		return startError(err)
 	}
 	if counted := j.Finish(p.Path, result); !counted && f.on[setting.Strict] {
 		return &exitError{status: exitRunFailure}
 	}
 	return status(result)
+}
+
+// sample has the CPU time of the program that runs next on this thread sampled. Where the kernel
+// refuses, a line says how to allow it, and all else is as ever.
+func (a *app) sample(j *job.Job, p *launch.Program, hertz int) (watch func(pid int)) {
+	sampler, err := selftime.Start(hertz)
+	if err != nil {
+		a.say("no CPU time is sampled: %v", err)
+		return j.Watch
+	}
+	j.Times = sampler
+	watching := false
+	return func(pid int) {
+		j.Watch(pid)
+		if !watching {
+			watching = true
+			j.WatchTimes(p.Path, pid)
+		}
+	}
 }
 
 // uncounted runs the program as if hotspots were not there, after it has said

@@ -137,3 +137,13 @@ func TestTimeOfNone(t *testing.T) {
 		t.Errorf("status %d, %s%s", status, errOut, out)
 	}
 }
+
+// TestHertz: a frequency that makes no sense is refused before anything runs.
+func TestHertz(t *testing.T) {
+	for _, arg := range []string{"--time=0", "--time=-1", "--time=10001", "--time=x", "--time=1e3"} {
+		out, errOut, status := output(t, command(t, arg, "--", "echo", "ran"))
+		if out != "" || status != exitRunFailure || !strings.Contains(errOut, "time") || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%s: status %d, %q, %q", arg, status, out, errOut)
+		}
+	}
+}

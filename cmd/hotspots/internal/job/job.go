@@ -37,10 +37,22 @@ type Job struct {
 	Many     bool   // programs that the program executes have tables of their own
 	Agent    bool   // a process beside the program has the table open
 	Copies   bool   // copies of text are kept
+	Times    Times  // nil: CPU time is not sampled
 	Messages io.Writer
 
 	expected string      // path of the table, if it got the name that it gets mostly
 	code     code.Memory // of the program's first process
+}
+
+// Times samples the program's CPU time, and writes it beside its tables (package selftime,
+// which takes long to start).
+type Times interface {
+	// Watch has it written now and then, beside the tables that there are then.
+	Watch(tables func() []*find.Entry)
+	// Stop ends the sampling.
+	Stop()
+	// Write writes it beside all tables of the run.
+	Write(tables []*find.Entry) error
 }
 
 // Watch looks at the program while it runs.
@@ -49,6 +61,14 @@ func (j *Job) Watch(pid int) {
 		j.code = code.Memory{}
 	}
 	j.code.See(pid)
+}
+
+// WatchTimes has times written while the program, which is at that path, runs.
+func (j *Job) WatchTimes(path string, pid int) {
+	if j.expected == "" {
+		j.Expect(path, pid)
+	}
+	j.Times.Watch(func() []*find.Entry { return j.tables(path, pid) })
 }
 
 // say writes a message: one line, whatever the names in it hold.
@@ -69,6 +89,9 @@ const agentPatience = 3 * time.Second
 // Finish notes the end of the program, which was at that path, in the tables and shows
 // the summary. It reports whether anything was counted.
 func (j *Job) Finish(path string, r launch.Result) bool {
+	if j.Times != nil {
+		j.Times.Stop()
+	}
 	all, said := j.tables(path, r.Pid), j.said()
 	if len(all) == 0 {
 		if !said {
@@ -95,6 +118,11 @@ func (j *Job) Finish(path string, r launch.Result) bool {
 	var before []*find.Entry
 	if n := len(all); !j.Many && n > 1 { // the program went on as others: the last one did the work
 		before, all = all[:n-1], j.inItsPlace(all)
+	}
+	if j.Times != nil {
+		if err := j.Times.Write(slices.Concat(before, all)); err != nil {
+			j.say("no CPU time is shown: %v", err)
+		}
 	}
 	if j.Summary > 0 {
 		if err := j.summarize(all); err != nil {
@@ -175,7 +203,7 @@ func (j *Job) noteEnd(path string, r launch.Result) error {
 // open opens a table. What was called most in several together need not be what was
 // called most in one of them.
 func (j *Job) open(path string, alone bool) (*table.Table, error) {
-	if alone {
+	if alone && j.Times == nil { // which functions took most time is not told by their calls
 		return table.OpenMost(path, j.Summary)
 	}
 	return table.Open(path)
@@ -194,11 +222,16 @@ func (j *Job) summarize(all []*find.Entry) error {
 			tables = append(tables, t)
 		}
 	}
-	r, err := report.New(tables, report.Options{Mangled: j.Mangled, Most: j.Summary})
+	most := j.Summary
+	if j.Times != nil {
+		most = 0
+	}
+	r, err := report.New(tables, report.Options{Mangled: j.Mangled, Most: most})
 	if err != nil {
 		return err
 	}
-	r.Sort("calls")
+	r.WithTimes()
+	r.Sort(r.DefaultOrder())
 	r.Top(j.Summary)
 	if err := r.Text(j.Messages, report.Style{}); err != nil {
 		return err

@@ -184,9 +184,12 @@ func hasValue(flag string) bool {
 // to the stubs. Scripts may say it still.
 const DirectCalls = "direct-calls"
 
+// Time is the flag for CPU time. It may have a value, behind = only.
+const Time = "time"
+
 // IsSwitch reports whether a flag of `hotspots run` takes no value.
 func IsSwitch(flag string) bool {
-	return setting.IsSwitch(flag) || flag == "no-demangle" || flag == DirectCalls || flag == "help"
+	return setting.IsSwitch(flag) || flag == "no-demangle" || flag == DirectCalls || flag == Time || flag == "help"
 }
 
 // search executes a program as execvp(3) does, but for scripts without an

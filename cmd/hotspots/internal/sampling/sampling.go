@@ -54,6 +54,7 @@ type process struct {
 // New is a place that is seen for the first time.
 type New struct {
 	Pid     uint32
+	Image   *Image
 	Address uint64
 	Spot    *Spot
 }
@@ -139,7 +140,7 @@ func (c *Collector) sample(r *Record) {
 		if spot == nil {
 			spot = &Spot{}
 			p.image.Spots[at] = spot
-			c.fresh = append(c.fresh, New{r.Pid, r.IP, spot})
+			c.fresh = append(c.fresh, New{r.Pid, p.image, r.IP, spot})
 		}
 		spot.Samples++
 	}

@@ -25,7 +25,9 @@ type image struct {
 	areas []area
 	files []mapped
 	alive bool // it is of a process
-	close func() error
+	// Of a process: which areas may be parts of the reserve.
+	shared []bool
+	close  func() error
 }
 
 // area is a range of addresses whose bytes can be read.
@@ -77,6 +79,7 @@ func openProcess(pid string) (*image, error) {
 	for _, p := range maps {
 		if p.Prot&procmaps.ProtRead != 0 && !strings.HasPrefix(p.Path, "[v") {
 			m.areas = append(m.areas, area{p.Start, p.End, int64(p.Start), mem})
+			m.shared = append(m.shared, isReserve(&p))
 		}
 		if strings.HasPrefix(p.Path, "/") {
 			m.files = append(m.files, mapped{p.Start, p.End, p.Offset, p.Path})
