@@ -57,6 +57,7 @@ func TestGoldenTime(t *testing.T) {
 	user := demoTimes()
 	user.Kernel, user.InKernel, user.Period = false, 0, 500_000
 	two := timedTable(t, filepath.Join(dir, "two.dynprof"), func(s *build.Spec) { s.Pid, s.Realtime = 4300, s.Realtime.Add(1e9) }, user)
+	plain := demoTable(t, filepath.Join(dir, "plain.dynprof"), func(s *build.Spec) { s.Pid = 4400 })
 	for _, row := range []struct {
 		golden string
 		args   []string
@@ -69,6 +70,11 @@ func TestGoldenTime(t *testing.T) {
 		{"time-objects.csv", []string{"report", one, "--by", "object", "--format", "csv"}},
 		{"time-merged.txt", []string{"report", one, two}},
 		{"time-threads.txt", []string{"report", one, "--by", "thread"}},
+		{"time-show.txt", []string{"show", "tiny", one}},
+		{"time-show.json", []string{"show", "demo::plus(int, int)", one, "--format", "json"}},
+		{"time-diff.txt", []string{"diff", one, two}},
+		{"time-diff-sorted.csv", []string{"diff", one, two, "--sort", "time", "--format", "csv"}},
+		{"time-diff.json", []string{"diff", plain, one, "--format", "json", "--top", "2"}},
 	} {
 		t.Run(row.golden, func(t *testing.T) {
 			out, errOut, status := hotspots(row.args...)

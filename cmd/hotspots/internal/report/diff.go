@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
+	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -27,6 +28,10 @@ type Change struct {
 	Before  uint64   `json:"calls_before"`
 	After   uint64   `json:"calls_after"`
 	Delta   int64    `json:"delta"` // After - Before
+
+	// CPU time of the function itself; nil where none was sampled.
+	TimeBefore *SelfTime `json:"time_before,omitempty"`
+	TimeAfter  *SelfTime `json:"time_after,omitempty"`
 }
 
 // Diff is the functions of two tables. What was counted before a reset counts,
@@ -42,7 +47,7 @@ func NewDiff(before, after *table.Table, opt Options) (*Diff, error) {
 	opt.beforeReset = before.Nonce == after.Nonce
 	d := &Diff{}
 	builds := builds(before, after)
-	known := map[changeKey]*Change{}
+	changes := map[changeKey]*Change{}
 	for i, t := range []*table.Table{before, after} {
 		r, err := New([]*table.Table{t}, opt)
 		if err != nil {
@@ -53,19 +58,26 @@ func NewDiff(before, after *table.Table, opt Options) (*Diff, error) {
 		} else {
 			d.After = r.Program
 		}
-		for _, f := range r.Functions {
-			if f.Excluded() {
+		objects := map[string]string{} // by path
+		for k := range t.Objects {
+			objects[symname.Clean(t.Objects[k].Path)] = objectKey(&t.Objects[k])
+		}
+		for _, f := range r.WithTimes().Functions {
+			if tookNothing(f) {
 				continue
 			}
-			object := objectKey(&t.Objects[f.entry.Object])
+			object, known := objects[f.Object]
+			if !known { // in no ledger
+				object = f.Object
+			}
 			key := changeKey{object, f.BuildID, "", f.Address}
 			if len(builds[object]) > 1 && f.entry.Name != "" {
 				key = changeKey{object: object, name: f.entry.Name}
 			}
-			c := known[key]
+			c := changes[key]
 			if c == nil {
 				c = &Change{}
-				known[key] = c
+				changes[key] = c
 				d.Functions = append(d.Functions, c)
 			}
 			c.add(f, i == 0)
@@ -127,8 +139,10 @@ func sums(t *table.Table) []uint64 {
 func (c *Change) add(f *Function, before bool) {
 	if before {
 		c.Before += f.Calls
+		c.TimeBefore = c.TimeBefore.plus(f.SelfTime)
 	} else {
 		c.After += f.Calls
+		c.TimeAfter = c.TimeAfter.plus(f.SelfTime)
 	}
 	c.Object, c.BuildID, c.Address, c.Name, c.Aliases = f.Object, f.BuildID, f.Address, f.Name, f.Aliases
 	c.Delta = int64(c.After - c.Before)
@@ -142,10 +156,10 @@ func (d *Diff) Keep(re *regexp.Regexp) {
 }
 
 // DiffOrders are the words of --sort.
-var DiffOrders = []string{"delta", "before", "after", "name"}
+var DiffOrders = []string{"delta", "before", "after", "name", "time"}
 
 // Sort orders the functions: those that differ most first, whether they have
-// more calls or fewer, or those with most calls, or by name.
+// more calls or time or less, or those with most calls, or by name.
 func (d *Diff) Sort(order string) {
 	slices.SortFunc(d.Functions, func(a, b *Change) int {
 		var first int
@@ -156,6 +170,8 @@ func (d *Diff) Sort(order string) {
 			first = cmp.Compare(b.Before, a.Before)
 		case "after":
 			first = cmp.Compare(b.After, a.After)
+		case "time":
+			first = cmp.Compare(size(b.timeDelta()), size(a.timeDelta()))
 		}
 		return cmp.Or(first, strings.Compare(a.Name, b.Name), strings.Compare(a.Object, b.Object), cmp.Compare(a.Address, b.Address))
 	})
@@ -187,11 +203,20 @@ func (d *Diff) Text(w io.Writer, style Style) error {
 			return err
 		}
 	}
-	t := newText("BEFORE\tAFTER\tDELTA\tCHANGE", "OBJECT", "FUNCTION")
+	columns := "BEFORE\tAFTER\tDELTA\tCHANGE"
+	if d.HasTime() {
+		columns += "\tTIME\tNOW\tDELTA"
+	}
+	t := newText(columns, "OBJECT", "FUNCTION")
 	for _, c := range d.Functions {
-		if c.Delta != 0 {
-			t.row(fmt.Sprintf("%s\t%s\t%s\t%s", figures.Thousands(c.Before), figures.Thousands(c.After), signed(c.Delta), change(c)), filepath.Base(c.Object), c.Name)
+		if c.Delta == 0 && !(d.HasTime() && c.timeDiffers()) {
+			continue
 		}
+		numbers := fmt.Sprintf("%s\t%s\t%s\t%s", figures.Thousands(c.Before), figures.Thousands(c.After), signed(c.Delta), change(c))
+		if d.HasTime() {
+			numbers += "\t" + c.times()
+		}
+		t.row(numbers, filepath.Base(c.Object), c.Name)
 	}
 	return t.write(w, style)
 }
@@ -205,7 +230,10 @@ func signed(n int64) string {
 
 // change is the difference in per cent of what was before.
 func change(c *Change) string {
-	if c.Before == 0 {
+	switch {
+	case c.Before == 0 && c.After == 0:
+		return "-"
+	case c.Before == 0:
 		return "new"
 	}
 	return fmt.Sprintf("%+.1f%%", float64(c.Delta)/float64(c.Before)*100)
@@ -224,11 +252,18 @@ func (d *Diff) JSON(w io.Writer) error {
 // CSV writes the functions; aliases are separated by semicolons.
 func (d *Diff) CSV(w io.Writer) error {
 	rows := [][]string{{"object", "build_id", "address", "name", "aliases", "calls_before", "calls_after", "delta"}}
+	if d.HasTime() {
+		rows[0] = append(rows[0], "self_ns_before", "self_ns_low_before", "self_ns_high_before", "self_ns_after", "self_ns_low_after", "self_ns_high_after")
+	}
 	for _, c := range d.Functions {
-		rows = append(rows, []string{
+		row := []string{
 			c.Object, c.BuildID, c.Address.String(), c.Name, strings.Join(c.Aliases, ";"),
 			strconv.FormatUint(c.Before, 10), strconv.FormatUint(c.After, 10), strconv.FormatInt(c.Delta, 10),
-		})
+		}
+		if d.HasTime() {
+			row = append(append(row, c.TimeBefore.fields()...), c.TimeAfter.fields()...)
+		}
+		rows = append(rows, row)
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/code"
-	"github.com/dynprof/dynprof/internal/table/cputime"
 	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -168,12 +167,11 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Path(), err)
 		}
-		var times *cputime.File
-		var sampling *Sampling
+		var times *Times
 		if opt.Most == 0 {
-			times, sampling = readTimes(t)
+			times, err = TimesOf(t)
 		}
-		r.add(t, s, executed, sampling)
+		r.add(t, s, executed, SamplingOf(times, err))
 		timed := map[int]*Function{}
 		for i := range t.Functions {
 			f := &t.Functions[i]
@@ -196,7 +194,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 				timed[i] = one
 			}
 		}
-		r.addTimes(t, times, timed)
+		r.addTimes(times, timed)
 	}
 	r.keepMost(opt.Most)
 	for _, f := range r.Functions {

@@ -41,11 +41,10 @@ type Sampling struct {
 	Err       string `json:"err,omitempty"` // why nothing of it can be read
 }
 
-// Names of what is no function.
-const (
-	noFunction = "[no function]"
-	kernelName = "[kernel]"
-)
+// NoFunction is the name of code in no function that is known.
+const NoFunction = "[no function]"
+
+const kernelName = "[kernel]"
 
 // timeSum adds up the time of a function in several tables. The distances to the ends of its
 // intervals add up in quadrature, as errors do that are independent.
@@ -67,8 +66,17 @@ func (s *timeSum) time() *SelfTime {
 	return &SelfTime{uint64(math.Round(s.self)), uint64(math.Round(max(0, s.self-s.low))), uint64(math.Round(s.self + s.high))}
 }
 
-// readTimes reads the times beside a table; nil if there are none.
-func readTimes(t *table.Table) (*cputime.File, *Sampling) {
+// Times are those beside a table, by the functions of its ledger.
+type Times struct {
+	Sampling
+	Rest []cputime.Function // what is in no ledger, the kernel too
+
+	file *cputime.File
+	of   map[int]uint64 // samples, by number in the ledger
+}
+
+// TimesOf reads the times beside a table; nil if there are none.
+func TimesOf(t *table.Table) (*Times, error) {
 	if t.Path() == "" {
 		return nil, nil
 	}
@@ -77,52 +85,73 @@ func readTimes(t *table.Table) (*cputime.File, *Sampling) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &Sampling{Err: symname.Clean(err.Error())}
+		return nil, err
 	}
 	n := f.Total()
-	return f, &Sampling{
+	times := &Times{file: f, of: map[int]uint64{}, Sampling: Sampling{
 		Total: f.Duration(n), Samples: n, Period: f.Period, Kernel: f.Kernel, Own: f.Duration(f.Own), Planner: f.Duration(f.Planner),
 		Elsewhere: f.Duration(f.Elsewhere), Lost: f.Lost, Throttled: f.Throttled, NewCPUs: f.NewCPUs, Ended: f.Ended,
-	}
-}
-
-// samplesOf is how many samples each function of a table's ledger has, and the rest: what is
-// not in it.
-func samplesOf(t *table.Table, f *cputime.File) (of map[int]uint64, rest []cputime.Function) {
-	of = map[int]uint64{}
+	}}
 	for i := range f.Functions {
 		r := &f.Functions[i]
 		if n := r.Number; n >= 0 && n < len(t.Functions) && t.Functions[n].Address == r.Address && t.Objects[t.Functions[n].Object].Path == r.Object {
-			of[n] += r.Samples
+			times.of[n] += r.Samples
 		} else {
-			rest = append(rest, *r)
+			times.Rest = append(times.Rest, *r)
 		}
 	}
 	if f.InKernel > 0 {
-		rest = append(rest, cputime.Function{Number: -1, Object: kernelName, Name: kernelName, Samples: f.InKernel})
+		times.Rest = append(times.Rest, cputime.Function{Number: -1, Object: kernelName, Name: kernelName, Samples: f.InKernel})
 	}
-	return of, rest
+	return times, nil
+}
+
+// Nanoseconds is the time of function i of the ledger.
+func (t *Times) Nanoseconds(i int) uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.file.Duration(t.of[i])
+}
+
+// Of is that with its interval.
+func (t *Times) Of(i int) *SelfTime {
+	var sum timeSum
+	sum.add(t.file, t.of[i], t.Samples)
+	return sum.time()
+}
+
+// Duration is the time that so many samples stand for, ns.
+func (t *Times) Duration(samples uint64) uint64 { return t.file.Duration(samples) }
+
+// SamplingOf is what is said of times, or of why they cannot be read.
+func SamplingOf(t *Times, err error) *Sampling {
+	switch {
+	case err != nil:
+		return &Sampling{Err: symname.Clean(err.Error())}
+	case t == nil:
+		return nil
+	}
+	return &t.Sampling
 }
 
 // addTimes adds the times of a table, whose functions are those.
-func (r *Report) addTimes(t *table.Table, f *cputime.File, functions map[int]*Function) {
-	if f == nil {
+func (r *Report) addTimes(times *Times, functions map[int]*Function) {
+	if times == nil {
 		return
 	}
-	of, rest := samplesOf(t, f)
-	total := f.Total()
 	for i, one := range functions {
-		one.sum(f, of[i], total)
+		one.sum(times, times.of[i])
 	}
 	if r.beside == nil {
 		r.beside = map[identity]*Function{}
 	}
-	for i := range rest {
-		row := &rest[i]
+	for i := range times.Rest {
+		row := &times.Rest[i]
 		o := &layout.Object{Path: row.Object, BuildID: row.BuildID}
 		e := &layout.Function{Address: row.Address, Size: row.Size, Name: row.Name, Counter: layout.NoCounter, Reason: ledger.ReasonNotSelected}
 		if e.Size == 0 && e.Name == "" {
-			e.Name = noFunction
+			e.Name = NoFunction
 		}
 		k := identityOf(o, e)
 		one := r.beside[k]
@@ -131,15 +160,15 @@ func (r *Report) addTimes(t *table.Table, f *cputime.File, functions map[int]*Fu
 			one.merge(e, 0, false)
 			r.beside[k] = one
 		}
-		one.sum(f, row.Samples, total)
+		one.sum(times, row.Samples)
 	}
 }
 
-func (f *Function) sum(file *cputime.File, samples, total uint64) {
+func (f *Function) sum(times *Times, samples uint64) {
 	if f.times == nil {
 		f.times = &timeSum{}
 	}
-	f.times.add(file, samples, total)
+	f.times.add(times.file, samples, times.Samples)
 }
 
 // addSampling adds that of one more table.

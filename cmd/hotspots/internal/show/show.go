@@ -28,14 +28,15 @@ type Function struct {
 	Tactic  string         `json:"tactic"`
 	Reason  string         `json:"reason"`
 
-	Calls        *uint64      `json:"calls"` // null: they are not counted
-	Hot          bool         `json:"hot"`
-	Threads      []Thread     `json:"threads"`
-	Instructions *uint64      `json:"instructions"` // that it has executed; null: its blocks are not counted
-	Blocks       int          `json:"blocks"`
-	Loops        []loops.Loop `json:"loops"`
-	Callers      any          `json:"callers"` // edges, as of hotspots calls; null: blocks are not counted
-	Callees      any          `json:"callees"`
+	Calls            *uint64      `json:"calls"` // null: they are not counted
+	*report.SelfTime              // nil if no CPU time was sampled
+	Hot              bool         `json:"hot"`
+	Threads          []Thread     `json:"threads"`
+	Instructions     *uint64      `json:"instructions"` // that it has executed; null: its blocks are not counted
+	Blocks           int          `json:"blocks"`
+	Loops            []loops.Loop `json:"loops"`
+	Callers          any          `json:"callers"` // edges, as of hotspots calls; null: blocks are not counted
+	Callees          any          `json:"callees"`
 
 	ReferredBy []Referrer    `json:"referred_by"`
 	Refers     []Reference   `json:"refers"`
@@ -65,11 +66,14 @@ type View struct {
 	TotalCalls   uint64  `json:"total_calls"`
 	Instructions *uint64 `json:"total_instructions,omitempty"` // only where blocks are counted
 
+	Time *report.Sampling `json:"time,omitempty"` // CPU time; nil if none was sampled
+
 	Functions []*Function `json:"-"`
 
 	table   *table.Table
 	counts  *table.Snapshot
 	flow    *table.Flow
+	times   *report.Times
 	mangled bool
 	objects map[int]*object
 	files   callgraph.Files
@@ -93,6 +97,8 @@ func Find(t *table.Table, name string, mangled bool) (*View, error) {
 	if v.flow, err = t.Flow(v.counts); err != nil {
 		return nil, err
 	}
+	v.times, err = report.TimesOf(t)
+	v.Time = report.SamplingOf(v.times, err) // which says why, if it cannot be read
 	v.TotalCalls = v.counts.Total()
 	if v.flow != nil {
 		v.Instructions = new(uint64)
@@ -138,6 +144,9 @@ func (v *View) function(i int) (*Function, error) {
 	}
 	if e.Counted() {
 		f.Calls = &v.counts.Calls[i]
+	}
+	if v.times != nil {
+		f.SelfTime = v.times.Of(i)
 	}
 	rows, err := v.table.ByRow(v.counts, i)
 	if err != nil {

@@ -79,6 +79,7 @@ func (p *page) fact(name, format string, args ...any) {
 // counts writes what was counted, and how.
 func (p *page) counts() {
 	f := p.f
+	p.time()
 	if f.Calls == nil {
 		p.fact("calls", "not counted (%s)", whyNot(p.table.Functions[f.number].Reason))
 		return
@@ -114,6 +115,19 @@ func (p *page) counts() {
 		p.fact("loop", "at %v: %s iterations%s", l.Header, figures.Thousands(l.Iterations), entered)
 	}
 	p.more(len(f.Loops), "loops")
+}
+
+// time writes the CPU time that was sampled.
+func (p *page) time() {
+	t := p.f.SelfTime
+	if t == nil {
+		return
+	}
+	each := ""
+	if calls := p.f.Calls; calls != nil && *calls > 0 && t.Self > 0 && p.View.counts.Reset.IsZero() {
+		each = fmt.Sprintf(", %s a call", figures.Nanoseconds(float64(t.Self)/float64(*calls)))
+	}
+	p.fact("time", "%s, %s of all%s", figures.Nanoseconds(float64(t.Self)), report.ShareOfTime(t, p.Time.Total), each)
 }
 
 // most is how many of n lines are written.
