@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -35,16 +36,17 @@ func LoadData(o *layout.Object) (*Data, error) {
 		return nil, err
 	}
 	defer file.Close()
-	d := &Data{Pointers: map[uint64]uint64{}, Copies: map[uint64]string{}, Fixed: scan.Type == elf.ET_EXEC}
-	for _, s := range scan.Segments {
-		if s.Flags&elf.PF_X != 0 {
-			continue
-		}
-		b := make([]byte, s.FileSize)
-		if _, err := file.ReadAt(b, int64(s.Offset)); err != nil {
-			return nil, fmt.Errorf("%s: %w", o.Path, err)
-		}
-		d.segments = append(d.segments, Segment{s.Addr, b, s.Offset})
+	d, err := readData(file, scan)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Path, err)
+	}
+	return d, nil
+}
+
+func readData(file *os.File, scan *elfscan.Object) (d *Data, err error) {
+	d = &Data{Pointers: map[uint64]uint64{}, Copies: map[uint64]string{}, Fixed: scan.Type == elf.ET_EXEC}
+	if d.segments, err = readSegments(file, scan, false); err != nil {
+		return nil, err
 	}
 	d.readPointers(file) // what cannot be read is not known
 	return d, nil

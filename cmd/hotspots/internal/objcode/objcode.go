@@ -30,18 +30,26 @@ func Load(o *layout.Object) (*Image, error) {
 		return nil, err
 	}
 	defer file.Close()
-	img := &Image{}
+	segments, err := readSegments(file, scan, true)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Path, err)
+	}
+	return &Image{segments}, nil
+}
+
+// readSegments reads what of a file is code, or what is not.
+func readSegments(file *os.File, scan *elfscan.Object, code bool) (all []Segment, err error) {
 	for _, s := range scan.Segments {
-		if s.Flags&elf.PF_X == 0 {
+		if (s.Flags&elf.PF_X != 0) != code {
 			continue
 		}
-		code := make([]byte, s.FileSize)
-		if _, err := file.ReadAt(code, int64(s.Offset)); err != nil {
-			return nil, fmt.Errorf("%s: %w", o.Path, err)
+		b := make([]byte, s.FileSize)
+		if _, err := file.ReadAt(b, int64(s.Offset)); err != nil {
+			return nil, err
 		}
-		img.Segments = append(img.Segments, Segment{s.Addr, code, s.Offset})
+		all = append(all, Segment{s.Addr, b, s.Offset})
 	}
-	return img, nil
+	return all, nil
 }
 
 // Open opens the file of an object, if it is still the one that was counted.

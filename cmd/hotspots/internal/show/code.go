@@ -99,7 +99,7 @@ func (v *View) coldPart(o *object, r Reference) (function int, ok bool) {
 // patched are the addresses of the function's bytes that are others in the program: as its
 // memory says while it runs, else as its tactic does.
 func (v *View) patched(f *Function, e *layout.Function, o *object) map[uint64]bool {
-	file := o.bytes(e.Address, e.Size)
+	file := o.image.Bytes(e.Address, e.Size)
 	at := map[uint64]bool{}
 	if v.Status == alive.Running.String() && find.MappedBy(int(v.Pid)) != "" {
 		memory, err := objcode.ReadProcess(int(v.Pid), v.table.Objects[e.Object].Bias+e.Address, len(file))
@@ -134,15 +134,4 @@ const endbr64 = "\xf3\x0f\x1e\xfa"
 // an entry"): a jump, a short one to an island, or an int3.
 var overwritten = map[ledger.Tactic]uint64{
 	ledger.TacticWholeBody: 5, ledger.TacticJump: 5, ledger.TacticPunned: 5, ledger.TacticHop: 2, ledger.TacticEvict: 2, ledger.TacticTrap: 1,
-}
-
-// bytes are what the file has of a function.
-func (o *object) bytes(addr uint64, size uint32) []byte {
-	for _, s := range o.image.Segments {
-		if addr >= s.Addr && addr-s.Addr < uint64(len(s.Code)) {
-			code := s.Code[addr-s.Addr:]
-			return code[:min(len(code), int(size))]
-		}
-	}
-	return nil
 }
