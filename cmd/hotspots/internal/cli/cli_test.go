@@ -133,7 +133,8 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(row.golden, func(t *testing.T) {
 			out, errOut, status := hotspots(row.args...)
-			if status != 0 || errOut != "" {
+			// Of two builds of which no file is there functions without names are not compared.
+			if uncompared := row.args[0] == "diff" && strings.HasPrefix(errOut, "hotspots: 2 functions without a name are not compared: "); status != 0 || errOut != "" && !uncompared {
 				t.Fatalf("status %d: %s", status, errOut)
 			}
 			golden(t, row.golden, out)

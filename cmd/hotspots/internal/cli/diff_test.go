@@ -34,7 +34,7 @@ func TestDiffOfSnapshots(t *testing.T) {
 		var got []string
 		for _, line := range strings.Split(strings.TrimSpace(out), "\n")[1:] {
 			f := strings.Split(line, ",")
-			got = append(got, f[3]+" "+f[len(f)-1])
+			got = append(got, f[3]+" "+f[7])
 		}
 		if want := "demo+0x1170 2700|main 7|"; !strings.HasPrefix(strings.Join(got, "|"), want) || status != 0 || errOut != "" {
 			t.Errorf("resets %t: %q, status %d, %s", resets, got, status, errOut)

@@ -4,30 +4,33 @@ import (
 	"cmp"
 	"encoding/csv"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
-	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/match"
 	"github.com/dynprof/dynprof/internal/table"
-	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Change is a function with its calls in two tables.
 type Change struct {
-	Object  string   `json:"object"`
-	BuildID string   `json:"build_id"` // of the later table, if it has the function
-	Address Address  `json:"address"`  // as well
-	Name    string   `json:"name"`
-	Aliases []string `json:"aliases"`
-	Before  uint64   `json:"calls_before"`
-	After   uint64   `json:"calls_after"`
-	Delta   int64    `json:"delta"` // After - Before
+	Object      string   `json:"object"`
+	BuildID     string   `json:"build_id"` // of the later table, if it has the function
+	Address     Address  `json:"address"`  // as well
+	Name        string   `json:"name"`
+	NameBefore  string   `json:"name_before"` // in the earlier; empty if it has not the function
+	Aliases     []string `json:"aliases"`
+	Match       match.By `json:"match"` // how it was found in the other; match.New or match.Gone if it was not
+	Before      uint64   `json:"calls_before"`
+	After       uint64   `json:"calls_after"`
+	Delta       int64    `json:"delta"`        // After - Before
+	ShareBefore float64  `json:"share_before"` // of all calls
+	ShareAfter  float64  `json:"share_after"`
 
 	// CPU time of the function itself; nil where none was sampled.
 	TimeBefore *SelfTime `json:"time_before,omitempty"`
@@ -40,112 +43,42 @@ type Diff struct {
 	Before, After Program
 	Delta         int64
 	Functions     []*Change
+
+	// Unread are objects whose functions without names were called and could not be
+	// compared, as their files are not there: a line each.
+	Unread []string
 }
 
-// NewDiff compares two tables.
-func NewDiff(before, after *table.Table, opt Options) (*Diff, error) {
+// NewDiff compares two tables. files has paths of objects by build ID, of which the tables
+// may have others.
+func NewDiff(before, after *table.Table, files map[string]string, opt Options) (*Diff, error) {
 	opt.beforeReset = before.Nonce == after.Nonce
 	d := &Diff{}
-	builds := builds(before, after)
-	changes := map[changeKey]*Change{}
+	var both [2]*Report
 	for i, t := range []*table.Table{before, after} {
 		r, err := New([]*table.Table{t}, opt)
 		if err != nil {
 			return nil, err
 		}
-		if i == 0 {
-			d.Before = r.Program
-		} else {
-			d.After = r.Program
-		}
-		objects := map[string]string{} // by path
-		for k := range t.Objects {
-			objects[symname.Clean(t.Objects[k].Path)] = objectKey(&t.Objects[k])
-		}
-		for _, f := range r.WithTimes().Functions {
-			if tookNothing(f) {
-				continue
-			}
-			object, known := objects[f.Object]
-			if !known { // in no ledger
-				object = f.Object
-			}
-			key := changeKey{object, f.BuildID, "", f.Address}
-			if len(builds[object]) > 1 && f.entry.Name != "" {
-				key = changeKey{object: object, name: f.entry.Name}
-			}
-			c := changes[key]
-			if c == nil {
-				c = &Change{}
-				changes[key] = c
-				d.Functions = append(d.Functions, c)
-			}
-			c.add(f, i == 0)
-		}
+		r.WithTimes().KeepFunctions()
+		both[i] = r
 	}
+	d.Before, d.After = both[0].Program, both[1].Program
 	d.Delta = int64(d.After.TotalCalls - d.Before.TotalCalls)
+	p := pairing{diff: d, files: files, since: [2]time.Time{before.Realtime, after.Realtime}}
+	p.add(both)
+	for _, c := range d.Functions {
+		c.Delta = int64(c.After - c.Before)
+		c.ShareBefore, c.ShareAfter = portion(c.Before, d.Before.TotalCalls), portion(c.After, d.After.TotalCalls)
+	}
 	return d, nil
 }
 
-// changeKey is what a function is known by: its address in that build, or its
-// name where there are several builds.
-type changeKey struct {
-	object, buildID, name string
-	address               Address
-}
-
-// objectKey is what an object is known by: an executable is compared with the
-// other's, whatever they are called.
-func objectKey(o *layout.Object) string {
-	if o.Flags&layout.ObjMain != 0 {
-		return ""
+func portion(part, all uint64) float64 {
+	if all == 0 {
+		return 0
 	}
-	return o.Path
-}
-
-// builds lists the builds that each object has: build IDs or, where there is none, what
-// functions it has.
-func builds(tables ...*table.Table) map[string]map[string]bool {
-	all := map[string]map[string]bool{}
-	for _, t := range tables {
-		unnamed := sums(t)
-		for i := range t.Objects {
-			object := objectKey(&t.Objects[i])
-			if all[object] == nil {
-				all[object] = map[string]bool{}
-			}
-			all[object][cmp.Or(t.Objects[i].BuildID, fmt.Sprint(unnamed[i]))] = true
-		}
-	}
-	return all
-}
-
-// sums has for each object of t that has no build ID the sum of its functions.
-func sums(t *table.Table) []uint64 {
-	all := make([]uint64, len(t.Objects))
-	for i := range t.Functions {
-		f := &t.Functions[i]
-		if t.Objects[f.Object].BuildID != "" {
-			continue
-		}
-		h := fnv.New64a()
-		fmt.Fprintf(h, "%x %x %s", f.Address, f.Size, f.Name)
-		all[f.Object] += h.Sum64()
-	}
-	return all
-}
-
-// add adds a function of one of the tables; several of a name are one.
-func (c *Change) add(f *Function, before bool) {
-	if before {
-		c.Before += f.Calls
-		c.TimeBefore = c.TimeBefore.plus(f.SelfTime)
-	} else {
-		c.After += f.Calls
-		c.TimeAfter = c.TimeAfter.plus(f.SelfTime)
-	}
-	c.Object, c.BuildID, c.Address, c.Name, c.Aliases = f.Object, f.BuildID, f.Address, f.Name, f.Aliases
-	c.Delta = int64(c.After - c.Before)
+	return float64(part) / float64(all)
 }
 
 // Keep leaves the functions whose name or alias matches.
@@ -203,7 +136,7 @@ func (d *Diff) Text(w io.Writer, style Style) error {
 			return err
 		}
 	}
-	columns := "BEFORE\tAFTER\tDELTA\tCHANGE"
+	columns := "BEFORE\tAFTER\tDELTA\tCHANGE\tSHARE\tPOINTS"
 	if d.HasTime() {
 		columns += "\tTIME\tNOW\tDELTA"
 	}
@@ -212,13 +145,29 @@ func (d *Diff) Text(w io.Writer, style Style) error {
 		if c.Delta == 0 && !(d.HasTime() && c.timeDiffers()) {
 			continue
 		}
-		numbers := fmt.Sprintf("%s\t%s\t%s\t%s", figures.Thousands(c.Before), figures.Thousands(c.After), signed(c.Delta), change(c))
+		numbers := fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%+.2f", figures.Thousands(c.Before), figures.Thousands(c.After), signed(c.Delta), c.Rise(),
+			figures.Share(c.After, d.After.TotalCalls), 100*(c.ShareAfter-c.ShareBefore))
 		if d.HasTime() {
 			numbers += "\t" + c.times()
 		}
-		t.row(numbers, filepath.Base(c.Object), c.Name)
+		t.row(numbers, filepath.Base(c.Object), c.Name+c.was())
 	}
 	return t.write(w, style)
+}
+
+// was says that a function has had another name, or that it is a guess which one it was.
+func (c *Change) was() string {
+	var notes []string
+	if c.NameBefore != "" && c.NameBefore != c.Name {
+		notes = append(notes, "was "+c.NameBefore)
+	}
+	if c.Match == match.BySimilar {
+		notes = append(notes, "similar")
+	}
+	if len(notes) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(notes, ", ") + ")"
 }
 
 func signed(n int64) string {
@@ -228,13 +177,15 @@ func signed(n int64) string {
 	return "+" + figures.Thousands(size(n))
 }
 
-// change is the difference in per cent of what was before.
-func change(c *Change) string {
+// Rise is the difference in per cent of what was before, or a word where there is no such.
+func (c *Change) Rise() string {
 	switch {
 	case c.Before == 0 && c.After == 0:
 		return "-"
+	case c.Match == match.New, c.Match == match.Gone:
+		return string(c.Match)
 	case c.Before == 0:
-		return "new"
+		return "from 0"
 	}
 	return fmt.Sprintf("%+.1f%%", float64(c.Delta)/float64(c.Before)*100)
 }
@@ -251,7 +202,7 @@ func (d *Diff) JSON(w io.Writer) error {
 
 // CSV writes the functions; aliases are separated by semicolons.
 func (d *Diff) CSV(w io.Writer) error {
-	rows := [][]string{{"object", "build_id", "address", "name", "aliases", "calls_before", "calls_after", "delta"}}
+	rows := [][]string{{"object", "build_id", "address", "name", "aliases", "calls_before", "calls_after", "delta", "name_before", "match", "share_before", "share_after"}}
 	if d.HasTime() {
 		rows[0] = append(rows[0], "self_ns_before", "self_ns_low_before", "self_ns_high_before", "self_ns_after", "self_ns_low_after", "self_ns_high_after")
 	}
@@ -259,6 +210,7 @@ func (d *Diff) CSV(w io.Writer) error {
 		row := []string{
 			c.Object, c.BuildID, c.Address.String(), c.Name, strings.Join(c.Aliases, ";"),
 			strconv.FormatUint(c.Before, 10), strconv.FormatUint(c.After, 10), strconv.FormatInt(c.Delta, 10),
+			c.NameBefore, string(c.Match), strconv.FormatFloat(c.ShareBefore, 'g', 6, 64), strconv.FormatFloat(c.ShareAfter, 'g', 6, 64),
 		}
 		if d.HasTime() {
 			row = append(append(row, c.TimeBefore.fields()...), c.TimeAfter.fields()...)
@@ -266,4 +218,9 @@ func (d *Diff) CSV(w io.Writer) error {
 		rows = append(rows, row)
 	}
 	return csv.NewWriter(w).WriteAll(rows)
+}
+
+// Differs reports whether any calls do.
+func (d *Diff) Differs() bool {
+	return slices.ContainsFunc(d.Functions, func(c *Change) bool { return c.Delta != 0 })
 }

@@ -90,7 +90,7 @@ func TestVersions(t *testing.T) {
 		t.Errorf("%+v", all[0])
 	}
 	for after, want := range map[*table.Table]string{again: "one 0; two 0; ", moved: "one 2; two -2; "} {
-		d, err := NewDiff(older, after, Options{})
+		d, err := NewDiff(older, after, nil, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
