@@ -21,7 +21,7 @@ func (a *app) annotateCommand() *cobra.Command {
 		Example: "  hotspots run --blocks -o app.dynprof -- ./app\n  hotspots annotate main app.dynprof\n  hotspots annotate 0x11a0 app.dynprof --format json",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			tables, done, err := openAll(args[1:], false)
+			tables, done, err := a.openAll(args[1:], false)
 			if err != nil {
 				return err
 			}

@@ -37,7 +37,7 @@ func (a *app) callsCommand() *cobra.Command {
 			if picture := f.format == "text" || f.format == "dot"; picture && !cmd.Flags().Changed("top") {
 				f.top = textTop
 			}
-			tables, done, err := openAll(args, false)
+			tables, done, err := a.openAll(args, false)
 			if err != nil {
 				return err
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/names"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 )
 
@@ -56,7 +57,9 @@ type app struct {
 	library *launch.Carried // libdynprof.so; nil if this binary does not carry it
 
 	noDemangle  bool
-	systemPlans bool // hotspots cache --system
+	names       []string     // files of names
+	naming      *names.Namer // by these; nil until it is asked for
+	systemPlans bool         // hotspots cache --system
 }
 
 // Main runs the command line and returns the exit status. library is the
@@ -109,10 +112,11 @@ func (a *app) root() *cobra.Command {
 		DisableSuggestions: true, // an error is one line
 	}
 	root.PersistentFlags().BoolVar(&a.noDemangle, "no-demangle", false, "show C++ and Rust names as they are in the file")
+	root.PersistentFlags().StringArrayVar(&a.names, "names", nil, "name functions by this `FILE`, see hotspots names; may be given again")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(a.runCommand(), a.reportCommand(), a.topCommand(), a.showCommand(), a.annotateCommand(), a.loopsCommand(), a.callsCommand(), a.growthCommand(), a.exportCommand(), a.diffCommand(), a.coverageCommand(), a.bisectCommand(), a.eventsCommand(),
+	root.AddCommand(a.runCommand(), a.reportCommand(), a.topCommand(), a.showCommand(), a.annotateCommand(), a.loopsCommand(), a.callsCommand(), a.growthCommand(), a.exportCommand(), a.diffCommand(), a.namesCommand(), a.coverageCommand(), a.bisectCommand(), a.eventsCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.resetCommand(), a.snapshotCommand(), a.serveCommand(), a.agentCommand(), a.lsCommand(), a.pruneCommand(), a.compactCommand(), a.cacheCommand(), a.symbolsCommand(), a.gdbCommand(), a.versionCommand(), a.manCommand())
 	for _, cmd := range root.Commands() {
 		wrapErrors(cmd)

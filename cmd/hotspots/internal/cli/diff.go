@@ -91,7 +91,7 @@ func (a *app) diff(f diffFlags, args []string) (status int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if both[i], err = table.Open(path); err != nil {
+		if both[i], err = a.openTable(path); err != nil {
 			return 0, err
 		}
 		defer both[i].Close()

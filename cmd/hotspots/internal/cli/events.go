@@ -39,7 +39,7 @@ func (a *app) eventsCommand() *cobra.Command {
 		Example: "  hotspots run --threshold 10000 -- ./app\n  hotspots events\n  hotspots events 4711 --format json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tables, done, err := openAll(args, false)
+			tables, done, err := a.openAll(args, false)
 			if err != nil {
 				return err
 			}

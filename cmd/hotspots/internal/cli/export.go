@@ -88,7 +88,7 @@ func (a *app) export(f exportFlags, args []string) error {
 		return a.exportReport(f, paths)
 	}
 	// Before anything is written, or a file of that name is another.
-	if err := eachTable(paths, func(*table.Table) error { return nil }); err != nil {
+	if err := eachTable(table.Open, paths, func(*table.Table) error { return nil }); err != nil {
 		return err
 	}
 	return a.write(f.output, func(w io.Writer) error { return a.exportTables(w, f, paths) })
@@ -111,7 +111,7 @@ func (a *app) exportReport(f exportFlags, paths []string) error {
 // exportTables writes what is made of one table after the other.
 func (a *app) exportTables(w io.Writer, f exportFlags, paths []string) error {
 	single := func(to func(io.Writer, *table.Table, bool) error) error {
-		return eachTable(paths, func(t *table.Table) error { return to(w, t, a.noDemangle) })
+		return eachTable(a.openTable, paths, func(t *table.Table) error { return to(w, t, a.noDemangle) })
 	}
 	var to interface {
 		Add(t *table.Table) error
@@ -137,7 +137,7 @@ func (a *app) exportTables(w io.Writer, f exportFlags, paths []string) error {
 		}
 		to = export.NewParquet(w, host, a.noDemangle)
 	}
-	if err := eachTable(paths, to.Add); err != nil {
+	if err := eachTable(a.openTable, paths, to.Add); err != nil {
 		return err
 	}
 	return to.Close()
@@ -148,7 +148,7 @@ func (f *exportFlags) instructions(path string) (has bool, err error) {
 	if f.value != "auto" {
 		return f.value == "instructions", nil
 	}
-	err = eachTable([]string{path}, func(t *table.Table) error { has = t.HasBlocks(); return nil })
+	err = eachTable(table.Open, []string{path}, func(t *table.Table) error { has = t.HasBlocks(); return nil })
 	return has, err
 }
 
@@ -189,7 +189,7 @@ func tablePaths(args []string, run bool) (paths []string, err error) {
 		paths = append(paths, path)
 	}
 	if run {
-		err = eachTable(paths[:1], func(t *table.Table) error {
+		err = eachTable(table.Open, paths[:1], func(t *table.Table) error {
 			for _, more := range ofRun(t.RunID, append(searchDirs(os.Getuid()), filepath.Dir(t.Path()))...) {
 				if !slices.ContainsFunc(paths, func(path string) bool { return sameFile(path, more) }) {
 					paths = append(paths, more)
@@ -203,10 +203,10 @@ func tablePaths(args []string, run bool) (paths []string, err error) {
 
 // eachTable calls use with each table, one open at a time. Two copies of one program's are
 // an error: what is made of them would have its calls twice.
-func eachTable(paths []string, use func(*table.Table) error) error {
+func eachTable(open func(path string) (*table.Table, error), paths []string, use func(*table.Table) error) error {
 	seen := map[[16]byte]string{}
 	for _, path := range paths {
-		t, err := table.Open(path)
+		t, err := open(path)
 		if err != nil {
 			return err
 		}

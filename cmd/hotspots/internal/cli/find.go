@@ -69,7 +69,7 @@ func searchDirs(uid int) []string {
 
 // openAll opens the tables that the arguments mean. With run, all tables of
 // the same run are added: those in the same directory and in the default ones.
-func openAll(args []string, run bool) (tables []*table.Table, closeAll func(), err error) {
+func (a *app) openAll(args []string, run bool) (tables []*table.Table, closeAll func(), err error) {
 	closeAll = func() {
 		for _, t := range tables {
 			t.Close()
@@ -85,7 +85,7 @@ func openAll(args []string, run bool) (tables []*table.Table, closeAll func(), e
 	for _, arg := range args {
 		path, err := locate(arg)
 		if err == nil {
-			err = appendTable(&tables, path, errSameProgram)
+			err = a.appendTable(&tables, path, errSameProgram)
 		}
 		if err != nil {
 			closeAll()
@@ -94,7 +94,7 @@ func openAll(args []string, run bool) (tables []*table.Table, closeAll func(), e
 	}
 	if run {
 		for _, path := range ofRun(tables[0].RunID, append(searchDirs(os.Getuid()), filepath.Dir(tables[0].Path()))...) {
-			appendTable(&tables, path, nil) // one that cannot be read is not merged
+			a.appendTable(&tables, path, nil) // one that cannot be read is not merged
 		}
 	}
 	return tables, closeAll, nil
@@ -110,8 +110,8 @@ func sameProgram(have, more string) error {
 
 // appendTable opens the table unless it is open already. Of another copy of one
 // that is, it is an error what refuse makes of it.
-func appendTable(tables *[]*table.Table, path string, refuse func(have, more *table.Table) error) error {
-	t, err := table.Open(path)
+func (a *app) appendTable(tables *[]*table.Table, path string, refuse func(have, more *table.Table) error) error {
+	t, err := a.openTable(path)
 	if err != nil {
 		return err
 	}

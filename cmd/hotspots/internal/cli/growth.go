@@ -124,7 +124,7 @@ func (a *app) growth(f *growthFlags, args, program []string) error {
 	if err != nil {
 		return err
 	}
-	tables, done, err := openAll(paths, false)
+	tables, done, err := a.openAll(paths, false)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (a *app) loopsCommand() *cobra.Command {
 			if format == "text" && !cmd.Flags().Changed("top") {
 				top = textTop
 			}
-			tables, done, err := openAll(args, false)
+			tables, done, err := a.openAll(args, false)
 			if err != nil {
 				return err
 			}

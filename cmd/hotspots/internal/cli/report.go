@@ -90,7 +90,7 @@ func (a *app) report(f reportFlags, args []string) error {
 
 // reportCalls shows the callers, or the callees, of a function.
 func (a *app) reportCalls(f reportFlags, args []string) error {
-	tables, done, err := openAll(args, f.run)
+	tables, done, err := a.openAll(args, f.run)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (a *app) readFunctions(args []string, run bool) (*report.Report, func(), er
 
 // read makes a report of the tables that the arguments mean.
 func (a *app) read(args []string, run bool) (*report.Report, func(), error) {
-	tables, done, err := openAll(args, run)
+	tables, done, err := a.openAll(args, run)
 	if err != nil {
 		return nil, nil, err
 	}

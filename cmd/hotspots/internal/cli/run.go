@@ -253,6 +253,10 @@ func (a *app) run(f *runFlags, argv []string) error {
 	if err != nil {
 		return startError(err)
 	}
+	namer, err := a.localNamer()
+	if err != nil {
+		return usage("%w", err)
+	}
 	j, env, err := f.prepare(p, a.library)
 	if err != nil {
 		if f.on[setting.Strict] {
@@ -264,6 +268,9 @@ func (a *app) run(f *runFlags, argv []string) error {
 		a.say("%s", p.Note)
 	}
 	j.Mangled, j.Messages = a.noDemangle, a.stderr
+	if len(a.names) > 0 { // else the end does not wait for files to be looked through
+		j.Name = namer.Name
+	}
 	watch := j.Watch
 	if f.hertz > 0 {
 		runtime.LockOSThread() // the program inherits what is opened on this thread

@@ -33,7 +33,7 @@ func (a *app) showCommand() *cobra.Command {
 			if code < 0 || lines < 0 {
 				return usage("--code and --lines are 0 or more")
 			}
-			tables, done, err := openAll(args[1:], false)
+			tables, done, err := a.openAll(args[1:], false)
 			if err != nil {
 				return err
 			}

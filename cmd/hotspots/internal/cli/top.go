@@ -79,7 +79,12 @@ func watched(args []string) (string, error) {
 
 func (a *app) top(path string, f topFlags) error {
 	others := &live.Others{Dirs: searchDirs(os.Getuid())}
-	p, err := live.Open(path, a.noDemangle, others)
+	namer, err := a.namer()
+	if err != nil {
+		return err
+	}
+	name := namer.Name
+	p, err := live.Open(path, a.noDemangle, name, others)
 	if err != nil {
 		return err
 	}
@@ -94,9 +99,10 @@ func (a *app) top(path string, f topFlags) error {
 		return err
 	}
 	defer s.Close()
+	namer.Say = nil // the screen is not for messages
 	v := &topView{
 		Model: m, screen: s, program: p, timer: time.NewTimer(0),
-		open: func(path string) (*live.Program, error) { return live.Open(path, a.noDemangle, others) },
+		open: func(path string) (*live.Program, error) { return live.Open(path, a.noDemangle, name, others) },
 	}
 	err = v.run()
 	s.Close()

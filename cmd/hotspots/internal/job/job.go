@@ -30,14 +30,15 @@ import (
 // Job is a run that is counted.
 type Job struct {
 	ID       [16]byte
-	Output   string // value of setting.Output: %e and %p are left in it
-	Note     string // path of setting.Note, empty if there is no place for it
-	Summary  int    // so many functions are shown at the end
-	Mangled  bool   // with their names as they are in the file
-	Many     bool   // programs that the program executes have tables of their own
-	Agent    bool   // a process beside the program has the table open
-	Copies   bool   // copies of text are kept
-	Times    Times  // nil: CPU time is not sampled
+	Output   string             // value of setting.Output: %e and %p are left in it
+	Note     string             // path of setting.Note, empty if there is no place for it
+	Summary  int                // so many functions are shown at the end
+	Mangled  bool               // with their names as they are in the file
+	Name     func(*table.Table) // names those that have no name; may be nil
+	Many     bool               // programs that the program executes have tables of their own
+	Agent    bool               // a process beside the program has the table open
+	Copies   bool               // copies of text are kept
+	Times    Times              // nil: CPU time is not sampled
 	Messages io.Writer
 
 	expected string      // path of the table, if it got the name that it gets mostly
@@ -202,11 +203,16 @@ func (j *Job) noteEnd(path string, r launch.Result) error {
 
 // open opens a table. What was called most in several together need not be what was
 // called most in one of them.
-func (j *Job) open(path string, alone bool) (*table.Table, error) {
+func (j *Job) open(path string, alone bool) (t *table.Table, err error) {
 	if alone && j.Times == nil { // which functions took most time is not told by their calls
-		return table.OpenMost(path, j.Summary)
+		t, err = table.OpenMost(path, j.Summary)
+	} else {
+		t, err = table.Open(path)
 	}
-	return table.Open(path)
+	if err == nil && j.Name != nil {
+		j.Name(t)
+	}
+	return t, err
 }
 
 // summarize shows the functions called most, of all tables together.

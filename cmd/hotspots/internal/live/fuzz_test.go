@@ -34,7 +34,7 @@ func FuzzView(f *testing.F) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := Open(path, false, nil)
+		p, err := Open(path, false, nil, nil)
 		if err != nil {
 			return
 		}

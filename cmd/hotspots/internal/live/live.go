@@ -21,7 +21,8 @@ import (
 type Program struct {
 	path    string
 	mangled bool
-	others  *Others // may be nil
+	name    func(*table.Table) // names what has no name; may be nil
+	others  *Others            // may be nil
 
 	reading  sync.Mutex
 	t        *table.Table // changed while changing is held, by who reads
@@ -32,13 +33,17 @@ type Program struct {
 	detail   lastDetail
 }
 
-// Open opens the table at path. others are where programs are looked for.
-func Open(path string, mangled bool, others *Others) (*Program, error) {
+// Open opens the table at path. name names what has no name, if it is not nil; others are
+// where programs are looked for.
+func Open(path string, mangled bool, name func(*table.Table), others *Others) (*Program, error) {
 	t, err := table.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return &Program{path: path, mangled: mangled, others: others, t: t, book: bookOf(t, mangled), running: alive.Of(t.File) == alive.Running}, nil
+	if name != nil {
+		name(t)
+	}
+	return &Program{path: path, mangled: mangled, name: name, others: others, t: t, book: bookOf(t, mangled), running: alive.Of(t.File) == alive.Running}, nil
 }
 
 func bookOf(t *table.Table, mangled bool) *top.Book {
@@ -142,6 +147,9 @@ func (p *Program) reopen() bool {
 	if t.Nonce != p.t.Nonce || len(t.Functions) < len(p.t.Functions) {
 		t.Close()
 		return false
+	}
+	if p.name != nil {
+		p.name(t)
 	}
 	p.t.Close()
 	p.t, p.book = t, bookOf(t, p.mangled)

@@ -14,7 +14,7 @@ import (
 
 func open(t *testing.T, path string, others *Others) *Program {
 	t.Helper()
-	p, err := Open(path, false, others)
+	p, err := Open(path, false, nil, others)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func BenchmarkRead(b *testing.B) {
 		live.Row(layout.Row{Index: row, State: layout.RowLive, Pid: 1, Tid: row})
 		live.Set(row, counts...)
 	}
-	p, err := Open(live.Path, false, nil)
+	p, err := Open(live.Path, false, nil, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
