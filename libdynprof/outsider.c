@@ -104,12 +104,6 @@ static void **stack_of(struct launch *l, int child, void *(*runs)(void *))
 	return top;
 }
 
-static _Noreturn void end(void)
-{
-	for (;;)
-		raw(SYS_exit_group, 0);
-}
-
 static void tell(struct launch *l, uint32_t state)
 {
 	__atomic_store_n(&l->state, state, __ATOMIC_RELEASE);
@@ -174,7 +168,7 @@ static void *watch(void *arg)
 	l->s->outside = 1;
 	if (raw(SYS_getppid) != l->parent || !open_all() || !dp_map_scratch(l->s)) {
 		tell(l, FAILED);
-		end();
+		end_process(0);
 	}
 	l->prepare(l->s);
 	l->s->ctl->outside = 1;
@@ -184,7 +178,7 @@ static void *watch(void *arg)
 	tell(l, failed(pid) ? FAILED : LAUNCHED);
 	if (!failed(pid))
 		raw(SYS_wait4, pid, &status, __WALL, 0);
-	end();
+	end_process(0);
 }
 
 /* ---- the target ------------------------------------------------------------ */

@@ -123,8 +123,7 @@ _Noreturn void dp_planner_main(uint64_t *stack)
 	dp_note_tls(tls);
 	if (ctl)
 		dp_plan_here(ctl, (const Elf64_auxv_t *)(behind + 1), 0);
-	for (;;)
-		raw(SYS_exit_group, 1);
+	end_process(1);
 }
 
 __asm__(".text\n"

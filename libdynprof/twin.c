@@ -51,7 +51,7 @@ static void close_all(int shared)
 	if (raw(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE) == 0)
 		return;
 	if (shared && raw(SYS_unshare, CLONE_FILES) != 0)
-		raw(SYS_exit_group, 1);
+		end_process(1);
 	raw(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
 	for (rlim_t fd = 0; fd < limit.rlim_cur && fd < 65536; fd++)
 		raw(SYS_close, fd);
@@ -157,7 +157,7 @@ static void start_go(const Elf64_auxv_t *auxv)
 	uint64_t n = auxv_count(auxv);
 	long at = raw(SYS_mmap, 0, pages(sizeof(struct block) + n * sizeof *auxv), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
-		raw(SYS_exit_group, 1);
+		end_process(1);
 	struct block *b = (struct block *)at;
 	/* No collection in milliseconds of life; no cgroup descriptors. */
 	*b = (struct block){{"dynprof"}, {"GOGC=off", "GODEBUG=containermaxprocs=0,updatemaxprocs=0", "GOTRACEBACK=none"}};
@@ -272,8 +272,7 @@ static _Noreturn void stay(struct dp_ctl *ctl)
 		for (size_t k = 0, n = text_len(argv[i]); k < n; k++)
 			argv[i][k] = i == 0 && k < sizeof name ? name[k] : 0;
 	dp_agent((uintptr_t)ctl);
-	for (;;)
-		raw(SYS_exit_group, 0);
+	end_process(0);
 }
 
 /* Ends when the twin has planned, or has died. Then that one is a child of
@@ -284,7 +283,7 @@ void dp_twin_apart(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
 	raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	long self = raw(SYS_getpid);
 	if (raw(SYS_getppid) != parent)
-		raw(SYS_exit_group, 1);
+		end_process(1);
 	leave_descriptors(0);
 	long twin = raw(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
 	if (twin == 0)
@@ -296,8 +295,7 @@ void dp_twin_apart(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
 		if (raw(SYS_wait4, twin, &status, WNOHANG | __WALL, 0) == twin)
 			break;
 	}
-	for (;;)
-		raw(SYS_exit_group, 0);
+	end_process(0);
 }
 
 /* A thread that blocks SIGTRAP is killed by a trap, and the libc functions that
@@ -317,7 +315,7 @@ void dp_plan_here(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, int stays)
 		note_maps(ctl);
 	start_go(auxv);
 	if (ctl->view && !await_turn(ctl))
-		raw(SYS_exit_group, 0);
+		end_process(0);
 	dp_plan((uintptr_t)ctl);
 	if (ctl->view)
 		end_turn(ctl);
@@ -332,8 +330,7 @@ void dp_plan_here(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, int stays)
 	raw(SYS_futex, &ctl->saved, FUTEX_WAKE, 1, 0, 0, 0);
 	if (stays)
 		stay(ctl);
-	for (;;)
-		raw(SYS_exit_group, 0);
+	end_process(0);
 }
 
 void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
@@ -343,7 +340,7 @@ void dp_twin(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, long parent)
 	/* Ends with the target. If that is gone already, nobody will ask. */
 	raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (raw(SYS_getppid) != parent)
-		raw(SYS_exit_group, 1);
+		end_process(1);
 	int stays = (ctl->keep || ctl->listen) && !ctl->late;
 	if (stays)
 		raw(SYS_setsid);

@@ -124,7 +124,7 @@ func TestSuccessorFiltered(t *testing.T) {
 		counted bool
 	}{
 		{syscall.SYS_RT_SIGPROCMASK, kill, false}, {syscall.SYS_CLONE, trap, false}, {syscall.SYS_WAIT4, kill, false}, {syscall.SYS_KEXEC_LOAD, kill, false},
-		{syscall.SYS_KEXEC_LOAD, refuse, true}, {324 /* membarrier */, refuse, true}, {syscall.SYS_OPENAT, log, true},
+		{syscall.SYS_KEXEC_LOAD, refuse, true}, {syscall.SYS_EXIT_GROUP, refuse, true}, {324 /* membarrier */, refuse, true}, {syscall.SYS_OPENAT, log, true},
 	} {
 		args := []string{filter, fmt.Sprint(row.number), row.action, program, "show"}
 		table := filepath.Join(t.TempDir(), "table")
