@@ -140,6 +140,24 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestSignalsKept: a program that resumes contexts where it has put them has nothing
+// written below them, and is told where there is none.
+func TestSignalsKept(t *testing.T) {
+	lane.Parallel(t)
+	p := compile(t, need(t, "gcc"), []string{"-O2"}, "keptframes.c")
+	without := run(t, cmd(p))
+	if without.status != 0 {
+		t.Fatalf("without the library: %+v", without)
+	}
+	for _, flags := range [][]string{nil, {"--objects", "all", "--threshold", "100", "--control"}, {"--lock"}} {
+		with, r := counted(t, cmd(p), flags...)
+		same(t, without, with)
+		if got := r.calls(t, "work"); got != 300 {
+			t.Errorf("%v: work: %d calls, not 300", flags, got)
+		}
+	}
+}
+
 // TestSignalsAtOnce: a signal that comes as soon as the program is there, when the Go
 // runtime is not, reaches the program; hotspots does not end without it.
 func TestSignalsAtOnce(t *testing.T) {

@@ -4,6 +4,7 @@
  */
 #include <asm/prctl.h>
 
+#include "base/context.h"
 #include "base/saved.h"
 #include "base/stub.h"
 #include "rows/birth.h"
@@ -18,7 +19,7 @@
 #define MADV_DONTNEED_LOCKED 24
 #define MADV_GUARD_INSTALL 102
 #define DP_NR_rt_sigprocmask 14
-#define DP_NR_getpid 39
+#define EFAULT 14
 #define SIG_SETMASK 2
 #define TRAP_FLAG 0x100
 
@@ -60,10 +61,75 @@
  * takes its place, or none (replaced.c); these calls are frequent, and come first.
  * All memory is locked: dp_before does it (lock.c).
  */
+/* Where nothing may be written to the program's stack, as it may have given it away or
+ * have put something else there, C runs on a stack of ours:
+ *  1. No filter is in force, nor comes one: the thread has entered (filters.c).
+ *  2. Signals are blocked, as a handler would run on the stack of 3.
+ *  3. One of some stacks is taken (ends.c).
+ * All else is else's: behind a filter, in single steps, which kill where signals are
+ * blocked, and with -EFAULT in eax where mask cannot be read. Of the registers callees' are kept, r8 and the upper half of r9. */
 	.macro	LEAVE_SIDE
 	mov	%r9d, %ecx
 	lea	dp_inside(%rip), %rdx
 	lock decl (%rdx, %rcx, 4)
+	.endm
+
+	.macro	CALL_ON_STACK_OF_OURS function, mask, else, none
+	mov	dp_side(%rip), %ecx
+	and	$1, %ecx
+	or	%rcx, %r9
+	lea	dp_inside(%rip), %rdx
+	lock incl (%rdx, %rcx, 4)
+	mov	dp_filters(%rip), %rcx
+	mov	dp_forbidden(%rip), %eax
+	or	%rax, %rcx
+	jnz	1f
+	mov	$-1, %edi		/* no way to change a mask: it is only read */
+	lea	\mask, %rsi
+	xor	%edx, %edx
+	mov	$8, %r10d
+	mov	$DP_NR_rt_sigprocmask, %eax
+	syscall				/* r11: the flags */
+	test	$TRAP_FLAG, %r11d
+	jnz	1f
+	cmp	$-EFAULT, %eax
+	jne	2f
+1:	LEAVE_SIDE
+	jmp	\else
+2:	mov	$SIG_SETMASK, %edi
+	lea	.Lall_but_sigsys(%rip), %rsi
+	xor	%edx, %edx
+	mov	$8, %r10d
+	mov	$DP_NR_rt_sigprocmask, %eax
+	syscall
+	LEAVE_SIDE
+3:	mov	dp_last_stacks_taken(%rip), %eax
+	not	%eax
+	bsf	%eax, %ecx
+	jz	\none
+	lock bts %ecx, dp_last_stacks_taken(%rip)
+	jc	3b
+	lea	1(%rcx), %eax
+	shl	$DP_LAST_STACK_SHIFT, %eax
+	lea	dp_last_stacks(%rip), %rdx
+	add	%rax, %rdx
+	mov	%rsp, -8(%rdx)
+	mov	%r8, -16(%rdx)
+	mov	%r9, -24(%rdx)
+	mov	%rcx, -32(%rdx)
+	lea	-32(%rdx), %rsp
+	.cfi_remember_state
+	.cfi_escape FRAME_OF_LAST_STACK
+	.cfi_escape HOME_OF_LAST_STACK
+	CLEAN_FLAGS
+	mov	24(%rsp), %rdi		/* the program's rsp */
+	call	\function
+	mov	(%rsp), %rcx
+	mov	8(%rsp), %r9
+	mov	16(%rsp), %r8
+	mov	24(%rsp), %rsp
+	.cfi_restore_state
+	lock btr %ecx, dp_last_stacks_taken(%rip)
 	.endm
 
 #define GO_IF(name, number) lea -number(%rax), %ecx; jrcxz .Lnear;
@@ -139,9 +205,9 @@ dp_kernel_site:
 	.cfi_escape HOME_OF_RCX
 	jmp	dp_action_site
 	.cfi_restore_state
-	/* A context that the program resumes by itself: it lies where rsp points to,
-	 * and all registers come from it. */
 .Lreturn:
+	jmp	.Lresumes
+.Lresumes_on_its_stack:
 	.cfi_remember_state
 	mov	%rsp, %rbx
 	.cfi_def_cfa_register rbx
@@ -317,19 +383,16 @@ dp_kernel_site:
 	.cfi_endproc
 	.size	dp_kernel_site, . - dp_kernel_site
 
-/* A thread ends. Its stack may be another's already, or be unmapped: who makes threads
- * by himself may give it away before (Go's exitThread, musl's __unmapself). So nothing
- * is written there:
- *  1. No filter is in force, nor comes one: the thread has entered (filters.c).
- *  2. Signals are blocked, as a handler would run on the stack of 3.
- *  3. One of some stacks of ours is taken (ends.c), and dp_thread_ends called. Where all
- *     are, the kernel will know that the thread is gone.
- * Behind a filter, and in single steps, which kill where signals are blocked, it is done
- * on the program's stack. The system call does not come back, so only callers' registers
- * are kept. r8: pass. r9: the status, and the side on which the thread has entered.
+/* A thread ends: its stack may be another's already, or be unmapped, as who makes threads
+ * by himself may give it away before (Go's exitThread, musl's __unmapself). Where all
+ * stacks of ours are taken the kernel will know that it is gone. The system call does not
+ * come back.
+ * Or the program resumes a context by itself: it lies where rsp leads to, perhaps with
+ * something else below, and all registers come from it, as do blocked signals.
+ * r8: pass. r9: the status, and on which side the thread has entered.
  */
-	.type	dp_thread_end, @function
-dp_thread_end:
+	.type	dp_without_stack, @function
+dp_without_stack:
 	.cfi_startproc
 	.cfi_def_cfa rsp, 0
 	.cfi_escape HOME_OF_R11
@@ -337,66 +400,33 @@ dp_thread_end:
 	.cfi_escape HOME_OF_R8
 	mov	%edi, %r9d
 	shl	$32, %r9
-	mov	dp_side(%rip), %ecx
-	and	$1, %ecx
-	or	%rcx, %r9
-	lea	dp_inside(%rip), %rdx
-	lock incl (%rdx, %rcx, 4)
-	mov	dp_filters(%rip), %rcx
-	mov	dp_forbidden(%rip), %eax
-	or	%rax, %rcx
-	jnz	.Lon_its_stack
-	mov	$DP_NR_getpid, %eax
-	syscall				/* r11: the flags */
-	test	$TRAP_FLAG, %r11d
-	jnz	.Lon_its_stack
-	mov	$SIG_SETMASK, %edi
-	lea	.Lall_but_sigsys(%rip), %rsi
-	xor	%edx, %edx
-	mov	$8, %r10d
-	mov	$DP_NR_rt_sigprocmask, %eax
-	syscall
-	LEAVE_SIDE
-1:	mov	dp_last_stacks_taken(%rip), %eax
-	not	%eax
-	bsf	%eax, %ecx
-	jz	2f
-	lock bts %ecx, dp_last_stacks_taken(%rip)
-	jc	1b
-	mov	%ecx, %eax
-	inc	%eax
-	shl	$DP_LAST_STACK_SHIFT, %eax
-	lea	dp_last_stacks(%rip), %rdx
-	add	%rax, %rdx
-	mov	%rsp, -8(%rdx)
-	mov	%r8, -16(%rdx)
-	mov	%r9, -24(%rdx)
-	mov	%rcx, -32(%rdx)
-	lea	-32(%rdx), %rsp
-	.cfi_remember_state
-	.cfi_escape FRAME_OF_LAST_STACK
-	.cfi_escape HOME_OF_LAST_STACK
-	CLEAN_FLAGS
-	call	dp_thread_ends
-	mov	(%rsp), %rcx
-	mov	8(%rsp), %r9
-	mov	16(%rsp), %r8
-	mov	24(%rsp), %rsp
-	.cfi_restore_state
-	lock btr %ecx, dp_last_stacks_taken(%rip)
-2:	mov	%r9, %rdi
+	CALL_ON_STACK_OF_OURS dp_thread_ends, mask=.Lall_but_sigsys(%rip), else=.Lends_on_its_stack, none=4f
+4:	mov	%r9, %rdi
 	shr	$32, %rdi
 	mov	$DP_NR_exit, %eax
 	jmp	*%r8
-.Lon_its_stack:
-	LEAVE_SIDE
+.Lends_on_its_stack:
 	mov	%r9, %rdi
 	shr	$32, %rdi
 	mov	%r8, %r11
 	mov	$DP_NR_exit, %eax
 	jmp	.Lwatched
+	.cfi_escape HOME_OF_R11
+.Lresumes:
+	mov	%r11, %r8
+	.cfi_escape HOME_OF_R8
+	xor	%r9d, %r9d
+	CALL_ON_STACK_OF_OURS dp_moved, mask=DP_UC_RIP(%rsp), else=5f, none=5f
+	mov	$DP_NR_rt_sigreturn, %eax
+	jmp	*%r8
+5:	cmp	$-EFAULT, %eax		/* there is none: the kernel says so */
+	je	6f
+	mov	%r8, %r11
+	jmp	.Lresumes_on_its_stack
+6:	mov	$DP_NR_rt_sigreturn, %eax
+	jmp	*%r8
 	.cfi_endproc
-	.size	dp_thread_end, . - dp_thread_end
+	.size	dp_without_stack, . - dp_without_stack
 
 /* A threshold's cold path. A cold block did
  *
