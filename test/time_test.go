@@ -382,3 +382,30 @@ func TestTimePerf(t *testing.T) {
 	}
 	t.Logf("%.0f samples of perf, %.0f of ours: %v", others, all/times.Time.Period, found)
 }
+
+// TestTimeExport: pprof and callgrind_annotate read the times, all of them.
+func TestTimeExport(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O2"}, "time.c")
+	for _, flags := range [][]string{nil, {"--blocks"}} {
+		_, table := sampled(t, cmd(program, "turn", unit), flags...)
+		times := timesOf(t, table)
+		if times == nil {
+			t.Fatal("no CPU time")
+		}
+		if r := run(t, cmd(build(t, "hotspots"), "export", table, "--format", "pprof", "-o", table+".pb.gz")); r != (result{}) {
+			t.Fatalf("%+v", r)
+		}
+		out := pprof(t, table, "-top", "-unit=ns")
+		if !strings.Contains(out, "Type: cpu\n") || !strings.Contains(out, fmt.Sprintf("of %.0fns total", times.Time.Total)) {
+			t.Errorf("%v, %.0f ns: %s", flags, times.Time.Total, out)
+		}
+		if row := regexp.MustCompile(`(?m)^ *(\d+)ns .* whole$`).FindStringSubmatch(out); row == nil || row[1] != fmt.Sprintf("%.0f", times.self("whole")) {
+			t.Errorf("%v: %q of %s", flags, row, out)
+		}
+		out = run(t, cmd(need(t, "callgrind_annotate"), exportOf(t, "callgrind", table))).stdout
+		if !regexp.MustCompile(`(?m)^.*\b` + thousands(uint64(times.Time.Total)) + ` \(100.0%\) +PROGRAM TOTALS`).MatchString(out) {
+			t.Errorf("%v, %.0f ns: %s", flags, times.Time.Total, out)
+		}
+	}
+}

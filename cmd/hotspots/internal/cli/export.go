@@ -40,10 +40,11 @@ func (a *app) exportCommand() *cobra.Command {
 		Use:   "export [TABLE|PID]...",
 		Short: "Write count tables as a file of other tools",
 		Long: "Write count tables as a file of other tools, with the calls of each function\n" +
-			"and, after hotspots run --blocks, the instructions that it has executed:\n" +
+			"and, after hotspots run --blocks, the instructions that it has executed, after\n" +
+			"hotspots run --time the CPU time that it took itself, sampled:\n" +
 			"  callgrind    for callgrind_annotate and KCachegrind: of each instruction\n" +
 			"  pprof        for go tool pprof, and what else reads its files (profile.proto,\n" +
-			"               gzipped): of each instruction; sample types calls and instructions\n" +
+			"               gzipped): of each instruction; sample types calls, instructions, cpu\n" +
 			"  folded       for flamegraph.pl, speedscope and others: collapsed stacks of\n" +
 			"               program, object and function\n" +
 			"  csv, json    all functions, as hotspots report has them\n" +
@@ -63,7 +64,7 @@ func (a *app) exportCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return a.export(f, args) },
 	}
 	choiceFlag(cmd, &f.format, "format", exportFormats, "of which `tool`")
-	choiceFlag(cmd, &f.value, "value", []string{"auto", "calls", "instructions"}, "of folded, `what` is counted; auto is instructions where the first table has them, else calls")
+	choiceFlag(cmd, &f.value, "value", []string{"auto", "calls", "instructions", "time"}, "of folded, `what` the number is; auto is time where the first table has it, else instructions where it has them, else calls")
 	cmd.Flags().StringVar(&f.host, "host", "", "of parquet, the `NAME` of the host where the programs ran (default: this one's)")
 	cmd.Flags().BoolVar(&f.run, "run", false, "add all tables of the run that the first belongs to")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "write to `FILE` instead of stdout")
@@ -101,7 +102,7 @@ func (a *app) exportReport(f exportFlags, paths []string) error {
 		return err
 	}
 	defer done()
-	r.Sort(report.Orders[0])
+	r.Sort(r.DefaultOrder())
 	if f.format == "csv" {
 		return a.write(f.output, r.CSV)
 	}
@@ -125,11 +126,11 @@ func (a *app) exportTables(w io.Writer, f exportFlags, paths []string) error {
 	case "openmetrics":
 		return exporter.WriteFiles(w, paths, exporter.Options{Mangled: a.noDemangle})
 	case "folded":
-		instructions, err := f.instructions(paths[0])
+		value, err := f.valueOf(paths[0])
 		if err != nil {
 			return err
 		}
-		to = export.NewFolded(w, instructions, a.noDemangle)
+		to = export.NewFolded(w, value, a.noDemangle)
 	case "parquet":
 		host, err := f.hostName()
 		if err != nil {
@@ -143,13 +144,23 @@ func (a *app) exportTables(w io.Writer, f exportFlags, paths []string) error {
 	return to.Close()
 }
 
-// instructions reports whether these are what folded counts.
-func (f *exportFlags) instructions(path string) (has bool, err error) {
+// valueOf is what folded has of a table.
+func (f *exportFlags) valueOf(path string) (value export.Value, err error) {
 	if f.value != "auto" {
-		return f.value == "instructions", nil
+		return export.Value(f.value), nil
 	}
-	err = eachTable(table.Open, []string{path}, func(t *table.Table) error { has = t.HasBlocks(); return nil })
-	return has, err
+	value = export.Calls
+	err = eachTable(table.Open, []string{path}, func(t *table.Table) error {
+		if t.HasBlocks() {
+			value = export.Instructions
+		}
+		times, err := report.TimesOf(t)
+		if times != nil {
+			value = export.Time
+		}
+		return err
+	})
+	return value, err
 }
 
 func (f *exportFlags) hostName() (string, error) {

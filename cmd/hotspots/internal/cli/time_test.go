@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/cputime"
 	"github.com/dynprof/dynprof/internal/table/find"
@@ -72,6 +74,9 @@ func TestGoldenTime(t *testing.T) {
 		{"time-threads.txt", []string{"report", one, "--by", "thread"}},
 		{"time-show.txt", []string{"show", "tiny", one}},
 		{"time-show.json", []string{"show", "demo::plus(int, int)", one, "--format", "json"}},
+		{"time.folded", []string{"export", one, "--format", "folded"}},
+		{"time-calls.folded", []string{"export", one, "--format", "folded", "--value", "calls"}},
+		{"time.callgrind", []string{"export", one}},
 		{"time-diff.txt", []string{"diff", one, two}},
 		{"time-diff-sorted.csv", []string{"diff", one, two, "--sort", "time", "--format", "csv"}},
 		{"time-diff.json", []string{"diff", plain, one, "--format", "json", "--top", "2"}},
@@ -151,5 +156,38 @@ func TestHertz(t *testing.T) {
 		if out != "" || status != exitRunFailure || !strings.Contains(errOut, "time") || strings.Count(errOut, "\n") != 1 {
 			t.Errorf("%s: status %d, %q, %q", arg, status, out, errOut)
 		}
+	}
+}
+
+// TestExportTime: Parquet has the times of functions, and what is in no ledger.
+func TestExportTime(t *testing.T) {
+	dir := t.TempDir()
+	one, path := timedTable(t, filepath.Join(dir, "one.dynprof"), nil, demoTimes()), filepath.Join(dir, "out")
+	if _, errOut, status := hotspots("export", one, "--format=parquet", "-o", path); status != 0 {
+		t.Fatal(errOut)
+	}
+	type row struct {
+		Function string  `parquet:"function"`
+		Calls    *uint64 `parquet:"calls"`
+		Self     *uint64 `parquet:"self_ns"`
+		Low      *uint64 `parquet:"self_ns_low"`
+		High     *uint64 `parquet:"self_ns_high"`
+	}
+	rows, err := parquet.ReadFile[row](path)
+	sum := uint64(0)
+	for _, r := range rows {
+		if r.Self == nil || *r.Low > *r.Self || *r.Self > *r.High {
+			t.Fatalf("%+v", r)
+		}
+		if sum += *r.Self; r.Function == "memcpy" && (r.Calls != nil || *r.Self != 100_000_000) {
+			t.Errorf("%+v", r)
+		}
+	}
+	if err != nil || len(rows) != 10 || sum != 1_000_000_000 {
+		t.Errorf("%d rows, %d ns, %v", len(rows), sum, err)
+	}
+	plain := demoTable(t, filepath.Join(dir, "plain.dynprof"), nil)
+	if _, errOut, status := hotspots("export", plain, "--format=folded", "--value=time"); status != 1 || !strings.Contains(errOut, "hotspots run --time") {
+		t.Errorf("status %d, %s", status, errOut)
 	}
 }

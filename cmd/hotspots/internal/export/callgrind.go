@@ -27,11 +27,12 @@ func Callgrind(w io.Writer, t *table.Table, mangled bool) error {
 			return err
 		}
 	}
-	if c.flow == nil {
-		fmt.Fprintf(out, "\ntotals: %d\n", c.calls)
-	} else {
-		fmt.Fprintf(out, "\ntotals: %d %d\n", c.instructions, c.calls)
+	for _, o := range c.others(mangled) {
+		fmt.Fprintf(out, "\nob=%s\nfl=???\nfn=%s\n", oneLine(o.object), oneLine(o.name))
+		c.line(o.address, 0, 0, o.ns)
 	}
+	fmt.Fprint(out, "\ntotals:")
+	c.numbers(c.instructions, c.calls, c.time)
 	return out.Flush()
 }
 
@@ -43,15 +44,42 @@ type callgrind struct {
 	object              int // number of the last one + 1
 	image               *objcode.Image
 	calls, instructions uint64
+	time                uint64 // ns
+}
+
+// numbers writes those of the events that there are.
+func (c *callgrind) numbers(instructions, calls, ns uint64) {
+	if c.flow != nil {
+		fmt.Fprintf(c.out, " %d", instructions)
+	}
+	fmt.Fprintf(c.out, " %d", calls)
+	if c.times != nil {
+		fmt.Fprintf(c.out, " %d", ns)
+	}
+	fmt.Fprintln(c.out)
+}
+
+// line writes the costs at an address.
+func (c *callgrind) line(at, instructions, calls, ns uint64) {
+	fmt.Fprintf(c.out, "0x%x", at)
+	c.numbers(instructions, calls, ns)
+	c.time += ns
 }
 
 func (c *callgrind) head() {
 	fmt.Fprintf(c.out, "# callgrind format\nversion: 1\ncreator: hotspots\npid: %d\ncmd: %s\npart: 1\n\n", c.t.Pid, oneLine(c.t.Program))
-	if c.flow == nil {
-		fmt.Fprint(c.out, "positions: instr\nevent: Calls : calls of functions\nevents: Calls\n")
-		return
+	fmt.Fprint(c.out, "positions: instr\n")
+	events := "Calls"
+	if c.flow != nil {
+		fmt.Fprint(c.out, "event: Ir : instructions\n")
+		events = "Ir Calls"
 	}
-	fmt.Fprint(c.out, "positions: instr\nevent: Ir : instructions\nevent: Calls : calls of functions\nevents: Ir Calls\n")
+	fmt.Fprint(c.out, "event: Calls : calls of functions\n")
+	if c.times != nil {
+		fmt.Fprint(c.out, "event: Ns : CPU time, sampled, ns\n")
+		events += " Ns"
+	}
+	fmt.Fprintf(c.out, "events: %s\n", events)
 }
 
 // function writes the costs of function i.
@@ -66,12 +94,9 @@ func (c *callgrind) function(i int) error {
 	calls := c.s.Calls[i]
 	c.calls += calls
 	blocks := c.flow.Of(uint32(i)).Blocks
-	switch {
-	case c.flow == nil:
-		fmt.Fprintf(c.out, "0x%x %d\n", f.Address, calls)
-		return nil
-	case len(blocks) == 0:
-		fmt.Fprintf(c.out, "0x%x 0 %d\n", f.Address, calls)
+	ns := c.times.Nanoseconds(i)
+	if len(blocks) == 0 {
+		c.line(f.Address, 0, calls, ns)
 		return nil
 	}
 	if c.image == nil {
@@ -87,13 +112,16 @@ func (c *callgrind) function(i int) error {
 		}
 		for at := range c.image.Instructions(b.Address, b.Size) {
 			c.instructions += b.Runs
-			if calls > 0 && at == f.Address {
-				fmt.Fprintf(c.out, "0x%x %d %d\n", at, b.Runs, calls)
-				calls = 0
+			if at == f.Address && calls+ns > 0 {
+				c.line(at, b.Runs, calls, ns)
+				calls, ns = 0, 0
 			} else {
-				fmt.Fprintf(c.out, "0x%x %d\n", at, b.Runs)
+				fmt.Fprintf(c.out, "0x%x %d\n", at, b.Runs) // all that is not there is 0
 			}
 		}
+	}
+	if ns > 0 { // its first block did not run: who jumped into it is found in it
+		c.line(f.Address, 0, 0, ns)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 )
 
@@ -14,6 +16,8 @@ type counts struct {
 	t    *table.Table
 	s    *table.Snapshot
 	flow *table.Flow // nil: blocks are not counted
+
+	times *report.Times // nil: CPU time was not sampled
 }
 
 func read(t *table.Table) (*counts, error) {
@@ -25,11 +29,16 @@ func read(t *table.Table) (*counts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &counts{t, s, flow}, nil
+	times, err := report.TimesOf(t)
+	if err != nil {
+		return nil, err
+	}
+	return &counts{t, s, flow, times}, nil
 }
 
 // ran are the functions that ran, by object and address. Those that nobody has called, too:
-// who jumps into the middle of a function runs it.
+// who jumps into the middle of a function runs it, and those that are not counted, but were
+// found in a sample.
 func (c *counts) ran() []int {
 	inside := map[uint32]bool{}
 	if c.flow != nil {
@@ -40,7 +49,7 @@ func (c *counts) ran() []int {
 	}
 	order := make([]int, 0, len(c.t.Functions))
 	for i := range c.t.Functions {
-		if c.s.Calls[i] > 0 || inside[uint32(i)] {
+		if c.s.Calls[i] > 0 || inside[uint32(i)] || c.times.Nanoseconds(i) > 0 {
 			order = append(order, i)
 		}
 	}
@@ -58,6 +67,28 @@ func (c *counts) executed(i int) (n uint64, ok bool) {
 		n += blocks[k].Executed()
 	}
 	return n, len(blocks) > 0
+}
+
+// beside is a function in no ledger, with its CPU time, ns.
+type beside struct {
+	object, name string
+	address, ns  uint64
+}
+
+// others are those.
+func (c *counts) others(mangled bool) (all []beside) {
+	if c.times == nil {
+		return nil
+	}
+	for i := range c.times.Rest {
+		r := &c.times.Rest[i]
+		name := symname.Display(r.Name, r.Object, r.Address, !mangled)
+		if r.Size == 0 && r.Name == "" {
+			name = report.NoFunction
+		}
+		all = append(all, beside{r.Object, name, r.Address, c.times.Duration(r.Samples)})
+	}
+	return all
 }
 
 // oneLine is a name without what would end it.

@@ -31,7 +31,7 @@ func FuzzExport(f *testing.F) {
 			return
 		}
 		var text, file bytes.Buffer
-		folded := NewFolded(&text, false, false)
+		folded := NewFolded(&text, Calls, false)
 		if folded.Add(tab) == nil && (folded.Close() != nil || !stacks.Match(text.Bytes())) {
 			t.Errorf("%q", text.Bytes())
 		}

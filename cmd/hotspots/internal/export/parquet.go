@@ -3,6 +3,7 @@ package export
 import (
 	"encoding/hex"
 	"io"
+	"time"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/parquet"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -23,10 +24,13 @@ var columns = []parquet.Column{
 	{Name: "size", Kind: parquet.Uint32},
 	{Name: "calls", Kind: parquet.Uint64, Optional: true},
 	{Name: "instructions", Kind: parquet.Uint64, Optional: true},
+	{Name: "self_ns", Kind: parquet.Uint64, Optional: true},
+	{Name: "self_ns_low", Kind: parquet.Uint64, Optional: true},
+	{Name: "self_ns_high", Kind: parquet.Uint64, Optional: true},
 }
 
 // Parquet writes tables into one file of Apache Parquet: a row for each function of each
-// table, called or not.
+// table, called or not, and for what else took CPU time.
 type Parquet struct {
 	file    *parquet.Writer
 	host    string
@@ -51,7 +55,7 @@ func (p *Parquet) Add(t *table.Table) error {
 	started, program := t.Realtime.UTC(), symname.Clean(t.Program)
 	for i := range t.Functions {
 		f := &t.Functions[i]
-		if f.Reason.Excluded() {
+		if f.Reason.Excluded() && counts.times.Nanoseconds(i) == 0 {
 			continue
 		}
 		o := &t.Objects[f.Object]
@@ -62,8 +66,29 @@ func (p *Parquet) Add(t *table.Table) error {
 		if n, ok := counts.executed(i); ok {
 			instructions = n
 		}
+		var times [3]any
+		if counts.times != nil {
+			one := counts.times.Of(i)
+			times = [3]any{one.Self, one.Low, one.High}
+		}
 		err := p.file.Row(p.host, run, started, program, t.Pid, symname.Clean(o.BuildID), symname.Clean(o.Path),
-			f.Address, symname.Display(f.Name, o.Path, f.Address, !p.mangled), f.Size, calls, instructions)
+			f.Address, symname.Display(f.Name, o.Path, f.Address, !p.mangled), f.Size, calls, instructions, times[0], times[1], times[2])
+		if err != nil {
+			return err
+		}
+	}
+	return p.addOthers(counts, run, started, program)
+}
+
+// addOthers adds what took CPU time and is in no ledger.
+func (p *Parquet) addOthers(c *counts, run any, started time.Time, program string) error {
+	if c.times == nil {
+		return nil
+	}
+	for i, o := range c.others(p.mangled) {
+		r := &c.times.Rest[i]
+		t := c.times.OfSamples(r.Samples)
+		err := p.file.Row(p.host, run, started, program, c.t.Pid, symname.Clean(r.BuildID), symname.Clean(o.object), o.address, o.name, r.Size, nil, nil, t.Self, t.Low, t.High)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,8 @@ import (
 
 // Pprof writes a table as a gzipped profile.proto, for pprof and what else reads its files: a
 // sample for each instruction that ran, where blocks are counted, and one for each function
-// with its calls. Samples have no callers: with which of them the cost goes is not known.
+// with its calls, and its CPU time, where that was sampled. Samples have no callers: with which
+// of them the cost goes is not known.
 func Pprof(w io.Writer, t *table.Table, mangled bool) error {
 	counts, err := read(t)
 	if err != nil {
@@ -25,15 +27,15 @@ func Pprof(w io.Writer, t *table.Table, mangled bool) error {
 	return (&pprof{counts: counts, proto: newProto(w), mangled: mangled, begin: t.Realtime}).all()
 }
 
-// Calls are the counts of a table at a time.
-type Calls struct {
+// CallsAt are the counts of a table at a time.
+type CallsAt struct {
 	Begin, At time.Time // when the table was made, and when they were read
 	nonce     [16]byte
 	calls     []uint64 // by function
 }
 
 // Since is how many calls there were since then, or, where that is nil, ever.
-func (c *Calls) Since(before *Calls) uint64 {
+func (c *CallsAt) Since(before *CallsAt) uint64 {
 	n := c.total()
 	if before != nil {
 		n -= min(n, before.total())
@@ -41,7 +43,7 @@ func (c *Calls) Since(before *Calls) uint64 {
 	return n
 }
 
-func (c *Calls) total() (n uint64) {
+func (c *CallsAt) total() (n uint64) {
 	for _, calls := range c.calls {
 		n += calls
 	}
@@ -49,23 +51,23 @@ func (c *Calls) total() (n uint64) {
 }
 
 // CallsNow reads them. A reset does not change them.
-func CallsNow(t *table.Table) (*Calls, error) {
+func CallsNow(t *table.Table) (*CallsAt, error) {
 	s, err := t.Snapshot()
 	if err != nil {
 		return nil, err
 	}
-	return &Calls{t.Realtime, s.Time, t.Nonce, s.Calls}, nil
+	return &CallsAt{t.Realtime, s.Time, t.Nonce, s.Calls}, nil
 }
 
 // PprofSince is Pprof of the calls that were made since then, and up to now, which it
 // returns. t is the table opened again, so that functions which have come since are in it;
 // before is nil for all calls of a table that nobody has looked at before.
-func PprofSince(w io.Writer, t *table.Table, before *Calls, mangled bool) (now *Calls, err error) {
+func PprofSince(w io.Writer, t *table.Table, before *CallsAt, mangled bool) (now *CallsAt, err error) {
 	s, err := t.Snapshot()
 	if err != nil {
 		return nil, err
 	}
-	now = &Calls{t.Realtime, s.Time, t.Nonce, slices.Clone(s.Calls)}
+	now = &CallsAt{t.Realtime, s.Time, t.Nonce, slices.Clone(s.Calls)}
 	p := &pprof{counts: &counts{t: t, s: s}, proto: newProto(w), mangled: mangled, begin: t.Realtime, until: s.Time}
 	if before != nil {
 		if before.nonce != t.Nonce || len(before.calls) > len(s.Calls) {
@@ -100,6 +102,11 @@ func (p *pprof) all() error {
 			return err
 		}
 	}
+	for _, o := range p.others(p.mangled) {
+		if err := p.other(&o); err != nil {
+			return err
+		}
+	}
 	return p.out.Close()
 }
 
@@ -116,18 +123,28 @@ type part struct{ id, start, limit uint64 }
 
 // head writes what is said once.
 func (p *pprof) head() {
-	kinds := []string{"calls"}
+	kinds := [][2]string{{"calls", "count"}}
 	if p.flow != nil {
-		kinds = append(kinds, "instructions")
+		kinds = append(kinds, [2]string{"instructions", "count"})
 	}
-	for _, kind := range kinds {
-		p.add(profileSampleType, message(nil).number(typeName, p.text(kind)).number(typeUnit, p.text("count")))
+	if p.times != nil {
+		kinds = append(kinds, [2]string{"cpu", "nanoseconds"})
 	}
-	p.write(message(nil).number(profileDefaultType, p.text(kinds[len(kinds)-1])))
+	kind := message(nil)
+	for _, k := range kinds {
+		kind = message(nil).number(typeName, p.text(k[0])).number(typeUnit, p.text(k[1]))
+		p.add(profileSampleType, kind)
+	}
+	p.write(message(nil).number(profileDefaultType, p.text(kinds[len(kinds)-1][0])))
+	if p.times != nil {
+		p.add(profilePeriodType, kind)
+		p.write(message(nil).number(profilePeriod, p.times.Period))
+		p.write(message(nil).number(profileComment, p.text("CPU time is sampled: see hotspots report for what it may be off by")))
+	}
 	p.write(message(nil).number(profileTimeNanos, uint64(p.begin.UnixNano())))
 	if !p.until.IsZero() {
 		p.write(message(nil).number(profileDuration, uint64(max(0, p.until.Sub(p.begin)))))
-		p.add(profilePeriodType, message(nil).number(typeName, p.text("calls")).number(typeUnit, p.text("count")))
+		p.add(profilePeriodType, kind)
 		p.write(message(nil).number(profilePeriod, 1))
 	}
 	p.write(message(nil).number(profileComment, p.text("exact counts, by hotspots; callers are not known")))
@@ -144,8 +161,8 @@ func (p *pprof) function(i int) error {
 	p.functions++
 	name, raw := symname.Display(f.Name, o.Path, f.Address, !p.mangled), strings.ToValidUTF8(f.Name, "?")
 	p.add(profileFunction, message(nil).number(functionID, p.functions).number(functionName, p.text(name)).number(functionSystemName, p.text(raw)))
-	if calls := p.s.Calls[i]; calls > 0 {
-		if err := p.sample(o.Bias+f.Address, calls, 0); err != nil {
+	if calls, ns := p.s.Calls[i], p.times.Nanoseconds(i); calls > 0 || ns > 0 {
+		if err := p.sample(o.Bias+f.Address, calls, 0, ns); err != nil {
 			return err
 		}
 	}
@@ -158,6 +175,18 @@ func (p *pprof) function(i int) error {
 		}
 	}
 	return nil
+}
+
+// other writes the time of a function in no ledger, of which no mapping is known.
+func (p *pprof) other(o *beside) error {
+	p.code.parts = nil
+	p.functions++
+	name := strings.ToValidUTF8(fmt.Sprintf("%s (%s)", o.name, filepath.Base(symname.Clean(o.object))), "?")
+	if strings.HasPrefix(o.object, "[") {
+		name = symname.Clean(o.object)
+	}
+	p.add(profileFunction, message(nil).number(functionID, p.functions).number(functionName, p.text(name)))
+	return p.sample(o.address, 0, 0, o.ns)
 }
 
 // enter begins with an object: it lay in the program as its file says, or somewhere in its
@@ -196,7 +225,7 @@ func (p *pprof) block(o *layout.Object, b *table.Block) error {
 	p.code.left -= uint64(b.Size)
 	n := uint32(0)
 	for at := range p.code.image.Instructions(b.Address, b.Size) {
-		if err := p.sample(o.Bias+at, 0, b.Runs); err != nil {
+		if err := p.sample(o.Bias+at, 0, b.Runs, 0); err != nil {
 			return err
 		}
 		n++
@@ -208,7 +237,7 @@ func (p *pprof) block(o *layout.Object, b *table.Block) error {
 }
 
 // sample writes counts of an address of the last function.
-func (p *pprof) sample(at, calls, runs uint64) error {
+func (p *pprof) sample(at, calls, runs, ns uint64) error {
 	if max(calls, runs) > math.MaxInt64 {
 		return fmt.Errorf("a count of %d is too large for pprof", max(calls, runs))
 	}
@@ -221,9 +250,12 @@ func (p *pprof) sample(at, calls, runs uint64) error {
 		}
 	}
 	p.add(profileLocation, location)
-	values := []uint64{calls, runs}
-	if p.flow == nil {
-		values = values[:1]
+	values := []uint64{calls}
+	if p.flow != nil {
+		values = append(values, runs)
+	}
+	if p.times != nil {
+		values = append(values, ns)
 	}
 	p.add(profileSample, message(nil).numbers(sampleLocations, p.locations).numbers(sampleValues, values...))
 	return nil

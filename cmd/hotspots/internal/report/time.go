@@ -115,9 +115,12 @@ func (t *Times) Nanoseconds(i int) uint64 {
 }
 
 // Of is that with its interval.
-func (t *Times) Of(i int) *SelfTime {
+func (t *Times) Of(i int) *SelfTime { return t.OfSamples(t.of[i]) }
+
+// OfSamples is the time that so many of the samples stand for.
+func (t *Times) OfSamples(n uint64) *SelfTime {
 	var sum timeSum
-	sum.add(t.file, t.of[i], t.Samples)
+	sum.add(t.file, n, t.Samples)
 	return sum.time()
 }
 

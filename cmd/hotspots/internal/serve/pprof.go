@@ -84,7 +84,7 @@ func (p *profiles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // profile makes one of a table.
 func (p *profiles) profile(r *http.Request, path string, window time.Duration, body *bytes.Buffer) error {
-	var before *export.Calls
+	var before *export.CallsAt
 	if window > 0 {
 		err := withTable(path, func(t *table.Table) (err error) {
 			before, err = export.CallsNow(t)

@@ -59,7 +59,7 @@ type pusher struct {
 
 // sentCalls are calls of a program that have been sent.
 type sentCalls struct {
-	*export.Calls
+	*export.CallsAt
 	seen time.Time // when the program was last there: while its table is made compact it is not
 }
 
@@ -124,12 +124,12 @@ func (p *pusher) round() {
 // one sends what a program has called since.
 func (p *pusher) one(s exporter.Served) error {
 	var profile bytes.Buffer
-	var before, now *export.Calls
+	var before, now *export.CallsAt
 	var nonce [16]byte
 	err := withTable(s.Table, func(t *table.Table) (err error) {
 		nonce = t.Nonce
 		if sent := p.sent[nonce]; sent != nil {
-			before, sent.seen = sent.Calls, time.Now()
+			before, sent.seen = sent.CallsAt, time.Now()
 		}
 		now, err = export.PprofSince(&profile, t, before, p.mangled)
 		return err
