@@ -30,6 +30,7 @@ type Program struct {
 	book     *top.Book
 	events   events
 	running  bool // when it was opened
+	times    lastTimes
 	detail   lastDetail
 }
 
@@ -117,6 +118,7 @@ func (p *Program) read() (*top.Frame, error) {
 		Reset: s.Reset, Threshold: p.t.Threshold, Running: status == alive.Running,
 	}
 	f.State, f.Remarks = report.Brief(p.t, s, status)
+	f.Times, f.TotalTime = p.times.read(p.t)
 	for _, o := range s.Owners() {
 		f.Threads = append(f.Threads, top.Thread{ThreadID: top.ThreadID{Pid: o.Pid, Tid: o.Tid, Incarnation: o.Incarnation}, Calls: o.Calls})
 	}

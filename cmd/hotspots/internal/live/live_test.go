@@ -5,9 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/top"
 	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/cputime"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
@@ -159,5 +161,35 @@ func BenchmarkRead(b *testing.B) {
 		}
 		m.Frame(f)
 		m.View()
+	}
+}
+
+// TestTimes: CPU times that are beside the table are read when they are written anew.
+func TestTimes(t *testing.T) {
+	live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), tabletest.Spec())
+	p := open(t, live.Path, nil)
+	if f := read(t, p); f.Times != nil {
+		t.Errorf("%v, of none", f.Times)
+	}
+	for n := range uint64(3) {
+		times := cputime.File{Period: 1000, InKernel: 1, Functions: []cputime.Function{{Number: 1, Object: "/opt/demo/demo", Address: 0x1160, Samples: 10 * n}}}
+		if err := times.Write(live.Path, live.Nonce); err != nil {
+			t.Fatal(err)
+		}
+		stamp := time.Unix(int64(n), 0)
+		if err := os.Chtimes(cputime.PathOf(live.Path), stamp, stamp); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if f := read(t, p); len(f.Times) != len(f.Calls) || f.Times[1] != 10_000*n || f.Times[0] != 0 || f.TotalTime != 10_000*n+1000 {
+				t.Errorf("%d: %v of %d", n, f.Times, f.TotalTime)
+			}
+		}
+	}
+	if err := os.WriteFile(cputime.PathOf(live.Path), []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f := read(t, p); f.Times != nil {
+		t.Errorf("%v, damaged", f.Times)
 	}
 }

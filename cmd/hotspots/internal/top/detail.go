@@ -172,6 +172,9 @@ func (m *Model) detailLines() (lines []styled) {
 	if m.mark != nil {
 		say("", "%s since the mark", sinceText(&l))
 	}
+	if now.Times != nil {
+		say("CPU time", "%s, %s of all, sampled: hotspots report says what it may be off by", figures.Nanoseconds(float64(l.time)), figures.Share(l.time, now.TotalTime))
+	}
 	d := m.detail.detail
 	if d == nil {
 		return append(lines, styled{}, styled{style: dim, text: "reading the file ..."})

@@ -17,6 +17,8 @@ type Frame struct {
 	Calls     []uint64         // by function, since the last reset
 	Hot       func(i int) bool // whether a function has crossed its threshold
 	Total     uint64           // calls of all functions
+	Times     []uint64         // CPU time of each function itself, ns, sampled since the start; nil if it is not
+	TotalTime uint64           // of all, and of what is in no ledger
 	Threads   []Thread         // that have counted; their calls add up to Total
 	Counting  int              // threads that count now
 	Reset     time.Time        // when the counts were reset; zero if they were not

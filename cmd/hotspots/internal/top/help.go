@@ -27,6 +27,7 @@ var keys = [][2]string{
 var facts = [][2]string{
 	{"CALLS/S", "calls a second since the last reading"},
 	{"CALLS", "all, exactly, since the program began or was reset; SHARE of all calls"},
+	{"TIME%", "of the CPU time, sampled (hotspots run --time); A CALL took that"},
 	{"SINCE", "calls since the mark, new if there were none before"},
 	{"TREND", "the last ten readings; at the top, the last minute"},
 	{"CALLED", "functions of the object that were called"},

@@ -21,6 +21,7 @@ type line struct {
 	since  uint64 // calls since the mark
 	isNew  bool   // and none before it
 	extra  int    // functions called of an object; threads of a program
+	time   uint64 // CPU time, ns, of a function or an object
 }
 
 // column is what the list is sorted by.
@@ -30,14 +31,15 @@ const (
 	byRate column = iota
 	byCalls
 	bySince
+	byTime
 	byObject
 	byName
 )
 
-var orders = [...]string{"rate", "calls", "since", "object", "name"}
+var orders = [...]string{"rate", "calls", "since", "time", "object", "name"}
 
 // Orders are what the list can be sorted by from the start.
-var Orders = []string{"rate", "calls", "object", "name"}
+var Orders = []string{"rate", "calls", "time", "object", "name"}
 
 // columns are those that the list has at the moment.
 func (m *Model) columns() []column {
@@ -45,10 +47,26 @@ func (m *Model) columns() []column {
 	if m.mark != nil {
 		list = append(list, bySince)
 	}
+	if m.hasTime() {
+		list = append(list, byTime)
+	}
 	if m.group == Functions {
 		list = append(list, byObject)
 	}
 	return append(list, byName)
+}
+
+// hasTime reports whether there is a column of CPU time: that of threads is not told apart.
+func (m *Model) hasTime() bool {
+	return m.shown.now != nil && m.shown.now.Times != nil && (m.group == Functions || m.group == Objects)
+}
+
+// timeOf is the CPU time of function i, ns.
+func (f *Frame) timeOf(i int) uint64 {
+	if i >= len(f.Times) {
+		return 0
+	}
+	return f.Times[i]
 }
 
 // arrange makes the list anew, and keeps the cursor on its line.
@@ -116,7 +134,7 @@ func (m *Model) functionLines() {
 		m.fill(&m.lines[i])
 	}
 	for i, n := range now.Calls {
-		if n > 0 && !m.listed[i] && m.filter.matches(now.Book, i) {
+		if (n > 0 || now.timeOf(i) > 0) && !m.listed[i] && m.filter.matches(now.Book, i) {
 			l := line{id: lineID{number: i}}
 			m.fill(&l)
 			if !m.onlyNew || l.isNew {
@@ -129,7 +147,7 @@ func (m *Model) functionLines() {
 
 func (m *Model) fill(l *line) {
 	now, i := m.shown.now, l.id.number
-	l.calls = now.Calls[i]
+	l.calls, l.time = now.Calls[i], now.timeOf(i)
 	l.recent = 0
 	if m.shown.prev != nil {
 		l.recent = since(l.calls, m.shown.prev.before(i, now))
@@ -150,7 +168,7 @@ func (m *Model) objectLines() {
 		list[i].id.number = i
 	}
 	for i, n := range now.Calls {
-		if n == 0 {
+		if n == 0 && now.timeOf(i) == 0 {
 			continue
 		}
 		l := line{id: lineID{number: i}}
@@ -159,7 +177,10 @@ func (m *Model) objectLines() {
 		o.calls += l.calls
 		o.recent += l.recent
 		o.since += l.since
-		o.extra++
+		o.time += l.time
+		if n > 0 {
+			o.extra++
+		}
 	}
 	m.keep(list, func(l *line) string { return now.Book.Object(l.id.number) })
 }
@@ -215,7 +236,7 @@ func (m *Model) deltas(l *line, prev, mark uint64) {
 func (m *Model) keep(list []line, name func(*line) string) {
 	m.listed = nil // the list is no longer of functions
 	m.lines = slices.DeleteFunc(list, func(l line) bool {
-		return l.calls == 0 || m.onlyNew && !l.isNew || !m.filter.matchesName(name(&l))
+		return l.calls+l.time == 0 || m.onlyNew && !l.isNew || !m.filter.matchesName(name(&l))
 	})
 }
 
@@ -229,6 +250,8 @@ func (m *Model) compare(a, b line) int {
 		order = cmp.Compare(b.calls, a.calls)
 	case bySince:
 		order = cmp.Compare(b.since, a.since)
+	case byTime:
+		order = cmp.Compare(b.time, a.time)
 	case byObject:
 		if m.group == Functions {
 			book := m.shown.now.Book

@@ -67,6 +67,9 @@ func (m *Model) layOut() []head {
 	if m.mark != nil {
 		list = append(list, head{title: "SINCE", width: digits + len("new "), right: true, sorts: true, column: bySince, text: sinceText})
 	}
+	if m.hasTime() && (m.width >= wide || m.width >= roomy && m.mark == nil) {
+		list = append(list, m.timeHeads(m.width >= wide)...)
+	}
 	if m.width >= wide {
 		list = append(list, head{title: "TREND", width: trend})
 	}
@@ -78,6 +81,21 @@ func (m *Model) layOut() []head {
 			h.width = max(m.width-x, 0)
 		}
 		x += h.width + 2
+	}
+	return list
+}
+
+// timeHeads are the columns of CPU time: its share of all, and what a call took.
+func (m *Model) timeHeads(both bool) []head {
+	total, reset := m.shown.now.TotalTime, !m.shown.now.Reset.IsZero()
+	list := []head{{title: "TIME%", width: 7, right: true, sorts: true, column: byTime, text: func(l *line) string { return figures.Share(l.time, total) }}}
+	if both {
+		list = append(list, head{title: "A CALL", width: 7, right: true, text: func(l *line) string {
+			if l.calls == 0 || l.time == 0 || reset {
+				return "-"
+			}
+			return figures.Nanoseconds(float64(l.time) / float64(l.calls))
+		}})
 	}
 	return list
 }

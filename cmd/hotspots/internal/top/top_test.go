@@ -431,3 +431,42 @@ func TestSparkline(t *testing.T) {
 	}
 	expect(t, m, "█ peak 99")
 }
+
+// TestTimes: where CPU time is sampled there are columns of it, of functions and objects.
+func TestTimes(t *testing.T) {
+	b := book(0)
+	timed := func(second float64) *Frame {
+		f := frame(b, second, 1, 1000, 20)
+		f.Times, f.TotalTime = make([]uint64, len(b.Functions)), 10_000_000
+		f.Times[0], f.Times[1], f.Times[3] = 5_000_000, 2_000_000, 1_000_000 // the last was not called
+		return f
+	}
+	m := view(120, 30)
+	m.Frame(frame(b, 0, 1, 1000, 20))
+	expect(t, m, "!TIME%", "!A CALL")
+	m.Frame(timed(1))
+	expect(t, m, "TIME%", "A CALL", "50.00%", "5.00 ms", "20.00%", "2.00 us", "10.00%")
+	press(m, "ss")
+	if got := names(m); len(got) != 4 || got[0] != "main" || got[1] != "int)" {
+		t.Errorf("by time: %q", got)
+	}
+	press(m, "<Enter>")
+	expect(t, m, "CPU time", "5.00 ms, 50.00% of all")
+	press(m, "<Esc>o")
+	expect(t, m, "TIME%", "70.00%", "10.00%")
+	press(m, "t")
+	expect(t, m, "!TIME%")
+	m.Resize(80, 24)
+	press(m, "f")
+	expect(t, m, "TIME%", "!A CALL")
+	m = New(Options{Interval: time.Second, Sort: "time", By: "function"})
+	m.Resize(100, 24)
+	m.Frame(timed(0))
+	if got := names(m); got[0] != "main" {
+		t.Errorf("by time: %q", got)
+	}
+	reset := timed(2)
+	reset.Reset = start
+	m.Frame(reset)
+	expect(t, m, "TIME%", "!5.00 ms")
+}
