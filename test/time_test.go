@@ -24,7 +24,7 @@ type timed struct {
 		Samples   float64
 		Period    float64 `json:"period_ns"`
 		Kernel    bool
-		Planner   uint64 `json:"planner_ns"`
+		Guessed   float64 `json:"guessed_ns"`
 		Elsewhere float64
 		Lost      uint64
 		Ended     bool
@@ -198,6 +198,27 @@ func TestTimeIntervals(t *testing.T) {
 	if strings.Index(text, " whole\n") > strings.Index(text, " jumped\n") {
 		t.Errorf("not in the order of time:\n%s", text)
 	}
+}
+
+// TestTimeEvict: instructions that gave way to another function's island count for their own.
+func TestTimeEvict(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-fPIE", "-pie"}, "timeevict.c", "evict.S")
+	_, table := sampled(t, cmd(program, "10000000"))
+	times := timesOf(t, table)
+	if times == nil {
+		t.Fatal("no CPU time")
+	}
+	for _, f := range times.Functions {
+		if f.Name == "evict_loop" && f.Tactic != "evict" {
+			t.Errorf("evict_loop is counted by %s: the fixture shows nothing", f.Tactic)
+		}
+	}
+	walls := times.self("evict_wall_before", "evict_wall_behind", "evict_leaf")
+	if loop := times.self("evict_loop"); loop > times.Time.Guessed || walls < times.Time.Total/2 {
+		t.Errorf("%.0f ns of %.0f, %.0f of them guessed", loop, walls, times.Time.Guessed)
+	}
+	t.Logf("%.0f ns of %.0f, %.0f guessed, %.0f in the function that evicts", walls, times.Time.Total, times.Time.Guessed, times.self("evict_loop"))
 }
 
 // TestTimeExec: what goes on as another program has a table and times of its own; what is

@@ -39,6 +39,7 @@ type File struct {
 
 	InKernel  uint64 `json:"in_kernel"` // in [kernel]
 	Own       uint64 `json:"own"`       // in dynprof's code in the program, but for stubs
+	Guessed   uint64 `json:"guessed"`   // of functions, in code that only its process could tell of, which had ended
 	Planner   uint64 `json:"planner"`   // in processes of dynprof's
 	Elsewhere uint64 `json:"elsewhere"` // in programs that it executed, and that are not counted
 
@@ -132,7 +133,7 @@ func Parse(b []byte) (*File, error) {
 		left -= min(n, left)
 		return ok
 	}
-	ok := take(f.InKernel) && take(f.Own) && take(f.Planner) && take(f.Elsewhere)
+	ok := take(f.InKernel) && take(f.Own) && take(f.Guessed) && take(f.Planner) && take(f.Elsewhere)
 	for i := range f.Functions {
 		ok = ok && f.Functions[i].Number >= -1 && take(f.Functions[i].Samples)
 	}

@@ -12,7 +12,7 @@ import (
 
 func sample() *File {
 	return &File{
-		Version: Version, Period: 1_000_000, Kernel: true, Ended: true, InKernel: 3, Own: 1, Planner: 2, Elsewhere: 4, Lost: 5, Throttled: 1,
+		Version: Version, Period: 1_000_000, Kernel: true, Ended: true, InKernel: 3, Own: 1, Guessed: 6, Planner: 2, Elsewhere: 4, Lost: 5, Throttled: 1,
 		Functions: []Function{
 			{Number: 0, Object: "/bin/a", Address: 0x1000, Size: 5, Samples: 90},
 			{Number: -1, Object: "/lib/libc.so.6", BuildID: "01", Address: 0x2000, Size: 7, Name: "memcpy", Samples: 7},

@@ -20,7 +20,7 @@ import (
 func demoTimes() *cputime.File {
 	const demo, library = "/opt/demo/demo", "/usr/lib/libdemo.so.1"
 	return &cputime.File{
-		Period: 1_000_000, Kernel: true, Ended: true, InKernel: 30, Own: 2, Planner: 7, Elsewhere: 50, Lost: 1, Throttled: 2, NewCPUs: 1,
+		Period: 1_000_000, Kernel: true, Ended: true, InKernel: 30, Own: 2, Guessed: 3, Planner: 7, Elsewhere: 50, Lost: 1, Throttled: 2, NewCPUs: 1,
 		Functions: []cputime.Function{
 			{Number: 1, Object: demo, Address: 0x1160, Samples: 600},
 			{Number: 0, Object: demo, Address: 0x1139, Samples: 200},

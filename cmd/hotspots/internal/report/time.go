@@ -32,6 +32,7 @@ type Sampling struct {
 	Period    uint64 `json:"period_ns"`
 	Kernel    bool   `json:"kernel"`        // time in the kernel was sampled, too
 	Own       uint64 `json:"own_ns"`        // in dynprof's code in the program, but for stubs; not in the total
+	Guessed   uint64 `json:"guessed_ns"`    // in the total, in code that only its process could tell of, which had ended
 	Planner   uint64 `json:"planner_ns"`    // in processes of dynprof's; not in the total
 	Elsewhere uint64 `json:"elsewhere_ns"`  // in programs that it executed, and that are not counted; not in the total
 	Lost      uint64 `json:"lost"`          // records that found no room
@@ -89,7 +90,7 @@ func TimesOf(t *table.Table) (*Times, error) {
 	}
 	n := f.Total()
 	times := &Times{file: f, of: map[int]uint64{}, Sampling: Sampling{
-		Total: f.Duration(n), Samples: n, Period: f.Period, Kernel: f.Kernel, Own: f.Duration(f.Own), Planner: f.Duration(f.Planner),
+		Total: f.Duration(n), Samples: n, Period: f.Period, Kernel: f.Kernel, Own: f.Duration(f.Own), Guessed: f.Duration(f.Guessed), Planner: f.Duration(f.Planner),
 		Elsewhere: f.Duration(f.Elsewhere), Lost: f.Lost, Throttled: f.Throttled, NewCPUs: f.NewCPUs, Ended: f.Ended,
 	}}
 	for i := range f.Functions {
@@ -186,6 +187,7 @@ func (s *Sampling) add(more *Sampling) *Sampling {
 	s.Total += more.Total
 	s.Samples += more.Samples
 	s.Own += more.Own
+	s.Guessed += more.Guessed
 	s.Planner += more.Planner
 	s.Elsewhere += more.Elsewhere
 	s.Lost = max(s.Lost, more.Lost) // of the whole run

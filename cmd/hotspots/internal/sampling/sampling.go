@@ -34,6 +34,7 @@ type Spot struct {
 	// out: this is an arena, or a jump into one.
 	Origin *Place
 	Own    bool // it is dynprof's own code
+	Looked bool // that was looked for: its process was still there
 }
 
 // Mapping is memory that can be executed.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/sampling"
+	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/cputime"
 	"github.com/dynprof/dynprof/internal/table/find"
@@ -35,7 +36,7 @@ func (s *Sampler) writeTable(e *find.Entry, of *images, ended bool) error {
 		a.add(at, spot)
 	}
 	f := &cputime.File{
-		Period: uint64(s.events.Period), Kernel: s.events.Kernel, Ended: ended, InKernel: of.counted.Kernel, Own: a.own, Planner: of.counted.Planner,
+		Period: uint64(s.events.Period), Kernel: s.events.Kernel, Ended: ended, InKernel: of.counted.Kernel, Own: a.own, Guessed: a.guessed, Planner: of.counted.Planner,
 		Lost: s.collector.Lost, Throttled: s.collector.Throttled, NewCPUs: s.newCPUs, Functions: a.list(),
 	}
 	for _, i := range of.others {
@@ -56,6 +57,7 @@ type attributor struct {
 	stubs     []int   // indices of functions that have one, by where that is
 	rows      map[row]uint64
 	own       uint64
+	guessed   uint64 // found by stubs alone
 }
 
 // row is a function, in the ledger or not, or code in none.
@@ -100,9 +102,20 @@ func (a *attributor) add(at sampling.Place, s *sampling.Spot) {
 	}
 	if own {
 		a.own += s.Samples
-	} else {
-		a.rows[r] += s.Samples
+		return
 	}
+	a.rows[r] += s.Samples
+	if !s.Looked && r.number >= 0 && a.isMoved(r.number, at.Address) {
+		a.guessed += s.Samples
+	}
+}
+
+// isMoved reports whether an address that was found to be of a function is not in its old
+// body, or that does not run any more: only the process could tell what it is.
+func (a *attributor) isMoved(i int, at uint64) bool {
+	f := &a.t.Functions[i]
+	entry := a.t.Objects[f.Object].Bias + f.Address
+	return at-entry >= uint64(max(f.Size, 1)) || f.Tactic == ledger.TacticWholeBody && at != entry
 }
 
 // find tells what is at a place: a function, or code in none, or code of dynprof's own.

@@ -145,7 +145,7 @@ func (s *Sampler) look(n sampling.New, refreshed map[owner]bool) {
 		}
 		origin, own = m.Origin(n.Address)
 	}
-	n.Spot.Own = own
+	n.Spot.Own, n.Spot.Looked = own, true
 	if origin != 0 {
 		s.collector.Found(n, origin)
 	}

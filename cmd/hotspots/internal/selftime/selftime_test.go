@@ -111,12 +111,15 @@ func TestFind(t *testing.T) {
 // TestAdd: an arena's instruction counts for what it stands for.
 func TestAdd(t *testing.T) {
 	a := newAttributor(demo(t), files{})
-	a.add(sampling.Place{Address: arena + 0x100}, &sampling.Spot{Samples: 5, Origin: &sampling.Place{Address: 0x555555554000 + 0x1160}})
-	a.add(sampling.Place{Address: 0x555555554000 + 0x1164}, &sampling.Spot{Samples: 2})
+	a.add(sampling.Place{Address: arena + 0x100}, &sampling.Spot{Samples: 5, Looked: true, Origin: &sampling.Place{Address: 0x555555554000 + 0x1160}})
+	a.add(sampling.Place{Address: 0x555555554000 + 0x1164}, &sampling.Spot{Samples: 2, Looked: true})
+	a.add(sampling.Place{Address: arena + 0x145}, &sampling.Spot{Samples: 4})            // a moved body of a process that is gone
+	a.add(sampling.Place{Address: 0x555555554000 + 0x1162}, &sampling.Spot{Samples: 10}) // an island, maybe another's
+	a.add(sampling.Place{Address: 0x555555554000 + 0x1160}, &sampling.Spot{Samples: 20})
 	a.add(sampling.Place{Address: 0x555555554000 + 0x1139}, &sampling.Spot{Samples: 3, Own: true})
-	want := []cputime.Function{{Number: 1, Object: "/opt/demo/demo", Address: 0x1160, Samples: 7}}
-	if got := a.list(); a.own != 3 || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %d own", got, a.own)
+	want := []cputime.Function{{Number: 1, Object: "/opt/demo/demo", Address: 0x1160, Samples: 41}}
+	if got := a.list(); a.own != 3 || a.guessed != 14 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %d own, %d guessed", got, a.own, a.guessed)
 	}
 }
 
