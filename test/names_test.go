@@ -103,6 +103,49 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestNamesLines: source lines of a stripped program's functions come from its separate file.
+func TestNamesLines(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O2", "-g", "-fno-ipa-icf", "-Wl,--build-id", "-rdynamic"}, "builds.c")
+	stripped, table := program+"-stripped", program+".dynprof"
+	succeed(t, "strip", "-o", stripped, program)
+	countedTo(t, stripped, table)
+	report := func(args ...string) result {
+		return run(t, cmd(append([]string{build(t, "hotspots"), "report", "--lines", table}, args...)...))
+	}
+	if r := report(); r.status != 0 || strings.Contains(r.stdout, "builds.c") || r.stderr != "" {
+		t.Errorf("%+v", r)
+	}
+	near := 0
+	for address, name := range namesOf(t, table) {
+		r := run(t, cmd(build(t, "hotspots"), "show", address, table))
+		if r.status != 0 || strings.Contains(r.stdout, "\n  nearest ") && !strings.Contains(name, "+0x") {
+			t.Errorf("%s: %+v", name, r)
+		}
+		near += strings.Count(r.stdout, "\n  nearest      main+0x")
+	}
+	if near < len(ownNames)/2 { // what of them was not inlined, behind main
+		t.Errorf("%d are told to be behind main", near)
+	}
+	linked(t, program, stripped)
+	line := 0
+	for i, text := range strings.Split(read(t, "testdata/builds.c"), "\n") {
+		if strings.Contains(text, " leaf(int n) {") {
+			line = i + 1
+		}
+	}
+	want := fmt.Sprintf("  leaf  builds.c:%d", line)
+	if r := report(); r.status != 0 || !strings.Contains(r.stdout, want) || r.stderr != "" {
+		t.Errorf("%q: %+v", want, r)
+	}
+	if r := report("--format", "csv"); r.status != 0 || !strings.Contains(r.stdout, fmt.Sprintf("/testdata/builds.c,%d,", line)) {
+		t.Errorf("%+v", r)
+	}
+	if r := report("--by", "object"); r.status != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // linked has a stripped program name a file of debug information beside it.
 func linked(t *testing.T, program, stripped string) {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/debugfile"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/lines"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -13,14 +14,14 @@ import (
 
 // AddSource adds the source lines that functions' instructions are of, as far as debug
 // information tells them. What it cannot read it says, once for each object or function.
-func AddSource(functions []*Function, say func(error)) {
+func AddSource(functions []*Function, find *debugfile.Finder, say func(error)) {
 	files := map[string]*lines.File{}
 	sources := lines.Sources{}
 	for _, f := range functions {
 		file, ok := files[f.Object]
 		if !ok {
 			var err error
-			if file, err = lines.Open(&layout.Object{Path: f.Object, BuildID: f.BuildID}, lines.SystemDebug); err != nil {
+			if file, err = lines.Open(&layout.Object{Path: f.Object, BuildID: f.BuildID}, find); err != nil {
 				say(err)
 			}
 			files[f.Object] = file

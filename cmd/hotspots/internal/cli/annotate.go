@@ -31,7 +31,7 @@ func (a *app) annotateCommand() *cobra.Command {
 				return err
 			}
 			if source {
-				annotate.AddSource(list, func(err error) { a.say("no source lines: %v", err) })
+				annotate.AddSource(list, a.naming.Find, func(err error) { a.say("no source lines: %v", err) })
 			}
 			if format == "json" {
 				return annotate.JSON(a.stdout, list)

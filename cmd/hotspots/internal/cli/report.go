@@ -10,7 +10,7 @@ import (
 type reportFlags struct {
 	showFlags
 	by               string
-	run              bool
+	run, lines       bool
 	callers, callees string
 }
 
@@ -24,7 +24,7 @@ func (a *app) reportCommand() *cobra.Command {
 			"Text shows the functions or threads with most calls, JSON and CSV all functions; the total is always that of all. " +
 			"names are those of functions that were called, a line each, as --only, --skip and --blocks of hotspots run read them: @FILE.",
 		Example: "  hotspots report\n  hotspots report 4711 --top 20\n  hotspots report app.dynprof --format json\n" +
-			"  hotspots report --filter '^std::' --sort name\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run\n" +
+			"  hotspots report --filter '^std::' --sort name\n  hotspots report --lines           with source lines\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run\n" +
 			"  hotspots report app.dynprof --top 100 --format names >hot && hotspots run --blocks=@hot -- ./app\n" +
 			"  hotspots report --callers malloc app.dynprof    of a run with --blocks",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,6 +38,8 @@ func (a *app) reportCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.callees, "callees", "", "show whom the function with this `NAME` or address called")
 	cmd.MarkFlagsMutuallyExclusive("callers", "callees", "by")
 	cmd.MarkFlagsMutuallyExclusive("callers", "callees", "filter")
+	cmd.Flags().BoolVar(&f.lines, "lines", false, "with source lines of functions, and what was inlined into them, where debug information tells")
+	cmd.MarkFlagsMutuallyExclusive("lines", "by")
 	cmd.Flags().BoolVar(&f.run, "run", false, "merge all tables of the run that the table belongs to")
 	return cmd
 }
@@ -84,6 +86,9 @@ func (a *app) report(f reportFlags, args []string) error {
 	r.Top(f.top)
 	if f.format == "names" {
 		return r.Names(a.stdout)
+	}
+	if f.lines {
+		r.AddLines(a.naming.Find, report.Options{Mangled: a.noDemangle}, func(err error) { a.say("no source lines: %v", err) })
 	}
 	return a.show(f.format, r)
 }

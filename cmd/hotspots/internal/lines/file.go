@@ -10,17 +10,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/debugfile"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
-
-// SystemDebug is where distributions put debug information.
-const SystemDebug = "/usr/lib/debug"
 
 // maxSections is what of a file's debug information is read, uncompressed.
 const maxSections = 1 << 30
@@ -33,9 +30,9 @@ type File struct {
 }
 
 // Open reads the debug information of an object, if its file is still the one that was
-// counted: of the file itself, or of a separate one, below debug by the build ID, or where
-// the file's .gnu_debuglink says. nil if there is none.
-func Open(o *layout.Object, debug string) (*File, error) {
+// counted: of the file itself, or of a separate one, by the build ID, or where the file's
+// .gnu_debuglink says, or of a server, if one may be asked. nil if there is none.
+func Open(o *layout.Object, find *debugfile.Finder) (*File, error) {
 	object, err := objcode.Open(o)
 	if err != nil {
 		return nil, err
@@ -54,7 +51,7 @@ func Open(o *layout.Object, debug string) (*File, error) {
 		return f, nil
 	}
 	name, sum := link(e)
-	for _, c := range candidates(o, debug, name) {
+	for _, c := range debugfile.Paths(o, find.Root, name) {
 		found, err := separate(c, o.BuildID, sum)
 		if found != nil || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			if found != nil {
@@ -63,19 +60,21 @@ func Open(o *layout.Object, debug string) (*File, error) {
 			return found, err
 		}
 	}
-	return nil, nil
-}
-
-// candidates are the files that may have the debug information, as gdb looks for them.
-func candidates(o *layout.Object, debug, link string) (list []string) {
-	if id := o.BuildID; len(id) > 2 {
-		list = append(list, filepath.Join(debug, ".build-id", id[:2], id[2:]+".debug"))
+	if find.Fetch == nil || o.BuildID == "" {
+		return nil, nil
 	}
-	if link == "" || link != filepath.Base(link) {
-		return list
+	path, err := find.Fetch(o.BuildID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	dir := filepath.Dir(o.Path)
-	return append(list, filepath.Join(dir, link), filepath.Join(dir, ".debug", link), filepath.Join(debug, dir, link))
+	if err != nil {
+		return nil, err
+	}
+	found, err := separate(path, o.BuildID, sum)
+	if found != nil {
+		found.Built = f.Built
+	}
+	return found, err
 }
 
 // separate reads a file of debug information; nil if it is of another object.

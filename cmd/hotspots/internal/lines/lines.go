@@ -55,16 +55,7 @@ func (f *File) Of(entry, low, high uint64) (rows Rows, err error) {
 	if err != nil || unit == nil {
 		return nil, err
 	}
-	dir, _ := unit.Val(dwarf.AttrCompDir).(string)
-	absolute, err := check(f.sections, unit, len(dir))
-	if err != nil {
-		return nil, err
-	}
-	reader, err := d.LineReader(unit)
-	if err != nil || reader == nil {
-		return nil, err
-	}
-	return read(reader, paths{dir, map[*dwarf.LineFile]string{}, absolute}, low, high)
+	return f.rows(d, unit, low, high)
 }
 
 // unit finds the unit that has the code at an address; nil if there is none. Each is read by

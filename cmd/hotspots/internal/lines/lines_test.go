@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/debugfile"
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -108,7 +109,7 @@ func symbol(t *testing.T, path, name string) (low, high uint64) {
 func TestLines(t *testing.T) {
 	for _, flags := range [][]string{{"-g"}, {"-g", "-O2"}, {"-g", "-O2", "-gz=zlib"}, {"-g", "-O2", "-gdwarf-4", "-no-pie"}, {"-g", "-O2", "-gdwarf-3", "-ffunction-sections"}, {"-g", "-Wl,--build-id=none"}} {
 		o := program(t, flags...)
-		f, err := Open(o, t.TempDir())
+		f, err := Open(o, &debugfile.Finder{Root: t.TempDir()})
 		if err != nil || f == nil {
 			t.Fatalf("%v: %+v, %v", flags, f, err)
 		}
@@ -122,7 +123,7 @@ func TestLinesOfClang(t *testing.T) {
 	o := program(t)
 	command(t, "clang", "-g", "-O2", "-gdwarf-5", "-o", o.Path, o.Path+".c")
 	o = object(t, o.Path)
-	f, err := Open(o, t.TempDir())
+	f, err := Open(o, &debugfile.Finder{Root: t.TempDir()})
 	if err != nil || f == nil {
 		t.Fatalf("%+v, %v", f, err)
 	}
@@ -134,7 +135,7 @@ func TestLines64(t *testing.T) {
 	var told [2][]int
 	for i, format := range []string{"-gdwarf32", "-gdwarf64"} {
 		o := program(t, "-g", "-O2", format)
-		f, err := Open(o, t.TempDir())
+		f, err := Open(o, &debugfile.Finder{Root: t.TempDir()})
 		if err != nil || f == nil {
 			t.Fatal(err)
 		}
@@ -199,11 +200,11 @@ func TestSeparate(t *testing.T) {
 		}
 		for _, place := range places {
 			os.Remove(name)
-			if f, err := Open(o, root); f != nil || err != nil {
+			if f, err := Open(o, &debugfile.Finder{Root: root}); f != nil || err != nil {
 				t.Errorf("nothing there: %+v, %v", f, err)
 			}
 			put(t, place, b)
-			f, err := Open(o, root)
+			f, err := Open(o, &debugfile.Finder{Root: root})
 			if err != nil || f == nil || f.Path != place {
 				t.Fatalf("%s: %+v, %v", place, f, err)
 			}
@@ -215,7 +216,7 @@ func TestSeparate(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, name, b)
-		if f, err := Open(o, root); f != nil || err != nil {
+		if f, err := Open(o, &debugfile.Finder{Root: root}); f != nil || err != nil {
 			t.Errorf("another's: %+v, %v", f, err)
 		}
 	}
@@ -237,7 +238,7 @@ func TestDamaged(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, flags := range [][]string{{"-gdwarf-5"}, {"-gdwarf-4"}} {
 		o := program(t, append(flags, "-O2")...)
-		f, err := Open(o, t.TempDir())
+		f, err := Open(o, &debugfile.Finder{Root: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +282,7 @@ func allocated(do func()) uint64 {
 // refused, and takes no memory.
 func TestGreedy(t *testing.T) {
 	o := program(t, "-gdwarf-5", "-O2")
-	f, err := Open(o, t.TempDir())
+	f, err := Open(o, &debugfile.Finder{Root: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

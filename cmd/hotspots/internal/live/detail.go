@@ -8,6 +8,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/annotate"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/callgraph"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/debugfile"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/top"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
@@ -76,7 +77,7 @@ func (p *Program) addCode(d *top.Detail) {
 			return
 		}
 		if len(f.Blocks) > 0 {
-			annotate.AddSource([]*annotate.Function{f}, func(error) {}) // without, then
+			annotate.AddSource([]*annotate.Function{f}, &debugfile.Finder{Root: debugfile.System}, func(error) {}) // without, then
 			for _, l := range f.Lines() {
 				d.Code = append(d.Code, top.Text{Text: l.Numbers + l.Text, Hot: l.Hot})
 			}

@@ -86,6 +86,9 @@ func (r *Report) CSV(w io.Writer) error {
 	if r.HasTime() {
 		rows[0] = append(rows[0], timeFields...)
 	}
+	if r.HasLines {
+		rows[0] = append(rows[0], "file", "line", "inlined")
+	}
 	for _, f := range r.Functions {
 		row := []string{
 			f.Object, f.BuildID, f.Address.String(), f.Name, strings.Join(f.Aliases, ";"), strconv.FormatUint(uint64(f.Size), 10),
@@ -98,6 +101,9 @@ func (r *Report) CSV(w io.Writer) error {
 		}
 		if r.HasTime() {
 			row = append(row, f.fields()...)
+		}
+		if r.HasLines {
+			row = append(row, f.File, strconv.Itoa(f.Line), strings.Join(f.Inlined, ";"))
 		}
 		rows = append(rows, row)
 	}

@@ -41,6 +41,10 @@ type Function struct {
 	// not counted.
 	Instructions *uint64 `json:"instructions,omitempty"`
 	*SelfTime            // nil if no CPU time was sampled
+	// Where its source is, and what was inlined into it; of AddLines.
+	File    string   `json:"file,omitempty"`
+	Line    int      `json:"line,omitempty"`
+	Inlined []string `json:"inlined,omitempty"`
 
 	times  *timeSum
 	entry  *layout.Function
@@ -119,7 +123,8 @@ type Report struct {
 	Programs  []Program // each table, in order of their start
 	Functions []*Function
 
-	beside map[identity]*Function // that took CPU time, and are in no ledger
+	beside   map[identity]*Function // that took CPU time, and are in no ledger
+	HasLines bool                   // of functions; see AddLines
 }
 
 // Options of New. The zero value demangles.

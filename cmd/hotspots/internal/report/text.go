@@ -61,6 +61,7 @@ func (r *Report) Text(w io.Writer, style Style) error {
 		if f.Hot {
 			name = style.Red(name) + " [hot]"
 		}
+		name += f.where()
 		numbers := fmt.Sprintf("%s\t%s\t%s\t%d", calls(f), figures.Share(f.Calls, r.TotalCalls), figures.Share(sum, r.TotalCalls), f.Size)
 		if r.HasTime() {
 			numbers = r.timeFigures(f.SelfTime, f.Calls) + "\t" + numbers
