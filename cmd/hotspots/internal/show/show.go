@@ -13,6 +13,7 @@ import (
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Function is what is known of one.
@@ -21,7 +22,8 @@ type Function struct {
 	BuildID string         `json:"build_id"`
 	Address report.Address `json:"address"`
 	Name    string         `json:"name"`
-	Guess   string         `json:"guess"` // a string beside a pointer to it; empty if there is none
+	Guess   string         `json:"guess"`   // a string beside a pointer to it; empty if there is none
+	Nearest string         `json:"nearest"` // of one without a name: the name in front of it, and how far; else empty
 	Aliases []string       `json:"aliases"`
 	Size    uint32         `json:"size"`
 	Source  string         `json:"source"`
@@ -129,6 +131,22 @@ func (v *View) shown(i int) string {
 	return symname.Display(f.Name, v.table.Objects[f.Object].Path, f.Address, !v.mangled)
 }
 
+// nearest is the last function with a name in front of one that has none, as debuggers show
+// addresses: compilers and linkers keep together what was together in the source.
+func (v *View) nearest(e *layout.Function) string {
+	last := -1
+	for i := range v.table.Functions {
+		f := &v.table.Functions[i]
+		if f.Object == e.Object && f.Name != "" && !f.Reason.Excluded() && f.Address < e.Address && (last < 0 || f.Address > v.table.Functions[last].Address) {
+			last = i
+		}
+	}
+	if e.Name != "" || last < 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s+%#x", v.shown(last), e.Address-v.table.Functions[last].Address)
+}
+
 // function tells of function i.
 func (v *View) function(i int) (*Function, error) {
 	e := &v.table.Functions[i]
@@ -139,6 +157,7 @@ func (v *View) function(i int) (*Function, error) {
 		Hot: v.counts.Hot(i), Threads: []Thread{}, Loops: []loops.Loop{}, ReferredBy: []Referrer{}, Refers: []Reference{}, Code: []Instruction{}, Notes: []string{},
 		number: i,
 	}
+	f.Nearest = v.nearest(e)
 	for _, a := range e.Aliases {
 		f.Aliases = append(f.Aliases, symname.Display(a, o.Path, e.Address, !v.mangled))
 	}

@@ -53,6 +53,9 @@ func (p *page) write(w io.Writer, code int) error {
 	if f.Guess != "" {
 		p.fact("beside", "the string %q, in a table with pointers to functions", shorter(f.Guess, 40))
 	}
+	if f.Nearest != "" {
+		p.fact("nearest", "%s: the last function with a name in front of it", f.Nearest)
+	}
 	if len(f.Aliases) > 0 {
 		p.fact("also", "%s", strings.Join(f.Aliases, ", "))
 	}
