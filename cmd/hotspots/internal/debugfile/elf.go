@@ -24,6 +24,7 @@ import (
 const (
 	maxSections = 1 << 16
 	maxNames    = 1 << 20 // bytes of the names of sections
+	maxCopies   = 8 << 20 // of all of them together, as each is copied
 	maxSmall    = 64 << 10
 	maxTable    = 128 << 20 // of symbols
 	maxStrings  = 512 << 20 // of their names
@@ -46,6 +47,7 @@ type file struct {
 func open(r io.ReaderAt, size int64) (*file, error) {
 	var h elf.Header64
 	f := &file{ReaderAt: r, size: size}
+	var err error
 	if err := f.struc(0, &h); err != nil {
 		return nil, err
 	}
@@ -78,7 +80,9 @@ func open(r io.ReaderAt, size int64) (*file, error) {
 		return nil, err
 	}
 	if uint64(strings) < count {
-		f.names, _ = f.content(&f.sections[strings], maxNames)
+		if f.names, err = f.content(&f.sections[strings], maxNames); err != nil {
+			return nil, err
+		}
 	}
 	return f, nil
 }
@@ -109,6 +113,66 @@ func (f *file) content(s *elf.Section64, most uint64) ([]byte, error) {
 	b := make([]byte, s.Size)
 	_, err := f.ReadAt(b, int64(s.Off))
 	return b, err
+}
+
+// Check refuses a file that debug/elf would take much memory for: it copies the names of
+// sections and dynamic symbols, which may overlap (a file of 1 MB has it take 3.75 GB), and
+// unpacks what is loaded, too, which nothing else does.
+func Check(r io.ReaderAt, size int64) error {
+	f, err := open(r, size)
+	if err != nil {
+		return err
+	}
+	left := uint64(maxCopies)
+	for i := range f.sections {
+		s := &f.sections[i]
+		if !copied(&left, f.names, s.Name) {
+			return errors.New("the names of its sections are too long")
+		}
+		if flags := elf.SectionFlag(s.Flags); flags&elf.SHF_COMPRESSED != 0 && flags&elf.SHF_ALLOC != 0 {
+			return errDamaged
+		}
+		if elf.SectionType(s.Type) == elf.SHT_DYNSYM && uint64(s.Link) < uint64(len(f.sections)) {
+			if err := f.checkDynamic(s, &f.sections[s.Link]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *file) checkDynamic(symbols, strings *elf.Section64) error {
+	table, err := f.content(symbols, maxTable)
+	if err != nil {
+		return err
+	}
+	names, err := f.content(strings, maxStrings)
+	if err != nil {
+		return err
+	}
+	left := maxCopies + uint64(len(names))*2 // linkers let one name be the end of another
+	for ; len(table) >= elf.Sym64Size; table = table[elf.Sym64Size:] {
+		if !copied(&left, names, le.Uint32(table)) {
+			return errors.New("the names of its symbols are too long")
+		}
+	}
+	return nil
+}
+
+// copied takes the length of a name from what may be copied; false if it is more.
+func copied(left *uint64, names []byte, at uint32) bool {
+	if uint64(at) >= uint64(len(names)) {
+		return true
+	}
+	n := bytes.IndexByte(names[at:], 0)
+	if n < 0 {
+		n = len(names) - int(at)
+	}
+	if uint64(n) > *left {
+		return false
+	}
+	*left -= uint64(n)
+	return true
 }
 
 // section is the section of that name; nil if there is none.

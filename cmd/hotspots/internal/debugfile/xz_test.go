@@ -71,6 +71,37 @@ func TestUnpackBomb(t *testing.T) {
 	}
 }
 
+// TestCheck: names that overlap are refused where copies of them would be large, and files
+// of every day are not.
+func TestCheck(t *testing.T) {
+	const sections, names = 2000, 1 << 19
+	b := make([]byte, 64+64*sections+names+1)
+	copy(b, "\x7fELF\x02\x01\x01")
+	le.PutUint16(b[18:], 62)
+	le.PutUint64(b[40:], 64)
+	le.PutUint16(b[58:], 64)
+	le.PutUint16(b[60:], sections)
+	le.PutUint16(b[62:], 1)
+	le.PutUint64(b[64+64+24:], 64+64*sections)
+	le.PutUint64(b[64+64+32:], names)
+	for i := range names - 1 {
+		b[64+64*sections+i] = 'x'
+	}
+	if err := Check(bytes.NewReader(b), int64(len(b))); err == nil || !strings.Contains(err.Error(), "names") {
+		t.Error(err)
+	}
+	for _, path := range []string{"/proc/self/exe", "/bin/sh", "/lib/x86_64-linux-gnu/libc.so.6"} {
+		f, size, err := regular(path)
+		if err != nil {
+			continue // not on this machine
+		}
+		if err := Check(f, size); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		f.Close()
+	}
+}
+
 func FuzzUnpack(f *testing.F) {
 	f.Add(packed(f, []byte("text")))
 	f.Add(packed(f, bytes.Repeat([]byte("text"), 100), "--block-size=50"))
@@ -117,5 +148,6 @@ func FuzzELF(f *testing.F) {
 		g.link()
 		g.symbols()
 		g.named(".gnu_debugdata", maxUnpacked)
+		Check(bytes.NewReader(b), int64(len(b)))
 	})
 }

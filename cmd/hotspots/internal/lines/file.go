@@ -116,6 +116,13 @@ func (f *File) read(file *os.File) (e *elf.File, err error) {
 			err = fmt.Errorf("%s: %w", f.Path, err)
 		}
 	}()
+	fi, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := debugfile.Check(file, fi.Size()); err != nil {
+		return nil, err
+	}
 	if e, err = elf.NewFile(file); err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func readData(file *os.File, scan *elfscan.Object) (d *Data, err error) {
 // readPointers reads the relocations that need no symbol of another object, from sections.
 func (d *Data) readPointers(file *os.File) {
 	defer func() { recover() }() // debug/elf may panic over a file that is damaged
-	f, err := elf.NewFile(file)
+	f, err := parse(file)
 	if err != nil {
 		return
 	}

@@ -80,7 +80,7 @@ func readLinks(file *os.File) (l *Links, err error) {
 			l, err = nil, fmt.Errorf("damaged ELF file: %v", p)
 		}
 	}()
-	f, err := elf.NewFile(file)
+	f, err := parse(file)
 	if err != nil {
 		return nil, err
 	}

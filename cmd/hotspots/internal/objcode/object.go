@@ -1,11 +1,13 @@
 package objcode
 
 import (
+	"debug/elf"
 	"fmt"
 	"os"
 	"syscall"
 	"time"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/debugfile"
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -75,6 +77,18 @@ func readObject(file *os.File, scan *elfscan.Object) (*Object, error) {
 		o.Low, o.High = min(o.Low, s.Addr), max(o.High, s.Addr+s.MemSize)
 	}
 	return o, nil
+}
+
+// parse reads a file's sections, if these take no more memory than such files do.
+func parse(file *os.File) (*elf.File, error) {
+	fi, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := debugfile.Check(file, fi.Size()); err != nil {
+		return nil, err
+	}
+	return elf.NewFile(file)
 }
 
 // Bytes are what the file has of the code at an address.
