@@ -50,9 +50,9 @@ func ParseGlobs(arg string, readFile func(string) ([]byte, error)) (*Names, erro
 	return &Names{re: regexp.MustCompile("(?s)^(?:" + strings.Join(all, "|") + ")$")}, nil
 }
 
-// ofGlob is the source of a regular expression that matches what the glob does.
+// ofGlob is the source of a regular expression that matches what Glob does.
 func ofGlob(glob string) string {
-	return strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(glob))
+	return strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(Clean(glob)))
 }
 
 // readNames reads a file of whole names.

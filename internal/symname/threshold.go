@@ -39,9 +39,15 @@ func ParseThresholds(arg string) (*Thresholds, error) {
 			t.All = uint32(n)
 			continue
 		}
-		t.rules = append(t.rules, threshold{regexp.MustCompile("(?s)^" + ofGlob(one[:at]) + "$"), uint32(n)})
+		t.rules = append(t.rules, threshold{Glob(one[:at]), uint32(n)})
 	}
 	return t, nil
+}
+
+// Glob matches displayed names as a whole: * stands for any text, ? for one character. What
+// cannot be in a displayed name is replaced as there.
+func Glob(pattern string) *regexp.Regexp {
+	return regexp.MustCompile("(?s)^" + ofGlob(pattern) + "$")
 }
 
 // Any reports whether some function may have a threshold.

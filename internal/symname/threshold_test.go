@@ -21,6 +21,7 @@ func TestThresholds(t *testing.T) {
 		{"A::operator==*=3", "A::operator==(A const&)", 3, true, false},
 		{"<[u8? 4]*=3", "<[u8; 4] as F>::f", 3, true, false},
 		{"a.b=3", "axb", 0, true, false},
+		{"\xff*=3", "\uFFFD1", 3, true, false}, // as it is displayed
 	} {
 		got, err := ParseThresholds(row.arg)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/match"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/symname"
 )
 
 // Names in a budget that are of no function.
@@ -43,7 +44,7 @@ func (b *Budget) All(text string) error {
 	if err != nil {
 		return err
 	}
-	b.rules = append(b.rules, rule{name: "*", re: glob("*"), limit: l, used: true}, rule{name: total, limit: l})
+	b.rules = append(b.rules, rule{name: "*", re: symname.Glob("*"), limit: l, used: true}, rule{name: total, limit: l})
 	return nil
 }
 
@@ -75,7 +76,7 @@ func (b *Budget) Read(file string, r io.Reader) error {
 		case name == "" || name[0] == '@':
 			return fmt.Errorf("%s: %q is neither a function nor %s or %s", where, name, total, added)
 		default:
-			one.re = glob(name)
+			one.re = symname.Glob(name)
 		}
 		b.rules = append(b.rules, one)
 	}
@@ -83,12 +84,6 @@ func (b *Budget) Read(file string, r io.Reader) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil
-}
-
-// glob matches whole names: * stands for any text, ? for one character, as in --threshold.
-func glob(name string) *regexp.Regexp {
-	text := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(name))
-	return regexp.MustCompile("(?s)^" + text + "$")
 }
 
 // Judge says which limits are broken, a line each, and which rules are of functions that
