@@ -119,7 +119,7 @@ var All = [Count]Setting{
 	Hotspots: {"", "", "DYNPROF_HOTSPOTS", Text, "", ""},
 	RunID:    {"", "", "DYNPROF_RUN_ID", Text, "", ""},
 	Strict: {"strict", "", "DYNPROF_STRICT", Switch,
-		"do not run a program that cannot be counted", ""},
+		"do not run a program that cannot be counted, and fail where a name of --objects, --only, --skip, --threshold matches nothing", ""},
 	Note: {"", "", "DYNPROF_NOTE", Text, "", ""},
 	Pad:  {"", "", "DYNPROF_PAD", Text, "", ""},
 	Library: {"library", "", "DYNPROF_LIBRARY", Text,

@@ -58,7 +58,7 @@ func (a *app) runCommand() *cobra.Command {
 			"Output, signals and exit status are those of PROG: 128+N if signal N killed it, 127 if it was not found, 126 if it cannot be executed, 125 if hotspots failed.\n\n" +
 			"A program that cannot be counted (static, 32-bit, set-user-ID) runs all the same, after a message.\n\n" +
 			"NAMES of --only and --skip are a regular expression that matches anywhere in the name shown, or @FILE: a file with one whole name a line. " +
-			"GLOBS of --objects are separated by commas; a glob with a slash matches the path, else the base name; all is everything, main the executable.\n" +
+			"GLOBS of --objects are separated by commas; a glob with a slash matches the path, else the base name; all is everything, main the executable. What matches nothing is said at the end, with what may have been meant.\n" +
 			"FILE of -o may have %e (program), %p (process), %h (host), %t (time).\n\n" +
 			"--time samples, from outside, in which functions the program spends its CPU time; nothing is changed in it. Without HZ there are 997 samples a second; a frequency is said with =.",
 		Example: "  hotspots run -- ./app args\n  hotspots run -o app.dynprof --summary 0 -- ./app\n  hotspots run --objects 'main,libssl*' --skip '^std::' -- ./app\n" +
@@ -268,6 +268,9 @@ func (a *app) run(f *runFlags, argv []string) error {
 		a.say("%s", p.Note)
 	}
 	j.Mangled, j.Messages = a.noDemangle, a.stderr
+	if s := f.selection(); !s.Empty() {
+		j.Check = func(tables []string, ended bool) bool { return a.checkSelection(s, tables, ended) }
+	}
 	if len(a.names) > 0 { // else the end does not wait for files to be looked through
 		j.Name = namer.Name
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -41,8 +42,15 @@ type Job struct {
 	Times    Times              // nil: CPU time is not sampled
 	Messages io.Writer
 
+	// Check, if it is not nil, is given the tables when the program has ended, and, of one
+	// that runs for longer, once before. It reports whether they are as the user wanted them.
+	Check func(paths []string, ended bool) bool
+
 	expected string      // path of the table, if it got the name that it gets mostly
 	code     code.Memory // of the program's first process
+	begun    time.Time   // when the program was looked at first
+	checked  bool        // Check was called before the end
+	wrong    bool        // what it said last is no
 }
 
 // Times samples the program's CPU time, and writes it beside its tables (package selftime,
@@ -56,12 +64,33 @@ type Times interface {
 	Write(tables []*find.Entry) error
 }
 
+// checkAfter is how long a program runs before Check does not wait for its end.
+const checkAfter = time.Second
+
 // Watch looks at the program while it runs.
 func (j *Job) Watch(pid int) {
 	if j.code == nil {
-		j.code = code.Memory{}
+		j.code, j.begun = code.Memory{}, time.Now()
 	}
 	j.code.See(pid)
+	if j.Check != nil && !j.checked && time.Since(j.begun) > checkAfter {
+		j.checked = j.check(j.named(strconv.Itoa(pid)), false)
+	}
+}
+
+// check has the tables that are complete checked, if there are any.
+func (j *Job) check(all []*find.Entry, ended bool) bool {
+	var paths []string
+	for _, e := range all {
+		if e.State == layout.StateLive {
+			paths = append(paths, e.Path)
+		}
+	}
+	if j.Check == nil || len(paths) == 0 {
+		return false
+	}
+	j.wrong = !j.Check(paths, ended)
+	return true
 }
 
 // WatchTimes has times written while the program, which is at that path, runs.
@@ -88,7 +117,7 @@ func (j *Job) said() bool { return os.Remove(j.Note) == nil }
 const agentPatience = 3 * time.Second
 
 // Finish notes the end of the program, which was at that path, in the tables and shows
-// the summary. It reports whether anything was counted.
+// the summary. It reports whether what the user wanted was counted.
 func (j *Job) Finish(path string, r launch.Result) bool {
 	if j.Times != nil {
 		j.Times.Stop()
@@ -131,7 +160,8 @@ func (j *Job) Finish(path string, r launch.Result) bool {
 		}
 		j.tellBefore(before)
 	}
-	return true
+	j.check(all, true)
+	return !j.wrong
 }
 
 // inItsPlace is the last of the tables, which gets the name that the user gave, if that is
