@@ -2,12 +2,14 @@ package cli
 
 import (
 	"crypto/rand"
+	"debug/elf"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -230,7 +232,11 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("%s: %w", source["translator"], err)
 		}
-		f.translator = path
+		if f.translator = path; f.on[setting.Strict] {
+			if err := checkPlugin(path); err != nil {
+				return fmt.Errorf("%s: %w; see docs/translator.md", source["translator"], err)
+			}
+		}
 	}
 	if f.threshold = strings.Join(f.thresholds, ";"); f.threshold != "" {
 		if _, err := symname.ParseThresholds(f.threshold); err != nil {
@@ -242,6 +248,26 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 	}
 	if f.summary < 0 {
 		return fmt.Errorf("--summary %d: it is 0 or more", f.summary)
+	}
+	return nil
+}
+
+// checkPlugin refuses what is no translator. What only the dynamic linker finds out, the
+// library says.
+func checkPlugin(path string) error {
+	e, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("%s cannot be loaded: %w", path, err)
+	}
+	defer e.Close()
+	if e.Type != elf.ET_DYN || e.Machine != elf.EM_X86_64 {
+		return fmt.Errorf("%s cannot be loaded: it is no shared library of x86-64", path)
+	}
+	symbols, err := e.DynamicSymbols()
+	if err != nil || !slices.ContainsFunc(symbols, func(s elf.Symbol) bool {
+		return s.Name == "dynprof_plugin_init" && s.Section != elf.SHN_UNDEF
+	}) {
+		return fmt.Errorf("%s has no dynprof_plugin_init", path)
 	}
 	return nil
 }

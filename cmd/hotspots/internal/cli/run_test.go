@@ -417,6 +417,7 @@ func TestMalformedSettings(t *testing.T) {
 		{"--listen=:x", "", "--listen: "}, {"", "DYNPROF_LISTEN=:x", "DYNPROF_LISTEN: "},
 		{"--linger=x", "", "--linger"}, {"", "DYNPROF_LINGER=x", "DYNPROF_LINGER: "},
 		{"--translator=/no/such", "", "--translator: "}, {"", "DYNPROF_TRANSLATOR=/no/such", "DYNPROF_TRANSLATOR: "},
+		{"--translator=run_test.go", "DYNPROF_STRICT=1", "--translator: "}, {"--translator=" + fakeLibrary(), "DYNPROF_STRICT=1", "has no dynprof_plugin_init"},
 	} {
 		args := []string{"--", "echo", "ran"}
 		if row.arg != "" {
