@@ -76,10 +76,11 @@ func (a *app) cacheLsCommand() *cobra.Command {
 
 func (a *app) cacheVerifyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "verify",
-		Short: "Check all plans, and compare them with their objects' files",
-		Long:  "Check the format of all plans, and compare what they take for the bytes of their objects with the files. What is damaged is an error; what is stale, since its object has been changed, is only told.",
-		Args:  cobra.NoArgs,
+		Use:     "verify",
+		Short:   "Check all plans, and compare them with their objects' files",
+		Example: "  hotspots cache verify && echo all are good",
+		Long:    "Check the format of all plans, and compare what they take for the bytes of their objects with the files. What is damaged is an error; what is stale, since its object has been changed, is only told.",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			all, err := a.plans()
 			if err != nil {
@@ -102,9 +103,10 @@ func (a *app) cacheVerifyCommand() *cobra.Command {
 func (a *app) cacheClearCommand() *cobra.Command {
 	var stale bool
 	cmd := &cobra.Command{
-		Use:   "clear",
-		Short: "Remove the plans",
-		Args:  cobra.NoArgs,
+		Use:     "clear",
+		Short:   "Remove the plans",
+		Example: "  hotspots cache clear\n  hotspots cache clear --stale     only what nobody can use any more",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			all, err := a.plans()
 			if err != nil {

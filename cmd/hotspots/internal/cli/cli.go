@@ -78,7 +78,7 @@ func (a *app) main(args []string) int {
 	root.SetArgs(args)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	err := root.Execute()
+	cmd, err := root.ExecuteC()
 	if flushed := a.stdout.Flush(); err == nil {
 		err = flushed
 	}
@@ -87,7 +87,11 @@ func (a *app) main(args []string) int {
 	case err == nil, errors.Is(err, syscall.EPIPE):
 		return 0
 	case !errors.As(err, &exit):
-		exit = &exitError{exitUsage, fmt.Errorf("%w; see hotspots --help", err)} // cobra's own: an unknown command
+		more := "" // cobra's own: an unknown command, or the number of arguments
+		if cmd == root {
+			more = misspelt(root, args)
+		}
+		exit = &exitError{exitUsage, fmt.Errorf("%w%s; see %s --help", err, more, cmd.CommandPath())}
 	case exit.err == nil:
 		return exit.status
 	}
@@ -114,8 +118,9 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.noDemangle, "no-demangle", false, "show C++ and Rust names as they are in the file")
 	root.PersistentFlags().StringArrayVar(&a.names, "names", nil, "name functions by this `FILE`, see hotspots names; may be given again")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage("%w; see %s --help", err, cmd.CommandPath())
+		return usage("%w; see %s --help", flagError(err), cmd.CommandPath())
 	})
+	wrapHelp(root)
 	root.AddCommand(a.runCommand(), a.reportCommand(), a.topCommand(), a.showCommand(), a.annotateCommand(), a.loopsCommand(), a.callsCommand(), a.growthCommand(), a.exportCommand(), a.diffCommand(), a.namesCommand(), a.coverageCommand(), a.bisectCommand(), a.eventsCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.resetCommand(), a.snapshotCommand(), a.serveCommand(), a.agentCommand(), a.lsCommand(), a.pruneCommand(), a.compactCommand(), a.cacheCommand(), a.symbolsCommand(), a.gdbCommand(), a.versionCommand(), a.manCommand())
 	for _, cmd := range root.Commands() {

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/build"
@@ -224,6 +227,10 @@ func TestErrors(t *testing.T) {
 		says   string
 	}{
 		{"no such command", []string{"nonsense"}, 2, "unknown command"},
+		{"a misspelt command", []string{"reprot"}, 2, "did you mean report?"},
+		{"no number", []string{"report", "--top", "x"}, 2, "--top x: it is a whole number; see hotspots report --help"},
+		{"no time", []string{"prune", "--older-than", "x"}, 2, "--older-than x: it is a time"},
+		{"too many arguments", []string{"snapshot", "a", "b"}, 2, "see hotspots snapshot --help"},
 		{"no such flag", []string{"report", "--nonsense"}, 2, "unknown flag"},
 		{"bad format", []string{"report", good, "--format", "xml"}, 2, "text, json, csv"},
 		{"bad order", []string{"report", good, "--sort", "age"}, 2, "calls, instructions, name, size"},
@@ -275,14 +282,34 @@ func TestNewestAndPid(t *testing.T) {
 	}
 }
 
-func TestHelpHasExamples(t *testing.T) {
-	for _, cmd := range []string{"run", "report", "show", "growth", "export", "coverage", "bisect", "events", "pause", "resume", "reset", "snapshot", "serve", "ls", "prune", "cache", "version"} {
-		out, _, status := hotspots(cmd, "--help")
+// TestHelp: of every command, help has an example, and fits a terminal.
+func TestHelp(t *testing.T) {
+	root := (&app{}).root()
+	root.InitDefaultHelpCmd()
+	var each func(cmd *cobra.Command)
+	each = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			if c.Name() != "help" && c.Name() != "completion" && !(c.Hidden && c.Name() != "man") {
+				each(c)
+			}
+		}
+		path := strings.Fields(cmd.CommandPath())
+		out, errOut, status := hotspots(append(path[1:], "--help")...)
 		_, examples, _ := strings.Cut(out, "Examples:\n")
-		if status != 0 || !strings.Contains(examples, "  hotspots "+cmd) {
-			t.Errorf("%s --help: status %d\n%s", cmd, status, out)
+		if status != 0 || errOut != "" || !strings.Contains(examples, strings.Join(path, " ")) && path[0] != path[len(path)-1] {
+			t.Errorf("%s --help: status %d, %s, no example:\n%s", cmd.CommandPath(), status, errOut, out)
+		}
+		for line := range strings.SplitSeq(out, "\n") {
+			limit := 80
+			if strings.Contains(examples, line+"\n") { // a command that goes on in the next line is not copied as easily
+				limit = 120
+			}
+			if width := utf8.RuneCountInString(line); width > limit {
+				t.Errorf("%s --help: %d columns: %s", cmd.CommandPath(), width, line)
+			}
 		}
 	}
+	each(root)
 }
 
 func TestManAndCompletion(t *testing.T) {

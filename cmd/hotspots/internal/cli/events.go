@@ -34,7 +34,7 @@ func (a *app) eventsCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:     "events [TABLE|PID]",
-		Short:   "List the functions that crossed the call threshold, in order of time",
+		Short:   "List the functions that crossed their call threshold, by time",
 		Long:    "List the records that run --threshold N left: when, in which thread, and after how many calls a function became hot, and what a translator did with it.",
 		Example: "  hotspots run --threshold 10000 -- ./app\n  hotspots events\n  hotspots events 4711 --format json",
 		Args:    cobra.MaximumNArgs(1),

@@ -49,8 +49,8 @@ func (a *app) exportCommand() *cobra.Command {
 			"               program, object and function\n" +
 			"  csv, json    all functions, as hotspots report has them\n" +
 			"  parquet      for DuckDB, pandas, Spark: a row for each function of each table\n" +
-			"  openmetrics  for Prometheus and its kin: what hotspots serve would answer, with\n" +
-			"               a series for every function that was called\n" +
+			"  openmetrics  for Prometheus and its kin: what hotspots serve would answer,\n" +
+			"               with a series for every function that was called\n" +
 			"callgrind and pprof are of one table, the others of any number. Who called whom is\n" +
 			"in none of them, so pprof's cum is its flat, its graphs have no edges, and a flame\n" +
 			"graph shows what is part of what: see hotspots calls --format folded for callers.\n" +

@@ -51,7 +51,7 @@ func writeSymbols(path, of string) error {
 func (a *app) gdbCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "gdb [GDB-ARG]...",
-		Short: "Run gdb on a counted program's core or process, with the names of its stubs",
+		Short: "Run gdb on a counted program, or its core, with the names of stubs",
 		Long: "Run gdb with these arguments, among them a core, a process (-p PID, or a number), or both a program and one of them. " +
 			"Before its commands it learns the name, and the rules for unwinding, of each stub: " +
 			"where a thread is in one, the backtrace begins with the function that it stands for.",

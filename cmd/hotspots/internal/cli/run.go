@@ -94,7 +94,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.Lookup(launch.Time).NoOptDefVal = strconv.Itoa(perf.UsualHertz)
 	flags.IntVar(&f.summary, "summary", 10, "show the `N` functions called most at the end, on stderr; 0 shows none")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &exitError{exitRunFailure, fmt.Errorf("%w; see hotspots run --help", err)}
+		return &exitError{exitRunFailure, fmt.Errorf("%w; see hotspots run --help", flagError(err))}
 	})
 	return cmd
 }
@@ -184,7 +184,7 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 			v = strconv.FormatBool(setting.IsOn(v))
 		}
 		if err := cmd.Flags().Set(s.Flag, v); err != nil {
-			return fmt.Errorf("%s: %w", s.Variable, err)
+			return fmt.Errorf("%s: %w", s.Variable, flagError(err))
 		}
 	}
 	if of := &setting.All[setting.BlocksOf]; os.Getenv(of.Variable) != "" && !cmd.Flags().Changed(setting.All[setting.Blocks].Flag) {

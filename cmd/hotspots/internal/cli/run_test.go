@@ -409,7 +409,7 @@ func TestStrictVariable(t *testing.T) {
 // Values that are none are refused, by the name that the user wrote.
 func TestMalformedSettings(t *testing.T) {
 	for _, row := range []struct{ arg, env, says string }{
-		{"--lock=maybe", "", `invalid argument "maybe" for "--lock"`},
+		{"--lock=maybe", "", "--lock maybe: it is true or false"},
 		{"--objects=[", "", "--objects: "}, {"", "DYNPROF_OBJECTS=[", "DYNPROF_OBJECTS: "},
 		{"--only=(", "", "--only: "}, {"", "DYNPROF_ONLY=(", "DYNPROF_ONLY: "},
 		{"--skip=(", "", "--skip: "}, {"", "DYNPROF_SKIP=(", "DYNPROF_SKIP: "},
