@@ -22,6 +22,7 @@ type Snapshot struct {
 	PatchesRefused   uint32       // functions that could not be patched
 	ObjectsMissed    uint32       // how often an object was loaded later and could not be planned
 	Missed           []Missed     // which
+	Paused           bool         // nothing counts until somebody goes on with it
 	Stopped          bool         // the program took the GS segment, or loaded what may: nothing has counted since
 	Dispatched       uint32       // processes that turned Syscall User Dispatch or another filter of addresses on, or replaced text of libc or memory of ours, and have not counted since
 	Executed         uint32       // programs that processes have executed and that are not counted
@@ -76,6 +77,7 @@ func (t *Table) Snapshot() (*Snapshot, error) {
 		ThreadsLoose:     le.Uint32(head[layout.HdrLoose:]),
 		PatchesRefused:   le.Uint32(head[layout.HdrPatchesRefused:]),
 		ObjectsMissed:    le.Uint32(head[layout.HdrObjectsMissed:]),
+		Paused:           le.Uint32(head[layout.HdrPaused:]) != 0,
 		Stopped:          le.Uint32(head[layout.HdrStopped:]) != 0,
 		Dispatched:       le.Uint32(head[layout.HdrDispatched:]),
 		Executed:         le.Uint32(head[layout.HdrExecuted:]),

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/file"
@@ -26,6 +27,7 @@ type Entry struct {
 	layout.Header
 	Path     string
 	Status   alive.Status
+	Paused   bool // it runs, and its calls are not counted at the moment
 	Held     bool // some process may have it open or mapped
 	Blocks   int64
 	Modified time.Time
@@ -49,7 +51,10 @@ func Stat(path string) (*Entry, error) {
 		Header: t.Header, Path: path, Status: alive.Of(t), Held: true,
 		Blocks: fi.Sys().(*syscall.Stat_t).Blocks * 512, Modified: fi.ModTime(),
 	}
-	if e.Status != alive.Running {
+	if e.Status == alive.Running {
+		paused, err := t.U32(layout.HdrPaused)
+		e.Paused = err == nil && paused != 0
+	} else {
 		held, known := t.Held()
 		e.Held = held || !known
 	}
@@ -127,4 +132,35 @@ func MappedBy(pid int) string {
 		}
 	}
 	return ""
+}
+
+// Below returns the path of the table that a process counts into which pid has made, or
+// one that has made that, the nearest first; empty if there is none.
+func Below(pid int) string {
+	const most = 1000 // processes, of a whole session perhaps
+	next := children(pid)
+	for i := 0; i < len(next) && i < most; i++ {
+		if path := MappedBy(next[i]); path != "" {
+			return path
+		}
+		next = append(next, children(next[i])...)
+	}
+	return ""
+}
+
+// children are the processes that pid has made (proc_tid_children(5)).
+func children(pid int) (all []int) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range tasks {
+		b, err := procfile.Read(file)
+		if err != nil {
+			continue
+		}
+		for _, word := range strings.Fields(string(b)) {
+			if n, err := strconv.Atoi(word); err == nil {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
 }

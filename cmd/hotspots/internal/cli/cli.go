@@ -18,6 +18,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/names"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/narrow"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 )
 
@@ -59,7 +60,8 @@ type app struct {
 	noDemangle  bool
 	names       []string     // files of names
 	naming      *names.Namer // by these; nil until it is asked for
-	systemPlans bool         // hotspots cache --system
+	wide        bool
+	systemPlans bool // hotspots cache --system
 }
 
 // Main runs the command line and returns the exit status. library is the
@@ -69,7 +71,8 @@ func Main(args []string, library *launch.Carried) int {
 	// at, and a program that run executes still has the default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	color := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd()))
-	a := &app{stdout: bufio.NewWriterSize(os.Stdout, 64<<10), stderr: os.Stderr, style: report.Style{Color: color}, library: library}
+	style := report.Style{Color: color, Width: narrow.Width(int(os.Stdout.Fd()))}
+	a := &app{stdout: bufio.NewWriterSize(os.Stdout, 64<<10), stderr: os.Stderr, style: style, library: library}
 	return a.main(args)
 }
 
@@ -117,6 +120,12 @@ func (a *app) root() *cobra.Command {
 	}
 	root.PersistentFlags().BoolVar(&a.noDemangle, "no-demangle", false, "show C++ and Rust names as they are in the file")
 	root.PersistentFlags().StringArrayVar(&a.names, "names", nil, "name functions by this `FILE`, see hotspots names; may be given again")
+	root.PersistentFlags().BoolVar(&a.wide, "wide", false, "show whole names where they are too long for the terminal, too")
+	root.PersistentPreRun = func(*cobra.Command, []string) {
+		if a.wide {
+			a.style.Width = 0
+		}
+	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage("%w; see %s --help", flagError(err), cmd.CommandPath())
 	})

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -88,6 +89,9 @@ func (a *app) snapshotCommand() *cobra.Command {
 				output = snapshotName(path)
 			}
 			if err := mayReplace(output); err != nil {
+				return err
+			}
+			if err := os.MkdirAll(filepath.Dir(output), 0o777); err != nil {
 				return err
 			}
 			if err := edit.Copy(path, output); err != nil {

@@ -241,6 +241,9 @@ func (a *app) write(name string, to func(io.Writer) error) (err error) {
 	if name == "" {
 		return to(a.stdout)
 	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return err
+	}
 	f, err := os.Create(name)
 	if err != nil {
 		return err

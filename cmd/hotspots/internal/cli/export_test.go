@@ -41,7 +41,7 @@ func TestExportFile(t *testing.T) {
 	dir, one, _ := two(t)
 	for _, format := range exportFormats {
 		want, _, _ := hotspots("export", "--format", format, one)
-		path := filepath.Join(dir, format)
+		path := filepath.Join(dir, "new", format) // folders are made
 		out, errOut, status := hotspots("export", "--format", format, one, "-o", path)
 		if got, err := os.ReadFile(path); err != nil || string(got) != want || out+errOut != "" || status != 0 || want == "" {
 			t.Errorf("%s: status %d, %s%s; %v, %d bytes, not %d", format, status, out, errOut, err, len(got), len(want))
@@ -113,7 +113,7 @@ func TestExportErrors(t *testing.T) {
 		{[]string{one, "--format=folded", "--value=instructions"}, 1, "add --value calls"},
 		{[]string{one, "--format=xml"}, 2, "callgrind, pprof, folded, csv, json, parquet, openmetrics"},
 		{[]string{filepath.Join(dir, "none"), "--format=json"}, 1, "no such file"},
-		{[]string{one, "--format=parquet", "-o", filepath.Join(dir, "no/dir")}, 1, "no such file"},
+		{[]string{one, "--format=parquet", "-o", filepath.Join(one, "dir")}, 1, "not a directory"},
 		{[]string{one, "--format=parquet", "-o", "/dev/full"}, 1, "no space left"},
 	} {
 		out, errOut, status := hotspots(append([]string{"export"}, row.args...)...)

@@ -47,6 +47,9 @@ func byPid(pid uint32) (string, error) {
 	if path := find.MappedBy(int(pid)); path != "" {
 		return path, nil
 	}
+	if path := find.Below(int(pid)); path != "" { // hotspots run, which a shell's $! names, or who started that
+		return path, nil
+	}
 	uid := os.Getuid()
 	if fi, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
 		uid = int(fi.Sys().(*syscall.Stat_t).Uid)

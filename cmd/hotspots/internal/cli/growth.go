@@ -157,7 +157,7 @@ func (a *app) showGrowth(f *growthFlags, sizes []float64, tables []*table.Table,
 		}
 		style := a.style
 		if f.output != "" {
-			style.Color = false
+			style = report.Style{}
 		}
 		return g.Text(w, style, f.plots)
 	})

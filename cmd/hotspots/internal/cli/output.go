@@ -86,7 +86,7 @@ func mayReplace(path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("cannot create the count table: %w; choose another name with -o", err)
 	case err != nil && unborn(path):
 		return nil

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"slices"
+	"strconv"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/callgraph"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/table"
 )
 
 type reportFlags struct {
@@ -67,6 +71,9 @@ func (a *app) report(f reportFlags, args []string) error {
 	if !f.sorted {
 		f.sort = r.DefaultOrder()
 	}
+	if !threads {
+		a.tellWorkers(r, args)
+	}
 	if f.filter != "" {
 		r.Keep(report.Matching(filter))
 	}
@@ -91,6 +98,20 @@ func (a *app) report(f reportFlags, args []string) error {
 		r.AddLines(a.naming.Find, report.Options{Mangled: a.noDemangle}, func(err error) { a.say("no source lines: %v", err) })
 	}
 	return a.show(f.format, r)
+}
+
+// tellWorkers says of processes that were named, and that others have made, that the
+// figures are of all that count into the same table.
+func (a *app) tellWorkers(r *report.Report, args []string) {
+	for _, arg := range args {
+		pid, err := strconv.ParseUint(arg, 10, 31)
+		for i := range r.Programs {
+			p := &r.Programs[i]
+			if err == nil && uint64(p.Pid) != pid && slices.ContainsFunc(p.Owners, func(o table.Owner) bool { return uint64(o.Pid) == pid }) {
+				a.say("%d is a process that %s (pid %d) has made: this is of all its processes; the calls of each: hotspots report %d --by process", pid, p.Program, p.Pid, p.Pid)
+			}
+		}
+	}
 }
 
 // reportCalls shows the callers, or the callees, of a function.

@@ -12,12 +12,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/narrow"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/perf"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/selftime"
 	"github.com/dynprof/dynprof/internal/listen"
@@ -293,7 +295,9 @@ func (a *app) run(f *runFlags, argv []string) error {
 	if p.Note != "" && !f.on[setting.FollowExec] {
 		a.say("%s", p.Note)
 	}
-	j.Mangled, j.Messages = a.noDemangle, a.stderr
+	if j.Mangled, j.Messages = a.noDemangle, a.stderr; !a.wide {
+		j.Width = narrow.Width(syscall.Stderr)
+	}
 	if s := f.selection(); !s.Empty() {
 		j.Check = func(tables []string, ended bool) bool { return a.checkSelection(s, tables, ended) }
 	}

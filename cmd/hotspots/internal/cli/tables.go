@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/alive"
@@ -31,6 +35,7 @@ type tableEntry struct {
 	Bytes    int64     `json:"bytes"` // on disk
 	Complete bool      `json:"complete"`
 	Listen   string    `json:"listen"` // address of the program's endpoint
+	Paused   bool      `json:"paused"` // it runs, and its calls are not counted at the moment
 }
 
 func (a *app) lsCommand() *cobra.Command {
@@ -68,7 +73,7 @@ func (a *app) ls(all []*find.Entry, format string) error {
 	lines := make([]tableEntry, len(all))
 	for i, e := range all {
 		lines[i] = tableEntry{
-			symname.Clean(e.Path), symname.Clean(e.Program), e.Pid, e.Status.String(), e.Realtime.UTC(), e.Blocks, e.State == layout.StateLive, listens(e),
+			symname.Clean(e.Path), symname.Clean(e.Program), e.Pid, e.Status.String(), e.Realtime.UTC(), e.Blocks, e.State == layout.StateLive, listens(e), e.Paused,
 		}
 	}
 	switch format {
@@ -77,18 +82,70 @@ func (a *app) ls(all []*find.Entry, format string) error {
 			Schema int `json:"schema"`
 		}{report.Schema}, "tables", lines)
 	case "csv":
-		rows := [][]string{{"table", "program", "pid", "status", "started", "bytes", "complete", "listen"}}
+		rows := [][]string{{"table", "program", "pid", "status", "started", "bytes", "complete", "listen", "paused"}}
 		for _, l := range lines {
-			rows = append(rows, []string{l.Table, l.Program, fmt.Sprint(l.Pid), l.Status, l.Started.Format(time.RFC3339Nano), fmt.Sprint(l.Bytes), fmt.Sprint(l.Complete), l.Listen})
+			rows = append(rows, []string{l.Table, l.Program, fmt.Sprint(l.Pid), l.Status, l.Started.Format(time.RFC3339Nano), fmt.Sprint(l.Bytes), fmt.Sprint(l.Complete), l.Listen, fmt.Sprint(l.Paused)})
 		}
 		return csv.NewWriter(a.stdout).WriteAll(rows)
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PID\tSTATUS\tSTARTED\tKIB\tLISTEN\tPROGRAM\tTABLE")
-	for _, l := range lines {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Pid, l.Status, l.Started.Local().Format(time.DateTime), l.Bytes/1024, cmp.Or(l.Listen, "-"), l.Program, l.Table)
+	return a.lsText(lines)
+}
+
+// lsText writes a line for each table. Where these are too long for the terminal, they have
+// the program's name without its directory, and the time without a date that is today's or
+// seconds; the table's path, which is there to be copied, is whole.
+func (a *app) lsText(lines []tableEntry) error {
+	for _, short := range []bool{false, true} {
+		var b strings.Builder
+		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		heading, listening := "PID\tSTATUS\tSTARTED\tKIB\tLISTEN\tPROGRAM\tTABLE", !short
+		for _, l := range lines {
+			listening = listening || l.Listen != ""
+		}
+		if !listening {
+			heading = strings.Replace(heading, "LISTEN\t", "", 1)
+		}
+		fmt.Fprintln(w, heading)
+		for _, l := range lines {
+			started, program, status := l.Started.Local().Format(time.DateTime), l.Program, l.Status
+			if short {
+				started, program = briefly(l.Started.Local(), time.Now()), filepath.Base(program)
+			}
+			if l.Paused {
+				status = "paused"
+			}
+			fmt.Fprintf(w, "%d\t%s\t%s\t%d\t", l.Pid, status, started, l.Bytes/1024)
+			if listening {
+				fmt.Fprintf(w, "%s\t", cmp.Or(l.Listen, "-"))
+			}
+			fmt.Fprintf(w, "%s\t%s\n", program, l.Table)
+		}
+		w.Flush()
+		if short || a.style.Width == 0 || widest(b.String()) <= a.style.Width {
+			a.stdout.WriteString(b.String())
+			break
+		}
 	}
-	return w.Flush()
+	return nil
+}
+
+// briefly is a time as ls(1) shows it: one of today by the clock.
+func briefly(t, now time.Time) string {
+	switch {
+	case t.Format(time.DateOnly) == now.Format(time.DateOnly):
+		return t.Format(time.TimeOnly)
+	case t.Year() == now.Year():
+		return t.Format("Jan _2 15:04")
+	}
+	return t.Format(time.DateOnly)
+}
+
+// widest is how many columns the longest line has.
+func widest(text string) (most int) {
+	for line := range strings.SplitSeq(text, "\n") {
+		most = max(most, utf8.RuneCountInString(line))
+	}
+	return most
 }
 
 // listens is the address of a running program's endpoint.
@@ -149,7 +206,7 @@ func (a *app) prune(gone []*find.Entry, dryRun bool) error {
 	if dryRun {
 		did = "would remove"
 	}
-	a.say("%s %d tables, %d KiB", did, len(gone), bytes/1024)
+	a.say("%s %s, %d KiB", did, figures.Count(uint64(len(gone)), "table"), bytes/1024)
 	return nil
 }
 

@@ -17,6 +17,14 @@ func Thousands(n uint64) string {
 	return s
 }
 
+// Count is a number of things: 1 call, 1,234 calls.
+func Count(n uint64, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return Thousands(n) + " " + thing
+}
+
 // Share is a number in percent of another.
 func Share(n, of uint64) string {
 	if of == 0 {

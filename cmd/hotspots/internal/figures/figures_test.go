@@ -39,3 +39,11 @@ func TestNanoseconds(t *testing.T) {
 		}
 	}
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0 calls", 1: "1 call", 2: "2 calls", 12345: "12,345 calls"} {
+		if got := Count(n, "call"); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}

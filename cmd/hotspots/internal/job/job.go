@@ -36,6 +36,7 @@ type Job struct {
 	Summary  int                // so many functions are shown at the end
 	Mangled  bool               // with their names as they are in the file
 	Name     func(*table.Table) // names those that have no name; may be nil
+	Width    int                // columns of the terminal that Messages goes to; 0: it is none
 	Many     bool               // programs that the program executes have tables of their own
 	Agent    bool               // a process beside the program has the table open
 	Copies   bool               // copies of text are kept
@@ -269,7 +270,7 @@ func (j *Job) summarize(all []*find.Entry) error {
 	r.WithTimes()
 	r.Sort(r.DefaultOrder())
 	r.Top(j.Summary)
-	if err := r.Text(j.Messages, report.Style{}); err != nil {
+	if err := r.Text(j.Messages, report.Style{Width: j.Width}); err != nil {
 		return err
 	}
 	hint := all[0].Path

@@ -88,6 +88,8 @@ type Program struct {
 	// Why all threads counted into one row, by locked instructions; empty if
 	// each had its own.
 	Lock string `json:"lock"`
+	// It runs, and its calls are not counted at the moment.
+	Paused bool `json:"paused,omitempty"`
 	// The program took the GS segment, and nothing has counted since.
 	Stopped bool `json:"stopped"`
 	// The library that may take it, if it was the loading of one.
@@ -114,6 +116,8 @@ type Program struct {
 	Ended   layout.Ended    `json:"-"`
 	Owners  []table.Owner   `json:"-"`
 	Objects []layout.Object `json:"-"`
+
+	here bool // it runs, and its processes have these numbers for us, too
 }
 
 // Report is the functions of one or more tables. The first table's program
@@ -296,6 +300,8 @@ func programOf(t *table.Table, s *table.Snapshot, status alive.Status) Program {
 		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t),
 		Ended: t.Ended, Objects: t.Objects,
 	}
+	running := status == alive.Running
+	p.Paused, p.here = running && s.Paused, running && alive.SamePidNS(&t.Identity)
 	if p.Owners = s.Owners(); !s.Reset.IsZero() {
 		p.Reset = utc(s.Reset)
 	}

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/narrow"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -20,6 +21,7 @@ import (
 // Style is how text looks.
 type Style struct {
 	Color bool // escape sequences for headings and hot functions
+	Width int  // columns that the names of functions shall fit into; 0 is any number
 }
 
 // Bold is text that heads others.
@@ -42,7 +44,7 @@ func (r *Report) Text(w io.Writer, style Style) error {
 		return err
 	}
 	if r.HasTime() && r.TotalInstructions == nil {
-		return r.timeText(style).write(w, style)
+		return r.timeText().write(w, style)
 	}
 	called := slices.DeleteFunc(slices.Clone(r.Functions), func(f *Function) bool { return f.Calls == 0 })
 	columns := "CALLS\tSHARE\tCUM\tSIZE"
@@ -57,11 +59,7 @@ func (r *Report) Text(w io.Writer, style Style) error {
 	var sum uint64
 	for _, f := range called {
 		sum += f.Calls
-		name := f.Name
-		if f.Hot {
-			name = style.Red(name) + " [hot]"
-		}
-		name += f.where()
+		t.hot[len(t.rest)] = f.Hot
 		numbers := fmt.Sprintf("%s\t%s\t%s\t%d", calls(f), figures.Share(f.Calls, r.TotalCalls), figures.Share(sum, r.TotalCalls), f.Size)
 		if r.HasTime() {
 			numbers = r.timeFigures(f.SelfTime, f.Calls) + "\t" + numbers
@@ -71,7 +69,7 @@ func (r *Report) Text(w io.Writer, style Style) error {
 		} else if r.TotalInstructions != nil {
 			numbers = "-\t-\t" + numbers
 		}
-		t.row(numbers, filepath.Base(f.Object), name)
+		t.row(numbers, filepath.Base(f.Object), f.Name+f.where())
 	}
 	return t.write(w, style)
 }
@@ -83,9 +81,9 @@ func (r *Report) Headline() string {
 	if n := len(r.Programs); n > 1 {
 		what = fmt.Sprintf("%s (pid %d) and %d more, %s", r.Program.Program, r.Pid, n-1, r.state())
 	}
-	what += fmt.Sprintf(": %s calls", figures.Thousands(r.TotalCalls))
+	what += ": " + figures.Count(r.TotalCalls, "call")
 	if n := r.TotalInstructions; n != nil {
-		what += fmt.Sprintf(", %s instructions", figures.Thousands(*n))
+		what += ", " + figures.Count(*n, "instruction")
 		if r.WithoutBlocks > 0 {
 			what += fmt.Sprintf(" (without those of %d functions whose blocks are not counted)", r.WithoutBlocks)
 		}
@@ -109,13 +107,13 @@ func (r *Report) lacks() (all []string) {
 		all = append(all, fmt.Sprintf("%s programs that it executed are not counted: hotspots run --follow-exec", figures.Thousands(uint64(n))))
 	}
 	if n := r.ThreadsLost; n > 0 {
-		all = append(all, fmt.Sprintf("%d threads had no room in the table and are missing", n))
+		all = append(all, fmt.Sprintf("%s had no room in the table, and are missing", figures.Count(uint64(n), "thread")))
 	}
 	if n := r.ThreadsLoose; n > 0 {
-		all = append(all, fmt.Sprintf("%d threads %s", n, r.loose()))
+		all = append(all, figures.Count(uint64(n), "thread")+" "+r.loose())
 	}
 	if n := r.ObjectsMissed; n > 0 {
-		all = append(all, fmt.Sprintf("%d libraries that were loaded later could not be counted", n))
+		all = append(all, fmt.Sprintf("libraries that were loaded later and could not be counted: %d", n))
 	}
 	if r.Stopped && r.StoppedBy != "" {
 		all = append(all, fmt.Sprintf("counted until %s was loaded, which may take the GS segment: try --lock", filepath.Base(r.StoppedBy)))
@@ -126,7 +124,7 @@ func (r *Report) lacks() (all []string) {
 		all = append(all, fmt.Sprintf("processes that turned Syscall User Dispatch on, or another filter of the addresses of system calls, or replaced text of libc or memory of dynprof, and were counted until then: %d", n))
 	}
 	if n := r.TextChanged; n > 0 {
-		all = append(all, fmt.Sprintf("%d functions were counted until the program made their text writable or replaced it", n))
+		all = append(all, fmt.Sprintf("%s counted until the program made their text writable or replaced it", figures.Count(uint64(n), "function")))
 	}
 	for _, path := range r.OldBirths {
 		all = append(all, fmt.Sprintf("threads and processes that %s makes by int $0x80 count as their parents, and lose calls: try --lock", path))
@@ -155,6 +153,8 @@ func (r *Report) state() string {
 	switch {
 	case r.Snapshot != nil && len(r.Programs) == 1:
 		return "snapshot of " + r.Snapshot.Local().Format(time.DateTime)
+	case r.Paused && len(r.Programs) == 1:
+		return r.Status + ", counting paused"
 	case len(r.Programs) > 1 || r.Status == alive.Running.String():
 		return r.Status
 	case r.Ended.Kind == layout.EndedExit:
@@ -252,14 +252,15 @@ func WriteCounts(w io.Writer, title string, counts map[string]int) {
 }
 
 // text is a table of right-aligned figures, then a left-aligned word, then
-// anything.
+// anything, which is shortened as the name of a function is where the terminal is narrow.
 type text struct {
 	figures     []string
 	words, rest []string
+	hot         map[int]bool // rows of functions that have crossed their threshold
 }
 
 func newText(figures, word, rest string) *text {
-	t := &text{}
+	t := &text{hot: map[int]bool{}}
 	t.row(figures, word, rest)
 	return t
 }
@@ -270,21 +271,52 @@ func (t *text) row(figures, word, rest string) {
 	t.rest = append(t.rest, rest)
 }
 
+// widestWord is how many columns a word gets on a terminal.
+const widestWord = 24
+
 func (t *text) write(w io.Writer, style Style) error {
 	width := 0
-	for _, word := range t.words {
-		width = max(width, utf8.RuneCountInString(word))
+	for i, word := range t.words {
+		if style.Width > 0 && t.rest[0] != "" {
+			t.words[i] = narrow.Text(word, widestWord)
+		}
+		width = max(width, utf8.RuneCountInString(t.words[i]))
 	}
 	var b bytes.Buffer
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for i := range t.figures {
-		line := fmt.Sprintf("%s\t  %-*s  %s", t.figures[i], width, t.words[i], t.rest[i])
-		fmt.Fprintln(tw, strings.TrimRight(line, " "))
+		fmt.Fprintf(tw, "%s\t  %-*s\n", t.figures[i], width, t.words[i])
 	}
 	tw.Flush()
-	heading, rows, _ := strings.Cut(b.String(), "\n")
-	_, err := io.WriteString(w, style.Bold(heading)+"\n"+rows)
-	return err
+	for i := range t.figures {
+		line, err := b.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		line = strings.TrimSuffix(line, "\n") + "  "
+		if line += t.last(i, style.Width-utf8.RuneCountInString(line), style); i == 0 {
+			line = style.Bold(strings.TrimRight(line, " "))
+		}
+		if _, err := io.WriteString(w, strings.TrimRight(line, " ")+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// last is what stands at the end of row i, in so many columns if there is a limit.
+func (t *text) last(i, columns int, style Style) string {
+	name, mark := t.rest[i], ""
+	if t.hot[i] {
+		mark = " [hot]"
+	}
+	if style.Width > 0 {
+		name = narrow.Name(name, columns-len(mark))
+	}
+	if mark != "" {
+		return style.Red(name) + mark
+	}
+	return name
 }
 
 // Rows writes lines under a heading, each of right-aligned figures with tabs in between, a

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
+	"github.com/dynprof/dynprof/internal/procfile"
+	"github.com/dynprof/dynprof/internal/symname"
 )
 
 // Thread is what one thread counted, or one process.
@@ -17,6 +20,7 @@ type Thread struct {
 	Tid     uint32 `json:"tid"`
 	Threads int    `json:"threads"` // that have calls
 	Calls   uint64 `json:"calls"`
+	Name    string `json:"name"` // that the program gave it, while it runs; of a process, of its first thread
 
 	incarnation uint32
 }
@@ -28,12 +32,21 @@ func (r *Report) ByThread(order string) []*Thread {
 	for _, p := range r.Programs {
 		for _, o := range p.Owners {
 			if o.Calls > 0 {
-				all = append(all, &Thread{p.Program, o.Pid, o.Tid, 1, o.Calls, o.Incarnation})
+				all = append(all, &Thread{p.Program, o.Pid, o.Tid, 1, o.Calls, p.threadName(o.Pid, o.Tid), o.Incarnation})
 			}
 		}
 	}
 	sortThreads(all, order)
 	return all
+}
+
+// threadName is the name of a thread that runs; empty if it is not known.
+func (p *Program) threadName(pid, tid uint32) string {
+	if !p.here || pid == 0 {
+		return ""
+	}
+	b, _ := procfile.Read(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
+	return symname.Clean(strings.TrimSuffix(string(b), "\n"))
 }
 
 // ByProcess adds up the threads of each process. A process that fork made is
@@ -53,7 +66,7 @@ func (r *Report) ByProcess(order string) []*Thread {
 			k := key{i, o.Pid, o.Incarnation}
 			one := byKey[k]
 			if one == nil {
-				one = &Thread{Program: p.Program, Pid: o.Pid, Tid: o.Pid, incarnation: o.Incarnation}
+				one = &Thread{Program: p.Program, Pid: o.Pid, Tid: o.Pid, Name: p.threadName(o.Pid, o.Pid), incarnation: o.Incarnation}
 				byKey[k] = one
 				all = append(all, one)
 			}
@@ -84,7 +97,7 @@ func (r *Report) ThreadText(w io.Writer, all []*Thread, processes bool, style St
 	if processes {
 		last = "THREADS"
 	}
-	t := newText(heading+"\t"+last, "PROGRAM", "")
+	t := newText(heading+"\t"+last, "PROGRAM", "NAME")
 	var sum uint64
 	for _, one := range all {
 		sum += one.Calls
@@ -92,7 +105,7 @@ func (r *Report) ThreadText(w io.Writer, all []*Thread, processes bool, style St
 		if processes {
 			n = fmt.Sprint(one.Threads)
 		}
-		note := ""
+		note := one.Name
 		if one.Pid == 0 {
 			pid, note = "-", "(threads that have ended)"
 			if !processes {
@@ -115,9 +128,9 @@ func (r *Report) ThreadJSON(w io.Writer, all []*Thread, processes bool) error {
 
 // ThreadCSV writes threads or processes.
 func ThreadCSV(w io.Writer, all []*Thread) error {
-	rows := [][]string{{"program", "pid", "tid", "threads", "calls"}}
+	rows := [][]string{{"program", "pid", "tid", "threads", "calls", "name"}}
 	for _, t := range all {
-		rows = append(rows, []string{t.Program, fmt.Sprint(t.Pid), fmt.Sprint(t.Tid), fmt.Sprint(t.Threads), fmt.Sprint(t.Calls)})
+		rows = append(rows, []string{t.Program, fmt.Sprint(t.Pid), fmt.Sprint(t.Tid), fmt.Sprint(t.Threads), fmt.Sprint(t.Calls), t.Name})
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }

@@ -302,21 +302,18 @@ func calls(f *Function) string {
 
 // timeText writes the functions that were called, or found in a sample: time, its share, time
 // of a call, calls, their share, object, name.
-func (r *Report) timeText(style Style) *text {
+func (r *Report) timeText() *text {
 	t := newText(timeColumns+"\tCALLS\tSHARE", "OBJECT", "FUNCTION")
 	for _, f := range r.Functions {
 		if f.Calls == 0 && !f.took() {
 			continue
 		}
-		name := f.Name
-		if f.Hot {
-			name = style.Red(name) + " [hot]"
-		}
+		t.hot[len(t.rest)] = f.Hot
 		share := "-"
 		if f.Calls > 0 {
 			share = figures.Share(f.Calls, r.TotalCalls)
 		}
-		t.row(r.timeFigures(f.SelfTime, f.Calls)+"\t"+calls(f)+"\t"+share, filepath.Base(f.Object), name)
+		t.row(r.timeFigures(f.SelfTime, f.Calls)+"\t"+calls(f)+"\t"+share, filepath.Base(f.Object), f.Name+f.where())
 	}
 	return t
 }

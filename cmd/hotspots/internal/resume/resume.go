@@ -12,6 +12,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/narrow"
 	"github.com/dynprof/dynprof/internal/setting"
 )
 
@@ -26,7 +27,7 @@ const failure = 125
 
 func run(e *launch.Early) (status int) {
 	j := &job.Job{
-		ID: e.ID, Output: e.Output, Note: e.Note, Summary: e.Summary, Mangled: e.Mangled,
+		ID: e.ID, Output: e.Output, Note: e.Note, Summary: e.Summary, Mangled: e.Mangled, Width: narrow.Width(syscall.Stderr),
 		Many: e.On[setting.FollowExec], Agent: e.On[setting.Control], Copies: e.On[setting.Cache] && e.On[setting.TextCopies], Messages: stderr{},
 	}
 	j.Expect(e.Path, e.Pid)

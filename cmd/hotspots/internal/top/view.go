@@ -112,7 +112,7 @@ func (m *Model) graphAt() int { return max(m.width/2-2, min(38, m.width)) }
 func (m *Model) viewRate(g *cells.Grid, y int, r *rateLine) {
 	at := m.graphAt()
 	g.Put(0, y, 9, bold, fmt.Sprintf("%7s/s", m.rate(r.recent)))
-	text := figures.Thousands(r.calls) + " calls"
+	text := figures.Count(r.calls, "call")
 	room := at - 1 - 11
 	if cells.Width(r.name)+2+len(text) > room && r.style != bold {
 		text = "" // the list has it
