@@ -66,11 +66,16 @@ $(BUILD)/libdynprof.so: $(GOFILES) $(CFILES) $(OBJECT) go.mod go.sum
 # of 32 MB, without which the kernel does not execute it under ulimit -d; nobody here
 # asks for FIPS mode (cmd/hotspots/main.go).
 LAUNCH := github.com/dynprof/dynprof/cmd/hotspots/internal/launch
-$(BUILD)/hotspots: $(BUILD)/libdynprof.so $(SFILES)
+$(BUILD)/hotspots: $(BUILD)/libdynprof.so cmd/hotspots/embed/known $(SFILES)
 	cp $< cmd/hotspots/embed/libdynprof.so
 	sha256sum < $< | cut -d" " -f1 > cmd/hotspots/embed/libdynprof.so.sha256
 	CGO_ENABLED=0 GOFIPS140=v1.0.0 $(GO) build -trimpath -tags early -ldflags "-s -w -checklinkname=0 -E hotspots_early_entry -X $(LAUNCH).carried=$$(cat cmd/hotspots/embed/libdynprof.so.sha256)$$(stat -L -c %s $<)" -o $@ ./cmd/hotspots
 	@$(GO) run ./internal/checklib $@
+
+# The program of hotspots selftest. Its calls are as its source says, so that nothing may
+# be inlined, merged or left out; glibc 2.34 is enough for it, as for the library.
+cmd/hotspots/embed/known: cmd/hotspots/selftest/known.c Makefile
+	$(CC) -O1 -fno-inline -fno-optimize-sibling-calls -fno-ipa-icf -fno-ipa-pure-const -falign-functions=16 -Wall -Wextra -Werror -o $@ $<
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 15
@@ -265,4 +270,4 @@ man: all ## the manual page
 	$(BUILD)/hotspots man $(BUILD)/man
 
 clean: ## remove build/
-	rm -rf $(BUILD) cmd/hotspots/embed/libdynprof.so* $(OBJECT)
+	rm -rf $(BUILD) cmd/hotspots/embed/libdynprof.so* cmd/hotspots/embed/known $(OBJECT)

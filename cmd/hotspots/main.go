@@ -20,13 +20,14 @@ import (
 	_ "github.com/dynprof/dynprof/cmd/hotspots/internal/resume"
 )
 
-// embedded holds libdynprof.so if the build has put it there.
+// embedded holds libdynprof.so and the program of hotspots selftest if the build has put it there.
 //
 //go:embed embed
 var embedded embed.FS
 
 func main() {
-	os.Exit(cli.Main(os.Args[1:], library()))
+	known, _ := embedded.ReadFile("embed/known") // none in a build without make
+	os.Exit(cli.Main(os.Args[1:], library(), known))
 }
 
 // library is the one that this binary carries, or nil: run then asks for --library.

@@ -56,6 +56,7 @@ type app struct {
 	style  report.Style  // of text on stdout
 
 	library *launch.Carried // libdynprof.so; nil if this binary does not carry it
+	known   []byte          // the program of selftest, likewise
 
 	noDemangle  bool
 	names       []string     // files of names
@@ -65,14 +66,14 @@ type app struct {
 }
 
 // Main runs the command line and returns the exit status. library is the
-// libdynprof.so that run preloads, or nil.
-func Main(args []string, library *launch.Carried) int {
+// libdynprof.so that run preloads, or nil, and known the program of selftest.
+func Main(args []string, library *launch.Carried, known []byte) int {
 	// With the signal caught, writing to a closed pipe is an error to look
 	// at, and a program that run executes still has the default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	color := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd()))
 	style := report.Style{Color: color, Width: narrow.Width(int(os.Stdout.Fd()))}
-	a := &app{stdout: bufio.NewWriterSize(os.Stdout, 64<<10), stderr: os.Stderr, style: style, library: library}
+	a := &app{stdout: bufio.NewWriterSize(os.Stdout, 64<<10), stderr: os.Stderr, style: style, library: library, known: known}
 	return a.main(args)
 }
 
@@ -131,7 +132,7 @@ func (a *app) root() *cobra.Command {
 	})
 	wrapHelp(root)
 	root.AddCommand(a.runCommand(), a.reportCommand(), a.topCommand(), a.showCommand(), a.annotateCommand(), a.loopsCommand(), a.callsCommand(), a.growthCommand(), a.exportCommand(), a.diffCommand(), a.namesCommand(), a.coverageCommand(), a.bisectCommand(), a.eventsCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.resetCommand(), a.snapshotCommand(), a.serveCommand(), a.agentCommand(), a.lsCommand(), a.pruneCommand(), a.compactCommand(), a.cacheCommand(), a.symbolsCommand(), a.gdbCommand(), a.versionCommand(), a.manCommand())
+		a.pauseCommand(), a.resumeCommand(), a.resetCommand(), a.snapshotCommand(), a.serveCommand(), a.agentCommand(), a.lsCommand(), a.pruneCommand(), a.compactCommand(), a.cacheCommand(), a.symbolsCommand(), a.gdbCommand(), a.selftestCommand(), a.versionCommand(), a.manCommand())
 	for _, cmd := range root.Commands() {
 		wrapErrors(cmd)
 	}
