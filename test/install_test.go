@@ -23,3 +23,29 @@ func TestSelftest(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+// TestDoctor: it looks at this machine and at programs, and its status says whether these
+// can be counted.
+func TestDoctor(t *testing.T) {
+	lane.Parallel(t)
+	p := compile(t, need(t, "gcc"), []string{"-O1"}, "leaves.c")
+	static := compile(t, need(t, "gcc"), []string{"-O1", "-static"}, "leaves.c")
+	for _, row := range []struct {
+		before []string
+		args   []string
+		status int
+		says   string
+	}{
+		{nil, []string{p}, 0, "ok     " + p + " can be counted\n"},
+		{nil, []string{static}, 1, "fatal  " + static + " "},
+		{[]string{"prlimit", "--fsize=4000000"}, nil, 0, "limit  ulimit -f: file size is limited to 3906\n"},
+		{[]string{"env", "XDG_RUNTIME_DIR=/proc"}, nil, 1, "fatal  tables: /proc/dynprof"},
+		{nil, []string{"--format", "json"}, 0, `{"schema":1,"worst":"`},
+	} {
+		c := cmd(append([]string{build(t, "hotspots"), "doctor"}, row.args...)...)
+		c.before = row.before
+		if r := run(t, c); r.status != row.status || r.stderr != "" || !strings.Contains(r.stdout, row.says) {
+			t.Errorf("%v %v: status %d: %s%s", row.before, row.args, r.status, r.stdout, r.stderr)
+		}
+	}
+}
