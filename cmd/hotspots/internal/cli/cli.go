@@ -110,9 +110,10 @@ func (a *app) say(format string, args ...any) {
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "hotspots",
-		Short:         "Count every call of every function of an unmodified program",
-		Long:          "hotspots runs programs under libdynprof.so, which counts every call of their functions exactly, and shows the counts.",
+		Use:   "hotspots",
+		Short: "Count every call of every function of an unmodified program",
+		Long: "hotspots runs programs under libdynprof.so, which counts every call of their functions exactly, and shows the counts.\n\n" +
+			"Exit status: " + exitStatuses + "; run ends as the program does, and bisect, doctor and selftest say what theirs mean.",
 		Example:       "  hotspots run -- ./app args       count a program\n  hotspots report                  the functions called most, of the newest table\n  hotspots report --format json    all functions, for other programs",
 		SilenceUsage:  true,
 		SilenceErrors: true,

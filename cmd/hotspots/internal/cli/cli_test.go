@@ -282,7 +282,8 @@ func TestNewestAndPid(t *testing.T) {
 	}
 }
 
-// TestHelp: of every command, help has an example, and fits a terminal.
+// TestHelp: of every command, help has an example and the exit statuses, and fits a
+// terminal; the status of wrong usage is as it says.
 func TestHelp(t *testing.T) {
 	root := (&app{}).root()
 	root.InitDefaultHelpCmd()
@@ -298,6 +299,19 @@ func TestHelp(t *testing.T) {
 		_, examples, _ := strings.Cut(out, "Examples:\n")
 		if status != 0 || errOut != "" || !strings.Contains(examples, strings.Join(path, " ")) && path[0] != path[len(path)-1] {
 			t.Errorf("%s --help: status %d, %s, no example:\n%s", cmd.CommandPath(), status, errOut, out)
+		}
+		if !strings.Contains(strings.ToLower(out), "exit status") {
+			t.Errorf("%s --help: no exit status:\n%s", cmd.CommandPath(), out)
+		}
+		if cmd.Runnable() && !cmd.DisableFlagParsing {
+			want := exitUsage
+			if cmd.Name() == "run" {
+				want = exitRunFailure
+			}
+			out, errOut, status := hotspots(append(path[1:], "--no-such-flag")...)
+			if status != want || out != "" || !strings.HasSuffix(errOut, "unknown flag: --no-such-flag; see "+cmd.CommandPath()+" --help\n") {
+				t.Errorf("%s --no-such-flag: status %d, %s%s", cmd.CommandPath(), status, out, errOut)
+			}
 		}
 		for line := range strings.SplitSeq(out, "\n") {
 			limit := 80

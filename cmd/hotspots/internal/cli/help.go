@@ -15,6 +15,7 @@ const helpWidth = 80
 // wrapHelp has the help of all commands wrapped. The templates are cobra's but for that.
 func wrapHelp(root *cobra.Command) {
 	cobra.AddTemplateFunc("wrapped", wrapText)
+	cobra.AddTemplateFunc("exitLine", exitLine)
 	cobra.AddTemplateFunc("wrappedFlags", func(f *pflag.FlagSet) string {
 		return strings.TrimRight(f.FlagUsagesWrapped(helpWidth), "\n")
 	})
@@ -22,7 +23,19 @@ func wrapHelp(root *cobra.Command) {
 	root.SetUsageTemplate(strings.NewReplacer(
 		".LocalFlags.FlagUsages | trimTrailingWhitespaces", "wrappedFlags .LocalFlags",
 		".InheritedFlags.FlagUsages | trimTrailingWhitespaces", "wrappedFlags .InheritedFlags",
+		"{{if .HasHelpSubCommands}}", "{{exitLine .}}{{if .HasHelpSubCommands}}",
 	).Replace(root.UsageTemplate()))
+}
+
+// exitStatuses are those of most commands; a command that has others says so in its Long.
+const exitStatuses = "0 all is well, 1 it failed, 2 wrong usage"
+
+// exitLine says which exit statuses a command has, if its Long does not.
+func exitLine(cmd *cobra.Command) string {
+	if strings.Contains(strings.ToLower(cmd.Long), "exit status") || !cmd.Runnable() {
+		return ""
+	}
+	return "\n\nExit status:\n  " + exitStatuses
 }
 
 // wrapText breaks lines that are too long, at blanks. What is indented stays as it is.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/version"
 )
 
@@ -71,14 +72,47 @@ func page(cmd *cobra.Command) string {
 	section("NAME", roff(pageName(cmd))+" \\- "+roff(cmd.Short))
 	section("SYNOPSIS", "\\fB"+roff(cmd.UseLine())+"\\fP")
 	section("DESCRIPTION", roff(long))
+	section("COMMANDS", commands(cmd))
 	section("OPTIONS", options(cmd.NonInheritedFlags()))
 	section("OPTIONS OF ALL COMMANDS", options(cmd.InheritedFlags()))
+	if line := exitLine(cmd); line != "" {
+		section("EXIT STATUS", roff(exitStatuses))
+	}
+	if !cmd.HasParent() {
+		section("ENVIRONMENT", environment())
+		section("FILES", files)
+	}
 	if cmd.Example != "" {
 		section("EXAMPLE", ".nf\n"+roff(cmd.Example)+"\n.fi")
 	}
 	section("SEE ALSO", strings.Join(related(cmd), ", "))
 	return b.String()
 }
+
+// commands are those below a command, each a tagged paragraph.
+func commands(cmd *cobra.Command) string {
+	var b strings.Builder
+	for _, c := range pagesBelow(cmd) {
+		fmt.Fprintf(&b, ".TP\n\\fB%s\\fP\n%s\n", roff(c.Name()), roff(c.Short))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// environment are the variables that users set.
+func environment() string {
+	var b strings.Builder
+	for i := range setting.All {
+		if s := &setting.All[i]; s.Flag != "" {
+			fmt.Fprintf(&b, ".TP\n\\fB%s\\fP\nas \\fBhotspots run \\-\\-%s\\fP\n", roff(s.Variable), roff(s.Flag))
+		}
+	}
+	return b.String() + ".TP\n\\fBNO_COLOR\\fP\nif it is not empty, text has no color"
+}
+
+// files are the places where hotspots leaves something.
+const files = ".TP\n\\fI$XDG_RUNTIME_DIR/dynprof\\fP, else \\fI/tmp/dynprof\\-UID\\fP\ncount tables: hotspots ls, hotspots prune\n" +
+	".TP\n\\fI$XDG_CACHE_HOME/dynprof\\fP, else \\fI~/.cache/dynprof\\fP\nthe library, and plans of earlier starts: hotspots cache\n" +
+	".TP\n\\fI/var/cache/dynprof/plans\\fP\nplans for all users: hotspots cache \\-\\-system"
 
 // options are the flags, each a tagged paragraph.
 func options(flags *pflag.FlagSet) string {

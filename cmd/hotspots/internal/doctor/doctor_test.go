@@ -46,7 +46,9 @@ func TestLook(t *testing.T) {
 		{"nothing", func(*Machine, map[string]string) {}, Fine, "glibc 2.36"},
 		{"old glibc", func(m *Machine, _ map[string]string) { m.GlibC = func() string { return "version 2.31." } }, Fatal, "glibc 2.31"},
 		{"musl", func(m *Machine, _ map[string]string) { m.GlibC = func() string { return "" } }, Fatal, "glibc: no"},
-		{"no library", func(m *Machine, _ map[string]string) { m.Library = func() (string, error) { return "", errors.New("noexec") } }, Fatal, "library: noexec"},
+		{"no library", func(m *Machine, _ map[string]string) {
+			m.Library = func() (string, error) { return "", errors.New("noexec") }
+		}, Fatal, "library: noexec"},
 		{"no place", func(m *Machine, _ map[string]string) {
 			m.Room = func(string) (uint64, error) { return 0, errors.New("read-only") }
 		}, Fatal, "read-only"},
