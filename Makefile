@@ -20,7 +20,7 @@ EXTLD := \"-Wl,-T,$(CURDIR)/libdynprof/goinit.ld\" \
 	-Wl,--wrap=pthread_self -Wl,--wrap=pthread_detach \
 	-Wl,--wrap=pthread_key_create -Wl,--wrap=pthread_setspecific
 
-.PHONY: all help demo check test deps lint lint-c unit cover long duckdb random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads bench-making man examples bench-hot clean
+.PHONY: all help demo check test deps lint lint-c unit cover long duckdb random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads bench-making man install uninstall deb try-package tarball examples bench-hot clean
 all: $(BUILD)/libdynprof.so $(BUILD)/hotspots ## build/libdynprof.so and build/hotspots
 
 GOFILES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*')
@@ -266,8 +266,52 @@ bench-making: all
 bench-hot: all
 	$(GO) run ./bench/hot
 
-man: all ## the manual page
+# Manual pages and completion come from the tree of commands, which says --help, too.
+man: all ## the manual, and completion for shells, in build/
+	@rm -rf $(BUILD)/man $(BUILD)/completion
 	$(BUILD)/hotspots man $(BUILD)/man
+	@mkdir -p $(BUILD)/completion
+	@for shell in bash zsh fish; do $(BUILD)/hotspots completion $$shell >$(BUILD)/completion/$$shell; done
+
+# Where things go; a packager changes them, and DESTDIR. UNITPREFIX is what units and the
+# drop-in have in place of PREFIX.
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib/dynprof
+SHARE   ?= $(PREFIX)/share
+MAN     ?= $(SHARE)/man
+DOC     ?= $(SHARE)/doc/dynprof
+ZSH     ?= $(SHARE)/zsh/site-functions
+UNITS   ?= $(PREFIX)/lib/systemd/system
+UNITPREFIX ?= $(PREFIX)
+FIXUNIT := sed -e 's,/usr/bin/,$(UNITPREFIX)/bin/,g' -e 's,/usr/lib/dynprof/,$(if $(filter $(PREFIX),$(UNITPREFIX)),$(LIBDIR),$(UNITPREFIX)/lib/dynprof)/,g'
+
+install: man ## install below PREFIX=/usr/local, or DESTDIR=/elsewhere
+	install -d $(addprefix "$(DESTDIR)",$(PREFIX)/bin $(LIBDIR) $(PREFIX)/include $(MAN)/man1 $(SHARE)/bash-completion/completions $(ZSH) $(SHARE)/fish/vendor_completions.d $(UNITS) $(DOC)/examples)
+	install -m755 $(BUILD)/hotspots "$(DESTDIR)$(PREFIX)/bin/hotspots"
+	install -m644 $(BUILD)/libdynprof.so "$(DESTDIR)$(LIBDIR)/libdynprof.so"
+	install -m644 $(BUILD)/dynprof.h "$(DESTDIR)$(PREFIX)/include/dynprof.h"
+	install -m644 $(BUILD)/man/*.1 "$(DESTDIR)$(MAN)/man1/"
+	install -m644 $(BUILD)/completion/bash "$(DESTDIR)$(SHARE)/bash-completion/completions/hotspots"
+	install -m644 $(BUILD)/completion/zsh "$(DESTDIR)$(ZSH)/_hotspots"
+	install -m644 $(BUILD)/completion/fish "$(DESTDIR)$(SHARE)/fish/vendor_completions.d/hotspots.fish"
+	for unit in dynprof-serve.service dynprof-serve.socket; do $(FIXUNIT) deploy/systemd/$$unit >"$(DESTDIR)$(UNITS)/$$unit"; chmod 644 "$(DESTDIR)$(UNITS)/$$unit"; done
+	$(FIXUNIT) deploy/systemd/dynprof.conf >"$(DESTDIR)$(DOC)/examples/dynprof.conf"
+	install -m644 README.md LICENSE "$(DESTDIR)$(DOC)/"
+	install -m644 deploy/prometheus/*.yml deploy/grafana/dynprof.json "$(DESTDIR)$(DOC)/examples/"
+
+uninstall: ## take away what make install has put below PREFIX or DESTDIR
+	cd "$(DESTDIR)/" && rm -rf $(addprefix "$(DESTDIR)",$(PREFIX)/bin/hotspots $(LIBDIR) $(PREFIX)/include/dynprof.h $(SHARE)/bash-completion/completions/hotspots $(ZSH)/_hotspots $(SHARE)/fish/vendor_completions.d/hotspots.fish $(UNITS)/dynprof-serve.service $(UNITS)/dynprof-serve.socket $(DOC)) "$(DESTDIR)$(MAN)"/man1/hotspots.1 "$(DESTDIR)$(MAN)"/man1/hotspots-*.1
+
+deb: all ## build/dynprof_VERSION_amd64.deb
+	@scripts/package.sh deb
+
+try-package: deb ## install, prove and remove the package in a new, minimal Debian, as root (4 minutes)
+	@scripts/deps.sh package
+	@! lintian --fail-on error,warning $(BUILD)/dynprof_*_amd64.deb 2>&1 | grep '^[EW]:'
+	@scripts/try-package.sh
+
+tarball: all ## build/dynprof-VERSION-linux-amd64.tar.gz
+	@scripts/package.sh tar
 
 clean: ## remove build/
 	rm -rf $(BUILD) cmd/hotspots/embed/libdynprof.so* cmd/hotspots/embed/known $(OBJECT)

@@ -1,7 +1,9 @@
 package test
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -47,5 +49,44 @@ func TestDoctor(t *testing.T) {
 		if r := run(t, c); r.status != row.status || r.stderr != "" || !strings.Contains(r.stdout, row.says) {
 			t.Errorf("%v %v: status %d: %s%s", row.before, row.args, r.status, r.stdout, r.stderr)
 		}
+	}
+}
+
+// TestInstall: what make install puts below DESTDIR is whole, works there, and is all
+// taken away again.
+func TestInstall(t *testing.T) {
+	lane.Parallel(t)
+	need(t, "make")
+	build(t, "hotspots") // so that nothing is built now, beside other tests
+	dest := t.TempDir()
+	r := run(t, cmd("make", "-C", "..", "-s", "-o", "all", "install", "DESTDIR="+dest, "PREFIX=/opt/dynprof"))
+	if r.status != 0 {
+		t.Fatalf("status %d: %s%s", r.status, r.stdout, r.stderr)
+	}
+	at := filepath.Join(dest, "opt/dynprof")
+	for path, want := range map[string]string{
+		"bin/hotspots": "\x7fELF", "lib/dynprof/libdynprof.so": "\x7fELF", "include/dynprof.h": "dynprof_plugin_init",
+		"share/man/man1/hotspots-run.1": ".SH SYNOPSIS", "share/bash-completion/completions/hotspots": "complete ",
+		"share/zsh/site-functions/_hotspots": "#compdef hotspots", "share/fish/vendor_completions.d/hotspots.fish": "complete ",
+		"lib/systemd/system/dynprof-serve.service": "ExecStart=/opt/dynprof/bin/hotspots serve",
+		"share/doc/dynprof/examples/dynprof.conf":  "LD_PRELOAD=/opt/dynprof/lib/dynprof/libdynprof.so",
+		"share/doc/dynprof/examples/dynprof.json":  "{",
+	} {
+		if text := read(t, filepath.Join(at, path)); !strings.Contains(text, want) {
+			t.Errorf("%s: no %q", path, want)
+		}
+	}
+	if r := run(t, cmd(filepath.Join(at, "bin/hotspots"), "selftest")); r.status != 0 {
+		t.Errorf("selftest: status %d: %s%s", r.status, r.stdout, r.stderr)
+	}
+	run(t, cmd("make", "-C", "..", "-s", "-o", "all", "uninstall", "DESTDIR="+dest, "PREFIX=/opt/dynprof"))
+	err := filepath.WalkDir(dest, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			t.Errorf("left behind: %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
