@@ -18,7 +18,7 @@ func (a *app) coverageCommand() *cobra.Command {
 		Use:   "coverage [TABLE|PID]... | --system DIR...",
 		Short: "Show which functions are counted, and why others are not",
 		Long: "For each object: functions found, counted by tactic, not counted by reason, excluded by reason.\n" +
-			"Functions that were not selected, and excluded addresses (no functions, or never to be patched), are outside the percentage.\n\n" +
+			"Functions that were not selected, and excluded addresses (no functions, or never to be patched), are outside the percentage. docs/coverage.md says what the words mean.\n\n" +
 			"With --system: plans every executable and library below the directories, without running any, and says what would be counted.",
 		Example: "  hotspots coverage\n  hotspots coverage 4711 --format json\n  hotspots coverage --list too-short\n  hotspots coverage --system /usr/bin /usr/lib/x86_64-linux-gnu",
 		RunE: func(cmd *cobra.Command, args []string) error {
