@@ -1,6 +1,8 @@
 package test
 
 import (
+	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -8,7 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/dynprof/dynprof/internal/lane"
 )
@@ -18,11 +22,40 @@ func TestDeploy(t *testing.T) {
 	lane.Parallel(t)
 	t.Run("rules", func(t *testing.T) {
 		promtool := needAlso(t, "promtool")
-		for _, args := range [][]string{{"check", "rules", "dynprof.rules.yml"}, {"test", "rules", "dynprof.rules.test.yml"}, {"check", "config", "--syntax-only", "prometheus.yml"}} {
+		for _, args := range [][]string{{"check", "rules", "dynprof.rules.yml"}, {"test", "rules", "dynprof.rules.test.yml"}, {"check", "config", "--syntax-only", "prometheus.yml"}, {"check", "config", "prometheus-local.yml"}} {
 			c := cmd(append([]string{promtool}, args...)...)
 			c.dir = "../deploy/prometheus"
 			if r := run(t, c); r.status != 0 {
 				t.Errorf("%v: %s%s", args, r.stdout, r.stderr)
+			}
+		}
+	})
+	t.Run("web.yml", func(t *testing.T) { // its password is taken, with a certificate
+		dir := t.TempDir()
+		text := strings.ReplaceAll(read(t, "../deploy/web.yml"), "/etc/dynprof/", dir+"/")
+		write(t, filepath.Join(dir, "web.yml"), text, 0o600)
+		if r := run(t, cmd(need(t, "openssl"), "req", "-x509", "-newkey", "ed25519", "-nodes", "-subj", "/CN=localhost", "-keyout", filepath.Join(dir, "key.pem"), "-out", filepath.Join(dir, "cert.pem"))); r.status != 0 {
+			t.Fatal(r.stderr)
+		}
+		at := freePort(t)
+		background(t, nil, build(t, "hotspots"), "serve", "--listen", at, "--web-config", filepath.Join(dir, "web.yml"), "--state", "", dir)
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		for password, want := range map[string]int{"change-me": 200, "wrong": 401} {
+			request, err := http.NewRequest("GET", "https://"+at+"/metrics", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.SetBasicAuth("prometheus", password)
+			r, err := client.Do(request)
+			for err != nil && errors.Is(err, syscall.ECONNREFUSED) { // it is not there yet
+				time.Sleep(10 * time.Millisecond)
+				r, err = client.Do(request)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Body.Close(); r.StatusCode != want {
+				t.Errorf("%s: %s", password, r.Status)
 			}
 		}
 	})
