@@ -20,7 +20,7 @@ EXTLD := \"-Wl,-T,$(CURDIR)/libdynprof/goinit.ld\" \
 	-Wl,--wrap=pthread_self -Wl,--wrap=pthread_detach \
 	-Wl,--wrap=pthread_key_create -Wl,--wrap=pthread_setspecific
 
-.PHONY: all help demo check test deps lint lint-c unit cover long duckdb random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads bench-making man install uninstall deb try-package tarball examples bench-hot clean
+.PHONY: all help demo check test deps lint lint-c unit cover long duckdb random fuzz oracles oracles-quick prometheus bench bench-quick bench-compare bench-docs bench-startup bench-threads bench-making man pictures install uninstall deb try-package tarball examples bench-hot clean
 all: $(BUILD)/libdynprof.so $(BUILD)/hotspots ## build/libdynprof.so and build/hotspots
 
 GOFILES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*')
@@ -272,6 +272,12 @@ man: all ## the manual, and completion for shells, in build/
 	$(BUILD)/hotspots man $(BUILD)/man
 	@mkdir -p $(BUILD)/completion
 	@for shell in bash zsh fish; do $(BUILD)/hotspots completion $$shell >$(BUILD)/completion/$$shell; done
+
+# Pictures of real runs, by a terminal of their own; look at them.
+SHOW = PATH="$(CURDIR)/$(BUILD):$$PATH" XDG_RUNTIME_DIR=$$(mktemp -d /tmp/XXX) $(GO) run ../../internal/picture
+pictures: all ## the pictures of terminals in docs/img
+	cd docs/img && $(SHOW) -o run.svg -size 80x40 "prompt() { printf '\033[1m\$$ %s\033[0m\n' \"\$$*\"; \"\$$@\"; }; prompt hotspots run --summary 6 -- lua5.4 queens.lua; prompt hotspots report --top 4 --filter '^lua_'; prompt hotspots coverage | cut -c1-80"
+	cd docs/img && $(SHOW) -o top.svg -size 80x24 -keys '6s:q' "hotspots run -o t.dynprof --summary 0 -- lua5.4 queens.lua 9 400 >/dev/null & while [ ! -s t.dynprof ]; do sleep 0.1; done; hotspots top t.dynprof; kill %1; rm t.dynprof"
 
 # Where things go; a packager changes them, and DESTDIR. UNITPREFIX is what units and the
 # drop-in have in place of PREFIX.
