@@ -38,10 +38,18 @@ var why = [...]string{
 	ledger.ReasonBreakpoint:        "it starts with int3: a handler looks at the address",
 }
 
+// Why is a reason in words, empty for those of a newer table.
+func Why(r ledger.Reason) string {
+	if int(r) < len(why) {
+		return why[r]
+	}
+	return ""
+}
+
 // whyNot is a reason in words, with its word.
 func whyNot(r ledger.Reason) string {
-	if int(r) < len(why) && why[r] != "" {
-		return r.String() + ": " + why[r]
+	if words := Why(r); words != "" {
+		return r.String() + ": " + words
 	}
 	return r.String()
 }
