@@ -43,8 +43,8 @@ func (a *app) exportCommand() *cobra.Command {
 			"and, after hotspots run --blocks, the instructions that it has executed, after\n" +
 			"hotspots run --time the CPU time that it took itself, sampled:\n" +
 			"  callgrind    for callgrind_annotate and KCachegrind: of each instruction\n" +
-			"  pprof        for go tool pprof, and what else reads its files (profile.proto,\n" +
-			"               gzipped): of each instruction; sample types calls, instructions, cpu\n" +
+			"  pprof        for go tool pprof, and what else reads its files (profile.proto\n" +
+			"               by gzip): of each instruction; types calls, instructions, cpu\n" +
 			"  folded       for flamegraph.pl, speedscope and others: collapsed stacks of\n" +
 			"               program, object and function\n" +
 			"  csv, json    all functions, as hotspots report has them\n" +
