@@ -256,39 +256,58 @@ func TestNamesDebuginfod(t *testing.T) {
 }
 
 // serveDebug starts Debian's debuginfod on the files of a directory, and waits until it has
-// found those of a program.
+// found those of a program. Somebody else may get the port first: then it ends, and gets
+// another one.
 func serveDebug(t *testing.T, dir, program string) (url string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	url = fmt.Sprintf("http://127.0.0.1:%d", port)
-	var out bytes.Buffer
-	server := exec.Command(need(t, "debuginfod"), "-d", ":memory:", "-p", fmt.Sprint(port), "-c", "2", "-F", dir)
-	server.Stdout, server.Stderr = &out, &out
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
+	path, id := need(t, "debuginfod"), buildIDOf(t, program)
+	said := ""
+	for range 5 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		url = fmt.Sprintf("http://127.0.0.1:%d", port)
+		var out bytes.Buffer
+		server := exec.Command(path, "-d", ":memory:", "-p", fmt.Sprint(port), "-c", "2", "-F", dir)
+		server.Stdout, server.Stderr = &out, &out
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { server.Wait(); close(ended) }()
+		t.Cleanup(func() { server.Process.Kill(); <-ended })
+		if serves(t, url+"/buildid/"+id+"/debuginfo", ended) {
+			return url
+		}
 		server.Process.Kill()
-		server.Wait()
-	})
-	id := buildIDOf(t, program)
-	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		answer, err := http.Get(url + "/buildid/" + id + "/debuginfo")
+		<-ended
+		said = out.String()
+	}
+	t.Fatalf("debuginfod does not serve %s:\n%s", id, said)
+	return ""
+}
+
+// serves waits until a server has what is asked for; false if it ends, or never has it.
+func serves(t *testing.T, url string, ended <-chan struct{}) bool {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		answer, err := http.Get(url)
 		if err == nil {
 			answer.Body.Close()
 			if answer.StatusCode == http.StatusOK {
-				return url
+				return true
 			}
 		}
-		if time.Now().After(end) {
-			t.Fatalf("debuginfod does not serve %s: %v\n%s", id, err, out.String())
+		select {
+		case <-ended:
+			return false
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
+	return false
 }
 
 func buildIDOf(t *testing.T, path string) string {

@@ -18,6 +18,8 @@ func TestDisplay(t *testing.T) {
 		{"_ZN4demo3addEii.isra.0", "demo::add(int, int) [clone .isra.0]", "_ZN4demo3addEii.isra.0"},
 		{"_ZN3foo3bar17h05af221e174051e9E", "foo::bar", "_ZN3foo3bar17h05af221e174051e9E"},
 		{"_RNvCs1234_7mycrate3foo", "mycrate::foo", "_RNvCs1234_7mycrate3foo"},
+		{"_D4main3addFiiZi", "_D4main3addFiiZi", "_D4main3addFiiZi"}, // D and Swift: docs/names.md
+		{"$s4main3addyS2i_SitF", "$s4main3addyS2i_SitF", "$s4main3addyS2i_SitF"},
 		{"_Znot mangled", "_Znot mangled", "_Znot mangled"},
 		{"", "libx.so.1+0x1f40", "libx.so.1+0x1f40"},
 		{"a\x1b[31mb\n\x00", "a\uFFFD[31mb\uFFFD\uFFFD", "a\uFFFD[31mb\uFFFD\uFFFD"},
