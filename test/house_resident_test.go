@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
@@ -13,10 +14,10 @@ import (
 // around it: what they do where their room ends.
 func TestResident(t *testing.T) {
 	lane.Parallel(t)
-	for _, unit := range []string{"entered.c", "kept.c", "lost.c", "memory.c", "patience.c"} {
+	for _, unit := range []string{"entered.c", "kept.c", "laststacks.c laststacks.S", "lost.c", "memory.c", "patience.c"} {
 		t.Run(unit, func(t *testing.T) {
 			t.Parallel()
-			p := compile(t, need(t, "gcc"), []string{"-O1", "-pthread", "-I../libdynprof/resident"}, unit)
+			p := compile(t, need(t, "gcc"), []string{"-O1", "-pthread", "-I../libdynprof/resident"}, strings.Fields(unit)...)
 			if r := run(t, cmd(p)); r.status != 0 || r.stdout+r.stderr != "" {
 				t.Errorf("status %d: %s%s", r.status, r.stdout, r.stderr)
 			}

@@ -1,0 +1,1 @@
+#include "sites/slowpath.S"
