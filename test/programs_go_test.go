@@ -149,6 +149,21 @@ func TestGoSignals(t *testing.T) {
 	}
 }
 
+// TestGoProfile: a Go program's own profiler finds a function whose body runs in its stub.
+func TestGoProfile(t *testing.T) {
+	lane.Parallel(t)
+	program := goProgram(t, "testdata/goprofile")
+	without := run(t, cmd(program))
+	if without.status != 0 {
+		t.Fatalf("without the library: %+v", without)
+	}
+	with, r := counted(t, cmd(program))
+	same(t, without, with)
+	if f := r.named(t, "main.hog"); f.Tactic != "whole-body" {
+		t.Errorf("main.hog: %s, not whole-body", f.Tactic)
+	}
+}
+
 // TestGoOfDebian: programs that others built, by older toolchains, without symbols.
 func TestGoOfDebian(t *testing.T) {
 	lane.Parallel(t)

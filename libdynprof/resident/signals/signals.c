@@ -246,7 +246,7 @@ static int show_keep(const struct dp_known *c, uint64_t pos, uint64_t *g, struct
 	return 1;
 }
 
-static int show(const struct dp_known *c, uint64_t *g, int fault, struct dp_shown *s)
+static int show(const struct dp_known *c, uint64_t *g, int looks_only, struct dp_shown *s)
 {
 	uint64_t at = g[DP_REG_RIP] - c->at;
 	if (at >= DP_COMMON_HOOK && at < DP_COMMON_KEEPER + DP_COMMON_SIZE) {
@@ -266,8 +266,9 @@ static int show(const struct dp_known *c, uint64_t *g, int fault, struct dp_show
 		return show_cold(c, (c->at + at - c->cold) % DP_COLD_SIZE, g, s);
 	const struct dp_origin *o = origin_at(c, at);
 	/* The Go runtime knows its code: what it may not preempt at an entry it
-	 * may not preempt in a stub, but only there does it not try. */
-	if (!o || (o->flags & DP_IS_GO && !fault))
+	 * may not preempt in a stub, but only there does it not try. Its profiler
+	 * only looks, as for a fault. */
+	if (!o || (o->flags & DP_IS_GO && !looks_only))
 		return 0;
 	return show_stub(c, o, at - o->at, g, s);
 }
@@ -369,7 +370,7 @@ static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *
 	if (!fault && !switches)
 		look_at_stack(s->rsp);
 	uint64_t at = s->rip;
-	int shown = c ? show(c, g, fault, s) : !gone && show_island(g, s);
+	int shown = c ? show(c, g, fault || sig == SIGPROF, s) : !gone && show_island(g, s);
 	if (names_address(sig, info, fault) && (uint64_t)info->si_addr == at)
 		info->si_addr = (void *)g[DP_REG_RIP];
 	if (!shown)
