@@ -41,10 +41,7 @@ func (a *app) namesLearnCommand() *cobra.Command {
 		Example: "  hotspots names learn build/app build/libapp.so -o app.names\n  hotspots report --names app.names app.dynprof",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			find, err := a.finder(true)
-			if err != nil {
-				return err
-			}
+			find := a.finder(true)
 			w := io.Writer(a.stdout)
 			if output != "" {
 				f, err := os.Create(output)
@@ -74,18 +71,22 @@ func (a *app) namesLearnCommand() *cobra.Command {
 	return cmd
 }
 
-// finder looks for names of objects; on servers, too, if they may be asked.
-func (a *app) finder(servers bool) (*debugfile.Finder, error) {
+// finder looks for names of objects; on servers, too, if they may be asked. What the
+// environment says wrong about these is no reason to show nothing.
+func (a *app) finder(servers bool) *debugfile.Finder {
 	find := &debugfile.Finder{Root: debugfile.System}
 	if !servers {
-		return find, nil
+		return find
 	}
 	d, err := debugfile.FromEnvironment(os.Getenv)
-	if err == nil && d != nil {
+	switch {
+	case err != nil:
+		a.say("nobody is asked for names: %v", err)
+	case d != nil:
 		d.Say = a.say
 		find.Fetch = d.Fetch
 	}
-	return find, err
+	return find
 }
 
 // namer names what is shown of tables.
@@ -95,11 +96,7 @@ func (a *app) namer() (*names.Namer, error) { return a.newNamer(true) }
 func (a *app) localNamer() (*names.Namer, error) { return a.newNamer(false) }
 
 func (a *app) newNamer(servers bool) (*names.Namer, error) {
-	find, err := a.finder(servers)
-	if err != nil {
-		return nil, err
-	}
-	n := &names.Namer{Find: find, Say: a.say}
+	n := &names.Namer{Find: a.finder(servers), Say: a.say}
 	for _, path := range a.names {
 		f, err := names.ReadFile(path)
 		if err != nil {

@@ -39,14 +39,17 @@ const (
 
 // FromEnvironment is what the variables say; nil if DEBUGINFOD_URLS is not set.
 func FromEnvironment(get func(string) string) (*Debuginfod, error) {
-	d := &Debuginfod{URLs: strings.Fields(get("DEBUGINFOD_URLS")), Cache: get("DEBUGINFOD_CACHE_PATH"), Stall: stall, Size: maxSize}
-	if len(d.URLs) == 0 {
-		return nil, nil
-	}
-	for _, u := range d.URLs {
-		if !strings.HasPrefix(u, "http://") && !strings.HasPrefix(u, "https://") {
+	d := &Debuginfod{Cache: get("DEBUGINFOD_CACHE_PATH"), Stall: stall, Size: maxSize}
+	for _, u := range strings.Fields(get("DEBUGINFOD_URLS")) {
+		switch {
+		case strings.HasPrefix(u, "http://"), strings.HasPrefix(u, "https://"):
+			d.URLs = append(d.URLs, u)
+		case !strings.HasPrefix(u, "ima:"): // how debuginfod's client is to check signatures
 			return nil, fmt.Errorf("DEBUGINFOD_URLS: %q is no address of http or https", u)
 		}
+	}
+	if len(d.URLs) == 0 {
+		return nil, nil
 	}
 	for name, use := range map[string]func(n int64){
 		"DEBUGINFOD_TIMEOUT": func(n int64) { d.Stall = time.Duration(n) * time.Second },
@@ -68,6 +71,9 @@ func FromEnvironment(get func(string) string) (*Debuginfod, error) {
 	}
 	if d.Cache == "" {
 		dir := get("XDG_CACHE_HOME")
+		if dir == "" && get("HOME") == "" {
+			return nil, errors.New("debuginfod: no place for what is fetched: set DEBUGINFOD_CACHE_PATH, XDG_CACHE_HOME or HOME")
+		}
 		if dir == "" {
 			dir = filepath.Join(get("HOME"), ".cache")
 		}

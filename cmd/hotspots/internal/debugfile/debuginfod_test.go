@@ -112,7 +112,7 @@ func TestFromEnvironment(t *testing.T) {
 		return func(name string) string { return env[name] }
 	}
 	for text, want := range map[string]Debuginfod{
-		"DEBUGINFOD_URLS=http://a https://b": {URLs: []string{"http://a", "https://b"}, Cache: "/h/.cache/debuginfod_client", Stall: stall, Size: maxSize},
+		"DEBUGINFOD_URLS=ima:ignore http://a https://b": {URLs: []string{"http://a", "https://b"}, Cache: "/h/.cache/debuginfod_client", Stall: stall, Size: maxSize},
 		"DEBUGINFOD_URLS=http://a,XDG_CACHE_HOME=/x,DEBUGINFOD_TIMEOUT=5,DEBUGINFOD_MAXTIME=7,DEBUGINFOD_MAXSIZE=9": {
 			URLs: []string{"http://a"}, Cache: "/x/debuginfod_client", Stall: 5 * time.Second, Total: 7 * time.Second, Size: 9},
 		"DEBUGINFOD_URLS=http://a,DEBUGINFOD_CACHE_PATH=/y,DEBUGINFOD_MAXSIZE=0": {URLs: []string{"http://a"}, Cache: "/y", Stall: stall, Size: maxSize},
@@ -122,12 +122,12 @@ func TestFromEnvironment(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, d, err)
 		}
 	}
-	for _, text := range []string{"", "DEBUGINFOD_URLS= ", "DEBUGINFOD_TIMEOUT=x"} {
+	for _, text := range []string{"", "DEBUGINFOD_URLS= ", "DEBUGINFOD_URLS=ima:enforcing", "DEBUGINFOD_TIMEOUT=x"} {
 		if d, err := FromEnvironment(get(text)); d != nil || err != nil {
 			t.Errorf("%q: %v, %v", text, d, err)
 		}
 	}
-	for _, text := range []string{"DEBUGINFOD_URLS=file:///x", "DEBUGINFOD_URLS=http://a,DEBUGINFOD_TIMEOUT=x", "DEBUGINFOD_URLS=http://a,DEBUGINFOD_MAXSIZE=-1"} {
+	for _, text := range []string{"DEBUGINFOD_URLS=file:///x", "DEBUGINFOD_URLS=http://a,HOME=", "DEBUGINFOD_URLS=http://a,DEBUGINFOD_TIMEOUT=x", "DEBUGINFOD_URLS=http://a,DEBUGINFOD_MAXSIZE=-1"} {
 		if d, err := FromEnvironment(get(text)); err == nil {
 			t.Errorf("%q: %v", text, d)
 		}
