@@ -297,15 +297,15 @@ func TestTimeUncounted(t *testing.T) {
 	}
 }
 
-// TestTimeRefused: where perf_event_open is refused a line says how to allow it, and all else
-// is as without --time.
+// TestTimeRefused: where perf_event_open is refused, or who calls it is killed, a line says how
+// to allow it, and all else is as without --time.
 func TestTimeRefused(t *testing.T) {
 	lane.Parallel(t)
 	gcc := need(t, "gcc")
 	program, refuses := compile(t, gcc, []string{"-O2"}, "time.c"), compile(t, gcc, nil, "refuses.c")
 	c := cmd(program, "turn", "100000")
 	without := run(t, c)
-	for name, errno := range map[string]int{"EPERM": 1, "EACCES": 13, "ENOSYS": 38, "EMFILE": 24} {
+	for name, errno := range map[string]int{"EPERM": 1, "EACCES": 13, "ENOSYS": 38, "EMFILE": 24, "killed": 0} {
 		table := filepath.Join(t.TempDir(), "table")
 		r := run(t, cmd(append([]string{refuses, fmt.Sprint(errno), build(t, "hotspots"), "run", "--time", "--summary=0", "-o", table, "--"}, c.args...)...))
 		if strings.Count(r.stderr, "\n") != 1 || !strings.HasPrefix(r.stderr, "hotspots: no CPU time is sampled: perf_event_open: ") {

@@ -1,5 +1,5 @@
 // Executes a program under a seccomp filter that answers perf_event_open with an error, as
-// containers do: refuses ERRNO PROG ARG...
+// containers do, or kills who calls it (ERRNO 0): refuses ERRNO PROG ARG...
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (atoi(argv[1]) & 0xffff)),
+		BPF_STMT(BPF_RET | BPF_K, atoi(argv[1]) ? SECCOMP_RET_ERRNO | (atoi(argv[1]) & 0xffff) : SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = {sizeof code / sizeof *code, code};

@@ -21,7 +21,6 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/narrow"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/perf"
-	"github.com/dynprof/dynprof/cmd/hotspots/internal/selftime"
 	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -321,25 +320,6 @@ func (a *app) run(f *runFlags, argv []string) error {
 		return &exitError{status: exitRunFailure}
 	}
 	return status(result)
-}
-
-// sample has the CPU time of the program that runs next on this thread sampled. Where the kernel
-// refuses, a line says how to allow it, and all else is as ever.
-func (a *app) sample(j *job.Job, p *launch.Program, hertz int) (watch func(pid int)) {
-	sampler, err := selftime.Start(hertz)
-	if err != nil {
-		a.say("no CPU time is sampled: %v", err)
-		return j.Watch
-	}
-	j.Times = sampler
-	watching := false
-	return func(pid int) {
-		j.Watch(pid)
-		if !watching {
-			watching = true
-			j.WatchTimes(p.Path, pid)
-		}
-	}
 }
 
 // uncounted runs the program as if hotspots were not there, after it has said

@@ -153,9 +153,9 @@ func (s *Sampler) look(n sampling.New, refreshed map[owner]bool) {
 
 // Stop ends the sampling.
 func (s *Sampler) Stop() {
-	s.newCPUs = s.events.Came()
 	close(s.stop)
 	<-s.stopped
+	s.newCPUs = s.events.Came()
 	s.events.Close()
 	for _, m := range s.memories {
 		m.Close()
