@@ -150,11 +150,14 @@ func (a *app) plans() ([]cachedPlan, error) {
 	if err != nil {
 		return nil, err
 	}
+	bar := a.countBar(len(files), "reading plans") // thousands take seconds
+	defer bar.Finish()
 	var all []cachedPlan
 	for _, f := range files {
 		p := cachedPlan{File: f.Name, Bytes: f.Size, Copy: f.Copy, Used: f.Time.UTC(), State: planDamaged, Object: "?"}
 		p.look(s)
 		all = append(all, p)
+		bar.Add(1)
 	}
 	return all, nil
 }

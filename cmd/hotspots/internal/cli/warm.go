@@ -94,7 +94,7 @@ func (a *app) cacheWarm(f *warmFlags, args []string) error {
 	defer os.RemoveAll(dir)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	before, bar, failed := len(a.plansNow()), a.warmBar(len(programs)), 0
+	before, bar, failed := len(a.plansNow()), a.countBar(len(programs), "planning"), 0
 	for _, p := range programs {
 		bar.Describe(filepath.Base(p.Path))
 		err := f.start(ctx, p, a.plansDir(), library, dir)
@@ -205,9 +205,9 @@ func (f *warmFlags) start(ctx context.Context, p *launch.Program, plans, library
 	return err
 }
 
-// warmBar shows how many programs have been planned, on a terminal only.
-func (a *app) warmBar(n int) *progressbar.ProgressBar {
-	return progressbar.NewOptions(n, progressbar.OptionSetWriter(a.stderr), progressbar.OptionSetDescription("planning"),
+// countBar shows how many of n have been done, on a terminal only.
+func (a *app) countBar(n int, what string) *progressbar.ProgressBar {
+	return progressbar.NewOptions(n, progressbar.OptionSetWriter(a.stderr), progressbar.OptionSetDescription(what),
 		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
 		progressbar.OptionClearOnFinish(), progressbar.OptionSetVisibility(term.IsTerminal(2)))
 }
