@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -115,6 +116,9 @@ func sameProgram(have, more string) error {
 // that is, it is an error what refuse makes of it.
 func (a *app) appendTable(tables *[]*table.Table, path string, refuse func(have, more *table.Table) error) error {
 	t, err := a.openTable(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: hotspots ls lists the tables that there are", err)
+	}
 	if err != nil {
 		return err
 	}
