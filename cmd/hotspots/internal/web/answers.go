@@ -211,7 +211,12 @@ func threads(p *program, q url.Values, _ *http.Request) (reply, error) {
 }
 
 // coverage is which functions are counted and why others are not, as hotspots coverage has it.
-func coverage(p *program, _ url.Values, _ *http.Request) (reply, error) {
+func (s *Server) coverage(p *program, _ url.Values, asked *http.Request) (reply, error) {
+	done, err := s.alone(asked.Context())
+	if err != nil {
+		return reply{}, err
+	}
+	defer done()
 	t, err := p.openTable()
 	if err != nil {
 		return reply{}, err

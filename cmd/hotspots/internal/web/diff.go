@@ -26,6 +26,11 @@ func (s *Server) diff(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	done, err := s.alone(r.Context())
+	if err != nil {
+		return reply{}, err
+	}
+	defer done()
 	var both [2]*table.Table
 	for i, name := range []string{"before", "after"} {
 		p, err := s.program(q.Get(name))
@@ -36,12 +41,6 @@ func (s *Server) diff(r *http.Request) (reply, error) {
 			return reply{}, err
 		}
 		defer both[i].Close()
-	}
-	select {
-	case s.comparing <- struct{}{}:
-		defer func() { <-s.comparing }()
-	case <-r.Context().Done():
-		return reply{}, r.Context().Err()
 	}
 	d, err := report.NewDiff(both[0], both[1], nil, report.Options{Mangled: s.Mangled})
 	if err != nil {

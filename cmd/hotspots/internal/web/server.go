@@ -48,12 +48,12 @@ type Server struct {
 	programs []*program
 	asked    int // of those that it did not begin with
 
-	comparing chan struct{} // holds one while two tables are compared
+	heavy chan struct{} // holds one while whole tables are read for one answer
 }
 
 // New serves nothing yet.
 func New(o Options) *Server {
-	s := &Server{Options: o, token: newToken(), comparing: make(chan struct{}, 1)}
+	s := &Server{Options: o, token: newToken(), heavy: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -98,6 +98,17 @@ func (s *Server) program(id string) (*program, error) {
 		}
 	}
 	return nil, fmt.Errorf("no table %.40q is open here", id)
+}
+
+// alone waits until nobody else reads whole tables: what many ask for at once takes no more
+// memory than for one.
+func (s *Server) alone(ctx context.Context) (done func(), err error) {
+	select {
+	case s.heavy <- struct{}{}:
+		return func() { <-s.heavy }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // all are the programs that are shown.

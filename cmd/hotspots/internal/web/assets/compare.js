@@ -22,8 +22,9 @@ export class Compare {
     this.sorted = { key: "delta", up: false };
   }
 
-  get a() { return this.app.state.a || this.app.tables.find((t) => t.id !== this.app.model.id)?.id || ""; }
-  get b() { return this.app.state.b || this.app.tables.find((t) => t.id !== this.a && t.id === this.app.model.id)?.id || this.app.tables.find((t) => t.id !== this.a)?.id || ""; }
+  // As on the command line: before, after.
+  get a() { return this.app.state.a || (this.app.tables.length > 1 ? this.app.tables[0].id : ""); }
+  get b() { return this.app.state.b || this.app.tables.find((t) => t.id !== this.a)?.id || ""; }
 
   choices() {
     const what = JSON.stringify([this.app.tables.map((t) => [t.id, t.state]), this.app.others.map((t) => t.id), this.a, this.b]);

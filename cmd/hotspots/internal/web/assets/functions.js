@@ -21,7 +21,10 @@ export class Functions {
   }
 
   get sorted() {
-    const s = this.app.state.s || (this.app.model.state?.running ? "rate" : "calls");
+    const { model, state } = this.app;
+    const first = model.state?.running ? "rate" : "calls";
+    const none = /since/.test(state.s) && !model.range && !model.mark; // a mark is not in a link
+    const s = none || state.s === "" ? first : state.s;
     const key = s.replace(/^-/, "");
     return { key, up: s.startsWith("-") !== orders[key] };
   }
@@ -146,7 +149,7 @@ export class Functions {
   arrange() {
     const { model, state } = this.app;
     const { key, up } = this.sorted;
-    const what = [model.id, state.q, state.o, state.w, state.all, state.n, state.n && model.version].join("\0");
+    const what = [model.id, model.size, state.q, state.o, state.w, state.all, state.n, state.n && model.version].join("\0");
     if (what !== this.picked || !state.all) {
       const list = this.pick();
       if (what === this.picked && list.length >= this.order.length) {
@@ -156,16 +159,17 @@ export class Functions {
       } else this.order = list;
       this.picked = what;
     }
-    const by = {
-      rate: (a, b) => model.rates[b] - model.rates[a],
-      calls: (a, b) => model.sortable[b] - model.sortable[a] || compare(model.calls[b], model.calls[a]),
-      since: (a, b) => { const x = model.since(a) ?? 0n, y = model.since(b) ?? 0n; return compare(y, x); },
-      object: (a, b) => compare(model.objectNames[model.object[b]], model.objectNames[model.object[a]]),
-      name: (a, b) => compare(model.names[b], model.names[a]),
-      size: (a, b) => model.bytes[b] - model.bytes[a],
-    }[key] ?? (() => 0);
-    const sign = up ? -1 : 1, { rates, sortable } = model;
-    this.order.sort((a, b) => sign * by(a, b) || rates[b] - rates[a] || sortable[b] - sortable[a] || a - b);
+    const sign = up ? 1 : -1, { rates, sortable, calls } = model;
+    const rest = (a, b) => rates[b] - rates[a] || sortable[b] - sortable[a] || a - b;
+    // Numbers above 2^53 are only nearly sorted by their doubles.
+    const numbers = { rate: rates, calls: sortable, size: model.bytes }[key];
+    if (numbers) {
+      const exact = key === "calls" && model.total > 2n ** 53n ? (a, b) => compare(calls[a], calls[b]) : () => 0;
+      this.order.sort((a, b) => sign * (numbers[a] - numbers[b] || exact(a, b)) || rest(a, b));
+      return;
+    }
+    const of = { since: (i) => model.since(i) ?? 0n, object: (i) => model.objectNames[model.object[i]], name: (i) => model.names[i] }[key];
+    this.order.sort((a, b) => sign * compare(of(a), of(b)) || rest(a, b));
   }
 
   // update shows what is known now. Where the user scrolls it waits: nothing is to move there.

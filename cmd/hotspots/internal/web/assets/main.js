@@ -10,7 +10,7 @@ import { base, clock, count, moment, short, thousands } from "./format.js";
 import { Functions } from "./functions.js";
 import { Help } from "./help.js";
 import { Map_ } from "./map.js";
-import { Model } from "./model.js";
+import { Model, points } from "./model.js";
 import { Threads } from "./threads.js";
 import { Timeline } from "./timeline.js";
 
@@ -109,6 +109,7 @@ class App {
           wait = await model.read();
           this.trouble(null);
           if (model === this.model && model.reading !== before) {
+            if (model.points.to.length > 4096) await this.thin(model);
             if (this.state.f >= 0) this.line.add(time, model.time, model.rates[this.state.f]);
             this.render();
           } else if (model === this.model) this.renderTop();
@@ -119,6 +120,12 @@ class App {
       await this.sleep(Math.min(2000, Math.max(100, wait + 20)));
       while (document.hidden) await this.sleep(1e9); // all that came meanwhile is in the next reading
     }
+  }
+
+  // thin takes the timeline anew from the server, which puts its older half together.
+  async thin(model) {
+    model.points = points(await json(`tables/${model.id}/timeline`));
+    this.line.of = "";
   }
 
   sleep(ms) {
@@ -247,7 +254,7 @@ class App {
     this.search = h("input", { type: "search", placeholder: "Search   /", "aria-label": "search names", spellcheck: false, autocomplete: "off", input: () => this.typed() });
     this.search.value = this.state.q;
     this.chips = h("div", { class: "chips" });
-    this.menu = h("div", { class: "menu", id: "export", popover: "auto" }, h("button", { click: () => this.export("csv") }, "CSV"), h("button", { click: () => this.export("json") }, "JSON"), (this.png = h("button", { click: () => this.export("png") }, "PNG")));
+    this.menu = h("div", { class: "menu", id: "export", popover: "auto", toggle: () => { this.menu.style.top = `${this.exporting.getBoundingClientRect().bottom + 4}px`; } }, h("button", { click: () => this.export("csv") }, "CSV"), h("button", { click: () => this.export("json") }, "JSON"), (this.png = h("button", { click: () => this.export("png") }, "PNG")));
     const button = (title, label, click) => h("button", { title, "aria-label": title, click }, label);
     document.getElementById("bar").append(this.tabs, this.search, this.chips, h("div", { class: "tools" },
       (this.exporting = h("button", { title: "save what is shown (x)", popovertarget: "export" }, "Export")), this.menu,
