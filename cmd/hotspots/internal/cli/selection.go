@@ -8,7 +8,7 @@ import (
 
 // selection is what the flags choose by names.
 func (f *runFlags) selection() *selection.Selection {
-	return &selection.Selection{Objects: f.objects, Only: f.only, Skip: f.skip, Thresholds: f.thresholds}
+	return &selection.Selection{Objects: f.objects, Only: f.only, Skip: f.skip, Thresholds: f.thresholds, Blocks: f.blocksOf}
 }
 
 // checkSelection says which names that the user gave nothing in the tables has, and

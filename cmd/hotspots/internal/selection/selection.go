@@ -16,12 +16,13 @@ import (
 type Selection struct {
 	Objects    string // of --objects
 	Only, Skip string // of --only and --skip
+	Blocks     string // of --blocks
 	Thresholds []string
 }
 
 // Empty reports whether nothing is chosen by a name.
 func (s *Selection) Empty() bool {
-	return len(s.globs()) == 0 && s.Only == "" && s.Skip == "" && len(s.rules()) == 0
+	return len(s.globs()) == 0 && s.Only == "" && s.Skip == "" && s.Blocks == "" && len(s.rules()) == 0
 }
 
 // Ledger is what a program had: the objects of its tables, and their functions.
@@ -66,6 +67,7 @@ func (s *Selection) Unmatched(l *Ledger, readFile func(string) ([]byte, error)) 
 			lines = append(lines, l.names(names.flag, names.value, readFile)...)
 		}
 	}
+	lines = append(lines, l.blocks(s.Blocks, readFile)...)
 	for _, rule := range s.rules() {
 		one, err := symname.ParseThresholds(rule + "=1")
 		if err == nil && !l.has(func(name string) bool { return one.Of(name) == 1 }) {
@@ -150,6 +152,23 @@ func (l *Ledger) names(flag, value string, readFile func(string) ([]byte, error)
 	}
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("%s %s: and %d more names that no function has", flag, value, more))
+	}
+	return lines
+}
+
+// blocks looks for what --blocks names.
+func (l *Ledger) blocks(value string, readFile func(string) ([]byte, error)) (lines []string) {
+	const flag = "--blocks"
+	if strings.HasPrefix(value, "@") {
+		return l.names(flag, value, readFile)
+	}
+	for glob := range strings.SplitSeq(value, ",") {
+		if glob = strings.TrimSpace(glob); glob == "" {
+			continue
+		}
+		if n, err := symname.ParseGlobs(glob, readFile); err == nil && !l.has(n.Match) {
+			lines = append(lines, l.nothing(flag+"="+glob, glob))
+		}
 	}
 	return lines
 }

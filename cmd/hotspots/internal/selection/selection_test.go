@@ -44,6 +44,8 @@ func TestUnmatched(t *testing.T) {
 		{selection.Selection{Objects: "libsl.so*,demo"}, []string{"--objects libsl.so*: the program has no object of that name; did you mean libssl.so.3?"}},
 		{selection.Selection{Objects: "/opt/dema"}, []string{"did you mean /opt/demo?"}},
 		{selection.Selection{Thresholds: []string{"colatz=1000"}}, []string{"--threshold colatz: no function that may be counted has such a name; did you mean collatz?"}},
+		{selection.Selection{Blocks: "coll*, colatz"}, []string{"--blocks=colatz: no function that may be counted has such a name; did you mean collatz?"}},
+		{selection.Selection{Blocks: "@list"}, []string{"--blocks @list: colatz: no function that may be counted has such a name; did you mean collatz?", "@list: a1: ", "@list: a2: ", "--blocks @list: and 2 more names"}},
 	} {
 		got := row.Unmatched(&l, files)
 		if len(got) != len(row.want) {
