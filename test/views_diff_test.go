@@ -54,16 +54,7 @@ func countedTo(t *testing.T, program, table string) {
 // namesOf are the names of a table's functions by their addresses.
 func namesOf(t *testing.T, table string) map[string]string {
 	t.Helper()
-	var r report
-	out := run(t, cmd(build(t, "hotspots"), "report", "--format", "json", table))
-	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil {
-		t.Fatalf("%v: %+v", err, out)
-	}
-	names := map[string]string{}
-	for _, f := range r.Functions {
-		names[f.Address] = f.Name
-	}
-	return names
+	return namesBy(t, build(t, "hotspots"), "report", table)
 }
 
 // TestDiffBuilds: functions of stripped builds are told by their code, none is taken for

@@ -51,23 +51,34 @@ func (f *Finder) Symbols(o *layout.Object, since time.Time) (Symbols, error) {
 	if len(own) > 0 || err != nil {
 		return own, err
 	}
+	err = f.Separate(o, link, func(path string) (found bool, err error) {
+		own, err = separate(path, o.BuildID, sum)
+		return own != nil, err
+	})
+	return own, err
+}
+
+// Separate has try look at the files that may have an object's debug information, until it has
+// found some: those on this machine, by the build ID and where the object's .gnu_debuglink
+// says, which is link, then a server's.
+func (f *Finder) Separate(o *layout.Object, link string, try func(path string) (found bool, err error)) error {
 	for _, path := range Paths(o, f.Root, link) {
-		s, err := separate(path, o.BuildID, sum)
-		if s != nil || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return s, err
+		found, err := try(path)
+		if found || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return err
 		}
 	}
 	if f.Fetch == nil || o.BuildID == "" {
-		return nil, nil
+		return nil
 	}
 	path, err := f.Fetch(o.BuildID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_, err = try(path)
 	}
-	return separate(path, o.BuildID, 0)
+	return err
 }
 
 // ownSymbols are those that the object's file has itself, and what it says of another file.

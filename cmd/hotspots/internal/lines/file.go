@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -51,26 +49,11 @@ func Open(o *layout.Object, find *debugfile.Finder) (*File, error) {
 		return f, nil
 	}
 	name, sum := link(e)
-	for _, c := range debugfile.Paths(o, find.Root, name) {
-		found, err := separate(c, o.BuildID, sum)
-		if found != nil || err != nil && !errors.Is(err, fs.ErrNotExist) {
-			if found != nil {
-				found.Built = f.Built
-			}
-			return found, err
-		}
-	}
-	if find.Fetch == nil || o.BuildID == "" {
-		return nil, nil
-	}
-	path, err := find.Fetch(o.BuildID)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	found, err := separate(path, o.BuildID, sum)
+	var found *File
+	err = find.Separate(o, name, func(path string) (bool, error) {
+		found, err = separate(path, o.BuildID, sum)
+		return found != nil, err
+	})
 	if found != nil {
 		found.Built = f.Built
 	}
