@@ -134,6 +134,18 @@ var blocks = blocksTool("dynprof-blocks", "the same with DYNPROF_BLOCKS=1: how o
 // edges is blocks with callees of calls by pointers.
 var edges = blocksTool("dynprof-edges", "the same with DYNPROF_EDGES=1: who has called whom, too", "--edges", "DYNPROF_EDGES=1")
 
+// timed is warm with CPU time sampled, by the command, whose time is in it.
+var timed = func() *tool {
+	t := warmTool("dynprof-time", "hotspots run --time, hotspots included: calls and CPU time", "--text-copies")
+	t.wants = hasAim
+	t.command = func(m *machine, c *command) {
+		m.keepPlans(c.args[0], "--text-copies")
+		c.env = append(c.env, "XDG_CACHE_HOME="+m.plans())
+		c.args = append([]string{m.hotspots, "run", "--time", "--summary", "0", "--library", m.library, "-o", filepath.Join(c.dir, "table"), "--"}, c.args...)
+	}
+	return t
+}()
+
 func blocksTool(name, about, flag, env string) *tool {
 	t := warmTool(name, about, flag, env)
 	t.wants = func(w *workload) bool { return slices.Contains(blocksAims, w.name) || w.name == "redis" }
@@ -209,7 +221,7 @@ func (t *tool) isOurs() bool { return t == dynprof || t == kept || t == warm || 
 var peers = []*tool{profileCounters, perfRecord, gprof, xray, callgrind, uftrace}
 
 // tools, in the order of the tables.
-var tools = slices.Concat([]*tool{again, dynprof, warm, kept, blocks, edges}, limits, peers)
+var tools = slices.Concat([]*tool{again, dynprof, warm, kept, timed, blocks, edges}, limits, peers)
 
 // readTable returns the calls of all functions that are counted.
 func readTable(path string) (counts, *tableFacts, error) {
