@@ -97,7 +97,7 @@ func (a *app) export(f exportFlags, args []string) error {
 
 // exportReport writes what report would show of all functions.
 func (a *app) exportReport(f exportFlags, paths []string) error {
-	r, done, err := a.readFunctions(paths, false)
+	r, done, err := a.readFunctions(paths, false, 0)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (a *app) report(f reportFlags, args []string) error {
 	if threads && f.filter != "" {
 		return usage("--filter goes with --by function and --by object: what a thread counted is known as a sum")
 	}
-	r, done, err := a.readFunctions(args, f.run)
+	r, done, err := a.readFunctions(args, f.run, f.most())
 	if err != nil {
 		return err
 	}
@@ -166,24 +166,43 @@ func (a *app) reportThreads(r *report.Report, f reportFlags) error {
 
 // readFunctions is read, without addresses that are no functions, and with what took CPU time
 // and is in no ledger.
-func (a *app) readFunctions(args []string, run bool) (*report.Report, func(), error) {
-	r, done, err := a.read(args, run)
+func (a *app) readFunctions(args []string, run bool, most int) (*report.Report, func(), error) {
+	r, done, err := a.read(args, run, most)
 	if err == nil {
 		r.WithTimes().KeepFunctions()
 	}
 	return r, done, err
 }
 
-// read makes a report of the tables that the arguments mean.
-func (a *app) read(args []string, run bool) (*report.Report, func(), error) {
+// read makes a report of the tables that the arguments mean, of so many functions that were
+// called most; 0: of all.
+func (a *app) read(args []string, run bool, most int) (*report.Report, func(), error) {
 	tables, done, err := a.openAll(args, run)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := report.New(tables, report.Options{Mangled: a.noDemangle})
+	if slices.ContainsFunc(tables, hasTimes) {
+		most = 0
+	}
+	r, err := report.New(tables, report.Options{Mangled: a.noDemangle, Most: most})
 	if err != nil {
 		done()
 		return nil, nil, err
 	}
 	return r, done, nil
+}
+
+// hasTimes reports whether there are times beside a table, or what cannot be read as such.
+func hasTimes(t *table.Table) bool {
+	times, err := report.TimesOf(t)
+	return times != nil || err != nil
+}
+
+// most is how many functions are shown, if these are those that were called most; else 0. The
+// names of all others need not be made then.
+func (f *reportFlags) most() int {
+	if f.format != "text" || f.by != "function" || f.filter != "" || f.sorted && f.sort != "calls" {
+		return 0
+	}
+	return f.top
 }
