@@ -67,7 +67,13 @@ func TestProfiles(t *testing.T) {
 	}
 	done := make(chan []byte)
 	go func() {
-		_, body := fetch(t, url+"?seconds=2")
+		r, err := http.Get(url + "?seconds=2")
+		if err != nil {
+			done <- nil
+			return
+		}
+		defer r.Body.Close()
+		body, _ := io.ReadAll(r.Body)
 		done <- body
 	}()
 	rounds := uint64(0)
@@ -87,6 +93,26 @@ func TestProfiles(t *testing.T) {
 		if status, body := fetch(t, url+query); status != want || strings.Count(string(body), "\n") != 1 {
 			t.Errorf("%s: %d %s", query, status, body)
 		}
+	}
+	const many = 12
+	answers := make(chan int, many)
+	for range many {
+		go func() {
+			r, err := http.Get(url + "?seconds=4")
+			if err != nil {
+				answers <- 0
+				return
+			}
+			r.Body.Close()
+			answers <- r.StatusCode
+		}()
+	}
+	got := map[int]int{}
+	for range many {
+		got[<-answers]++
+	}
+	if got[http.StatusOK] == 0 || got[http.StatusServiceUnavailable] == 0 || len(got) != 2 {
+		t.Errorf("%d at a time: %v", many, got)
 	}
 	if r, err := http.Post(url, "text/plain", nil); err != nil || r.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("%+v %v", r, err)
