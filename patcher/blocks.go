@@ -14,6 +14,7 @@ import (
 	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/internal/plancache"
 	"github.com/dynprof/dynprof/internal/setting"
+	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
@@ -82,15 +83,16 @@ func (p *Plan) dropCopies(a *arena) bool {
 	return true
 }
 
-// copy plans the copies of all functions that are counted and can have one.
-func (o *object) copy(how decision) {
+// copy plans the copies of all functions that are counted and can have one, or, unless that is
+// nil, of those with such names.
+func (o *object) copy(how decision, of *symname.Names) {
 	c := &copies{program: flow.New(o.survey, o.callSites, 0), units: make([]copied, len(o.plans))}
 	held := o.held()
 	units := c.program.Units()
 	parallel.Ranges(len(units), grain, 0, func(_, first, end int) {
 		for k := first; k < end; k++ {
 			i := units[k].Function
-			if !o.plans[i].Counted() || how.blocksOf != nil && !how.blocksOf.Match(o.displayed(int(i))) {
+			if !o.plans[i].Counted() || of != nil && !of.Match(o.displayed(int(i))) {
 				continue
 			}
 			u := &c.units[i]

@@ -56,7 +56,7 @@ type Plan struct {
 func New(r *Request, t target.Target) (*Plan, error) {
 	p := &Plan{Request: r, target: t, used: r.ReserveUsed}
 	shared := r.Shared || r.Options.On[setting.Lock]
-	p.how = decision{debugged: t.IsDebugged(), shared: shared, redirectable: r.Translator && !shared, notes: r.Options.On[setting.Edges] && !shared && !r.Late, blocksOf: r.Options.BlocksOf}
+	p.how = decision{debugged: t.IsDebugged(), shared: shared, redirectable: r.Translator && !shared, notes: r.Options.On[setting.Edges] && !shared && !r.Late}
 	p.caches = p.mayCache()
 	if err := p.readMaps(); err != nil {
 		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))
@@ -177,7 +177,7 @@ func (p *Plan) decide(o *object, how decision) {
 	o.plans, o.patches, o.copies = entry.Plans(o.survey, opt, 0, chooses), 0, nil
 	o.dropHook()
 	if p.wantsBlocks(o) {
-		o.copy(how)
+		o.copy(how, choice.BlocksOf)
 	}
 }
 

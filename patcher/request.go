@@ -76,6 +76,4 @@ type decision struct {
 	blind        bool // objects that come later are not seen
 	notes        bool // callees of calls by pointers are noted
 	redirectable bool // calls can be sent to other code: fronts count in a row of the thread's own
-
-	blocksOf *symname.Names // whose blocks are counted; nil: all
 }
