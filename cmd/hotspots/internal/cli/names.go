@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/debugfile"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/debuginfod"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/names"
 	"github.com/dynprof/dynprof/internal/table"
 )
@@ -78,7 +79,7 @@ func (a *app) finder(servers bool) *debugfile.Finder {
 	if !servers {
 		return find
 	}
-	d, err := debugfile.FromEnvironment(os.Getenv)
+	d, err := debuginfod.FromEnvironment(os.Getenv)
 	switch {
 	case err != nil:
 		a.say("nobody is asked for names: %v", err)

@@ -172,11 +172,3 @@ func regular(path string) (*os.File, int64, error) {
 	}
 	return f, fi.Size(), nil
 }
-
-// lastUsed is when a file was read or changed last.
-func lastUsed(fi fs.FileInfo) time.Time {
-	if read := time.Unix(fi.Sys().(*syscall.Stat_t).Atim.Unix()); read.After(fi.ModTime()) {
-		return read
-	}
-	return fi.ModTime()
-}

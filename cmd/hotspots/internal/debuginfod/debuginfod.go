@@ -1,4 +1,6 @@
-package debugfile
+// Package debuginfod gets debug information from servers (debuginfod(8)). It is one of its own
+// since net/http takes long to start, and who shows functions at the end of a run does not ask.
+package debuginfod
 
 import (
 	"context"
@@ -12,12 +14,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// Debuginfod asks servers for files of debug information, as debuginfod-client-config(7) says,
+// Client asks servers for files of debug information, as debuginfod-client-config(7) says,
 // and keeps what it gets in the cache that debuginfod's own client has.
-type Debuginfod struct {
+type Client struct {
 	URLs  []string
 	Cache string        // directory
 	Stall time.Duration // for this long a server may send next to nothing
@@ -38,8 +41,8 @@ const (
 )
 
 // FromEnvironment is what the variables say; nil if DEBUGINFOD_URLS is not set.
-func FromEnvironment(get func(string) string) (*Debuginfod, error) {
-	d := &Debuginfod{Cache: get("DEBUGINFOD_CACHE_PATH"), Stall: stall, Size: maxSize}
+func FromEnvironment(get func(string) string) (*Client, error) {
+	d := &Client{Cache: get("DEBUGINFOD_CACHE_PATH"), Stall: stall, Size: maxSize}
 	for _, u := range strings.Fields(get("DEBUGINFOD_URLS")) {
 		switch {
 		case strings.HasPrefix(u, "http://"), strings.HasPrefix(u, "https://"):
@@ -84,7 +87,7 @@ func FromEnvironment(get func(string) string) (*Debuginfod, error) {
 
 // Fetch is the path of the file with that build ID, of the cache or fetched into it. It is an
 // error that wraps fs.ErrNotExist if no server has it.
-func (d *Debuginfod) Fetch(buildID string) (string, error) {
+func (d *Client) Fetch(buildID string) (string, error) {
 	if _, err := hex.DecodeString(buildID); err != nil || buildID == "" {
 		return "", fmt.Errorf("build ID %q: %w", buildID, fs.ErrNotExist)
 	}
@@ -127,7 +130,7 @@ func (d *Debuginfod) Fetch(buildID string) (string, error) {
 }
 
 // get fetches one file to path, which is there as a whole or not at all.
-func (d *Debuginfod) get(url, path string) (err error) {
+func (d *Client) get(url, path string) (err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if d.Total > 0 {
@@ -173,7 +176,7 @@ func (d *Debuginfod) get(url, path string) (err error) {
 var errLarge = errors.New("more than DEBUGINFOD_MAXSIZE, or the limit without it")
 
 // copy copies what comes, and has the watch wait anew whenever enough has.
-func (d *Debuginfod) copy(to io.Writer, from io.Reader, watch *time.Timer) error {
+func (d *Client) copy(to io.Writer, from io.Reader, watch *time.Timer) error {
 	for left := d.Size; ; {
 		n, err := io.CopyN(to, from, min(leastBytes, left+1))
 		if left -= n; left < 0 {
@@ -190,7 +193,7 @@ func (d *Debuginfod) copy(to io.Writer, from io.Reader, watch *time.Timer) error
 }
 
 // timed says what being cancelled means.
-func (d *Debuginfod) timed(err error, url string) error {
+func (d *Client) timed(err error, url string) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: it takes too long (DEBUGINFOD_TIMEOUT, DEBUGINFOD_MAXTIME)", url)
 	}
@@ -199,7 +202,7 @@ func (d *Debuginfod) timed(err error, url string) error {
 
 // clean removes files of the cache that were not read for long, once a day, as debuginfod's
 // client does.
-func (d *Debuginfod) clean() {
+func (d *Client) clean() {
 	stamp := filepath.Join(d.Cache, "cache_clean_interval_s")
 	if fi, err := os.Stat(stamp); err == nil && time.Since(fi.ModTime()) < cleaned {
 		return
@@ -222,4 +225,12 @@ func (d *Debuginfod) clean() {
 			os.Remove(filepath.Dir(path)) // if it is empty
 		}
 	}
+}
+
+// lastUsed is when a file was read or changed last.
+func lastUsed(fi fs.FileInfo) time.Time {
+	if read := time.Unix(fi.Sys().(*syscall.Stat_t).Atim.Unix()); read.After(fi.ModTime()) {
+		return read
+	}
+	return fi.ModTime()
 }

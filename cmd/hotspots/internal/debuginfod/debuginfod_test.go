@@ -1,4 +1,4 @@
-package debugfile
+package debuginfod
 
 import (
 	"errors"
@@ -42,7 +42,7 @@ func TestFetch(t *testing.T) {
 	defer server.Close()
 	defer close(release)
 	cache := filepath.Join(t.TempDir(), "cache")
-	d := &Debuginfod{URLs: []string{server.URL + "/", server.URL}, Cache: cache, Stall: time.Hour, Size: 1000}
+	d := &Client{URLs: []string{server.URL + "/", server.URL}, Cache: cache, Stall: time.Hour, Size: 1000}
 	for range 2 {
 		path, err := d.Fetch("aa")
 		if b, _ := os.ReadFile(path); err != nil || string(b) != "content" || path != filepath.Join(cache, "aa", "debuginfo") {
@@ -82,7 +82,7 @@ func TestFetch(t *testing.T) {
 
 // TestFetchCleans: files that nobody has read for long go, others stay.
 func TestFetchCleans(t *testing.T) {
-	d := &Debuginfod{Cache: t.TempDir()}
+	d := &Client{Cache: t.TempDir()}
 	old, fresh := filepath.Join(d.Cache, "aa", "debuginfo"), filepath.Join(d.Cache, "bb", "debuginfo")
 	for path, age := range map[string]time.Duration{old: unused + time.Hour, fresh: time.Hour} {
 		if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("x"), 0o600)); err != nil {
@@ -111,7 +111,7 @@ func TestFromEnvironment(t *testing.T) {
 		}
 		return func(name string) string { return env[name] }
 	}
-	for text, want := range map[string]Debuginfod{
+	for text, want := range map[string]Client{
 		"DEBUGINFOD_URLS=ima:ignore http://a https://b": {URLs: []string{"http://a", "https://b"}, Cache: "/h/.cache/debuginfod_client", Stall: stall, Size: maxSize},
 		"DEBUGINFOD_URLS=http://a,XDG_CACHE_HOME=/x,DEBUGINFOD_TIMEOUT=5,DEBUGINFOD_MAXTIME=7,DEBUGINFOD_MAXSIZE=9": {
 			URLs: []string{"http://a"}, Cache: "/x/debuginfod_client", Stall: 5 * time.Second, Total: 7 * time.Second, Size: 9},
