@@ -390,6 +390,10 @@ func TestLateLongVariables(t *testing.T) {
 	skip := strings.Join(append(names, "^late_step$"), "|")
 	without := run(t, cmd(program, "", library))
 	with, r := counted(t, cmd(program, "", library), "--skip", skip)
+	if lines := strings.Count(with.stderr, "\n"); lines != 4 || !strings.HasSuffix(with.stderr, "--skip: and 3997 more names that no function has\n") {
+		t.Errorf("%d lines: %q", lines, with.stderr)
+	}
+	with.stderr = ""
 	same(t, without, with)
 	if made, step := r.late(library, "late_made"), r.late(library, "late_step"); made != 7 || step != 0 || r.ObjectsMissed != 0 {
 		t.Errorf("late_made: %d calls, not 7; late_step, which is skipped: %d; missed: %+v", made, step, r.Missed)

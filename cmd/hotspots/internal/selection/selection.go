@@ -121,16 +121,13 @@ func (l *Ledger) object(glob string) string {
 const shownNames = 3
 
 // names looks for what --only or --skip names.
-func (l *Ledger) names(flag, value string, readFile func(string) ([]byte, error)) (lines []string) {
+func (l *Ledger) names(flag, value string, readFile func(string) ([]byte, error)) []string {
 	file, isFile := strings.CutPrefix(value, "@")
 	if !isFile {
-		for _, part := range alternatives(value) {
+		return l.missing(flag, alternatives(value), func(part string) (what, name string, has bool) {
 			re, err := regexp.Compile(part)
-			if err == nil && !l.has(re.MatchString) {
-				lines = append(lines, l.nothing(flag+" "+part, plain(part)))
-			}
-		}
-		return lines
+			return flag + " " + part, plain(part), err != nil || l.has(re.MatchString)
+		})
 	}
 	b, err := readFile(file)
 	if err != nil {
@@ -140,37 +137,42 @@ func (l *Ledger) names(flag, value string, readFile func(string) ([]byte, error)
 	for i := range l.Functions {
 		known[l.Functions[i].Name] = true
 	}
+	return l.missing(flag+" "+value, strings.Split(string(b), "\n"), func(line string) (what, name string, has bool) {
+		name = strings.TrimSpace(line)
+		return flag + " " + value + ": " + name, name, name == "" || name[0] == '#' || known[name]
+	})
+}
+
+// missing says which of the names of a list no function has, the first few. look says how one
+// is told of, its name, and whether it is there.
+func (l *Ledger) missing(list string, names []string, look func(string) (what, name string, has bool)) (lines []string) {
 	more := 0
-	for name := range strings.SplitSeq(string(b), "\n") {
-		switch name = strings.TrimSpace(name); {
-		case name == "" || name[0] == '#' || known[name]:
+	for _, one := range names {
+		switch what, name, has := look(one); {
+		case has:
 		case len(lines) == shownNames:
 			more++
 		default:
-			lines = append(lines, l.nothing(flag+" "+value+": "+name, name))
+			lines = append(lines, l.nothing(what, name))
 		}
 	}
 	if more > 0 {
-		lines = append(lines, fmt.Sprintf("%s %s: and %d more names that no function has", flag, value, more))
+		lines = append(lines, fmt.Sprintf("%s: and %d more names that no function has", list, more))
 	}
 	return lines
 }
 
 // blocks looks for what --blocks names.
-func (l *Ledger) blocks(value string, readFile func(string) ([]byte, error)) (lines []string) {
+func (l *Ledger) blocks(value string, readFile func(string) ([]byte, error)) []string {
 	const flag = "--blocks"
 	if strings.HasPrefix(value, "@") {
 		return l.names(flag, value, readFile)
 	}
-	for glob := range strings.SplitSeq(value, ",") {
-		if glob = strings.TrimSpace(glob); glob == "" {
-			continue
-		}
-		if n, err := symname.ParseGlobs(glob, readFile); err == nil && !l.has(n.Match) {
-			lines = append(lines, l.nothing(flag+"="+glob, glob))
-		}
-	}
-	return lines
+	return l.missing(flag, strings.Split(value, ","), func(glob string) (what, name string, has bool) {
+		glob = strings.TrimSpace(glob)
+		n, err := symname.ParseGlobs(glob, readFile)
+		return flag + "=" + glob, glob, err != nil || l.has(n.Match)
+	})
 }
 
 // has reports whether a function's name matches.
