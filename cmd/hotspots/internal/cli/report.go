@@ -28,16 +28,16 @@ func (a *app) reportCommand() *cobra.Command {
 			"Text shows the functions or threads with most calls, JSON and CSV all functions; the total is always that of all. " +
 			"names are those of functions that were called, a line each, as --only, --skip and --blocks of hotspots run read them: @FILE.",
 		Example: "  hotspots report\n  hotspots report 4711 --top 20\n  hotspots report app.dynprof --format json\n" +
-			"  hotspots report --filter '^std::' --sort name\n  hotspots report --lines           with source lines\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run\n" +
+			"  hotspots report --filter '^std::' --sort name\n  hotspots report --lines           with source lines\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run\n  hotspots report --run --by program\n" +
 			"  hotspots report app.dynprof --top 100 --format names >hot && hotspots run --blocks=@hot -- ./app\n" +
 			"  hotspots report --callers malloc app.dynprof    of a run with --blocks",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.settle(cmd, f.by == "object")
+			f.settle(cmd, f.by == "object" || f.by == "program")
 			return a.report(f, args)
 		},
 	}
 	f.add(cmd, report.Orders, "names")
-	choiceFlag(cmd, &f.by, "by", []string{"function", "object", "thread", "process"}, "`what` a line is")
+	choiceFlag(cmd, &f.by, "by", []string{"function", "object", "thread", "process", "program"}, "`what` a line is")
 	cmd.Flags().StringVar(&f.callers, "callers", "", "show who called the function with this `NAME` or address: see hotspots calls")
 	cmd.Flags().StringVar(&f.callees, "callees", "", "show whom the function with this `NAME` or address called")
 	cmd.MarkFlagsMutuallyExclusive("callers", "callees", "by")
@@ -59,7 +59,7 @@ func (a *app) report(f reportFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	threads := f.by == "thread" || f.by == "process"
+	threads := f.by == "thread" || f.by == "process" || f.by == "program"
 	if threads && f.filter != "" {
 		return usage("--filter goes with --by function and --by object: what a thread counted is known as a sum")
 	}
@@ -145,7 +145,25 @@ func (a *app) reportObjects(r *report.Report, f reportFlags) error {
 	return r.ObjectText(a.stdout, objects, a.style)
 }
 
+// reportPrograms shows how many calls there were in runs of each program.
+func (a *app) reportPrograms(r *report.Report, f reportFlags) error {
+	all := r.ByProgram(f.sort)
+	if f.top > 0 {
+		all = all[:min(f.top, len(all))]
+	}
+	switch f.format {
+	case "json":
+		return r.ProgramJSON(a.stdout, all)
+	case "csv":
+		return report.ProgramCSV(a.stdout, all)
+	}
+	return r.ProgramText(a.stdout, all, a.style)
+}
+
 func (a *app) reportThreads(r *report.Report, f reportFlags) error {
+	if f.by == "program" {
+		return a.reportPrograms(r, f)
+	}
 	processes := f.by == "process"
 	list := r.ByThread
 	if processes {

@@ -273,6 +273,9 @@ func (j *Job) summarize(all []*find.Entry) error {
 	if err := r.Text(j.Messages, report.Style{Width: j.Width}); err != nil {
 		return err
 	}
+	if err := r.ProgramsText(j.Messages, j.Summary, report.Style{Width: j.Width}); err != nil {
+		return err
+	}
 	hint := all[0].Path
 	if len(all) > 1 {
 		hint = "--run " + hint
