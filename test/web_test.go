@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/dynprof/dynprof/internal/lane"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table/cputime"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
@@ -281,10 +283,18 @@ func webHostileNames(t *testing.T, b *browser) {
 	}
 	live.Set(0, 900, 800, 700, 600, 500, 400, 300, 200, 100, 1<<62+1)
 	other := tabletest.Demo(t, filepath.Join(t.TempDir(), "b.dynprof"), spec)
+	sampled := cputime.File{Period: 1_000_000, Functions: []cputime.Function{{Number: 1, Object: symname.Clean(spec.Objects[0].Path), Address: spec.Functions[1].Address, Samples: 13}}}
+	if err := sampled.Write(live.Path, live.Nonce); err != nil {
+		t.Fatal(err)
+	}
 	s := serveWeb(t, live.Path, other.Path)
 	b.open(s.url)
 	b.sees(row("900", hostile[0]))
 	b.sees(row("4,611,686,018,427,387,905", "_ZN7program9namespaceL16function_00000009EiPKc"))
+	b.sees(row("10 µs", hostile[1])) // 13 ms, 1,300 calls
+	b.keys("/" + hostile[1] + "\r")
+	b.sees(`[...document.querySelectorAll(".row:not([hidden])")].every((r) => r.innerText.includes("100.00%"))`)
+	b.keys("/\x1b")
 	if csv := b.saved(`hotspots.export("csv")`); !strings.Contains(csv, `,"C:\""quoted"", comma",32,100,`) || !strings.Contains(csv, "_00000009EiPKc,32,4611686018427387905,") {
 		t.Errorf("%s", csv)
 	}

@@ -62,6 +62,23 @@ func counts(p *program, q url.Values, _ *http.Request) (reply, error) {
 	return columnsReply(map[string]any{"state": now, "reading": reading, "time": milliseconds(f.Time), "since": after, "next": time.Until(next).Milliseconds(), "hot": hot}, list, n)
 }
 
+// times is the CPU time of functions themselves, in ns, of those that have some, where it is
+// sampled (hotspots run --time).
+func times(p *program, _ url.Values, _ *http.Request) (reply, error) {
+	f, err := p.last()
+	if err != nil {
+		return reply{}, failed(http.StatusServiceUnavailable, err)
+	}
+	var list []uint32
+	var n []uint64
+	for i, t := range f.Times {
+		if t > 0 {
+			list, n = append(list, uint32(i)), append(n, t)
+		}
+	}
+	return columnsReply(map[string]any{"total": strconv.FormatUint(f.TotalTime, 10)}, list, n)
+}
+
 // timeline is the calls between readings, of all functions or of one.
 func timeline(p *program, q url.Values, _ *http.Request) (reply, error) {
 	of, err := number(q, "function", -1)

@@ -26,6 +26,7 @@ func (s *Server) handler() http.Handler {
 		"POST /api/v1/tables/{id}":                  s.open,
 		"GET /api/v1/tables/{id}/functions":         s.of(functions),
 		"GET /api/v1/tables/{id}/counts":            s.of(counts),
+		"GET /api/v1/tables/{id}/times":             s.of(times),
 		"GET /api/v1/tables/{id}/timeline":          s.of(timeline),
 		"GET /api/v1/tables/{id}/range":             s.of(within),
 		"GET /api/v1/tables/{id}/events":            s.of(events),

@@ -71,7 +71,7 @@ func diffOf(d *report.Diff) map[string]any {
 	}
 	of := func(p *report.Program) side { return side{p.Program, p.Pid, p.Status, p.TotalCalls} }
 	return map[string]any{
-		"schema": Schema, "before": of(&d.Before), "after": of(&d.After), "same": same,
+		"schema": Schema, "unread": d.Unread, "before": of(&d.Before), "after": of(&d.After), "same": same,
 		"names": strings.Join(names, "\n"), "addresses": strings.Join(addresses, "\n"), "object": object, "objects": objects, "calls_before": before, "calls_after": after,
 	}
 }

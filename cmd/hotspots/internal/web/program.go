@@ -16,9 +16,9 @@ import (
 // program is a table that is read again and again, with what has been read of it. Nothing is
 // kept for those who look: each is told what has changed since a reading that it names.
 type program struct {
-	id      string
-	source  *live.Program
-	mangled bool
+	id     string
+	source *live.Program
+	name   func(*table.Table) // names what has no name; may be nil
 
 	detail sync.Mutex // held while details are read
 
@@ -43,8 +43,8 @@ const (
 // soon is when the second reading comes, so that there are rates to be seen.
 const soon = 300 * time.Millisecond
 
-func newProgram(source *live.Program, mangled bool) *program {
-	return &program{id: source.ID(), source: source, mangled: mangled}
+func newProgram(source *live.Program, name func(*table.Table)) *program {
+	return &program{id: source.ID(), source: source, name: name}
 }
 
 // read reads the table, and says how long to wait until it is to be read again.
@@ -149,6 +149,9 @@ func (p *program) openTable() (*table.Table, error) {
 	if err == nil && live.IDOf(&t.Header) != p.id {
 		t.Close()
 		err = fmt.Errorf("%s is another program's table by now", p.source.Path())
+	}
+	if err == nil && p.name != nil {
+		p.name(t)
 	}
 	return t, err
 }

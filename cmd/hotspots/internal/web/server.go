@@ -62,7 +62,7 @@ func New(o Options) *Server {
 func (s *Server) Add(source *live.Program) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := newProgram(source, s.Mangled)
+	p := newProgram(source, s.Name)
 	for _, have := range s.programs {
 		if have.id == p.id {
 			return false

@@ -23,6 +23,7 @@ type state struct {
 	Functions int      `json:"functions"`
 	Threads   int      `json:"threads"`
 	Threshold uint64   `json:"threshold"`
+	Timed     bool     `json:"timed"` // CPU time is sampled
 	Events    int      `json:"events"`
 	Remarks   []string `json:"remarks"`
 	Reset     float64  `json:"reset"` // 0: never
@@ -48,7 +49,7 @@ func (p *program) stateLocked() state {
 	}
 	s.Program, s.Pid, s.Started = symname.Clean(f.Book.Program), f.Book.Pid, milliseconds(f.Book.Started)
 	s.State, s.Running, s.Total, s.Functions, s.Threads = f.State, f.Running, f.Total, len(f.Calls), f.Counting
-	s.Threshold, s.Events, s.Time = f.Threshold, len(f.Events), milliseconds(f.Time)
+	s.Threshold, s.Timed, s.Events, s.Time = f.Threshold, f.Times != nil, len(f.Events), milliseconds(f.Time)
 	for _, remark := range f.Remarks {
 		s.Remarks = append(s.Remarks, symname.Clean(remark))
 	}

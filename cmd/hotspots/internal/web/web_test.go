@@ -20,6 +20,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/live"
 	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/cputime"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
@@ -48,7 +49,7 @@ func (s *site) show(path string) *program {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { source.Close() })
-	p := newProgram(source, false)
+	p := newProgram(source, nil)
 	p.read(s.Interval)
 	s.programs = append(s.programs, p)
 	return p
@@ -232,6 +233,26 @@ func TestAnswers(t *testing.T) {
 	d := s.get("diff?before=" + s.p.id + "&after=" + s.show(other.Path).id)
 	if d["names"] != "main" || d["same"] != 5.0 || d["calls_before"].([]any)[0] != "700" || d["calls_after"].([]any)[0] != "900" {
 		t.Errorf("%v", d)
+	}
+}
+
+// TestTimes: CPU time where it is sampled, and none where it is not.
+func TestTimes(t *testing.T) {
+	s := demo(t)
+	one := "tables/" + s.p.id
+	if head, times := s.columns(one + "/times"); len(times) != 0 || head["total"] != "0" {
+		t.Errorf("%v, %v", head, times)
+	}
+	sampled := cputime.File{Period: 1000, InKernel: 1, Functions: []cputime.Function{{Number: 1, Object: "/opt/demo/demo", Address: 0x1160, Samples: 20}}}
+	if err := sampled.Write(s.live.Path, s.live.Nonce); err != nil {
+		t.Fatal(err)
+	}
+	s.p.read(time.Second)
+	if head, times := s.columns(one + "/times"); len(times) != 1 || times[1] != 20_000 || head["total"] != "21000" {
+		t.Errorf("%v, %v", head, times)
+	}
+	if head, _ := s.columns(one + "/counts"); head["state"].(map[string]any)["timed"] != true {
+		t.Errorf("%v", head)
 	}
 }
 

@@ -50,7 +50,7 @@ export class Compare {
       this.largest = Number(this.all.reduce((m, c) => (size(c.delta) > m ? size(c.delta) : m), 1n));
       this.what = what;
       const delta = BigInt(d.after.total) - BigInt(d.before.total);
-      text(this.note, `${thousands(d.before.total)} → ${thousands(d.after.total)} calls (${signed(delta)}); ${count(names.length, "function differs", "functions differ")}, ${thousands(d.same)} do not`);
+      text(this.note, `${thousands(d.before.total)} → ${thousands(d.after.total)} calls (${signed(delta)}); ${count(names.length, "function differs", "functions differ")}, ${thousands(d.same)} do not${(d.unread ?? []).map((line) => "; " + line).join("")}`);
       this.failed = "";
     } catch (err) {
       this.all = [];

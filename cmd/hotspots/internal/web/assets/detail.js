@@ -1,7 +1,7 @@
 // All that is known of one function.
 import { json, Refused } from "./api.js";
 import { h, text } from "./dom.js";
-import { share, short, thousands } from "./format.js";
+import { nanoseconds, share, short, thousands } from "./format.js";
 import { points } from "./model.js";
 
 const most = { threads: 12, edges: 12 }; // that are shown at first
@@ -34,6 +34,7 @@ export class Detail {
       ["Now", model.state.running ? `${short(model.rates[i])} a second` : "the program has ended"],
     ];
     if (model.since(i) !== null) facts.push([model.range ? "In range" : "Since mark", thousands(model.since(i))]);
+    if (model.times) facts.push(["CPU time", `${nanoseconds(model.times[i])}, ${share(model.times[i], model.totalTime)} of all, sampled`]);
     facts.push(["Object", model.objects[model.object[i]].path], ["Address", `0x${model.addresses[i]}, ${thousands(model.bytes[i])} bytes`]);
     if (model.aliases[i]) facts.push(["Aliases", model.aliases[i].split("\n").join(", ")]);
     facts.push(["Known by", model.words[model.source[i]].word], reason.word === "" ? ["Counted by", model.words[model.tactic[i]].word] : ["Not counted", `${reason.word}${reason.why ? ": " + reason.why : ""}`]);

@@ -16,6 +16,15 @@ export function short(n) {
   return "lots";
 }
 
+// nanoseconds writes a length of time with its unit.
+export function nanoseconds(ns) {
+  for (const unit of ["ns", "µs", "ms"]) {
+    if (ns < 999.5) return short(ns) + " " + unit;
+    ns /= 1000;
+  }
+  return short(ns) + " s";
+}
+
 // share is a number in percent of another.
 export const share = (n, of) => (Number(of) === 0 ? "–" : ((Number(n) / Number(of)) * 100).toFixed(2) + "%");
 

@@ -1,10 +1,10 @@
 // The list of functions: what is called most, where, right now.
 import { color, h, scaled, text } from "./dom.js";
-import { matcher, share, short, shorten, thousands } from "./format.js";
+import { matcher, nanoseconds, share, short, shorten, thousands } from "./format.js";
 import { List } from "./list.js";
 
 // orders are what the list can be sorted by, and which way at first.
-const orders = { rate: false, calls: false, since: false, object: true, name: true, size: false };
+const orders = { rate: false, calls: false, since: false, time: false, object: true, name: true, size: false };
 
 export class Functions {
   constructor(app) {
@@ -23,7 +23,7 @@ export class Functions {
   get sorted() {
     const { model, state } = this.app;
     const first = model.state?.running ? "rate" : "calls";
-    const none = /since/.test(state.s) && !model.range && !model.mark; // a mark is not in a link
+    const none = (/since/.test(state.s) && !model.range && !model.mark) || (/time/.test(state.s) && !model.times); // a mark is not in a link
     const s = none || state.s === "" ? first : state.s;
     const key = s.replace(/^-/, "");
     return { key, up: s.startsWith("-") !== orders[key] };
@@ -70,6 +70,15 @@ export class Functions {
           cell.firstChild.style.transform = `scaleX(${this.most > 0 ? n / this.most : 0})`;
           text(cell.lastChild, share(n, all));
         },
+      });
+    }
+    if (model.times && width > 640) {
+      list.push({
+        key: "time", title: "Time", title2: "CPU time of the function itself, of all, sampled", width: "4.6rem", right: true, sort: "time",
+        fill: (cell, line) => { const t = model.times[of(line)]; text(cell, share(t, model.totalTime)); dim(cell, t === 0); },
+      }, {
+        key: "each", title: "A call", title2: "CPU time of a call", width: "4.4rem", right: true,
+        fill: (cell, line) => { const i = of(line), t = model.times[i], n = model.sortable[i]; text(cell, t === 0 || n === 0 || model.state.reset ? "–" : nanoseconds(t / n)); dim(cell, t === 0); },
       });
     }
     if (width > 900 && running) {
@@ -162,7 +171,7 @@ export class Functions {
     const sign = up ? 1 : -1, { rates, sortable, calls } = model;
     const rest = (a, b) => rates[b] - rates[a] || sortable[b] - sortable[a] || a - b;
     // Numbers above 2^53 are only nearly sorted by their doubles.
-    const numbers = { rate: rates, calls: sortable, size: model.bytes }[key];
+    const numbers = { rate: rates, calls: sortable, size: model.bytes, time: model.times ?? sortable }[key];
     if (numbers) {
       const exact = key === "calls" && model.total > 2n ** 53n ? (a, b) => compare(calls[a], calls[b]) : () => 0;
       this.order.sort((a, b) => sign * (numbers[a] - numbers[b] || exact(a, b)) || rest(a, b));
@@ -217,7 +226,7 @@ export class Functions {
     const { model } = this.app;
     return this.order.map((i) => ({
       object: model.objects[model.object[i]].path, address: "0x" + model.addresses[i], name: model.names[i], size: model.bytes[i],
-      calls: model.calls[i], calls_per_second: Math.round(model.rates[i] * 1000) / 1000, ...(model.range || model.mark ? { since: model.since(i) } : {}),
+      calls: model.calls[i], calls_per_second: Math.round(model.rates[i] * 1000) / 1000, ...(model.range || model.mark ? { since: model.since(i) } : {}), ...(model.times ? { time_ns: model.times[i] } : {}),
       tactic: model.words[model.tactic[i]].word, reason: model.words[model.reason[i]].word,
     }));
   }

@@ -21,7 +21,7 @@ import { Timeline } from "./timeline.js";
 const defaults = { t: "", v: "functions", q: "", s: "", o: "", w: "", all: "", n: "", f: -1, d: "", r: "", z: "", a: "", b: "", cs: "", m: "", span: "", h: "" };
 
 // forms are those of what is no free text: a link may say anything.
-const forms = { s: /^-?(rate|calls|since|object|name|size)$/, cs: /^-?(delta|before|after|name)$/, m: /^(calls|rate|since)$/, span: /^(1|10)$/, r: /^\d{1,15}-\d{1,15}$/, all: /^1$/, n: /^1$/, d: /^1$/, h: /^1$/, f: /^\d{1,9}$/, v: /^(functions|map|threads|events|coverage|compare)$/ };
+const forms = { s: /^-?(rate|calls|since|time|object|name|size)$/, cs: /^-?(delta|before|after|name)$/, m: /^(calls|rate|since)$/, span: /^(1|10)$/, r: /^\d{1,15}-\d{1,15}$/, all: /^1$/, n: /^1$/, d: /^1$/, h: /^1$/, f: /^\d{1,9}$/, v: /^(functions|map|threads|events|coverage|compare)$/ };
 
 const titles = { functions: "Functions", map: "Map", threads: "Threads", events: "Events", coverage: "Coverage", compare: "Compare" };
 

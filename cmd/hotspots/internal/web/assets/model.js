@@ -19,6 +19,7 @@ export class Model {
     this.rate = 0;
     this.state = null;
     this.hot = new Set();
+    this.times = null; // CPU time of each function itself, ns, where it is sampled
     this.mark = null; // {time, calls}
     this.range = null; // {from, to, calls}
     this.version = 0; // changes with every reading
@@ -63,7 +64,16 @@ export class Model {
     if (head.state.functions > this.size) await this.loadFunctions(); // the program has loaded more
     if (first || head.reading !== this.reading) this.apply(update);
     this.state = head.state;
+    if (head.state.timed) await this.readTimes();
     return head.next;
+  }
+
+  async readTimes() {
+    const { head, calls, functions } = await columns(`tables/${this.id}/times`);
+    const times = new Float64Array(this.size);
+    functions.forEach((i, k) => { if (i < this.size) times[i] = Number(calls[k]); });
+    this.times = times;
+    this.totalTime = Number(head.total);
   }
 
   apply({ head, calls, functions }) {
