@@ -418,7 +418,7 @@ func TestAssets(t *testing.T) {
 	}
 	// All modules are told of in the page, so that they are not asked for one after the other.
 	var told []string
-	for _, m := range regexp.MustCompile(`modulepreload" href="(\w+)\.js"`).FindAllStringSubmatch(s.ask("GET", "/").Body.String(), -1) {
+	for _, m := range regexp.MustCompile(`modulepreload" href="/[0-9a-f]{16}/(\w+)\.js"`).FindAllStringSubmatch(s.ask("GET", "/").Body.String(), -1) {
 		told = append(told, m[1])
 	}
 	if !slices.Equal(told, modules) {
