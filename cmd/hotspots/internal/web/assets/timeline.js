@@ -29,7 +29,7 @@ export class Timeline {
       cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
       scales: { x: { time: true, range: () => this.span() }, y: { range: (u, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
       axes: [
-        { ...axis, size: 22, space: 90, values: (u, list) => list.map((t) => moment(t * 1000)) },
+        { ...axis, size: 22, space: 90, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400], values: (u, list) => list.map((t) => moment(t * 1000)) },
         { ...axis, size: 52, space: 26, values: (u, list) => list.map(short) },
       ],
       series: [{}, series("--accent"), series("--warm")],
