@@ -115,7 +115,7 @@ const scrolling = `new Promise((done) => {
 		if (last > 0) frames.push(now - last);
 		last = now;
 		list.el.scrollTop += 3000;
-		if (frames.length < 300) return requestAnimationFrame(step);
+		if (frames.length < %d) return requestAnimationFrame(step);
 		list.draw = draw;
 		const of = (times) => { times.sort((a, b) => a - b); return { median: times[times.length >> 1], p95: times[Math.floor(times.length * 0.95)], most: times[times.length - 1] }; };
 		done({ frames: of(frames), drawn: of(drawn), at: list.el.scrollTop });
@@ -164,7 +164,7 @@ func webCrowd(t *testing.T, b *browser) {
 	}
 	b.sees(`hotspots.model.points.rates.length > 6`)
 	b.picture(filepath.Join(pictures, "web-functions.png"))
-	t.Logf("%s", js[json.RawMessage](b, scrolling))
+	t.Logf("%s", js[json.RawMessage](b, fmt.Sprintf(scrolling, lane.Of(60, 300))))
 	b.keys("G")
 	last := fmt.Sprintf(`document.querySelectorAll(".row:not([hidden])").length > 10 && [...document.querySelectorAll(".row:not([hidden])")].some((r) => r.line === %d)`, len(c.counts)-1)
 	b.sees(last)
@@ -223,7 +223,7 @@ func (s *webserver) took() float64 {
 // webCost: what 40,000 functions that 64 threads have called, and that are all called in
 // each second, cost who watches; in the log.
 func webCost(t *testing.T, b *browser) {
-	seconds := lane.Of(2, 30)
+	const seconds = 30
 	c := newCrowd(t, filepath.Join(t.TempDir(), "atlas.dynprof"), 40_000, 64)
 	s := serveWeb(t, c.Path)
 	b.open(s.url)
