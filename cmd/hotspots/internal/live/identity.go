@@ -28,6 +28,13 @@ func (p *Program) ID() string {
 	return IDOf(&p.t.Header)
 }
 
+// Book is what the table says of program and functions; it is there before the first reading.
+func (p *Program) Book() *top.Book {
+	p.changing.RLock()
+	defer p.changing.RUnlock()
+	return p.book
+}
+
 // Path is that of the table.
 func (p *Program) Path() string { return p.path }
 

@@ -39,7 +39,11 @@ func (p *program) state() state {
 }
 
 func (p *program) stateLocked() state {
-	s := state{ID: p.id, Table: symname.Clean(p.source.Path()), Remarks: []string{}}
+	book := p.source.Book()
+	s := state{
+		ID: p.id, Table: symname.Clean(p.source.Path()), Remarks: []string{},
+		Program: symname.Clean(book.Program), Pid: book.Pid, Started: milliseconds(book.Started),
+	}
 	if p.failed != nil {
 		s.Error = symname.Clean(p.failed.Error())
 	}
@@ -47,7 +51,6 @@ func (p *program) stateLocked() state {
 	if f == nil {
 		return s
 	}
-	s.Program, s.Pid, s.Started = symname.Clean(f.Book.Program), f.Book.Pid, milliseconds(f.Book.Started)
 	s.State, s.Running, s.Total, s.Functions, s.Threads = f.State, f.Running, f.Total, len(f.Calls), f.Counting
 	s.Threshold, s.Timed, s.Events, s.Time = f.Threshold, f.Times != nil, len(f.Events), milliseconds(f.Time)
 	for _, remark := range f.Remarks {
