@@ -1,6 +1,7 @@
 package test
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,6 +26,9 @@ func TestReportOfPid(t *testing.T) {
 	head := "(pid " + strconv.Itoa(pid) + "), running"
 	if text := report(strconv.Itoa(s.cmd.Process.Pid)); !strings.Contains(text, head+": ") {
 		t.Errorf("by the number of hotspots:\n%s", text)
+	}
+	if r := run(t, cmd(build(t, "hotspots"), "report", strconv.Itoa(os.Getpid()))); r.status != 1 { // which has started hotspots
+		t.Errorf("by the number of these tests: %+v", r)
 	}
 	s.hotspots("pause", s.table)
 	if text := report(s.table); !strings.Contains(text, head+", counting paused: ") {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/dynprof/dynprof/internal/table"
@@ -48,8 +49,10 @@ func byPid(pid uint32) (string, error) {
 	if path := find.MappedBy(int(pid)); path != "" {
 		return path, nil
 	}
-	if path := find.Below(int(pid)); path != "" { // hotspots run, which a shell's $! names, or who started that
-		return path, nil
+	if isHotspots(pid) { // which a shell's $! names
+		if path := find.Below(int(pid)); path != "" {
+			return path, nil
+		}
 	}
 	uid := os.Getuid()
 	if fi, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
@@ -65,6 +68,13 @@ func byPid(pid uint32) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("no count table of process %d: see hotspots ls, or name the table's file (./%d if that is one)", pid, pid)
+}
+
+// isHotspots reports whether a process is hotspots run. Any other may have made some that are
+// counted, and does not count itself.
+func isHotspots(pid uint32) bool {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return err == nil && filepath.Base(strings.TrimSuffix(exe, " (deleted)")) == "hotspots"
 }
 
 func searchDirs(uid int) []string {
