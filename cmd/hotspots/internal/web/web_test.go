@@ -21,6 +21,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/live"
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/cputime"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
 )
 
@@ -262,30 +263,31 @@ func TestBadRequests(t *testing.T) {
 	one := "/api/v1/tables/" + s.p.id
 	huge := strings.Repeat("9", 4000)
 	for path, status := range map[string]int{
-		"/api/v1/tables/nosuch/counts":                         404,
-		"/api/v1/tables/%2e%2e/counts":                         404,
-		"/api/v1/tables/" + huge + "/functions":                404,
-		one + "/counts?after=-1":                               400,
-		one + "/counts?after=x":                                400,
-		one + "/counts?after=" + huge:                          400,
-		one + "/counts?after=1&after=2":                        400,
-		one + "/counts?after=%zz":                              400,
-		one + "/timeline?function=7":                           400,
-		one + "/timeline?function=" + huge:                     400,
-		one + "/timeline?function=9223372036854775807":         400,
-		one + "/range?from=x":                                  400,
-		one + "/range?from=9223372036854775807&to=0":           200,
-		one + "/functions/7":                                   404,
-		one + "/functions/-1":                                  404,
-		one + "/functions/x":                                   400,
-		one + "/functions/" + huge:                             400,
-		one + "/threads?functions=":                            200,
-		one + "/threads?functions=x":                           400,
-		one + "/threads?functions=0,,1":                        400,
-		one + "/threads?functions=7":                           400,
-		one + "/threads?functions=" + strings.Repeat("0,", 99): 400,
-		"/api/v1/diff":                                         404,
-		"/api/v1/diff?before=" + s.p.id + "&after=nosuch":      404,
+		"/api/v1/tables/nosuch/counts":                                      404,
+		"/api/v1/tables/%2e%2e/counts":                                      404,
+		"/api/v1/tables/" + huge + "/functions":                             404,
+		one + "/counts?after=-1":                                            400,
+		one + "/counts?after=x":                                             400,
+		one + "/counts?after=" + huge:                                       400,
+		one + "/counts?after=1&after=2":                                     400,
+		one + "/counts?after=%zz":                                           400,
+		one + "/timeline?function=7":                                        400,
+		one + "/timeline?function=" + huge:                                  400,
+		one + "/timeline?function=9223372036854775807":                      400,
+		one + "/range?from=x":                                               400,
+		one + "/range?from=9223372036854775807&to=0":                        200,
+		one + "/functions/7":                                                404,
+		one + "/functions/-1":                                               404,
+		one + "/functions/x":                                                400,
+		one + "/functions/" + huge:                                          400,
+		one + "/threads?functions=":                                         200,
+		one + "/threads?functions=x":                                        400,
+		one + "/threads?functions=0,,1":                                     400,
+		one + "/threads?functions=7":                                        400,
+		one + "/threads?functions=" + strings.Repeat("1,", maxMatrix) + "1": 400,
+		one + "/threads?functions=" + strings.Repeat("0,", 99):              400,
+		"/api/v1/diff":                                                      404,
+		"/api/v1/diff?before=" + s.p.id + "&after=nosuch":                   404,
 	} {
 		w := s.ask("GET", path)
 		if w.Code != status {
@@ -297,6 +299,32 @@ func TestBadRequests(t *testing.T) {
 	}
 	if w := s.ask("POST", "/api/v1/tables/nosuch"); w.Code != 404 {
 		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+}
+
+// TestFull: of more tables than are told of the others are counted, and of more that are asked
+// for the rest is refused.
+func TestFull(t *testing.T) {
+	s := demo(t)
+	const beyond = 5
+	dir := t.TempDir()
+	for i := range maxOthers + beyond {
+		tabletest.Demo(t, filepath.Join(dir, fmt.Sprint(i, tabledir.Ext)), tabletest.Spec())
+	}
+	s.Dirs = func() []string { return []string{dir} }
+	list := s.get("tables")
+	others := list["others"].([]any)
+	if len(others) != maxOthers || list["more"] != float64(beyond) {
+		t.Fatalf("%d others, and %v more", len(others), list["more"])
+	}
+	for i := range maxPrograms + 1 {
+		want := http.StatusOK
+		if i == maxPrograms {
+			want = http.StatusTooManyRequests
+		}
+		if w := s.ask("POST", "/api/v1/tables/"+others[i].(map[string]any)["id"].(string)); w.Code != want {
+			t.Fatalf("%d: %d, not %d: %s", i, w.Code, want, w.Body)
+		}
 	}
 }
 
