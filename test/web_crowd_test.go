@@ -223,7 +223,7 @@ func (s *webserver) took() float64 {
 // webCost: what 40,000 functions that 64 threads have called, and that are all called in
 // each second, cost who watches; in the log.
 func webCost(t *testing.T, b *browser) {
-	const seconds = 30
+	const seconds = 10
 	c := newCrowd(t, filepath.Join(t.TempDir(), "atlas.dynprof"), 40_000, 64)
 	s := serveWeb(t, c.Path)
 	b.open(s.url)
