@@ -12,7 +12,9 @@ __attribute__((noinline)) static int step(int n) { return n + 1; }
 
 int main(int argc, char **argv)
 {
-	int fd = open("/proc/self/exe", O_RDONLY), status = 0, sum = 0;
+	int first = open("/proc/self/exe", O_RDONLY), status = 0, sum = 0;
+	int fd = fcntl(first, F_DUPFD, 700); /* not among the first that somebody may look at */
+	close(first);
 	struct flock lock = {.l_type = F_RDLCK};
 	int text = argc > 1 && strcmp(argv[1], "text") == 0;
 	if ((argc < 2 || text) && fcntl(fd, F_SETLK, &lock) != 0)

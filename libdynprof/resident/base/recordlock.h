@@ -6,9 +6,9 @@
 
 #include "base/raw.h"
 
-/* Whether somebody may hold a record lock on a file of that number (proc(5), /proc/locks). If
- * it is this process, it would lose it as soon as we close the file that we have opened
- * (fcntl(2)). A planner has descriptors of its own. */
+/* Whether this process may hold a record lock on a file of that number: it would lose it as
+ * soon as we close the file that we have opened (fcntl(2)). It holds none on a file that it
+ * has not open, for the same reason. A planner has descriptors of its own. */
 int dp_may_be_locked(uint64_t inode) HIDDEN;
 
 #endif
