@@ -25,9 +25,10 @@ type machine struct {
 	jobs    int
 	quick   bool
 	verbose bool
-	plans   bool // of earlier starts are used
-	copies  bool // of text, too
-	blocks  bool // are counted
+	plans   bool   // of earlier starts are used
+	copies  bool   // of text, too
+	blocks  bool   // are counted
+	objects string // that are counted, as --objects; "" is the default
 }
 
 const neededRoom = 3 << 30 // bytes for unpacked and built sources, and tables
@@ -170,8 +171,11 @@ func (m *machine) environment(counted bool, tables string) []string {
 	if m.blocks {
 		env = append(env, "DYNPROF_BLOCKS=1")
 	}
+	if m.objects != "" {
+		env = append(env, "DYNPROF_OBJECTS="+m.objects)
+	}
 	return append(env,
-		"DYNPROF_OBJECTS=all", "DYNPROF_FOLLOW_EXEC=1", "DYNPROF_CACHE="+plans, "DYNPROF_TEXT_COPIES="+copies,
+		"DYNPROF_FOLLOW_EXEC=1", "DYNPROF_CACHE="+plans, "DYNPROF_TEXT_COPIES="+copies,
 		"DYNPROF_OUTPUT="+filepath.Join(tables, "%p.dynprof"),
 		"LD_PRELOAD="+preload)
 }

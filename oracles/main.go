@@ -28,7 +28,8 @@ func main() {
 	keep := flag.Bool("keep", false, "keep the work directory")
 	cache := flag.Bool("cache", true, "start with plans of earlier starts")
 	copies := flag.Bool("text-copies", false, "and with copies of large objects' text")
-	blocks := flag.Bool("blocks", false, "count blocks, too; nothing starts with plans then")
+	blocks := flag.Bool("blocks", false, "count blocks, too")
+	objects := flag.String("objects", "all", "`what` to count, as --objects; \"\" is what is counted by default")
 	jobs := flag.Int("j", runtime.NumCPU(), "commands that run beside each other")
 	root := flag.String("root", ".", "the project's directory, with build/libdynprof.so")
 	flag.Parse()
@@ -38,7 +39,7 @@ func main() {
 		}
 		return
 	}
-	same, err := oracles(options{*pattern, *limit, *verbose, *quick, *keep, *cache, *copies, *blocks, *jobs, *root})
+	same, err := oracles(options{*pattern, *limit, *verbose, *quick, *keep, *cache, *copies, *blocks, *objects, *jobs, *root})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "oracles:", err)
 		os.Exit(1)
@@ -54,6 +55,7 @@ type options struct {
 	verbose, quick, keep bool
 	cache, copies        bool
 	blocks               bool
+	objects              string
 	jobs                 int
 	root                 string
 }
@@ -84,7 +86,7 @@ func oracles(o options) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m.jobs, m.quick, m.verbose, m.plans, m.copies, m.blocks = max(1, o.jobs), o.quick, o.verbose, o.cache, o.copies, o.blocks
+	m.jobs, m.quick, m.verbose, m.plans, m.copies, m.blocks, m.objects = max(1, o.jobs), o.quick, o.verbose, o.cache, o.copies, o.blocks, o.objects
 	if o.keep {
 		fmt.Println("work directory:", m.work)
 	} else {
