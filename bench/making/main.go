@@ -29,16 +29,19 @@ var linked = []string{"-Wl,--no-as-needed", "-l:libcrypto.so.3", "-l:libxml2.so.
 
 // kinds of things that are made.
 var kinds = []struct {
-	name string
-	args []string
-	n    int
-	big  bool
+	name  string
+	args  []string
+	n     int
+	big   bool
+	plans bool // of an earlier run
 }{
-	{"dlopen, 20", []string{"load", "DIR"}, 20, false},
-	{"dlopen, 1,000", []string{"load", "DIR"}, 1000, false},
-	{"fork", []string{"fork"}, 1000, false},
-	{"fork, 7 MB of text", []string{"fork"}, 1000, true},
-	{"thread, 5,000 at a time", []string{"thread"}, 5000, false},
+	{"dlopen, 20", []string{"load", "DIR"}, 20, false, false},
+	{"dlopen, 1,000", []string{"load", "DIR"}, 1000, false, false},
+	{"dlopen with plans, 20", []string{"load", "DIR"}, 20, false, true},
+	{"dlopen with plans, 200", []string{"load", "DIR"}, 200, false, true},
+	{"fork", []string{"fork"}, 1000, false, false},
+	{"fork, 7 MB of text", []string{"fork"}, 1000, true, false},
+	{"thread, 5,000 at a time", []string{"thread"}, 5000, false, false},
 }
 
 // cost is microseconds a thing.
@@ -82,6 +85,14 @@ func measure(preloaded string, rounds int, objects string) error {
 }
 
 func row(dir string, i, rounds int, env []string) error {
+	plans := "DYNPROF_CACHE=0"
+	if kinds[i].plans {
+		plans = "DYNPROF_CACHE=" + filepath.Join(dir, "plans")
+		if _, err := once(dir, i, append(slices.Clone(env), plans)); err != nil {
+			return err
+		}
+	}
+	env = append(slices.Clone(env), plans)
 	var native, counted []cost
 	for range rounds {
 		a, err := once(dir, i, nil)

@@ -1,0 +1,1 @@
+int step(int n) { return n + 1; }
