@@ -156,7 +156,7 @@ func (h *host) meet(path string, now time.Time) {
 		t.ended = now
 	}
 	switch have := h.labels[t.label]; {
-	case !m.Snapshot.IsZero(), !t.ended.IsZero() && now.Sub(latest(fi.ModTime(), m.Ended.Time)) >= h.linger:
+	case !m.Snapshot.IsZero(), m.File().Geometry.Folded.Count > 0, !t.ended.IsZero() && now.Sub(latest(fi.ModTime(), m.Ended.Time)) >= h.linger:
 		m.Close() // known, and not looked at again
 	case have != nil && (have.ended.IsZero() || !t.ended.IsZero()):
 		h.duplicates++

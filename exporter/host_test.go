@@ -13,6 +13,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/edit"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/table/tabletest"
@@ -122,6 +123,34 @@ func TestHost(t *testing.T) {
 
 // Of two tables of one program and process the one that is counted into is
 // served: after an exec of the same file.
+// TestHostFolded: what was folded was served before, and is not served again.
+func TestHostFolded(t *testing.T) {
+	dir := t.TempDir()
+	var paths []string
+	for i := range uint32(4) {
+		spec := tabletest.Spec()
+		spec.Identity = alive.Identify(os.Getpid())
+		spec.StartTicks, spec.Pid = spec.StartTicks+1, 1000+i
+		live := tabletest.CreateAt(t, filepath.Join(dir, fmt.Sprint(i)+tabledir.Ext), spec)
+		live.Row(layout.Row{Index: 0, State: layout.RowLive, Pid: spec.Pid, Tid: spec.Pid})
+		live.Set(0, 5)
+		live.Close()
+		paths = append(paths, live.Path)
+	}
+	e, _ := hostOf(t, dir)
+	if s := scrape(t, e, ""); s.total() != 20 {
+		t.Errorf("%v calls of four programs", s.total())
+	}
+	e.Close()
+	if gone, err := edit.Fold(paths, 3); gone != 3 || err != nil {
+		t.Fatalf("%d gone, %v", gone, err)
+	}
+	e, _ = hostOf(t, dir)
+	if s := scrape(t, e, ""); s.total() != 0 {
+		t.Errorf("%v calls of a folded table", s.total())
+	}
+}
+
 func TestHostSameLabels(t *testing.T) {
 	dir := t.TempDir()
 	e, clock := hostOf(t, dir)

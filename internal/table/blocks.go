@@ -64,7 +64,7 @@ func (t *Table) Flow(s *Snapshot) (*Flow, error) {
 	if most := f.mostCounters(t); uint64(c.Count) > most {
 		return nil, layout.Corrupt("%d counters of %d blocks and %d ways", c.Count, len(f.Blocks), len(f.Ways))
 	}
-	counts, err := t.sumCounters(c.First, c.Count)
+	counts, err := t.SumCounters(c.First, c.Count)
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (t *Table) readMost(n int) error {
 			return errNotSimple
 		}
 	}
-	calls, err := t.sumCounters(0, t.Counters)
+	calls, err := t.SumCounters(0, t.Counters)
 	if err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func (t *Table) readMost(n int) error {
 	return nil
 }
 
-// sumCounters adds up so many counters of the rows, from one on.
-func (t *Table) sumCounters(from, count uint32) ([]uint64, error) {
+// SumCounters adds up so many counters of all rows, from one on: what a File alone says.
+func (t *Table) SumCounters(from, count uint32) ([]uint64, error) {
 	used, err := t.U32(layout.HdrRowsUsed)
 	if err != nil {
 		return nil, err

@@ -49,8 +49,12 @@ func (t *Table) readFormers(s *Snapshot, head uint64) error {
 //	0      from      to = from      to      Base        Calls
 //	|  ?    |  former |   former    |   ?    |  present  |
 //
-// A reset is one more cut: what lies before it is left out.
+// A reset is one more cut: what lies before it is left out. Of folded processes each is an
+// owner, and all together one of what comes behind a reset.
 func (s *Snapshot) Owners() []Owner {
+	if len(s.Folded) > 0 && s.Reset.IsZero() {
+		return s.foldedOwners()
+	}
 	slices.SortFunc(s.formers, func(a, b former) int {
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.from, b.from))
 	})
@@ -83,6 +87,17 @@ func (s *Snapshot) Owners() []Owner {
 	}
 	if unknown.Calls > 0 {
 		all = append(all, unknown)
+	}
+	return all
+}
+
+func (s *Snapshot) foldedOwners() []Owner {
+	all := make([]Owner, len(s.Folded))
+	for i := range s.Folded {
+		d := &s.Folded[i]
+		if all[i] = (Owner{Pid: d.Pid, Calls: d.Calls}); d.Threads == 1 {
+			all[i].Tid = d.Pid
+		}
 	}
 	return all
 }

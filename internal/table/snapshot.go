@@ -31,7 +31,8 @@ type Snapshot struct {
 	// TranslatorFailures is how often a translator crashed, was gone, gave what
 	// was refused, or did not start. Like counts it only goes up.
 	TranslatorFailures uint64
-	Reset              time.Time // when the counts were reset, if they are those since then
+	Folded             []layout.Folded // processes whose counts are in the only row, if they were folded
+	Reset              time.Time       // when the counts were reset, if they are those since then
 
 	unread  uint64 // calls of functions that are not in Calls (OpenMost)
 	hot     []bool
@@ -54,6 +55,9 @@ func (s *Snapshot) Total() uint64 {
 // Threads is the number of rows that a thread owns; 1 where all share one.
 func (s *Snapshot) Threads() int {
 	n := 0
+	for i := range s.Folded {
+		n += int(s.Folded[i].Threads)
+	}
 	for i := range s.Rows {
 		if s.Rows[i].Held() {
 			n++
@@ -87,6 +91,10 @@ func (t *Table) Snapshot() (*Snapshot, error) {
 		TranslatorFailures: le.Uint64(head[layout.HdrTranslatorFailures:]),
 	}
 	if err := t.readMissed(s, le.Uint32(head[layout.HdrMissedHead:])); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.Folded, err = t.Folded(); err != nil {
 		return nil, err
 	}
 	// Before the rows: what a former owner had is not more than its row has then.

@@ -69,6 +69,22 @@ func Read(f *file.File) (*Table, error) {
 	}
 }
 
+// Nonces are those of the processes whose calls the table has: its own, and those of tables that
+// were folded into it. Tables that share one cannot be added up.
+func (t *Table) Nonces() ([][16]byte, error) {
+	folded, err := t.Folded()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Path(), err)
+	}
+	all := [][16]byte{t.Nonce}
+	for i := range folded {
+		if n := folded[i].Nonce; n != t.Nonce {
+			all = append(all, n)
+		}
+	}
+	return all, nil
+}
+
 func (t *Table) read() error {
 	if err := t.ReadHead(); err != nil {
 		return err

@@ -42,27 +42,16 @@ var le = binary.LittleEndian
 
 // compact holds a write lease meanwhile, so that nobody begins to count.
 func compact(f *file.File, path string) error {
-	switch err := f.Lease(); err {
-	case nil:
-	case syscall.EAGAIN:
-		return ErrInUse
-	default:
-		return os.NewSyscallError("fcntl", err)
+	if err := lease(f); err != nil {
+		return err
 	}
 	defer f.Unlease()
 	return replace(path, func(to *os.File) error {
 		if err := f.ReadHead(); err != nil {
 			return err
 		}
-		fi, err := f.OS().Stat()
-		if err != nil {
+		if err := likeIt(f, to); err != nil {
 			return err
-		}
-		if err := to.Chmod(fi.Mode().Perm()); err != nil {
-			return err
-		}
-		if tabledir.Owner(fi) != os.Geteuid() {
-			return fmt.Errorf("it is another user's: %w", fs.ErrPermission)
 		}
 		head := make([]byte, layout.HeaderSize)
 		if err := f.ReadAt(head, 0); err != nil {
@@ -70,6 +59,30 @@ func compact(f *file.File, path string) error {
 		}
 		return writeCompact(f, to, head)
 	})
+}
+
+// lease takes the write lease of f.
+func lease(f *file.File) error {
+	switch err := f.Lease(); err {
+	case nil:
+		return nil
+	case syscall.EAGAIN:
+		return ErrInUse
+	default:
+		return os.NewSyscallError("fcntl", err)
+	}
+}
+
+// likeIt gives to the mode of f, whose place it will take, if that is our own.
+func likeIt(f *file.File, to *os.File) error {
+	fi, err := f.OS().Stat()
+	if err != nil {
+		return err
+	}
+	if tabledir.Owner(fi) != os.Geteuid() {
+		return fmt.Errorf("it is another user's: %w", fs.ErrPermission)
+	}
+	return to.Chmod(fi.Mode().Perm())
 }
 
 // replace has write fill a new file, which takes the place of path when it is
@@ -113,6 +126,7 @@ func tight(g *layout.Geometry, head []byte) layout.Geometry {
 	p.Blocks, p.BlockCounters = shrink(g.Blocks, uint64(g.Blocks.Count)), g.BlockCounters
 	p.Ways = shrink(g.Ways, uint64(g.Ways.Count))
 	p.Loops = shrink(g.Loops, uint64(g.Loops.Count))
+	p.Folded = shrink(g.Folded, uint64(g.Folded.Count))
 	rows := min(le.Uint32(head[layout.HdrRowsUsed:]), g.Rows.Capacity)
 	if g.Baselines.Capacity > 0 {
 		size := layout.RoundUp(layout.BlCounts + 8*(uint64(p.CountersCap)+uint64(rows)))
@@ -126,19 +140,9 @@ func tight(g *layout.Geometry, head []byte) layout.Geometry {
 // of the file: notes of former owners and the baseline come before the rows, so
 // that no count is smaller than in those. The header comes last.
 func writeCompact(t *file.File, to *os.File, head []byte) error {
-	g := &t.Geometry
-	p := tight(g, head)
-	if err := to.Truncate(int64(p.Size)); err != nil {
-		return tabledir.RoomHint(to.Name(), err)
-	}
-	for _, s := range [][2]layout.Section{
-		{g.Formers, p.Formers}, {g.Missed, p.Missed}, {g.Events, p.Events}, {g.Fired, p.Fired},
-		{g.Objects, p.Objects}, {g.Functions, p.Functions}, {g.Aliases, p.Aliases}, {g.Strings, p.Strings},
-		{g.Blocks, p.Blocks}, {g.Ways, p.Ways}, {g.Loops, p.Loops},
-	} {
-		if err := move(t, to, s[0], s[1].Offset, uint64(s[1].Capacity)); err != nil {
-			return err
-		}
+	p := tight(&t.Geometry, head)
+	if err := moveLedger(t, to, &p); err != nil {
+		return err
 	}
 	if err := moveBaseline(t, to, head, &p); err != nil {
 		return err
@@ -148,6 +152,24 @@ func writeCompact(t *file.File, to *os.File, head []byte) error {
 	}
 	layout.EncodeGeometry(head, &p)
 	return writeAt(to, head, 0)
+}
+
+// moveLedger gives the file its size and copies all but baselines and rows.
+func moveLedger(t *file.File, to *os.File, p *layout.Geometry) error {
+	g := &t.Geometry
+	if err := to.Truncate(int64(p.Size)); err != nil {
+		return tabledir.RoomHint(to.Name(), err)
+	}
+	for _, s := range [][2]layout.Section{
+		{g.Formers, p.Formers}, {g.Missed, p.Missed}, {g.Events, p.Events}, {g.Fired, p.Fired},
+		{g.Objects, p.Objects}, {g.Functions, p.Functions}, {g.Aliases, p.Aliases}, {g.Strings, p.Strings},
+		{g.Blocks, p.Blocks}, {g.Ways, p.Ways}, {g.Loops, p.Loops}, {g.Folded, p.Folded},
+	} {
+		if err := move(t, to, s[0], s[1].Offset, uint64(s[1].Capacity)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func writeAt(to *os.File, b []byte, at uint64) error {

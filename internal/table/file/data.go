@@ -100,8 +100,24 @@ func (f *File) EachRow(use func(layout.Row)) error {
 	return nil
 }
 
+// Folded lists the processes that were folded into the table.
+func (f *File) Folded() (all []layout.Folded, err error) {
+	err = f.EachEntry(f.Geometry.Folded, func(b []byte) error {
+		d := layout.DecodeFolded(b)
+		if d.Nonce == [16]byte{} { // a hole, however large
+			return layout.Corrupt("folded process %d has no nonce", len(all))
+		}
+		all = append(all, d)
+		return nil
+	})
+	return all, err
+}
+
 // EachChunk calls use with the entries in use of s, whole ones, some at a time.
 func (f *File) EachChunk(s layout.Section, use func([]byte) error) error {
+	if s.Count == 0 {
+		return nil // most tables lack some of the sections
+	}
 	size := uint64(s.EntrySize)
 	left := uint64(s.Count) * size
 	buf := make([]byte, min(left, max(1, layout.Chunk/size)*size))

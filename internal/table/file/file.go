@@ -42,11 +42,13 @@ func New(r io.ReaderAt, size int64) *File {
 //
 // It refuses what is no file on disk. O_NONBLOCK keeps the open of a FIFO from
 // waiting; on a file it fails while another reader asks whether the table is in
-// use (see Held), which is over at once.
+// use (see Held), which is over at once, or folds it into another, which takes some
+// milliseconds, mostly.
 func Open(path string, flags int) (*File, error) {
 	var f *os.File
 	err := error(syscall.EAGAIN)
-	for try := 0; try < 100 && errors.Is(err, syscall.EAGAIN); try++ {
+	const patience = 1000 // ms
+	for try := 0; try < patience && errors.Is(err, syscall.EAGAIN); try++ {
 		if try > 0 {
 			time.Sleep(time.Millisecond)
 		}

@@ -31,6 +31,7 @@ type Entry struct {
 	Held     bool // some process may have it open or mapped
 	Blocks   int64
 	Modified time.Time
+	Folded   []layout.Folded // the processes whose counts it has, where tables were folded into one
 }
 
 // Stat looks at one table. One that is still being built is no error.
@@ -50,6 +51,9 @@ func Stat(path string) (*Entry, error) {
 	e := &Entry{
 		Header: t.Header, Path: path, Status: alive.Of(t), Held: true,
 		Blocks: fi.Sys().(*syscall.Stat_t).Blocks * 512, Modified: fi.ModTime(),
+	}
+	if e.Folded, err = t.Folded(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if e.Status == alive.Running {
 		paused, err := t.U32(layout.HdrPaused)
@@ -88,7 +92,34 @@ func Own(path string, run [16]byte) *Entry {
 	if t.RunID != run || !t.Header.Snapshot.IsZero() {
 		return nil
 	}
-	return &Entry{Header: t.Header, Path: path, Held: true}
+	folded, err := t.Folded()
+	if err != nil {
+		return nil
+	}
+	return &Entry{Header: t.Header, Path: path, Held: true, Folded: folded}
+}
+
+// Unfolded is all without those whose counts are in another of them: who folded them was
+// killed before they were removed (edit.Fold).
+func Unfolded(all []*Entry) []*Entry {
+	type table struct{ run, nonce [16]byte }
+	folded := map[table]bool{}
+	for _, e := range all {
+		for i := range e.Folded {
+			if n := e.Folded[i].Nonce; n != e.Nonce {
+				folded[table{e.RunID, n}] = true
+			}
+		}
+	}
+	if len(folded) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(e *Entry) bool { return folded[table{e.RunID, e.Nonce}] })
+}
+
+// Has reports whether the table has the counts of a process with that number.
+func (e *Entry) Has(pid uint32) bool {
+	return e.Pid == pid || slices.ContainsFunc(e.Folded, func(d layout.Folded) bool { return d.Pid == pid })
 }
 
 // List returns the tables in the directories, newest first. Files that are no
@@ -109,6 +140,7 @@ func List(dirs ...string) ([]*Entry, error) {
 			}
 		}
 	}
+	all = Unfolded(all)
 	slices.SortStableFunc(all, func(a, b *Entry) int { return b.Realtime.Compare(a.Realtime) })
 	return all, nil
 }

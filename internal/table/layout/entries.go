@@ -67,6 +67,35 @@ type Loop struct {
 	Flags  uint32 // Loop*
 }
 
+// Folded is a process whose table was folded into another.
+type Folded struct {
+	Nonce   [16]byte  // of the table that it had
+	Time    time.Time // when that was made
+	Calls   uint64    // of all functions
+	Pid     uint32
+	Threads uint32 // that it had when it ended
+}
+
+// Encode stores all of d in an entry.
+func (d *Folded) Encode(b []byte) {
+	copy(b[FdNonce:], d.Nonce[:])
+	le.PutUint64(b[FdTime:], uint64(d.Time.UnixNano()))
+	le.PutUint64(b[FdCalls:], d.Calls)
+	le.PutUint32(b[FdPid:], d.Pid)
+	le.PutUint32(b[FdThreads:], d.Threads)
+}
+
+// DecodeFolded decodes an entry.
+func DecodeFolded(b []byte) Folded {
+	return Folded{
+		Nonce:   [16]byte(b[FdNonce:]),
+		Time:    time.Unix(0, int64(le.Uint64(b[FdTime:]))),
+		Calls:   le.Uint64(b[FdCalls:]),
+		Pid:     le.Uint32(b[FdPid:]),
+		Threads: le.Uint32(b[FdThreads:]),
+	}
+}
+
 // Encode stores all of k in an entry.
 func (k *Block) Encode(b []byte) {
 	le.PutUint64(b[BkAddress:], k.Address)

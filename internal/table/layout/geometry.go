@@ -32,6 +32,7 @@ func DecodeGeometry(raw []byte, size int64) (Geometry, error) {
 		{&g.Blocks, HdrBlocks, BkEntrySize, 8},
 		{&g.Ways, HdrWays, WyEntrySize, 8},
 		{&g.Loops, HdrLoops, LpEntrySize, 8},
+		{&g.Folded, HdrFolded, FdEntrySize, 8},
 		{&g.Rows, HdrRows, PageSize, PageSize},
 	} {
 		var err error
@@ -59,7 +60,7 @@ func DecodeGeometry(raw []byte, size int64) (Geometry, error) {
 // there.
 func isOptional(at int) bool {
 	switch at {
-	case HdrFormers, HdrBaselines, HdrMissed, HdrBlocks, HdrWays, HdrLoops:
+	case HdrFormers, HdrBaselines, HdrMissed, HdrBlocks, HdrWays, HdrLoops, HdrFolded:
 		return true
 	}
 	return false
@@ -98,6 +99,7 @@ func EncodeGeometry(h []byte, g *Geometry) {
 		HdrObjects: g.Objects, HdrFunctions: g.Functions, HdrAliases: g.Aliases, HdrStrings: g.Strings,
 		HdrEvents: g.Events, HdrFired: g.Fired, HdrRows: g.Rows,
 		HdrFormers: g.Formers, HdrBaselines: g.Baselines, HdrMissed: g.Missed, HdrBlocks: g.Blocks, HdrWays: g.Ways, HdrLoops: g.Loops,
+		HdrFolded: g.Folded,
 	} {
 		encodeSection(h[at:], s)
 	}

@@ -107,6 +107,8 @@ const (
 	// What it has seen of the program's executable memory that is of no object.
 	HdrCodeAnonymous = 0x250 // u64, bytes of no file
 	HdrCodeInFiles   = 0x258 // u64, bytes of files that the dynamic linker has not loaded
+	// And when it has folded tables of short programs into this one.
+	HdrFolded = 0x260 // section: their processes, this table's own among them
 
 	// A section is {u64 offset; u32 count; u32 capacity; u32 entry size; u32 zero}.
 	SecOffset    = 0  // u64, of its first entry in the file
@@ -192,6 +194,15 @@ const (
 	MsPath      = 8 // [248]byte, as the dynamic linker has it, NUL-terminated; the end of a longer one
 	MsPathSize  = 248
 	MsEntrySize = 256
+
+	// Folded entry: a process whose counts are in the table's only row. A table with that nonce
+	// that is still there holds the same counts.
+	FdNonce     = 0  // [16]byte, of the table that the process had
+	FdTime      = 16 // u64, ns since the epoch when that was made
+	FdCalls     = 24 // u64, of all functions
+	FdPid       = 32 // u32
+	FdThreads   = 36 // u32, rows that threads had when it ended
+	FdEntrySize = 40
 
 	// Block entry: instructions that run one after the other. It has run as often as its
 	// counter says, if it has one, else as follows from its function's ways: what comes to

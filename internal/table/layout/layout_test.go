@@ -88,7 +88,7 @@ func generateTables(t *testing.T) string {
 
 var entryTitles = map[string]string{
 	"Hdr": "Header.", "Sec": "Section, in the header.", "Obj": "Object entry.", "Fn": "Function entry.",
-	"Ev": "Event entry.", "Fm": "Former owner entry.", "Bl": "Baseline entry.", "Row": "Row header.",
+	"Ev": "Event entry.", "Fm": "Former owner entry.", "Bl": "Baseline entry.", "Row": "Row header.", "Fd": "Folded entry.",
 }
 
 // parseLayout reads layout.go.
@@ -132,7 +132,7 @@ func TestLayoutOverlap(t *testing.T) {
 			{HdrCountersCap, 4}, {HdrRowsReserved, 4}, {HdrFormers, SectionSize}, {HdrBaselines, SectionSize}, {HdrSnapshot, 8}, {HdrReserve, 8}, {HdrListen, 4}, {HdrRowsUsed, 4}, {HdrThreadsDiscarded, 4}, {HdrProcesses, 4},
 			{HdrPatchesRefused, 4}, {HdrGeneration, 4}, {HdrEventsHead, 8}, {HdrEventsLost, 8}, {HdrFormersHead, 8}, {HdrBaseline, 8},
 			{HdrBaselineTickets, 4}, {HdrBaselinesTaken, 4}, {HdrEnded, 4},
-			{HdrEndedCode, 4}, {HdrEndedTime, 8}, {HdrPaused, 4}, {HdrPauseLock, 4}, {HdrAgent, 4}, {HdrAgentPid, 4},
+			{HdrEndedCode, 4}, {HdrEndedTime, 8}, {HdrCodeAnonymous, 8}, {HdrCodeInFiles, 8}, {HdrFolded, SectionSize}, {HdrPaused, 4}, {HdrPauseLock, 4}, {HdrAgent, 4}, {HdrAgentPid, 4},
 			{HdrRequest, 4}, {HdrReply, 8}, {HdrReserveUsed, 8},
 			{HdrStockHead, 8}, {HdrStockRows, 4}, {HdrRowsTaken, 4}, {HdrStopped, 4}, {HdrRowLists, 64}, {HdrFreeRows, 128},
 			{HdrDropped, 8}, {HdrDeferred, 8}, {HdrTranslatorFailures, 8}, {HeaderSize, 0},
@@ -154,6 +154,7 @@ func TestLayoutOverlap(t *testing.T) {
 		"former owner": {
 			{FmFrom, 8}, {FmTo, 8}, {FmRow, 4}, {FmPid, 4}, {FmTid, 4}, {FmIncarnation, 4}, {FmEntrySize, 0},
 		},
+		"folded":   {{FdNonce, 16}, {FdTime, 8}, {FdCalls, 8}, {FdPid, 4}, {FdThreads, 4}, {FdEntrySize, 0}},
 		"baseline": {{BlTime, 8}, {BlCounters, 4}, {BlRows, 4}, {BlCounts, 0}},
 	} {
 		for i := 1; i < len(fields); i++ {

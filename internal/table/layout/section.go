@@ -27,6 +27,7 @@ type Geometry struct {
 	Blocks        Section // empty where blocks are not counted
 	Ways          Section // as well
 	Loops         Section // as well
+	Folded        Section // empty where no tables were folded into it
 	Rows          Section // EntrySize is the stride from row to row
 	Counters      uint32  // in use in every row
 	CountersCap   uint32  // that a row has room for

@@ -87,6 +87,7 @@
 #define DP_HDR_ENDED_TIME 0x248
 #define DP_HDR_CODE_ANONYMOUS 0x250
 #define DP_HDR_CODE_IN_FILES 0x258
+#define DP_HDR_FOLDED 0x260
 #define DP_SEC_OFFSET 0x0
 #define DP_SEC_COUNT 0x8
 #define DP_SEC_CAPACITY 0xc
@@ -147,6 +148,12 @@
 #define DP_MS_PATH 0x8
 #define DP_MS_PATH_SIZE 0xf8
 #define DP_MS_ENTRY_SIZE 0x100
+#define DP_FD_NONCE 0x0
+#define DP_FD_TIME 0x10
+#define DP_FD_CALLS 0x18
+#define DP_FD_PID 0x20
+#define DP_FD_THREADS 0x24
+#define DP_FD_ENTRY_SIZE 0x28
 #define DP_BK_ADDRESS 0x0
 #define DP_BK_FUNCTION 0x8
 #define DP_BK_COUNTER 0xc
@@ -345,7 +352,8 @@ struct dp_header {
 	uint64_t ended_time;
 	uint64_t code_anonymous;
 	uint64_t code_in_files;
-	uint8_t unused_3[32];
+	struct dp_section folded;
+	uint8_t unused_3[8];
 	uint32_t paused;
 	uint32_t pause_lock;
 	uint32_t agent;
@@ -429,6 +437,7 @@ _Static_assert(offsetof(struct dp_header, ended_code) == DP_HDR_ENDED_CODE, "DP_
 _Static_assert(offsetof(struct dp_header, ended_time) == DP_HDR_ENDED_TIME, "DP_HDR_ENDED_TIME");
 _Static_assert(offsetof(struct dp_header, code_anonymous) == DP_HDR_CODE_ANONYMOUS, "DP_HDR_CODE_ANONYMOUS");
 _Static_assert(offsetof(struct dp_header, code_in_files) == DP_HDR_CODE_IN_FILES, "DP_HDR_CODE_IN_FILES");
+_Static_assert(offsetof(struct dp_header, folded) == DP_HDR_FOLDED, "DP_HDR_FOLDED");
 _Static_assert(offsetof(struct dp_header, paused) == DP_HDR_PAUSED, "DP_HDR_PAUSED");
 _Static_assert(offsetof(struct dp_header, pause_lock) == DP_HDR_PAUSE_LOCK, "DP_HDR_PAUSE_LOCK");
 _Static_assert(offsetof(struct dp_header, agent) == DP_HDR_AGENT, "DP_HDR_AGENT");

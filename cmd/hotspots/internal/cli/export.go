@@ -221,12 +221,16 @@ func eachTable(open func(path string) (*table.Table, error), paths []string, use
 		if err != nil {
 			return err
 		}
-		if have, ok := seen[t.Nonce]; ok {
-			t.Close()
-			return sameProgram(have, path)
+		nonces, err := t.Nonces()
+		for _, n := range nonces {
+			if have, ok := seen[n]; ok && err == nil {
+				err = sameProgram(have, path)
+			}
+			seen[n] = path
 		}
-		seen[t.Nonce] = path
-		err = use(t)
+		if err == nil {
+			err = use(t)
+		}
 		t.Close()
 		if err != nil {
 			return err

@@ -63,7 +63,7 @@ func byPid(pid uint32) (string, error) {
 		return "", err
 	}
 	for _, e := range all {
-		if e.Pid == pid && e.State == layout.StateLive && e.Status != alive.Copied {
+		if e.Has(pid) && e.State == layout.StateLive && e.Status != alive.Copied {
 			return e.Path, nil
 		}
 	}
@@ -84,8 +84,9 @@ func searchDirs(uid int) []string {
 // openAll opens the tables that the arguments mean. With run, all tables of
 // the same run are added: those in the same directory and in the default ones.
 func (a *app) openAll(args []string, run bool) (tables []*table.Table, closeAll func(), err error) {
+	set := tableSet{by: map[[16]byte]*table.Table{}}
 	closeAll = func() {
-		for _, t := range tables {
+		for _, t := range set.tables {
 			t.Close()
 		}
 	}
@@ -99,19 +100,31 @@ func (a *app) openAll(args []string, run bool) (tables []*table.Table, closeAll 
 	for _, arg := range args {
 		path, err := locate(arg)
 		if err == nil {
-			err = a.appendTable(&tables, path, errSameProgram)
+			err = a.appendTable(&set, path, errSameProgram)
 		}
 		if err != nil {
 			closeAll()
 			return nil, nil, err
 		}
 	}
-	if run {
-		for _, path := range ofRun(tables[0].RunID, append(searchDirs(os.Getuid()), filepath.Dir(tables[0].Path()))...) {
-			a.appendTable(&tables, path, nil) // one that cannot be read is not merged
+	// One that is gone by now was folded into another that was there before. Those that
+	// are open stay.
+	const most = 20
+	again := run
+	for look := 0; again && look < most; look++ {
+		again = false
+		for _, path := range ofRun(set.tables[0].RunID, append(searchDirs(os.Getuid()), filepath.Dir(set.tables[0].Path()))...) {
+			err := a.appendTable(&set, path, nil) // one that cannot be read is not merged
+			again = again || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EAGAIN)
 		}
 	}
-	return tables, closeAll, nil
+	return set.tables, closeAll, nil
+}
+
+// tableSet is tables that are added up.
+type tableSet struct {
+	tables []*table.Table
+	by     map[[16]byte]*table.Table // which has the calls of a table with that nonce
 }
 
 // errSameProgram refuses to add up a table and copies of it.
@@ -122,9 +135,9 @@ func sameProgram(have, more string) error {
 		have, more, have, more)
 }
 
-// appendTable opens the table unless it is open already. Of another copy of one
-// that is, it is an error what refuse makes of it.
-func (a *app) appendTable(tables *[]*table.Table, path string, refuse func(have, more *table.Table) error) error {
+// appendTable opens the table unless it is open already. Of another one that has some of its
+// calls it is an error what refuse makes of it.
+func (a *app) appendTable(set *tableSet, path string, refuse func(have, more *table.Table) error) error {
 	t, err := a.openTable(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: hotspots ls lists the tables that there are", err)
@@ -132,8 +145,13 @@ func (a *app) appendTable(tables *[]*table.Table, path string, refuse func(have,
 	if err != nil {
 		return err
 	}
-	for _, have := range *tables {
-		if have.Nonce != t.Nonce {
+	nonces, err := t.Nonces()
+	if err != nil {
+		return errors.Join(err, t.Close())
+	}
+	for _, n := range nonces {
+		have := set.by[n]
+		if have == nil {
 			continue
 		}
 		if refuse != nil && !sameFile(have.Path(), path) {
@@ -141,7 +159,10 @@ func (a *app) appendTable(tables *[]*table.Table, path string, refuse func(have,
 		}
 		return errors.Join(err, t.Close())
 	}
-	*tables = append(*tables, t)
+	for _, n := range nonces {
+		set.by[n] = t
+	}
+	set.tables = append(set.tables, t)
 	return nil
 }
 

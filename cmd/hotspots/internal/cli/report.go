@@ -107,7 +107,12 @@ func (a *app) tellWorkers(r *report.Report, args []string) {
 		pid, err := strconv.ParseUint(arg, 10, 31)
 		for i := range r.Programs {
 			p := &r.Programs[i]
-			if err == nil && uint64(p.Pid) != pid && slices.ContainsFunc(p.Owners, func(o table.Owner) bool { return uint64(o.Pid) == pid }) {
+			if err != nil || uint64(p.Pid) == pid && p.Folded == 0 || !slices.ContainsFunc(p.Owners, func(o table.Owner) bool { return uint64(o.Pid) == pid }) {
+				continue
+			}
+			if p.Folded > 0 {
+				a.say("%d is one of %d processes of %s in one table: this is of all; the calls of each: hotspots report %d --by process", pid, p.Folded, p.Program, pid)
+			} else {
 				a.say("%d is a process that %s (pid %d) has made: this is of all its processes; the calls of each: hotspots report %d --by process", pid, p.Program, p.Pid, p.Pid)
 			}
 		}

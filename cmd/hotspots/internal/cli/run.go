@@ -39,6 +39,7 @@ type runFlags struct {
 	threshold                            string // all of thresholds
 	thresholds                           []string
 	summary                              int
+	fold                                 int // tables of one program that are not folded
 	hertz                                int // samples of CPU time a second; 0: none
 	on                                   setting.Switches
 }
@@ -63,6 +64,7 @@ func (a *app) runCommand() *cobra.Command {
 			"NAMES of --only and --skip are a regular expression that matches anywhere in the name shown, or @FILE: a file with one whole name a line. " +
 			"GLOBS of --objects are separated by commas; a glob with a slash matches the path, else the base name; all is everything, main the executable. What matches nothing is said at the end, with what may have been meant.\n" +
 			"FILE of -o may have %e (program), %p (process), %h (host), %t (time).\n\n" +
+			"--follow-exec counts the programs that PROG executes, too, each process into a table of its own; of a program that ran more than 16 times (--fold) one is left, with the sums and the calls of each process. hotspots report --run adds all up.\n\n" +
 			"--time samples, from outside, in which functions the program spends its CPU time; nothing is changed in it. Without HZ there are 997 samples a second; a frequency is said with =.",
 		Example: "  hotspots run -- ./app args\n  hotspots run -o app.dynprof --summary 0 -- ./app\n  hotspots run --objects 'main,libssl*' --skip '^std::' -- ./app\n" +
 			"  hotspots run --follow-exec -- make\n  hotspots run --time -- ./app                calls, CPU time, and time a call\n  hotspots run --time=4000 -- ./app",
@@ -94,6 +96,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.IntVar(&f.hertz, launch.Time, 0, "sample the CPU time of each function, too, `HZ` times a second; see docs/time.md")
 	flags.Lookup(launch.Time).NoOptDefVal = strconv.Itoa(perf.UsualHertz)
 	flags.IntVar(&f.summary, "summary", 10, "show the `N` functions called most at the end, on stderr; 0 shows none")
+	flags.IntVar(&f.fold, "fold", job.UsualFold, "with --follow-exec: of a program that ran more than `N` times keep one table, with the calls of each process; 0 keeps all")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &exitError{exitRunFailure, fmt.Errorf("%w; see hotspots run --help", flagError(err))}
 	})
@@ -250,6 +253,12 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 	if f.summary < 0 {
 		return fmt.Errorf("--summary %d: it is 0 or more", f.summary)
 	}
+	if f.fold < 0 {
+		return fmt.Errorf("--fold %d: it is 0 or more", f.fold)
+	}
+	if cmd.Flags().Changed("fold") && !f.on[setting.FollowExec] {
+		return errors.New("--fold is of programs that the program executes: it needs --follow-exec")
+	}
 	return nil
 }
 
@@ -374,7 +383,7 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job.Job
 	if err != nil {
 		return nil, nil, err
 	}
-	j := &job.Job{Summary: f.summary, Many: f.on[setting.FollowExec], Agent: f.on[setting.Control], Copies: f.on[setting.Cache] && f.on[setting.TextCopies]}
+	j := &job.Job{Summary: f.summary, Many: f.on[setting.FollowExec], Fold: f.fold, Agent: f.on[setting.Control], Copies: f.on[setting.Cache] && f.on[setting.TextCopies]}
 	if _, err := rand.Read(j.ID[:]); err != nil {
 		return nil, nil, err
 	}

@@ -38,6 +38,7 @@ type Job struct {
 	Name     func(*table.Table) // names those that have no name; may be nil
 	Width    int                // columns of the terminal that Messages goes to; 0: it is none
 	Many     bool               // programs that the program executes have tables of their own
+	Fold     int                // of a program that has more of them they are folded into one; 0: they stay
 	Agent    bool               // a process beside the program has the table open
 	Copies   bool               // copies of text are kept
 	Times    Times              // nil: CPU time is not sampled
@@ -50,8 +51,9 @@ type Job struct {
 	expected string      // path of the table, if it got the name that it gets mostly
 	code     code.Memory // of the program's first process
 	begun    time.Time   // when the program was looked at first
-	checked  bool        // Check was called before the end
-	wrong    bool        // what it said last is no
+	folding  folding
+	checked  bool // Check was called before the end
+	wrong    bool // what it said last is no
 }
 
 // Times samples the program's CPU time, and writes it beside its tables (package selftime,
@@ -74,6 +76,7 @@ func (j *Job) Watch(pid int) {
 		j.code, j.begun = code.Memory{}, time.Now()
 	}
 	j.code.See(pid)
+	j.foldNow()
 	if j.Check != nil && !j.checked && time.Since(j.begun) > checkAfter {
 		j.checked = j.check(j.named(strconv.Itoa(pid)), false)
 	}
@@ -141,6 +144,9 @@ func (j *Job) Finish(path string, r launch.Result) bool {
 			}
 			break
 		}
+	}
+	if j.foldLast(all) {
+		all = j.tables(path, r.Pid)
 	}
 	compact(all)
 	if j.Copies {

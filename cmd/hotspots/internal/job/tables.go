@@ -41,6 +41,7 @@ func (j *Job) named(pid string) []*find.Entry {
 			all = append(all, e)
 		}
 	}
+	all = find.Unfolded(all)
 	slices.SortStableFunc(all, func(a, b *find.Entry) int { return a.Realtime.Compare(b.Realtime) })
 	return all
 }

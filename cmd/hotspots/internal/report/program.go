@@ -13,7 +13,7 @@ import (
 // Executed is a program that ran once or several times.
 type Executed struct {
 	Program string `json:"program"`
-	Runs    int    `json:"runs"` // tables: how often it was executed
+	Runs    int    `json:"runs"` // how often it was executed
 	Calls   uint64 `json:"calls"`
 }
 
@@ -29,7 +29,7 @@ func (r *Report) ByProgram(order string) []*Executed {
 			byPath[p.Program] = one
 			all = append(all, one)
 		}
-		one.Runs++
+		one.Runs += p.runs()
 		one.Calls += p.TotalCalls
 	}
 	slices.SortStableFunc(all, func(a, b *Executed) int {
@@ -41,6 +41,9 @@ func (r *Report) ByProgram(order string) []*Executed {
 	})
 	return all
 }
+
+// runs is how often the program was executed for what is in the table.
+func (p *Program) runs() int { return max(1, p.Folded) }
 
 // ProgramText writes programs: calls, share, cumulative share, how often each ran, path.
 func (r *Report) ProgramText(w io.Writer, all []*Executed, style Style) error {

@@ -78,8 +78,12 @@ func (r *Report) Text(w io.Writer, style Style) error {
 // counted with lock, and in more which libraries are missing.
 func (r *Report) Headline() string {
 	what := fmt.Sprintf("%s (pid %d), %s", r.Program.Program, r.Pid, r.state())
-	if n := len(r.Programs); n > 1 {
-		what = fmt.Sprintf("%s (pid %d) and %d more, %s", r.Program.Program, r.Pid, n-1, r.state())
+	runs := 0
+	for i := range r.Programs {
+		runs += r.Programs[i].runs()
+	}
+	if runs > 1 {
+		what = fmt.Sprintf("%s (pid %d) and %s more, %s", r.Program.Program, r.Pid, figures.Thousands(uint64(runs-1)), r.state())
 	}
 	what += ": " + figures.Count(r.TotalCalls, "call")
 	if n := r.TotalInstructions; n != nil {
