@@ -9,6 +9,20 @@ import (
 	"github.com/dynprof/dynprof/internal/lane"
 )
 
+// TestReportOfEndedRun: a shell finds what hotspots run has left by its number, $!, in the default
+// directory, also where other programs were executed.
+func TestReportOfEndedRun(t *testing.T) {
+	lane.Parallel(t)
+	for _, flags := range []string{"", "--linger 1s", "--follow-exec"} {
+		c := cmd("/bin/sh", "-c", build(t, "hotspots")+" run "+flags+" --objects all -- /bin/sh -c '/bin/true; /bin/false; exit 3' & wait $!; "+build(t, "hotspots")+" report $! --top 1")
+		c.env = []string{"XDG_RUNTIME_DIR=" + t.TempDir()}
+		r := run(t, c)
+		if r.status != 0 || !strings.Contains(r.stdout, "dash (pid ") || !strings.Contains(r.stdout, "exited with status 3: ") {
+			t.Errorf("%q: %+v", flags, r)
+		}
+	}
+}
+
 // TestReportOfPid: a program is found by the number that a shell has of hotspots run, too,
 // is said to be paused when it is, and names its threads.
 func TestReportOfPid(t *testing.T) {

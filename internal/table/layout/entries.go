@@ -190,6 +190,9 @@ type Header struct {
 	Unlisted  Unlisted  // as far as hotspots run has seen some
 }
 
+// Runner is the process number that hotspots run had, if it started the program; else any.
+func (h *Header) Runner() uint32 { return le.Uint32(h.RunID[len(h.RunID)-4:]) }
+
 // Unlisted is executable memory of a process that is of no object in its table,
 // bytes: what compilers and interpreters have made while it ran, or have loaded
 // by themselves. Nobody tells where functions are there.

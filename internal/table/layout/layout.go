@@ -33,7 +33,7 @@ const (
 	HdrPidNS        = 0x050 // u64, inode of the pid namespace
 	HdrRealtime     = 0x058 // u64, ns since the epoch at creation
 	HdrMonotonic    = 0x060 // u64, CLOCK_MONOTONIC ns at the same moment
-	HdrRunID        = 0x068 // [16]byte, the same for all tables of one run; zero if none
+	HdrRunID        = 0x068 // [16]byte, the same for all tables of one run; zero if none. Of hotspots run the last 4 bytes are its process number
 	HdrThreshold    = 0x078 // u64, the default threshold; 0 is none
 	HdrProgram      = 0x080 // u32, string: path of the executable
 	HdrCreator      = 0x084 // u32, string: version of dynprof

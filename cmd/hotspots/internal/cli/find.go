@@ -62,10 +62,18 @@ func byPid(pid uint32) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	var run *find.Entry // of hotspots run, which had that number
 	for _, e := range all {
-		if e.Has(pid) && e.State == layout.StateLive && e.Status != alive.Copied {
+		switch {
+		case e.State != layout.StateLive || e.Status == alive.Copied:
+		case e.Has(pid):
 			return e.Path, nil
+		case e.RunID != [16]byte{} && e.Runner() == pid && (run == nil || e.RunID == run.RunID && run.Ended.Kind == layout.EndedUnknown):
+			run = e // the end is noted in the table of the program that it has started
 		}
+	}
+	if run != nil {
+		return run.Path, nil
 	}
 	return "", fmt.Errorf("no count table of process %d: see hotspots ls, or name the table's file (./%d if that is one)", pid, pid)
 }

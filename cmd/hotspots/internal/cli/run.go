@@ -3,6 +3,7 @@ package cli
 import (
 	"crypto/rand"
 	"debug/elf"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -387,6 +388,7 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job.Job
 	if _, err := rand.Read(j.ID[:]); err != nil {
 		return nil, nil, err
 	}
+	binary.LittleEndian.PutUint32(j.ID[len(j.ID)-4:], uint32(os.Getpid())) // layout.HdrRunID
 	if j.Output, err = f.outputPattern(); err != nil {
 		return nil, nil, err
 	}

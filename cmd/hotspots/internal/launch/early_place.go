@@ -152,6 +152,10 @@ func (a *preparation) place() bool {
 		return false
 	}
 	a.ID = a.random
+	pid := call(unix.SYS_GETPID, 0, 0, 0, 0)
+	for i := range 4 { // layout.HdrRunID
+		a.ID[len(a.ID)-4+i] = byte(pid >> (8 * i))
+	}
 	note := a.join(text(base), "/note.", a.hex())
 	if note == nil {
 		return false
