@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"time"
 
 	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/parallel"
+	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/build"
@@ -156,9 +158,18 @@ func ledgerOf(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan, who layo
 	spec.Program = plan.Program()
 	spec.Creator = version.Creator
 	spec.Listen = serving.listens()
+	if choice.On[setting.Args] {
+		spec.Arguments = commandLine()
+	}
 	spec.ShortSpace = ctl.short_space != 0
 	if choice.On[setting.FollowExec] {
 		spec.Flags |= layout.FlagFollowExec
 	}
 	return spec
+}
+
+// commandLine is that of the program, with spaces between its words; empty if /proc does not say it.
+func commandLine() string {
+	b, _ := procfile.Read("/proc/self/cmdline")
+	return strings.ReplaceAll(strings.TrimRight(string(b), "\x00"), "\x00", " ")
 }

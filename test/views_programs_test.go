@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
@@ -46,6 +47,36 @@ func TestByProgram(t *testing.T) {
 		r := run(t, cmd(append(append([]string{hotspots, "report"}, args...), tables...)...))
 		if r.status != 0 || !regexp.MustCompile(`(?m)(^|  3  )\S+/true(,3,\d+)?$`).MatchString(r.stdout) {
 			t.Errorf("%v: %+v", args, r)
+		}
+	}
+}
+
+// TestArguments: processes of one program are told apart by their command lines, if the user
+// wants them to be kept; else these are nowhere in a table.
+func TestArguments(t *testing.T) {
+	lane.Parallel(t)
+	hotspots := build(t, "hotspots")
+	const script = "/bin/echo s3cret one; /bin/echo s3cret two; exit 0"
+	for _, flags := range [][]string{{"--args"}, nil} {
+		dir := t.TempDir()
+		args := append([]string{hotspots, "run", "--follow-exec", "--objects", "all", "--summary", "0", "-o", filepath.Join(dir, "%e.%p.dynprof")}, flags...)
+		if r := run(t, cmd(append(args, "--", "/bin/sh", "-c", script)...)); r.status != 0 || r.stdout != "s3cret one\ns3cret two\n" {
+			t.Fatalf("%+v", r)
+		}
+		tables, _ := filepath.Glob(filepath.Join(dir, "*"))
+		shown := run(t, cmd(append([]string{hotspots, "report", "--by", "process"}, tables...)...))
+		list := run(t, cmd(hotspots, "ls", dir))
+		for what, text := range map[string]string{"report": shown.stdout, "ls": list.stdout} {
+			for _, want := range []string{"/bin/echo s3cret one", "/bin/echo s3cret two", "/bin/sh -c " + script} {
+				if strings.Contains(text, want) != (flags != nil) {
+					t.Errorf("%v: %s has %q or not:\n%s", flags, what, want, text)
+				}
+			}
+		}
+		for _, table := range tables {
+			if flags == nil && strings.Contains(read(t, table), "s3cret") {
+				t.Errorf("%s has the program's arguments", table)
+			}
 		}
 	}
 }

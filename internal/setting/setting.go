@@ -34,6 +34,7 @@ const (
 	FollowExec
 	FollowSelf
 	PerfMap
+	Args
 	Cache
 	TextCopies
 	Control
@@ -87,6 +88,8 @@ var All = [Count]Setting{
 		"look in the programs that the program executes, too"},
 	FollowSelf: {"follow-self", "", "DYNPROF_FOLLOW_SELF", Switch,
 		"go on counting where the program executes another in its place, as wrappers and a shell's exec do: that has a table of its own, and is the one that is shown; --follow-self=false counts the first one only", ""},
+	Args: {"args", "", "DYNPROF_ARGS", Switch,
+		"keep the program's command line in the table, where it tells processes of one program apart; whoever may read the table sees it, passwords and all", ""},
 	PerfMap: {"perf-map", "", "DYNPROF_PERF_MAP", Switch,
 		"tell perf the names of the stubs: /tmp/perf-PID.map", ""},
 	Cache: {"cache", "", "DYNPROF_CACHE", Switch,

@@ -58,6 +58,7 @@ func writeSections(w io.WriterAt, spec *Spec, g *layout.Geometry) (header []byte
 	le.PutUint32(header[layout.HdrProgram:], names.add(spec.Program))
 	le.PutUint32(header[layout.HdrCreator:], names.add(spec.Creator))
 	le.PutUint32(header[layout.HdrListen:], names.add(spec.Listen))
+	le.PutUint32(header[layout.HdrArguments:], names.add(spec.Arguments))
 
 	if err := writeLedger(w, spec, names, aliases, g.Objects, g.Functions); err != nil || spec.Blocks == nil {
 		return header, err

@@ -78,7 +78,7 @@ func length[T any](list iter.Seq[T]) (n int) {
 // measure returns the bytes of all strings, the entries of all alias lists, and
 // the number of functions and of counters.
 func measure(spec *Spec) (stringBytes, aliases, functions, counters int) {
-	stringBytes = stored(spec.Program) + stored(spec.Creator) + stored(spec.Listen)
+	stringBytes = stored(spec.Program) + stored(spec.Creator) + stored(spec.Listen) + stored(spec.Arguments)
 	for i := range spec.Objects {
 		stringBytes += stored(spec.Objects[i].Path) + stored(spec.Objects[i].BuildID)
 	}

@@ -14,6 +14,7 @@ type Spec struct {
 	Threshold uint64   // the default threshold; 0 is none
 	Program   string   // path of the executable
 	Creator   string   // version of dynprof
+	Arguments string   // the program's command line; empty if it is not kept
 	Listen    string   // address of the endpoint for metrics; empty if there is none
 	Objects   []layout.Object
 	Functions []layout.Function

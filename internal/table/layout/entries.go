@@ -184,6 +184,7 @@ type Header struct {
 	Program   string
 	Creator   string
 	Listen    string // address of the endpoint for metrics; empty if there is none
+	Arguments string // the program's command line; empty unless the user wanted it to be kept
 	Ended     Ended
 	Snapshot  time.Time // when the copy was made, if it is one
 	WentOn    uint32    // how often the program has gone on as another, by exec, that has a table of its own

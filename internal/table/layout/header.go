@@ -82,7 +82,7 @@ func (h *Header) readStrings(r io.ReaderAt, raw []byte, size int64) error {
 	for _, field := range []struct {
 		to *string
 		at int
-	}{{&h.Program, HdrProgram}, {&h.Creator, HdrCreator}, {&h.Listen, HdrListen}} {
+	}{{&h.Program, HdrProgram}, {&h.Creator, HdrCreator}, {&h.Listen, HdrListen}, {&h.Arguments, HdrArguments}} {
 		if *field.to, err = ReadString(r, s, le.Uint32(raw[field.at:])); err != nil {
 			return err
 		}

@@ -52,6 +52,7 @@ const (
 	HdrSnapshot     = 0x170 // u64, ns since the epoch if the file is a copy that hotspots made
 	HdrReserve      = 0x178 // u64, bytes of the reserve, if all processes keep it (run --control)
 	HdrListen       = 0x180 // u32, string: address of the program's endpoint for metrics (run --listen)
+	HdrArguments    = 0x184 // u32, string: the program's command line, with spaces between its words (run --args)
 	HdrMissed       = 0x188 // section: objects that were loaded later and could not be planned
 	HdrBlocks       = 0x1a0 // section: blocks of functions, in their order
 	HdrBlocksFirst  = 0x1b8 // u32, the first counter that is a block's,

@@ -129,7 +129,7 @@ func TestLayoutOverlap(t *testing.T) {
 			{HdrRealtime, 8}, {HdrMonotonic, 8}, {HdrRunID, 16}, {HdrThreshold, 8}, {HdrProgram, 4}, {HdrCreator, 4},
 			{HdrObjects, SectionSize}, {HdrFunctions, SectionSize}, {HdrAliases, SectionSize}, {HdrStrings, SectionSize},
 			{HdrEvents, SectionSize}, {HdrFired, SectionSize}, {HdrRows, SectionSize}, {HdrCounters, 4},
-			{HdrCountersCap, 4}, {HdrRowsReserved, 4}, {HdrFormers, SectionSize}, {HdrBaselines, SectionSize}, {HdrSnapshot, 8}, {HdrReserve, 8}, {HdrListen, 4}, {HdrRowsUsed, 4}, {HdrThreadsDiscarded, 4}, {HdrProcesses, 4},
+			{HdrCountersCap, 4}, {HdrRowsReserved, 4}, {HdrFormers, SectionSize}, {HdrBaselines, SectionSize}, {HdrSnapshot, 8}, {HdrReserve, 8}, {HdrListen, 4}, {HdrArguments, 4}, {HdrRowsUsed, 4}, {HdrThreadsDiscarded, 4}, {HdrProcesses, 4},
 			{HdrPatchesRefused, 4}, {HdrGeneration, 4}, {HdrEventsHead, 8}, {HdrEventsLost, 8}, {HdrFormersHead, 8}, {HdrBaseline, 8},
 			{HdrBaselineTickets, 4}, {HdrBaselinesTaken, 4}, {HdrEnded, 4},
 			{HdrEndedCode, 4}, {HdrEndedTime, 8}, {HdrCodeAnonymous, 8}, {HdrCodeInFiles, 8}, {HdrFolded, SectionSize}, {HdrPaused, 4}, {HdrPauseLock, 4}, {HdrAgent, 4}, {HdrAgentPid, 4},

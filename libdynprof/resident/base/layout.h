@@ -41,6 +41,7 @@
 #define DP_HDR_SNAPSHOT 0x170
 #define DP_HDR_RESERVE 0x178
 #define DP_HDR_LISTEN 0x180
+#define DP_HDR_ARGUMENTS 0x184
 #define DP_HDR_MISSED 0x188
 #define DP_HDR_BLOCKS 0x1a0
 #define DP_HDR_BLOCKS_FIRST 0x1b8
@@ -327,14 +328,14 @@ struct dp_header {
 	uint64_t snapshot;
 	uint64_t reserve;
 	uint32_t listen;
-	uint8_t unused_1[4];
+	uint32_t arguments;
 	struct dp_section missed;
 	struct dp_section blocks;
 	uint32_t blocks_first;
 	uint32_t blocks_count;
 	struct dp_section ways;
 	struct dp_section loops;
-	uint8_t unused_2[16];
+	uint8_t unused_1[16];
 	uint32_t rows_used;
 	uint32_t threads_discarded;
 	uint32_t processes;
@@ -353,16 +354,16 @@ struct dp_header {
 	uint64_t code_anonymous;
 	uint64_t code_in_files;
 	struct dp_section folded;
-	uint8_t unused_3[8];
+	uint8_t unused_2[8];
 	uint32_t paused;
 	uint32_t pause_lock;
 	uint32_t agent;
 	uint32_t agent_pid;
 	uint32_t request;
-	uint8_t unused_4[4];
+	uint8_t unused_3[4];
 	uint64_t reply;
 	uint64_t reserve_used;
-	uint8_t unused_5[24];
+	uint8_t unused_4[24];
 	uint64_t stock_head;
 	uint32_t stock_rows;
 	uint32_t rows_taken;
@@ -372,7 +373,7 @@ struct dp_header {
 	uint32_t collector;
 	uint32_t loose;
 	uint32_t dispatched;
-	uint8_t unused_6[24];
+	uint8_t unused_5[24];
 	uint32_t row_lists[16];
 	uint64_t free_rows[16];
 	uint64_t dropped;
@@ -414,6 +415,7 @@ _Static_assert(offsetof(struct dp_header, baselines) == DP_HDR_BASELINES, "DP_HD
 _Static_assert(offsetof(struct dp_header, snapshot) == DP_HDR_SNAPSHOT, "DP_HDR_SNAPSHOT");
 _Static_assert(offsetof(struct dp_header, reserve) == DP_HDR_RESERVE, "DP_HDR_RESERVE");
 _Static_assert(offsetof(struct dp_header, listen) == DP_HDR_LISTEN, "DP_HDR_LISTEN");
+_Static_assert(offsetof(struct dp_header, arguments) == DP_HDR_ARGUMENTS, "DP_HDR_ARGUMENTS");
 _Static_assert(offsetof(struct dp_header, missed) == DP_HDR_MISSED, "DP_HDR_MISSED");
 _Static_assert(offsetof(struct dp_header, blocks) == DP_HDR_BLOCKS, "DP_HDR_BLOCKS");
 _Static_assert(offsetof(struct dp_header, blocks_first) == DP_HDR_BLOCKS_FIRST, "DP_HDR_BLOCKS_FIRST");

@@ -27,15 +27,16 @@ import (
 
 // tableEntry is a line of ls.
 type tableEntry struct {
-	Table    string    `json:"table"`
-	Program  string    `json:"program"`
-	Pid      uint32    `json:"pid"`
-	Status   string    `json:"status"`
-	Started  time.Time `json:"started"`
-	Bytes    int64     `json:"bytes"` // on disk
-	Complete bool      `json:"complete"`
-	Listen   string    `json:"listen"` // address of the program's endpoint
-	Paused   bool      `json:"paused"` // it runs, and its calls are not counted at the moment
+	Table     string    `json:"table"`
+	Program   string    `json:"program"`
+	Pid       uint32    `json:"pid"`
+	Status    string    `json:"status"`
+	Started   time.Time `json:"started"`
+	Bytes     int64     `json:"bytes"` // on disk
+	Complete  bool      `json:"complete"`
+	Listen    string    `json:"listen"`              // address of the program's endpoint
+	Paused    bool      `json:"paused"`              // it runs, and its calls are not counted at the moment
+	Arguments string    `json:"arguments,omitempty"` // its command line, if that was kept (run --args)
 }
 
 func (a *app) lsCommand() *cobra.Command {
@@ -73,7 +74,7 @@ func (a *app) ls(all []*find.Entry, format string) error {
 	lines := make([]tableEntry, len(all))
 	for i, e := range all {
 		lines[i] = tableEntry{
-			symname.Clean(e.Path), symname.Clean(e.Program), e.Pid, e.Status.String(), e.Realtime.UTC(), e.Blocks, e.State == layout.StateLive, listens(e), e.Paused,
+			symname.Clean(e.Path), symname.Clean(e.Program), e.Pid, e.Status.String(), e.Realtime.UTC(), e.Blocks, e.State == layout.StateLive, listens(e), e.Paused, symname.Clean(e.Arguments),
 		}
 	}
 	switch format {
@@ -82,9 +83,9 @@ func (a *app) ls(all []*find.Entry, format string) error {
 			Schema int `json:"schema"`
 		}{report.Schema}, "tables", lines)
 	case "csv":
-		rows := [][]string{{"table", "program", "pid", "status", "started", "bytes", "complete", "listen", "paused"}}
+		rows := [][]string{{"table", "program", "pid", "status", "started", "bytes", "complete", "listen", "paused", "arguments"}}
 		for _, l := range lines {
-			rows = append(rows, []string{l.Table, l.Program, fmt.Sprint(l.Pid), l.Status, l.Started.Format(time.RFC3339Nano), fmt.Sprint(l.Bytes), fmt.Sprint(l.Complete), l.Listen, fmt.Sprint(l.Paused)})
+			rows = append(rows, []string{l.Table, l.Program, fmt.Sprint(l.Pid), l.Status, l.Started.Format(time.RFC3339Nano), fmt.Sprint(l.Bytes), fmt.Sprint(l.Complete), l.Listen, fmt.Sprint(l.Paused), l.Arguments})
 		}
 		return csv.NewWriter(a.stdout).WriteAll(rows)
 	}
@@ -110,6 +111,9 @@ func (a *app) lsText(lines []tableEntry) error {
 			started, program, status := l.Started.Local().Format(time.DateTime), l.Program, l.Status
 			if short {
 				started, program = briefly(l.Started.Local(), time.Now()), filepath.Base(program)
+			}
+			if l.Arguments != "" {
+				program = l.Arguments
 			}
 			if l.Paused {
 				status = "paused"

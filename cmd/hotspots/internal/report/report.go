@@ -69,6 +69,8 @@ type Program struct {
 	Pid        uint32 `json:"pid"`
 	Status     string `json:"status"`
 	TotalCalls uint64 `json:"total_calls"`
+	// Its command line; empty unless that was kept (run --args).
+	Arguments string `json:"arguments,omitempty"`
 	// How many processes' tables were folded into this one; 0 if it is one process's.
 	Folded int `json:"folded,omitempty"`
 
@@ -298,7 +300,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]uint
 // programOf is what a table's header and a snapshot of it say.
 func programOf(t *table.Table, s *table.Snapshot, status alive.Status) Program {
 	p := Program{
-		Program: symname.Clean(t.Program), Pid: t.Pid, Status: status.String(), TotalCalls: s.Total(), Folded: len(s.Folded),
+		Program: symname.Clean(t.Program), Pid: t.Pid, Arguments: symname.Clean(t.Arguments), Status: status.String(), TotalCalls: s.Total(), Folded: len(s.Folded),
 		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t),
 		Ended: t.Ended, Objects: t.Objects,
 	}

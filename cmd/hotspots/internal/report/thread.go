@@ -15,12 +15,13 @@ import (
 
 // Thread is what one thread counted, or one process.
 type Thread struct {
-	Program string `json:"program"` // of its table
-	Pid     uint32 `json:"pid"`     // 0: ended threads that nobody has told apart
-	Tid     uint32 `json:"tid"`
-	Threads int    `json:"threads"` // that have calls
-	Calls   uint64 `json:"calls"`
-	Name    string `json:"name"` // that the program gave it, while it runs; of a process, of its first thread
+	Program   string `json:"program"` // of its table
+	Pid       uint32 `json:"pid"`     // 0: ended threads that nobody has told apart
+	Tid       uint32 `json:"tid"`
+	Threads   int    `json:"threads"` // that have calls
+	Calls     uint64 `json:"calls"`
+	Name      string `json:"name"`                // that the program gave it, while it runs; of a process, of its first thread
+	Arguments string `json:"arguments,omitempty"` // of the program's first process, if they were kept
 
 	incarnation uint32
 }
@@ -32,7 +33,7 @@ func (r *Report) ByThread(order string) []*Thread {
 	for _, p := range r.Programs {
 		for _, o := range p.Owners {
 			if o.Calls > 0 {
-				all = append(all, &Thread{p.Program, o.Pid, o.Tid, 1, o.Calls, p.threadName(o.Pid, o.Tid), o.Incarnation})
+				all = append(all, &Thread{p.Program, o.Pid, o.Tid, 1, o.Calls, p.threadName(o.Pid, o.Tid), "", o.Incarnation})
 			}
 		}
 	}
@@ -67,6 +68,9 @@ func (r *Report) ByProcess(order string) []*Thread {
 			one := byKey[k]
 			if one == nil {
 				one = &Thread{Program: p.Program, Pid: o.Pid, Tid: o.Pid, Name: p.threadName(o.Pid, o.Pid), incarnation: o.Incarnation}
+				if o.Pid == p.Pid {
+					one.Arguments = p.Arguments
+				}
 				byKey[k] = one
 				all = append(all, one)
 			}
@@ -105,7 +109,7 @@ func (r *Report) ThreadText(w io.Writer, all []*Thread, processes bool, style St
 		if processes {
 			n = fmt.Sprint(one.Threads)
 		}
-		note := one.Name
+		note := cmp.Or(one.Arguments, one.Name)
 		if one.Pid == 0 {
 			pid, note = "-", "(threads that have ended)"
 			if !processes {
@@ -128,9 +132,9 @@ func (r *Report) ThreadJSON(w io.Writer, all []*Thread, processes bool) error {
 
 // ThreadCSV writes threads or processes.
 func ThreadCSV(w io.Writer, all []*Thread) error {
-	rows := [][]string{{"program", "pid", "tid", "threads", "calls", "name"}}
+	rows := [][]string{{"program", "pid", "tid", "threads", "calls", "name", "arguments"}}
 	for _, t := range all {
-		rows = append(rows, []string{t.Program, fmt.Sprint(t.Pid), fmt.Sprint(t.Tid), fmt.Sprint(t.Threads), fmt.Sprint(t.Calls), t.Name})
+		rows = append(rows, []string{t.Program, fmt.Sprint(t.Pid), fmt.Sprint(t.Tid), fmt.Sprint(t.Threads), fmt.Sprint(t.Calls), t.Name, t.Arguments})
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }
