@@ -69,7 +69,7 @@ func (p *Plan) checkFlow() error {
 	isCounter := func(n uint32) bool { return n < p.BlockCounters || n == layout.NoCounter }
 	isBlock := func(n uint32) bool { return n < blocks || n == layout.NoBlock }
 	isLoop := func(n uint32) bool { return n < loops || n == layout.NoLoop }
-	words := uint64(p.Sets) * layout.SetWords
+	words := uint64(p.Sets) * layout.SetWords // of slots, the last
 	most := uint64(blocks) + uint64(len(p.Ways)/layout.WyEntrySize) + words
 	if words > uint64(p.BlockCounters) || p.Sets&(p.Sets-1) != 0 {
 		return corrupt("%d sets of slots in %d counters", p.Sets, p.BlockCounters)
@@ -85,17 +85,20 @@ func (p *Plan) checkFlow() error {
 			return corrupt("block %+v", b)
 		}
 	}
+	for l := range p.EachLoop() {
+		if l.Header >= blocks || !isLoop(l.Parent) || l.Trips != 0 && uint64(l.Trips)+layout.TrWords > notes {
+			return corrupt("loop %+v", l)
+		}
+		if l.Trips != 0 {
+			most += layout.TrWords
+		}
+	}
 	if uint64(p.BlockCounters) > most {
-		return corrupt("%d counters of %d blocks, and their ways, notes and slots", p.BlockCounters, blocks)
+		return corrupt("%d counters of %d blocks, and their ways, loops, notes and slots", p.BlockCounters, blocks)
 	}
 	for w := range p.EachWay() {
 		if !isBlock(w.From) || !isBlock(w.To) || !isCounter(w.Counter) {
 			return corrupt("way %+v", w)
-		}
-	}
-	for l := range p.EachLoop() {
-		if l.Header >= blocks || !isLoop(l.Parent) {
-			return corrupt("loop %+v", l)
 		}
 	}
 	return nil

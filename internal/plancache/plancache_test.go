@@ -60,13 +60,13 @@ func demo() *Plan {
 		f.Source, f.Count = ledger.SourceSymtab, byte(i)
 		p.Add(&f)
 	}
-	p.BlockCounters, p.Sets = 3+2+2*layout.SetWords, 2
+	p.BlockCounters, p.Sets = 3+layout.TrWords+2+2*layout.SetWords, 2
 	p.AddBlock(&layout.Block{Address: 0x2000, Size: 4, Counter: 0, After: layout.NoBlock, Loop: layout.NoLoop, Instructions: 1, Flags: layout.BlockEntry})
 	p.AddBlock(&layout.Block{Address: 0x2010, Size: 5, Function: 1, Counter: layout.NoCounter, After: 0, Loop: 0, Callee: 3})
-	p.AddBlock(&layout.Block{Address: 0x2015, Size: 2, Function: 1, Counter: layout.NoCounter, After: layout.NoBlock, Loop: layout.NoLoop, Callee: 3, Flags: layout.BlockNote})
+	p.AddBlock(&layout.Block{Address: 0x2015, Size: 2, Function: 1, Counter: layout.NoCounter, After: layout.NoBlock, Loop: layout.NoLoop, Callee: 3 + layout.TrWords, Flags: layout.BlockNote})
 	p.AddWay(&layout.Way{From: layout.NoBlock, To: 0, Counter: layout.NoCounter, Flags: layout.WayCalls})
 	p.AddWay(&layout.Way{From: 1, To: layout.NoBlock, Counter: 2})
-	p.AddLoop(&layout.Loop{Header: 1, Parent: layout.NoLoop, Flags: layout.LoopUntold})
+	p.AddLoop(&layout.Loop{Header: 1, Parent: layout.NoLoop, Flags: layout.LoopUntold, Trips: 3})
 	return p
 }
 
@@ -198,7 +198,7 @@ func TestRefused(t *testing.T) {
 		"block: function":       func(p *Plan) { le.PutUint32(p.Blocks[layout.BkFunction:], 3) },
 		"block: counter":        func(p *Plan) { le.PutUint32(p.Blocks[layout.BkCounter:], p.BlockCounters) },
 		"block: behind none":    func(p *Plan) { le.PutUint32(p.Blocks[layout.BkAfter:], 3) },
-		"block: note in slots":  func(p *Plan) { le.PutUint32(p.Blocks[2*layout.BkEntrySize+layout.BkCallee:], 4) },
+		"block: note in slots":  func(p *Plan) { le.PutUint32(p.Blocks[2*layout.BkEntrySize+layout.BkCallee:], layout.TrWords+4) },
 		"sets":                  func(p *Plan) { p.Sets = 3 },
 		"sets: none":            func(p *Plan) { p.Sets = 0 },
 		"sets: more than words": func(p *Plan) { p.Sets = 1 << 31 },
@@ -209,6 +209,8 @@ func TestRefused(t *testing.T) {
 		"way: counter":          func(p *Plan) { le.PutUint32(p.Ways[layout.WyEntrySize+layout.WyCounter:], p.BlockCounters) },
 		"loop: header":          func(p *Plan) { le.PutUint32(p.Loops[layout.LpHeader:], layout.NoBlock) },
 		"loop: parent":          func(p *Plan) { le.PutUint32(p.Loops[layout.LpParent:], 1) },
+		"loop: trips in slots":  func(p *Plan) { le.PutUint32(p.Loops[layout.LpTrips:], 6) },
+		"loop: no trips":        func(p *Plan) { le.PutUint32(p.Loops[layout.LpTrips:], 0) },
 		"counters of blocks":    func(p *Plan) { p.BlockCounters += 3 },
 		"changes without an arena": func(p *Plan) {
 			*p = Plan{Low: p.Low, High: p.High, Texts: p.Texts, Listed: p.Listed, Patches: p.Patches, Leds: p.Leds, Ledger: p.Ledger}

@@ -39,6 +39,8 @@ type Loop struct {
 	Iterations uint64 // how often its header has run
 	Entries    uint64 // those of them that came from outside of the loop; unless LoopUntold
 	Executed   uint64 // instructions, those of loops in it as well
+
+	Histogram *Histogram // of the trips of its executions; nil where these are not counted
 }
 
 // Executed is how many instructions of the block have run: all of them each time, but for
@@ -78,15 +80,23 @@ func (t *Table) Flow(s *Snapshot) (*Flow, error) {
 		return nil, layout.Corrupt("way %d: %+v", w.ways, f.Ways[w.ways].Way)
 	}
 	f.sumLoops()
+	if err := f.readTrips(t, c.First, counts); err != nil {
+		return nil, err
+	}
 	return f, f.readCallees(t)
 }
 
-// mostCounters is how many there can be, words of notes and slots and all.
+// mostCounters is how many there can be, words of trips, notes and slots and all.
 func (f *Flow) mostCounters(t *Table) uint64 {
 	n := uint64(len(f.Blocks) + len(f.Ways))
 	for i := range f.Blocks {
 		if f.Blocks[i].Flags&layout.BlockNote != 0 {
 			n += layout.NtWords
+		}
+	}
+	for i := range f.Loops {
+		if f.Loops[i].Trips != 0 {
+			n += layout.TrWords
 		}
 	}
 	for i := range t.Objects {
@@ -98,9 +108,15 @@ func (f *Flow) mostCounters(t *Table) uint64 {
 // isCallee reports whether a block's callee is one of the table's functions, or a note's words.
 func (t *Table) isCallee(b *layout.Block) bool {
 	if b.Flags&layout.BlockNote != 0 {
-		return isCounter(b.Callee, t.BlockCounters) && isCounter(b.Callee+layout.NtWords-1, t.BlockCounters)
+		return t.hasWords(b.Callee, layout.NtWords)
 	}
 	return b.Callee <= uint32(len(t.Functions))
+}
+
+// hasWords reports whether so many words, from one on, are of blocks.
+func (t *Table) hasWords(first, n uint32) bool {
+	c := t.BlockCounters
+	return first-c.First < c.Count && n <= c.Count-(first-c.First)
 }
 
 func isCounter(counter uint32, c layout.BlockCounters) bool {
@@ -133,7 +149,7 @@ func (f *Flow) readWays(t *Table) error {
 func (f *Flow) readLoops(t *Table) error {
 	return t.EachEntry(t.Geometry.Loops, func(b []byte) error {
 		l, n := Loop{Loop: layout.DecodeLoop(b), Depth: 1}, len(f.Loops)
-		if l.Header >= uint32(len(f.Blocks)) || l.Parent != layout.NoLoop && l.Parent >= uint32(n) {
+		if l.Header >= uint32(len(f.Blocks)) || l.Parent != layout.NoLoop && l.Parent >= uint32(n) || l.Trips != 0 && !t.hasWords(l.Trips, layout.TrWords) {
 			return layout.Corrupt("loop %d: %+v", n, l.Loop)
 		}
 		if l.Parent != layout.NoLoop {

@@ -107,7 +107,10 @@ func writeLedger(w io.WriterAt, spec *Spec, names *stringSink, aliases *aliasSin
 
 // version is the least that a reader has to know.
 func version(spec *Spec) uint32 {
-	if spec.Blocks != nil {
+	switch {
+	case spec.Flags&layout.FlagTrips != 0:
+		return layout.VersionTrips
+	case spec.Blocks != nil:
 		return layout.VersionBlocks
 	}
 	return layout.Version

@@ -65,6 +65,7 @@ type Loop struct {
 	Header uint32 // number of a block
 	Parent uint32 // number of the loop around it, or NoLoop
 	Flags  uint32 // Loop*
+	Trips  uint32 // index in each row of the first word of its trips; 0: they are not counted
 }
 
 // Folded is a process whose table was folded into another.
@@ -127,11 +128,12 @@ func (l *Loop) Encode(b []byte) {
 	le.PutUint32(b[LpHeader:], l.Header)
 	le.PutUint32(b[LpParent:], l.Parent)
 	le.PutUint32(b[LpFlags:], l.Flags)
+	le.PutUint32(b[LpTrips:], l.Trips)
 }
 
 // DecodeLoop decodes an entry.
 func DecodeLoop(b []byte) Loop {
-	return Loop{le.Uint32(b[LpHeader:]), le.Uint32(b[LpParent:]), le.Uint32(b[LpFlags:])}
+	return Loop{le.Uint32(b[LpHeader:]), le.Uint32(b[LpParent:]), le.Uint32(b[LpFlags:]), le.Uint32(b[LpTrips:])}
 }
 
 // DecodeBlock decodes an entry.

@@ -14,6 +14,9 @@ const (
 	// VersionBlocks is what a table says that counts blocks: rows have counters that are
 	// of no function, and are no calls, and some are addresses.
 	VersionBlocks = 4
+	// VersionTrips is what a table says that counts the trips of loops: some of these
+	// counters do not add up.
+	VersionTrips = 5
 
 	PageSize   = 4096
 	HeaderSize = PageSize
@@ -234,13 +237,28 @@ const (
 	WayBack  = 2 // it leads back to the header of a loop
 
 	// Loop entry: blocks that run in turn.
-	LpHeader    = 0 // u32, number of the block that it is entered at
-	LpParent    = 4 // u32, number of the loop around it, a lesser one; NoLoop if there is none
-	LpFlags     = 8 // u32, Loop*
+	LpHeader    = 0  // u32, number of the block that it is entered at
+	LpParent    = 4  // u32, number of the loop around it, a lesser one; NoLoop if there is none
+	LpFlags     = 8  // u32, Loop*
+	LpTrips     = 12 // u32, index in each row of the first word of its trips; 0 if these are not counted
 	LpEntrySize = 16
 
-	NoLoop     = 0xffffffff
-	LoopUntold = 1 // ways back to its header cannot be told from others
+	NoLoop        = 0xffffffff
+	LoopUntold    = 1 // ways back to its header cannot be told from others
+	LoopFlagsLive = 2 // its trips are not counted: status flags are live where it goes round, or is left
+
+	// Trips: words of a row for each loop. An execution of a loop is from where it is
+	// entered to where it is left, its trips are how often its header has run in it. Those
+	// that have ended are in buckets, of 1 trip, 2 and 3, 4 to 7, ..., and in the last one
+	// that many and more.
+	TrStack   = 0  // u64, stack pointer of the execution that the thread counts; 0: none
+	TrRounds  = 8  // u64, its trips
+	TrMost    = 16 // u64, trips of the longest that has ended
+	TrLeast   = 24 // u64, complement of those of the shortest; 0: none has ended
+	TrBuckets = 32 // [28]u64, executions that have ended
+	TrSize    = 256
+	TrWords   = TrSize / 8
+	TrCount   = 28 // buckets
 
 	NoBlock    = 0xffffffff
 	BlockEntry = 1 // it is at the function's entry
@@ -310,6 +328,7 @@ const (
 	FlagTranslator = 1 << 4 // all stubs check a threshold and can send calls to other code
 	FlagBlind      = 1 << 5 // objects that are loaded later are not seen: they might use the GS segment
 	FlagWarm       = 1 << 6 // all objects had plans of earlier starts: no planner ran
+	FlagTrips      = 1 << 7 // trips of loops are counted
 )
 
 // What a function's fired word says.

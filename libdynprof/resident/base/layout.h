@@ -6,6 +6,7 @@
 #define DP_VERSION 0x1
 #define DP_VERSION_RESET 0x2
 #define DP_VERSION_BLOCKS 0x4
+#define DP_VERSION_TRIPS 0x5
 #define DP_PAGE_SIZE 0x1000
 #define DP_HEADER_SIZE 0x1000
 #define DP_HDR_MAGIC 0x0
@@ -175,9 +176,19 @@
 #define DP_LP_HEADER 0x0
 #define DP_LP_PARENT 0x4
 #define DP_LP_FLAGS 0x8
+#define DP_LP_TRIPS 0xc
 #define DP_LP_ENTRY_SIZE 0x10
 #define DP_NO_LOOP 0xffffffff
 #define DP_LOOP_UNTOLD 0x1
+#define DP_LOOP_FLAGS_LIVE 0x2
+#define DP_TR_STACK 0x0
+#define DP_TR_ROUNDS 0x8
+#define DP_TR_MOST 0x10
+#define DP_TR_LEAST 0x18
+#define DP_TR_BUCKETS 0x20
+#define DP_TR_SIZE 0x100
+#define DP_TR_WORDS 0x20
+#define DP_TR_COUNT 0x1c
 #define DP_NO_BLOCK 0xffffffff
 #define DP_BLOCK_ENTRY 0x1
 #define DP_BLOCK_NOTE 0x2
@@ -225,6 +236,7 @@
 #define DP_FLAG_TRANSLATOR 0x10
 #define DP_FLAG_BLIND 0x20
 #define DP_FLAG_WARM 0x40
+#define DP_FLAG_TRIPS 0x80
 
 #define DP_FIRED_ARMED 0x0
 #define DP_FIRED_DONE 0x1
@@ -610,11 +622,12 @@ struct dp_loop {
 	uint32_t header;
 	uint32_t parent;
 	uint32_t flags;
-	uint8_t unused_0[4];
+	uint32_t trips;
 };
 _Static_assert(offsetof(struct dp_loop, header) == DP_LP_HEADER, "DP_LP_HEADER");
 _Static_assert(offsetof(struct dp_loop, parent) == DP_LP_PARENT, "DP_LP_PARENT");
 _Static_assert(offsetof(struct dp_loop, flags) == DP_LP_FLAGS, "DP_LP_FLAGS");
+_Static_assert(offsetof(struct dp_loop, trips) == DP_LP_TRIPS, "DP_LP_TRIPS");
 _Static_assert(sizeof(struct dp_loop) == DP_LP_ENTRY_SIZE, "dp_loop");
 
 struct dp_baseline {
