@@ -51,7 +51,8 @@ type copied struct {
 	first    uint32 // of its counters, from the first of the object's on
 	insts    uint32
 	code     *translate.Code // as long as it is kept
-	counters uint32          // with the words of its notes
+	counters uint32          // with the words of its trips and its notes, which are behind the others
+	trips    uint32          // loops whose trips are counted
 	notes    uint32          // of callees
 	blocks   []layout.Block  // all numbers in them are from the first of the unit's on, but those of functions
 	ways     []layout.Way    // as well
@@ -149,11 +150,17 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	if code == nil {
 		return why
 	}
-	code.Count(!how.redirectable)
-	if how.notes {
-		u.notes = uint32(code.NoteCallees(o.code, code.Counters))
+	if how.trips {
+		code.CountTrips()
 	}
-	u.copy, u.counters, u.insts = true, uint32(code.Counters)+emit.NoteWords*u.notes, uint32(len(g.Insts))
+	code.Count(!how.redirectable)
+	u.trips = uint32(code.TripLoops())
+	u.counters = uint32(code.Counters) + emit.TripWords*u.trips
+	if how.notes {
+		u.notes = uint32(code.NoteCallees(o.code, int32(u.counters)))
+		u.counters += emit.NoteWords * u.notes
+	}
+	u.copy, u.insts = true, uint32(len(g.Insts))
 	u.blocks, u.ways, u.loops = o.blocksOf(g, code), waysOf(code), loopsOf(code)
 	u.patches = uint32(len(code.Home.Landings)*2 + len(unit.Ranges))
 	if c.kept.Add(int64(len(g.Insts))) <= keptInsts {
@@ -269,6 +276,17 @@ func loopsOf(code *translate.Code) []layout.Loop {
 		if code.Untold[i] {
 			list[i].Flags |= layout.LoopUntold
 		}
+		if code.Trips == nil {
+			continue
+		}
+		switch t := &code.Trips[i]; t.Why {
+		case translate.TripUntold:
+			list[i].Flags |= layout.LoopUntold
+		case translate.TripFlags:
+			list[i].Flags |= layout.LoopFlagsLive
+		default:
+			list[i].Trips = uint32(t.Words) // counters are in front of it
+		}
 	}
 	return list
 }
@@ -371,14 +389,18 @@ func (o *object) writer(u *copied, v *view) *translate.Writer {
 	if u.code = nil; code == nil {
 		g, _ := o.copies.program.Graph(int(u.unit - 1))
 		code, _ = o.lower(g)
-		code.CountAs(func(i int) int32 { return int32(u.blocks[i].Counter) }, func(i int) int32 { return int32(u.ways[i].Counter) })
+		firstNote := u.counters - emit.NoteWords*u.notes
+		if u.trips > 0 {
+			code.CountTrips()
+		}
+		code.CountAs(func(i int) int32 { return int32(u.blocks[i].Counter) }, func(i int) int32 { return int32(u.ways[i].Counter) }, int32(firstNote-emit.TripWords*u.trips))
 		if u.notes > 0 {
-			code.NoteCallees(o.code, int32(u.counters-emit.NoteWords*u.notes))
+			code.NoteCallees(o.code, int32(firstNote))
 		}
 	}
 	first := o.firstOfBlocks + u.first
 	notes := emit.Notes{Number: layout.RowIndex, Slots: int32(layout.RowCounters + 8*o.slots()), Sets: int(o.copies.sets)}
-	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first), Notes: notes})
+	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first), Notes: notes, Number: layout.RowIndex})
 }
 
 // setsFor is how many sets of slots there are for so many notes. Most calls by pointers have
@@ -403,13 +425,20 @@ func (o *object) setsOfSlots() uint32 {
 	return 0
 }
 
-// What notes and slots are like is said twice, as code knows nothing of tables.
+// What notes, slots and trips are like is said twice, as code knows nothing of tables.
 const (
 	_ = uint(layout.NtWords-emit.NoteWords) + uint(emit.NoteWords-layout.NtWords)
 	_ = uint(layout.SlSize-emit.SlotSize) + uint(emit.SlotSize-layout.SlSize)
 	_ = uint(layout.SlNote-emit.SlotNote) + uint(emit.SlotNote-layout.SlNote)
 	_ = uint(layout.SlCalls-emit.SlotCalls) + uint(emit.SlotCalls-layout.SlCalls)
 	_ = uint(layout.SetSlots-emit.SlotsInSet) + uint(emit.SlotsInSet-layout.SetSlots)
+	_ = uint(layout.TrStack-emit.TripStack) + uint(emit.TripStack-layout.TrStack)
+	_ = uint(layout.TrRounds-emit.TripRounds) + uint(emit.TripRounds-layout.TrRounds)
+	_ = uint(layout.TrMost-emit.TripMost) + uint(emit.TripMost-layout.TrMost)
+	_ = uint(layout.TrLeast-emit.TripLeast) + uint(emit.TripLeast-layout.TrLeast)
+	_ = uint(layout.TrBuckets-emit.TripBuckets) + uint(emit.TripBuckets-layout.TrBuckets)
+	_ = uint(layout.TrWords-emit.TripWords) + uint(emit.TripWords-layout.TrWords)
+	_ = uint(layout.TrCount-1-emit.TripLastBucket) + uint(emit.TripLastBucket-layout.TrCount+1)
 )
 
 // again are the same copies, which are in an arena, to be written so much further up.
@@ -577,6 +606,9 @@ func (f *firsts) shiftWay(w *layout.Way) {
 
 func (f *firsts) shiftLoop(l *layout.Loop) {
 	l.Header, l.Parent = shifted(f.block, l.Header), shifted(f.loop, l.Parent)
+	if l.Trips != 0 {
+		l.Trips += f.counter
+	}
 }
 
 // copyIslands adds the islands of the copy of function i.

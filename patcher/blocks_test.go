@@ -12,10 +12,10 @@ import (
 // TestBlocks: functions run as copies, each block has a counter of its own, behind those of
 // functions, and all that was a copied body belongs to one of its patches.
 func TestBlocks(t *testing.T) {
-	for name, shared := range map[string]bool{"rows": false, "shared": true} {
+	for name, how := range map[string]struct{ shared, trips bool }{"rows": {}, "shared": {shared: true}, "trips": {trips: true}, "no trips": {shared: true, trips: true}} {
 		r := open(t)
 		q := r.request("program", "libc.so.6", "ld-linux-x86-64.so.2")
-		q.Options.On[setting.Blocks], q.Shared = true, shared
+		q.Options.On[setting.Blocks], q.Options.On[setting.Trips], q.Shared = true, how.trips, how.shared
 		p := must(New(q, r))
 		p.Patch()
 		check(t, name, r, p)
@@ -63,13 +63,28 @@ func TestBlocks(t *testing.T) {
 			}
 			count(b, b.Function, b.Counter)
 		}
-		if len(used) != called+int(spec.Blocks.Counters.Count) {
-			t.Errorf("%s: %d counters, of %d functions and %d of blocks", name, len(used), called, spec.Blocks.Counters.Count)
+		if how.trips = how.trips && !how.shared; how.trips != (spec.Flags&layout.FlagTrips != 0) {
+			t.Errorf("%s: flags %#x", name, spec.Flags)
 		}
+		counted, others := 0, 0
 		for l := range spec.Blocks.Loops {
+			if l.Trips != 0 {
+				counted++
+			} else if others++; how.trips && l.Flags&(layout.LoopUntold|layout.LoopFlagsLive) == 0 {
+				t.Errorf("%s: no reason why trips of %+v are not counted", name, l)
+			}
+			for k := uint32(0); l.Trips != 0 && k < layout.TrWords; k++ {
+				count(l, blocks[l.Header].Function, l.Trips+k)
+			}
 			if l.Header >= uint32(len(blocks)) || blocks[l.Header].Loop == layout.NoLoop {
 				t.Errorf("%s: %+v", name, l)
 			}
+		}
+		if len(used) != called+int(spec.Blocks.Counters.Count) {
+			t.Errorf("%s: %d counters, of %d functions and %d of blocks", name, len(used), called, spec.Blocks.Counters.Count)
+		}
+		if how.trips != (counted > others) || !how.trips && counted > 0 {
+			t.Errorf("%s: trips of %d loops are counted, of %d not", name, counted, others)
 		}
 		if len(copied) < len(functions)/4 {
 			t.Errorf("%s: %d of %d functions run as copies", name, len(copied), len(functions))

@@ -45,8 +45,8 @@ func (p *Plan) keyOf(o *object, slot int) []byte {
 	if brk := p.LinkerHook; brk >= o.span.Low && brk < o.span.High {
 		hook = brk - o.bias
 	}
-	return fmt.Appendf(nil, "planner %x\nselected %t\nkeep-calls %t\nblocks %t\nedges %t\nthreshold %d\nhook %x\nslot %d\n",
-		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.On[setting.Blocks] && !p.Late, p.how.notes, p.Options.Threshold.All, hook, slot)
+	return fmt.Appendf(nil, "planner %x\nselected %t\nkeep-calls %t\nblocks %t\nedges %t\ntrips %t\nthreshold %d\nhook %x\nslot %d\n",
+		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.On[setting.Blocks] && !p.Late, p.how.notes, p.how.trips, p.Options.Threshold.All, hook, slot)
 }
 
 // findCached finds the plans that earlier starts have left.

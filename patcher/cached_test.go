@@ -102,6 +102,9 @@ func TestCached(t *testing.T) {
 		"kept":       func(q *Request) { q.Keep = true },
 		"blocks":     func(q *Request) { q.Options.On[setting.Blocks] = true },
 		"edges":      func(q *Request) { q.Options.On[setting.Blocks], q.Options.On[setting.Edges] = true, true },
+		"trips": func(q *Request) {
+			q.Options.On[setting.Blocks], q.Options.On[setting.Edges], q.Options.On[setting.Trips] = true, true, true
+		},
 	} {
 		kept := keptPlans{}
 		plan := func(cache Cache, by uint64, more ...string) *Plan {
@@ -173,6 +176,7 @@ func TestCachedNot(t *testing.T) {
 		"kept calls":        func(_ *recordedTarget, q *Request) { q.Options.On[setting.KeepCalls] = true },
 		"blocks":            func(_ *recordedTarget, q *Request) { q.Options.On[setting.Blocks] = true },
 		"edges":             func(_ *recordedTarget, q *Request) { q.Options.On[setting.Edges] = true },
+		"trips":             func(_ *recordedTarget, q *Request) { q.Options.On[setting.Trips] = true },
 		"threshold":         func(_ *recordedTarget, q *Request) { q.Options.Threshold = must(symname.ParseThresholds("5")) },
 		"threshold by name": func(_ *recordedTarget, q *Request) { q.Options.Threshold = must(symname.ParseThresholds("a=5")) },
 		"only":              func(_ *recordedTarget, q *Request) { q.Options.Only = must(symname.ParseNames("^l", nil)) },

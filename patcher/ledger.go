@@ -29,6 +29,9 @@ func (p *Plan) Ledger() *build.Spec {
 	if p.how.blind {
 		spec.Flags |= layout.FlagBlind
 	}
+	if p.how.trips {
+		spec.Flags |= layout.FlagTrips
+	}
 	if p.Options.On[setting.Lock] {
 		spec.Flags |= layout.FlagLock
 	}

@@ -56,7 +56,8 @@ type Plan struct {
 func New(r *Request, t target.Target) (*Plan, error) {
 	p := &Plan{Request: r, target: t, used: r.ReserveUsed}
 	shared := r.Shared || r.Options.On[setting.Lock]
-	p.how = decision{debugged: t.IsDebugged(), shared: shared, redirectable: r.Translator && !shared, notes: r.Options.On[setting.Edges] && !shared && !r.Late}
+	p.how = decision{debugged: t.IsDebugged(), shared: shared, redirectable: r.Translator && !shared,
+		notes: r.Options.On[setting.Edges] && !shared && !r.Late, trips: r.Options.On[setting.Trips] && !shared && !r.Late}
 	p.caches = p.mayCache()
 	if err := p.readMaps(); err != nil {
 		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))

@@ -75,5 +75,6 @@ type decision struct {
 	shared       bool // all threads share the counters
 	blind        bool // objects that come later are not seen
 	notes        bool // callees of calls by pointers are noted
+	trips        bool // trips of loops are counted
 	redirectable bool // calls can be sent to other code: fronts count in a row of the thread's own
 }

@@ -68,7 +68,7 @@ func (p *Plan) share() decision {
 		}
 		return how
 	}
-	how.shared, how.redirectable, how.traps, how.notes = true, false, false, false // stubs have another size
+	how.shared, how.redirectable, how.traps, how.notes, how.trips = true, false, false, false, false // stubs have another size
 	p.dropCached()
 	for _, o := range p.all {
 		o.signals = nil

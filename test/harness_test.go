@@ -140,6 +140,8 @@ func run(t testing.TB, c command) result {
 	case "":
 	case "edges":
 		e.Env = append(e.Env, "DYNPROF_EDGES=1")
+	case "trips":
+		e.Env = append(e.Env, "DYNPROF_EDGES=1", "DYNPROF_TRIPS=1")
 	default:
 		e.Env = append(e.Env, "DYNPROF_BLOCKS=1")
 	}

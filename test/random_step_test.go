@@ -20,8 +20,8 @@ var errTooLong = errors.New("too many instructions")
 // stepped runs the program one instruction at a time, from main to its return,
 // and counts the arrivals at each function: all but jumps of a function's own
 // body to its entry. What it knows of the program is its symbol table. Ran is how often
-// each of its instructions was arrived at.
-func stepped(program string, symbols *symbolTable) (calls, ran truth, err error) {
+// each of its instructions was arrived at, came are all arrivals in their order.
+func stepped(program string, symbols *symbolTable) (calls, ran truth, came []arrival, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	e := exec.Command(program)
@@ -29,18 +29,18 @@ func stepped(program string, symbols *symbolTable) (calls, ran truth, err error)
 	e.Dir = os.TempDir()
 	e.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := e.Start(); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	s := stepper{pid: e.Process.Pid, symbols: symbols, counts: truth{}, ran: truth{}}
 	defer e.Wait()
 	defer e.Process.Kill()
 	if err := s.toMain(program); err != nil {
-		return nil, nil, fmt.Errorf("stepping through %s: %w", program, err)
+		return nil, nil, nil, fmt.Errorf("stepping through %s: %w", program, err)
 	}
 	if err := s.steps(); err != nil {
-		return nil, nil, fmt.Errorf("stepping through %s: %w", program, err)
+		return nil, nil, nil, fmt.Errorf("stepping through %s: %w", program, err)
 	}
-	return s.counts, s.ran, nil
+	return s.counts, s.ran, s.came, nil
 }
 
 // stepper is a traced program.
@@ -49,9 +49,13 @@ type stepper struct {
 	symbols *symbolTable
 	counts  truth
 	ran     truth
+	came    []arrival
 	base    uint64 // where the program is mapped, less its link-time address
 	back    uint64 // main's return address
 }
+
+// arrival is a thread in front of an instruction.
+type arrival struct{ pc, sp uint64 }
 
 // resume lets the program go on, by PtraceCont or one step, until it traps. The
 // timer of -pg means nothing here.
@@ -166,6 +170,7 @@ func (s *stepper) steps() error {
 		}
 		if pc-s.symbols.text.Addr < s.symbols.text.Size {
 			s.ran[pc]++
+			s.came = append(s.came, arrival{pc, regs.Rsp})
 		}
 		last = pc
 		if err := s.resume(s.step); err != nil {

@@ -94,7 +94,7 @@ func (p *random) ways() [][]string {
 func (p *random) check(t *testing.T) (calls uint64) {
 	t.Helper()
 	symbols := readSymbols(t, p.program)
-	want, ran, err := stepped(p.program, symbols)
+	want, ran, came, err := stepped(p.program, symbols)
 	if errors.Is(err, errTooLong) {
 		return 0
 	}
@@ -110,9 +110,15 @@ func (p *random) check(t *testing.T) (calls uint64) {
 		same(t, without, with)
 		calls += p.agree(t, r, want, symbols)
 	}
-	with, r := counted(t, c, "--blocks")
-	same(t, without, with)
-	return calls + p.agree(t, r, want, symbols) + p.agreeBlocks(t, r.table, ran)
+	for _, flag := range []string{"--blocks", "--trips"} {
+		with, r := counted(t, c, flag)
+		same(t, without, with)
+		calls += p.agree(t, r, want, symbols) + p.agreeBlocks(t, r.table, ran)
+		if flag == "--trips" {
+			calls += p.agreeTrips(t, r.table, came, symbols)
+		}
+	}
+	return calls
 }
 
 // agreeBlocks fails unless every block ran as often as the oracle came to its first

@@ -44,6 +44,7 @@ const (
 	Blocks
 	BlocksOf
 	Edges
+	Trips
 	Translator
 	Listen
 	Linger
@@ -113,6 +114,9 @@ var All = [Count]Setting{
 	Edges: {"edges", "", "DYNPROF_EDGES", Switch,
 		"count whom calls by pointers reach, too, so that hotspots calls knows callers and callees of all; with --blocks, which it implies",
 		"patch as hotspots run --edges does"},
+	Trips: {"trips", "", "DYNPROF_TRIPS", Switch,
+		"count of each loop how many of its executions had so many trips, too, as hotspots loops shows it; with --blocks, which it implies",
+		"patch as hotspots run --trips does"},
 	Translator: {"translator", "", "DYNPROF_TRANSLATOR", Text,
 		"load `FILE.so` into the program: it is told of functions that reach their threshold and may send their calls to other code; -: a library that the program loads later will register one", ""},
 	Listen: {"listen", "", "DYNPROF_LISTEN", Text,

@@ -56,7 +56,7 @@ func TestSwitches(t *testing.T) {
 	}
 	values := map[ID]string{Only: "x"}
 	s.Values(values, func(s *Setting) bool { return s.Bisect != "" })
-	if got, want := fmt.Sprint(values), fmt.Sprint(map[ID]string{Only: "x", FollowExec: "1", AllowTraps: "", KeepCalls: "1", Blocks: "", Edges: ""}); got != want {
+	if got, want := fmt.Sprint(values), fmt.Sprint(map[ID]string{Only: "x", FollowExec: "1", AllowTraps: "", KeepCalls: "1", Blocks: "", Edges: "", Trips: ""}); got != want {
 		t.Errorf("values %s, want %s", got, want)
 	}
 }

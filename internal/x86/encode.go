@@ -16,6 +16,7 @@ type Cond byte
 const (
 	CondE  Cond = 0x4
 	CondNE Cond = 0x5
+	CondBE Cond = 0x6
 	CondGE Cond = 0xd
 )
 
@@ -57,6 +58,44 @@ func (a *Asm) CmpGSByte(disp int32, imm int8) {
 // MovGSRAX is `mov %rax,%gs:disp`.
 func (a *Asm) MovGSRAX(disp int32) {
 	a.Raw(0x65, 0x48, 0x89, 0x04, 0x25)
+	a.imm32(disp)
+}
+
+// MovGSRSP is `mov %rsp,%gs:disp`.
+func (a *Asm) MovGSRSP(disp int32) {
+	a.Raw(0x65, 0x48, 0x89, 0x24, 0x25)
+	a.imm32(disp)
+}
+
+// MovGSImm is `movq $imm,%gs:disp`, imm sign-extended to 64 bits.
+func (a *Asm) MovGSImm(disp, imm int32) {
+	a.Raw(0x65, 0x48, 0xc7, 0x04, 0x25)
+	a.imm32(disp)
+	a.imm32(imm)
+}
+
+// LoadGSRAX is `mov %gs:disp,%rax`.
+func (a *Asm) LoadGSRAX(disp int32) {
+	a.Raw(0x65, 0x48, 0x8b, 0x04, 0x25)
+	a.imm32(disp)
+}
+
+// LoadGSRCX is `mov %gs:disp,%rcx`.
+func (a *Asm) LoadGSRCX(disp int32) {
+	a.Raw(0x65, 0x48, 0x8b, 0x0c, 0x25)
+	a.imm32(disp)
+}
+
+// CmpxchgGSRCX is `cmpxchg %rcx,%gs:disp`: if the word is RAX it becomes RCX, else RAX becomes
+// the word. It is one instruction, so that a signal cannot come in between.
+func (a *Asm) CmpxchgGSRCX(disp int32) {
+	a.Raw(0x65, 0x48, 0x0f, 0xb1, 0x0c, 0x25)
+	a.imm32(disp)
+}
+
+// IncGSRCX8 is `incq %gs:disp(,%rcx,8)`.
+func (a *Asm) IncGSRCX8(disp int32) {
+	a.Raw(0x65, 0x48, 0xff, 0x04, 0xcd)
 	a.imm32(disp)
 }
 
@@ -175,6 +214,12 @@ func (a *Asm) LeaRSP(disp int32) {
 	a.imm32(disp)
 }
 
+// LeaRAXAboveRSP is `lea disp(%rsp),%rax`, always with 32 bits.
+func (a *Asm) LeaRAXAboveRSP(disp int32) {
+	a.Raw(0x48, 0x8d, 0x84, 0x24)
+	a.imm32(disp)
+}
+
 // LeaRCX is `lea label(%rip),%rcx`.
 func (a *Asm) LeaRCX(l Label) {
 	a.Raw(0x48, 0x8d, 0x0d)
@@ -251,6 +296,27 @@ func (a *Asm) AddECX(imm int32) {
 	a.Raw(0x81, 0xc1)
 	a.imm32(imm)
 }
+
+// MovECX is `mov $imm,%ecx`.
+func (a *Asm) MovECX(imm int32) {
+	a.Raw(0xb9)
+	a.imm32(imm)
+}
+
+// CmpRCXRAX is `cmp %rax,%rcx`.
+func (a *Asm) CmpRCXRAX() { a.Raw(0x48, 0x39, 0xc1) }
+
+// CmpECX is `cmp $imm,%ecx`, imm sign-extended to 32 bits.
+func (a *Asm) CmpECX(imm int8) { a.Raw(0x83, 0xf9, byte(imm)) }
+
+// NotRCX is `not %rcx`.
+func (a *Asm) NotRCX() { a.Raw(0x48, 0xf7, 0xd1) }
+
+// OrRCX is `or $imm,%rcx`, imm sign-extended to 64 bits.
+func (a *Asm) OrRCX(imm int8) { a.Raw(0x48, 0x83, 0xc9, byte(imm)) }
+
+// BsrRCX is `bsr %rcx,%rcx`: the number of the highest bit that is set, of which there is one.
+func (a *Asm) BsrRCX() { a.Raw(0x48, 0x0f, 0xbd, 0xc9) }
 
 // MovEDX is `mov $imm,%edx`.
 func (a *Asm) MovEDX(imm int32) {

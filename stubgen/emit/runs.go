@@ -45,6 +45,18 @@ func (r *Runs) ColdNote(a *x86.Asm, from uint64, n *Note) {
 // Noted says how many bytes of a cold note there are.
 func (r *Runs) Noted(size int) { r.note(0, size) }
 
+// BeginTrip begins a run without instructions: a part of so many bytes of a loop's trips, in
+// front of what stood at from.
+func (r *Runs) BeginTrip(a *x86.Asm, from uint64, size int) {
+	r.start(a, from, size, false, originTrip|originWay)
+}
+
+// ColdEnd is a run of what ends an execution of a loop, which begins at the end of what a has
+// written.
+func (r *Runs) ColdEnd(a *x86.Asm, from uint64) {
+	r.start(a, from, 0, false, originTrip|originWay)
+}
+
 func (r *Runs) start(a *x86.Asm, from uint64, count int, keepsFlags bool, flags byte) {
 	if count > 0 && a.PC()%fetchLine == fetchLine-1 {
 		r.start(a, from, 0, false, originWay)

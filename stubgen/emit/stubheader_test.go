@@ -24,6 +24,7 @@ func TestStubHeader(t *testing.T) {
 	h.coldBlock()
 	h.arena()
 	h.notes()
+	h.trips()
 	h.redirectable()
 	h.keepBlock()
 	h.WriteString("\n#ifndef __ASSEMBLER__\n#include <stddef.h>\n#include <stdint.h>\n")
@@ -189,6 +190,40 @@ func (h *header) coldNote(register byte) ([]byte, []int) {
 	})
 }
 
+// trips: of the cold part of an execution's end, from its beginning, or from its end.
+func (h *header) trips() {
+	trip := Trip{Word: 0x100, Number: 20}
+	h.group("A loop's trips: where the code that starts, counts or ends has the displacement of the execution's stack pointer.")
+	const word = 5
+	for _, write := range []func(a *x86.Asm){
+		func(a *x86.Asm) { trip.WriteStart(a, func(int) {}) },
+		func(a *x86.Asm) { trip.WriteRound(a, func(int) {}) },
+		func(a *x86.Asm) { l := a.NewLabel(); trip.WriteEnd(a, l, func(int) {}); a.Bind(l) },
+	} {
+		if code := assembled(h.t, write); code[word] != 0 || code[word+1] != 1 {
+			h.t.Errorf("% x: not at %d", code, word)
+		}
+	}
+	h.define("TRIP_WORD", word)
+	h.group("The cold part of an end, from its beginning where the red zone is left, rax and rcx are saved; from its end where they are restored, and the jump back.")
+	cold, at := h.instruction(func(a *x86.Asm) {
+		begin, cold, back := a.NewLabel(), a.NewLabel(), a.NewLabel()
+		a.Bind(begin)
+		trip.WriteColdEnd(a, begin, cold, back, func(int) {})
+		a.Bind(back)
+	})
+	h.define("TRIP_COLD_SAVE", at[2])
+	h.define("TRIP_COLD_RAX", at[3])
+	h.define("TRIP_COLD_RCX", at[4])
+	n, end := len(at)-1, len(cold)
+	for i, name := range []string{"POP_RAX", "RESTORE", "JUMP"} {
+		h.define("TRIP_COLD_"+name, end-at[n-3+i])
+	}
+	if len(cold) != TripColdEndSize {
+		h.t.Errorf("%d bytes, not %d", len(cold), TripColdEndSize)
+	}
+}
+
 // exampleNote is one of a pointer in a register, or in memory.
 func exampleNote(register byte) *Note {
 	return &Note{Word: 0x100, Pointer: Pointer{Register: register, Memory: x86.Memory{Base: x86.RSP, Index: x86.NoRegister, Scale: 1, Disp: 8}}}
@@ -295,6 +330,7 @@ func (h *header) origins() {
 	h.define("IS_COPY", originCopy)
 	h.define("IS_WAY", originWay)
 	h.define("IS_NOTE", originNote)
+	h.define("IS_TRIP", originTrip)
 
 	h.group("Of a long run, what is in front of its lengths: instructions, bytes of front and count; and the mark of a call's original length.")
 	h.define("LONG_MANY", longMany)

@@ -28,13 +28,17 @@ type Code struct {
 	Detours  []Detour // those that are not Ahead come behind all blocks, in this order
 	Lands    []int32  // by block: number + 1 of the detour that old text leads to, 0: to the block
 	Falls    []bool   // by block: it goes on at the next
+	Trips    []Trip   // by loop; none where they are not asked for
+	Start    int32    // first word of the loop's trips that is entered where the function is, NoCounter if none is
+
+	wantsTrips bool
 }
 
 // Op is an instruction of the copy, or several that belong together.
 type Op struct {
 	Kind OpKind
 	Inst int32 // number of the instruction that it is of
-	To   int32 // block that a Branch leads to; counter of a Count; first of the words of a Note
+	To   int32 // block that a Branch leads to; counter of a Count; first of the words of a Note, or of a loop's trips
 	Via  int32 // of a Branch: number + 1 of the detour that it takes, 0: none
 	Keep bool  // of a Count: flags are live there, and saved
 	Way  bool  // of a Count: it is of the way to the next block, where Inst is
@@ -45,15 +49,23 @@ type OpKind uint8
 
 // Kinds of Ops.
 const (
-	Same   OpKind = iota // what the instruction does
-	Branch               // its direct jump, to the copy of a block
-	Leave                // its direct jump, out of the unit
-	Follow               // a jump to what follows it, out of the unit
-	Stay                 // a jump to the instruction's old place, where it runs
-	Push                 // the call, as a push of the original return address and a jump
-	Count                // one more for a counter
-	Note                 // the callee of what follows
+	Same      OpKind = iota // what the instruction does
+	Branch                  // its direct jump, to the copy of a block
+	Leave                   // its direct jump, out of the unit
+	Follow                  // a jump to what follows it, out of the unit
+	Stay                    // a jump to the instruction's old place, where it runs
+	Push                    // the call, as a push of the original return address and a jump
+	Count                   // one more for a counter
+	Note                    // the callee of what follows
+	TripStart               // an execution of a loop begins
+	TripRound               // it comes to the header
+	TripEnd                 // it has ended, if there is one
 )
+
+// isRun reports whether what is written for it has a run of its own, or begins one.
+func (k OpKind) isRun() bool { return k >= Count }
+
+func (k OpKind) isTrip() bool { return k >= TripStart }
 
 // Lower makes the copy of a unit, without counters. It cuts blocks of the graph where
 // control comes back from home.
@@ -77,7 +89,7 @@ func Lower(h *Home) *Code {
 			}
 		}
 	}
-	c := &Code{Home: h, Begins: make([]int32, len(g.Blocks)), Ops: make([]Op, 0, len(g.Insts)+1)}
+	c := &Code{Home: h, Start: NoCounter, Begins: make([]int32, len(g.Blocks)), Ops: make([]Op, 0, len(g.Insts)+1)}
 	for k := range g.Blocks {
 		c.Begins[k] = int32(len(c.Ops))
 		c.block(&g.Blocks[k], stays)
@@ -147,12 +159,20 @@ func (c *Code) Text(o *stubgen.Object) string {
 				text = counts(op.To, op.Keep)
 			case Note:
 				text = fmt.Sprintf("note %d", op.To)
+			case TripStart, TripRound, TripEnd:
+				text = fmt.Sprintf("trip %d %s", op.To, [...]string{"starts", "goes round", "ends"}[op.Kind-TripStart])
 			}
 			fmt.Fprintf(&out, "    %s\n", text)
 		}
 	}
 	for i, d := range c.Detours {
-		fmt.Fprintf(&out, "d%d\n    %s  -> b%d\n", i, counts(d.Counter, d.Keep), d.To)
+		fmt.Fprintf(&out, "d%d\n    %s  -> b%d\n", i, d.text(), d.To)
+	}
+	for i := range c.Trips {
+		fmt.Fprintf(&out, "loop %d at b%d: %s\n", i, c.Nest.Loops[i].Header, c.Trips[i].text())
+	}
+	if c.Start != NoCounter {
+		fmt.Fprintf(&out, "entry: trip %d starts\n", c.Start)
 	}
 	for _, w := range c.Ways {
 		fmt.Fprintf(&out, "way %s\n", w.text())
@@ -195,6 +215,24 @@ func counts(counter int32, keep bool) string {
 		text += ", flags kept"
 	}
 	return text
+}
+
+func (d *Detour) text() string {
+	var text []string
+	if d.Start != NoCounter {
+		text = append(text, fmt.Sprintf("trip %d starts", d.Start))
+	}
+	if d.Counter != NoCounter {
+		text = append(text, counts(d.Counter, d.Keep))
+	}
+	return strings.Join(text, ", ")
+}
+
+func (t *Trip) text() string {
+	if t.Words == NoCounter {
+		return "trips are not counted: " + t.Why.String()
+	}
+	return fmt.Sprintf("trip %d", t.Words)
 }
 
 func (w *Way) text() string {

@@ -24,12 +24,14 @@ type Way struct {
 // NoCounter is in place of a counter's number where there is none.
 const NoCounter = -1
 
-// Detour is code at the copy's end, or in front of a block, that counts a way to it:
+// Detour is code at the copy's end, or in front of a block, that counts a way to it, or has an
+// execution of a loop begin there:
 //
 //	detour: inc   qword gs:[counter]
 //	        jmp   block
 type Detour struct {
-	Counter int32
+	Counter int32 // NoCounter if the way has none
+	Start   int32 // first word of the loop's trips, NoCounter if none begins
 	To      int32 // block
 	Keep    bool  // flags are live there, and saved
 	Ahead   bool  // it is in front of the block, and needs no jump
@@ -57,14 +59,23 @@ func (c *Code) Count(called bool) {
 	k.findWays()
 	k.markBack()
 	k.choose()
+	if c.wantsTrips {
+		k.planTrips(c.Counters)
+	}
 	k.place()
 }
 
 // CountAs puts counters where Count has put them in another copy of the same unit, without
-// looking at loops again: counter is that of block, and of way, number i.
-func (c *Code) CountAs(block, way func(i int) (counter int32)) {
+// looking at loops again, unless trips are counted, whose words begin with trips: counter is
+// that of block, and of way, number i.
+func (c *Code) CountAs(block, way func(i int) (counter int32), trips int32) {
 	k := &counting{Code: c, live: c.Home.Graph.LiveFlags()}
 	k.findWays()
+	if c.wantsTrips {
+		k.Nest = c.Home.Graph.Loops()
+		k.markBack()
+		k.planTrips(trips)
+	}
 	k.Blocks = make([]int32, len(c.Home.Graph.Blocks))
 	for b := range k.Blocks {
 		k.Blocks[b] = block(b)
@@ -85,6 +96,7 @@ type counting struct {
 	ins    []int32   // and that lead to it
 	falls  []bool    // by block: it goes on at the next
 	lands  []bool    // by block: old text leads there
+	trips  tripPlaces
 }
 
 // findWays lists the ways, by block that they leave, and those from outside.
@@ -172,7 +184,26 @@ func (k *counting) markBack() {
 				k.back(from, l.Header)
 			}
 		}
+		k.Untold[i] = k.Untold[i] || k.comesHome(l)
 	}
+}
+
+// comesHome reports whether control comes to a loop's header from what runs at its old place
+// behind a call in the loop, as if from outside.
+func (k *counting) comesHome(l *flow.Loop) bool {
+	g := k.Home.Graph
+	header := g.Blocks[l.Header].First
+	return slices.ContainsFunc(k.Home.Runs, func(r Run) bool {
+		if _, in := slices.BinarySearch(l.Blocks, int32(g.BlockOf(r.First))); !in {
+			return false
+		}
+		for i := r.First + 1; i < r.End; i++ {
+			if g.Target(&g.Insts[i]) == int(header) {
+				return true
+			}
+		}
+		return r.End > r.First+1 && r.Resume == header
+	})
 }
 
 func (k *counting) back(from, to int32) {
@@ -308,11 +339,11 @@ func (k *counting) place() {
 	via, behind := make([]int32, len(k.Ops)), make([]int32, len(g.Blocks)) // number + 1
 	for i := range k.Ways {
 		switch w := &k.Ways[i]; {
-		case w.Counter == NoCounter:
+		case w.Counter == NoCounter && k.trips.byDetour(i) == NoCounter:
 		case w.From == spantree.Outside:
-			k.Lands[w.To] = k.detour(w)
+			k.Lands[w.To] = k.detour(i)
 		case w.op != NoCounter:
-			via[w.op] = k.detour(w)
+			via[w.op] = k.detour(i)
 		default:
 			behind[w.From] = w.Counter + 1
 		}
@@ -323,24 +354,32 @@ func (k *counting) place() {
 		at, keep := k.spot(b)
 		old, begin := k.ops(b), k.Begins[b]
 		begins = append(begins, int32(len(ops)))
+		ops = k.tripsAt(ops, int32(b))
 		for i, op := range old {
+			if start := k.trips.inFrontOf(begin + int32(i)); start != NoCounter {
+				ops = append(ops, Op{Kind: TripStart, Inst: op.Inst, To: start})
+			}
 			if k.Blocks[b] != NoCounter && i == at {
 				ops = append(ops, Op{Kind: Count, Inst: op.Inst, To: k.Blocks[b], Keep: keep})
 			}
 			op.Via = via[begin+int32(i)]
 			ops = append(ops, op)
 		}
+		to := int32((b + 1) % len(g.Blocks))
+		if start := k.trips.behind(int32(b)); start != NoCounter {
+			ops = append(ops, Op{Kind: TripStart, Inst: g.Blocks[to].First, To: start})
+		}
 		if behind[b] != 0 {
-			to := int32((b + 1) % len(g.Blocks))
 			ops = append(ops, Op{Kind: Count, Inst: g.Blocks[to].First, To: behind[b] - 1, Keep: k.keepsAt(to), Way: true})
 		}
 	}
 	k.Begins, k.Ops, k.Falls = begins, ops, k.falls
 }
 
-// detour makes one, and returns its number + 1.
-func (k *counting) detour(w *Way) int32 {
-	k.Detours = append(k.Detours, Detour{Counter: w.Counter, To: w.To, Keep: k.keepsAt(w.To)})
+// detour makes that of way number i, and returns its number + 1.
+func (k *counting) detour(i int) int32 {
+	w := &k.Ways[i]
+	k.Detours = append(k.Detours, Detour{Counter: w.Counter, Start: k.trips.byDetour(i), To: w.To, Keep: k.keepsAt(w.To)})
 	return int32(len(k.Detours))
 }
 

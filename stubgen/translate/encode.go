@@ -18,6 +18,7 @@ type Counter struct {
 	Shared x86.RunAddr // unless 0, where the counters of all threads are
 	Row    int32       // else the displacement of the first from the GS base
 	Notes  emit.Notes  // of callees, if there are any
+	Number int32       // displacement of the row's number, if trips are counted
 }
 
 // Size is the most bytes that the copy takes, behind its function's count.
@@ -30,6 +31,10 @@ func (c *Code) Size(o *stubgen.Object, shared bool) int {
 			n += emit.RunCountSize(op.Keep, shared)
 		case Note:
 			n += emit.NoteSize + emit.NoteColdSize
+		case TripStart, TripRound:
+			n += 1 + max(emit.TripStartSize, emit.TripRoundSize)
+		case TripEnd:
+			n += 1 + emit.TripEndSize + emit.TripColdEndSize
 		case Stay, Follow:
 			n += jumpSize
 		default:
@@ -37,7 +42,16 @@ func (c *Code) Size(o *stubgen.Object, shared bool) int {
 		}
 	}
 	for _, d := range c.Detours {
-		n += emit.RunCountSize(d.Keep, shared) + jumpSize
+		n += jumpSize
+		if d.Counter != NoCounter {
+			n += emit.RunCountSize(d.Keep, shared)
+		}
+		if d.Start != NoCounter {
+			n += 1 + emit.TripStartSize
+		}
+	}
+	if c.Start != NoCounter {
+		n += 1 + emit.TripStartSize
 	}
 	for i := range c.Tables {
 		n += tableAlign - 1 + c.Tables[i].Size() + displaced
@@ -67,6 +81,7 @@ type Writer struct {
 	ahead   []int32 // by block: number + 1 of the detour in front of it
 	reads   []reading
 	notes   []noted
+	ends    []tripEnd
 }
 
 // NewWriter writes the copy of a unit of o.
@@ -86,6 +101,9 @@ func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 			w.ahead[d.To] = int32(i) + 1
 		}
 	}
+	if w.code.Start != NoCounter {
+		w.startTrip(w.code.Start, g.Blocks[g.Entry].First)
+	}
 	for i := range g.Blocks {
 		w.block((g.Entry + i) % len(g.Blocks))
 	}
@@ -101,6 +119,7 @@ func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 		}
 	}
 	w.coldNotes()
+	w.coldEnds()
 	for _, at := range w.mover.Finish() {
 		w.Fixes = append(w.Fixes, Fix{int32(at), true})
 	}
@@ -122,11 +141,16 @@ func (w *Writer) block(k int) {
 		w.detour(int(d - 1))
 	}
 	w.asm.Bind(w.labels[k])
-	if k != g.Entry && ops[0].Kind != Count && ops[0].Kind != Note {
-		w.runs.Begin(w.asm, g.Addr(&g.Blocks[k]), 0, false)
+	if !ops[0].Kind.isRun() && (k != g.Entry || w.code.Start != NoCounter) {
+		w.runs.Begin(w.asm, w.shown(ops[0].Inst), 0, false)
 	}
 	for i, op := range ops {
 		switch {
+		case op.Kind.isTrip():
+			w.trip(op)
+			if i+1 < len(ops) && !ops[i+1].Kind.isRun() {
+				w.runs.Begin(w.asm, w.shown(ops[i+1].Inst), 0, false)
+			}
 		case op.Kind == Note:
 			w.note(op)
 		case op.Kind == Count && (op.Way || i+1 < len(ops) && ops[i+1].Kind == Note): // the instruction has a run of its own
@@ -155,11 +179,18 @@ func (w *Writer) shown(inst int32) uint64 {
 	return in.Addr
 }
 
-// detour writes the count of one.
+// detour writes what one does. A thread that goes on at the block, and not here, shall not have
+// counted a way on which nothing has started.
 func (w *Writer) detour(i int) {
 	d := &w.code.Detours[i]
+	to := w.code.Home.Graph.Blocks[d.To].First
 	w.asm.Bind(w.detours[i])
-	w.countWay(d.Counter, d.Keep, w.code.Home.Graph.Blocks[d.To].First)
+	if d.Start != NoCounter {
+		w.startTrip(d.Start, to)
+	}
+	if d.Counter != NoCounter {
+		w.countWay(d.Counter, d.Keep, to)
+	}
 }
 
 // countWay writes the count of a way to where an instruction is.

@@ -56,6 +56,9 @@ func FuzzCopies(f *testing.F) {
 			apart(t, h)
 			c := Lower(h)
 			c.RebuildTables(o)
+			if pad%3 == 0 {
+				c.CountTrips()
+			}
 			// random bytes refer to what an arena cannot reach; the patcher refuses that, too
 			if _, _, err := encode(t, c, o, pad%2 == 0); err != nil && !errors.Is(err, x86.ErrReach) {
 				t.Fatal(err)

@@ -36,7 +36,7 @@ func encode(t *testing.T, c *Code, o *stubgen.Object, called bool) ([]byte, []Pa
 // encodeCounted is a copy with the counters that it has, and notes.
 func encodeCounted(t *testing.T, c *Code, o *stubgen.Object) ([]byte, []Patch, error) {
 	t.Helper()
-	w := NewWriter(c, o, Counter{Row: 0x80, Notes: emit.Notes{Number: 0x14, Slots: 0x1000, Sets: 16}})
+	w := NewWriter(c, o, Counter{Row: 0x80, Number: 0x14, Notes: emit.Notes{Number: 0x14, Slots: 0x1000, Sets: 16}})
 	spec := emit.Spec{Start: WindowEnd(c.Home.Graph) - jumpSize, Size: emit.CountSize(false, false, false) + c.Size(o, false), Copy: w}
 	dst := make([]byte, spec.Size)
 	e := emit.Emitter{Origins: &emit.Origins{Base: fixture.ArenaAt}}
@@ -124,6 +124,38 @@ func notes(c *Code, o *stubgen.Object) bool {
 	return c.NoteCallees(o, c.Counters) > 0
 }
 
+// TestGoldenTrips compares copies of flow.s in which the trips of loops are counted with
+// trips.golden.
+func TestGoldenTrips(t *testing.T) {
+	o, p := load(t, fixture.Link(t, "../flow/testdata/flow.s"))
+	var got strings.Builder
+	for i, u := range p.Units() {
+		g, _ := p.Graph(i)
+		if g == nil {
+			continue
+		}
+		h, _ := PlanHome(g)
+		if h == nil {
+			continue
+		}
+		c := Lower(h)
+		c.CountTrips()
+		code, patches, err := encode(t, c, o, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.Trips) == 0 {
+			continue
+		}
+		fmt.Fprintf(&got, "== %s:\n%s-- encoded\n%s", o.Functions[u.Function].Name, c.Text(o), fixture.Disassemble(t, code, uint64(fixture.ArenaAt)))
+		for _, p := range patches {
+			fmt.Fprintf(&got, "-- patch\n%s", fixture.Disassemble(t, p.Code, p.Addr))
+		}
+		got.WriteString("\n")
+	}
+	fixture.Compare(t, "testdata/trips.golden", got.String(), "go test -update, then look at the change")
+}
+
 // TestPrograms: nearly all functions of real programs could run as copies, and what stays
 // home and what leads into the copy do not lie upon each other.
 func TestPrograms(t *testing.T) {
@@ -134,6 +166,7 @@ func TestPrograms(t *testing.T) {
 			var units, homes, insts, all, runs, longer, short, landings, extra int
 			var tables, dispatches, blocks, counters, kept, detours, ahead int
 			why := map[ledger.Reason]int{}
+			trips := map[TripReason]int{}
 			for i := range p.Units() {
 				u := &p.Units()[i]
 				if u.Reason.Excluded() {
@@ -169,7 +202,11 @@ func TestPrograms(t *testing.T) {
 				}
 				c := Lower(h)
 				c.RebuildTables(o)
+				c.CountTrips()
 				c.Count(true)
+				for _, trip := range c.Trips {
+					trips[trip.Why]++
+				}
 				tables += len(c.Tables)
 				for i := range g.Blocks {
 					if last := g.Last(&g.Blocks[i]); last.Kind == x86.JmpInd && !last.RIPRel() {
@@ -189,6 +226,7 @@ func TestPrograms(t *testing.T) {
 				}
 			}
 			t.Logf("%d of %d jumps by registers and tables have a table of their own", tables, dispatches)
+			t.Logf("trips of %d loops; of %d entries cannot be told, of %d flags are live", trips[0], trips[TripUntold], trips[TripFlags])
 			t.Logf("%d counters of %d blocks (%.1f %%), %d detours, %d of them ahead, %d with flags kept", counters, blocks, float64(counters)*100/float64(blocks), detours, ahead, kept)
 			t.Logf("%d of %d units (%.3f %%), %.3f %% of the instructions; %d runs, %d of several instructions (%d more); %d landings, %d by islands; %v",
 				homes, units, float64(homes)*100/float64(units), float64(insts)*100/float64(all), runs, longer, extra, landings, short, why)

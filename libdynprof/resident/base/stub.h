@@ -74,6 +74,17 @@
 #define DP_NOTE_COLD_RESTORE 13
 #define DP_NOTE_COLD_JUMP 5
 
+/* A loop's trips: where the code that starts, counts or ends has the displacement of the execution's stack pointer. */
+#define DP_TRIP_WORD 5
+
+/* The cold part of an end, from its beginning where the red zone is left, rax and rcx are saved; from its end where they are restored, and the jump back. */
+#define DP_TRIP_COLD_SAVE 10
+#define DP_TRIP_COLD_RAX 11
+#define DP_TRIP_COLD_RCX 12
+#define DP_TRIP_COLD_POP_RAX 14
+#define DP_TRIP_COLD_RESTORE 13
+#define DP_TRIP_COLD_JUMP 5
+
 /* The two forms of a redirectable stub (struct dp_form), and its front's last jump. */
 #define DP_FORM_PLAIN {.counts = 0x4865, .add = 0, .front = 48, .arrive = -33, .lap = -20, .back = -6, .check = 9, .limit = 18, .limit_at = 16, .body = 28}
 #define DP_FORM_FLAGS {.counts = 0x8d48, .add = 10, .front = 64, .arrive = -39, .lap = -32, .back = -18, .check = 19, .limit = 28, .limit_at = 24, .body = 50}
@@ -159,6 +170,7 @@ _Static_assert(sizeof(struct dp_origin) == 16, "dp_origin");
 #define DP_IS_COPY 16
 #define DP_IS_WAY 32
 #define DP_IS_NOTE 64
+#define DP_IS_TRIP 128
 
 /* Of a long run, what is in front of its lengths: instructions, bytes of front and count; and the mark of a call's original length. */
 #define DP_LONG_MANY 0

@@ -16,6 +16,7 @@
 #include "stubs/arenas.h"
 #include "stubs/pause.h"
 #include "stubs/redirect.h"
+#include "table/view.h"
 #include "texts/marks.h"
 #include "texts/undos.h"
 
@@ -84,5 +85,7 @@ const char *dp_activate(const struct dp_ctl *ctl, const struct dp_room *room)
 {
 	const char *why = map_and_make(ctl, room);
 	dp_drop_copies(ctl);
+	if (!why && dp.table->flags & DP_FLAG_TRIPS)
+		dp_view(); /* forks look at it (table/executions.c), and a filter may forbid to map it later */
 	return why;
 }

@@ -30,6 +30,7 @@
 #include "base/stub.h"
 #include "signals/notes.h"
 #include "signals/signals.h"
+#include "signals/trips.h"
 #include "stubs/arenas.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
@@ -162,6 +163,11 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 	s->go = o->flags & DP_IS_GO;
 	if (o->flags & DP_IS_NOTE && (o->flags & DP_IS_WAY || pos < r.body)) {
 		dp_show_note(c, o, pos, g, s);
+		s->counted = again;
+		return 1;
+	}
+	if (o->flags & DP_IS_TRIP) {
+		dp_show_trip(c, o, pos, g, s);
 		s->counted = again;
 		return 1;
 	}
@@ -366,7 +372,8 @@ static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *
 	s->rsp = g[DP_REG_RSP];
 	s->rax = g[DP_REG_RAX];
 	s->eflags = g[DP_REG_EFLAGS];
-	s->go = s->counted = 0;
+	s->rcx = g[DP_REG_RCX];
+	s->go = s->counted = s->trip = 0;
 	if (!fault && !switches)
 		look_at_stack(s->rsp);
 	uint64_t at = s->rip;
@@ -380,6 +387,7 @@ static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *
 	s->to_rip = g[DP_REG_RIP];
 	s->to_rsp = g[DP_REG_RSP];
 	s->to_rax = g[DP_REG_RAX];
+	s->to_rcx = g[DP_REG_RCX];
 	s->to_eflags = g[DP_REG_EFLAGS];
 	return DP_SHOWN;
 }
@@ -482,6 +490,8 @@ static void put_back(uint64_t *g, const struct dp_shown *s)
 	g[DP_REG_RSP] = s->rsp;
 	if (g[DP_REG_RAX] == s->to_rax)
 		g[DP_REG_RAX] = s->rax;
+	if (s->trip && g[DP_REG_RCX] == s->to_rcx)
+		g[DP_REG_RCX] = s->rcx;
 	if (g[DP_REG_EFLAGS] == s->to_eflags)
 		g[DP_REG_EFLAGS] = s->eflags;
 }
@@ -508,6 +518,8 @@ void dp_depart(uint64_t *context, const struct dp_shown *s)
 		put_back(g, s);
 		return;
 	}
+	if (s->trip)
+		dp_forget_trip(s->trip);
 	if (g[DP_REG_RSP] != s->to_rsp)
 		note_switches();
 	lead_back(g, s);

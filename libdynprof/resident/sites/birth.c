@@ -26,6 +26,7 @@
 #include "sites/withdraw.h"
 #include "stubs/arenas.h"
 #include "stubs/redirect.h"
+#include "table/executions.h"
 #include "texts/giveback.h"
 
 struct clone_args3 { /* struct clone_args of linux/sched.h, its first 64 bytes */
@@ -94,6 +95,8 @@ static struct dp_birth *birth(struct dp_regs *r)
 		dp_row_shared();
 		return 0; /* as well */
 	}
+	if (row && !(flags & CLONE_VM))
+		dp_forget_executions(row);
 	if (row && dp_handles_traps)
 		row->trap_blocked = dp_trap_blocked();
 	b->gs = (uint64_t)(row ? row : dp.discard);

@@ -256,6 +256,13 @@ static int good_way(const struct dp_plan_file *p, const struct dp_way *w)
 	return is_one(w->from, p->blocks.count, DP_NO_BLOCK) && is_one(w->to, p->blocks.count, DP_NO_BLOCK) && is_one(w->counter, p->of_blocks, DP_NO_COUNTER);
 }
 
+/* Trips, too. */
+static int good_loop(const struct dp_plan_file *p, const struct dp_loop *l)
+{
+	return l->header < p->blocks.count && is_one(l->parent, p->loops.count, DP_NO_LOOP) &&
+	       (!l->trips || (uint64_t)l->trips + DP_TR_WORDS <= p->of_blocks - words_of_slots(p));
+}
+
 /* What blocks, ways and loops refer to is there. */
 static int good_flow(const struct dp_plan_file *p)
 {
@@ -268,11 +275,13 @@ static int good_flow(const struct dp_plan_file *p)
 		ok = good_block(p, &blocks[i]);
 		most += blocks[i].flags & DP_BLOCK_NOTE ? DP_NT_WORDS : 0;
 	}
+	for (uint32_t i = 0; i < p->loops.count && ok; i++) {
+		ok = good_loop(p, &loops[i]);
+		most += loops[i].trips ? DP_TR_WORDS : 0;
+	}
 	ok &= p->of_blocks <= most;
 	for (uint32_t i = 0; i < p->ways.count && ok; i++)
 		ok = good_way(p, &ways[i]);
-	for (uint32_t i = 0; i < p->loops.count && ok; i++)
-		ok = loops[i].header < p->blocks.count && is_one(loops[i].parent, p->loops.count, DP_NO_LOOP);
 	return ok;
 }
 

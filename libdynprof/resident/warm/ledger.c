@@ -167,6 +167,7 @@ static void add_loops(struct dp_ledger *s, const struct dp_planned *o, const str
 		*l = from[i];
 		l->header = shifted(at->block, l->header);
 		l->parent = shifted(at->loop, l->parent);
+		l->trips += l->trips ? at->counter : 0;
 	}
 }
 

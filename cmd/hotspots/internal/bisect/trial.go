@@ -140,7 +140,7 @@ func (s *session) environ(sel selection, dir string) ([]string, error) {
 	}
 	s.On.Values(settings, func(s *setting.Setting) bool { return s.Bisect != "" })
 	if sel.byCall {
-		settings[setting.Blocks], settings[setting.BlocksOf], settings[setting.Edges] = "", "", ""
+		settings[setting.Blocks], settings[setting.BlocksOf], settings[setting.Edges], settings[setting.Trips] = "", "", "", ""
 	}
 	if sel.objects != nil {
 		settings[setting.Objects] = globs(sel.objects)

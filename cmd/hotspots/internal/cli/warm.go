@@ -26,7 +26,8 @@ import (
 // warmFlags are what plans depend on, besides the objects themselves.
 type warmFlags struct {
 	objects, threshold, library string
-	keepCalls, blocks, edges    bool
+	keepCalls                   bool
+	blocks, edges, trips        bool
 	textCopies                  bool
 }
 
@@ -53,6 +54,7 @@ func (a *app) cacheWarmCommand() *cobra.Command {
 	flags.BoolVar(&f.keepCalls, "keep-calls", false, "leave calls as they are, as the runs will")
 	flags.BoolVar(&f.blocks, "blocks", false, "for runs that count blocks")
 	flags.BoolVar(&f.edges, "edges", false, "for runs that count whom calls by pointers reach")
+	flags.BoolVar(&f.trips, "trips", false, "for runs that count trips of loops")
 	flags.BoolVar(&f.textCopies, "text-copies", false, "keep copies of large objects, too, as the runs use them")
 	flags.StringVar(&f.library, "library", "", setting.All[setting.Library].Help)
 	return cmd
@@ -188,6 +190,9 @@ func (f *warmFlags) start(ctx context.Context, p *launch.Program, plans, library
 	}
 	if f.edges {
 		settings[setting.Edges] = "1"
+	}
+	if f.trips {
+		settings[setting.Trips] = "1"
 	}
 	c := exec.CommandContext(ctx, p.Path)
 	c.Args, c.Env = p.Args, launch.Environ(os.Environ(), library, p.Preload, settings)

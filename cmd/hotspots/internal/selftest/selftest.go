@@ -37,6 +37,7 @@ var variants = []variant{
 	{"lock", []string{"--lock"}},
 	{"blocks", []string{"--blocks"}},
 	{"edges", []string{"--edges"}},
+	{"trips", []string{"--trips"}},
 }
 
 // Result is how one variant went.
