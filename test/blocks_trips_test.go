@@ -109,6 +109,16 @@ func TestTrips(t *testing.T) {
 				if found < 10 {
 					t.Errorf("only %d loops", found)
 				}
+				for _, row := range [][]string{
+					{"; 1 execution ended, 3 trips\n", "loops", "--histogram", "--function", "probe"},
+					{"LEAST  MOST  TRIPS", "loops", "--function", "probe"},
+					{`"trips":{"ended":1,"least":3,"most":3,`, "loops", "--format", "json", "--function", "probe"},
+					{", 3.0 each; 3 trips; ", "annotate", "probe"},
+				} {
+					if r := run(t, cmd(append(append([]string{build(t, "hotspots")}, row[1:]...), path)...)); !strings.Contains(r.stdout, row[0]) {
+						t.Errorf("%v: %+v", row, r)
+					}
+				}
 			})
 		}
 	}
@@ -161,10 +171,17 @@ func TestTripsShared(t *testing.T) {
 		t.Skip("trips are counted everywhere")
 	}
 	program := compile(t, need(t, "g++"), []string{"-O1", "-pthread"}, "trips.cc")
-	for _, way := range [][]string{{"--trips", "--lock"}, {"--blocks"}} {
+	for _, row := range []struct {
+		way  []string
+		says string
+	}{{[]string{"--trips", "--lock"}, "share their counters"}, {[]string{"--blocks"}, "run it with hotspots run --trips"}} {
+		way := row.way
 		r, path := countedAt(t, cmd(program, "timer", "100"), append(way, "--objects", "main")...)
 		if r.status != 0 {
 			t.Fatalf("%+v", r)
+		}
+		if r := run(t, cmd(build(t, "hotspots"), "loops", "--histogram", path)); r.status != 1 || !strings.Contains(r.stderr, row.says) {
+			t.Errorf("%v: %+v", way, r)
 		}
 		for name, l := range countedTrips(t, path) {
 			if l.Histogram != nil || l.Trips != 0 {

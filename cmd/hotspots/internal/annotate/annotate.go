@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
+	tripsof "github.com/dynprof/dynprof/cmd/hotspots/internal/loops"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -55,6 +56,7 @@ type Loop struct {
 	Iterations uint64         `json:"iterations"`
 	Entries    *uint64        `json:"entries"`      // null where they cannot be told from iterations
 	Executed   uint64         `json:"instructions"` // those of loops in it as well
+	Trips      *tripsof.Trips `json:"trips"`        // null where they are not counted
 }
 
 // Instruction is one of a block.
@@ -173,7 +175,7 @@ func loops(p *table.Part) []Loop {
 	for i := range p.Loops {
 		l := &p.Loops[i]
 		header, _ := p.Address(l.Header)
-		list[i] = Loop{Header: report.Address(header), Parent: place(l.Parent, p.FirstLoop), Depth: l.Depth, Iterations: l.Iterations, Executed: l.Executed}
+		list[i] = Loop{Header: report.Address(header), Parent: place(l.Parent, p.FirstLoop), Depth: l.Depth, Iterations: l.Iterations, Executed: l.Executed, Trips: tripsof.TripsOf(l)}
 		if l.Flags&layout.LoopUntold == 0 {
 			list[i].Entries = &l.Entries
 		}
@@ -289,6 +291,12 @@ func (f *Function) describe(l *Loop) string {
 		text += fmt.Sprintf(", entered %s times", figures.Thousands(*l.Entries))
 		if *l.Entries > 0 {
 			text += fmt.Sprintf(", %.1f each", float64(l.Iterations)/float64(*l.Entries))
+		}
+	}
+	if l.Trips != nil && (l.Iterations > 0 || l.Trips.Ended > 0) {
+		text += "; " + l.Trips.Range()
+		if n := l.Trips.Missing(l.Entries); n > 0 && l.Trips.Ended > 0 {
+			text += fmt.Sprintf(", %s not seen to end", figures.Thousands(n))
 		}
 	}
 	return fmt.Sprintf("%s; %.1f %% of the instructions", text, f.share(l.Executed))

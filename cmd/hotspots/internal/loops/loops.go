@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
@@ -23,6 +24,7 @@ type List struct {
 	Instructions uint64 `json:"total_instructions"` // of all functions whose blocks are counted
 	Loops        []Loop `json:"-"`
 	Top          int    `json:"-"` // only so many; 0: all
+	hasTrips     bool
 }
 
 // Loop is blocks that run in turn.
@@ -36,6 +38,8 @@ type Loop struct {
 	Iterations   uint64         `json:"iterations"`
 	Entries      *uint64        `json:"entries"`      // null where they cannot be told from iterations
 	Instructions uint64         `json:"instructions"` // those of loops in it as well
+	Trips        *Trips         `json:"trips"`        // null where they are not counted
+	NoTrips      string         `json:"no_trips"`     // why; else empty
 }
 
 // Of lists the loops of a table's functions, of those that are wanted by name if there is one.
@@ -44,7 +48,7 @@ func Of(t *table.Table, name string, mangled bool) (*List, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := &List{Program: symname.Clean(t.Program)}
+	list := &List{Program: symname.Clean(t.Program), hasTrips: t.HasTrips()}
 	for i := range flow.Blocks {
 		list.Instructions += flow.Blocks[i].Executed()
 	}
@@ -64,7 +68,9 @@ func Of(t *table.Table, name string, mangled bool) (*List, error) {
 		for k := range part.Loops {
 			l := &part.Loops[k]
 			if l.Iterations > 0 {
-				list.Loops = append(list.Loops, loop(&part, l, f, o, shown))
+				one := loop(&part, l, f, o, shown)
+				one.Trips, one.NoTrips = TripsOf(l), whyNot(t, l)
+				list.Loops = append(list.Loops, one)
 			}
 		}
 	}
@@ -100,6 +106,15 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 		return err
 	}
 	var rows [][3]string
+	heading, buckets := "INSTRUCTIONS\tSHARE\tITERATIONS\tENTERED\tEACH\tDEPTH", 0
+	for _, p := range l.first() {
+		if p.Trips != nil && len(p.Trips.Buckets) > 0 {
+			buckets = max(buckets, p.Trips.Buckets[len(p.Trips.Buckets)-1].number+1)
+		}
+	}
+	if l.hasTrips {
+		heading += "\tENDED\tLEAST\tMOST\tTRIPS"
+	}
 	for _, p := range l.first() {
 		entries, each := "?", "?"
 		if p.Entries != nil {
@@ -108,12 +123,32 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 				each = fmt.Sprintf("%.1f", float64(p.Iterations)/float64(*p.Entries))
 			}
 		}
+		line := fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d", figures.Thousands(p.Instructions), figures.Share(p.Instructions, l.Instructions), figures.Thousands(p.Iterations), entries, each, p.Depth)
+		if l.hasTrips {
+			line += "\t" + p.trips(buckets)
+		}
 		rows = append(rows, [3]string{
-			fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d", figures.Thousands(p.Instructions), figures.Share(p.Instructions, l.Instructions), figures.Thousands(p.Iterations), entries, each, p.Depth),
-			filepath.Base(p.Object), fmt.Sprintf("%s at %s", p.Function, p.Header),
+			line, filepath.Base(p.Object), fmt.Sprintf("%s at %s", p.Function, p.Header),
 		})
 	}
-	return report.Rows(w, style, [3]string{"INSTRUCTIONS\tSHARE\tITERATIONS\tENTERED\tEACH\tDEPTH", "OBJECT", "LOOP"}, rows)
+	if err := report.Rows(w, style, [3]string{heading, "OBJECT", "LOOP"}, rows); err != nil {
+		return err
+	}
+	var out strings.Builder
+	l.explain(&out)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// trips are the columns of a loop's trips.
+func (p *Loop) trips(buckets int) string {
+	switch {
+	case p.Trips == nil:
+		return "?\t?\t?\t" + p.NoTrips
+	case p.Trips.Ended == 0:
+		return "0\t-\t-\t" + p.Trips.spark(buckets)
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%s", figures.Thousands(p.Trips.Ended), figures.Thousands(p.Trips.Least), figures.Thousands(p.Trips.Most), p.Trips.spark(buckets))
 }
 
 // JSON writes the loops.
@@ -126,15 +161,19 @@ func (l *List) JSON(w io.Writer) error {
 
 // CSV writes the loops.
 func (l *List) CSV(w io.Writer) error {
-	rows := [][]string{{"object", "function", "address", "header", "depth", "iterations", "entries", "instructions"}}
+	rows := [][]string{{"object", "function", "address", "header", "depth", "iterations", "entries", "instructions", "ended", "least", "most"}}
 	for _, p := range l.first() {
 		entries := ""
 		if p.Entries != nil {
 			entries = strconv.FormatUint(*p.Entries, 10)
 		}
+		ended, least, most := "", "", ""
+		if p.Trips != nil {
+			ended, least, most = strconv.FormatUint(p.Trips.Ended, 10), strconv.FormatUint(p.Trips.Least, 10), strconv.FormatUint(p.Trips.Most, 10)
+		}
 		rows = append(rows, []string{
 			p.Object, p.Function, p.Address.String(), p.Header.String(), strconv.Itoa(p.Depth),
-			strconv.FormatUint(p.Iterations, 10), entries, strconv.FormatUint(p.Instructions, 10),
+			strconv.FormatUint(p.Iterations, 10), entries, strconv.FormatUint(p.Instructions, 10), ended, least, most,
 		})
 	}
 	return csv.NewWriter(w).WriteAll(rows)
