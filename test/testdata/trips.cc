@@ -26,8 +26,8 @@
 #define NOINLINE __attribute__((noipa))
 #define OPAQUE(i) __asm__ volatile("" : "+r"(i))
 
-enum loop { ONCE, CALLS, OUTER, INNER, LEAVES, SKIPS, HUGE, RECURSES, JUMPED, THROWN, CAUGHT, CATCHES, FORKED, PROBE, LOOPS };
-static const char *const names[] = {"once", "calls", "nested 1", "nested 2", "leaves", "skips", "huge", "recurses", "jumped", "thrown", "caught", "catches", "forked", "probe"};
+enum loop { ONCE, CALLS, OUTER, INNER, LEAVES, SKIPS, HUGE, RECURSES, JUMPED, THROWN, CAUGHT, CATCHES, FORKED, TURNS, GROWS, PROBE, LOOPS };
+static const char *const names[] = {"once", "calls", "nested 1", "nested 2", "leaves", "skips", "huge", "recurses", "jumped", "thrown", "caught", "catches", "forked", "turns", "grows", "probe"};
 enum { MOST = 64, LARGE = 140 * 1000 * 1000 };
 
 struct ran {
@@ -216,6 +216,47 @@ NOINLINE void in_children(void)
 	}
 }
 
+/* Contexts on stacks of their own that go through a loop by turns. */
+static ucontext_t contexts[2], back;
+static int with; /* another */
+
+NOINLINE void turn(int me)
+{
+	if (with)
+		swapcontext(&contexts[me], &contexts[1 - me]);
+}
+
+NOINLINE void turns(int n, int me)
+{
+	int i = 0;
+	do
+		turn(me);
+	while (++i < n);
+	with = 0; /* the other goes on alone */
+}
+
+static void take_turns(int n)
+{
+	static char stacks[2][64 << 10];
+	for (int i = 0; i < 2; i++) {
+		getcontext(&contexts[i]);
+		contexts[i].uc_stack.ss_sp = stacks[i];
+		contexts[i].uc_stack.ss_size = sizeof stacks[i];
+		contexts[i].uc_link = i == 0 ? &contexts[1] : &back;
+		makecontext(&contexts[i], (void (*)(void))turns, 2, n, i);
+	}
+	with = 1;
+	swapcontext(&back, &contexts[0]);
+}
+
+NOINLINE void grows(int n)
+{
+	int i = 0;
+	do
+		sink = (long)memset(__builtin_alloca(32 + (i & 1)), i, 32);
+	while (++i < n);
+}
+
 /* A loop of which a handler knows what is in registers, and on the stack. */
 void probe(long n);
 extern const char in_loop[], behind_loop[];
@@ -378,6 +419,9 @@ int main(int argc, char **argv)
 		for (int i = 0; i < 4; i++)
 			pthread_join(threads[i], 0);
 		probes(3);
+		take_turns(9), lost(TURNS, 2);
+		turns(9, 0), ended(TURNS, 9);
+		grows(7), grows(1), lost(GROWS, 2);
 	}
 	for (int l = 0; l < LOOPS; l++)
 		for (int k = 0; k < MOST; k++)

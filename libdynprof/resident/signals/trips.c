@@ -1,9 +1,12 @@
 /* Code that starts, counts or ends an execution of a loop. A handler that strikes in it
  * sees the instruction that it stands in front of.
  *
- *  1. When it returns and the context is still that, the thread goes on where it was: what
- *     it has read of the row is looked at again, or changed by one instruction.
- *  2. Else nobody knows which part will run, and whether again: the row's execution of the
+ *  1. When it returns and the context is still that, the thread begins the part again: the
+ *     handler, or who has run while it waited, may have changed the execution. Not one that is
+ *     stepped, which would come to no end.
+ *  2. In the cold part it goes on where it was: what it has read of the row is looked at again
+ *     there, or changed by one instruction, and what it has ended shall be counted.
+ *  3. Else nobody knows which part will run, and whether again: the row's execution of the
  *     loop is not counted any more. */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -12,6 +15,8 @@
 #include "base/stub.h"
 #include "signals/trips.h"
 #include "stubs/redirect.h"
+
+enum { TRAP_FLAG = 1 << 8 };
 
 /* Words that are on the stack at an offset of the cold part, which may lack the red zone. */
 static uint64_t saved_at(uint64_t pos, uint64_t left)
@@ -40,7 +45,9 @@ void dp_show_trip(const struct dp_known *c, const struct dp_origin *o, uint64_t 
 	struct dp_run r = dp_run_of(c, o);
 	uint64_t start = c->at + o->at;
 	s->resume = g[DP_REG_RIP];
-	if (!r.body) {
+	if (r.body && !(g[DP_REG_EFLAGS] & TRAP_FLAG)) {
+		s->rip = s->resume = start;
+	} else if (!r.body) {
 		uint64_t left = r.lengths[0][1] - pos;
 		start = dp_jump_target(start);
 		if (pos >= DP_TRIP_COLD_SAVE && left > DP_TRIP_COLD_JUMP) {
