@@ -173,6 +173,9 @@ func onlyCounts(g *layout.Geometry, head []byte) bool {
 			return false
 		}
 	}
+	if le.Uint32(head[layout.HdrFlags:])&layout.FlagTrips != 0 {
+		return false // the least and the most of two rows are no sums
+	}
 	return g.Counters <= foldCounters && le.Uint32(head[layout.HdrGeneration:])%2 == 0 // odd: its adder died halfway
 }
 

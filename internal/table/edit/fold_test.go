@@ -237,6 +237,10 @@ func TestFoldStays(t *testing.T) {
 			spec.Objects[0].Sets, spec.Objects[0].Slots = 1, 4
 			short(t, path, 1, spec).Close()
 		},
+		"trips of loops": func(t *testing.T, spec *build.Spec, path string) {
+			spec.Flags |= layout.FlagTrips
+			short(t, path, 1, spec).Close()
+		},
 		"a file": func(t *testing.T, spec *build.Spec, path string) {
 			if err := os.WriteFile(path, []byte("no table"), 0o600); err != nil {
 				t.Fatal(err)
