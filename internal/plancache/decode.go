@@ -48,7 +48,7 @@ func Decode(b []byte) (*Plan, error) {
 			Prot: le.Uint32(texts[TextProt:]), Listed: le.Uint32(texts[TextListed:]), Patches: le.Uint32(texts[TextPatches:]), Leds: le.Uint32(texts[TextLeds:]),
 		})
 	}
-	for _, check := range []func() error{p.checkHeader, p.checkTexts, p.checkFixups, p.checkOrigins, p.checkLedger, p.checkFlow} {
+	for _, check := range []func() error{p.checkHeader, p.checkTexts, p.checkFixups, p.checkOrigins, p.checkLedger, p.checkFlow, p.checkSites} {
 		if err := check(); err != nil {
 			return nil, err
 		}

@@ -13,6 +13,27 @@ func (f *Flow) CountBlocks() int { return len(f.Blocks) / layout.BkEntrySize }
 // CountLoops is the number of loops.
 func (f *Flow) CountLoops() int { return len(f.Loops) / layout.LpEntrySize }
 
+// AddSite adds a call site behind those that there are.
+func (p *Plan) AddSite(s *layout.Site) { s.Encode(next(&p.Sites, layout.StEntrySize)) }
+
+// EachSite yields the call sites.
+func (p *Plan) EachSite() iter.Seq[layout.Site] {
+	return each(p.Sites, layout.StEntrySize, layout.DecodeSite)
+}
+
+// checkSites: what sites refer to is there. Their stubs are in front of the cold blocks.
+func (p *Plan) checkSites() error {
+	for s := range p.EachSite() {
+		if s.Caller >= uint32(p.Count()) || s.Callee >= uint32(p.Count()) {
+			return corrupt("site %+v", s)
+		}
+		if s.Counter != layout.NoCounter && (s.Counter >= p.BlockCounters || uint64(s.Stub)+uint64(s.Count) > p.Cold) {
+			return corrupt("site %+v", s)
+		}
+	}
+	return nil
+}
+
 // Grow makes room for so many more, at once.
 func (f *Flow) Grow(blocks, ways, loops int) {
 	f.Blocks = slices.Grow(f.Blocks, blocks*layout.BkEntrySize)
@@ -70,7 +91,7 @@ func (p *Plan) checkFlow() error {
 	isBlock := func(n uint32) bool { return n < blocks || n == layout.NoBlock }
 	isLoop := func(n uint32) bool { return n < loops || n == layout.NoLoop }
 	words := uint64(p.Sets) * layout.SetWords // of slots, the last
-	most := uint64(blocks) + uint64(len(p.Ways)/layout.WyEntrySize) + words
+	most := uint64(blocks) + uint64(len(p.Ways)/layout.WyEntrySize) + uint64(len(p.Sites)/layout.StEntrySize) + words
 	if words > uint64(p.BlockCounters) || p.Sets&(p.Sets-1) != 0 {
 		return corrupt("%d sets of slots in %d counters", p.Sets, p.BlockCounters)
 	}
@@ -94,7 +115,7 @@ func (p *Plan) checkFlow() error {
 		}
 	}
 	if uint64(p.BlockCounters) > most {
-		return corrupt("%d counters of %d blocks, and their ways, loops, notes and slots", p.BlockCounters, blocks)
+		return corrupt("%d counters of %d blocks, and their ways, loops, notes and slots, and sites", p.BlockCounters, blocks)
 	}
 	for w := range p.EachWay() {
 		if !isBlock(w.From) || !isBlock(w.To) || !isCounter(w.Counter) {

@@ -6,7 +6,7 @@ package plancache
 // addresses are link-time ones: those of the ELF file.
 const (
 	FileMagic   = "DYNPLAN\x01" // 8 bytes at offset 0
-	FileVersion = 5
+	FileVersion = 6
 
 	// Header.
 	PlanMagic      = 0x000 // [8]byte
@@ -52,9 +52,10 @@ const (
 	PlanBlocks     = 0x1b0 // section: entries as a table's, of functions, blocks and loops of the object and with counters from 0 on
 	PlanWays       = 0x1c0 // section, as well
 	PlanLoops      = 0x1d0 // section, as well
-	PlanOfBlocks   = 0x1e0 // u32, counters that its blocks and ways have, and words of notes and slots
+	PlanOfBlocks   = 0x1e0 // u32, counters that its blocks and ways have, or its call sites, and words of notes and slots
 	PlanSets       = 0x1e4 // u32, sets of slots, the last of these words; a power of two, or 0
-	PlanHeaderSize = 0x1f0
+	PlanSites      = 0x1f0 // section: entries as a table's, of functions of the object and with counters from 0 on
+	PlanHeaderSize = 0x200
 
 	// A section is {u64 offset; u32 count; u32 entry size}. It begins at a multiple of 16.
 	PartOffset    = 0  // u64

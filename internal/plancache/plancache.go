@@ -58,7 +58,9 @@ type Plan struct {
 
 	Flow
 	Sets          uint32 // of slots for callees
-	BlockCounters uint32 // of blocks and ways, and words of notes and slots
+	BlockCounters uint32 // of blocks and ways, or of call sites, and words of notes and slots
+
+	Sites []byte // a table's section of the object's call sites, counters as those of blocks
 }
 
 // Ledger is a table's sections of the object, which is its only one.
@@ -106,6 +108,7 @@ func (p *Plan) parts(texts *[]byte) []part {
 		{PlanIslands, IslandEntrySize, &p.Islands}, {PlanFunctions, layout.FnEntrySize, &p.Functions},
 		{PlanAliases, 4, &p.Aliases}, {PlanStrings, 1, &p.Strings}, {PlanPath, 1, &p.Path}, {PlanCreator, 1, &p.Creator},
 		{PlanBlocks, layout.BkEntrySize, &p.Blocks}, {PlanWays, layout.WyEntrySize, &p.Ways}, {PlanLoops, layout.LpEntrySize, &p.Loops},
+		{PlanSites, layout.StEntrySize, &p.Sites},
 	}
 }
 

@@ -67,6 +67,8 @@ func demo() *Plan {
 	p.AddWay(&layout.Way{From: layout.NoBlock, To: 0, Counter: layout.NoCounter, Flags: layout.WayCalls})
 	p.AddWay(&layout.Way{From: 1, To: layout.NoBlock, Counter: 2})
 	p.AddLoop(&layout.Loop{Header: 1, Parent: layout.NoLoop, Flags: layout.LoopUntold, Trips: 3})
+	p.AddSite(&layout.Site{Address: 0x2004, Caller: 0, Callee: 1, Counter: 2, Stub: 0x200, Count: 9})
+	p.AddSite(&layout.Site{Address: 0x2014, Caller: 1, Callee: 0, Counter: layout.NoCounter, Flags: layout.SiteTail})
 	return p
 }
 
@@ -211,7 +213,11 @@ func TestRefused(t *testing.T) {
 		"loop: parent":          func(p *Plan) { le.PutUint32(p.Loops[layout.LpParent:], 1) },
 		"loop: trips in slots":  func(p *Plan) { le.PutUint32(p.Loops[layout.LpTrips:], 6) },
 		"loop: no trips":        func(p *Plan) { le.PutUint32(p.Loops[layout.LpTrips:], 0) },
-		"counters of blocks":    func(p *Plan) { p.BlockCounters += 3 },
+		"counters of blocks":    func(p *Plan) { p.BlockCounters += 5 },
+		"site: caller":          func(p *Plan) { le.PutUint32(p.Sites[layout.StCaller:], 3) },
+		"site: callee":          func(p *Plan) { le.PutUint32(p.Sites[layout.StEntrySize+layout.StCallee:], 3) },
+		"site: counter":         func(p *Plan) { le.PutUint32(p.Sites[layout.StCounter:], p.BlockCounters) },
+		"site: stub":            func(p *Plan) { le.PutUint32(p.Sites[layout.StStub:], 0xff8) },
 		"changes without an arena": func(p *Plan) {
 			*p = Plan{Low: p.Low, High: p.High, Texts: p.Texts, Listed: p.Listed, Patches: p.Patches, Leds: p.Leds, Ledger: p.Ledger}
 		},

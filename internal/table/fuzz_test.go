@@ -35,6 +35,11 @@ func FuzzNewReader(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(seed)
+	withSites := tabletest.Demo(f, filepath.Join(f.TempDir(), "c.dynprof"), sitesSpec())
+	if seed, err = os.ReadFile(withSites.Path); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tab, err := table.NewReader(bytes.NewReader(b), int64(len(b)))
 		if (tab == nil) == (err == nil) {
@@ -52,6 +57,7 @@ func FuzzNewReader(f *testing.F) {
 		}
 		if s != nil {
 			tab.Flow(s)
+			tab.Sites()
 		}
 		if most, err := table.ReadMost(file.New(bytes.NewReader(b), int64(len(b))), 2); err == nil && s != nil {
 			sameMost(t, most, tab, s)

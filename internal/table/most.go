@@ -60,7 +60,7 @@ func (t *Table) readMost(n int) error {
 		return err
 	}
 	baseline, err := t.U64(layout.HdrBaseline)
-	if t.HasBlocks() { // who reads them needs all functions
+	if t.HasBlocks() || t.HasSites() { // who reads them needs all functions
 		return errNotSimple
 	}
 	if err != nil || baseline != 0 || n <= 0 || t.Counters > manyCounters {

@@ -2,6 +2,7 @@ package build
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -60,10 +61,24 @@ func writeSections(w io.WriterAt, spec *Spec, g *layout.Geometry) (header []byte
 	le.PutUint32(header[layout.HdrListen:], names.add(spec.Listen))
 	le.PutUint32(header[layout.HdrArguments:], names.add(spec.Arguments))
 
-	if err := writeLedger(w, spec, names, aliases, g.Objects, g.Functions); err != nil || spec.Blocks == nil {
+	if err := writeLedger(w, spec, names, aliases, g.Objects, g.Functions); err != nil {
 		return header, err
 	}
-	return header, writeBlocks(w, spec.Blocks, g)
+	if spec.Blocks != nil {
+		err = writeBlocks(w, spec.Blocks, g)
+	}
+	if spec.Sites != nil {
+		err = errors.Join(err, writeSites(w, spec.Sites, g))
+	}
+	return header, err
+}
+
+func writeSites(w io.WriterAt, list *Sites, g *layout.Geometry) error {
+	sites := layout.NewSink(w, g.Sites)
+	for s := range list.Each {
+		s.Encode(sites.Entry(layout.StEntrySize))
+	}
+	return sites.Flush()
 }
 
 func writeBlocks(w io.WriterAt, list *Blocks, g *layout.Geometry) error {
@@ -110,6 +125,8 @@ func version(spec *Spec) uint32 {
 	switch {
 	case spec.Flags&layout.FlagTrips != 0:
 		return layout.VersionTrips
+	case spec.Sites != nil:
+		return layout.VersionSites
 	case spec.Blocks != nil:
 		return layout.VersionBlocks
 	}

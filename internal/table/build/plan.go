@@ -14,6 +14,9 @@ func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	if b := spec.Blocks; b != nil {
 		counters = max(counters, int(b.Counters.First+b.Counters.Count))
 	}
+	if s := spec.Sites; s != nil {
+		counters = max(counters, int(s.Counters.First+s.Counters.Count))
+	}
 	nStrings, nAliases = nStrings+1, nAliases+1 // the empty ones come first
 	if nStrings > MaxStrings {
 		return nil, fmt.Errorf("the names of %d functions take %d bytes, more than a count table holds (%d)",
@@ -51,6 +54,10 @@ func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 		add := func(n int, size uint32) layout.Section { return g.Add(n, n, size) }
 		g.Blocks, g.BlockCounters = add(length(b.Each), layout.BkEntrySize), b.Counters
 		g.Ways, g.Loops = add(length(b.Ways), layout.WyEntrySize), add(length(b.Loops), layout.LpEntrySize)
+	}
+	if s := spec.Sites; s != nil {
+		n := length(s.Each)
+		g.Sites, g.BlockCounters = g.Add(n, n, layout.StEntrySize), s.Counters
 	}
 
 	stride := layout.RoundUp(layout.RowCounters + 8*uint64(g.CountersCap))

@@ -22,6 +22,7 @@ type Spec struct {
 	Reserve, ReserveUsed uint64 // of a reserve that is kept, bytes and those taken
 
 	Blocks *Blocks // nil: they are not counted
+	Sites  *Sites  // nil: calls are not counted by site; not with Blocks
 
 	// Stream, if set, takes the place of Functions: it yields the same ones
 	// each time it is called. 40,000 entries take 4 MB, whose first touch
@@ -42,6 +43,12 @@ type Blocks struct {
 	Each     iter.Seq[*layout.Block] // by function and address
 	Ways     iter.Seq[*layout.Way]   // by function
 	Loops    iter.Seq[*layout.Loop]  // by function, those of an outer loop before those in it
+	Counters layout.BlockCounters
+}
+
+// Sites are direct calls that may have counters of their own.
+type Sites struct {
+	Each     iter.Seq[*layout.Site] // by object, function and address
 	Counters layout.BlockCounters
 }
 

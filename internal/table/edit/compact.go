@@ -127,6 +127,7 @@ func tight(g *layout.Geometry, head []byte) layout.Geometry {
 	p.Ways = shrink(g.Ways, uint64(g.Ways.Count))
 	p.Loops = shrink(g.Loops, uint64(g.Loops.Count))
 	p.Folded = shrink(g.Folded, uint64(g.Folded.Count))
+	p.Sites = shrink(g.Sites, uint64(g.Sites.Count))
 	rows := min(le.Uint32(head[layout.HdrRowsUsed:]), g.Rows.Capacity)
 	if g.Baselines.Capacity > 0 {
 		size := layout.RoundUp(layout.BlCounts + 8*(uint64(p.CountersCap)+uint64(rows)))
@@ -163,7 +164,7 @@ func moveLedger(t *file.File, to *os.File, p *layout.Geometry) error {
 	for _, s := range [][2]layout.Section{
 		{g.Formers, p.Formers}, {g.Missed, p.Missed}, {g.Events, p.Events}, {g.Fired, p.Fired},
 		{g.Objects, p.Objects}, {g.Functions, p.Functions}, {g.Aliases, p.Aliases}, {g.Strings, p.Strings},
-		{g.Blocks, p.Blocks}, {g.Ways, p.Ways}, {g.Loops, p.Loops}, {g.Folded, p.Folded},
+		{g.Blocks, p.Blocks}, {g.Ways, p.Ways}, {g.Loops, p.Loops}, {g.Sites, p.Sites}, {g.Folded, p.Folded},
 	} {
 		if err := move(t, to, s[0], s[1].Offset, uint64(s[1].Capacity)); err != nil {
 			return err

@@ -64,12 +64,18 @@ func reset(path string) (again bool, err error) {
 	return again, err
 }
 
-var errBlocks = errors.New("it counts blocks, whose counts cannot be reset: take snapshots, and compare them")
+var (
+	errBlocks = errors.New("it counts blocks, whose counts cannot be reset: take snapshots, and compare them")
+	errSites  = errors.New("it counts calls by site, and those counts cannot be reset: take snapshots, and compare them")
+)
 
 // resetIn does steps 1 to 3 of baseline.go of package table.
 func resetIn(t *table.Table, w *file.Words) (again bool, err error) {
 	if t.HasBlocks() {
 		return false, errBlocks
+	}
+	if t.HasSites() {
+		return false, errSites
 	}
 	ticket := w.Word(layout.HdrBaselineTickets).Add(1)
 	number, err := takeBaseline(t, w)

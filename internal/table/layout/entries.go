@@ -97,6 +97,35 @@ func DecodeFolded(b []byte) Folded {
 	}
 }
 
+// Site is a direct call, or a jump, to a function of the same object.
+type Site struct {
+	Address        uint64 // ELF virtual address
+	Caller, Callee uint32 // index in Functions
+	Counter        uint32 // index in each row, or NoCounter
+	Stub           uint32 // offset of its stub from Object.Arena, if it has a counter
+	Flags          uint32 // Site*
+	Count          uint32 // bytes of the count at the stub's beginning
+}
+
+// Encode stores all of s in an entry.
+func (s *Site) Encode(b []byte) {
+	le.PutUint64(b[StAddress:], s.Address)
+	le.PutUint32(b[StCaller:], s.Caller)
+	le.PutUint32(b[StCallee:], s.Callee)
+	le.PutUint32(b[StCounter:], s.Counter)
+	le.PutUint32(b[StStub:], s.Stub)
+	le.PutUint32(b[StFlags:], s.Flags)
+	le.PutUint32(b[StCount:], s.Count)
+}
+
+// DecodeSite decodes an entry.
+func DecodeSite(b []byte) Site {
+	return Site{
+		Address: le.Uint64(b[StAddress:]), Caller: le.Uint32(b[StCaller:]), Callee: le.Uint32(b[StCallee:]),
+		Counter: le.Uint32(b[StCounter:]), Stub: le.Uint32(b[StStub:]), Flags: le.Uint32(b[StFlags:]), Count: le.Uint32(b[StCount:]),
+	}
+}
+
 // Encode stores all of k in an entry.
 func (k *Block) Encode(b []byte) {
 	le.PutUint64(b[BkAddress:], k.Address)

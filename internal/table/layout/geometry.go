@@ -33,11 +33,12 @@ func DecodeGeometry(raw []byte, size int64) (Geometry, error) {
 		{&g.Ways, HdrWays, WyEntrySize, 8},
 		{&g.Loops, HdrLoops, LpEntrySize, 8},
 		{&g.Folded, HdrFolded, FdEntrySize, 8},
+		{&g.Sites, HdrSites, StEntrySize, 8},
 		{&g.Rows, HdrRows, PageSize, PageSize},
 	} {
 		var err error
 		if isOptional(s.at) && le.Uint64(raw[s.at+SecOffset:]) == 0 {
-			continue // written by an older version, or without blocks
+			continue // written by an older version, or without blocks, or sites
 		}
 		if *s.to, err = decodeSection(raw, s.at, s.entry, s.align, g.Size); err != nil {
 			return g, err
@@ -60,7 +61,7 @@ func DecodeGeometry(raw []byte, size int64) (Geometry, error) {
 // there.
 func isOptional(at int) bool {
 	switch at {
-	case HdrFormers, HdrBaselines, HdrMissed, HdrBlocks, HdrWays, HdrLoops, HdrFolded:
+	case HdrFormers, HdrBaselines, HdrMissed, HdrBlocks, HdrWays, HdrLoops, HdrSites, HdrFolded:
 		return true
 	}
 	return false
@@ -99,7 +100,7 @@ func EncodeGeometry(h []byte, g *Geometry) {
 		HdrObjects: g.Objects, HdrFunctions: g.Functions, HdrAliases: g.Aliases, HdrStrings: g.Strings,
 		HdrEvents: g.Events, HdrFired: g.Fired, HdrRows: g.Rows,
 		HdrFormers: g.Formers, HdrBaselines: g.Baselines, HdrMissed: g.Missed, HdrBlocks: g.Blocks, HdrWays: g.Ways, HdrLoops: g.Loops,
-		HdrFolded: g.Folded,
+		HdrSites: g.Sites, HdrFolded: g.Folded,
 	} {
 		encodeSection(h[at:], s)
 	}

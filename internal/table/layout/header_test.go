@@ -28,6 +28,7 @@ var structs = []cheader.Struct{
 	{Name: "dp_block", Prefix: "Bk", Size: "BkEntrySize"},
 	{Name: "dp_way", Prefix: "Wy", Size: "WyEntrySize"},
 	{Name: "dp_loop", Prefix: "Lp", Size: "LpEntrySize"},
+	{Name: "dp_site", Prefix: "St", Size: "StEntrySize"},
 	{Name: "dp_baseline", Prefix: "Bl", Size: "BlCounts", Behind: "counts"},
 	{Name: "dp_row", Prefix: "Row", Size: "RowCounters", Behind: "counters"},
 }

@@ -17,6 +17,9 @@ const (
 	// VersionTrips is what a table says that counts the trips of loops: some of these
 	// counters do not add up.
 	VersionTrips = 5
+	// VersionSites is what a table says that counts calls by their sites: as well, and
+	// what it has counters of an older reader does not know.
+	VersionSites = 6
 
 	PageSize   = 4096
 	HeaderSize = PageSize
@@ -58,10 +61,11 @@ const (
 	HdrArguments    = 0x184 // u32, string: the program's command line, with spaces between its words (run --args)
 	HdrMissed       = 0x188 // section: objects that were loaded later and could not be planned
 	HdrBlocks       = 0x1a0 // section: blocks of functions, in their order
-	HdrBlocksFirst  = 0x1b8 // u32, the first counter that is a block's,
+	HdrBlocksFirst  = 0x1b8 // u32, the first counter that is a block's, or a call site's,
 	HdrBlocksCount  = 0x1bc // u32, and how many follow each other there
 	HdrWays         = 0x1c0 // section: ways between these blocks, by function
 	HdrLoops        = 0x1d8 // section: loops of these blocks, by function
+	HdrSites        = 0x3e0 // section: direct calls of counted functions, by object, function and address
 
 	// Live words, stored by the program's threads while it runs.
 	HdrRowsUsed         = 0x200 // u32, atomic add: rows ever handed out
@@ -263,6 +267,20 @@ const (
 	NoBlock    = 0xffffffff
 	BlockEntry = 1 // it is at the function's entry
 	BlockNote  = 2 // it ends with a call by a pointer, or a jump, whose callees are noted
+
+	// Site entry: a direct call, or a jump, of a function of its object. It was made as often
+	// as its counter says, each time before its callee's counter counted it, too. If it has
+	// none it is left as it was, and so not told from the callee's other calls.
+	StAddress   = 0  // u64, ELF virtual address of the instruction
+	StCaller    = 8  // u32, number of the function that it is in
+	StCallee    = 12 // u32, number of the function that it leads to
+	StCounter   = 16 // u32, index in each row; NoCounter if none
+	StStub      = 20 // u32, offset of its stub from ObjArena
+	StFlags     = 24 // u32, Site*
+	StCount     = 28 // u32, bytes of the count, which a paused stub begins with a jump over
+	StEntrySize = 32
+
+	SiteTail = 1 // it is a jump
 
 	// Note: two words of a row. Of each callee beyond the first there is a slot, in a set
 	// that follows from its address and from the note.

@@ -88,7 +88,7 @@ func generateTables(t *testing.T) string {
 
 var entryTitles = map[string]string{
 	"Hdr": "Header.", "Sec": "Section, in the header.", "Obj": "Object entry.", "Fn": "Function entry.",
-	"Ev": "Event entry.", "Fm": "Former owner entry.", "Bl": "Baseline entry.", "Row": "Row header.", "Fd": "Folded entry.",
+	"Ev": "Event entry.", "Fm": "Former owner entry.", "Bl": "Baseline entry.", "Row": "Row header.", "St": "Site entry.", "Fd": "Folded entry.",
 }
 
 // parseLayout reads layout.go.
@@ -135,7 +135,7 @@ func TestLayoutOverlap(t *testing.T) {
 			{HdrEndedCode, 4}, {HdrEndedTime, 8}, {HdrCodeAnonymous, 8}, {HdrCodeInFiles, 8}, {HdrFolded, SectionSize}, {HdrPaused, 4}, {HdrPauseLock, 4}, {HdrAgent, 4}, {HdrAgentPid, 4},
 			{HdrRequest, 4}, {HdrReply, 8}, {HdrReserveUsed, 8},
 			{HdrStockHead, 8}, {HdrStockRows, 4}, {HdrRowsTaken, 4}, {HdrStopped, 4}, {HdrRowLists, 64}, {HdrFreeRows, 128},
-			{HdrDropped, 8}, {HdrDeferred, 8}, {HdrTranslatorFailures, 8}, {HeaderSize, 0},
+			{HdrDropped, 8}, {HdrDeferred, 8}, {HdrTranslatorFailures, 8}, {HdrSites, SectionSize}, {HeaderSize, 0},
 		},
 		"object": {
 			{ObjPath, 4}, {ObjBuildID, 4}, {ObjBias, 8}, {ObjArena, 8}, {ObjLow, 8}, {ObjHigh, 8}, {ObjFlags, 4},
@@ -155,6 +155,7 @@ func TestLayoutOverlap(t *testing.T) {
 			{FmFrom, 8}, {FmTo, 8}, {FmRow, 4}, {FmPid, 4}, {FmTid, 4}, {FmIncarnation, 4}, {FmEntrySize, 0},
 		},
 		"folded":   {{FdNonce, 16}, {FdTime, 8}, {FdCalls, 8}, {FdPid, 4}, {FdThreads, 4}, {FdEntrySize, 0}},
+		"site":     {{StAddress, 8}, {StCaller, 4}, {StCallee, 4}, {StCounter, 4}, {StStub, 4}, {StFlags, 4}, {StCount, 4}, {StEntrySize, 0}},
 		"baseline": {{BlTime, 8}, {BlCounters, 4}, {BlRows, 4}, {BlCounts, 0}},
 	} {
 		for i := 1; i < len(fields); i++ {

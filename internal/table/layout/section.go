@@ -28,6 +28,7 @@ type Geometry struct {
 	Ways          Section // as well
 	Loops         Section // as well
 	Folded        Section // empty where no tables were folded into it
+	Sites         Section // empty where calls are not counted by site
 	Rows          Section // EntrySize is the stride from row to row
 	Counters      uint32  // in use in every row
 	CountersCap   uint32  // that a row has room for
@@ -54,5 +55,5 @@ func (g *Geometry) BaselineParts(at uint64) (counters, rows Section) {
 	return counters, rows
 }
 
-// BlockCounters are the counters of a row that are of blocks, and count no calls.
+// BlockCounters are the counters of a row that are of blocks, or of call sites, and of no function.
 type BlockCounters struct{ First, Count uint32 }

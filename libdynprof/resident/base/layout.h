@@ -7,6 +7,7 @@
 #define DP_VERSION_RESET 0x2
 #define DP_VERSION_BLOCKS 0x4
 #define DP_VERSION_TRIPS 0x5
+#define DP_VERSION_SITES 0x6
 #define DP_PAGE_SIZE 0x1000
 #define DP_HEADER_SIZE 0x1000
 #define DP_HDR_MAGIC 0x0
@@ -49,6 +50,7 @@
 #define DP_HDR_BLOCKS_COUNT 0x1bc
 #define DP_HDR_WAYS 0x1c0
 #define DP_HDR_LOOPS 0x1d8
+#define DP_HDR_SITES 0x3e0
 #define DP_HDR_ROWS_USED 0x200
 #define DP_HDR_THREADS_DISCARDED 0x204
 #define DP_HDR_PROCESSES 0x208
@@ -192,6 +194,15 @@
 #define DP_NO_BLOCK 0xffffffff
 #define DP_BLOCK_ENTRY 0x1
 #define DP_BLOCK_NOTE 0x2
+#define DP_ST_ADDRESS 0x0
+#define DP_ST_CALLER 0x8
+#define DP_ST_CALLEE 0xc
+#define DP_ST_COUNTER 0x10
+#define DP_ST_STUB 0x14
+#define DP_ST_FLAGS 0x18
+#define DP_ST_COUNT 0x1c
+#define DP_ST_ENTRY_SIZE 0x20
+#define DP_SITE_TAIL 0x1
 #define DP_NT_CALLEE 0x0
 #define DP_NT_CALLS 0x8
 #define DP_NT_SIZE 0x10
@@ -393,6 +404,7 @@ struct dp_header {
 	uint64_t translator_failures;
 	uint32_t executed;
 	uint32_t went_on;
+	struct dp_section sites;
 };
 _Static_assert(offsetof(struct dp_header, magic) == DP_HDR_MAGIC, "DP_HDR_MAGIC");
 _Static_assert(offsetof(struct dp_header, version) == DP_HDR_VERSION, "DP_HDR_VERSION");
@@ -475,6 +487,7 @@ _Static_assert(offsetof(struct dp_header, deferred) == DP_HDR_DEFERRED, "DP_HDR_
 _Static_assert(offsetof(struct dp_header, translator_failures) == DP_HDR_TRANSLATOR_FAILURES, "DP_HDR_TRANSLATOR_FAILURES");
 _Static_assert(offsetof(struct dp_header, executed) == DP_HDR_EXECUTED, "DP_HDR_EXECUTED");
 _Static_assert(offsetof(struct dp_header, went_on) == DP_HDR_WENT_ON, "DP_HDR_WENT_ON");
+_Static_assert(offsetof(struct dp_header, sites) == DP_HDR_SITES, "DP_HDR_SITES");
 
 struct dp_object_entry {
 	uint32_t path;
@@ -629,6 +642,24 @@ _Static_assert(offsetof(struct dp_loop, parent) == DP_LP_PARENT, "DP_LP_PARENT")
 _Static_assert(offsetof(struct dp_loop, flags) == DP_LP_FLAGS, "DP_LP_FLAGS");
 _Static_assert(offsetof(struct dp_loop, trips) == DP_LP_TRIPS, "DP_LP_TRIPS");
 _Static_assert(sizeof(struct dp_loop) == DP_LP_ENTRY_SIZE, "dp_loop");
+
+struct dp_site {
+	uint64_t address;
+	uint32_t caller;
+	uint32_t callee;
+	uint32_t counter;
+	uint32_t stub;
+	uint32_t flags;
+	uint32_t count;
+};
+_Static_assert(offsetof(struct dp_site, address) == DP_ST_ADDRESS, "DP_ST_ADDRESS");
+_Static_assert(offsetof(struct dp_site, caller) == DP_ST_CALLER, "DP_ST_CALLER");
+_Static_assert(offsetof(struct dp_site, callee) == DP_ST_CALLEE, "DP_ST_CALLEE");
+_Static_assert(offsetof(struct dp_site, counter) == DP_ST_COUNTER, "DP_ST_COUNTER");
+_Static_assert(offsetof(struct dp_site, stub) == DP_ST_STUB, "DP_ST_STUB");
+_Static_assert(offsetof(struct dp_site, flags) == DP_ST_FLAGS, "DP_ST_FLAGS");
+_Static_assert(offsetof(struct dp_site, count) == DP_ST_COUNT, "DP_ST_COUNT");
+_Static_assert(sizeof(struct dp_site) == DP_ST_ENTRY_SIZE, "dp_site");
 
 struct dp_baseline {
 	uint64_t time;

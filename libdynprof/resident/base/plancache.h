@@ -3,7 +3,7 @@
 #define DP_PLANCACHE_H
 
 #define DP_FILE_MAGIC "DYNPLAN\001"
-#define DP_FILE_VERSION 0x5
+#define DP_FILE_VERSION 0x6
 #define DP_PLAN_MAGIC 0x0
 #define DP_PLAN_VERSION 0x8
 #define DP_PLAN_HDR_SIZE 0xc
@@ -49,7 +49,8 @@
 #define DP_PLAN_LOOPS 0x1d0
 #define DP_PLAN_OF_BLOCKS 0x1e0
 #define DP_PLAN_SETS 0x1e4
-#define DP_PLAN_HEADER_SIZE 0x1f0
+#define DP_PLAN_SITES 0x1f0
+#define DP_PLAN_HEADER_SIZE 0x200
 #define DP_PART_OFFSET 0x0
 #define DP_PART_COUNT 0x8
 #define DP_PART_ENTRY_SIZE 0xc
@@ -149,6 +150,7 @@ struct dp_plan_file {
 	uint32_t of_blocks;
 	uint32_t sets;
 	uint8_t unused_1[8];
+	struct dp_plan_part sites;
 };
 _Static_assert(offsetof(struct dp_plan_file, magic) == DP_PLAN_MAGIC, "DP_PLAN_MAGIC");
 _Static_assert(offsetof(struct dp_plan_file, version) == DP_PLAN_VERSION, "DP_PLAN_VERSION");
@@ -195,6 +197,7 @@ _Static_assert(offsetof(struct dp_plan_file, ways) == DP_PLAN_WAYS, "DP_PLAN_WAY
 _Static_assert(offsetof(struct dp_plan_file, loops) == DP_PLAN_LOOPS, "DP_PLAN_LOOPS");
 _Static_assert(offsetof(struct dp_plan_file, of_blocks) == DP_PLAN_OF_BLOCKS, "DP_PLAN_OF_BLOCKS");
 _Static_assert(offsetof(struct dp_plan_file, sets) == DP_PLAN_SETS, "DP_PLAN_SETS");
+_Static_assert(offsetof(struct dp_plan_file, sites) == DP_PLAN_SITES, "DP_PLAN_SITES");
 _Static_assert(sizeof(struct dp_plan_file) == DP_PLAN_HEADER_SIZE, "dp_plan_file");
 
 struct dp_plan_text {

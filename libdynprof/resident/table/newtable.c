@@ -44,6 +44,8 @@ int dp_lay_table(struct dp_header *h, const struct dp_new_table *n)
 		h->ways = add(h, n->ways, n->ways, DP_WY_ENTRY_SIZE);
 		h->loops = add(h, n->loops, n->loops, DP_LP_ENTRY_SIZE);
 	}
+	if (n->has_sites)
+		h->sites = add(h, n->sites, n->sites, DP_ST_ENTRY_SIZE);
 	uint64_t rows = rows_at_most(h->file_size, capacity, stride);
 	uint64_t baseline = pages(DP_BL_COUNTS + 8 * capacity + 8 * rows);
 	h->baselines = add(h, DP_MAX_BASELINES, DP_MAX_BASELINES, baseline);

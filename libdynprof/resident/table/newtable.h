@@ -8,9 +8,10 @@
 /* What there is to write. */
 struct dp_new_table {
 	uint64_t objects, functions, aliases, strings; /* with the empty ones */
-	uint64_t blocks, ways, loops;
+	uint64_t blocks, ways, loops, sites;
 	uint64_t counters;
-	int has_blocks; /* they are counted */
+	int has_blocks; /* they are counted, */
+	int has_sites;  /* or calls are by site */
 	int has_threshold;
 	int short_space; /* address space is limited */
 };

@@ -25,7 +25,8 @@ static int has_sections(const struct dp_plan_file *p)
 	       is_section(&p->patches, sizeof(struct dp_overwritten), n) && is_section(&p->leds, sizeof(struct dp_led), n) &&
 	       is_section(&p->functions, sizeof(struct dp_function), n) && is_section(&p->aliases, 4, n) &&
 	       is_section(&p->strings, 1, n) && is_section(&p->path, 1, n) && is_section(&p->creator, 1, n) &&
-	       is_section(&p->blocks, sizeof(struct dp_block), n) && is_section(&p->ways, sizeof(struct dp_way), n) && is_section(&p->loops, sizeof(struct dp_loop), n);
+	       is_section(&p->blocks, sizeof(struct dp_block), n) && is_section(&p->ways, sizeof(struct dp_way), n) && is_section(&p->loops, sizeof(struct dp_loop), n) &&
+	       is_section(&p->sites, sizeof(struct dp_site), n);
 }
 
 static int is_whole(const struct dp_plan_file *p, uint64_t size)
@@ -269,7 +270,7 @@ static int good_flow(const struct dp_plan_file *p)
 	const struct dp_block *blocks = dp_part(p, &p->blocks);
 	const struct dp_way *ways = dp_part(p, &p->ways);
 	const struct dp_loop *loops = dp_part(p, &p->loops);
-	uint64_t most = (uint64_t)p->blocks.count + p->ways.count + words_of_slots(p);
+	uint64_t most = (uint64_t)p->blocks.count + p->ways.count + p->sites.count + words_of_slots(p);
 	int ok = words_of_slots(p) <= p->of_blocks && !(p->sets & (p->sets - 1));
 	for (uint32_t i = 0; i < p->blocks.count && ok; i++) {
 		ok = good_block(p, &blocks[i]);
@@ -285,7 +286,24 @@ static int good_flow(const struct dp_plan_file *p)
 	return ok;
 }
 
+static int good_site(const struct dp_plan_file *p, const struct dp_site *s)
+{
+	if (s->caller >= p->functions.count || s->callee >= p->functions.count)
+		return 0;
+	return s->counter == DP_NO_COUNTER || (s->counter < p->of_blocks && (uint64_t)s->stub + s->count <= p->cold);
+}
+
+/* What sites refer to is there. Their stubs are in front of the cold blocks. */
+static int good_sites(const struct dp_plan_file *p)
+{
+	const struct dp_site *s = dp_part(p, &p->sites);
+	for (uint32_t i = 0; i < p->sites.count; i++)
+		if (!good_site(p, &s[i]))
+			return 0;
+	return 1;
+}
+
 int dp_plan_is_sound(const struct dp_plan_file *p, uint64_t size)
 {
-	return is_whole(p, size) && good_header(p) && good_texts(p) && good_fixups(p) && good_records(p) && good_islands(p) && good_ledger(p) && good_flow(p);
+	return is_whole(p, size) && good_header(p) && good_texts(p) && good_fixups(p) && good_records(p) && good_islands(p) && good_ledger(p) && good_flow(p) && good_sites(p);
 }

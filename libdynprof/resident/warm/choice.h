@@ -22,6 +22,9 @@ struct dp_choice {
 /* Whether a switch is on, as internal/setting has it. */
 static inline int dp_is_on(const char *value) { return *value && (value[0] != '0' || value[1]); }
 
+/* Whether direct calls are counted by site; with blocks callers are known by these. */
+static inline int dp_counts_calls(const struct dp_choice *c) { return c->edges && !c->blocks; }
+
 /* Reads the variables as libdynprof/config.go does. Returns 0 if a planner has to. */
 int dp_read_choice(const struct dp_ctl *ctl, struct dp_choice *c) HIDDEN;
 

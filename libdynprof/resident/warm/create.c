@@ -26,11 +26,13 @@ static struct dp_new_table measure(const struct dp_warm *w)
 		.objects = w->count, .functions = w->functions, .counters = w->counters, .has_threshold = w->choice.threshold > 0,
 		.aliases = 1 + all.aliases, .strings = 1 + stored(main->path) + stored_part(&main->plan->creator) + all.strings,
 		.short_space = w->ctl->short_space != 0, .has_blocks = w->choice.blocks,
+		.has_sites = dp_counts_calls(&w->choice),
 	};
 	for (uint32_t i = 0; i < w->count; i++) {
 		n.blocks += w->objects[i].plan->blocks.count;
 		n.ways += w->objects[i].plan->ways.count;
 		n.loops += w->objects[i].plan->loops.count;
+		n.sites += w->objects[i].plan->sites.count;
 	}
 	return n;
 }
@@ -57,12 +59,12 @@ static void fill_header(const struct dp_warm *w, struct dp_header *h)
 	const struct dp_choice *c = &w->choice;
 	const struct dp_planned *main = &w->objects[0];
 	dp_copy_bytes(h->magic, DP_MAGIC, sizeof h->magic);
-	h->version = c->trips ? DP_VERSION_TRIPS : c->blocks ? DP_VERSION_BLOCKS : DP_VERSION;
+	h->version = c->trips ? DP_VERSION_TRIPS : c->blocks ? DP_VERSION_BLOCKS : dp_counts_calls(c) ? DP_VERSION_SITES : DP_VERSION;
 	h->header_size = DP_HEADER_SIZE;
 	h->flags = DP_FLAG_WARM | (c->trips ? DP_FLAG_TRIPS : 0) | (c->threshold ? DP_FLAG_THRESHOLD : 0) | (c->follow_exec ? DP_FLAG_FOLLOW_EXEC : 0);
 	h->threshold = c->threshold;
 	dp_copy_bytes(h->run_id, c->run_id, sizeof h->run_id);
-	if (c->blocks) {
+	if (c->blocks || dp_counts_calls(c)) {
 		h->blocks_first = main->block_counters; /* all functions' come in front of them */
 		h->blocks_count = w->counters - h->blocks_first;
 	}

@@ -28,6 +28,7 @@ void dp_begin_ledger(struct dp_ledger *s, const struct dp_header *h)
 	s->blocks = sink_of(s, &h->blocks, 4);
 	s->ways = sink_of(s, &h->ways, 5);
 	s->loops = sink_of(s, &h->loops, 6);
+	s->sites = sink_of(s, &h->sites, 7);
 	s->next_string = s->mapped ? h->strings.count : 0;
 	s->next_alias = s->mapped ? h->aliases.count : 0;
 }
@@ -171,6 +172,18 @@ static void add_loops(struct dp_ledger *s, const struct dp_planned *o, const str
 	}
 }
 
+static void add_sites(struct dp_ledger *s, const struct dp_planned *o, uint32_t counter)
+{
+	const struct dp_site *from = dp_part(o->plan, &o->plan->sites);
+	for (uint32_t i = 0; i < o->plan->sites.count; i++) {
+		struct dp_site *site = dp_sink_next(&s->sites, sizeof *site);
+		*site = from[i];
+		site->caller += o->functions;
+		site->callee += o->functions;
+		site->counter = shifted(counter, site->counter);
+	}
+}
+
 int dp_put_flows(struct dp_ledger *s, const struct dp_warm *w)
 {
 	struct firsts at = {0};
@@ -180,10 +193,12 @@ int dp_put_flows(struct dp_ledger *s, const struct dp_warm *w)
 		add_blocks(s, o, &at);
 		add_ways(s, o, &at);
 		add_loops(s, o, &at);
+		add_sites(s, o, at.counter);
 		at.block += o->plan->blocks.count;
 		at.loop += o->plan->loops.count;
 	}
 	int ok = dp_sink_flush(&s->blocks);
 	ok &= dp_sink_flush(&s->ways);
+	ok &= dp_sink_flush(&s->sites);
 	return dp_sink_flush(&s->loops) && ok;
 }
