@@ -205,7 +205,7 @@ func TestCalls(t *testing.T) {
 		{[]string{path, "--inclusive", "--format", "csv"}, `,two,\d+,\d+,(true|false),0\n`, 0},
 		{[]string{path, "--inclusive", "--format", "dot"}, `--inclusive goes with`, 2},
 		{[]string{path, "--top", "-1"}, `--top -1`, 2},
-		{[]string{plain}, `counts no blocks: run the program with hotspots run --blocks`, 1},
+		{[]string{plain}, `does not tell who called whom: run the program with hotspots run --edges, or --blocks`, 1},
 	} {
 		r := run(t, cmd(append([]string{hotspots, "calls"}, row.args...)...))
 		if r.status != row.status || !regexp.MustCompile(row.says).MatchString(r.stdout+r.stderr) {
@@ -256,7 +256,7 @@ func TestInclusive(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "table")
-	if r := run(t, cmd(build(t, "hotspots"), "run", "--edges", "--objects", "main", "--summary", "0", "-o", path, "--", program)); r.status != 0 {
+	if r := run(t, cmd(build(t, "hotspots"), "run", "--blocks", "--edges", "--objects", "main", "--summary", "0", "-o", path, "--", program)); r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
 	var list struct {

@@ -1,9 +1,11 @@
 // Package callgraph works out who called whom, and how often, from how often blocks have
-// run: a block ends behind a call, so that it has called as often as it ran.
+// run: a block ends behind a call, so that it has called as often as it ran. Or from
+// counters of call sites.
 package callgraph
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
@@ -18,6 +20,13 @@ type Graph struct {
 	Functions []Function // those that have called or been called
 	Edges     []Edge     // those that were taken; the most calls first
 	Noted     bool       // whom pointers reached is known, as far as there was room
+	BySite    *BySite    // nil: it is of blocks
+}
+
+// BySite is what is known of a graph that was counted by call sites, without blocks.
+type BySite struct {
+	Counted   int // call sites
+	Uncounted int // and those whose calls are not told from others from elsewhere
 }
 
 // Function is one end of an edge.
@@ -106,8 +115,18 @@ func once[T any](read func(int) (T, error)) func(int) (T, error) {
 	}
 }
 
+// Known reports whether a table tells who called whom.
+func Known(t *table.Table) bool { return t.HasBlocks() || t.HasSites() }
+
 // Of is the call graph of a table's program.
 func Of(t *table.Table, files Files) (*Graph, error) {
+	switch {
+	case t.HasBlocks():
+	case t.HasSites():
+		return ofSites(t, files)
+	default:
+		return nil, fmt.Errorf("%s does not tell who called whom: run the program with hotspots run --edges, or --blocks", t.Path())
+	}
 	s, flow, err := report.Flow(t)
 	if err != nil {
 		return nil, err
@@ -118,10 +137,8 @@ func Of(t *table.Table, files Files) (*Graph, error) {
 // New makes the graph of functions, of which calls and flow tell how often they and their
 // blocks have run.
 func New(objects []layout.Object, functions []layout.Function, calls []uint64, flow *table.Flow, files Files) (*Graph, error) {
-	b := &builder{
-		Graph: &Graph{Noted: flow.HasNotes()}, resolver: newResolver(objects, functions, files),
-		calls: calls, numbers: map[Place]int{}, edges: map[edgeKey]int{},
-	}
+	b := newBuilder(objects, functions, calls, files)
+	b.Noted = flow.HasNotes()
 	for first := 0; first < len(flow.Blocks); {
 		function := flow.Blocks[first].Function
 		part := flow.Of(function)
@@ -142,6 +159,13 @@ type builder struct {
 	calls   []uint64
 	numbers map[Place]int // of functions of the graph
 	edges   map[edgeKey]int
+}
+
+func newBuilder(objects []layout.Object, functions []layout.Function, calls []uint64, files Files) *builder {
+	return &builder{
+		Graph: &Graph{}, resolver: newResolver(objects, functions, files),
+		calls: calls, numbers: map[Place]int{}, edges: map[edgeKey]int{},
+	}
 }
 
 type edgeKey struct {

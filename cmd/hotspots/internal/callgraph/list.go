@@ -98,9 +98,18 @@ func (l *List) first(edges []Edge) []Edge {
 // What is said of edges that lack an end.
 const (
 	fromElsewhere = "from elsewhere: indirect calls, callers whose blocks are not counted, those told at most"
+	fromNoSite    = "from elsewhere: by pointers, other objects and short jumps, signals, by call sites that are not counted"
 	toUnknown     = "to what is not known: calls by pointers, for which there is hotspots run --edges"
 	toUnnoted     = "to what is not known: more callees than there is room for, code of no file, threads of a sandbox"
 )
+
+// elsewhere is what is said of callers that are not known.
+func (l *List) elsewhere() string {
+	if l.BySite != nil {
+		return fromNoSite
+	}
+	return fromElsewhere
+}
 
 // unknown is what is said of callees that are not known.
 func (l *List) unknown() string {
@@ -117,8 +126,12 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 	_, calls := l.pick(func(e *Edge) bool { return e.Kind == Call || e.Kind == Tail })
 	_, elsewhere := l.pick(func(e *Edge) bool { return e.Kind == Elsewhere })
 	_, unknown := l.pick(func(e *Edge) bool { return e.Kind == Unknown })
-	if _, err := fmt.Fprintf(w, "%s: %s calls between functions; besides, %s came from elsewhere, and %s went to what is not known\n",
-		l.Program, figures.Thousands(calls), figures.Thousands(elsewhere), figures.Thousands(unknown)); err != nil {
+	besides := fmt.Sprintf(", and %s went to what is not known", figures.Thousands(unknown))
+	if l.BySite != nil {
+		besides = "; " + l.BySite.String()
+	}
+	if _, err := fmt.Fprintf(w, "%s: %s calls between functions; besides, %s came from elsewhere%s\n",
+		l.Program, figures.Thousands(calls), figures.Thousands(elsewhere), besides); err != nil {
 		return err
 	}
 	var rows [][3]string
@@ -126,6 +139,14 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 		rows = append(rows, [3]string{figures.Thousands(e.Calls) + "\t" + e.share(l.Functions[e.Callee].Calls), e.Kind.String(), l.name(e.Caller) + " -> " + l.name(e.Callee)})
 	}
 	return report.Rows(w, style, [3]string{"CALLS\tOF CALLEE", "KIND", "CALLER -> CALLEE"}, rows)
+}
+
+// String says how many of the call sites are counted.
+func (b *BySite) String() string {
+	if b.Counted+b.Uncounted == 0 {
+		return "no call site is counted, as with --keep-calls, a translator or a debugger, and in code of Go"
+	}
+	return fmt.Sprintf("%s of %s call sites are not counted", figures.Thousands(uint64(b.Uncounted)), figures.Thousands(uint64(b.Counted+b.Uncounted)))
 }
 
 // share is that of the edge's calls in all of these, if it is known.
@@ -161,7 +182,7 @@ func (l *List) Number(p Place) (int, bool) {
 // EdgesText writes who called a function, and whom it called.
 func (l *List) EdgesText(w io.Writer, n int, style report.Style) error {
 	f := &l.Functions[n]
-	if err := l.part(w, style, "CALLER", l.callersOf(n), f.Calls, func(e *Edge) string { return l.end(e.Caller, fromElsewhere) }); err != nil {
+	if err := l.part(w, style, "CALLER", l.callersOf(n), f.Calls, func(e *Edge) string { return l.end(e.Caller, l.elsewhere()) }); err != nil {
 		return err
 	}
 	_, made := l.pick(func(e *Edge) bool { return e.Caller == n && e.Kind != AtMost })
@@ -194,7 +215,7 @@ func (l *List) Around(p Place) (callers, callees []Neighbor) {
 		return nil, nil
 	}
 	for _, e := range l.callersOf(n) {
-		callers = append(callers, Neighbor{l.end(e.Caller, fromElsewhere), e.Kind, e.Calls})
+		callers = append(callers, Neighbor{l.end(e.Caller, l.elsewhere()), e.Kind, e.Calls})
 	}
 	for _, e := range l.calleesOf(n) {
 		callees = append(callees, Neighbor{l.end(e.Callee, l.unknown()), e.Kind, e.Calls})
@@ -252,12 +273,25 @@ func (l *List) edges(list []Edge) []edge {
 	return out
 }
 
+// head is how JSON begins.
+type head struct {
+	Schema    int    `json:"schema"`
+	Program   string `json:"program"`
+	Counted   *int   `json:"sites_counted,omitempty"` // only where calls are counted by site
+	Uncounted *int   `json:"sites_not_counted,omitempty"`
+}
+
+func (l *List) head() head {
+	h := head{Schema: report.Schema, Program: l.Program}
+	if l.BySite != nil {
+		h.Counted, h.Uncounted = &l.BySite.Counted, &l.BySite.Uncounted
+	}
+	return h
+}
+
 // JSON writes the edges.
 func (l *List) JSON(w io.Writer) error {
-	return report.WriteJSON(w, struct {
-		Schema  int    `json:"schema"`
-		Program string `json:"program"`
-	}{report.Schema, l.Program}, "edges", l.edges(l.Edges))
+	return report.WriteJSON(w, l.head(), "edges", l.edges(l.Edges))
 }
 
 // FunctionJSON writes functions with the edges to them, and from them.
@@ -277,10 +311,7 @@ func (l *List) FunctionJSON(w io.Writer, functions []int) error {
 			list[i].Calls = &f.Calls
 		}
 	}
-	return report.WriteJSON(w, struct {
-		Schema  int    `json:"schema"`
-		Program string `json:"program"`
-	}{report.Schema, l.Program}, "functions", list)
+	return report.WriteJSON(w, l.head(), "functions", list)
 }
 
 // EdgesOf are the edges to a function, and those from it, as they are written in JSON.

@@ -22,11 +22,11 @@ func (a *app) callsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calls [TABLE|PID]",
 		Short: "Show which functions called which, and how often",
-		Long: "Show the calls from function to function with how often each was made, exactly, from how often blocks have run:\n" +
-			"calls by name, also of libraries, and tail calls. What is left of a function's calls came from elsewhere: by pointers,\n" +
-			"or from functions whose blocks are not counted. With --function: who called it, and whom it called.\n" +
-			"The program has to be run with hotspots run --blocks. Without TABLE or PID: the newest table.",
-		Example: "  hotspots run --blocks -o app.dynprof -- ./app\n  hotspots calls app.dynprof\n  hotspots calls app.dynprof --function main\n  hotspots calls app.dynprof --inclusive    instructions, with those of what is called\n" +
+		Long: "Show the calls from function to function with how often each was made, exactly, after hotspots run --edges by a counter of\n" +
+			"each call, after hotspots run --blocks from how often blocks have run: calls by name, and tail calls; with blocks also\n" +
+			"those of libraries. What is left of a function's calls came from elsewhere: by pointers, or from what is not counted so.\n" +
+			"With --function: who called it, and whom it called. Without TABLE or PID: the newest table.",
+		Example: "  hotspots run --edges -o app.dynprof -- ./app\n  hotspots calls app.dynprof\n  hotspots calls app.dynprof --function main\n  hotspots calls app.dynprof --inclusive    after run --blocks --edges: instructions, with those of what is called\n" +
 			"  hotspots calls app.dynprof --format dot --top 50 | dot -Tsvg >calls.svg\n" +
 			"  hotspots calls app.dynprof --format folded | flamegraph.pl --countname calls >calls.svg    pairs of caller and callee",
 		Args: cobra.MaximumNArgs(1),
@@ -62,6 +62,9 @@ func (a *app) calls(t *table.Table, f callsFlags) error {
 	if f.inclusive {
 		if f.format == "dot" || f.format == "folded" {
 			return usage("--inclusive goes with --format text, json and csv")
+		}
+		if g.BySite != nil {
+			return fmt.Errorf("%s counts calls by site, and no instructions: run the program with hotspots run --blocks --edges", t.Path())
 		}
 		return a.show(f.format, &callgraph.Costs{List: l})
 	}

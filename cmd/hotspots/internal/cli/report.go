@@ -30,7 +30,7 @@ func (a *app) reportCommand() *cobra.Command {
 		Example: "  hotspots report\n  hotspots report 4711 --top 20\n  hotspots report app.dynprof --format json\n" +
 			"  hotspots report --filter '^std::' --sort name\n  hotspots report --lines           with source lines\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run\n  hotspots report --run --by program\n" +
 			"  hotspots report app.dynprof --top 100 --format names >hot && hotspots run --blocks=@hot -- ./app\n" +
-			"  hotspots report --callers malloc app.dynprof    of a run with --blocks",
+			"  hotspots report --callers malloc app.dynprof    of a run with --edges, or --blocks",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.settle(cmd, f.by == "object" || f.by == "program")
 			return a.report(f, args)

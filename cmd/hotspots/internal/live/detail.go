@@ -37,7 +37,7 @@ func (p *Program) Detail(i int) (d *top.Detail) {
 			d.NoCode = fmt.Sprintf("BUG: %v", bug)
 		}
 	}()
-	if last := p.detail; last.detail != nil && last.detail.Function == i && (!p.t.HasBlocks() || time.Since(last.at) < often*last.took) {
+	if last := p.detail; last.detail != nil && last.detail.Function == i && (!callgraph.Known(p.t) || time.Since(last.at) < often*last.took) {
 		*d = *last.detail
 		d.Threads, d.Shared = nil, false
 		addThreads(d, p.t)
@@ -106,8 +106,8 @@ func addPlain(d *top.Detail, o *layout.Object, e *layout.Function) {
 
 // addEdges adds callers and callees.
 func addEdges(d *top.Detail, t *table.Table, mangled bool) {
-	if !t.HasBlocks() {
-		d.NoEdges = "start the program with hotspots run --blocks to see them"
+	if !callgraph.Known(t) {
+		d.NoEdges = "start the program with hotspots run --edges, or --blocks, to see them"
 		return
 	}
 	g, err := callgraph.Of(t, callgraph.FilesOf(t))

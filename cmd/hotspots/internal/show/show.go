@@ -37,7 +37,7 @@ type Function struct {
 	Instructions     *uint64      `json:"instructions"` // that it has executed; null: its blocks are not counted
 	Blocks           int          `json:"blocks"`
 	Loops            []loops.Loop `json:"loops"`
-	Callers          any          `json:"callers"` // edges, as of hotspots calls; null: blocks are not counted
+	Callers          any          `json:"callers"` // edges, as of hotspots calls; null: nobody tells who called whom
 	Callees          any          `json:"callees"`
 
 	ReferredBy []Referrer    `json:"referred_by"`
@@ -178,6 +178,7 @@ func (v *View) function(i int) (*Function, error) {
 	if err := v.addFlow(f); err != nil {
 		return nil, err
 	}
+	v.addEdges(f)
 	if err := v.addCode(f); err != nil {
 		f.Notes = append(f.Notes, fmt.Sprintf("no code: %v", err))
 	}
@@ -205,11 +206,19 @@ func (v *View) addFlow(f *Function) error {
 			f.Loops = append(f.Loops, l)
 		}
 	}
+	return nil
+}
+
+// addEdges adds callers and callees, where they are known.
+func (v *View) addEdges(f *Function) {
+	if !callgraph.Known(v.table) {
+		return
+	}
 	if v.list == nil {
 		g, err := callgraph.Of(v.table, v.files)
 		if err != nil {
 			f.Notes = append(f.Notes, fmt.Sprintf("no callers: %v", err))
-			return nil
+			return
 		}
 		v.list = &callgraph.List{Graph: g, Program: v.Program, Objects: v.table.Objects, Mangled: v.mangled}
 	}
@@ -217,7 +226,6 @@ func (v *View) addFlow(f *Function) error {
 	if n, ok := v.list.Number(v.place(f)); ok {
 		f.Callers, f.Callees = v.list.EdgesOf(n)
 	}
-	return nil
 }
 
 func (v *View) place(f *Function) callgraph.Place {
