@@ -131,8 +131,8 @@ var copied = warmTool("dynprof-copied", "the same with copies of text, DYNPROF_T
 // blocks is warm with blocks counted.
 var blocks = blocksTool("dynprof-blocks", "the same with DYNPROF_BLOCKS=1: how often each instruction has run", "--blocks", "DYNPROF_BLOCKS=1")
 
-// edges is blocks with callees of calls by pointers.
-var edges = blocksTool("dynprof-edges", "the same with DYNPROF_EDGES=1: who has called whom, too", "--edges", "DYNPROF_EDGES=1")
+// edges is warm with direct calls counted by site.
+var edges = blocksTool("dynprof-edges", "the same with DYNPROF_EDGES=1: who has called whom, of direct calls", "--edges", "DYNPROF_EDGES=1")
 
 // timed is warm with CPU time sampled, by the command, whose time is in it.
 var timed = func() *tool {

@@ -43,7 +43,7 @@ func parseConfig(vars []string) (*config, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	c.On[setting.Blocks] = c.On[setting.Blocks] || c.On[setting.Edges] || c.On[setting.Trips] || c.BlocksOf != nil
+	c.On[setting.Blocks] = c.On[setting.Blocks] || c.On[setting.Trips] || c.BlocksOf != nil
 	return c, nil
 }
 

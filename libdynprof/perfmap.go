@@ -29,5 +29,8 @@ func writePerfMap(pid int, plan *patcher.Plan) error {
 	for s := range plan.Stubs() {
 		fmt.Fprintf(w, "%x %x %s [dynprof]\n", uint64(s.At), s.Len, s.Name)
 	}
+	for s := range plan.SiteStubs() {
+		fmt.Fprintf(w, "%x %x %s [dynprof site]\n", uint64(s.At), s.Len, s.Name)
+	}
 	return w.Flush()
 }

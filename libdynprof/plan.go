@@ -69,6 +69,9 @@ func planFor(ctl *C.struct_dp_ctl) error {
 		serving, remark = openEndpoint(choice, process.Pid, request.Objects, plan.Program())
 	}
 	copyText(ctl.remark[:], remark)
+	if plan.CountsCalls() { // the table says which calls are led
+		plan.Patch()
+	}
 	if ctl.announce = flag(choice.On[setting.PerfMap]); choice.On[setting.PerfMap] {
 		writePerfMap(process.Pid, plan) // perf shows bare addresses without it
 	}
@@ -80,7 +83,9 @@ func planFor(ctl *C.struct_dp_ctl) error {
 			done <- writeTable(ctl, choice, plan, <-identity)
 		}
 	}()
-	plan.Patch()
+	if !plan.CountsCalls() {
+		plan.Patch()
+	}
 	if err := <-done; err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ const pageSize = 4096
 
 // arena is memory near some objects that holds their stubs:
 //
-//	common | hook | keeper | thunks and stubs, object by object | cold blocks | keep blocks | list of traps | pointers | view
+//	common | hook | keeper | thunks, stubs and those of call sites, object by object | cold blocks | keep blocks | list of traps | pointers | view
 //
 // The pointers, of redirectable stubs, are on pages of each process's own.
 type arena struct {
@@ -76,7 +76,7 @@ func (p *Plan) layArenas(space placer, row view) error {
 		}
 		a.lay(cold, p.how.redirectable)
 		for p.used+beside+a.size+a.private+a.beside() > p.ReserveSize {
-			if !p.dropCopies(a) && !a.shrink() {
+			if !p.dropCopies(a) && !a.dropCalls() && !a.shrink() {
 				return p.tooSmall()
 			}
 			a.lay(cold, p.how.redirectable)
@@ -110,8 +110,9 @@ func (p *Plan) tooSmall() error {
 // it is less, all is undone for want of room, and nothing is counted.
 func (a *arena) beside() (size uint64) {
 	const origins = 48 // bytes, of a function of usual size
+	const site = emit.OriginSize + 4 + patch.ListedSize + patch.LedSize
 	for _, o := range a.objects {
-		size += uint64(o.undosAtMost()) + o.copyOrigins()
+		size += uint64(o.undosAtMost()) + o.copyOrigins() + uint64(len(o.direct))*site
 		for i := range o.plans {
 			if o.plans[i].Counted() {
 				size += origins
@@ -181,7 +182,7 @@ func (a *arena) lay(threshold, redirectable bool) {
 				o.stubs[i].At = x86.RunAddr(at) // from the arena's start, until that is known
 			}
 		}
-		at = pack.At
+		at = o.layCalls(pack.At)
 	}
 	a.cold = align(at, emit.ColdSize)
 	at = a.cold

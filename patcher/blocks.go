@@ -635,7 +635,7 @@ func (p *Plan) blockCounters() (c layout.BlockCounters) {
 	return c
 }
 
-// countersOfBlocks is how many counters its blocks have.
+// countersOfBlocks is how many counters its blocks have, or its call sites.
 func (o *object) countersOfBlocks() uint32 {
 	switch {
 	case o.cached != nil:
@@ -643,5 +643,5 @@ func (o *object) countersOfBlocks() uint32 {
 	case o.copies != nil:
 		return o.copies.counters
 	}
-	return 0
+	return uint32(len(o.direct))
 }

@@ -50,6 +50,7 @@ type planned struct {
 	blocks    []layout.Block
 	ways      []layout.Way
 	loops     []layout.Loop
+	sites     []layout.Site
 	counters  layout.BlockCounters
 }
 
@@ -65,10 +66,13 @@ func allOf(p *Plan) (all planned) {
 		all.functions = append(all.functions, *f)
 		all.functions[len(all.functions)-1].Aliases = slices.Clone(f.Aliases)
 	}
-	all.names = slices.Collect(p.Stubs())
+	all.names = append(slices.Collect(p.Stubs()), slices.Collect(p.SiteStubs())...)
 	if spec.Blocks != nil {
 		all.blocks, all.ways, all.loops = valuesOf(spec.Blocks.Each), valuesOf(spec.Blocks.Ways), valuesOf(spec.Blocks.Loops)
 		all.counters = spec.Blocks.Counters
+	}
+	if spec.Sites != nil {
+		all.sites, all.counters = valuesOf(spec.Sites.Each), spec.Sites.Counters
 	}
 	return all
 }
@@ -101,6 +105,7 @@ func TestCached(t *testing.T) {
 		"kept calls": func(q *Request) { q.Options.On[setting.KeepCalls] = true },
 		"kept":       func(q *Request) { q.Keep = true },
 		"blocks":     func(q *Request) { q.Options.On[setting.Blocks] = true },
+		"sites":      func(q *Request) { q.Options.On[setting.Edges] = true },
 		"edges":      func(q *Request) { q.Options.On[setting.Blocks], q.Options.On[setting.Edges] = true, true },
 		"trips": func(q *Request) {
 			q.Options.On[setting.Blocks], q.Options.On[setting.Edges], q.Options.On[setting.Trips] = true, true, true
@@ -149,7 +154,7 @@ func compare(t *testing.T, name string, got, want *planned) {
 	}{
 		{"arenas", got.arenas, want.arenas}, {"texts", got.texts, want.texts}, {"objects", got.objects, want.objects},
 		{"functions", got.functions, want.functions}, {"names", got.names, want.names},
-		{"blocks", got.blocks, want.blocks}, {"ways", got.ways, want.ways}, {"loops", got.loops, want.loops}, {"counters of blocks", got.counters, want.counters},
+		{"blocks", got.blocks, want.blocks}, {"ways", got.ways, want.ways}, {"loops", got.loops, want.loops}, {"sites", got.sites, want.sites}, {"counters of blocks", got.counters, want.counters},
 	} {
 		if !reflect.DeepEqual(row.got, row.want) {
 			t.Errorf("%s: the %s differ:\n%.1000v\n%.1000v", name, row.what, fmt.Sprintf("%+v", row.got), fmt.Sprintf("%+v", row.want))

@@ -24,11 +24,12 @@ func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
 	if p.survey == nil {
 		return list
 	}
-	next, writable := 0, slices.ContainsFunc(p.exec, isWritable)
-	for c := range p.survey.Calls() {
+	next, writable, ahead := 0, slices.ContainsFunc(p.exec, isWritable), callsAhead{p.direct}
+	for c, sure := range p.survey.NotedCalls() {
+		site := ahead.of(c)
 		at, from := p.code.Run(c.At), &p.plans[c.From]
 		dead := from.Counted() && from.Holds(c.At) // what runs is the copy in the stub
-		if dead || !p.plans[c.To].Counted() || uint64(at) < t.Start || uint64(at)+survey.CallSize > t.End || writable && p.isOpen(c.To) {
+		if !sure || dead || !p.plans[c.To].Counted() || uint64(at) < t.Start || uint64(at)+survey.CallSize > t.End || writable && p.isOpen(c.To) {
 			continue
 		}
 		if len(list) == cap(list) {
@@ -39,8 +40,15 @@ func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
 		if next < len(p.patches) {
 			near = &p.patches[next]
 		}
-		if call, ok := p.groups.LeadCall(p.code, c, p.stubs[c.To].At, x86.RunAddr(t.Start), near); ok {
+		stub := p.stubs[c.To].At
+		if site != nil {
+			stub = x86.RunAddr(p.arena.at).Add(int(site.stub))
+		}
+		if call, ok := p.groups.LeadCall(p.code, c, stub, x86.RunAddr(t.Start), near); ok {
 			list = append(list, call)
+			if site != nil {
+				site.led = true
+			}
 		}
 	}
 	return list

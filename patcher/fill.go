@@ -47,6 +47,7 @@ func (a *arena) fill(p *Plan) error {
 		a.emit(k, p)
 		a.emitKeeps(k)
 		o.dropGuests()
+		a.emitCalls(k)
 	}
 	a.writeTraps()
 	return nil
@@ -105,6 +106,7 @@ func (a *arena) emit(k int, plan *Plan) {
 				}
 			}
 			spec := p.Spec(o.code)
+			spec.Sites = a.movedSites(o, i)
 			done := o.writeCopy(i, &a.view, &spec, plan.caches)
 			stub, err := e.Emit(o.code, &spec, a.buf[at:at+int(p.Size)], x86.RunAddr(a.at).Add(at), c)
 			if errors.Is(err, x86.ErrReach) {

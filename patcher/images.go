@@ -85,6 +85,7 @@ func (p *Plan) cacheOf(o *object) (*plancache.Plan, error) {
 	p.functions(&first, 0, func(f *layout.Function) bool { c.Add(f); return true })
 	c.End()
 	o.cacheBlocks(c)
+	o.cacheSites(c)
 	return c, nil
 }
 

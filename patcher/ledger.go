@@ -45,6 +45,9 @@ func (p *Plan) Ledger() *build.Spec {
 	if p.Options.On[setting.Blocks] && !p.Late {
 		spec.Blocks = &build.Blocks{Each: p.blocks(), Ways: p.ways(), Loops: p.loops(), Counters: p.blockCounters()}
 	}
+	if p.how.sites {
+		spec.Sites = &build.Sites{Each: p.sites(), Counters: p.blockCounters()}
+	}
 	spec.Stream = func(yield func(*layout.Function) bool) {
 		for i, o := range p.fitting {
 			if !p.functions(o, uint16(p.base.objects+i), yield) {

@@ -57,7 +57,8 @@ func New(r *Request, t target.Target) (*Plan, error) {
 	p := &Plan{Request: r, target: t, used: r.ReserveUsed}
 	shared := r.Shared || r.Options.On[setting.Lock]
 	p.how = decision{debugged: t.IsDebugged(), shared: shared, redirectable: r.Translator && !shared,
-		notes: r.Options.On[setting.Edges] && !shared && !r.Late, trips: r.Options.On[setting.Trips] && !shared && !r.Late}
+		notes: r.Options.On[setting.Edges] && r.Options.On[setting.Blocks] && !shared && !r.Late,
+		trips: r.Options.On[setting.Trips] && !shared && !r.Late, sites: r.countsCalls()}
 	p.caches = p.mayCache()
 	if err := p.readMaps(); err != nil {
 		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))
@@ -144,6 +145,7 @@ func (p *Plan) plan(o *object) {
 	if (o.code.NoteCalls || p.wantsBlocks(o)) && !p.Late { // what comes later is not bound yet
 		o.code.Closed = o.closed(p.maps)
 	}
+	o.bySite = p.how.sites && o.code.NoteCalls
 	o.survey = survey.New(o.code, 0)
 	o.stubs = make([]emit.Stub, len(o.code.Functions))
 	o.sites = o.survey.KernelSites()

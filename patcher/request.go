@@ -76,5 +76,6 @@ type decision struct {
 	blind        bool // objects that come later are not seen
 	notes        bool // callees of calls by pointers are noted
 	trips        bool // trips of loops are counted
+	sites        bool // direct calls are counted by site
 	redirectable bool // calls can be sent to other code: fronts count in a row of the thread's own
 }

@@ -117,6 +117,9 @@ func countersOf(all []*object) (n uint32) {
 		if o.copies != nil {
 			n += o.copies.counters
 		}
+		if o.bySite {
+			n += uint32(o.sitesAtMost())
+		}
 	}
 	return n
 }

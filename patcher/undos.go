@@ -32,7 +32,11 @@ func (p *Plan) layUndos(space placer) error {
 		must += o.undosAtMost()
 		n := o.callsAtMost()
 		p.led += n
-		calls += n*patch.ListedSize + len(o.exec)*min(n, patch.MostLeds*o.count())*patch.LedSize
+		leds := len(o.exec) * min(n, patch.MostLeds*o.count())
+		if o.bySite {
+			leds = n // each site has a stub of its own
+		}
+		calls += n*patch.ListedSize + leds*patch.LedSize
 	}
 	room := int(p.ReserveSize - p.used)
 	if must+calls > room {

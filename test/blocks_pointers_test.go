@@ -11,7 +11,7 @@ import (
 	"github.com/dynprof/dynprof/internal/lane"
 )
 
-// Whom calls by pointers reach, by hotspots run --edges.
+// Whom calls by pointers reach, by hotspots run --blocks --edges.
 
 // noted is how often each function has called each other, by name, of those that the lines
 // of text name.
@@ -55,7 +55,7 @@ func TestPointers(t *testing.T) {
 				t.Run(strings.Join(append(append(flags, args...), way...), " "), func(t *testing.T) {
 					t.Parallel()
 					table := filepath.Join(t.TempDir(), "table")
-					c := cmd(append(append(append([]string{hotspots, "run", "--edges", "--cache=false", "--summary", "0", "-o", table}, way...), "--", program), args...)...)
+					c := cmd(append(append(append([]string{hotspots, "run", "--blocks", "--edges", "--cache=false", "--summary", "0", "-o", table}, way...), "--", program), args...)...)
 					r := run(t, c)
 					if r.status != 0 || !strings.HasSuffix(r.stderr, " 0 wrong\n") {
 						t.Fatalf("%+v", r)
@@ -112,7 +112,7 @@ int main(void)
 		t.Fatalf("%+v", r)
 	}
 	hotspots := build(t, "hotspots")
-	r := run(t, cmd(hotspots, "run", "--edges", "--summary", "0", "-o", table, "--", program))
+	r := run(t, cmd(hotspots, "run", "--blocks", "--edges", "--summary", "0", "-o", table, "--", program))
 	if r.status != 0 || r.stdout != fmt.Sprintln(2*callees*rounds) {
 		t.Fatalf("%+v", r)
 	}

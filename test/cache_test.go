@@ -179,6 +179,18 @@ func alikeTables(t *testing.T, path, other string) {
 			t.Errorf("%+v\n%+v", x, y)
 		}
 	}
+	sites, err := a.Sites()
+	wantSites, errWant := b.Sites()
+	if err != nil || errWant != nil || a.HasSites() != b.HasSites() || len(sites) != len(wantSites) {
+		t.Fatalf("%d sites, not %d: %v %v", len(sites), len(wantSites), err, errWant)
+	}
+	for i := range sites {
+		x, y := sites[i], wantSites[i]
+		if x.Stub, y.Stub = 0, 0; x != y { // arenas are others
+			t.Errorf("site %d: %+v, not %+v", i, x, y)
+			break
+		}
+	}
 	if !a.HasBlocks() {
 		return
 	}
@@ -219,7 +231,7 @@ func cachePrograms(t *testing.T) []command {
 // without them does, function by function.
 func TestCache(t *testing.T) {
 	lane.Parallel(t)
-	ways := [][]string{nil, {"DYNPROF_BLOCKS=1"}, {"DYNPROF_OBJECTS=all"}, {"DYNPROF_KEEP_CALLS=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000", "DYNPROF_CONTROL=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000"}, {"DYNPROF_EDGES=1"}, {"DYNPROF_BLOCKS=1", "DYNPROF_THRESHOLD=1000"}}
+	ways := [][]string{nil, {"DYNPROF_BLOCKS=1"}, {"DYNPROF_OBJECTS=all"}, {"DYNPROF_KEEP_CALLS=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000", "DYNPROF_CONTROL=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000"}, {"DYNPROF_EDGES=1"}, {"DYNPROF_BLOCKS=1", "DYNPROF_EDGES=1"}, {"DYNPROF_BLOCKS=1", "DYNPROF_THRESHOLD=1000"}, {"DYNPROF_EDGES=1", "DYNPROF_THRESHOLD=1000"}}
 	for i, c := range cachePrograms(t) {
 		for k, way := range lane.Thin(ways, 1+2*i) {
 			for _, by := range lane.Turn([]string{"run", "preload"}, i+k) {
@@ -265,15 +277,20 @@ func TestCacheSound(t *testing.T) {
 		_, err := plancache.Decode(b)
 		want.WriteByte(map[bool]byte{true: '1', false: '0'}[err == nil])
 	}
-	blocks := newPlanned(t, cmd(compile(t, need(t, "g++"), []string{"-O2", "-pthread"}, "blocks.cc")), "preload", "DYNPROF_EDGES=1", "DYNPROF_OBJECTS=main")
+	blocks := newPlanned(t, cmd(compile(t, need(t, "g++"), []string{"-O2", "-pthread"}, "blocks.cc")), "preload", "DYNPROF_BLOCKS=1", "DYNPROF_EDGES=1", "DYNPROF_OBJECTS=main")
 	blocks.warm(t)
-	for _, path := range append(p.plans(), blocks.plans()...) {
+	sites := newPlanned(t, cmd(compile(t, need(t, "gcc"), []string{"-O2", "-pthread"}, "sites.c"), "1", "1"), "preload", "DYNPROF_EDGES=1", "DYNPROF_OBJECTS=main")
+	sites.warm(t)
+	for _, path := range slices.Concat(p.plans(), blocks.plans(), sites.plans()) {
 		whole := []byte(read(t, path))
 		if len(whole) > 200<<10 {
 			continue // enough of them are smaller
 		}
 		add(whole)
-		flow := len(whole) // blocks, ways and loops come last
+		flow := len(whole) // blocks, ways and loops come last, and sites
+		if binary.LittleEndian.Uint32(whole[plancache.PlanSites+plancache.PartCount:]) > 0 {
+			flow = int(binary.LittleEndian.Uint64(whole[plancache.PlanSites+plancache.PartOffset:]))
+		}
 		if binary.LittleEndian.Uint32(whole[plancache.PlanBlocks+plancache.PartCount:]) > 0 {
 			flow = int(binary.LittleEndian.Uint64(whole[plancache.PlanBlocks+plancache.PartOffset:]))
 		}

@@ -136,10 +136,12 @@ func run(t testing.TB, c command) result {
 	args := slices.Concat(c.before, c.args)
 	e := exec.Command(args[0], args[1:]...)
 	e.Env = append(os.Environ(), c.env...)
-	switch setting("TEST_BLOCKS") { // all that is counted is counted by block, too
+	switch setting("TEST_BLOCKS") { // all that is counted is counted by block, or call site, too
 	case "":
-	case "edges":
+	case "sites":
 		e.Env = append(e.Env, "DYNPROF_EDGES=1")
+	case "edges":
+		e.Env = append(e.Env, "DYNPROF_BLOCKS=1", "DYNPROF_EDGES=1")
 	case "trips":
 		e.Env = append(e.Env, "DYNPROF_EDGES=1", "DYNPROF_TRIPS=1")
 	default:

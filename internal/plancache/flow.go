@@ -16,6 +16,9 @@ func (f *Flow) CountLoops() int { return len(f.Loops) / layout.LpEntrySize }
 // AddSite adds a call site behind those that there are.
 func (p *Plan) AddSite(s *layout.Site) { s.Encode(next(&p.Sites, layout.StEntrySize)) }
 
+// GrowSites makes room for so many more, at once.
+func (p *Plan) GrowSites(n int) { p.Sites = slices.Grow(p.Sites, n*layout.StEntrySize) }
+
 // EachSite yields the call sites.
 func (p *Plan) EachSite() iter.Seq[layout.Site] {
 	return each(p.Sites, layout.StEntrySize, layout.DecodeSite)

@@ -112,7 +112,7 @@ var All = [Count]Setting{
 		"patch as hotspots run --blocks does"},
 	BlocksOf: {"", "", "DYNPROF_BLOCKS_OF", Text, "", ""}, // the value of the flag of Blocks
 	Edges: {"edges", "", "DYNPROF_EDGES", Switch,
-		"count whom calls by pointers reach, too, so that hotspots calls knows callers and callees of all; with --blocks, which it implies",
+		"count each direct call by where it is, too, so that hotspots calls knows callers and callees; with --blocks, whom calls by pointers reach",
 		"patch as hotspots run --edges does"},
 	Trips: {"trips", "", "DYNPROF_TRIPS", Switch,
 		"count of each loop how many of its executions had so many trips, too, as hotspots loops shows it; with --blocks, which it implies",

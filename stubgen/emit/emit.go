@@ -101,8 +101,9 @@ func (e *Emitter) Emit(o *stubgen.Object, p *Spec, dst []byte, at x86.RunAddr, c
 	} else {
 		e.rel.asm, e.rel.obj = a, o
 		e.rel.entry, e.rel.from = p.Entry, p.Start
-		e.rel.code = o.Code(p.Start)[:p.Moved]
+		e.rel.code, e.rel.sites = o.Code(p.Start)[:p.Moved], p.Sites
 		stub.inside = e.rel.move()
+		e.rel.sites = nil
 		e.origin(o, at.Add(-p.Front), p.Front+int(stub.Body), p.KeepsFlags, p.Front > 0)
 		e.evicted(o, p, &stub)
 	}

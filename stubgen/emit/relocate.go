@@ -19,6 +19,7 @@ type relocator struct {
 	literals []literal
 	lengths  []byte      // of what it moved, as in Origins
 	lead     x86.RunAddr // unless 0, where branches out of the range lead
+	sites    []Site      // where these of them lead
 }
 
 // literal is a quad that follows the code.
@@ -107,7 +108,7 @@ func (r *relocator) one(in *x86.Inst, code []byte, pc uint64) {
 	switch in.Kind {
 	case x86.Call:
 		r.pushReturn(pc + uint64(in.Len))
-		r.asm.JmpTo(r.obj.Run(in.BranchTarget(code, pc)))
+		r.asm.JmpTo(r.callee(in, code, pc))
 	case x86.CallInd:
 		r.pushReturn(pc + uint64(in.Len))
 		r.copy(in, code, pc, in.ModRM&^0x38|4<<3)
@@ -152,6 +153,17 @@ func (r *relocator) inside(in *x86.Inst, code []byte, pc uint64) x86.Label {
 func (r *relocator) target(in *x86.Inst, code []byte, pc uint64) x86.RunAddr {
 	if r.lead != 0 {
 		return r.lead
+	}
+	return r.callee(in, code, pc)
+}
+
+// callee is where a direct call, or a branch out of the range, leads: to the stub of its
+// site, if it has one.
+func (r *relocator) callee(in *x86.Inst, code []byte, pc uint64) x86.RunAddr {
+	for i := range r.sites {
+		if r.sites[i].Addr == pc {
+			return r.sites[i].To
+		}
 	}
 	return r.obj.Run(in.BranchTarget(code, pc))
 }

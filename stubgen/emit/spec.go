@@ -11,7 +11,14 @@ type Spec struct {
 	Front      int        // bytes in front of a redirectable stub (FrontSize), 0 for others
 	KeepsFlags bool       // the count keeps the status flags
 	Evicted    []Eviction // what runs behind it
+	Sites      []Site     // calls among the moved bytes that lead elsewhere than to their callees
 	Copy       Copy       // unless nil, what runs behind the count in place of the moved bytes; Size is then the most that all takes
+}
+
+// Site is a direct call, or a jump, that leads to the stub of its site when it is moved.
+type Site struct {
+	Addr uint64 // link-time
+	To   x86.RunAddr
 }
 
 // Copy is of a whole function: code that somebody lays out himself.

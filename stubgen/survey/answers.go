@@ -79,6 +79,15 @@ func (s *Survey) holdsEntry(i int) bool {
 // IsPart reports whether a function is a cold part of another.
 func (s *Survey) IsPart(i int) bool { return isPart(s.obj, i) || s.facts[i].traits&isColdPart != 0 }
 
+// Owner is the function that function i is a cold part of; i itself if it is none, or of
+// several, or nobody tells whose.
+func (s *Survey) Owner(i int) int {
+	if to, ok := s.owner[i]; ok && s.IsPart(i) && !s.IsPart(to) {
+		return to
+	}
+	return i
+}
+
 // MayGiveWay reports whether instructions of a function may move for a neighbour's
 // sake: it decodes without a gap, shares no byte with another, all ways into it are
 // known, and nobody debugs it.

@@ -66,14 +66,32 @@ func inOrder(calls []Call) {
 // Calls goes through the noted calls (Object.NoteCalls) in the order of From. It
 // leaves out what may be none, or must stay.
 func (s *Survey) Calls() iter.Seq[Call] {
-	const doubtful = hasGap | isNested | isOverlapped | isMisplaced
 	return func(yield func(Call) bool) {
+		for c, sure := range s.NotedCalls() {
+			if sure && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// NotedCalls goes through all noted calls, in the order of From, and says of each
+// whether it is one for sure, and need not stay.
+func (s *Survey) NotedCalls() iter.Seq2[Call, bool] {
+	const doubtful = hasGap | isNested | isOverlapped | isMisplaced
+	return func(yield func(Call, bool) bool) {
 		for _, run := range s.calls {
 			for _, c := range run {
-				if s.facts[c.From].traits&doubtful == 0 && s.FixedIn(c.At, c.At+CallSize) == ledger.ReasonNone && !yield(c) {
+				sure := s.facts[c.From].traits&doubtful == 0 && s.FixedIn(c.At, c.At+CallSize) == ledger.ReasonNone
+				if !yield(c, sure) {
 					return
 				}
 			}
 		}
 	}
 }
+
+// IsTail reports whether a noted call is a jump.
+func (s *Survey) IsTail(c Call) bool { return s.obj.Code(c.At)[0] == opJmp }
+
+const opJmp = 0xe9

@@ -102,7 +102,7 @@ func (s *Survey) decideParts(found []*sweep) (owner map[int]int) {
 			}
 		}
 	}
-	owner = map[int]int{}
+	owner, s.owner = map[int]int{}, map[int]int{}
 	for i, ev := range all {
 		f := &s.obj.Functions[i]
 		named := isPart(s.obj, int(i))
@@ -110,6 +110,9 @@ func (s *Survey) decideParts(found []*sweep) (owner map[int]int) {
 			(ev.middle || ev.conditional) && nearPart(s.obj, int(i))
 		if named || looks {
 			owner[int(i)] = int(ev.from)
+			if !ev.several {
+				s.owner[int(i)] = int(ev.from)
+			}
 		}
 		if looks {
 			s.facts[i].traits |= isColdPart

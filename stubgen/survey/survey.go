@@ -25,6 +25,7 @@ type Survey struct {
 	inside  map[int][]Arrival // by function: branches between the bytes of its window
 	sites   []stubgen.KernelSite
 	fixed   []stubgen.Fixed // sorted, disjoint
+	owner   map[int]int     // by part: the function that alone jumps to it
 	index   *stubgen.Index  // to note calls; nil: they are not noted
 	calls   [][]Call        // by run of functions
 	gs      bool

@@ -45,7 +45,8 @@ func Copied(p *plancache.Plan) (most *plancache.Text) {
 	return most
 }
 
-// Wanted reports whether a copy makes starts with the plan shorter.
+// Wanted reports whether a copy makes starts with the plan shorter. Calls by the PLT are not led
+// in one: where calls are counted by site those would be from elsewhere.
 func Wanted(p *plancache.Plan) bool {
 	const read, exec = 4, 1
 	copied := Copied(p)
@@ -56,6 +57,9 @@ func Wanted(p *plancache.Plan) bool {
 	for t, c := range p.Changes() {
 		if t != copied {
 			continue
+		}
+		if c.BySlot && len(p.Sites) > 0 {
+			return false
 		}
 		if page := c.At &^ (pageSize - 1); page != last {
 			pages, last = pages+1, page

@@ -186,6 +186,7 @@ func TestWanted(t *testing.T) {
 		"not counted":   func(q *plancache.Plan) { q.Counters = 0 },
 		"writable":      func(q *plancache.Plan) { q.Texts[0].Prot = 7 },
 		"a few changes": func(q *plancache.Plan) { q.Texts[0].Listed = fewest },
+		"by site":       func(q *plancache.Plan) { q.AddSite(&layout.Site{Counter: layout.NoCounter}) },
 		"a giant":       func(q *plancache.Plan) { q.File.Size = largest + 1 },
 	} {
 		q := *p

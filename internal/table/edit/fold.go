@@ -205,6 +205,7 @@ func hashLedger(f *file.File, head []byte) (hash [2]uint64, err error) {
 	}{
 		{f.Geometry.Objects, cleanObject}, {f.Geometry.Functions, cleanFunction}, {f.Geometry.Aliases, nil}, {f.Geometry.Strings, nil},
 		{f.Geometry.Blocks, cleanBlock}, {f.Geometry.Ways, nil}, {f.Geometry.Loops, nil},
+		{f.Geometry.Sites, cleanSite},
 	} {
 		word(s.Count)
 		word(s.EntrySize)
@@ -240,6 +241,12 @@ func cleanFunction(b []byte) error {
 	clear(b[layout.FnStub : layout.FnStub+4])
 	clear(b[layout.FnStubSize : layout.FnStubSize+2])
 	b[layout.FnCount] = 0
+	return nil
+}
+
+func cleanSite(b []byte) error {
+	clear(b[layout.StStub : layout.StStub+4])
+	clear(b[layout.StCount : layout.StCount+4])
 	return nil
 }
 

@@ -45,7 +45,7 @@ int dynprof_reset(void)
 	struct dp_header *view = dp_view();
 	if (dp_is_off())
 		return DYNPROF_OFF;
-	if (counts_blocks())
+	if (counts_blocks() || dp.table->sites.offset) /* nor have those of call sites */
 		return -EOPNOTSUPP;
 	return view ? (int)dp_reset(view) : -ENOMEM;
 }

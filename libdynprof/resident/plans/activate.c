@@ -28,7 +28,8 @@ static const char *make_patches(const struct dp_ctl *ctl, const struct dp_room *
 		return "no memory to give its text back";
 	dp_arm_new(room->functions);
 	dp_pause_new();
-	if (dp_apply_patches(ctl) == dp.counters && dp.counters && is_start(ctl))
+	uint32_t functions = dp.counters - dp.table->blocks_count;
+	if (dp_apply_patches(ctl) == functions && functions && is_start(ctl))
 		return "its text cannot be made writable";
 	dp_note_undos(ctl);
 	dp_own_session(ctl);

@@ -234,7 +234,7 @@ static void note_refused(const struct dp_refused *r)
 static void take_back(const struct dp_ctl *ctl, struct dp_refused *r)
 {
 	refuse_guests(ctl, r);
-	r->all |= r->groups == dp.counters; /* then the kernel sites go, too */
+	r->all |= r->groups == dp.counters - dp.table->blocks_count; /* then the kernel sites go, too */
 	for (uint64_t i = 0; i < ctl->undos_count; i++)
 		dp_unpatch_text(&texts_of(ctl)[i], r);
 	note_refused(r);

@@ -21,7 +21,7 @@ struct dp_session {
 	uint64_t strings;   /* bytes of names and variables that are copied */
 	int outside;        /* scratch memory is of files, for a program of its own */
 	int cache;          /* plans are kept for later starts */
-	int blocks;         /* of functions are counted: their copies need room */
+	int blocks;         /* of functions are counted, or calls by site: copies, and stubs of sites, need room */
 	int listen;         /* the twin may become the endpoint for metrics */
 	const Elf64_auxv_t *auxv;
 };

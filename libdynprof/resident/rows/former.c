@@ -33,11 +33,13 @@ __attribute__((noinline)) static uint64_t sum_quietly(struct dp_row *row, uint64
 	return calls;
 }
 
-/* Calls that the row holds. */
+/* Calls that the row holds. Those of call sites are counted by their callees, too. */
 static uint64_t calls_of(struct dp_row *row)
 {
-	uint64_t ours = dp.counters, all = dp.table->counters;
-	uint64_t calls = sum(row->counters, ours);
+	uint64_t ours = dp.counters, all = dp.table->counters, first = dp.table->blocks_first, behind = first + dp.table->blocks_count;
+	if (behind == first || behind > ours)
+		first = behind = ours;
+	uint64_t calls = sum(row->counters, first) + sum(row->counters + behind, ours - behind);
 	if (all > ours)
 		calls += sum_quietly(row, ours, all);
 	return calls;
@@ -51,7 +53,7 @@ enum { MOST_ADDED_UP = 32768 };
  * the row, and the next owner counts on top. */
 void dp_note_former(struct dp_row *row)
 {
-	if (dp.table->counters > MOST_ADDED_UP || dp.table->blocks_count) /* those are no calls */
+	if (dp.table->counters - dp.table->blocks_count > MOST_ADDED_UP || dp.table->blocks.offset)
 		row->base = DP_MANY_OWNERS;
 	uint64_t from = row->base;
 	if (from == DP_MANY_OWNERS)

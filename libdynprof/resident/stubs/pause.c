@@ -173,12 +173,32 @@ static int change_front(uint8_t *stub, uint32_t counter, uint32_t count, uint32_
 	return 1;
 }
 
+/* Changes the stubs of call sites: before those of functions when counting ends, behind
+ * them when it goes on, so that functions have no fewer calls than their sites, but for
+ * those that threads are at. */
+static long change_sites(const struct dp_header *table, const struct reach *r, uint32_t paused)
+{
+	const struct dp_site *s = (const struct dp_site *)dp_in_table(table, table->sites.offset);
+	uint32_t n = table->sites.offset ? dp_in_use(&table->sites) : 0, functions = dp_in_use(&table->functions);
+	long left = 0;
+	for (uint32_t i = 0; i < n; i++, s++) {
+		if (s->counter == DP_NO_COUNTER || s->callee >= functions)
+			continue;
+		const struct dp_object_entry *o = dp_object_of(table, dp_function_at(table, s->callee));
+		if (!r->view && !o->arena)
+			continue;
+		uint8_t *stub = stub_in(r, o, s->stub, s->count);
+		left += !stub || !change(stub, s->counter, s->count, paused);
+	}
+	return left;
+}
+
 /* Changes all stubs. Returns how many could not be reached. */
 static long change_all(const struct dp_header *table, const struct reach *r, uint32_t paused)
 {
 	uint32_t n = dp_in_use(&table->functions), objects_max = table->objects.capacity;
 	int redirectable = (table->flags & DP_FLAG_TRANSLATOR) != 0;
-	long left = 0;
+	long left = paused ? change_sites(table, r, paused) : 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct dp_function *f = dp_function_at(table, i);
 		uint32_t counter = f->counter;
@@ -191,7 +211,7 @@ static long change_all(const struct dp_header *table, const struct reach *r, uin
 			stub = stub_in(r, dp_object_of(table, f), f->stub, f->count);
 		left += !stub || !(redirectable ? change_front : change)(stub, counter, f->count, paused);
 	}
-	return left;
+	return left + (paused ? 0 : change_sites(table, r, paused));
 }
 
 /* Takes the lock. The thread that holds it may be one that a signal handler of

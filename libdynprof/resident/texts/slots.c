@@ -25,6 +25,24 @@ static const uint64_t *slot_of(const uint8_t *at)
 	return (const uint64_t *)(at + 6 + *(const int32_t *)(at + 2));
 }
 
+/* Whether at an offset stands the jump of a function's entry: the call that is led may go to
+ * a stub of its own site. */
+static int is_entry_of(const struct dp_undo_text *t, uint64_t offset, uint32_t group)
+{
+	uint32_t low = 0, high = t->count;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		if (dp_listed_of(t)[mid].at < offset)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == t->count || dp_listed_of(t)[low].at != offset || dp_is_call(t, low))
+		return 0;
+	const struct dp_overwritten *p = dp_overwritten_of(t, low);
+	return p->group == group && p->kind == DP_UNDO_FIRST && same_bytes((const uint8_t *)t->start + offset, p->new, p->len);
+}
+
 const uint64_t *dp_slot_to(const struct dp_undo_text *t, const struct dp_led *led)
 {
 	enum { MOST = ENDBR_SIZE + 1 + 6 }; /* bytes of a jump of the PLT */
@@ -34,8 +52,7 @@ const uint64_t *dp_slot_to(const struct dp_undo_text *t, const struct dp_led *le
 	const uint8_t *at = (const uint8_t *)*slot;
 	if (is_endbr(at))
 		at += ENDBR_SIZE;
-	uint32_t behind = (uint32_t)((uint64_t)at + 5 - t->start);
-	return *at == DP_OP_JMP && behind + *(const uint32_t *)(at + 1) == led->stub ? slot : 0;
+	return *at == DP_OP_JMP && is_entry_of(t, (uint64_t)at - t->start, led->group) ? slot : 0;
 }
 
 struct list {

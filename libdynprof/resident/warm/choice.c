@@ -138,6 +138,6 @@ int dp_read_choice(const struct dp_ctl *ctl, struct dp_choice *c)
 			return 0;
 		seen |= once ? 1U << kind : 0;
 	}
-	c->blocks |= c->edges | c->trips;
+	c->blocks |= c->trips;
 	return 1;
 }

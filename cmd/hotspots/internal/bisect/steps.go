@@ -133,9 +133,7 @@ func (s *session) afterSearch() int {
 }
 
 // countsBlocks reports whether functions run as copies.
-func (s *session) countsBlocks() bool {
-	return s.On[setting.Blocks] || s.On[setting.Edges] || s.On[setting.Trips]
-}
+func (s *session) countsBlocks() bool { return s.On[setting.Blocks] || s.On[setting.Trips] }
 
 // narrow finds the objects, then the names in them.
 func (s *session) narrow(r *Result, all []*object) (sel selection, err error) {

@@ -53,7 +53,7 @@ func (a *app) cacheWarmCommand() *cobra.Command {
 	flags.StringVar(&f.threshold, "threshold", "", "as of the runs: `N` calls of every function")
 	flags.BoolVar(&f.keepCalls, "keep-calls", false, "leave calls as they are, as the runs will")
 	flags.BoolVar(&f.blocks, "blocks", false, "for runs that count blocks")
-	flags.BoolVar(&f.edges, "edges", false, "for runs that count whom calls by pointers reach")
+	flags.BoolVar(&f.edges, "edges", false, "for runs that count calls by their sites, or, with --blocks, whom calls by pointers reach")
 	flags.BoolVar(&f.trips, "trips", false, "for runs that count trips of loops")
 	flags.BoolVar(&f.textCopies, "text-copies", false, "keep copies of large objects, too, as the runs use them")
 	flags.StringVar(&f.library, "library", "", setting.All[setting.Library].Help)

@@ -37,6 +37,7 @@ var variants = []variant{
 	{"lock", []string{"--lock"}},
 	{"blocks", []string{"--blocks"}},
 	{"edges", []string{"--edges"}},
+	{"blocks and edges", []string{"--blocks", "--edges"}},
 	{"trips", []string{"--trips"}},
 }
 
