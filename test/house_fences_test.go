@@ -80,7 +80,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/table/alive":    {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/table/file", "internal/table/layout"},
 		"internal/table/control":  {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/table/alive", "internal/table/file", "internal/table/layout"},
 		"internal/table/cputime":  {},
-		"internal/table/edit":     {"internal/ledger", "internal/spantree", "internal/table", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
+		"internal/table/edit":     {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/spantree", "internal/table", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
 		"internal/table/code":     {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/table/file", "internal/table/layout"},
 		"internal/table/find":     {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
 
