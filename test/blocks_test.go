@@ -605,3 +605,16 @@ func pprof(t *testing.T, path string, flags ...string) string {
 	}
 	return string(out)
 }
+
+// TestBlocksPassedFlags: flags that a function reads of its caller are kept in the caller's copy.
+func TestBlocksPassedFlags(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "passedflags.c", "passedflags.S")
+	without := run(t, cmd(program))
+	for _, flags := range [][]string{{"--blocks"}, {"--blocks", "--edges"}, {"--trips"}, {"--edges"}, nil} {
+		with := run(t, cmd(append(append([]string{build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table")}, flags...), "--", program)...))
+		if with.status != 0 || with.stdout != without.stdout {
+			t.Errorf("%v: %+v, not\n%s", flags, with, without.stdout)
+		}
+	}
+}

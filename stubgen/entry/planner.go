@@ -23,7 +23,7 @@ type planner struct {
 	survey *survey.Survey
 	obj    *stubgen.Object
 	opt    Options
-	walk   flagsWalk
+	walk   survey.FlagsWalk
 }
 
 func newPlanner(s *survey.Survey, opt Options) *planner {
@@ -76,7 +76,7 @@ func (s *planner) mustStay(p *Plan, window uint64) ledger.Reason {
 
 // finish fills in what the count needs.
 func (s *planner) finish(p Plan) Plan {
-	if s.walk.live(s.obj, p.Start) {
+	if s.walk.Live(s.obj, p.Start) {
 		p.Form |= KeepsFlags
 	}
 	if s.opt.Threshold && (s.opt.Hot == nil || s.opt.Hot(int(p.Function))) {

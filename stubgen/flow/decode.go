@@ -8,6 +8,7 @@ import (
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
 // builder makes graphs one after the other, with the same scratch space.
@@ -21,6 +22,7 @@ type builder struct {
 	block []int32   // by instruction: the block that it begins, where it does
 	edges []Edge    // of the blocks so far
 	takes []uint64  // addresses that may be those of jump tables
+	walk  survey.FlagsWalk
 	why   ledger.Reason
 }
 

@@ -4,8 +4,9 @@ import "github.com/dynprof/dynprof/internal/x86"
 
 // LiveFlags says for each instruction which status flags code may read that were set in
 // front of it. By the System V ABI flags carry nothing into a function or out of one
-// (A.2.1 for system calls), so calls and returns read none; where a unit is left for the
-// middle of another, all may be.
+// (A.2.1 for system calls), so calls and returns read none, but for calls of functions that
+// read some at once (Block.Passes), as hand-written assembly may; where a unit is left for
+// the middle of another, all may be.
 func (g *Graph) LiveFlags() []x86.FlagSet {
 	live := make([]x86.FlagSet, len(g.Insts))
 	begin := make([]x86.FlagSet, len(g.Blocks)) // of each block
@@ -17,11 +18,13 @@ func (g *Graph) LiveFlags() []x86.FlagSet {
 			for _, e := range b.Succs {
 				at |= begin[e.To]
 			}
-			if b.Leaves&(ByMiddle|ByFall) != 0 {
+			if b.Passes || b.Leaves&(ByMiddle|ByFall) != 0 {
 				at = x86.FlagsAll
 			}
 			for i := b.End - 1; i >= b.First; i-- {
-				at = before(&g.Insts[i], at)
+				if !b.Passes || g.Insts[i].Kind != x86.Call {
+					at = before(&g.Insts[i], at)
+				}
 				live[i] = at
 			}
 			if at != begin[k] {

@@ -97,6 +97,7 @@ func (b *builder) connect() {
 			b.trap(bl, last)
 		case x86.Call, x86.CallInd:
 			bl.Leaves |= ByCall
+			bl.Passes = last.Kind == x86.Call && b.walk.Live(b.p.obj, last.To)
 			if !b.isPopped(last) {
 				b.fall(bl, Return)
 			}
@@ -130,6 +131,7 @@ func (b *builder) jump(bl *Block, last *Inst) {
 		b.edges = append(b.edges, Edge{b.block[to], Taken})
 	} else if k := b.p.UnitAt(last.To); k >= 0 && b.p.units[k].Entry() == last.To {
 		bl.Leaves |= ByTail
+		bl.Passes = b.walk.Live(b.p.obj, last.To)
 	} else {
 		bl.Leaves |= ByMiddle
 	}

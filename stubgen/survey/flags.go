@@ -1,4 +1,4 @@
-package entry
+package survey
 
 import (
 	"github.com/dynprof/dynprof/internal/x86"
@@ -13,12 +13,12 @@ const flagsBudget = 256
 // mean to read it behind one.
 const flagsSettled = x86.FlagsAll &^ x86.FlagAF
 
-// live reports whether the code at addr may read a status flag that was
+// Live reports whether the code at addr may read a status flag that was
 // set before it. By the System V ABI flags carry nothing into a function, so
 // only hand-written assembly does. The walk follows direct branches, in both
 // ways, and stops at calls, returns and indirect jumps, where the ABI holds
 // again. When its budget is used up it says yes.
-func (w *flagsWalk) live(o *stubgen.Object, addr uint64) bool {
+func (w *FlagsWalk) Live(o *stubgen.Object, addr uint64) bool {
 	w.todo, w.seen, w.budget = w.todo[:0], w.seen[:0], flagsBudget
 	w.visit(addr, 0)
 	for len(w.todo) > 0 {
@@ -37,15 +37,16 @@ type flagsPoint struct {
 	written x86.FlagSet
 }
 
-// flagsWalk is the scratch space of the walk.
-type flagsWalk struct {
+// FlagsWalk asks what status flags code reads, one question after the other: it is the
+// scratch space of the walk.
+type FlagsWalk struct {
 	todo, seen []flagsPoint
 	budget     int
 }
 
 // visit puts a place on the list unless a path with no more flags overwritten
 // has been there.
-func (w *flagsWalk) visit(addr uint64, written x86.FlagSet) {
+func (w *FlagsWalk) visit(addr uint64, written x86.FlagSet) {
 	for _, s := range w.seen {
 		if s.addr == addr && s.written&^written == 0 {
 			return
@@ -58,7 +59,7 @@ func (w *flagsWalk) visit(addr uint64, written x86.FlagSet) {
 
 // path follows the code from p to where the flags are settled or it branches;
 // it reports whether a live flag is read.
-func (w *flagsWalk) path(o *stubgen.Object, p flagsPoint) bool {
+func (w *FlagsWalk) path(o *stubgen.Object, p flagsPoint) bool {
 	var in x86.Inst
 	for p.written&flagsSettled != flagsSettled {
 		if w.budget--; w.budget < 0 {
