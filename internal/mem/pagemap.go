@@ -9,10 +9,13 @@ import (
 const pageSize = 4096
 
 // OwnPages lists the pages of this process that overlap [low, high) and that are
-// copies of its own, no longer those of a file: somebody has written to them
-// (/proc/PID/pagemap, Documentation/admin-guide/mm/pagemap.rst of the kernel).
-func OwnPages(low, high uint64) ([]uint64, error) {
-	f, err := procfile.Open("/proc/self/pagemap")
+// copies of its own, no longer those of a file: somebody has written to them.
+func OwnPages(low, high uint64) ([]uint64, error) { return OwnPagesOf("self", low, high) }
+
+// OwnPagesOf does so for a process (/proc/PID/pagemap,
+// Documentation/admin-guide/mm/pagemap.rst of the kernel).
+func OwnPagesOf(pid string, low, high uint64) ([]uint64, error) {
+	f, err := procfile.Open("/proc/" + pid + "/pagemap")
 	if err != nil {
 		return nil, err
 	}

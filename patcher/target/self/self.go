@@ -9,11 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -22,6 +19,7 @@ import (
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target"
+	"github.com/dynprof/dynprof/patcher/target/files"
 )
 
 // Process is a target.Target.
@@ -81,19 +79,8 @@ func (p *Process) Written(low, high uint64) ([]uint64, error) { return mem.OwnPa
 // Reserve implements target.Target: the pages once more, writable.
 func (p *Process) Reserve() ([]byte, error) { return mem.Alias(p.ReserveAt, int(p.ReserveSize)) }
 
-// Lowest implements target.Target: the least address that mmap(2) gives.
-func (p *Process) Lowest() uint64 {
-	const usual = 64 << 10
-	b, err := procfile.Read("/proc/sys/vm/mmap_min_addr")
-	if err != nil {
-		return usual
-	}
-	n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
-	if err != nil {
-		return usual
-	}
-	return max(n, usual)
-}
+// Lowest implements target.Target.
+func (p *Process) Lowest() uint64 { return mem.Lowest() }
 
 // Growth implements target.Target: where the program's heap starts, and how large its
 // stack may become. The twin has both as the target does.
@@ -139,55 +126,4 @@ func (p *Process) Resolve(path string) (string, error) {
 }
 
 // Open implements target.Target.
-func (p *Process) Open(path string) (target.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe may have that name by now
-	if err != nil {
-		return nil, err
-	}
-	fi, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	b, err := mem.MapFile(f, fi.Size())
-	if err != nil {
-		return plain{f, fi.Size(), p.Beat}, nil
-	}
-	return mapped{plain{f, fi.Size(), p.Beat}, b}, nil
-}
-
-// plain is a file that is read.
-type plain struct {
-	*os.File
-	size int64
-	beat func()
-}
-
-func (f plain) Size() int64 { return f.size }
-
-// ReadAt is a beat, too: a large file is read for long.
-func (f plain) ReadAt(b []byte, off int64) (int, error) {
-	if f.beat != nil {
-		f.beat()
-	}
-	return f.File.ReadAt(b, off)
-}
-
-// Identity implements target.Identified.
-func (f plain) Identity() (target.Identity, error) {
-	fi, err := f.Stat()
-	if err != nil {
-		return target.Identity{}, err
-	}
-	s := fi.Sys().(*syscall.Stat_t)
-	return target.Identity{Inode: s.Ino, Size: uint64(s.Size), Mtime: uint64(s.Mtim.Nano()), Ctime: uint64(s.Ctim.Nano())}, nil
-}
-
-// mapped is a file that is mapped as well: its strings take no memory. The mapping
-// lasts as long as the process.
-type mapped struct {
-	plain
-	bytes []byte
-}
-
-func (f mapped) String(off, size uint64) string { return mem.String(f.bytes[off : off+size]) }
+func (p *Process) Open(path string) (target.File, error) { return files.Open(path, p.Beat) }

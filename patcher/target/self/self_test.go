@@ -135,7 +135,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer empty.Close()
-	if _, ok := empty.(plain); !ok || empty.Size() != 0 {
+	if _, mapped := empty.(interface{ String(off, size uint64) string }); mapped || empty.Size() != 0 {
 		t.Errorf("%T of %d bytes", empty, empty.Size())
 	}
 }

@@ -1,0 +1,309 @@
+// Package ptrace stops all threads of another process, looks at their registers and sets
+// them, and has one of them make system calls (ptrace(2)).
+//
+// The kernel lets a process go on as it is when its tracer dies. So at every moment each
+// thread is where it can be left: as it was stopped, or in code that gets it back there.
+// All functions have to be called by one thread (runtime.LockOSThread).
+package ptrace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dynprof/dynprof/internal/procfile"
+)
+
+// Regs are a thread's registers.
+type Regs = unix.PtraceRegs
+
+// Requests and events of <linux/ptrace.h> that package unix does not name.
+const (
+	seize       = 0x4206
+	interrupt   = 0x4207
+	getSigmask  = 0x420a
+	setSigmask  = 0x420b
+	getRseq     = 0x420f
+	sysGood     = 1   // PTRACE_O_TRACESYSGOOD
+	eventStop   = 128 // PTRACE_EVENT_STOP
+	syscallTrap = unix.SIGTRAP | 0x80
+	noSyscall   = ^uint64(0) // orig_rax of who is in none
+)
+
+// Thread is a thread that is stopped.
+type Thread struct {
+	Tid  int
+	Regs Regs // as it was stopped
+	// Signal is what it was about to be told of, and will be when it goes on; 0: nothing.
+	Signal int
+	// Halted: its process is stopped, by SIGSTOP or job control, and stays so.
+	Halted bool
+
+	mask uint64 // blocked signals
+}
+
+// Process is a process whose threads are all stopped.
+type Process struct {
+	Pid     int
+	Threads []*Thread
+	Mem     *os.File // its memory
+}
+
+// ErrPatience is the error of Stop where a thread does not stop: one in vfork(2), whose child
+// has its memory, or one that waits for a device.
+var ErrPatience = errors.New("does not stop")
+
+// Stop stops all threads of a process. Those whose system calls failed only because they were
+// stopped make them again. After an error none is stopped.
+func Stop(pid int, patience time.Duration) (*Process, error) {
+	p := &Process{Pid: pid}
+	err := p.stopAll(time.Now().Add(patience))
+	if err == nil && len(p.Threads) == 0 {
+		err = fmt.Errorf("process %d has no thread that runs", pid)
+	}
+	for _, t := range p.Threads {
+		if err == nil && p.isInterrupted(t) { // before anything else: nobody is to see it
+			t.Regs = Again(t.Regs, false)
+			err = t.Set(&t.Regs)
+		}
+	}
+	if err == nil {
+		// By a thread that lives: the first may have ended, and has no memory then.
+		p.Mem, err = os.OpenFile(fmt.Sprintf("/proc/%d/task/%d/mem", pid, p.Threads[0].Tid), os.O_RDWR, 0)
+	}
+	if err != nil {
+		p.Release()
+		return nil, err
+	}
+	return p, nil
+}
+
+// stopAll goes on until no thread is there that is not stopped: those that run make others.
+func (p *Process) stopAll(until time.Time) error {
+	known := map[int]bool{}
+	for again := true; again; {
+		again = false
+		tids, err := tasks(p.Pid)
+		if err != nil {
+			return err
+		}
+		var fresh []*Thread
+		for _, tid := range tids {
+			if known[tid] {
+				continue
+			}
+			known[tid] = true
+			t, err := p.seize(tid)
+			if err != nil {
+				return errors.Join(err, p.await(fresh, until))
+			}
+			if t != nil {
+				again, fresh = true, append(fresh, t)
+			}
+		}
+		if err := p.await(fresh, until); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func tasks(pid int) (tids []int, err error) {
+	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	for _, e := range all {
+		if tid, err := strconv.Atoi(e.Name()); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	return tids, err
+}
+
+// seize asks a thread to stop; nil: it is gone, or about to.
+func (p *Process) seize(tid int) (*Thread, error) {
+	err := request(seize, tid, 0, sysGood)
+	if err == nil {
+		p.Threads = append(p.Threads, &Thread{Tid: tid})
+		err = request(interrupt, tid, 0, 0)
+	}
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EPERM) && isEnding(p.Pid, tid) {
+		p.drop(tid)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("thread %d cannot be stopped: %w", tid, err)
+	}
+	return p.Threads[len(p.Threads)-1], nil
+}
+
+// isEnding reports whether a thread is a zombie, as the first one is that has ended while
+// others go on, or about to be gone.
+func isEnding(pid, tid int) bool {
+	b, err := procfile.Read(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
+	if err != nil {
+		return true
+	}
+	s := StateOf(b)
+	return s == 'Z' || s == 'X'
+}
+
+func (p *Process) drop(tid int) {
+	for i, t := range p.Threads {
+		if t.Tid == tid {
+			p.Threads = append(p.Threads[:i], p.Threads[i+1:]...)
+			return
+		}
+	}
+}
+
+// await waits until threads have stopped, and looks at their registers.
+func (p *Process) await(threads []*Thread, until time.Time) error {
+	for _, t := range threads {
+		status, err := wait(t.Tid, until)
+		if err != nil {
+			return fmt.Errorf("thread %d %w", t.Tid, err)
+		}
+		if !status.Stopped() { // it has ended
+			p.drop(t.Tid)
+			continue
+		}
+		t.note(status)
+		err = unix.PtraceGetRegs(t.Tid, &t.Regs)
+		if err == nil {
+			t.mask, err = sigmask(t.Tid)
+		}
+		if errors.Is(err, unix.ESRCH) { // it was killed since
+			p.drop(t.Tid)
+		} else if err != nil {
+			return fmt.Errorf("thread %d: %w", t.Tid, err)
+		}
+	}
+	return nil
+}
+
+// note takes down why a thread has stopped.
+func (t *Thread) note(status unix.WaitStatus) {
+	sig := int(status.StopSignal())
+	switch {
+	case int(status)>>16 != eventStop:
+		t.Signal = sig
+	case sig != int(unix.SIGTRAP):
+		t.Halted = true
+	}
+}
+
+// wait waits for a thread's next event. Mostly that takes some microseconds.
+func wait(tid int, until time.Time) (status unix.WaitStatus, err error) {
+	const spins = 200
+	for i := 0; ; i++ {
+		got, err := unix.Wait4(tid, &status, unix.WALL|unix.WNOHANG, nil)
+		if err != nil && err != unix.EINTR || got == tid {
+			return status, err
+		}
+		if i < spins {
+			continue
+		}
+		if time.Now().After(until) {
+			return status, ErrPatience
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+// Release lets all threads go on.
+func (p *Process) Release() {
+	for _, t := range p.Threads {
+		t.release()
+	}
+	p.Threads = nil
+	if p.Mem != nil {
+		p.Mem.Close()
+	}
+}
+
+// release lets a thread go on. One that has not stopped yet must do so first, to be let go.
+func (t *Thread) release() {
+	const patience = time.Second
+	if err := request(unix.PTRACE_DETACH, t.Tid, 0, uintptr(t.Signal)); err != unix.ESRCH {
+		return
+	}
+	if status, err := wait(t.Tid, time.Now().Add(patience)); err == nil && status.Stopped() {
+		t.note(status)
+		request(unix.PTRACE_DETACH, t.Tid, 0, uintptr(t.Signal))
+	}
+}
+
+// InSequence reports whether a thread may be in a restartable sequence (rseq(2)). If it ran
+// other code now, the kernel would take it to have left.
+func (p *Process) InSequence(t *Thread) bool {
+	const current = 8 // rseq_cs
+	at, b := sequenceAt(t.Tid), make([]byte, 8)
+	if at == 0 {
+		return false
+	}
+	_, err := p.Mem.ReadAt(b, int64(at+current))
+	return err != nil || binary.LittleEndian.Uint64(b) != 0
+}
+
+// Set gives a thread its registers, with which it goes on.
+func (t *Thread) Set(r *Regs) error {
+	if err := unix.PtraceSetRegs(t.Tid, r); err != nil {
+		return fmt.Errorf("thread %d: its registers cannot be set: %w", t.Tid, err)
+	}
+	return nil
+}
+
+// Mask are the signals that it blocks.
+func (t *Thread) Mask() uint64 { return t.mask }
+
+// Restore gives a thread that was led elsewhere its signals' mask and registers.
+func (t *Thread) Restore(r *Regs) error {
+	if err := setMask(t.Tid, t.mask); err != nil {
+		return fmt.Errorf("thread %d: its signals cannot be set: %w", t.Tid, err)
+	}
+	return t.Set(r)
+}
+
+// Run lets one thread go on, with all signals blocked, while the others stay stopped.
+// Restore sets its mask again, or the code that it runs does.
+func (t *Thread) Run(r *Regs) error {
+	err := t.Set(r)
+	if err == nil {
+		err = setMask(t.Tid, ^uint64(0))
+	}
+	if err == nil {
+		err = request(unix.PTRACE_CONT, t.Tid, 0, 0)
+	}
+	return err
+}
+
+// Fetch stops a thread that Run has let go. The registers are those that it has now.
+func (t *Thread) Fetch(patience time.Duration) (now Regs, err error) {
+	if err := request(interrupt, t.Tid, 0, 0); err != nil {
+		return now, fmt.Errorf("thread %d cannot be stopped: %w", t.Tid, err)
+	}
+	status, err := wait(t.Tid, time.Now().Add(patience))
+	if err != nil {
+		return now, fmt.Errorf("thread %d %w", t.Tid, err)
+	}
+	if !status.Stopped() {
+		return now, fmt.Errorf("thread %d has ended", t.Tid)
+	}
+	t.note(status)
+	return now, unix.PtraceGetRegs(t.Tid, &now)
+}
+
+// Stopped reports whether a thread that Run has let go was stopped by a signal, as by a
+// fault. It does not wait.
+func (t *Thread) Stopped() (signal int, stopped bool) {
+	var status unix.WaitStatus
+	got, err := unix.Wait4(t.Tid, &status, unix.WALL|unix.WNOHANG, nil)
+	if err != nil || got != t.Tid {
+		return 0, err != nil && err != unix.EINTR
+	}
+	return int(status.StopSignal()), true
+}

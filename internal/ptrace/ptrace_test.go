@@ -1,0 +1,131 @@
+package ptrace
+
+import (
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// TestBlock: the code that a thread is in while it makes our system calls gets it back, with
+// all its registers.
+func TestBlock(t *testing.T) {
+	r := Regs{Rax: 1, Rcx: 2, Rdx: 3, Rbx: 4, Rbp: 5, Rsi: 6, Rdi: 7, R8: 8, R9: 9, R10: 10, R11: 11, R12: 12, R13: 13, R14: 14, R15: 15, Rip: 16}
+	b := block(&r, 17)
+	if len(b) != BlockSize {
+		t.Fatalf("%d bytes, not %d", len(b), BlockSize)
+	}
+	le := binary.LittleEndian
+	if le.Uint64(b[BlockSize-16:]) != 16 || le.Uint64(b[BlockSize-8:]) != 17 {
+		t.Errorf("behind it: % x", b[BlockSize-16:])
+	}
+	code := b[:BlockSize-16]
+	var loads []uint64
+	for at := 0; at < len(code); {
+		var in x86.Inst
+		if err := x86.Decode(code[at:], &in); err != nil {
+			t.Fatalf("at %d: %v", at, err)
+		}
+		if in.Len == 10 { // mov $imm64,%reg
+			reg := uint64(code[at]&1)<<3 | uint64(code[at+1]&7)
+			loads = append(loads, reg, le.Uint64(code[at+2:]))
+		}
+		switch code[at] {
+		case 0x48:
+			if code[at+1] == 0x8d {
+				if to := at + int(in.Len) + int(int32(le.Uint32(code[at+3:]))); to != BlockSize-8 {
+					t.Errorf("the mask is read at %d", to)
+				}
+			}
+		case 0xff:
+			if to := at + int(in.Len) + int(int32(le.Uint32(code[at+2:]))); to != BlockSize-16 {
+				t.Errorf("it leads to what is at %d", to)
+			}
+		}
+		at += int(in.Len)
+	}
+	want := []uint64{0, 1, 1, 2, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15}
+	if !slices.Equal(loads, want) {
+		t.Errorf("registers and values: %v", loads)
+	}
+}
+
+func TestAgain(t *testing.T) {
+	const rip = 0x1000
+	errno := func(n int64) uint64 { return uint64(-n) }
+	none := ^uint64(0)
+	for name, row := range map[string]struct {
+		in        Regs
+		signalled bool
+		want      Regs
+	}{
+		"in its own code":            {Regs{Rip: rip, Rax: 5, Orig_rax: none}, false, Regs{Rip: rip, Rax: 5, Orig_rax: none}},
+		"in its own code, as if":     {Regs{Rip: rip, Rax: errno(512), Orig_rax: none}, false, Regs{Rip: rip, Rax: errno(512), Orig_rax: none}},
+		"returned":                   {Regs{Rip: rip, Rax: 5, Orig_rax: unix.SYS_READ}, false, Regs{Rip: rip, Rax: 5, Orig_rax: none}},
+		"made again":                 {Regs{Rip: rip, Rax: errno(512), Orig_rax: unix.SYS_FUTEX}, false, Regs{Rip: rip - 2, Rax: unix.SYS_FUTEX, Orig_rax: none}},
+		"made again, no handler":     {Regs{Rip: rip, Rax: errno(514), Orig_rax: unix.SYS_POLL}, true, Regs{Rip: rip - 2, Rax: unix.SYS_POLL, Orig_rax: none}},
+		"goes on with its time":      {Regs{Rip: rip, Rax: errno(516), Orig_rax: unix.SYS_NANOSLEEP}, false, Regs{Rip: rip - 2, Rax: unix.SYS_RESTART_SYSCALL, Orig_rax: none}},
+		"interrupted by us":          {Regs{Rip: rip, Rax: errno(4), Orig_rax: unix.SYS_EPOLL_WAIT}, false, Regs{Rip: rip - 2, Rax: unix.SYS_EPOLL_WAIT, Orig_rax: none}},
+		"interrupted by a signal":    {Regs{Rip: rip, Rax: errno(4), Orig_rax: unix.SYS_EPOLL_WAIT}, true, Regs{Rip: rip, Rax: errno(4), Orig_rax: none}},
+		"close is done all the same": {Regs{Rip: rip, Rax: errno(4), Orig_rax: unix.SYS_CLOSE}, false, Regs{Rip: rip, Rax: errno(4), Orig_rax: none}},
+	} {
+		if got := Again(row.in, row.signalled); got != row.want {
+			t.Errorf("%s: rip %#x rax %d orig_rax %d", name, got.Rip, int64(got.Rax), int64(got.Orig_rax))
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	s := parseStatus([]byte("Name:\ta b: c\nState:\tT (stopped)\nTracerPid:\t12\nNSpid:\t100\t7\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nVmLck:\t      16 kB\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000002\nSigBlk:\t0000000000000004\nSigCgt:\t0000000180000000\nSeccomp:\t2\n"))
+	want := Status{Name: "a b: c", State: 'T', TracerID: 12, Numbers: []int{100, 7}, UID: 2, GID: 6, Locked: 16, Pending: 3, Blocked: 4, Caught: 0x180000000, Seccomp: 2}
+	if s.Name != want.Name || s.State != want.State || s.TracerID != want.TracerID || !slices.Equal(s.Numbers, want.Numbers) || s.UID != want.UID || s.GID != want.GID ||
+		s.Locked != want.Locked || s.Pending != want.Pending || s.Blocked != want.Blocked || s.Caught != want.Caught || s.Seccomp != want.Seccomp {
+		t.Errorf("%+v", s)
+	}
+	if s := parseStatus([]byte("Uid:\nState:\nNSpid:\n:\n\x00")); s.UID != -1 || s.State != 0 {
+		t.Errorf("%+v", s)
+	}
+	for line, state := range map[string]byte{"1 (a) b) S 1": 'S', "1 (x) Z": 'Z', "1 (x)": 0, "1 (x) ": 0, "": 0} {
+		if got := StateOf([]byte(line)); got != state {
+			t.Errorf("%q: %c", line, got)
+		}
+	}
+}
+
+// TestStop: a process is stopped, makes a system call for us, and sleeps on.
+func TestStop(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c := exec.Command("sleep", "100")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer c.Process.Kill()
+	time.Sleep(20 * time.Millisecond)
+	p, err := Stop(c.Process.Pid, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Threads) != 1 || p.Threads[0].Tid != c.Process.Pid || p.Threads[0].Signal != 0 {
+		t.Errorf("%d threads", len(p.Threads))
+	}
+	if s, err := ReadStatus(c.Process.Pid, c.Process.Pid); err != nil || s.TracerID != os.Getpid() {
+		t.Errorf("%+v, %v", s, err)
+	}
+	p.Release()
+	time.Sleep(20 * time.Millisecond)
+	if s, err := ReadStatus(c.Process.Pid, c.Process.Pid); err != nil || s.TracerID != 0 || s.State != 'S' {
+		t.Errorf("afterwards: %+v, %v", s, err)
+	}
+	if _, err := Stop(1<<22+1, time.Second); err == nil {
+		t.Error("who is not there was stopped")
+	}
+}

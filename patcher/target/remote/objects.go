@@ -1,0 +1,276 @@
+package remote
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/patcher/place"
+	"github.com/dynprof/dynprof/patcher/target"
+)
+
+// Auxv is an auxiliary vector: values by type (getauxval(3)).
+type Auxv map[uint64]uint64
+
+// Types of entries.
+const (
+	AtPhdr    = 3
+	AtPhent   = 4
+	AtPhnum   = 5
+	AtSysinfo = 33 // AT_SYSINFO_EHDR: where the vdso is
+)
+
+// ParseAuxv reads /proc/PID/auxv.
+func ParseAuxv(b []byte) Auxv {
+	const entry = 16
+	all := Auxv{}
+	for ; len(b) >= entry; b = b[entry:] {
+		if kind := binary.LittleEndian.Uint64(b); kind != 0 {
+			all[kind] = binary.LittleEndian.Uint64(b[8:])
+		}
+	}
+	return all
+}
+
+// Linker is what a dynamic linker says (<link.h>).
+type Linker struct {
+	RDebug  uint64 // where its struct r_debug is
+	Hook    uint64 // the function that is called when the list has changed
+	Objects []target.Loaded
+	// Tails is what is behind the code of each object on its last page: nobody's.
+	Tails []place.Span
+}
+
+// Errors of FindLinker.
+var (
+	ErrStatic = errors.New("it is a static program")
+	// ErrLoading is to be tried again: the list changes.
+	ErrLoading = errors.New("it loads or unloads libraries")
+)
+
+// memory reads a process's memory.
+type memory struct{ io.ReaderAt }
+
+func (m memory) bytes(at, n uint64) ([]byte, error) {
+	const most = 1 << 20 // program headers, names: nobody has more
+	if n > most {
+		return nil, fmt.Errorf("%d bytes at %#x are too many", n, at)
+	}
+	b := make([]byte, n)
+	_, err := m.ReadAt(b, int64(at))
+	if err != nil {
+		return nil, fmt.Errorf("its memory at %#x cannot be read: %w", at, err)
+	}
+	return b, nil
+}
+
+// text is a NUL-terminated string.
+func (m memory) text(at uint64) (string, error) {
+	const piece, most = 64, 4096
+	var all []byte
+	for len(all) < most {
+		n := piece - (at+uint64(len(all)))%piece // none reaches into the next page before it must
+		b, err := m.bytes(at+uint64(len(all)), n)
+		if err != nil {
+			return "", err
+		}
+		if i := bytes.IndexByte(b, 0); i >= 0 {
+			return string(append(all, b[:i]...)), nil
+		}
+		all = append(all, b...)
+	}
+	return "", fmt.Errorf("the name at %#x is longer than a path may be", at)
+}
+
+// headers are an object's program headers.
+type headers []elf.Prog64
+
+func (m memory) headers(at, entry, count uint64) (headers, error) {
+	const size = 56
+	if entry != size || count == 0 {
+		return nil, fmt.Errorf("its program headers are not understood: %d of %d bytes", count, entry)
+	}
+	b, err := m.bytes(at, entry*count)
+	if err != nil {
+		return nil, err
+	}
+	all := make(headers, count)
+	return all, binary.Read(bytes.NewReader(b), binary.LittleEndian, []elf.Prog64(all))
+}
+
+func (h headers) find(kind elf.ProgType) *elf.Prog64 {
+	for i := range h {
+		if elf.ProgType(h[i].Type) == kind {
+			return &h[i]
+		}
+	}
+	return nil
+}
+
+// span is where the segments lie.
+func (h headers) span(bias uint64) place.Span {
+	s := place.Span{Low: ^uint64(0)}
+	for _, p := range h {
+		if elf.ProgType(p.Type) == elf.PT_LOAD {
+			s.Low, s.High = min(s.Low, bias+p.Vaddr), max(s.High, bias+p.Vaddr+p.Memsz)
+		}
+	}
+	return s
+}
+
+// tails are the ends of the last pages of code.
+func (h headers) tails(bias uint64) (all []place.Span) {
+	const page = 4096
+	for _, p := range h {
+		if elf.ProgType(p.Type) == elf.PT_LOAD && elf.ProgFlag(p.Flags)&elf.PF_X != 0 {
+			end := bias + p.Vaddr + p.Memsz
+			all = append(all, place.Span{Low: end, High: (end + page - 1) &^ (page - 1)})
+		}
+	}
+	return all
+}
+
+// FindLinker reads what the dynamic linker of a process says of the objects that are loaded.
+func FindLinker(r io.ReaderAt, auxv Auxv, maps []procmaps.Mapping) (*Linker, error) {
+	m := memory{r}
+	own, err := m.headers(auxv[AtPhdr], auxv[AtPhent], auxv[AtPhnum])
+	if err != nil {
+		return nil, err
+	}
+	self, dynamic := own.find(elf.PT_PHDR), own.find(elf.PT_DYNAMIC)
+	if own.find(elf.PT_INTERP) == nil || dynamic == nil {
+		return nil, ErrStatic
+	}
+	if self == nil {
+		return nil, errors.New("the program headers do not say where they are")
+	}
+	bias := auxv[AtPhdr] - self.Vaddr
+	l := &Linker{}
+	if l.RDebug, err = m.rDebug(bias+dynamic.Vaddr, dynamic.Memsz); err != nil {
+		return nil, err
+	}
+	seen := map[uint64]bool{}
+	for space := l.RDebug; space != 0; {
+		if seen[space] {
+			return nil, errors.New("the dynamic linker's list of namespaces has no end")
+		}
+		seen[space] = true
+		next, err := m.namespace(space, l, auxv, maps, seen)
+		if err != nil {
+			return nil, err
+		}
+		space = next
+	}
+	if len(l.Objects) == 0 || l.Objects[0].Bias != bias {
+		return nil, errors.New("the dynamic linker's list does not begin with the program")
+	}
+	l.Objects[0].Span, l.Tails = own.span(bias), append(l.Tails, own.tails(bias)...)
+	return l, nil
+}
+
+// rDebug is what DT_DEBUG says.
+func (m memory) rDebug(at, size uint64) (uint64, error) {
+	b, err := m.bytes(at, size)
+	if err != nil {
+		return 0, err
+	}
+	for ; len(b) >= 16; b = b[16:] {
+		switch elf.DynTag(binary.LittleEndian.Uint64(b)) {
+		case elf.DT_NULL:
+			return 0, errNoDebug
+		case elf.DT_DEBUG:
+			if r := binary.LittleEndian.Uint64(b[8:]); r != 0 {
+				return r, nil
+			}
+			return 0, ErrLoading // it has just begun
+		}
+	}
+	return 0, errNoDebug
+}
+
+var errNoDebug = errors.New("the program does not lead to the dynamic linker's list (DT_DEBUG)")
+
+// namespace reads one list (dlmopen(3)), and where the next one is.
+func (m memory) namespace(at uint64, l *Linker, auxv Auxv, maps []procmaps.Mapping, seen map[uint64]bool) (next uint64, err error) {
+	b, err := m.bytes(at, 48) // struct r_debug_extended, of which older ones lack the last word
+	if err != nil {
+		return 0, err
+	}
+	le := binary.LittleEndian
+	if le.Uint32(b[24:]) != 0 { // r_state: RT_CONSISTENT
+		return 0, ErrLoading
+	}
+	if at == l.RDebug {
+		l.Hook = le.Uint64(b[16:])
+	}
+	for o := le.Uint64(b[8:]); o != 0; {
+		if seen[o] {
+			return 0, errors.New("the dynamic linker's list of objects has no end")
+		}
+		seen[o] = true
+		e, err := m.bytes(o, 32) // struct link_map: l_addr, l_name, l_ld, l_next
+		if err != nil {
+			return 0, err
+		}
+		if err := m.object(e, l, auxv, maps); err != nil {
+			return 0, err
+		}
+		o = le.Uint64(e[24:])
+	}
+	if version := le.Uint32(b); version >= 2 {
+		next = le.Uint64(b[40:])
+	}
+	return next, nil
+}
+
+func (m memory) object(e []byte, l *Linker, auxv Auxv, maps []procmaps.Mapping) error {
+	le := binary.LittleEndian
+	o := target.Loaded{Bias: le.Uint64(e)}
+	var err error
+	if o.Name, err = m.text(le.Uint64(e[8:])); err != nil {
+		return err
+	}
+	if vdso := auxv[AtSysinfo]; vdso != 0 && o.Bias == vdso {
+		return nil
+	}
+	if len(l.Objects) > 0 {
+		h, err := m.located(le.Uint64(e[16:]), maps)
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.Name, err)
+		}
+		o.Span, l.Tails = h.span(o.Bias), append(l.Tails, h.tails(o.Bias)...)
+	}
+	l.Objects = append(l.Objects, o)
+	return nil
+}
+
+// located finds the headers of a library by its dynamic section: the mappings of its file
+// begin with them.
+func (m memory) located(dynamic uint64, maps []procmaps.Mapping) (headers, error) {
+	for i := range maps {
+		if dynamic < maps[i].Start || dynamic >= maps[i].End {
+			continue
+		}
+		first := i
+		for first > 0 && maps[first].Offset != 0 && maps[first-1].Inode == maps[i].Inode && maps[first-1].Path == maps[i].Path {
+			first--
+		}
+		if maps[first].Inode == 0 {
+			break
+		}
+		head, err := m.bytes(maps[first].Start, 64)
+		if err != nil {
+			return nil, err
+		}
+		if string(head[:4]) != elf.ELFMAG {
+			break
+		}
+		le := binary.LittleEndian
+		return m.headers(maps[first].Start+le.Uint64(head[32:]), uint64(le.Uint16(head[54:])), uint64(le.Uint16(head[56:])))
+	}
+	return nil, errors.New("it lies in memory of no file")
+}
