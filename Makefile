@@ -73,6 +73,11 @@ $(BUILD)/hotspots: $(BUILD)/libdynprof.so cmd/hotspots/embed/known $(SFILES) $(A
 	CGO_ENABLED=0 GOFIPS140=v1.0.0 $(GO) build -trimpath -tags early -ldflags "-s -w -checklinkname=0 -E hotspots_early_entry -X $(LAUNCH).carried=$$(cat cmd/hotspots/embed/libdynprof.so.sha256)$$(stat -L -c %s $<)" -o $@ ./cmd/hotspots
 	@$(GO) run ./internal/checklib $@
 
+# The very code that the library is linked with, by itself: hotspots attach brings it into
+# processes. It can lie anywhere, and needs nothing of anybody.
+cmd/hotspots/embed/resident.so: $(OBJECT) Makefile
+	$(LD) -shared -Bsymbolic -z text -z noexecstack -z separate-code -z max-page-size=4096 --build-id=none --no-undefined -o $@ $<
+
 # The program of hotspots selftest. Its calls are as its source says, so that nothing may
 # be inlined, merged or left out; glibc 2.34 is enough for it, as for the library.
 cmd/hotspots/embed/known: cmd/hotspots/selftest/known.c Makefile
@@ -141,7 +146,7 @@ lint: ## gofmt, vet, staticcheck, and the C (lint-c)
 # The resident part under gcc's analyser; internal/checkobj says what must hold of
 # the object and of its parts, the very ones that are linked. FOLDERS: who may need
 # whom. VECTORS: who saves and clears them. cppcheck reads all C as a whole.
-FOLDERS := base rows table stubs texts events api signals sites plans warm
+FOLDERS := base rows table stubs texts events api signals sites plans warm attach
 VECTORS := dp_keeper dp_on_stack dp_on_stack_over
 
 # The rest of the C, which cgo compiles, goes one way, too, but for ONE, a file in C and
@@ -326,4 +331,4 @@ tarball: all ## build/dynprof-VERSION-linux-amd64.tar.gz
 	@scripts/package.sh tar
 
 clean: ## remove build/
-	rm -rf $(BUILD) cmd/hotspots/embed/libdynprof.so* cmd/hotspots/embed/known $(OBJECT)
+	rm -rf $(BUILD) cmd/hotspots/embed/libdynprof.so* cmd/hotspots/embed/known cmd/hotspots/embed/resident.so $(OBJECT)

@@ -1,6 +1,8 @@
 package main
 
+// #include "attach/attach.h"
 // #include "base/ctl.h"
+// #include "base/lock.h"
 // #include "stubs/arenas.h"
 // #include "texts/undos.h"
 import "C"
@@ -8,6 +10,7 @@ import "C"
 import (
 	"unsafe"
 
+	"github.com/dynprof/dynprof/internal/handover"
 	"github.com/dynprof/dynprof/patcher/patch"
 	"github.com/dynprof/dynprof/stubgen/entry"
 )
@@ -54,4 +57,37 @@ var (
 	_ [patch.SpanUnit]struct{}                                 = [C.DP_SPAN_UNIT]struct{}{}
 	_ [patch.NoGroup]struct{}                                  = [C.DP_NO_GROUP]struct{}{}
 	_ [patch.SignalSites]struct{}                              = [C.DP_SIGNAL_SITES]struct{}{}
+)
+
+// What hotspots attach leaves in a process is written as those of package handover.
+var (
+	_ [handover.PlaceSize]byte  = [C.sizeof_struct_dp_place]byte{}
+	_ [handover.ParkedSize]byte = [C.sizeof_struct_dp_parked]byte{}
+	_ [handover.AttachSize]byte = [C.sizeof_struct_dp_attach]byte{}
+	_ [handover.RangeSize]byte  = [C.sizeof_struct_dp_range]byte{}
+	_ [handover.ArenaSize]byte  = [C.sizeof_struct_dp_arena]byte{}
+	_ [handover.TextSize]byte   = [C.sizeof_struct_dp_text]byte{}
+
+	_ [unsafe.Offsetof(handover.Parked{}.From)]struct{}        = [unsafe.Offsetof(C.struct_dp_parked{}.from)]struct{}{}
+	_ [unsafe.Offsetof(handover.Parked{}.To)]struct{}          = [unsafe.Offsetof(C.struct_dp_parked{}.to)]struct{}{}
+	_ [unsafe.Offsetof(handover.Parked{}.GS)]struct{}          = [unsafe.Offsetof(C.struct_dp_parked{}.gs)]struct{}{}
+	_ [unsafe.Offsetof(handover.Parked{}.Left)]struct{}        = [unsafe.Offsetof(C.struct_dp_parked{}.left)]struct{}{}
+	_ [unsafe.Offsetof(handover.Attach{}.Threads)]struct{}     = [unsafe.Offsetof(C.struct_dp_attach{}.threads)]struct{}{}
+	_ [unsafe.Offsetof(handover.Attach{}.Reserve)]struct{}     = [unsafe.Offsetof(C.struct_dp_attach{}.reserve)]struct{}{}
+	_ [unsafe.Offsetof(handover.Attach{}.Table)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.table)]struct{}{}
+	_ [unsafe.Offsetof(handover.Attach{}.Auxv)]struct{}        = [unsafe.Offsetof(C.struct_dp_attach{}.auxv)]struct{}{}
+	_ [unsafe.Offsetof(handover.Attach{}.Owned)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.owned)]struct{}{}
+	_ [unsafe.Offsetof(handover.Attach{}.Why)]struct{}         = [unsafe.Offsetof(C.struct_dp_attach{}.why)]struct{}{}
+	_ [unsafe.Offsetof(handover.Arena{}.Origins)]struct{}      = [unsafe.Offsetof(C.struct_dp_arena{}.origins)]struct{}{}
+	_ [unsafe.Offsetof(handover.Arena{}.IslandsCount)]struct{} = [unsafe.Offsetof(C.struct_dp_arena{}.islands_count)]struct{}{}
+	_ [unsafe.Offsetof(handover.Arena{}.Held)]struct{}         = [unsafe.Offsetof(C.struct_dp_arena{}.held)]struct{}{}
+	_ [unsafe.Offsetof(handover.Text{}.Arena)]struct{}         = [unsafe.Offsetof(C.struct_dp_text{}.arena)]struct{}{}
+	_ [unsafe.Offsetof(handover.Text{}.Exchanged)]struct{}     = [unsafe.Offsetof(C.struct_dp_text{}.exchanged)]struct{}{}
+	_ [handover.Busy]struct{}                                  = [C.DP_BUSY]struct{}{}
+	_ [handover.Done]struct{}                                  = [C.DP_DONE]struct{}{}
+	_ [handover.GivenUp]struct{}                               = [C.DP_GIVEN_UP]struct{}{}
+	_ [handover.KeepGS]struct{}                                = [C.DP_KEEP_GS]struct{}{}
+	_ [handover.ToDetach]struct{}                              = [C.DP_DETACH]struct{}{}
+	_ [handover.Again]struct{}                                 = [C.DP_ATTACH_AGAIN]struct{}{}
+	_ [handover.Succeeded]struct{}                             = [C.DP_ATTACH_DONE]struct{}{}
 )

@@ -32,10 +32,9 @@
 #include "events/ring.h"
 #include "outsider.h"
 #include "plans/activate.h"
+#include "plans/begin.h"
 #include "plans/late.h"
 #include "plugin.h"
-#include "rows/chunks.h"
-#include "rows/rows.h"
 #include "session.h"
 #include "signals/signals.h"
 #include "sites/slowpath.h"
@@ -45,8 +44,6 @@
 #include "translator.h"
 #include "warm/choice.h"
 #include "warm/warm.h"
-
-#define HWCAP2_FSGSBASE (1 << 1)
 
 /* What the constructor works with; gone before main. */
 struct start {
@@ -64,13 +61,7 @@ struct start {
 	int only_cache; /* hotspots cache warm: end it when its plans are kept */
 };
 
-static uint64_t aux(const struct start *s, uint64_t type)
-{
-	for (const Elf64_auxv_t *a = s->session.auxv; a->a_type != AT_NULL; a++)
-		if (a->a_type == type)
-			return a->a_un.a_val;
-	return 0;
-}
+static uint64_t aux(const struct start *s, uint64_t type) { return dp_aux(s->session.auxv, type); }
 
 /* Writes without a signal: a broken pipe, a file-size limit or a terminal that
  * stops background writers would end or stop the program. What the write made
@@ -356,105 +347,7 @@ static void note_objects(struct start *s)
 	dp_libc_iterate(list_of_objects(s))(note_object, s);
 }
 
-/* The vdso's clock_gettime: an event's time without a system call that a
- * seccomp filter may refuse. 0 if there is none. */
-static void *vdso_clock(const struct start *s)
-{
-	const uint8_t *base = (const uint8_t *)aux(s, AT_SYSINFO_EHDR);
-	if (!base)
-		return 0;
-	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)base;
-	const Elf64_Phdr *ph = (const Elf64_Phdr *)(base + eh->e_phoff);
-	const Elf64_Dyn *dyn = 0;
-	uint64_t bias = 0;
-	int loaded = 0;
-	for (int i = 0; i < eh->e_phnum; i++) {
-		if (ph[i].p_type == PT_LOAD && !loaded++)
-			bias = (uint64_t)base + ph[i].p_offset - ph[i].p_vaddr;
-		if (ph[i].p_type == PT_DYNAMIC)
-			dyn = (const Elf64_Dyn *)(base + ph[i].p_offset);
-	}
-	const Elf64_Sym *symbols = 0;
-	const char *names = 0;
-	const uint32_t *hash = 0;
-	for (; dyn && dyn->d_tag != DT_NULL; dyn++) {
-		if (dyn->d_tag == DT_SYMTAB)
-			symbols = (const Elf64_Sym *)(bias + dyn->d_un.d_ptr);
-		else if (dyn->d_tag == DT_STRTAB)
-			names = (const char *)(bias + dyn->d_un.d_ptr);
-		else if (dyn->d_tag == DT_HASH)
-			hash = (const uint32_t *)(bias + dyn->d_un.d_ptr);
-	}
-	static const char wanted[] = "__vdso_clock_gettime";
-	for (uint32_t i = 0; symbols && names && hash && i < hash[1]; i++) {
-		const char *name = names + symbols[i].st_name;
-		if (symbols[i].st_shndx != SHN_UNDEF && has_prefix(name, wanted) && !name[sizeof wanted - 1])
-			return (void *)(bias + symbols[i].st_value);
-	}
-	return 0;
-}
-
 /* ---- applying the plan ------------------------------------------------ */
-
-/* Without MADV_RANDOM the first touch of a hole in the file would read ahead:
- * megabytes of zeroes, milliseconds. A duplicate of the mapping keeps it. */
-static void *map_file(long fd, uint64_t offset, uint64_t size)
-{
-	long at = raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
-	if (failed(at))
-		return 0;
-	raw(SYS_madvise, at, size, MADV_RANDOM);
-	return (void *)at;
-}
-
-/* Maps the table the twin wrote: its header says how much. */
-static int map_table_fd(struct start *s, long fd)
-{
-	struct dp_header copy, *header = &copy;
-	if (raw(SYS_pread64, fd, header, sizeof copy, 0) != (long)sizeof copy)
-		return 0;
-	int mine = 1;
-	for (int i = 0; i < 16; i++)
-		mine &= header->nonce[i] == s->session.ctl->nonce[i];
-	uint64_t head = section_end(&header->events), fired = section_end(&header->fired);
-	if (fired > head)
-		head = fired;
-	uint64_t rows = header->rows.offset;
-	dp.row_stride = header->rows.entry_size;
-	dp.rows_max = header->rows.capacity;
-	dp.counters = header->counters;
-	dp.row_used = DP_ROW_COUNTERS + 8 * (uint64_t)dp.counters;
-	dp.shared = (header->flags & DP_FLAG_SHARED) != 0;
-	dp.translator = (header->flags & DP_FLAG_TRANSLATOR) != 0;
-	if (header->flags & DP_FLAG_THRESHOLD)
-		dp.threshold_fired = header->fired.offset;
-	if (!mine)
-		return 0;
-	dp.table = map_file(fd, 0, pages(head));
-	dp.chunks[0] = map_file(fd, rows, 2 * dp.row_stride);
-	long at = raw(SYS_mmap, 0, dp.row_stride, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (!dp.table || !dp.chunks[0] || failed(at))
-		return 0;
-	dp.discard = (struct dp_row *)at;
-	if (dp.threshold_fired)
-		dp.threshold_fired += (uint64_t)dp.table;
-	return 1;
-}
-
-static void unmap_table(void *unused)
-{
-	(void)unused;
-	if (!dp.shared)
-		raw(SYS_arch_prctl, ARCH_SET_GS, 0);
-	if (dp.table)
-		raw(SYS_munmap, dp.table, pages(section_end(&dp.table->fired)));
-	if (dp.chunks[0])
-		raw(SYS_munmap, dp.chunks[0], 2 * dp.row_stride);
-	if (dp.discard)
-		raw(SYS_munmap, dp.discard, dp.row_stride);
-	dp = (struct dp_state){0};
-}
 
 /* Whether threads may find their rows by GS: nobody has set it, and we may. */
 static int gs_is_free(void)
@@ -463,37 +356,11 @@ static int gs_is_free(void)
 	return raw(SYS_arch_prctl, ARCH_GET_GS, &base) == 0 && base == 0 && raw(SYS_arch_prctl, ARCH_SET_GS, 0) == 0;
 }
 
-/* Arg: struct start *. The table is mapped, and this thread counts in its first row. */
-static const char *map_table(void *arg)
-{
-	struct start *s = arg;
-	long fd = raw(SYS_openat, AT_FDCWD, s->session.ctl->table, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (failed(fd))
-		return "the count table cannot be opened again";
-	int ok = map_table_fd(s, fd);
-	raw(SYS_close, fd);
-	if (!ok) {
-		unmap_table(0);
-		return "the count table cannot be mapped (ulimit -v?)";
-	}
-	dp.clock_gettime = (int (*)(int, void *))vdso_clock(s);
-	struct dp_row *row = dp_row_at(0);
-	dp_rows_start(row);
-	if (dp.shared) {
-		row->kind = DP_ROW_SHARED;
-		return 0;
-	}
-	dp_have_wrgsbase = (aux(s, AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
-	if (raw(SYS_arch_prctl, ARCH_SET_GS, row) == 0)
-		return 0;
-	unmap_table(0);
-	return "the GS segment cannot be used";
-}
-
 static const char *apply(struct start *s)
 {
 	struct dp_ctl *ctl = s->session.ctl;
-	struct dp_room rows = {map_table, unmap_table, s, 0};
+	struct dp_begin begin = {ctl->table, ctl->nonce, s->session.auxv};
+	struct dp_room rows = {dp_begin, dp_take_begin_back, &begin, 0};
 	const char *why = 0;
 	if (ctl->heap_to && !dp_lift_heap(ctl, list_of_objects(s)))
 		why = "its heap cannot be moved out of the way";

@@ -71,6 +71,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/setting":  {},
 		"internal/cheader":  {},
 		"internal/listen":   {},
+		"internal/handover": {},
 		"internal/ptrace":   {"internal/procfile"},
 
 		"internal/table/layout":   {"internal/ledger"},
@@ -107,7 +108,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"patcher": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/plancache", "internal/procfile", "internal/procmaps", "internal/setting", "internal/spantree", "internal/symname",
 			"internal/table/build", "internal/table/layout", "internal/table/tabledir", "internal/x86", "patcher/patch", "patcher/place", "patcher/target", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/flow", "stubgen/keep", "stubgen/survey", "stubgen/translate"},
 		"exporter": {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/spantree", "internal/symname", "internal/table", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
-		"libdynprof": {"elfscan", "internal/agent", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/procfile", "internal/procmaps", "internal/setting", "internal/spantree", "internal/symname",
+		"libdynprof": {"elfscan", "internal/agent", "internal/handover", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/procfile", "internal/procmaps", "internal/setting", "internal/spantree", "internal/symname",
 			"internal/table/alive", "internal/table/build", "internal/table/control", "internal/table/file", "internal/table/layout", "internal/table/tabledir", // of tables no reader
 			"internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/files", "patcher/target/self", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/flow", "stubgen/keep", "stubgen/survey", "stubgen/translate"},
 		"cmd/hotspots/internal/figures":  {},
@@ -148,7 +149,7 @@ func TestFences(t *testing.T) {
 		"golang.org/x/sys/unix":        {"cmd/hotspots/internal/launch", "cmd/hotspots/internal/perf", "internal/mem", "internal/ptrace", "patcher/target/remote"},
 		"unsafe":                       {"cmd/hotspots/internal/perf", "internal/mem", "internal/ptrace", "internal/table/alive", "internal/table/file", "libdynprof"},
 	}
-	pure := []string{"elfscan", "stubgen", "stubgen/emit", "stubgen/survey", "stubgen/keep", "stubgen/entry", "stubgen/flow", "stubgen/translate", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout", "internal/plancache", "internal/spantree", "cmd/hotspots/internal/cells", "cmd/hotspots/internal/figures", "cmd/hotspots/internal/sampling", "cmd/hotspots/internal/top"}
+	pure := []string{"elfscan", "stubgen", "stubgen/emit", "stubgen/survey", "stubgen/keep", "stubgen/entry", "stubgen/flow", "stubgen/translate", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout", "internal/plancache", "internal/handover", "internal/spantree", "cmd/hotspots/internal/cells", "cmd/hotspots/internal/figures", "cmd/hotspots/internal/sampling", "cmd/hotspots/internal/top"}
 	effects := []string{"os", "syscall", "unsafe", "net", "os/exec", "golang.org/x/sys/unix"}
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)

@@ -29,17 +29,13 @@
 #define MLOCK_ONFAULT 1
 #endif
 
-struct range {
-	uint64_t low, high;
-};
-
-enum { RANGES = DP_PAGE_SIZE / sizeof(struct range) - 1 };
+enum { RANGES = DP_PAGE_SIZE / sizeof(struct dp_range) - 1 };
 
 /* A page of them, and the next. */
 struct owned {
 	struct owned *next;
 	uint64_t used; /* or more */
-	struct range ranges[RANGES]; /* high is 0 until both are known */
+	struct dp_range ranges[RANGES]; /* high is 0 until both are known */
 };
 
 static struct owned first;
@@ -61,7 +57,7 @@ static struct owned *next_of(struct owned *o)
 }
 
 /* The range that begins there; 0: there is none. */
-static struct range *range_at(uint64_t low)
+static struct dp_range *range_at(uint64_t low)
 {
 	for (struct owned *o = &first; o; o = __atomic_load_n(&o->next, __ATOMIC_ACQUIRE))
 		for (uint64_t i = 0, n = __atomic_load_n(&o->used, __ATOMIC_RELAXED); i < n && i < RANGES; i++)
@@ -72,7 +68,7 @@ static struct range *range_at(uint64_t low)
 
 void dp_disown(uint64_t at)
 {
-	for (struct range *r; (r = range_at(at));) { /* more than once, if an object has several texts */
+	for (struct dp_range *r; (r = range_at(at));) { /* more than once, if an object has several texts */
 		__atomic_store_n(&r->high, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&r->low, NOWHERE, __ATOMIC_RELEASE);
 		__atomic_fetch_add(&disowned, 1, __ATOMIC_RELAXED);
@@ -83,7 +79,7 @@ void dp_disown(uint64_t at)
 static int own_again(uint64_t low, uint64_t high)
 {
 	uint64_t nowhere = NOWHERE;
-	struct range *r = __atomic_load_n(&disowned, __ATOMIC_RELAXED) ? range_at(NOWHERE) : 0;
+	struct dp_range *r = __atomic_load_n(&disowned, __ATOMIC_RELAXED) ? range_at(NOWHERE) : 0;
 	if (!r || !__atomic_compare_exchange_n(&r->low, &nowhere, low, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return 0;
 	__atomic_fetch_sub(&disowned, 1, __ATOMIC_RELAXED);
@@ -102,6 +98,29 @@ void dp_own(uint64_t at, uint64_t size)
 			return;
 	o->ranges[n].low = at & ~(uint64_t)(DP_PAGE_SIZE - 1);
 	__atomic_store_n(&o->ranges[n].high, pages(at + size), __ATOMIC_RELEASE);
+}
+
+static uint64_t list_one(struct dp_range *to, uint64_t most, uint64_t n, uint64_t low, uint64_t high)
+{
+	if (high <= low)
+		return n;
+	if (n < most)
+		to[n] = (struct dp_range){low, high};
+	return n + 1;
+}
+
+uint64_t dp_list_owned(struct dp_range *to, uint64_t most)
+{
+	uint64_t n = 0;
+	for (struct owned *o = &first; o; o = o->next) {
+		for (uint64_t i = 0; i < o->used && i < RANGES; i++)
+			n = list_one(to, most, n, o->ranges[i].low, o->ranges[i].high);
+		if (o->next)
+			n = list_one(to, most, n, (uint64_t)o->next, (uint64_t)(o->next + 1));
+	}
+	for (const struct dp_kept *k = dp_all_kept; k; k = k->next)
+		n = list_one(to, most, n, k->low, k->high);
+	return n;
 }
 
 /* What is not mapped anew for each session. */
@@ -152,7 +171,7 @@ static int cut(uint64_t low, uint64_t *high)
 {
 	for (const struct owned *o = &first; o; o = __atomic_load_n(&o->next, __ATOMIC_ACQUIRE))
 		for (uint64_t i = 0, n = __atomic_load_n(&o->used, __ATOMIC_RELAXED); i < n && i < RANGES; i++) {
-			const struct range *r = &o->ranges[i];
+			const struct dp_range *r = &o->ranges[i];
 			uint64_t end = __atomic_load_n(&r->high, __ATOMIC_ACQUIRE), start = __atomic_load_n(&r->low, __ATOMIC_ACQUIRE);
 			if (!end || __atomic_load_n(&r->high, __ATOMIC_ACQUIRE) != end) /* it comes, or goes */
 				continue;

@@ -3,6 +3,7 @@
 
 #include "base/filters.h"
 #include "base/layout.h"
+#include "base/lock.h"
 #include "base/pieces.h"
 
 enum { ROOM = DP_PAGE_SIZE - 8 };
@@ -24,9 +25,11 @@ void *dp_piece(uint64_t size)
 		long more = ask(SYS_mmap, 0, DP_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (failed(more))
 			return 0;
-		if (__atomic_compare_exchange_n(&newest, &r, (struct run *)more, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		if (__atomic_compare_exchange_n(&newest, &r, (struct run *)more, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 			r = (struct run *)more;
-		else
+			dp_own((uint64_t)more, DP_PAGE_SIZE);
+		} else {
 			ask(SYS_munmap, more, DP_PAGE_SIZE); /* another was first */
+		}
 	}
 }

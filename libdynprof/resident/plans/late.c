@@ -117,8 +117,11 @@ static int room_for(uint64_t n)
 	long at = ask(SYS_mmap, 0, pages(cap * sizeof *known.slots), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
 		return 0;
-	if (known.cap)
+	if (known.cap) {
+		dp_disown((uint64_t)known.slots);
 		ask(SYS_munmap, known.slots, pages(known.cap * sizeof *known.slots));
+	}
+	dp_own((uint64_t)at, cap * sizeof *known.slots);
 	known.slots = (const void **)at;
 	known.cap = cap;
 	return 1;
@@ -148,6 +151,7 @@ static int keep_start(const struct dp_ctl *ctl, const Elf64_auxv_t *auxv)
 	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
 		return 0;
+	dp_own((uint64_t)at, size);
 	kept.auxv = (Elf64_auxv_t *)at;
 	for (uint64_t i = 0; i < n; i++)
 		kept.auxv[i] = auxv[i];

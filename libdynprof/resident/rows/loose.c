@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/filters.h"
+#include "base/lock.h"
 #include "base/pages.h"
 #include "base/state.h"
 #include "rows/chunks.h"
@@ -81,6 +82,7 @@ static struct loose *make(void)
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (failed(at))
 		return 0;
+	dp_own((uint64_t)at, DP_PAGE_SIZE + pages(dp.row_stride));
 	struct loose *l = (struct loose *)at, *head = list();
 	l->state = TAKEN;
 	do

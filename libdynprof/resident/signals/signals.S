@@ -9,7 +9,7 @@
 
 	.text
 	.hidden	dp_handler_entries, dp_more_entry, dp_enter_handler, dp_handlers
-	.hidden	dp_arrive, dp_depart, dp_moved
+	.hidden	dp_arrive, dp_depart, dp_moved, dp_behind_watched, dp_behind_shown
 
 /* The unwinder finds the interrupted registers in the context (DWARF 5, 6.4.2:
  * DW_CFA_def_cfa_expression, DW_CFA_expression; DW_OP_bregN with a two-byte
@@ -101,6 +101,8 @@ dp_enter_handler:
 	CONTEXT(7, 32)
 	xor	%eax, %eax
 	call	*(%r11)
+	.globl	dp_behind_watched	/* nobody else of ours calls the program's code */
+dp_behind_watched:
 	pop	%rax
 	CONTEXT(7, 24)
 	pop	%rdi
@@ -120,6 +122,8 @@ dp_enter_handler:
 	and	$-16, %rsp
 	xor	%eax, %eax
 	call	*(%r11)
+	.globl	dp_behind_shown
+dp_behind_shown:
 	mov	-DP_SHOWN_SIZE-8(%rbp), %rdi	/* the context */
 	lea	-DP_SHOWN_SIZE(%rbp), %rsi
 	call	dp_depart

@@ -476,11 +476,23 @@ static void go_on(uint64_t *g)
 
 /* Called behind a handler that has changed where the thread was, which was not in
  * code of ours, and before the program resumes a context by itself. */
-void dp_moved(uint64_t *context) HIDDEN;
 void dp_moved(uint64_t *context)
 {
 	dp_reads();
 	go_on(context + DP_UC_GREGS / 8);
+	dp_has_read();
+}
+
+void dp_show(uint64_t *context)
+{
+	struct dp_shown s = {0};
+	uint64_t *g = context + DP_UC_GREGS / 8;
+	dp_reads();
+	const struct dp_known *c = dp_arena_at(g[DP_REG_RIP]);
+	if (c)
+		show(c, g, 1, &s);
+	else
+		show_island(g, &s);
 	dp_has_read();
 }
 

@@ -36,6 +36,13 @@ struct dp_shown {
 };
 _Static_assert(sizeof(struct dp_shown) == DP_SHOWN_SIZE, "dp_shown");
 
+/* A ucontext that names code of the program, at a byte that a patch has overwritten, names
+ * its copy. */
+void dp_moved(uint64_t *context) HIDDEN;
+/* The other way round: one that names code of ours names the program's, in the state in
+ * which a handler would see it. Some code stands for none: that goes on where it leads. */
+void dp_show(uint64_t *context) HIDDEN;
+
 /* Where our handler of SIGTRAP returns to. */
 void dp_trap_return(void) HIDDEN;
 /* Enters the handler of a slot as the kernel does. */

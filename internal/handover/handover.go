@@ -1,0 +1,116 @@
+// Package handover has what hotspots leaves in the memory of a process that it attaches to,
+// in the shape that the code there expects: the structs of
+// libdynprof/resident/attach/attach.h and base/ctl.h, which libdynprof/same.go compares.
+// All words are little-endian, and addresses are the process's.
+package handover
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// Values of Attach.Word.
+const (
+	NotBegun = iota
+	Busy
+	Done
+	GivenUp
+)
+
+// Values of Attach.Wish, and of Attach.Outcome.
+const (
+	ToAttach = iota
+	ToDetach
+)
+
+// Outcomes.
+const (
+	Failed = iota // Why says it
+	Again         // a thread is where nothing may be changed
+	Succeeded
+)
+
+// KeepGS is no base, but that the thread's stays as it is.
+const KeepGS = 1
+
+// Place is struct dp_place.
+type Place struct{ RIP, RSP, RAX, EFlags uint64 }
+
+// Parked is struct dp_parked: a stopped thread.
+type Parked struct {
+	RBX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R11, R12, R13, R14, R15 uint64
+
+	From, To Place
+	Mask     uint64
+	GS       uint64
+	Request  uint64
+	Tid      uint64
+	Left     uint64
+}
+
+// Attach is struct dp_attach.
+type Attach struct {
+	Word, Stack, Wish, Outcome uint64
+
+	Threads, ThreadsCount uint64
+	Frames, FramesCount   uint64
+	First                 uint64
+
+	Reserve, ReserveSize, Arenas, ArenasCount, Texts, TextsCount, Undos, UndosCount uint64
+
+	Table     uint64
+	Nonce     [16]byte
+	Auxv      uint64
+	RDebug    uint64
+	Low, High uint64
+
+	Owned, OwnedRoom, OwnedCount uint64
+	Inside                       uint64
+	Why                          [256]byte
+}
+
+// Range is struct dp_range.
+type Range struct{ Low, High uint64 }
+
+// Arena is struct dp_arena.
+type Arena struct {
+	At, Offset, Size, Pointers, Cold, Keeps uint64
+
+	Origins, Lengths, ByText, OriginsCount uint64
+
+	Islands, IslandsCount      uint64
+	Traps, TrapsCount          uint64
+	View, ViewOffset, ViewSize uint64
+	Held                       uint64
+}
+
+// Text is struct dp_text. Nothing is exchanged for it.
+type Text struct {
+	Start, Size, Arena uint64
+	Copies             [9]uint64 // three struct dp_copy
+	Exchanged, _       uint32
+}
+
+// Sizes of the structs in bytes.
+const (
+	PlaceSize  = 4 * 8
+	ParkedSize = 27 * 8
+	AttachSize = 28*8 + 256
+	RangeSize  = 2 * 8
+	ArenaSize  = 18 * 8
+	TextSize   = 13 * 8
+)
+
+// Bytes is v, one of the structs or a list of them, as the process reads it.
+func Bytes(v any) []byte {
+	b, err := binary.Append(nil, binary.LittleEndian, v)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return b
+}
+
+// Read is the other way round: v is a pointer to a struct, or a list.
+func Read(b []byte, v any) error {
+	return binary.Read(bytes.NewReader(b), binary.LittleEndian, v)
+}

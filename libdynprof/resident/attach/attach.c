@@ -1,0 +1,329 @@
+/* Counting begins and ends in a process that runs, while all its threads are stopped but
+ * the one that is here, on a stack of its own and with all signals blocked (park.S). Who is
+ * outside has left what is to be done (attach.h).
+ *
+ * To begin:
+ *  1. The arenas are mapped. If a thread is about to make a system call that must be known of
+ *     before (a birth), nothing else happens: it is tried again when that is over.
+ *  2. The table is mapped; threads get rows, in the order in which they are listed.
+ *  3. The patches are made.
+ *  4. Threads, and handlers that have interrupted them, go on in the copies of what was
+ *     overwritten. Where threads stand at an entry they come by the patch: that is a call.
+ *  5. The kernel gets our entries in place of the program's handlers.
+ * To end:
+ *  1. Threads go on in the program's code, in the state that a handler would see. Who is in
+ *     code of ours that stands for none of the program's stays there, and is counted.
+ *  2. All text that is as we left it becomes what it was; the kernel gets the program's
+ *     handlers. Who is in a thunk yet makes his system call, and nobody does anything for us.
+ *  3. What is ours is listed. It is unmapped from outside when nobody can be in it, nor come
+ *     back to it.
+ */
+#define _GNU_SOURCE
+#include <link.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "attach/attach.h"
+#include "base/hooks.h"
+#include "base/lock.h"
+#include "base/pages.h"
+#include "base/state.h"
+#include "plans/activate.h"
+#include "plans/begin.h"
+#include "plans/late.h"
+#include "plans/patch.h"
+#include "plans/refused.h"
+#include "rows/birth.h"
+#include "rows/chunks.h"
+#include "rows/rows.h"
+#include "signals/action.h"
+#include "signals/handlers.h"
+#include "signals/signals.h"
+#include "signals/traps.h"
+#include "sites/ends.h"
+#include "sites/watches.h"
+#include "stubs/arenas.h"
+#include "texts/undos.h"
+
+/* ---- whom this is loaded by asks nobody ------------------------------- */
+
+static void tell(const struct dp_hot *e) { (void)e; }
+static void nothing(void) {}
+static int never(struct dp_ctl *ctl)
+{
+	(void)ctl;
+	return 0;
+}
+static int no_scratch(struct dp_session *s)
+{
+	(void)s;
+	return 0;
+}
+static void unmap_scratch(struct dp_session *s) { (void)s; }
+static const char *no_planner(struct dp_session *s, void (*prepare)(struct dp_session *s), long *twin, int *reaped)
+{
+	(void)s;
+	(void)prepare;
+	(void)twin;
+	(void)reaped;
+	return "there is no planner";
+}
+static void finish_late(struct dp_session *s, long twin, int reaped, int wanted)
+{
+	(void)s;
+	(void)twin;
+	(void)reaped;
+	(void)wanted;
+}
+
+/* One by one: a whole struct would be data with addresses in it. */
+static void answer(void)
+{
+	dp_hooks.tell = tell;
+	dp_hooks.objects_gone = nothing;
+	dp_hooks.forked = nothing;
+	dp_hooks.start_warm = never;
+	dp_hooks.plan = no_planner;
+	dp_hooks.finish_late = finish_late;
+	dp_hooks.map_scratch = no_scratch;
+	dp_hooks.unmap_scratch = unmap_scratch;
+}
+
+/* ---- contexts ----------------------------------------------------------- */
+
+enum { CONTEXT_WORDS = DP_UC_GREGS / 8 + DP_REG_EFLAGS + 1 };
+
+static void to_context(const struct dp_place *p, uint64_t *context)
+{
+	uint64_t *g = context + DP_UC_GREGS / 8;
+	g[DP_REG_RIP] = p->rip;
+	g[DP_REG_RSP] = p->rsp;
+	g[DP_REG_RAX] = p->rax;
+	g[DP_REG_EFLAGS] = p->eflags;
+}
+
+static void from_context(struct dp_place *p, const uint64_t *context)
+{
+	const uint64_t *g = context + DP_UC_GREGS / 8;
+	*p = (struct dp_place){g[DP_REG_RIP], g[DP_REG_RSP], g[DP_REG_RAX], g[DP_REG_EFLAGS]};
+}
+
+static struct dp_parked *thread(const struct dp_attach *a, uint64_t i) { return (struct dp_parked *)a->threads + i; }
+static uint64_t *frame(const struct dp_attach *a, uint64_t i) { return (uint64_t *)((const uint64_t *)a->frames)[i]; }
+
+/* ---- beginning ------------------------------------------------------------ */
+
+/* Whether a thread there is about to make, or to make again, a system call that we must
+ * know of before: it stands behind what a kernel site's patch overwrites, or in it. */
+static int is_at_site(const struct dp_attach *a, uint64_t rip, uint64_t rax)
+{
+	enum { REACH = 48 }; /* from a site's first byte to its system call, and more */
+	const struct dp_undo_text *t = (const struct dp_undo_text *)a->undos, *end = t + a->undos_count;
+	if (!dp_is_watched((uint32_t)rax))
+		return 0;
+	for (; t < end; t++) {
+		if (rip < t->start || rip >= t->start + t->size)
+			continue;
+		for (uint32_t i = dp_first_near(t, rip - REACH); i < t->count && dp_change_at(t, i) < rip; i++)
+			if (!dp_is_call(t, i) && dp_overwritten_of(t, i)->kind == DP_UNDO_SITE && rip - dp_change_at(t, i) <= REACH)
+				return 1;
+	}
+	return 0;
+}
+
+static int any_at_site(const struct dp_attach *a)
+{
+	for (uint64_t i = 0; i < a->threads_count; i++)
+		if (is_at_site(a, thread(a, i)->from.rip, thread(a, i)->from.rax))
+			return 1;
+	for (uint64_t i = 0; i < a->frames_count; i++) {
+		const uint64_t *g = frame(a, i) + DP_UC_GREGS / 8;
+		if (is_at_site(a, g[DP_REG_RIP], g[DP_REG_RAX]))
+			return 1;
+	}
+	return 0;
+}
+
+static struct dp_parked *first_thread(const struct dp_attach *a)
+{
+	for (uint64_t i = 0; i < a->threads_count; i++)
+		if (thread(a, i)->tid == a->first)
+			return thread(a, i);
+	return 0;
+}
+
+/* The first thread has the first row, also if it has ended. */
+static void give_rows(const struct dp_attach *a)
+{
+	for (uint64_t i = 0; i < a->threads_count; i++) {
+		struct dp_parked *t = thread(a, i);
+		struct dp_row *row = t == first_thread(a) ? dp_row_at(0) : dp_row_take(DP_ROW_THREAD);
+		if (t != first_thread(a) && row) {
+			dp_birth_of(row)->flags = !DP_BIRTH_ENDED; /* it was born long ago, and runs */
+			dp_row_made(row, (long)t->tid);
+		}
+		t->gs = (uint64_t)(row ? row : dp.discard);
+	}
+}
+
+struct beginning {
+	struct dp_attach *a;
+	struct dp_begin begin;
+};
+
+static const char *make_rows(void *arg)
+{
+	struct beginning *b = arg;
+	if (any_at_site(b->a)) {
+		b->a->outcome = DP_ATTACH_AGAIN;
+		return "a thread makes a system call that must be known of";
+	}
+	const char *why = dp_begin(&b->begin);
+	if (!why && !dp.shared)
+		give_rows(b->a);
+	return why;
+}
+
+static void take_rows_back(void *arg)
+{
+	const struct beginning *b = arg;
+	for (uint64_t i = 0; i < b->a->threads_count; i++)
+		thread(b->a, i)->gs = DP_KEEP_GS;
+	dp_take_begin_back(0);
+}
+
+static void take_handlers(void)
+{
+	struct action has;
+	for (long sig = 1; sig <= 64; sig++)
+		if (raw(SYS_rt_sigaction, sig, 0, &has, 8) == 0 && (uint64_t)has.handler > (uint64_t)SIG_IGN)
+			dp_install(sig, &has, 0);
+}
+
+static void move_all(const struct dp_attach *a)
+{
+	uint64_t context[CONTEXT_WORDS];
+	for (uint64_t i = 0; i < a->threads_count; i++) {
+		struct dp_parked *t = thread(a, i);
+		to_context(&t->from, context);
+		dp_moved(context);
+		from_context(&t->to, context);
+	}
+	for (uint64_t i = 0; i < a->frames_count; i++)
+		dp_moved(frame(a, i));
+}
+
+/* Who writes gets its row's base when it goes on, as all do. */
+static const char *begin(struct dp_attach *a)
+{
+	static struct dp_ctl ctl;
+	static struct dp_object self;
+	self = (struct dp_object){.low = a->low, .high = a->high, .self = 1};
+	ctl.reserve = a->reserve;
+	ctl.reserve_size = a->reserve_size;
+	ctl.arenas = (struct dp_arena *)a->arenas;
+	ctl.arenas_count = (uint32_t)a->arenas_count;
+	ctl.texts = (struct dp_text *)a->texts;
+	ctl.texts_count = (uint32_t)a->texts_count;
+	ctl.undos = a->undos;
+	ctl.undos_count = a->undos_count;
+	ctl.objects = &self;
+	ctl.objects_count = 1;
+	text_copy(ctl.table, sizeof ctl.table, (const char *)a->table);
+	struct beginning b = {a, {(const char *)a->table, (const uint8_t *)a->nonce, (const Elf64_auxv_t *)a->auxv}};
+	struct dp_room rows = {make_rows, take_rows_back, &b, 0};
+	answer();
+	const char *why = dp_activate(&ctl, &rows);
+	if (why)
+		return why;
+	struct dp_session s = {.ctl = &ctl, .auxv = (const Elf64_auxv_t *)a->auxv, .cache = DP_CACHE_OFF};
+	dp_keep(&s, a->r_debug);
+	move_all(a);
+	take_handlers();
+	raw(SYS_munmap, a->reserve, a->reserve_size);
+	__atomic_store_n(&dp.table->state, DP_STATE_LIVE, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* ---- ending ----------------------------------------------------------------- */
+
+static int is_ours(const struct dp_attach *a, uint64_t at) { return at - a->low < a->high - a->low || dp_arena_at(at); }
+
+/* In front of the text's change: islands are known by what stands on them. */
+static void show_all(struct dp_attach *a)
+{
+	uint64_t context[CONTEXT_WORDS];
+	for (uint64_t i = 0; i < a->threads_count; i++) {
+		struct dp_parked *t = thread(a, i);
+		to_context(&t->from, context);
+		dp_show(context);
+		from_context(&t->to, context);
+		if (!is_ours(a, t->to.rip))
+			continue;
+		t->to = t->from;
+		a->inside += is_ours(a, t->from.rip);
+	}
+}
+
+static int is_there(const struct dp_undo_text *t)
+{
+	struct dp_page page = {DP_NO_PAGE, 0};
+	for (uint64_t at = t->start; at < t->start + t->size; at += DP_PAGE_SIZE)
+		if (!dp_is_there(&page, at))
+			return 0;
+	return 1;
+}
+
+static void restore_texts(void)
+{
+	struct dp_refused all = {.all = 1};
+	struct dp_text_walk w = dp_walk_texts(0, ~0ULL);
+	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
+		if (is_there(t)) {
+			dp_unpatch_text(t, &all);
+			raw(SYS_mprotect, t->start, t->size, t->prot);
+		}
+}
+
+/* What the program has put in the place of arenas is its own. */
+static void disown_replaced(void)
+{
+	for (uint32_t i = 0, n = dp_arenas_known(); i < n; i++) {
+		const struct dp_known *k = dp_arena_number(i);
+		if (k && k->gone == DP_REPLACED)
+			dp_disown(k->at);
+	}
+}
+
+/* Who has withdrawn before, as the program took what is ours, unmaps nothing: not all that
+ * is listed is ours yet. */
+static void end(struct dp_attach *a)
+{
+	static int ended;
+	show_all(a);
+	if (dp_withdrawn && !ended)
+		a->inside++;
+	if (!dp_withdrawn) {
+		ended = 1;
+		restore_texts();
+		dp_handlers_given();
+		__atomic_store_n(&dp_withdrawn, 1, __ATOMIC_SEQ_CST);
+		dp_loose_rows_end();
+	}
+	disown_replaced();
+	a->owned_count = dp_list_owned((struct dp_range *)a->owned, a->owned_room);
+}
+
+void dp_attach_here(struct dp_attach *a)
+{
+	if (a->wish == DP_DETACH) {
+		end(a);
+		a->outcome = DP_ATTACH_DONE;
+		return;
+	}
+	const char *why = begin(a);
+	if (why)
+		text_copy(a->why, sizeof a->why, why);
+	else
+		a->outcome = DP_ATTACH_DONE;
+}
