@@ -67,7 +67,7 @@ $(BUILD)/libdynprof.so: $(GOFILES) $(CFILES) $(OBJECT) go.mod go.sum
 # of 32 MB, without which the kernel does not execute it under ulimit -d; nobody here
 # asks for FIPS mode (cmd/hotspots/main.go).
 LAUNCH := github.com/dynprof/dynprof/cmd/hotspots/internal/launch
-$(BUILD)/hotspots: $(BUILD)/libdynprof.so cmd/hotspots/embed/known $(SFILES) $(ASSETS)
+$(BUILD)/hotspots: $(BUILD)/libdynprof.so cmd/hotspots/embed/known cmd/hotspots/embed/resident.so $(SFILES) $(ASSETS)
 	cp $< cmd/hotspots/embed/libdynprof.so
 	sha256sum < $< | cut -d" " -f1 > cmd/hotspots/embed/libdynprof.so.sha256
 	CGO_ENABLED=0 GOFIPS140=v1.0.0 $(GO) build -trimpath -tags early -ldflags "-s -w -checklinkname=0 -E hotspots_early_entry -X $(LAUNCH).carried=$$(cat cmd/hotspots/embed/libdynprof.so.sha256)$$(stat -L -c %s $<)" -o $@ ./cmd/hotspots

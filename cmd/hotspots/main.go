@@ -20,14 +20,16 @@ import (
 	_ "github.com/dynprof/dynprof/cmd/hotspots/internal/resume"
 )
 
-// embedded holds libdynprof.so and the program of hotspots selftest if the build has put it there.
+// embedded holds libdynprof.so, its resident part by itself, and the program of hotspots
+// selftest, if the build has put them there.
 //
 //go:embed embed
 var embedded embed.FS
 
 func main() {
 	known, _ := embedded.ReadFile("embed/known") // none in a build without make
-	os.Exit(cli.Main(os.Args[1:], library(), known))
+	resident, _ := embedded.ReadFile("embed/resident.so")
+	os.Exit(cli.Main(os.Args[1:], library(), known, resident))
 }
 
 // library is the one that this binary carries, or nil: run then asks for --library.

@@ -55,8 +55,9 @@ type app struct {
 	stderr io.Writer     // messages
 	style  report.Style  // of text on stdout
 
-	library *launch.Carried // libdynprof.so; nil if this binary does not carry it
-	known   []byte          // the program of selftest, likewise
+	library  *launch.Carried // libdynprof.so; nil if this binary does not carry it
+	known    []byte          // the program of selftest, likewise
+	resident []byte          // the code to attach, likewise
 
 	noDemangle  bool
 	names       []string     // files of names
@@ -66,14 +67,15 @@ type app struct {
 }
 
 // Main runs the command line and returns the exit status. library is the
-// libdynprof.so that run preloads, or nil, and known the program of selftest.
-func Main(args []string, library *launch.Carried, known []byte) int {
+// libdynprof.so that run preloads, or nil, known the program of selftest, and resident the
+// code that attach brings into a process.
+func Main(args []string, library *launch.Carried, known, resident []byte) int {
 	// With the signal caught, writing to a closed pipe is an error to look
 	// at, and a program that run executes still has the default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	color := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd()))
 	style := report.Style{Color: color, Width: narrow.Width(int(os.Stdout.Fd()))}
-	a := &app{stdout: bufio.NewWriterSize(os.Stdout, 64<<10), stderr: os.Stderr, style: style, library: library, known: known}
+	a := &app{stdout: bufio.NewWriterSize(os.Stdout, 64<<10), stderr: os.Stderr, style: style, library: library, known: known, resident: resident}
 	return a.main(args)
 }
 
@@ -132,7 +134,7 @@ func (a *app) root() *cobra.Command {
 		return usage("%w; see %s --help", flagError(err), cmd.CommandPath())
 	})
 	wrapHelp(root)
-	root.AddCommand(a.runCommand(), a.reportCommand(), a.topCommand(), a.webCommand(), a.showCommand(), a.annotateCommand(), a.loopsCommand(), a.callsCommand(), a.growthCommand(), a.exportCommand(), a.diffCommand(), a.namesCommand(), a.coverageCommand(), a.bisectCommand(), a.eventsCommand(),
+	root.AddCommand(a.runCommand(), a.attachCommand(), a.detachCommand(), a.reportCommand(), a.topCommand(), a.webCommand(), a.showCommand(), a.annotateCommand(), a.loopsCommand(), a.callsCommand(), a.growthCommand(), a.exportCommand(), a.diffCommand(), a.namesCommand(), a.coverageCommand(), a.bisectCommand(), a.eventsCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.resetCommand(), a.snapshotCommand(), a.serveCommand(), a.agentCommand(), a.lsCommand(), a.pruneCommand(), a.compactCommand(), a.cacheCommand(), a.symbolsCommand(), a.gdbCommand(), a.selftestCommand(), a.doctorCommand(), a.versionCommand(), a.manCommand(), a.probeCommand())
 	for _, cmd := range root.Commands() {
 		wrapErrors(cmd)

@@ -32,7 +32,7 @@ var scratch string
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asHotspots) != "" {
-		os.Exit(Main(os.Args[1:], nil, nil))
+		os.Exit(Main(os.Args[1:], nil, nil, nil))
 	}
 	testproc.DefaultSignals()
 	time.Local = time.UTC

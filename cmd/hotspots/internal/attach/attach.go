@@ -1,0 +1,249 @@
+// Package attach has the calls of a process counted that runs already, and ends that again
+// (docs/attach.md).
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/handover"
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/tabledir"
+	"github.com/dynprof/dynprof/internal/version"
+	"github.com/dynprof/dynprof/patcher"
+	"github.com/dynprof/dynprof/patcher/place"
+	"github.com/dynprof/dynprof/patcher/target/remote"
+)
+
+// Request is what is wanted.
+type Request struct {
+	Pid     int
+	Output  string // pattern of the table's name; empty: the default place
+	Options patcher.Options
+	Blob    *Blob
+}
+
+// Result tells of it.
+type Result struct {
+	Table   string
+	Pause   time.Duration // for which the process was stopped
+	Threads int
+}
+
+// errAgain is what is to be tried again, in a moment.
+type errAgain struct{ why error }
+
+func (e *errAgain) Error() string { return e.why.Error() }
+func (e *errAgain) Unwrap() error { return e.why }
+
+func again(format string, args ...any) error { return &errAgain{fmt.Errorf(format, args...)} }
+
+// Attach has a process counted. After an error it is as it was.
+func Attach(r *Request) (*Result, error) {
+	if err := check(r.Pid); err != nil {
+		return nil, err
+	}
+	var result *Result
+	err := retry(func() (err error) {
+		result, err = attachOnce(r)
+		return err
+	})
+	return result, err
+}
+
+// retry tries for some seconds: libraries may come and go, threads may be where nothing may
+// be changed.
+func retry(try func() error) error {
+	const tries, patience = 200, 15 * time.Second
+	end := time.Now().Add(patience)
+	for n := 1; ; n++ {
+		err := try()
+		var moment *errAgain
+		if !errors.As(err, &moment) {
+			return err
+		}
+		if n == tries || time.Now().After(end) {
+			return fmt.Errorf("%w, each time in %d tries", err, n)
+		}
+		time.Sleep(time.Duration(min(n, 20)) * time.Millisecond)
+	}
+}
+
+// prepared is all that is known before the process is stopped.
+type prepared struct {
+	*Request
+	process *remote.Process
+	maps    []procmaps.Mapping
+	auxv    []byte
+	linker  *remote.Linker
+	plan    *patcher.Plan
+	held    place.Span // where the code and its data will lie
+	table   *build.File
+}
+
+// look reads what is loaded.
+func look(pid int) (*prepared, error) {
+	p := &prepared{}
+	var err error
+	if p.process, err = remote.Open(pid); err != nil {
+		return nil, err
+	}
+	if p.maps, err = procmaps.Of(strconv.Itoa(pid)); err == nil {
+		p.auxv, err = os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
+	}
+	if err == nil {
+		p.linker, err = remote.FindLinker(p.process.Memory, remote.ParseAuxv(p.auxv), p.maps)
+	}
+	if errors.Is(err, remote.ErrLoading) {
+		err = &errAgain{err}
+	}
+	if err != nil {
+		p.process.Close()
+		return nil, fmt.Errorf("process %d: %w", pid, err)
+	}
+	return p, nil
+}
+
+func attachOnce(r *Request) (*Result, error) {
+	p, err := look(r.Pid)
+	if err != nil {
+		return nil, err
+	}
+	defer p.process.Close()
+	p.Request = r
+	if err := checkLibc(p.linker, p.maps); err != nil {
+		return nil, fmt.Errorf("process %d: %w", r.Pid, err)
+	}
+	if err := p.makePlan(); err != nil {
+		return nil, err
+	}
+	if err := p.makeTable(); err != nil {
+		return nil, err
+	}
+	defer p.table.Close()
+	result, err := p.begin()
+	if err != nil {
+		os.Remove(p.table.Path()) // nobody has counted into it
+		return nil, err
+	}
+	result.Table = p.table.Path()
+	return result, nil
+}
+
+// makePlan plans while the process runs.
+func (p *prepared) makePlan() error {
+	main, size := p.linker.Objects[0].Span, uint64(len(p.Blob.image))
+	low, ok := place.NewSpace(p.maps, p.process.Lowest(), p.process.Growth()).PlaceAnywhere(main, size)
+	if !ok {
+		return fmt.Errorf("process %d has no room for the code to attach", p.Pid)
+	}
+	p.held = place.Span{Low: low, High: low + size}
+	p.process.Held, p.process.ReserveSize = p.held, reserveFor(p.maps)
+	entry := func(name string) uint64 { return low + p.Blob.symbols[name] }
+	request := &patcher.Request{
+		Options: p.Options,
+		Objects: p.linker.Objects,
+		Entries: patcher.Entries{
+			Cold: entry("dp_cold"), Keep: entry("dp_keeper"), Site: entry("dp_kernel_site"),
+			Signal: entry("dp_signal_site"), Changed: entry("dp_objects_changed"),
+		},
+		LinkerHook:  p.linker.Hook,
+		ReserveSize: p.process.ReserveSize,
+		Miss:        func(int, ledger.Reason) {},
+		Stop:        func() {},
+	}
+	var err error
+	if p.plan, err = patcher.New(request, p.process); err == nil {
+		err = p.process.Checked()
+	}
+	if err != nil {
+		return fmt.Errorf("process %d: %w", p.Pid, err)
+	}
+	p.plan.Patch()
+	if err := p.process.Checked(); err != nil {
+		return again("process %d: %w", p.Pid, err)
+	}
+	if p.plan.HeapEnd() != 0 || p.plan.NeedsTraps() {
+		return fmt.Errorf("process %d: the plan needs what only a start can give", p.Pid)
+	}
+	return nil
+}
+
+// reserveFor is as libdynprof/session.c has it: stubs, and what is told of them, take less
+// than the text they count, but for programs of tiny functions.
+func reserveFor(maps []procmaps.Mapping) uint64 {
+	text := uint64(0)
+	for i := range maps {
+		if isCode(&maps[i]) {
+			text += maps[i].End - maps[i].Start
+		}
+	}
+	return 4*text + 4<<20
+}
+
+// isCode reports whether a mapping is code of a file.
+func isCode(m *procmaps.Mapping) bool { return m.Inode != 0 && m.Prot&procmaps.ProtExec != 0 }
+
+// makeTable makes the table, which the process opens later by its name.
+func (p *prepared) makeTable() error {
+	uid, gid, other := otherUser(p.Pid)
+	if other && p.Output == "" {
+		return fmt.Errorf("process %d is another user's, who may not enter your directory of tables: name one by -o FILE", p.Pid)
+	}
+	host, _ := os.Hostname() // only for %h
+	path, err := tabledir.OutputPath(p.Output, os.Getenv("XDG_RUNTIME_DIR"), tabledir.Names{Program: p.plan.Program(), Pid: p.Pid, Host: host, Time: time.Now()})
+	if err != nil {
+		return err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	spec := p.plan.Ledger()
+	spec.Identity = alive.Identify(p.Pid)
+	spec.Program, spec.Creator = p.plan.Program(), version.Creator
+	if p.table, err = build.Create(path, spec); err != nil {
+		return err
+	}
+	if other {
+		if err := os.Chown(p.table.Path(), uid, gid); err != nil {
+			p.table.Abort()
+			return fmt.Errorf("the table cannot be given to the process's user: %w", err)
+		}
+	}
+	return nil
+}
+
+// arenas and texts of the plan, as the process reads them.
+func (p *prepared) lists() (arenas []handover.Arena, texts []handover.Text, used uint64) {
+	for _, a := range p.plan.Arenas() {
+		arenas = append(arenas, handover.Arena{
+			At: a.At, Offset: a.Offset, Size: a.Size, Pointers: a.Pointers, Cold: a.Cold, Keeps: a.Keeps,
+			Origins: a.Origins.Records, Lengths: a.Origins.Lengths, ByText: a.Origins.ByText, OriginsCount: a.Origins.Count,
+			Islands: a.Origins.Islands, IslandsCount: a.Origins.IslandsCount,
+			Traps: a.Traps, TrapsCount: uint64(a.TrapsCount),
+			View: a.View, ViewOffset: a.ViewOffset, ViewSize: a.ViewSize,
+		})
+		used = max(used, a.Offset+a.Size+a.Pointers)
+	}
+	for _, t := range p.plan.Texts() {
+		texts = append(texts, handover.Text{Start: t.Start, Size: t.End - t.Start, Arena: uint64(int64(t.Arena))})
+	}
+	return arenas, texts, pages(used)
+}
+
+// sameCode is an error if other code is loaded than was planned.
+func (p *prepared) sameCode(now []procmaps.Mapping) error {
+	code := func(all []procmaps.Mapping) []procmaps.Mapping { return only(all, isCode) }
+	if !slices.Equal(code(p.maps), code(now)) {
+		return again("process %d has loaded or unloaded libraries", p.Pid)
+	}
+	return nil
+}

@@ -1,0 +1,411 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dynprof/dynprof/internal/handover"
+	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/internal/ptrace"
+	"github.com/dynprof/dynprof/patcher/target/remote"
+)
+
+// session is a process whose threads are all stopped, and one of them, which makes system
+// calls and runs our code for us.
+//
+// We may be killed at any moment, and the kernel then lets all threads run. So:
+//
+//  1. Who makes a system call is in code that gets it back to where it was (ptrace.Caller).
+//  2. Before the code that changes anything may run each thread, but for the one that runs it,
+//     is led to code that waits for it (dp_park), and finds back by itself.
+//  3. That one is led to its code last, and begins only if nobody has given up by then.
+type session struct {
+	*ptrace.Process
+	maps   []procmaps.Mapping
+	worker *ptrace.Thread
+	before map[*ptrace.Thread]ptrace.Regs // in front of system calls that are made again
+	state  ptrace.Regs                    // with which the worker goes on
+	tails  []remoteSpan
+	begun  time.Time
+
+	scratch, scratchSize uint64
+	slots                []handover.Parked // of all threads, in their order
+	led                  bool              // the worker is not where calls have left it
+	stay                 bool              // it goes on by itself
+}
+
+type remoteSpan struct{ low, high uint64 }
+
+// die kills this process at a step that a test names: whatever becomes of us, the process
+// goes on.
+func die(step string) {
+	if os.Getenv("DYNPROF_DIE_AT") == step {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+}
+
+// patience is how long a thread may take to stop.
+const patience = 2 * time.Second
+
+// stopped calls do with all threads of a process stopped, which then go on. Signals to us
+// wait until then.
+func stopped(pid int, l *remote.Linker, do func(*session) error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	later := make(chan os.Signal, 16)
+	signal.Notify(later, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGTTOU, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer func() {
+		signal.Stop(later)
+		if len(later) > 0 {
+			syscall.Kill(os.Getpid(), (<-later).(syscall.Signal))
+		}
+	}()
+	defer hurry()()
+	s := &session{begun: time.Now(), before: map[*ptrace.Thread]ptrace.Regs{}}
+	for _, t := range l.Tails {
+		s.tails = append(s.tails, remoteSpan{t.Low, t.High})
+	}
+	var err error
+	if s.Process, err = ptrace.Stop(pid, patience); err != nil {
+		if errors.Is(err, ptrace.ErrPatience) {
+			err = &errAgain{err}
+		}
+		return fmt.Errorf("process %d: %w", pid, err)
+	}
+	defer s.Release()
+	die("stopped")
+	if err := s.look(); err != nil {
+		return err
+	}
+	return do(s)
+}
+
+// hurry has this thread run before others on a busy machine, if it may, until what it returns
+// is called: the process waits for it.
+func hurry() (end func()) {
+	const first, kernels = -20, 20 // getpriority(2), as the kernel has it, counts from 20 down
+	had, err := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
+	if err != nil || unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), first) != nil {
+		return func() {}
+	}
+	return func() { unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), kernels-had) }
+}
+
+// look finds out whether all is as it should be, and who works for us.
+func (s *session) look() (err error) {
+	if s.maps, err = procmaps.Of(strconv.Itoa(s.Pid)); err != nil {
+		return err
+	}
+	for _, t := range s.Threads {
+		s.before[t] = ptrace.Again(t.Regs, true)
+		status, err := ptrace.ReadStatus(s.Pid, t.Tid)
+		if err == nil && status.Seccomp != 0 {
+			return fmt.Errorf("process %d has a seccomp filter, which may end it at a system call of ours", s.Pid)
+		}
+		if t.Halted {
+			return again("process %d is stopped", s.Pid)
+		}
+		const user64 = 0x33
+		if t.Regs.Cs != user64 {
+			return again("thread %d of process %d runs 32-bit code", t.Tid, s.Pid)
+		}
+		if t.Signal == 0 && s.worker == nil && !s.InSequence(t) {
+			s.worker = t
+		}
+	}
+	if s.worker == nil {
+		return again("no thread of process %d can work for us just now", s.Pid)
+	}
+	s.state = s.before[s.worker]
+	return s.alone()
+}
+
+// alone is an error if another process has this one's memory, and is no thread of it, as
+// behind vfork(2): it would run what is changed, and is not stopped.
+func (s *session) alone() error {
+	const kcmpVM = 1
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == s.Pid {
+			continue
+		}
+		if differs, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(s.worker.Tid), uintptr(pid), kcmpVM, 0, 0, 0); errno == 0 && differs == 0 {
+			return again("process %d has the memory of process %d", pid, s.Pid)
+		}
+	}
+	return nil
+}
+
+// calls leads the worker to a place for system calls, and back.
+func (s *session) calls(do func(*ptrace.Caller) error) error {
+	c, err := s.caller()
+	if err != nil {
+		return err
+	}
+	err = do(c)
+	return errors.Join(err, c.End())
+}
+
+func (s *session) caller() (*ptrace.Caller, error) {
+	err := error(ptrace.ErrUsed)
+	for _, t := range s.tails {
+		if t.high-t.low < ptrace.BlockSize || !only(s.maps, isCode).has(t.low) {
+			continue
+		}
+		var c *ptrace.Caller
+		if c, err = s.NewCaller(s.worker, t.high-ptrace.BlockSize, s.state); !errors.Is(err, ptrace.ErrUsed) {
+			return c, err
+		}
+	}
+	return nil, fmt.Errorf("process %d: no code has room behind it for a system call: %w", s.Pid, err)
+}
+
+// mapScratch maps memory of that size, readable and writable, if it can be at an address.
+func (s *session) mapScratch(c *ptrace.Caller, at, size uint64) (err error) {
+	s.scratchSize = pages(size)
+	s.scratch, err = c.Call(unix.SYS_MMAP, at, s.scratchSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, ^uint64(0), 0)
+	if err != nil {
+		return fmt.Errorf("process %d has no memory left: %w", s.Pid, err)
+	}
+	return nil
+}
+
+// work has the worker do what request says: its code and data lie from base on. After an error
+// all threads get back to where they were.
+func (s *session) work(c *ptrace.Caller, base uint64, b *Blob, request *handover.Attach, lists map[*uint64][]byte) error {
+	err := s.layOut(c, base, b, request, lists)
+	if err != nil && !s.led {
+		err = errors.Join(err, c.End())
+	}
+	return err
+}
+
+// layOut fills the scratch memory: the request, the lists, the threads, a stack.
+func (s *session) layOut(c *ptrace.Caller, base uint64, b *Blob, request *handover.Attach, lists map[*uint64][]byte) error {
+	const stackSize = 64 << 10
+	at := s.scratch
+	put := func(b []byte) (uint64, error) {
+		to := at
+		if at += (uint64(len(b)) + 63) &^ 63; at > s.scratch+s.scratchSize {
+			return 0, errors.New("BUG: scratch memory is too small")
+		}
+		_, err := s.Mem.WriteAt(b, int64(to))
+		return to, err
+	}
+	_, err := put(make([]byte, handover.AttachSize))
+	for field, list := range lists {
+		if err == nil {
+			*field, err = put(list)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.slots = nil
+	for _, t := range s.Threads {
+		slot, err := s.slotOf(t)
+		if err != nil {
+			return err
+		}
+		s.slots = append(s.slots, *slot)
+		if t.Tid == s.Pid {
+			request.First = slot.Tid
+		}
+	}
+	if request.Threads, err = put(handover.Bytes(s.slots)); err != nil {
+		return err
+	}
+	request.ThreadsCount = uint64(len(s.slots))
+	request.Stack = (at + stackSize) &^ 15
+	if request.Stack > s.scratch+s.scratchSize {
+		return errors.New("BUG: scratch memory has no room for a stack")
+	}
+	if _, err := s.Mem.WriteAt(handover.Bytes(request), int64(s.scratch)); err != nil {
+		return err
+	}
+	die("ready")
+	return s.run(c, base, b, request)
+}
+
+// scratchFor is how much memory work needs, with lists of so many bytes in all.
+func (s *session) scratchFor(lists map[*uint64][]byte) uint64 {
+	size := uint64(handover.AttachSize+len(s.Threads)*handover.ParkedSize) + 128<<10
+	for _, l := range lists {
+		size += uint64(len(l)) + 64
+	}
+	return size
+}
+
+func (s *session) slotOf(t *ptrace.Thread) (*handover.Parked, error) {
+	r := s.before[t]
+	here := handover.Place{RIP: r.Rip, RSP: r.Rsp, RAX: r.Rax, EFlags: r.Eflags}
+	slot := &handover.Parked{
+		RBX: r.Rbx, RCX: r.Rcx, RDX: r.Rdx, RSI: r.Rsi, RDI: r.Rdi, RBP: r.Rbp, R8: r.R8, R9: r.R9,
+		R10: r.R10, R11: r.R11, R12: r.R12, R13: r.R13, R14: r.R14, R15: r.R15,
+		From: here, To: here, Mask: t.Mask(), GS: handover.KeepGS, Request: s.scratch, Tid: uint64(t.Tid),
+	}
+	if namespace("self", "pid") != namespace(strconv.Itoa(s.Pid), "pid") {
+		status, err := ptrace.ReadStatus(s.Pid, t.Tid)
+		if err != nil || len(status.Numbers) == 0 {
+			return nil, fmt.Errorf("thread %d: its number in its own namespace is not known", t.Tid)
+		}
+		slot.Tid = uint64(status.Numbers[len(status.Numbers)-1])
+	}
+	return slot, nil
+}
+
+// run leads all threads to the code, and waits until the worker is done.
+func (s *session) run(c *ptrace.Caller, base uint64, b *Blob, request *handover.Attach) error {
+	led := func(i int, symbol string) ptrace.Regs {
+		r := s.before[s.Threads[i]]
+		r.Rip, r.Rbx, r.Orig_rax = base+b.symbols[symbol], request.Threads+uint64(i)*handover.ParkedSize, ^uint64(0)
+		return r
+	}
+	worker := slices.Index(s.Threads, s.worker)
+	for i, t := range s.Threads {
+		if i == worker {
+			continue
+		}
+		r := led(i, "dp_park")
+		if err := t.Set(&r); err != nil {
+			s.unpark()
+			return err
+		}
+		die("parking")
+	}
+	die("parked")
+	r := led(worker, "dp_write")
+	s.led = true
+	err := s.worker.Set(&r)
+	if err == nil {
+		err = c.Leave()
+	}
+	if err == nil {
+		die("led")
+		err = s.worker.Run(&r)
+	}
+	if err == nil {
+		die("running")
+		err = s.await()
+	}
+	if err != nil {
+		return err // they find back by themselves
+	}
+	die("done")
+	if err := s.fetch(request); err != nil {
+		return err
+	}
+	die("fetched")
+	return nil
+}
+
+// unpark gives all threads but the worker their registers again.
+func (s *session) unpark() {
+	for _, t := range s.Threads {
+		if t != s.worker {
+			t.Set(&t.Regs) // who is gone needs none
+		}
+	}
+}
+
+// await waits until the worker says that it is done.
+func (s *session) await() error {
+	const most = time.Minute
+	for end := time.Now().Add(most); ; time.Sleep(20 * time.Microsecond) {
+		word := make([]byte, 4)
+		if _, err := s.Mem.ReadAt(word, int64(s.scratch)); err != nil {
+			return fmt.Errorf("process %d has ended", s.Pid)
+		}
+		if word[0] == handover.Done {
+			return nil
+		}
+		if sig, is := s.worker.Stopped(); is {
+			return fmt.Errorf("process %d: BUG: its thread %d got signal %d in our code", s.Pid, s.worker.Tid, sig)
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("process %d: its thread %d does not come to an end in our code", s.Pid, s.worker.Tid)
+		}
+	}
+}
+
+// fetch stops the worker again, and reads what it has left. All threads get the registers
+// that they go on with.
+func (s *session) fetch(request *handover.Attach) error {
+	if _, err := s.worker.Fetch(patience); err != nil {
+		return err
+	}
+	b := make([]byte, handover.AttachSize)
+	if _, err := s.Mem.ReadAt(b, int64(s.scratch)); err != nil {
+		return err
+	}
+	threads := request.Threads
+	if err := handover.Read(b, request); err != nil {
+		return err
+	}
+	b = make([]byte, len(s.slots)*handover.ParkedSize)
+	if _, err := s.Mem.ReadAt(b, int64(threads)); err != nil {
+		return err
+	}
+	if err := handover.Read(b, s.slots); err != nil {
+		return err
+	}
+	for i, t := range s.Threads {
+		if err := s.goOn(t, &s.slots[i], request.Outcome == handover.Succeeded); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goOn gives a thread the registers that it goes on with.
+func (s *session) goOn(t *ptrace.Thread, slot *handover.Parked, moved bool) error {
+	r := t.Regs
+	if to := slot.To; t == s.worker || moved && to != slot.From {
+		r = s.before[t]
+		if moved {
+			r.Rip, r.Rsp, r.Rax, r.Eflags = to.RIP, to.RSP, to.RAX, to.EFlags
+		}
+	}
+	if moved && slot.GS != handover.KeepGS {
+		r.Gs_base = slot.GS
+	}
+	if t != s.worker {
+		return t.Set(&r)
+	}
+	s.state = r
+	if slot.Left != 0 { // it was slow to be fetched, and is on its way
+		s.stay = true
+		return nil
+	}
+	return t.Restore(&r)
+}
+
+// setGS sets the base that all threads go on with. Their registers were set.
+func (s *session) setGS(base uint64) error {
+	for _, t := range s.Threads {
+		var r ptrace.Regs
+		err := unix.PtraceGetRegs(t.Tid, &r)
+		if err == nil {
+			r.Gs_base = base
+			err = t.Set(&r)
+		}
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return nil
+}

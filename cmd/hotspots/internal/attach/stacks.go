@@ -1,0 +1,109 @@
+package attach
+
+import (
+	"encoding/binary"
+	"io"
+	"slices"
+	"sort"
+
+	"github.com/dynprof/dynprof/internal/procmaps"
+)
+
+// Offsets in a ucontext_t of the kernel's (asm/sigcontext.h).
+const (
+	ucFlags   = 0
+	ucRSP     = 160
+	ucRIP     = 168
+	ucCSGSFS  = 184 // cs, gs, fs, ss: 16 bits each
+	ucFPState = 224
+)
+
+// userSegments is that word of 64-bit code.
+const userSegments = 0x002b_0000_0000_0033
+
+// stacks looks through the stacks of stopped threads, and those that a signal has
+// interrupted them on.
+type stacks struct {
+	mem  io.ReaderAt
+	maps []procmaps.Mapping
+
+	frames []uint64 // addresses of the ucontexts of signals whose handlers run
+	seen   map[uint64]bool
+	each   func(word uint64) // is told what lies on stacks, if it is not nil
+}
+
+func newStacks(mem io.ReaderAt, maps []procmaps.Mapping) *stacks {
+	return &stacks{mem: mem, maps: maps, seen: map[uint64]bool{}}
+}
+
+// walk looks at a stack from its pointer on, with the red zone.
+func (s *stacks) walk(rsp uint64) error {
+	const redZone = 128
+	i := sort.Search(len(s.maps), func(i int) bool { return s.maps[i].End > rsp })
+	if i == len(s.maps) || rsp < s.maps[i].Start {
+		return nil // there is none
+	}
+	m := &s.maps[i]
+	low := max(rsp-redZone, m.Start) &^ 7
+	const piece = 1 << 20
+	for at := low; at < m.End; at += piece {
+		// A context may begin in one piece and end in the next.
+		b := make([]byte, min(m.End-at, piece+ucFPState+8))
+		n, err := s.mem.ReadAt(b, int64(at))
+		if err != nil && n == 0 {
+			return err
+		}
+		if err := s.look(at, b[:n], min(uint64(n), piece), m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look goes through size bytes at an address; b has some more.
+func (s *stacks) look(at uint64, b []byte, size uint64, m *procmaps.Mapping) error {
+	le := binary.LittleEndian
+	for off := uint64(0); off+8 <= size; off += 8 {
+		if s.each != nil {
+			s.each(le.Uint64(b[off:]))
+		}
+		if off+ucFPState+8 > uint64(len(b)) || le.Uint64(b[off+ucCSGSFS:]) != userSegments || !isContext(b[off:], at+off) || s.seen[at+off] {
+			continue
+		}
+		s.seen[at+off] = true
+		s.frames = append(s.frames, at+off)
+		if sp := le.Uint64(b[off+ucRSP:]); sp < m.Start || sp >= m.End {
+			if err := s.walk(sp); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isContext reports whether what looks like a ucontext may be one that the kernel has made:
+// the state of the vector registers lies above it, aligned.
+func isContext(b []byte, at uint64) bool {
+	const knownFlags, far, align = 7, 64 << 10, 64
+	le := binary.LittleEndian
+	fp := le.Uint64(b[ucFPState:])
+	return le.Uint64(b[ucFlags:]) <= knownFlags && fp > at+ucFPState && fp-at < far && fp%align == 0
+}
+
+// ranges are addresses, in order.
+type ranges []procmaps.Mapping
+
+func (r ranges) has(at uint64) bool {
+	i := sort.Search(len(r), func(i int) bool { return r[i].End > at })
+	return i < len(r) && at >= r[i].Start
+}
+
+// only are those mappings of which keep says so.
+func only(maps []procmaps.Mapping, keep func(*procmaps.Mapping) bool) (all ranges) {
+	for i := range maps {
+		if keep(&maps[i]) {
+			all = append(all, maps[i])
+		}
+	}
+	return slices.Clip(all)
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table/alive"
+	"github.com/dynprof/dynprof/internal/textfile"
+	"github.com/dynprof/dynprof/patcher"
+)
+
+type attachFlags struct {
+	output, objects, only, skip string
+	lasts                       time.Duration
+}
+
+func (a *app) attachCommand() *cobra.Command {
+	f := attachFlags{}
+	cmd := &cobra.Command{
+		Use:   "attach [flags] PID",
+		Short: "Count the calls of a program that runs already",
+		Long: "Count every call of a process's functions from now on, without starting it again, into a table, which report reads. " +
+			"It is stopped for some milliseconds. hotspots detach gives it back what it was.\n\n" +
+			"What is not attached to, with the reason and status 1: programs that somebody traces, with a seccomp filter, static, for musl, with a Go runtime, of 32 bits, in a container. " +
+			"Libraries that it loads from then on are not counted. See docs/attach.md.\n\n" +
+			"NAMES and GLOBS are those of hotspots run.",
+		Example: "  hotspots attach 4711\n  hotspots attach --for 30s 4711      count for half a minute, and report\n  hotspots report 4711; hotspots detach 4711",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return a.attach(&f, args[0]) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.output, "output", "o", "", "write the counts to `FILE`; it may have %e, %p, %h, %t")
+	flags.StringVar(&f.objects, "objects", "", "count the functions of these `GLOBS` of objects")
+	flags.StringVar(&f.only, "only", "", "count the functions of these `NAMES` only")
+	flags.StringVar(&f.skip, "skip", "", "leave out the functions of these `NAMES`")
+	flags.DurationVar(&f.lasts, "for", 0, "detach after this `TIME`, as 30s, and report")
+	return cmd
+}
+
+func (a *app) detachCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "detach PID",
+		Short: "End what hotspots attach has begun",
+		Long: "Give a process its code, its signal handlers and its memory back, as they were before hotspots attach. " +
+			"The table stays. Children that it has made meanwhile are processes of their own: detach from each.",
+		Example: "  hotspots detach 4711",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return a.detach(args[0]) },
+	}
+}
+
+func processOf(arg string) (int, error) {
+	pid, err := strconv.ParseUint(arg, 10, 31)
+	if err != nil || pid == 0 {
+		return 0, usage("%q is no number of a process", arg)
+	}
+	return int(pid), nil
+}
+
+func (f *attachFlags) request(pid int, resident []byte) (r *attach.Request, err error) {
+	if len(resident) == 0 {
+		return nil, errors.New("this hotspots was built without the code to attach: build it with make")
+	}
+	output := ""
+	if f.output != "" {
+		if output, err = (&runFlags{output: f.output}).outputPattern(); err != nil {
+			return nil, err
+		}
+	}
+	r = &attach.Request{Pid: pid, Output: output, Options: patcher.Options{Threshold: &symname.Thresholds{}}}
+	if r.Blob, err = attach.NewBlob(resident); err != nil {
+		return nil, err
+	}
+	if f.objects != "" {
+		if r.Options.Objects, err = symname.ParseObjects(f.objects); err != nil {
+			return nil, usage("--objects: %w", err)
+		}
+	}
+	for flag, names := range map[string]struct {
+		text string
+		to   **symname.Names
+	}{"only": {f.only, &r.Options.Only}, "skip": {f.skip, &r.Options.Skip}} {
+		if names.text == "" {
+			continue
+		}
+		if *names.to, err = symname.ParseNames(names.text, textfile.Read); err != nil {
+			return nil, usage("--%s: %w", flag, err)
+		}
+	}
+	return r, nil
+}
+
+func (a *app) attach(f *attachFlags, arg string) error {
+	pid, err := processOf(arg)
+	if err != nil {
+		return err
+	}
+	r, err := f.request(pid, a.resident)
+	if err != nil {
+		return err
+	}
+	var ended chan os.Signal
+	if f.lasts > 0 {
+		ended = make(chan os.Signal, 1)
+		signal.Notify(ended, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+		defer signal.Stop(ended)
+	}
+	result, err := attach.Attach(r)
+	if err != nil {
+		return err
+	}
+	a.say("process %d is counted: %s (%d threads, stopped for %s)", pid, result.Table, result.Threads, milliseconds(result.Pause))
+	if f.lasts == 0 {
+		return nil
+	}
+	awaitEnd(pid, f.lasts, ended)
+	if err := a.detach(arg); err != nil && alive.Start(uint32(pid)) != 0 {
+		return err
+	}
+	report := a.reportCommand()
+	report.SetArgs([]string{result.Table})
+	return report.Execute()
+}
+
+// awaitEnd waits for a time, or until a process has ended, or a signal comes.
+func awaitEnd(pid int, lasts time.Duration, signals <-chan os.Signal) {
+	const tick = 100 * time.Millisecond
+	start := alive.Start(uint32(pid))
+	for end := time.Now().Add(lasts); time.Now().Before(end) && alive.Start(uint32(pid)) == start; {
+		select {
+		case <-signals:
+			return
+		case <-time.After(min(tick, time.Until(end))):
+		}
+	}
+}
+
+func (a *app) detach(arg string) error {
+	pid, err := processOf(arg)
+	if err != nil {
+		return err
+	}
+	r, err := (&attachFlags{}).request(pid, a.resident)
+	if err != nil {
+		return err
+	}
+	left, err := attach.Detach(pid, r.Blob)
+	if err != nil {
+		return err
+	}
+	if left.Stays {
+		a.say("process %d runs its own code again (stopped for %s); some memory of ours stays mapped, as a thread may come back to it: detach again later", pid, milliseconds(left.Pause))
+		return nil
+	}
+	a.say("process %d is as it was (stopped for %s)", pid, milliseconds(left.Pause))
+	return nil
+}
+
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+}

@@ -1,0 +1,373 @@
+package test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
+
+// attached is test/testdata/attached.c, which runs, or another that says when it is ready.
+type attached struct {
+	t    *testing.T
+	c    *exec.Cmd
+	to   io.WriteCloser
+	from *bufio.Reader
+}
+
+func startAttached(t *testing.T, args ...string) *attached {
+	t.Helper()
+	a := &attached{t: t, c: exec.Command(args[0], args[1:]...)}
+	a.c.Stderr = os.Stderr
+	a.to, a.from = converse(t, a.c)
+	t.Cleanup(func() { a.c.Process.Kill(); a.c.Wait() }) // of one that has ended it says so
+	a.expect("ready")
+	return a
+}
+
+func (a *attached) pid() string { return strconv.Itoa(a.c.Process.Pid) }
+
+func (a *attached) line() string {
+	a.t.Helper()
+	timer := time.AfterFunc(patience, func() { a.c.Process.Kill() })
+	defer timer.Stop()
+	s, err := a.from.ReadString('\n')
+	if err != nil {
+		a.t.Fatalf("the program is gone: %v, %v", err, a.c.Wait())
+	}
+	return strings.TrimSuffix(s, "\n")
+}
+
+func (a *attached) expect(want string) {
+	a.t.Helper()
+	if got := a.line(); got != want {
+		a.t.Fatalf("the program says %q, not %q", got, want)
+	}
+}
+
+// quiet is what the program has called, by its own word; nobody calls anything then.
+func (a *attached) quiet() map[string]uint64 {
+	a.t.Helper()
+	fmt.Fprintln(a.to, "quiet")
+	calls := map[string]uint64{}
+	for {
+		s := a.line()
+		if s == "." {
+			return calls
+		}
+		name, n, _ := strings.Cut(s, " ")
+		calls[name], _ = strconv.ParseUint(n, 10, 64)
+	}
+}
+
+func (a *attached) goOn() {
+	a.t.Helper()
+	fmt.Fprintln(a.to, "go")
+	a.expect("gone")
+}
+
+// end has the program end, which must go as it would without us.
+func (a *attached) end() {
+	a.t.Helper()
+	fmt.Fprintln(a.to, "end")
+	a.expect("wrong 0 interrupted 0")
+	a.ends()
+}
+
+func (a *attached) ends() {
+	a.t.Helper()
+	if err := a.c.Wait(); err != nil {
+		a.t.Errorf("the program ends with %v", err)
+	}
+}
+
+// hotspots runs the command on the program.
+func (a *attached) hotspots(args ...string) result {
+	a.t.Helper()
+	return run(a.t, cmd(append([]string{build(a.t, "hotspots")}, append(args, a.pid())...)...))
+}
+
+func (a *attached) attach(flags ...string) (table string) {
+	a.t.Helper()
+	table = filepath.Join(a.t.TempDir(), "table.dynprof")
+	if r := a.hotspots(append([]string{"attach", "-o", table}, flags...)...); r.status != 0 {
+		a.t.Fatalf("attach: status %d: %s", r.status, r.stderr)
+	}
+	return table
+}
+
+func (a *attached) detach() {
+	a.t.Helper()
+	if r := a.hotspots("detach"); r.status != 0 || !strings.Contains(r.stderr, "is as it was") {
+		a.t.Fatalf("detach: status %d: %s", r.status, r.stderr)
+	}
+}
+
+// mappings are those of the program, without the sizes of what grows.
+func (a *attached) mappings() (all []string) {
+	a.t.Helper()
+	grows := regexp.MustCompile(`\[heap\]|\[stack\]`)
+	for line := range strings.Lines(read(a.t, "/proc/"+a.pid()+"/maps")) {
+		if !grows.MatchString(line) {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+func (a *attached) descriptors() []string {
+	a.t.Helper()
+	var all []string
+	list, err := os.ReadDir("/proc/" + a.pid() + "/fd")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, e := range list {
+		to, _ := os.Readlink("/proc/" + a.pid() + "/fd/" + e.Name())
+		all = append(all, e.Name()+" "+to)
+	}
+	return all
+}
+
+// compare: between two quiet moments as many calls were counted as were made.
+func (a *attached) compare(before, after map[string]uint64, first, last *report) {
+	a.t.Helper()
+	for name := range after {
+		made, counted := after[name]-before[name], last.calls(a.t, name)
+		if first != nil {
+			counted -= first.calls(a.t, name)
+		}
+		if counted != made {
+			a.t.Errorf("%s: %d calls were counted, %d made", name, counted, made)
+		}
+	}
+}
+
+// TestAttach: a program that runs is counted, exactly, from a moment on, and is then what it
+// was before.
+func TestAttach(t *testing.T) {
+	lane.Parallel(t)
+	for _, build := range lane.Some([][]string{{"gcc", "-O1"}, {"gcc", "-O2", "-fcf-protection=full"}, {"clang", "-O2"}, {"gcc", "-O0", "-no-pie", "-fno-pie"}}, 2) {
+		p := compile(t, need(t, build[0]), build[1:], "attached.c")
+		for _, args := range lane.Some([][]string{{"1"}, {"4"}, {"4", "births"}, {"4", "births", "forks", "signals"}, {"16", "signals"}}, 4) {
+			t.Run(strings.Join(append(build, args...), " "), func(t *testing.T) {
+				a := startAttached(t, append([]string{p}, args...)...)
+				descriptors := a.descriptors()
+				time.Sleep(20 * time.Millisecond)
+				table := a.attach() // in the middle of everything
+				before := a.quiet()
+				first := readReport(t, table)
+				a.goOn()
+				time.Sleep(100 * time.Millisecond)
+				after := a.quiet()
+				last := readReport(t, table)
+				a.compare(before, after, first, last)
+				if after["leaf"] == before["leaf"] {
+					t.Error("nothing was called")
+				}
+				a.goOn()
+				time.Sleep(20 * time.Millisecond)
+				a.detach()
+				ended := readReport(t, table)
+				a.quiet()
+				a.goOn()
+				time.Sleep(20 * time.Millisecond)
+				a.quiet()
+				if again := readReport(t, table); again.TotalCalls != ended.TotalCalls {
+					t.Errorf("%d calls are counted after the end", again.TotalCalls-ended.TotalCalls)
+				}
+				if now := a.descriptors(); !slices.Equal(now, descriptors) {
+					t.Errorf("descriptors: %q, before: %q", now, descriptors)
+				}
+				a.end()
+			})
+		}
+	}
+}
+
+// TestAttachQuiet: attached to where nobody calls anything, all calls that follow are counted.
+func TestAttachQuiet(t *testing.T) {
+	lane.Parallel(t)
+	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "4")
+	before := a.quiet()
+	table := a.attach()
+	a.goOn()
+	time.Sleep(50 * time.Millisecond)
+	after := a.quiet()
+	a.compare(before, after, nil, readReport(t, table))
+	if r := a.hotspots("report", "--format", "csv"); r.status != 0 || !strings.Contains(r.stdout, "spin") {
+		t.Errorf("report by number: status %d: %s", r.status, r.stderr)
+	}
+	if r := a.hotspots("attach"); r.status != 1 || !strings.Contains(r.stderr, "is counted already") {
+		t.Errorf("attach once more: status %d: %s", r.status, r.stderr)
+	}
+	a.detach()
+	a.goOn()
+	a.end()
+}
+
+// TestAttachCycles: nothing is left behind, how often it may be.
+func TestAttachCycles(t *testing.T) {
+	lane.Parallel(t)
+	cycles := 20
+	if lane.Long {
+		cycles = 100
+	}
+	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "2", "signals")
+	maps, descriptors := a.mappings(), a.descriptors()
+	for range cycles {
+		os.Remove(a.attach())
+		a.detach()
+	}
+	if now := a.mappings(); !slices.Equal(maps, now) {
+		t.Errorf("mappings:\n%s\nbefore:\n%s", strings.Join(now, ""), strings.Join(maps, ""))
+	}
+	if now := a.descriptors(); !slices.Equal(descriptors, now) {
+		t.Errorf("descriptors: %q, before: %q", now, descriptors)
+	}
+	a.quiet()
+	a.goOn()
+	a.end()
+}
+
+// TestAttachKilled: hotspots is killed at each step, and the program goes on, counted wholly
+// or not at all.
+func TestAttachKilled(t *testing.T) {
+	lane.Parallel(t)
+	p := compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c")
+	steps := []string{"stopped", "mapped", "opened", "filled", "ready", "parking", "parked", "led", "running", "done", "fetched"}
+	for _, what := range []string{"attach", "detach"} {
+		for _, step := range steps {
+			if what == "detach" && slices.Contains([]string{"mapped", "opened", "filled"}, step) {
+				continue
+			}
+			t.Run(what+"/"+step, func(t *testing.T) {
+				a := startAttached(t, p, "4", "births")
+				args := []string{build(t, "hotspots"), what}
+				if what == "detach" {
+					a.attach()
+				} else {
+					args = append(args, "-o", filepath.Join(t.TempDir(), "table.dynprof"))
+				}
+				c := cmd(append(args, a.pid())...)
+				c.env = []string{"DYNPROF_DIE_AT=" + step}
+				if r := run(t, c); r.status != 128+int(syscall.SIGKILL) {
+					t.Fatalf("hotspots %s: status %d: %s", what, r.status, r.stderr)
+				}
+				before := a.quiet()
+				a.goOn()
+				time.Sleep(20 * time.Millisecond)
+				after := a.quiet()
+				if after["leaf"] == before["leaf"] {
+					t.Error("nobody works")
+				}
+				a.goOn()
+				a.end()
+			})
+		}
+	}
+}
+
+// TestAttachFor: for a time, with a report at the end.
+func TestAttachFor(t *testing.T) {
+	lane.Parallel(t)
+	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "2")
+	r := a.hotspots("attach", "--for", "200ms", "-o", filepath.Join(t.TempDir(), "table.dynprof"))
+	if r.status != 0 || !strings.Contains(r.stdout, "tiny") || !strings.Contains(r.stderr, "is as it was") {
+		t.Errorf("status %d: %s%s", r.status, r.stdout, r.stderr)
+	}
+	a.end()
+}
+
+// TestAttachRefused: who cannot be attached to is told why, in a line, and is not touched.
+func TestAttachRefused(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	for _, row := range []struct {
+		name, why string
+		start     func(t *testing.T) *attached
+	}{
+		{"static", "it is a static program", func(t *testing.T) *attached {
+			return startAttached(t, compile(t, gcc, []string{"-O1", "-static"}, "attached.c"), "1")
+		}},
+		{"counted", "is counted already", func(t *testing.T) *attached {
+			p := compile(t, gcc, []string{"-O1"}, "attached.c")
+			a := startAttached(t, p, "1")
+			a.attach()
+			return a
+		}},
+		{"stopped", "is stopped", func(t *testing.T) *attached {
+			a := startAttached(t, compile(t, gcc, []string{"-O1"}, "attached.c"), "1")
+			a.c.Process.Signal(syscall.SIGSTOP)
+			time.Sleep(50 * time.Millisecond)
+			t.Cleanup(func() { a.c.Process.Signal(syscall.SIGCONT) })
+			return a
+		}},
+		{"traced", "is traced already, by strace", func(t *testing.T) *attached {
+			a := startAttached(t, compile(t, gcc, []string{"-O1"}, "attached.c"), "1")
+			s := exec.Command(need(t, "strace"), "-e", "trace=none", "-f", "-o", "/dev/null", "-p", a.pid())
+			if err := s.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Process.Signal(os.Interrupt); s.Wait() })
+			time.Sleep(300 * time.Millisecond)
+			return a
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a := row.start(t)
+			maps := a.mappings()
+			r := a.hotspots("attach")
+			if r.status != 1 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, row.why) {
+				t.Errorf("status %d: %s", r.status, r.stderr)
+			}
+			if now := a.mappings(); !slices.Equal(maps, now) {
+				t.Errorf("mappings:\n%s\nbefore:\n%s", strings.Join(now, ""), strings.Join(maps, ""))
+			}
+		})
+	}
+	for arg, status := range map[string]int{"x": 2, "0": 2, "-1": 2, "4194305": 1, "2": 1} {
+		if r := run(t, cmd(build(t, "hotspots"), "attach", "--", arg)); r.status != status || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("attach %s: status %d: %s", arg, r.status, r.stderr)
+		}
+	}
+	if r := run(t, cmd(build(t, "hotspots"), "detach", strconv.Itoa(os.Getpid()))); r.status != 1 {
+		t.Errorf("detach from who is not attached to: status %d: %s", r.status, r.stderr)
+	}
+}
+
+// TestAttachStruck: threads are in handlers of signals that have struck them anywhere, also on
+// stacks of their own, and go on where they were.
+func TestAttachStruck(t *testing.T) {
+	lane.Parallel(t)
+	const rounds = "30000000"
+	p := compile(t, need(t, "gcc"), []string{"-O2"}, "attachstruck.c")
+	want := strings.TrimPrefix(run(t, cmd(p, rounds)).stdout, "ready\n")
+	a := startAttached(t, p, rounds)
+	cycles := 5
+	if lane.Long {
+		cycles = 30
+	}
+	for range cycles {
+		os.Remove(a.attach())
+		a.detach()
+	}
+	got, err := io.ReadAll(a.from)
+	if err != nil || string(got) != want {
+		t.Errorf("it says %q, not %q: %v", got, want, err)
+	}
+	if err := a.c.Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,215 @@
+/* A program that is attached to while it runs, and knows its calls: each thread counts what it
+ * calls behind each call. Commands on stdin:
+ *
+ *	quiet   nobody calls anything any more; prints the calls so far, a line NAME CALLS each
+ *	go      they go on
+ *	end     prints a sum of what was computed, and ends
+ * Arguments: threads, and which of births, forks, signals happen besides.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KEPT __attribute__((noinline, noclone))
+
+enum { LEAF, TINY, LOOPS, DEEP, BY_POINTER, SPIN, BORN, FORKED, STRUCK, KINDS };
+static const char *const names[] = {"leaf", "tiny", "loops", "deep", "by_pointer", "spin", "born", "forked", "struck"};
+
+struct own {
+	uint64_t calls[KINDS], sum;
+	int is_quiet;
+	char apart[128];
+};
+enum { MOST = 64 };
+static struct own all[MOST];
+static int threads, births, forks, quiet, ends, interrupted;
+static uint64_t struck_calls, wrong;
+
+KEPT uint64_t leaf(uint64_t x) { return x * 2654435761u ^ x >> 7; }
+KEPT uint64_t tiny(uint64_t x) { return x + 1; }
+KEPT uint64_t loops(uint64_t x)
+{
+	int n = 7;
+	do
+		x = x * 3 + 1;
+	while (--n);
+	return x;
+}
+KEPT uint64_t deep(uint64_t x, int n)
+{
+	if (n)
+		x = deep(x + (uint64_t)n, n - 1);
+	__asm__ volatile("" : "+r"(x)); /* no loop is made of it */
+	return x * 3;
+}
+KEPT uint64_t by_pointer(uint64_t x) { return x ^ 0x55; }
+static uint64_t (*volatile pointer)(uint64_t) = by_pointer;
+
+/* A small body that mostly somebody is in. */
+KEPT uint64_t spin(uint64_t x)
+{
+	for (int i = 0; i < 1000; i++)
+		x = (x << 1 | x >> 63) + (uint64_t)i;
+	return x;
+}
+KEPT uint64_t born(uint64_t x) { return leaf(x) + 1; }
+KEPT uint64_t forked(uint64_t x) { return x * 5; }
+KEPT void struck(int sig)
+{
+	(void)sig;
+	__atomic_fetch_add(&struck_calls, 1, __ATOMIC_RELAXED);
+}
+
+static void *child(void *arg)
+{
+	struct own *o = arg;
+	o->sum += born(o->sum);
+	o->calls[BORN]++;
+	o->calls[LEAF]++;
+	return 0;
+}
+
+static void bear(struct own *o)
+{
+	pthread_t t;
+	if (pthread_create(&t, 0, child, o) == 0)
+		pthread_join(t, 0);
+}
+
+static void make_process(struct own *o)
+{
+	int status;
+	pid_t p = fork();
+	if (p == 0) {
+		uint64_t x = 1;
+		for (int i = 0; i < 10; i++)
+			x = forked(x);
+		_exit(x == 9765625 ? 0 : 1);
+	}
+	if (p > 0 && waitpid(p, &status, 0) == p && status == 0)
+		o->calls[FORKED] += 10;
+	else
+		__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+}
+
+static void *work(void *arg)
+{
+	struct own *o = arg;
+	int n = (int)(o - all);
+	cpu_set_t cpus;
+	CPU_ZERO(&cpus);
+	CPU_SET(n % (int)sysconf(_SC_NPROCESSORS_ONLN), &cpus);
+	pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
+	for (uint64_t x = (uint64_t)n, i = 0; !__atomic_load_n(&ends, __ATOMIC_ACQUIRE); i++) {
+		while (__atomic_load_n(&quiet, __ATOMIC_ACQUIRE) && !__atomic_load_n(&ends, __ATOMIC_ACQUIRE)) {
+			__atomic_store_n(&o->is_quiet, 1, __ATOMIC_RELEASE);
+			usleep(200);
+		}
+		__atomic_store_n(&o->is_quiet, 0, __ATOMIC_RELEASE);
+		x = leaf(x), o->calls[LEAF]++;
+		for (int k = 0; k < 10; k++)
+			x = tiny(x), o->calls[TINY]++;
+		x = loops(x), o->calls[LOOPS]++;
+		x = deep(x, 4), o->calls[DEEP] += 5;
+		x = pointer(x), o->calls[BY_POINTER]++;
+		x = spin(x), o->calls[SPIN]++;
+		if (births && i % 64 == 0)
+			bear(o);
+		if (forks && i % 512 == 0)
+			make_process(o);
+		o->sum += x & 1;
+	}
+	return 0;
+}
+
+/* Waits for what does not come: nobody is to be told of an interruption. */
+static void *wait_for_nothing(void *unused)
+{
+	struct epoll_event e;
+	int fd = epoll_create1(0);
+	(void)unused;
+	for (;;)
+		if (epoll_wait(fd, &e, 1, -1) < 0 && errno == EINTR)
+			interrupted++;
+	return 0;
+}
+
+static void tell(void)
+{
+	uint64_t calls[KINDS] = {0};
+	for (int i = 0; i < threads; i++)
+		while (!__atomic_load_n(&all[i].is_quiet, __ATOMIC_ACQUIRE))
+			usleep(100);
+	for (int i = 0; i < threads; i++)
+		for (int k = 0; k < KINDS; k++)
+			calls[k] += all[i].calls[k];
+	calls[STRUCK] = struck_calls;
+	for (int k = 0; k < KINDS; k++)
+		printf("%s %llu\n", names[k], (unsigned long long)calls[k]);
+	printf(".\n");
+	fflush(stdout);
+}
+
+static void ticks(int microseconds)
+{
+	struct itimerval t = {{0, microseconds}, {0, microseconds}};
+	setitimer(ITIMER_PROF, &t, 0);
+}
+
+int main(int argc, char **argv)
+{
+	char line[64];
+	int signals = 0;
+	pthread_t t[MOST], waiter;
+	threads = argc > 1 ? atoi(argv[1]) : 4;
+	for (int i = 2; i < argc; i++) {
+		births |= !strcmp(argv[i], "births");
+		forks |= !strcmp(argv[i], "forks");
+		signals |= !strcmp(argv[i], "signals");
+	}
+	if (threads < 1 || threads > MOST)
+		return 2;
+	if (signals) {
+		struct sigaction a = {.sa_handler = struck, .sa_flags = SA_RESTART};
+		sigaction(SIGPROF, &a, 0);
+		ticks(1000);
+	} else {
+		pthread_create(&waiter, 0, wait_for_nothing, 0);
+	}
+	for (int i = 0; i < threads; i++)
+		pthread_create(&t[i], 0, work, &all[i]);
+	printf("ready\n");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		if (!strcmp(line, "quiet\n")) {
+			__atomic_store_n(&quiet, 1, __ATOMIC_RELEASE);
+			if (signals)
+				ticks(0);
+			usleep(signals ? 5000 : 0); /* who was struck is through */
+			tell();
+		} else if (!strcmp(line, "go\n")) {
+			if (signals)
+				ticks(1000);
+			__atomic_store_n(&quiet, 0, __ATOMIC_RELEASE);
+			printf("gone\n");
+			fflush(stdout);
+		} else {
+			break;
+		}
+	}
+	__atomic_store_n(&ends, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < threads; i++)
+		pthread_join(t[i], 0);
+	printf("wrong %llu interrupted %d\n", (unsigned long long)wrong, interrupted);
+	return 0;
+}
