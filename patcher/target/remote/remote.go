@@ -30,6 +30,7 @@ type Process struct {
 	// Held is what will be ours, but is not mapped yet: no arena lies there.
 	Held place.Span
 
+	thread  string // PID/task/TID of one that lives, below /proc
 	reserve []byte
 	mu      sync.Mutex
 	unread  error
@@ -43,8 +44,9 @@ func Open(pid int) (*Process, error) {
 	}
 	for _, t := range tasks { // the first thread may have ended, and has no memory then
 		var f *os.File
-		if f, err = os.OpenFile(fmt.Sprintf("/proc/%d/task/%s/mem", pid, t.Name()), os.O_RDWR, 0); err == nil {
-			return &Process{Pid: pid, Memory: f}, nil
+		thread := fmt.Sprintf("%d/task/%s", pid, t.Name())
+		if f, err = os.OpenFile("/proc/"+thread+"/mem", os.O_RDWR, 0); err == nil {
+			return &Process{Pid: pid, Memory: f, thread: thread}, nil
 		}
 	}
 	return nil, err
@@ -53,11 +55,12 @@ func Open(pid int) (*Process, error) {
 // Close closes it.
 func (p *Process) Close() error { return p.Memory.Close() }
 
-func (p *Process) name() string { return strconv.Itoa(p.Pid) }
+// Thread is where /proc tells of a thread of it that lives.
+func (p *Process) Thread() string { return "/proc/" + p.thread }
 
 // Maps implements target.Target: with what will be ours.
 func (p *Process) Maps() ([]procmaps.Mapping, error) {
-	all, err := procmaps.Of(p.name())
+	all, err := procmaps.Of(strconv.Itoa(p.Pid))
 	if err != nil || p.Held.High == 0 {
 		return all, err
 	}
@@ -106,7 +109,7 @@ func (p *Process) Lowest() uint64 { return mem.Lowest() }
 
 // Growth implements target.Target. The heap stays where it is.
 func (p *Process) Growth() (g place.Growth) {
-	g.Heap, _ = mem.Brk(p.name()) // not known: no heap is in the way
+	g.Heap, _ = mem.Brk(p.thread) // not known: no heap is in the way
 	g.Stack = math.MaxUint64
 	var limit unix.Rlimit
 	if unix.Prlimit(p.Pid, unix.RLIMIT_STACK, nil, &limit) == nil {
@@ -117,13 +120,13 @@ func (p *Process) Growth() (g place.Growth) {
 
 // Written implements target.Target.
 func (p *Process) Written(low, high uint64) ([]uint64, error) {
-	return mem.OwnPagesOf(p.name(), low, high)
+	return mem.OwnPagesOf(p.thread, low, high)
 }
 
 // Open implements target.Target.
 func (p *Process) Open(path string) (target.File, error) {
 	if rest, own := strings.CutPrefix(path, "/proc/self/"); own {
-		path = "/proc/" + p.name() + "/" + rest
+		path = p.Thread() + "/" + rest
 	}
 	return files.Open(path, nil)
 }

@@ -97,7 +97,7 @@ func look(pid int) (*prepared, error) {
 		return nil, err
 	}
 	if p.maps, err = procmaps.Of(strconv.Itoa(pid)); err == nil {
-		p.auxv, err = os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
+		p.auxv, err = os.ReadFile(p.process.Thread() + "/auxv")
 	}
 	if err == nil {
 		p.linker, err = remote.FindLinker(p.process.Memory, remote.ParseAuxv(p.auxv), p.maps)

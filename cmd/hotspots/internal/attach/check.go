@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,7 +20,7 @@ import (
 
 // check is why a process cannot be attached to, as far as that is seen without touching it.
 func check(pid int) error {
-	for _, c := range []func(int) error{checkThere, checkTracer, checkPermission, checkKind, checkRoot, checkCounted, checkSandbox, checkLocked} {
+	for _, c := range []func(int) error{checkThere, checkTracer, checkKind, checkPermission, checkRoot, checkCounted, checkSandbox, checkLocked} {
 		if err := c(pid); err != nil {
 			return err
 		}
@@ -79,20 +80,36 @@ func yama() string {
 	return ""
 }
 
-// checkKind looks at the executable.
+// threadOf is where /proc tells of a thread that lives: the first may have ended while others
+// go on.
+func threadOf(pid int) string {
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	for _, t := range tasks {
+		at := fmt.Sprintf("/proc/%d/task/%s", pid, t.Name())
+		if b, err := procfile.Read(at + "/stat"); err == nil && ptrace.StateOf(b) != 'Z' {
+			return at
+		}
+	}
+	return fmt.Sprintf("/proc/%d", pid)
+}
+
+// checkKind looks at the executable, if it may be looked at.
 func checkKind(pid int) error {
-	exe := fmt.Sprintf("/proc/%d/exe", pid)
-	path, err := os.Readlink(exe)
-	if err != nil {
+	exe := threadOf(pid) + "/exe"
+	name, err := os.Readlink(exe)
+	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("process %d has no program: it is one of the kernel's", pid)
 	}
 	f, err := elf.Open(exe)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // it is said by checkPermission
+	}
 	if err != nil {
-		return fmt.Errorf("%s is not understood: %w", path, err)
+		return fmt.Errorf("%s is not understood: %w", name, err)
 	}
 	defer f.Close()
 	if f.Class != elf.ELFCLASS64 || f.Machine != elf.EM_X86_64 {
-		return fmt.Errorf("%s is no 64-bit program for x86-64", path)
+		return fmt.Errorf("%s is no 64-bit program for x86-64", name)
 	}
 	return nil
 }
@@ -142,15 +159,15 @@ func hasGo(path string) bool {
 // checkRoot: the process opens its table by a name that holds here as well.
 func checkRoot(pid int) error {
 	own, err1 := os.Stat("/")
-	its, err2 := os.Stat(fmt.Sprintf("/proc/%d/root/", pid))
-	if err1 == nil && err2 == nil && !os.SameFile(own, its) || namespace("self", "mnt") != namespace(strconv.Itoa(pid), "mnt") {
+	its, err2 := os.Stat(threadOf(pid) + "/root/")
+	if err1 == nil && err2 == nil && !os.SameFile(own, its) || namespace("/proc/self", "mnt") != namespace(threadOf(pid), "mnt") {
 		return fmt.Errorf("process %d has another root directory or other mounts, as in a container: run hotspots there", pid)
 	}
 	return nil
 }
 
-func namespace(pid, kind string) string {
-	s, _ := os.Readlink("/proc/" + pid + "/ns/" + kind)
+func namespace(of, kind string) string {
+	s, _ := os.Readlink(of + "/ns/" + kind)
 	return s
 }
 
@@ -188,11 +205,12 @@ func checkSandbox(pid int) error {
 // checkLocked: what a process maps that has locked its future memory would be fetched, all
 // of it.
 func checkLocked(pid int) error {
-	s, err := ptrace.ReadStatus(pid, pid)
+	tid, _ := strconv.Atoi(path.Base(threadOf(pid)))
+	s, err := ptrace.ReadStatus(pid, tid)
 	if err != nil || s.Locked == 0 {
 		return err
 	}
-	smaps, err := procfile.Read(fmt.Sprintf("/proc/%d/smaps", pid))
+	smaps, err := procfile.Read(threadOf(pid) + "/smaps")
 	if err != nil {
 		return err
 	}
@@ -207,7 +225,7 @@ func checkLocked(pid int) error {
 	return nil
 }
 
-// own is the user that a process is, if that is another than ours.
+// otherUser is the user that a process is, if that is another than ours.
 func otherUser(pid int) (uid, gid int, other bool) {
 	s, err := ptrace.ReadStatus(pid, pid)
 	if err != nil || s.UID < 0 {

@@ -258,7 +258,7 @@ func (s *session) slotOf(t *ptrace.Thread) (*handover.Parked, error) {
 		R10: r.R10, R11: r.R11, R12: r.R12, R13: r.R13, R14: r.R14, R15: r.R15,
 		From: here, To: here, Mask: t.Mask(), GS: handover.KeepGS, Request: s.scratch, Tid: uint64(t.Tid),
 	}
-	if namespace("self", "pid") != namespace(strconv.Itoa(s.Pid), "pid") {
+	if namespace("/proc/self", "pid") != namespace(fmt.Sprintf("/proc/%d/task/%d", s.Pid, t.Tid), "pid") {
 		status, err := ptrace.ReadStatus(s.Pid, t.Tid)
 		if err != nil || len(status.Numbers) == 0 {
 			return nil, fmt.Errorf("thread %d: its number in its own namespace is not known", t.Tid)

@@ -118,7 +118,11 @@ func (a *app) attach(f *attachFlags, arg string) error {
 	if err != nil {
 		return err
 	}
-	a.say("process %d is counted: %s (%d threads, stopped for %s)", pid, result.Table, result.Threads, milliseconds(result.Pause))
+	threads := "1 thread"
+	if n := result.Threads; n != 1 {
+		threads = fmt.Sprintf("%d threads", n)
+	}
+	a.say("process %d is counted: %s (%s, stopped for %s)", pid, result.Table, threads, milliseconds(result.Pause))
 	if f.lasts == 0 {
 		return nil
 	}
