@@ -351,7 +351,7 @@ func TestAttachRefused(t *testing.T) {
 // stacks of their own, and go on where they were.
 func TestAttachStruck(t *testing.T) {
 	lane.Parallel(t)
-	const rounds = "30000000"
+	const rounds = "40000"
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "attachstruck.c")
 	want := strings.TrimPrefix(run(t, cmd(p, rounds)).stdout, "ready\n")
 	a := startAttached(t, p, rounds)

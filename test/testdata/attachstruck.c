@@ -28,6 +28,17 @@ KEPT uint64_t branch(uint64_t x)
 		return x * 3 + 1;
 	return x >> 1;
 }
+/* Mostly somebody is at its second instruction, which is overwritten. */
+uint64_t sweep(uint32_t n, const uint8_t *from);
+__asm__(".text\n.globl sweep\n.type sweep, @function\n"
+	"sweep:\n.cfi_startproc\n"
+	"	mov	%edi, %ecx\n"
+	"	rep lodsb\n"
+	"	movzbl	%al, %eax\n"
+	"	ret\n"
+	".cfi_endproc\n.size sweep, . - sweep\n");
+static uint8_t bytes[32 << 10];
+
 KEPT uint64_t across(uint64_t x) { return small(x) + branch(x ^ 0x5555) + circle(x, 3); }
 
 static uint64_t handled;
@@ -61,7 +72,7 @@ static void *work(void *arg)
 		exit(2);
 	uint64_t x = 1;
 	for (uint64_t i = 0; i < o->rounds; i++)
-		x = circle(branch(small(x)), 5) + across(x);
+		x = circle(branch(small(x)), 5) + across(x) + sweep((uint32_t)(x % sizeof bytes) + 1, bytes);
 	timer_delete(t);
 	o->result = x;
 	return 0;
@@ -70,6 +81,8 @@ static void *work(void *arg)
 int main(int argc, char **argv)
 {
 	pthread_t t[THREADS];
+	for (uint32_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)(i * 7);
 	struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART}, b = a;
 	b.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &a, 0);
