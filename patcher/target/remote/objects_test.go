@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,5 +133,22 @@ func TestParseAuxv(t *testing.T) {
 	b[0], b[8] = AtPhdr, 7
 	if a := ParseAuxv(b); a[AtPhdr] != 7 || len(a) != 1 {
 		t.Errorf("%v", a)
+	}
+}
+
+// TestGrowth: what is below libraries, where the kernel maps next, counts as mapped, and so
+// does what will be ours.
+func TestGrowth(t *testing.T) {
+	const gb = 1 << 30
+	maps := []procmaps.Mapping{{Start: gb, End: gb + 1}, {Start: 10 * gb, End: 11 * gb}, {Start: 12 * gb, End: 13 * gb}}
+	got := withGrowth(maps)
+	want := []procmaps.Mapping{maps[0], {Start: 10*gb - gb/2, End: 10 * gb}, maps[1], maps[2]}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+	for at, taken := range map[uint64]bool{gb - 1: false, gb: true, gb + 1: false, 10*gb - 1: false, 11*gb - 1: true, 11 * gb: false} {
+		if IsTaken(maps, at, at+1) != taken {
+			t.Errorf("%#x", at)
+		}
 	}
 }

@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -58,19 +59,37 @@ func (p *Process) Close() error { return p.Memory.Close() }
 // Thread is where /proc tells of a thread of it that lives.
 func (p *Process) Thread() string { return "/proc/" + p.thread }
 
-// Maps implements target.Target: with what will be ours.
-func (p *Process) Maps() ([]procmaps.Mapping, error) {
-	all, err := procmaps.Of(strconv.Itoa(p.Pid))
-	if err != nil || p.Held.High == 0 {
-		return all, err
+// Maps implements target.Target: with what will be ours, and without what the program may
+// map by then.
+func (p *Process) Maps() (all []procmaps.Mapping, err error) {
+	if all, err = procmaps.Of(strconv.Itoa(p.Pid)); err != nil {
+		return nil, err
 	}
-	i, _ := slices.BinarySearchFunc(all, p.Held.Low, func(m procmaps.Mapping, low uint64) int {
-		if m.Start < low {
-			return -1
+	all = withGrowth(all)
+	if p.Held.High != 0 {
+		all = append(all, procmaps.Mapping{Start: p.Held.Low, End: p.Held.High})
+	}
+	slices.SortFunc(all, func(a, b procmaps.Mapping) int { return cmp.Compare(a.Start, b.Start) })
+	return all, nil
+}
+
+// withGrowth takes the upper ends of large gaps for mapped: the kernel puts there what a
+// program maps next, who runs while we plan. Code is in reach of what is further down.
+func withGrowth(maps []procmaps.Mapping) (all []procmaps.Mapping) {
+	const large, growth = 2 << 30, 512 << 20
+	end := uint64(0)
+	for _, m := range maps {
+		if m.Start-end > large && m.Start > end {
+			all = append(all, procmaps.Mapping{Start: m.Start - growth, End: m.Start})
 		}
-		return 1
-	})
-	return slices.Insert(all, i, procmaps.Mapping{Start: p.Held.Low, End: p.Held.High}), nil
+		all, end = append(all, m), m.End
+	}
+	return all
+}
+
+// IsTaken reports whether something is mapped in a range.
+func IsTaken(maps []procmaps.Mapping, low, high uint64) bool {
+	return slices.ContainsFunc(maps, func(m procmaps.Mapping) bool { return m.Start < high && m.End > low })
 }
 
 // View implements target.Target by a copy. What cannot be read is zero, and an error of
@@ -98,7 +117,7 @@ func (p *Process) IsFree(at, size uint64) bool {
 	if err != nil {
 		return false
 	}
-	return !slices.ContainsFunc(maps, func(m procmaps.Mapping) bool { return m.Start < at+size && m.End > at })
+	return !IsTaken(maps, at, at+size)
 }
 
 // Hold implements target.Target: from outside nothing can be held.

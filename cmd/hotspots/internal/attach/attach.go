@@ -141,7 +141,11 @@ func attachOnce(r *Request) (*Result, error) {
 // makePlan plans while the process runs.
 func (p *prepared) makePlan() error {
 	main, size := p.linker.Objects[0].Span, uint64(len(p.Blob.image))
-	low, ok := place.NewSpace(p.maps, p.process.Lowest(), p.process.Growth()).PlaceAnywhere(main, size)
+	maps, err := p.process.Maps()
+	if err != nil {
+		return err
+	}
+	low, ok := place.NewSpace(maps, p.process.Lowest(), p.process.Growth()).PlaceAnywhere(main, size)
 	if !ok {
 		return fmt.Errorf("process %d has no room for the code to attach", p.Pid)
 	}
@@ -160,7 +164,6 @@ func (p *prepared) makePlan() error {
 		Miss:        func(int, ledger.Reason) {},
 		Stop:        func() {},
 	}
-	var err error
 	if p.plan, err = patcher.New(request, p.process); err == nil {
 		err = p.process.Checked()
 	}
@@ -239,8 +242,17 @@ func (p *prepared) lists() (arenas []handover.Arena, texts []handover.Text, used
 	return arenas, texts, pages(used)
 }
 
-// sameCode is an error if other code is loaded than was planned.
-func (p *prepared) sameCode(now []procmaps.Mapping) error {
+// isAsPlanned is an error if other code is loaded than was planned, or something lies where
+// code of ours is to lie.
+func (p *prepared) isAsPlanned(now []procmaps.Mapping) error {
+	taken := remote.IsTaken(now, p.held.Low, p.held.High)
+	for _, a := range p.plan.Arenas() {
+		taken = taken || remote.IsTaken(now, a.At, a.At+a.Size+a.Pointers+a.ViewSize)
+	}
+	if taken {
+		return again("process %d has mapped something where its stubs were to lie", p.Pid)
+	}
+
 	code := func(all []procmaps.Mapping) []procmaps.Mapping { return only(all, isCode) }
 	if !slices.Equal(code(p.maps), code(now)) {
 		return again("process %d has loaded or unloaded libraries", p.Pid)

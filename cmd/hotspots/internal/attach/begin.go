@@ -21,7 +21,7 @@ import (
 func (p *prepared) begin() (*Result, error) {
 	result := &Result{}
 	err := stopped(p.Pid, p.linker, func(s *session) error {
-		if err := p.sameCode(s.maps); err != nil {
+		if err := p.isAsPlanned(s.maps); err != nil {
 			return err
 		}
 		if err := s.consistent(p); err != nil {
