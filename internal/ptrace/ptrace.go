@@ -214,10 +214,22 @@ func wait(tid int, until time.Time) (status unix.WaitStatus, err error) {
 	}
 }
 
-// Release lets all threads go on.
+// Release lets all threads go on. Who has not stopped yet must do so first, to be let go:
+// nobody else waits for that.
 func (p *Process) Release() {
+	const patience = 15 * time.Second
+	var late []*Thread
 	for _, t := range p.Threads {
-		t.release()
+		if t.detach() == unix.ESRCH { // or it is gone
+			late = append(late, t)
+		}
+	}
+	until := time.Now().Add(patience)
+	for _, t := range late {
+		if status, err := wait(t.Tid, until); err == nil && status.Stopped() {
+			t.note(status)
+			t.detach()
+		}
 	}
 	p.Threads = nil
 	if p.Mem != nil {
@@ -225,16 +237,8 @@ func (p *Process) Release() {
 	}
 }
 
-// release lets a thread go on. One that has not stopped yet must do so first, to be let go.
-func (t *Thread) release() {
-	const patience = time.Second
-	if err := request(unix.PTRACE_DETACH, t.Tid, 0, uintptr(t.Signal)); err != unix.ESRCH {
-		return
-	}
-	if status, err := wait(t.Tid, time.Now().Add(patience)); err == nil && status.Stopped() {
-		t.note(status)
-		request(unix.PTRACE_DETACH, t.Tid, 0, uintptr(t.Signal))
-	}
+func (t *Thread) detach() error {
+	return request(unix.PTRACE_DETACH, t.Tid, 0, uintptr(t.Signal))
 }
 
 // InSequence reports whether a thread may be in a restartable sequence (rseq(2)). If it ran

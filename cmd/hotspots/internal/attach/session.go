@@ -54,8 +54,12 @@ func die(step string) {
 	}
 }
 
-// patience is how long a thread may take to stop.
-const patience = 2 * time.Second
+// How long a thread may take to stop: while others wait that are stopped already, as one may
+// be in vfork(2), whose child is slow; and when only it is to come.
+const (
+	patience = 300 * time.Millisecond
+	forOne   = 2 * time.Second
+)
 
 // stopped calls do with all threads of a process stopped, which then go on. Signals to us
 // wait until then.
@@ -345,7 +349,7 @@ func (s *session) await() error {
 // fetch stops the worker again, and reads what it has left. All threads get the registers
 // that they go on with.
 func (s *session) fetch(request *handover.Attach) error {
-	if _, err := s.worker.Fetch(patience); err != nil {
+	if _, err := s.worker.Fetch(forOne); err != nil {
 		return err
 	}
 	b := make([]byte, handover.AttachSize)
