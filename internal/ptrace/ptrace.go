@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,7 +45,8 @@ type Thread struct {
 	// Halted: its process is stopped, by SIGSTOP or job control, and stays so.
 	Halted bool
 
-	mask uint64 // blocked signals
+	mask     uint64 // blocked signals
+	repaired bool
 }
 
 // Process is a process whose threads are all stopped.
@@ -67,9 +69,8 @@ func Stop(pid int, patience time.Duration) (*Process, error) {
 		err = fmt.Errorf("process %d has no thread that runs", pid)
 	}
 	for _, t := range p.Threads {
-		if err == nil && p.isInterrupted(t) { // before anything else: nobody is to see it
-			t.Regs = Again(t.Regs, false)
-			err = t.Set(&t.Regs)
+		if err == nil {
+			err = p.repair(t) // before anything else
 		}
 	}
 	if err == nil {
@@ -84,6 +85,8 @@ func Stop(pid int, patience time.Duration) (*Process, error) {
 }
 
 // stopAll goes on until no thread is there that is not stopped: those that run make others.
+// The first thread comes last, and goes on first: while it is traced the kernel tells of
+// signals to it that it would ignore else, as SIGWINCH, and interrupts whoever waits.
 func (p *Process) stopAll(until time.Time) error {
 	known := map[int]bool{}
 	for again := true; again; {
@@ -113,14 +116,15 @@ func (p *Process) stopAll(until time.Time) error {
 	return nil
 }
 
+// tasks are the numbers of all threads, that of the first last.
 func tasks(pid int) (tids []int, err error) {
 	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	for _, e := range all {
-		if tid, err := strconv.Atoi(e.Name()); err == nil {
+		if tid, err := strconv.Atoi(e.Name()); err == nil && tid != pid {
 			tids = append(tids, tid)
 		}
 	}
-	return tids, err
+	return append(tids, pid), err
 }
 
 // seize asks a thread to stop; nil: it is gone, or about to.
@@ -219,8 +223,18 @@ func wait(tid int, until time.Time) (status unix.WaitStatus, err error) {
 func (p *Process) Release() {
 	const patience = 15 * time.Second
 	var late []*Thread
+	slices.SortStableFunc(p.Threads, func(a, b *Thread) int { // the first thread first
+		switch p.Pid {
+		case a.Tid:
+			return -1
+		case b.Tid:
+			return 1
+		}
+		return 0
+	})
 	for _, t := range p.Threads {
-		if t.detach() == unix.ESRCH { // or it is gone
+		p.repair(t) // fails if it has not stopped, or is gone
+		if t.detach() == unix.ESRCH {
 			late = append(late, t)
 		}
 	}
@@ -228,6 +242,7 @@ func (p *Process) Release() {
 	for _, t := range late {
 		if status, err := wait(t.Tid, until); err == nil && status.Stopped() {
 			t.note(status)
+			p.repair(t)
 			t.detach()
 		}
 	}
@@ -235,6 +250,23 @@ func (p *Process) Release() {
 	if p.Mem != nil {
 		p.Mem.Close()
 	}
+}
+
+// repair sees to it that a stopped thread makes its system call again that has failed only
+// because it was stopped: nobody is to see that.
+func (p *Process) repair(t *Thread) error {
+	if t.repaired {
+		return nil
+	}
+	if err := unix.PtraceGetRegs(t.Tid, &t.Regs); err != nil {
+		return err
+	}
+	t.repaired = true
+	if !p.isInterrupted(t) {
+		return nil
+	}
+	t.Regs = Again(t.Regs, false)
+	return t.Set(&t.Regs)
 }
 
 func (t *Thread) detach() error {

@@ -3,6 +3,7 @@ package ptrace
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,7 @@ type Status struct {
 	Seccomp  int    // mode
 	Locked   uint64 // kB
 	UID, GID int    // effective
+	Shadow   bool   // it has a shadow stack
 	// Signals that wait, for the thread and its process, that are blocked, and that handlers
 	// are for: bit N-1 for signal N.
 	Pending, Blocked, Caught uint64
@@ -60,6 +62,8 @@ func parseStatus(b []byte) *Status {
 			}
 		case "Seccomp":
 			s.Seccomp = number
+		case "x86_Thread_features":
+			s.Shadow = slices.Contains(words, "shstk")
 		case "VmLck":
 			s.Locked = uint64(number)
 		case "Uid", "Gid":

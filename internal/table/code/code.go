@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -45,6 +44,9 @@ func (c Memory) See(pid int) bool {
 // copied is the name of an object's copy with its text changed (internal/plancache/store).
 var copied = regexp.MustCompile(`/[0-9a-f]{16}\.text$`)
 
+// ours is the library, or what hotspots attach brings in its place (memfd_create(2)).
+var ours = regexp.MustCompile(`/(libdynprof|memfd:dynprof-)[^/]*$`)
+
 // Unlisted is what is of none of the objects, but for the kernel's code and ours:
 // a library, shared memory, and copies of objects.
 func (c Memory) Unlisted(objects []layout.Object) layout.Unlisted {
@@ -57,7 +59,7 @@ func (c Memory) Unlisted(objects []layout.Object) layout.Unlisted {
 		switch {
 		case path == "" || strings.HasPrefix(path, "[anon") || path == "[heap]": // not a stack: all are executable in some programs
 			u.Anonymous += n
-		case path[0] == '/' && !known[path] && !strings.HasPrefix(filepath.Base(path), "libdynprof") && !copied.MatchString(path):
+		case path[0] == '/' && !known[path] && !ours.MatchString(path) && !copied.MatchString(path):
 			u.Files += n
 		}
 	}

@@ -54,7 +54,7 @@ func TestUnlistedCode(t *testing.T) {
 		t.Errorf("with the file as an object: %+v, before %+v", u, was)
 	}
 	live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), tabletest.Spec())
-	if err := code.Note(live.Path, code.Memory{"": 4096, "/x": 8192, "/opt/demo/demo": 1, "[vdso]": 1, "[vsyscall]": 1}); err != nil {
+	if err := code.Note(live.Path, code.Memory{"": 4096, "/x": 8192, "/opt/demo/demo": 1, "[vdso]": 1, "[vsyscall]": 1, "/x/libdynprof.so": 1, "/memfd:dynprof-12": 1}); err != nil {
 		t.Fatal(err)
 	}
 	if u := tabletest.Open(t, live.Path).Header.Unlisted; u != (layout.Unlisted{Anonymous: 4096, Files: 8192}) {

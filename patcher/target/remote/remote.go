@@ -43,9 +43,13 @@ func Open(pid int) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range tasks { // the first thread may have ended, and has no memory then
+	names := []string{strconv.Itoa(pid)} // it lives longest, or has ended, and has no memory then
+	for _, t := range tasks {
+		names = append(names, t.Name())
+	}
+	for _, name := range names {
 		var f *os.File
-		thread := fmt.Sprintf("%d/task/%s", pid, t.Name())
+		thread := fmt.Sprintf("%d/task/%s", pid, name)
 		if f, err = os.OpenFile("/proc/"+thread+"/mem", os.O_RDWR, 0); err == nil {
 			return &Process{Pid: pid, Memory: f, thread: thread}, nil
 		}

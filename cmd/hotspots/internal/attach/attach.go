@@ -5,10 +5,12 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/dynprof/dynprof/internal/handover"
@@ -102,7 +104,7 @@ func look(pid int) (*prepared, error) {
 	if err == nil {
 		p.linker, err = remote.FindLinker(p.process.Memory, remote.ParseAuxv(p.auxv), p.maps)
 	}
-	if errors.Is(err, remote.ErrLoading) {
+	if errors.Is(err, remote.ErrLoading) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) { // the thread by which we look has ended
 		err = &errAgain{err}
 	}
 	if err != nil {

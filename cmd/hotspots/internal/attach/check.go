@@ -83,9 +83,13 @@ func yama() string {
 // threadOf is where /proc tells of a thread that lives: the first may have ended while others
 // go on.
 func threadOf(pid int) string {
+	names := []string{strconv.Itoa(pid)}
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	for _, t := range tasks {
-		at := fmt.Sprintf("/proc/%d/task/%s", pid, t.Name())
+		names = append(names, t.Name())
+	}
+	for _, name := range names {
+		at := fmt.Sprintf("/proc/%d/task/%s", pid, name)
 		if b, err := procfile.Read(at + "/stat"); err == nil && ptrace.StateOf(b) != 'Z' {
 			return at
 		}
@@ -187,7 +191,8 @@ func checkCounted(pid int) error {
 	return nil
 }
 
-// checkSandbox: system calls that the program never makes itself may end it.
+// checkSandbox: system calls that the program never makes itself may end it. Threads that are
+// led elsewhere and get back by themselves do so by a return that no shadow stack knows.
 func checkSandbox(pid int) error {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
@@ -195,7 +200,11 @@ func checkSandbox(pid int) error {
 	}
 	for _, t := range tasks {
 		tid, _ := strconv.Atoi(t.Name())
-		if s, err := ptrace.ReadStatus(pid, tid); err == nil && s.Seccomp != 0 {
+		s, err := ptrace.ReadStatus(pid, tid)
+		if err == nil && s.Shadow {
+			return fmt.Errorf("%s (%d) has shadow stacks: start it with hotspots run", s.Name, pid)
+		}
+		if err == nil && s.Seccomp != 0 {
 			return fmt.Errorf("%s (%d) has a seccomp filter, which may end it at a system call of ours: start it with hotspots run", s.Name, pid)
 		}
 	}
