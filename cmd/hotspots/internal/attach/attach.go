@@ -54,22 +54,30 @@ func Attach(r *Request) (*Result, error) {
 		return nil, err
 	}
 	var result *Result
-	err := retry(func() (err error) {
+	err := retry(r.Pid, func() (err error) {
 		result, err = attachOnce(r)
 		return err
 	})
-	return result, err
+	return result, orEnded(r.Pid, err)
+}
+
+// orEnded is an error, or, where a process is gone, that instead of what comes of it.
+func orEnded(pid int, err error) error {
+	if err != nil && alive.Start(uint32(pid)) == 0 {
+		return fmt.Errorf("process %d has ended", pid)
+	}
+	return err
 }
 
 // retry tries for some seconds: libraries may come and go, threads may be where nothing may
 // be changed.
-func retry(try func() error) error {
+func retry(pid int, try func() error) error {
 	const tries, patience = 200, 15 * time.Second
 	end := time.Now().Add(patience)
 	for n := 1; ; n++ {
 		err := try()
 		var moment *errAgain
-		if !errors.As(err, &moment) {
+		if !errors.As(err, &moment) || alive.Start(uint32(pid)) == 0 {
 			return err
 		}
 		if n == tries || time.Now().After(end) {
@@ -167,14 +175,13 @@ func (p *prepared) makePlan() error {
 		Stop:        func() {},
 	}
 	if p.plan, err = patcher.New(request, p.process); err == nil {
-		err = p.process.Checked()
+		p.plan.Patch()
+	}
+	if unread := p.process.Checked(); unread != nil { // unmapped meanwhile
+		return again("process %d: %w", p.Pid, unread)
 	}
 	if err != nil {
 		return fmt.Errorf("process %d: %w", p.Pid, err)
-	}
-	p.plan.Patch()
-	if err := p.process.Checked(); err != nil {
-		return again("process %d: %w", p.Pid, err)
 	}
 	if p.plan.HeapEnd() != 0 || p.plan.NeedsTraps() {
 		return fmt.Errorf("process %d: the plan needs what only a start can give", p.Pid)

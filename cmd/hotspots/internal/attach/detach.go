@@ -35,11 +35,11 @@ func Detach(pid int, b *Blob) (*Left, error) {
 		}
 	}
 	left := &Left{Table: find.MappedBy(pid)}
-	err := retry(func() error { return left.end(pid, b) })
+	err := retry(pid, func() error { return left.end(pid, b) })
 	if left.Stays = errors.Is(err, errInside); left.Stays {
 		return left, nil // it runs its own code again
 	}
-	return left, err
+	return left, orEnded(pid, err)
 }
 
 // end ends counting, and unmaps what is ours if nobody can be there.
