@@ -133,11 +133,10 @@ static void *work(void *arg)
 }
 
 /* Waits for what does not come: nobody is to be told of an interruption. */
-static void *wait_for_nothing(void *unused)
+static void *wait_for_nothing(void *poll)
 {
 	struct epoll_event e;
-	int fd = epoll_create1(0);
-	(void)unused;
+	int fd = *(int *)poll;
 	for (;;)
 		if (epoll_wait(fd, &e, 1, -1) < 0 && errno == EINTR)
 			interrupted++;
@@ -169,7 +168,7 @@ static void ticks(int microseconds)
 int main(int argc, char **argv)
 {
 	char line[64];
-	int signals = 0;
+	int signals = 0, poll = epoll_create1(0);
 	pthread_t t[MOST], waiter;
 	threads = argc > 1 ? atoi(argv[1]) : 4;
 	for (int i = 2; i < argc; i++) {
@@ -184,7 +183,7 @@ int main(int argc, char **argv)
 		sigaction(SIGPROF, &a, 0);
 		ticks(1000);
 	} else {
-		pthread_create(&waiter, 0, wait_for_nothing, 0);
+		pthread_create(&waiter, 0, wait_for_nothing, &poll);
 	}
 	for (int i = 0; i < threads; i++)
 		pthread_create(&t[i], 0, work, &all[i]);
