@@ -34,6 +34,8 @@
 #include "base/state.h"
 #include "base/verdict.h"
 
+uint64_t dp_handled;
+
 struct dp_filter {
 	struct dp_filter *older;
 	uint32_t none;    /* it was not installed after all */

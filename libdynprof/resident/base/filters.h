@@ -2,6 +2,8 @@
 #ifndef DYNPROF_FILTERS_H
 #define DYNPROF_FILTERS_H
 
+#include <signal.h>
+
 #include "base/raw.h"
 #include "base/regs.h"
 
@@ -36,6 +38,18 @@ void dp_filter_done(struct dp_regs *r) HIDDEN;
 /* The mask around a system call of the program's: SIGSYS, by which a filter may have
  * the program answer it itself, kills if it is blocked. */
 #define DP_ALL_BUT_SIGSYS (~(1ULL << (31 - 1)))
+
+/* Signals that have had a handler, bit SIG - 1. None goes back. */
+extern uint64_t dp_handled HIDDEN;
+
+/* All signals, but those that do nothing, as there is no handler for them. The kernel drops
+ * these, unless the first thread blocks them: then it keeps one, and wakes another thread
+ * for it, whose system call ends with EINTR. SIGCHLD comes whenever a child ends. */
+static inline uint64_t dp_to_block(void)
+{
+	uint64_t idle = 1ULL << (SIGCHLD - 1) | 1ULL << (SIGCONT - 1) | 1ULL << (SIGURG - 1) | 1ULL << (SIGWINCH - 1);
+	return ~(idle & ~__atomic_load_n(&dp_handled, __ATOMIC_RELAXED));
+}
 
 /* ask(SYS_x, ...): as raw(SYS_x, ...), but REFUSED if a filter would not let it
  * through: some kill. */

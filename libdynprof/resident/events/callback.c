@@ -169,7 +169,7 @@ static long run_on(int i, void (*fn)(void *), void *arg, uint64_t *fault)
 
 long dp_call_back(void (*fn)(void *), void *arg, uint64_t *fault)
 {
-	uint64_t blocked = ~0ULL, mask;
+	uint64_t blocked = dp_to_block(), mask;
 	if (!__atomic_load_n(&stacks.base, __ATOMIC_ACQUIRE) || dp_in_callback())
 		return -EBUSY;
 	for (unsigned k = 0; k < sizeof fault_signals / sizeof *fault_signals; k++)

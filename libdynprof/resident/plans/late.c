@@ -380,7 +380,7 @@ static int may_cache(void)
 
 static void meet(struct dp_session *s)
 {
-	uint64_t all = ~0ULL, mask;
+	uint64_t all = dp_to_block(), mask;
 	if (dp_own_objects || sandboxed()) {
 		look_at_new(dp_own_objects ? 0 : DP_MISSED_SANDBOXED);
 		return;

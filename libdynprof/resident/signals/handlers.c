@@ -15,6 +15,7 @@
  * handlers.
  */
 #define _GNU_SOURCE
+#include "base/filters.h"
 #include "base/pieces.h"
 #include "base/state.h"
 #include "events/callback.h"
@@ -113,6 +114,8 @@ long dp_install(long sig, const struct action *act, struct action *old)
 {
 	struct action ours;
 	uint64_t program = act ? (uint64_t)act->handler : 0;
+	if (program > (uint64_t)SIG_IGN && sig >= 1 && sig <= 64)
+		__atomic_fetch_or(&dp_handled, 1ULL << (sig - 1), __ATOMIC_RELAXED);
 	if (program > (uint64_t)SIG_IGN && program != (uint64_t)SIG_ERR && !is_entry(program) && program != (uint64_t)dp_more_entry) {
 		ours = *act;
 		lead(&ours);

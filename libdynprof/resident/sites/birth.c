@@ -42,7 +42,7 @@ enum { ENTERED = 8 }; /* from this bit on dp_regs.fork has what dp_enter returne
 
 static void block_signals(struct dp_birth *b, struct dp_regs *r)
 {
-	uint64_t all = DP_ALL_BUT_SIGSYS;
+	uint64_t all = DP_ALL_BUT_SIGSYS & dp_to_block();
 	int entered = dp_enter(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, (uint64_t)&b->sigmask, 8, 0, 0);
 	if (!entered)
 		return;

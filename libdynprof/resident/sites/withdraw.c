@@ -75,7 +75,7 @@ static void leave(int given, uint64_t *mask)
 
 static void withdraw(void)
 {
-	uint64_t all = ~0ULL, mask = 0;
+	uint64_t all = dp_to_block(), mask = 0;
 	int blocked = ask(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8) == 0;
 	dp_reads();
 	int given = dp_give_all();

@@ -214,7 +214,7 @@ static void give_some(uint64_t low, uint64_t high, const struct dp_undo_text *ca
 {
 	struct dp_page page = {DP_NO_PAGE, 0};
 	struct dp_change c = {.page = &page, .low = low, .high = high, .calls_of = calls_of, .calls = calls_of != 0};
-	uint64_t all = ~0ULL, mask;
+	uint64_t all = dp_to_block(), mask;
 	int blocked = ask(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8) == 0;
 	if (take_lock()) {
 		dp_take_marks(&c);
