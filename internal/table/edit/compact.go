@@ -47,18 +47,24 @@ func compact(f *file.File, path string) error {
 	}
 	defer f.Unlease()
 	return replace(path, func(to *os.File) error {
-		if err := f.ReadHead(); err != nil {
+		head, err := readHead(f)
+		if err != nil {
 			return err
 		}
 		if err := likeIt(f, to); err != nil {
 			return err
 		}
-		head := make([]byte, layout.HeaderSize)
-		if err := f.ReadAt(head, 0); err != nil {
-			return err
-		}
 		return writeCompact(f, to, head)
 	})
+}
+
+// readHead reads and checks the header of f, and returns its bytes.
+func readHead(f *file.File) ([]byte, error) {
+	if err := f.ReadHead(); err != nil {
+		return nil, err
+	}
+	head := make([]byte, layout.HeaderSize)
+	return head, f.ReadAt(head, 0)
 }
 
 // lease takes the write lease of f.

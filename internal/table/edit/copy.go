@@ -36,11 +36,8 @@ func copyWhole(t *file.File, to *os.File) error {
 	const tries = 50
 	for try := 1; try <= tries; try++ {
 		before, _ := t.U32(layout.HdrGeneration) // before anything else: the header is not read in one moment
-		if err := t.ReadHead(); err != nil {
-			return err
-		}
-		head := make([]byte, layout.HeaderSize)
-		if err := t.ReadAt(head, 0); err != nil {
+		head, err := readHead(t)
+		if err != nil {
 			return err
 		}
 		if err := to.Truncate(0); err != nil {

@@ -123,17 +123,17 @@ var errNotFolded = errors.New("it says more of its process than counts")
 
 // lookAt says with which others a table can be folded.
 func lookAt(path string) (key foldKey, m foldMember, err error) {
-	f, err := file.OpenHead(path, os.O_RDONLY|syscall.O_NOFOLLOW)
+	f, err := file.Open(path, os.O_RDONLY|syscall.O_NOFOLLOW)
 	if err != nil {
 		return key, m, err
 	}
 	defer f.Close()
+	head, err := readHead(f)
+	if err != nil {
+		return key, m, err
+	}
 	if !hasEnded(f) {
 		return key, m, ErrInUse
-	}
-	head := make([]byte, layout.HeaderSize)
-	if err := f.ReadAt(head, 0); err != nil {
-		return key, m, err
 	}
 	if !onlyCounts(&f.Geometry, head) {
 		return key, m, errNotFolded
@@ -269,12 +269,9 @@ func hold(m foldMember) (*held, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &held{f, make([]byte, layout.HeaderSize)}
+	h := &held{File: f}
 	if err = lease(f); err == nil {
-		err = f.ReadHead()
-	}
-	if err == nil {
-		err = f.ReadAt(h.head, 0)
+		h.head, err = readHead(f)
 	}
 	if err == nil && (f.Nonce != m.nonce || f.Generation != m.generation || !onlyCounts(&f.Geometry, h.head)) {
 		err = ErrInUse

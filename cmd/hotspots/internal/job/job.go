@@ -217,6 +217,9 @@ func compact(all []*find.Entry) {
 	var group sync.WaitGroup
 	turns := make(chan struct{}, atATime)
 	for _, e := range all {
+		if len(e.Folded) > 0 {
+			continue // it was written so
+		}
 		turns <- struct{}{}
 		group.Go(func() {
 			edit.Compact(e.Path) // an error means that it stays as it is: others count into it, or there is no room
