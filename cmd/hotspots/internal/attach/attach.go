@@ -18,6 +18,7 @@ import (
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/table/tabledir"
 	"github.com/dynprof/dynprof/internal/version"
 	"github.com/dynprof/dynprof/patcher"
@@ -248,7 +249,7 @@ func (p *prepared) lists() (arenas []handover.Arena, texts []handover.Text, used
 	for _, t := range p.plan.Texts() {
 		texts = append(texts, handover.Text{Start: t.Start, Size: t.End - t.Start, Arena: uint64(int64(t.Arena))})
 	}
-	return arenas, texts, pages(used)
+	return arenas, texts, layout.RoundUp(used)
 }
 
 // isAsPlanned is an error if other code is loaded than was planned, or something lies where

@@ -85,7 +85,7 @@ func (p *prepared) enter(s *session, frames []uint64) error {
 	}
 	switch {
 	case request.Outcome != handover.Succeeded:
-		why := fmt.Errorf("process %d: %s", p.Pid, text(request.Why[:]))
+		why := fmt.Errorf("process %d: %s", p.Pid, unix.ByteSliceToString(request.Why[:]))
 		if request.Outcome == handover.Again {
 			why = &errAgain{why}
 		}
@@ -93,19 +93,7 @@ func (p *prepared) enter(s *session, frames []uint64) error {
 	case s.stay:
 		return nil // a few pages stay as well
 	}
-	return s.calls(func(c *ptrace.Caller) error {
-		_, err := c.Call(unix.SYS_MUNMAP, s.scratch, s.scratchSize)
-		return err
-	})
-}
-
-func text(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
+	return s.unmapScratch()
 }
 
 // mapAll maps the code with its data, and the reserve, both pages of one file without a name

@@ -7,9 +7,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-)
 
-const pageSize = 4096
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
 
 // Blob is the resident part of the library, linked by itself (make): code and data that can
 // lie anywhere.
@@ -36,7 +36,7 @@ func NewBlob(file []byte) (*Blob, error) {
 			if end > b.text {
 				return nil, errors.New("the code to attach lies behind its data")
 			}
-			b.text = pages(p.Vaddr + p.Memsz)
+			b.text = layout.RoundUp(p.Vaddr + p.Memsz)
 		} else if p.Vaddr < b.text {
 			return nil, errors.New("the code to attach is on a page with its data")
 		}
@@ -46,7 +46,7 @@ func NewBlob(file []byte) (*Blob, error) {
 	if end > most {
 		return nil, errors.New("the code to attach is too large")
 	}
-	b.image = make([]byte, pages(end))
+	b.image = make([]byte, layout.RoundUp(end))
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD {
 			if _, err := p.ReadAt(b.image[p.Vaddr:p.Vaddr+p.Filesz], 0); err != nil {
@@ -80,5 +80,3 @@ const (
 	mapPrefix  = "/memfd:" + filePrefix
 	deleted    = " (deleted)"
 )
-
-func pages(n uint64) uint64 { return (n + pageSize - 1) &^ (pageSize - 1) }

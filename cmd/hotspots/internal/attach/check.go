@@ -133,7 +133,7 @@ func checkLibc(l *remote.Linker, maps []procmaps.Mapping) error {
 	}
 	seen := map[string]bool{}
 	for _, m := range maps {
-		if m.Inode == 0 || m.Prot&procmaps.ProtExec == 0 || seen[m.Path] {
+		if !isCode(&m) || seen[m.Path] {
 			continue
 		}
 		seen[m.Path] = true

@@ -181,17 +181,10 @@ func (s *session) unmap(ours ranges, inside bool) error {
 		if s.stay {
 			return errInside
 		}
-		err := s.calls(func(c *ptrace.Caller) error {
-			_, err := c.Call(unix.SYS_MUNMAP, s.scratch, s.scratchSize)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		return errInside
+		return cmp.Or(s.unmapScratch(), error(errInside))
 	}
 	s.state.Gs_base = 0
-	err := s.calls(func(c *ptrace.Caller) error {
+	return s.calls(func(c *ptrace.Caller) error {
 		if err := s.setGS(0); err != nil {
 			return err
 		}
@@ -203,5 +196,4 @@ func (s *session) unmap(ours ranges, inside bool) error {
 		}
 		return nil
 	})
-	return err
 }

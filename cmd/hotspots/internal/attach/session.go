@@ -16,6 +16,7 @@ import (
 	"github.com/dynprof/dynprof/internal/handover"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
+	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/patcher/target/remote"
 )
 
@@ -180,12 +181,20 @@ func (s *session) caller() (*ptrace.Caller, error) {
 
 // mapScratch maps memory of that size, readable and writable, if it can be at an address.
 func (s *session) mapScratch(c *ptrace.Caller, at, size uint64) (err error) {
-	s.scratchSize = pages(size)
+	s.scratchSize = layout.RoundUp(size)
 	s.scratch, err = c.Call(unix.SYS_MMAP, at, s.scratchSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, ^uint64(0), 0)
 	if err != nil {
 		return fmt.Errorf("process %d has no memory left: %w", s.Pid, err)
 	}
 	return nil
+}
+
+// unmapScratch gives that memory back.
+func (s *session) unmapScratch() error {
+	return s.calls(func(c *ptrace.Caller) error {
+		_, err := c.Call(unix.SYS_MUNMAP, s.scratch, s.scratchSize)
+		return err
+	})
 }
 
 // work has the worker do what request says: its code and data lie from base on. After an error

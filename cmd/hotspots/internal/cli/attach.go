@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/textfile"
@@ -66,20 +67,22 @@ func processOf(arg string) (int, error) {
 	return int(pid), nil
 }
 
-func (f *attachFlags) request(pid int, resident []byte) (r *attach.Request, err error) {
-	if len(resident) == 0 {
+// blob is the code to attach.
+func (a *app) blob() (*attach.Blob, error) {
+	if len(a.resident) == 0 {
 		return nil, errors.New("this hotspots was built without the code to attach: build it with make")
 	}
+	return attach.NewBlob(a.resident)
+}
+
+func (f *attachFlags) request(pid int, blob *attach.Blob) (r *attach.Request, err error) {
 	output := ""
 	if f.output != "" {
 		if output, err = (&runFlags{output: f.output}).outputPattern(); err != nil {
 			return nil, err
 		}
 	}
-	r = &attach.Request{Pid: pid, Output: output, Options: patcher.Options{Threshold: &symname.Thresholds{}}}
-	if r.Blob, err = attach.NewBlob(resident); err != nil {
-		return nil, err
-	}
+	r = &attach.Request{Pid: pid, Output: output, Blob: blob, Options: patcher.Options{Threshold: &symname.Thresholds{}}}
 	if f.objects != "" {
 		if r.Options.Objects, err = symname.ParseObjects(f.objects); err != nil {
 			return nil, usage("--objects: %w", err)
@@ -104,7 +107,11 @@ func (a *app) attach(f *attachFlags, arg string) error {
 	if err != nil {
 		return err
 	}
-	r, err := f.request(pid, a.resident)
+	blob, err := a.blob()
+	if err != nil {
+		return err
+	}
+	r, err := f.request(pid, blob)
 	if err != nil {
 		return err
 	}
@@ -118,11 +125,7 @@ func (a *app) attach(f *attachFlags, arg string) error {
 	if err != nil {
 		return err
 	}
-	threads := "1 thread"
-	if n := result.Threads; n != 1 {
-		threads = fmt.Sprintf("%d threads", n)
-	}
-	a.say("process %d is counted: %s (%s, stopped for %s)", pid, result.Table, threads, milliseconds(result.Pause))
+	a.say("process %d is counted: %s (%s, stopped for %s)", pid, result.Table, figures.Count(uint64(result.Threads), "thread"), milliseconds(result.Pause))
 	if f.lasts == 0 {
 		return nil
 	}
@@ -153,11 +156,11 @@ func (a *app) detach(arg string) error {
 	if err != nil {
 		return err
 	}
-	r, err := (&attachFlags{}).request(pid, a.resident)
+	blob, err := a.blob()
 	if err != nil {
 		return err
 	}
-	left, err := attach.Detach(pid, r.Blob)
+	left, err := attach.Detach(pid, blob)
 	if err != nil {
 		return err
 	}
