@@ -23,6 +23,7 @@
 #define KEPT __attribute__((noinline, noclone))
 
 enum { LEAF, TINY, LOOPS, DEEP, BY_POINTER, SPIN, BORN, FORKED, STRUCK, KINDS };
+static int online; /* CPUs: to ask opens a file, so it is asked before there are threads */
 static const char *const names[] = {"leaf", "tiny", "loops", "deep", "by_pointer", "spin", "born", "forked", "struck"};
 
 struct own {
@@ -108,7 +109,7 @@ static void *work(void *arg)
 	int n = (int)(o - all);
 	cpu_set_t cpus;
 	CPU_ZERO(&cpus);
-	CPU_SET(n % (int)sysconf(_SC_NPROCESSORS_ONLN), &cpus);
+	CPU_SET(n % online, &cpus);
 	pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
 	for (uint64_t x = (uint64_t)n, i = 0; !__atomic_load_n(&ends, __ATOMIC_ACQUIRE); i++) {
 		while (__atomic_load_n(&quiet, __ATOMIC_ACQUIRE) && !__atomic_load_n(&ends, __ATOMIC_ACQUIRE)) {
@@ -170,6 +171,7 @@ int main(int argc, char **argv)
 	char line[64];
 	int signals = 0, poll = epoll_create1(0);
 	pthread_t t[MOST], waiter;
+	online = (int)sysconf(_SC_NPROCESSORS_ONLN);
 	threads = argc > 1 ? atoi(argv[1]) : 4;
 	for (int i = 2; i < argc; i++) {
 		births |= !strcmp(argv[i], "births");
