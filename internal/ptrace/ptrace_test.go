@@ -2,7 +2,6 @@ package ptrace
 
 import (
 	"encoding/binary"
-	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -117,13 +116,18 @@ func TestStop(t *testing.T) {
 	if len(p.Threads) != 1 || p.Threads[0].Tid != c.Process.Pid || p.Threads[0].Signal != 0 {
 		t.Errorf("%d threads", len(p.Threads))
 	}
-	if s, err := ReadStatus(c.Process.Pid, c.Process.Pid); err != nil || s.TracerID != os.Getpid() {
+	if s, err := ReadStatus(c.Process.Pid, c.Process.Pid); err != nil || s.TracerID != unix.Gettid() { // the thread, not its process
 		t.Errorf("%+v, %v", s, err)
 	}
 	p.Release()
-	time.Sleep(20 * time.Millisecond)
-	if s, err := ReadStatus(c.Process.Pid, c.Process.Pid); err != nil || s.TracerID != 0 || s.State != 'S' {
-		t.Errorf("afterwards: %+v, %v", s, err)
+	for until := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		s, err := ReadStatus(c.Process.Pid, c.Process.Pid)
+		if err == nil && s.TracerID == 0 && s.State == 'S' {
+			break
+		}
+		if err != nil || time.Now().After(until) {
+			t.Fatalf("afterwards: %+v, %v", s, err)
+		}
 	}
 	if _, err := Stop(1<<22+1, time.Second); err == nil {
 		t.Error("who is not there was stopped")

@@ -14,7 +14,7 @@ import (
 type Status struct {
 	Name     string
 	State    byte
-	TracerID int    // 0: nobody traces it
+	TracerID int    // the thread that traces it; 0: nobody does
 	Numbers  []int  // its number in each pid namespace that it is seen from, its own last
 	Seccomp  int    // mode
 	Locked   uint64 // kB
