@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -25,6 +28,8 @@ type File struct {
 	Path     string
 	Built    time.Time // when the object's file was changed last
 	sections map[string][]byte
+	shared   map[string][]byte // those of a file that several programs share (dwz -m)
+	missing  string            // that file, if it is not there
 }
 
 // Open reads the debug information of an object, if its file is still the one that was
@@ -46,12 +51,13 @@ func Open(o *layout.Object, find *debugfile.Finder) (*File, error) {
 		return nil, err
 	}
 	if f.sections != nil {
+		f.share(e, find)
 		return f, nil
 	}
 	name, sum := link(e)
 	var found *File
 	err = find.Separate(o, name, func(path string) (bool, error) {
-		found, err = separate(path, o.BuildID, sum)
+		found, err = separate(path, o.BuildID, sum, find)
 		return found != nil, err
 	})
 	if found != nil {
@@ -61,20 +67,18 @@ func Open(o *layout.Object, find *debugfile.Finder) (*File, error) {
 }
 
 // separate reads a file of debug information; nil if it is of another object.
-func separate(path, buildID string, sum uint32) (*File, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a pipe without waiting
-	if err != nil {
+func separate(path, buildID string, sum uint32, find *debugfile.Finder) (*File, error) {
+	file, err := regular(path)
+	if file == nil {
 		return nil, err
 	}
 	defer file.Close()
-	if fi, err := file.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return nil, err
-	}
 	f := &File{Path: path}
 	e, err := f.read(file)
 	if err != nil || f.sections == nil {
 		return nil, err
 	}
+	f.share(e, find)
 	if buildID != "" {
 		if id(e) != buildID {
 			return nil, nil
@@ -88,9 +92,81 @@ func separate(path, buildID string, sum uint32) (*File, error) {
 	return f, nil
 }
 
-// read reads the sections, if there are line tables. debug/elf may panic over a file that is
-// damaged.
-func (f *File) read(file *os.File) (e *elf.File, err error) {
+// regular opens a file; nil if it is none.
+func regular(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a pipe without waiting
+	if err != nil {
+		return nil, err
+	}
+	if fi, err := file.Stat(); err != nil || !fi.Mode().IsRegular() {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// share reads the file that a file shares with others, if there is one: where it is named,
+// from the file's own place, or by its build ID.
+func (f *File) share(e *elf.File, find *debugfile.Finder) {
+	name, id := supplement(small(e, ".gnu_debugaltlink"), small(e, ".debug_sup"))
+	if name == "" {
+		return
+	}
+	f.missing = name
+	try := func(path string) (bool, error) {
+		file, err := regular(path)
+		if file == nil {
+			return false, err
+		}
+		defer file.Close()
+		other := &File{Path: path}
+		e, err := other.elf(file)
+		if err == nil && supplements(e, id) {
+			f.shared, err = other.content(e)
+		}
+		return f.shared != nil, err
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(filepath.Dir(f.Path), name)
+	}
+	found, err := try(name)
+	if !found {
+		err = find.Separate(&layout.Object{Path: f.Path, BuildID: id}, "", try)
+	}
+	if f.shared != nil {
+		f.missing = ""
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.missing = fmt.Sprintf("%s (%v)", f.missing, err)
+	}
+}
+
+// supplements reports whether a file is the one that others share by that build ID, which
+// stands in .debug_sup, too, in DWARF 5.
+func supplements(e *elf.File, buildID string) bool {
+	c := &cursor{b: small(e, ".debug_sup")}
+	if c.fixed(2) == 5 && c.fixed(1) == 1 {
+		c.text()
+		return hex.EncodeToString(c.bytes(c.uleb())) == buildID
+	}
+	return id(e) == buildID
+}
+
+// read reads the sections, if there are line tables.
+func (f *File) read(file *os.File) (*elf.File, error) {
+	e, err := f.elf(file)
+	if err != nil {
+		return nil, err
+	}
+	if s := e.Section(".debug_line"); s == nil || s.Type == elf.SHT_NOBITS {
+		return e, nil
+	}
+	f.sections, err = f.content(e)
+	return e, err
+}
+
+// elf reads the headers. debug/elf may panic over a file that is damaged.
+func (f *File) elf(file *os.File) (e *elf.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("damaged ELF file: %v", p)
@@ -106,13 +182,20 @@ func (f *File) read(file *os.File) (e *elf.File, err error) {
 	if err := debugfile.Check(file, fi.Size()); err != nil {
 		return nil, err
 	}
-	if e, err = elf.NewFile(file); err != nil {
-		return nil, err
-	}
-	if s := e.Section(".debug_line"); s == nil || s.Type == elf.SHT_NOBITS {
-		return e, nil
-	}
-	sections := map[string][]byte{}
+	return elf.NewFile(file)
+}
+
+// content reads the sections of debug information.
+func (f *File) content(e *elf.File) (sections map[string][]byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("damaged ELF file: %v", p)
+		}
+		if err != nil {
+			sections, err = nil, fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}()
+	sections = map[string][]byte{}
 	left := uint64(maxSections)
 	for _, name := range []string{"line", "info", "abbrev", "str", "line_str", "ranges", "rnglists", "addr", "str_offsets"} {
 		s := e.Section(".debug_" + name)
@@ -127,8 +210,7 @@ func (f *File) read(file *os.File) (e *elf.File, err error) {
 			return nil, fmt.Errorf(".debug_%s: %w", name, err)
 		}
 	}
-	f.sections = sections
-	return e, nil
+	return sections, nil
 }
 
 // small is the content of a section that is; nil if there is none.

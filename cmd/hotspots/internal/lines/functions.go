@@ -27,40 +27,40 @@ func (f *File) Functions(entries []uint64) (all map[uint64]Function, err error) 
 	slices.Sort(entries)
 	all = map[uint64]Function{}
 	var failed error
-	end := time.Now().Add(patience)
-	for info := f.sections["info"]; len(info) > 0; {
+	o := f.origins(time.Now().Add(patience))
+	for start, info := uint64(0), f.sections["info"]; len(info) > 0; {
 		size := unitSize(info)
 		if size > uint64(len(info)) {
 			failed = errors.New("damaged debug information: a unit is larger than all")
 			break
 		}
-		if time.Now().After(end) {
+		if time.Now().After(o.until) {
 			failed = errors.New("it takes too long to find all functions' lines")
 			break
 		}
-		if err := f.addUnit(all, info[:size], entries); err != nil {
+		if err := f.addUnit(all, o, start, info[:size], entries); err != nil {
 			failed = err // other units may be sound
 		}
-		info = info[size:]
+		start, info = start+size, info[size:]
 	}
-	if failed != nil {
+	if failed = cmp.Or(failed, o.failed); failed != nil {
 		failed = fmt.Errorf("%s: %w", f.Path, failed)
 	}
 	return all, failed
 }
 
 // addUnit adds the functions of a unit. Package dwarf may panic over what is damaged.
-func (f *File) addUnit(all map[uint64]Function, info []byte, entries []uint64) (err error) {
+func (f *File) addUnit(all map[uint64]Function, o *origins, start uint64, info []byte, entries []uint64) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("damaged debug information: %v", p)
 		}
 	}()
-	d, err := f.data(info)
+	u, err := o.own.read(start, info)
 	if err != nil {
 		return err
 	}
-	r := d.Reader()
+	d, r := u.data, u.data.Reader()
 	unit, err := r.Next()
 	if err != nil || unit == nil || unit.Tag != dwarf.TagCompileUnit {
 		return err
@@ -75,14 +75,14 @@ func (f *File) addUnit(all map[uint64]Function, info []byte, entries []uint64) (
 		return nil
 	}
 	rows, err := f.rows(d, unit, low, high+1)
-	inlined := inlinedOf(d, r, entries)
+	inlined := o.inlined(u, r, entries)
 	for _, at := range ranges {
 		for _, e := range entries[sort.Search(len(entries), func(i int) bool { return entries[i] >= at[0] }):] {
 			if e >= at[1] {
 				break
 			}
 			one := Function{Inlined: inlined[e]}
-			one.File, one.Line = rows.At(e)
+			one.File, one.Line = rows.Entry(e)
 			all[e] = one
 		}
 	}
@@ -119,7 +119,7 @@ func span(ranges [][2]uint64, entries []uint64) (low, high uint64, some bool) {
 
 // rows are the lines of a unit's addresses.
 func (f *File) rows(d *dwarf.Data, unit *dwarf.Entry, low, high uint64) (Rows, error) {
-	dir, _ := unit.Val(dwarf.AttrCompDir).(string)
+	dir := text(unit.AttrField(dwarf.AttrCompDir), f.shared)
 	absolute, err := check(f.sections, unit, len(dir))
 	if err != nil {
 		return nil, err
@@ -131,16 +131,15 @@ func (f *File) rows(d *dwarf.Data, unit *dwarf.Entry, low, high uint64) (Rows, e
 	return read(reader, paths{dir, map[*dwarf.LineFile]string{}, absolute}, low, high)
 }
 
-// inlinedOf are the names of what was inlined into functions, by entry.
-func inlinedOf(d *dwarf.Data, r *dwarf.Reader, entries []uint64) map[uint64][]string {
+// inlined are the names of what was inlined into functions of a unit, by entry.
+func (o *origins) inlined(u *unit, r *dwarf.Reader, entries []uint64) map[uint64][]string {
 	all := map[uint64][]string{}
-	names := map[dwarf.Offset]string{}
 	var function uint64
 	depth, end := 0, -1 // of the function that is being read; -1: none is
-	for {
+	for range u.info {  // each entry has a byte: package dwarf reads one that has no end for ever
 		e, err := r.Next()
 		if e == nil || err != nil {
-			return all
+			break
 		}
 		switch {
 		case e.Tag == 0:
@@ -149,12 +148,12 @@ func inlinedOf(d *dwarf.Data, r *dwarf.Reader, entries []uint64) map[uint64][]st
 			}
 			continue
 		case e.Tag == dwarf.TagSubprogram && end < 0:
-			low, ok := entryOf(d, e)
+			low, ok := entryOf(u.data, e)
 			if _, wanted := slices.BinarySearch(entries, low); ok && wanted && e.Children {
 				function, end = low, depth
 			}
 		case e.Tag == dwarf.TagInlinedSubroutine && end >= 0:
-			if name := origin(d, names, e, 0); name != "" && len(all[function]) < mostInlined && !slices.Contains(all[function], name) {
+			if name := o.name(u, e, 0); name != "" && len(all[function]) < mostInlined && !slices.Contains(all[function], name) {
 				all[function] = append(all[function], name)
 			}
 		}
@@ -162,6 +161,7 @@ func inlinedOf(d *dwarf.Data, r *dwarf.Reader, entries []uint64) map[uint64][]st
 			depth++
 		}
 	}
+	return all
 }
 
 func entryOf(d *dwarf.Data, e *dwarf.Entry) (uint64, bool) {
@@ -173,35 +173,4 @@ func entryOf(d *dwarf.Data, e *dwarf.Entry) (uint64, bool) {
 		return 0, false
 	}
 	return ranges[0][0], true
-}
-
-// origin is the linkage name, or else the name, of what an entry is an instance of. That lies
-// in the same unit: of another one, as link-time optimisation has them, it is not known.
-func origin(d *dwarf.Data, names map[dwarf.Offset]string, e *dwarf.Entry, hops int) string {
-	const most = 4
-	for _, attr := range []dwarf.Attr{dwarf.AttrLinkageName, dwarf.AttrName} {
-		if name, ok := e.Val(attr).(string); ok && name != "" && e.Tag == dwarf.TagSubprogram {
-			return name
-		}
-	}
-	for _, attr := range []dwarf.Attr{dwarf.AttrAbstractOrigin, dwarf.AttrSpecification} {
-		at, ok := e.Val(attr).(dwarf.Offset)
-		if !ok || hops == most {
-			continue
-		}
-		name, known := names[at]
-		if !known {
-			r := d.Reader()
-			r.Seek(at)
-			// What was inlined says so itself; else it is an offset of another unit.
-			if next, err := r.Next(); err == nil && next != nil && next.Tag == dwarf.TagSubprogram && (hops > 0 || next.Val(dwarf.AttrInline) != nil) {
-				name = origin(d, names, next, hops+1)
-			}
-			names[at] = name
-		}
-		if name != "" {
-			return name
-		}
-	}
-	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -30,14 +31,28 @@ type row struct {
 
 // At is the source line of an address: a file and a number; 0 if it is not known.
 func (r Rows) At(addr uint64) (file string, line int) {
-	i, found := slices.BinarySearchFunc(r, addr, func(e row, addr uint64) int { return cmp.Compare(e.low, addr) })
-	if !found {
-		i--
-	}
-	if i < 0 || addr >= r[i].high || r[i].line <= 0 || r[i].file == "" {
+	i := sort.Search(len(r), func(i int) bool { return r[i].low > addr }) - 1
+	if i < 0 || addr >= r[i].high {
 		return "", 0
 	}
-	return r[i].file, r[i].line
+	return r[i].known()
+}
+
+// Entry is the source line of a function, of its first row: where code of another line, or
+// of another function that was inlined, begins at the same address, At is that.
+func (r Rows) Entry(addr uint64) (file string, line int) {
+	i := sort.Search(len(r), func(i int) bool { return r[i].low >= addr })
+	if i < len(r) && r[i].low == addr {
+		return r[i].known()
+	}
+	return r.At(addr)
+}
+
+func (r row) known() (file string, line int) {
+	if r.line <= 0 || r.file == "" {
+		return "", 0
+	}
+	return r.file, r.line
 }
 
 // Of are the lines of the unit that has the code at entry, as far as they are of addresses
@@ -71,7 +86,7 @@ func (f *File) unit(addr uint64) (*dwarf.Data, *dwarf.Entry, error) {
 		if time.Now().After(end) {
 			return nil, nil, errors.New("it takes too long to find the function's lines")
 		}
-		d, err := f.data(info[:size])
+		d, err := data(f.sections, info[:size])
 		if err == nil {
 			var entry *dwarf.Entry
 			if entry, err = d.Reader().SeekPC(addr); err == nil {
@@ -102,8 +117,7 @@ func unitSize(b []byte) uint64 {
 }
 
 // data is the debug information of a unit.
-func (f *File) data(info []byte) (*dwarf.Data, error) {
-	s := f.sections
+func data(s map[string][]byte, info []byte) (*dwarf.Data, error) {
 	d, err := dwarf.New(abbreviations(info, s["abbrev"]), nil, nil, info, s["line"], nil, s["ranges"], s["str"])
 	if err != nil {
 		return nil, err
@@ -141,7 +155,7 @@ func read(r *dwarf.LineReader, p paths, low, high uint64) (Rows, error) {
 			}
 			return nil, err
 		}
-		if inside && last.Address < next.Address && last.Address < high && next.Address > low {
+		if inside && last.Address <= next.Address && last.Address < high && next.Address >= low {
 			if len(rows) == maxRows {
 				return nil, errors.New("too many lines")
 			}
