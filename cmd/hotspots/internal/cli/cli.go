@@ -122,7 +122,7 @@ func (a *app) root() *cobra.Command {
 
 		DisableSuggestions: true, // an error is one line
 	}
-	root.PersistentFlags().BoolVar(&a.noDemangle, "no-demangle", false, "show C++ and Rust names as they are in the file")
+	root.PersistentFlags().BoolVar(&a.noDemangle, "no-demangle", false, "show C++, Rust, D and Swift names as they are in the file")
 	root.PersistentFlags().StringArrayVar(&a.names, "names", nil, "name functions by this `FILE`, see hotspots names; may be given again")
 	root.PersistentFlags().BoolVar(&a.wide, "wide", false, "show whole names where they are too long for the terminal, too")
 	root.PersistentPreRun = func(*cobra.Command, []string) {

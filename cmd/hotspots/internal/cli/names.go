@@ -97,7 +97,7 @@ func (a *app) namer() (*names.Namer, error) { return a.newNamer(true) }
 func (a *app) localNamer() (*names.Namer, error) { return a.newNamer(false) }
 
 func (a *app) newNamer(servers bool) (*names.Namer, error) {
-	n := &names.Namer{Find: a.finder(servers), Say: a.say}
+	n := &names.Namer{Find: a.finder(servers), Mangled: a.noDemangle, Say: a.say}
 	for _, path := range a.names {
 		f, err := names.ReadFile(path)
 		if err != nil {

@@ -21,11 +21,15 @@ import (
 type Namer struct {
 	Find  *debugfile.Finder
 	Files []*File
+	// Mangled: names of D and Swift stay as they are.
+	Mangled bool
 	// Say is told what could not be read: a line each, once.
 	Say func(format string, args ...any)
 
 	symbols map[string]debugfile.Symbols // by build ID
 	said    map[string]bool
+
+	demangled map[string]string // names of D and Swift that were asked for; "" where there is no other
 }
 
 // Name names what it can of a table's functions that have no name, and what a file names by
@@ -46,6 +50,9 @@ func (n *Namer) Name(t *table.Table) {
 			n.bySymbols(t, o, functions)
 			n.byCode(t, o, functions)
 		}
+	}
+	if !n.Mangled {
+		n.demangle(t)
 	}
 }
 
