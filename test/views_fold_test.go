@@ -3,9 +3,12 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dynprof/dynprof/internal/lane"
 )
@@ -85,4 +88,63 @@ func sumsOf(t *testing.T, tables []string) map[string]uint64 {
 		t.Errorf("%d calls of functions, %d in all", sum, r.TotalCalls)
 	}
 	return all
+}
+
+// TestFoldedExport: the tables of a run are exported while it goes on and tables are folded
+// into others, whose names are gone then.
+func TestFoldedExport(t *testing.T) {
+	lane.Parallel(t)
+	hotspots, dir := build(t, "hotspots"), t.TempDir()
+	c := exec.Command(hotspots, "run", "--follow-exec", "--summary", "0", "-o", filepath.Join(dir, "%e.%p.dynprof"), "--",
+		"/bin/sh", "-c", "read go; i=0; while [ $i -lt 20 ]; do i=$((i+1)); /bin/true; /bin/false; /usr/bin/expr $i + 1 >&2; done; echo done; read end; exit 0")
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Process.Kill()
+	shell := ""
+	for until := time.Now().Add(patience); shell == ""; time.Sleep(10 * time.Millisecond) { // the shell waits
+		if time.Now().After(until) {
+			t.Fatal("the shell has no table")
+		}
+		if all, _ := filepath.Glob(filepath.Join(dir, "*.dynprof")); len(all) == 1 && run(t, cmd(hotspots, "report", all[0])).status == 0 {
+			shell = all[0]
+		}
+	}
+	done := make(chan bool)
+	go func() {
+		line := make([]byte, 5)
+		_, err := io.ReadFull(stdout, line)
+		done <- err == nil && string(line) == "done\n"
+	}()
+	io.WriteString(stdin, "go\n")
+	for going := true; going; {
+		for _, format := range []string{"folded", "openmetrics", "csv", "parquet"} {
+			r := run(t, cmd(hotspots, "export", "--run", "--format", format, shell, "-o", filepath.Join(dir, "out."+format)))
+			if r.status != 0 || r.stderr != "" {
+				t.Errorf("%s: %+v", format, r)
+			}
+		}
+		select {
+		case ok := <-done:
+			if going = false; !ok {
+				t.Error("the program has not said that it is done")
+			}
+		default:
+		}
+	}
+	stdin.Close()
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+	if all, _ := filepath.Glob(filepath.Join(dir, "*.dynprof")); len(all) != 4 { // sh, true, false, expr
+		t.Errorf("%d tables are left: %v", len(all), all)
+	}
 }

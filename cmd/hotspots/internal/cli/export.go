@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,29 +78,73 @@ func (a *app) export(f exportFlags, args []string) error {
 	if f.output == "" && ofBytes.has(f.format) && term.IsTerminal(int(os.Stdout.Fd())) {
 		return usage("--format %s is no text for a terminal: name a file with -o FILE", f.format)
 	}
-	paths, err := tablePaths(args, f.run)
+	// openmetrics opens tables itself, and writes nothing until it has read all: where one was
+	// folded into another meanwhile, it looks again.
+	const most = 20
+	for look := 1; ; look++ {
+		err := a.exportNow(f, args)
+		if !f.run || look == most || !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+}
+
+func (a *app) exportNow(f exportFlags, args []string) error {
+	from, done, err := a.source(args, f.run)
 	if err != nil {
 		return err
 	}
-	if len(paths) > 1 && ofOneTable.has(f.format) {
-		return usage("--format %s is of one table, and there are %d: export each to a file of its own, or choose another format", f.format, len(paths))
+	defer done()
+	if len(from.paths) > 1 && ofOneTable.has(f.format) {
+		return usage("--format %s is of one table, and there are %d: export each to a file of its own, or choose another format", f.format, len(from.paths))
 	}
-	if err := notOver(f.output, paths); err != nil {
+	if err := notOver(f.output, from.paths); err != nil {
 		return err
 	}
 	if f.format == "csv" || f.format == "json" {
-		return a.exportReport(f, paths)
+		return a.exportReport(f, args)
 	}
-	// Before anything is written, or a file of that name is another.
-	if err := eachTable(table.Open, paths, func(*table.Table) error { return nil }); err != nil {
-		return err
+	return a.write(f.output, func(w io.Writer) error { return a.exportTables(w, f, from) })
+}
+
+// source is the tables that are exported.
+type source struct {
+	paths []string
+	each  func(use func(*table.Table) error) error
+}
+
+// source finds the tables that the arguments mean. Before anything is written each has been
+// opened, or a file of that name is another. Those of a run stay open: while it goes on some
+// are folded into others, and their names are gone.
+func (a *app) source(args []string, run bool) (*source, func(), error) {
+	if !run {
+		paths, err := tablePaths(args)
+		if err == nil {
+			err = eachTable(table.Open, paths, func(*table.Table) error { return nil })
+		}
+		return &source{paths: paths, each: func(use func(*table.Table) error) error { return eachTable(a.openTable, paths, use) }}, func() {}, err
 	}
-	return a.write(f.output, func(w io.Writer) error { return a.exportTables(w, f, paths) })
+	tables, done, err := a.openAll(args, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	from := &source{each: func(use func(*table.Table) error) error {
+		for _, t := range tables {
+			if err := use(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	for _, t := range tables {
+		from.paths = append(from.paths, t.Path())
+	}
+	return from, done, nil
 }
 
 // exportReport writes what report would show of all functions.
-func (a *app) exportReport(f exportFlags, paths []string) error {
-	r, done, err := a.readFunctions(paths, false, 0)
+func (a *app) exportReport(f exportFlags, args []string) error {
+	r, done, err := a.readFunctions(args, f.run, 0)
 	if err != nil {
 		return err
 	}
@@ -110,9 +157,9 @@ func (a *app) exportReport(f exportFlags, paths []string) error {
 }
 
 // exportTables writes what is made of one table after the other.
-func (a *app) exportTables(w io.Writer, f exportFlags, paths []string) error {
+func (a *app) exportTables(w io.Writer, f exportFlags, from *source) error {
 	single := func(to func(io.Writer, *table.Table, bool) error) error {
-		return eachTable(a.openTable, paths, func(t *table.Table) error { return to(w, t, a.noDemangle) })
+		return from.each(func(t *table.Table) error { return to(w, t, a.noDemangle) })
 	}
 	var to interface {
 		Add(t *table.Table) error
@@ -124,9 +171,9 @@ func (a *app) exportTables(w io.Writer, f exportFlags, paths []string) error {
 	case "pprof":
 		return single(export.Pprof)
 	case "openmetrics":
-		return exporter.WriteFiles(w, paths, exporter.Options{Mangled: a.noDemangle})
+		return exporter.WriteFiles(w, from.paths, exporter.Options{Mangled: a.noDemangle})
 	case "folded":
-		value, err := f.valueOf(paths[0])
+		value, err := f.valueOf(from)
 		if err != nil {
 			return err
 		}
@@ -138,19 +185,22 @@ func (a *app) exportTables(w io.Writer, f exportFlags, paths []string) error {
 		}
 		to = export.NewParquet(w, host, a.noDemangle)
 	}
-	if err := eachTable(a.openTable, paths, to.Add); err != nil {
+	if err := from.each(to.Add); err != nil {
 		return err
 	}
 	return to.Close()
 }
 
-// valueOf is what folded has of a table.
-func (f *exportFlags) valueOf(path string) (value export.Value, err error) {
+// errFirst ends a look at tables behind the first.
+var errFirst = errors.New("only the first")
+
+// valueOf is what folded has: of the first table.
+func (f *exportFlags) valueOf(from *source) (value export.Value, err error) {
 	if f.value != "auto" {
 		return export.Value(f.value), nil
 	}
 	value = export.Calls
-	err = eachTable(table.Open, []string{path}, func(t *table.Table) error {
+	err = from.each(func(t *table.Table) error {
 		if t.HasBlocks() {
 			value = export.Instructions
 		}
@@ -158,8 +208,11 @@ func (f *exportFlags) valueOf(path string) (value export.Value, err error) {
 		if times != nil {
 			value = export.Time
 		}
-		return err
+		return cmp.Or(err, errFirst)
 	})
+	if errors.Is(err, errFirst) {
+		err = nil
+	}
 	return value, err
 }
 
@@ -182,15 +235,13 @@ func notOver(output string, tables []string) error {
 	return nil
 }
 
-// tablePaths are those of the tables that the arguments mean; with run all of the first
-// one's run besides.
-func tablePaths(args []string, run bool) (paths []string, err error) {
+// tablePaths are those of the tables that the arguments mean.
+func tablePaths(args []string) (paths []string, err error) {
 	if len(args) == 0 {
-		path, err := newest()
-		if err != nil {
+		args = []string{""}
+		if args[0], err = newest(); err != nil {
 			return nil, err
 		}
-		args = []string{path}
 	}
 	for _, arg := range args {
 		path, err := locate(arg)
@@ -199,17 +250,7 @@ func tablePaths(args []string, run bool) (paths []string, err error) {
 		}
 		paths = append(paths, path)
 	}
-	if run {
-		err = eachTable(table.Open, paths[:1], func(t *table.Table) error {
-			for _, more := range ofRun(t.RunID, append(searchDirs(os.Getuid()), filepath.Dir(t.Path()))...) {
-				if !slices.ContainsFunc(paths, func(path string) bool { return sameFile(path, more) }) {
-					paths = append(paths, more)
-				}
-			}
-			return nil
-		})
-	}
-	return paths, err
+	return paths, nil
 }
 
 // eachTable calls use with each table, one open at a time. Two copies of one program's are

@@ -117,7 +117,7 @@ func (a *app) growth(f *growthFlags, args, program []string) error {
 		defer done()
 		args = paths
 	}
-	paths, err := tablePaths(args, false)
+	paths, err := tablePaths(args)
 	if err == nil {
 		err = notOver(f.output, paths)
 	}
