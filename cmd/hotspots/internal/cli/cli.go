@@ -83,6 +83,7 @@ func (a *app) main(args []string) int {
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(a.stdout)
+	addCompletion(root) // cobra notes there where it writes to
 	root.SetErr(a.stderr)
 	cmd, err := root.ExecuteC()
 	if flushed := a.stdout.Flush(); err == nil {

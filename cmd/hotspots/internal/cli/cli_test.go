@@ -287,10 +287,11 @@ func TestNewestAndPid(t *testing.T) {
 func TestHelp(t *testing.T) {
 	root := (&app{}).root()
 	root.InitDefaultHelpCmd()
+	addCompletion(root)
 	var each func(cmd *cobra.Command)
 	each = func(cmd *cobra.Command) {
 		for _, c := range cmd.Commands() {
-			if c.Name() != "help" && c.Name() != "completion" && !(c.Hidden && c.Name() != "man") {
+			if c.Name() != "help" && !(c.Hidden && c.Name() != "man") {
 				each(c)
 			}
 		}

@@ -95,3 +95,30 @@ func misspelt(root *cobra.Command, args []string) string {
 	}
 	return ""
 }
+
+// addCompletion adds cobra's scripts for shells, with what to do with them.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	cmd, _, err := root.Find([]string{"completion"})
+	if err != nil || cmd == root {
+		return
+	}
+	examples := map[string]string{
+		"bash":       "hotspots completion bash >~/.local/share/bash-completion/completions/hotspots",
+		"zsh":        "hotspots completion zsh >~/.zfunc/_hotspots    # fpath has ~/.zfunc, in front of compinit",
+		"fish":       "hotspots completion fish >~/.config/fish/completions/hotspots.fish",
+		"powershell": "hotspots completion powershell | Out-String | Invoke-Expression",
+	}
+	cmd.Short = "Write what has a shell complete commands and flags"
+	cmd.Long = "Write a script that has a shell complete hotspots' commands, flags and their words. The packages have those of bash, zsh and fish."
+	cmd.Example = "  . <(hotspots completion bash)    in this shell, until it ends"
+	cmd.Args = nil
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return usage("completion: say bash, zsh, fish or powershell; see %s --help", cmd.CommandPath())
+	}
+	for _, c := range cmd.Commands() {
+		c.Short = "Write the script of " + c.Name()
+		c.Long = c.Short + ": a new shell completes hotspots' commands, flags and their words."
+		c.Example = "  " + examples[c.Name()]
+	}
+}

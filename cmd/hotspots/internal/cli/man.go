@@ -27,7 +27,9 @@ func (a *app) manCommand() *cobra.Command {
 			if err := os.MkdirAll(args[0], 0o777); err != nil {
 				return err
 			}
-			return writePages(a.root(), args[0])
+			root := a.root()
+			addCompletion(root)
+			return writePages(root, args[0])
 		},
 	}
 }
