@@ -2,6 +2,7 @@ package test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,7 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/dynprof/dynprof/internal/lane"
 )
@@ -147,8 +150,15 @@ func (m *memoryLimit) forget(t *testing.T) {
 // in returns c in the cgroup, with so many bytes.
 func (m *memoryLimit) in(t *testing.T, bytes int, c command) command {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(m.dir, m.limit), []byte(strconv.Itoa(bytes)), 0); err != nil {
-		t.Fatal(err)
+	// It is busy until what files of the run before are still to be written has been.
+	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		err := os.WriteFile(filepath.Join(m.dir, m.limit), []byte(strconv.Itoa(bytes)), 0)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, syscall.EBUSY) || time.Now().After(until) {
+			t.Fatal(err)
+		}
 	}
 	script := "echo $$ >" + m.dir + "/cgroup.procs && exec \"$@\""
 	c.args = append([]string{"sh", "-c", script, "sh"}, c.args...)
@@ -206,6 +216,8 @@ func countedOrNamed(t *testing.T, m *memoryLimit, bytes int, variable, p string)
 	if with.stderr != without.stderr {
 		oneLine(t, with.stderr, "not counted: (the planner (died|did not go on)|its control group leaves it too little memory)", without.stderr)
 		with.stderr = without.stderr
+	} else if with.status != without.status {
+		t.Errorf("%d bytes, %s: %+v", bytes, variable, with)
 	} else if calls := readReport(t, table).calls(t, "f0"); calls != 2 {
 		t.Errorf("%d bytes, %s: f0: %d calls, not 2", bytes, variable, calls)
 	}

@@ -258,6 +258,11 @@ if __name__ == "__main__":
 		same(t, alone, with)
 		var n uint64
 		for _, path := range tables {
+			// The pool ends its workers, also one that has just been started.
+			if early := run(t, cmd(build(t, "hotspots"), "report", path)); early.status != 0 && strings.Contains(early.stderr, "was ended while it did") {
+				t.Log(early.stderr)
+				continue
+			}
 			n += crcs(path)
 		}
 		if n != 2*once {
