@@ -162,8 +162,10 @@ func (s *Store) open(name string, flags int, mode uint32) (*os.File, error) {
 
 // Write makes a file, or takes an old one's place, at once: nobody reads half of it, nor
 // is anything written to that somebody may have mapped. It does not wait for the disk:
-// what a crash of the machine tears has another sum.
+// what a crash of the machine tears has another sum. A copy of the object, which has an old
+// plan's changes, goes.
 func (s *Store) Write(name string, data []byte) error {
+	s.RemoveCopy(name)
 	return s.write(name, func(f *os.File) error {
 		_, err := f.Write(data)
 		return err

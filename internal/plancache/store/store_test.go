@@ -38,6 +38,13 @@ func TestStore(t *testing.T) {
 		if b, err := s.Read(name); string(b) != want || err != nil {
 			t.Errorf("%q, %v; not %q", b, err, want)
 		}
+		// The copy of the object that an old plan had has gone with it.
+		if _, err := s.OpenCopy(name); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a copy of %s: %v", want, err)
+		}
+		if err := s.WriteCopy(name, 0, func(*os.File) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for path, mode := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, name): 0o400} {
 		if fi, err := os.Lstat(path); err != nil || fi.Mode().Perm() != mode {
