@@ -40,6 +40,7 @@ func FuzzDecode(f *testing.F) {
 		if read, written := in.Flags(); (read|written)&^FlagsAll != 0 {
 			t.Errorf("% x: flags %x %x", code, read, written)
 		}
+		checkOperands(t, code[:in.Len:in.Len], &in)
 		if Text(code, 0) == "" {
 			t.Errorf("% x: no text", code)
 		}
@@ -90,6 +91,22 @@ func checkOnlyOwnBytes(t *testing.T, code []byte, in Inst) {
 		var again Inst
 		if err := Decode(own, &again); err != nil || canonical(again) != canonical(in) {
 			t.Errorf("% x: %+v, but with other code behind it %+v, %v", code, in, again, err)
+		}
+	}
+}
+
+// checkOperands: registers that there are, and no element without bytes that is read or written.
+func checkOperands(t *testing.T, code []byte, in *Inst) {
+	var ops [MaxOperands]Operand
+	for _, o := range ops[:in.Operands(code, &ops)] {
+		isRegister := func(n, most byte) bool { return n < most || n == NoRegister }
+		vsib := o.Flags&OperandVSIB != 0
+		switch {
+		case !isRegister(o.Base, RIP+1), !vsib && !isRegister(o.Index, 16), vsib && o.Index >= 32,
+			o.Scale != 1 && o.Scale != 2 && o.Scale != 4 && o.Scale != 8,
+			o.Count == 0 || o.Count > 32, o.Size > 512,
+			o.Size == 0 && o.Kind&operandBoth != 0 && o.Flags&OperandVariable == 0:
+			t.Errorf("% x %s: operand %+v", code, Text(code, 0), o)
 		}
 	}
 }

@@ -18,24 +18,8 @@ func (in *Inst) Memory(code []byte) (m Memory, ok bool) {
 	if !in.HasModRM || in.regForm() || in.RIPRel() || in.Enc != EncLegacy || in.Prefix&(PrefixFS|PrefixGS|PrefixAddrSize) != 0 {
 		return m, false
 	}
-	m = Memory{Base: in.ModRM&7 | in.Rex&RexB<<3, Index: NoRegister, Scale: 1}
-	if in.ModRM&7 == hasSIB {
-		sib := code[in.ModRMOff+1]
-		if index := sib>>3&7 | in.Rex&RexX<<2; index != RSP {
-			m.Index = index
-		}
-		m.Scale = 1 << (sib >> 6)
-		if m.Base = sib&7 | in.Rex&RexB<<3; sib&7 == noBase && in.ModRM < 0x40 {
-			m.Base = NoRegister
-		}
-	}
-	switch in.DispSize {
-	case 1:
-		m.Disp = int32(int8(code[in.DispOff]))
-	case 4:
-		m.Disp = int32(binary.LittleEndian.Uint32(code[in.DispOff:]))
-	}
-	return m, true
+	o := in.named(code)
+	return Memory{o.Base, o.Index, o.Scale, int32(o.Disp)}, true
 }
 
 // In the low bits of ModRM: a SIB byte follows; and of that, without ModRM's mod: a
