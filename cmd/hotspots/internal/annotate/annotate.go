@@ -25,9 +25,12 @@ type Function struct {
 	Name         string         `json:"name"`
 	Calls        uint64         `json:"calls"`
 	Instructions uint64         `json:"instructions"` // that it has executed
-	Blocks       []Block        `json:"blocks"`       // by address
-	Ways         []Way          `json:"ways"`         // between these blocks, and from and to outside of them
-	Loops        []Loop         `json:"loops"`        // those of an outer loop before those in it
+	objcode.Accesses
+	Blocks []Block `json:"blocks"` // by address
+	Ways   []Way   `json:"ways"`   // between these blocks, and from and to outside of them
+	Loops  []Loop  `json:"loops"`  // those of an outer loop before those in it
+
+	ShowLoads bool `json:"-"` // as text, with loads and stores
 }
 
 // Block is instructions that run one after the other.
@@ -36,8 +39,9 @@ type Block struct {
 	Size         uint32         `json:"size"` // bytes
 	Runs         uint64         `json:"runs"`
 	Instructions uint64         `json:"instructions"` // executed
-	Loop         *int           `json:"loop"`         // place of the innermost loop that it is in, in the function's; null if in none
-	Code         []Instruction  `json:"code"`
+	objcode.Accesses
+	Loop *int          `json:"loop"` // place of the innermost loop that it is in, in the function's; null if in none
+	Code []Instruction `json:"code"`
 }
 
 // Way is how control goes from a block to another.
@@ -145,8 +149,11 @@ func (f *Function) add(flow *table.Flow, function uint32, o *layout.Object, code
 			codes[o.Path] = img
 		}
 		f.Instructions += b.Executed()
+		var accesses objcode.Accesses
+		accesses.Add(img.Accesses(b.Address, b.Size), b.Runs)
+		f.Accesses.Add(accesses, 1)
 		f.Blocks = append(f.Blocks, Block{
-			Address: report.Address(b.Address), Size: b.Size, Runs: b.Runs, Instructions: b.Executed(),
+			Address: report.Address(b.Address), Size: b.Size, Runs: b.Runs, Instructions: b.Executed(), Accesses: accesses,
 			Loop: place(b.Loop, part.FirstLoop), Code: disassemble(img, b.Address, b.Size),
 		})
 	}
@@ -221,12 +228,14 @@ type Line struct {
 // instructions its block has.
 func (f *Function) Lines() (lines []Line) {
 	say := func(format string, args ...any) { lines = append(lines, Line{Text: fmt.Sprintf(format, args...)}) }
-	say("%s of %s: %s calls, %s instructions, %d blocks", f.Name, filepath.Base(f.Object), figures.Thousands(f.Calls), figures.Thousands(f.Instructions), len(f.Blocks))
-	width := len("RUNS")
-	for i := range f.Blocks {
-		width = max(width, len(figures.Thousands(f.Blocks[i].Runs)))
+	loads := ""
+	if f.ShowLoads {
+		loads = fmt.Sprintf(", %s%s loads, %s%[2]s stores", figures.Thousands(f.Loads), f.More(), figures.Thousands(f.Stores))
 	}
-	say("%*s   SHARE  ADDRESS", width, "RUNS")
+	say("%s of %s: %s calls, %s instructions%s, %d blocks", f.Name, filepath.Base(f.Object), figures.Thousands(f.Calls), figures.Thousands(f.Instructions), loads, len(f.Blocks))
+	columns := f.columns()
+	say("%s  ADDRESS", columns[0])
+	blank := strings.Repeat(" ", len(columns[0]))
 	var file string
 	line := 0
 	for i := range f.Blocks {
@@ -234,16 +243,16 @@ func (f *Function) Lines() (lines []Line) {
 		share := f.share(b.Instructions)
 		bars := f.bars(b)
 		if l := f.headed(b); l != nil {
-			say("%s           %s %s", strings.Repeat(" ", width+8), bars, f.describe(l))
+			say("%s           %s %s", blank, bars, f.describe(l))
 		}
 		for k, in := range b.Code {
 			if in.File != file || in.Line != line {
 				file, line = in.File, in.Line
-				say("%s           %s %s", strings.Repeat(" ", width+8), bars, in.where())
+				say("%s           %s %s", blank, bars, in.where())
 			}
-			numbers := fmt.Sprintf("%*s  %5.1f%%", width, figures.Thousands(b.Runs), share)
+			numbers := columns[i+1]
 			if k > 0 {
-				numbers = strings.Repeat(" ", width+8)
+				numbers = blank
 			}
 			const tenth = 10
 			lines = append(lines, Line{numbers, fmt.Sprintf("  %7x  %s %s", uint64(in.Address), bars, in.Text), share >= tenth})
@@ -253,6 +262,33 @@ func (f *Function) Lines() (lines []Line) {
 		}
 	}
 	return lines
+}
+
+// columns are the numbers of each block, all as wide as the heading, which is first.
+func (f *Function) columns() (all []string) {
+	rows := [][]string{{"RUNS", " SHARE", "LOADS", "STORES"}}
+	for i := range f.Blocks {
+		b := &f.Blocks[i]
+		rows = append(rows, []string{figures.Thousands(b.Runs), fmt.Sprintf("%5.1f%%", f.share(b.Instructions)), figures.Thousands(b.Loads) + b.More(), figures.Thousands(b.Stores) + b.More()})
+	}
+	shown := 2
+	if f.ShowLoads {
+		shown = len(rows[0])
+	}
+	all = make([]string, len(rows))
+	for column := range shown {
+		width := 0
+		for _, row := range rows {
+			width = max(width, len(row[column]))
+		}
+		for i, row := range rows {
+			if column > 0 {
+				all[i] += "  "
+			}
+			all[i] += fmt.Sprintf("%*s", width, row[column])
+		}
+	}
+	return all
 }
 
 // share is that of so many instructions in all of the function, in percent.

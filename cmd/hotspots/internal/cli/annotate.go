@@ -10,7 +10,7 @@ import (
 
 func (a *app) annotateCommand() *cobra.Command {
 	var format string
-	var source bool
+	var source, loads bool
 	cmd := &cobra.Command{
 		Use:   "annotate FUNCTION [TABLE|PID]",
 		Short: "Show how often each instruction of a function has run",
@@ -40,6 +40,7 @@ func (a *app) annotateCommand() *cobra.Command {
 				if i > 0 {
 					fmt.Fprintln(a.stdout)
 				}
+				f.ShowLoads = loads
 				if err := f.Text(a.stdout, a.style.Red); err != nil {
 					return err
 				}
@@ -48,6 +49,7 @@ func (a *app) annotateCommand() *cobra.Command {
 		},
 	}
 	choiceFlag(cmd, &format, "format", []string{"text", "json"}, "`how` it is written")
+	cmd.Flags().BoolVar(&loads, "loads", false, "as text, with loads and stores of each block")
 	cmd.Flags().BoolVar(&source, "source", true, "with source lines, where they are known")
 	return cmd
 }

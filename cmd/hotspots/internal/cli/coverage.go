@@ -34,7 +34,7 @@ func (a *app) coverageCommand() *cobra.Command {
 			if words := report.Words(); list != "" && !slices.Contains(words, list) {
 				return usage("--list %s: it is one of %s", list, strings.Join(words, ", "))
 			}
-			r, done, err := a.read(args, run, 0)
+			r, done, err := a.read(args, run, report.Options{})
 			if err != nil {
 				return err
 			}

@@ -144,7 +144,7 @@ func (a *app) source(args []string, run bool) (*source, func(), error) {
 
 // exportReport writes what report would show of all functions.
 func (a *app) exportReport(f exportFlags, args []string) error {
-	r, done, err := a.readFunctions(args, f.run, 0)
+	r, done, err := a.readFunctions(args, f.run, report.Options{})
 	if err != nil {
 		return err
 	}

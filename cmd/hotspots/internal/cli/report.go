@@ -15,6 +15,7 @@ type reportFlags struct {
 	showFlags
 	by               string
 	run, lines       bool
+	loads            bool
 	callers, callees string
 }
 
@@ -28,7 +29,7 @@ func (a *app) reportCommand() *cobra.Command {
 			"Text shows the functions or threads with most calls, JSON and CSV all functions; the total is always that of all. " +
 			"names are those of functions that were called, a line each, as --only, --skip and --blocks of hotspots run read them: @FILE.",
 		Example: "  hotspots report\n  hotspots report 4711 --top 20\n  hotspots report app.dynprof --format json\n" +
-			"  hotspots report --filter '^std::' --sort name\n  hotspots report --lines           with source lines\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run\n  hotspots report --run --by program\n" +
+			"  hotspots report --filter '^std::' --sort name\n  hotspots report --lines           with source lines\n  hotspots report --loads           with loads and stores, of a run with --blocks\n  hotspots report --by object\n  hotspots report --by thread      the calls of each thread\n  hotspots report --run            all programs of the newest run\n  hotspots report --run --by program\n" +
 			"  hotspots report app.dynprof --top 100 --format names >hot && hotspots run --blocks=@hot -- ./app\n" +
 			"  hotspots report --callers malloc app.dynprof    of a run with --edges, or --blocks",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,6 +45,9 @@ func (a *app) reportCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("callers", "callees", "filter")
 	cmd.Flags().BoolVar(&f.lines, "lines", false, "with source lines of functions, and what was inlined into them, where debug information tells")
 	cmd.MarkFlagsMutuallyExclusive("lines", "by")
+	cmd.Flags().BoolVar(&f.loads, "loads", false, "with loads and stores, and their bytes, of a run with --blocks; as --sort loads and stores")
+	cmd.MarkFlagsMutuallyExclusive("loads", "by")
+	cmd.MarkFlagsMutuallyExclusive("loads", "callers", "callees")
 	cmd.Flags().BoolVar(&f.run, "run", false, "merge all tables of the run that the table belongs to")
 	return cmd
 }
@@ -63,7 +67,8 @@ func (a *app) report(f reportFlags, args []string) error {
 	if threads && f.filter != "" {
 		return usage("--filter goes with --by function and --by object: what a thread counted is known as a sum")
 	}
-	r, done, err := a.readFunctions(args, f.run, f.most())
+	f.loads = f.loads || f.sort == "loads" || f.sort == "stores"
+	r, done, err := a.readFunctions(args, f.run, report.Options{Most: f.most(), Loads: f.loads})
 	if err != nil {
 		return err
 	}
@@ -189,25 +194,25 @@ func (a *app) reportThreads(r *report.Report, f reportFlags) error {
 
 // readFunctions is read, without addresses that are no functions, and with what took CPU time
 // and is in no ledger.
-func (a *app) readFunctions(args []string, run bool, most int) (*report.Report, func(), error) {
-	r, done, err := a.read(args, run, most)
+func (a *app) readFunctions(args []string, run bool, opt report.Options) (*report.Report, func(), error) {
+	r, done, err := a.read(args, run, opt)
 	if err == nil {
 		r.WithTimes().KeepFunctions()
 	}
 	return r, done, err
 }
 
-// read makes a report of the tables that the arguments mean, of so many functions that were
-// called most; 0: of all.
-func (a *app) read(args []string, run bool, most int) (*report.Report, func(), error) {
+// read makes a report of the tables that the arguments mean.
+func (a *app) read(args []string, run bool, opt report.Options) (*report.Report, func(), error) {
 	tables, done, err := a.openAll(args, run)
 	if err != nil {
 		return nil, nil, err
 	}
 	if slices.ContainsFunc(tables, hasTimes) {
-		most = 0
+		opt.Most = 0
 	}
-	r, err := report.New(tables, report.Options{Mangled: a.noDemangle, Most: most})
+	opt.Mangled = a.noDemangle
+	r, err := report.New(tables, opt)
 	if err != nil {
 		done()
 		return nil, nil, err

@@ -12,8 +12,8 @@ import (
 
 // Callgrind writes a table in the format of callgrind (valgrind's manual, "Callgrind Format
 // Specification"), for callgrind_annotate and KCachegrind: for each instruction how often it
-// has run, where blocks are counted, and for each function its calls. Who called whom is not
-// known.
+// has run, read and written memory, where blocks are counted, and for each function its calls.
+// Who called whom is not known.
 func Callgrind(w io.Writer, t *table.Table, mangled bool) error {
 	counts, err := read(t)
 	if err != nil {
@@ -29,10 +29,10 @@ func Callgrind(w io.Writer, t *table.Table, mangled bool) error {
 	}
 	for _, o := range c.others(mangled) {
 		fmt.Fprintf(out, "\nob=%s\nfl=???\nfn=%s\n", oneLine(o.object), oneLine(o.name))
-		c.line(o.address, 0, 0, o.ns)
+		c.line(o.address, executed{}, 0, o.ns)
 	}
 	fmt.Fprint(out, "\ntotals:")
-	c.numbers(c.instructions, c.calls, c.time)
+	c.numbers(c.total, c.calls, c.time)
 	return out.Flush()
 }
 
@@ -41,16 +41,27 @@ type callgrind struct {
 	out     *bufio.Writer
 	mangled bool
 
-	object              int // number of the last one + 1
-	image               *objcode.Image
-	calls, instructions uint64
-	time                uint64 // ns
+	object int // number of the last one + 1
+	image  *objcode.Image
+	calls  uint64
+	total  executed
+	time   uint64 // ns
+}
+
+// executed is instructions that have run, and what they have read and written.
+type executed struct{ instructions, reads, writes uint64 }
+
+// executedOf counts reads as callgrind does: what is then written at the same place is in
+// writes alone, unless that is atomic.
+func executedOf(code []byte, runs uint64) executed {
+	a := objcode.AccessesOf(code)
+	return executed{runs, (a.Loads - a.Modifies + a.Atomics) * runs, a.Stores * runs}
 }
 
 // numbers writes those of the events that there are.
-func (c *callgrind) numbers(instructions, calls, ns uint64) {
+func (c *callgrind) numbers(e executed, calls, ns uint64) {
 	if c.flow != nil {
-		fmt.Fprintf(c.out, " %d", instructions)
+		fmt.Fprintf(c.out, " %d %d %d", e.instructions, e.reads, e.writes)
 	}
 	fmt.Fprintf(c.out, " %d", calls)
 	if c.times != nil {
@@ -60,9 +71,9 @@ func (c *callgrind) numbers(instructions, calls, ns uint64) {
 }
 
 // line writes the costs at an address.
-func (c *callgrind) line(at, instructions, calls, ns uint64) {
+func (c *callgrind) line(at uint64, e executed, calls, ns uint64) {
 	fmt.Fprintf(c.out, "0x%x", at)
-	c.numbers(instructions, calls, ns)
+	c.numbers(e, calls, ns)
 	c.time += ns
 }
 
@@ -71,8 +82,8 @@ func (c *callgrind) head() {
 	fmt.Fprint(c.out, "positions: instr\n")
 	events := "Calls"
 	if c.flow != nil {
-		fmt.Fprint(c.out, "event: Ir : instructions\n")
-		events = "Ir Calls"
+		fmt.Fprint(c.out, "event: Ir : instructions\nevent: Dr : loads\nevent: Dw : stores\n")
+		events = "Ir Dr Dw Calls"
 	}
 	fmt.Fprint(c.out, "event: Calls : calls of functions\n")
 	if c.times != nil {
@@ -96,7 +107,7 @@ func (c *callgrind) function(i int) error {
 	blocks := c.flow.Of(uint32(i)).Blocks
 	ns := c.times.Nanoseconds(i)
 	if len(blocks) == 0 {
-		c.line(f.Address, 0, calls, ns)
+		c.line(f.Address, executed{}, calls, ns)
 		return nil
 	}
 	if c.image == nil {
@@ -110,18 +121,24 @@ func (c *callgrind) function(i int) error {
 		if b.Runs == 0 {
 			continue
 		}
-		for at := range c.image.Instructions(b.Address, b.Size) {
-			c.instructions += b.Runs
-			if at == f.Address && calls+ns > 0 {
-				c.line(at, b.Runs, calls, ns)
+		for at, code := range c.image.Instructions(b.Address, b.Size) {
+			e := executedOf(code, b.Runs)
+			c.total.instructions += e.instructions
+			c.total.reads += e.reads
+			c.total.writes += e.writes
+			switch {
+			case at == f.Address && calls+ns > 0:
+				c.line(at, e, calls, ns)
 				calls, ns = 0, 0
-			} else {
-				fmt.Fprintf(c.out, "0x%x %d\n", at, b.Runs) // all that is not there is 0
+			case e.reads+e.writes > 0:
+				fmt.Fprintf(c.out, "0x%x %d %d %d\n", at, e.instructions, e.reads, e.writes) // all that is not there is 0
+			default:
+				fmt.Fprintf(c.out, "0x%x %d\n", at, e.instructions)
 			}
 		}
 	}
 	if ns > 0 { // its first block did not run: who jumped into it is found in it
-		c.line(f.Address, 0, 0, ns)
+		c.line(f.Address, executed{}, 0, ns)
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 )
 
 // WriteJSON writes one JSON object: the fields of head, then the list under
@@ -83,6 +85,9 @@ func (r *Report) CSV(w io.Writer) error {
 	if r.TotalInstructions != nil {
 		rows[0] = append(rows[0], "instructions")
 	}
+	if r.TotalAccesses != nil {
+		rows[0] = append(rows[0], accessFields...)
+	}
 	if r.HasTime() {
 		rows[0] = append(rows[0], timeFields...)
 	}
@@ -98,6 +103,9 @@ func (r *Report) CSV(w io.Writer) error {
 			row = append(row, strconv.FormatUint(*n, 10))
 		} else if r.TotalInstructions != nil {
 			row = append(row, "")
+		}
+		if r.TotalAccesses != nil {
+			row = append(row, accessColumns(f.Accesses)...)
 		}
 		if r.HasTime() {
 			row = append(row, f.fields()...)
@@ -119,6 +127,19 @@ func (r *Report) Names(w io.Writer) error {
 		}
 	}
 	return out.Flush()
+}
+
+// accessFields are the columns of accesses.
+var accessFields = []string{"loads", "stores", "modifies", "atomics", "load_bytes", "store_bytes", "untold_accesses"}
+
+func accessColumns(a *objcode.Accesses) (row []string) {
+	if a == nil {
+		return make([]string, len(accessFields))
+	}
+	for _, n := range []uint64{a.Loads, a.Stores, a.Modifies, a.Atomics, a.LoadBytes, a.StoreBytes, a.Untold} {
+		row = append(row, strconv.FormatUint(n, 10))
+	}
+	return row
 }
 
 // timeFields are the columns of a time.

@@ -5,6 +5,7 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
@@ -40,7 +42,9 @@ type Function struct {
 	// Instructions that it has executed, what it calls left out; nil if its blocks are
 	// not counted.
 	Instructions *uint64 `json:"instructions,omitempty"`
-	*SelfTime            // nil if no CPU time was sampled
+	// What it has read and written; nil as well if Options.Loads does not ask.
+	*objcode.Accesses
+	*SelfTime // nil if no CPU time was sampled
 	// Where its source is, and what was inlined into it; of AddLines.
 	File    string   `json:"file,omitempty"`
 	Line    int      `json:"line,omitempty"`
@@ -112,6 +116,8 @@ type Program struct {
 	// Instructions that functions have executed whose blocks are counted; nil if those of
 	// none are,
 	TotalInstructions *uint64 `json:"total_instructions,omitempty"`
+	// what these have read and written; nil if Options.Loads does not ask,
+	TotalAccesses *objcode.Accesses `json:"total_accesses,omitempty"`
 	// and functions that were called of which they are not.
 	WithoutBlocks int `json:"without_blocks,omitempty"`
 	// CPU time; nil if none was sampled.
@@ -139,6 +145,7 @@ type Report struct {
 type Options struct {
 	Mangled bool // leave C++ and Rust names as they are in the ELF file
 	Most    int  // only so many functions, those called most, and what is called as often as the last of them; 0: all
+	Loads   bool // and what functions have read and written, which the files tell of what their blocks have run
 
 	beforeReset bool // with what was counted before a reset
 }
@@ -176,7 +183,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Path(), err)
 		}
-		executed, err := executed(t, s)
+		executed, err := executed(t, s, opt.Loads)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Path(), err)
 		}
@@ -201,7 +208,8 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 			}
 			one.merge(f, s.Calls[i], s.Hot(i))
 			if n, ok := executed[uint32(i)]; ok {
-				one.Instructions = sum(one.Instructions, n)
+				one.Instructions = sum(one.Instructions, n.instructions)
+				one.Accesses = sumAccesses(one.Accesses, n.accesses)
 			}
 			if times != nil {
 				timed[i] = one
@@ -219,19 +227,61 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 	return r, nil
 }
 
-// executed is how many instructions each function has executed of which blocks are
-// counted, by its number.
-func executed(t *table.Table, s *table.Snapshot) (map[uint32]uint64, error) {
+// ran is what a function has executed; accesses are nil if they are not asked for.
+type ran struct {
+	instructions uint64
+	accesses     *objcode.Accesses
+}
+
+// executed is what each function has executed of which blocks are counted, by its number.
+func executed(t *table.Table, s *table.Snapshot, loads bool) (map[uint32]*ran, error) {
 	flow, err := t.Flow(s)
-	if err != nil || flow == nil {
+	if err != nil {
 		return nil, err
 	}
-	n := map[uint32]uint64{}
+	if flow == nil {
+		if loads {
+			return nil, errors.New("it counts no blocks, so neither loads nor stores: run the program with hotspots run --blocks")
+		}
+		return nil, nil
+	}
+	all := map[uint32]*ran{}
+	images := map[uint16]*objcode.Image{}
 	for i := range flow.Blocks {
 		b := &flow.Blocks[i]
-		n[b.Function] += b.Executed()
+		f := all[b.Function]
+		if f == nil {
+			f = &ran{}
+			if loads {
+				f.accesses = &objcode.Accesses{}
+			}
+			all[b.Function] = f
+		}
+		f.instructions += b.Executed()
+		if !loads || b.Runs == 0 {
+			continue
+		}
+		object := t.Functions[b.Function].Object
+		if images[object] == nil {
+			if images[object], err = objcode.Load(&t.Objects[object]); err != nil {
+				return nil, err
+			}
+		}
+		f.accesses.Add(images[object].Accesses(b.Address, b.Size), b.Runs)
 	}
-	return n, nil
+	return all, nil
+}
+
+// sumAccesses adds what may not be known.
+func sumAccesses(sum, more *objcode.Accesses) *objcode.Accesses {
+	if more == nil {
+		return sum
+	}
+	n := *more
+	if sum != nil {
+		n.Add(*sum, 1)
+	}
+	return &n
 }
 
 // sum is a number of what may not be counted, and n more.
@@ -243,13 +293,14 @@ func sum(p *uint64, n uint64) *uint64 {
 }
 
 // addExecuted notes the instructions of a table, and what has none.
-func (p *Program) addExecuted(s *table.Snapshot, executed map[uint32]uint64) {
+func (p *Program) addExecuted(s *table.Snapshot, executed map[uint32]*ran) {
 	if executed == nil {
 		return
 	}
 	p.TotalInstructions = new(uint64)
 	for _, n := range executed {
-		*p.TotalInstructions += n
+		*p.TotalInstructions += n.instructions
+		p.TotalAccesses = sumAccesses(p.TotalAccesses, n.accesses)
 	}
 	for i, calls := range s.Calls {
 		if _, ok := executed[uint32(i)]; !ok && calls > 0 {
@@ -259,7 +310,7 @@ func (p *Program) addExecuted(s *table.Snapshot, executed map[uint32]uint64) {
 }
 
 // add notes one more table.
-func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]uint64, sampling *Sampling) {
+func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran, sampling *Sampling) {
 	p := programOf(t, s, alive.Of(t.File))
 	code := unlisted(t, p.Status)
 	p.CodeAnonymous, p.CodeInFiles = code.Anonymous, code.Files
@@ -274,6 +325,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]uint
 	if p.TotalInstructions != nil {
 		r.TotalInstructions = sum(r.TotalInstructions, *p.TotalInstructions)
 	}
+	r.TotalAccesses = sumAccesses(r.TotalAccesses, p.TotalAccesses)
 	r.WithoutBlocks += p.WithoutBlocks
 	if len(r.Programs) == 2 && r.Time != nil { // it is still the first one's own
 		r.Time = (*Sampling)(nil).add(r.Time)
@@ -477,7 +529,7 @@ func Words() []string {
 }
 
 // Orders are the words of --sort.
-var Orders = []string{"calls", "instructions", "name", "size", "time"}
+var Orders = []string{"calls", "instructions", "loads", "stores", "name", "size", "time"}
 
 // Sort orders the functions: most calls, time or bytes first, names by letter.
 // Equal ones are in order of name, object and address.
@@ -489,6 +541,10 @@ func (r *Report) Sort(order string) {
 			first = cmp.Compare(b.Calls, a.Calls)
 		case "instructions":
 			first = cmp.Compare(b.instructions(), a.instructions())
+		case "loads":
+			first = cmp.Compare(b.accesses().Loads, a.accesses().Loads)
+		case "stores":
+			first = cmp.Compare(b.accesses().Stores, a.accesses().Stores)
 		case "size":
 			first = cmp.Compare(b.Size, a.Size)
 		case "time":
@@ -504,6 +560,14 @@ func (f *Function) instructions() int64 {
 		return -1
 	}
 	return int64(*f.Instructions)
+}
+
+// accesses are none where they are not known.
+func (f *Function) accesses() objcode.Accesses {
+	if f.Accesses == nil {
+		return objcode.Accesses{}
+	}
+	return *f.Accesses
 }
 
 // Top leaves the first n functions; 0 leaves all.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/narrow"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -55,6 +56,9 @@ func (r *Report) Text(w io.Writer, style Style) error {
 	if r.TotalInstructions != nil {
 		columns = "INSTRUCTIONS\tSHARE\t" + columns
 	}
+	if r.TotalAccesses != nil {
+		columns = "LOADS\tSTORES\tBYTES READ\tWRITTEN\t" + columns
+	}
 	t := newText(columns, "OBJECT", "FUNCTION")
 	var sum uint64
 	for _, f := range called {
@@ -69,9 +73,24 @@ func (r *Report) Text(w io.Writer, style Style) error {
 		} else if r.TotalInstructions != nil {
 			numbers = "-\t-\t" + numbers
 		}
+		if r.TotalAccesses != nil {
+			numbers = accessFigures(f.Accesses) + "\t" + numbers
+		}
 		t.row(numbers, filepath.Base(f.Object), f.Name+f.where())
 	}
 	return t.write(w, style)
+}
+
+// accessFigures are loads, stores and their bytes; with a + they are more than that.
+func accessFigures(a *objcode.Accesses) string {
+	if a == nil {
+		return "-\t-\t-\t-"
+	}
+	var all []string
+	for _, n := range []uint64{a.Loads, a.Stores, a.LoadBytes, a.StoreBytes} {
+		all = append(all, figures.Thousands(n)+a.More())
+	}
+	return strings.Join(all, "\t")
 }
 
 // Headline says in one line what ran and how it ended, in a second one if it was
@@ -88,6 +107,12 @@ func (r *Report) Headline() string {
 	what += ": " + figures.Count(r.TotalCalls, "call")
 	if n := r.TotalInstructions; n != nil {
 		what += ", " + figures.Count(*n, "instruction")
+		if a := r.TotalAccesses; a != nil {
+			what += ", " + figures.Count(a.Loads, "load") + ", " + figures.Count(a.Stores, "store")
+			if a.Untold > 0 {
+				what += fmt.Sprintf(" (+: without those of %s with a rep prefix or a mask)", figures.Count(a.Untold, "instruction"))
+			}
+		}
 		if r.WithoutBlocks > 0 {
 			what += fmt.Sprintf(" (without those of %d functions whose blocks are not counted)", r.WithoutBlocks)
 		}
