@@ -36,6 +36,7 @@
 #include "plans/late.h"
 #include "plugin.h"
 #include "session.h"
+#include "signals/handlers.h"
 #include "signals/signals.h"
 #include "sites/slowpath.h"
 #include "sites/successor.h"
@@ -375,6 +376,7 @@ static const char *apply(struct start *s)
 		dp.reserve = (uint8_t *)ctl->reserve;
 		dp.reserve_size = ctl->reserve_size;
 	}
+	dp_take_handlers();
 	__atomic_store_n(&dp.table->state, DP_STATE_LIVE, __ATOMIC_RELEASE);
 	return 0;
 }

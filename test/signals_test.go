@@ -158,6 +158,19 @@ func TestSignalsKept(t *testing.T) {
 	}
 }
 
+// TestActionsElsewhere: handlers are installed by structures that are not on the stack.
+func TestActionsElsewhere(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "actions.c")
+	want := "it faults in the function\nthere was the first handler\nit faults in the function\nthere is the second\n"
+	for _, flags := range [][]string{nil, {"--allow-traps"}} {
+		c := cmd(slices.Concat([]string{build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table")}, flags, []string{"--", program})...)
+		if r := run(t, c); r.status != 0 || r.stdout != want {
+			t.Errorf("%v: %+v", flags, r)
+		}
+	}
+}
+
 // TestSignalsAtOnce: a signal that comes as soon as the program is there, when the Go
 // runtime is not, reaches the program; hotspots does not end without it.
 func TestSignalsAtOnce(t *testing.T) {

@@ -34,7 +34,7 @@
 #include "base/state.h"
 #include "base/verdict.h"
 
-uint64_t dp_handled;
+uint64_t dp_handled, dp_ignored;
 
 struct dp_filter {
 	struct dp_filter *older;

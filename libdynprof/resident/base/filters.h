@@ -39,8 +39,9 @@ void dp_filter_done(struct dp_regs *r) HIDDEN;
  * the program answer it itself, kills if it is blocked. */
 #define DP_ALL_BUT_SIGSYS (~(1ULL << (31 - 1)))
 
-/* Signals that have had a handler, bit SIG - 1. None goes back. */
-extern uint64_t dp_handled HIDDEN;
+/* Signals, bit SIG - 1: that have had a handler, of which none goes back; that are ignored
+ * because somebody said so (SIG_IGN). */
+extern uint64_t dp_handled HIDDEN, dp_ignored HIDDEN;
 
 /* All signals, but those that do nothing, as there is no handler for them. The kernel drops
  * these, unless the first thread blocks them: then it keeps one, and wakes another thread
@@ -48,6 +49,7 @@ extern uint64_t dp_handled HIDDEN;
 static inline uint64_t dp_to_block(void)
 {
 	uint64_t idle = 1ULL << (SIGCHLD - 1) | 1ULL << (SIGCONT - 1) | 1ULL << (SIGURG - 1) | 1ULL << (SIGWINCH - 1);
+	idle |= __atomic_load_n(&dp_ignored, __ATOMIC_RELAXED);
 	return ~(idle & ~__atomic_load_n(&dp_handled, __ATOMIC_RELAXED));
 }
 

@@ -24,13 +24,15 @@ void dp_handlers_given(void)
 	dp_handles_traps = 0;
 }
 
-/* Stands in for rt_sigaction. What lies on the caller's stack can be read; a
- * wrong pointer from elsewhere is the kernel's business. */
+/* Stands in for rt_sigaction. */
 long dp_action(long sig, const struct action *act, struct action *old, long size, uint64_t stack) HIDDEN;
 long dp_action(long sig, const struct action *act, struct action *old, long size, uint64_t stack)
 {
-	if (size != 8 || (act && !dp_on_stack((uint64_t)act, stack)))
+	struct action asked = {0};
+	if (size != 8 || (act && !dp_read_argument(&asked, (uint64_t)act, sizeof asked, stack)))
 		return raw(SYS_rt_sigaction, sig, act, old, size);
+	if (act)
+		act = &asked;
 	if (dp_handles_traps)
 		return dp_trap_action(sig, act, old);
 	return dp_install(sig, act, old);

@@ -110,19 +110,42 @@ static void tell(struct action *a)
 	}
 }
 
+int dp_is_vfork_child(void) { return ask(SYS_getpid) != (long)dp.pid; }
+
+static void remember(uint64_t bit, int ignored)
+{
+	int was = (__atomic_load_n(&dp_ignored, __ATOMIC_RELAXED) & bit) != 0;
+	if (was == ignored || dp_is_vfork_child())
+		return;
+	if (ignored)
+		__atomic_fetch_or(&dp_ignored, bit, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(&dp_ignored, ~bit, __ATOMIC_RELAXED);
+}
+
 long dp_install(long sig, const struct action *act, struct action *old)
 {
 	struct action ours;
-	uint64_t program = act ? (uint64_t)act->handler : 0;
-	if (program > (uint64_t)SIG_IGN && sig >= 1 && sig <= 64)
-		__atomic_fetch_or(&dp_handled, 1ULL << (sig - 1), __ATOMIC_RELAXED);
+	uint64_t program = act ? (uint64_t)act->handler : 0, bit = sig >= 1 && sig <= 64 ? 1ULL << (sig - 1) : 0;
+	if (program > (uint64_t)SIG_IGN)
+		__atomic_fetch_or(&dp_handled, bit, __ATOMIC_RELAXED);
 	if (program > (uint64_t)SIG_IGN && program != (uint64_t)SIG_ERR && !is_entry(program) && program != (uint64_t)dp_more_entry) {
 		ours = *act;
 		lead(&ours);
 		act = &ours;
 	}
 	long ret = raw(SYS_rt_sigaction, sig, act, old, 8);
+	if (ret == 0 && act)
+		remember(bit, program == (uint64_t)SIG_IGN);
 	if (ret == 0 && old)
 		tell(old);
 	return ret;
+}
+
+void dp_take_handlers(void)
+{
+	struct action has;
+	for (long sig = 1; sig <= 64; sig++)
+		if (ask(SYS_rt_sigaction, sig, 0, &has, 8) == 0 && (uint64_t)has.handler != (uint64_t)SIG_DFL && !(dp_handles_traps && sig == SIGTRAP))
+			dp_install(sig, &has, 0);
 }

@@ -10,8 +10,16 @@
  * A slot is written once. */
 const uint64_t *dp_slot_of(uint64_t handler) HIDDEN;
 
+/* Whether our memory is another process's, too, which waits for us: what we
+ * change is not to be remembered there. */
+int dp_is_vfork_child(void) HIDDEN;
+
 struct action;
 /* rt_sigaction with an entry of ours in place of the handler. */
 long dp_install(long sig, const struct action *act, struct action *old) HIDDEN;
+
+/* What is handled or ignored already, as the program's parent or a constructor had it,
+ * is as if it were installed now. */
+void dp_take_handlers(void) HIDDEN;
 
 #endif

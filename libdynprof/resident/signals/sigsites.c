@@ -74,10 +74,6 @@ struct action dp_set_wish(const struct action *a)
 	return w ? action_of(__atomic_exchange_n(&wish, w, __ATOMIC_ACQ_REL)) : dp_wish();
 }
 
-/* Whether our memory is another process's, too, which waits for us: what we
- * change is not to be remembered there. */
-static int is_vfork_child(void) { return (uint32_t)raw(SYS_getpid) != dp.pid; }
-
 /* ---- signal sites ----------------------------------------------------- */
 
 #define KNOWN_FLAGS (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND | SA_RESTORER)
@@ -87,7 +83,7 @@ static long own_action(const struct action *act, struct action *old)
 {
 	const uint64_t never = 1ULL << (SIGKILL - 1) | 1ULL << (SIGSTOP - 1);
 	struct action was = dp_wish();
-	if (act && !is_vfork_child()) {
+	if (act && !dp_is_vfork_child()) {
 		struct action now = *act;
 		now.flags &= (uint32_t)KNOWN_FLAGS;
 		now.mask &= ~never;
@@ -115,7 +111,7 @@ static long other_action(uint64_t signal, const struct action *act, struct actio
 		return ret;
 	if (old && was)
 		old->mask |= TRAP_BIT;
-	if (now != was && !is_vfork_child()) {
+	if (now != was && !dp_is_vfork_child()) {
 		if (now)
 			__atomic_fetch_or(&masking, bit, __ATOMIC_RELAXED);
 		else
