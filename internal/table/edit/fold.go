@@ -155,11 +155,11 @@ func hasEnded(f *file.File) bool {
 
 // onlyCounts reports whether all that a table says of its process beside its calls is in the
 // list of processes too: nothing was lost or refused, there are no events, it was not reset,
-// and it is no copy.
+// its command line was not kept, and it is no copy.
 func onlyCounts(g *layout.Geometry, head []byte) bool {
 	for _, at := range []int{
 		layout.HdrThreadsDiscarded, layout.HdrObjectsMissed, layout.HdrPatchesRefused, layout.HdrMissedHead, layout.HdrStopped,
-		layout.HdrLoose, layout.HdrDispatched, layout.HdrListen, layout.HdrEnded,
+		layout.HdrLoose, layout.HdrDispatched, layout.HdrListen, layout.HdrEnded, layout.HdrArguments,
 	} {
 		if le.Uint32(head[at:]) != 0 {
 			return false

@@ -270,6 +270,22 @@ func TestFoldStays(t *testing.T) {
 	}
 }
 
+// TestFoldArguments: command lines that the user wanted to be kept are, also where they are
+// the same.
+func TestFoldArguments(t *testing.T) {
+	dir := t.TempDir()
+	var paths []string
+	for i := range 4 {
+		paths = append(paths, filepath.Join(dir, fmt.Sprintf("%d.dynprof", i)))
+		spec := endedSpec(uint32(100 + i))
+		spec.Arguments = "demo -v"
+		short(t, paths[i], 5, spec).Close()
+	}
+	if gone, err := edit.Fold(paths, 2); gone != 0 || err != nil {
+		t.Errorf("%d gone, %v", gone, err)
+	}
+}
+
 // TestFoldHeld: where somebody has the table open that others were folded into, they stay, and
 // come to it when it is free.
 func TestFoldHeld(t *testing.T) {
