@@ -80,3 +80,19 @@ func TestArguments(t *testing.T) {
 		}
 	}
 }
+
+// TestRunInRun: hotspots run with a table of one name, in a run whose --follow-exec it finds in
+// the environment, runs and counts its program.
+func TestRunInRun(t *testing.T) {
+	lane.Parallel(t)
+	hotspots, dir := build(t, "hotspots"), t.TempDir()
+	inner := filepath.Join(dir, "inner")
+	r := run(t, cmd(hotspots, "run", "--follow-exec", "--summary", "0", "-o", filepath.Join(dir, "%e.%p.dynprof"), "--",
+		"/bin/sh", "-c", `"$0" run --summary 0 -o "$1" -- /bin/echo counted; true`, hotspots, inner))
+	if r.status != 0 || r.stdout != "counted\n" {
+		t.Fatalf("%+v", r)
+	}
+	if shown := run(t, cmd(hotspots, "report", inner)); !strings.HasPrefix(shown.stdout, "/bin/echo") && !strings.HasPrefix(shown.stdout, "/usr/bin/echo") {
+		t.Errorf("%+v", shown)
+	}
+}

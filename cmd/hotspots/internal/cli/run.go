@@ -216,7 +216,11 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 		*names = path
 	}
 	if f.on[setting.FollowExec] && f.output != "" && !strings.Contains(strings.ReplaceAll(f.output, "%%", ""), "%p") {
-		return errors.New("-o needs %p with --follow-exec: each program gets a table of its own")
+		follow := &setting.All[setting.FollowExec]
+		if around := os.Getenv(setting.All[setting.Note].Variable) != ""; !around || source[follow.Flag] != follow.Variable {
+			return errors.New("-o needs %p with --follow-exec: each program gets a table of its own")
+		}
+		f.on[setting.FollowExec] = false // it was asked of a run around this one
 	}
 	if f.listen != "" {
 		if _, err := listen.Parse(f.listen); err != nil {
