@@ -612,15 +612,18 @@ func pprof(t *testing.T, path string, flags ...string) string {
 	return string(out)
 }
 
-// TestBlocksPassedFlags: flags that a function reads of its caller are kept in the caller's copy.
+// TestBlocksPassedFlags: flags that a function reads of its caller, or leaves to it, are kept in
+// copies.
 func TestBlocksPassedFlags(t *testing.T) {
 	lane.Parallel(t)
-	program := compile(t, need(t, "gcc"), []string{"-O1"}, "passedflags.c", "passedflags.S")
-	without := run(t, cmd(program))
-	for _, flags := range [][]string{{"--blocks"}, {"--blocks", "--edges"}, {"--trips"}, {"--edges"}, nil} {
-		with := run(t, cmd(append(append([]string{build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table")}, flags...), "--", program)...))
-		if with.status != 0 || with.stdout != without.stdout {
-			t.Errorf("%v: %+v, not\n%s", flags, with, without.stdout)
+	for _, name := range []string{"passedflags", "returnedflags"} {
+		program := compile(t, need(t, "gcc"), []string{"-O1"}, name+".c", name+".S")
+		without := run(t, cmd(program))
+		for _, flags := range [][]string{{"--blocks"}, {"--blocks", "--edges"}, {"--trips"}, {"--edges"}, nil} {
+			with := run(t, cmd(append(append([]string{build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table")}, flags...), "--", program)...))
+			if with.status != 0 || with.stdout != without.stdout {
+				t.Errorf("%s %v: %+v, not\n%s", name, flags, with, without.stdout)
+			}
 		}
 	}
 }

@@ -40,7 +40,7 @@ type Block struct {
 	First, End int32 // Graph.Insts[First:End]
 	Entered    Ways  // how control may come from outside of the graph
 	Leaves     Ends  // how it may leave the graph behind the last instruction
-	Passes     bool  // the function that it calls, or jumps to, may read status flags at once
+	Passes     bool  // the function that it calls, or jumps to, may read status flags at once, or leave them
 	Succs      []Edge
 }
 

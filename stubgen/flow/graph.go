@@ -97,7 +97,7 @@ func (b *builder) connect() {
 			b.trap(bl, last)
 		case x86.Call, x86.CallInd:
 			bl.Leaves |= ByCall
-			bl.Passes = last.Kind == x86.Call && b.walk.Live(b.p.obj, last.To)
+			bl.Passes = last.Kind == x86.Call && b.passes(last.To)
 			if !b.isPopped(last) {
 				b.fall(bl, Return)
 			}
@@ -131,10 +131,16 @@ func (b *builder) jump(bl *Block, last *Inst) {
 		b.edges = append(b.edges, Edge{b.block[to], Taken})
 	} else if k := b.p.UnitAt(last.To); k >= 0 && b.p.units[k].Entry() == last.To {
 		bl.Leaves |= ByTail
-		bl.Passes = b.walk.Live(b.p.obj, last.To)
+		bl.Passes = b.passes(last.To)
 	} else {
 		bl.Leaves |= ByMiddle
 	}
+}
+
+// passes reports whether a function may read status flags, or leave them to who calls it.
+func (b *builder) passes(to uint64) bool {
+	k := b.p.UnitAt(to)
+	return k >= 0 && b.p.units[k].Answers || b.walk.Live(b.p.obj, to)
 }
 
 // fall adds the edge to what follows a block. Behind a call that does not come back

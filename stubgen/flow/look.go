@@ -7,6 +7,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/survey"
 )
 
 // look is what one goroutine finds of the addresses that functions refer to.
@@ -14,6 +15,8 @@ type look struct {
 	obj       *stubgen.Object
 	low, high uint64 // text
 	refs      []ref
+	answers   []uint64 // callees of calls behind which flags may be read
+	walk      survey.FlagsWalk
 }
 
 // ref is an address of code, in the middle of a function or in a part, that function
@@ -55,6 +58,9 @@ func (l *look) instruction(i int32, in *x86.Inst, code []byte, pc uint64) {
 	case x86.Jcc, x86.Jmp, x86.Loop, x86.Call, x86.Xbegin:
 		if to := in.BranchTarget(code, pc); to-l.obj.Functions[i].Addr >= l.obj.Functions[i].Size || in.Kind == x86.Call {
 			l.note(ref{i, ByBranch, in.Kind == x86.Call, true, to})
+		}
+		if in.Kind == x86.Call && l.walk.Live(l.obj, pc+uint64(in.Len)) {
+			l.answers = append(l.answers, in.BranchTarget(code, pc))
 		}
 		return
 	}

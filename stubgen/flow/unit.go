@@ -27,6 +27,7 @@ type Unit struct {
 	Function int             // number in the object, of the function or the part
 	Ranges   []elfscan.Range // the function's own, then those of its parts, by address
 	Reason   ledger.Reason   // why there is no graph; ReasonNone if there is one
+	Answers  bool            // who calls it may read the status flags that it leaves
 }
 
 // place is a range of a unit.
@@ -50,6 +51,7 @@ func New(s *survey.Survey, sites []elfscan.CallSite, workers int) *Program {
 	p := &Program{obj: o, sites: sites}
 	found := p.lookAll(workers)
 	p.makeUnits(s, owners(s, found))
+	p.findAnswers(found)
 	p.arrive(found)
 	return p
 }

@@ -18,7 +18,13 @@ const flagsSettled = x86.FlagsAll &^ x86.FlagAF
 // only hand-written assembly does. The walk follows direct branches, in both
 // ways, and stops at calls, returns and indirect jumps, where the ABI holds
 // again. When its budget is used up it says yes.
-func (w *FlagsWalk) Live(o *stubgen.Object, addr uint64) bool {
+func (w *FlagsWalk) Live(o *stubgen.Object, addr uint64) bool { return w.live(o, addr, false) }
+
+// LiveToEnd is Live, but whoever is returned to reads flags, too.
+func (w *FlagsWalk) LiveToEnd(o *stubgen.Object, addr uint64) bool { return w.live(o, addr, true) }
+
+func (w *FlagsWalk) live(o *stubgen.Object, addr uint64, toEnd bool) bool {
+	w.toEnd = toEnd
 	w.todo, w.seen, w.budget = w.todo[:0], w.seen[:0], flagsBudget
 	w.visit(addr, 0)
 	for len(w.todo) > 0 {
@@ -42,6 +48,7 @@ type flagsPoint struct {
 type FlagsWalk struct {
 	todo, seen []flagsPoint
 	budget     int
+	toEnd      bool
 }
 
 // visit puts a place on the list unless a path with no more flags overwritten
@@ -83,7 +90,9 @@ func (w *FlagsWalk) path(o *stubgen.Object, p flagsPoint) bool {
 		case x86.Jmp:
 			w.visit(in.BranchTarget(code, p.addr), p.written)
 			return false
-		case x86.Call, x86.CallInd, x86.JmpInd, x86.Ret, x86.Syscall, x86.Trap:
+		case x86.Ret:
+			return w.toEnd
+		case x86.Call, x86.CallInd, x86.JmpInd, x86.Syscall, x86.Trap:
 			return false
 		}
 		p.addr = next
