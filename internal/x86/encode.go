@@ -164,6 +164,16 @@ func (a *Asm) Call(l Label) {
 // Nop encodes nop.
 func (a *Asm) Nop() { a.Raw(0x90) }
 
+// LongNop is a nop of n bytes, 1 to 8.
+func (a *Asm) LongNop(n int) {
+	const longest = 8
+	nops := [longest][]byte{
+		{0x90}, {0x66, 0x90}, {0x0f, 0x1f, 0x00}, {0x0f, 0x1f, 0x40, 0}, {0x0f, 0x1f, 0x44, 0, 0},
+		{0x66, 0x0f, 0x1f, 0x44, 0, 0}, {0x0f, 0x1f, 0x80, 0, 0, 0, 0}, {0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0},
+	}
+	a.Copy(nops[n-1])
+}
+
 // Int3 is `int3`.
 func (a *Asm) Int3() { a.Raw(0xcc) }
 

@@ -49,7 +49,7 @@ const (
 	originFront                  // the stub has a front (redirect.go)
 	originLong                   // instructions and count are in front of the lengths
 	originCopy                   // it belongs to a whole function, whose stub is the last record in front of it without this flag
-	originWay                    // it counts a way to an instruction, and has none itself
+	originWay                    // it counts a way to an instruction, and has none itself; or it is of a copy without counters (switch.go)
 	originNote                   // it notes the callee of the call, or jump, at its beginning (callees.go); with originWay it is what is not in front of that
 	originTrip                   // it starts, counts or ends an execution of a loop (trips.go), and has no instructions; without a count it is the end's cold part
 	originCall       = 0x80

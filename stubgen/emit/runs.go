@@ -16,6 +16,7 @@ type Runs struct {
 	count   int
 	flags   byte
 	lengths int
+	plain   bool // what follows is of the copy without counters
 }
 
 // Begin ends a run, and begins the next: at the end of what a has written there will be a
@@ -68,6 +69,9 @@ func (r *Runs) start(a *x86.Asm, from uint64, count int, keepsFlags bool, flags 
 	}
 	r.end()
 	flags |= flagsOf(r.obj) | originCopy
+	if r.plain {
+		flags |= originWay
+	}
 	if keepsFlags {
 		flags |= originKeepsFlags
 	}

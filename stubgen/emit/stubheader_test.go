@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -27,6 +28,7 @@ func TestStubHeader(t *testing.T) {
 	h.trips()
 	h.redirectable()
 	h.keepBlock()
+	h.switches()
 	h.WriteString("\n#ifndef __ASSEMBLER__\n#include <stddef.h>\n#include <stdint.h>\n")
 	h.pointers()
 	h.origins()
@@ -300,6 +302,18 @@ func (h *header) keepBlock() {
 	h.define("KEEP_NOTHING", keepNothing)
 	h.define("KEEP_STACK_UNKNOWN", keepStackUnknown)
 	h.define("KEEP_CUSTOM", keepCustom)
+}
+
+func (h *header) switches() {
+	h.group("A switch: how its slots are aligned, their first word if it is on. In front of the plain copy: what says so, how many slots there are, its distance from the first, and that to the list of all.")
+	h.define("SWITCH_ALIGN", switchAlign)
+	h.define("SWITCH_NOP", fmt.Sprintf("%#x", binary.LittleEndian.Uint32(switchNop)))
+	h.define("SWITCH_HEAD", -switchHead)
+	h.define("SWITCH_MARK", switchMark)
+	h.define("SWITCH_MAGIC", fmt.Sprintf("%#x", switchMagic))
+	h.define("SWITCH_COUNT", switchCount)
+	h.define("SWITCH_BACK", switchBack)
+	h.define("SWITCH_LIST", switchList)
 }
 
 func (h *header) pointers() {

@@ -82,6 +82,10 @@ type Writer struct {
 	reads   []reading
 	notes   []noted
 	ends    []tripEnd
+
+	behindCount bool        // the entry's block follows the function's count, whose run it is in
+	begin       x86.Label   // where it begins
+	inFront     func(k int) // is called where only jumps from outside come to block k
 }
 
 // NewWriter writes the copy of a unit of o.
@@ -89,9 +93,16 @@ func NewWriter(c *Code, o *stubgen.Object, counter Counter) *Writer {
 	return &Writer{code: c, obj: o, counter: counter}
 }
 
-// WriteCopy implements emit.Copy. The block of the entry comes first, then those behind
-// it, and those in front of it.
+// WriteCopy implements emit.Copy.
 func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
+	w.behindCount = true
+	w.write(a, runs)
+	w.lead(func(inst int32) x86.RunAddr { return a.Place(w.landing(w.code.Home.Graph.BlockOf(inst))) })
+}
+
+// write writes the copy and its tables. The block of the entry comes first, then those behind
+// it, and those in front of it.
+func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 	g := w.code.Home.Graph
 	w.asm, w.runs, w.mover = a, runs, emit.NewMover(a, w.obj)
 	w.labels, w.detours = newLabels(a, len(g.Blocks)), newLabels(a, len(w.code.Detours))
@@ -101,7 +112,8 @@ func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 			w.ahead[d.To] = int32(i) + 1
 		}
 	}
-	if w.code.Start != NoCounter {
+	w.begin = a.NewLabel()
+	if a.Bind(w.begin); w.code.Start != NoCounter {
 		w.startTrip(w.code.Start, g.Blocks[g.Entry].First)
 	}
 	for i := range g.Blocks {
@@ -124,7 +136,6 @@ func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 		w.Fixes = append(w.Fixes, Fix{int32(at), true})
 	}
 	w.writeTables()
-	w.lead()
 }
 
 func newLabels(a *x86.Asm, n int) []x86.Label {
@@ -139,9 +150,11 @@ func (w *Writer) block(k int) {
 	g, ops := w.code.Home.Graph, w.code.ops(k)
 	if d := w.ahead[k]; d != 0 {
 		w.detour(int(d - 1))
+	} else if before := (k + len(g.Blocks) - 1) % len(g.Blocks); w.inFront != nil && w.code.Lands[k] == 0 && k != g.Entry && !w.code.Falls[before] {
+		w.inFront(k)
 	}
 	w.asm.Bind(w.labels[k])
-	if !ops[0].Kind.isRun() && (k != g.Entry || w.code.Start != NoCounter) {
+	if !ops[0].Kind.isRun() && (k != g.Entry || w.code.Start != NoCounter || !w.behindCount) {
 		w.runs.Begin(w.asm, w.shown(ops[0].Inst), 0, false)
 	}
 	for i, op := range ops {
@@ -184,6 +197,9 @@ func (w *Writer) shown(inst int32) uint64 {
 func (w *Writer) detour(i int) {
 	d := &w.code.Detours[i]
 	to := w.code.Home.Graph.Blocks[d.To].First
+	if w.inFront != nil && int(w.code.Lands[d.To]) == i+1 {
+		w.inFront(int(d.To))
+	}
 	w.asm.Bind(w.detours[i])
 	if d.Start != NoCounter {
 		w.startTrip(d.Start, to)
@@ -253,12 +269,12 @@ func (w *Writer) op(op Op) {
 	w.runs.Moved(&in.Inst, a.Len()-start)
 }
 
-// lead makes the patches: jumps to the copies of what landings are in front of, and
-// short ones to islands.
-func (w *Writer) lead() {
+// lead makes the patches: jumps to where that says the copies of what landings are in front
+// of are, and short ones to islands.
+func (w *Writer) lead(copyOf func(inst int32) x86.RunAddr) {
 	g := w.code.Home.Graph
 	for _, l := range w.code.Home.Landings {
-		at, copied := g.Insts[l.Inst].Addr, w.asm.Place(w.landing(g.BlockOf(l.Inst)))
+		at, copied := g.Insts[l.Inst].Addr, copyOf(l.Inst)
 		if l.Island != 0 {
 			const opShort = 0xeb
 			w.Patches = append(w.Patches, Patch{Addr: at, Code: []byte{opShort, byte(l.Island - at - shortSize)}})

@@ -25,6 +25,21 @@ type translated struct {
 	count  int32
 	blob   string
 	loader string
+	form   func(i int) form
+}
+
+// form is how a unit runs.
+type form int
+
+const (
+	single  form = iota // as one copy
+	pairOn              // as one of two, with counters,
+	pairOff             // and without
+)
+
+// every has units run in each of the forms by turns.
+func every(forms ...form) func(i int) form {
+	return func(i int) form { return forms[i%len(forms)] }
 }
 
 // fixedBias is where the kernel puts a position independent program whose addresses are
@@ -32,13 +47,13 @@ type translated struct {
 const fixedBias = 0x555555554000
 
 // translate makes the copies of a program.
-func translate(t *testing.T, path string, skip func(name string) bool) *translated {
+func translate(t *testing.T, path string, form func(i int) form, skip func(name string) bool) *translated {
 	t.Helper()
 	o, p := load(t, path)
 	if !o.Absolute {
 		o.Bias = fixedBias
 	}
-	x := &translated{obj: o, loader: filepath.Join(t.TempDir(), "loader.so"), blob: filepath.Join(t.TempDir(), "blob")}
+	x := &translated{obj: o, loader: filepath.Join(t.TempDir(), "loader.so"), blob: filepath.Join(t.TempDir(), "blob"), form: form}
 	size := 0
 	for i := range p.Units() {
 		if skip(o.Functions[p.Units()[i].Function].Name) {
@@ -69,7 +84,7 @@ func (x *translated) add(g *flow.Graph, size *int) {
 	c.Count(len(x.codes)%2 == 0)
 	x.codes, x.first = append(x.codes, c), append(x.first, x.count)
 	x.count += c.Counters + 1 // the last one is of calls
-	*size += countSize + c.Size(x.obj, true) + 16
+	*size += countSize + c.SizeOfPair(x.obj, true) + 16
 }
 
 // countSize is that of the count in front of a copy.
@@ -92,6 +107,9 @@ func (x *translated) write(t *testing.T, size int) {
 		counters := arena.Add(size + 8*int(x.first[i]))
 		w := NewWriter(c, x.obj, Counter{Shared: counters})
 		spec := emit.Spec{Start: WindowEnd(c.Home.Graph) - jumpSize, Size: countSize + c.Size(x.obj, true), KeepsFlags: true, Copy: w}
+		if f := x.form(i); f != single {
+			spec.Size, spec.Copy = countSize+c.SizeOfPair(x.obj, true), NewPair(w, f == pairOn)
+		}
 		var e emit.Emitter
 		stub, err := e.Emit(x.obj, &spec, code[at:at+spec.Size], arena.Add(at), emit.Count{Shared: counters.Add(8 * int(c.Counters))})
 		if err != nil {
@@ -196,7 +214,7 @@ func TestRunPrograms(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, want)
 			}
-			x := translate(t, args[0], func(string) bool { return false })
+			x := translate(t, args[0], every(single, pairOn, pairOff), func(string) bool { return false })
 			if got, _ := x.run(t, args...); got != string(want) {
 				t.Errorf("%.300q\nnot %.300q", got, want)
 			}
@@ -310,7 +328,7 @@ func TestExactInstructions(t *testing.T) {
 
 func exact(t *testing.T, args []string) {
 	want := callgrind(t, args...)
-	x := translate(t, args[0], func(string) bool { return false })
+	x := translate(t, args[0], every(single, pairOn), func(string) bool { return false })
 	_, counts := x.run(t, args...)
 	got := x.perInstruction(t, counts)
 	wrong, right, ran := 0, 0, 0

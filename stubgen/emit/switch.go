@@ -1,0 +1,122 @@
+package emit
+
+import (
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// A function that runs as one of two copies, with counters and without, has a switch, which
+// can be turned while threads come by (libdynprof/resident/stubs/switch.c): slots, each in one
+// aligned quad that a single store changes. One is behind the function's count, one in front of
+// each place of the counted copy that old text leads to:
+//
+//	on:     nop   dword [rax+rax+d]     ; 8 bytes, and the counted copy follows
+//	off:    jmp   plain                 ; int3, int3, int3
+//
+// d is the displacement of the jump. In front of the plain copy are four words that tell of the
+// switch, at plain+list those that say where the slots are. The first is that behind the count,
+// which leads to the plain copy, so that it can be found either way. Where a thread is in a copy
+// it goes on in that until it returns, or comes back from a call.
+
+// What is in front of the plain copy, as offsets from it, and sizes. All numbers are 32 bits,
+// little-endian.
+const (
+	switchHead  = -16
+	switchMark  = -16 // switchMagic
+	switchCount = -12 // slots
+	switchBack  = -8  // distance from the first slot to it
+	switchList  = -4  // distance to the list: of each slot as in switchBack
+
+	switchMagic = 0x68637773
+
+	switchSlotSize = 8
+	switchListed   = 4 // bytes of the list, for a slot
+)
+
+// switchNop is what a slot begins with if the switch is on.
+var switchNop = []byte{0x0f, 0x1f, 0x84, 0x00}
+
+const switchAlign = 8
+
+// SwitchSize is the most bytes that a switch with so many slots takes, but for the copies.
+func SwitchSize(slots int) int {
+	const pad = switchAlign - 1
+	return (pad+switchSlotSize+JumpSize+switchListed)*slots + pad - switchHead
+}
+
+// Switch writes one.
+type Switch struct {
+	On bool // it is on at first
+
+	a     *x86.Asm
+	runs  *Runs
+	slots []int // offsets
+	plain int
+}
+
+// Begin writes the first slot, in front of the counted copy, of which the first instruction
+// stood at from.
+func (s *Switch) Begin(a *x86.Asm, runs *Runs, from uint64) {
+	s.a, s.runs = a, runs
+	if pad := int(-a.PC()) & (switchAlign - 1); pad > 0 {
+		runs.between(a, from, pad)
+		a.LongNop(pad)
+	}
+	s.slot(from)
+}
+
+// Slot writes one more, where control does not come to from what is in front of it, and returns
+// where it is. What follows stood at from.
+func (s *Switch) Slot(from uint64) x86.RunAddr {
+	s.a.Align(switchAlign)
+	at := s.a.PC()
+	s.slot(from)
+	return at
+}
+
+func (s *Switch) slot(from uint64) {
+	s.runs.between(s.a, from, switchSlotSize)
+	s.slots = append(s.slots, s.a.Len())
+	if s.On {
+		s.a.Raw(switchNop...)
+		s.a.Raw(0, 0, 0, 0)
+	} else {
+		s.a.Raw(0xe9, 0, 0, 0, 0, 0xcc, 0xcc, 0xcc)
+	}
+}
+
+// Plain is written in front of the plain copy.
+func (s *Switch) Plain() {
+	s.a.Align(switchAlign)
+	s.a.Quad(0)
+	s.a.Quad(0)
+	s.plain = s.a.Len()
+	s.runs.plain = true
+}
+
+// End writes what has not been known before: to is where in the plain copy each slot leads.
+func (s *Switch) End(to []x86.RunAddr) {
+	s.a.Align(switchListed)
+	list := s.a.Len()
+	for i, at := range s.slots {
+		end := at + JumpSize
+		if s.On {
+			end = at + switchSlotSize
+		}
+		s.a.PutDisp32(end, int32(to[i]-s.a.PC().Add(at+JumpSize-s.a.Len())))
+		s.word(s.plain - at)
+	}
+	for at, v := range map[int]int{switchMark: switchMagic, switchCount: len(s.slots), switchBack: s.plain - s.slots[0], switchList: list - s.plain} {
+		s.a.PutDisp32(s.plain+at+4, int32(v))
+	}
+}
+
+func (s *Switch) word(v int) {
+	s.a.Raw(0, 0, 0, 0)
+	s.a.PutDisp32(s.a.Len(), int32(v))
+}
+
+// between notes code that stands for no instruction, in front of what stood at from.
+func (r *Runs) between(a *x86.Asm, from uint64, size int) {
+	r.start(a, from, 0, false, originWay)
+	r.note(0, size)
+}

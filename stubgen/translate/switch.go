@@ -1,0 +1,72 @@
+package translate
+
+import (
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
+)
+
+// Pair writes two copies of a unit, with counters and without, and a switch that leads into one
+// of them (emit.Switch): it is an emit.Copy.
+type Pair struct {
+	*Writer
+	plain *Writer
+	sw    emit.Switch
+}
+
+// SizeOfPair is the most bytes that a Pair takes behind its function's count.
+func (c *Code) SizeOfPair(o *stubgen.Object, shared bool) int {
+	return c.Size(o, shared) + c.uncounted(o).Size(o, shared) + emit.SwitchSize(1+len(c.Home.Landings))
+}
+
+// uncounted is the same copy without counters.
+func (c *Code) uncounted(o *stubgen.Object) *Code {
+	plain := Lower(c.Home)
+	plain.RebuildTables(o)
+	none := func(int) int32 { return NoCounter }
+	plain.CountAs(none, none, NoCounter)
+	return plain
+}
+
+// NewPair writes the copy that w does, and one without counters. On says which of them runs at
+// first.
+func NewPair(w *Writer, on bool) *Pair {
+	return &Pair{Writer: w, plain: NewWriter(w.code.uncounted(w.obj), w.obj, w.counter), sw: emit.Switch{On: on}}
+}
+
+// WriteCopy implements emit.Copy.
+func (p *Pair) WriteCopy(a *x86.Asm, runs *emit.Runs) {
+	g := p.code.Home.Graph
+	slots, leads := make([]x86.RunAddr, len(g.Blocks)), []int{g.Entry} // by block; by slot: block
+	lands := make([]bool, len(g.Blocks))
+	for _, l := range p.code.Home.Landings {
+		lands[g.BlockOf(l.Inst)] = true
+	}
+	slot := func(k int) {
+		if lands[k] && slots[k] == 0 {
+			slots[k] = p.sw.Slot(g.Addr(&g.Blocks[k]))
+			leads = append(leads, k)
+		}
+	}
+	p.sw.Begin(a, runs, p.shown(g.Blocks[g.Entry].First))
+	p.inFront = slot
+	p.write(a, runs)
+	for k, to := range slots { // what others go on at from what is in front of it
+		if lands[k] && to == 0 {
+			slot(k)
+			a.Jmp(p.landing(k))
+			runs.Left()
+		}
+	}
+	p.sw.Plain()
+	p.plain.write(a, runs)
+	to := make([]x86.RunAddr, len(leads))
+	for i, k := range leads {
+		if to[i] = a.Place(p.plain.landing(k)); i == 0 {
+			to[i] = a.Place(p.plain.begin)
+		}
+	}
+	p.sw.End(to)
+	p.lead(func(inst int32) x86.RunAddr { return slots[g.BlockOf(inst)] })
+	p.Fixes = append(p.Fixes, p.plain.Fixes...)
+}
