@@ -28,6 +28,9 @@ type config struct {
 	hotspots   string // the command; "": to be found
 }
 
+// usualHot is the threshold from which on blocks are counted, unless the user gives one.
+const usualHot = 1000
+
 // parseConfig reads vars, each NAME=value; the first of a name counts, as for
 // getenv. An empty value is as good as none.
 func parseConfig(vars []string) (*config, error) {
@@ -43,7 +46,10 @@ func parseConfig(vars []string) (*config, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	c.On[setting.Blocks] = c.On[setting.Blocks] || c.On[setting.Trips] || c.BlocksOf != nil
+	c.On[setting.Blocks] = c.On[setting.Blocks] || c.On[setting.Trips] || c.BlocksOf != nil || c.Hot
+	if c.Hot && !c.Threshold.Any() {
+		c.Threshold = &symname.Thresholds{All: usualHot}
+	}
 	return c, nil
 }
 
@@ -75,6 +81,9 @@ func (c *config) set(name, value string) (err error) {
 	case setting.Skip:
 		c.Skip, err = symname.ParseNames(value, textfile.Read)
 	case setting.BlocksOf:
+		if c.Hot = value == setting.BlocksHot; c.Hot {
+			break
+		}
 		c.BlocksOf, err = symname.ParseGlobs(value, textfile.Read)
 	case setting.Threshold:
 		c.Threshold, err = symname.ParseThresholds(value)

@@ -66,7 +66,7 @@ static void *map_shared(const struct dp_session *s, uint64_t size, int prot)
 uint64_t dp_reserve_for(uint64_t text_size) { return pages((dp_space_is_short() ? 2 : 4) * text_size + (4 << 20)); }
 
 /* Copies of whole functions, with what tells of them, take so many times as much. */
-enum { COPIES_TAKE = 3 };
+enum { COPIES_TAKE = 3, PAIRS_TAKE = 5 };
 
 /* Room of a reserve that stays, for objects that come later. It is not the program's
  * address space: of the shared pages the first is mapped, and by that the others can
@@ -124,7 +124,7 @@ static void lay_lists(struct dp_ctl *ctl, const struct dp_session *s)
 
 int dp_map_scratch(struct dp_session *s)
 {
-	uint64_t reserve = dp_reserve_for(s->text_size) * (s->blocks ? COPIES_TAKE : 1);
+	uint64_t reserve = dp_reserve_for(s->text_size) * (!s->blocks ? 1 : s->keep || s->hot ? PAIRS_TAKE : COPIES_TAKE);
 	s->scratch_size = pages(ctl_size(s));
 	struct dp_ctl *ctl = map_shared(s, s->scratch_size, PROT_READ | PROT_WRITE);
 	if (!ctl)

@@ -242,7 +242,7 @@ static void read_environment(struct start *s)
 		else if ((v = value_of(*e, "DYNPROF_LISTEN")))
 			s->session.listen = *v != 0;
 		else if ((v = value_of(*e, "DYNPROF_BLOCKS")) || (v = value_of(*e, "DYNPROF_EDGES")) || (v = value_of(*e, "DYNPROF_TRIPS")) || (v = value_of(*e, "DYNPROF_BLOCKS_OF")))
-			s->session.blocks |= dp_is_on(v);
+			s->session.blocks |= dp_is_on(v), s->session.hot |= same_text(v, "hot");
 		else if ((v = value_of(*e, "DYNPROF_TRANSLATOR")))
 			s->plugin = v;
 		else if ((v = value_of(*e, "DYNPROF_STRICT")))

@@ -153,7 +153,7 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	if how.trips {
 		code.CountTrips()
 	}
-	code.Count(!how.redirectable)
+	code.Count(!how.redirectable && !how.switched)
 	u.trips = uint32(code.TripLoops())
 	u.counters = uint32(code.Counters) + emit.TripWords*u.trips
 	if how.notes {
@@ -166,7 +166,11 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	if c.kept.Add(int64(len(g.Insts))) <= keptInsts {
 		u.code = code
 	}
-	p.RunsCopy(moved, code.Size(o.code, how.shared), how.shared)
+	size := code.Size(o.code, how.shared)
+	if how.switched {
+		size = code.SizeOfPair(o.code, how.shared)
+	}
+	p.RunsCopy(moved, size, how.shared)
 	return ledger.ReasonNone
 }
 
@@ -260,6 +264,9 @@ func waysOf(code *translate.Code) []layout.Way {
 		if w.Calls {
 			list[i].Flags |= layout.WayCalls
 		}
+		if i == len(list)-1 {
+			list[i].Flags |= layout.WayEntry
+		}
 		if w.Back {
 			list[i].Flags |= layout.WayBack
 		}
@@ -340,9 +347,9 @@ func overlaps(list []elfscan.Range, r elfscan.Range) bool {
 	return false
 }
 
-// writeCopy has a stub's Spec write the copy of function i, if it has one, and, if that is to
+// writeCopy has a stub's Spec write the copy of function i, if it has one, and, if plans are to
 // be kept, note what in it depends on the process. What it returns is called when it is written.
-func (o *object) writeCopy(i int, v *view, spec *emit.Spec, keep bool) (done func()) {
+func (o *object) writeCopy(i int, v *view, spec *emit.Spec, p *Plan) (done func()) {
 	if o.copies == nil || !o.copies.units[i].copy {
 		return func() {}
 	}
@@ -352,10 +359,12 @@ func (o *object) writeCopy(i int, v *view, spec *emit.Spec, keep bool) (done fun
 		return func() {}
 	}
 	w := o.writer(u, v)
-	spec.Copy = w
+	if spec.Copy = w; p.how.switched {
+		spec.Copy = translate.NewPair(w, !p.Options.Hot)
+	}
 	return func() {
 		o.keepLeads(i, w.Patches)
-		if keep {
+		if p.caches {
 			u.fixes = w.Fixes
 		}
 	}

@@ -107,7 +107,7 @@ func (a *arena) emit(k int, plan *Plan) {
 			}
 			spec := p.Spec(o.code)
 			spec.Sites = a.movedSites(o, i)
-			done := o.writeCopy(i, &a.view, &spec, plan.caches)
+			done := o.writeCopy(i, &a.view, &spec, plan)
 			stub, err := e.Emit(o.code, &spec, a.buf[at:at+int(p.Size)], x86.RunAddr(a.at).Add(at), c)
 			if errors.Is(err, x86.ErrReach) {
 				*p = entry.Refuse(i, ledger.ReasonOutOfReach)

@@ -32,6 +32,12 @@ func (p *Plan) Ledger() *build.Spec {
 	if p.how.trips {
 		spec.Flags |= layout.FlagTrips
 	}
+	if p.how.switched {
+		spec.Flags |= layout.FlagSwitched
+	}
+	if p.how.switched && p.Options.Hot {
+		spec.Flags |= layout.FlagHot
+	}
 	if p.Options.On[setting.Lock] {
 		spec.Flags |= layout.FlagLock
 	}

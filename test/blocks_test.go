@@ -347,7 +347,7 @@ func TestLoops(t *testing.T) {
 func TestBlocksRefused(t *testing.T) {
 	lane.Parallel(t)
 	program := need(t, "true")
-	r := run(t, cmd(build(t, "hotspots"), "run", "--blocks", "--control", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table"), "--", program))
+	r := run(t, cmd(build(t, "hotspots"), "run", "--trips", "--control", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table"), "--", program))
 	if r.status != 0 || !strings.Contains(r.stderr, "leave out --control") {
 		t.Errorf("%+v", r)
 	}

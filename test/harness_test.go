@@ -144,6 +144,10 @@ func run(t testing.TB, c command) result {
 		e.Env = append(e.Env, "DYNPROF_BLOCKS=1", "DYNPROF_EDGES=1")
 	case "trips":
 		e.Env = append(e.Env, "DYNPROF_EDGES=1", "DYNPROF_TRIPS=1")
+	case "hot":
+		e.Env = append(e.Env, "DYNPROF_BLOCKS_OF=hot")
+	case "switched":
+		e.Env = append(e.Env, "DYNPROF_BLOCKS=1", "DYNPROF_CONTROL=1")
 	default:
 		e.Env = append(e.Env, "DYNPROF_BLOCKS=1")
 	}
@@ -246,7 +250,7 @@ func counted(t testing.TB, c command, flags ...string) (result, *report) {
 func countedAt(t testing.TB, c command, flags ...string) (result, string) {
 	t.Helper()
 	table := filepath.Join(t.TempDir(), "table")
-	if setting("TEST_BLOCKS") != "" { // what counts blocks cannot be paused
+	if b := setting("TEST_BLOCKS"); b != "" && b != "switched" && b != "hot" { // copies without a switch cannot be paused
 		flags = slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return f == "--control" })
 	}
 	args := append([]string{build(t, "hotspots"), "run", "-o", table, "--summary", "0"}, flags...)

@@ -108,7 +108,7 @@ var All = [Count]Setting{
 	Lock: {"lock", "", "DYNPROF_LOCK", Switch,
 		"count with lock, slower: for programs that take the GS segment after their start", ""},
 	Blocks: {"blocks", "", "DYNPROF_BLOCKS", Switch,
-		"count every block of every function, too, and so every instruction: functions run as copies with counters in them; --blocks='NAME*,...': of functions with such names, @FILE: with names of that file",
+		"count every block of every function, too, and so every instruction: functions run as copies with counters in them; --blocks=hot: of functions that have reached their threshold, from then on; --blocks='NAME*,...': of functions with such names, @FILE: with names of that file",
 		"patch as hotspots run --blocks does"},
 	BlocksOf: {"", "", "DYNPROF_BLOCKS_OF", Text, "", ""}, // the value of the flag of Blocks
 	Edges: {"edges", "", "DYNPROF_EDGES", Switch,
@@ -134,6 +134,10 @@ var All = [Count]Setting{
 		"preload this libdynprof.so (`FILE`) instead of the one that hotspots carries"},
 	Preloaded: {"", "", "DYNPROF_PRELOADED", Text, "", ""},
 }
+
+// BlocksHot is the value of BlocksOf that is no name: blocks of a function are counted when it
+// has reached its threshold.
+const BlocksHot = "hot"
 
 // OfVariable finds the setting that a variable stands for.
 func OfVariable(name string) (id ID, known bool) {

@@ -17,6 +17,16 @@ type Flow struct {
 	Loops  []Loop  // by function, those of an outer loop before those in it
 
 	Callees []Callee // of calls by pointers, where these are noted; by block and address
+
+	observed map[uint32]uint64 // by function: calls, where they are not all
+}
+
+// Observed is of how many calls a function's blocks were counted, if that is not of all: in a
+// run where functions have to be hot, or counting was paused. Besides, blocks may be counted of
+// a call that was under way when that changed, from where a call of its own came back.
+func (f *Flow) Observed(function uint32) (calls uint64, some bool) {
+	calls, some = f.observed[function]
+	return calls, some
 }
 
 // Block is a block of a function, and how often it has run.
@@ -56,7 +66,7 @@ func (t *Table) Flow(s *Snapshot) (*Flow, error) {
 	if !t.HasBlocks() {
 		return nil, nil
 	}
-	f := &Flow{}
+	f := &Flow{observed: map[uint32]uint64{}}
 	for _, read := range []func(*Table) error{f.readBlocks, f.readWays, f.readLoops} {
 		if err := read(t); err != nil {
 			return nil, err
@@ -203,6 +213,7 @@ func (s *solver) function() error {
 		if !s.solve(blocks, ways, edges, number) {
 			return layout.Corrupt("the counts of function %d do not say how often its blocks ran", number)
 		}
+		s.observe(ways, number)
 	} else if blocks[0].Runs = s.calls[number]; len(blocks) > 1 || blocks[0].Flags&layout.BlockEntry == 0 {
 		return layout.Corrupt("%d blocks of function %d, and no way", len(blocks), number)
 	}
@@ -212,6 +223,16 @@ func (s *solver) function() error {
 		}
 	}
 	return nil
+}
+
+// observe notes how often the copy of a function was entered, if that is not with each call.
+func (s *solver) observe(ways []Way, number uint32) {
+	for i := range ways {
+		w := &ways[i]
+		if w.Flags&layout.WayEntry != 0 && w.Flags&layout.WayCalls == 0 && w.Taken < s.calls[number] {
+			s.observed[number] = w.Taken
+		}
+	}
 }
 
 // solve works out how often the blocks of a function ran, and its ways, which are those

@@ -123,6 +123,8 @@ func writeLedger(w io.WriterAt, spec *Spec, names *stringSink, aliases *aliasSin
 // version is the least that a reader has to know.
 func version(spec *Spec) uint32 {
 	switch {
+	case spec.Flags&layout.FlagSwitched != 0:
+		return layout.VersionSwitched
 	case spec.Flags&layout.FlagTrips != 0:
 		return layout.VersionTrips
 	case spec.Sites != nil:

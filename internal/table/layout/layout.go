@@ -20,6 +20,9 @@ const (
 	// VersionSites is what a table says that counts calls by their sites: as well, and
 	// what it has counters of an older reader does not know.
 	VersionSites = 6
+	// VersionSwitched is what a table says that counts blocks of some calls: an older
+	// reader would take their instructions for all.
+	VersionSwitched = 7
 
 	PageSize   = 4096
 	HeaderSize = PageSize
@@ -239,6 +242,7 @@ const (
 
 	WayCalls = 1 // it is taken as often as the function is called
 	WayBack  = 2 // it leads back to the header of a loop
+	WayEntry = 4 // it is where the function is entered
 
 	// Loop entry: blocks that run in turn.
 	LpHeader    = 0  // u32, number of the block that it is entered at
@@ -347,6 +351,8 @@ const (
 	FlagBlind      = 1 << 5 // objects that are loaded later are not seen: they might use the GS segment
 	FlagWarm       = 1 << 6 // all objects had plans of earlier starts: no planner ran
 	FlagTrips      = 1 << 7 // trips of loops are counted
+	FlagSwitched   = 1 << 8 // blocks are counted of some calls: copies have switches,
+	FlagHot        = 1 << 9 // which are turned on when functions reach their thresholds
 )
 
 // What a function's fired word says.

@@ -23,16 +23,19 @@ int dynprof_active(void)
 	return __atomic_load_n(&dp.table->paused, __ATOMIC_ACQUIRE) ? 2 : 1;
 }
 
-/* Blocks are counted: copies have counters that nobody leads past, and counts that follow
- * from others' have no baseline. */
+/* Blocks are counted: counts that follow from others' have no baseline. */
 static int counts_blocks(void) { return dp.table->blocks.offset != 0; }
+
+/* Copies of functions can be left for others without counters. But an execution of a loop that
+ * was begun must not end in one. */
+static int can_pause(void) { return (dp.table->flags & (DP_FLAG_SWITCHED | DP_FLAG_TRIPS)) == DP_FLAG_SWITCHED; }
 
 static int set_paused(uint32_t paused)
 {
 	struct dp_header *view = dp_view();
 	if (dp_is_off())
 		return DYNPROF_OFF;
-	if (counts_blocks())
+	if (counts_blocks() && !can_pause())
 		return -EOPNOTSUPP;
 	return view ? (int)dp_set_paused(view, (uint64_t)dp.reserve, paused) : -ENOMEM;
 }

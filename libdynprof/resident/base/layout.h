@@ -8,6 +8,7 @@
 #define DP_VERSION_BLOCKS 0x4
 #define DP_VERSION_TRIPS 0x5
 #define DP_VERSION_SITES 0x6
+#define DP_VERSION_SWITCHED 0x7
 #define DP_PAGE_SIZE 0x1000
 #define DP_HEADER_SIZE 0x1000
 #define DP_HDR_MAGIC 0x0
@@ -175,6 +176,7 @@
 #define DP_WY_ENTRY_SIZE 0x10
 #define DP_WAY_CALLS 0x1
 #define DP_WAY_BACK 0x2
+#define DP_WAY_ENTRY 0x4
 #define DP_LP_HEADER 0x0
 #define DP_LP_PARENT 0x4
 #define DP_LP_FLAGS 0x8
@@ -248,6 +250,8 @@
 #define DP_FLAG_BLIND 0x20
 #define DP_FLAG_WARM 0x40
 #define DP_FLAG_TRIPS 0x80
+#define DP_FLAG_SWITCHED 0x100
+#define DP_FLAG_HOT 0x200
 
 #define DP_FIRED_ARMED 0x0
 #define DP_FIRED_DONE 0x1

@@ -12,6 +12,7 @@
 #include "rows/rowlist.h"
 #include "rows/rows.h"
 #include "stubs/redirect.h"
+#include "stubs/switch.h"
 #include "table/entries.h"
 
 /* Who counts. */
@@ -86,6 +87,7 @@ void dp_cross(uint32_t counter, uint64_t cold)
 	mark(counter);
 	if (dp_withdrawn || !claim(counter, cold))
 		return;
+	dp_turn_hot(cold);
 	struct who w = self();
 	struct dp_hot e = {counter, w.pid, w.tid, 0, DP_NO_SLOT, dp_calls_now(counter, dp_row_at)};
 	e.slot = record(&e, w.row);

@@ -22,6 +22,7 @@ struct dp_session {
 	int outside;        /* scratch memory is of files, for a program of its own */
 	int cache;          /* plans are kept for later starts */
 	int blocks;         /* of functions are counted, or calls by site: copies, and stubs of sites, need room */
+	int hot;            /* blocks, of functions from their thresholds on: copies without counters, too */
 	int listen;         /* the twin may become the endpoint for metrics */
 	const Elf64_auxv_t *auxv;
 };

@@ -34,6 +34,7 @@
 #include "stubs/arenas.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
+#include "stubs/switch.h"
 
 /* ---- showing ---------------------------------------------------------- */
 
@@ -52,20 +53,6 @@ static uint64_t hop_to(uint64_t rip)
 			high = mid;
 	}
 	return 0;
-}
-
-/* The last record that starts at or before the offset at. */
-static const struct dp_origin *origin_at(const struct dp_known *c, uint64_t at)
-{
-	uint64_t low = 0, high = c->origins_count;
-	while (low < high) {
-		uint64_t mid = (low + high) / 2;
-		if (c->origins[mid].at <= at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low ? &c->origins[low - 1] : 0;
 }
 
 enum { CF_PF_AF_ZF_SF = 0xd5, OF = 1 << 11 };
@@ -192,7 +179,7 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 		s->rip = g[DP_REG_RIP] = loop_target(g[DP_REG_RIP]);
 		if (s->rip < c->at || s->rip >= c->end)
 			return 0;
-		o = origin_at(c, s->rip - c->at);
+		o = dp_origin_at(c, s->rip - c->at);
 		return o ? show_stub(c, o, s->rip - c->at - o->at, g, s) : 0;
 	}
 	g[DP_REG_RIP] = from;
@@ -217,7 +204,7 @@ static int show_cold(const struct dp_known *c, uint64_t pos, uint64_t *g, struct
 		g[DP_REG_RSP] = rsp + DP_RED_ZONE;
 	s->resume = pos < DP_COLD_CALLED ? block : block + DP_COLD_DONE;
 	uint64_t back = block + DP_COLD_JUMP + (int64_t) * (const int32_t *)(block + DP_COLD_JUMP - 4);
-	const struct dp_origin *o = back >= c->at && back < c->end ? origin_at(c, back - c->at) : 0;
+	const struct dp_origin *o = back >= c->at && back < c->end ? dp_origin_at(c, back - c->at) : 0;
 	if (!o) {
 		g[DP_REG_RIP] = s->resume;
 		return 0;
@@ -242,7 +229,7 @@ static int show_keep(const struct dp_known *c, uint64_t pos, uint64_t *g, struct
 	uint64_t block = g[DP_REG_RIP] - pos, code = block + DP_KEEP_CODE_PUSHED + (int64_t) * (const int32_t *)(block + DP_KEEP_CODE_PUSHED - 4);
 	uint64_t jump = c->cold + (code - c->end) / sizeof(struct dp_pointers) * DP_COLD_SIZE + DP_COLD_JUMP;
 	uint64_t back = jump + (int64_t) * (const int32_t *)(jump - 4);
-	const struct dp_origin *o = back >= c->at && back < c->end ? origin_at(c, back - c->at) : 0;
+	const struct dp_origin *o = back >= c->at && back < c->end ? dp_origin_at(c, back - c->at) : 0;
 	if (!o)
 		return 0;
 	g[DP_REG_RSP] += pos >= DP_KEEP_PUSHED ? 16 : pos >= DP_KEEP_CODE_PUSHED ? 8 : 0;
@@ -270,7 +257,7 @@ static int show(const struct dp_known *c, uint64_t *g, int looks_only, struct dp
 	}
 	if (c->at + at >= c->cold)
 		return show_cold(c, (c->at + at - c->cold) % DP_COLD_SIZE, g, s);
-	const struct dp_origin *o = origin_at(c, at);
+	const struct dp_origin *o = dp_origin_at(c, at);
 	/* The Go runtime knows its code: what it may not preempt at an entry it
 	 * may not preempt in a stub, but only there does it not try. Its profiler
 	 * only looks, as for a fault. */
@@ -427,9 +414,16 @@ static uint64_t behind_count(const struct dp_known *c, const struct dp_origin *o
 	return (uint64_t)stub + (shared ? DP_LOCK_INC_SIZE : DP_INC_SIZE);
 }
 
+/* Whether the switch behind a stub's count leads past the copy that counts blocks. */
+static int is_plain(const struct dp_known *c, const struct dp_origin *stub)
+{
+	return dp.table->flags & DP_FLAG_SWITCHED && dp_is_plain((const uint8_t *)(c->at + stub->at + dp_run_of(c, stub).body), (const uint8_t *)c->cold);
+}
+
 /* The record of the copy of the instruction at rip, which is at *to; 0 if there is none. Of
  * those that stand for the same text the last one with instructions has it: a stub in front
- * of a whole function's copy may have none. */
+ * of a whole function's copy may have none. Parts of a copy without counters come in front of
+ * the others. */
 static const struct dp_origin *copied(const struct dp_known *c, uint64_t rip, uint64_t *to)
 {
 	uint64_t n = origins_up_to(c, rip);
@@ -444,7 +438,8 @@ static const struct dp_origin *copied(const struct dp_known *c, uint64_t rip, ui
 			from += r.lengths[i][0] & ~DP_IS_CALL;
 			*to += r.lengths[i][1];
 		}
-		if (from == rip && i < r.count)
+		int counts = (o->flags & (DP_IS_COPY | DP_IS_WAY)) == DP_IS_COPY;
+		if (from == rip && i < r.count && !(counts && is_plain(c, stub_of(o))))
 			return o;
 	}
 	return 0;
@@ -463,6 +458,8 @@ static void go_on(uint64_t *g)
 	if (!o)
 		return;
 	const struct dp_origin *first = stub_of(o);
+	if (!dp_run_of(c, o).body && o->from == first->from)
+		o = first; /* the function's count is in front of it */
 	int counted = marked && dp_run_of(c, o).body;
 	uint64_t window = c->at + (uint64_t)(int64_t)first->from;
 	/* Text is read only where it must be: if the object was closed it may be gone. */

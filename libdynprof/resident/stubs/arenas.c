@@ -283,6 +283,19 @@ const struct dp_known *dp_arena_of_text(uint64_t at)
 	return k && !holds(k, at) ? k : 0;
 }
 
+const struct dp_origin *dp_origin_at(const struct dp_known *c, uint64_t at)
+{
+	uint64_t low = 0, high = c->origins_count;
+	while (low < high) {
+		uint64_t mid = (low + high) / 2;
+		if (c->origins[mid].at <= at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? &c->origins[low - 1] : 0;
+}
+
 long dp_stub_writable(uint64_t at, uint8_t **to)
 {
 	const struct dp_known *k = dp_arena_at(at);

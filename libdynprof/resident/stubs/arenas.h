@@ -105,6 +105,8 @@ void dp_forget_arenas(void) HIDDEN;
 const struct dp_known *dp_arena_at(uint64_t at) HIDDEN;
 /* The arena that text at an address leads to; 0 if none does. */
 const struct dp_known *dp_arena_of_text(uint64_t at) HIDDEN;
+/* The last record of an arena that starts at or before an offset in it; 0 if none does. */
+const struct dp_origin *dp_origin_at(const struct dp_known *c, uint64_t at) HIDDEN;
 /* Where code at a run address can be written to; -ENXIO: it is no arena
  * of this process; -EPERM: nowhere. */
 long dp_stub_writable(uint64_t at, uint8_t **to) HIDDEN;

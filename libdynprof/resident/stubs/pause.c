@@ -36,6 +36,7 @@
 #include "stubs/arenas.h"
 #include "stubs/pause.h"
 #include "stubs/redirect.h"
+#include "stubs/switch.h"
 #include "table/entries.h"
 #include "table/view.h"
 
@@ -103,17 +104,20 @@ static long map_reach(struct reach *r, const struct dp_header *table, uint64_t r
 	return err;
 }
 
-/* Where the stub is written to; 0 if it is nowhere in reach, with that much room. */
-static uint8_t *stub_in(const struct reach *r, const struct dp_object_entry *object, uint32_t stub, uint64_t room)
+/* Where the stub is written to; 0 if it is nowhere in reach, with that much room. The end is
+ * that of all that can be written to there. */
+static uint8_t *stub_in(const struct reach *r, const struct dp_object_entry *object, uint32_t stub, uint64_t room, const uint8_t **end)
 {
 	if (r->view) {
 		uint64_t kept = object->reserve, at = kept - 1 + stub;
+		*end = r->view + r->size;
 		return kept && at < r->size && r->size - at >= room ? r->view + at : 0;
 	}
 	uint64_t at = object->arena + stub;
 	const struct dp_known *k = dp_arena_at(at);
 	if (!k || k->number >= r->count || !r->views[k->number] || k->end - at < room)
 		return 0;
+	*end = r->views[k->number] + (k->end - k->at);
 	return r->views[k->number] + (at - k->at);
 }
 
@@ -187,17 +191,41 @@ static long change_sites(const struct dp_header *table, const struct reach *r, u
 		const struct dp_object_entry *o = dp_object_of(table, dp_function_at(table, s->callee));
 		if (!r->view && !o->arena)
 			continue;
-		uint8_t *stub = stub_in(r, o, s->stub, s->count);
+		const uint8_t *end;
+		uint8_t *stub = stub_in(r, o, s->stub, s->count, &end);
 		left += !stub || !change(stub, s->counter, s->count, paused);
 	}
 	return left;
+}
+
+/* Whether blocks of a function are counted, unless counting is paused. */
+static uint32_t counts_blocks(const struct dp_header *table, uint32_t counter)
+{
+	if (!(table->flags & DP_FLAG_HOT))
+		return table->flags & DP_FLAG_SWITCHED;
+	if (counter >= table->fired.capacity)
+		return 0;
+	uint32_t fired = __atomic_load_n((const uint32_t *)dp_in_table(table, table->fired.offset) + counter, __ATOMIC_SEQ_CST);
+	return fired != DP_FIRED_ARMED && fired != DP_FIRED_NEVER;
+}
+
+/* Changes a function's stub, and the switch behind it: that first when counting ends, and last
+ * when it goes on, so that copies are entered no more often than calls are counted. */
+static int change_function(const struct dp_header *table, const struct dp_function *f, uint8_t *stub, const uint8_t *end, uint32_t paused)
+{
+	uint32_t on = !paused && counts_blocks(table, f->counter);
+	if (!on && table->flags & DP_FLAG_SWITCHED)
+		dp_turn(stub + f->count, end, 0);
+	int done = (table->flags & DP_FLAG_TRANSLATOR ? change_front : change)(stub, f->counter, f->count, paused);
+	if (on && done)
+		dp_turn(stub + f->count, end, 1);
+	return done;
 }
 
 /* Changes all stubs. Returns how many could not be reached. */
 static long change_all(const struct dp_header *table, const struct reach *r, uint32_t paused)
 {
 	uint32_t n = dp_in_use(&table->functions), objects_max = table->objects.capacity;
-	int redirectable = (table->flags & DP_FLAG_TRANSLATOR) != 0;
 	long left = paused ? change_sites(table, r, paused) : 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct dp_function *f = dp_function_at(table, i);
@@ -205,11 +233,12 @@ static long change_all(const struct dp_header *table, const struct reach *r, uin
 		if (counter == DP_NO_COUNTER)
 			continue; /* text that one process took back another may still have */
 		uint8_t *stub = 0;
+		const uint8_t *end = 0;
 		if (f->object < objects_max && !r->view && !dp_object_of(table, f)->arena)
 			continue; /* its library is closed */
 		if (f->object < objects_max)
-			stub = stub_in(r, dp_object_of(table, f), f->stub, f->count);
-		left += !stub || !(redirectable ? change_front : change)(stub, counter, f->count, paused);
+			stub = stub_in(r, dp_object_of(table, f), f->stub, f->count, &end);
+		left += !stub || !change_function(table, f, stub, end, paused);
 	}
 	return left + (paused ? 0 : change_sites(table, r, paused));
 }
@@ -240,13 +269,6 @@ void dp_pause_unlock(struct dp_header *table)
 	__atomic_compare_exchange_n(&table->pause_lock, &self, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Whether stubs shall jump. */
-static uint32_t wants_jumps(const struct dp_header *table)
-{
-	return __atomic_load_n(&table->paused, __ATOMIC_SEQ_CST) |
-	       __atomic_load_n(&table->stopped, __ATOMIC_SEQ_CST);
-}
-
 long dp_set_paused(struct dp_header *table, uint64_t reserve, uint32_t paused)
 {
 	uint32_t done;
@@ -259,9 +281,9 @@ long dp_set_paused(struct dp_header *table, uint64_t reserve, uint32_t paused)
 	if (left == 0) {
 		__atomic_store_n(&table->paused, paused, __ATOMIC_SEQ_CST);
 		do {
-			done = wants_jumps(table);
+			done = dp_wants_jumps(table);
 			left = change_all(table, &r, done);
-		} while (wants_jumps(table) != done);
+		} while (dp_wants_jumps(table) != done);
 	}
 	unmap_reach(&r);
 	dp_has_read();

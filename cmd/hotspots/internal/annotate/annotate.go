@@ -24,7 +24,8 @@ type Function struct {
 	Address      report.Address `json:"address"`
 	Name         string         `json:"name"`
 	Calls        uint64         `json:"calls"`
-	Instructions uint64         `json:"instructions"` // that it has executed
+	Observed     *uint64        `json:"observed_calls,omitempty"` // calls that all that follows is of, if it is not of all
+	Instructions uint64         `json:"instructions"`             // that it has executed
 	objcode.Accesses
 	Blocks []Block `json:"blocks"` // by address
 	Ways   []Way   `json:"ways"`   // between these blocks, and from and to outside of them
@@ -134,6 +135,9 @@ func Plain(o *layout.Object, e *layout.Function) ([]Instruction, error) {
 // add adds the function's blocks, ways and loops.
 func (f *Function) add(flow *table.Flow, function uint32, o *layout.Object, codes map[string]*objcode.Image) (err error) {
 	part := flow.Of(function)
+	if n, some := flow.Observed(function); some {
+		f.Observed = &n
+	}
 	f.Loops = loops(&part)
 	for i := range part.Ways {
 		w := &part.Ways[i]
@@ -228,11 +232,15 @@ type Line struct {
 // instructions its block has.
 func (f *Function) Lines() (lines []Line) {
 	say := func(format string, args ...any) { lines = append(lines, Line{Text: fmt.Sprintf(format, args...)}) }
+	calls := figures.Thousands(f.Calls) + " calls"
+	if n := f.Observed; n != nil {
+		calls = fmt.Sprintf("%s of %s observed", figures.Thousands(*n), calls)
+	}
 	loads := ""
 	if f.ShowLoads {
 		loads = fmt.Sprintf(", %s%s loads, %s%[2]s stores", figures.Thousands(f.Loads), f.More(), figures.Thousands(f.Stores))
 	}
-	say("%s of %s: %s calls, %s instructions%s, %d blocks", f.Name, filepath.Base(f.Object), figures.Thousands(f.Calls), figures.Thousands(f.Instructions), loads, len(f.Blocks))
+	say("%s of %s: %s, %s instructions%s, %d blocks", f.Name, filepath.Base(f.Object), calls, figures.Thousands(f.Instructions), loads, len(f.Blocks))
 	columns := f.columns()
 	say("%s  ADDRESS", columns[0])
 	blank := strings.Repeat(" ", len(columns[0]))

@@ -37,6 +37,7 @@ type Function struct {
 	Calls   uint64 // of it, where they are counted
 	Counted bool
 	Own     *uint64 // instructions that it has executed itself; nil: its blocks are not counted
+	Partly  bool    // in some of its calls: all that it has called is more
 }
 
 // Place is a link-time address of an object, which is given by its number in the table.
@@ -205,7 +206,9 @@ func (b *builder) function(number uint32, flow *table.Flow, part *table.Part) er
 		}
 	}
 	if executed > 0 {
-		b.Functions[b.number(calleeOf(entryOf(f)))].Own = &executed
+		caller := &b.Functions[b.number(calleeOf(entryOf(f)))]
+		_, caller.Partly = flow.Observed(number)
+		caller.Own = &executed
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ type Inclusive struct {
 // nothing is in it.
 func (g *Graph) Inclusive() []Inclusive {
 	c := &condensed{Graph: g, out: make([][]int, len(g.Functions)), circle: make([]int, len(g.Functions)), open: make([]bool, len(g.Functions))}
+	for n := range g.Functions {
+		c.open[n] = g.Functions[n].Partly
+	}
 	for i := range g.Edges {
 		switch e := &g.Edges[i]; {
 		case e.Caller == None:

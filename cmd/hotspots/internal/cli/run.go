@@ -128,8 +128,8 @@ func addFlags(cmd *cobra.Command, help func(*setting.Setting) string, on *settin
 	}
 }
 
-// blocksValue is the value of --blocks: all, which is that without a value, or the names of
-// functions; as of a switch, true or false.
+// blocksValue is the value of --blocks: all, which is that without a value, hot, or the names
+// of functions; as of a switch, true or false.
 type blocksValue struct {
 	on *bool
 	of *string
@@ -138,6 +138,10 @@ type blocksValue struct {
 func (v *blocksValue) Set(value string) error {
 	if on, err := strconv.ParseBool(value); err == nil || value == "all" {
 		*v.on, *v.of = on || err != nil, ""
+		return nil
+	}
+	if value == setting.BlocksHot {
+		*v.on, *v.of = true, value
 		return nil
 	}
 	if _, err := symname.ParseGlobs(value, textfile.Read); err != nil {

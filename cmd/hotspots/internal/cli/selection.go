@@ -2,13 +2,18 @@ package cli
 
 import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/selection"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/textfile"
 )
 
 // selection is what the flags choose by names.
 func (f *runFlags) selection() *selection.Selection {
-	return &selection.Selection{Objects: f.objects, Only: f.only, Skip: f.skip, Thresholds: f.thresholds, Blocks: f.blocksOf}
+	blocks := f.blocksOf
+	if blocks == setting.BlocksHot {
+		blocks = ""
+	}
+	return &selection.Selection{Objects: f.objects, Only: f.only, Skip: f.skip, Thresholds: f.thresholds, Blocks: blocks}
 }
 
 // checkSelection says which names that the user gave nothing in the tables has, and

@@ -21,7 +21,8 @@ import (
 // List is the loops of a table that ran, those with most instructions first.
 type List struct {
 	Program      string `json:"program"`
-	Instructions uint64 `json:"total_instructions"` // of all functions whose blocks are counted
+	Instructions uint64 `json:"total_instructions"`        // of all functions whose blocks are counted
+	Observed     int    `json:"partly_observed,omitempty"` // functions whose blocks are counted of some of their calls
 	Loops        []Loop `json:"-"`
 	Top          int    `json:"-"` // only so many; 0: all
 	hasTrips     bool
@@ -54,6 +55,9 @@ func Of(t *table.Table, name string, mangled bool) (*List, error) {
 	}
 	known := name == ""
 	for i := range t.Functions {
+		if _, some := flow.Observed(uint32(i)); some {
+			list.Observed++
+		}
 		part := flow.Of(uint32(i))
 		if name == "" && len(part.Loops) == 0 {
 			continue // what is not shown needs no name
@@ -102,7 +106,11 @@ func (l *List) first() []Loop {
 
 // Text writes a line for each loop.
 func (l *List) Text(w io.Writer, style report.Style) error {
-	if _, err := fmt.Fprintf(w, "%s: %d loops ran; %s instructions in all functions whose blocks are counted\n", l.Program, len(l.Loops), figures.Thousands(l.Instructions)); err != nil {
+	some := ""
+	if l.Observed > 0 {
+		some = fmt.Sprintf(", of %d functions in some of their calls", l.Observed)
+	}
+	if _, err := fmt.Fprintf(w, "%s: %d loops ran; %s instructions in all functions whose blocks are counted%s\n", l.Program, len(l.Loops), figures.Thousands(l.Instructions), some); err != nil {
 		return err
 	}
 	var rows [][3]string

@@ -88,6 +88,9 @@ func (r *Report) CSV(w io.Writer) error {
 	if r.TotalAccesses != nil {
 		rows[0] = append(rows[0], accessFields...)
 	}
+	if r.Observed > 0 {
+		rows[0] = append(rows[0], "observed_calls")
+	}
 	if r.HasTime() {
 		rows[0] = append(rows[0], timeFields...)
 	}
@@ -107,6 +110,9 @@ func (r *Report) CSV(w io.Writer) error {
 		if r.TotalAccesses != nil {
 			row = append(row, accessColumns(f.Accesses)...)
 		}
+		if r.Program.Observed > 0 {
+			row = append(row, f.observedCalls())
+		}
 		if r.HasTime() {
 			row = append(row, f.fields()...)
 		}
@@ -116,6 +122,14 @@ func (r *Report) CSV(w io.Writer) error {
 		rows = append(rows, row)
 	}
 	return csv.NewWriter(w).WriteAll(rows)
+}
+
+// observedCalls is empty where instructions are of all calls, or not known.
+func (f *Function) observedCalls() string {
+	if f.Observed == nil {
+		return ""
+	}
+	return strconv.FormatUint(*f.Observed, 10)
 }
 
 // Names writes the names of functions that were called, a line each.

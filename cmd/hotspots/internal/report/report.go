@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -44,7 +45,9 @@ type Function struct {
 	Instructions *uint64 `json:"instructions,omitempty"`
 	// What it has read and written; nil as well if Options.Loads does not ask.
 	*objcode.Accesses
-	*SelfTime // nil if no CPU time was sampled
+	// Calls that its instructions are of; nil if they are of all.
+	Observed  *uint64 `json:"observed_calls,omitempty"`
+	*SelfTime         // nil if no CPU time was sampled
 	// Where its source is, and what was inlined into it; of AddLines.
 	File    string   `json:"file,omitempty"`
 	Line    int      `json:"line,omitempty"`
@@ -120,6 +123,8 @@ type Program struct {
 	TotalAccesses *objcode.Accesses `json:"total_accesses,omitempty"`
 	// and functions that were called of which they are not.
 	WithoutBlocks int `json:"without_blocks,omitempty"`
+	// Functions of whose calls instructions are counted of some only.
+	Observed int `json:"partly_observed,omitempty"`
 	// CPU time; nil if none was sampled.
 	Time *Sampling `json:"time,omitempty"`
 
@@ -208,8 +213,7 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 			}
 			one.merge(f, s.Calls[i], s.Hot(i))
 			if n, ok := executed[uint32(i)]; ok {
-				one.Instructions = sum(one.Instructions, n.instructions)
-				one.Accesses = sumAccesses(one.Accesses, n.accesses)
+				one.observe(n, s.Calls[i])
 			}
 			if times != nil {
 				timed[i] = one
@@ -227,13 +231,16 @@ func New(tables []*table.Table, opt Options) (*Report, error) {
 	return r, nil
 }
 
-// ran is what a function has executed; accesses are nil if they are not asked for.
+// ran is what was seen of a function; accesses are nil if they are not asked for.
 type ran struct {
 	instructions uint64
 	accesses     *objcode.Accesses
+	calls        uint64 // that these are of,
+	some         bool   // if they are not of all
 }
 
-// executed is what each function has executed of which blocks are counted, by its number.
+// executed is what each function has executed of which blocks are counted, by its number: not
+// of those of which no call was observed.
 func executed(t *table.Table, s *table.Snapshot, loads bool) (map[uint32]*ran, error) {
 	flow, err := t.Flow(s)
 	if err != nil {
@@ -255,6 +262,7 @@ func executed(t *table.Table, s *table.Snapshot, loads bool) (map[uint32]*ran, e
 			if loads {
 				f.accesses = &objcode.Accesses{}
 			}
+			f.calls, f.some = flow.Observed(b.Function)
 			all[b.Function] = f
 		}
 		f.instructions += b.Executed()
@@ -269,7 +277,24 @@ func executed(t *table.Table, s *table.Snapshot, loads bool) (map[uint32]*ran, e
 		}
 		f.accesses.Add(images[object].Accesses(b.Address, b.Size), b.Runs)
 	}
+	maps.DeleteFunc(all, func(_ uint32, n *ran) bool { return n.some && n.calls == 0 && n.instructions == 0 })
 	return all, nil
+}
+
+// observe adds what was seen of a function in a table in which it has so many calls.
+func (f *Function) observe(n *ran, calls uint64) {
+	seen := f.Calls - calls // in other tables
+	if f.Observed != nil {
+		seen = *f.Observed
+	}
+	f.Instructions = sum(f.Instructions, n.instructions)
+	f.Accesses = sumAccesses(f.Accesses, n.accesses)
+	switch {
+	case n.some:
+		f.Observed = sum(&seen, n.calls)
+	case f.Observed != nil:
+		f.Observed = sum(&seen, calls)
+	}
 }
 
 // sumAccesses adds what may not be known.
@@ -301,6 +326,9 @@ func (p *Program) addExecuted(s *table.Snapshot, executed map[uint32]*ran) {
 	for _, n := range executed {
 		*p.TotalInstructions += n.instructions
 		p.TotalAccesses = sumAccesses(p.TotalAccesses, n.accesses)
+		if n.some {
+			p.Observed++
+		}
 	}
 	for i, calls := range s.Calls {
 		if _, ok := executed[uint32(i)]; !ok && calls > 0 {
@@ -327,6 +355,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 	}
 	r.TotalAccesses = sumAccesses(r.TotalAccesses, p.TotalAccesses)
 	r.WithoutBlocks += p.WithoutBlocks
+	r.Observed += p.Observed
 	if len(r.Programs) == 2 && r.Time != nil { // it is still the first one's own
 		r.Time = (*Sampling)(nil).add(r.Time)
 	}

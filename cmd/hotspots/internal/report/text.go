@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/narrow"
-	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -69,28 +69,38 @@ func (r *Report) Text(w io.Writer, style Style) error {
 			numbers = r.timeFigures(f.SelfTime, f.Calls) + "\t" + numbers
 		}
 		if n := f.Instructions; n != nil {
-			numbers = fmt.Sprintf("%s\t%s\t%s", figures.Thousands(*n), figures.Share(*n, *r.TotalInstructions), numbers)
+			numbers = fmt.Sprintf("%s\t%s\t%s", figures.Thousands(*n)+f.more(), figures.Share(*n, *r.TotalInstructions), numbers)
 		} else if r.TotalInstructions != nil {
 			numbers = "-\t-\t" + numbers
 		}
 		if r.TotalAccesses != nil {
-			numbers = accessFigures(f.Accesses) + "\t" + numbers
+			numbers = f.accessFigures() + "\t" + numbers
 		}
 		t.row(numbers, filepath.Base(f.Object), f.Name+f.where())
 	}
 	return t.write(w, style)
 }
 
-// accessFigures are loads, stores and their bytes; with a + they are more than that.
-func accessFigures(a *objcode.Accesses) string {
+// accessFigures are loads, stores and their bytes; with a + they are more than that, or not of
+// all calls.
+func (f *Function) accessFigures() string {
+	a := f.Accesses
 	if a == nil {
 		return "-\t-\t-\t-"
 	}
 	var all []string
 	for _, n := range []uint64{a.Loads, a.Stores, a.LoadBytes, a.StoreBytes} {
-		all = append(all, figures.Thousands(n)+a.More())
+		all = append(all, figures.Thousands(n)+cmp.Or(a.More(), f.more()))
 	}
 	return strings.Join(all, "\t")
+}
+
+// more is the mark of instructions that are not of all calls.
+func (f *Function) more() string {
+	if f.Observed == nil {
+		return ""
+	}
+	return "+"
 }
 
 // Headline says in one line what ran and how it ended, in a second one if it was
@@ -115,6 +125,9 @@ func (r *Report) Headline() string {
 		}
 		if r.WithoutBlocks > 0 {
 			what += fmt.Sprintf(" (without those of %d functions whose blocks are not counted)", r.WithoutBlocks)
+		}
+		if r.Observed > 0 {
+			what += fmt.Sprintf(" (of %d functions those of some calls, +)", r.Observed)
 		}
 	}
 	what += r.timeHead()

@@ -34,7 +34,8 @@ type Function struct {
 	*report.SelfTime              // nil if no CPU time was sampled
 	Hot              bool         `json:"hot"`
 	Threads          []Thread     `json:"threads"`
-	Instructions     *uint64      `json:"instructions"` // that it has executed; null: its blocks are not counted
+	Instructions     *uint64      `json:"instructions"`             // that it has executed; null: its blocks are not counted
+	Observed         *uint64      `json:"observed_calls,omitempty"` // calls that they are of, if not of all
 	Blocks           int          `json:"blocks"`
 	Loops            []loops.Loop `json:"loops"`
 	Callers          any          `json:"callers"` // edges, as of hotspots calls; null: nobody tells who called whom
@@ -193,6 +194,9 @@ func (v *View) addFlow(f *Function) error {
 	part := v.flow.Of(uint32(f.number))
 	if f.Blocks = len(part.Blocks); f.Blocks > 0 {
 		f.Instructions = new(uint64)
+		if n, some := v.flow.Observed(uint32(f.number)); some {
+			f.Observed = &n
+		}
 		for i := range part.Blocks {
 			*f.Instructions += part.Blocks[i].Executed()
 		}

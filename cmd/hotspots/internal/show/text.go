@@ -105,9 +105,12 @@ func (p *page) counts() {
 	if f.Instructions == nil {
 		return
 	}
-	each := ""
-	if *f.Calls > 0 {
-		each = fmt.Sprintf(", %.1f a call", float64(*f.Instructions)/float64(*f.Calls))
+	each, calls := "", *f.Calls
+	if f.Observed != nil {
+		each, calls = fmt.Sprintf(" in %s calls that were observed", figures.Thousands(*f.Observed)), *f.Observed
+	}
+	if calls > 0 {
+		each += fmt.Sprintf(", %.1f a call", float64(*f.Instructions)/float64(calls))
 	}
 	p.fact("instructions", "%s, %s of all%s; %d blocks", figures.Thousands(*f.Instructions), figures.Share(*f.Instructions, *p.Instructions), each, f.Blocks)
 	for _, l := range f.Loops[:p.most(len(f.Loops))] {
