@@ -231,7 +231,7 @@ func cachePrograms(t *testing.T) []command {
 // without them does, function by function.
 func TestCache(t *testing.T) {
 	lane.Parallel(t)
-	ways := [][]string{nil, {"DYNPROF_BLOCKS=1"}, {"DYNPROF_OBJECTS=all"}, {"DYNPROF_KEEP_CALLS=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000", "DYNPROF_CONTROL=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000"}, {"DYNPROF_EDGES=1"}, {"DYNPROF_BLOCKS=1", "DYNPROF_EDGES=1"}, {"DYNPROF_BLOCKS=1", "DYNPROF_THRESHOLD=1000"}, {"DYNPROF_EDGES=1", "DYNPROF_THRESHOLD=1000"}}
+	ways := [][]string{nil, {"DYNPROF_BLOCKS=1"}, {"DYNPROF_OBJECTS=all"}, {"DYNPROF_KEEP_CALLS=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000", "DYNPROF_CONTROL=1"}, {"DYNPROF_OBJECTS=all", "DYNPROF_THRESHOLD=1000"}, {"DYNPROF_EDGES=1"}, {"DYNPROF_BLOCKS=1", "DYNPROF_EDGES=1"}, {"DYNPROF_BLOCKS_OF=hot", "DYNPROF_THRESHOLD=20"}, {"DYNPROF_EDGES=1", "DYNPROF_THRESHOLD=1000"}, {"DYNPROF_BLOCKS=1", "DYNPROF_CONTROL=1"}}
 	for i, c := range cachePrograms(t) {
 		for k, way := range lane.Thin(ways, 1+2*i) {
 			for _, by := range lane.Turn([]string{"run", "preload"}, i+k) {

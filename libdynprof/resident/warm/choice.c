@@ -6,7 +6,7 @@ enum kind {
 	PLANNED,  /* a planner reads it, unless it is empty */
 	OFF,      /* or unless it is a switch that is off */
 	HARMLESS, /* others read it */
-	CACHE_HOME, RUNTIME_DIR, HOME, OUTPUT, OBJECTS, THRESHOLD, RUN_ID, KEEP_CALLS, BLOCKS, EDGES, TRIPS, FOLLOW_EXEC, CACHE, TEXT_COPIES,
+	CACHE_HOME, RUNTIME_DIR, HOME, OUTPUT, OBJECTS, THRESHOLD, RUN_ID, KEEP_CALLS, BLOCKS, BLOCKS_OF, EDGES, TRIPS, FOLLOW_EXEC, CACHE, TEXT_COPIES,
 };
 
 /* The names are in place: a pointer would have to be relocated. */
@@ -18,7 +18,7 @@ static const struct variable {
 	{"DYNPROF_OUTPUT", OUTPUT}, {"DYNPROF_OBJECTS", OBJECTS}, {"DYNPROF_THRESHOLD", THRESHOLD},
 	{"DYNPROF_RUN_ID", RUN_ID}, {"DYNPROF_KEEP_CALLS", KEEP_CALLS}, {"DYNPROF_FOLLOW_EXEC", FOLLOW_EXEC}, {"DYNPROF_FOLLOW_SELF", HARMLESS},
 	{"DYNPROF_ARGS", OFF}, {"DYNPROF_PERF_MAP", OFF}, {"DYNPROF_CONTROL", OFF}, {"DYNPROF_ALLOW_TRAPS", OFF}, {"DYNPROF_LOCK", OFF}, {"DYNPROF_BLOCKS", BLOCKS},
-	{"DYNPROF_EDGES", EDGES}, {"DYNPROF_TRIPS", TRIPS},
+	{"DYNPROF_BLOCKS_OF", BLOCKS_OF}, {"DYNPROF_EDGES", EDGES}, {"DYNPROF_TRIPS", TRIPS},
 	{"DYNPROF_CACHE", CACHE}, {"DYNPROF_TEXT_COPIES", TEXT_COPIES}, {"DYNPROF_STRICT", HARMLESS}, {"DYNPROF_NOTE", HARMLESS}, {"DYNPROF_PAD", HARMLESS},
 	{"DYNPROF_LIBRARY", HARMLESS}, {"DYNPROF_PRELOADED", HARMLESS}, {"DYNPROF_HOTSPOTS", HARMLESS},
 };
@@ -103,6 +103,9 @@ static int take(enum kind kind, const char *value, struct dp_choice *c)
 	case BLOCKS:
 		c->blocks = dp_is_on(value);
 		return 1;
+	case BLOCKS_OF: /* functions by name are not kept */
+		c->hot = same_text(value, "hot");
+		return c->hot;
 	case EDGES:
 		c->edges = dp_is_on(value);
 		return 1;
@@ -138,6 +141,9 @@ int dp_read_choice(const struct dp_ctl *ctl, struct dp_choice *c)
 			return 0;
 		seen |= once ? 1U << kind : 0;
 	}
-	c->blocks |= c->trips;
+	enum { USUAL_HOT = 1000 }; /* as usualHot there */
+	c->blocks |= c->trips | c->hot;
+	if (c->hot && !c->threshold)
+		c->threshold = USUAL_HOT;
 	return 1;
 }

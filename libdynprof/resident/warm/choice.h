@@ -16,7 +16,7 @@ struct dp_choice {
 	uint8_t run_id[16];
 	uint32_t threshold;      /* 0: none */
 	int all;                 /* all objects are counted */
-	int keep_calls, blocks, edges, trips, follow_exec, text_copies;
+	int keep_calls, blocks, hot, edges, trips, follow_exec, text_copies;
 };
 
 /* Whether a switch is on, as internal/setting has it. */
