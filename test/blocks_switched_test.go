@@ -125,6 +125,29 @@ func TestBlocksHot(t *testing.T) {
 	}
 }
 
+// TestBlocksHotTold: views that cannot show of how many calls instructions are say so, or refuse.
+func TestBlocksHotTold(t *testing.T) {
+	lane.Parallel(t)
+	hotspots, table := build(t, "hotspots"), filepath.Join(t.TempDir(), "table")
+	if r := run(t, cmd(hotspots, "run", "--blocks=hot", "--summary", "0", "-o", table, "--", buildSwitched(t), "main", "2000")); r.status != 0 || r.stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	for _, one := range []struct{ args, says string }{
+		{"export --format folded", "instructions of some calls only"},
+		{"annotate leaf", "of 10,002 calls observed"},
+		{"report", "those of some calls, +)"},
+		{"loops", "in some of their calls"},
+		{"show leaf", "calls that were observed"},
+		{"calls --function middle", "elsewhere"},
+	} {
+		args := strings.Fields(one.args)
+		r := run(t, cmd(append(append([]string{hotspots}, args...), table)...))
+		if r.status != 0 || !strings.Contains(r.stdout+r.stderr, one.says) {
+			t.Errorf("%s does not say %q: %+v", one.args, one.says, r)
+		}
+	}
+}
+
 // TestBlocksHotThreads: functions become hot while threads on all cores, in two processes, come
 // by. Each call is in one copy from its beginning to its end, but for those that were under way,
 // of which what follows a call may be counted.

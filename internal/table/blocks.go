@@ -25,6 +25,9 @@ type Flow struct {
 // run where functions have to be hot, or counting was paused. Besides, blocks may be counted of
 // a call that was under way when that changed, from where a call of its own came back.
 func (f *Flow) Observed(function uint32) (calls uint64, some bool) {
+	if f == nil {
+		return 0, false
+	}
 	calls, some = f.observed[function]
 	return calls, some
 }

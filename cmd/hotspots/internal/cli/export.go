@@ -17,6 +17,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/exporter"
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // exportFormats are the words of export's --format.
@@ -104,7 +105,16 @@ func (a *app) exportNow(f exportFlags, args []string) error {
 	if f.format == "csv" || f.format == "json" {
 		return a.exportReport(f, args)
 	}
-	return a.write(f.output, func(w io.Writer) error { return a.exportTables(w, f, from) })
+	err = a.write(f.output, func(w io.Writer) error { return a.exportTables(w, f, from) })
+	if err != nil || f.format == "openmetrics" {
+		return err
+	}
+	return from.each(func(t *table.Table) error {
+		if t.Flags&layout.FlagHot != 0 {
+			a.say("%s has the instructions of some calls only, of functions that became hot: hotspots report says of how many", t.Path())
+		}
+		return nil
+	})
 }
 
 // source is the tables that are exported.

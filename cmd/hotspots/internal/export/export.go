@@ -66,7 +66,8 @@ func (c *counts) executed(i int) (n uint64, ok bool) {
 	for k := range blocks {
 		n += blocks[k].Executed()
 	}
-	return n, len(blocks) > 0
+	seen, some := c.flow.Observed(uint32(i))
+	return n, len(blocks) > 0 && !(some && seen == 0 && n == 0)
 }
 
 // beside is a function in no ledger, with its CPU time, ns.

@@ -102,6 +102,9 @@ func (g *Growth) add(t *table.Table, i, n int, opt Options, known map[identity]*
 	if err != nil {
 		return err
 	}
+	if opt.Instructions && r.Program.Observed > 0 {
+		return fmt.Errorf("%s has the instructions of some calls only: run the program with hotspots run --blocks, and do not pause it", t.Path())
+	}
 	for _, f := range r.Functions {
 		count := f.Calls
 		if opt.Instructions {
