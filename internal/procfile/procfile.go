@@ -4,6 +4,7 @@
 package procfile
 
 import (
+	"bytes"
 	"io"
 	"io/fs"
 	"os"
@@ -31,4 +32,14 @@ func Read(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(f)
+}
+
+// StateOf is the state in a line of /proc/PID/stat, behind the name in parentheses, which
+// may hold any; 0: there is none.
+func StateOf(stat []byte) byte {
+	i := bytes.LastIndexByte(stat, ')')
+	if i < 0 || i+2 >= len(stat) {
+		return 0
+	}
+	return stat[i+2]
 }

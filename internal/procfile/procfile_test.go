@@ -27,3 +27,11 @@ func TestRead(t *testing.T) {
 		}
 	}
 }
+
+func TestStateOf(t *testing.T) {
+	for line, state := range map[string]byte{"1 (a) b) S 1": 'S', "1 (x) Z": 'Z', "1 (x)": 0, "1 (x) ": 0, "": 0} {
+		if got := StateOf([]byte(line)); got != state {
+			t.Errorf("%q: %c", line, got)
+		}
+	}
+}

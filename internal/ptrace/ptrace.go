@@ -151,7 +151,7 @@ func isEnding(pid, tid int) bool {
 	if err != nil {
 		return true
 	}
-	s := StateOf(b)
+	s := procfile.StateOf(b)
 	return s == 'Z' || s == 'X'
 }
 

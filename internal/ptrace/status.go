@@ -1,7 +1,6 @@
 package ptrace
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -84,14 +83,4 @@ func parseStatus(b []byte) *Status {
 		}
 	}
 	return s
-}
-
-// StateOf is the state in a line of /proc/PID/stat, behind the name in parentheses, which
-// may hold any; 0: there is none.
-func StateOf(stat []byte) byte {
-	i := bytes.LastIndexByte(stat, ')')
-	if i < 0 || i+2 >= len(stat) {
-		return 0
-	}
-	return stat[i+2]
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target"
@@ -37,24 +38,32 @@ type Process struct {
 	unread  error
 }
 
-// Open opens the memory of a process.
-func Open(pid int) (*Process, error) {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return nil, err
-	}
-	names := []string{strconv.Itoa(pid)} // it lives longest, or has ended, and has no memory then
+// Living is where /proc tells of a thread that lives: the first may have ended while others go
+// on, and has no memory then.
+func Living(pid int) string {
+	first := strconv.Itoa(pid)
+	names := []string{first}
+	tasks, _ := os.ReadDir("/proc/" + first + "/task") // who is gone has none
 	for _, t := range tasks {
 		names = append(names, t.Name())
 	}
 	for _, name := range names {
-		var f *os.File
-		thread := fmt.Sprintf("%d/task/%s", pid, name)
-		if f, err = os.OpenFile("/proc/"+thread+"/mem", os.O_RDWR, 0); err == nil {
-			return &Process{Pid: pid, Memory: f, thread: thread}, nil
+		at := "/proc/" + first + "/task/" + name
+		if b, err := procfile.Read(at + "/stat"); err == nil && procfile.StateOf(b) != 'Z' {
+			return at
 		}
 	}
-	return nil, err
+	return "/proc/" + first
+}
+
+// Open opens the memory of a process.
+func Open(pid int) (*Process, error) {
+	thread := Living(pid)
+	f, err := os.OpenFile(thread+"/mem", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Process{Pid: pid, Memory: f, thread: strings.TrimPrefix(thread, "/proc/")}, nil
 }
 
 // Close closes it.

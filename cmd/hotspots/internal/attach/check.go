@@ -80,26 +80,9 @@ func yama() string {
 	return ""
 }
 
-// threadOf is where /proc tells of a thread that lives: the first may have ended while others
-// go on.
-func threadOf(pid int) string {
-	names := []string{strconv.Itoa(pid)}
-	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	for _, t := range tasks {
-		names = append(names, t.Name())
-	}
-	for _, name := range names {
-		at := fmt.Sprintf("/proc/%d/task/%s", pid, name)
-		if b, err := procfile.Read(at + "/stat"); err == nil && ptrace.StateOf(b) != 'Z' {
-			return at
-		}
-	}
-	return fmt.Sprintf("/proc/%d", pid)
-}
-
 // checkKind looks at the executable, if it may be looked at.
 func checkKind(pid int) error {
-	exe := threadOf(pid) + "/exe"
+	exe := remote.Living(pid) + "/exe"
 	name, err := os.Readlink(exe)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("process %d has no program: it is one of the kernel's", pid)
@@ -163,8 +146,8 @@ func hasGo(path string) bool {
 // checkRoot: the process opens its table by a name that holds here as well.
 func checkRoot(pid int) error {
 	own, err1 := os.Stat("/")
-	its, err2 := os.Stat(threadOf(pid) + "/root/")
-	if err1 == nil && err2 == nil && !os.SameFile(own, its) || namespace("/proc/self", "mnt") != namespace(threadOf(pid), "mnt") {
+	its, err2 := os.Stat(remote.Living(pid) + "/root/")
+	if err1 == nil && err2 == nil && !os.SameFile(own, its) || namespace("/proc/self", "mnt") != namespace(remote.Living(pid), "mnt") {
 		return fmt.Errorf("process %d has another root directory or other mounts, as in a container: run hotspots there", pid)
 	}
 	return nil
@@ -214,12 +197,12 @@ func checkSandbox(pid int) error {
 // checkLocked: what a process maps that has locked its future memory would be fetched, all
 // of it.
 func checkLocked(pid int) error {
-	tid, _ := strconv.Atoi(path.Base(threadOf(pid)))
+	tid, _ := strconv.Atoi(path.Base(remote.Living(pid)))
 	s, err := ptrace.ReadStatus(pid, tid)
 	if err != nil || s.Locked == 0 {
 		return err
 	}
-	smaps, err := procfile.Read(threadOf(pid) + "/smaps")
+	smaps, err := procfile.Read(remote.Living(pid) + "/smaps")
 	if err != nil {
 		return err
 	}
