@@ -28,7 +28,12 @@ type attached struct {
 
 func startAttached(t *testing.T, args ...string) *attached {
 	t.Helper()
-	a := &attached{t: t, c: exec.Command(args[0], args[1:]...)}
+	return converseAttached(t, exec.Command(args[0], args[1:]...))
+}
+
+func converseAttached(t *testing.T, c *exec.Cmd) *attached {
+	t.Helper()
+	a := &attached{t: t, c: c}
 	a.c.Stderr = os.Stderr
 	a.to, a.from = converse(t, a.c)
 	t.Cleanup(func() { a.c.Process.Kill(); a.c.Wait() }) // of one that has ended it says so
@@ -288,63 +293,6 @@ func TestAttachFor(t *testing.T) {
 		t.Errorf("status %d: %s%s", r.status, r.stdout, r.stderr)
 	}
 	a.end()
-}
-
-// TestAttachRefused: who cannot be attached to is told why, in a line, and is not touched.
-func TestAttachRefused(t *testing.T) {
-	lane.Parallel(t)
-	gcc := need(t, "gcc")
-	for _, row := range []struct {
-		name, why string
-		start     func(t *testing.T) *attached
-	}{
-		{"static", "it is a static program", func(t *testing.T) *attached {
-			return startAttached(t, compile(t, gcc, []string{"-O1", "-static"}, "attached.c"), "1")
-		}},
-		{"counted", "is counted already", func(t *testing.T) *attached {
-			p := compile(t, gcc, []string{"-O1"}, "attached.c")
-			a := startAttached(t, p, "1")
-			a.attach()
-			return a
-		}},
-		{"stopped", "is stopped", func(t *testing.T) *attached {
-			a := startAttached(t, compile(t, gcc, []string{"-O1"}, "attached.c"), "1")
-			a.c.Process.Signal(syscall.SIGSTOP)
-			time.Sleep(50 * time.Millisecond)
-			t.Cleanup(func() { a.c.Process.Signal(syscall.SIGCONT) })
-			return a
-		}},
-		{"traced", "is traced already, by strace", func(t *testing.T) *attached {
-			a := startAttached(t, compile(t, gcc, []string{"-O1"}, "attached.c"), "1")
-			s := exec.Command(need(t, "strace"), "-e", "trace=none", "-f", "-o", "/dev/null", "-p", a.pid())
-			if err := s.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { s.Process.Signal(os.Interrupt); s.Wait() })
-			time.Sleep(300 * time.Millisecond)
-			return a
-		}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			a := row.start(t)
-			maps := a.mappings()
-			r := a.hotspots("attach")
-			if r.status != 1 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, row.why) {
-				t.Errorf("status %d: %s", r.status, r.stderr)
-			}
-			if now := a.mappings(); !slices.Equal(maps, now) {
-				t.Errorf("mappings:\n%s\nbefore:\n%s", strings.Join(now, ""), strings.Join(maps, ""))
-			}
-		})
-	}
-	for arg, status := range map[string]int{"x": 2, "0": 2, "-1": 2, "4194305": 1, "2": 1} {
-		if r := run(t, cmd(build(t, "hotspots"), "attach", "--", arg)); r.status != status || strings.Count(r.stderr, "\n") != 1 {
-			t.Errorf("attach %s: status %d: %s", arg, r.status, r.stderr)
-		}
-	}
-	if r := run(t, cmd(build(t, "hotspots"), "detach", strconv.Itoa(os.Getpid()))); r.status != 1 {
-		t.Errorf("detach from who is not attached to: status %d: %s", r.status, r.stderr)
-	}
 }
 
 // TestAttachStruck: threads are in handlers of signals that have struck them anywhere, also on

@@ -275,6 +275,16 @@ func converse(t *testing.T, c *exec.Cmd) (to io.WriteCloser, from *bufio.Reader)
 	return to, bufio.NewReader(out)
 }
 
+// until waits for something that comes soon.
+func until(t *testing.T, done func() bool, what string) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(what)
+		}
+	}
+}
+
 // readReport reads a table with hotspots report.
 func readReport(t testing.TB, table string) *report {
 	t.Helper()

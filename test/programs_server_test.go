@@ -63,16 +63,6 @@ func start(t *testing.T, dir string, counted bool, as *syscall.Credential, ready
 	return s
 }
 
-// until waits for something that comes soon.
-func until(t *testing.T, done func() bool, what string) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(what)
-		}
-	}
-}
-
 // stop ends a server by a signal, unless that is 0 and it ends by itself. It
 // returns the report if it is counted.
 func (s *server) stop(t *testing.T, sig syscall.Signal) *report {

@@ -13,6 +13,7 @@ import (
 type Status struct {
 	Name     string
 	State    byte
+	Group    int    // the number of its process
 	TracerID int    // the thread that traces it; 0: nobody does
 	Numbers  []int  // its number in each pid namespace that it is seen from, its own last
 	Seccomp  int    // mode
@@ -52,6 +53,8 @@ func parseStatus(b []byte) *Status {
 			if first != "" {
 				s.State = first[0]
 			}
+		case "Tgid":
+			s.Group = number
 		case "TracerPid":
 			s.TracerID = number
 		case "NSpid":

@@ -4,10 +4,14 @@
  *	quiet   nobody calls anything any more; prints the calls so far, a line NAME CALLS each
  *	go      they go on
  *	end     prints a sum of what was computed, and ends
- * Arguments: threads, and which of births, forks, signals happen besides.
+ * Arguments: threads, and which of births, forks, signals happen besides. With locked,
+ * seccomp, gs it does what a program does that is not attached to.
  */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,6 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -160,6 +167,14 @@ static void tell(void)
 	fflush(stdout);
 }
 
+/* Nothing is forbidden. */
+static int filter(void)
+{
+	struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+	struct sock_fprog all = {1, &allow};
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all);
+}
+
 static void ticks(int microseconds)
 {
 	struct itimerval t = {{0, microseconds}, {0, microseconds}};
@@ -177,6 +192,10 @@ int main(int argc, char **argv)
 		births |= !strcmp(argv[i], "births");
 		forks |= !strcmp(argv[i], "forks");
 		signals |= !strcmp(argv[i], "signals");
+		if ((!strcmp(argv[i], "locked") && mlockall(MCL_CURRENT | MCL_FUTURE)) ||
+		    (!strcmp(argv[i], "seccomp") && filter()) ||
+		    (!strcmp(argv[i], "gs") && syscall(SYS_arch_prctl, ARCH_SET_GS, all)))
+			return 3;
 	}
 	if (threads < 1 || threads > MOST)
 		return 2;

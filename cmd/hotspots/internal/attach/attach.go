@@ -3,6 +3,7 @@
 package attach
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -130,8 +131,8 @@ func attachOnce(r *Request) (*Result, error) {
 	}
 	defer p.process.Close()
 	p.Request = r
-	if err := checkLibc(p.linker, p.maps); err != nil {
-		return nil, fmt.Errorf("process %d: %w", r.Pid, err)
+	if err := cmp.Or(checkLibc(p.linker.Objects), checkLibraries(p.maps)); err != nil {
+		return nil, fmt.Errorf("process %d %w", r.Pid, err)
 	}
 	if err := p.makePlan(); err != nil {
 		return nil, err

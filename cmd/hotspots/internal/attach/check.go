@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/patcher/target"
 	"github.com/dynprof/dynprof/patcher/target/remote"
 )
 
@@ -34,10 +36,10 @@ func checkThere(pid int) error {
 	}
 	s, err := ptrace.ReadStatus(pid, pid)
 	if err != nil {
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
-			return fmt.Errorf("%d is a thread, not a process: name its process", pid)
-		}
 		return fmt.Errorf("there is no process %d", pid)
+	}
+	if s.Group != pid { // /proc tells of threads, too, to who asks for one
+		return fmt.Errorf("%d is a thread of %s (%d): name that process", pid, s.Name, s.Group)
 	}
 	switch s.State {
 	case 'T':
@@ -95,33 +97,66 @@ func checkKind(pid int) error {
 		return fmt.Errorf("%s is not understood: %w", name, err)
 	}
 	defer f.Close()
-	if f.Class != elf.ELFCLASS64 || f.Machine != elf.EM_X86_64 {
-		return fmt.Errorf("%s is no 64-bit program for x86-64", name)
+	if err := kind(f); err != nil {
+		return fmt.Errorf("process %d: %s %w", pid, name, err)
 	}
 	return nil
 }
 
+// kind is why a program of that kind cannot be attached to.
+func kind(f *elf.File) error {
+	if f.Class != elf.ELFCLASS64 || f.Machine != elf.EM_X86_64 {
+		return errors.New("is no 64-bit program for x86-64: build it for x86-64 to have it counted")
+	}
+	// Libraries have no interpreter either: a dynamic linker is one.
+	isStatic := !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+	switch {
+	case isStatic && hasGo(f):
+		return errors.New("is a static program with a Go runtime: link it dynamically (go build -ldflags=-linkmode=external) and start it with hotspots run")
+	case isStatic && isLibrary(f):
+		return errors.New("was called to run a program: start that by its own name")
+	case isStatic:
+		return errors.New("is a static program: link it dynamically with glibc to have it counted")
+	case hasGo(f):
+		return errGo
+	}
+	return nil
+}
+
+var errGo = errors.New("has a Go runtime: start it with hotspots run")
+
 // checkLibc looks at what is loaded.
-func checkLibc(l *remote.Linker, maps []procmaps.Mapping) error {
+func checkLibc(objects []target.Loaded) error {
 	glibc := false
-	for _, o := range l.Objects {
-		name := o.Name[strings.LastIndexByte(o.Name, '/')+1:]
+	for _, o := range objects {
+		name := path.Base(o.Name)
 		glibc = glibc || name == "libc.so.6"
 		if strings.HasPrefix(name, "ld-musl") {
-			return errors.New("it is a program for musl: only those for glibc can be attached to")
+			return errors.New("is a program for musl: build it for glibc to have it counted")
 		}
 	}
 	if !glibc {
-		return errors.New("it does not use glibc (libc.so.6)")
+		return errors.New("does not use glibc (libc.so.6): link it with that to have it counted")
 	}
+	return nil
+}
+
+// checkLibraries looks at the files of what is loaded.
+func checkLibraries(maps []procmaps.Mapping) error {
 	seen := map[string]bool{}
 	for _, m := range maps {
 		if !isCode(&m) || seen[m.Path] {
 			continue
 		}
 		seen[m.Path] = true
-		if hasGo(m.Path) {
-			return fmt.Errorf("%s has a Go runtime: start it with hotspots run", m.Path)
+		f, err := elf.Open(m.Path)
+		if err != nil {
+			continue // it is not there any more; the program's own is, see checkKind
+		}
+		is := hasGo(f)
+		f.Close()
+		if is {
+			return fmt.Errorf("uses %s, which %w", m.Path, errGo)
 		}
 	}
 	return nil
@@ -129,18 +164,15 @@ func checkLibc(l *remote.Linker, maps []procmaps.Mapping) error {
 
 // hasGo reports whether a file has a Go runtime, whose goroutines are preempted anywhere and
 // keep their addresses where they are not seen.
-func hasGo(path string) bool {
-	f, err := elf.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	for _, s := range f.Sections {
-		if strings.HasSuffix(s.Name, ".gopclntab") || s.Name == ".note.go.buildid" {
-			return true
-		}
-	}
-	return false
+func hasGo(f *elf.File) bool {
+	return slices.ContainsFunc(f.Sections, func(s *elf.Section) bool {
+		return strings.HasSuffix(s.Name, ".gopclntab") || s.Name == ".note.go.buildid"
+	})
+}
+
+func isLibrary(f *elf.File) bool {
+	names, err := f.DynString(elf.DT_SONAME)
+	return err == nil && len(names) > 0
 }
 
 // checkRoot: the process opens its table by a name that holds here as well.
@@ -174,8 +206,6 @@ func checkCounted(pid int) error {
 	return nil
 }
 
-// checkSandbox: system calls that the program never makes itself may end it. Threads that are
-// led elsewhere and get back by themselves do so by a return that no shadow stack knows.
 func checkSandbox(pid int) error {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
@@ -184,12 +214,24 @@ func checkSandbox(pid int) error {
 	for _, t := range tasks {
 		tid, _ := strconv.Atoi(t.Name())
 		s, err := ptrace.ReadStatus(pid, tid)
-		if err == nil && s.Shadow {
-			return fmt.Errorf("%s (%d) has shadow stacks: start it with hotspots run", s.Name, pid)
+		if err != nil {
+			continue // it has ended
 		}
-		if err == nil && s.Seccomp != 0 {
-			return fmt.Errorf("%s (%d) has a seccomp filter, which may end it at a system call of ours: start it with hotspots run", s.Name, pid)
+		if err := sandboxed(s); err != nil {
+			return fmt.Errorf("%s (%d) %w", s.Name, pid, err)
 		}
+	}
+	return nil
+}
+
+// sandboxed: system calls that the program never makes itself may end it. Threads that are
+// led elsewhere and get back by themselves do so by a return that no shadow stack knows.
+func sandboxed(s *ptrace.Status) error {
+	switch {
+	case s.Shadow:
+		return errors.New("has shadow stacks: start it with hotspots run")
+	case s.Seccomp != 0:
+		return errors.New("has a seccomp filter, which may end it at a system call of ours: start it with hotspots run")
 	}
 	return nil
 }
@@ -197,24 +239,28 @@ func checkSandbox(pid int) error {
 // checkLocked: what a process maps that has locked its future memory would be fetched, all
 // of it.
 func checkLocked(pid int) error {
-	tid, _ := strconv.Atoi(path.Base(remote.Living(pid)))
+	thread := remote.Living(pid)
+	tid, _ := strconv.Atoi(path.Base(thread))
 	s, err := ptrace.ReadStatus(pid, tid)
 	if err != nil || s.Locked == 0 {
 		return err
 	}
-	smaps, err := procfile.Read(remote.Living(pid) + "/smaps")
-	if err != nil {
-		return err
+	smaps, err := procfile.Read(thread + "/smaps")
+	if err == nil && locksAll(string(smaps)) {
+		err = fmt.Errorf("%s (%d) has locked all its memory (mlockall): start it with hotspots run", s.Name, pid)
 	}
-	for line := range strings.Lines(string(smaps)) {
-		if flags, ok := strings.CutPrefix(line, "VmFlags:"); ok { // of the first mapping, the program's
-			if strings.Contains(flags, " lo ") {
-				return fmt.Errorf("%s (%d) has locked all its memory (mlockall): start it with hotspots run", s.Name, pid)
-			}
-			break
+	return err
+}
+
+// locksAll reports whether the first mapping, the program's, is locked: who locks but some
+// memory does not lock that.
+func locksAll(smaps string) bool {
+	for line := range strings.Lines(smaps) {
+		if flags, ok := strings.CutPrefix(line, "VmFlags:"); ok {
+			return slices.Contains(strings.Fields(flags), "lo")
 		}
 	}
-	return nil
+	return false
 }
 
 // otherUser is the user that a process is, if that is another than ours.

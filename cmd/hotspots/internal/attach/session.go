@@ -113,9 +113,10 @@ func (s *session) look() (err error) {
 	}
 	for _, t := range s.Threads {
 		s.before[t] = ptrace.Again(t.Regs, true)
-		status, err := ptrace.ReadStatus(s.Pid, t.Tid)
-		if err == nil && status.Seccomp != 0 {
-			return fmt.Errorf("process %d has a seccomp filter, which may end it at a system call of ours", s.Pid)
+		if status, err := ptrace.ReadStatus(s.Pid, t.Tid); err == nil {
+			if err := sandboxed(status); err != nil {
+				return fmt.Errorf("process %d %w", s.Pid, err)
+			}
 		}
 		if t.Halted {
 			return again("process %d is stopped", s.Pid)

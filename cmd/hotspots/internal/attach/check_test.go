@@ -1,0 +1,92 @@
+package attach
+
+import (
+	"debug/elf"
+	"strings"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/ptrace"
+	"github.com/dynprof/dynprof/patcher/target"
+)
+
+// refusal is what an error has to say; empty: there is none.
+func refusal(t *testing.T, what string, err error, says string) {
+	t.Helper()
+	if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {
+		t.Errorf("%s: %v, not %q", what, err, says)
+	}
+}
+
+// TestSandboxed: what a test's machine may not have.
+func TestSandboxed(t *testing.T) {
+	for says, s := range map[string]*ptrace.Status{
+		"":                   {},
+		"has shadow stacks":  {Shadow: true},
+		"has a seccomp filt": {Seccomp: 2},
+		"a seccomp filter":   {Seccomp: 1},
+	} {
+		refusal(t, says, sandboxed(s), says)
+	}
+}
+
+func TestKind(t *testing.T) {
+	file := func(interp bool, sections ...string) *elf.File {
+		f := &elf.File{FileHeader: elf.FileHeader{Class: elf.ELFCLASS64, Machine: elf.EM_X86_64}}
+		if interp {
+			f.Progs = append(f.Progs, &elf.Prog{ProgHeader: elf.ProgHeader{Type: elf.PT_INTERP}})
+		}
+		for _, s := range sections {
+			f.Sections = append(f.Sections, &elf.Section{SectionHeader: elf.SectionHeader{Name: s}})
+		}
+		return f
+	}
+	arm, x32, i386 := file(true), file(true), file(true)
+	arm.Machine, x32.Class, i386.Class, i386.Machine = elf.EM_AARCH64, elf.ELFCLASS32, elf.ELFCLASS32, elf.EM_386
+	for name, row := range map[string]struct {
+		f    *elf.File
+		says string
+	}{
+		"glibc":       {file(true, ".text"), ""},
+		"arm":         {arm, "build it for x86-64"},
+		"x32":         {x32, "build it for x86-64"},
+		"i386":        {i386, "build it for x86-64"},
+		"static":      {file(false, ".text"), "link it dynamically with glibc"},
+		"Go":          {file(true, ".text", ".gopclntab"), "has a Go runtime: start it with hotspots run"},
+		"Go PIE":      {file(true, ".data.rel.ro.gopclntab"), "has a Go runtime: start it with hotspots run"},
+		"Go stripped": {file(true, ".note.go.buildid"), "has a Go runtime: start it with hotspots run"},
+		"static Go":   {file(false, ".gopclntab"), "-linkmode=external"},
+	} {
+		refusal(t, name, kind(row.f), row.says)
+	}
+}
+
+func TestCheckLibc(t *testing.T) {
+	for says, names := range map[string][]string{
+		"":                       {"", "/lib/libm.so.6", "/lib/x86_64-linux-gnu/libc.so.6"},
+		"is a program for musl":  {"", "/lib/ld-musl-x86_64.so.1"},
+		"does not use glibc":     {"", "/system/lib64/libc.so"},
+		"link it with that to h": {"/usr/libc.so.6/program"},
+	} {
+		var all []target.Loaded
+		for _, name := range names {
+			all = append(all, target.Loaded{Name: name})
+		}
+		refusal(t, says, checkLibc(all), says)
+	}
+}
+
+func TestLocksAll(t *testing.T) {
+	const first, locked = "55c2-55c3 r--p 0 fe:00 1 /p\nSize: 4 kB\nVmFlags: rd mr mw me \n", "7fff-8fff rw-p 0 00:00 0\nVmFlags: rd wr mr lo \n"
+	for smaps, want := range map[string]bool{first + locked: false, locked + first: true, "": false, "VmFlags:\n" + locked: false} {
+		if locksAll(smaps) != want {
+			t.Errorf("not %v of %q", want, smaps)
+		}
+	}
+}
+
+func TestFreeGS(t *testing.T) {
+	for says, regs := range map[string]ptrace.Regs{"": {Fs_base: 1}, "uses the GS segment": {Gs_base: 1 << 40}, "GS segment: start it": {Gs: 0x2b}} {
+		s := &session{Process: &ptrace.Process{Threads: []*ptrace.Thread{{}, {Regs: regs}}}}
+		refusal(t, says, s.freeGS(), says)
+	}
+}
