@@ -200,9 +200,10 @@ func (t *Thread) note(status unix.WaitStatus) {
 	}
 }
 
-// wait waits for a thread's next event. Mostly that takes some microseconds.
+// wait waits for a thread's next event. Mostly that takes some microseconds, if it finds a CPU:
+// so this thread leaves its own to it, after a little.
 func wait(tid int, until time.Time) (status unix.WaitStatus, err error) {
-	const spins = 200
+	const spins = 20
 	for i := 0; ; i++ {
 		got, err := unix.Wait4(tid, &status, unix.WALL|unix.WNOHANG, nil)
 		if err != nil && err != unix.EINTR || got == tid {
@@ -214,8 +215,15 @@ func wait(tid int, until time.Time) (status unix.WaitStatus, err error) {
 		if time.Now().After(until) {
 			return status, ErrPatience
 		}
-		time.Sleep(50 * time.Microsecond)
+		Pause()
 	}
+}
+
+// Pause has this thread wait for some microseconds. It does not go by Go's scheduler, whose
+// other threads may have to wait for a CPU meanwhile, longer than the process may.
+func Pause() {
+	t := unix.Timespec{Nsec: 10_000}
+	nanosleep(&t)
 }
 
 // Release lets all threads go on. Who has not stopped yet must do so first, to be let go:

@@ -37,3 +37,7 @@ func sigmask(tid int) (mask uint64, err error) {
 func setMask(tid int, mask uint64) error {
 	return request(setSigmask, tid, maskSize, uintptr(unsafe.Pointer(&mask)))
 }
+
+func nanosleep(t *unix.Timespec) {
+	unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(t)), 0, 0)
+}

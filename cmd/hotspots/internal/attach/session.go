@@ -95,15 +95,27 @@ func stopped(pid int, l *remote.Linker, do func(*session) error) error {
 	return do(s)
 }
 
-// hurry has this thread run before others on a busy machine, if it may, until what it returns
-// is called: the process waits for it.
+// hurry has this thread run before others on a busy machine, if it may, and wait no longer than
+// it says, until what it returns is called: the process waits for it.
 func hurry() (end func()) {
 	const first, kernels = -20, 20 // getpriority(2), as the kernel has it, counts from 20 down
+	slack, failed := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	if failed == nil {
+		failed = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	}
+	relax := func() {
+		if failed == nil {
+			unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0)
+		}
+	}
 	had, err := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
 	if err != nil || unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), first) != nil {
-		return func() {}
+		return relax
 	}
-	return func() { unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), kernels-had) }
+	return func() {
+		relax()
+		unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), kernels-had)
+	}
 }
 
 // look finds out whether all is as it should be, and who works for us.
@@ -339,7 +351,7 @@ func (s *session) unpark() {
 // await waits until the worker says that it is done.
 func (s *session) await() error {
 	const most = time.Minute
-	for end := time.Now().Add(most); ; time.Sleep(20 * time.Microsecond) {
+	for end := time.Now().Add(most); ; ptrace.Pause() {
 		word := make([]byte, 4)
 		if _, err := s.Mem.ReadAt(word, int64(s.scratch)); err != nil {
 			return fmt.Errorf("process %d has ended", s.Pid)
