@@ -40,6 +40,34 @@ func TestRoomIsReserved(t *testing.T) {
 	}
 }
 
+// TestWarm: rows that are taken soon have their room, and no more than there are.
+func TestWarm(t *testing.T) {
+	const counters, warm = 3000, 50
+	f, err := build.Create(filepath.Join(t.TempDir(), "a.dynprof"), tabletest.Synthetic(counters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	blocks := func() int64 {
+		var st syscall.Stat_t
+		if err := syscall.Stat(f.Path(), &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Blocks * 512
+	}
+	before := blocks()
+	if err := f.Warm(warm); err != nil {
+		t.Fatal(err)
+	}
+	if grown, least := blocks()-before, int64((warm-build.RowsReserved)*(layout.RowCounters+8*counters)); grown < least || grown > 2*least {
+		t.Errorf("%d bytes more on disk, not %d", grown, least)
+	}
+	f.Rows.Capacity = 3
+	if err := f.Warm(warm); err != nil || blocks()-before > 100*(layout.RowCounters+8*counters) {
+		t.Errorf("more rows than there are: %v", err)
+	}
+}
+
 // A table that does not fit is refused with a line, and leaves nothing.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()

@@ -141,7 +141,11 @@ func attachOnce(r *Request) (*Result, error) {
 		return nil, err
 	}
 	defer p.table.Close()
-	result, err := p.begin()
+	err = p.warm()
+	var result *Result
+	if err == nil {
+		result, err = p.begin()
+	}
 	if err != nil {
 		os.Remove(p.table.Path()) // nobody has counted into it
 		return nil, err
@@ -232,6 +236,19 @@ func (p *prepared) makeTable() error {
 			return fmt.Errorf("the table cannot be given to the process's user: %w", err)
 		}
 	}
+	return nil
+}
+
+// warm does what can be done before the process is stopped: it would wait for that.
+func (p *prepared) warm() error {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.Pid))
+	if err != nil {
+		return err
+	}
+	if err := p.table.Warm(len(threads) + 1); err != nil {
+		return fmt.Errorf("the table has no room for the threads of process %d: %w", p.Pid, err)
+	}
+	p.process.Own(p.plan.Changed)
 	return nil
 }
 

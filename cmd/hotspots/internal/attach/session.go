@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"syscall"
@@ -76,6 +77,7 @@ func stopped(pid int, l *remote.Linker, do func(*session) error) error {
 		}
 	}()
 	defer hurry()()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nobody of ours is to wait for that either
 	s := &session{begun: time.Now(), before: map[*ptrace.Thread]ptrace.Regs{}}
 	for _, t := range l.Tails {
 		s.tails = append(s.tails, remoteSpan{t.Low, t.High})
