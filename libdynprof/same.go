@@ -83,6 +83,11 @@ var (
 	_ [unsafe.Offsetof(handover.Arena{}.Held)]struct{}         = [unsafe.Offsetof(C.struct_dp_arena{}.held)]struct{}{}
 	_ [unsafe.Offsetof(handover.Text{}.Arena)]struct{}         = [unsafe.Offsetof(C.struct_dp_text{}.arena)]struct{}{}
 	_ [unsafe.Offsetof(handover.Text{}.Exchanged)]struct{}     = [unsafe.Offsetof(C.struct_dp_text{}.exchanged)]struct{}{}
+	_ [handover.NothingYet]struct{}                            = [C.DP_NOTHING_YET]struct{}{}
+	_ [handover.Begins]struct{}                                = [C.DP_BEGINS]struct{}{}
+	_ [handover.Counts]struct{}                                = [C.DP_COUNTS]struct{}{}
+	_ [handover.Ends]struct{}                                  = [C.DP_ENDS]struct{}{}
+	_ [handover.HasEnded]struct{}                              = [C.DP_HAS_ENDED]struct{}{}
 	_ [handover.Busy]struct{}                                  = [C.DP_BUSY]struct{}{}
 	_ [handover.Done]struct{}                                  = [C.DP_DONE]struct{}{}
 	_ [handover.GivenUp]struct{}                               = [C.DP_GIVEN_UP]struct{}{}

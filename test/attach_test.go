@@ -246,42 +246,27 @@ func TestAttachCycles(t *testing.T) {
 	a.end()
 }
 
-// TestAttachKilled: hotspots is killed at each step, and the program goes on, counted wholly
-// or not at all.
-func TestAttachKilled(t *testing.T) {
+// TestAttachAnotherUser: who may not open files of ours makes his own.
+func TestAttachAnotherUser(t *testing.T) {
 	lane.Parallel(t)
-	p := compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c")
-	steps := []string{"stopped", "mapped", "opened", "filled", "ready", "parking", "parked", "led", "running", "done", "fetched"}
-	for _, what := range []string{"attach", "detach"} {
-		for _, step := range steps {
-			if what == "detach" && slices.Contains([]string{"mapped", "opened", "filled"}, step) {
-				continue
-			}
-			t.Run(what+"/"+step, func(t *testing.T) {
-				a := startAttached(t, p, "4", "births")
-				args := []string{build(t, "hotspots"), what}
-				if what == "detach" {
-					a.attach()
-				} else {
-					args = append(args, "-o", filepath.Join(t.TempDir(), "table.dynprof"))
-				}
-				c := cmd(append(args, a.pid())...)
-				c.env = []string{"DYNPROF_DIE_AT=" + step}
-				if r := run(t, c); r.status != 128+int(syscall.SIGKILL) {
-					t.Fatalf("hotspots %s: status %d: %s", what, r.status, r.stderr)
-				}
-				before := a.quiet()
-				a.goOn()
-				time.Sleep(20 * time.Millisecond)
-				after := a.quiet()
-				if after["leaf"] == before["leaf"] {
-					t.Error("nobody works")
-				}
-				a.goOn()
-				a.end()
-			})
-		}
+	rootOnly(t, "cannot start a program of another user")
+	dir := openDir(t)
+	c := exec.Command(copyFile(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), filepath.Join(dir, "program")), "2")
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	a := converseAttached(t, c)
+	state, before, table := a.state(), a.quiet(), filepath.Join(dir, "table")
+	if r := a.hotspots("attach", "-o", table); r.status != 0 {
+		t.Fatalf("attach: status %d: %s", r.status, r.stderr)
 	}
+	a.goOn()
+	time.Sleep(20 * time.Millisecond)
+	a.compare(before, a.quiet(), nil, readReport(t, table))
+	a.detach()
+	if now := a.state(); now != state {
+		t.Errorf("something is left: %s", difference(state, now))
+	}
+	a.goOn()
+	a.end()
 }
 
 // TestAttachFor: for a time, with a report at the end.

@@ -17,6 +17,15 @@ const (
 	GivenUp
 )
 
+// States of the code there: enum dp_attach_state.
+const (
+	NothingYet = iota
+	Begins
+	Counts
+	Ends
+	HasEnded
+)
+
 // Values of Attach.Wish, and of Attach.Outcome.
 const (
 	ToAttach = iota

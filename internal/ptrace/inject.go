@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -14,33 +16,39 @@ import (
 // Caller has a stopped thread make system calls. The thread runs code in a place that nobody
 // uses, which gets it back to where it was should we die meanwhile:
 //
-//	at:   syscall                   with the registers of the call
-//	      rt_sigprocmask(SIG_SETMASK, &mask, 0, 8)
-//	      mov  $…,%rax … %r15       as it was
-//	      jmp  *rip
-//	      rip, mask
+//	at:    syscall                   with the registers of the call
+//	       rt_sigprocmask(SIG_SETMASK, &mask, 0, 8)
+//	       mov  $…,%rax … %r15       as it was
+//	       jmp  *rip
+//	       rip, mask
+//	       a string for the calls
+//	unmap: munmap of each range in a list, and the call at at
 //
 // We stop it behind the first instruction. No flag is changed, nor memory.
 type Caller struct {
 	p     *Process
 	t     *Thread
 	at    uint64
-	was   []byte
 	state Regs // where the thread goes on
 }
 
-// BlockSize is how many bytes Caller needs.
-const BlockSize = 2 + 31 + 15*10 + 6 + 16
+// The place: how many bytes Caller needs, and where they are what.
+const (
+	callsSize = 2 + 31 + 15*10 + 6 + 2*8
+	textSize  = 48
+	unmapAt   = callsSize + textSize
+	BlockSize = unmapAt + 41
+)
 
 // block is the code for a thread that goes on with r and mask.
-func block(r *Regs, mask uint64) []byte {
+func block(r *Regs, mask uint64, text string) []byte {
 	le := binary.LittleEndian
 	const ripSize = 8
 	b := []byte{0x0f, 0x05}                                        // syscall
 	b = le.AppendUint32(append(b, 0xb8), unix.SYS_RT_SIGPROCMASK)  // mov $14,%eax
 	b = le.AppendUint32(append(b, 0xbf), uint32(unix.SIG_SETMASK)) // mov $2,%edi
 	b = append(b, 0x48, 0x8d, 0x35)                                // lea mask(%rip),%rsi
-	b = le.AppendUint32(b, uint32(BlockSize-maskSize-(len(b)+4)))
+	b = le.AppendUint32(b, uint32(callsSize-maskSize-(len(b)+4)))
 	b = le.AppendUint32(append(b, 0xba), 0)              // mov $0,%edx
 	b = le.AppendUint32(append(b, 0x41, 0xba), maskSize) // mov $8,%r10d
 	b = append(b, 0x0f, 0x05, 0x90)                      // syscall; nop
@@ -52,24 +60,79 @@ func block(r *Regs, mask uint64) []byte {
 		b = le.AppendUint64(append(b, 0x48|n>>3, 0xb8|n&7), v) // mov $v,%reg
 	}
 	b = append(b, 0xff, 0x25) // jmp *rip(%rip)
-	b = le.AppendUint32(b, uint32(BlockSize-maskSize-ripSize-(len(b)+4)))
-	return le.AppendUint64(le.AppendUint64(b, r.Rip), mask)
+	b = le.AppendUint32(b, uint32(callsSize-maskSize-ripSize-(len(b)+4)))
+	b = le.AppendUint64(le.AppendUint64(b, r.Rip), mask)
+	b = append(append(b, text...), make([]byte, textSize-len(text))...)
+	b = append(b,
+		0x48, 0x8b, 0x3b, // mov (%rbx),%rdi
+		0x48, 0x8b, 0x73, 0x08, // mov 8(%rbx),%rsi
+		0xb8, unix.SYS_MUNMAP, 0, 0, 0, // mov $11,%eax
+		0x0f, 0x05, // syscall
+		0x48, 0x8d, 0x5b, 0x10, // lea 16(%rbx),%rbx
+		0x48, 0x8b, 0x0b, // mov (%rbx),%rcx
+		0xe3, 0x02, // jrcxz +2
+		0xeb, 0xe7, // jmp unmap
+		0x4c, 0x89, 0xe7, // mov %r12,%rdi
+		0x4c, 0x89, 0xee, // mov %r13,%rsi
+		0xb8, unix.SYS_MUNMAP, 0, 0, 0, // mov $11,%eax
+		0xe9) // jmp at
+	return le.AppendUint32(b, -uint32(len(b)+4))
+}
+
+// isBlock reports whether somebody's Caller has left its code there: he was killed.
+func isBlock(b []byte) bool {
+	all := ^uint64(0)
+	none, full := block(&Regs{}, 0, ""), block(&Regs{
+		Rax: all, Rcx: all, Rdx: all, Rbx: all, Rbp: all, Rsi: all, Rdi: all, R8: all, R9: all,
+		R10: all, R11: all, R12: all, R13: all, R14: all, R15: all, Rip: all,
+	}, all, strings.Repeat("\xff", textSize))
+	for i := range none {
+		if none[i] == full[i] && b[i] != none[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // ErrUsed is the error of NewCaller where the place is not empty.
 var ErrUsed = errors.New("the place for system calls is in use")
 
+// IsLeft reports whether a Caller that was killed has left something at a place. It is an error
+// if that is not empty else, or a thread is there.
+func (p *Process) IsLeft(at uint64) (left bool, err error) {
+	b := make([]byte, BlockSize)
+	if _, err := p.Mem.ReadAt(b, int64(at)); err != nil {
+		return false, fmt.Errorf("its memory cannot be read: %w", err)
+	}
+	if len(bytes.Trim(b, "\x00")) == 0 {
+		return false, nil
+	}
+	if !isBlock(b) || slices.ContainsFunc(p.Threads, func(t *Thread) bool { return t.Regs.Rip-at < BlockSize }) {
+		return false, ErrUsed
+	}
+	return true, nil
+}
+
+// Wipe takes away what a Caller has left at a place that was killed. It reports whether there
+// was something.
+func (p *Process) Wipe(at uint64) (left bool, err error) {
+	if left, err = p.IsLeft(at); left && err == nil {
+		_, err = p.Mem.WriteAt(make([]byte, BlockSize), int64(at))
+	}
+	return left, err
+}
+
 // NewCaller leads a thread to a place of BlockSize bytes, executable and zero, that nobody
-// uses. It goes on with state.
-func (p *Process) NewCaller(t *Thread, at uint64, state Regs) (*Caller, error) {
-	c := &Caller{p: p, t: t, at: at, was: make([]byte, BlockSize), state: state}
-	if _, err := p.Mem.ReadAt(c.was, int64(at)); err != nil {
-		return nil, fmt.Errorf("its memory cannot be read: %w", err)
+// uses. It goes on with state. The text is for the calls: see Text.
+func (p *Process) NewCaller(t *Thread, at uint64, state Regs, text string) (*Caller, error) {
+	if len(text) >= textSize {
+		return nil, fmt.Errorf("%q is too long", text)
 	}
-	if len(bytes.Trim(c.was, "\x00")) > 0 {
-		return nil, ErrUsed
+	c := &Caller{p: p, t: t, at: at, state: state}
+	if _, err := p.IsLeft(at); err != nil {
+		return nil, err
 	}
-	if _, err := p.Mem.WriteAt(block(&state, t.mask), int64(at)); err != nil {
+	if _, err := p.Mem.WriteAt(block(&state, t.mask, text), int64(at)); err != nil {
 		return nil, fmt.Errorf("its text cannot be written to: %w", err)
 	}
 	first := c.calling(unix.SYS_GETPID, nil)
@@ -81,6 +144,17 @@ func (p *Process) NewCaller(t *Thread, at uint64, state Regs) (*Caller, error) {
 		return nil, errors.Join(err, c.End())
 	}
 	return c, nil
+}
+
+// Text is where the process has the string of NewCaller.
+func (c *Caller) Text() uint64 { return c.at + callsSize }
+
+// SetText changes it.
+func (c *Caller) SetText(text string) error {
+	b := make([]byte, textSize)
+	copy(b[:textSize-1], text)
+	_, err := c.p.Mem.WriteAt(b, int64(c.Text()))
+	return err
 }
 
 func (c *Caller) calling(nr uint64, args []uint64) Regs {
@@ -95,13 +169,8 @@ func (c *Caller) calling(nr uint64, args []uint64) Regs {
 // Call makes a system call, which must not wait.
 func (c *Caller) Call(nr uint64, args ...uint64) (uint64, error) {
 	r := c.calling(nr, args)
-	if err := c.t.Set(&r); err != nil {
+	if err := c.run(&r, 1); err != nil {
 		return 0, err
-	}
-	for range 2 { // its entry, its end
-		if err := c.next(); err != nil {
-			return 0, err
-		}
 	}
 	if err := unix.PtraceGetRegs(c.t.Tid, &r); err != nil {
 		return 0, err
@@ -111,6 +180,24 @@ func (c *Caller) Call(nr uint64, args ...uint64) (uint64, error) {
 		return 0, syscall.Errno(n)
 	}
 	return r.Rax, nil
+}
+
+// run has the thread go on with r for some system calls.
+func (c *Caller) run(r *Regs, calls int) error {
+	err := c.t.Set(r)
+	for i := 0; i < 2*calls && err == nil; i++ { // its entry, its end
+		err = c.next()
+	}
+	return err
+}
+
+// Unmap unmaps some ranges, addresses and sizes, at least one, that are listed in memory, with
+// a zero behind them, and then a last one, in which the list may lie. Should we die meanwhile
+// the thread does so all the same.
+func (c *Caller) Unmap(list uint64, count int, low, size uint64) error {
+	r := c.calling(0, nil)
+	r.Rip, r.Rbx, r.R12, r.R13 = c.at+unmapAt, list, low, size
+	return c.run(&r, count+1)
 }
 
 // next runs the thread to the next end of a system call's half.
@@ -145,6 +232,6 @@ func (c *Caller) End() error {
 
 // Leave only restores the place: the thread has been led elsewhere.
 func (c *Caller) Leave() error {
-	_, err := c.p.Mem.WriteAt(c.was, int64(c.at))
+	_, err := c.p.Mem.WriteAt(make([]byte, BlockSize), int64(c.at))
 	return err
 }

@@ -1,6 +1,7 @@
 package ptrace
 
 import (
+	"bytes"
 	"encoding/binary"
 	"os/exec"
 	"runtime"
@@ -17,15 +18,16 @@ import (
 // all its registers.
 func TestBlock(t *testing.T) {
 	r := Regs{Rax: 1, Rcx: 2, Rdx: 3, Rbx: 4, Rbp: 5, Rsi: 6, Rdi: 7, R8: 8, R9: 9, R10: 10, R11: 11, R12: 12, R13: 13, R14: 14, R15: 15, Rip: 16}
-	b := block(&r, 17)
-	if len(b) != BlockSize {
-		t.Fatalf("%d bytes, not %d", len(b), BlockSize)
+	whole := block(&r, 17, "text")
+	if len(whole) != BlockSize || string(bytes.TrimRight(whole[callsSize:unmapAt], "\x00")) != "text" {
+		t.Fatalf("%d bytes, not %d: %q", len(whole), BlockSize, whole[callsSize:unmapAt])
 	}
+	b := whole[:callsSize]
 	le := binary.LittleEndian
-	if le.Uint64(b[BlockSize-16:]) != 16 || le.Uint64(b[BlockSize-8:]) != 17 {
-		t.Errorf("behind it: % x", b[BlockSize-16:])
+	if le.Uint64(b[callsSize-16:]) != 16 || le.Uint64(b[callsSize-8:]) != 17 {
+		t.Errorf("behind it: % x", b[callsSize-16:])
 	}
-	code := b[:BlockSize-16]
+	code := b[:callsSize-16]
 	var loads []uint64
 	for at := 0; at < len(code); {
 		var in x86.Inst
@@ -39,12 +41,12 @@ func TestBlock(t *testing.T) {
 		switch code[at] {
 		case 0x48:
 			if code[at+1] == 0x8d {
-				if to := at + int(in.Len) + int(int32(le.Uint32(code[at+3:]))); to != BlockSize-8 {
+				if to := at + int(in.Len) + int(int32(le.Uint32(code[at+3:]))); to != callsSize-8 {
 					t.Errorf("the mask is read at %d", to)
 				}
 			}
 		case 0xff:
-			if to := at + int(in.Len) + int(int32(le.Uint32(code[at+2:]))); to != BlockSize-16 {
+			if to := at + int(in.Len) + int(int32(le.Uint32(code[at+2:]))); to != callsSize-16 {
 				t.Errorf("it leads to what is at %d", to)
 			}
 		}
@@ -53,6 +55,22 @@ func TestBlock(t *testing.T) {
 	want := []uint64{0, 1, 1, 2, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15}
 	if !slices.Equal(loads, want) {
 		t.Errorf("registers and values: %v", loads)
+	}
+}
+
+// TestIsBlock: what a Caller has left is known by its code, whatever it was for; nothing else is.
+func TestIsBlock(t *testing.T) {
+	b := block(&Regs{Rax: 0x1122334455667788, R15: 1, Rip: 2}, 3, "/proc/1/fd/7")
+	if !isBlock(b) || isBlock(make([]byte, BlockSize)) {
+		t.Fatal("not known")
+	}
+	for i := range b {
+		was := b[i]
+		b[i]++
+		if isBlock(b) && (i < 34 || i >= unmapAt) { // values begin behind that
+			t.Errorf("with another byte %d", i)
+		}
+		b[i] = was
 	}
 }
 

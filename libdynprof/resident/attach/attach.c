@@ -314,14 +314,23 @@ static void end(struct dp_attach *a)
 	a->owned_count = dp_list_owned((struct dp_range *)a->owned, a->owned_room);
 }
 
+/* enum dp_attach_state: read from outside. */
+uint64_t dp_attach_state HIDDEN;
+
+static void set_state(uint64_t state) { __atomic_store_n(&dp_attach_state, state, __ATOMIC_RELEASE); }
+
 void dp_attach_here(struct dp_attach *a)
 {
 	if (a->wish == DP_DETACH) {
+		set_state(DP_ENDS);
 		end(a);
+		set_state(DP_HAS_ENDED);
 		a->outcome = DP_ATTACH_DONE;
 		return;
 	}
+	set_state(DP_BEGINS);
 	const char *why = begin(a);
+	set_state(why ? DP_NOTHING_YET : DP_COUNTS);
 	if (why)
 		text_copy(a->why, sizeof a->why, why);
 	else

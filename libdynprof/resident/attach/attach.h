@@ -75,6 +75,9 @@ _Static_assert(offsetof(struct dp_parked, gs) == DP_PARKED_GS, "dp_parked");
 _Static_assert(offsetof(struct dp_parked, request) == DP_PARKED_REQUEST, "dp_parked");
 _Static_assert(offsetof(struct dp_parked, left) == DP_PARKED_LEFT, "dp_parked");
 
+/* How far it is: who comes later may find that somebody was killed in the middle. */
+enum dp_attach_state { DP_NOTHING_YET, DP_BEGINS, DP_COUNTS, DP_ENDS, DP_HAS_ENDED };
+
 enum dp_wish { DP_ATTACH, DP_DETACH };
 
 enum dp_outcome_of {

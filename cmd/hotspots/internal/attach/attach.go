@@ -55,6 +55,9 @@ func Attach(r *Request) (*Result, error) {
 	if err := check(r.Pid); err != nil {
 		return nil, err
 	}
+	if err := tidy(r.Pid, r.Blob); err != nil {
+		return nil, err
+	}
 	var result *Result
 	err := retry(r.Pid, func() (err error) {
 		result, err = attachOnce(r)
@@ -97,9 +100,18 @@ type prepared struct {
 	auxv    []byte
 	linker  *remote.Linker
 	plan    *patcher.Plan
-	held    place.Span // where the code and its data will lie
+	held    place.Span // what will be mapped
+	code    place.Span // in front, the code and its data
 	table   *build.File
+
+	arenas []handover.Arena // of the plan, as the process reads them
+	texts  []handover.Text
+	used   uint64   // bytes of the arenas
+	file   *os.File // what it maps
 }
+
+// scratchRoom is how much memory may be needed while the process is stopped: for 70,000 threads.
+const scratchRoom = 16 << 20
 
 // look reads what is loaded.
 func look(pid int) (*prepared, error) {
@@ -141,11 +153,7 @@ func attachOnce(r *Request) (*Result, error) {
 		return nil, err
 	}
 	defer p.table.Close()
-	err = p.warm()
-	var result *Result
-	if err == nil {
-		result, err = p.begin()
-	}
+	result, err := p.warmAndBegin()
 	if err != nil {
 		os.Remove(p.table.Path()) // nobody has counted into it
 		return nil, err
@@ -156,7 +164,8 @@ func attachOnce(r *Request) (*Result, error) {
 
 // makePlan plans while the process runs.
 func (p *prepared) makePlan() error {
-	main, size := p.linker.Objects[0].Span, uint64(len(p.Blob.image))
+	main, code, reserve := p.linker.Objects[0].Span, uint64(len(p.Blob.image)), reserveFor(p.maps)
+	size := code + reserve + scratchRoom
 	maps, err := p.process.Maps()
 	if err != nil {
 		return err
@@ -165,8 +174,8 @@ func (p *prepared) makePlan() error {
 	if !ok {
 		return fmt.Errorf("process %d has no room for the code to attach", p.Pid)
 	}
-	p.held = place.Span{Low: low, High: low + size}
-	p.process.Held, p.process.ReserveSize = p.held, reserveFor(p.maps)
+	p.held, p.code = place.Span{Low: low, High: low + size}, place.Span{Low: low, High: low + code}
+	p.process.Held, p.process.ReserveSize = p.held, reserve
 	entry := func(name string) uint64 { return low + p.Blob.symbols[name] }
 	request := &patcher.Request{
 		Options: p.Options,
@@ -204,7 +213,7 @@ func reserveFor(maps []procmaps.Mapping) uint64 {
 			text += maps[i].End - maps[i].Start
 		}
 	}
-	return 4*text + 4<<20
+	return layout.RoundUp(4*text + 4<<20)
 }
 
 // isCode reports whether a mapping is code of a file.
@@ -239,6 +248,14 @@ func (p *prepared) makeTable() error {
 	return nil
 }
 
+func (p *prepared) warmAndBegin() (*Result, error) {
+	if err := p.warm(); err != nil {
+		return nil, err
+	}
+	defer p.file.Close()
+	return p.begin()
+}
+
 // warm does what can be done before the process is stopped: it would wait for that.
 func (p *prepared) warm() error {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.Pid))
@@ -248,26 +265,50 @@ func (p *prepared) warm() error {
 	if err := p.table.Warm(len(threads) + 1); err != nil {
 		return fmt.Errorf("the table has no room for the threads of process %d: %w", p.Pid, err)
 	}
+	p.list()
+	if err := p.makeFile(); err != nil {
+		return fmt.Errorf("what process %d is to map cannot be made: %w", p.Pid, err)
+	}
 	p.process.Own(p.plan.Changed)
 	return nil
 }
 
-// arenas and texts of the plan, as the process reads them.
-func (p *prepared) lists() (arenas []handover.Arena, texts []handover.Text, used uint64) {
+// list puts down the plan as the process reads it.
+func (p *prepared) list() {
 	for _, a := range p.plan.Arenas() {
-		arenas = append(arenas, handover.Arena{
+		p.arenas = append(p.arenas, handover.Arena{
 			At: a.At, Offset: a.Offset, Size: a.Size, Pointers: a.Pointers, Cold: a.Cold, Keeps: a.Keeps,
 			Origins: a.Origins.Records, Lengths: a.Origins.Lengths, ByText: a.Origins.ByText, OriginsCount: a.Origins.Count,
 			Islands: a.Origins.Islands, IslandsCount: a.Origins.IslandsCount,
 			Traps: a.Traps, TrapsCount: uint64(a.TrapsCount),
 			View: a.View, ViewOffset: a.ViewOffset, ViewSize: a.ViewSize,
 		})
-		used = max(used, a.Offset+a.Size+a.Pointers)
+		p.used = max(p.used, a.Offset+a.Size+a.Pointers)
 	}
 	for _, t := range p.plan.Texts() {
-		texts = append(texts, handover.Text{Start: t.Start, Size: t.End - t.Start, Arena: uint64(int64(t.Arena))})
+		p.texts = append(p.texts, handover.Text{Start: t.Start, Size: t.End - t.Start, Arena: uint64(int64(t.Arena))})
 	}
-	return arenas, texts, layout.RoundUp(used)
+	p.used = layout.RoundUp(p.used)
+}
+
+// makeFile makes the file that the process maps: code, data, stubs, and room behind them.
+func (p *prepared) makeFile() error {
+	size := int64(len(p.Blob.image))
+	stubs, err := p.process.Reserve()
+	if err == nil {
+		p.file, err = newFile(p.Blob.name(), uint64(size)+p.used+scratchRoom)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = p.file.WriteAt(p.Blob.image, 0)
+	if err == nil {
+		_, err = p.file.WriteAt(stubs[:p.used], size)
+	}
+	if err != nil {
+		p.file.Close()
+	}
+	return err
 }
 
 // isAsPlanned is an error if other code is loaded than was planned, or something lies where

@@ -1,19 +1,14 @@
 package attach
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/dynprof/dynprof/internal/handover"
-	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
-	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target/remote"
 )
 
@@ -65,130 +60,63 @@ func (s *session) freeGS() error {
 // enter maps the code, the stubs and a place to work in, and has one of the threads do the
 // rest.
 func (p *prepared) enter(s *session, frames []uint64) error {
-	arenas, texts, used := p.lists()
-	request := &handover.Attach{Wish: handover.ToAttach, Undos: 0, Nonce: p.table.Nonce, RDebug: p.linker.RDebug,
-		Low: p.held.Low, High: p.held.High, FramesCount: uint64(len(frames)), ArenasCount: uint64(len(arenas)), TextsCount: uint64(len(texts))}
+	request := &handover.Attach{Wish: handover.ToAttach, Nonce: p.table.Nonce, RDebug: p.linker.RDebug,
+		Low: p.code.Low, High: p.code.High, FramesCount: uint64(len(frames)), ArenasCount: uint64(len(p.arenas)), TextsCount: uint64(len(p.texts))}
 	request.Undos, request.UndosCount = p.plan.Undos()
 	lists := map[*uint64][]byte{
-		&request.Frames: handover.Bytes(frames), &request.Arenas: handover.Bytes(arenas), &request.Texts: handover.Bytes(texts),
+		&request.Frames: handover.Bytes(frames), &request.Arenas: handover.Bytes(p.arenas), &request.Texts: handover.Bytes(p.texts),
 		&request.Table: append([]byte(p.table.Path()), 0), &request.Auxv: append(p.auxv, make([]byte, 16)...),
 	}
-	c, err := s.caller()
+	if s.scratchFor(lists) > scratchRoom {
+		return fmt.Errorf("process %d has too many threads: %d", p.Pid, len(s.Threads))
+	}
+	c, err := s.caller(pathFor(p.file))
 	if err != nil {
 		return err
 	}
-	if err := p.mapAll(s, c, request, lists, used); err != nil {
-		return errors.Join(err, p.unmapAll(s, c, request), c.End())
+	if err := p.mapAll(s, c, request, lists); err != nil {
+		return errors.Join(err, s.unmapAll(c), c.End())
 	}
-	if err := s.work(c, p.held.Low, p.Blob, request, lists); err != nil {
+	if err := s.work(c, p.code.Low, p.Blob, request, lists); err != nil {
 		return err
 	}
-	switch {
-	case request.Outcome != handover.Succeeded:
-		why := fmt.Errorf("process %d: %s", p.Pid, unix.ByteSliceToString(request.Why[:]))
+	err = nil
+	if request.Outcome != handover.Succeeded {
+		err = fmt.Errorf("process %d: %s", p.Pid, unix.ByteSliceToString(request.Why[:]))
 		if request.Outcome == handover.Again {
-			why = &errAgain{why}
+			err = &errAgain{err}
 		}
-		return errors.Join(why, s.calls(func(c *ptrace.Caller) error { return p.unmapAll(s, c, request) }))
+	}
+	switch {
 	case s.stay:
-		return nil // a few pages stay as well
+		return err // a few pages stay as well: Detach knows them
+	case err != nil:
+		return errors.Join(err, s.calls(s.unmapAll))
 	}
 	return s.unmapScratch()
 }
 
-// mapAll maps the code with its data, and the reserve, both pages of one file without a name
-// that is the process's own, and that we write to.
-func (p *prepared) mapAll(s *session, c *ptrace.Caller, request *handover.Attach, lists map[*uint64][]byte, used uint64) error {
-	low, size := p.held.Low, uint64(len(p.Blob.image))
-	scratch := s.scratchFor(lists)
-	if err := s.mapScratch(c, p.besides(s, scratch), scratch); err != nil {
-		request.Low, request.High = 0, 0 // nothing else is mapped
+// mapAll maps the file: the code with its data, the stubs, the scratch memory, one behind the
+// other.
+func (p *prepared) mapAll(s *session, c *ptrace.Caller, request *handover.Attach, lists map[*uint64][]byte) error {
+	low, text, size := p.code.Low, p.Blob.text, p.code.High-p.code.Low
+	fd, err := s.open(c, p.file, size+p.used)
+	if err != nil {
 		return err
 	}
-	const none = ^uint64(0)
-	_, err := c.Call(unix.SYS_MMAP, low, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE|unix.MAP_FIXED_NOREPLACE, none, 0)
-	if errors.Is(err, unix.EEXIST) {
-		request.Low, request.High = 0, 0 // it is not ours
-		return again("process %d has mapped something where its code was to lie", p.Pid)
-	}
-	if err != nil {
-		request.Low, request.High = 0, 0
-		return fmt.Errorf("process %d has no address space left: %w", p.Pid, err)
-	}
-	die("mapped")
-	if _, err := s.Mem.WriteAt(append([]byte(p.Blob.name()), 0), int64(low)); err != nil {
-		return fmt.Errorf("process %d: its memory cannot be written to: %w", p.Pid, err)
-	}
-	fd, err := c.Call(unix.SYS_MEMFD_CREATE, low, unix.MFD_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("process %d cannot open a file: %w", p.Pid, err)
-	}
-	die("opened")
-	err = p.fill(s, fd, used)
-	code, data := p.Blob.text, size-p.Blob.text
+	_, err = s.mapFile(c, low, text, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE, fd, 0)
 	if err == nil {
-		_, err = c.Call(unix.SYS_MMAP, low, code, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_FIXED, fd, 0)
+		_, err = s.mapFile(c, low+text, size-text, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE, fd, text)
 	}
 	if err == nil {
-		_, err = c.Call(unix.SYS_MMAP, low+code, data, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED, fd, code)
+		request.ReserveSize = p.used
+		request.Reserve, err = s.mapFile(c, low+size, p.used, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_SHARED, fd, size)
 	}
 	if err == nil {
-		request.ReserveSize = used
-		request.Reserve, err = c.Call(unix.SYS_MMAP, p.besides(s, used), used, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_SHARED, fd, size)
+		err = s.mapScratch(c, low+size+p.used, s.scratchFor(lists), fd, size+p.used)
 	}
 	if _, closed := c.Call(unix.SYS_CLOSE, fd); err == nil {
 		err = closed
-	}
-	if err != nil {
-		return fmt.Errorf("process %d cannot map what is counted by: %w", p.Pid, err)
-	}
-	die("filled")
-	return nil
-}
-
-// besides finds a place where neither the code, nor an arena will lie: those come later.
-func (p *prepared) besides(s *session, size uint64) uint64 {
-	taken := append(slices.Clone(s.maps), procmaps.Mapping{Start: p.held.Low, End: p.held.High})
-	for _, a := range p.plan.Arenas() {
-		taken = append(taken, procmaps.Mapping{Start: a.At, End: a.At + a.Size + a.Pointers + a.ViewSize})
-	}
-	if s.scratch != 0 {
-		taken = append(taken, procmaps.Mapping{Start: s.scratch, End: s.scratch + s.scratchSize})
-	}
-	slices.SortFunc(taken, func(a, b procmaps.Mapping) int { return cmp.Compare(a.Start, b.Start) })
-	at, _ := place.NewSpace(taken, p.process.Lowest(), p.process.Growth()).PlaceAnywhere(p.linker.Objects[0].Span, size)
-	return at // 0: the kernel finds one, or there is none
-}
-
-// fill writes code, data and stubs into the process's file.
-func (p *prepared) fill(s *session, fd, used uint64) error {
-	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/task/%d/fd/%d", s.Pid, s.worker.Tid, fd), os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	size := int64(len(p.Blob.image))
-	if err := f.Truncate(size + int64(used)); err != nil {
-		return err
-	}
-	if _, err := f.WriteAt(p.Blob.image, 0); err != nil {
-		return err
-	}
-	stubs, err := p.process.Reserve()
-	if err == nil {
-		_, err = f.WriteAt(stubs[:used], size)
-	}
-	return err
-}
-
-// unmapAll unmaps what mapAll has mapped.
-func (p *prepared) unmapAll(s *session, c *ptrace.Caller, request *handover.Attach) error {
-	var err error
-	for _, m := range [][2]uint64{{request.Low, request.High - request.Low}, {request.Reserve, request.ReserveSize}, {s.scratch, s.scratchSize}} {
-		if m[0] != 0 && m[1] != 0 {
-			_, failed := c.Call(unix.SYS_MUNMAP, m[0], m[1])
-			err = errors.Join(err, failed)
-		}
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/dynprof/dynprof/internal/handover"
 	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
@@ -22,7 +23,7 @@ import (
 
 // check is why a process cannot be attached to, as far as that is seen without touching it.
 func check(pid int) error {
-	for _, c := range []func(int) error{checkThere, checkTracer, checkKind, checkPermission, checkRoot, checkCounted, checkSandbox, checkLocked} {
+	for _, c := range []func(int) error{checkThere, checkTracer, checkKind, checkPermission, checkRoot, checkSandbox, checkLocked} {
 		if err := c(pid); err != nil {
 			return err
 		}
@@ -190,20 +191,44 @@ func namespace(of, kind string) string {
 	return s
 }
 
-func checkCounted(pid int) error {
-	if table := find.MappedBy(pid); table != "" {
-		return fmt.Errorf("process %d is counted already: hotspots report %s", pid, table)
+// checkCounted also says whether there is something left of an earlier Attach or Detach.
+func checkCounted(pid int, b *Blob) (left bool, err error) {
+	p, err := remote.Open(pid)
+	if err != nil {
+		return false, err
 	}
+	defer p.Close()
 	maps, err := procmaps.Of(strconv.Itoa(pid))
 	if err != nil {
+		return false, err
+	}
+	code, err := ourCode(maps, b)
+	if err != nil {
+		return false, fmt.Errorf("process %d %w", pid, err)
+	}
+	state, err := stateOf(p.Memory, code, b)
+	if err != nil {
+		return false, err
+	}
+	left = slices.ContainsFunc(maps, isOurs) || len(ourFiles(p.Thread())) > 0
+	if table := find.MappedBy(pid); table != "" && (!left || state != handover.HasEnded) {
+		return false, fmt.Errorf("process %d is counted already: hotspots report %s", pid, table)
+	}
+	return left, nil
+}
+
+// tidy takes away what is left of an earlier hotspots, that was killed or has left something
+// mapped.
+func tidy(pid int, b *Blob) error {
+	left, err := checkCounted(pid, b)
+	if err != nil || !left {
 		return err
 	}
-	for _, m := range maps {
-		if strings.HasPrefix(m.Path, mapPrefix) {
-			return fmt.Errorf("process %d has code of an earlier hotspots attach yet, in which a thread may be", pid)
-		}
+	l, err := Detach(pid, b)
+	if err == nil && l.Stays {
+		err = fmt.Errorf("process %d has code of an earlier hotspots attach yet, in which a thread may be: try again later", pid)
 	}
-	return nil
+	return err
 }
 
 func checkSandbox(pid int) error {

@@ -5,7 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/patcher/place"
 )
 
 // Left tells of what Detach has left behind.
@@ -49,52 +53,169 @@ func (l *Left) end(pid int, b *Blob) error {
 		return err
 	}
 	defer p.process.Close()
-	code, err := ourCode(p.maps, b)
-	if err != nil {
-		return fmt.Errorf("process %d %w", pid, err)
+	files := ourFiles(p.process.Thread())
+	if len(files) == 0 && !slices.ContainsFunc(p.maps, isOurs) && !blockLeft(p) {
+		return fmt.Errorf("process %d is not attached to", pid)
 	}
+	room, err := newFile(b.name(), scratchRoom)
+	if err != nil {
+		return err
+	}
+	defer room.Close()
 	return stopped(pid, p.linker, func(s *session) error {
+		s.files = files
 		if err := s.consistent(p); err != nil {
 			return err
 		}
-		err := l.giveBack(s, b, code)
+		err := l.endStopped(s, b, room)
 		l.Pause = max(l.Pause, time.Since(s.begun))
 		return err
 	})
 }
 
-// ourCode is where the code of an earlier Attach begins.
-func ourCode(maps []procmaps.Mapping, b *Blob) (uint64, error) {
-	other := ""
+// blockLeft reports whether a Caller of somebody's who was killed is left.
+func blockLeft(p *prepared) bool {
+	s := &session{Process: &ptrace.Process{Mem: p.process.Memory}, maps: p.maps, tails: p.linker.Tails}
+	for at := range s.places {
+		if left, _ := s.IsLeft(at); left {
+			return true
+		}
+	}
+	return false
+}
+
+// endStopped does so where all threads are stopped. Whoever attached before may have been
+// killed, and what there is of ours be less than all, or more than the code there knows.
+func (l *Left) endStopped(s *session, b *Blob, room *os.File) error {
+	code, err := ourCode(s.maps, b)
+	if err != nil {
+		return fmt.Errorf("process %d %w", s.Pid, err)
+	}
+	state, err := stateOf(s.Mem, code, b)
+	if err != nil {
+		return err
+	}
+	switch state {
+	case handover.NothingYet:
+		if l.Table != "" {
+			return fmt.Errorf("process %d counts into %s, and not by hotspots attach", s.Pid, l.Table)
+		}
+		return s.sweep()
+	case handover.Counts, handover.HasEnded:
+		return l.giveBack(s, b, code, room)
+	}
+	return again("process %d: another hotspots, which was killed, is not through yet", s.Pid)
+}
+
+// stateOf is how far the code there is, if there is some.
+func stateOf(mem io.ReaderAt, code place.Span, b *Blob) (uint64, error) {
+	if code.High == 0 {
+		return handover.NothingYet, nil
+	}
+	word := make([]byte, 8)
+	_, err := mem.ReadAt(word, int64(code.Low+b.symbols["dp_attach_state"]))
+	return binary.LittleEndian.Uint64(word), err
+}
+
+func isOurs(m procmaps.Mapping) bool { return strings.HasPrefix(m.Path, mapPrefix) }
+
+// ourCode is where the code of an earlier Attach lies with its data; none, if that is not
+// mapped, too: then it never ran.
+func ourCode(maps []procmaps.Mapping, b *Blob) (code place.Span, err error) {
 	for _, m := range maps {
 		rest, ours := strings.CutPrefix(m.Path, mapPrefix)
 		if !ours {
 			continue
 		}
 		if sum := strings.TrimSuffix(rest, deleted); sum != b.sum {
-			other = sum
-		} else if m.Offset == 0 && !m.Shared {
-			return m.Start, nil
+			return code, fmt.Errorf("was attached to by another build of hotspots (%s): only that can detach", sum)
+		}
+		switch {
+		case m.Shared:
+		case m.Offset == 0 && m.Prot&procmaps.ProtExec != 0: // else it is the scratch memory of a Detach
+			code.Low = m.Start
+		case m.Offset == b.text && m.Start == code.Low+b.text:
+			code.High = code.Low + uint64(len(b.image))
 		}
 	}
-	if other != "" {
-		return 0, fmt.Errorf("was attached to by another build of hotspots (%s): only that can detach", other)
+	if code.High == 0 {
+		return place.Span{}, nil
 	}
-	return 0, errors.New("is not attached to")
+	return code, nil
 }
 
-func (l *Left) giveBack(s *session, b *Blob, base uint64) error {
+// ourFiles are the descriptors of files of ours that a thread has open.
+func ourFiles(thread string) (all []uint64) {
+	list, _ := os.ReadDir(thread + "/fd") // what cannot be seen is not ours
+	for _, e := range list {
+		if to, err := os.Readlink(thread + "/fd/" + e.Name()); err == nil && strings.HasPrefix(to, mapPrefix) {
+			if fd, err := strconv.ParseUint(e.Name(), 10, 32); err == nil {
+				all = append(all, fd)
+			}
+		}
+	}
+	return all
+}
+
+// closeFiles closes what somebody has left open who was killed, if it is what it was.
+func (s *session) closeFiles(c *ptrace.Caller) error {
+	for _, fd := range s.files {
+		to, err := os.Readlink(fmt.Sprintf("/proc/%d/task/%d/fd/%d", s.Pid, s.worker.Tid, fd))
+		if err != nil || !strings.HasPrefix(to, mapPrefix) {
+			continue
+		}
+		if _, err := c.Call(unix.SYS_CLOSE, fd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep takes away what is left of somebody who was killed before anything was changed.
+func (s *session) sweep() error {
+	ours := only(s.maps, func(m *procmaps.Mapping) bool { return isOurs(*m) })
+	for _, t := range s.Threads {
+		if ours.has(t.Regs.Rip) {
+			return errInside
+		}
+	}
+	err := s.calls(func(c *ptrace.Caller) error {
+		if err := s.closeFiles(c); err != nil {
+			return err
+		}
+		for _, m := range ours {
+			if _, err := c.Call(unix.SYS_MUNMAP, m.Start, m.End-m.Start); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, s.wipe())
+}
+
+// wipe takes away code for system calls that somebody has left.
+func (s *session) wipe() error {
+	for at := range s.places {
+		if _, err := s.Wipe(at); err != nil && !errors.Is(err, ptrace.ErrUsed) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Left) giveBack(s *session, b *Blob, code place.Span, room *os.File) error {
 	l.room = max(l.room, 1<<10)
-	request := &handover.Attach{Wish: handover.ToDetach, Low: base, High: base + uint64(len(b.image)), OwnedRoom: l.room}
-	lists := map[*uint64][]byte{&request.Owned: make([]byte, l.room*handover.RangeSize)}
-	c, err := s.caller()
+	request := &handover.Attach{Wish: handover.ToDetach, Low: code.Low, High: code.High, OwnedRoom: l.room}
+	// With room for what only the mappings tell, and a zero behind.
+	lists := map[*uint64][]byte{&request.Owned: make([]byte, (l.room+uint64(len(s.maps))+1)*handover.RangeSize)}
+	c, err := s.caller(pathFor(room))
 	if err != nil {
 		return err
 	}
-	if err := s.mapScratch(c, 0, s.scratchFor(lists)); err != nil {
-		return errors.Join(err, c.End())
+	if err := s.mapRoom(c, room, lists); err != nil {
+		return errors.Join(err, s.unmapAll(c), c.End())
 	}
-	if err := s.work(c, base, b, request, lists); err != nil {
+	if err := s.work(c, code.Low, b, request, lists); err != nil {
 		return err
 	}
 	if request.Outcome != handover.Succeeded {
@@ -111,11 +232,26 @@ func (l *Left) giveBack(s *session, b *Blob, base uint64) error {
 	if err != nil {
 		return err
 	}
-	return s.unmap(ours, inside)
+	return s.unmap(request, ours, inside)
+}
+
+func (s *session) mapRoom(c *ptrace.Caller, room *os.File, lists map[*uint64][]byte) error {
+	if err := s.closeFiles(c); err != nil {
+		return err
+	}
+	fd, err := s.open(c, room, 0)
+	if err != nil {
+		return err
+	}
+	err = s.mapScratch(c, 0, s.scratchFor(lists), fd, 0)
+	if _, closed := c.Call(unix.SYS_CLOSE, fd); err == nil {
+		err = closed
+	}
+	return err
 }
 
 // ours is all that is mapped in the process for us, in order. What the code there knows of it
-// may be named twice.
+// may be named twice; what somebody has left who was killed is known by its file's name.
 func (s *session) ours(request *handover.Attach) (all ranges, err error) {
 	b := make([]byte, request.OwnedCount*handover.RangeSize)
 	if _, err := s.Mem.ReadAt(b, int64(request.Owned)); err != nil {
@@ -128,10 +264,11 @@ func (s *session) ours(request *handover.Attach) (all ranges, err error) {
 	for _, r := range append(list, handover.Range{Low: request.Low, High: request.High}) {
 		all = append(all, procmaps.Mapping{Start: r.Low, End: r.High})
 	}
+	all = append(all, only(s.maps, func(m *procmaps.Mapping) bool { return isOurs(*m) })...)
 	slices.SortFunc(all, func(a, b procmaps.Mapping) int { return cmp.Compare(a.Start, b.Start) })
 	joined := all[:0]
 	for _, m := range all {
-		if n := len(joined); n > 0 && m.Start < joined[n-1].End {
+		if n := len(joined); n > 0 && m.Start <= joined[n-1].End {
 			joined[n-1].End = max(joined[n-1].End, m.End)
 			continue
 		}
@@ -176,24 +313,27 @@ func (s *session) inside(request *handover.Attach, b *Blob, ours ranges) (bool, 
 // errInside has it tried again: threads come out of our code.
 var errInside = &errAgain{errors.New("threads are in code of ours yet")}
 
-func (s *session) unmap(ours ranges, inside bool) error {
+func (s *session) unmap(request *handover.Attach, ours ranges, inside bool) error {
 	if inside {
 		if s.stay {
 			return errInside
 		}
 		return cmp.Or(s.unmapScratch(), error(errInside))
 	}
+	// All of it, or nothing, should we be killed: the code that tells what is ours goes, too.
+	var list []handover.Range
+	for _, m := range ours {
+		list = append(list, handover.Range{Low: m.Start, High: m.End - m.Start})
+	}
+	if _, err := s.Mem.WriteAt(handover.Bytes(append(list, handover.Range{})), int64(request.Owned)); err != nil {
+		return err
+	}
 	s.state.Gs_base = 0
-	return s.calls(func(c *ptrace.Caller) error {
+	err := s.calls(func(c *ptrace.Caller) error {
 		if err := s.setGS(0); err != nil {
 			return err
 		}
-		die("given back")
-		for _, m := range append(ours, procmaps.Mapping{Start: s.scratch, End: s.scratch + s.scratchSize}) {
-			if _, err := c.Call(unix.SYS_MUNMAP, m.Start, m.End-m.Start); err != nil {
-				return fmt.Errorf("process %d: %#x cannot be unmapped: %w", s.Pid, m.Start, err)
-			}
-		}
-		return nil
+		return c.Unmap(request.Owned, len(list), s.scratch, s.scratchSize)
 	})
+	return errors.Join(err, s.wipe())
 }

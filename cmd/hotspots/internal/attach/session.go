@@ -3,6 +3,7 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -18,6 +19,7 @@ import (
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target/remote"
 )
 
@@ -36,24 +38,15 @@ type session struct {
 	worker *ptrace.Thread
 	before map[*ptrace.Thread]ptrace.Regs // in front of system calls that are made again
 	state  ptrace.Regs                    // with which the worker goes on
-	tails  []remoteSpan
+	tails  []place.Span
 	begun  time.Time
 
+	files                []uint64     // descriptors that somebody has left who was killed
+	mapped               []place.Span // by this session
 	scratch, scratchSize uint64
 	slots                []handover.Parked // of all threads, in their order
 	led                  bool              // the worker is not where calls have left it
 	stay                 bool              // it goes on by itself
-}
-
-type remoteSpan struct{ low, high uint64 }
-
-// die kills this process at a step that a test names: whatever becomes of us, the process
-// goes on.
-func die(step string) {
-	if os.Getenv("DYNPROF_DIE_AT") == step {
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {}
-	}
 }
 
 // How long a thread may take to stop: while others wait that are stopped already, as one may
@@ -79,9 +72,7 @@ func stopped(pid int, l *remote.Linker, do func(*session) error) error {
 	defer hurry()()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nobody of ours is to wait for that either
 	s := &session{begun: time.Now(), before: map[*ptrace.Thread]ptrace.Regs{}}
-	for _, t := range l.Tails {
-		s.tails = append(s.tails, remoteSpan{t.Low, t.High})
-	}
+	s.tails = l.Tails
 	var err error
 	if s.Process, err = ptrace.Stop(pid, patience); err != nil {
 		if errors.Is(err, ptrace.ErrPatience) {
@@ -90,7 +81,6 @@ func stopped(pid int, l *remote.Linker, do func(*session) error) error {
 		return fmt.Errorf("process %d: %w", pid, err)
 	}
 	defer s.Release()
-	die("stopped")
 	if err := s.look(); err != nil {
 		return err
 	}
@@ -172,7 +162,7 @@ func (s *session) alone() error {
 
 // calls leads the worker to a place for system calls, and back.
 func (s *session) calls(do func(*ptrace.Caller) error) error {
-	c, err := s.caller()
+	c, err := s.caller("")
 	if err != nil {
 		return err
 	}
@@ -180,28 +170,107 @@ func (s *session) calls(do func(*ptrace.Caller) error) error {
 	return errors.Join(err, c.End())
 }
 
-func (s *session) caller() (*ptrace.Caller, error) {
-	err := error(ptrace.ErrUsed)
+// places are where a Caller may be.
+func (s *session) places(yield func(at uint64) bool) {
+	code := only(s.maps, isCode)
 	for _, t := range s.tails {
-		if t.high-t.low < ptrace.BlockSize || !only(s.maps, isCode).has(t.low) {
-			continue
+		if t.High-t.Low >= ptrace.BlockSize && code.has(t.Low) && !yield(t.High-ptrace.BlockSize) {
+			return
 		}
+	}
+}
+
+func (s *session) caller(text string) (*ptrace.Caller, error) {
+	err := error(ptrace.ErrUsed)
+	for at := range s.places {
 		var c *ptrace.Caller
-		if c, err = s.NewCaller(s.worker, t.high-ptrace.BlockSize, s.state); !errors.Is(err, ptrace.ErrUsed) {
+		if c, err = s.NewCaller(s.worker, at, s.state, text); !errors.Is(err, ptrace.ErrUsed) {
 			return c, err
 		}
 	}
 	return nil, fmt.Errorf("process %d: no code has room behind it for a system call: %w", s.Pid, err)
 }
 
-// mapScratch maps memory of that size, readable and writable, if it can be at an address.
-func (s *session) mapScratch(c *ptrace.Caller, at, size uint64) (err error) {
-	s.scratchSize = layout.RoundUp(size)
-	s.scratch, err = c.Call(unix.SYS_MMAP, at, s.scratchSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, ^uint64(0), 0)
-	if err != nil {
-		return fmt.Errorf("process %d has no memory left: %w", s.Pid, err)
+// open has the worker open a file without a name that is ours, filled already. Where it may
+// not, it makes one itself, which becomes a copy of the bytes in front.
+func (s *session) open(c *ptrace.Caller, ours *os.File, bytes uint64) (fd uint64, err error) {
+	if fd, err = c.Call(unix.SYS_OPEN, c.Text(), unix.O_RDWR|unix.O_CLOEXEC); err == nil {
+		return fd, nil
 	}
-	return nil
+	if err := c.SetText(ours.Name()); err != nil {
+		return 0, err
+	}
+	if fd, err = c.Call(unix.SYS_MEMFD_CREATE, c.Text(), unix.MFD_CLOEXEC); err != nil {
+		return 0, fmt.Errorf("process %d cannot open a file: %w", s.Pid, err)
+	}
+	its, err := os.OpenFile(fmt.Sprintf("/proc/%d/task/%d/fd/%d", s.Pid, s.worker.Tid, fd), os.O_RDWR, 0)
+	if err == nil {
+		defer its.Close()
+		err = copyFile(its, ours, int64(bytes))
+	}
+	if err != nil {
+		_, failed := c.Call(unix.SYS_CLOSE, fd)
+		return 0, errors.Join(err, failed)
+	}
+	return fd, nil
+}
+
+func copyFile(to, from *os.File, bytes int64) error {
+	fi, err := from.Stat()
+	if err == nil {
+		err = to.Truncate(fi.Size())
+	}
+	if err == nil {
+		_, err = io.Copy(io.NewOffsetWriter(to, 0), io.NewSectionReader(from, 0, bytes))
+	}
+	return err
+}
+
+// pathFor is the path by which another process may open a file of ours.
+func pathFor(f *os.File) string {
+	self, _ := os.Readlink("/proc/self") // our number where the process sees us
+	return fmt.Sprintf("/proc/%s/fd/%d", self, f.Fd())
+}
+
+// newFile makes a file without a name, for processes to map: what is mapped of it is known to
+// be ours.
+func newFile(name string, size uint64) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if err := f.Truncate(int64(size)); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// mapFile maps a part of such a file. Where at is not 0 nothing must lie there yet.
+func (s *session) mapFile(c *ptrace.Caller, at, size uint64, prot, flags uint64, fd, offset uint64) (uint64, error) {
+	if at != 0 {
+		flags |= unix.MAP_FIXED_NOREPLACE
+	}
+	got, err := c.Call(unix.SYS_MMAP, at, size, prot, flags, fd, offset)
+	switch {
+	case errors.Is(err, unix.EEXIST):
+		return 0, again("process %d has mapped something where its code was to lie", s.Pid)
+	case err != nil:
+		return 0, fmt.Errorf("process %d cannot map what is counted by: %w", s.Pid, err)
+	}
+	s.mapped = append(s.mapped, place.Span{Low: got, High: got + size})
+	if at != 0 && got != at { // a kernel before 4.17 does not know that flag
+		return 0, again("process %d has mapped something where its code was to lie", s.Pid)
+	}
+	return got, nil
+}
+
+// mapScratch maps the end of the file, from an offset on, to work in.
+func (s *session) mapScratch(c *ptrace.Caller, at, size, fd, offset uint64) (err error) {
+	s.scratchSize = layout.RoundUp(size)
+	s.scratch, err = s.mapFile(c, at, s.scratchSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE, fd, offset)
+	return err
 }
 
 // unmapScratch gives that memory back.
@@ -212,12 +281,21 @@ func (s *session) unmapScratch() error {
 	})
 }
 
+// unmapAll unmaps what this session has mapped.
+func (s *session) unmapAll(c *ptrace.Caller) (err error) {
+	for _, m := range s.mapped {
+		_, failed := c.Call(unix.SYS_MUNMAP, m.Low, m.High-m.Low)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
 // work has the worker do what request says: its code and data lie from base on. After an error
 // all threads get back to where they were.
 func (s *session) work(c *ptrace.Caller, base uint64, b *Blob, request *handover.Attach, lists map[*uint64][]byte) error {
 	err := s.layOut(c, base, b, request, lists)
 	if err != nil && !s.led {
-		err = errors.Join(err, c.End())
+		err = errors.Join(err, s.unmapAll(c), c.End())
 	}
 	return err
 }
@@ -265,7 +343,6 @@ func (s *session) layOut(c *ptrace.Caller, base uint64, b *Blob, request *handov
 	if _, err := s.Mem.WriteAt(handover.Bytes(request), int64(s.scratch)); err != nil {
 		return err
 	}
-	die("ready")
 	return s.run(c, base, b, request)
 }
 
@@ -313,9 +390,7 @@ func (s *session) run(c *ptrace.Caller, base uint64, b *Blob, request *handover.
 			s.unpark()
 			return err
 		}
-		die("parking")
 	}
-	die("parked")
 	r := led(worker, "dp_write")
 	s.led = true
 	err := s.worker.Set(&r)
@@ -323,21 +398,17 @@ func (s *session) run(c *ptrace.Caller, base uint64, b *Blob, request *handover.
 		err = c.Leave()
 	}
 	if err == nil {
-		die("led")
 		err = s.worker.Run(&r)
 	}
 	if err == nil {
-		die("running")
 		err = s.await()
 	}
 	if err != nil {
 		return err // they find back by themselves
 	}
-	die("done")
 	if err := s.fetch(request); err != nil {
 		return err
 	}
-	die("fetched")
 	return nil
 }
 

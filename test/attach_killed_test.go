@@ -1,0 +1,82 @@
+package test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
+
+// goesOn sees that the program works, and is counted wholly or not at all.
+func (a *attached) goesOn() {
+	a.t.Helper()
+	before := a.quiet()
+	counted := a.hotspots("report").status == 0
+	var first *report
+	if counted {
+		first = readReport(a.t, a.pid())
+	}
+	a.goOn()
+	time.Sleep(5 * time.Millisecond)
+	after := a.quiet()
+	if last := first; counted {
+		last = readReport(a.t, a.pid())
+		if last.TotalCalls > first.TotalCalls { // else it is not counted any more, and has the table yet
+			a.compare(before, after, first, last)
+		}
+	}
+	if after["leaf"] == before["leaf"] {
+		a.t.Error("nobody works")
+	}
+	a.goOn()
+}
+
+// TestAttachKilled: hotspots is killed in front of its nth system call of a kind, and the
+// program goes on, counted wholly or not at all. To detach then takes away all that is left.
+func TestAttachKilled(t *testing.T) {
+	lane.Parallel(t)
+	strace := need(t, "strace")
+	p := compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c")
+	for i, what := range []string{"attach", "detach"} {
+		for _, call := range lane.Some([]string{"ptrace", "pwrite64", "pread64"}, 0) {
+			t.Run(what+"/"+call, func(t *testing.T) {
+				a := startAttached(t, p, "4")
+				before, dir := a.state(), t.TempDir()
+				for n := 1 + i; !t.Failed(); n += lane.Of(23, 1) {
+					table := filepath.Join(dir, fmt.Sprint(n))
+					args := []string{what}
+					if what == "detach" {
+						a.attach()
+					} else {
+						args = append(args, "-o", table)
+					}
+					c := append([]string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n), build(t, "hotspots")}, args...)
+					r := run(t, cmd(append(c, a.pid())...))
+					if r.status != 0 && r.status != 128+int(syscall.SIGKILL) {
+						t.Fatalf("hotspots %s, killed at %s %d: status %d: %s", what, call, n, r.status, r.stderr)
+					}
+					a.goesOn()
+					if d := a.hotspots("detach"); d.status != 0 && !strings.Contains(d.stderr, "is not attached to") {
+						t.Fatalf("detach, after %s %d: status %d: %s", call, n, d.status, d.stderr)
+					}
+					if now := a.state(); now != before {
+						t.Errorf("after %s %d something is left: %s", call, n, difference(before, now))
+					}
+					if r.status == 0 {
+						break
+					}
+				}
+				// Who is killed between stopping a thread and looking at it has interrupted it.
+				fmt.Fprintln(a.to, "end")
+				if s := a.line(); !strings.HasPrefix(s, "wrong 0 ") {
+					t.Errorf("the program says %q", s)
+				}
+				a.ends()
+			})
+		}
+	}
+}
