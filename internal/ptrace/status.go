@@ -1,6 +1,7 @@
 package ptrace
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -34,56 +35,68 @@ func ReadStatus(pid, tid int) (*Status, error) {
 	return parseStatus(b), nil
 }
 
+// parseStatus is called for each of many threads while they are stopped: it looks at no more
+// than it needs.
 func parseStatus(b []byte) *Status {
 	s := &Status{UID: -1, GID: -1}
-	for line := range strings.Lines(string(b)) {
-		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
-		value = strings.TrimLeft(value, "\t ")
-		words := strings.Fields(value)
-		first := ""
-		if len(words) > 0 {
-			first = words[0]
+	for len(b) > 0 {
+		var line []byte
+		line, b, _ = bytes.Cut(b, []byte("\n"))
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		s.set(string(name), bytes.TrimLeft(value, "\t "))
+	}
+	return s
+}
+
+func (s *Status) set(name string, value []byte) {
+	word := func(i int) string {
+		if words := bytes.Fields(value); i < len(words) {
+			return string(words[i])
 		}
-		number, _ := strconv.Atoi(first)
-		set, _ := strconv.ParseUint(first, 16, 64)
+		return ""
+	}
+	number := func(i int) int {
+		n, _ := strconv.Atoi(word(i))
+		return n
+	}
+	switch name {
+	case "Name":
+		s.Name = string(value)
+	case "State":
+		if len(value) > 0 {
+			s.State = value[0]
+		}
+	case "Tgid":
+		s.Group = number(0)
+	case "TracerPid":
+		s.TracerID = number(0)
+	case "NSpid":
+		for i := range bytes.Fields(value) {
+			s.Numbers = append(s.Numbers, number(i))
+		}
+	case "Seccomp":
+		s.Seccomp = number(0)
+	case "x86_Thread_features":
+		s.Shadow = slices.Contains(strings.Fields(string(value)), "shstk")
+	case "VmLck":
+		s.Locked = uint64(number(0))
+	case "Uid":
+		if word(1) != "" {
+			s.UID = number(1)
+		}
+	case "Gid":
+		if word(1) != "" {
+			s.GID = number(1)
+		}
+	case "SigPnd", "ShdPnd", "SigBlk", "SigCgt":
+		set, _ := strconv.ParseUint(word(0), 16, 64)
 		switch name {
-		case "Name":
-			s.Name = value
-		case "State":
-			if first != "" {
-				s.State = first[0]
-			}
-		case "Tgid":
-			s.Group = number
-		case "TracerPid":
-			s.TracerID = number
-		case "NSpid":
-			for _, w := range words {
-				n, _ := strconv.Atoi(w)
-				s.Numbers = append(s.Numbers, n)
-			}
-		case "Seccomp":
-			s.Seccomp = number
-		case "x86_Thread_features":
-			s.Shadow = slices.Contains(words, "shstk")
-		case "VmLck":
-			s.Locked = uint64(number)
-		case "Uid", "Gid":
-			if len(words) > 1 {
-				number, _ = strconv.Atoi(words[1])
-				if name == "Uid" {
-					s.UID = number
-				} else {
-					s.GID = number
-				}
-			}
-		case "SigPnd", "ShdPnd":
-			s.Pending |= set
 		case "SigBlk":
 			s.Blocked = set
 		case "SigCgt":
 			s.Caught = set
+		default:
+			s.Pending |= set
 		}
 	}
-	return s
 }

@@ -118,8 +118,7 @@ func (t *File) resize(spec *Spec) (*layout.Geometry, error) {
 // raises SIGBUS.
 func (t *File) reserve(spec *Spec) error {
 	for row := range uint64(RowsReserved) {
-		at := t.Rows.Offset + row*uint64(t.Rows.EntrySize)
-		if err := t.allocate(at, layout.RowCounters+8*uint64(t.Counters)); err != nil {
+		if err := t.allocateRow(row); err != nil {
 			return err
 		}
 	}
@@ -137,15 +136,24 @@ func (t *File) reserve(spec *Spec) error {
 		t.allocate(t.Fired.Offset, 4*uint64(t.Counters)))
 }
 
-// Warm has the pages of the first so many rows in memory, and their room on disk: who takes
-// these rows soon, and may not be kept waiting, does not wait for that.
-func (t *File) Warm(rows int) error {
-	for row := range min(uint64(rows), uint64(t.Rows.Capacity)) {
-		if err := t.writeZeros(int64(t.Rows.Offset+row*uint64(t.Rows.EntrySize)), int64(layout.RowCounters+8*uint64(t.Counters))); err != nil {
+// Reserve takes the disk blocks of more rows: who takes these soon, and may not be kept waiting,
+// does not have to see to it.
+func (t *File) Reserve(rows int) error {
+	n := min(uint32(rows), t.Rows.Capacity)
+	if n <= RowsReserved {
+		return nil
+	}
+	for row := uint64(RowsReserved); row < uint64(n); row++ {
+		if err := t.allocateRow(row); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := t.f.WriteAt(le.AppendUint32(nil, n), layout.HdrRowsReserved)
+	return err
+}
+
+func (t *File) allocateRow(row uint64) error {
+	return t.allocate(t.Rows.Offset+row*uint64(t.Rows.EntrySize), layout.RowCounters+8*uint64(t.Counters))
 }
 
 func (t *File) allocate(at, size uint64) error {

@@ -40,9 +40,9 @@ func TestRoomIsReserved(t *testing.T) {
 	}
 }
 
-// TestWarm: rows that are taken soon have their room, and no more than there are.
-func TestWarm(t *testing.T) {
-	const counters, warm = 3000, 50
+// TestReserve: rows that are taken soon have their room, and no more than there are.
+func TestReserve(t *testing.T) {
+	const counters, rows = 3000, 50
 	f, err := build.Create(filepath.Join(t.TempDir(), "a.dynprof"), tabletest.Synthetic(counters))
 	if err != nil {
 		t.Fatal(err)
@@ -56,14 +56,25 @@ func TestWarm(t *testing.T) {
 		return st.Blocks * 512
 	}
 	before := blocks()
-	if err := f.Warm(warm); err != nil {
-		t.Fatal(err)
+	for _, n := range []int{0, 1, rows, rows} {
+		if err := f.Reserve(n); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if grown, least := blocks()-before, int64((warm-build.RowsReserved)*(layout.RowCounters+8*counters)); grown < least || grown > 2*least {
+	if grown, least := blocks()-before, int64((rows-build.RowsReserved)*(layout.RowCounters+8*counters)); grown < least || grown > 2*least {
 		t.Errorf("%d bytes more on disk, not %d", grown, least)
 	}
+	word := make([]byte, 4)
+	reader, err := os.Open(f.Path())
+	if err == nil {
+		defer reader.Close()
+		_, err = reader.ReadAt(word, layout.HdrRowsReserved)
+	}
+	if err != nil || word[0] != rows {
+		t.Errorf("%d rows are said to have room: %v", word[0], err)
+	}
 	f.Rows.Capacity = 3
-	if err := f.Warm(warm); err != nil || blocks()-before > 100*(layout.RowCounters+8*counters) {
+	if err := f.Reserve(rows * 10); err != nil || blocks()-before > 100*(layout.RowCounters+8*counters) {
 		t.Errorf("more rows than there are: %v", err)
 	}
 }

@@ -262,7 +262,7 @@ func (p *prepared) warm() error {
 	if err != nil {
 		return err
 	}
-	if err := p.table.Warm(len(threads) + 1); err != nil {
+	if err := p.table.Reserve(len(threads) + 1); err != nil {
 		return fmt.Errorf("the table has no room for the threads of process %d: %w", p.Pid, err)
 	}
 	p.list()

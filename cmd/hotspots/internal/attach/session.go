@@ -37,9 +37,11 @@ type session struct {
 	maps   []procmaps.Mapping
 	worker *ptrace.Thread
 	before map[*ptrace.Thread]ptrace.Regs // in front of system calls that are made again
-	state  ptrace.Regs                    // with which the worker goes on
-	tails  []place.Span
-	begun  time.Time
+	// numbers are those of threads as the process sees them, in its own namespace.
+	numbers map[*ptrace.Thread]uint64
+	state   ptrace.Regs // with which the worker goes on
+	tails   []place.Span
+	begun   time.Time
 
 	files                []uint64     // descriptors that somebody has left who was killed
 	mapped               []place.Span // by this session
@@ -71,7 +73,7 @@ func stopped(pid int, l *remote.Linker, do func(*session) error) error {
 	}()
 	defer hurry()()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nobody of ours is to wait for that either
-	s := &session{begun: time.Now(), before: map[*ptrace.Thread]ptrace.Regs{}}
+	s := &session{begun: time.Now(), before: map[*ptrace.Thread]ptrace.Regs{}, numbers: map[*ptrace.Thread]uint64{}}
 	s.tails = l.Tails
 	var err error
 	if s.Process, err = ptrace.Stop(pid, patience); err != nil {
@@ -117,11 +119,14 @@ func (s *session) look() (err error) {
 	}
 	for _, t := range s.Threads {
 		s.before[t] = ptrace.Again(t.Regs, true)
-		if status, err := ptrace.ReadStatus(s.Pid, t.Tid); err == nil {
-			if err := sandboxed(status); err != nil {
-				return fmt.Errorf("process %d %w", s.Pid, err)
-			}
+		status, err := ptrace.ReadStatus(s.Pid, t.Tid)
+		if err != nil || len(status.Numbers) == 0 {
+			return again("process %d: its thread %d does not say what it is: %w", s.Pid, t.Tid, err)
 		}
+		if err := sandboxed(status); err != nil {
+			return fmt.Errorf("process %d %w", s.Pid, err)
+		}
+		s.numbers[t] = uint64(status.Numbers[len(status.Numbers)-1])
 		if t.Halted {
 			return again("process %d is stopped", s.Pid)
 		}
@@ -323,11 +328,8 @@ func (s *session) layOut(c *ptrace.Caller, base uint64, b *Blob, request *handov
 	}
 	s.slots = nil
 	for _, t := range s.Threads {
-		slot, err := s.slotOf(t)
-		if err != nil {
-			return err
-		}
-		s.slots = append(s.slots, *slot)
+		slot := s.slotOf(t)
+		s.slots = append(s.slots, slot)
 		if t.Tid == s.Pid {
 			request.First = slot.Tid
 		}
@@ -355,22 +357,14 @@ func (s *session) scratchFor(lists map[*uint64][]byte) uint64 {
 	return size
 }
 
-func (s *session) slotOf(t *ptrace.Thread) (*handover.Parked, error) {
+func (s *session) slotOf(t *ptrace.Thread) handover.Parked {
 	r := s.before[t]
 	here := handover.Place{RIP: r.Rip, RSP: r.Rsp, RAX: r.Rax, EFlags: r.Eflags}
-	slot := &handover.Parked{
+	return handover.Parked{
 		RBX: r.Rbx, RCX: r.Rcx, RDX: r.Rdx, RSI: r.Rsi, RDI: r.Rdi, RBP: r.Rbp, R8: r.R8, R9: r.R9,
 		R10: r.R10, R11: r.R11, R12: r.R12, R13: r.R13, R14: r.R14, R15: r.R15,
-		From: here, To: here, Mask: t.Mask(), GS: handover.KeepGS, Request: s.scratch, Tid: uint64(t.Tid),
+		From: here, To: here, Mask: t.Mask(), GS: handover.KeepGS, Request: s.scratch, Tid: s.numbers[t],
 	}
-	if namespace("/proc/self", "pid") != namespace(fmt.Sprintf("/proc/%d/task/%d", s.Pid, t.Tid), "pid") {
-		status, err := ptrace.ReadStatus(s.Pid, t.Tid)
-		if err != nil || len(status.Numbers) == 0 {
-			return nil, fmt.Errorf("thread %d: its number in its own namespace is not known", t.Tid)
-		}
-		slot.Tid = uint64(status.Numbers[len(status.Numbers)-1])
-	}
-	return slot, nil
 }
 
 // run leads all threads to the code, and waits until the worker is done.
