@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -244,6 +245,117 @@ func TestAttachCycles(t *testing.T) {
 	a.quiet()
 	a.goOn()
 	a.end()
+}
+
+// cycled is a program that is attached to and detached from again and again.
+type cycled struct {
+	pid      int
+	function string
+	do       func(n int) // has it call the function n times
+	loads    []func()    // what happens all the time, but while do is counted
+}
+
+// cycle: each time as many calls are counted as are made, and nothing is left: neither memory
+// nor descriptors.
+func (p *cycled) cycle(t *testing.T, cycles int) {
+	t.Helper()
+	var quiet sync.RWMutex
+	var all sync.WaitGroup
+	ends := make(chan struct{})
+	for _, load := range p.loads {
+		all.Go(func() {
+			for {
+				select {
+				case <-ends:
+					return
+				default:
+				}
+				quiet.RLock()
+				load()
+				quiet.RUnlock()
+			}
+		})
+	}
+	defer all.Wait()
+	defer close(ends)
+	hotspots := func(args ...string) {
+		t.Helper()
+		if r := run(t, cmd(append([]string{build(t, "hotspots")}, args...)...)); r.status != 0 {
+			t.Fatalf("%v: status %d: %s", args, r.status, r.stderr)
+		}
+	}
+	const calls = 300
+	pid, dir := strconv.Itoa(p.pid), t.TempDir()
+	var after usage
+	for n := range cycles {
+		table := filepath.Join(dir, fmt.Sprint(n))
+		hotspots("attach", "-o", table, pid)
+		quiet.Lock()
+		before := readReport(t, table).calls(t, p.function)
+		p.do(calls)
+		counted := readReport(t, table).calls(t, p.function) - before
+		quiet.Unlock()
+		if counted != calls {
+			t.Errorf("cycle %d: %d calls of %s were counted, not %d", n, counted, p.function, calls)
+		}
+		hotspots("detach", pid)
+		os.Remove(table)
+		if n == 1 {
+			after = usageOf(t, pid)
+		}
+	}
+	if cycles > 2 {
+		now, most := usageOf(t, pid), usage{4, 0, 4 << 20, 16 << 20} // less than a mapping, and a row, each time
+		if now.mappings > after.mappings+most.mappings || now.descriptors > after.descriptors || now.mapped > after.mapped+most.mapped || now.resident > after.resident+most.resident {
+			t.Errorf("after %d cycles it uses %+v, after two %+v", cycles, now, after)
+		}
+	}
+}
+
+// usage is what a process uses: numbers, and bytes.
+type usage struct{ mappings, descriptors, mapped, resident int }
+
+func usageOf(t *testing.T, pid string) usage {
+	t.Helper()
+	files, err := os.ReadDir("/proc/" + pid + "/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := strings.Fields(read(t, "/proc/"+pid+"/statm"))
+	bytes := func(i int) int {
+		n, _ := strconv.Atoi(pages[i])
+		return n * os.Getpagesize()
+	}
+	return usage{strings.Count(read(t, "/proc/"+pid+"/maps"), "\n"), len(files), bytes(0), bytes(1)}
+}
+
+// TestAttachPython: an interpreter with threads.
+func TestAttachPython(t *testing.T) {
+	lane.Parallel(t)
+	const program = "/usr/bin/python3"
+	if _, err := os.Stat(program); err != nil {
+		t.Skip(err)
+	}
+	a := startAttached(t, program, "-c", `
+import sys, threading
+def work():
+    x = 1
+    while True:
+        x = hash((x, "a" + str(x)))
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+print("ready", flush=True)
+for line in sys.stdin:
+    for _ in range(int(line)):
+        compile("1", "name", "eval")
+    print("done", flush=True)
+`)
+	p := &cycled{pid: a.c.Process.Pid, function: "Py_CompileStringObject", do: func(n int) {
+		fmt.Fprintln(a.to, n)
+		a.expect("done")
+	}}
+	p.cycle(t, lane.Of(2, 100))
+	a.finish()
 }
 
 // TestAttachAnotherUser: who may not open files of ours makes his own.

@@ -1,0 +1,127 @@
+//go:build long
+
+package test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestAttachRedis: a server under load, its commands counted exactly.
+func TestAttachRedis(t *testing.T) {
+	const program = "/usr/bin/redis-server"
+	needFile(t, program)
+	dir := place(t, nil)
+	dial := func() *redis {
+		conn, err := net.Dial("unix", dir+"/socket")
+		if err != nil {
+			return nil
+		}
+		t.Cleanup(func() { conn.Close() })
+		return &redis{t, conn, bufio.NewReader(conn)}
+	}
+	var client *redis
+	s := start(t, dir, false, nil, func() bool { client = dial(); return client != nil },
+		program, "--port", "0", "--unixsocket", dir+"/socket", "--dir", dir, "--save", "", "--io-threads", "3", "--io-threads-do-reads", "yes")
+	p := &cycled{pid: s.Process.Pid, function: "setCommand", do: func(n int) {
+		for i := range n {
+			client.do("SET", fmt.Sprint("key:", i), "value")
+		}
+	}}
+	for range 4 {
+		other := dial()
+		p.loads = append(p.loads, func() { other.do("SET", "other", "value"); other.do("GET", "other") })
+	}
+	p.cycle(t, 100)
+	fmt.Fprintf(client.conn, "*2\r\n$8\r\nSHUTDOWN\r\n$6\r\nNOSAVE\r\n")
+	s.stop(t, 0)
+}
+
+// TestAttachNginx: a worker under load.
+func TestAttachNginx(t *testing.T) {
+	const program = "/usr/sbin/nginx"
+	needFile(t, program)
+	dir := place(t, nil)
+	conf := write(t, filepath.Join(dir, "conf"), `
+daemon off; worker_processes 1; user root; pid `+dir+`/pid; error_log `+dir+`/error.log;
+events { worker_connections 256; }
+http {
+	access_log off; keepalive_requests 1000000;
+	client_body_temp_path `+dir+`/body; proxy_temp_path `+dir+`/proxy; fastcgi_temp_path `+dir+`/fastcgi;
+	uwsgi_temp_path `+dir+`/uwsgi; scgi_temp_path `+dir+`/scgi;
+	server { listen unix:`+dir+`/socket; location / { return 200 "here\n"; } }
+}
+`, 0o600)
+	// get makes a client with a connection of its own.
+	get := func() func() {
+		conn, err := net.Dial("unix", dir+"/socket")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		in := bufio.NewReader(conn)
+		return func() {
+			fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: server\r\n\r\n")
+			length := 0
+			for {
+				line, err := in.ReadString('\n')
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n, ok := strings.CutPrefix(line, "Content-Length: "); ok {
+					length, _ = strconv.Atoi(strings.TrimSpace(n))
+				}
+				if line == "\r\n" {
+					break
+				}
+			}
+			if body, err := io.ReadAll(io.LimitReader(in, int64(length))); err != nil || string(body) != "here\n" {
+				t.Errorf("%q, %v", body, err)
+			}
+		}
+	}
+	var worker int
+	s := start(t, dir, false, nil, func() bool {
+		b, _ := os.ReadFile(dir + "/pid")
+		master := strings.TrimSpace(string(b))
+		list, _ := os.ReadFile("/proc/" + master + "/task/" + master + "/children")
+		worker, _ = strconv.Atoi(strings.TrimSpace(string(list)))
+		return worker != 0
+	}, program, "-c", conf, "-p", dir)
+	one := get()
+	p := &cycled{pid: worker, function: "ngx_http_process_request", do: func(n int) {
+		for range n {
+			one()
+		}
+	}, loads: []func(){get(), get(), get()}}
+	p.cycle(t, 100)
+	s.Process.Signal(os.Interrupt)
+	s.Wait()
+}
+
+// TestAttachNode: a program of 100,000 functions, with code that it makes itself.
+func TestAttachNode(t *testing.T) {
+	program := need(t, "node")
+	c := exec.Command(program, "-e", `
+const fs = require("fs");
+let x = 0;
+setInterval(() => { for (let i = 0; i < 100000; i++) x = Math.imul(x, 31) + i | 0; }, 5);
+require("readline").createInterface({input: process.stdin}).on("line", n => { for (let i = 0; i < n; i++) fs.statSync("/"); console.log("done"); }).on("close", () => process.exit(0));
+console.log("ready");`)
+	a := converseAttached(t, c)
+	p := &cycled{pid: c.Process.Pid, function: "uv_fs_stat", do: func(n int) {
+		fmt.Fprintln(a.to, n)
+		a.expect("done")
+	}}
+	p.cycle(t, 20)
+	a.finish()
+}
