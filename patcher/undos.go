@@ -100,25 +100,6 @@ func (p *Plan) ToTake() (size uint64) {
 	return size
 }
 
-// Changed are the pages of text that the target will change, after Patch, in the order of the
-// texts' addresses.
-func (p *Plan) Changed(yield func(page uint64) bool) {
-	if p.undos == nil {
-		return
-	}
-	list := func(at uint64) []byte { return p.undos.buf[at-p.undos.pages.at:] }
-	for _, t := range mem.Values[patch.UndoText](p.undos.buf)[:p.undone] {
-		last := uint64(0)
-		for _, c := range mem.Values[patch.Listed](list(t.List))[:t.Count] {
-			page := (t.Start + uint64(c.At)) &^ (pageSize - 1)
-			if page != last && !yield(page) {
-				return
-			}
-			last = page
-		}
-	}
-}
-
 // write writes the texts' changes, and returns where the list of texts is, and how long.
 func (u *undos) write(texts []patchedText, spans []text) (at, count uint64) {
 	order := make([]int, len(texts))

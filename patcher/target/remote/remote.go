@@ -5,7 +5,6 @@ package remote
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -123,17 +122,6 @@ func (p *Process) Checked() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.unread
-}
-
-// Own has the process own copies of some pages, which the kernel would copy else when they are
-// changed: a byte of each is written as it is. What is lost is time only, should it fail.
-func (p *Process) Own(pages iter.Seq[uint64]) {
-	var b [1]byte
-	for at := range pages {
-		if _, err := p.Memory.ReadAt(b[:], int64(at)); err == nil {
-			p.Memory.WriteAt(b[:], int64(at))
-		}
-	}
 }
 
 // IsFree implements target.Target.

@@ -269,7 +269,6 @@ func (p *prepared) warm() error {
 	if err := p.makeFile(); err != nil {
 		return fmt.Errorf("what process %d is to map cannot be made: %w", p.Pid, err)
 	}
-	p.process.Own(p.plan.Changed)
 	return nil
 }
 
