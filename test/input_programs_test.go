@@ -261,7 +261,7 @@ func TestBadFlags(t *testing.T) {
 		{"report --format xml", 2, "--format xml.*text, json, csv"},
 		{"report --top -1", 2, "--top.*0 or more"},
 		{"report --top x", 2, "--top.*--help"},
-		{"report --sort colour", 2, "--sort colour.*calls, instructions, name, size"},
+		{"report --sort colour", 2, "--sort colour.*calls, instructions, loads, stores, name, size"},
 		{"report --by colour", 2, "--by colour.*function, object"},
 		{"report --filter [", 2, "--filter.*regexp"},
 		{"coverage --list colour", 2, "--list colour.*too-short"},
