@@ -111,6 +111,16 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+func TestIsKernels(t *testing.T) {
+	for stat, want := range map[string]bool{
+		"2 (kthreadd) S 0 0 0 0 -1 2129984 0": true, "9 (a) b) R 1 9 9 0 -1 4194304 0": false, "9 (x) Z 1 9 9 0 -1": false, "9 (x) Z 1 9 9 0 -1 x": false, "": false,
+	} {
+		if IsKernels([]byte(stat)) != want {
+			t.Errorf("%q: not %v", stat, want)
+		}
+	}
+}
+
 // TestStop: a process is stopped, makes a system call for us, and sleeps on.
 func TestStop(t *testing.T) {
 	runtime.LockOSThread()

@@ -100,3 +100,15 @@ func (s *Status) set(name string, value []byte) {
 		}
 	}
 }
+
+// IsKernels reports whether a /proc/PID/stat is of the kernel itself: who is about to end has
+// no executable any more, either.
+func IsKernels(stat []byte) bool {
+	const flags, kthread = 6, 0x200000 // the field, from the state on; PF_KTHREAD
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= flags {
+		return false
+	}
+	n, err := strconv.ParseUint(string(fields[flags]), 10, 64)
+	return err == nil && n&kthread != 0
+}

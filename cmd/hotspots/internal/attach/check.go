@@ -88,6 +88,9 @@ func checkKind(pid int) error {
 	exe := remote.Living(pid) + "/exe"
 	name, err := os.Readlink(exe)
 	if errors.Is(err, fs.ErrNotExist) {
+		if stat, err := procfile.Read(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || !ptrace.IsKernels(stat) {
+			return fmt.Errorf("process %d has ended", pid)
+		}
 		return fmt.Errorf("process %d has no program: it is one of the kernel's", pid)
 	}
 	f, err := elf.Open(exe)
