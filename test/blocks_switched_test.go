@@ -135,7 +135,7 @@ func TestBlocksHotTold(t *testing.T) {
 	for _, one := range []struct{ args, says string }{
 		{"export --format folded", "instructions of some calls only"},
 		{"annotate leaf", "of 10,002 calls observed"},
-		{"report", "those of some calls, +)"},
+		{"report", "some calls only)"},
 		{"loops", "in some of their calls"},
 		{"show leaf", "calls that were observed"},
 		{"calls --function middle", "elsewhere"},

@@ -103,6 +103,20 @@ func (f *Function) more() string {
 	return "+"
 }
 
+// without says what is not in the numbers of instructions, loads and stores.
+func (r *Report) without() (all []string) {
+	if r.WithoutBlocks > 0 {
+		all = append(all, fmt.Sprintf("without those of %s whose blocks are not counted", figures.Count(uint64(r.WithoutBlocks), "function")))
+	}
+	if r.Observed > 0 {
+		all = append(all, fmt.Sprintf("+: of %s some calls only", figures.Count(uint64(r.Observed), "function")))
+	}
+	if a := r.TotalAccesses; a != nil && a.Untold > 0 {
+		all = append(all, fmt.Sprintf("+: without what %s with a rep prefix or a mask read and wrote", figures.Count(a.Untold, "instruction")))
+	}
+	return all
+}
+
 // Headline says in one line what ran and how it ended, in a second one if it was
 // counted with lock, and in more which libraries are missing.
 func (r *Report) Headline() string {
@@ -119,15 +133,9 @@ func (r *Report) Headline() string {
 		what += ", " + figures.Count(*n, "instruction")
 		if a := r.TotalAccesses; a != nil {
 			what += ", " + figures.Count(a.Loads, "load") + ", " + figures.Count(a.Stores, "store")
-			if a.Untold > 0 {
-				what += fmt.Sprintf(" (+: without those of %s with a rep prefix or a mask)", figures.Count(a.Untold, "instruction"))
-			}
 		}
-		if r.WithoutBlocks > 0 {
-			what += fmt.Sprintf(" (without those of %d functions whose blocks are not counted)", r.WithoutBlocks)
-		}
-		if r.Observed > 0 {
-			what += fmt.Sprintf(" (of %d functions those of some calls, +)", r.Observed)
+		if but := r.without(); len(but) > 0 {
+			what += " (" + strings.Join(but, "; ") + ")"
 		}
 	}
 	what += r.timeHead()
