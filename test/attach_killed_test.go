@@ -46,7 +46,7 @@ func TestAttachKilled(t *testing.T) {
 			t.Run(what+"/"+call, func(t *testing.T) {
 				a := startAttached(t, p, "4")
 				before, dir := a.state(), t.TempDir()
-				for n := 1 + i; !t.Failed(); n += lane.Of(61, 1) {
+				for n := 1 + i; !t.Failed(); n += lane.Of(61, 2) {
 					table := filepath.Join(dir, fmt.Sprint(n))
 					args := []string{what}
 					if what == "detach" {
