@@ -136,12 +136,17 @@ func data(s map[string][]byte, info []byte) (*dwarf.Data, error) {
 // that may not be there, and takes many times the memory.
 func abbreviations(info, all []byte) []byte {
 	const limit = 1 << 20
+	return all[:min(uint64(len(all)), min(abbreviationsAt(info), uint64(len(all)))+limit)]
+}
+
+// abbreviationsAt is the offset of a unit's table.
+func abbreviationsAt(info []byte) uint64 {
 	c := &cursor{b: info}
 	word := c.word()
 	if version := c.fixed(2); version >= 5 {
 		c.fixed(2) // kind of unit, size of an address
 	}
-	return all[:min(uint64(len(all)), min(c.fixed(word), uint64(len(all)))+limit)]
+	return c.fixed(word)
 }
 
 // read reads the rows of a line table. Each is of the addresses up to the next one.

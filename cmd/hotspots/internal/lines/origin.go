@@ -121,12 +121,7 @@ func (u *unit) form(e *dwarf.Entry, number int) uint64 {
 // attributes with their forms up to a pair of zeros.
 func formsOf(all, info []byte) map[uint64][]uint64 {
 	forms := map[uint64][]uint64{}
-	head := &cursor{b: info}
-	word := head.word()
-	if version := head.fixed(2); version >= 5 {
-		head.fixed(2) // kind of unit, size of an address
-	}
-	at := head.fixed(word)
+	at := abbreviationsAt(info)
 	if at > uint64(len(all)) {
 		return forms
 	}
