@@ -17,15 +17,15 @@ type Accesses struct {
 	Untold uint64 `json:"untold_accesses"`
 }
 
-// fields are all numbers of a.
-func (a *Accesses) fields() [7]*uint64 {
+// Fields are all numbers of a, in the order of the struct.
+func (a *Accesses) Fields() [7]*uint64 {
 	return [...]*uint64{&a.Loads, &a.Stores, &a.Modifies, &a.Atomics, &a.LoadBytes, &a.StoreBytes, &a.Untold}
 }
 
 // Add adds those of what ran n times.
 func (a *Accesses) Add(b Accesses, n uint64) {
-	for i, p := range a.fields() {
-		*p += *b.fields()[i] * n
+	for i, p := range a.Fields() {
+		*p += *b.Fields()[i] * n
 	}
 }
 

@@ -150,8 +150,8 @@ func accessColumns(a *objcode.Accesses) (row []string) {
 	if a == nil {
 		return make([]string, len(accessFields))
 	}
-	for _, n := range []uint64{a.Loads, a.Stores, a.Modifies, a.Atomics, a.LoadBytes, a.StoreBytes, a.Untold} {
-		row = append(row, strconv.FormatUint(n, 10))
+	for _, n := range a.Fields() {
+		row = append(row, strconv.FormatUint(*n, 10))
 	}
 	return row
 }
