@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -91,7 +90,8 @@ func (a *app) export(f exportFlags, args []string) error {
 }
 
 func (a *app) exportNow(f exportFlags, args []string) error {
-	from, done, err := a.source(args, f.run)
+	asReport := f.format == "csv" || f.format == "json"
+	from, done, err := a.source(args, f.run, f.run || asReport)
 	if err != nil {
 		return err
 	}
@@ -102,63 +102,73 @@ func (a *app) exportNow(f exportFlags, args []string) error {
 	if err := notOver(f.output, from.paths); err != nil {
 		return err
 	}
-	if f.format == "csv" || f.format == "json" {
-		return a.exportReport(f, args)
+	if asReport {
+		return a.exportReport(f, from.tables)
 	}
 	err = a.write(f.output, func(w io.Writer) error { return a.exportTables(w, f, from) })
 	if err != nil || f.format == "openmetrics" {
 		return err
 	}
-	return from.each(func(t *table.Table) error {
-		if t.Flags&layout.FlagHot != 0 {
-			a.say("%s has the instructions of some calls only, of functions that became hot: hotspots report says of how many", t.Path())
-		}
-		return nil
-	})
+	for _, path := range from.partly {
+		a.say("%s has the instructions of some calls only, of functions that became hot: hotspots report says of how many", path)
+	}
+	return nil
 }
 
 // source is the tables that are exported.
 type source struct {
-	paths []string
-	each  func(use func(*table.Table) error) error
+	paths  []string
+	partly []string       // paths of those that have blocks of hot functions only
+	tables []*table.Table // if they are kept open
 }
 
 // source finds the tables that the arguments mean. Before anything is written each has been
-// opened, or a file of that name is another. Those of a run stay open: while it goes on some
-// are folded into others, and their names are gone.
-func (a *app) source(args []string, run bool) (*source, func(), error) {
-	if !run {
-		paths, err := tablePaths(args)
-		if err == nil {
-			err = eachTable(table.Open, paths, func(*table.Table) error { return nil })
-		}
-		return &source{paths: paths, each: func(use func(*table.Table) error) error { return eachTable(a.openTable, paths, use) }}, func() {}, err
-	}
-	tables, done, err := a.openAll(args, true)
-	if err != nil {
-		return nil, nil, err
-	}
-	from := &source{each: func(use func(*table.Table) error) error {
-		for _, t := range tables {
-			if err := use(t); err != nil {
-				return err
-			}
+// opened, or a file of that name is another. Those of a run have to be kept open: while it
+// goes on some are folded into others, and their names are gone.
+func (a *app) source(args []string, run, keep bool) (from *source, done func(), err error) {
+	from, done = &source{}, func() {}
+	look := func(t *table.Table) error {
+		if t.Flags&layout.FlagHot != 0 {
+			from.partly = append(from.partly, t.Path())
 		}
 		return nil
-	}}
-	for _, t := range tables {
+	}
+	if !keep {
+		if from.paths, err = tablePaths(args); err == nil {
+			err = eachTable(table.Open, from.paths, look)
+		}
+		return from, done, err
+	}
+	if from.tables, done, err = a.openAll(args, run); err != nil {
+		return nil, nil, err
+	}
+	for _, t := range from.tables {
 		from.paths = append(from.paths, t.Path())
+		look(t)
 	}
 	return from, done, nil
 }
 
+// each calls use with each table of a source, one open at a time unless they are all.
+func (a *app) each(from *source, use func(*table.Table) error) error {
+	if from.tables == nil {
+		return eachTable(a.openTable, from.paths, use)
+	}
+	for _, t := range from.tables {
+		if err := use(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // exportReport writes what report would show of all functions.
-func (a *app) exportReport(f exportFlags, args []string) error {
-	r, done, err := a.readFunctions(args, f.run, report.Options{})
+func (a *app) exportReport(f exportFlags, tables []*table.Table) error {
+	r, err := a.reportOf(tables, report.Options{})
 	if err != nil {
 		return err
 	}
-	defer done()
+	r.WithTimes().KeepFunctions()
 	r.Sort(r.DefaultOrder())
 	if f.format == "csv" {
 		return a.write(f.output, r.CSV)
@@ -169,7 +179,7 @@ func (a *app) exportReport(f exportFlags, args []string) error {
 // exportTables writes what is made of one table after the other.
 func (a *app) exportTables(w io.Writer, f exportFlags, from *source) error {
 	single := func(to func(io.Writer, *table.Table, bool) error) error {
-		return from.each(func(t *table.Table) error { return to(w, t, a.noDemangle) })
+		return a.each(from, func(t *table.Table) error { return to(w, t, a.noDemangle) })
 	}
 	var to interface {
 		Add(t *table.Table) error
@@ -195,14 +205,11 @@ func (a *app) exportTables(w io.Writer, f exportFlags, from *source) error {
 		}
 		to = export.NewParquet(w, host, a.noDemangle)
 	}
-	if err := from.each(to.Add); err != nil {
+	if err := a.each(from, to.Add); err != nil {
 		return err
 	}
 	return to.Close()
 }
-
-// errFirst ends a look at tables behind the first.
-var errFirst = errors.New("only the first")
 
 // valueOf is what folded has: of the first table.
 func (f *exportFlags) valueOf(from *source) (value export.Value, err error) {
@@ -210,7 +217,7 @@ func (f *exportFlags) valueOf(from *source) (value export.Value, err error) {
 		return export.Value(f.value), nil
 	}
 	value = export.Calls
-	err = from.each(func(t *table.Table) error {
+	look := func(t *table.Table) error {
 		if t.HasBlocks() {
 			value = export.Instructions
 		}
@@ -218,10 +225,12 @@ func (f *exportFlags) valueOf(from *source) (value export.Value, err error) {
 		if times != nil {
 			value = export.Time
 		}
-		return cmp.Or(err, errFirst)
-	})
-	if errors.Is(err, errFirst) {
-		err = nil
+		return err
+	}
+	if from.tables != nil {
+		err = look(from.tables[0])
+	} else {
+		err = eachTable(table.Open, from.paths[:1], look)
 	}
 	return value, err
 }

@@ -208,16 +208,21 @@ func (a *app) read(args []string, run bool, opt report.Options) (*report.Report,
 	if err != nil {
 		return nil, nil, err
 	}
-	if slices.ContainsFunc(tables, hasTimes) {
-		opt.Most = 0
-	}
-	opt.Mangled = a.noDemangle
-	r, err := report.New(tables, opt)
+	r, err := a.reportOf(tables, opt)
 	if err != nil {
 		done()
 		return nil, nil, err
 	}
 	return r, done, nil
+}
+
+// reportOf makes a report of tables.
+func (a *app) reportOf(tables []*table.Table, opt report.Options) (*report.Report, error) {
+	if slices.ContainsFunc(tables, hasTimes) {
+		opt.Most = 0
+	}
+	opt.Mangled = a.noDemangle
+	return report.New(tables, opt)
 }
 
 // hasTimes reports whether there are times beside a table, or what cannot be read as such.
