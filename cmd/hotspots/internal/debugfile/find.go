@@ -84,7 +84,7 @@ func (f *Finder) Separate(o *layout.Object, link string, try func(path string) (
 // ownSymbols are those that the object's file has itself, and what it says of another file.
 // That it is not there, or another one by now, is no error: a separate file may be.
 func ownSymbols(o *layout.Object, since time.Time) (all Symbols, link string, sum uint32, err error) {
-	r, size, err := regular(o.Path)
+	r, size, err := Regular(o.Path)
 	if err != nil {
 		return nil, "", 0, nil
 	}
@@ -129,7 +129,7 @@ func located(where string, err error) error {
 
 // separate reads the symbols of a file of debug information; nil if it is of another object.
 func separate(path, buildID string, sum uint32) (Symbols, error) {
-	r, size, err := regular(path)
+	r, size, err := Regular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +156,9 @@ func HasSum(r io.ReaderAt, sum uint32) (bool, error) {
 	return crc.Sum32() == sum, err
 }
 
-// regular opens a file, not what would have to be waited for.
-func regular(path string) (*os.File, int64, error) {
+// Regular opens a file, and tells its size; not what would have to be waited for: then the
+// error wraps fs.ErrNotExist.
+func Regular(path string) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, err

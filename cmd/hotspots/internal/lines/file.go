@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/debugfile"
@@ -68,8 +67,8 @@ func Open(o *layout.Object, find *debugfile.Finder) (*File, error) {
 
 // separate reads a file of debug information; nil if it is of another object.
 func separate(path, buildID string, sum uint32, find *debugfile.Finder) (*File, error) {
-	file, err := regular(path)
-	if file == nil {
+	file, _, err := debugfile.Regular(path)
+	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
@@ -92,19 +91,6 @@ func separate(path, buildID string, sum uint32, find *debugfile.Finder) (*File, 
 	return f, nil
 }
 
-// regular opens a file; nil if it is none.
-func regular(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a pipe without waiting
-	if err != nil {
-		return nil, err
-	}
-	if fi, err := file.Stat(); err != nil || !fi.Mode().IsRegular() {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
-}
-
 // share reads the file that a file shares with others, if there is one: where it is named,
 // from the file's own place, or by its build ID.
 func (f *File) share(e *elf.File, find *debugfile.Finder) {
@@ -114,8 +100,8 @@ func (f *File) share(e *elf.File, find *debugfile.Finder) {
 	}
 	f.missing = name
 	try := func(path string) (bool, error) {
-		file, err := regular(path)
-		if file == nil {
+		file, _, err := debugfile.Regular(path)
+		if err != nil {
 			return false, err
 		}
 		defer file.Close()
