@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"syscall"
@@ -22,8 +21,9 @@ type Meter struct {
 	Ledger
 	Generation uint32 // changes when the program loads more objects
 
-	f    *file.File
-	read bool // Ledger is of Generation
+	f     *file.File
+	calls spans // the counters that functions have
+	read  bool  // Ledger is of Generation
 }
 
 // Ledger is what the functions of a table are, in numbers.
@@ -36,7 +36,7 @@ type Ledger struct {
 // Reading is what a Meter has read. One Reading may serve several meters, one
 // after the other.
 type Reading struct {
-	Calls   []uint64 // by counter, those of blocks left out
+	Calls   []uint64 // by counter, those that no function has left out
 	Total   uint64   // the sum of Calls
 	Threads int      // rows that a thread owns
 	Events  uint64   // functions that have crossed their thresholds
@@ -118,10 +118,13 @@ func (m *Meter) readLedger() error {
 	if err := m.f.ReadHead(); err != nil {
 		return err
 	}
-	l := Ledger{Skipped: map[ledger.Reason]int{}}
+	l, calls := Ledger{Skipped: map[ledger.Reason]int{}}, spans(nil)
 	err := m.f.EachEntry(m.f.Geometry.Functions, func(b []byte) error {
 		if layout.AllZero(b[:layout.FnEntrySize]) {
 			return layout.Corrupt("function %d is empty", l.Functions)
+		}
+		if counter := le.Uint32(b[layout.FnCounter:]); counter < m.f.Geometry.Counters {
+			calls.add(counter)
 		}
 		l.Functions++
 		reason := ledger.Reason(b[layout.FnReason])
@@ -133,25 +136,13 @@ func (m *Meter) readLedger() error {
 		}
 		return nil
 	})
-	m.Ledger = l
+	m.Ledger, m.calls = l, calls.inOrder()
 	return err
 }
 
-// place is where a counter is in Reading.Calls, which has none of blocks; false if it is
-// one of these.
-func (m *Meter) place(counter uint32) (uint32, bool) {
-	b := m.f.Geometry.BlockCounters
-	if counter < b.First {
-		return counter, true
-	}
-	return counter - b.Count, counter-b.First >= b.Count
-}
-
-// readRows sums up the rows. Each counter that is of no block has its function, so that
-// there are no more of them, whatever the header says.
+// readRows sums up the rows.
 func (m *Meter) readRows(r *Reading, used uint32) error {
-	blocks := m.f.Geometry.BlockCounters
-	counters := min(int(m.f.Geometry.Counters-blocks.Count), m.Ledger.Functions)
+	counters := m.calls.count()
 	r.Calls = slices.Grow(r.Calls[:0], counters)[:counters]
 	clear(r.Calls)
 	r.Threads = 0
@@ -159,7 +150,7 @@ func (m *Meter) readRows(r *Reading, used uint32) error {
 	pages := layout.Section{Offset: m.f.Geometry.Rows.Offset, EntrySize: layout.PageSize}
 	err := m.f.EachDataIn(r.buf, pages, uint64(used)*perRow, func(page uint64, b []byte) error {
 		for ; len(b) > 0; b = b[layout.PageSize:] {
-			r.addPage(page%perRow, b[:layout.PageSize], blocks)
+			r.addPage(page%perRow, b[:layout.PageSize], m.calls)
 			page++
 		}
 		return nil
@@ -172,7 +163,7 @@ func (m *Meter) readRows(r *Reading, used uint32) error {
 }
 
 // addPage adds the n-th page of a row.
-func (r *Reading) addPage(n uint64, b []byte, blocks layout.BlockCounters) {
+func (r *Reading) addPage(n uint64, b []byte, calls spans) {
 	first := n*(layout.PageSize/8) - layout.RowCounters/8
 	if n == 0 {
 		if row := layout.DecodeRow(0, b); row.Held() {
@@ -180,17 +171,12 @@ func (r *Reading) addPage(n uint64, b []byte, blocks layout.BlockCounters) {
 		}
 		first, b = 0, b[layout.RowCounters:]
 	}
-	from, count := uint64(blocks.First), uint64(blocks.Count)
-	r.add(first, b, 0, from, 0)
-	r.add(first, b, from+count, math.MaxUint64, count)
-}
-
-// add adds those of the counters in b, the first of which has that number, that are from
-// low to below high. Each is in Calls by so much before its number.
-func (r *Reading) add(first uint64, b []byte, low, high, by uint64) {
-	low, high = max(low, first), min(high, first+uint64(len(b)/8), uint64(len(r.Calls))+by)
-	for i := low; i < high; i++ {
-		r.Calls[i-by] += le.Uint64(b[8*(i-first):]) &^ layout.CounterFired
+	end := first + uint64(len(b)/8)
+	for i := calls.from(first); i < len(calls) && uint64(calls[i].first) < end; i++ {
+		s := &calls[i]
+		for k := max(uint64(s.first), first); k < min(uint64(s.end), end); k++ {
+			r.Calls[s.before+uint32(k)-s.first] += le.Uint64(b[8*(k-first):]) &^ layout.CounterFired
+		}
 	}
 }
 
@@ -203,7 +189,7 @@ func (m *Meter) Names(want func(counter uint32) bool, use func(Named) bool) erro
 	objects := map[uint16]string{}
 	err := m.f.EachEntry(m.f.Geometry.Functions, func(b []byte) error {
 		counter := le.Uint32(b[layout.FnCounter:])
-		at, ok := m.place(counter)
+		at, ok := m.calls.place(counter)
 		n := Named{Counter: at, Address: le.Uint64(b[layout.FnAddress:])}
 		if counter == layout.NoCounter || !ok || want != nil && !want(n.Counter) {
 			return nil

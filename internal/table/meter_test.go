@@ -33,8 +33,9 @@ func agree(t *testing.T, m *table.Meter, r *table.Reading, path string) {
 		t.Errorf("total %d, threads %d, functions %d; the snapshot has %d, %d, %d",
 			r.Total, r.Threads, m.Ledger.Functions, s.Total(), s.Threads(), len(tab.Functions))
 	}
-	names, counted := map[uint32]table.Named{}, 0
-	if err := m.Names(nil, func(n table.Named) bool { names[n.Counter] = n; return true }); err != nil {
+	var names []table.Named // in the order of functions
+	counted := 0
+	if err := m.Names(nil, func(n table.Named) bool { names = append(names, n); return true }); err != nil {
 		t.Fatal(err)
 	}
 	for i := range tab.Functions {
@@ -42,10 +43,14 @@ func agree(t *testing.T, m *table.Meter, r *table.Reading, path string) {
 		if f.Counter == layout.NoCounter {
 			continue
 		}
+		if counted == len(names) {
+			t.Fatalf("%d names", len(names))
+		}
+		name := names[counted]
 		counted++
-		want := table.Named{Counter: f.Counter, Address: f.Address, Name: f.Name, Object: tab.Objects[f.Object].Path}
-		if names[f.Counter] != want || r.Calls[f.Counter] != s.Calls[i] {
-			t.Errorf("%+v with %d calls; the table has %+v with %d", names[f.Counter], r.Calls[f.Counter], want, s.Calls[i])
+		want := table.Named{Counter: name.Counter, Address: f.Address, Name: f.Name, Object: tab.Objects[f.Object].Path}
+		if name != want || r.Calls[name.Counter] != s.Calls[i] {
+			t.Errorf("%+v with %d calls; the table has %+v with %d", name, r.Calls[name.Counter], want, s.Calls[i])
 		}
 	}
 	if m.Counted != counted {

@@ -362,16 +362,14 @@ func (s *foldSum) add(h *held) error {
 	return nil
 }
 
-// process is the one that has counted so much into a table, and its children.
+// process is the one that has counted so much into a table, by counter, and its children.
 func process(f *file.File, calls []uint64) ([]layout.Folded, error) {
 	p := layout.Folded{Nonce: f.Nonce, Time: f.Realtime, Pid: f.Pid}
-	blocks := f.Geometry.BlockCounters
-	for i, n := range calls {
-		if uint32(i)-blocks.First >= blocks.Count {
-			p.Calls += n
-		}
+	var err error
+	if p.Calls, err = table.Calls(f, calls); err != nil {
+		return nil, err
 	}
-	err := f.EachRow(func(r layout.Row) {
+	err = f.EachRow(func(r layout.Row) {
 		if r.Held() {
 			p.Threads++
 		}
