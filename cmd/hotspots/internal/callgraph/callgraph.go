@@ -217,7 +217,7 @@ func (b *builder) function(number uint32, flow *table.Flow, part *table.Part) er
 // calls these are. A jump may lead on in its own function.
 func (b *builder) noted(f *layout.Function, e ending, callees []table.Callee) (calls uint64) {
 	for _, c := range callees {
-		callee, ok := b.pointed(c.Address)
+		callee, ok := b.pointed(c.Address, int(f.Object))
 		if !ok {
 			continue // in no object: it is made while the program runs
 		}

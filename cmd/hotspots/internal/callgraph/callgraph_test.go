@@ -223,3 +223,43 @@ func TestMatch(t *testing.T) {
 		}
 	}
 }
+
+// TestLate: of what libraries that came later call is told what can be one function only:
+// those that came twice are two.
+func TestLate(t *testing.T) {
+	exports := func(names ...string) map[string][]objcode.Export {
+		all := map[string][]objcode.Export{}
+		for _, name := range names {
+			all[name] = []objcode.Export{{Address: 0x100}}
+		}
+		return all
+	}
+	asks := map[uint64]objcode.Ref{0: {Name: "own"}, 8: {Name: "both"}, 16: {Name: "start"}, 24: {Name: "b"}, 32: {Name: "c"}, 40: {Name: "nobody"}}
+	a, b, c := &objcode.Links{Slots: asks, Exports: exports("own", "both")}, &objcode.Links{Exports: exports("b")}, &objcode.Links{Exports: exports("c")}
+	late := func(path string, low uint64) layout.Object {
+		return layout.Object{Path: path, Flags: layout.ObjLate, Bias: low, Low: low, High: low + 0x1000}
+	}
+	objects := []layout.Object{{Path: "/bin/app", Bias: 0x1000, Low: 0x1000, High: 0x2000}, {Path: "/lib/start.so"}, late("/lib/a.so", 0x10000), late("/lib/b.so", 0x10000), late("/lib/a.so", 0x10000), late("/lib/b.so", 0x30000), late("/lib/c.so", 0x50000)}
+	files := Files{
+		Image: func(int) (*objcode.Image, error) { return nil, errors.New("none") },
+		Links: func(i int) (*objcode.Links, error) {
+			return []*objcode.Links{{}, {Exports: exports("both", "start")}, a, b, a, b, c}[i], nil
+		},
+	}
+	r := newResolver(objects, nil, files)
+	for address, want := range map[uint64]int{0: 4, 8: -1, 16: 1, 24: -1, 32: 6, 40: -1} {
+		got, ok := r.behind(Place{Object: 4, Address: address})
+		if ok != (want >= 0) || ok && got.Object != want {
+			t.Errorf("%s: object %d, %t, not %d", asks[address].Name, got.Object, ok, want)
+		}
+	}
+	for _, row := range []struct {
+		at       uint64
+		by, want int
+	}{{0x1100, 2, 0}, {0x10100, 4, 4}, {0x10100, 2, 2}, {0x10100, 0, -1}, {0x30100, 0, 5}, {0x70000, 0, -1}} {
+		got, ok := r.pointed(row.at, row.by)
+		if ok != (row.want >= 0) || ok && (got.Object != row.want || got.Address != 0x100) {
+			t.Errorf("%#x by %d: %+v, %t", row.at, row.by, got, ok)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package callgraph
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
@@ -14,6 +15,8 @@ type resolver struct {
 	files     Files
 	known     map[Place]int             // numbers in functions
 	scope     []int                     // objects that symbols are looked for in, in this order
+	late      []int                     // those that came later, of each file the first
+	again     map[int]bool              // of those: it came more than once
 	names     map[int]map[uint64]string // exported symbols of objects, by address, as far as they were asked for
 }
 
@@ -26,14 +29,21 @@ type callee struct {
 func calleeOf(p Place) callee { return callee{Place: p} }
 
 func newResolver(objects []layout.Object, functions []layout.Function, files Files) *resolver {
-	r := &resolver{objects: objects, functions: functions, files: files, known: map[Place]int{}, names: map[int]map[uint64]string{}}
+	r := &resolver{objects: objects, functions: functions, files: files, known: map[Place]int{}, names: map[int]map[uint64]string{}, again: map[int]bool{}}
 	for i := range functions {
 		if f := &functions[i]; !f.Reason.Excluded() {
 			r.known[entryOf(f)] = i
 		}
 	}
 	for i := range objects {
-		if o := &objects[i]; o.Flags&layout.ObjLate == 0 && !strings.HasPrefix(o.Path, "[") { // no file: the vDSO
+		o := &objects[i]
+		if o.Flags&layout.ObjLate != 0 {
+			if first := slices.IndexFunc(r.late, func(k int) bool { return r.isSame(i, k) }); first < 0 {
+				r.late = append(r.late, i)
+			} else {
+				r.again[r.late[first]] = true
+			}
+		} else if !strings.HasPrefix(o.Path, "[") { // no file: the vDSO
 			r.scope = append(r.scope, i)
 		}
 	}
@@ -56,21 +66,32 @@ func (r *resolver) at(p Place) (callee, bool) {
 	return r.behind(Place{Object: p.Object, Address: slot})
 }
 
-// pointed is the function at a run address that was called by a pointer; false if no object
-// is there.
-func (r *resolver) pointed(addr uint64) (callee, bool) {
-	for i := range r.objects {
-		o := &r.objects[i]
-		if addr < o.Low || addr >= o.High {
-			continue
+// pointed is the function at a run address that an object has called by a pointer; false if
+// no object is there. Where several were, one after the other, as of libraries that are closed,
+// the caller's own was there; of others it is not told which.
+func (r *resolver) pointed(addr uint64, by int) (callee, bool) {
+	isIn := func(i int) bool { return addr >= r.objects[i].Low && addr < r.objects[i].High }
+	at := by
+	if !isIn(by) {
+		at = -1
+		for i := range r.objects {
+			if !isIn(i) {
+				continue
+			}
+			if at >= 0 {
+				return callee{}, false
+			}
+			at = i
 		}
-		p := Place{Object: i, Address: addr - o.Bias}
-		if c, ok := r.at(p); ok {
-			return c, true
-		}
-		return callee{p, r.exported(p)}, true
 	}
-	return callee{}, false
+	if at < 0 {
+		return callee{}, false
+	}
+	p := Place{Object: at, Address: addr - r.objects[at].Bias}
+	if c, ok := r.at(p); ok {
+		return c, true
+	}
+	return callee{p, r.exported(p)}, true
 }
 
 // exported is a symbol of its object that is at an address, the first by name; empty if
@@ -108,6 +129,9 @@ func (r *resolver) behind(slot Place) (callee, bool) {
 	case ref.Own != 0:
 		return callee{Place{Object: slot.Object, Address: ref.Own}, ref.Name}, true
 	}
+	if r.objects[slot.Object].Flags&layout.ObjLate != 0 && !links.Symbolic {
+		return r.asked(slot.Object, ref.Name, ref.Version)
+	}
 	scope := r.scope
 	if links.Symbolic {
 		scope = append([]int{slot.Object}, scope...)
@@ -125,6 +149,41 @@ func (r *resolver) behind(slot Place) (callee, bool) {
 		}
 	}
 	return callee{}, false
+}
+
+// asked is the function of a symbol that an object which came later asks for. In which order
+// the dynamic linker looked depends on how it was loaded: so one object alone must have it.
+func (r *resolver) asked(by int, name, version string) (found callee, ok bool) {
+	at := -1
+	for _, i := range slices.Concat(r.scope, r.late) {
+		links, err := r.files.Links(i)
+		if err != nil {
+			return callee{}, false
+		}
+		e, is := match(links.Exports[name], version)
+		if is == no {
+			continue
+		}
+		if is == unsure || at >= 0 {
+			return callee{}, false
+		}
+		at, found = i, callee{Place{i, e.Address, e.Indirect}, name}
+	}
+	switch {
+	case at < 0:
+		return callee{}, false
+	case r.isSame(at, by):
+		found.Object = by
+	case r.again[at]:
+		return callee{}, false
+	}
+	return found, true
+}
+
+// isSame reports whether two objects are of one file.
+func (r *resolver) isSame(i, k int) bool {
+	a, b := &r.objects[i], &r.objects[k]
+	return a.Path == b.Path && a.BuildID == b.BuildID
 }
 
 type answer uint8
