@@ -282,7 +282,7 @@ const char *dp_plan_late(struct dp_session *s, void (*prepare)(struct dp_session
 {
 	const char *why;
 	/* Without room in the reserve that is kept they get one of their own. */
-	s->keep = dp.reserve && dp.reserve_size - dp.table->reserve_used >= dp_reserve_for(s->text_size);
+	s->keep = dp.reserve && dp.reserve_size - dp.table->reserve_used >= dp_reserve_for(s);
 	if (!is_worth_a_plan(s))
 		s->cache = DP_CACHE_OFF;
 	if (!s->cache && run_outsider(s, prepare, &why, twin, reaped))

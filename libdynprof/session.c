@@ -63,10 +63,9 @@ static void *map_shared(const struct dp_session *s, uint64_t size, int prot)
 /* Stubs, and what is told of them, take less than the text they count, but for
  * programs of tiny functions; nothing is used until it is written. Where address space
  * is limited half has to do. */
-uint64_t dp_reserve_for(uint64_t text_size) { return pages((dp_space_is_short() ? 2 : 4) * text_size + (4 << 20)); }
+static uint64_t stubs_take(const struct dp_session *s) { return pages((dp_space_is_short() ? 2 : 4) * s->text_size + (4 << 20)); }
 
-/* Copies of whole functions, with what tells of them, take so many times as much. */
-enum { COPIES_TAKE = 3, PAIRS_TAKE = 5 };
+uint64_t dp_reserve_for(const struct dp_session *s) { return stubs_take(s) * copies_take(s); }
 
 /* Room of a reserve that stays, for objects that come later. It is not the program's
  * address space: of the shared pages the first is mapped, and by that the others can
@@ -88,7 +87,7 @@ static int map_reserve(struct dp_session *s)
 {
 	uint64_t size = dp.reserve_size;
 	if (dp_space_is_short())
-		size = pages(dp.table->reserve_used) + dp_reserve_for(s->text_size);
+		size = pages(dp.table->reserve_used) + dp_reserve_for(s);
 	long at = raw(SYS_mremap, dp.reserve, 0, size, MREMAP_MAYMOVE);
 	s->ctl->reserve = failed(at) ? 0 : (uint64_t)at;
 	s->ctl->reserve_size = size;
@@ -124,7 +123,7 @@ static void lay_lists(struct dp_ctl *ctl, const struct dp_session *s)
 
 int dp_map_scratch(struct dp_session *s)
 {
-	uint64_t reserve = dp_reserve_for(s->text_size) * (!s->blocks ? 1 : s->keep || s->hot ? PAIRS_TAKE : COPIES_TAKE);
+	uint64_t reserve = dp_reserve_for(s);
 	s->scratch_size = pages(ctl_size(s));
 	struct dp_ctl *ctl = map_shared(s, s->scratch_size, PROT_READ | PROT_WRITE);
 	if (!ctl)
@@ -145,7 +144,7 @@ int dp_map_scratch(struct dp_session *s)
 	uint64_t more = s->keep ? LATE_RESERVE : 0;
 	ctl->reserve = (uint64_t)map_shared(s, reserve + more, PROT_READ | PROT_EXEC);
 	if (!ctl->reserve && s->blocks) { /* little address space: there are fewer copies */
-		reserve = dp_reserve_for(s->text_size);
+		reserve = stubs_take(s);
 		ctl->reserve = (uint64_t)map_shared(s, reserve + more, PROT_READ | PROT_EXEC);
 	}
 	if (!ctl->reserve && more) { /* little address space: without room for later objects */

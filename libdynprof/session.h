@@ -13,7 +13,8 @@
 /* Whether address space is limited. */
 int dp_space_is_short(void) HIDDEN;
 int dp_map_scratch(struct dp_session *s) HIDDEN;
-uint64_t dp_reserve_for(uint64_t text_size) HIDDEN;
+/* The reserve that a session needs. */
+uint64_t dp_reserve_for(const struct dp_session *s) HIDDEN;
 void dp_unmap_scratch(struct dp_session *s) HIDDEN;
 /* Returns 0, or why there is nothing to apply; finish it in either case. */
 const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped) HIDDEN;

@@ -15,6 +15,7 @@ import (
 	"github.com/dynprof/dynprof/internal/plancache"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
@@ -61,10 +62,10 @@ type copied struct {
 	fixes    []translate.Fix // if it may be written once more
 }
 
-// wantsBlocks reports whether blocks of the object are counted. What comes later, or is
-// watched by a debugger, and Go's code, are counted by call.
+// wantsBlocks reports whether blocks of the object are counted. What is watched by a debugger,
+// and Go's code, are counted by call.
 func (p *Plan) wantsBlocks(o *object) bool {
-	return p.Options.On[setting.Blocks] && !p.Late && !p.how.debugged && !o.code.Go && !o.noCopies
+	return p.Options.On[setting.Blocks] && !p.how.debugged && !o.code.Go && !o.noCopies
 }
 
 // dropCopies has the functions of the arena's object with most copies counted by call. It
@@ -79,9 +80,35 @@ func (p *Plan) dropCopies(a *arena) bool {
 	if largest == nil {
 		return false
 	}
-	largest.noCopies = true
-	p.decide(largest, p.how)
+	p.countByCall(largest)
 	return true
+}
+
+// countByCall plans an object that has copies without them: there is no room.
+func (p *Plan) countByCall(o *object) {
+	o.noCopies = true
+	if o.cached != nil {
+		o.cached = nil
+		p.planObject(o)
+		return
+	}
+	p.decide(o, p.how)
+}
+
+// roomOfBlocks is what blocks of the object take of the table.
+func (o *object) roomOfBlocks() (n build.Room) {
+	n.Counters = int(o.countersOfBlocks())
+	if c := o.cached; c != nil {
+		n.Blocks, n.Ways, n.Loops = c.CountBlocks(), c.CountWays(), c.CountLoops()
+	}
+	if o.copies == nil {
+		return n
+	}
+	for i := range o.copies.units {
+		u := &o.copies.units[i]
+		n.Blocks, n.Ways, n.Loops = n.Blocks+len(u.blocks), n.Ways+len(u.ways), n.Loops+len(u.loops)
+	}
+	return n
 }
 
 // copy plans the copies of all functions that are counted and can have one, or, unless that is
@@ -517,7 +544,7 @@ type firsts struct{ function, counter, block, loop uint32 }
 
 // blocked yields all blocks, by object and function.
 func (p *Plan) blocked(yield func(b blocked) bool) {
-	at := firsts{}
+	at := firsts{block: p.base.blocks, loop: p.base.loops}
 	for _, o := range p.fitting {
 		at.function, at.counter = uint32(o.groups), o.firstOfBlocks
 		if !o.blocked(&at, yield) {

@@ -46,7 +46,7 @@ func (p *Plan) keyOf(o *object, slot int) []byte {
 		hook = brk - o.bias
 	}
 	return fmt.Appendf(nil, "planner %x\nselected %t\nkeep-calls %t\nblocks %t\nedges %t\ntrips %t\nswitch %s\nthreshold %d\nhook %x\nslot %d\n",
-		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.On[setting.Blocks] && !p.Late, p.how.notes || p.how.sites, p.how.trips, p.switches(), p.Options.Threshold.All, hook, slot)
+		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.On[setting.Blocks], p.how.notes || p.how.sites, p.how.trips, p.switches(), p.Options.Threshold.All, hook, slot)
 }
 
 // switches is how switches are at the start, if there are any.

@@ -42,10 +42,12 @@ func locate(listed []target.Loaded, maps []procmaps.Mapping) []target.Loaded {
 
 func sameFile(a, b *procmaps.Mapping) bool { return a.Inode == b.Inode && a.Path == b.Path }
 
-// base is where the numbers of functions and counters start: behind those of
-// the table that is there.
+// base is where the numbers of functions, counters, blocks and loops start: behind those
+// of the table that is there.
 type base struct {
 	counters  uint32
+	blocks    uint32
+	loops     uint32
 	functions int
 	objects   int
 	table     *build.Appender // nil at the start
@@ -58,13 +60,14 @@ func (p *Plan) openBase() error {
 	}
 	t, err := p.Table()
 	if err == nil {
-		p.base = &base{t.Counters, int(t.Functions.Count), int(t.Objects.Count), t}
+		p.base = &base{t.Counters, t.Blocks.Count, t.Loops.Count, int(t.Functions.Count), int(t.Objects.Count), t}
 	}
 	return err
 }
 
 // fit leaves those of the objects that the table has room for: one that is too large
-// takes no other with it. Of the rest only the kernel sites are patched.
+// takes no other with it. Where there is none for its blocks an object is counted by call.
+// Of the rest only the kernel sites are patched.
 func (p *Plan) fit() {
 	if p.base.table == nil {
 		p.fitting = p.all
@@ -72,8 +75,7 @@ func (p *Plan) fit() {
 	}
 	room := p.base.table.Left()
 	for i, o := range p.all {
-		entry := o.entry()
-		if !room.Take(&entry, o.measured) {
+		if !p.takeRoom(&room, o) {
 			if o.cached != nil {
 				o.cached = nil
 				p.planObject(o)
@@ -87,6 +89,20 @@ func (p *Plan) fit() {
 			p.Miss(i, o.reason) // the table has it, and nothing of it is counted
 		}
 	}
+}
+
+// takeRoom takes room of the table for an object, at least for its calls. It reports false,
+// and takes nothing, if there is none.
+func (p *Plan) takeRoom(room *build.Room, o *object) bool {
+	entry, blocks := o.entry(), o.roomOfBlocks()
+	if room.Take(&entry, o.measured, blocks) {
+		return true
+	}
+	if blocks == (build.Room{}) {
+		return false
+	}
+	p.countByCall(o)
+	return room.Take(&entry, o.measured, build.Room{})
 }
 
 // left is why an object that the table has no room for is not counted.

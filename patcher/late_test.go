@@ -9,6 +9,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/patcher/place"
@@ -115,6 +116,57 @@ func tableOf(t *testing.T, spec *build.Spec) *os.File {
 	}
 	t.Cleanup(func() { file.Close() })
 	return file
+}
+
+// TestLateBlocks: blocks of what comes later have numbers behind those of the table; where it
+// has no room for these the object is counted by call, and what comes with it is not.
+func TestLateBlocks(t *testing.T) {
+	counted := 0
+	for _, full := range []int64{0, layout.HdrBlocks, layout.HdrWays} {
+		r := open(t)
+		q := r.request("program", "libc.so.6", "ld-linux-x86-64.so.2")
+		q.Options.On[setting.Blocks] = true
+		start := must(New(q, r))
+		start.Patch()
+		file := tableOf(t, start.Ledger())
+		before := must(build.OpenAppend(file))
+		if full != 0 { // as many as there are
+			count := make([]byte, 4)
+			must(file.ReadAt(count, full+layout.SecCount))
+			must(file.WriteAt(count, full+layout.SecCapacity))
+		}
+		r = open(t)
+		q = r.request("liblate.so")
+		q.Options.On[setting.Blocks], q.Late = true, true
+		q.Table = func() (*build.Appender, error) { return build.OpenAppend(file) }
+		q.Miss = func(i int, why ledger.Reason) { t.Errorf("object %d is missed: %v", i, why) }
+		p := must(New(q, r))
+		p.Patch()
+		check(t, "late", r, p)
+		spec := p.Ledger()
+		functions, blocks := 0, 0
+		for f := range spec.Stream {
+			if f.Counted() {
+				functions++
+			}
+		}
+		for b := range spec.Blocks.Each {
+			blocks++
+			if b.Function < before.Functions.Count || b.Counter < before.Counters || b.After < before.Blocks.Count || b.Loop < before.Loops.Count {
+				t.Errorf("%+v", b)
+			}
+		}
+		byCall := spec.Objects[0].Flags&layout.ObjByCall != 0
+		if full == 0 {
+			counted = functions
+		}
+		if functions == 0 || functions != counted || byCall != (full != 0) || (blocks > 0) == byCall {
+			t.Errorf("%#x: %d of %d functions, %d blocks, by call: %t", full, functions, counted, blocks, byCall)
+		}
+		if err := must(build.OpenAppend(file)).Add(spec); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestLateCached: what comes later is kept, too, and planned from that; what then takes GS,

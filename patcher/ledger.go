@@ -48,7 +48,7 @@ func (p *Plan) Ledger() *build.Spec {
 		}
 		spec.Objects = append(spec.Objects, e)
 	}
-	if p.Options.On[setting.Blocks] && !p.Late {
+	if p.Options.On[setting.Blocks] {
 		spec.Blocks = &build.Blocks{Each: p.blocks(), Ways: p.ways(), Loops: p.loops(), Counters: p.blockCounters()}
 	}
 	if p.how.sites {
@@ -95,6 +95,9 @@ func (o *object) entry() layout.Object {
 	}
 	if o.oldBirths() {
 		e.Flags |= layout.ObjOldBirth
+	}
+	if o.noCopies {
+		e.Flags |= layout.ObjByCall
 	}
 	if o.selected {
 		e.Flags |= layout.ObjSelected

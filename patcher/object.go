@@ -94,7 +94,7 @@ func (p *Plan) readObjects() {
 
 // planObject reads an object and plans it.
 func (p *Plan) planObject(o *object) {
-	if err := o.read(p.maps, p.how.debugged, p.Options.On[setting.Blocks] && !p.Late); err != nil {
+	if err := o.read(p.maps, p.how.debugged, p.Options.On[setting.Blocks]); err != nil {
 		o.reason, o.err = ledger.ReasonNoFile, err
 		if o.code == nil && len(o.signals) > 0 {
 			o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}

@@ -57,9 +57,9 @@ func New(r *Request, t target.Target) (*Plan, error) {
 	p := &Plan{Request: r, target: t, used: r.ReserveUsed}
 	shared := r.Shared || r.Options.On[setting.Lock]
 	p.how = decision{debugged: t.IsDebugged(), shared: shared, redirectable: r.Translator && !shared,
-		notes: r.Options.On[setting.Edges] && r.Options.On[setting.Blocks] && !shared && !r.Late,
-		trips: r.Options.On[setting.Trips] && !shared && !r.Late, sites: r.countsCalls(),
-		switched: r.Options.On[setting.Blocks] && (r.Options.On[setting.Control] || r.Options.Hot) && !r.Late}
+		notes: r.Options.On[setting.Edges] && r.Options.On[setting.Blocks] && !shared,
+		trips: r.Options.On[setting.Trips] && !shared, sites: r.countsCalls(),
+		switched: r.Options.On[setting.Blocks] && (r.Options.On[setting.Control] || r.Options.Hot)}
 	p.caches = p.mayCache()
 	if err := p.readMaps(); err != nil {
 		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))

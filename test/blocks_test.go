@@ -131,6 +131,12 @@ func flowOf(t *testing.T, path string) (*table.Table, *table.Flow) {
 func compareBlocks(t *testing.T, path string, want map[string]map[uint64]uint64) {
 	t.Helper()
 	tab, blocks := blocksOf(t, path)
+	compareRuns(t, tab, blocks, want)
+}
+
+// compareRuns compares blocks of a table with what callgrind says of their first instructions.
+func compareRuns(t *testing.T, tab *table.Table, blocks []table.Block, want map[string]map[uint64]uint64) {
+	t.Helper()
 	ran, wrong := 0, 0
 	for i := range blocks {
 		b := &blocks[i]

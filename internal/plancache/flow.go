@@ -10,6 +10,9 @@ import (
 // CountBlocks is the number of blocks.
 func (f *Flow) CountBlocks() int { return len(f.Blocks) / layout.BkEntrySize }
 
+// CountWays is the number of ways between them.
+func (f *Flow) CountWays() int { return len(f.Ways) / layout.WyEntrySize }
+
 // CountLoops is the number of loops.
 func (f *Flow) CountLoops() int { return len(f.Loops) / layout.LpEntrySize }
 

@@ -2,6 +2,7 @@ package table
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/dynprof/dynprof/internal/spantree"
@@ -75,8 +76,8 @@ func (t *Table) Flow(s *Snapshot) (*Flow, error) {
 			return nil, err
 		}
 	}
-	c := t.BlockCounters
-	if most := f.mostCounters(t); uint64(c.Count) > most {
+	c := t.flowCounters()
+	if most := f.mostCounters(t); uint64(t.BlockCounters.Count) > most || c.Count-t.BlockCounters.Count > mostLater {
 		return nil, layout.Corrupt("%d counters of %d blocks and %d ways", c.Count, len(f.Blocks), len(f.Ways))
 	}
 	counts, err := t.SumCounters(c.First, c.Count)
@@ -98,6 +99,21 @@ func (t *Table) Flow(s *Snapshot) (*Flow, error) {
 	}
 	return f, f.readCallees(t)
 }
+
+// mostLater is how many counters there can be of what came later, those of functions and of
+// adders that died among them (build.SpareFunctions and others).
+const mostLater = 4 << 20
+
+// flowCounters are the counters from the first on that is a block's: behind those of what was
+// there at the start come those of objects that came later, functions' and blocks'.
+func (t *Table) flowCounters() layout.BlockCounters {
+	first := t.BlockCounters.First
+	return layout.BlockCounters{First: first, Count: t.Counters - first}
+}
+
+// isCut reports whether an entry may be of a block that does not count, as its adder is at
+// work, or died.
+func (t *Table) isCut() bool { return t.Generation%2 != 0 }
 
 // mostCounters is how many there can be, words of trips, notes and slots and all.
 func (f *Flow) mostCounters(t *Table) uint64 {
@@ -128,7 +144,7 @@ func (t *Table) isCallee(b *layout.Block) bool {
 
 // hasWords reports whether so many words, from one on, are of blocks.
 func (t *Table) hasWords(first, n uint32) bool {
-	c := t.BlockCounters
+	c := t.flowCounters()
 	return first-c.First < c.Count && n <= c.Count-(first-c.First)
 }
 
@@ -139,7 +155,7 @@ func isCounter(counter uint32, c layout.BlockCounters) bool {
 func (f *Flow) readBlocks(t *Table) error {
 	return t.EachEntry(t.Geometry.Blocks, func(b []byte) error {
 		k, n := Block{Block: layout.DecodeBlock(b)}, len(f.Blocks)
-		if n > 0 && k.Function < f.Blocks[n-1].Function || k.Function >= uint32(len(t.Functions)) || !isCounter(k.Counter, t.BlockCounters) ||
+		if n > 0 && k.Function < f.Blocks[n-1].Function || k.Function >= uint32(len(t.Functions)) || !isCounter(k.Counter, t.flowCounters()) ||
 			k.After != layout.NoBlock && k.After >= uint32(n) || k.Instructions == 0 || !t.isCallee(&k.Block) || k.Loop != layout.NoLoop && k.Loop >= t.Geometry.Loops.Count {
 			return layout.Corrupt("block %d: %+v", n, k.Block)
 		}
@@ -149,19 +165,25 @@ func (f *Flow) readBlocks(t *Table) error {
 }
 
 func (f *Flow) readWays(t *Table) error {
-	return t.EachEntry(t.Geometry.Ways, func(b []byte) error {
+	return until(t.EachEntry(t.Geometry.Ways, func(b []byte) error {
 		w, n := Way{Way: layout.DecodeWay(b)}, uint32(len(f.Blocks))
-		if w.From != layout.NoBlock && w.From >= n || w.To != layout.NoBlock && w.To >= n || w.From == layout.NoBlock && w.To == layout.NoBlock || !isCounter(w.Counter, t.BlockCounters) {
+		if t.isCut() && w.Block() >= n {
+			return errStop
+		}
+		if w.From != layout.NoBlock && w.From >= n || w.To != layout.NoBlock && w.To >= n || w.From == layout.NoBlock && w.To == layout.NoBlock || !isCounter(w.Counter, t.flowCounters()) {
 			return layout.Corrupt("way %d: %+v", len(f.Ways), w.Way)
 		}
 		f.Ways = append(f.Ways, w)
 		return nil
-	})
+	}))
 }
 
 func (f *Flow) readLoops(t *Table) error {
-	return t.EachEntry(t.Geometry.Loops, func(b []byte) error {
+	return until(t.EachEntry(t.Geometry.Loops, func(b []byte) error {
 		l, n := Loop{Loop: layout.DecodeLoop(b), Depth: 1}, len(f.Loops)
+		if t.isCut() && l.Header >= uint32(len(f.Blocks)) {
+			return errStop
+		}
 		if l.Header >= uint32(len(f.Blocks)) || l.Parent != layout.NoLoop && l.Parent >= uint32(n) || l.Trips != 0 && !t.hasWords(l.Trips, layout.TrWords) {
 			return layout.Corrupt("loop %d: %+v", n, l.Loop)
 		}
@@ -174,7 +196,15 @@ func (f *Flow) readLoops(t *Table) error {
 		}
 		f.Loops = append(f.Loops, l)
 		return nil
-	})
+	}))
+}
+
+// until is the error of a pass that errStop may have ended.
+func until(err error) error {
+	if errors.Is(err, errStop) {
+		return nil
+	}
+	return err
 }
 
 // solver works out the counts of one function after the other.
@@ -308,7 +338,7 @@ func (f *Flow) Of(function uint32) Part {
 	}
 	p := Part{}
 	p.Blocks, p.FirstBlock = among(f.Blocks, function, func(b *Block) uint32 { return b.Function })
-	p.Ways, _ = among(f.Ways, function, func(w *Way) uint32 { return f.Blocks[w.end()].Function })
+	p.Ways, _ = among(f.Ways, function, func(w *Way) uint32 { return f.Blocks[w.Block()].Function })
 	p.Loops, p.FirstLoop = among(f.Loops, function, func(l *Loop) uint32 { return l.Function })
 	return p
 }
@@ -317,14 +347,6 @@ func (f *Flow) Of(function uint32) Part {
 type Part struct {
 	Flow
 	FirstBlock, FirstLoop uint32 // numbers
-}
-
-// end is a block that the way is of.
-func (w *Way) end() uint32 {
-	if w.From != layout.NoBlock {
-		return w.From
-	}
-	return w.To
 }
 
 // among are those of a list, which is by function, that are of one, and where they begin.

@@ -24,24 +24,47 @@ import (
 //	c:      stands behind the call of a, too, which may return there
 func blocksSpec() *build.Spec {
 	spec := tabletest.Spec()
-	blocks := []layout.Block{
-		{Address: 0x1139, Function: 0, Counter: layout.NoCounter, After: layout.NoBlock, Instructions: 7, Size: 36, Flags: layout.BlockEntry},
-		{Address: 0x1160, Function: 1, Counter: layout.NoCounter, After: layout.NoBlock, Instructions: 2, Size: 5, Flags: layout.BlockEntry, Loop: 0},
-		{Address: 0x1165, Function: 1, Counter: 4, After: layout.NoBlock, Instructions: 1, Size: 5, Loop: 0},
-		{Address: 0x116a, Function: 1, Counter: layout.NoCounter, After: 1, Instructions: 1, Size: 2, Loop: layout.NoLoop},
-	}
-	blocks[0].Loop = layout.NoLoop
-	ways := []layout.Way{
-		{From: 1, To: 2, Counter: layout.NoCounter},
-		{From: 1, To: 3, Counter: layout.NoCounter},
-		{From: 2, To: 1, Counter: 5, Flags: layout.WayBack},
-		{From: 2, To: 3, Counter: layout.NoCounter},
-		{From: 3, To: layout.NoBlock, Counter: layout.NoCounter},
-		{From: layout.NoBlock, To: 1, Counter: layout.NoCounter, Flags: layout.WayCalls},
-	}
-	loops := []layout.Loop{{Header: 1, Parent: layout.NoLoop}}
-	spec.Blocks = &build.Blocks{Each: pointers(blocks), Ways: pointers(ways), Loops: pointers(loops), Counters: layout.BlockCounters{First: 4, Count: 2}}
+	spec.Blocks = blocksFrom(0, 4, 0, 0)
 	return spec
+}
+
+// blocksFrom are those blocks where the first of each kind have these numbers.
+func blocksFrom(function, counter, block, loop uint32) *build.Blocks {
+	blocks := []layout.Block{
+		{Address: 0x1139, Function: function, Counter: layout.NoCounter, After: layout.NoBlock, Instructions: 7, Size: 36, Flags: layout.BlockEntry, Loop: layout.NoLoop},
+		{Address: 0x1160, Function: function + 1, Counter: layout.NoCounter, After: layout.NoBlock, Instructions: 2, Size: 5, Flags: layout.BlockEntry, Loop: loop},
+		{Address: 0x1165, Function: function + 1, Counter: counter, After: layout.NoBlock, Instructions: 1, Size: 5, Loop: loop},
+		{Address: 0x116a, Function: function + 1, Counter: layout.NoCounter, After: block + 1, Instructions: 1, Size: 2, Loop: layout.NoLoop},
+	}
+	ways := []layout.Way{
+		{From: block + 1, To: block + 2, Counter: layout.NoCounter},
+		{From: block + 1, To: block + 3, Counter: layout.NoCounter},
+		{From: block + 2, To: block + 1, Counter: counter + 1, Flags: layout.WayBack},
+		{From: block + 2, To: block + 3, Counter: layout.NoCounter},
+		{From: block + 3, To: layout.NoBlock, Counter: layout.NoCounter},
+		{From: layout.NoBlock, To: block + 1, Counter: layout.NoCounter, Flags: layout.WayCalls},
+	}
+	loops := []layout.Loop{{Header: block + 1, Parent: layout.NoLoop}}
+	return &build.Blocks{Each: pointers(blocks), Ways: pointers(ways), Loops: pointers(loops), Counters: layout.BlockCounters{First: counter, Count: 2}}
+}
+
+// lateWithBlocks is an object that comes later to the table of a, with such blocks.
+func lateWithBlocks(a *build.Appender) *build.Spec {
+	spec := tabletest.Late(uint16(a.Objects.Count), a.Counters)
+	spec.Blocks = blocksFrom(a.Functions.Count, a.Counters+2, a.Geometry.Blocks.Count, a.Geometry.Loops.Count)
+	return spec
+}
+
+// addLate adds such an object.
+func addLate(t testing.TB, path string) {
+	t.Helper()
+	a, err := build.OpenAppend(tabletest.Writable(t, path))
+	if err == nil {
+		err = a.Add(lateWithBlocks(a))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func pointers[T any](list []T) iter.Seq[*T] {

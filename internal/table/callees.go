@@ -26,7 +26,8 @@ type calleeReader struct {
 
 // readCallees reads the callees of all blocks that have notes, by block and address.
 func (f *Flow) readCallees(t *Table) error {
-	r := calleeReader{first: t.BlockCounters.First, blocks: map[uint32]uint32{}, calls: map[Callee]uint64{}}
+	c := t.flowCounters()
+	r := calleeReader{first: c.First, blocks: map[uint32]uint32{}, calls: map[Callee]uint64{}}
 	for i := range f.Blocks {
 		if b := &f.Blocks[i]; b.Flags&layout.BlockNote != 0 {
 			r.blocks[b.Callee] = uint32(i)
@@ -39,13 +40,13 @@ func (f *Flow) readCallees(t *Table) error {
 	for i := range t.Objects {
 		if o := &t.Objects[i]; o.Sets > 0 {
 			at, n := uint64(o.Slots)-uint64(r.first), uint64(o.Sets)*layout.SetWords
-			if o.Slots < r.first || at+n > uint64(t.BlockCounters.Count) {
+			if o.Slots < r.first || at+n > uint64(c.Count) {
 				return layout.Corrupt("%d sets of slots at %d", o.Sets, o.Slots)
 			}
 			r.slots = append(r.slots, [2]uint64{8 * at, 8 * (at + n)})
 		}
 	}
-	r.words = make([]byte, 8*uint64(t.BlockCounters.Count))
+	r.words = make([]byte, 8*uint64(c.Count))
 	used, err := t.U32(layout.HdrRowsUsed)
 	if err != nil {
 		return err

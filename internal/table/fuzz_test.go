@@ -35,6 +35,14 @@ func FuzzNewReader(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(seed)
+	spare := blocksSpec()
+	spare.NoSpare = false
+	seed = copyWithLate(f, tabletest.Demo(f, filepath.Join(f.TempDir(), "l.dynprof"), spare))
+	f.Add(seed)
+	seed = bytes.Clone(seed)
+	seed[layout.HdrGeneration] |= 1
+	seed[layout.HdrBlocks+layout.SecCount] = 4
+	f.Add(seed)
 	withSites := tabletest.Demo(f, filepath.Join(f.TempDir(), "c.dynprof"), sitesSpec())
 	if seed, err = os.ReadFile(withSites.Path); err != nil {
 		f.Fatal(err)

@@ -36,7 +36,31 @@ func OpenAppend(m Memory) (*Appender, error) {
 		return nil, err
 	}
 	g, err := layout.DecodeGeometry(head, int64(le.Uint64(head[layout.HdrFileSize:])))
-	return &Appender{g, m, head}, err
+	a := &Appender{g, m, head}
+	if err == nil && le.Uint32(head[layout.HdrGeneration:])%2 != 0 {
+		err = a.cut()
+	}
+	return a, err
+}
+
+// cut leaves out ways and loops of blocks that do not count: who added them died before
+// these did.
+func (a *Appender) cut() error {
+	cut := func(s *layout.Section, block func([]byte) uint32) error {
+		b := make([]byte, s.EntrySize)
+		for ; s.Count > 0; s.Count-- {
+			if err := layout.ReadAt(a.m, b, int64(s.Offset+uint64(s.Count-1)*uint64(s.EntrySize))); err != nil {
+				return err
+			}
+			if block(b) < a.Blocks.Count {
+				break
+			}
+		}
+		return nil
+	}
+	return errors.Join(
+		cut(&a.Ways, func(b []byte) uint32 { w := layout.DecodeWay(b); return w.Block() }),
+		cut(&a.Loops, func(b []byte) uint32 { return layout.DecodeLoop(b).Header }))
 }
 
 // ReserveUsed is how much of the reserve that is kept was taken when the table
@@ -50,6 +74,7 @@ func (a *Appender) Shared() bool { return le.Uint32(a.head[layout.HdrFlags:])&la
 // a row.
 type Room struct {
 	Objects, Functions, Aliases, Strings, Counters int
+	Blocks, Ways, Loops                            int
 }
 
 // Left is the capacity that is not used yet.
@@ -57,15 +82,16 @@ func (a *Appender) Left() Room {
 	left := func(s layout.Section) int { return int(s.Capacity - s.Count) }
 	return Room{
 		min(left(a.Objects), MaxObjects-int(a.Objects.Count)), left(a.Functions), left(a.Aliases), left(a.Strings),
-		int(a.CountersCap - a.Counters),
+		int(a.CountersCap - a.Counters), left(a.Blocks), left(a.Ways), left(a.Loops),
 	}
 }
 
-// Take takes what o and its functions need out of r. It reports false, and takes
+// Take takes what o, its functions and its blocks need out of r. It reports false, and takes
 // nothing, if that is not there.
-func (r *Room) Take(o *layout.Object, functions iter.Seq[*layout.Function]) bool {
+func (r *Room) Take(o *layout.Object, functions iter.Seq[*layout.Function], blocks Room) bool {
 	n := *r
 	n.Objects--
+	n.Blocks, n.Ways, n.Loops, n.Counters = n.Blocks-blocks.Blocks, n.Ways-blocks.Ways, n.Loops-blocks.Loops, n.Counters-blocks.Counters
 	n.Strings -= stored(o.Path) + stored(o.BuildID)
 	for f := range functions {
 		strings, aliases := lengths(f)
@@ -75,21 +101,22 @@ func (r *Room) Take(o *layout.Object, functions iter.Seq[*layout.Function]) bool
 			n.Counters--
 		}
 	}
-	if min(n.Objects, n.Functions, n.Aliases, n.Strings, n.Counters) < 0 {
+	if min(n.Objects, n.Functions, n.Aliases, n.Strings, n.Counters, n.Blocks, n.Ways, n.Loops) < 0 {
 		return false
 	}
 	*r = n
 	return true
 }
 
-// Add writes the objects and functions of spec behind those that are there:
-// the functions' objects and counters are numbers of the whole table. Room for
-// the new counters in the rows is the program's business.
+// Add writes the objects and functions of spec, and their blocks, behind those that are
+// there: the functions' objects, counters, and all numbers of blocks, are those of the whole
+// table. Room for the new counters in the rows is the program's business.
 //
 //  1. The generation becomes odd.
-//  2. Strings, aliases, objects and functions are stored behind the counts.
+//  2. The entries are stored behind the counts.
 //  3. The counts are stored, what is referred to before what refers to it: if we
 //     die here, and the generation stays odd, the table is sound all the same.
+//     Blocks come last, of which loops and ways are.
 //  4. The generation becomes even again.
 //
 // A reader that saw an odd one, or two different ones, reads again.
@@ -103,7 +130,12 @@ func (a *Appender) Add(spec *Spec) error {
 	grown.Strings.Count += uint32(nStrings)
 	grown.Counters = max(g.Counters, uint32(counters))
 	grown.Fired.Count = grown.Counters
-	for _, s := range []layout.Section{grown.Objects, grown.Functions, grown.Aliases, grown.Strings} {
+	if b := spec.Blocks; b != nil {
+		grown.Blocks.Count += uint32(length(b.Each))
+		grown.Ways.Count += uint32(length(b.Ways))
+		grown.Loops.Count += uint32(length(b.Loops))
+	}
+	for _, s := range []layout.Section{grown.Objects, grown.Functions, grown.Aliases, grown.Strings, grown.Blocks, grown.Ways, grown.Loops} {
 		if s.Count > s.Capacity {
 			return ErrFull
 		}
@@ -118,6 +150,11 @@ func (a *Appender) Add(spec *Spec) error {
 	if err := a.store32(layout.HdrGeneration, generation); err != nil {
 		return err
 	}
+	if grown.Blocks.Count > g.Blocks.Count {
+		if err := a.store32(layout.HdrVersion, layout.VersionLate); err != nil {
+			return err
+		}
+	}
 	if err := a.write(spec); err != nil {
 		return err
 	}
@@ -131,6 +168,9 @@ func (a *Appender) Add(spec *Spec) error {
 		{layout.HdrAliases + layout.SecCount, grown.Aliases.Count},
 		{layout.HdrObjects + layout.SecCount, grown.Objects.Count},
 		{layout.HdrFunctions + layout.SecCount, grown.Functions.Count},
+		{layout.HdrLoops + layout.SecCount, grown.Loops.Count},
+		{layout.HdrWays + layout.SecCount, grown.Ways.Count},
+		{layout.HdrBlocks + layout.SecCount, grown.Blocks.Count},
 	} {
 		if err := a.store32(s.at, s.count); err != nil {
 			return err
@@ -157,7 +197,11 @@ func (a *Appender) write(spec *Spec) error {
 	}
 	names := &stringSink{layout.NewSink(a.m, behind(a.Strings)), a.Strings.Count}
 	aliases := &aliasSink{layout.NewSink(a.m, behind(a.Aliases)), a.Aliases.Count}
-	return writeLedger(a.m, spec, names, aliases, behind(a.Objects), behind(a.Functions))
+	err := writeLedger(a.m, spec, names, aliases, behind(a.Objects), behind(a.Functions))
+	if spec.Blocks != nil && err == nil {
+		err = writeBlocks(a.m, spec.Blocks, &layout.Geometry{Blocks: behind(a.Blocks), Ways: behind(a.Ways), Loops: behind(a.Loops)})
+	}
+	return err
 }
 
 // reserve takes room for the fired words of the counters that are new.

@@ -66,16 +66,18 @@ func TestRoom(t *testing.T) {
 		}
 	}
 	names := len("/usr/lib/late.so") + len("abcd") + len("late_one") + len("late_eins") + 4
-	enough := build.Room{Objects: 1, Functions: 2, Aliases: 2, Strings: names, Counters: 2}
-	if r := enough; !r.Take(&spec.Objects[0], functions) || r != (build.Room{}) {
+	blocks := build.Room{Blocks: 3, Ways: 4, Loops: 1, Counters: 2}
+	enough := build.Room{Objects: 1, Functions: 2, Aliases: 2, Strings: names, Counters: 4, Blocks: 3, Ways: 4, Loops: 1}
+	if r := enough; !r.Take(&spec.Objects[0], functions, blocks) || r != (build.Room{}) {
 		t.Errorf("left: %+v", r)
 	}
-	for _, less := range []build.Room{{Objects: 1}, {Functions: 1}, {Aliases: 1}, {Strings: 1}, {Counters: 1}} {
+	for _, less := range []build.Room{{Objects: 1}, {Functions: 1}, {Aliases: 1}, {Strings: 1}, {Counters: 1}, {Blocks: 1}, {Ways: 1}, {Loops: 1}} {
 		r := build.Room{
 			Objects: 1 - less.Objects, Functions: 2 - less.Functions, Aliases: 2 - less.Aliases,
-			Strings: names - less.Strings, Counters: 2 - less.Counters,
+			Strings: names - less.Strings, Counters: 4 - less.Counters,
+			Blocks: 3 - less.Blocks, Ways: 4 - less.Ways, Loops: 1 - less.Loops,
 		}
-		if before := r; r.Take(&spec.Objects[0], functions) || r != before {
+		if before := r; r.Take(&spec.Objects[0], functions, blocks) || r != before {
 			t.Errorf("%+v is enough, and %+v left", before, r)
 		}
 	}

@@ -39,7 +39,7 @@ func TestOpenAppend(t *testing.T) {
 	want := left
 	want.Take(&more.Objects[0], func(yield func(*layout.Function) bool) {
 		_ = yield(&more.Functions[0]) && yield(&more.Functions[1])
-	})
+	}, build.Room{})
 	if got := a.Left(); got != want || a.ReserveUsed() != 8192 {
 		t.Errorf("left %+v, want %+v; %d of the reserve", got, want, a.ReserveUsed())
 	}

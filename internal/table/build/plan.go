@@ -11,9 +11,6 @@ import (
 // plan lays out a table for spec with at most maxRows rows.
 func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	nStrings, nAliases, functions, counters := measure(spec)
-	if b := spec.Blocks; b != nil {
-		counters = max(counters, int(b.Counters.First+b.Counters.Count))
-	}
 	if s := spec.Sites; s != nil {
 		counters = max(counters, int(s.Counters.First+s.Counters.Count))
 	}
@@ -36,7 +33,8 @@ func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 		more = extra(SpareFunctionsShort)
 	}
 	g := &layout.Geometry{Size: layout.HeaderSize, Counters: uint32(counters)}
-	g.CountersCap = uint32(counters + more)
+	blocks := spareOf(spec, spare)
+	g.CountersCap = uint32(counters + more + blocks.Counters)
 	// What the program stores into comes first: it maps no more than that.
 	events := SpareEvents
 	if spec.Flags&layout.FlagThreshold != 0 {
@@ -51,9 +49,9 @@ func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	g.Aliases = g.Add(nAliases, nAliases+more, 4)
 	g.Strings = g.Add(nStrings, nStrings+extra(SpareStrings), 1)
 	if b := spec.Blocks; b != nil {
-		add := func(n int, size uint32) layout.Section { return g.Add(n, n, size) }
-		g.Blocks, g.BlockCounters = add(length(b.Each), layout.BkEntrySize), b.Counters
-		g.Ways, g.Loops = add(length(b.Ways), layout.WyEntrySize), add(length(b.Loops), layout.LpEntrySize)
+		add := func(n, more int, size uint32) layout.Section { return g.Add(n, n+more, size) }
+		g.Blocks, g.BlockCounters = add(length(b.Each), blocks.Blocks, layout.BkEntrySize), b.Counters
+		g.Ways, g.Loops = add(length(b.Ways), blocks.Ways, layout.WyEntrySize), add(length(b.Loops), blocks.Loops, layout.LpEntrySize)
 	}
 	if s := spec.Sites; s != nil {
 		n := length(s.Each)
@@ -73,6 +71,18 @@ func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	g.Baselines = g.Add(MaxBaselines, MaxBaselines, uint32(baseline))
 	g.Rows = g.Add(rows, rows, uint32(stride))
 	return g, nil
+}
+
+// spareOf is the room for blocks of objects that come later, if there is some for these.
+func spareOf(spec *Spec, spare bool) Room {
+	if spec.Blocks == nil || !spare {
+		return Room{}
+	}
+	r := Room{Blocks: SpareBlocks, Ways: SpareWays, Loops: SpareLoops, Counters: SpareBlockCounters}
+	if spec.ShortSpace {
+		r = Room{Blocks: r.Blocks / BlocksShort, Ways: r.Ways / BlocksShort, Loops: r.Loops / BlocksShort, Counters: r.Counters / BlocksShort}
+	}
+	return r
 }
 
 func length[T any](list iter.Seq[T]) (n int) {
@@ -96,6 +106,9 @@ func measure(spec *Spec) (stringBytes, aliases, functions, counters int) {
 		if f.Counter != layout.NoCounter {
 			counters = max(counters, int(f.Counter)+1)
 		}
+	}
+	if b := spec.Blocks; b != nil {
+		counters = max(counters, int(b.Counters.First+b.Counters.Count))
 	}
 	return stringBytes, aliases, functions, counters
 }

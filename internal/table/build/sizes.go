@@ -20,9 +20,16 @@ const (
 	SpareFunctions      = 512 << 10
 	SpareFunctionsShort = 128 << 10
 	SpareStrings        = 64 << 20
-	SpareEvents         = 256
-	MoreEvents          = 4096 // with a threshold: of objects that come later
-	MaxFormers          = 1024
-	MaxMissed           = 64
-	MaxBaselines        = 4 // one in force, the others for those who are writing one
+	// And for their blocks, where these are counted: the counters are for 80,000 functions
+	// of usual size.
+	SpareBlocks        = 2 << 20
+	SpareWays          = 3 << 20
+	SpareLoops         = 256 << 10
+	SpareBlockCounters = 1 << 20
+	BlocksShort        = 8 // so many times less where address space is short
+	SpareEvents        = 256
+	MoreEvents         = 4096 // with a threshold: of objects that come later
+	MaxFormers         = 1024
+	MaxMissed          = 64
+	MaxBaselines       = 4 // one in force, the others for those who are writing one
 )

@@ -147,6 +147,14 @@ func (w *Way) Encode(b []byte) {
 	le.PutUint32(b[WyFlags:], w.Flags)
 }
 
+// Block is a block that the way is of: of the same function are both.
+func (w *Way) Block() uint32 {
+	if w.From != NoBlock {
+		return w.From
+	}
+	return w.To
+}
+
 // DecodeWay decodes an entry.
 func DecodeWay(b []byte) Way {
 	return Way{le.Uint32(b[WyFrom:]), le.Uint32(b[WyTo:]), le.Uint32(b[WyCounter:]), le.Uint32(b[WyFlags:])}

@@ -23,8 +23,8 @@ func ReadHeader(r io.ReaderAt, size int64) (*Header, []byte, error) {
 	case n < HeaderSize:
 		return nil, nil, ErrTruncated
 	}
-	if v := le.Uint32(raw[HdrVersion:]); v > VersionSwitched {
-		return nil, nil, fmt.Errorf("format %d, this program knows %d: %w", v, VersionSwitched, ErrVersion)
+	if v := le.Uint32(raw[HdrVersion:]); v > VersionLate {
+		return nil, nil, fmt.Errorf("format %d, this program knows %d: %w", v, VersionLate, ErrVersion)
 	} else if v < Version {
 		return nil, nil, fmt.Errorf("format %d: %w", v, ErrCorrupt)
 	}

@@ -23,6 +23,9 @@ const (
 	// VersionSwitched is what a table says that counts blocks of some calls: an older
 	// reader would take their instructions for all.
 	VersionSwitched = 7
+	// VersionLate is what a table says once it has blocks of objects that came later: an
+	// older reader knows one range of their counters only.
+	VersionLate = 8
 
 	PageSize   = 4096
 	HeaderSize = PageSize
@@ -65,7 +68,7 @@ const (
 	HdrMissed       = 0x188 // section: objects that were loaded later and could not be planned
 	HdrBlocks       = 0x1a0 // section: blocks of functions, in their order
 	HdrBlocksFirst  = 0x1b8 // u32, the first counter that is a block's, or a call site's,
-	HdrBlocksCount  = 0x1bc // u32, and how many follow each other there
+	HdrBlocksCount  = 0x1bc // u32, and how many follow each other there; those of objects that came later are behind their functions'
 	HdrWays         = 0x1c0 // section: ways between these blocks, by function
 	HdrLoops        = 0x1d8 // section: loops of these blocks, by function
 	HdrSites        = 0x3e0 // section: direct calls of counted functions, by object, function and address
@@ -431,4 +434,5 @@ const (
 	ObjUsesGS   = 1 << 3 // it uses the GS segment itself
 	ObjOldBirth = 1 << 4 // it may make threads and processes by int $0x80
 	ObjCached   = 1 << 5 // its plan is one of an earlier start
+	ObjByCall   = 1 << 6 // there was no room for its blocks: its functions are counted by call
 )

@@ -55,5 +55,6 @@ func (g *Geometry) BaselineParts(at uint64) (counters, rows Section) {
 	return counters, rows
 }
 
-// BlockCounters are the counters of a row that are of blocks, or of call sites, and of no function.
+// BlockCounters are the counters of a row that are of blocks, or of call sites, and of no function,
+// of what was there at the start.
 type BlockCounters struct{ First, Count uint32 }

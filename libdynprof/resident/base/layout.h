@@ -9,6 +9,7 @@
 #define DP_VERSION_TRIPS 0x5
 #define DP_VERSION_SITES 0x6
 #define DP_VERSION_SWITCHED 0x7
+#define DP_VERSION_LATE 0x8
 #define DP_PAGE_SIZE 0x1000
 #define DP_HEADER_SIZE 0x1000
 #define DP_HDR_MAGIC 0x0
@@ -302,6 +303,7 @@
 #define DP_OBJ_USES_GS 0x8
 #define DP_OBJ_OLD_BIRTH 0x10
 #define DP_OBJ_CACHED 0x20
+#define DP_OBJ_BY_CALL 0x40
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>

@@ -225,7 +225,7 @@ static int hold_at(struct dp_ctl *ctl, uint64_t at, uint64_t size)
 static void hold_room(struct dp_session *s)
 {
 	enum { GUARD = 64 << 10, STRIDE = 16 << 20, REACH = 2000 << 20 }; /* somewhat less than in patcher/place */
-	uint64_t size = pages(3 * s->text_size + (5 << 20)), high = ~0ULL;
+	uint64_t size = pages(3 * copies_take(s) * s->text_size + (5 << 20)), high = ~0ULL;
 	for (uint32_t i = 0; i < s->ctl->objects_count; i++)
 		if (s->ctl->objects[i].bias && s->ctl->objects[i].bias < high)
 			high = s->ctl->objects[i].bias;
@@ -434,7 +434,7 @@ void dp_new_objects(void)
 		meet_blindly();
 		return;
 	}
-	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count};
+	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count, .blocks = dp.table->blocks.offset != 0, .hot = (dp.table->flags & DP_FLAG_SWITCHED) != 0};
 	for (struct walk w = {0, 0}; next_new(&w); s.objects++) {
 		s.text_size += dp_text_of(w.l);
 		s.strings += text_len(w.l->l_name) + 1;

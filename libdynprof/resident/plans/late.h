@@ -27,6 +27,13 @@ struct dp_session {
 	const Elf64_auxv_t *auxv;
 };
 
+/* Copies of whole functions, with what tells of them, take so many times as much as stubs. */
+static inline uint64_t copies_take(const struct dp_session *s)
+{
+	enum { COPIES = 3, PAIRS = 5 };
+	return !s->blocks ? 1 : s->keep || s->hot ? PAIRS : COPIES;
+}
+
 /* Keeps what later sessions need of the first. Returns the table's path, kept; 0 if
  * there will be none. */
 const char *dp_keep(const struct dp_session *s, uint64_t r_debug) HIDDEN;

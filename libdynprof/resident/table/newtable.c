@@ -21,7 +21,8 @@ static uint64_t rows_at_most(uint64_t used, uint64_t counters_cap, uint64_t stri
 
 int dp_lay_table(struct dp_header *h, const struct dp_new_table *n)
 {
-	uint64_t more = n->short_space ? DP_SPARE_FUNCTIONS_SHORT : DP_SPARE_FUNCTIONS, capacity = n->counters + more;
+	uint64_t more = n->short_space ? DP_SPARE_FUNCTIONS_SHORT : DP_SPARE_FUNCTIONS, less = n->short_space ? DP_BLOCKS_SHORT : 1;
+	uint64_t capacity = n->counters + more + (n->has_blocks ? DP_SPARE_BLOCK_COUNTERS / less : 0);
 	uint64_t events = DP_SPARE_EVENTS + (n->has_threshold ? n->counters + DP_MORE_EVENTS : 0);
 	uint64_t stride = pages(DP_ROW_COUNTERS + 8 * capacity);
 	if (n->strings > DP_MAX_STRINGS || n->objects > DP_MAX_OBJECTS || stride > 1ull << 31)
@@ -40,9 +41,9 @@ int dp_lay_table(struct dp_header *h, const struct dp_new_table *n)
 	h->aliases = add(h, n->aliases, n->aliases + more, sizeof(uint32_t));
 	h->strings = add(h, n->strings, n->strings + DP_SPARE_STRINGS, 1);
 	if (n->has_blocks) {
-		h->blocks = add(h, n->blocks, n->blocks, DP_BK_ENTRY_SIZE);
-		h->ways = add(h, n->ways, n->ways, DP_WY_ENTRY_SIZE);
-		h->loops = add(h, n->loops, n->loops, DP_LP_ENTRY_SIZE);
+		h->blocks = add(h, n->blocks, n->blocks + DP_SPARE_BLOCKS / less, DP_BK_ENTRY_SIZE);
+		h->ways = add(h, n->ways, n->ways + DP_SPARE_WAYS / less, DP_WY_ENTRY_SIZE);
+		h->loops = add(h, n->loops, n->loops + DP_SPARE_LOOPS / less, DP_LP_ENTRY_SIZE);
 	}
 	if (n->has_sites)
 		h->sites = add(h, n->sites, n->sites, DP_ST_ENTRY_SIZE);

@@ -7,7 +7,9 @@
  *  2. There is room for all, on disk, too: a store to a hole of a full file system is a
  *     signal.
  *  3. The generation becomes odd; entries are stored behind the counts; the counts are,
- *     what is referred to before what refers to it; the generation becomes even. */
+ *     what is referred to before what refers to it, and blocks last; the generation becomes
+ *     even. Where it was odd already, what its adder has left of blocks that do not count is
+ *     a planner's to look at. */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -82,14 +84,13 @@ static int make_room(const struct dp_header *h, const struct dp_section *s, uint
 	return n == 0 || raw(SYS_madvise, dp_in_table(h, from), pages(to) - from, MADV_POPULATE_WRITE) == 0;
 }
 
-static int has_room(const struct dp_warm *w, const struct dp_header *h)
+static int has_room(const struct dp_warm *w, const struct dp_header *h, const struct dp_ledger_size *n)
 {
-	struct dp_ledger_size n;
-	dp_measure_ledgers(w, &n);
 	uint64_t counters = w->counters - h->counters, functions = w->functions - h->functions.count;
 	uint64_t fired = h->flags & DP_FLAG_THRESHOLD ? counters : 0;
 	return w->counters <= h->counters_cap && make_room(h, &h->objects, w->count) && make_room(h, &h->functions, functions) &&
-	       make_room(h, &h->aliases, n.aliases) && make_room(h, &h->strings, n.strings) && make_room(h, &h->fired, fired);
+	       make_room(h, &h->aliases, n->aliases) && make_room(h, &h->strings, n->strings) && make_room(h, &h->fired, fired) &&
+	       make_room(h, &h->blocks, n->blocks) && make_room(h, &h->ways, n->ways) && make_room(h, &h->loops, n->loops);
 }
 
 /* ---- entries ------------------------------------------------------------- */
@@ -102,20 +103,28 @@ int dp_add_objects(const struct dp_warm *w, const struct dp_adding *a)
 	long room = raw(SYS_mmap, 0, DP_LEDGER_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(room))
 		return 0;
-	int ok = has_room(w, h);
+	struct dp_ledger_size n;
+	dp_measure_ledgers(w, &n);
+	int ok = has_room(w, h, &n) && !(h->generation & 1 && h->blocks.offset);
 	if (ok) {
 		struct dp_ledger s = {.fd = -1, .mapped = (uint8_t *)h, .room = (uint8_t *)room};
 		uint32_t generation = h->generation | 1;
 		store(&h->generation, generation);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		dp_begin_ledger(&s, h);
+		if (n.blocks)
+			store(&h->version, DP_VERSION_LATE);
 		dp_put_ledgers(&s, w, h->objects.count, DP_OBJ_LATE);
+		dp_put_flows(&s, w);
 		store(&h->counters, w->counters);
 		store(&h->fired.count, w->counters);
 		store(&h->strings.count, s.next_string);
 		store(&h->aliases.count, s.next_alias);
 		store(&h->objects.count, h->objects.count + w->count);
 		store(&h->functions.count, w->functions);
+		store(&h->loops.count, h->loops.count + (uint32_t)n.loops);
+		store(&h->ways.count, h->ways.count + (uint32_t)n.ways);
+		store(&h->blocks.count, h->blocks.count + (uint32_t)n.blocks);
 		store(&h->generation, generation + 1);
 	}
 	raw(SYS_munmap, room, DP_LEDGER_ROOM);

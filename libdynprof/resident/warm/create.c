@@ -26,14 +26,8 @@ static struct dp_new_table measure(const struct dp_warm *w)
 		.objects = w->count, .functions = w->functions, .counters = w->counters, .has_threshold = w->choice.threshold > 0,
 		.aliases = 1 + all.aliases, .strings = 1 + stored(main->path) + stored_part(&main->plan->creator) + all.strings,
 		.short_space = w->ctl->short_space != 0, .has_blocks = w->choice.blocks,
-		.has_sites = dp_counts_calls(&w->choice),
+		.has_sites = dp_counts_calls(&w->choice), .blocks = all.blocks, .ways = all.ways, .loops = all.loops, .sites = all.sites,
 	};
-	for (uint32_t i = 0; i < w->count; i++) {
-		n.blocks += w->objects[i].plan->blocks.count;
-		n.ways += w->objects[i].plan->ways.count;
-		n.loops += w->objects[i].plan->loops.count;
-		n.sites += w->objects[i].plan->sites.count;
-	}
 	return n;
 }
 

@@ -5,11 +5,15 @@ static uint64_t stored(const char *s) { return *s ? text_len(s) + 1 : 0; }
 
 void dp_measure_ledgers(const struct dp_warm *w, struct dp_ledger_size *n)
 {
-	n->strings = n->aliases = 0;
+	*n = (struct dp_ledger_size){0};
 	for (uint32_t i = 0; i < w->count; i++) {
 		const struct dp_planned *o = &w->objects[i];
 		n->strings += stored(o->path) + (o->plan->build_id.count ? 2ull * o->plan->build_id.count + 1 : 0) + o->plan->strings.count - 1;
 		n->aliases += o->plan->aliases.count - 1ull;
+		n->blocks += o->plan->blocks.count;
+		n->ways += o->plan->ways.count;
+		n->loops += o->plan->loops.count;
+		n->sites += o->plan->sites.count;
 	}
 }
 
@@ -31,6 +35,8 @@ void dp_begin_ledger(struct dp_ledger *s, const struct dp_header *h)
 	s->sites = sink_of(s, &h->sites, 7);
 	s->next_string = s->mapped ? h->strings.count : 0;
 	s->next_alias = s->mapped ? h->aliases.count : 0;
+	s->next_block = s->mapped ? h->blocks.count : 0;
+	s->next_loop = s->mapped ? h->loops.count : 0;
 }
 
 uint32_t dp_add_string(struct dp_ledger *s, const void *text, uint64_t n)
@@ -186,7 +192,7 @@ static void add_sites(struct dp_ledger *s, const struct dp_planned *o, uint32_t 
 
 int dp_put_flows(struct dp_ledger *s, const struct dp_warm *w)
 {
-	struct firsts at = {0};
+	struct firsts at = {.block = s->next_block, .loop = s->next_loop};
 	for (uint32_t i = 0; i < w->count; i++) {
 		const struct dp_planned *o = &w->objects[i];
 		at.counter = o->block_counters;

@@ -188,10 +188,10 @@ static void put_key(const struct dp_warm *w, const struct dp_planned *o, uint64_
 	dp_put_bytes(b, planner.id, planner.size);
 	dp_put_text(b, o->selected ? "\nselected true\n" : "\nselected false\n");
 	dp_put_text(b, w->choice.keep_calls ? "keep-calls true\n" : "keep-calls false\n");
-	dp_put_text(b, w->choice.blocks && !w->ctl->late ? "blocks true\n" : "blocks false\n");
-	dp_put_text(b, w->choice.edges && !w->ctl->late ? "edges true\n" : "edges false\n");
-	dp_put_text(b, w->choice.trips && !w->ctl->late ? "trips true\n" : "trips false\n");
-	dp_put_text(b, w->choice.hot && !w->ctl->late ? "switch off\n" : "switch none\n");
+	dp_put_text(b, w->choice.blocks ? "blocks true\n" : "blocks false\n");
+	dp_put_text(b, w->choice.edges && (w->choice.blocks || !w->ctl->late) ? "edges true\n" : "edges false\n");
+	dp_put_text(b, w->choice.trips ? "trips true\n" : "trips false\n");
+	dp_put_text(b, w->choice.hot ? "switch off\n" : "switch none\n");
 	dp_put_text(b, "threshold ");
 	dp_put_number(b, w->choice.threshold, 10);
 	dp_put_text(b, "\nhook ");

@@ -123,6 +123,8 @@ type Program struct {
 	TotalAccesses *objcode.Accesses `json:"total_accesses,omitempty"`
 	// and functions that were called of which they are not.
 	WithoutBlocks int `json:"without_blocks,omitempty"`
+	// Objects whose functions are counted by call only, as there was no room for their blocks.
+	ByCall []string `json:"by_call,omitempty"`
 	// Functions of whose calls instructions are counted of some only.
 	Observed int `json:"partly_observed,omitempty"`
 	// CPU time; nil if none was sampled.
@@ -373,6 +375,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 	r.Dispatched += p.Dispatched
 	r.TextChanged += p.TextChanged
 	r.OldBirths = addOnce(r.OldBirths, p.OldBirths...)
+	r.ByCall = addOnce(r.ByCall, p.ByCall...)
 	if p.Status == alive.Running.String() || r.Status == alive.Exited.String() {
 		r.Status = p.Status
 	}
@@ -382,7 +385,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 func programOf(t *table.Table, s *table.Snapshot, status alive.Status) Program {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Arguments: symname.Clean(t.Arguments), Status: status.String(), TotalCalls: s.Total(), Folded: len(s.Folded),
-		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t),
+		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t), ByCall: byCall(t),
 		Ended: t.Ended, Objects: t.Objects,
 	}
 	running := status == alive.Running
@@ -458,6 +461,16 @@ func oldBirths(t *table.Table) []string {
 	all := []string{}
 	for i := range t.Objects {
 		if o := &t.Objects[i]; o.Flags&layout.ObjOldBirth != 0 && t.Flags&layout.FlagShared == 0 {
+			all = addOnce(all, symname.Clean(o.Path))
+		}
+	}
+	return all
+}
+
+// byCall are the objects for whose blocks there was no room.
+func byCall(t *table.Table) (all []string) {
+	for i := range t.Objects {
+		if o := &t.Objects[i]; o.Flags&layout.ObjByCall != 0 {
 			all = addOnce(all, symname.Clean(o.Path))
 		}
 	}

@@ -179,6 +179,9 @@ func (r *Report) lacks() (all []string) {
 	for _, path := range r.OldBirths {
 		all = append(all, fmt.Sprintf("threads and processes that %s makes by int $0x80 count as their parents, and lose calls: try --lock", path))
 	}
+	for _, path := range r.ByCall {
+		all = append(all, fmt.Sprintf("blocks of %s are not counted, only its calls: there was no room for them", path))
+	}
 	return append(all, r.timeLacks()...)
 }
 

@@ -1,0 +1,152 @@
+package table_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/edit"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/tabletest"
+)
+
+// Blocks of objects that come later.
+
+// spareBlocks is a table with room for some.
+func spareBlocks(t testing.TB) *tabletest.Live {
+	spec := blocksSpec()
+	spec.NoSpare = false
+	live := tabletest.Create(t, "a.dynprof", spec)
+	live.Row(layout.Row{State: layout.RowLive, Kind: layout.RowThread, Pid: 1, Tid: 1})
+	return live
+}
+
+// TestLateBlocks: what was added later is read as what was there, by those who keep a table
+// open, and in copies.
+func TestLateBlocks(t *testing.T) {
+	live := spareBlocks(t)
+	m, r := meter(t, live.Path), &table.Reading{}
+	agree(t, m, r, live.Path)
+	addLate(t, live.Path)
+	addLate(t, live.Path)
+	live.Set(0, 10, 20, 30, 40, 12, 7, 100, 200, 120, 70, 1000, 2000, 1200, 700)
+	want := []uint64{10, 27, 12, 20 + 27, 100, 270, 120, 200 + 270, 1000, 2700, 1200, 2000 + 2700}
+	check := func(path string) {
+		t.Helper()
+		if got := runsOf(t, path); !slices.Equal(got, want) {
+			t.Errorf("%d, not %d", got, want)
+		}
+		tab := tabletest.Open(t, path)
+		s := tabletest.Snapshot(t, tab)
+		f, err := tab.Flow(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := f.Of(uint32(len(tab.Functions) - 1)); s.Total() != 100+300+3000 || len(p.Blocks) != 3 || len(p.Ways) != 6 || len(p.Loops) != 1 || p.Loops[0].Entries != 2000 {
+			t.Errorf("%d calls, %+v", s.Total(), p)
+		}
+		agree(t, meter(t, path), r, path)
+	}
+	check(live.Path)
+	agree(t, m, r, live.Path)
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := edit.Copy(live.Path, copied); err != nil {
+		t.Fatal(err)
+	}
+	check(copied)
+	if b, err := os.ReadFile(copied); err != nil || b[layout.HdrVersion] != layout.VersionLate {
+		t.Errorf("it says version %d, %v", b[layout.HdrVersion], err)
+	}
+}
+
+// TestLateBlocksKilled: wherever a process dies that adds blocks, the table is sound, and the
+// next one that adds finds it so.
+func TestLateBlocksKilled(t *testing.T) {
+	if path := os.Getenv("TABLE_TEST_APPENDS_BLOCKS"); path != "" {
+		a, err := build.OpenAppend(&dies{tabletest.Writable(t, path), len(os.Getenv("TABLE_TEST_STORES"))})
+		if err == nil {
+			err = a.Add(lateWithBlocks(a))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for stores := 1; ; stores++ {
+		live := spareBlocks(t)
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestLateBlocksKilled$")
+		cmd.Env = append(os.Environ(), "TABLE_TEST_APPENDS_BLOCKS="+live.Path, "TABLE_TEST_STORES="+strings.Repeat("x", stores))
+		out, err := cmd.CombinedOutput()
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (!ok || status.Signal() != syscall.SIGKILL) {
+			t.Fatalf("%v: %s", err, out)
+		}
+		live.Set(0, 10, 20, 30, 40, 12, 7)
+		if got := runsOf(t, live.Path); len(got) != 4 && len(got) != 8 || !slices.Equal(got[:4], []uint64{10, 27, 12, 47}) {
+			t.Errorf("after %d stores: %d", stores, got)
+		}
+		addLate(t, live.Path)
+		tab := tabletest.Open(t, live.Path)
+		f, flowErr := tab.Flow(tabletest.Snapshot(t, tab))
+		if flowErr != nil {
+			t.Fatalf("added after %d stores: %v", stores, flowErr)
+		}
+		if p := f.Of(uint32(len(tab.Functions) - 1)); len(p.Blocks) != 3 || len(p.Ways) != 6 || len(p.Loops) != 1 || tab.Generation%2 != 0 {
+			t.Errorf("added after %d stores: %+v", stores, p)
+		}
+		if err == nil {
+			if stores < 15 {
+				t.Errorf("only %d stores", stores)
+			}
+			return
+		}
+	}
+}
+
+// copyWithLate are the bytes of a copy of a table to which an object was added.
+func copyWithLate(t testing.TB, live *tabletest.Live) []byte {
+	t.Helper()
+	addLate(t, live.Path)
+	to := live.Path + ".copy"
+	if err := edit.Copy(live.Path, to); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestHostileLateBlocks: what a table claims of objects that came later is not believed.
+func TestHostileLateBlocks(t *testing.T) {
+	spec := blocksSpec()
+	spec.NoSpare, spec.ShortSpace = false, true
+	seed := copyWithLate(t, tabletest.Create(t, "a.dynprof", spec))
+	blocks, ways := int(le.Uint64(seed[layout.HdrBlocks:])), int(le.Uint64(seed[layout.HdrWays:]))
+	for name, spoil := range map[string]func([]byte){
+		"fewer blocks":          func(b []byte) { b[layout.HdrBlocks+layout.SecCount] = 7 },
+		"no ways":               func(b []byte) { b[layout.HdrWays+layout.SecCount] = 6 },
+		"a counter behind all":  func(b []byte) { b[blocks+6*layout.BkEntrySize+layout.BkCounter] = 10 },
+		"another's way":         func(b []byte) { b[ways+6*layout.WyEntrySize+layout.WyFrom] = 1 },
+		"a function before":     func(b []byte) { b[blocks+4*layout.BkEntrySize+layout.BkFunction] = 0 },
+		"cut, and not in order": func(b []byte) { b[layout.HdrGeneration] |= 1; b[layout.HdrBlocks+layout.SecCount] = 7 },
+	} {
+		b := bytes.Clone(seed)
+		spoil(b)
+		tab, err := table.NewReader(bytes.NewReader(b), int64(len(b)))
+		if err == nil {
+			_, err = tab.Flow(tabletest.Snapshot(t, tab))
+		}
+		if !errors.Is(err, layout.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
