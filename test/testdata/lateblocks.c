@@ -1,5 +1,6 @@
 /* lateblocks HOW ROUNDS LIB [ANOTHER]: opens the library, works in it in threads, closes it,
- * three times; once more in a forked child; and in the end in the parent. How: "all";
+ * three times; once more in a forked child; and in the end in the parent. How: "all"; "alone",
+ * where the first thread works in it once;
  * "killed", where a thread opens and closes another library meanwhile, and the program kills
  * itself; "full", where ANOTHER is the program's table, which gets room for no more blocks
  * before: their section is told at OFFSET, the next argument. */
@@ -80,6 +81,11 @@ int main(int argc, char **argv)
 	if (argc < 4)
 		return 1;
 	rounds = (unsigned)atoi(argv[2]);
+	if (!strcmp(argv[1], "alone")) {
+		work = (unsigned (*)(unsigned))dlsym(open_it(argv[3]), "late_work");
+		printf("%u\n", work(rounds));
+		return 0;
+	}
 	if (argc > 5 && access(argv[4], W_OK) == 0)
 		fill(argv[4], strtol(argv[5], 0, 0));
 	if (is_killed)

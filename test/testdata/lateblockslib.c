@@ -26,6 +26,30 @@ __attribute__((noipa)) static unsigned twice(unsigned n) { return late_spin(n) +
 
 static unsigned (*volatile const ways[])(unsigned) = {once, twice};
 
+/* Labels' addresses, which are not relocated yet when the library is planned. */
+__attribute__((noipa)) static unsigned by_labels(unsigned n)
+{
+	static const void *const labels[] = {&&zero, &&one, &&two, &&three};
+	unsigned sum = n;
+	for (;;) {
+		goto *labels[n & 3];
+	one:
+		sum += 3;
+		n >>= 1;
+		continue;
+	two:
+		sum ^= 9;
+	three:
+		n -= 1;
+		continue;
+	zero:
+		if (!n)
+			return sum;
+		sum <<= 1;
+		n -= 3;
+	}
+}
+
 static unsigned made;
 
 __attribute__((constructor)) static void start(void) { made = late_spin(5); }
@@ -35,6 +59,6 @@ __attribute__((noipa)) unsigned late_work(unsigned rounds)
 {
 	unsigned sum = made;
 	for (unsigned i = 0; i < rounds; i++)
-		sum += by_table(i) + ways[i % 2](2) + late_spin(4);
+		sum += by_table(i) + ways[i % 2](2) + late_spin(4) + by_labels(i);
 	return sum;
 }
