@@ -11,13 +11,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/dynprof/dynprof/internal/table/beside"
 )
 
 // Version is that of the format.
@@ -25,6 +23,9 @@ const Version = 1
 
 // suffix is what the file's name has more than the table's.
 const suffix = ".time"
+
+// fileHead is what the file begins with.
+const fileHead = `{"dynprof_time":`
 
 // PathOf is where the times of the table at a path are.
 func PathOf(table string) string { return table + suffix }
@@ -85,22 +86,10 @@ func (f *File) Duration(samples uint64) uint64 { return samples * f.Period }
 // Read reads the times of a table, whose nonce is given. Without any the error is ErrNone.
 func Read(table string, nonce [16]byte) (*File, error) {
 	path := PathOf(table)
-	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	b, err := beside.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNone
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	fi, err := r.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !fi.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w: it is no regular file", path, errDamaged)
-	}
-	b, err := io.ReadAll(r)
 	if err != nil {
 		return nil, err
 	}
@@ -143,33 +132,9 @@ func Parse(b []byte) (*File, error) {
 	return &f, nil
 }
 
-// isOurs reports whether what is at a path, if anything, may be written over.
-func isOurs(path string) bool {
-	fi, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return true
-	}
-	if err != nil || !fi.Mode().IsRegular() {
-		return false
-	}
-	r, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer r.Close()
-	const head = `{"dynprof_time":`
-	b := make([]byte, len(head))
-	_, err = io.ReadFull(r, b)
-	return err == nil && string(b) == head
-}
-
 // Write puts the times beside the table at a path: at once, in place of older ones. A file of
 // that name that is none of these stays, and is an error.
 func (f *File) Write(table string, nonce [16]byte) error {
-	path := PathOf(table)
-	if !isOurs(path) {
-		return fmt.Errorf("%s is there, and is no file of CPU times: move it away, or name another table with -o", path)
-	}
 	f.Version, f.Table = Version, hex.EncodeToString(nonce[:])
 	b, err := json.Marshal(f)
 	if err != nil {
@@ -177,30 +142,14 @@ func (f *File) Write(table string, nonce [16]byte) error {
 	}
 	// One function a line.
 	text := strings.ReplaceAll(string(b), `{"number":`, "\n"+`{"number":`) + "\n"
-	to, err := os.CreateTemp(filepath.Dir(path), ".dynprof-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = to.WriteString(text)
-	if closed := to.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(to.Name(), path)
-	}
-	if err != nil {
-		os.Remove(to.Name())
-	}
-	return err
+	return beside.Write(PathOf(table), fileHead, "CPU times", text)
 }
 
 // Copy copies the times of one table to the place of another's, a copy of it, if there are any.
 func Copy(from, to string, nonce [16]byte) error {
 	f, err := Read(from, nonce)
 	if errors.Is(err, ErrNone) {
-		if isOurs(PathOf(to)) { // of a table that was there before
-			os.Remove(PathOf(to))
-		}
+		Remove(to) // of a table that was there before
 		return nil
 	}
 	if err != nil {
@@ -210,8 +159,4 @@ func Copy(from, to string, nonce [16]byte) error {
 }
 
 // Remove removes the times of a table that is removed.
-func Remove(table string) {
-	if path := PathOf(table); isOurs(path) {
-		os.Remove(path)
-	}
-}
+func Remove(table string) { beside.Remove(PathOf(table), fileHead) }
