@@ -33,6 +33,9 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	if err != nil {
 		return err
 	}
+	if choice.Heat = ctl.heat != 0; choice.Heat {
+		choice.On[setting.Blocks] = true
+	}
 	if choice.On[setting.Blocks] {
 		if choice.On[setting.Control] && choice.On[setting.Trips] {
 			return errors.New("trips of loops cannot be counted in a program whose counting can be paused: leave out --control, or --trips")

@@ -42,6 +42,7 @@
 #include "sites/successor.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
+#include "table/heat.h"
 #include "translator.h"
 #include "warm/choice.h"
 #include "warm/warm.h"
@@ -54,6 +55,7 @@ struct start {
 	const char *self; /* our name in the link map */
 	const char *added; /* what hotspots run put into LD_PRELOAD besides us */
 	const char *plugin; /* file of the translator */
+	const char *heat; /* file of the shadow */
 	const char *note; /* file in which hotspots run looks for why nothing is counted */
 	uint64_t tls_size;
 	uint64_t r_debug; /* struct r_debug *, 0 if it is not known */
@@ -243,6 +245,8 @@ static void read_environment(struct start *s)
 			s->session.listen = *v != 0;
 		else if ((v = value_of(*e, "DYNPROF_BLOCKS")) || (v = value_of(*e, "DYNPROF_EDGES")) || (v = value_of(*e, "DYNPROF_TRIPS")) || (v = value_of(*e, "DYNPROF_BLOCKS_OF")))
 			s->session.blocks |= dp_is_on(v), s->session.hot |= same_text(v, "hot");
+		else if ((v = value_of(*e, "DYNPROF_HEAT")))
+			s->heat = v, s->session.blocks |= *v != 0;
 		else if ((v = value_of(*e, "DYNPROF_TRANSLATOR")))
 			s->plugin = v;
 		else if ((v = value_of(*e, "DYNPROF_STRICT")))
@@ -381,6 +385,15 @@ static const char *apply(struct start *s)
 	return 0;
 }
 
+/* Whether touched pages can be noted; if not, that is said. */
+static int begin_heat(const struct start *s)
+{
+	const char *why = s->heat && *s->heat ? dp_heat_begin(s->heat) : 0;
+	if (why)
+		say(s, ": touched pages are not noted: ", why);
+	return s->heat && *s->heat && !why;
+}
+
 static void answer(void)
 {
 	dp_hooks = (struct dp_hooks){
@@ -421,6 +434,7 @@ static const char *count(struct start *s)
 	take_environment(s);
 	note_objects(s);
 	answer();
+	s->session.ctl->heat = (uint64_t)begin_heat(s);
 	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->short_space = dp_space_is_short();
 	s->session.ctl->heap_end = heap_is_dumped(s) ? 0 : dp_heap_end(list_of_objects(s));
@@ -498,9 +512,10 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 		take_environment(&s);
 	else if (why)
 		s.session.ctl->keep = 0;
-	if (why)
+	if (why) {
+		dp_heat_take_back();
 		not_counted(&s, why);
-	else if (s.session.ctl->remark[0])
+	} else if (s.session.ctl->remark[0])
 		say(&s, ": ", s.session.ctl->remark);
 	end_if_asked(&s, why);
 	dp_unmap_scratch(&s.session);

@@ -16,6 +16,7 @@ import (
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/build"
+	"github.com/dynprof/dynprof/internal/table/heat"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
@@ -55,6 +56,7 @@ type copied struct {
 	counters uint32          // with the words of its trips and its notes, which are behind the others
 	trips    uint32          // loops whose trips are counted
 	notes    uint32          // of callees
+	touches  bool            // pages that are touched are noted
 	blocks   []layout.Block  // all numbers in them are from the first of the unit's on, but those of functions
 	ways     []layout.Way    // as well
 	loops    []layout.Loop   // as well
@@ -162,18 +164,16 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	if g == nil {
 		return why
 	}
-	if !how.redirectable && !(how.notes && g.Blocks[0].Leaves&flow.ByIndirect != 0) && len(g.Blocks) == 1 && len(unit.Ranges) == 1 && len(g.Blocks[0].Succs) == 0 && g.Blocks[0].Entered == flow.ByEntry {
-		u.blocks, u.insts = o.blocksOf(g, nil), uint32(len(g.Insts)) // it runs as often as it is called
+	likeCalls := !how.redirectable && !(how.notes && g.Blocks[0].Leaves&flow.ByIndirect != 0) && len(g.Blocks) == 1 && len(unit.Ranges) == 1 && len(g.Blocks[0].Succs) == 0 && g.Blocks[0].Entered == flow.ByEntry
+	if likeCalls && !how.heat {
+		u.runsLikeCalls(o, g)
 		return ledger.ReasonNone
 	}
-	if p.Detour != nil {
-		return ledger.ReasonBranchIntoWindow
+	code, moved, why := o.copyOf(g, p)
+	if code == nil && likeCalls {
+		u.runsLikeCalls(o, g)
+		return ledger.ReasonNone
 	}
-	moved, ok := inWindow(g, p.Start)
-	if !ok {
-		return ledger.ReasonTooShort
-	}
-	code, why := o.lower(g)
 	if code == nil {
 		return why
 	}
@@ -187,6 +187,9 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 		u.notes = uint32(code.NoteCallees(o.code, int32(u.counters)))
 		u.counters += emit.NoteWords * u.notes
 	}
+	if u.touches = how.heat; u.touches {
+		code.NoteTouches(o.code)
+	}
 	u.copy, u.insts = true, uint32(len(g.Insts))
 	u.blocks, u.ways, u.loops = o.blocksOf(g, code), waysOf(code), loopsOf(code)
 	u.patches = uint32(len(code.Home.Landings)*2 + len(unit.Ranges))
@@ -199,6 +202,28 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	}
 	p.RunsCopy(moved, size, how.shared)
 	return ledger.ReasonNone
+}
+
+// runsLikeCalls says that all of the function is one block, which runs as often as it is called.
+func (u *copied) runsLikeCalls(o *object, g *flow.Graph) {
+	u.blocks, u.insts = o.blocksOf(g, nil), uint32(len(g.Insts))
+}
+
+// copyOf is the copy of a function, without counters, and how many bytes of the old body the
+// window overwrites; or why there is none.
+func (o *object) copyOf(g *flow.Graph, p *entry.Plan) (code *translate.Code, moved int, why ledger.Reason) {
+	if p.Detour != nil {
+		return nil, 0, ledger.ReasonBranchIntoWindow
+	}
+	moved, ok := inWindow(g, p.Start)
+	if !ok && p.Tactic == ledger.TacticWholeBody { // it ends in the window, and padding follows
+		moved, ok = int(p.Moved), true
+	}
+	if !ok {
+		return nil, 0, ledger.ReasonTooShort
+	}
+	code, why = o.lower(g)
+	return code, moved, why
 }
 
 // lower is the copy of a graph, with its tables, without counters.
@@ -433,6 +458,9 @@ func (o *object) writer(u *copied, v *view) *translate.Writer {
 		if u.notes > 0 {
 			code.NoteCallees(o.code, int32(firstNote))
 		}
+		if u.touches {
+			code.NoteTouches(o.code)
+		}
 	}
 	first := o.firstOfBlocks + u.first
 	notes := emit.Notes{Number: layout.RowIndex, Slots: int32(layout.RowCounters + 8*o.slots()), Sets: int(o.copies.sets)}
@@ -474,6 +502,8 @@ const (
 	_ = uint(layout.TrLeast-emit.TripLeast) + uint(emit.TripLeast-layout.TrLeast)
 	_ = uint(layout.TrBuckets-emit.TripBuckets) + uint(emit.TripBuckets-layout.TrBuckets)
 	_ = uint(layout.TrWords-emit.TripWords) + uint(emit.TripWords-layout.TrWords)
+	_ = uint(heat.Size-emit.ShadowSize) + uint(emit.ShadowSize-heat.Size)
+	_ = uint(heat.Text-emit.ShadowText) + uint(emit.ShadowText-heat.Text)
 	_ = uint(layout.TrCount-1-emit.TripLastBucket) + uint(emit.TripLastBucket-layout.TrCount+1)
 )
 

@@ -60,6 +60,7 @@ type Options struct {
 	Only, Skip *symname.Names   // nil: all, none
 	BlocksOf   *symname.Names   // whose blocks are counted, with setting.Blocks; nil: all
 	Hot        bool             // blocks of a function are counted when it has reached its threshold
+	Heat       bool             // pages that are touched are noted, with setting.Blocks
 	Threshold  *symname.Thresholds
 	On         setting.Switches
 }
@@ -77,6 +78,7 @@ type decision struct {
 	blind        bool // objects that come later are not seen
 	notes        bool // callees of calls by pointers are noted
 	trips        bool // trips of loops are counted
+	heat         bool // pages that are touched are noted
 	switched     bool // blocks are counted of some calls: while their function is hot, or counting is not paused
 	sites        bool // direct calls are counted by site
 	redirectable bool // calls can be sent to other code: fronts count in a row of the thread's own

@@ -45,6 +45,7 @@ const (
 	BlocksOf
 	Edges
 	Trips
+	Heat
 	Translator
 	Listen
 	Linger
@@ -117,6 +118,8 @@ var All = [Count]Setting{
 	Trips: {"trips", "", "DYNPROF_TRIPS", Switch,
 		"count of each loop how many of its executions had so many trips, too, as hotspots loops shows it; with --blocks, which it implies",
 		"patch as hotspots run --trips does"},
+	Heat: {"heat", "", "DYNPROF_HEAT", Text,
+		"note which `PAGES` of memory are read and written, as hotspots heat shows them; with --blocks, which it implies; --heat=pages", ""},
 	Translator: {"translator", "", "DYNPROF_TRANSLATOR", Text,
 		"load `FILE.so` into the program: it is told of functions that reach their threshold and may send their calls to other code; -: a library that the program loads later will register one", ""},
 	Listen: {"listen", "", "DYNPROF_LISTEN", Text,

@@ -242,6 +242,29 @@ func (a *Asm) LeaRCXTo(target RunAddr) {
 	a.rel32To(target, 0)
 }
 
+// Lea is `lea m,reg`, with a displacement of 32 bits.
+func (a *Asm) Lea(reg byte, m Memory) { a.memory(0x8d, reg, m) }
+
+// memory is an instruction with 64 bits whose operands are a register and memory.
+func (a *Asm) memory(op, reg byte, m Memory) {
+	rex, mod, index, base := rexW|reg>>3<<2, byte(0x80), byte(RSP), m.Base
+	if base == NoRegister {
+		mod, base = 0, noBase
+	}
+	if m.Index != NoRegister {
+		index = m.Index
+	}
+	scale := byte(bits.TrailingZeros8(m.Scale))
+	a.Raw(rex|index>>3<<1|base>>3, op, mod|reg&7<<3|hasSIB, scale<<6|index&7<<3|base&7)
+	a.imm32(m.Disp)
+}
+
+// LeaTo is `lea target(%rip),reg`, of a register below r8.
+func (a *Asm) LeaTo(reg byte, target RunAddr) {
+	a.Raw(0x48, 0x8d, 0x05|reg<<3)
+	a.rel32To(target, 0)
+}
+
 // PushRAX is `push %rax`.
 func (a *Asm) PushRAX() { a.Raw(0x50) }
 
@@ -260,22 +283,40 @@ func (a *Asm) PushRDX() { a.Raw(0x52) }
 // PopRDX is `pop %rdx`.
 func (a *Asm) PopRDX() { a.Raw(0x5a) }
 
+// Push is `push reg`, of a register below r8.
+func (a *Asm) Push(reg byte) { a.Raw(0x50 | reg) }
+
+// Pop is `pop reg`, of a register below r8.
+func (a *Asm) Pop(reg byte) { a.Raw(0x58 | reg) }
+
+// LoadTop is `mov (%rsp),reg`, of a register below r8.
+func (a *Asm) LoadTop(reg byte) { a.Raw(0x48, 0x8b, 0x04|reg<<3, 0x24) }
+
+// Shl is `shl $n,reg`, of a register below r8.
+func (a *Asm) Shl(reg, n byte) { a.Raw(0x48, 0xc1, 0xe0|reg, n) }
+
+// Shr is `shr $n,reg`, of a register below r8.
+func (a *Asm) Shr(reg, n byte) { a.Raw(0x48, 0xc1, 0xe8|reg, n) }
+
+// MovByteAtTwice is `movb $imm,disp(reg,reg,1)`, of a register below r8.
+func (a *Asm) MovByteAtTwice(reg byte, disp int32, imm byte) {
+	a.Raw(0xc6, 0x84, reg<<3|reg)
+	a.imm32(disp)
+	a.Raw(imm)
+}
+
+// MovWordAtTwice is `movw $imm,disp(reg,reg,1)`, of a register below r8.
+func (a *Asm) MovWordAtTwice(reg byte, disp int32, imm uint16) {
+	a.Raw(0x66, 0xc7, 0x84, reg<<3|reg)
+	a.imm32(disp)
+	a.Raw(byte(imm), byte(imm>>8))
+}
+
 // MovRAX is `mov reg,%rax`.
 func (a *Asm) MovRAX(reg byte) { a.Raw(rexW|reg>>3<<2, 0x89, 0xc0|reg&7<<3) }
 
 // LoadRAX is `mov m,%rax`, with a displacement of 32 bits.
-func (a *Asm) LoadRAX(m Memory) {
-	rex, mod, index, base := byte(rexW), byte(0x80), byte(RSP), m.Base
-	if base == NoRegister {
-		mod, base = 0, noBase
-	}
-	if m.Index != NoRegister {
-		index = m.Index
-	}
-	scale := byte(bits.TrailingZeros8(m.Scale))
-	a.Raw(rex|index>>3<<1|base>>3, 0x8b, mod|hasSIB, scale<<6|index&7<<3|base&7)
-	a.imm32(m.Disp)
-}
+func (a *Asm) LoadRAX(m Memory) { a.memory(0x8b, RAX, m) }
 
 // LoadRAXAt is `mov target(%rip),%rax`.
 func (a *Asm) LoadRAXAt(target RunAddr) {

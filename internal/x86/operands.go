@@ -99,6 +99,13 @@ func (in *Inst) Operands(code []byte, ops *[MaxOperands]Operand) int {
 	return f.n
 }
 
+// Plain reports whether the operand is bytes that follow each other, from an address on that
+// general registers alone decide.
+func (o *Operand) Plain() bool {
+	const other = OperandRepeated | OperandMasked | OperandVariable | OperandAddr32 | OperandVSIB | OperandIndexByte | OperandBitOffset | OperandLine
+	return o.Segment == SegmentNone && o.Flags&other == 0 && o.Size > 0
+}
+
 // facts works out the operands of one instruction.
 type facts struct {
 	in   *Inst

@@ -44,14 +44,15 @@ const (
 // Flags of a record. The top bit of an original length marks a call, whose copy
 // moves the stack pointer in between.
 const (
-	originKeepsFlags = 1 << iota // the count saves the status flags
-	originGo                     // the object has a Go runtime
-	originFront                  // the stub has a front (redirect.go)
-	originLong                   // instructions and count are in front of the lengths
-	originCopy                   // it belongs to a whole function, whose stub is the last record in front of it without this flag
-	originWay                    // it counts a way to an instruction, and has none itself; or it is of a copy without counters (switch.go)
-	originNote                   // it notes the callee of the call, or jump, at its beginning (callees.go); with originWay it is what is not in front of that
-	originTrip                   // it starts, counts or ends an execution of a loop (trips.go), and has no instructions; without a count it is the end's cold part
+	originKeepsFlags = 1 << iota               // the count saves the status flags
+	originGo                                   // the object has a Go runtime
+	originFront                                // the stub has a front (redirect.go)
+	originLong                                 // instructions and count are in front of the lengths
+	originCopy                                 // it belongs to a whole function, whose stub is the last record in front of it without this flag
+	originWay                                  // it counts a way to an instruction, and has none itself; or it is of a copy without counters (switch.go)
+	originNote                                 // it notes the callee of the call, or jump, at its beginning (callees.go); with originWay it is what is not in front of that
+	originTrip                                 // it starts, counts or ends an execution of a loop (trips.go), and has no instructions; without a count it is the end's cold part
+	originTouch      = originNote | originTrip // both: it notes which pages the instruction at its beginning touches (touch.go); with originWay it has no instructions
 	originCall       = 0x80
 )
 

@@ -58,6 +58,16 @@ func (r *Runs) ColdEnd(a *x86.Asm, from uint64) {
 	r.start(a, from, 0, false, originTrip|originWay)
 }
 
+// BeginTouch begins a run whose count notes pages that are touched, in front of what stood at
+// from. Alone says that this has another run, which follows.
+func (r *Runs) BeginTouch(a *x86.Asm, from uint64, t *Touch, alone bool) {
+	flags := byte(originTouch)
+	if alone {
+		flags |= originWay
+	}
+	r.start(a, from, t.Size(), t.KeepsFlags, flags)
+}
+
 func (r *Runs) start(a *x86.Asm, from uint64, count int, keepsFlags bool, flags byte) {
 	if count > 0 && a.PC()%fetchLine == fetchLine-1 {
 		r.start(a, from, 0, false, originWay)

@@ -26,6 +26,7 @@ func TestStubHeader(t *testing.T) {
 	h.arena()
 	h.notes()
 	h.trips()
+	h.touches()
 	h.redirectable()
 	h.keepBlock()
 	h.switches()
@@ -226,6 +227,26 @@ func (h *header) trips() {
 	}
 }
 
+// touches: from the beginning, or from the end.
+func (h *header) touches() {
+	h.group("What notes touched pages, and where the shadow is. From its beginning, the push of its register, and where flags are in ah and al; from its end, where they are restored (sahf), and the last instruction.")
+	h.define("SHADOW", fmt.Sprintf("%#x", ShadowAt))
+	h.define("SHADOW_SIZE", fmt.Sprintf("%#xUL", uint64(ShadowSize)))
+	h.define("SHADOW_TEXT", fmt.Sprintf("%#xUL", uint64(ShadowText)))
+	touch := Touch{Memory: x86.Memory{Base: x86.RDI, Index: x86.NoRegister, Scale: 1}, Last: 7, Kind: x86.OperandLoad, KeepsFlags: true}
+	code, at := h.instruction(touch.Write)
+	n := len(at) - 1
+	h.define("TOUCH_PUSH", at[1])
+	h.define("TOUCH_SAVED_FLAGS", at[5])
+	h.define("TOUCH_SAHF", len(code)-at[n-4])
+	h.define("TOUCH_LEA", len(code)-at[n-1])
+	touch.KeepsFlags = false
+	code, at = h.instruction(touch.Write)
+	if n = len(at) - 1; code[at[1]] != 0x50|touch.register() || code[at[n-2]] != 0x58|touch.register() {
+		h.t.Errorf("% x: another register", code)
+	}
+}
+
 // exampleNote is one of a pointer in a register, or in memory.
 func exampleNote(register byte) *Note {
 	return &Note{Word: 0x100, Pointer: Pointer{Register: register, Memory: x86.Memory{Base: x86.RSP, Index: x86.NoRegister, Scale: 1, Disp: 8}}}
@@ -345,6 +366,7 @@ func (h *header) origins() {
 	h.define("IS_WAY", originWay)
 	h.define("IS_NOTE", originNote)
 	h.define("IS_TRIP", originTrip)
+	h.define("IS_TOUCH", originTouch)
 
 	h.group("Of a long run, what is in front of its lengths: instructions, bytes of front and count; and the mark of a call's original length.")
 	h.define("LONG_MANY", longMany)

@@ -12,11 +12,17 @@ import (
 // at once, or leave some for behind the call (Block.Passes), and returns of the latter
 // (Unit.Answers). Linux leaves them alone in a system call. Where a unit is left for the
 // middle of another, all may be.
-func (g *Graph) LiveFlags() []x86.FlagSet {
+func (g *Graph) LiveFlags() []x86.FlagSet { return g.liveFlags(g.Unit.Answers) }
+
+// FlagsForCallers is LiveFlags where any function may leave flags to its callers: so nothing is
+// lost for those that find it by a pointer.
+func (g *Graph) FlagsForCallers() []x86.FlagSet { return g.liveFlags(true) }
+
+func (g *Graph) liveFlags(answers bool) []x86.FlagSet {
 	live := make([]x86.FlagSet, len(g.Insts))
 	begin := make([]x86.FlagSet, len(g.Blocks)) // of each block
 	read := ByMiddle | ByFall
-	if g.Unit.Answers {
+	if answers {
 		read |= ByReturn | ByTail | ByIndirect
 	}
 	for changed := true; changed; {

@@ -7,6 +7,7 @@ import (
 	"github.com/dynprof/dynprof/internal/spantree"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/flow"
 )
 
@@ -29,7 +30,8 @@ type Code struct {
 	Lands    []int32  // by block: number + 1 of the detour that old text leads to, 0: to the block
 	Falls    []bool   // by block: it goes on at the next
 	Trips    []Trip   // by loop; none where they are not asked for
-	Start    int32    // first word of the loop's trips that is entered where the function is, NoCounter if none is
+	Touches  []emit.Touch
+	Start    int32 // first word of the loop's trips that is entered where the function is, NoCounter if none is
 
 	wantsTrips bool
 }
@@ -38,7 +40,7 @@ type Code struct {
 type Op struct {
 	Kind OpKind
 	Inst int32 // number of the instruction that it is of
-	To   int32 // block that a Branch leads to; counter of a Count; first of the words of a Note, or of a loop's trips
+	To   int32 // block that a Branch leads to; counter of a Count; first of the words of a Note, or of a loop's trips; number of a Touch
 	Via  int32 // of a Branch: number + 1 of the detour that it takes, 0: none
 	Keep bool  // of a Count: flags are live there, and saved
 	Way  bool  // of a Count: it is of the way to the next block, where Inst is
@@ -57,6 +59,7 @@ const (
 	Push                    // the call, as a push of the original return address and a jump
 	Count                   // one more for a counter
 	Note                    // the callee of what follows
+	Touch                   // pages that what follows reads or writes, and what is behind it
 	TripStart               // an execution of a loop begins
 	TripRound               // it comes to the header
 	TripEnd                 // it has ended, if there is one
@@ -159,6 +162,8 @@ func (c *Code) Text(o *stubgen.Object) string {
 				text = counts(op.To, op.Keep)
 			case Note:
 				text = fmt.Sprintf("note %d", op.To)
+			case Touch:
+				text = touches(&c.Touches[op.To])
 			case TripStart, TripRound, TripEnd:
 				text = fmt.Sprintf("trip %d %s", op.To, [...]string{"starts", "goes round", "ends"}[op.Kind-TripStart])
 			}
@@ -215,6 +220,25 @@ func counts(counter int32, keep bool) string {
 		text += ", flags kept"
 	}
 	return text
+}
+
+func touches(t *emit.Touch) string {
+	where := fmt.Sprintf("%x", uint64(t.At))
+	if m := &t.Memory; t.At == 0 {
+		where = fmt.Sprintf("%#x(%s,%s,%d)", m.Disp, registerName(m.Base), registerName(m.Index), m.Scale)
+	}
+	text := fmt.Sprintf("touch %d bytes at %s: %s", t.Last+1, where, [...]string{"", "read", "written", "read and written"}[t.Kind])
+	if t.KeepsFlags {
+		text += ", flags kept"
+	}
+	return text
+}
+
+func registerName(n byte) string {
+	if n == x86.NoRegister {
+		return ""
+	}
+	return fmt.Sprintf("r%d", n)
 }
 
 func (d *Detour) text() string {

@@ -31,6 +31,8 @@ func (c *Code) Size(o *stubgen.Object, shared bool) int {
 			n += emit.RunCountSize(op.Keep, shared)
 		case Note:
 			n += emit.NoteSize + emit.NoteColdSize
+		case Touch:
+			n += emit.TouchSize
 		case TripStart, TripRound:
 			n += 1 + max(emit.TripStartSize, emit.TripRoundSize)
 		case TripEnd:
@@ -166,7 +168,9 @@ func (w *Writer) block(k int) {
 			}
 		case op.Kind == Note:
 			w.note(op)
-		case op.Kind == Count && (op.Way || i+1 < len(ops) && ops[i+1].Kind == Note): // the instruction has a run of its own
+		case op.Kind == Touch:
+			w.touch(op, ownsRun(ops, i+1))
+		case op.Kind == Count && (op.Way || ownsRun(ops, i+1)): // the instruction has a run of its own
 			w.countWay(op.To, op.Keep, op.Inst)
 		case op.Kind == Count:
 			w.runs.Begin(w.asm, w.shown(op.Inst), w.countSize(op.Keep), op.Keep)
@@ -175,6 +179,11 @@ func (w *Writer) block(k int) {
 			w.op(op)
 		}
 	}
+}
+
+// ownsRun reports whether operation i has a run of its own, with the instruction behind it.
+func ownsRun(ops []Op, i int) bool {
+	return i < len(ops) && (ops[i].Kind == Note || ops[i].Kind == Touch)
 }
 
 // isMark reports whether an instruction is the endbr64 of the entry, which stays where it is.

@@ -156,6 +156,36 @@ func TestGoldenTrips(t *testing.T) {
 	fixture.Compare(t, "testdata/trips.golden", got.String(), "go test -update, then look at the change")
 }
 
+// TestGoldenTouches compares copies of flow.s in which touched pages are noted with
+// touches.golden.
+func TestGoldenTouches(t *testing.T) {
+	o, p := load(t, fixture.Link(t, "../flow/testdata/flow.s"))
+	var got strings.Builder
+	for i, u := range p.Units() {
+		g, _ := p.Graph(i)
+		if g == nil {
+			continue
+		}
+		h, _ := PlanHome(g)
+		if h == nil {
+			continue
+		}
+		c := Lower(h)
+		c.RebuildTables(o)
+		c.Count(true)
+		c.NoteCallees(o, c.Counters)
+		if c.NoteTouches(o); len(c.Touches) == 0 {
+			continue
+		}
+		code, _, err := encodeCounted(t, c, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&got, "== %s:\n%s-- encoded\n%s\n", o.Functions[u.Function].Name, c.Text(o), fixture.Disassemble(t, code, uint64(fixture.ArenaAt)))
+	}
+	fixture.Compare(t, "testdata/touches.golden", got.String(), "go test -update, then look at the change")
+}
+
 // TestPrograms: nearly all functions of real programs could run as copies, and what stays
 // home and what leads into the copy do not lie upon each other.
 func TestPrograms(t *testing.T) {

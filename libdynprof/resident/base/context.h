@@ -8,6 +8,7 @@
 #define DP_UC_GREGS 40
 
 /* Registers of the interrupted code, by their index in the context. */
+#define DP_REG_RSI 9
 #define DP_REG_RDX 12
 #define DP_REG_RAX 13
 #define DP_REG_RCX 14

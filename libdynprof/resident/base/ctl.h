@@ -84,6 +84,7 @@ struct dp_ctl {
 	uint64_t cache;         /* enum dp_cache */
 	uint64_t listen;        /* 1: the twin may become the endpoint for metrics */
 	uint64_t blocks;        /* 1: blocks are counted, or calls by site: planning takes its time */
+	uint64_t heat;          /* 1: the shadow is mapped in which touched pages are noted */
 	uint64_t late;          /* 1: these objects come later */
 	uint64_t outside;       /* 1: and the planner has of the target what is here and in them */
 	uint64_t view;          /* where the planner has the table then, up to its rows, */

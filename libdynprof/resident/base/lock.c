@@ -327,6 +327,8 @@ void dp_lock_all(struct dp_regs *r)
 	if (!(flags & MCL_CURRENT) || flags & ~(uint64_t)(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
 		return;
 	long ret = lock_all((long)flags);
+	if (ret == REFUSED && range_at(DP_SHADOW)) /* all of it would be fetched */
+		ret = ask(SYS_mlockall, flags | MCL_ONFAULT);
 	if (ret == REFUSED)
 		return; /* as it is */
 	r->rax = (uint64_t)ret;

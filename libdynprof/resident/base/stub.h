@@ -85,6 +85,15 @@
 #define DP_TRIP_COLD_RESTORE 13
 #define DP_TRIP_COLD_JUMP 5
 
+/* What notes touched pages, and where the shadow is. From its beginning, the push of its register, and where flags are in ah and al; from its end, where they are restored (sahf), and the last instruction. */
+#define DP_SHADOW 0x7fff8000
+#define DP_SHADOW_SIZE 0x1000000000UL
+#define DP_SHADOW_TEXT 0x800000UL
+#define DP_TOUCH_PUSH 5
+#define DP_TOUCH_SAVED_FLAGS 11
+#define DP_TOUCH_SAHF 11
+#define DP_TOUCH_LEA 8
+
 /* The two forms of a redirectable stub (struct dp_form), and its front's last jump. */
 #define DP_FORM_PLAIN {.counts = 0x4865, .add = 0, .front = 48, .arrive = -33, .lap = -20, .back = -6, .check = 9, .limit = 18, .limit_at = 16, .body = 28}
 #define DP_FORM_FLAGS {.counts = 0x8d48, .add = 10, .front = 64, .arrive = -39, .lap = -32, .back = -18, .check = 19, .limit = 28, .limit_at = 24, .body = 50}
@@ -181,6 +190,7 @@ _Static_assert(sizeof(struct dp_origin) == 16, "dp_origin");
 #define DP_IS_WAY 32
 #define DP_IS_NOTE 64
 #define DP_IS_TRIP 128
+#define DP_IS_TOUCH 192
 
 /* Of a long run, what is in front of its lengths: instructions, bytes of front and count; and the mark of a call's original length. */
 #define DP_LONG_MANY 0

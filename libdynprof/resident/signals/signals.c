@@ -28,8 +28,10 @@
 
 #include "base/state.h"
 #include "base/stub.h"
+#include "signals/flags.h"
 #include "signals/notes.h"
 #include "signals/signals.h"
+#include "signals/touches.h"
 #include "signals/trips.h"
 #include "stubs/arenas.h"
 #include "stubs/keeper.h"
@@ -55,24 +57,17 @@ static uint64_t hop_to(uint64_t rip)
 	return 0;
 }
 
-enum { CF_PF_AF_ZF_SF = 0xd5, OF = 1 << 11 };
-
 /* The count of a stub that keeps flags. In front of the inc all is as it was
  * but for what lies on the stack; behind it the flags are in ah and al. */
 static void show_keeping_flags(uint64_t *g, uint64_t pos, uint64_t body, struct dp_shown *s)
 {
-	uint64_t rax = g[DP_REG_RAX];
 	if (pos < DP_SAVE_SIZE)
 		return;
 	if (pos < DP_SAVED_RAX || pos >= body - DP_RESTORED_RAX) { /* only the red zone is left */
 		g[DP_REG_RSP] += DP_RED_ZONE;
 	} else {
-		if (pos > DP_SAVED && pos < body - DP_RESTORED_FLAGS) {
-			int before = pos < body - DP_RESTORED_OF;
-			int overflow = before ? (rax & 0xff) != 0 : (rax & 0xff) == DP_RESTORED_OF_AL;
-			g[DP_REG_EFLAGS] &= ~(uint64_t)(CF_PF_AF_ZF_SF | OF);
-			g[DP_REG_EFLAGS] |= (rax >> 8 & CF_PF_AF_ZF_SF) | (overflow ? OF : 0);
-		}
+		if (pos > DP_SAVED && pos < body - DP_RESTORED_FLAGS)
+			dp_flags_of_rax(g, pos < body - DP_RESTORED_OF);
 		g[DP_REG_RAX] = *(const uint64_t *)g[DP_REG_RSP];
 		g[DP_REG_RSP] += 8 + DP_RED_ZONE;
 	}
@@ -148,12 +143,17 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 	int again = o->flags & DP_IS_COPY && o->from == stub_of(o)->from;
 	s->low = from;
 	s->go = o->flags & DP_IS_GO;
-	if (o->flags & DP_IS_NOTE && (o->flags & DP_IS_WAY || pos < r.body)) {
+	if ((o->flags & DP_IS_TOUCH) == DP_IS_TOUCH) {
+		if (pos < r.body) {
+			dp_show_touch(c, o, pos, g, s);
+			s->counted = again;
+			return 1;
+		}
+	} else if (o->flags & DP_IS_NOTE && (o->flags & DP_IS_WAY || pos < r.body)) {
 		dp_show_note(c, o, pos, g, s);
 		s->counted = again;
 		return 1;
-	}
-	if (o->flags & DP_IS_TRIP) {
+	} else if (o->flags & DP_IS_TRIP) {
 		dp_show_trip(c, o, pos, g, s);
 		s->counted = again;
 		return 1;
@@ -359,8 +359,7 @@ static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *
 	s->rsp = g[DP_REG_RSP];
 	s->rax = g[DP_REG_RAX];
 	s->eflags = g[DP_REG_EFLAGS];
-	s->rcx = g[DP_REG_RCX];
-	s->go = s->counted = s->trip = 0;
+	s->go = s->counted = s->trip = s->other = 0;
 	if (!fault && !switches)
 		look_at_stack(s->rsp);
 	uint64_t at = s->rip;
@@ -374,7 +373,7 @@ static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *
 	s->to_rip = g[DP_REG_RIP];
 	s->to_rsp = g[DP_REG_RSP];
 	s->to_rax = g[DP_REG_RAX];
-	s->to_rcx = g[DP_REG_RCX];
+	s->to_was = g[s->other];
 	s->to_eflags = g[DP_REG_EFLAGS];
 	return DP_SHOWN;
 }
@@ -408,6 +407,8 @@ static uint64_t behind_count(const struct dp_known *c, const struct dp_origin *o
 	const uint8_t *stub = (const uint8_t *)(c->at + o->at + dp_front_of(o));
 	if (o->flags & DP_HAS_FRONT)
 		return (uint64_t)stub - DP_FRONT_ON;
+	if ((o->flags & DP_IS_TOUCH) == DP_IS_TOUCH)
+		return (uint64_t)stub; /* a second time does no harm */
 	if (o->flags & (DP_KEEPS_FLAGS | DP_IS_NOTE))
 		return (uint64_t)stub + dp_run_of(c, o).body;
 	int shared = same_bytes(stub + DP_JMP_SHORT_SIZE, lock_inc + DP_JMP_SHORT_SIZE, sizeof lock_inc - DP_JMP_SHORT_SIZE);
@@ -499,8 +500,8 @@ static void put_back(uint64_t *g, const struct dp_shown *s)
 	g[DP_REG_RSP] = s->rsp;
 	if (g[DP_REG_RAX] == s->to_rax)
 		g[DP_REG_RAX] = s->rax;
-	if (s->trip && g[DP_REG_RCX] == s->to_rcx)
-		g[DP_REG_RCX] = s->rcx;
+	if (s->other && g[s->other] == s->to_was)
+		g[s->other] = s->was;
 	if (g[DP_REG_EFLAGS] == s->to_eflags)
 		g[DP_REG_EFLAGS] = s->eflags;
 }

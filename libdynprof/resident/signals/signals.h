@@ -9,7 +9,7 @@
 #define DP_HANDLERS 512
 #define DP_ENTRY_SIZE 16 /* of dp_handler_entries */
 
-#define DP_SHOWN_SIZE 120
+#define DP_SHOWN_SIZE 128
 
 /* What dp_arrive returns: the context was changed; or it was not, and behind the
  * handler it has to be looked at, or not. */
@@ -32,7 +32,8 @@ struct dp_shown {
 	uint64_t go;	 /* a Go program: the address that it pushes is never returned to */
 	uint64_t counted; /* it stands behind its function's count */
 	uint64_t trip;	 /* it counts trips of a loop: where in the row that has an execution; else 0 */
-	uint64_t rcx, to_rcx; /* as rax, where trip is set */
+	uint64_t other; /* another register that is put back: its DP_REG_*; else 0 */
+	uint64_t was, to_was; /* what it had, as rax */
 };
 _Static_assert(sizeof(struct dp_shown) == DP_SHOWN_SIZE, "dp_shown");
 

@@ -21,6 +21,7 @@
 #include "sites/ends.h"
 #include "sites/gs.h"
 #include "sites/laststack.h"
+#include "table/heat.h"
 
 /* A bit for each that a thread is ending on. */
 uint32_t dp_last_stacks_taken HIDDEN;
@@ -94,6 +95,7 @@ void dp_loose_rows_end(void)
 void dp_process_ends(void)
 {
 	struct dp_row *row = ending_row();
+	dp_heat_end();
 	if (!row)
 		return;
 	dp_loose_end_all(row);

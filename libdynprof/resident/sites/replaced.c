@@ -30,9 +30,11 @@
 #include "base/pages.h"
 #include "base/state.h"
 #include "base/stub.h"
+#include "sites/gs.h"
 #include "sites/replaced.h"
 #include "sites/withdraw.h"
 #include "stubs/arenas.h"
+#include "table/heat.h"
 #include "texts/giveback.h"
 #include "texts/hooked.h"
 #include "texts/letrun.h"
@@ -213,8 +215,28 @@ static void change(struct dp_regs *r)
 	}
 }
 
+/* Touched pages are noted at a fixed place, whatever is there. */
+static int takes_shadow(const struct dp_regs *r)
+{
+	struct span s = span(r->rdi, r->rsi);
+	switch ((uint32_t)r->rax) {
+	case SYS_mmap:
+		return r->r10 & MAP_FIXED && dp_heat_has(s.low, s.high);
+	case SYS_munmap:
+		return dp_heat_has(s.low, s.high);
+	case SYS_mremap:
+		if (dp_heat_has(s.low, s.high))
+			return 1;
+		s = span(r->r8, r->rdx);
+		return r->r10 & REMAP_FIXED && dp_heat_has(s.low, s.high);
+	}
+	return 0;
+}
+
 void dp_memory_changes(struct dp_regs *r)
 {
+	if (takes_shadow(r))
+		dp_stop();
 	int remaps = (uint32_t)r->rax == SYS_mremap;
 	if (!has_text(span(r->rdi, r->rsi)) && !(remaps && has_text(span(r->r8, r->rdx))))
 		return;

@@ -229,7 +229,10 @@ dp_kernel_site:
 	jrcxz	2f
 	jmp	.Lwatched
 1:	jmp	.Lends
-2:	mov	dp_filters(%rip), %rcx	/* an end of all is of interest behind filters */
+2:	mov	dp_shadowed(%rip), %ecx	/* an end of all is of interest with a shadow, behind filters */
+	jrcxz	2f
+	jmp	.Lwatched
+2:	mov	dp_filters(%rip), %rcx
 	jrcxz	3f
 	jmp	.Lwatched
 3:	mov	dp_forbidden(%rip), %ecx

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/dynprof/dynprof/internal/table/cputime"
 	"github.com/dynprof/dynprof/internal/table/edit"
 	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/internal/table/heat"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
@@ -110,10 +112,10 @@ func (a *app) snapshotCommand() *cobra.Command {
 func (a *app) copyTimes(path, output string) {
 	e, err := find.Stat(output)
 	if err == nil {
-		err = cputime.Copy(path, output, e.Nonce)
+		err = errors.Join(cputime.Copy(path, output, e.Nonce), heat.Copy(path, output, e.Nonce))
 	}
 	if err != nil {
-		a.say("the CPU times are not copied: %v", err)
+		a.say("what is beside the table is not copied: %v", err)
 	}
 }
 

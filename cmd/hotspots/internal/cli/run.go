@@ -25,6 +25,7 @@ import (
 	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table/heat"
 	"github.com/dynprof/dynprof/internal/textfile"
 )
 
@@ -37,6 +38,7 @@ type runFlags struct {
 	linger                               time.Duration
 	translator                           string // path of a plug-in, or -
 	blocksOf                             string // value of --blocks, if it has one
+	heat                                 string // heatPages, or empty
 	threshold                            string // all of thresholds
 	thresholds                           []string
 	summary                              int
@@ -50,7 +52,7 @@ func (f *runFlags) texts() map[setting.ID]*string {
 	return map[setting.ID]*string{
 		setting.Output: &f.output, setting.Objects: &f.objects, setting.Only: &f.only, setting.Skip: &f.skip,
 		setting.Translator: &f.translator, setting.Listen: &f.listen, setting.Library: &f.library,
-		setting.BlocksOf: &f.blocksOf,
+		setting.BlocksOf: &f.blocksOf, setting.Heat: &f.heat,
 	}
 }
 
@@ -234,6 +236,9 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 	if f.listen != "" {
 		f.on[setting.FollowSelf] = false // the first program's endpoint has the address
 	}
+	if err := f.checkHeat(source[setting.All[setting.Heat].Flag]); err != nil {
+		return err
+	}
 	if f.linger < 0 {
 		return fmt.Errorf("--linger %v: it is 0s or more", f.linger)
 	}
@@ -271,6 +276,24 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 	return nil
 }
 
+// heatPages is what --heat may be.
+const heatPages = "pages"
+
+// checkHeat refuses what does not go with touched pages, which are those of one process and of
+// all that it does.
+func (f *runFlags) checkHeat(flag string) error {
+	switch {
+	case f.heat == "":
+		return nil
+	case f.heat != heatPages:
+		return fmt.Errorf("%s %s: it is %s", flag, f.heat, heatPages)
+	case f.on[setting.FollowExec], f.on[setting.Control], f.blocksOf == setting.BlocksHot:
+		return fmt.Errorf("%s goes neither with --follow-exec, nor --control, nor --blocks=%s", flag, setting.BlocksHot)
+	}
+	f.on[setting.FollowSelf] = false // the next program is at other addresses
+	return nil
+}
+
 // checkPlugin refuses what is no translator. What only the dynamic linker finds out, the
 // library says.
 func checkPlugin(path string) error {
@@ -302,7 +325,11 @@ func (a *app) run(f *runFlags, argv []string) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	j, env, err := f.prepare(p, a.library)
+	shadow := a.shadow(f)
+	if shadow != nil {
+		defer shadow.Close()
+	}
+	j, env, err := f.prepare(p, a.library, shadow)
 	if err != nil {
 		if f.on[setting.Strict] {
 			return fmt.Errorf("not run, as --strict says: %w", err)
@@ -338,6 +365,19 @@ func (a *app) run(f *runFlags, argv []string) error {
 		return &exitError{status: exitRunFailure}
 	}
 	return status(result)
+}
+
+// shadow is where touched pages are noted, if they shall be. Whatever fails, the program runs.
+func (a *app) shadow(f *runFlags) *heat.Shadow {
+	if f.heat == "" {
+		return nil
+	}
+	s, err := heat.New()
+	if err != nil {
+		a.say("touched pages are not noted: %v", err)
+		return nil
+	}
+	return s
 }
 
 // uncounted runs the program as if hotspots were not there, after it has said
@@ -384,7 +424,7 @@ func searchPath() string {
 
 // prepare makes everything ready that counting needs, and the program's environment.
 // An error means that the program cannot be counted.
-func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job.Job, []string, error) {
+func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, shadow *heat.Shadow) (*job.Job, []string, error) {
 	if p.Why != "" {
 		return nil, nil, errors.New(p.Why)
 	}
@@ -405,7 +445,10 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried) (*job.Job
 		setting.Output: j.Output, setting.Note: j.Note, setting.RunID: hex.EncodeToString(j.ID[:]),
 		setting.Objects: f.objects, setting.Only: f.only, setting.Skip: f.skip,
 		setting.Threshold: f.threshold, setting.Translator: f.translator, setting.BlocksOf: f.blocksOf,
-		setting.Listen: f.listen, setting.Linger: "", setting.Hotspots: "",
+		setting.Listen: f.listen, setting.Linger: "", setting.Hotspots: "", setting.Heat: "",
+	}
+	if shadow != nil {
+		settings[setting.Heat], j.Heat = shadow.Path(), shadow
 	}
 	f.on.Values(settings, func(*setting.Setting) bool { return true })
 	if dir := job.PlansDir(); f.on[setting.Cache] && f.on[setting.FollowExec] && dir != "" {

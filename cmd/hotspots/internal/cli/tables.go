@@ -22,6 +22,7 @@ import (
 	"github.com/dynprof/dynprof/internal/table/cputime"
 	"github.com/dynprof/dynprof/internal/table/edit"
 	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/internal/table/heat"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
@@ -202,6 +203,7 @@ func (a *app) prune(gone []*find.Entry, dryRun bool) error {
 				return err
 			}
 			cputime.Remove(e.Path)
+			heat.Remove(e.Path)
 		}
 		bytes += e.Blocks
 		fmt.Fprintln(a.stdout, symname.Clean(e.Path))

@@ -41,6 +41,7 @@ type Job struct {
 	Fold     int                // of a program that has more of them they are folded into one; 0: they stay
 	Agent    bool               // a process beside the program has the table open
 	Copies   bool               // copies of text are kept
+	Heat     Heat               // nil: touched pages are not noted
 	Times    Times              // nil: CPU time is not sampled
 	Messages io.Writer
 
@@ -65,6 +66,12 @@ type Times interface {
 	Stop()
 	// Write writes it beside all tables of the run.
 	Write(tables []*find.Entry) error
+}
+
+// Heat has the pages that the program has touched.
+type Heat interface {
+	// Write writes them beside a table, whose nonce is given.
+	Write(table string, nonce [16]byte) error
 }
 
 // checkAfter is how long a program runs before Check does not wait for its end.
@@ -155,6 +162,12 @@ func (j *Job) Finish(path string, r launch.Result) bool {
 	var before []*find.Entry
 	if n := len(all); !j.Many && n > 1 { // the program went on as others: the last one did the work
 		before, all = all[:n-1], j.inItsPlace(all)
+	}
+	if j.Heat != nil {
+		last := all[len(all)-1]
+		if err := j.Heat.Write(last.Path, last.Nonce); err != nil {
+			j.say("touched pages are not shown: %v", err)
+		}
 	}
 	if j.Times != nil {
 		if err := j.Times.Write(slices.Concat(before, all)); err != nil {

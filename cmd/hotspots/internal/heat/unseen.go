@@ -1,0 +1,110 @@
+package heat
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/x86"
+)
+
+// Unseen is what may have touched more pages. The kernel's own accesses, and those of objects
+// that are not counted, as libc, are in none of these.
+type Unseen struct {
+	Functions int    `json:"functions"` // that were called, and do not run as copies
+	Calls     uint64 `json:"calls"`     // of these
+
+	// Executions of instructions in copies whose operands are
+	Segment  uint64 `json:"segment"`  // by FS or GS
+	Repeated uint64 `json:"repeated"` // with a rep prefix
+	Masked   uint64 `json:"masked"`   // with a mask, or at several addresses
+	Other    uint64 `json:"other"`    // of 32-bit addresses, xsave, bit strings and others
+
+	Unknown int `json:"unknown_objects"` // whose files are not there any more: their instructions are in none of these
+}
+
+// unseen adds it up.
+func unseen(t *table.Table, s *table.Snapshot, flow *table.Flow) (u Unseen) {
+	images := map[uint16]*objcode.Image{}
+	for i := range t.Functions {
+		if part := flow.Of(uint32(i)); len(part.Blocks) == 0 && s.Calls[i] > 0 {
+			u.Functions++
+			u.Calls += s.Calls[i]
+		}
+	}
+	for i := range flow.Blocks {
+		b := &flow.Blocks[i]
+		if b.Runs == 0 {
+			continue
+		}
+		object := t.Functions[b.Function].Object
+		m, looked := images[object]
+		if !looked {
+			var err error
+			if m, err = objcode.Load(&t.Objects[object]); err != nil {
+				m = nil
+				u.Unknown++
+			}
+			images[object] = m
+		}
+		if m != nil {
+			for _, code := range m.Instructions(b.Address, b.Size) {
+				u.add(code, b.Runs)
+			}
+		}
+	}
+	return u
+}
+
+// add adds an instruction that ran n times.
+func (u *Unseen) add(code []byte, n uint64) {
+	var in x86.Inst
+	var ops [x86.MaxOperands]x86.Operand
+	if x86.Decode(code, &in) != nil {
+		return
+	}
+	for _, o := range ops[:in.Operands(code, &ops)] {
+		switch {
+		case o.Kind&(x86.OperandLoad|x86.OperandStore) == 0 || o.Plain():
+			continue
+		case o.Segment != x86.SegmentNone:
+			u.Segment += n
+		case o.Flags&x86.OperandRepeated != 0:
+			u.Repeated += n
+		case o.Flags&(x86.OperandMasked|x86.OperandVSIB) != 0:
+			u.Masked += n
+		default:
+			u.Other += n
+		}
+		return
+	}
+}
+
+// text is a line, or none; cut says that not all mappings are known.
+func (u *Unseen) text(cut bool) string {
+	var parts []string
+	if u.Functions > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s that do not run as copies", figures.Count(u.Calls, "call"), figures.Count(uint64(u.Functions), "function")))
+	}
+	for _, p := range []struct {
+		n    uint64
+		what string
+	}{{u.Segment, "by FS or GS"}, {u.Repeated, "with rep"}, {u.Masked, "with masks, or gathers"}, {u.Other, "of other kinds"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s accesses %s", figures.Thousands(p.n), p.what))
+		}
+	}
+	text := "Not seen: what objects that are not counted touch, and the kernel"
+	if len(parts) > 0 {
+		text += "; " + strings.Join(parts, ", ")
+	}
+	if u.Unknown > 0 {
+		text += fmt.Sprintf("; and what is in %s", figures.Count(uint64(u.Unknown), "changed file"))
+	}
+	if cut {
+		text += "; and what is mapped behind the last line of /proc/PID/smaps that had room"
+	}
+	return text + ".\n"
+}

@@ -1,0 +1,86 @@
+/* See heat.h. Children that are forked have the same shadow. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/kept.h"
+#include "base/lock.h"
+#include "base/mapped.h"
+#include "base/own.h"
+#include "base/pages.h"
+#include "base/state.h"
+#include "base/stub.h"
+#include "table/heat.h"
+
+/* Behind the shadow the file has two texts of /proc/self/smaps, as they were at the start and
+ * at the end, each behind its length, which is stored last. */
+struct text {
+	uint64_t length; /* 0: there is none */
+	char bytes[DP_SHADOW_TEXT - sizeof(uint64_t)];
+};
+
+enum { TEXTS = 2 };
+
+#define SIZE (DP_SHADOW_SIZE + TEXTS * DP_SHADOW_TEXT)
+
+static struct text *texts; /* 0: there is no shadow */
+uint32_t dp_shadowed HIDDEN; /* 1: there is one; slowpath.S looks at it */
+
+static void note_maps(struct text *t)
+{
+	long fd = dp_open_own("smaps", O_RDONLY), n = 1;
+	uint64_t length = 0;
+	if (failed(fd))
+		return;
+	while (length < sizeof t->bytes && !failed(n = ask(SYS_read, fd, t->bytes + length, sizeof t->bytes - length)) && n > 0)
+		length += (uint64_t)n;
+	ask(SYS_close, fd);
+	__atomic_store_n(&t->length, length, __ATOMIC_RELEASE);
+}
+
+const char *dp_heat_begin(const char *path)
+{
+	static struct dp_kept kept;
+	struct stat st;
+	if (dp_locks_new())
+		return "new memory is locked";
+	long fd = raw(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (failed(fd))
+		return "their file cannot be opened (another pid namespace?)";
+	long at = -1;
+	if (raw(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == SIZE)
+		at = raw(SYS_mmap, DP_SHADOW, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
+	raw(SYS_close, fd);
+	if (failed(at))
+		return "there is no address space for them (ulimit -v?)";
+	if (at != DP_SHADOW) { /* an old kernel */
+		raw(SYS_munmap, at, SIZE);
+		return "their place is taken";
+	}
+	raw(SYS_madvise, at, SIZE, MADV_DONTDUMP);
+	dp_own(DP_SHADOW, SIZE);
+	dp_note_kept(&kept, (const void *)DP_SHADOW, SIZE);
+	texts = (struct text *)(DP_SHADOW + DP_SHADOW_SIZE);
+	dp_shadowed = 1;
+	note_maps(&texts[0]);
+	return 0;
+}
+
+void dp_heat_take_back(void)
+{
+	if (!texts)
+		return;
+	texts = 0;
+	dp_shadowed = 0;
+	dp_disown(DP_SHADOW);
+	raw(SYS_munmap, DP_SHADOW, SIZE);
+}
+
+int dp_heat_has(uint64_t low, uint64_t high) { return texts && low < DP_SHADOW + SIZE && high > DP_SHADOW; }
+
+void dp_heat_end(void)
+{
+	if (texts && dp.incarnation == 1)
+		note_maps(&texts[1]);
+}

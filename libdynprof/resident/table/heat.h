@@ -1,0 +1,17 @@
+/* The shadow: which pages are touched (stubgen/emit/touch.go), in a file of who started the
+ * program (internal/heat), which sees it as it is at each moment. */
+#ifndef DYNPROF_HEAT_H
+#define DYNPROF_HEAT_H
+
+#include "base/raw.h"
+
+/* Maps it from that file, before anything can be touched. Returns 0, or why there is none. */
+const char *dp_heat_begin(const char *path) HIDDEN;
+/* Nothing will be touched after all. */
+void dp_heat_take_back(void) HIDDEN;
+/* Whether some of it is in [low, high). */
+int dp_heat_has(uint64_t low, uint64_t high) HIDDEN;
+/* The process ends: what is where is noted in the file. */
+void dp_heat_end(void) HIDDEN;
+
+#endif

@@ -1,0 +1,168 @@
+package test
+
+import (
+	"encoding/csv"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
+
+// Pages that are touched, by hotspots run --heat=pages.
+
+// heatBase is where testdata/heat.c has its pages.
+const heatBase, heatPages = 0x200000000000, 128
+
+// touchedPages are the pages of a table below heatBase + heatPages, by number: rw, r- or -w.
+func touchedPages(t *testing.T, table string) map[int]string {
+	t.Helper()
+	r := run(t, cmd(build(t, "hotspots"), "heat", table, "--format", "csv"))
+	rows, err := csv.NewReader(strings.NewReader(r.stdout)).ReadAll()
+	if r.status != 0 || err != nil || len(rows) == 0 {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	all := map[int]string{}
+	for _, row := range rows[1:] {
+		first, err := strconv.ParseUint(row[1], 0, 64)
+		if err != nil {
+			t.Fatalf("%q: %v", row, err)
+		}
+		n, err := strconv.Atoi(row[2])
+		if err != nil {
+			t.Fatalf("%q: %v", row, err)
+		}
+		what := []byte("--")
+		for i, is := range row[3:5] {
+			if is == "true" {
+				what[i] = "rw"[i]
+			}
+		}
+		for k := range n {
+			if page := int(first-heatBase)/4096 + k; first >= heatBase && page < heatPages {
+				all[page] = string(what)
+			}
+		}
+	}
+	return all
+}
+
+// saidPages are those that the program says it has touched, and those that the kernel has.
+func saidPages(t *testing.T, text string) (pages map[int]string, present []int) {
+	t.Helper()
+	pages = map[int]string{}
+	for line := range strings.Lines(text) {
+		var page int
+		var what string
+		if n, _ := fmt.Sscanf(line, "page %d %s", &page, &what); n == 2 {
+			pages[page] = what
+		} else if n, _ := fmt.Sscanf(line, "present %d", &page); n == 1 {
+			present = append(present, page)
+		}
+	}
+	return pages, present
+}
+
+// TestHeat: the pages that are touched are those that are known, and of fresh memory those that
+// the kernel has; and the program does what it does without, wild addresses included.
+func TestHeat(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	for _, flags := range lane.Some([][]string{{"-O1"}, {"-O2", "-no-pie"}, {"-O0"}, {"-O2", "-fcf-protection=full"}, {"-Os"}}, 0, 1) {
+		program := compile(t, gcc, append(flags, "-Wall", "-Werror", "-falign-functions=32"), "heat.c")
+		for _, way := range lane.Some([][]string{{"--objects", "main"}, {"--edges"}, {"--trips", "--threshold", "1"}, {"--lock"}}, 1, 3) {
+			t.Run(strings.Join(append(slices.Clone(flags), way...), " "), func(t *testing.T) {
+				t.Parallel()
+				without := run(t, cmd(program))
+				with, table := countedAt(t, cmd(program), append([]string{"--heat=pages"}, way...)...)
+				same(t, without, with)
+				want, present := saidPages(t, with.stdout)
+				if got := touchedPages(t, table); !maps.Equal(got, want) {
+					t.Errorf("%v, not %v", got, want)
+				}
+				if got := slices.Sorted(maps.Keys(want)); !slices.Equal(got, present) {
+					t.Errorf("the kernel has %v, touched are %v", present, got)
+				}
+			})
+		}
+	}
+}
+
+// TestHeatForked: a child's pages are its parent's.
+func TestHeatForked(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-falign-functions=32"}, "heat.c")
+	with, table := countedAt(t, cmd(program, "fork"), "--heat=pages", "--objects", "main")
+	want, _ := saidPages(t, with.stdout)
+	if got := touchedPages(t, table); !maps.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+}
+
+// TestHeatWatched: a signal handler sees the same at every instruction, those that note pages
+// included.
+func TestHeatWatched(t *testing.T) {
+	lane.Parallel(t)
+	b := buildCanaries(t, []string{"-pie", "-fPIE"}, false)
+	b.compare(t, cmd(b.program, "watched"), []uint64{0}, "--heat=pages")
+}
+
+// TestHeatRefused: without address space the program runs, and a line says so.
+func TestHeatRefused(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-falign-functions=32"}, "heat.c")
+	without := run(t, cmd(program))
+	c := cmd(program)
+	c.before = []string{need(t, "prlimit"), "--as=8000000000"}
+	with, table := countedAt(t, c, "--heat=pages")
+	if with.stdout != without.stdout || !strings.Contains(with.stderr, "touched pages are not noted: there is no address space for them") {
+		t.Errorf("%+v", with)
+	}
+	if r := run(t, cmd(build(t, "hotspots"), "heat", table)); r.status != 1 || !strings.Contains(r.stderr, "run the program with hotspots run --heat=pages") {
+		t.Errorf("%+v", r)
+	}
+	for _, row := range [][]string{{"--heat=lines", "it is pages"}, {"--heat=pages --control", "goes neither with"}, {"--heat=pages --follow-exec", "goes neither with"}, {"--heat=pages --blocks=hot", "goes neither with"}} {
+		args := append([]string{build(t, "hotspots"), "run"}, strings.Fields(row[0])...)
+		if r := run(t, cmd(append(args, "--", program)...)); r.status != 125 || !strings.Contains(r.stderr, row[1]) {
+			t.Errorf("%v: %+v", row, r)
+		}
+	}
+}
+
+// TestHeatOver: a program that maps memory over the shadow has it for itself.
+func TestHeatOver(t *testing.T) {
+	lane.Parallel(t)
+	for _, flags := range [][]string{{"-O1", "-no-pie", "-falign-functions=32"}, {"-O0"}} {
+		program := compile(t, need(t, "gcc"), append(flags, "-Wall", "-Werror"), "heat_over.c")
+		without := run(t, cmd(program))
+		with, _ := countedAt(t, cmd(program), "--heat=pages")
+		same(t, without, with)
+	}
+}
+
+// TestHeatPrograms: real programs print what they print without.
+func TestHeatPrograms(t *testing.T) {
+	lane.Parallel(t)
+	for _, args := range lane.Some([][]string{
+		{"lua5.4", "-e", "local n=0 for i=1,100000 do n=n+#tostring(i) end print(n)"},
+		{"sqlite3", ":memory:", "with recursive c(x) as (select 1 union all select x+1 from c where x<20000) select sum(x*x),count(distinct x%1000) from c"},
+		{"python3.11", "-S", "-c", "print(sum(len(str(i)) for i in range(50000)))"},
+		{"xz", "-T1", "-1", "-c", "testdata/heat.c"},
+	}, 0, 1) {
+		t.Run(filepath.Base(args[0]), func(t *testing.T) {
+			t.Parallel()
+			args[0] = need(t, args[0])
+			without := run(t, cmd(args...))
+			with, table := countedAt(t, cmd(args...), "--heat=pages")
+			same(t, without, with)
+			r := run(t, cmd(build(t, "hotspots"), "heat", table))
+			if r.status != 0 || !strings.Contains(r.stdout, "[stack]") || !strings.Contains(r.stdout, "[heap]") {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
