@@ -103,6 +103,21 @@ func TestHeatForked(t *testing.T) {
 	}
 }
 
+// TestHeatLate: pages that libraries touch which are loaded later.
+func TestHeatLate(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "heatlate.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC", "-DLIBRARY", "-falign-functions=32"}, "heatlate.c")
+	without := run(t, cmd(program, library))
+	with, table := countedAt(t, cmd(program, library), "--heat=pages")
+	same(t, without, with)
+	want, _ := saidPages(t, with.stdout)
+	if got := touchedPages(t, table); without.status != 0 || !maps.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+}
+
 // TestHeatWatched: a signal handler sees the same at every instruction, those that note pages
 // included.
 func TestHeatWatched(t *testing.T) {
