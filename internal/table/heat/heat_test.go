@@ -88,3 +88,40 @@ func TestParse(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// FuzzParse: whatever a file holds, what is read can be written and is read again.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"dynprof_heat":1,"table":"01","ended":true,"mappings":[{"start":4096,"end":8192,"path":"/a","resident":4096}],"ranges":[{"page":1,"pages":1,"read":true},{"page":2,"pages":3,"written":true}]}`))
+	f.Add([]byte(`{"dynprof_heat":1,"ranges":[{"page":34359738366,"pages":2,"read":true}]}`))
+	table := filepath.Join(f.TempDir(), "a")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		file, err := Parse(b)
+		if err != nil {
+			return
+		}
+		nonce := [16]byte{1}
+		if err := file.Write(table, nonce); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Read(table, nonce)
+		if err != nil || len(again.Ranges) != len(file.Ranges) || len(again.Mappings) != len(file.Mappings) {
+			t.Fatalf("%+v, not %+v: %v", again, file, err)
+		}
+	})
+}
+
+// FuzzSmaps: what a program has written in its shadow is no reason to fail otherwise than by an
+// error.
+func FuzzSmaps(f *testing.F) {
+	f.Add([]byte(smaps))
+	f.Add([]byte("7ffd1000-7ffd3000 rw-p 00000000 00:00 0 [stack]\nRss: 99999999999999999999 kB"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		list, err := parseSmaps(b)
+		if err != nil {
+			return
+		}
+		if len(list) > len(b) {
+			t.Fatalf("%d mappings of %d bytes", len(list), len(b))
+		}
+	})
+}
