@@ -412,7 +412,7 @@ func (o *object) writeCopy(i int, v *view, spec *emit.Spec, p *Plan) (done func(
 	}
 	w := o.writer(u, v)
 	if spec.Copy = w; p.how.switched {
-		spec.Copy = translate.NewPair(w, !p.Options.Hot)
+		spec.Copy = translate.NewPair(w, !p.Options.Hot, false)
 	}
 	return func() {
 		o.keepLeads(i, w.Patches)

@@ -326,12 +326,13 @@ func (h *header) keepBlock() {
 }
 
 func (h *header) switches() {
-	h.group("A switch: how its slots are aligned, their first word if it is on. In front of the plain copy: what says so, how many slots there are, its distance from the first, and that to the list of all.")
+	h.group("A switch: how its slots are aligned, their first word where they pass to the first copy. In front of the second one: what says so, and which is which, how many slots there are, its distance from the first, and that to the list of all.")
 	h.define("SWITCH_ALIGN", switchAlign)
 	h.define("SWITCH_NOP", fmt.Sprintf("%#x", binary.LittleEndian.Uint32(switchNop)))
 	h.define("SWITCH_HEAD", -switchHead)
 	h.define("SWITCH_MARK", switchMark)
 	h.define("SWITCH_MAGIC", fmt.Sprintf("%#x", switchMagic))
+	h.define("SWITCH_RARE", fmt.Sprintf("%#x", switchRare))
 	h.define("SWITCH_COUNT", switchCount)
 	h.define("SWITCH_BACK", switchBack)
 	h.define("SWITCH_LIST", switchList)

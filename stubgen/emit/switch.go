@@ -12,27 +12,31 @@ import (
 //	on:     nop   dword [rax+rax+d]     ; 8 bytes, and the counted copy follows
 //	off:    jmp   plain                 ; int3, int3, int3
 //
-// d is the displacement of the jump. In front of the plain copy are four words that tell of the
-// switch, at plain+list those that say where the slots are. The first is that behind the count,
-// which leads to the plain copy, so that it can be found either way. Where a thread is in a copy
-// it goes on in that until it returns, or comes back from a call.
+// d is the displacement of the jump. In front of the second copy, here the plain one, are four
+// words that tell of the switch, at second+list those that say where the slots are. The first is
+// that behind the count, which leads to the second copy, so that it can be found either way.
+// Where a thread is in a copy it goes on in that until it returns, or comes back from a call.
+//
+// Where functions are counted rarely the plain copy is the first, and slots pass to it: a jump
+// at each of them costs as much as the counters do.
 
-// What is in front of the plain copy, as offsets from it, and sizes. All numbers are 32 bits,
+// What is in front of the second copy, as offsets from it, and sizes. All numbers are 32 bits,
 // little-endian.
 const (
 	switchHead  = -16
-	switchMark  = -16 // switchMagic
+	switchMark  = -16 // switchMagic, or switchRare
 	switchCount = -12 // slots
 	switchBack  = -8  // distance from the first slot to it
 	switchList  = -4  // distance to the list: of each slot as in switchBack
 
 	switchMagic = 0x68637773
+	switchRare  = 0x72637773 // the copy without counters is the first
 
 	switchSlotSize = 8
 	switchListed   = 4 // bytes of the list, for a slot
 )
 
-// switchNop is what a slot begins with if the switch is on.
+// switchNop is what a slot begins with that passes to the first copy.
 var switchNop = []byte{0x0f, 0x1f, 0x84, 0x00}
 
 const switchAlign = 8
@@ -45,18 +49,23 @@ func SwitchSize(slots int) int {
 
 // Switch writes one.
 type Switch struct {
-	On bool // it is on at first
+	On   bool // it is on at first
+	Rare bool // the copy without counters is the first
 
-	a     *x86.Asm
-	runs  *Runs
-	slots []int // offsets
-	plain int
+	a      *x86.Asm
+	runs   *Runs
+	slots  []int // offsets
+	second int
 }
 
-// Begin writes the first slot, in front of the counted copy, of which the first instruction
+// passes reports whether slots lead to the first copy.
+func (s *Switch) passes() bool { return s.On != s.Rare }
+
+// Begin writes the first slot, in front of the first copy, of which the first instruction
 // stood at from.
 func (s *Switch) Begin(a *x86.Asm, runs *Runs, from uint64) {
 	s.a, s.runs = a, runs
+	runs.plain = s.Rare
 	if pad := int(-a.PC()) & (switchAlign - 1); pad > 0 {
 		runs.between(a, from, pad)
 		a.LongNop(pad)
@@ -76,7 +85,7 @@ func (s *Switch) Slot(from uint64) x86.RunAddr {
 func (s *Switch) slot(from uint64) {
 	s.runs.between(s.a, from, switchSlotSize)
 	s.slots = append(s.slots, s.a.Len())
-	if s.On {
+	if s.passes() {
 		s.a.Raw(switchNop...)
 		s.a.Raw(0, 0, 0, 0)
 	} else {
@@ -84,29 +93,33 @@ func (s *Switch) slot(from uint64) {
 	}
 }
 
-// Plain is written in front of the plain copy.
-func (s *Switch) Plain() {
+// Second is written in front of the second copy.
+func (s *Switch) Second() {
 	s.a.Align(switchAlign)
 	s.a.Quad(0)
 	s.a.Quad(0)
-	s.plain = s.a.Len()
-	s.runs.plain = true
+	s.second = s.a.Len()
+	s.runs.plain = !s.Rare
 }
 
-// End writes what has not been known before: to is where in the plain copy each slot leads.
+// End writes what has not been known before: to is where in the second copy each slot leads.
 func (s *Switch) End(to []x86.RunAddr) {
 	s.a.Align(switchListed)
 	list := s.a.Len()
 	for i, at := range s.slots {
 		end := at + JumpSize
-		if s.On {
+		if s.passes() {
 			end = at + switchSlotSize
 		}
 		s.a.PutDisp32(end, int32(to[i]-s.a.PC().Add(at+JumpSize-s.a.Len())))
-		s.word(s.plain - at)
+		s.word(s.second - at)
 	}
-	for at, v := range map[int]int{switchMark: switchMagic, switchCount: len(s.slots), switchBack: s.plain - s.slots[0], switchList: list - s.plain} {
-		s.a.PutDisp32(s.plain+at+4, int32(v))
+	magic := switchMagic
+	if s.Rare {
+		magic = switchRare
+	}
+	for at, v := range map[int]int{switchMark: magic, switchCount: len(s.slots), switchBack: s.second - s.slots[0], switchList: list - s.second} {
+		s.a.PutDisp32(s.second+at+4, int32(v))
 	}
 }
 

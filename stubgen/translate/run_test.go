@@ -34,7 +34,9 @@ type form int
 const (
 	single  form = iota // as one copy
 	pairOn              // as one of two, with counters,
-	pairOff             // and without
+	pairOff             // and without,
+	rareOn              // and where that without is the first
+	rareOff
 )
 
 // every has units run in each of the forms by turns.
@@ -108,7 +110,7 @@ func (x *translated) write(t *testing.T, size int) {
 		w := NewWriter(c, x.obj, Counter{Shared: counters})
 		spec := emit.Spec{Start: WindowEnd(c.Home.Graph) - jumpSize, Size: countSize + c.Size(x.obj, true), KeepsFlags: true, Copy: w}
 		if f := x.form(i); f != single {
-			spec.Size, spec.Copy = countSize+c.SizeOfPair(x.obj, true), NewPair(w, f == pairOn)
+			spec.Size, spec.Copy = countSize+c.SizeOfPair(x.obj, true), NewPair(w, f == pairOn || f == rareOn, f == rareOn || f == rareOff)
 		}
 		var e emit.Emitter
 		stub, err := e.Emit(x.obj, &spec, code[at:at+spec.Size], arena.Add(at), emit.Count{Shared: counters.Add(8 * int(c.Counters))})
@@ -214,7 +216,7 @@ func TestRunPrograms(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, want)
 			}
-			x := translate(t, args[0], every(single, pairOn, pairOff), func(string) bool { return false })
+			x := translate(t, args[0], every(single, pairOn, pairOff, rareOn, rareOff), func(string) bool { return false })
 			if got, _ := x.run(t, args...); got != string(want) {
 				t.Errorf("%.300q\nnot %.300q", got, want)
 			}
@@ -328,7 +330,7 @@ func TestExactInstructions(t *testing.T) {
 
 func exact(t *testing.T, args []string) {
 	want := callgrind(t, args...)
-	x := translate(t, args[0], every(single, pairOn), func(string) bool { return false })
+	x := translate(t, args[0], every(single, pairOn, rareOn), func(string) bool { return false })
 	_, counts := x.run(t, args...)
 	got := x.perInstruction(t, counts)
 	wrong, right, ran := 0, 0, 0

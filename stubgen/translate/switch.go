@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/emit"
@@ -9,9 +11,9 @@ import (
 // Pair writes two copies of a unit, with counters and without, and a switch that leads into one
 // of them (emit.Switch): it is an emit.Copy.
 type Pair struct {
-	*Writer
-	plain *Writer
-	sw    emit.Switch
+	*Writer // of that with counters
+	plain   *Writer
+	sw      emit.Switch
 }
 
 // SizeOfPair is the most bytes that a Pair takes behind its function's count.
@@ -29,9 +31,9 @@ func (c *Code) uncounted(o *stubgen.Object) *Code {
 }
 
 // NewPair writes the copy that w does, and one without counters. On says which of them runs at
-// first.
-func NewPair(w *Writer, on bool) *Pair {
-	return &Pair{Writer: w, plain: NewWriter(w.code.uncounted(w.obj), w.obj, w.counter), sw: emit.Switch{On: on}}
+// first, rare that the one without counters is the first, which is come to without a jump.
+func NewPair(w *Writer, on, rare bool) *Pair {
+	return &Pair{Writer: w, plain: NewWriter(w.code.uncounted(w.obj), w.obj, w.counter), sw: emit.Switch{On: on, Rare: rare}}
 }
 
 // WriteCopy implements emit.Copy.
@@ -48,25 +50,29 @@ func (p *Pair) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 			leads = append(leads, k)
 		}
 	}
+	first, second := p.Writer, p.plain
+	if p.sw.Rare {
+		first, second = second, first
+	}
 	p.sw.Begin(a, runs, p.shown(g.Blocks[g.Entry].First))
-	p.inFront = slot
-	p.write(a, runs)
+	first.inFront = slot
+	first.write(a, runs)
 	for k, to := range slots { // what others go on at from what is in front of it
 		if lands[k] && to == 0 {
 			slot(k)
-			a.Jmp(p.landing(k))
+			a.Jmp(first.landing(k))
 			runs.Left()
 		}
 	}
-	p.sw.Plain()
-	p.plain.write(a, runs)
+	p.sw.Second()
+	second.write(a, runs)
 	to := make([]x86.RunAddr, len(leads))
 	for i, k := range leads {
-		if to[i] = a.Place(p.plain.landing(k)); i == 0 {
-			to[i] = a.Place(p.plain.begin)
+		if to[i] = a.Place(second.landing(k)); i == 0 {
+			to[i] = a.Place(second.begin)
 		}
 	}
 	p.sw.End(to)
 	p.lead(func(inst int32) x86.RunAddr { return slots[g.BlockOf(inst)] })
-	p.Fixes = append(p.Fixes, p.plain.Fixes...)
+	p.Fixes = slices.Concat(first.Fixes, second.Fixes)
 }

@@ -134,12 +134,13 @@
 #define DP_KEEP_STACK_UNKNOWN 1
 #define DP_KEEP_CUSTOM 2
 
-/* A switch: how its slots are aligned, their first word if it is on. In front of the plain copy: what says so, how many slots there are, its distance from the first, and that to the list of all. */
+/* A switch: how its slots are aligned, their first word where they pass to the first copy. In front of the second one: what says so, and which is which, how many slots there are, its distance from the first, and that to the list of all. */
 #define DP_SWITCH_ALIGN 8
 #define DP_SWITCH_NOP 0x841f0f
 #define DP_SWITCH_HEAD 16
 #define DP_SWITCH_MARK -16
 #define DP_SWITCH_MAGIC 0x68637773
+#define DP_SWITCH_RARE 0x72637773
 #define DP_SWITCH_COUNT -12
 #define DP_SWITCH_BACK -8
 #define DP_SWITCH_LIST -4
