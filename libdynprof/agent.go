@@ -34,6 +34,9 @@ func dp_agent(at C.uintptr_t) {
 			}
 			return int(C.dp_agent_set_paused(C.int(table.Fd()), reserve, word))
 		},
+		Turn: func(table *os.File, turns []agent.Turn) int {
+			return int(C.dp_agent_turn(C.int(table.Fd()), reserve, (*C.struct_dp_turn)(unsafe.Pointer(unsafe.SliceData(turns))), C.uint32_t(len(turns))))
+		},
 	}
 	for i := range a.Nonce {
 		a.Nonce[i] = byte(ctl.nonce[i])

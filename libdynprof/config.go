@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynprof/dynprof/internal/overhead"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/textfile"
 	"github.com/dynprof/dynprof/patcher"
 )
@@ -28,9 +30,6 @@ type config struct {
 	hotspots   string // the command; "": to be found
 }
 
-// usualHot is the threshold from which on blocks are counted, unless the user gives one.
-const usualHot = 1000
-
 // parseConfig reads vars, each NAME=value; the first of a name counts, as for
 // getenv. An empty value is as good as none.
 func parseConfig(vars []string) (*config, error) {
@@ -47,11 +46,21 @@ func parseConfig(vars []string) (*config, error) {
 		}
 	}
 	c.On[setting.Blocks] = c.On[setting.Blocks] || c.On[setting.Trips] || c.BlocksOf != nil || c.Hot
+	if c.Overhead > 0 { // the agent chooses, and knows what is hot
+		c.Hot, c.On[setting.Blocks], c.On[setting.Control] = false, true, true
+		if c.On[setting.Trips] || c.On[setting.Edges] {
+			return nil, errOverheadMore
+		}
+	}
 	if c.Hot && !c.Threshold.Any() {
-		c.Threshold = &symname.Thresholds{All: usualHot}
+		c.Threshold = &symname.Thresholds{All: layout.UsualHot}
 	}
 	return c, nil
 }
+
+// errOverheadMore is why a bound is refused.
+var errOverheadMore = fmt.Errorf("%s=1 and %s=1 cost what no estimate knows: they do not go with %s",
+	setting.All[setting.Trips].Variable, setting.All[setting.Edges].Variable, setting.All[setting.Overhead].Variable)
 
 func (c *config) set(name, value string) (err error) {
 	for place, to := range map[string]*string{"XDG_RUNTIME_DIR": &c.runtimeDir, "XDG_CACHE_HOME": &c.cacheHome, "HOME": &c.home} {
@@ -85,6 +94,10 @@ func (c *config) set(name, value string) (err error) {
 			break
 		}
 		c.BlocksOf, err = symname.ParseGlobs(value, textfile.Read)
+	case setting.Overhead:
+		var bound overhead.Bound
+		bound, err = overhead.Parse(value)
+		c.Overhead = uint32(bound)
 	case setting.Threshold:
 		c.Threshold, err = symname.ParseThresholds(value)
 	case setting.Listen:

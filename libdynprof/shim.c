@@ -236,7 +236,9 @@ static void read_environment(struct start *s)
 		else if ((v = value_of(*e, "DYNPROF_FOLLOW_SELF")))
 			s->follow_self = dp_is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_CONTROL")))
-			s->session.keep = dp_is_on(v);
+			s->session.keep |= dp_is_on(v);
+		else if ((v = value_of(*e, "DYNPROF_OVERHEAD")))
+			s->session.keep |= *v != 0, s->session.blocks |= *v != 0;
 		else if ((v = value_of(*e, "DYNPROF_CACHE"))) {
 			s->session.cache = !*v ? DP_CACHE_USE : dp_is_on(v) ? DP_CACHE_KEEP : DP_CACHE_OFF;
 			s->only_cache = same_text(v, "only") || has_prefix(v, "only:");

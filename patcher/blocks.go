@@ -177,6 +177,9 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	if code == nil {
 		return why
 	}
+	if how.within && len(code.Home.Landings) > 0 {
+		return ledger.ReasonNotSelected
+	}
 	if how.trips {
 		code.CountTrips()
 	}
@@ -412,7 +415,7 @@ func (o *object) writeCopy(i int, v *view, spec *emit.Spec, p *Plan) (done func(
 	}
 	w := o.writer(u, v)
 	if spec.Copy = w; p.how.switched {
-		spec.Copy = translate.NewPair(w, !p.Options.Hot, false)
+		spec.Copy = translate.NewPair(w, !p.Options.Hot && p.Options.Overhead == 0, p.Options.Overhead > 0)
 	}
 	return func() {
 		o.keepLeads(i, w.Patches)

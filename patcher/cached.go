@@ -54,6 +54,8 @@ func (p *Plan) switches() string {
 	switch {
 	case !p.how.switched:
 		return "none"
+	case p.Options.Overhead > 0:
+		return "by turns"
 	case p.Options.Hot:
 		return "off"
 	}

@@ -38,6 +38,9 @@ func (p *Plan) Ledger() *build.Spec {
 	if p.how.switched && p.Options.Hot {
 		spec.Flags |= layout.FlagHot
 	}
+	if p.how.switched {
+		spec.Overhead = p.Options.Overhead
+	}
 	if p.Options.On[setting.Lock] {
 		spec.Flags |= layout.FlagLock
 	}

@@ -60,6 +60,7 @@ func New(r *Request, t target.Target) (*Plan, error) {
 		notes: r.Options.On[setting.Edges] && r.Options.On[setting.Blocks] && !shared,
 		trips: r.Options.On[setting.Trips] && !shared, sites: r.countsCalls(), heat: r.Options.Heat,
 		switched: r.Options.On[setting.Blocks] && (r.Options.On[setting.Control] || r.Options.Hot)}
+	p.how.within = p.how.switched && p.Options.Overhead > 0
 	p.caches = p.mayCache()
 	if err := p.readMaps(); err != nil {
 		return nil, fmt.Errorf("cannot see what is loaded: %w%s", err, hintProc(err))

@@ -61,6 +61,7 @@ type Options struct {
 	BlocksOf   *symname.Names   // whose blocks are counted, with setting.Blocks; nil: all
 	Hot        bool             // blocks of a function are counted when it has reached its threshold
 	Heat       bool             // pages that are touched are noted, with setting.Blocks
+	Overhead   uint32           // tenths of a percent: the agent chooses whose blocks are counted, with setting.Control; 0: it does not
 	Threshold  *symname.Thresholds
 	On         setting.Switches
 }
@@ -80,6 +81,7 @@ type decision struct {
 	trips        bool // trips of loops are counted
 	heat         bool // pages that are touched are noted
 	switched     bool // blocks are counted of some calls: while their function is hot, or counting is not paused
+	within       bool // within a bound: of functions that have no way back into their copies, which costs more than counting
 	sites        bool // direct calls are counted by site
 	redirectable bool // calls can be sent to other code: fronts count in a row of the thread's own
 }

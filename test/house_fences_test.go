@@ -90,7 +90,8 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/plancache/store":    {},
 		"internal/plancache/textcopy": {"internal/ledger", "internal/plancache", "internal/plancache/store", "internal/table/layout"},
 
-		"internal/agent":        {"internal/ledger", "internal/mem", "internal/procfile", "internal/procmaps", "internal/table/alive", "internal/table/control", "internal/table/file", "internal/table/layout"},
+		"internal/overhead":     {},
+		"internal/agent":        {"internal/ledger", "internal/mem", "internal/overhead", "internal/procfile", "internal/procmaps", "internal/table/alive", "internal/table/control", "internal/table/file", "internal/table/layout"},
 		"elfscan":               {"internal/ledger"},
 		"stubgen":               {"elfscan", "internal/ledger", "internal/x86"},
 		"stubgen/emit":          {"elfscan", "internal/ledger", "internal/x86", "stubgen"},
@@ -108,7 +109,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"patcher": {"elfscan", "internal/ledger", "internal/mem", "internal/parallel", "internal/plancache", "internal/procfile", "internal/procmaps", "internal/setting", "internal/spantree", "internal/symname",
 			"internal/table/build", "internal/table/layout", "internal/table/tabledir", "internal/x86", "patcher/patch", "patcher/place", "patcher/target", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/flow", "stubgen/keep", "stubgen/survey", "stubgen/translate"},
 		"exporter": {"internal/ledger", "internal/procfile", "internal/procmaps", "internal/spantree", "internal/symname", "internal/table", "internal/table/alive", "internal/table/file", "internal/table/layout", "internal/table/tabledir"},
-		"libdynprof": {"elfscan", "internal/agent", "internal/handover", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/procfile", "internal/procmaps", "internal/setting", "internal/spantree", "internal/symname",
+		"libdynprof": {"elfscan", "internal/agent", "internal/handover", "internal/ledger", "internal/listen", "internal/mem", "internal/overhead", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/procfile", "internal/procmaps", "internal/setting", "internal/spantree", "internal/symname",
 			"internal/table/alive", "internal/table/build", "internal/table/control", "internal/table/file", "internal/table/layout", "internal/table/tabledir", // of tables no reader
 			"internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/files", "patcher/target/self", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/flow", "stubgen/keep", "stubgen/survey", "stubgen/translate"},
 		"cmd/hotspots/internal/figures":  {},
@@ -118,7 +119,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"cmd/hotspots/internal/screen":   {"cmd/hotspots/internal/cells"},
 		"cmd/hotspots/internal/top":      {"cmd/hotspots/internal/cells", "cmd/hotspots/internal/figures", "internal/ledger", "internal/symname", "internal/table/layout"},
 		"cmd/hotspots": {"cmd/hotspots/internal/annotate", "cmd/hotspots/internal/attach", "cmd/hotspots/internal/bisect", "cmd/hotspots/internal/bodyhash", "cmd/hotspots/internal/budget", "cmd/hotspots/internal/callgraph", "cmd/hotspots/internal/cells", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/debugfile", "cmd/hotspots/internal/debuginfod", "cmd/hotspots/internal/doctor", "cmd/hotspots/internal/export", "cmd/hotspots/internal/figures", "cmd/hotspots/internal/growth", "cmd/hotspots/internal/job", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/lines", "cmd/hotspots/internal/live", "cmd/hotspots/internal/loops", "cmd/hotspots/internal/match", "cmd/hotspots/internal/names", "cmd/hotspots/internal/narrow", "cmd/hotspots/internal/objcode", "cmd/hotspots/internal/parquet", "cmd/hotspots/internal/perf", "cmd/hotspots/internal/report", "cmd/hotspots/internal/resume", "cmd/hotspots/internal/sampling", "cmd/hotspots/internal/screen", "cmd/hotspots/internal/selection", "cmd/hotspots/internal/selftest", "cmd/hotspots/internal/selftime", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/show", "cmd/hotspots/internal/symbols", "cmd/hotspots/internal/system", "cmd/hotspots/internal/top", "cmd/hotspots/internal/web",
-			"elfscan", "exporter", "internal/handover", "internal/ledger", "internal/listen", "internal/mem", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/plancache/textcopy", "internal/procfile", "internal/procmaps", "internal/ptrace", "internal/setting", "internal/spantree", "internal/symname",
+			"elfscan", "exporter", "internal/handover", "internal/ledger", "internal/listen", "internal/mem", "internal/overhead", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/plancache/textcopy", "internal/procfile", "internal/procmaps", "internal/ptrace", "internal/setting", "internal/spantree", "internal/symname",
 			"internal/table", "internal/table/alive", "internal/table/build", "internal/table/code", "internal/table/control", "internal/table/cputime", "internal/table/edit", "internal/table/file", "internal/table/find",
 			"internal/table/layout", "internal/table/tabledir", "internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/files", "patcher/target/remote", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/flow", "stubgen/keep", "stubgen/survey", "stubgen/translate"}, // coverage --system and attach plan, too
 	}
@@ -149,7 +150,7 @@ func TestFences(t *testing.T) {
 		"golang.org/x/sys/unix":        {"cmd/hotspots/internal/attach", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/perf", "internal/mem", "internal/ptrace", "patcher/target/remote"},
 		"unsafe":                       {"cmd/hotspots/internal/perf", "internal/mem", "internal/ptrace", "internal/table/alive", "internal/table/file", "libdynprof"},
 	}
-	pure := []string{"elfscan", "stubgen", "stubgen/emit", "stubgen/survey", "stubgen/keep", "stubgen/entry", "stubgen/flow", "stubgen/translate", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout", "internal/plancache", "internal/handover", "internal/spantree", "cmd/hotspots/internal/cells", "cmd/hotspots/internal/figures", "cmd/hotspots/internal/sampling", "cmd/hotspots/internal/top"}
+	pure := []string{"elfscan", "stubgen", "stubgen/emit", "stubgen/survey", "stubgen/keep", "stubgen/entry", "stubgen/flow", "stubgen/translate", "patcher", "patcher/patch", "patcher/place", "patcher/target", "internal/x86", "internal/ledger", "internal/setting", "internal/symname", "internal/table/layout", "internal/plancache", "internal/handover", "internal/overhead", "internal/spantree", "cmd/hotspots/internal/cells", "cmd/hotspots/internal/figures", "cmd/hotspots/internal/sampling", "cmd/hotspots/internal/top"}
 	effects := []string{"os", "syscall", "unsafe", "net", "os/exec", "golang.org/x/sys/unix"}
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)

@@ -26,6 +26,15 @@ type Agent struct {
 	// SetPaused has all stubs count or not. It returns how many could not be
 	// reached, or a negative errno.
 	SetPaused func(table *os.File, paused bool) int
+	// Turn has blocks of functions counted or not. What it returns is as of SetPaused.
+	Turn func(table *os.File, turns []Turn) int
+}
+
+// Turn says whether blocks of a function shall be counted: a struct dp_turn
+// (libdynprof/resident/stubs/pause.h).
+type Turn struct {
+	Function uint32 // number in the table
+	On       uint32
 }
 
 // How often the agent looks whether the program is there when nothing tells it.
@@ -65,10 +74,12 @@ func (a *Agent) Run() error {
 		s.Wake()
 	}()
 	since := first
+	var o *observer
 	for begun := false; ; {
 		if !begun && s.Live() {
 			begun = true
 			s.Ready()
+			o = a.observe(s)
 		}
 		patience := look
 		switch {
@@ -77,10 +88,15 @@ func (a *Agent) Run() error {
 		case ended.Load():
 			patience, since = since, min(2*since, look)
 		}
+		patience = o.patience(patience)
 		s.Wait(patience, func(what uint32) int { return a.do(s.File(), what) })
+		o.look()
 		mu.Lock()
 		used, err := s.Used()
 		mu.Unlock()
+		if !used {
+			o.end()
+		}
 		if err != nil || !used || !begun && removed(s.File()) {
 			return err
 		}

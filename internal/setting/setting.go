@@ -46,6 +46,7 @@ const (
 	Edges
 	Trips
 	Heat
+	Overhead
 	Translator
 	Listen
 	Linger
@@ -120,6 +121,8 @@ var All = [Count]Setting{
 		"patch as hotspots run --trips does"},
 	Heat: {"heat", "", "DYNPROF_HEAT", Text,
 		"note which `PAGES` of memory are read and written, as hotspots heat shows them; with --blocks, which it implies; --heat=pages", ""},
+	Overhead: {"overhead", "", "DYNPROF_OVERHEAD", Text,
+		"count blocks of hot functions that call nothing, by turns, so that it takes no more than this `SHARE` of CPU time by estimate, as 5%; all else is counted by call; implies --blocks=hot and --control; see docs/blocks.md", ""},
 	Translator: {"translator", "", "DYNPROF_TRANSLATOR", Text,
 		"load `FILE.so` into the program: it is told of functions that reach their threshold and may send their calls to other code; -: a library that the program loads later will register one", ""},
 	Listen: {"listen", "", "DYNPROF_LISTEN", Text,

@@ -153,6 +153,7 @@ func encodeHeader(spec *Spec, g *layout.Geometry) []byte {
 	copy(h[layout.HdrRunID:], spec.RunID[:])
 	le.PutUint64(h[layout.HdrThreshold:], spec.Threshold)
 	le.PutUint64(h[layout.HdrReserve:], spec.Reserve)
+	le.PutUint32(h[layout.HdrOverhead:], spec.Overhead)
 	le.PutUint64(h[layout.HdrReserveUsed:], spec.ReserveUsed)
 	layout.EncodeGeometry(h, g)
 	le.PutUint32(h[layout.HdrRowsReserved:], RowsReserved)

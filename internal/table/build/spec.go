@@ -12,6 +12,7 @@ type Spec struct {
 	RunID     [16]byte // the same for all tables of one run; zero if none
 	Flags     uint32   // Flag*
 	Threshold uint64   // the default threshold; 0 is none
+	Overhead  uint32   // layout.HdrOverhead
 	Program   string   // path of the executable
 	Creator   string   // version of dynprof
 	Arguments string   // the program's command line; empty if it is not kept

@@ -98,6 +98,14 @@ func (s *Service) next(patience time.Duration) (request uint32, asked bool) {
 // Wake ends a Wait.
 func (s *Service) Wake() { s.w.Wake(layout.HdrRequest) }
 
+// Store stores a long word of the header.
+func (s *Service) Store(at int, value uint64) {
+	file.Guard(func() error {
+		s.w.Long(at).Store(value)
+		return nil
+	})
+}
+
 // Used reports whether a process of the program is still there. The kernel is
 // asked whether anybody else has the file mapped, so it must not be by us.
 func (s *Service) Used() (bool, error) {

@@ -226,6 +226,7 @@ type Header struct {
 	Arguments string // the program's command line; empty unless the user wanted it to be kept
 	Ended     Ended
 	Snapshot  time.Time // when the copy was made, if it is one
+	Overhead  uint32    // HdrOverhead
 	WentOn    uint32    // how often the program has gone on as another, by exec, that has a table of its own
 	Unlisted  Unlisted  // as far as hotspots run has seen some
 }

@@ -6,6 +6,18 @@ import (
 	"time"
 )
 
+// UsualHot is at how many calls a function is hot for those who choose whose blocks are counted,
+// unless the user says otherwise.
+const UsualHot = 1000
+
+// HotAt is at how many calls they take f for hot; 0: it never is.
+func (h *Header) HotAt(f *Function) uint64 {
+	if f.Threshold == 0 && h.Flags&(FlagThreshold|FlagTranslator) != FlagThreshold {
+		return UsualHot
+	}
+	return uint64(f.Threshold)
+}
+
 // ReadHeader returns the header and its bytes. A table that is still being
 // built has a header of zeros and a size.
 func ReadHeader(r io.ReaderAt, size int64) (*Header, []byte, error) {
@@ -53,6 +65,7 @@ func decodeHeader(raw []byte) *Header {
 			Code: le.Uint32(raw[HdrEndedCode:]),
 		},
 	}
+	h.Overhead = le.Uint32(raw[HdrOverhead:])
 	h.WentOn = le.Uint32(raw[HdrWentOn:])
 	h.Unlisted = Unlisted{le.Uint64(raw[HdrCodeAnonymous:]), le.Uint64(raw[HdrCodeInFiles:])}
 	if ns := le.Uint64(raw[HdrSnapshot:]); ns != 0 {

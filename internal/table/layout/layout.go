@@ -88,26 +88,29 @@ const (
 	HdrBaselinesTaken   = 0x23c // u32, atomic: a bit for each baseline that is in force or being written
 
 	// Control, by whoever pauses; see docs/control.md.
-	HdrPaused      = 0x280 // u32: 1 if stubs shall not count
-	HdrPauseLock   = 0x284 // u32, thread that changes stubs; 0 is none
-	HdrAgent       = 0x288 // u32, Agent*
-	HdrAgentPid    = 0x28c // u32
-	HdrRequest     = 0x290 // u32, futex: number << 8 | Request*
-	HdrReply       = 0x298 // u64: the request that is done, a futex, and the result above
-	HdrReserveUsed = 0x2a0 // u64, bytes of the reserve that are arenas
-	HdrStockHead   = 0x2c0 // u64, stack of rows that are ready for use under a seccomp filter: tag << 32 | row + 1
-	HdrStockRows   = 0x2c8 // u32, atomic: rows on that stack
-	HdrRowsTaken   = 0x2cc // u32, atomic add: rows taken since somebody looked for rows of ended threads
-	HdrStopped     = 0x2d0 // u32: 1 since the program took the GS segment while rows were found by it, or loaded what may take it: nothing counts any more
-	HdrMissedHead  = 0x2d4 // u32, atomic add: entries of HdrMissed ever claimed, those without room too
-	HdrAppender    = 0x2d8 // u32, robust futex: thread that adds objects
-	HdrCollector   = 0x2dc // u32, row + 1 that the counts of loose rows are added to; 0: none
-	HdrLoose       = 0x2e0 // u32, atomic: threads that count in loose rows, in their process's memory
-	HdrDispatched  = 0x2e4 // u32, atomic add: processes that turned Syscall User Dispatch or another filter of addresses on, or replaced system calls that we must know of or memory of ours, and do not count any more
-	HdrRowLists    = 0x300 // [16]u32, a list for each chunk of rows (0 and 1, 2^k to 2^(k+1)-1): row + 1 of those that have room
-	HdrFreeRows    = 0x340 // [16]u64, a stack for each chunk: tag << 32 | row + 1 of those whose threads are gone
-	HdrDropped     = 0x3c0 // u64, atomic add: events that the translator was not told of: its ring was full
-	HdrDeferred    = 0x3c8 // u64, atomic add: events whose synchronous delivery came later, in another's turn
+	HdrPaused        = 0x280 // u32: 1 if stubs shall not count
+	HdrPauseLock     = 0x284 // u32, thread that changes stubs; 0 is none
+	HdrAgent         = 0x288 // u32, Agent*
+	HdrAgentPid      = 0x28c // u32
+	HdrRequest       = 0x290 // u32, futex: number << 8 | Request*
+	HdrReply         = 0x298 // u64: the request that is done, a futex, and the result above
+	HdrReserveUsed   = 0x2a0 // u64, bytes of the reserve that are arenas
+	HdrObservingCost = 0x2a8 // u64, ns of CPU time that counting blocks took, by the agent's estimate,
+	HdrObservingTime = 0x2b0 // u64, and of all CPU time that it has seen
+	HdrOverhead      = 0x2b8 // u32, tenths of a percent of CPU time within which it chooses whose blocks are counted; 0: it does not
+	HdrStockHead     = 0x2c0 // u64, stack of rows that are ready for use under a seccomp filter: tag << 32 | row + 1
+	HdrStockRows     = 0x2c8 // u32, atomic: rows on that stack
+	HdrRowsTaken     = 0x2cc // u32, atomic add: rows taken since somebody looked for rows of ended threads
+	HdrStopped       = 0x2d0 // u32: 1 since the program took the GS segment while rows were found by it, or loaded what may take it: nothing counts any more
+	HdrMissedHead    = 0x2d4 // u32, atomic add: entries of HdrMissed ever claimed, those without room too
+	HdrAppender      = 0x2d8 // u32, robust futex: thread that adds objects
+	HdrCollector     = 0x2dc // u32, row + 1 that the counts of loose rows are added to; 0: none
+	HdrLoose         = 0x2e0 // u32, atomic: threads that count in loose rows, in their process's memory
+	HdrDispatched    = 0x2e4 // u32, atomic add: processes that turned Syscall User Dispatch or another filter of addresses on, or replaced system calls that we must know of or memory of ours, and do not count any more
+	HdrRowLists      = 0x300 // [16]u32, a list for each chunk of rows (0 and 1, 2^k to 2^(k+1)-1): row + 1 of those that have room
+	HdrFreeRows      = 0x340 // [16]u64, a stack for each chunk: tag << 32 | row + 1 of those whose threads are gone
+	HdrDropped       = 0x3c0 // u64, atomic add: events that the translator was not told of: its ring was full
+	HdrDeferred      = 0x3c8 // u64, atomic add: events whose synchronous delivery came later, in another's turn
 
 	HdrTranslatorFailures = 0x3d0 // u64, atomic add: times that a translator failed: it crashed, was gone, gave what was refused, or a plug-in did not start
 

@@ -72,6 +72,9 @@
 #define DP_HDR_REQUEST 0x290
 #define DP_HDR_REPLY 0x298
 #define DP_HDR_RESERVE_USED 0x2a0
+#define DP_HDR_OBSERVING_COST 0x2a8
+#define DP_HDR_OBSERVING_TIME 0x2b0
+#define DP_HDR_OVERHEAD 0x2b8
 #define DP_HDR_STOCK_HEAD 0x2c0
 #define DP_HDR_STOCK_ROWS 0x2c8
 #define DP_HDR_ROWS_TAKEN 0x2cc
@@ -392,7 +395,10 @@ struct dp_header {
 	uint8_t unused_3[4];
 	uint64_t reply;
 	uint64_t reserve_used;
-	uint8_t unused_4[24];
+	uint64_t observing_cost;
+	uint64_t observing_time;
+	uint32_t overhead;
+	uint8_t unused_4[4];
 	uint64_t stock_head;
 	uint32_t stock_rows;
 	uint32_t rows_taken;
@@ -477,6 +483,9 @@ _Static_assert(offsetof(struct dp_header, agent_pid) == DP_HDR_AGENT_PID, "DP_HD
 _Static_assert(offsetof(struct dp_header, request) == DP_HDR_REQUEST, "DP_HDR_REQUEST");
 _Static_assert(offsetof(struct dp_header, reply) == DP_HDR_REPLY, "DP_HDR_REPLY");
 _Static_assert(offsetof(struct dp_header, reserve_used) == DP_HDR_RESERVE_USED, "DP_HDR_RESERVE_USED");
+_Static_assert(offsetof(struct dp_header, observing_cost) == DP_HDR_OBSERVING_COST, "DP_HDR_OBSERVING_COST");
+_Static_assert(offsetof(struct dp_header, observing_time) == DP_HDR_OBSERVING_TIME, "DP_HDR_OBSERVING_TIME");
+_Static_assert(offsetof(struct dp_header, overhead) == DP_HDR_OVERHEAD, "DP_HDR_OVERHEAD");
 _Static_assert(offsetof(struct dp_header, stock_head) == DP_HDR_STOCK_HEAD, "DP_HDR_STOCK_HEAD");
 _Static_assert(offsetof(struct dp_header, stock_rows) == DP_HDR_STOCK_ROWS, "DP_HDR_STOCK_ROWS");
 _Static_assert(offsetof(struct dp_header, rows_taken) == DP_HDR_ROWS_TAKEN, "DP_HDR_ROWS_TAKEN");

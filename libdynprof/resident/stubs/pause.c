@@ -198,9 +198,12 @@ static long change_sites(const struct dp_header *table, const struct reach *r, u
 	return left;
 }
 
-/* Whether blocks of a function are counted, unless counting is paused. */
+/* Whether blocks of a function are counted when counting is not paused any more. In a run with a
+ * bound the agent has to choose again. */
 static uint32_t counts_blocks(const struct dp_header *table, uint32_t counter)
 {
+	if (table->overhead)
+		return 0;
 	if (!(table->flags & DP_FLAG_HOT))
 		return table->flags & DP_FLAG_SWITCHED;
 	if (counter >= table->fired.capacity)
@@ -222,6 +225,12 @@ static int change_function(const struct dp_header *table, const struct dp_functi
 	return done;
 }
 
+/* Where the stub of a function is written to; 0 if it is nowhere in reach. */
+static uint8_t *stub_of(const struct dp_header *table, const struct reach *r, const struct dp_function *f, const uint8_t **end)
+{
+	return f->object < table->objects.capacity ? stub_in(r, dp_object_of(table, f), f->stub, f->count, end) : 0;
+}
+
 /* Changes all stubs. Returns how many could not be reached. */
 static long change_all(const struct dp_header *table, const struct reach *r, uint32_t paused)
 {
@@ -232,12 +241,10 @@ static long change_all(const struct dp_header *table, const struct reach *r, uin
 		uint32_t counter = f->counter;
 		if (counter == DP_NO_COUNTER)
 			continue; /* text that one process took back another may still have */
-		uint8_t *stub = 0;
 		const uint8_t *end = 0;
 		if (f->object < objects_max && !r->view && !dp_object_of(table, f)->arena)
 			continue; /* its library is closed */
-		if (f->object < objects_max)
-			stub = stub_in(r, dp_object_of(table, f), f->stub, f->count, &end);
+		uint8_t *stub = stub_of(table, r, f, &end);
 		left += !stub || !change_function(table, f, stub, end, paused);
 	}
 	return left + (paused ? 0 : change_sites(table, r, paused));
@@ -299,17 +306,71 @@ void dp_pause_new(void)
 		dp_set_paused(table, (uint64_t)dp.reserve, 1);
 }
 
-long dp_agent_set_paused(int fd, uint64_t reserve, uint32_t paused)
+/* Maps the table that is open as fd, up to its rows. Returns where, or -errno. */
+static long map_table(int fd, uint64_t *size)
 {
 	struct dp_header *header = (struct dp_header *)raw(SYS_mmap, 0, DP_HEADER_SIZE, PROT_READ, MAP_SHARED, fd, 0);
 	if (failed((long)header))
 		return (long)header;
-	uint64_t size = header->rows.offset;
+	*size = header->rows.offset;
 	raw(SYS_munmap, header, DP_HEADER_SIZE);
-	long table = raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	return raw(SYS_mmap, 0, *size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+}
+
+long dp_agent_set_paused(int fd, uint64_t reserve, uint32_t paused)
+{
+	uint64_t size;
+	long table = map_table(fd, &size);
 	if (failed(table))
 		return table;
 	long left = dp_set_paused((struct dp_header *)table, reserve, paused);
+	raw(SYS_munmap, table, size);
+	return left;
+}
+
+/* Turns switches as they shall be, or off if nothing counts. */
+static long turn_all(const struct dp_header *table, const struct reach *r, const struct dp_turn *turns, uint32_t n, uint32_t jumps)
+{
+	uint32_t functions = dp_in_use(&table->functions);
+	long left = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct dp_function *f = dp_function_at(table, turns[i].function);
+		const uint8_t *end = 0;
+		uint8_t *stub = turns[i].function < functions ? stub_of(table, r, f, &end) : 0;
+		left += !stub || !dp_turn(stub + f->count, end, turns[i].on && !jumps);
+	}
+	return left;
+}
+
+/* The lock is that of pausing, so that what it says of switches lasts. GS may be taken
+ * meanwhile: then they are turned again. */
+static long turn_within(struct dp_header *table, uint64_t reserve, const struct dp_turn *turns, uint32_t n)
+{
+	uint32_t jumps;
+	struct reach r = {0};
+	long left = dp_pause_lock(table);
+	if (left)
+		return left;
+	left = map_reach(&r, table, reserve, 0);
+	if (left == 0) {
+		do {
+			jumps = dp_wants_jumps(table);
+			left = turn_all(table, &r, turns, n, jumps);
+			__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		} while (dp_wants_jumps(table) != jumps);
+	}
+	unmap_reach(&r);
+	dp_pause_unlock(table);
+	return left;
+}
+
+long dp_agent_turn(int fd, uint64_t reserve, const struct dp_turn *turns, uint32_t n)
+{
+	uint64_t size;
+	long table = map_table(fd, &size);
+	if (failed(table))
+		return table;
+	long left = turn_within((struct dp_header *)table, reserve, turns, n);
 	raw(SYS_munmap, table, size);
 	return left;
 }

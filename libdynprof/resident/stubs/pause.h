@@ -23,4 +23,12 @@ void dp_pause_unlock(struct dp_header *table) HIDDEN;
 /* As the twin that stays as the agent: the table is open as fd. */
 long dp_agent_set_paused(int fd, uint64_t reserve, uint32_t paused) HIDDEN;
 
+/* Whether blocks of a function, by its number in the table, shall be counted. */
+struct dp_turn {
+	uint32_t function, on;
+};
+/* As the agent in a run with a bound (HdrOverhead): turns the switches of these functions, unless
+ * counting is paused, when they are off. Returns how many were not reached, or -errno. */
+long dp_agent_turn(int fd, uint64_t reserve, const struct dp_turn *turns, uint32_t n) HIDDEN;
+
 #endif

@@ -128,7 +128,7 @@ type source struct {
 func (a *app) source(args []string, run, keep bool) (from *source, done func(), err error) {
 	from, done = &source{}, func() {}
 	look := func(t *table.Table) error {
-		if t.Flags&layout.FlagHot != 0 {
+		if t.Flags&layout.FlagHot != 0 || t.Overhead > 0 {
 			from.partly = append(from.partly, t.Path())
 		}
 		return nil

@@ -23,6 +23,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/narrow"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/perf"
 	"github.com/dynprof/dynprof/internal/listen"
+	"github.com/dynprof/dynprof/internal/overhead"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/heat"
@@ -39,6 +40,7 @@ type runFlags struct {
 	translator                           string // path of a plug-in, or -
 	blocksOf                             string // value of --blocks, if it has one
 	heat                                 string // heatPages, or empty
+	overhead                             string // a bound
 	threshold                            string // all of thresholds
 	thresholds                           []string
 	summary                              int
@@ -52,7 +54,7 @@ func (f *runFlags) texts() map[setting.ID]*string {
 	return map[setting.ID]*string{
 		setting.Output: &f.output, setting.Objects: &f.objects, setting.Only: &f.only, setting.Skip: &f.skip,
 		setting.Translator: &f.translator, setting.Listen: &f.listen, setting.Library: &f.library,
-		setting.BlocksOf: &f.blocksOf, setting.Heat: &f.heat,
+		setting.BlocksOf: &f.blocksOf, setting.Heat: &f.heat, setting.Overhead: &f.overhead,
 	}
 }
 
@@ -202,6 +204,15 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 		if err := cmd.Flags().Set(setting.All[setting.Blocks].Flag, os.Getenv(of.Variable)); err != nil {
 			return fmt.Errorf("%s: %w", of.Variable, err)
 		}
+	}
+	if f.overhead != "" {
+		if _, err := overhead.Parse(f.overhead); err != nil {
+			return fmt.Errorf("%s: %w", source["overhead"], err)
+		}
+		if f.on[setting.Trips] || f.on[setting.Edges] {
+			return errors.New("--trips and --edges cost what no estimate knows: they do not go with --overhead")
+		}
+		f.on[setting.Blocks], f.on[setting.Control] = true, true
 	}
 	if f.objects != "" {
 		if _, err := symname.ParseObjects(f.objects); err != nil {
@@ -445,7 +456,8 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, shadow *h
 		setting.Output: j.Output, setting.Note: j.Note, setting.RunID: hex.EncodeToString(j.ID[:]),
 		setting.Objects: f.objects, setting.Only: f.only, setting.Skip: f.skip,
 		setting.Threshold: f.threshold, setting.Translator: f.translator, setting.BlocksOf: f.blocksOf,
-		setting.Listen: f.listen, setting.Linger: "", setting.Hotspots: "", setting.Heat: "",
+		setting.Overhead: f.overhead,
+		setting.Listen:   f.listen, setting.Linger: "", setting.Hotspots: "", setting.Heat: "",
 	}
 	if shadow != nil {
 		settings[setting.Heat], j.Heat = shadow.Path(), shadow

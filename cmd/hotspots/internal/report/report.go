@@ -127,6 +127,8 @@ type Program struct {
 	ByCall []string `json:"by_call,omitempty"`
 	// Functions of whose calls instructions are counted of some only.
 	Observed int `json:"partly_observed,omitempty"`
+	// What observing within a bound cost; nil if the run has none.
+	Observing *Observing `json:"observing,omitempty"`
 	// CPU time; nil if none was sampled.
 	Time *Sampling `json:"time,omitempty"`
 
@@ -345,6 +347,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 	code := unlisted(t, p.Status)
 	p.CodeAnonymous, p.CodeInFiles = code.Anonymous, code.Files
 	p.addExecuted(s, executed)
+	p.Observing = observing(t, s, executed)
 	p.Time = sampling
 	r.Programs = append(r.Programs, p)
 	if len(r.Programs) == 1 {
@@ -358,6 +361,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 	r.TotalAccesses = sumAccesses(r.TotalAccesses, p.TotalAccesses)
 	r.WithoutBlocks += p.WithoutBlocks
 	r.Observed += p.Observed
+	r.Observing = r.Observing.add(p.Observing)
 	if len(r.Programs) == 2 && r.Time != nil { // it is still the first one's own
 		r.Time = (*Sampling)(nil).add(r.Time)
 	}

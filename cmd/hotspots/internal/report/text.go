@@ -145,7 +145,7 @@ func (r *Report) Headline() string {
 	for _, lack := range r.lacks() {
 		what += " (" + lack + ")"
 	}
-	return what + r.LockLine() + r.MissedLines()
+	return what + r.Observing.line() + r.LockLine() + r.MissedLines()
 }
 
 // lacks says what is missing in the counts.
