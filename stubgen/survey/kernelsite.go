@@ -74,9 +74,17 @@ func (w *sweep) site(code []byte, at int, pc uint64) {
 		} else if setup != "" {
 			w.spread = append(w.spread, spreadSite{KernelSite: s})
 		}
-	} else if s, ok := endSite(code, at, w.low); ok {
+	} else if s, ok := rareSite(code, at, w.low); ok {
 		w.spread = append(w.spread, spreadSite{KernelSite: s})
 	}
+}
+
+// rareSite is a kernel site whose number comes from further away.
+func rareSite(code []byte, at int, low uint64) (stubgen.KernelSite, bool) {
+	if s, ok := endSite(code, at, low); ok {
+		return s, true
+	}
+	return cloneSite(code, at, low)
 }
 
 // readySite is a kernel site whose setup is one instruction of 5 bytes.
@@ -172,7 +180,7 @@ func appendSites(sites []stubgen.KernelSite, seg stubgen.Segment, from, to int) 
 		if code[end] != opSyscall[0] {
 			continue
 		}
-		if s, ok := endSite(code, end, seg.Addr); ok && nobodyJumpsInto(seg, s) {
+		if s, ok := rareSite(code, end, seg.Addr); ok && nobodyJumpsInto(seg, s) {
 			sites = append(sites, s)
 			continue
 		}

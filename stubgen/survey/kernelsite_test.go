@@ -56,6 +56,7 @@ func TestKernelSitesSpread(t *testing.T) {
 		"site_joined": "\x49\x89\xca",
 		"site_end":    "\x31\xff\x89\xd0",
 		"site_exit":   "\x89\xf0",
+		"site_clone":  "\x48\x89\x0e",
 		"site_entry":  "",
 		"site_inside": "\xb8\x0a\x00\x00\x00",
 	}

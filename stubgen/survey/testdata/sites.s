@@ -193,3 +193,37 @@ _start:
 	syscall
 	ret
 	END none_return
+
+# musl's clone
+	.p2align 4
+	FN site_clone
+	xor	%eax, %eax
+	mov	$56, %al
+	mov	%rdi, %r11
+	mov	%rdx, %rdi
+	mov	%r8, %rdx
+	mov	%r9, %r8
+	mov	8(%rsp), %r10
+	mov	%r11, %r9
+	and	$-16, %rsi
+	sub	$8, %rsi
+	mov	%rcx, (%rsi)
+	syscall
+	test	%eax, %eax
+	jnz	1f
+	xor	%ebp, %ebp
+	pop	%rdi
+	call	*%r9
+1:	ret
+	END site_clone
+
+# and another number
+	.p2align 4
+	FN none_clone
+	xor	%eax, %eax
+	mov	$57, %al
+	mov	%rcx, (%rsi)
+	syscall
+	test	%eax, %eax
+	ret
+	END none_clone
