@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"runtime/metrics"
-	"strings"
 	"time"
 
 	"github.com/dynprof/dynprof/internal/mem"
@@ -167,17 +166,11 @@ func ledgerOf(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan, who layo
 	spec.Creator = version.Creator
 	spec.Listen = serving.listens()
 	if choice.On[setting.Args] {
-		spec.Arguments = commandLine()
+		spec.Arguments = procfile.CommandLine("/proc/self")
 	}
 	spec.ShortSpace = ctl.short_space != 0
 	if choice.On[setting.FollowExec] {
 		spec.Flags |= layout.FlagFollowExec
 	}
 	return spec
-}
-
-// commandLine is that of the program, with spaces between its words; empty if /proc does not say it.
-func commandLine() string {
-	b, _ := procfile.Read("/proc/self/cmdline")
-	return strings.ReplaceAll(strings.TrimRight(string(b), "\x00"), "\x00", " ")
 }

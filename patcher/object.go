@@ -101,7 +101,7 @@ func (p *Plan) planObject(o *object) {
 		}
 	}
 	o.findHook(p.LinkerHook)
-	if p.Late && o.scan != nil && o.scan.TextRel {
+	if (p.Late || p.Early) && o.scan != nil && o.scan.TextRel {
 		o.reason = ledger.ReasonUnsupported // its text is not what it will be
 	}
 	p.plan(o)
@@ -154,7 +154,7 @@ func (c *Options) selects(o *object, linkName string) bool {
 		return c.Objects.Match(o.path, o.main)
 	}
 	name := filepath.Base(linkName)
-	return o.main || name != "libc.so.6" && !strings.HasPrefix(name, "ld-linux")
+	return o.main || name != "libc.so.6" && !strings.HasPrefix(name, "ld-linux") && !strings.HasPrefix(name, "ld-musl")
 }
 
 // read makes the object's memory readable to the planner and scans its file.

@@ -144,7 +144,7 @@ func (p *Plan) plan(o *object) {
 	o.code.AddTails(o.scan, o.tail)
 	// Go's mprotect is no kernel site: who writes over an entry by it is not seen.
 	o.code.NoteCalls = !p.Options.On[setting.KeepCalls] && !p.how.debugged && !p.Translator && !o.code.Go
-	if (o.code.NoteCalls || p.wantsBlocks(o)) && !p.Late { // what comes later is not bound yet
+	if (o.code.NoteCalls || p.wantsBlocks(o)) && !p.Late && !p.Early { // what comes later is not bound yet
 		o.code.Closed = o.closed(p.maps)
 	}
 	o.bySite = p.how.sites && o.code.NoteCalls

@@ -47,7 +47,7 @@ func (v *view) counter(i uint32) x86.RunAddr {
 
 // share decides how the run counts: at the start as its objects need it, later
 // as it does already, unless that has to end. If objects that come later would not
-// be seen, one of them might use GS. Traps keep a word for each thread in
+// be seen, one of them might use GS; what static programs load is a libc's. Traps keep a word for each thread in
 // its row, so there are none where all share one.
 func (p *Plan) share() decision {
 	users, unseen := false, false
@@ -55,7 +55,7 @@ func (p *Plan) share() decision {
 		users, unseen = users || o.gs, unseen || o.oldBirths()
 	}
 	how := p.how
-	how.blind = !p.Late && !slices.ContainsFunc(p.all, func(o *object) bool { return o.hook != 0 })
+	how.blind = !p.Late && !p.Static && !slices.ContainsFunc(p.all, func(o *object) bool { return o.hook != 0 })
 	switch {
 	case how.shared || !users && !how.blind && (p.Late || !unseen):
 		return how

@@ -113,10 +113,6 @@ func TestAttachRefused(t *testing.T) {
 		name, why string
 		start     func(t *testing.T) *attached
 	}{
-		{"static", "is a static program: link it dynamically with glibc", program("gcc", []string{"-static"}, "waits.c")},
-		{"static PIE", "is a static program: link it dynamically with glibc", program("gcc", []string{"-static-pie"}, "waits.c")},
-		{"musl", "is a program for musl: build it for glibc", program("musl-gcc", nil, "waits.c")},
-		{"static musl", "is a static program: link it dynamically with glibc", program("musl-gcc", []string{"-static"}, "waits.c")},
 		{"32 bits", "is no 64-bit program for x86-64: build it for x86-64", program("gcc", []string{"-m32", "-nostdlib", "-static", "-no-pie", "-Wl,--as-needed"}, "waits32.S")},
 		{"Go", "has a Go runtime: start it with hotspots run", func(t *testing.T) *attached { return startAttached(t, goWaits(t, "-ldflags=-linkmode=external")) }},
 		{"static Go", "link it dynamically (go build -ldflags=-linkmode=external) and start it with hotspots run", func(t *testing.T) *attached { return startAttached(t, goWaits(t)) }},

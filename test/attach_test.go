@@ -168,38 +168,45 @@ func TestAttach(t *testing.T) {
 		p := compile(t, need(t, build[0]), build[1:], "attached.c")
 		for _, args := range lane.Some([][]string{{"1"}, {"4"}, {"4", "births"}, {"4", "births", "forks", "signals"}, {"16", "signals"}}, 4) {
 			t.Run(strings.Join(append(build, args...), " "), func(t *testing.T) {
-				a := startAttached(t, append([]string{p}, args...)...)
-				descriptors := a.descriptors()
-				time.Sleep(20 * time.Millisecond)
-				table := a.attach() // in the middle of everything
-				before := a.quiet()
-				first := readReport(t, table)
-				a.goOn()
-				time.Sleep(100 * time.Millisecond)
-				after := a.quiet()
-				last := readReport(t, table)
-				a.compare(before, after, first, last)
-				if after["leaf"] == before["leaf"] {
-					t.Error("nothing was called")
-				}
-				a.goOn()
-				time.Sleep(20 * time.Millisecond)
-				a.detach()
-				ended := readReport(t, table)
-				a.quiet()
-				a.goOn()
-				time.Sleep(20 * time.Millisecond)
-				a.quiet()
-				if again := readReport(t, table); again.TotalCalls != ended.TotalCalls {
-					t.Errorf("%d calls are counted after the end", again.TotalCalls-ended.TotalCalls)
-				}
-				if now := a.descriptors(); !slices.Equal(now, descriptors) {
-					t.Errorf("descriptors: %q, before: %q", now, descriptors)
-				}
-				a.end()
+				attachAndDetach(t, append([]string{p}, args...)...)
 			})
 		}
 	}
+}
+
+// attachAndDetach: a program is counted exactly, from a moment in the middle of everything on,
+// and is then what it was before.
+func attachAndDetach(t *testing.T, args ...string) {
+	t.Helper()
+	a := startAttached(t, args...)
+	descriptors := a.descriptors()
+	time.Sleep(20 * time.Millisecond)
+	table := a.attach()
+	before := a.quiet()
+	first := readReport(t, table)
+	a.goOn()
+	time.Sleep(100 * time.Millisecond)
+	after := a.quiet()
+	last := readReport(t, table)
+	a.compare(before, after, first, last)
+	if after["leaf"] == before["leaf"] {
+		t.Error("nothing was called")
+	}
+	a.goOn()
+	time.Sleep(20 * time.Millisecond)
+	a.detach()
+	ended := readReport(t, table)
+	a.quiet()
+	a.goOn()
+	time.Sleep(20 * time.Millisecond)
+	a.quiet()
+	if again := readReport(t, table); again.TotalCalls != ended.TotalCalls {
+		t.Errorf("%d calls are counted after the end", again.TotalCalls-ended.TotalCalls)
+	}
+	if now := a.descriptors(); !slices.Equal(now, descriptors) {
+		t.Errorf("descriptors: %q, before: %q", now, descriptors)
+	}
+	a.end()
 }
 
 // TestAttachQuiet: attached to where nobody calls anything, all calls that follow are counted.

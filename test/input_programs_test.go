@@ -120,8 +120,6 @@ func TestUncountable(t *testing.T) {
 		make func(t *testing.T, dir string) func(args ...string) command // makes dir/program and returns how to start it
 		says string
 	}{
-		{"static", plain(func(t *testing.T) string { return victim(t, "-static") }), "statically linked"},
-		{"static PIE", plain(func(t *testing.T) string { return victim(t, "-static-pie") }), "statically linked"},
 		{"32-bit", plain(victim32), "32-bit"},
 		{"set-user-ID", privileged(os.ModeSetuid), "set-user-ID"},
 		{"set-group-ID", privileged(os.ModeSetgid), "set-group-ID"},

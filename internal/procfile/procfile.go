@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -32,6 +33,13 @@ func Read(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(f)
+}
+
+// CommandLine is that of a process, by its directory in /proc, with spaces between its words;
+// empty if it is not told.
+func CommandLine(of string) string {
+	b, _ := Read(of + "/cmdline")
+	return strings.ReplaceAll(strings.TrimRight(string(b), "\x00"), "\x00", " ")
 }
 
 // StateOf is the state in a line of /proc/PID/stat, behind the name in parentheses, which

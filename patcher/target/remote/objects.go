@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/patcher/place"
@@ -36,8 +38,10 @@ func ParseAuxv(b []byte) Auxv {
 	return all
 }
 
-// Linker is what a dynamic linker says (<link.h>).
+// Linker is what a dynamic linker says (<link.h>), or, of a program that has none, what is
+// found out without.
 type Linker struct {
+	Static  bool   // there is none
 	RDebug  uint64 // where its struct r_debug is
 	Hook    uint64 // the function that is called when the list has changed
 	Objects []target.Loaded
@@ -45,12 +49,13 @@ type Linker struct {
 	Tails []place.Span
 }
 
-// Errors of FindLinker.
-var (
-	ErrStatic = errors.New("it is a static program")
-	// ErrLoading is to be tried again: the list changes.
-	ErrLoading = errors.New("it loads or unloads libraries")
-)
+// ErrLoading is the error of FindLinker that is to be tried again: the list changes.
+var ErrLoading = errors.New("it loads or unloads libraries")
+
+const pageSize = 4096
+
+// OwnFiles is how the names of files begin that hotspots attach maps in a process, there.
+const OwnFiles = "/memfd:dynprof-"
 
 // memory reads a process's memory.
 type memory struct{ io.ReaderAt }
@@ -124,11 +129,10 @@ func (h headers) span(bias uint64) place.Span {
 
 // tails are the ends of the last pages of code.
 func (h headers) tails(bias uint64) (all []place.Span) {
-	const page = 4096
 	for _, p := range h {
 		if elf.ProgType(p.Type) == elf.PT_LOAD && elf.ProgFlag(p.Flags)&elf.PF_X != 0 {
 			end := bias + p.Vaddr + p.Memsz
-			all = append(all, place.Span{Low: end, High: (end + page - 1) &^ (page - 1)})
+			all = append(all, place.Span{Low: end, High: (end + pageSize - 1) &^ (pageSize - 1)})
 		}
 	}
 	return all
@@ -141,14 +145,20 @@ func FindLinker(r io.ReaderAt, auxv Auxv, maps []procmaps.Mapping) (*Linker, err
 	if err != nil {
 		return nil, err
 	}
-	self, dynamic := own.find(elf.PT_PHDR), own.find(elf.PT_DYNAMIC)
-	if own.find(elf.PT_INTERP) == nil || dynamic == nil {
-		return nil, ErrStatic
+	bias, err := own.bias(auxv[AtPhdr], maps)
+	if err != nil {
+		return nil, err
 	}
-	if self == nil {
-		return nil, errors.New("the program headers do not say where they are")
+	vdso := m.behind(auxv[AtSysinfo], maps)
+	if own.find(elf.PT_INTERP) == nil {
+		l := m.static(own, bias, maps)
+		l.Tails = append(l.Tails, vdso...)
+		return l, nil
 	}
-	bias := auxv[AtPhdr] - self.Vaddr
+	dynamic := own.find(elf.PT_DYNAMIC)
+	if dynamic == nil {
+		return nil, errNoDebug
+	}
 	l := &Linker{}
 	if l.RDebug, err = m.rDebug(bias+dynamic.Vaddr, dynamic.Memsz); err != nil {
 		return nil, err
@@ -168,8 +178,71 @@ func FindLinker(r io.ReaderAt, auxv Auxv, maps []procmaps.Mapping) (*Linker, err
 	if len(l.Objects) == 0 || l.Objects[0].Bias != bias {
 		return nil, errors.New("the dynamic linker's list does not begin with the program")
 	}
-	l.Objects[0].Span, l.Tails = own.span(bias), append(l.Tails, own.tails(bias)...)
+	l.Objects[0].Span, l.Tails = own.span(bias), slices.Concat(l.Tails, own.tails(bias), vdso)
 	return l, nil
+}
+
+// bias is where the program lies whose headers these are: run address minus link-time address.
+// Static ones mostly do not say where their headers are; the segment that has them does.
+func (h headers) bias(at uint64, maps []procmaps.Mapping) (uint64, error) {
+	if self := h.find(elf.PT_PHDR); self != nil {
+		return at - self.Vaddr, nil
+	}
+	for _, m := range maps {
+		if at < m.Start || at >= m.End || m.Inode == 0 {
+			continue
+		}
+		offset := at - m.Start + m.Offset
+		for _, p := range h {
+			if elf.ProgType(p.Type) == elf.PT_LOAD && offset-p.Off < p.Filesz {
+				return at - (p.Vaddr + offset - p.Off), nil
+			}
+		}
+	}
+	return 0, errors.New("the program headers do not say where they are")
+}
+
+// static lists what lies in a process without a dynamic linker: the program, and what code of
+// others it has mapped by itself, as libraries for names of users and hosts.
+func (m memory) static(own headers, bias uint64, maps []procmaps.Mapping) *Linker {
+	l := &Linker{Static: true, Objects: []target.Loaded{{Bias: bias, Span: own.span(bias)}}, Tails: own.tails(bias)}
+	for i := range maps {
+		first := &maps[i]
+		if main := l.Objects[0].Span; first.Inode == 0 || first.Offset != 0 || strings.HasPrefix(first.Path, OwnFiles) || first.Start < main.High && first.End > main.Low {
+			continue
+		}
+		h, err := m.ofFile(first.Start)
+		if err != nil || h.find(elf.PT_INTERP) != nil {
+			continue // it is data
+		}
+		o := target.Loaded{Name: first.Path, Bias: first.Start - h.span(0).Low&^(pageSize-1)}
+		o.Span = h.span(o.Bias)
+		if slices.ContainsFunc(maps[i:], func(p procmaps.Mapping) bool {
+			return p.Start < o.Span.High && p.Inode == first.Inode && p.Path == first.Path && p.Prot&procmaps.ProtExec != 0
+		}) {
+			l.Objects, l.Tails = append(l.Objects, o), append(l.Tails, h.tails(o.Bias)...)
+		}
+	}
+	return l
+}
+
+// behind is what is behind the kernel's code in a process, to the end of its last page.
+func (m memory) behind(vdso uint64, maps []procmaps.Mapping) []place.Span {
+	for i := range maps {
+		if vdso == 0 || maps[i].Start != vdso {
+			continue
+		}
+		b, err := m.bytes(vdso, 64)
+		if err != nil {
+			break
+		}
+		le := binary.LittleEndian
+		end := vdso + le.Uint64(b[40:]) + uint64(le.Uint16(b[58:]))*uint64(le.Uint16(b[60:])) // the section headers come last
+		if end > vdso && end < maps[i].End {
+			return []place.Span{{Low: end, High: maps[i].End}}
+		}
+	}
+	return nil
 }
 
 // rDebug is what DT_DEBUG says.
@@ -262,15 +335,25 @@ func (m memory) located(dynamic uint64, maps []procmaps.Mapping) (headers, error
 		if maps[first].Inode == 0 {
 			break
 		}
-		head, err := m.bytes(maps[first].Start, 64)
-		if err != nil {
-			return nil, err
+		if h, err := m.ofFile(maps[first].Start); !errors.Is(err, errNoELF) {
+			return h, err
 		}
-		if string(head[:4]) != elf.ELFMAG {
-			break
-		}
-		le := binary.LittleEndian
-		return m.headers(maps[first].Start+le.Uint64(head[32:]), uint64(le.Uint16(head[54:])), uint64(le.Uint16(head[56:])))
+		break
 	}
-	return nil, errors.New("it lies in memory of no file")
+	return nil, errNoELF
+}
+
+var errNoELF = errors.New("it lies in memory of no file")
+
+// ofFile are the headers of a file that is mapped there, with its first bytes.
+func (m memory) ofFile(at uint64) (headers, error) {
+	head, err := m.bytes(at, 64)
+	if err != nil {
+		return nil, err
+	}
+	if string(head[:4]) != elf.ELFMAG {
+		return nil, errNoELF
+	}
+	le := binary.LittleEndian
+	return m.headers(at+le.Uint64(head[32:]), uint64(le.Uint16(head[54:])), uint64(le.Uint16(head[56:])))
 }

@@ -3,7 +3,6 @@ package remote
 import (
 	"debug/elf"
 	"encoding/binary"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/patcher/place"
+	"github.com/dynprof/dynprof/patcher/target"
 )
 
 // fake is the memory of a process with a program and a library.
@@ -103,7 +103,8 @@ func TestFindLinkerHostile(t *testing.T) {
 		change func(f *fake)
 		want   string
 	}{
-		"static":          {func(f *fake) { f.header(phdrs+56, elf.PT_NOTE, elf.PF_R, 0, 0) }, ErrStatic.Error()},
+		"no dynamic":      {func(f *fake) { f.header(phdrs+3*56, elf.PT_NOTE, elf.PF_R, 0, 0) }, "DT_DEBUG"},
+		"unknown":         {func(f *fake) { f.header(phdrs, elf.PT_NOTE, elf.PF_R, 0, 0); f.maps = nil }, "do not say where they are"},
 		"loads":           {func(f *fake) { f.words(rdebug+24, 1) }, ErrLoading.Error()},
 		"has just begun":  {func(f *fake) { f.words(dynamic+24, 0) }, ErrLoading.Error()},
 		"no debug":        {func(f *fake) { f.words(dynamic+16, 0) }, "DT_DEBUG"},
@@ -123,8 +124,35 @@ func TestFindLinkerHostile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := FindLinker(newFake(), Auxv{}, nil); err == nil || errors.Is(err, ErrStatic) {
-		t.Errorf("no vector: %v", err)
+	if _, err := FindLinker(newFake(), Auxv{}, nil); err == nil {
+		t.Error("no vector is no error")
+	}
+}
+
+// TestStatic: without a dynamic linker the headers tell where the program lies, and mappings
+// what else has code.
+func TestStatic(t *testing.T) {
+	f := newFake()
+	f.header(phdrs, elf.PT_NOTE, elf.PF_R, 0, 0)
+	f.header(phdrs+56, elf.PT_NOTE, elf.PF_R, 0, 0)
+	f.words(vdso+40, 0x200, 0, 2<<32|64<<16)
+	f.maps[2].Prot = procmaps.ProtRead | procmaps.ProtExec
+	f.maps = append(f.maps, procmaps.Mapping{Start: vdso, End: vdso + 0x1000, Path: "[vdso]"})
+	l, err := FindLinker(f, f.auxv, f.maps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []target.Loaded{
+		{Bias: base, Span: place.Span{Low: base, High: base + 0x2100}},
+		{Name: "/lib/libx.so", Bias: library, Span: place.Span{Low: library, High: library + 0x1800}},
+	}
+	tails := []place.Span{{Low: base + 0x2100, High: base + 0x3000}, {Low: library + 0x1800, High: library + 0x2000}, {Low: vdso + 0x280, High: vdso + 0x1000}}
+	if !l.Static || l.RDebug != 0 || l.Hook != 0 || !slices.Equal(l.Objects, want) || !slices.Equal(l.Tails, tails) {
+		t.Errorf("%+v", *l)
+	}
+	f.maps[2].Prot = procmaps.ProtRead // a file that the program reads
+	if l, err = FindLinker(f, f.auxv, f.maps); err != nil || !slices.Equal(l.Objects, want[:1]) {
+		t.Errorf("%+v, %v", l, err)
 	}
 }
 

@@ -16,7 +16,9 @@ import (
 
 	"github.com/dynprof/dynprof/internal/handover"
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -33,6 +35,11 @@ type Request struct {
 	Output  string // pattern of the table's name; empty: the default place
 	Options patcher.Options
 	Blob    *Blob
+
+	// Of Start, for the table.
+	RunID       [16]byte
+	Args        bool // it has the command line
+	FollowsExec bool
 }
 
 // Result tells of it.
@@ -60,9 +67,19 @@ func Attach(r *Request) (*Result, error) {
 	}
 	var result *Result
 	err := retry(r.Pid, func() (err error) {
-		result, err = attachOnce(r)
+		result, err = attachOnce(r, nil)
 		return err
 	})
+	return result, orEnded(r.Pid, err)
+}
+
+// Start has a program counted from its first instruction on: it is stopped there, and goes on
+// when it is released. After an error it is as it was.
+func Start(r *Request, stopped *ptrace.Process) (*Result, error) {
+	if err := checkKind(r.Pid); err != nil {
+		return nil, err
+	}
+	result, err := attachOnce(r, stopped)
 	return result, orEnded(r.Pid, err)
 }
 
@@ -95,6 +112,7 @@ func retry(pid int, try func() error) error {
 // prepared is all that is known before the process is stopped.
 type prepared struct {
 	*Request
+	started *ptrace.Process // that is stopped already, in front of its first instruction; or nil
 	process *remote.Process
 	maps    []procmaps.Mapping
 	auxv    []byte
@@ -136,14 +154,14 @@ func look(pid int) (*prepared, error) {
 	return p, nil
 }
 
-func attachOnce(r *Request) (*Result, error) {
+func attachOnce(r *Request, started *ptrace.Process) (*Result, error) {
 	p, err := look(r.Pid)
 	if err != nil {
 		return nil, err
 	}
 	defer p.process.Close()
-	p.Request = r
-	if err := cmp.Or(checkLibc(p.linker.Objects), checkLibraries(p.maps)); err != nil {
+	p.Request, p.started = r, started
+	if err := cmp.Or(checkLibc(p.linker), checkLibraries(p.maps)); err != nil {
 		return nil, fmt.Errorf("process %d %w", r.Pid, err)
 	}
 	if err := p.makePlan(); err != nil {
@@ -185,6 +203,8 @@ func (p *prepared) makePlan() error {
 			Signal: entry("dp_signal_site"), Changed: entry("dp_objects_changed"),
 		},
 		LinkerHook:  p.linker.Hook,
+		Static:      p.linker.Static,
+		Early:       p.started != nil,
 		ReserveSize: p.process.ReserveSize,
 		Miss:        func(int, ledger.Reason) {},
 		Stop:        func() {},
@@ -198,10 +218,20 @@ func (p *prepared) makePlan() error {
 	if err != nil {
 		return fmt.Errorf("process %d: %w", p.Pid, err)
 	}
+	if p.linker.Static && !countsAny(p.plan) { // it may be packed, and put anything anywhere when it unpacks itself
+		return fmt.Errorf("process %d: no function of %s is known that could be counted: build it with symbols, or with unwind tables", p.Pid, p.plan.Program())
+	}
 	if p.plan.HeapEnd() != 0 || p.plan.NeedsTraps() {
 		return fmt.Errorf("process %d: the plan needs what only a start can give", p.Pid)
 	}
 	return nil
+}
+
+func countsAny(plan *patcher.Plan) bool {
+	for range plan.Stubs() {
+		return true
+	}
+	return false
 }
 
 // reserveFor is as libdynprof/session.c has it: stubs, and what is told of them, take less
@@ -235,7 +265,13 @@ func (p *prepared) makeTable() error {
 	}
 	spec := p.plan.Ledger()
 	spec.Identity = alive.Identify(p.Pid)
-	spec.Program, spec.Creator = p.plan.Program(), version.Creator
+	spec.Program, spec.Creator, spec.RunID = p.plan.Program(), version.Creator, p.RunID
+	if p.Args {
+		spec.Arguments = procfile.CommandLine(p.process.Thread())
+	}
+	if p.FollowsExec {
+		spec.Flags |= layout.FlagFollowExec
+	}
 	if p.table, err = build.Create(path, spec); err != nil {
 		return err
 	}

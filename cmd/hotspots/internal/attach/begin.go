@@ -15,7 +15,7 @@ import (
 // begin stops the process and has the plan applied.
 func (p *prepared) begin() (*Result, error) {
 	result := &Result{}
-	err := stopped(p.Pid, p.linker, func(s *session) error {
+	err := p.stopped(func(s *session) error {
 		if err := p.isAsPlanned(s.maps); err != nil {
 			return err
 		}
@@ -36,6 +36,19 @@ func (p *prepared) begin() (*Result, error) {
 		return err
 	})
 	return result, err
+}
+
+// stopped calls do with all threads of the process stopped.
+func (p *prepared) stopped(do func(*session) error) error {
+	if p.started == nil {
+		return stopped(p.Pid, p.linker, do)
+	}
+	s := newSession(p.linker)
+	s.Process, s.inherits = p.started, true
+	if err := s.look(); err != nil {
+		return err
+	}
+	return do(s)
 }
 
 // consistent is an error if the dynamic linker's lists change just now.

@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/patcher/target/remote"
 )
 
 // Blob is the resident part of the library, linked by itself (make): code and data that can
@@ -72,11 +74,10 @@ func NewBlob(file []byte) (*Blob, error) {
 }
 
 // name is that of the file without a name that its memory is of.
-func (b *Blob) name() string { return filePrefix + b.sum }
+func (b *Blob) name() string { return strings.TrimPrefix(mapPrefix, "/memfd:") + b.sum }
 
 // What the kernel calls such a file in /proc/PID/maps.
 const (
-	filePrefix = "dynprof-"
-	mapPrefix  = "/memfd:" + filePrefix
-	deleted    = " (deleted)"
+	mapPrefix = remote.OwnFiles
+	deleted   = " (deleted)"
 )

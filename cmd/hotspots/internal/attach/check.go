@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/internal/handover"
 	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/procmaps"
@@ -115,13 +116,11 @@ func kind(f *elf.File) error {
 	// Libraries have no interpreter either: a dynamic linker is one.
 	isStatic := !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 	switch {
-	case isStatic && hasGo(f):
+	case isStatic && launch.HasGo(f):
 		return errors.New("is a static program with a Go runtime: link it dynamically (go build -ldflags=-linkmode=external) and start it with hotspots run")
 	case isStatic && isLibrary(f):
 		return errors.New("was called to run a program: start that by its own name")
-	case isStatic:
-		return errors.New("is a static program: link it dynamically with glibc to have it counted")
-	case hasGo(f):
+	case launch.HasGo(f):
 		return errGo
 	}
 	return nil
@@ -129,20 +128,17 @@ func kind(f *elf.File) error {
 
 var errGo = errors.New("has a Go runtime: start it with hotspots run")
 
-// checkLibc looks at what is loaded.
-func checkLibc(objects []target.Loaded) error {
-	glibc := false
-	for _, o := range objects {
-		name := path.Base(o.Name)
-		glibc = glibc || name == "libc.so.6"
-		if strings.HasPrefix(name, "ld-musl") {
-			return errors.New("is a program for musl: build it for glibc to have it counted")
-		}
-	}
-	if !glibc {
-		return errors.New("does not use glibc (libc.so.6): link it with that to have it counted")
+// checkLibc looks at what the dynamic linker has loaded.
+func checkLibc(l *remote.Linker) error {
+	if !l.Static && !slices.ContainsFunc(l.Objects, isLibc) {
+		return errors.New("uses neither glibc (libc.so.6) nor musl: link it with one of them to have it counted")
 	}
 	return nil
+}
+
+func isLibc(o target.Loaded) bool {
+	name := path.Base(o.Name)
+	return name == "libc.so.6" || strings.HasPrefix(name, "ld-musl-")
 }
 
 // checkLibraries looks at the files of what is loaded.
@@ -157,21 +153,13 @@ func checkLibraries(maps []procmaps.Mapping) error {
 		if err != nil {
 			continue // it is not there any more; the program's own is, see checkKind
 		}
-		is := hasGo(f)
+		is := launch.HasGo(f)
 		f.Close()
 		if is {
 			return fmt.Errorf("uses %s, which %w", m.Path, errGo)
 		}
 	}
 	return nil
-}
-
-// hasGo reports whether a file has a Go runtime, whose goroutines are preempted anywhere and
-// keep their addresses where they are not seen.
-func hasGo(f *elf.File) bool {
-	return slices.ContainsFunc(f.Sections, func(s *elf.Section) bool {
-		return strings.HasSuffix(s.Name, ".gopclntab") || s.Name == ".note.go.buildid"
-	})
 }
 
 func isLibrary(f *elf.File) bool {

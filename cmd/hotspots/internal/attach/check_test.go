@@ -7,6 +7,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/patcher/target"
+	"github.com/dynprof/dynprof/patcher/target/remote"
 )
 
 // refusal is what an error has to say; empty: there is none.
@@ -50,7 +51,7 @@ func TestKind(t *testing.T) {
 		"arm":         {arm, "build it for x86-64"},
 		"x32":         {x32, "build it for x86-64"},
 		"i386":        {i386, "build it for x86-64"},
-		"static":      {file(false, ".text"), "link it dynamically with glibc"},
+		"static":      {file(false, ".text"), ""},
 		"Go":          {file(true, ".text", ".gopclntab"), "has a Go runtime: start it with hotspots run"},
 		"Go PIE":      {file(true, ".data.rel.ro.gopclntab"), "has a Go runtime: start it with hotspots run"},
 		"Go stripped": {file(true, ".note.go.buildid"), "has a Go runtime: start it with hotspots run"},
@@ -62,17 +63,18 @@ func TestKind(t *testing.T) {
 
 func TestCheckLibc(t *testing.T) {
 	for says, names := range map[string][]string{
-		"":                       {"", "/lib/libm.so.6", "/lib/x86_64-linux-gnu/libc.so.6"},
-		"is a program for musl":  {"", "/lib/ld-musl-x86_64.so.1"},
-		"does not use glibc":     {"", "/system/lib64/libc.so"},
-		"link it with that to h": {"/usr/libc.so.6/program"},
+		"":                     {"", "/lib/libm.so.6", "/lib/x86_64-linux-gnu/libc.so.6"},
+		"uses neither glibc":   {"", "/system/lib64/libc.so"},
+		"link it with one of ": {"/usr/libc.so.6/program"},
 	} {
-		var all []target.Loaded
+		l := &remote.Linker{}
 		for _, name := range names {
-			all = append(all, target.Loaded{Name: name})
+			l.Objects = append(l.Objects, target.Loaded{Name: name})
 		}
-		refusal(t, says, checkLibc(all), says)
+		refusal(t, says, checkLibc(l), says)
 	}
+	refusal(t, "musl", checkLibc(&remote.Linker{Objects: []target.Loaded{{}, {Name: "/lib/ld-musl-x86_64.so.1"}}}), "")
+	refusal(t, "static", checkLibc(&remote.Linker{Static: true, Objects: []target.Loaded{{}}}), "")
 }
 
 func TestLocksAll(t *testing.T) {

@@ -42,6 +42,8 @@ type session struct {
 	state   ptrace.Regs // with which the worker goes on
 	tails   []place.Span
 	begun   time.Time
+	// inherits: what seccomp filters it has are those that we have.
+	inherits bool
 
 	files                []uint64     // descriptors that somebody has left who was killed
 	mapped               []place.Span // by this session
@@ -58,6 +60,10 @@ const (
 	forOne   = 2 * time.Second
 )
 
+func newSession(l *remote.Linker) *session {
+	return &session{begun: time.Now(), before: map[*ptrace.Thread]ptrace.Regs{}, numbers: map[*ptrace.Thread]uint64{}, tails: l.Tails}
+}
+
 // stopped calls do with all threads of a process stopped, which then go on. Signals to us
 // wait until then.
 func stopped(pid int, l *remote.Linker, do func(*session) error) error {
@@ -73,8 +79,7 @@ func stopped(pid int, l *remote.Linker, do func(*session) error) error {
 	}()
 	defer hurry()()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nobody of ours is to wait for that either
-	s := &session{begun: time.Now(), before: map[*ptrace.Thread]ptrace.Regs{}, numbers: map[*ptrace.Thread]uint64{}}
-	s.tails = l.Tails
+	s := newSession(l)
 	var err error
 	if s.Process, err = ptrace.Stop(pid, patience); err != nil {
 		if errors.Is(err, ptrace.ErrPatience) {
@@ -122,6 +127,9 @@ func (s *session) look() (err error) {
 		status, err := ptrace.ReadStatus(s.Pid, t.Tid)
 		if err != nil || len(status.Numbers) == 0 {
 			return again("process %d: its thread %d does not say what it is: %w", s.Pid, t.Tid, err)
+		}
+		if s.inherits {
+			status.Seccomp = 0
 		}
 		if err := sandboxed(status); err != nil {
 			return fmt.Errorf("process %d %w", s.Pid, err)
@@ -177,7 +185,7 @@ func (s *session) calls(do func(*ptrace.Caller) error) error {
 
 // places are where a Caller may be.
 func (s *session) places(yield func(at uint64) bool) {
-	code := only(s.maps, isCode)
+	code := only(s.maps, func(m *procmaps.Mapping) bool { return isCode(m) || m.Path == "[vdso]" })
 	for _, t := range s.tails {
 		if t.High-t.Low >= ptrace.BlockSize && code.has(t.Low) && !yield(t.High-ptrace.BlockSize) {
 			return

@@ -31,7 +31,7 @@ func (a *app) attachCommand() *cobra.Command {
 		Short: "Count the calls of a program that runs already",
 		Long: "Count every call of a process's functions from now on, without starting it again, into a table, which report reads. " +
 			"It is stopped for some milliseconds. hotspots detach gives it back what it was.\n\n" +
-			"What is not attached to, with the reason and status 1: programs that somebody traces, with a seccomp filter, static, for musl, with a Go runtime, of 32 bits, in a container. " +
+			"What is not attached to, with the reason and status 1: programs that somebody traces, with a seccomp filter, with a Go runtime, of 32 bits, in a container. " +
 			"Libraries that it loads from then on are not counted. See docs/attach.md.\n\n" +
 			"NAMES and GLOBS are those of hotspots run.",
 		Example: "  hotspots attach 4711\n  hotspots attach --for 30s 4711      count for half a minute, and report\n  hotspots report 4711; hotspots detach 4711",
@@ -82,24 +82,31 @@ func (f *attachFlags) request(pid int, blob *attach.Blob) (r *attach.Request, er
 			return nil, err
 		}
 	}
-	r = &attach.Request{Pid: pid, Output: output, Blob: blob, Options: patcher.Options{Threshold: &symname.Thresholds{}}}
-	if f.objects != "" {
-		if r.Options.Objects, err = symname.ParseObjects(f.objects); err != nil {
-			return nil, usage("--objects: %w", err)
+	r = &attach.Request{Pid: pid, Output: output, Blob: blob}
+	r.Options, err = planOptions(f.objects, f.only, f.skip)
+	return r, err
+}
+
+// planOptions are those of a plan that is made here.
+func planOptions(objects, only, skip string) (o patcher.Options, err error) {
+	o.Threshold = &symname.Thresholds{}
+	if objects != "" {
+		if o.Objects, err = symname.ParseObjects(objects); err != nil {
+			return o, usage("--objects: %w", err)
 		}
 	}
 	for flag, names := range map[string]struct {
 		text string
 		to   **symname.Names
-	}{"only": {f.only, &r.Options.Only}, "skip": {f.skip, &r.Options.Skip}} {
+	}{"only": {only, &o.Only}, "skip": {skip, &o.Skip}} {
 		if names.text == "" {
 			continue
 		}
 		if *names.to, err = symname.ParseNames(names.text, textfile.Read); err != nil {
-			return nil, usage("--%s: %w", flag, err)
+			return o, usage("--%s: %w", flag, err)
 		}
 	}
-	return r, nil
+	return o, nil
 }
 
 func (a *app) attach(f *attachFlags, arg string) error {

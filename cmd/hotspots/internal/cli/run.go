@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/narrow"
@@ -65,7 +66,7 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run a program and count the calls of its functions",
 		Long: "Run PROG with its arguments and count every call of its functions into a table, which report reads.\n" +
 			"Output, signals and exit status are those of PROG: 128+N if signal N killed it, 127 if it was not found, 126 if it cannot be executed, 125 if hotspots failed.\n\n" +
-			"A program that cannot be counted (static, 32-bit, set-user-ID) runs all the same, after a message.\n\n" +
+			"A program that cannot be counted (32-bit, set-user-ID, static with a Go runtime) runs all the same, after a message.\n\n" +
 			"NAMES of --only and --skip are a regular expression that matches anywhere in the name shown, or @FILE: a file with one whole name a line. " +
 			"GLOBS of --objects are separated by commas; a glob with a slash matches the path, else the base name; all is everything, main the executable. What matches nothing is said at the end, with what may have been meant.\n" +
 			"FILE of -o may have %e (program), %p (process), %h (host), %t (time).\n\n" +
@@ -347,6 +348,14 @@ func (a *app) run(f *runFlags, argv []string) error {
 		}
 		return a.uncounted(p, err)
 	}
+	var static *attach.Request
+	if p.Static {
+		if static, err = a.static(f, p, j); err != nil && f.on[setting.Strict] {
+			return fmt.Errorf("not run, as --strict says: %w", err)
+		} else if err != nil {
+			return a.uncounted(p, err)
+		}
+	}
 	if p.Note != "" && !f.on[setting.FollowExec] {
 		a.say("%s", p.Note)
 	}
@@ -365,12 +374,21 @@ func (a *app) run(f *runFlags, argv []string) error {
 		defer runtime.UnlockOSThread()
 		watch = a.sample(j, p, f.hertz)
 	}
-	result, err := launch.Run(p, env, watch)
+	var result launch.Result
+	left := true // tables
+	if static != nil {
+		result, left, err = a.runStatic(static, p, env, f.on[setting.Strict], watch)
+	} else {
+		result, err = launch.Run(p, env, watch)
+	}
+	if (err != nil || !left) && j.Times != nil {
+		j.Times.Stop()
+	}
 	if err != nil {
-		if j.Times != nil {
-			j.Times.Stop()
-		}
 		return startError(err)
+	}
+	if !left {
+		return status(result)
 	}
 	if counted := j.Finish(p.Path, result); !counted && f.on[setting.Strict] {
 		return &exitError{status: exitRunFailure}
@@ -436,10 +454,13 @@ func searchPath() string {
 // prepare makes everything ready that counting needs, and the program's environment.
 // An error means that the program cannot be counted.
 func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, shadow *heat.Shadow) (*job.Job, []string, error) {
-	if p.Why != "" {
+	if p.Why != "" && !p.Static {
 		return nil, nil, errors.New(p.Why)
 	}
-	library, err := launch.UserLibrary(f.library, carried)
+	library, err := "", error(nil)
+	if !p.Static || f.on[setting.FollowExec] {
+		library, err = launch.UserLibrary(f.library, carried)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -471,6 +492,9 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, shadow *h
 		if settings[setting.Hotspots], err = os.Executable(); err != nil {
 			return nil, nil, err
 		}
+	}
+	if library == "" {
+		return j, os.Environ(), nil
 	}
 	return j, launch.Environ(os.Environ(), library, p.Preload, settings), nil
 }

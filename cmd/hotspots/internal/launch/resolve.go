@@ -18,8 +18,9 @@ import (
 type Program struct {
 	Path     string   // of the file for execve
 	Args     []string // its argv
-	Why      string   // why it cannot be counted; empty if it can
+	Why      string   // why it cannot be counted by the library; empty if it can
 	Doubtful bool     // Why is also a reason for the kernel to refuse it
+	Static   bool     // Why is only that no library can be loaded into it
 	Note     string   // what to know about the counts; empty if nothing
 	Preload  []string // libraries that must be loaded before ours
 }

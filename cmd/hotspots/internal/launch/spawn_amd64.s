@@ -20,6 +20,9 @@
 //  4. It closes the descriptors that were closed (close, 3).
 //  5. It writes its number (getpid, 39), in decimal digits, where that belongs.
 //  6. It executes the program (execve, 59), or stores the error and ends.
+//
+// With a gate the child is a copy (SIGCHLD alone), which first of all closes the other end of
+// the pipe, so that it learns of the parent's end, and waits for a byte (read, 0).
 TEXT ·spawn(SB), NOSPLIT, $56-40
 	MOVQ	as+24(FP), R12
 	MOVQ	$-1, ALL(SP)
@@ -31,6 +34,10 @@ TEXT ·spawn(SB), NOSPLIT, $56-40
 	SYSCALL
 	MOVL	$56, AX
 	MOVL	$0x4111, DI
+	CMPQ	inherited_gate(R12), $0
+	JEQ	make
+	MOVL	$0x11, DI
+make:
 	XORL	SI, SI
 	XORL	DX, DX
 	XORL	R10, R10
@@ -47,6 +54,19 @@ TEXT ·spawn(SB), NOSPLIT, $56-40
 	SYSCALL
 	RET
 child:
+	CMPQ	inherited_gate(R12), $0
+	JEQ	actions
+	MOVL	$3, AX
+	MOVQ	inherited_opener(R12), DI
+	SYSCALL
+	XORL	AX, AX
+	MOVQ	inherited_gate(R12), DI
+	LEAQ	ACTION(SP), SI
+	MOVL	$1, DX
+	SYSCALL
+	CMPQ	AX, $1
+	JNE	end
+actions:
 	MOVQ	$0, (ACTION+8)(SP)
 	MOVQ	$0, (ACTION+16)(SP)
 	MOVQ	$0, (ACTION+24)(SP)
@@ -123,6 +143,7 @@ written:
 	SYSCALL
 	NEGQ	AX
 	MOVQ	AX, inherited_errno(R12)
+end:
 	MOVL	$231, AX
 	MOVL	$127, DI
 	SYSCALL

@@ -44,6 +44,49 @@ func Run(p *Program, env []string, watch func(pid int)) (Result, error) {
 	return r.attend(watch)
 }
 
+// RunHeld is Run for a program that a debugger leads in front of its first instruction: held is
+// called with a process that executes it when execute is called, and returns when the program
+// may run by itself. If it returns an error the process is ended: nothing has run.
+func RunHeld(p *Program, env []string, held func(pid int, execute func() error) error, watch func(pid int)) (Result, error) {
+	ignoreAsBefore()
+	r, err := newRelay()
+	if err != nil {
+		return Result{}, err
+	}
+	if r.pid, err = startHeld(p, env, held); err != nil {
+		r.end()
+		return Result{}, err
+	}
+	return r.attend(watch)
+}
+
+// startHeld makes a child that waits at a pipe until it may execute p.
+func startHeld(p *Program, env []string, held func(int, func() error) error) (int, error) {
+	ends := make([]int, 2)
+	if err := syscall.Pipe2(ends, syscall.O_CLOEXEC); err != nil {
+		return 0, os.NewSyscallError("pipe2", err)
+	}
+	gate, opener := ends[0], ends[1]
+	defer syscall.Close(opener)
+	pid, err := execute(p.Path, p.Args, env, gate, opener)
+	syscall.Close(gate)
+	if err != nil {
+		return 0, err
+	}
+	err = held(pid, func() error {
+		_, err := syscall.Write(opener, []byte{1})
+		return os.NewSyscallError("write", err)
+	})
+	if err == nil {
+		return pid, nil
+	}
+	if got, gone := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); got == 0 && gone == nil {
+		syscall.Kill(pid, syscall.SIGKILL)
+		syscall.Wait4(pid, nil, 0, nil)
+	}
+	return 0, err
+}
+
 // Resume does what is left of Run when the program was started before the runtime.
 func (e *Early) Resume(watch func(pid int)) (Result, error) {
 	ignoreAsBefore()
@@ -94,9 +137,9 @@ func resultOf(pid int, ws syscall.WaitStatus) Result {
 // start executes p. The three descriptors are passed as they are; package os
 // would make them blocking.
 func start(p *Program, env []string) (int, error) {
-	pid, err := execute(p.Path, p.Args, env)
+	pid, err := execute(p.Path, p.Args, env, 0, 0)
 	if errors.Is(err, syscall.ENOEXEC) && isText(p.Path) {
-		pid, err = execute(shell, append([]string{shell, p.Path}, p.Args[1:]...), env) // as execvp(3)
+		pid, err = execute(shell, append([]string{shell, p.Path}, p.Args[1:]...), env, 0, 0) // as execvp(3)
 	}
 	switch {
 	case err == nil:
@@ -107,8 +150,9 @@ func start(p *Program, env []string) (int, error) {
 	return 0, fmt.Errorf("%s: %w: %w", p.Path, ErrNotExecutable, err)
 }
 
-// execute makes a child of that program.
-func execute(path string, args, env []string) (int, error) {
+// execute makes a child of that program. With a gate, a descriptor, it reads a byte there
+// first, as soon as there is one: opener is where that is written.
+func execute(path string, args, env []string, gate, opener int) (int, error) {
 	file, err := syscall.BytePtrFromString(path)
 	if err != nil {
 		return 0, err
@@ -122,6 +166,7 @@ func execute(path string, args, env []string) (int, error) {
 		return 0, err
 	}
 	as := atStart
+	as.gate, as.opener = uint64(gate), uint64(opener)
 	passNumber(envv, &as)
 	pid := spawn(file, &argv[0], &envv[0], &as)
 	if pid < 0 {
@@ -163,14 +208,18 @@ type inherited struct {
 	errno  uint64 // why execve failed, after spawn
 	//lint:ignore U1000 as well
 	numbers [len(ofOurNumber)]*byte // where the program's number is to be written, or nil
+	// Descriptors of a pipe, of which the child, a copy then, reads a byte before it executes
+	// the program; zero: it shares memory.
+	//lint:ignore U1000 as well
+	gate, opener uint64
 }
 
 // atStart is stored by entry_amd64.s; zero if that is not the entry point.
 var atStart inherited
 
 // spawn executes a program in a child that is as this process was. It returns
-// when the program runs, or has as.errno; a negative number is that of the error
-// for which there is no child.
+// when the program runs, or has as.errno; with as.gate at once. A negative number is that
+// of the error for which there is no child.
 func spawn(path *byte, argv, envv **byte, as *inherited) (pid int)
 
 // ignoreAsBefore has this process ignore what it did, when no signal is passed

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"syscall"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/internal/ptrace"
+	"github.com/dynprof/dynprof/internal/setting"
+)
+
+// Static programs load no library: they are attached to in front of their first instruction.
+
+// byLibraryOnly are the settings that need the library, or what it leaves beside the program.
+var byLibraryOnly = []setting.ID{
+	setting.Threshold, setting.Blocks, setting.Edges, setting.Trips, setting.AllowTraps, setting.Translator,
+	setting.Control, setting.Listen, setting.PerfMap,
+}
+
+// static is the request to count a static program, or why that cannot be.
+func (a *app) static(f *runFlags, p *launch.Program, j *job.Job) (*attach.Request, error) {
+	asked := map[setting.ID]bool{setting.Threshold: f.threshold != "", setting.Translator: f.translator != "", setting.Listen: f.listen != ""}
+	for _, id := range byLibraryOnly {
+		if asked[id] || f.on[id] {
+			return nil, fmt.Errorf("%s, and --%s takes one", p.Why, setting.All[id].Flag)
+		}
+	}
+	blob, err := a.blob()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Why, err)
+	}
+	r := &attach.Request{Output: j.Output, Blob: blob, RunID: j.ID, Args: f.on[setting.Args], FollowsExec: f.on[setting.FollowExec]}
+	if r.Options, err = planOptions(f.objects, f.only, f.skip); err != nil {
+		return nil, err
+	}
+	for _, id := range []setting.ID{setting.Lock, setting.KeepCalls} {
+		r.Options.On[id] = f.on[id]
+	}
+	return r, nil
+}
+
+// errUntraced is that a process cannot be led: nothing has run.
+type errUntraced struct{ error }
+
+// runStatic runs a static program, counted from its first instruction on if that can be. Else
+// it says so; or, if the user is strict, nothing runs.
+func (a *app) runStatic(r *attach.Request, p *launch.Program, env []string, isStrict bool, watch func(int)) (result launch.Result, counted bool, err error) {
+	runtime.LockOSThread() // who begins to trace goes on
+	defer runtime.UnlockOSThread()
+	result, err = launch.RunHeld(p, env, func(pid int, execute func() error) error {
+		told := false
+		process, err := ptrace.Execute(pid, func() error { told = true; return execute() })
+		switch {
+		case !told:
+			return errUntraced{err}
+		case errors.Is(err, ptrace.ErrNotExecuted):
+			return err
+		case err == nil:
+			r.Pid = pid
+			if _, err = attach.Start(r, process); err != nil && isStrict {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+			process.Release()
+		}
+		if counted = err == nil; !counted && isStrict {
+			return errUntraced{err}
+		} else if !counted {
+			a.say("nothing is counted: %v", err)
+		}
+		return nil
+	}, watch)
+	var untraced errUntraced
+	switch {
+	case err == nil:
+		return result, counted, nil
+	case errors.As(err, &untraced) && isStrict:
+		return result, false, fmt.Errorf("not run, as --strict says: %w", err)
+	case errors.As(err, &untraced):
+		a.say("nothing is counted: %v", err)
+	}
+	result, err = launch.Run(p, env, nil) // which says why it cannot be executed
+	return result, false, err
+}

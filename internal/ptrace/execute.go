@@ -1,0 +1,97 @@
+package ptrace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	listen    = 0x4208 // PTRACE_LISTEN
+	traceExec = 16     // PTRACE_O_TRACEEXEC
+	eventExec = 4      // PTRACE_EVENT_EXEC
+)
+
+// ErrNotExecuted is the error of Execute where a process has ended instead, and is waited for.
+var ErrNotExecuted = errors.New("has executed nothing")
+
+// Execute has a process, a child of this one, execute a program: tell tells it to, and is not
+// called if the process cannot be traced. It returns it stopped, in front of the program's first
+// instruction. After another error than ErrNotExecuted it goes on.
+func Execute(pid int, tell func() error) (*Process, error) {
+	if err := request(seize, pid, 0, sysGood|traceExec); err != nil {
+		return nil, fmt.Errorf("process %d cannot be traced: %w", pid, err)
+	}
+	p, t := &Process{Pid: pid}, &Thread{Tid: pid}
+	err := tell()
+	if err == nil {
+		err = t.executes()
+	}
+	if err == nil {
+		p.Threads = []*Thread{t}
+		err = t.first()
+	}
+	if err == nil {
+		p.Mem, err = os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
+	}
+	if err != nil {
+		p.Release()
+		return nil, fmt.Errorf("process %d %w", pid, err)
+	}
+	return p, nil
+}
+
+// executes waits until a thread has executed a program. Until then it gets its signals.
+func (t *Thread) executes() error {
+	for {
+		var status unix.WaitStatus
+		if _, err := unix.Wait4(t.Tid, &status, unix.WALL, nil); err == unix.EINTR {
+			continue
+		} else if err != nil {
+			return os.NewSyscallError("wait4", err)
+		}
+		how, sig := unix.PTRACE_CONT, status.StopSignal()
+		switch event := int(status) >> 16; {
+		case !status.Stopped():
+			return ErrNotExecuted
+		case event == eventExec:
+			return nil
+		case event == eventStop:
+			if sig != unix.SIGTRAP {
+				how = listen // its process is stopped, until it is continued
+			}
+			sig = 0
+		}
+		if err := request(how, t.Tid, 0, uintptr(sig)); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("cannot be run: %w", err)
+		}
+	}
+}
+
+// first leads a thread that is in the system call yet, by which it has executed a program, out
+// of it: what comes first then is a stop.
+func (t *Thread) first() error {
+	const patience = 10 * time.Second
+	err := request(interrupt, t.Tid, 0, 0)
+	if err == nil {
+		err = request(unix.PTRACE_CONT, t.Tid, 0, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot be run: %w", err)
+	}
+	status, err := wait(t.Tid, time.Now().Add(patience))
+	if err != nil {
+		return err
+	}
+	if !status.Stopped() {
+		return ErrNotExecuted
+	}
+	t.note(status)
+	if err = unix.PtraceGetRegs(t.Tid, &t.Regs); err == nil {
+		t.mask, err = sigmask(t.Tid)
+	}
+	return err
+}

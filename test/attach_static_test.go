@@ -1,0 +1,133 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
+
+// staticBuilds are ways to build a program that loads no library.
+var staticBuilds = [][]string{
+	{"gcc", "-O1", "-static"}, {"gcc", "-O2", "-static-pie", "-fcf-protection=full"}, {"musl-gcc", "-O1", "-static"},
+	{"clang", "-O2", "-static"}, {"musl-gcc", "-O2", "-static-pie"},
+}
+
+// compileWith compiles a source by a compiler with flags. musl has no headers of the kernel.
+func compileWith(t *testing.T, how []string, source string) string {
+	t.Helper()
+	flags := how[1:]
+	if how[0] == "musl-gcc" {
+		flags = append([]string{"-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"}, flags...)
+	}
+	return compile(t, need(t, how[0]), flags, source)
+}
+
+// TestAttachStatic: programs without a dynamic linker, and those with musl's, are attached to as
+// others are.
+func TestAttachStatic(t *testing.T) {
+	lane.Parallel(t)
+	for _, how := range lane.Some(append(staticBuilds, []string{"musl-gcc", "-O1"}), 0, 1, 2, 5) {
+		p := compileWith(t, how, "attached.c")
+		for _, args := range lane.Some([][]string{{"4", "births", "forks", "signals"}, {"4", "births"}, {"1"}}, 0) {
+			t.Run(strings.Join(append(how, args...), " "), func(t *testing.T) {
+				attachAndDetach(t, append([]string{p}, args...)...)
+			})
+		}
+	}
+}
+
+// TestAttachStaticCycles: nothing is left, without symbols either.
+func TestAttachStaticCycles(t *testing.T) {
+	lane.Parallel(t)
+	for _, how := range lane.Some([][]string{{"gcc", "-O2", "-static", "-s"}, {"musl-gcc", "-O1"}, {"musl-gcc", "-static"}}, 0, 1) {
+		t.Run(strings.Join(how, " "), func(t *testing.T) {
+			a := startAttached(t, compileWith(t, how, "attached.c"), "2", "signals")
+			before := a.state()
+			for range lane.Of(3, 50) {
+				os.Remove(a.attach())
+				a.detach()
+			}
+			if now := a.state(); now != before {
+				t.Errorf("something is left: %s", difference(before, now))
+			}
+			a.quiet()
+			a.goOn()
+			a.end()
+		})
+	}
+}
+
+// TestRunStatic: hotspots run counts a static program from its first instruction on.
+func TestRunStatic(t *testing.T) {
+	lane.Parallel(t)
+	for _, how := range lane.Some(staticBuilds, 0, 1, 2) {
+		t.Run(strings.Join(how, " "), func(t *testing.T) {
+			table := filepath.Join(t.TempDir(), "table.dynprof")
+			a := converseAttached(t, exec.Command(build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--", compileWith(t, how, "attached.c"), "4", "births", "forks", "signals"))
+			time.Sleep(20 * time.Millisecond)
+			all := a.quiet()
+			a.compare(map[string]uint64{}, all, nil, readReport(t, table))
+			a.goOn()
+			a.end()
+			last := readReport(t, table)
+			if n := last.calls(t, "main"); n != 1 {
+				t.Errorf("main was called %d times", n)
+			}
+			if last.Status != "exited" {
+				t.Errorf("it has %s", last.Status)
+			}
+		})
+	}
+}
+
+// TestRunStaticSame: a static program does what it does without us, and a script of one.
+func TestRunStaticSame(t *testing.T) {
+	lane.Parallel(t)
+	hotspots, dir := build(t, "hotspots"), t.TempDir()
+	for _, how := range []string{"-static", "-static-pie"} {
+		program, made := victim(t, how), filepath.Join(dir, "made")
+		script := write(t, filepath.Join(t.TempDir(), "script"), "#!"+program+"\n", 0o755)
+		for _, args := range [][]string{{program, made}, {script}} {
+			without := run(t, cmd(args...))
+			os.Remove(made)
+			table := filepath.Join(t.TempDir(), "table")
+			with := run(t, cmd(append([]string{hotspots, "run", "--strict", "--summary", "0", "-o", table, "--"}, args...)...))
+			os.Remove(made)
+			same(t, without, with)
+			if r := readReport(t, table); r.calls(t, "main") != 1 {
+				t.Errorf("main: %d calls", r.calls(t, "main"))
+			}
+		}
+	}
+}
+
+// TestRunStaticRefused: what a static program cannot be counted by is said, and it runs all the
+// same, or, with --strict, does not.
+func TestRunStaticRefused(t *testing.T) {
+	lane.Parallel(t)
+	hotspots, program := build(t, "hotspots"), victim(t, "-static")
+	for _, row := range []struct{ flag, says string }{
+		{"--blocks", "is statically linked: it loads no library, and --blocks takes one"},
+		{"--threshold=10", "and --threshold takes one"},
+		{"--control", "and --control takes one"},
+	} {
+		made, table := filepath.Join(t.TempDir(), "made"), filepath.Join(t.TempDir(), "table")
+		without := run(t, cmd(program, made))
+		os.Remove(made)
+		with := run(t, cmd(hotspots, "run", row.flag, "-o", table, "--", program, made))
+		oneLine(t, with.stderr, row.says, without.stderr)
+		with.stderr = without.stderr
+		same(t, without, with)
+		os.Remove(made)
+		strict := run(t, cmd(hotspots, "run", "--strict", row.flag, "-o", table, "--", program, made))
+		oneLine(t, strict.stderr, "--strict.*"+row.says, "")
+		if _, err := os.Stat(made); err == nil || strict.status != 125 {
+			t.Errorf("%s --strict: it ran, or status %d", row.flag, strict.status)
+		}
+	}
+}
