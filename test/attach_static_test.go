@@ -62,6 +62,24 @@ func TestAttachStaticCycles(t *testing.T) {
 	}
 }
 
+// TestAttachStaticFull: where the last page of code has no room the thread that works for us
+// works in the vdso's.
+func TestAttachStaticFull(t *testing.T) {
+	lane.Parallel(t)
+	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1", "-static"}, "attached.c", "fullpage.S"), "2")
+	before, calls := a.state(), a.quiet()
+	table := a.attach()
+	a.goOn()
+	time.Sleep(20 * time.Millisecond)
+	a.compare(calls, a.quiet(), nil, readReport(t, table))
+	a.detach()
+	if now := a.state(); now != before {
+		t.Errorf("something is left: %s", difference(before, now))
+	}
+	a.goOn()
+	a.end()
+}
+
 // TestRunStatic: hotspots run counts a static program from its first instruction on.
 func TestRunStatic(t *testing.T) {
 	lane.Parallel(t)
@@ -115,7 +133,12 @@ func TestRunStaticRefused(t *testing.T) {
 		{"--blocks", "is statically linked: it loads no library, and --blocks takes one"},
 		{"--threshold=10", "and --threshold takes one"},
 		{"--control", "and --control takes one"},
+		{"", "no function of .* is known that could be counted"},
 	} {
+		if row.flag == "" {
+			program = compile(t, need(t, "gcc"), []string{"-O1", "-static", "-nostdlib", "-ffreestanding", "-fno-asynchronous-unwind-tables", "-s"}, "bare.c")
+			row.flag = "--lock"
+		}
 		made, table := filepath.Join(t.TempDir(), "made"), filepath.Join(t.TempDir(), "table")
 		without := run(t, cmd(program, made))
 		os.Remove(made)
@@ -129,5 +152,57 @@ func TestRunStaticRefused(t *testing.T) {
 		if _, err := os.Stat(made); err == nil || strict.status != 125 {
 			t.Errorf("%s --strict: it ran, or status %d", row.flag, strict.status)
 		}
+	}
+}
+
+// TestRunStaticGo: goroutines keep addresses where nobody sees them.
+func TestRunStaticGo(t *testing.T) {
+	lane.Parallel(t)
+	table := filepath.Join(t.TempDir(), "table")
+	r := run(t, command{args: []string{build(t, "hotspots"), "run", "-o", table, "--", goWaits(t)}})
+	oneLine(t, r.stderr, "is statically linked, with a Go runtime: link it dynamically", "")
+	if r.status != 0 || r.stdout != "ready\n" {
+		t.Errorf("status %d: %q", r.status, r.stdout)
+	}
+}
+
+// TestRunStaticFollows: with --follow-exec the programs that a static one executes are counted,
+// if they load the library.
+func TestRunStaticFollows(t *testing.T) {
+	lane.Parallel(t)
+	dir := t.TempDir()
+	executes, ends := compile(t, need(t, "gcc"), []string{"-O1", "-static"}, "executes.c"), compile(t, need(t, "gcc"), nil, "executes.c")
+	r := run(t, cmd(build(t, "hotspots"), "run", "--strict", "--follow-exec", "-o", filepath.Join(dir, "%p"), "--", executes, ends))
+	tables, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(tables) != 2 || r.status != 5 || strings.Contains(r.stderr, "not counted") {
+		t.Fatalf("tables %q, status %d: %s", tables, r.status, r.stderr)
+	}
+	for _, table := range tables {
+		if n := readReport(t, table).calls(t, "main"); n != 1 {
+			t.Errorf("%s: main was called %d times", table, n)
+		}
+	}
+}
+
+// TestRunStaticPrograms: those of Debian say and do what they do without us.
+func TestRunStaticPrograms(t *testing.T) {
+	lane.Parallel(t)
+	text := "../docs/trials.md"
+	for _, args := range lane.Some([][]string{
+		{"bash-static", "-c", `f() { ((${1}<=1)) && echo 1 || echo $(( $1 * $(f $(($1-1))) )); }; f 8; trap "echo t" TERM; kill -TERM $$; coproc cat; echo hi >&${COPROC[1]}; read -u ${COPROC[0]} l; echo $l; exit 9`},
+		{"busybox", "sh", "-c", "for i in 1 2 3; do echo $i | sed s/2/x/; done; (exit 4); echo $?; yes | head -1000 | wc -l; kill -TERM $$"},
+		{"busybox", "awk", "BEGIN { for (i = 0; i < 100000; i++) s += i * i; print s }"},
+		{"busybox", "sort", text}, {"busybox", "gzip", "-c", text}, {"busybox", "sha512sum", text},
+		{"busybox", "find", "testdata", "-name", "*.c"}, {"busybox", "id", "root"}, {"busybox", "nosuch"},
+		{"sash", "-c", "-ls -l testdata"}, {"e2fsck.static", "-V"}, {"/sbin/ldconfig", "-p"},
+		{"zsh-static", "-c", "x=(a b c); print -l ${(j:-:)x}; (exit 3) & wait $!; echo $?"},
+		{"qemu-x86_64-static", "/bin/ls", "testdata"}, {"gpgv-static", "--version"},
+	}) {
+		t.Run(strings.Join(args[:2], " "), func(t *testing.T) {
+			program := need(t, args[0])
+			without := run(t, cmd(append([]string{program}, args[1:]...)...))
+			with := run(t, cmd(append([]string{build(t, "hotspots"), "run", "--strict", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table"), "--", program}, args[1:]...)...))
+			same(t, without, with)
+		})
 	}
 }

@@ -41,6 +41,7 @@
 #include "signals/signals.h"
 #include "signals/traps.h"
 #include "sites/ends.h"
+#include "sites/successor.h"
 #include "sites/watches.h"
 #include "stubs/arenas.h"
 #include "texts/undos.h"
@@ -238,6 +239,8 @@ static const char *begin(struct dp_attach *a)
 		return why;
 	struct dp_session s = {.ctl = &ctl, .auxv = (const Elf64_auxv_t *)a->auxv, .cache = DP_CACHE_OFF};
 	dp_keep(&s, a->r_debug);
+	if (dp.table->flags & DP_FLAG_FOLLOW_EXEC)
+		dp_successors_followed();
 	move_all(a);
 	take_handlers();
 	raw(SYS_munmap, a->reserve, a->reserve_size);

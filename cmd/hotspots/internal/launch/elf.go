@@ -59,7 +59,7 @@ func (p *Program) inspectLoader(e *elf.File, path string) string {
 	}
 	interp, err := io.ReadAll(io.LimitReader(e.Progs[i].Open(), 4096))
 	if err == nil && strings.Contains(filepath.Base(string(interp)), "musl") {
-		return path + " uses musl, not glibc"
+		return path + " uses musl, not glibc: hotspots attach counts it when it runs"
 	}
 	for _, lib := range needed(e) {
 		if isSanitizer(lib) {
