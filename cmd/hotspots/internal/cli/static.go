@@ -43,9 +43,6 @@ func (a *app) static(f *runFlags, p *launch.Program, j *job.Job) (*attach.Reques
 	return r, nil
 }
 
-// errUntraced is that a process cannot be led: nothing has run.
-type errUntraced struct{ error }
-
 // runStatic runs a static program, counted from its first instruction on if that can be. Else
 // it says so; or, if the user is strict, nothing runs.
 func (a *app) runStatic(r *attach.Request, p *launch.Program, env []string, isStrict bool, watch func(int)) (result launch.Result, counted bool, err error) {
@@ -54,34 +51,29 @@ func (a *app) runStatic(r *attach.Request, p *launch.Program, env []string, isSt
 	result, err = launch.RunHeld(p, env, func(pid int, execute func() error) error {
 		told := false
 		process, err := ptrace.Execute(pid, func() error { told = true; return execute() })
-		switch {
-		case !told:
-			return errUntraced{err}
-		case errors.Is(err, ptrace.ErrNotExecuted):
-			return err
-		case err == nil:
+		if err == nil {
 			r.Pid = pid
 			if _, err = attach.Start(r, process); err != nil && isStrict {
 				syscall.Kill(pid, syscall.SIGKILL)
 			}
 			process.Release()
 		}
-		if counted = err == nil; !counted && isStrict {
-			return errUntraced{err}
-		} else if !counted {
-			a.say("nothing is counted: %v", err)
+		counted = err == nil
+		if counted || isStrict || !told || errors.Is(err, ptrace.ErrNotExecuted) {
+			return err
 		}
+		a.say("nothing is counted: %v", err) // it runs already
 		return nil
 	}, watch)
-	var untraced errUntraced
 	switch {
 	case err == nil:
 		return result, counted, nil
-	case errors.As(err, &untraced) && isStrict:
+	case errors.Is(err, ptrace.ErrNotExecuted): // Run says why
+	case isStrict:
 		return result, false, fmt.Errorf("not run, as --strict says: %w", err)
-	case errors.As(err, &untraced):
+	default:
 		a.say("nothing is counted: %v", err)
 	}
-	result, err = launch.Run(p, env, nil) // which says why it cannot be executed
+	result, err = launch.Run(p, env, nil)
 	return result, false, err
 }
