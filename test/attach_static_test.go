@@ -80,6 +80,14 @@ func TestAttachStaticFull(t *testing.T) {
 	a.end()
 }
 
+// needNoBlocks: those of static programs are not counted.
+func needNoBlocks(t *testing.T) {
+	t.Helper()
+	if setting("TEST_BLOCKS") != "" {
+		t.Skip("blocks are counted: they are not of static programs")
+	}
+}
+
 // TestRunStatic: hotspots run counts a static program from its first instruction on.
 func TestRunStatic(t *testing.T) {
 	lane.Parallel(t)
@@ -106,6 +114,7 @@ func TestRunStatic(t *testing.T) {
 // TestRunStaticSame: a static program does what it does without us, and a script of one.
 func TestRunStaticSame(t *testing.T) {
 	lane.Parallel(t)
+	needNoBlocks(t)
 	hotspots, dir := build(t, "hotspots"), t.TempDir()
 	for _, how := range []string{"-static", "-static-pie"} {
 		program, made := victim(t, how), filepath.Join(dir, "made")
@@ -128,6 +137,7 @@ func TestRunStaticSame(t *testing.T) {
 // same, or, with --strict, does not.
 func TestRunStaticRefused(t *testing.T) {
 	lane.Parallel(t)
+	needNoBlocks(t)
 	hotspots, program := build(t, "hotspots"), victim(t, "-static")
 	for _, row := range []struct{ flag, says string }{
 		{"--blocks", "is statically linked: it loads no library, and --blocks takes one"},
@@ -170,6 +180,7 @@ func TestRunStaticGo(t *testing.T) {
 // if they load the library.
 func TestRunStaticFollows(t *testing.T) {
 	lane.Parallel(t)
+	needNoBlocks(t)
 	dir := t.TempDir()
 	executes, ends := compile(t, need(t, "gcc"), []string{"-O1", "-static"}, "executes.c"), compile(t, need(t, "gcc"), nil, "executes.c")
 	r := run(t, cmd(build(t, "hotspots"), "run", "--strict", "--follow-exec", "-o", filepath.Join(dir, "%p"), "--", executes, ends))
@@ -187,6 +198,7 @@ func TestRunStaticFollows(t *testing.T) {
 // TestRunStaticPrograms: those of Debian say and do what they do without us.
 func TestRunStaticPrograms(t *testing.T) {
 	lane.Parallel(t)
+	needNoBlocks(t)
 	text := "../docs/trials.md"
 	for _, args := range lane.Some([][]string{
 		{"bash-static", "-c", `f() { ((${1}<=1)) && echo 1 || echo $(( $1 * $(f $(($1-1))) )); }; f 8; trap "echo t" TERM; kill -TERM $$; coproc cat; echo hi >&${COPROC[1]}; read -u ${COPROC[0]} l; echo $l; exit 9`},
