@@ -39,7 +39,8 @@ func TestDoctor(t *testing.T) {
 		says   string
 	}{
 		{nil, []string{p}, 0, "ok     " + p + " can be counted\n"},
-		{nil, []string{static}, 1, "fatal  " + static + " "},
+		{nil, []string{static}, 0, "limit  " + static + " is statically linked: it loads no library\n"},
+		{nil, []string{victim32(t)}, 1, "fatal  "},
 		{[]string{"prlimit", "--fsize=4000000"}, nil, 0, "limit  ulimit -f: file size is limited to 3906\n"},
 		{[]string{"env", "XDG_RUNTIME_DIR=/proc"}, nil, 1, "fatal  tables: /proc/dynprof"},
 		{nil, []string{"--format", "json"}, 0, `{"schema":1,"worst":"`},
