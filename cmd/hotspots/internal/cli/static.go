@@ -18,12 +18,12 @@ import (
 // byLibraryOnly are the settings that need the library, or what it leaves beside the program.
 var byLibraryOnly = []setting.ID{
 	setting.Threshold, setting.Blocks, setting.Edges, setting.Trips, setting.AllowTraps, setting.Translator,
-	setting.Control, setting.Listen, setting.PerfMap,
+	setting.Control, setting.Listen, setting.PerfMap, setting.Heat,
 }
 
 // static is the request to count a static program, or why that cannot be.
 func (a *app) static(f *runFlags, p *launch.Program, j *job.Job) (*attach.Request, error) {
-	asked := map[setting.ID]bool{setting.Threshold: f.threshold != "", setting.Translator: f.translator != "", setting.Listen: f.listen != ""}
+	asked := map[setting.ID]bool{setting.Threshold: f.threshold != "", setting.Translator: f.translator != "", setting.Listen: f.listen != "", setting.Heat: f.heat != ""}
 	for _, id := range byLibraryOnly {
 		if asked[id] || f.on[id] {
 			return nil, fmt.Errorf("%s, and --%s takes one", p.Why, setting.All[id].Flag)
