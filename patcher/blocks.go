@@ -16,7 +16,6 @@ import (
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/build"
-	"github.com/dynprof/dynprof/internal/table/heat"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
@@ -505,8 +504,8 @@ const (
 	_ = uint(layout.TrLeast-emit.TripLeast) + uint(emit.TripLeast-layout.TrLeast)
 	_ = uint(layout.TrBuckets-emit.TripBuckets) + uint(emit.TripBuckets-layout.TrBuckets)
 	_ = uint(layout.TrWords-emit.TripWords) + uint(emit.TripWords-layout.TrWords)
-	_ = uint(heat.Size-emit.ShadowSize) + uint(emit.ShadowSize-heat.Size)
-	_ = uint(heat.Text-emit.ShadowText) + uint(emit.ShadowText-heat.Text)
+	_ = uint(layout.ShSize-emit.ShadowSize) + uint(emit.ShadowSize-layout.ShSize)
+	_ = uint(layout.ShText-emit.ShadowText) + uint(emit.ShadowText-layout.ShText)
 	_ = uint(layout.TrCount-1-emit.TripLastBucket) + uint(emit.TripLastBucket-layout.TrCount+1)
 )
 

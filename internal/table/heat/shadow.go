@@ -12,18 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dynprof/dynprof/internal/procmaps"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
-// What the shadow is like, as stubgen/emit and libdynprof have it, too.
+// What the shadow is like.
 const (
-	addressBits = 47
-	pageBits    = 12
-	shadowSize  = 2 << (addressBits - pageBits)
-	textSize    = 8 << 20
-	texts       = 2
-
-	// Size is the bytes of the shadow, Text of each of the texts behind it.
-	Size, Text = shadowSize, textSize
+	pageBits   = 12
+	shadowSize = layout.ShSize
+	textSize   = layout.ShText
+	texts      = 2
 )
 
 // Shadow is memory that the program has mapped: two bytes a page, which say whether it was

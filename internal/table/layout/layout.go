@@ -274,6 +274,11 @@ const (
 	TrWords   = TrSize / 8
 	TrCount   = 28 // buckets
 
+	// The shadow, in which touched pages are noted: two bytes for each of 47 bits of address,
+	// and behind them two texts, of what is mapped at the start and at the end.
+	ShSize = 2 << (47 - 12)
+	ShText = 8 << 20
+
 	NoBlock    = 0xffffffff
 	BlockEntry = 1 // it is at the function's entry
 	BlockNote  = 2 // it ends with a call by a pointer, or a jump, whose callees are noted
