@@ -13,7 +13,9 @@ import (
 // larger than TouchSize.
 func TestTouch(t *testing.T) {
 	const none = x86.NoRegister
-	memory := func(base, index, scale byte, disp int32) x86.Memory { return x86.Memory{Base: base, Index: index, Scale: scale, Disp: disp} }
+	memory := func(base, index, scale byte, disp int32) x86.Memory {
+		return x86.Memory{Base: base, Index: index, Scale: scale, Disp: disp}
+	}
 	var got strings.Builder
 	for _, row := range []struct {
 		name string
