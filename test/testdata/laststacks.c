@@ -10,7 +10,7 @@
 
 #include "sites/laststack.h"
 
-uint32_t dp_last_stacks_taken, dp_forbidden, dp_side, dp_inside[2], dp_have_wrgsbase;
+uint32_t dp_last_stacks_taken, dp_forbidden, dp_side, dp_inside[2], dp_have_wrgsbase, dp_shadowed;
 uint64_t dp_filters, dp_withdrawn;
 uint8_t dp_last_stacks[DP_LAST_STACKS][1 << DP_LAST_STACK_SHIFT] __attribute__((aligned(16)));
 

@@ -197,6 +197,8 @@
 #define DP_TR_SIZE 0x100
 #define DP_TR_WORDS 0x20
 #define DP_TR_COUNT 0x1c
+#define DP_SH_SIZE 0x1000000000
+#define DP_SH_TEXT 0x800000
 #define DP_NO_BLOCK 0xffffffff
 #define DP_BLOCK_ENTRY 0x1
 #define DP_BLOCK_NOTE 0x2
