@@ -99,8 +99,16 @@ type Inst struct {
 	Prefix   Prefix
 }
 
-func (in *Inst) reg() byte     { return in.ModRM >> 3 & 7 }
-func (in *Inst) regForm() bool { return in.ModRM >= 0xc0 } // if there is a ModRM
+func (in *Inst) reg() byte { return in.ModRM >> 3 & 7 }
+
+// regForm reports whether ModRM, if there is one, names no memory.
+func (in *Inst) regForm() bool { return in.ModRM >= 0xc0 || in.ignoresMod() }
+
+// ignoresMod reports moves of control and debug registers, which take any mod for that of a
+// register, so that there is neither SIB nor displacement.
+func (in *Inst) ignoresMod() bool {
+	return in.Op >= 0x20 && in.Op <= 0x23 && in.Map == Map0F && in.Enc == EncLegacy
+}
 
 // wide16 reports whether the operand size is 16 bits: REX.W beats 66.
 func (in *Inst) wide16() bool {

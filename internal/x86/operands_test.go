@@ -83,3 +83,24 @@ func TestOperandsAllocate(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestModIgnored: moves of control and debug registers have no operand in memory, whatever mod
+// says, and end with ModRM.
+func TestModIgnored(t *testing.T) {
+	for op := byte(0x20); op <= 0x23; op++ {
+		for modrm := range 256 {
+			code := []byte{0x0f, op, byte(modrm)}
+			var in Inst
+			if err := Decode(code, &in); err != nil {
+				continue
+			}
+			if _, ok := in.Memory(code); ok || in.Len != 3 {
+				t.Errorf("%x: %d bytes, memory: %v", code, in.Len, ok)
+			}
+			in.Effects(code)
+			if n := in.Operands(code, &[MaxOperands]Operand{}); n > 0 {
+				t.Errorf("%x: %d operands", code, n)
+			}
+		}
+	}
+}
