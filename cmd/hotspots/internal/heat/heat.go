@@ -2,6 +2,7 @@
 package heat
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -83,40 +84,70 @@ func Of(t *table.Table) (*Map, error) {
 	return m, nil
 }
 
-// executed lists the pages whose instructions have run, as far as they are counted by block.
-func executed(t *table.Table, flow *table.Flow) map[uint64]bool {
-	pages := map[uint64]bool{}
+// span is pages [first, end) with which the same was done.
+type span struct {
+	first, end uint64
+	what
+}
+
+// executed lists the pages whose instructions have run, as far as they are counted by block, by
+// address.
+func executed(t *table.Table, flow *table.Flow) (list []span) {
+	var all []span
 	for i := range flow.Blocks {
 		b := &flow.Blocks[i]
 		if b.Runs == 0 || b.Size == 0 {
 			continue
 		}
 		at := t.Objects[t.Functions[b.Function].Object].Bias + b.Address
-		for p := at / heat.PageSize; p <= (at+uint64(b.Size)-1)/heat.PageSize; p++ {
-			pages[p] = true
+		if last := at + uint64(b.Size) - 1; last >= at {
+			all = append(all, span{at / heat.PageSize, last/heat.PageSize + 1, what{executed: true}})
 		}
 	}
-	return pages
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	for _, s := range all {
+		if n := len(list); n > 0 && s.first <= list[n-1].end {
+			list[n-1].end = max(list[n-1].end, s.end)
+		} else {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// join makes one list of two, each by address: in memory by their lengths, and not by that of
+// what they span, which a file may say to be anything.
+func join(touched, executed []span) (list []span) {
+	for len(touched) > 0 && len(executed) > 0 {
+		t, e := &touched[0], &executed[0]
+		s := span{first: min(t.first, e.first)}
+		switch {
+		case t.first < e.first:
+			s.end, s.what = min(t.end, e.first), t.what
+		case e.first < t.first:
+			s.end, s.what = min(e.end, t.first), e.what
+		default:
+			s.end, s.what = min(t.end, e.end), what{t.read, t.written, true}
+		}
+		list = append(list, s)
+		t.first, e.first = max(t.first, s.end), max(e.first, s.end)
+		if t.first == t.end {
+			touched = touched[1:]
+		}
+		if e.first == e.end {
+			executed = executed[1:]
+		}
+	}
+	return append(append(list, touched...), executed...)
 }
 
 // lay gives each area its pages.
-func (m *Map) lay(f *heat.File, executed map[uint64]bool) {
-	all := map[uint64]what{}
-	for _, r := range f.Ranges {
-		for p := range r.Pages {
-			all[r.First+p] = what{read: r.Read, written: r.Written}
-		}
+func (m *Map) lay(f *heat.File, executed []span) {
+	touched := make([]span, len(f.Ranges))
+	for i, r := range f.Ranges {
+		touched[i] = span{r.First, r.First + r.Pages, what{read: r.Read, written: r.Written}}
 	}
-	for p := range executed {
-		w := all[p]
-		w.executed = true
-		all[p] = w
-	}
-	pages := make([]uint64, 0, len(all))
-	for p := range all {
-		pages = append(pages, p)
-	}
-	slices.Sort(pages)
+	pages := join(touched, executed)
 	areas := map[string]*Area{}
 	area := func(name string) *Area {
 		if areas[name] == nil {
@@ -124,10 +155,14 @@ func (m *Map) lay(f *heat.File, executed map[uint64]bool) {
 		}
 		return areas[name]
 	}
-	next := 0
 	take := func(a *Area, end uint64) {
-		for ; next < len(pages) && pages[next] < end; next++ {
-			a.add(pages[next], all[pages[next]])
+		for len(pages) > 0 && pages[0].first < end {
+			s := pages[0]
+			s.end = min(s.end, end)
+			a.add(s)
+			if pages[0].first = s.end; s.end == pages[0].end {
+				pages = pages[1:]
+			}
 		}
 	}
 	for _, one := range f.Mappings {
@@ -147,7 +182,7 @@ func (m *Map) lay(f *heat.File, executed map[uint64]bool) {
 	}
 	slices.SortFunc(m.Areas, func(a, b Area) int {
 		if a.Touched != b.Touched {
-			return int(b.Touched) - int(a.Touched)
+			return cmp.Compare(b.Touched, a.Touched)
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
@@ -172,24 +207,24 @@ func (s *Sums) add(t *Sums) {
 	s.Executed += t.Executed
 }
 
-func one(is bool) uint64 {
-	if is {
-		return 1
+func (a *Area) add(s span) {
+	n := s.end - s.first
+	of := func(is bool) uint64 {
+		if is {
+			return n
+		}
+		return 0
 	}
-	return 0
-}
-
-func (a *Area) add(page uint64, w what) {
-	a.Sums.add(&Sums{Touched: 1, Read: one(w.read), Written: one(w.written), Executed: one(w.executed)})
-	at := report.Address(page * heat.PageSize)
-	if n := len(a.Ranges); n > 0 {
-		last := &a.Ranges[n-1]
-		if uint64(last.Address)+last.Pages*heat.PageSize == uint64(at) && last.is() == w {
-			last.Pages++
+	a.Sums.add(&Sums{Touched: n, Read: of(s.read), Written: of(s.written), Executed: of(s.executed)})
+	at := report.Address(s.first * heat.PageSize)
+	if k := len(a.Ranges); k > 0 {
+		last := &a.Ranges[k-1]
+		if uint64(last.Address)+last.Pages*heat.PageSize == uint64(at) && last.is() == s.what {
+			last.Pages += n
 			return
 		}
 	}
-	a.Ranges = append(a.Ranges, Range{at, 1, w.read, w.written, w.executed})
+	a.Ranges = append(a.Ranges, Range{at, n, s.read, s.written, s.executed})
 }
 
 func (r *Range) is() what { return what{r.Read, r.Written, r.Executed} }
