@@ -2,6 +2,7 @@
 package beside
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +12,31 @@ import (
 	"syscall"
 )
 
-// Read reads such a file. If it is not there the error is fs.ErrNotExist.
-func Read(path string) ([]byte, error) {
+// Read reads the file at a path that tells of the table with a nonce: parse does, and of is the
+// nonce, hex digits, that it has. If there is no such file, or it is of another table, the error
+// is none.
+func Read[F any](path string, nonce [16]byte, none error, parse func([]byte) (*F, error), of func(*F) string) (*F, error) {
+	b, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, none
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if of(f) != Nonce(nonce) {
+		return nil, none
+	}
+	return f, nil
+}
+
+// Nonce is that of a table as such files have it.
+func Nonce(nonce [16]byte) string { return hex.EncodeToString(nonce[:]) }
+
+func read(path string) ([]byte, error) {
 	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

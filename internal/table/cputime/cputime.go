@@ -7,11 +7,9 @@
 package cputime
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"strings"
 
@@ -85,22 +83,7 @@ func (f *File) Duration(samples uint64) uint64 { return samples * f.Period }
 
 // Read reads the times of a table, whose nonce is given. Without any the error is ErrNone.
 func Read(table string, nonce [16]byte) (*File, error) {
-	path := PathOf(table)
-	b, err := beside.Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNone
-	}
-	if err != nil {
-		return nil, err
-	}
-	f, err := Parse(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if f.Table != hex.EncodeToString(nonce[:]) {
-		return nil, ErrNone
-	}
-	return f, nil
+	return beside.Read(PathOf(table), nonce, ErrNone, Parse, func(f *File) string { return f.Table })
 }
 
 // Parse reads the format. Sums of what it holds do not overflow.
@@ -135,7 +118,7 @@ func Parse(b []byte) (*File, error) {
 // Write puts the times beside the table at a path: at once, in place of older ones. A file of
 // that name that is none of these stays, and is an error.
 func (f *File) Write(table string, nonce [16]byte) error {
-	f.Version, f.Table = Version, hex.EncodeToString(nonce[:])
+	f.Version, f.Table = Version, beside.Nonce(nonce)
 	b, err := json.Marshal(f)
 	if err != nil {
 		return err

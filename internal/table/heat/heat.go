@@ -4,11 +4,9 @@
 package heat
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"github.com/dynprof/dynprof/internal/table/beside"
@@ -61,22 +59,7 @@ var (
 
 // Read reads the pages of a table, whose nonce is given. Without any the error is ErrNone.
 func Read(table string, nonce [16]byte) (*File, error) {
-	path := PathOf(table)
-	b, err := beside.Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNone
-	}
-	if err != nil {
-		return nil, err
-	}
-	f, err := Parse(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if f.Table != hex.EncodeToString(nonce[:]) {
-		return nil, ErrNone
-	}
-	return f, nil
+	return beside.Read(PathOf(table), nonce, ErrNone, Parse, func(f *File) string { return f.Table })
 }
 
 // Parse reads the format: mappings and ranges are by address, and none lies upon another.
@@ -106,7 +89,7 @@ func Parse(b []byte) (*File, error) {
 
 // Write puts the file beside the table at a path.
 func (f *File) Write(table string, nonce [16]byte) error {
-	f.Version, f.Table = Version, hex.EncodeToString(nonce[:])
+	f.Version, f.Table = Version, beside.Nonce(nonce)
 	b, err := json.Marshal(f)
 	if err != nil {
 		return err
