@@ -366,7 +366,7 @@ static int gs_is_free(void)
 static const char *apply(struct start *s)
 {
 	struct dp_ctl *ctl = s->session.ctl;
-	struct dp_begin begin = {ctl->table, ctl->nonce, s->session.auxv};
+	struct dp_begin begin = {ctl->table, ctl->nonce, s->session.auxv, -1};
 	struct dp_room rows = {dp_begin, dp_take_begin_back, &begin, 0};
 	const char *why = 0;
 	if (ctl->heap_to && !dp_lift_heap(ctl, list_of_objects(s)))

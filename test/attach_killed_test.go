@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -42,9 +43,19 @@ func TestAttachKilled(t *testing.T) {
 	strace := need(t, "strace")
 	p := compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c")
 	for i, what := range []string{"attach", "detach"} {
-		for _, call := range lane.Some([]string{"ptrace", "pwrite64", "pread64"}, 0) {
+		calls, quick := []string{"ptrace", "pwrite64", "pread64"}, []int{0}
+		if what == "attach" { // by which the table is sent
+			calls, quick = append(calls, "pidfd_getfd", "sendmsg"), []int{0, len(calls) + 1}
+		}
+		for _, call := range lane.Some(calls, quick...) {
 			t.Run(what+"/"+call, func(t *testing.T) {
 				a := startAttached(t, p, "4")
+				if call == "sendmsg" || call == "pidfd_getfd" {
+					rootOnly(t, "cannot give a program other mounts")
+					c := exec.Command(p, "4")
+					c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+					a = converseAttached(t, c)
+				}
 				before, dir := a.state(), t.TempDir()
 				for n := 1 + i; !t.Failed(); n += lane.Of(61, 2) {
 					table := filepath.Join(dir, fmt.Sprint(n))

@@ -100,15 +100,6 @@ func TestAttachRefused(t *testing.T) {
 	usual := func(args ...string) func(t *testing.T) *attached {
 		return program("gcc", []string{"-O1"}, "attached.c", append([]string{"1"}, args...)...)
 	}
-	with := func(how *syscall.SysProcAttr) func(t *testing.T) *attached {
-		return func(t *testing.T) *attached {
-			rootOnly(t, "cannot give a program another root, mounts, user")
-			dir := openDir(t)
-			c := exec.Command(copyFile(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), filepath.Join(dir, "program")), "1")
-			c.SysProcAttr, c.Dir = how, "/"
-			return converseAttached(t, c)
-		}
-	}
 	for _, row := range []struct {
 		name, why string
 		start     func(t *testing.T) *attached
@@ -122,8 +113,6 @@ func TestAttachRefused(t *testing.T) {
 		{"mlockall", "has locked all its memory (mlockall): start it with hotspots run", usual("locked")},
 		{"seccomp", "has a seccomp filter, which may end it at a system call of ours: start it with hotspots run", usual("seccomp")},
 		{"GS", "uses the GS segment: start it with hotspots run", usual("gs")},
-		{"mounts", "has another root directory or other mounts, as in a container: run hotspots there", with(&syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS})},
-		{"another user", "is another user's, who may not enter your directory of tables: name one by -o FILE", with(&syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})},
 		{"counted", "is counted already: hotspots report ", func(t *testing.T) *attached {
 			a := usual()(t)
 			a.attach()

@@ -379,7 +379,7 @@ for line in sys.stdin:
 	a.finish()
 }
 
-// TestAttachAnotherUser: who may not open files of ours makes his own.
+// TestAttachAnotherUser: who may not open files of ours makes his own, and is sent the table.
 func TestAttachAnotherUser(t *testing.T) {
 	lane.Parallel(t)
 	rootOnly(t, "cannot start a program of another user")
@@ -387,7 +387,10 @@ func TestAttachAnotherUser(t *testing.T) {
 	c := exec.Command(copyFile(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), filepath.Join(dir, "program")), "2")
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	a := converseAttached(t, c)
-	state, before, table := a.state(), a.quiet(), filepath.Join(dir, "table")
+	state, before, table := a.state(), a.quiet(), filepath.Join(t.TempDir(), "table")
+	if err := os.Chmod(filepath.Dir(table), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if r := a.hotspots("attach", "-o", table); r.status != 0 {
 		t.Fatalf("attach: status %d: %s", r.status, r.stderr)
 	}

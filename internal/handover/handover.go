@@ -60,6 +60,7 @@ type Parked struct {
 // Attach is struct dp_attach.
 type Attach struct {
 	Word, Stack, Wish, Outcome uint64
+	Socket                     uint64
 
 	Threads, ThreadsCount uint64
 	Frames, FramesCount   uint64
@@ -100,11 +101,17 @@ type Text struct {
 	Exchanged, _       uint32
 }
 
+// The beginning of struct dp_attach, which changes while somebody works.
+const (
+	SocketAt = 4 * 8
+	HeadSize = 5 * 8
+)
+
 // Sizes of the structs in bytes.
 const (
 	PlaceSize  = 4 * 8
 	ParkedSize = 27 * 8
-	AttachSize = 28*8 + 256
+	AttachSize = 29*8 + 256
 	RangeSize  = 2 * 8
 	ArenaSize  = 18 * 8
 	TextSize   = 13 * 8

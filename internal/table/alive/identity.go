@@ -58,6 +58,22 @@ func Start(pid uint32) uint64 {
 	return start
 }
 
+// runsBelow reports whether the process lives in a pid namespace below ours, as in a container:
+// there it has the number that the identity has, and its start is that of all.
+func runsBelow(id *layout.Identity) bool {
+	if id.StartTicks == 0 || SamePidNS(id) {
+		return false
+	}
+	all, _ := os.ReadDir("/proc") // who cannot be seen is not known to live
+	for _, e := range all {
+		pid, err := strconv.ParseUint(e.Name(), 10, 32)
+		if err == nil && Start(uint32(pid)) == id.StartTicks && pidNamespace(e.Name()) == id.PidNS {
+			return true
+		}
+	}
+	return false
+}
+
 func bootID() (id [16]byte) {
 	b, err := procfile.Read("/proc/sys/kernel/random/boot_id")
 	if err != nil {

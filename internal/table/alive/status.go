@@ -53,6 +53,8 @@ func Of(t *file.File) Status {
 	switch {
 	case known && !held:
 		return Exited // each process of the program keeps the file mapped
+	case here && known && runsBelow(&t.Identity):
+		return Running
 	case here && SamePidNS(&t.Identity) && t.Flags&layout.FlagShared == 0: // a shared row tells of no child
 		if anyRowAlive(t) {
 			return Running

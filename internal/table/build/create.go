@@ -58,6 +58,9 @@ func (t *File) Publish() error {
 	return nil
 }
 
+// Fd is its descriptor, which others may be given.
+func (t *File) Fd() uintptr { return t.f.Fd() }
+
 // Close closes the file and leaves it on disk.
 func (t *File) Close() error { return t.f.Close() }
 

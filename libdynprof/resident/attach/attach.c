@@ -5,7 +5,7 @@
  * To begin:
  *  1. The arenas are mapped. If a thread is about to make a system call that must be known of
  *     before (a birth), nothing else happens: it is tried again when that is over.
- *  2. The table is mapped; threads get rows, in the order in which they are listed.
+ *  2. The table is mapped, which may have to be sent first; threads get rows, in the order in which they are listed.
  *  3. The patches are made.
  *  4. Threads, and handlers that have interrupted them, go on in the copies of what was
  *     overwritten. Where threads stand at an entry they come by the patch: that is a call.
@@ -19,9 +19,12 @@
  *     back to it.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <link.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 #include "attach/attach.h"
 #include "base/hooks.h"
@@ -172,12 +175,53 @@ struct beginning {
 	struct dp_begin begin;
 };
 
+/* The table, where no name leads to it from here, as in a container:
+ *  1. Two sockets are made that are connected, and the number of one is said.
+ *  2. Who is outside takes that one (pidfd_getfd), and sends the table by it.
+ *  3. Both are closed. Had he been killed, he is waited for for a second. */
+static long receive_table(struct dp_attach *a)
+{
+	struct timeval most = {1, 0};
+	int ends[2];
+	char byte;
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {.head = {0}};
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	long got = raw(SYS_socketpair, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends);
+	if (failed(got))
+		return got;
+	got = raw(SYS_setsockopt, ends[0], SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+	if (!failed(got)) {
+		__atomic_store_n(&a->socket, (uint64_t)ends[1] + 1, __ATOMIC_RELEASE);
+		got = raw(SYS_recvmsg, ends[0], &message, MSG_CMSG_CLOEXEC);
+	}
+	raw(SYS_close, ends[0]);
+	raw(SYS_close, ends[1]);
+	if (failed(got))
+		return got;
+	if (message.msg_controllen < CMSG_LEN(sizeof(int)) || control.head.cmsg_type != SCM_RIGHTS)
+		return -EBADF;
+	return *(const int *)CMSG_DATA(&control.head);
+}
+
 static const char *make_rows(void *arg)
 {
 	struct beginning *b = arg;
 	if (any_at_site(b->a)) {
 		b->a->outcome = DP_ATTACH_AGAIN;
 		return "a thread makes a system call that must be known of";
+	}
+	if (!b->a->table) {
+		b->begin.fd = receive_table(b->a);
+		if (b->begin.fd == -EAGAIN) {
+			b->a->outcome = DP_ATTACH_AGAIN;
+			return "the count table was not sent in time";
+		}
+		if (failed(b->begin.fd))
+			return "the count table cannot be sent to it (ulimit -n?)";
 	}
 	const char *why = dp_begin(&b->begin);
 	if (!why && !dp.shared)
@@ -230,8 +274,9 @@ static const char *begin(struct dp_attach *a)
 	ctl.undos_count = a->undos_count;
 	ctl.objects = &self;
 	ctl.objects_count = 1;
-	text_copy(ctl.table, sizeof ctl.table, (const char *)a->table);
-	struct beginning b = {a, {(const char *)a->table, (const uint8_t *)a->nonce, (const Elf64_auxv_t *)a->auxv}};
+	if (a->table)
+		text_copy(ctl.table, sizeof ctl.table, (const char *)a->table);
+	struct beginning b = {a, {(const char *)a->table, (const uint8_t *)a->nonce, (const Elf64_auxv_t *)a->auxv, -1}};
 	struct dp_room rows = {make_rows, take_rows_back, &b, 0};
 	answer();
 	const char *why = dp_activate(&ctl, &rows);

@@ -91,6 +91,7 @@ struct dp_attach {
 	uint64_t stack; /* the end of a stack for who does it */
 	uint64_t wish;  /* enum dp_wish */
 	uint64_t outcome;
+	uint64_t socket; /* said by the process: where the table is to be sent to, a descriptor and 1 */
 
 	uint64_t threads, threads_count; /* struct dp_parked: all but who has ended */
 	uint64_t frames, frames_count;   /* uint64_t *: addresses of ucontexts on their stacks, from before */
@@ -98,7 +99,7 @@ struct dp_attach {
 
 	/* To begin: as in struct dp_ctl. */
 	uint64_t reserve, reserve_size, arenas, arenas_count, texts, texts_count, undos, undos_count;
-	uint64_t table;   /* char * */
+	uint64_t table;   /* char *; 0: it is sent, as a descriptor */
 	uint64_t nonce[2];
 	uint64_t auxv;    /* Elf64_auxv_t * */
 	uint64_t r_debug; /* struct r_debug * */

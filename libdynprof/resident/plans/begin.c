@@ -121,7 +121,7 @@ void dp_take_begin_back(void *unused)
 const char *dp_begin(void *arg)
 {
 	const struct dp_begin *b = arg;
-	long fd = raw(SYS_openat, AT_FDCWD, b->table, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	long fd = b->table ? raw(SYS_openat, AT_FDCWD, b->table, O_RDWR | O_CLOEXEC | O_NOFOLLOW) : b->fd;
 	if (failed(fd))
 		return "the count table cannot be opened again";
 	int ok = map_table(b, fd);

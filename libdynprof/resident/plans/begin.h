@@ -9,9 +9,10 @@
 #include "base/raw.h"
 
 struct dp_begin {
-	const char *table;    /* its path */
+	const char *table;    /* its path; 0: it is open */
 	const uint8_t *nonce; /* 16 bytes that its header has to have */
 	const Elf64_auxv_t *auxv;
+	long fd; /* of the table, if it is open: it is closed then */
 };
 
 /* As a struct dp_room has it; arg: struct dp_begin *. */

@@ -16,6 +16,11 @@ func Open(path string, beat func()) (target.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Of(f, beat)
+}
+
+// Of is a file that is open, which is closed after an error.
+func Of(f *os.File, beat func()) (target.File, error) {
 	fi, err := f.Stat()
 	if err != nil {
 		f.Close()

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -31,6 +32,8 @@ type Process struct {
 	ReserveSize uint64
 	// Held is what will be ours, but is not mapped yet: no arena lies there.
 	Held place.Span
+	// Apart: it has another root directory or other mounts. The names of its files are its own.
+	Apart bool
 
 	thread  string // PID/task/TID of one that lives, below /proc
 	reserve []byte
@@ -155,16 +158,39 @@ func (p *Process) Written(low, high uint64) ([]uint64, error) {
 	return mem.OwnPagesOf(p.thread, low, high)
 }
 
-// Open implements target.Target.
+// Open implements target.Target. What /proc/PID/maps says of a process in another root is a
+// path from ours, if one leads there, else from its mount's.
 func (p *Process) Open(path string) (target.File, error) {
 	if rest, own := strings.CutPrefix(path, "/proc/self/"); own {
-		path = p.Thread() + "/" + rest
+		return files.Open(p.Thread()+"/"+rest, nil)
+	}
+	if p.Apart {
+		if f, err := p.openApart(path); err == nil {
+			return f, nil
+		}
 	}
 	return files.Open(path, nil)
 }
 
+// openApart opens a file in the process's root, which symbolic links do not lead out of.
+func (p *Process) openApart(path string) (target.File, error) {
+	root, err := os.OpenRoot(p.Thread() + "/root")
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(strings.TrimPrefix(path, "/"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return files.Of(f, nil)
+}
+
 // Resolve implements target.Target.
 func (p *Process) Resolve(path string) (string, error) {
+	if p.Apart {
+		return filepath.Clean(path), nil
+	}
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", err

@@ -138,6 +138,7 @@ func look(pid int) (*prepared, error) {
 	if p.process, err = remote.Open(pid); err != nil {
 		return nil, err
 	}
+	p.process.Apart = isContained(pid)
 	if p.maps, err = procmaps.Of(strconv.Itoa(pid)); err == nil {
 		p.auxv, err = os.ReadFile(p.process.Thread() + "/auxv")
 	}
@@ -161,7 +162,7 @@ func attachOnce(r *Request, started *ptrace.Process) (*Result, error) {
 	}
 	defer p.process.Close()
 	p.Request, p.started = r, started
-	if err := cmp.Or(checkLibc(p.linker), checkLibraries(p.maps)); err != nil {
+	if err := cmp.Or(checkLibc(p.linker), p.checkLibraries()); err != nil {
 		return nil, fmt.Errorf("process %d %w", r.Pid, err)
 	}
 	if err := p.makePlan(); err != nil {
@@ -249,12 +250,8 @@ func reserveFor(maps []procmaps.Mapping) uint64 {
 // isCode reports whether a mapping is code of a file.
 func isCode(m *procmaps.Mapping) bool { return m.Inode != 0 && m.Prot&procmaps.ProtExec != 0 }
 
-// makeTable makes the table, which the process opens later by its name.
+// makeTable makes the table, which the process opens later by its name, or is sent.
 func (p *prepared) makeTable() error {
-	uid, gid, other := otherUser(p.Pid)
-	if other && p.Output == "" {
-		return fmt.Errorf("process %d is another user's, who may not enter your directory of tables: name one by -o FILE", p.Pid)
-	}
 	host, _ := os.Hostname() // only for %h
 	path, err := tabledir.OutputPath(p.Output, os.Getenv("XDG_RUNTIME_DIR"), tabledir.Names{Program: p.plan.Program(), Pid: p.Pid, Host: host, Time: time.Now()})
 	if err != nil {
@@ -264,7 +261,7 @@ func (p *prepared) makeTable() error {
 		return err
 	}
 	spec := p.plan.Ledger()
-	spec.Identity = alive.Identify(p.Pid)
+	spec.Identity = p.identity()
 	spec.Program, spec.Creator, spec.RunID = p.plan.Program(), version.Creator, p.RunID
 	if p.Args {
 		spec.Arguments = procfile.CommandLine(p.process.Thread())
@@ -272,16 +269,17 @@ func (p *prepared) makeTable() error {
 	if p.FollowsExec {
 		spec.Flags |= layout.FlagFollowExec
 	}
-	if p.table, err = build.Create(path, spec); err != nil {
-		return err
+	p.table, err = build.Create(path, spec)
+	return err
+}
+
+// identity has the number that the process sees itself as.
+func (p *prepared) identity() layout.Identity {
+	id := alive.Identify(p.Pid)
+	if s, err := ptrace.ReadStatus(p.Pid, p.Pid); err == nil && len(s.Numbers) > 0 {
+		id.Pid = uint32(s.Numbers[len(s.Numbers)-1])
 	}
-	if other {
-		if err := os.Chown(p.table.Path(), uid, gid); err != nil {
-			p.table.Abort()
-			return fmt.Errorf("the table cannot be given to the process's user: %w", err)
-		}
-	}
-	return nil
+	return id
 }
 
 func (p *prepared) warmAndBegin() (*Result, error) {

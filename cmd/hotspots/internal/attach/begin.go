@@ -44,7 +44,7 @@ func (p *prepared) stopped(do func(*session) error) error {
 		return stopped(p.Pid, p.linker, do)
 	}
 	s := newSession(p.linker)
-	s.Process, s.inherits = p.started, true
+	s.Process, s.inherits, s.apart = p.started, true, isApart(p.Pid)
 	if err := s.look(); err != nil {
 		return err
 	}
@@ -78,12 +78,17 @@ func (p *prepared) enter(s *session, frames []uint64) error {
 	request.Undos, request.UndosCount = p.plan.Undos()
 	lists := map[*uint64][]byte{
 		&request.Frames: handover.Bytes(frames), &request.Arenas: handover.Bytes(p.arenas), &request.Texts: handover.Bytes(p.texts),
-		&request.Table: append([]byte(p.table.Path()), 0), &request.Auxv: append(p.auxv, make([]byte, 16)...),
+		&request.Auxv: append(p.auxv, make([]byte, 16)...),
+	}
+	if s.apart {
+		s.sends = p.table
+	} else {
+		lists[&request.Table] = append([]byte(p.table.Path()), 0)
 	}
 	if s.scratchFor(lists) > scratchRoom {
 		return fmt.Errorf("process %d has too many threads: %d", p.Pid, len(s.Threads))
 	}
-	c, err := s.caller(pathFor(p.file))
+	c, err := s.caller(s.pathFor(p.file))
 	if err != nil {
 		return err
 	}
@@ -96,7 +101,10 @@ func (p *prepared) enter(s *session, frames []uint64) error {
 	err = nil
 	if request.Outcome != handover.Succeeded {
 		err = fmt.Errorf("process %d: %s", p.Pid, unix.ByteSliceToString(request.Why[:]))
-		if request.Outcome == handover.Again {
+		switch {
+		case s.unsent != nil:
+			err = fmt.Errorf("the table cannot be sent to process %d: %w", p.Pid, s.unsent)
+		case request.Outcome == handover.Again:
 			err = &errAgain{err}
 		}
 	}

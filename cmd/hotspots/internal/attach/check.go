@@ -24,7 +24,7 @@ import (
 
 // check is why a process cannot be attached to, as far as that is seen without touching it.
 func check(pid int) error {
-	for _, c := range []func(int) error{checkThere, checkTracer, checkKind, checkPermission, checkRoot, checkSandbox, checkLocked} {
+	for _, c := range []func(int) error{checkThere, checkTracer, checkKind, checkPermission, checkSandbox, checkLocked} {
 		if err := c(pid); err != nil {
 			return err
 		}
@@ -142,19 +142,20 @@ func isLibc(o target.Loaded) bool {
 }
 
 // checkLibraries looks at the files of what is loaded.
-func checkLibraries(maps []procmaps.Mapping) error {
+func (p *prepared) checkLibraries() error {
 	seen := map[string]bool{}
-	for _, m := range maps {
+	for _, m := range p.maps {
 		if !isCode(&m) || seen[m.Path] {
 			continue
 		}
 		seen[m.Path] = true
-		f, err := elf.Open(m.Path)
+		file, err := p.process.Open(m.Path)
 		if err != nil {
 			continue // it is not there any more; the program's own is, see checkKind
 		}
-		is := launch.HasGo(f)
-		f.Close()
+		f, err := elf.NewFile(file)
+		is := err == nil && launch.HasGo(f)
+		file.Close()
 		if is {
 			return fmt.Errorf("uses %s, which %w", m.Path, errGo)
 		}
@@ -167,14 +168,19 @@ func isLibrary(f *elf.File) bool {
 	return err == nil && len(names) > 0
 }
 
-// checkRoot: the process opens its table by a name that holds here as well.
-func checkRoot(pid int) error {
+// isApart reports whether names of files of ours are none for a process: it is in a container, or
+// of another user.
+func isApart(pid int) bool {
+	s, err := ptrace.ReadStatus(pid, pid)
+	return isContained(pid) || err == nil && s.UID >= 0 && s.UID != syscall.Geteuid()
+}
+
+// isContained reports whether a process has another root directory or other mounts than we have:
+// names of files do not stand for the same.
+func isContained(pid int) bool {
 	own, err1 := os.Stat("/")
 	its, err2 := os.Stat(remote.Living(pid) + "/root/")
-	if err1 == nil && err2 == nil && !os.SameFile(own, its) || namespace("/proc/self", "mnt") != namespace(remote.Living(pid), "mnt") {
-		return fmt.Errorf("process %d has another root directory or other mounts, as in a container: run hotspots there", pid)
-	}
-	return nil
+	return err1 == nil && err2 == nil && !os.SameFile(own, its) || namespace("/proc/self", "mnt") != namespace(remote.Living(pid), "mnt")
 }
 
 func namespace(of, kind string) string {
@@ -277,13 +283,4 @@ func locksAll(smaps string) bool {
 		}
 	}
 	return false
-}
-
-// otherUser is the user that a process is, if that is another than ours.
-func otherUser(pid int) (uid, gid int, other bool) {
-	s, err := ptrace.ReadStatus(pid, pid)
-	if err != nil || s.UID < 0 {
-		return 0, 0, false
-	}
-	return s.UID, s.GID, s.UID != syscall.Geteuid()
 }

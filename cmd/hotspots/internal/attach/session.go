@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/dynprof/dynprof/internal/handover"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
+	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target/remote"
@@ -45,6 +47,9 @@ type session struct {
 	// inherits: what seccomp filters it has are those that we have.
 	inherits bool
 
+	apart                bool         // names of our files are not theirs there: what it is to have is copied, or sent
+	sends                *build.File  // the table, if it is to be sent
+	unsent               error        // why it could not be
 	files                []uint64     // descriptors that somebody has left who was killed
 	mapped               []place.Span // by this session
 	scratch, scratchSize uint64
@@ -80,6 +85,7 @@ func stopped(pid int, l *remote.Linker, do func(*session) error) error {
 	defer hurry()()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nobody of ours is to wait for that either
 	s := newSession(l)
+	s.apart = isApart(pid)
 	var err error
 	if s.Process, err = ptrace.Stop(pid, patience); err != nil {
 		if errors.Is(err, ptrace.ErrPatience) {
@@ -207,8 +213,10 @@ func (s *session) caller(text string) (*ptrace.Caller, error) {
 // open has the worker open a file without a name that is ours, filled already. Where it may
 // not, it makes one itself, which becomes a copy of the bytes in front.
 func (s *session) open(c *ptrace.Caller, ours *os.File, bytes uint64) (fd uint64, err error) {
-	if fd, err = c.Call(unix.SYS_OPEN, c.Text(), unix.O_RDWR|unix.O_CLOEXEC); err == nil {
-		return fd, nil
+	if !s.apart {
+		if fd, err = c.Call(unix.SYS_OPEN, c.Text(), unix.O_RDWR|unix.O_CLOEXEC); err == nil {
+			return fd, nil
+		}
 	}
 	if err := c.SetText(ours.Name()); err != nil {
 		return 0, err
@@ -239,8 +247,11 @@ func copyFile(to, from *os.File, bytes int64) error {
 	return err
 }
 
-// pathFor is the path by which another process may open a file of ours.
-func pathFor(f *os.File) string {
+// pathFor is the path by which the process may open a file of ours, if it may.
+func (s *session) pathFor(f *os.File) string {
+	if s.apart {
+		return ""
+	}
 	self, _ := os.Readlink("/proc/self") // our number where the process sees us
 	return fmt.Sprintf("/proc/%s/fd/%d", self, f.Fd())
 }
@@ -427,12 +438,15 @@ func (s *session) unpark() {
 func (s *session) await() error {
 	const most = time.Minute
 	for end := time.Now().Add(most); ; ptrace.Pause() {
-		word := make([]byte, 4)
-		if _, err := s.Mem.ReadAt(word, int64(s.scratch)); err != nil {
+		head := make([]byte, handover.HeadSize)
+		if _, err := s.Mem.ReadAt(head, int64(s.scratch)); err != nil {
 			return fmt.Errorf("process %d has ended", s.Pid)
 		}
-		if word[0] == handover.Done {
+		if head[0] == handover.Done {
 			return nil
+		}
+		if socket := binary.LittleEndian.Uint64(head[handover.SocketAt:]); socket != 0 && s.sends != nil {
+			s.unsent, s.sends = s.send(int(socket-1)), nil // it waits a second for that
 		}
 		if sig, is := s.worker.Stopped(); is {
 			return fmt.Errorf("process %d: BUG: its thread %d got signal %d in our code", s.Pid, s.worker.Tid, sig)
@@ -441,6 +455,21 @@ func (s *session) await() error {
 			return fmt.Errorf("process %d: its thread %d does not come to an end in our code", s.Pid, s.worker.Tid)
 		}
 	}
+}
+
+// send sends the table by a socket of the process's.
+func (s *session) send(socket int) error {
+	pidfd, err := unix.PidfdOpen(s.Pid, 0)
+	if err != nil {
+		return os.NewSyscallError("pidfd_open", err)
+	}
+	defer unix.Close(pidfd)
+	to, err := unix.PidfdGetfd(pidfd, socket, 0)
+	if err != nil {
+		return os.NewSyscallError("pidfd_getfd", err)
+	}
+	defer unix.Close(to)
+	return os.NewSyscallError("sendmsg", unix.Sendmsg(to, []byte{0}, unix.UnixRights(int(s.sends.Fd())), nil, 0))
 }
 
 // fetch stops the worker again, and reads what it has left. All threads get the registers
