@@ -62,6 +62,11 @@ func TestAttachContained(t *testing.T) {
 		{"user namespace", plain("/program", &syscall.SysProcAttr{Chroot: root, Cloneflags: spaces | syscall.CLONE_NEWUSER, UidMappings: mapped, GidMappings: mapped})},
 		{"overlay", script(&syscall.SysProcAttr{Cloneflags: spaces}, `cd "$2"; mkdir upper work all; mount -t tmpfs none upper; mkdir upper/upper upper/work
 			mount -t overlay none -o lowerdir="$1",upperdir=upper/upper,workdir=upper/work all; mkdir all/proc; mount -t proc none all/proc; shift 2; exec chroot all /program "$@"`, root, others)},
+		{"a filter that refuses", func() *exec.Cmd {
+			c := exec.Command("/program", append(slices.Clone(threads), "seccomp=refuses")...)
+			c.SysProcAttr, c.Dir = &syscall.SysProcAttr{Chroot: root, Cloneflags: spaces}, "/"
+			return c
+		}},
 		{"another file of that name", func() *exec.Cmd {
 			dir := openDir(t)
 			copyFile(t, compile(t, need(t, "gcc"), []string{"-O2", "-fcf-protection=full"}, "attached.c"), filepath.Join(dir, "program"))

@@ -100,6 +100,12 @@ func TestAttachRefused(t *testing.T) {
 	usual := func(args ...string) func(t *testing.T) *attached {
 		return program("gcc", []string{"-O1"}, "attached.c", append([]string{"1"}, args...)...)
 	}
+	filtered := func(how string) func(t *testing.T) *attached {
+		return func(t *testing.T) *attached {
+			rootOnly(t, "cannot read filters")
+			return usual("seccomp=" + how)(t)
+		}
+	}
 	for _, row := range []struct {
 		name, why string
 		start     func(t *testing.T) *attached
@@ -111,7 +117,10 @@ func TestAttachRefused(t *testing.T) {
 			return startAttached(t, "/lib64/ld-linux-x86-64.so.2", compile(t, need(t, "gcc"), nil, "waits.c"))
 		}},
 		{"mlockall", "has locked all its memory (mlockall): start it with hotspots run", usual("locked")},
-		{"seccomp", "has a seccomp filter, which may end it at a system call of ours: start it with hotspots run", usual("seccomp")},
+		{"seccomp kills", "has a seccomp filter that may do more to a system call of ours than refuse it: start it with hotspots run", filtered("kills")},
+		{"seccomp traps", "has a seccomp filter that may do more to a system call of ours than refuse it: start it with hotspots run", filtered("traps")},
+		{"seccomp refuses mmap", "has a seccomp filter that may refuse mmap: start it with hotspots run", filtered("mmap")},
+		{"seccomp and addresses", "has a seccomp filter that looks at where system calls are made: start it with hotspots run", filtered("addresses")},
 		{"GS", "uses the GS segment: start it with hotspots run", usual("gs")},
 		{"counted", "is counted already: hotspots report ", func(t *testing.T) *attached {
 			a := usual()(t)
@@ -192,6 +201,26 @@ func TestAttachNotThere(t *testing.T) {
 	if kthreadd, err := os.ReadFile("/proc/2/comm"); err == nil && string(kthreadd) == "kthreadd\n" { // else we are in a pid namespace
 		refused("2", "process 2 ", 1)
 	}
+}
+
+// TestAttachFilterUnread: who may not read a program's filter is told what it takes.
+func TestAttachFilterUnread(t *testing.T) {
+	lane.Parallel(t)
+	dir := openDir(t)
+	c := exec.Command(copyFile(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), filepath.Join(dir, "program")), "1", "seccomp=refuses")
+	as := cmd
+	if os.Getuid() == 0 {
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		as = func(args ...string) command { return nobody(t, dir, args...) }
+	}
+	a := converseAttached(t, c)
+	r := run(t, as(copyFile(t, build(t, "hotspots"), filepath.Join(dir, "hotspots")), "attach", "-o", filepath.Join(dir, "table"), a.pid()))
+	if r.status != 1 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, "has a seccomp filter, which may end it at a system call of ours: attach as root (CAP_SYS_ADMIN)") {
+		t.Errorf("status %d: %s", r.status, r.stderr)
+	}
+	a.quiet()
+	a.goOn()
+	a.end()
 }
 
 // TestAttachNotPermitted: who has not the right to is told what it takes.

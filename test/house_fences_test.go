@@ -73,6 +73,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"internal/listen":   {},
 		"internal/handover": {},
 		"internal/ptrace":   {"internal/procfile"},
+		"internal/seccomp":  {},
 
 		"internal/table/layout":   {"internal/ledger"},
 		"internal/table/file":     {"internal/ledger", "internal/table/layout"},
@@ -121,7 +122,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"cmd/hotspots/internal/screen":   {"cmd/hotspots/internal/cells"},
 		"cmd/hotspots/internal/top":      {"cmd/hotspots/internal/cells", "cmd/hotspots/internal/figures", "internal/ledger", "internal/symname", "internal/table/layout"},
 		"cmd/hotspots": {"cmd/hotspots/internal/annotate", "cmd/hotspots/internal/attach", "cmd/hotspots/internal/bisect", "cmd/hotspots/internal/bodyhash", "cmd/hotspots/internal/budget", "cmd/hotspots/internal/callgraph", "cmd/hotspots/internal/cells", "cmd/hotspots/internal/cli", "cmd/hotspots/internal/debugfile", "cmd/hotspots/internal/debuginfod", "cmd/hotspots/internal/doctor", "cmd/hotspots/internal/export", "cmd/hotspots/internal/figures", "cmd/hotspots/internal/growth", "cmd/hotspots/internal/heat", "cmd/hotspots/internal/job", "cmd/hotspots/internal/launch", "cmd/hotspots/internal/lines", "cmd/hotspots/internal/live", "cmd/hotspots/internal/loops", "cmd/hotspots/internal/match", "cmd/hotspots/internal/names", "cmd/hotspots/internal/narrow", "cmd/hotspots/internal/objcode", "cmd/hotspots/internal/parquet", "cmd/hotspots/internal/perf", "cmd/hotspots/internal/report", "cmd/hotspots/internal/resume", "cmd/hotspots/internal/sampling", "cmd/hotspots/internal/screen", "cmd/hotspots/internal/selection", "cmd/hotspots/internal/selftest", "cmd/hotspots/internal/selftime", "cmd/hotspots/internal/serve", "cmd/hotspots/internal/show", "cmd/hotspots/internal/symbols", "cmd/hotspots/internal/system", "cmd/hotspots/internal/top", "cmd/hotspots/internal/web",
-			"elfscan", "exporter", "internal/handover", "internal/ledger", "internal/listen", "internal/mem", "internal/overhead", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/plancache/textcopy", "internal/procfile", "internal/procmaps", "internal/ptrace", "internal/setting", "internal/spantree", "internal/symname",
+			"elfscan", "exporter", "internal/handover", "internal/ledger", "internal/listen", "internal/mem", "internal/overhead", "internal/parallel", "internal/plancache", "internal/plancache/store", "internal/plancache/textcopy", "internal/procfile", "internal/procmaps", "internal/ptrace", "internal/seccomp", "internal/setting", "internal/spantree", "internal/symname",
 			"internal/table", "internal/table/alive", "internal/table/beside", "internal/table/build", "internal/table/code", "internal/table/control", "internal/table/cputime", "internal/table/edit", "internal/table/file", "internal/table/find", "internal/table/heat",
 			"internal/table/layout", "internal/table/tabledir", "internal/textfile", "internal/version", "internal/x86", "patcher", "patcher/patch", "patcher/place", "patcher/target", "patcher/target/files", "patcher/target/remote", "stubgen", "stubgen/emit", "stubgen/entry", "stubgen/flow", "stubgen/keep", "stubgen/survey", "stubgen/translate"}, // coverage --system and attach plan, too
 	}

@@ -189,6 +189,18 @@ func (p *Process) await(threads []*Thread, until time.Time) error {
 	return nil
 }
 
+// Filters are the seccomp filters of a thread, as bytes of struct sock_filter. It takes
+// CAP_SYS_ADMIN, and no filter of our own.
+func (t *Thread) Filters() (all [][]byte, err error) {
+	for {
+		f, err := filter(t.Tid, len(all))
+		if f == nil || err != nil {
+			return all, err
+		}
+		all = append(all, f)
+	}
+}
+
 // note takes down why a thread has stopped.
 func (t *Thread) note(status unix.WaitStatus) {
 	sig := int(status.StopSignal())

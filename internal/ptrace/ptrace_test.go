@@ -100,9 +100,9 @@ func TestAgain(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	s := parseStatus([]byte("Name:\ta b: c\nState:\tT (stopped)\nTgid:\t11\nTracerPid:\t12\nNSpid:\t100\t7\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nVmLck:\t      16 kB\nx86_Thread_features:\tshstk wrss \nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000002\nSigBlk:\t0000000000000004\nSigCgt:\t0000000180000000\nSeccomp:\t2\n"))
-	want := Status{Name: "a b: c", State: 'T', Group: 11, TracerID: 12, Numbers: []int{100, 7}, UID: 2, GID: 6, Locked: 16, Shadow: true, Pending: 3, Blocked: 4, Caught: 0x180000000, Seccomp: 2}
-	if s.Name != want.Name || s.State != want.State || s.Group != want.Group || s.TracerID != want.TracerID || !slices.Equal(s.Numbers, want.Numbers) || s.UID != want.UID || s.GID != want.GID ||
+	s := parseStatus([]byte("Name:\ta b: c\nState:\tT (stopped)\nTgid:\t11\nTracerPid:\t12\nNSpid:\t100\t7\nUid:\t1\t2\t3\t4\nVmLck:\t      16 kB\nx86_Thread_features:\tshstk wrss \nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000002\nSigBlk:\t0000000000000004\nSigCgt:\t0000000180000000\nSeccomp:\t2\n"))
+	want := Status{Name: "a b: c", State: 'T', Group: 11, TracerID: 12, Numbers: []int{100, 7}, UID: 2, Locked: 16, Shadow: true, Pending: 3, Blocked: 4, Caught: 0x180000000, Seccomp: 2}
+	if s.Name != want.Name || s.State != want.State || s.Group != want.Group || s.TracerID != want.TracerID || !slices.Equal(s.Numbers, want.Numbers) || s.UID != want.UID ||
 		s.Locked != want.Locked || s.Shadow != want.Shadow || s.Pending != want.Pending || s.Blocked != want.Blocked || s.Caught != want.Caught || s.Seccomp != want.Seccomp {
 		t.Errorf("%+v", s)
 	}

@@ -27,6 +27,20 @@ func sequenceAt(tid int) uint64 {
 	return c.at
 }
 
+// filter is the bytes of one of a thread's seccomp filters; nil: it has no more.
+func filter(tid, i int) ([]byte, error) {
+	const insts, size = 4096, 8 // BPF_MAXINSNS
+	b := make([]byte, insts*size)
+	n, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_SECCOMP_GET_FILTER, uintptr(tid), uintptr(i), uintptr(unsafe.Pointer(&b[0])), 0, 0)
+	switch errno {
+	case 0:
+		return b[:n*size], nil
+	case unix.ENOENT:
+		return nil, nil
+	}
+	return nil, errno
+}
+
 const maskSize = 8
 
 func sigmask(tid int) (mask uint64, err error) {

@@ -19,7 +19,7 @@ type Status struct {
 	Numbers  []int  // its number in each pid namespace that it is seen from, its own last
 	Seccomp  int    // mode
 	Locked   uint64 // kB
-	UID, GID int    // effective
+	UID      int    // effective
 	Shadow   bool   // it has a shadow stack
 	// Signals that wait, for the thread and its process, that are blocked, and that handlers
 	// are for: bit N-1 for signal N.
@@ -38,7 +38,7 @@ func ReadStatus(pid, tid int) (*Status, error) {
 // parseStatus is called for each of many threads while they are stopped: it looks at no more
 // than it needs.
 func parseStatus(b []byte) *Status {
-	s := &Status{UID: -1, GID: -1}
+	s := &Status{UID: -1}
 	for len(b) > 0 {
 		var line []byte
 		line, b, _ = bytes.Cut(b, []byte("\n"))
@@ -83,10 +83,6 @@ func (s *Status) set(name string, value []byte) {
 	case "Uid":
 		if word(1) != "" {
 			s.UID = number(1)
-		}
-	case "Gid":
-		if word(1) != "" {
-			s.GID = number(1)
 		}
 	case "SigPnd", "ShdPnd", "SigBlk", "SigCgt":
 		set, _ := strconv.ParseUint(word(0), 16, 64)

@@ -5,16 +5,18 @@
  *	go      they go on
  *	end     prints a sum of what was computed, and ends
  * Arguments: threads, and which of births, forks, signals happen besides. With locked,
- * seccomp, gs it does what a program does that is not attached to.
+ * seccomp=HOW, gs it does what a program may do that is not attached to.
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
 #include <errno.h>
+#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,12 +169,44 @@ static void tell(void)
 	fflush(stdout);
 }
 
-/* Nothing is forbidden. */
-static int filter(void)
+/* What a filter does to one system call, behind what libseccomp has in front: other machines'
+ * and x32's are killed. */
+static int filter(unsigned nr, unsigned word, unsigned value, unsigned action)
 {
-	struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
-	struct sock_fprog all = {1, &allow};
+	struct sock_filter code[] = {
+		{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, arch)},
+		{BPF_JMP | BPF_JEQ | BPF_K, 1, 0, AUDIT_ARCH_X86_64},
+		{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS},
+		{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr)},
+		{BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000},
+		{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS},
+		{BPF_JMP | BPF_JEQ | BPF_K, 0, 3, nr},
+		{BPF_LD | BPF_W | BPF_ABS, 0, 0, word},
+		{BPF_JMP | BPF_JGE | BPF_K, 0, 1, value},
+		{BPF_RET | BPF_K, 0, 0, action},
+		{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+	};
+	struct sock_fprog all = {sizeof code / sizeof *code, code};
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all);
+}
+
+/* reboot, mmap of files at odd places, and whatever is made at an address that nobody has, are no
+ * calls of this program's. */
+static int filter_named(const char *how)
+{
+	enum { ARGUMENT = offsetof(struct seccomp_data, args), AT = offsetof(struct seccomp_data, instruction_pointer) };
+	unsigned refuse = SECCOMP_RET_ERRNO | EPERM;
+	if (!strcmp(how, "refuses"))
+		return filter(SYS_reboot, ARGUMENT, 0, refuse) || filter(SYS_syslog, ARGUMENT, 0, refuse);
+	if (!strcmp(how, "mmap"))
+		return filter(SYS_mmap, ARGUMENT + 8 * 5, 0x7fff0000, refuse);
+	if (!strcmp(how, "kills"))
+		return filter(SYS_reboot, ARGUMENT, 0, SECCOMP_RET_KILL_PROCESS);
+	if (!strcmp(how, "traps"))
+		return filter(SYS_reboot, ARGUMENT, 0, SECCOMP_RET_TRAP);
+	if (!strcmp(how, "addresses"))
+		return filter(SYS_reboot, AT, 0, refuse);
+	return 1;
 }
 
 static void ticks(int microseconds)
@@ -193,7 +227,7 @@ int main(int argc, char **argv)
 		forks |= !strcmp(argv[i], "forks");
 		signals |= !strcmp(argv[i], "signals");
 		if ((!strcmp(argv[i], "locked") && mlockall(MCL_CURRENT | MCL_FUTURE)) ||
-		    (!strcmp(argv[i], "seccomp") && filter()) ||
+		    (!strncmp(argv[i], "seccomp=", 8) && filter_named(argv[i] + 8)) ||
 		    (!strcmp(argv[i], "gs") && syscall(SYS_arch_prctl, ARCH_SET_GS, all)))
 			return 3;
 	}

@@ -228,36 +228,6 @@ func tidy(pid int, b *Blob) error {
 	return err
 }
 
-func checkSandbox(pid int) error {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return err
-	}
-	for _, t := range tasks {
-		tid, _ := strconv.Atoi(t.Name())
-		s, err := ptrace.ReadStatus(pid, tid)
-		if err != nil {
-			continue // it has ended
-		}
-		if err := sandboxed(s); err != nil {
-			return fmt.Errorf("%s (%d) %w", s.Name, pid, err)
-		}
-	}
-	return nil
-}
-
-// sandboxed: system calls that the program never makes itself may end it. Threads that are
-// led elsewhere and get back by themselves do so by a return that no shadow stack knows.
-func sandboxed(s *ptrace.Status) error {
-	switch {
-	case s.Shadow:
-		return errors.New("has shadow stacks: start it with hotspots run")
-	case s.Seccomp != 0:
-		return errors.New("has a seccomp filter, which may end it at a system call of ours: start it with hotspots run")
-	}
-	return nil
-}
-
 // checkLocked: what a process maps that has locked its future memory would be fetched, all
 // of it.
 func checkLocked(pid int) error {

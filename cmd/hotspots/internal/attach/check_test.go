@@ -2,6 +2,7 @@ package attach
 
 import (
 	"debug/elf"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,10 +24,28 @@ func TestSandboxed(t *testing.T) {
 	for says, s := range map[string]*ptrace.Status{
 		"":                   {},
 		"has shadow stacks":  {Shadow: true},
-		"has a seccomp filt": {Seccomp: 2},
-		"a seccomp filter":   {Seccomp: 1},
+		"strict mode, which": {Seccomp: 1},
 	} {
 		refusal(t, says, sandboxed(s), says)
+	}
+	refusal(t, "a filter", sandboxed(&ptrace.Status{Seccomp: 2}), "")
+}
+
+func TestVerdict(t *testing.T) {
+	load, jump, ret := []byte{0x20, 0, 0, 0, 0, 0, 0, 0}, []byte{0x15, 0, 0, 1, 9, 0, 0, 0}, func(action uint16) []byte {
+		return []byte{6, 0, 0, 0, 1, 0, byte(action), byte(action >> 8)}
+	}
+	const allow, refuse, kill = 0x7fff, 5, 0x8000
+	address := []byte{0x20, 0, 0, 0, 8, 0, 0, 0}
+	for says, filter := range map[string][]byte{
+		"":                           ret(allow),
+		"may refuse mmap: ":          slices.Concat(load, jump, ret(refuse), ret(allow)),
+		"may do more to a system":    slices.Concat(load, jump, ret(kill), ret(allow)),
+		"may refuse mmap: start":     ret(refuse),
+		"looks at where system call": slices.Concat(address, ret(allow)),
+		"is not understood":          {1},
+	} {
+		refusal(t, says, verdict(filter), says)
 	}
 }
 

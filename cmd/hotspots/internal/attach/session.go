@@ -128,16 +128,18 @@ func (s *session) look() (err error) {
 	if s.maps, err = procmaps.Of(strconv.Itoa(s.Pid)); err != nil {
 		return err
 	}
+	filters := verdicts{}
 	for _, t := range s.Threads {
 		s.before[t] = ptrace.Again(t.Regs, true)
 		status, err := ptrace.ReadStatus(s.Pid, t.Tid)
 		if err != nil || len(status.Numbers) == 0 {
 			return again("process %d: its thread %d does not say what it is: %w", s.Pid, t.Tid, err)
 		}
-		if s.inherits {
-			status.Seccomp = 0
+		err = sandboxed(status)
+		if err == nil && status.Seccomp != 0 && !s.inherits {
+			err = filters.check(t)
 		}
-		if err := sandboxed(status); err != nil {
+		if err != nil {
 			return fmt.Errorf("process %d %w", s.Pid, err)
 		}
 		s.numbers[t] = uint64(status.Numbers[len(status.Numbers)-1])
