@@ -133,6 +133,26 @@ func TestRunStaticSame(t *testing.T) {
 	}
 }
 
+// TestRunStaticThreshold: functions of a static program have their events.
+func TestRunStaticThreshold(t *testing.T) {
+	lane.Parallel(t)
+	needNoBlocks(t)
+	for _, how := range lane.Some(staticBuilds, 0, 2) {
+		const threshold = 20
+		c := cmd(compileWith(t, how, "victim.c"), filepath.Join(t.TempDir(), "made"))
+		without := run(t, c)
+		os.Remove(c.args[1])
+		with, r, list := countedWithEvents(t, c, threshold)
+		same(t, without, with)
+		of := eventsOf(t, r, list)
+		for _, f := range r.Functions {
+			if _, has := of[f.Name]; has != (f.Calls >= threshold) {
+				t.Errorf("%v: %s has %d calls, and an event: %v", how, f.Name, f.Calls, has)
+			}
+		}
+	}
+}
+
 // TestRunStaticRefused: what a static program cannot be counted by is said, and it runs all the
 // same, or, with --strict, does not.
 func TestRunStaticRefused(t *testing.T) {
@@ -141,7 +161,6 @@ func TestRunStaticRefused(t *testing.T) {
 	hotspots, program := build(t, "hotspots"), victim(t, "-static")
 	for _, row := range []struct{ flag, says string }{
 		{"--blocks", "is statically linked: it loads no library, and --blocks takes one"},
-		{"--threshold=10", "and --threshold takes one"},
 		{"--control", "and --control takes one"},
 		{"", "no function of .* is known that could be counted"},
 	} {

@@ -230,6 +230,40 @@ func TestAttachQuiet(t *testing.T) {
 	a.end()
 }
 
+// TestAttachThreshold: each function that is called so often from then on has one event; how often
+// it is attached to and detached from, while events come in all threads.
+func TestAttachThreshold(t *testing.T) {
+	lane.Parallel(t)
+	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "4", "births", "forks", "signals")
+	for range lane.Of(3, 40) {
+		const threshold = 50
+		table := a.attach("--threshold", fmt.Sprint(threshold))
+		before := a.quiet()
+		first := readReport(t, table)
+		a.goOn()
+		time.Sleep(20 * time.Millisecond)
+		after := a.quiet()
+		last := readReport(t, table)
+		a.compare(before, after, first, last)
+		of := eventsOf(t, last, eventList(t, table).Events)
+		for name := range after {
+			e, has := of[name]
+			n := last.calls(t, name)
+			const sure = 1000 // times: a thread's own calls decide
+			once := name == "born" || name == "forked" || name == "struck"
+			if has && (n < threshold || e.Calls < threshold) || !has && n >= sure*threshold && !once {
+				t.Errorf("%s has %d calls, and an event: %v, %+v", name, n, has, e)
+			}
+		}
+		a.goOn()
+		a.detach()
+		os.Remove(table)
+	}
+	a.quiet()
+	a.goOn()
+	a.end()
+}
+
 // TestAttachCycles: nothing is left behind, how often it may be.
 func TestAttachCycles(t *testing.T) {
 	lane.Parallel(t)

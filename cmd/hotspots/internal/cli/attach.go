@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/textfile"
@@ -21,6 +23,7 @@ import (
 
 type attachFlags struct {
 	output, objects, only, skip string
+	thresholds                  []string
 	lasts                       time.Duration
 }
 
@@ -43,6 +46,7 @@ func (a *app) attachCommand() *cobra.Command {
 	flags.StringVar(&f.objects, "objects", "", "count the functions of these `GLOBS` of objects")
 	flags.StringVar(&f.only, "only", "", "count the functions of these `NAMES` only")
 	flags.StringVar(&f.skip, "skip", "", "leave out the functions of these `NAMES`")
+	flags.StringArrayVar(&f.thresholds, setting.All[setting.Threshold].Flag, nil, setting.All[setting.Threshold].Help)
 	flags.DurationVar(&f.lasts, "for", 0, "detach after this `TIME`, as 30s, and report")
 	return cmd
 }
@@ -83,13 +87,18 @@ func (f *attachFlags) request(pid int, blob *attach.Blob) (r *attach.Request, er
 		}
 	}
 	r = &attach.Request{Pid: pid, Output: output, Blob: blob}
-	r.Options, err = planOptions(f.objects, f.only, f.skip)
+	r.Options, err = planOptions(f.objects, f.only, f.skip, strings.Join(f.thresholds, ";"))
 	return r, err
 }
 
 // planOptions are those of a plan that is made here.
-func planOptions(objects, only, skip string) (o patcher.Options, err error) {
+func planOptions(objects, only, skip, threshold string) (o patcher.Options, err error) {
 	o.Threshold = &symname.Thresholds{}
+	if threshold != "" {
+		if o.Threshold, err = symname.ParseThresholds(threshold); err != nil {
+			return o, usage("--threshold: %w", err)
+		}
+	}
 	if objects != "" {
 		if o.Objects, err = symname.ParseObjects(objects); err != nil {
 			return o, usage("--objects: %w", err)

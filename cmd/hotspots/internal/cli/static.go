@@ -17,13 +17,13 @@ import (
 
 // byLibraryOnly are the settings that need the library, or what it leaves beside the program.
 var byLibraryOnly = []setting.ID{
-	setting.Threshold, setting.Blocks, setting.Edges, setting.Trips, setting.AllowTraps, setting.Translator,
+	setting.Blocks, setting.Edges, setting.Trips, setting.AllowTraps, setting.Translator,
 	setting.Control, setting.Listen, setting.PerfMap, setting.Heat,
 }
 
 // static is the request to count a static program, or why that cannot be.
 func (a *app) static(f *runFlags, p *launch.Program, j *job.Job) (*attach.Request, error) {
-	asked := map[setting.ID]bool{setting.Threshold: f.threshold != "", setting.Translator: f.translator != "", setting.Listen: f.listen != "", setting.Heat: f.heat != ""}
+	asked := map[setting.ID]bool{setting.Translator: f.translator != "", setting.Listen: f.listen != "", setting.Heat: f.heat != ""}
 	for _, id := range byLibraryOnly {
 		if asked[id] || f.on[id] {
 			return nil, fmt.Errorf("%s, and --%s takes one", p.Why, setting.All[id].Flag)
@@ -34,7 +34,7 @@ func (a *app) static(f *runFlags, p *launch.Program, j *job.Job) (*attach.Reques
 		return nil, fmt.Errorf("%s: %w", p.Why, err)
 	}
 	r := &attach.Request{Output: j.Output, Blob: blob, RunID: j.ID, Args: f.on[setting.Args], FollowsExec: f.on[setting.FollowExec]}
-	if r.Options, err = planOptions(f.objects, f.only, f.skip); err != nil {
+	if r.Options, err = planOptions(f.objects, f.only, f.skip, f.threshold); err != nil {
 		return nil, err
 	}
 	for _, id := range []setting.ID{setting.Lock, setting.KeepCalls} {
