@@ -224,10 +224,13 @@ func (c *Caller) next() error {
 	}
 }
 
-// End gets the thread back to where it was, and the place, too.
+// End gets the thread back to where it was, and the place, too. Of a thread that does not stop
+// the place stays as it is, for it to get back by itself.
 func (c *Caller) End() error {
-	err := c.t.Restore(&c.state)
-	return errors.Join(err, c.Leave())
+	if err := c.t.Restore(&c.state); err != nil {
+		return err
+	}
+	return c.Leave()
 }
 
 // Leave only restores the place: the thread has been led elsewhere.

@@ -213,9 +213,13 @@ func (t *Thread) note(status unix.WaitStatus) {
 }
 
 // wait waits for a thread's next event. Mostly that takes some microseconds, if it finds a CPU:
-// so this thread leaves its own to it, after a little.
+// so this thread leaves its own to it, after a little. Who only wants for a CPU, as on a busy
+// machine, is waited for longer: he stops when he has one.
 func wait(tid int, until time.Time) (status unix.WaitStatus, err error) {
-	const spins = 20
+	const (
+		spins  = 20
+		longer = 20 * time.Second
+	)
 	for i := 0; ; i++ {
 		got, err := unix.Wait4(tid, &status, unix.WALL|unix.WNOHANG, nil)
 		if err != nil && err != unix.EINTR || got == tid {
@@ -224,11 +228,16 @@ func wait(tid int, until time.Time) (status unix.WaitStatus, err error) {
 		if i < spins {
 			continue
 		}
-		if time.Now().After(until) {
+		if now := time.Now(); now.After(until) && (now.After(until.Add(longer)) || !isRunnable(tid)) {
 			return status, ErrPatience
 		}
 		Pause()
 	}
+}
+
+func isRunnable(tid int) bool {
+	b, err := procfile.Read(fmt.Sprintf("/proc/%d/stat", tid))
+	return err == nil && procfile.StateOf(b) == 'R'
 }
 
 // Pause has this thread wait for some microseconds. It does not go by Go's scheduler, whose

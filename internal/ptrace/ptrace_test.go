@@ -3,14 +3,19 @@ package ptrace
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
 	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/x86"
 )
 
@@ -155,4 +160,65 @@ func TestStop(t *testing.T) {
 	if _, err := Stop(1<<22+1, time.Second); err == nil {
 		t.Error("who is not there was stopped")
 	}
+}
+
+// TestCallerLost: a thread that does not stop again gets back by itself, from code that stays.
+func TestCallerLost(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c := exec.Command("cat")
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer c.Process.Kill()
+	says := func(text string) {
+		t.Helper()
+		b := make([]byte, len(text))
+		if _, err := io.WriteString(in, text); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(out, b); err != nil || string(b) != text {
+			t.Fatalf("%q, %v", b, err)
+		}
+	}
+	says("it works\n")
+	p, err := Stop(c.Process.Pid, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps, err := procfile.Read(fmt.Sprintf("/proc/%d/maps", p.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var call *Caller
+	for line := range strings.Lines(string(maps)) {
+		var low, high uint64
+		if n, _ := fmt.Sscanf(line, "%x-%x r-xp", &low, &high); n != 2 || !strings.Contains(line, " r-xp ") || strings.HasPrefix(line, "ffff") {
+			continue
+		}
+		if call, err = p.NewCaller(p.Threads[0], high-BlockSize, Again(p.Threads[0].Regs, false), ""); !errors.Is(err, ErrUsed) {
+			break
+		}
+	}
+	if err != nil || call == nil {
+		t.Fatal(err)
+	}
+	if err := request(unix.PTRACE_CONT, p.Pid, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := call.End(); err == nil {
+		t.Error("a thread that runs was led back")
+	}
+	if left, err := p.IsLeft(call.at); !left || err != nil {
+		t.Errorf("its code is gone: %v, %v", left, err)
+	}
+	says("it goes on\n")
+	if _, err := p.Threads[0].Fetch(10 * time.Second); err != nil {
+		t.Error(err)
+	}
+	p.Release()
+	says("without us, too\n")
 }
