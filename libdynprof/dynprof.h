@@ -39,9 +39,9 @@ DYNPROF_FUNCTION int dynprof_active(void);
  * calls that begin after it has returned are not (pause), or are (resume).
  * Returns how many functions could not be reached: those of libraries that
  * other processes loaded after a fork, which go on being counted; 0 is all.
- * -EOPNOTSUPP: blocks are counted (hotspots run --blocks), without --control, or with
- * --trips; -EPERM: the kernel lets nobody write to the arenas; -ENOMEM: no address space; -EDEADLK: in a signal handler
- * that has interrupted one of the two. [signals] */
+ * -EOPNOTSUPP: blocks are counted (hotspots run --blocks), without --control; -EPERM:
+ * the kernel lets nobody write to the arenas; -ENOMEM: no address space; -EDEADLK: in a
+ * signal handler that has interrupted one of the two. [signals] */
 DYNPROF_FUNCTION int dynprof_pause(void);
 DYNPROF_FUNCTION int dynprof_resume(void);
 

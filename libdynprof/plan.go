@@ -36,9 +36,6 @@ func planFor(ctl *C.struct_dp_ctl) error {
 		choice.On[setting.Blocks] = true
 	}
 	if choice.On[setting.Blocks] {
-		if choice.On[setting.Control] && choice.On[setting.Trips] {
-			return errors.New("trips of loops cannot be counted in a program whose counting can be paused: leave out --control, or --trips")
-		}
 		const percent = 50
 		debug.SetGCPercent(percent) // graphs of all functions are more than anybody wants in memory
 	}

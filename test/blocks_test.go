@@ -349,16 +349,6 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// TestBlocksRefused: what cannot be had together is said.
-func TestBlocksRefused(t *testing.T) {
-	lane.Parallel(t)
-	program := need(t, "true")
-	r := run(t, cmd(build(t, "hotspots"), "run", "--trips", "--control", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table"), "--", program))
-	if r.status != 0 || !strings.Contains(r.stderr, "leave out --control") {
-		t.Errorf("%+v", r)
-	}
-}
-
 // TestBlocksGotos: where jumps lead that no table of addresses tells, and what is no code.
 func TestBlocksGotos(t *testing.T) {
 	lane.Parallel(t)

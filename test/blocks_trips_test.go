@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -135,6 +136,12 @@ func TestTripsInterrupted(t *testing.T) {
 		for _, args := range [][]string{{"steps", "3"}, {"steps-again", "3"}, {"timer", "300000"}, {"timer-again", "300000"}} {
 			t.Run(strings.Join(append(slices.Clone(flags), args...), " "), func(t *testing.T) {
 				t.Parallel()
+				if args[0] == "steps" { // in copies without counters, too
+					r, _ := countedAt(t, cmd(append([]string{program}, args...)...), "--trips", "--objects", "main", "--blocks=hot", "--threshold", "1000000000")
+					if r.status != 0 || !strings.HasSuffix(r.stderr, " 0 wrong\n") || strings.HasPrefix(r.stderr, "0 struck") {
+						t.Fatalf("without counters: %+v", r)
+					}
+				}
 				r, path := countedAt(t, cmd(append([]string{program}, args...)...), "--trips", "--objects", "main", "--cache=false")
 				if r.status != 0 || !strings.HasSuffix(r.stderr, " 0 wrong\n") {
 					t.Fatalf("%+v", r)
@@ -187,6 +194,51 @@ func TestTripsShared(t *testing.T) {
 			if l.Histogram != nil || l.Trips != 0 {
 				t.Errorf("%v: %s: %+v", way, name, l)
 			}
+		}
+	}
+}
+
+// TestTripsPaused: an execution that counting is paused in is missing, unless it goes on before
+// the next trip, and no others; none has other trips than it had (testdata/tripspaused.cc).
+func TestTripsPaused(t *testing.T) {
+	lane.Parallel(t)
+	const trips, rounds = 10, 2000
+	program := compile(t, need(t, "g++"), []string{"-O1", "-Wall", "-Werror", "-pthread", "-I../libdynprof"}, "tripspaused.cc")
+	for _, way := range [][]string{{"--control"}, {"--blocks=hot", "--threshold", "1"}, {"--control", "--edges", "--translator", "-"}} {
+		for _, one := range []struct {
+			args  string // testdata/tripspaused.cc
+			ended uint64
+		}{
+			{"11 11 5", 5},
+			{"3 6 4 11 11 3", 3},
+			{"3 3 4", 4},
+			{"5 2 2 9 11 1 11 11 6", 6}, // the second begins where nothing is counted
+			{"0 9 3 11 11 2", 2},
+			{fmt.Sprint(rounds), 0},
+		} {
+			t.Run(strings.Join(append(slices.Clone(way), one.args), " "), func(t *testing.T) {
+				t.Parallel()
+				path := filepath.Join(t.TempDir(), "table")
+				args := append([]string{build(t, "hotspots"), "run", "-o", path, "--summary", "0", "--trips", "--objects", "main"}, way...)
+				r := run(t, cmd(append(append(args, "--", program), strings.Fields(one.args)...)...))
+				if r.status != 0 || r.stdout+r.stderr != "" {
+					t.Fatalf("%+v", r)
+				}
+				loops := countedTrips(t, path)
+				for _, name := range []string{"around", "calls", "nested 1", "nested 2"} {
+					h := loops[name].Histogram
+					if h == nil {
+						t.Errorf("the trips of %s are not counted", name)
+						continue
+					}
+					if h.Executions != h.Buckets[table.BucketOf(trips)] || h.Executions > 0 && (h.Least != trips || h.Most != trips) {
+						t.Errorf("%s: not all executions have %d trips: %+v", name, trips, *h)
+					}
+					if name == "around" && h.Executions != one.ended {
+						t.Errorf("%d executions, not %d, of %d that were entered", h.Executions, one.ended, loops[name].Entries)
+					}
+				}
+			})
 		}
 	}
 }

@@ -17,7 +17,8 @@ import "github.com/dynprof/dynprof/internal/x86"
 // A row is its thread's own, so nothing is locked. A signal's handler that comes in between
 // and runs the same loop leaves another stack pointer, or 0, and then the thread's execution
 // is not counted. So is one of a thread that does not go on where the handler struck
-// (libdynprof/resident/signals/trips.c). No status flag may be live where rounds and ends are.
+// (libdynprof/resident/signals/trips.c), and one that comes to the header in the copy without
+// counters (WriteForget). No status flag may be live where rounds and ends are.
 
 // Trip is the trips of one loop.
 type Trip struct {
@@ -37,11 +38,12 @@ const (
 	TripLastBucket = TripWords - TripBuckets/8 - 1
 )
 
-// Sizes of the parts, in bytes. There may be a nop in front of the first three.
+// Sizes of the parts, in bytes. There may be a nop in front of all but the last.
 const (
 	TripStartSize   = 9 + 13
 	TripRoundSize   = 9 + 2 + 13 + 9
 	TripEndSize     = 9 + 6
+	TripForgetSize  = 13
 	TripColdEndSize = 164
 )
 
@@ -75,6 +77,14 @@ func (t *Trip) WriteRound(a *x86.Asm, word func(at int)) {
 	a.Bind(same)
 	a.IncGS(t.Word + TripRounds)
 	word(a.Len() - 4)
+}
+
+// WriteForget writes what has no execution counted that goes on:
+//
+//	mov   qword gs:[stack], 0
+func (t *Trip) WriteForget(a *x86.Asm, word func(at int)) {
+	a.MovGSImm(t.Word+TripStack, 0)
+	word(a.Len() - 8)
 }
 
 // WriteEnd writes what is at a place that the loop is left to:

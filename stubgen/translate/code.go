@@ -51,18 +51,19 @@ type OpKind uint8
 
 // Kinds of Ops.
 const (
-	Same      OpKind = iota // what the instruction does
-	Branch                  // its direct jump, to the copy of a block
-	Leave                   // its direct jump, out of the unit
-	Follow                  // a jump to what follows it, out of the unit
-	Stay                    // a jump to the instruction's old place, where it runs
-	Push                    // the call, as a push of the original return address and a jump
-	Count                   // one more for a counter
-	Note                    // the callee of what follows
-	Touch                   // pages that what follows reads or writes, and what is behind it
-	TripStart               // an execution of a loop begins
-	TripRound               // it comes to the header
-	TripEnd                 // it has ended, if there is one
+	Same       OpKind = iota // what the instruction does
+	Branch                   // its direct jump, to the copy of a block
+	Leave                    // its direct jump, out of the unit
+	Follow                   // a jump to what follows it, out of the unit
+	Stay                     // a jump to the instruction's old place, where it runs
+	Push                     // the call, as a push of the original return address and a jump
+	Count                    // one more for a counter
+	Note                     // the callee of what follows
+	Touch                    // pages that what follows reads or writes, and what is behind it
+	TripStart                // an execution of a loop begins
+	TripRound                // it comes to the header
+	TripEnd                  // it has ended, if there is one
+	TripForget               // it is not counted, if there is one
 )
 
 // isRun reports whether what is written for it has a run of its own, or begins one.
@@ -164,8 +165,8 @@ func (c *Code) Text(o *stubgen.Object) string {
 				text = fmt.Sprintf("note %d", op.To)
 			case Touch:
 				text = touches(&c.Touches[op.To])
-			case TripStart, TripRound, TripEnd:
-				text = fmt.Sprintf("trip %d %s", op.To, [...]string{"starts", "goes round", "ends"}[op.Kind-TripStart])
+			case TripStart, TripRound, TripEnd, TripForget:
+				text = fmt.Sprintf("trip %d %s", op.To, [...]string{"starts", "goes round", "ends", "is forgotten"}[op.Kind-TripStart])
 			}
 			fmt.Fprintf(&out, "    %s\n", text)
 		}

@@ -35,6 +35,8 @@ func (c *Code) Size(o *stubgen.Object, shared bool) int {
 			n += emit.TouchSize
 		case TripStart, TripRound:
 			n += 1 + max(emit.TripStartSize, emit.TripRoundSize)
+		case TripForget:
+			n += 1 + emit.TripForgetSize
 		case TripEnd:
 			n += 1 + emit.TripEndSize + emit.TripColdEndSize
 		case Stay, Follow:

@@ -151,7 +151,10 @@ func TestGoldenTrips(t *testing.T) {
 		for _, p := range patches {
 			fmt.Fprintf(&got, "-- patch\n%s", fixture.Disassemble(t, p.Code, p.Addr))
 		}
-		got.WriteString("\n")
+		if code, _, err = encodeCounted(t, c.uncounted(o), o); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&got, "-- without counters, encoded\n%s\n", fixture.Disassemble(t, code, uint64(fixture.ArenaAt)))
 	}
 	fixture.Compare(t, "testdata/trips.golden", got.String(), "go test -update, then look at the change")
 }

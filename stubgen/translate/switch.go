@@ -21,12 +21,14 @@ func (c *Code) SizeOfPair(o *stubgen.Object, shared bool) int {
 	return c.Size(o, shared) + c.uncounted(o).Size(o, shared) + emit.SwitchSize(1+len(c.Home.Landings))
 }
 
-// uncounted is the same copy without counters.
+// uncounted is the same copy without counters. Executions of loops whose trips are counted are
+// forgotten there: it does not see all of their trips.
 func (c *Code) uncounted(o *stubgen.Object) *Code {
 	plain := Lower(c.Home)
 	plain.RebuildTables(o)
 	none := func(int) int32 { return NoCounter }
 	plain.CountAs(none, none, NoCounter)
+	plain.forgetTrips(c)
 	return plain
 }
 

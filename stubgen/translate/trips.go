@@ -31,6 +31,29 @@ func (r TripReason) String() string {
 // CountTrips has Count and CountAs count the trips of the loops' executions, too.
 func (c *Code) CountTrips() { c.wantsTrips = true }
 
+// forgetTrips has the copy forget executions of loops whose trips counted counts, where they
+// come to the header.
+func (c *Code) forgetTrips(counted *Code) {
+	words := map[int32]int32{} // by block
+	for i, t := range counted.Trips {
+		if t.Words != NoCounter {
+			words[counted.Nest.Loops[i].Header] = t.Words
+		}
+	}
+	if len(words) == 0 {
+		return
+	}
+	ops, begins := make([]Op, 0, len(c.Ops)+len(words)), make([]int32, 0, len(c.Begins))
+	for k := range c.Begins {
+		begins = append(begins, int32(len(ops)))
+		if to := wordsAt(words, int32(k)); to != NoCounter {
+			ops = append(ops, Op{Kind: TripForget, Inst: c.Home.Graph.Blocks[k].First, To: to})
+		}
+		ops = append(ops, c.ops(k)...)
+	}
+	c.Ops, c.Begins = ops, begins
+}
+
 // TripLoops is how many loops have words for their trips.
 func (c *Code) TripLoops() (n int32) {
 	for i := range c.Trips {
@@ -194,9 +217,14 @@ func (w *Writer) trip(op Op) {
 		return
 	}
 	e := tripEnd{Trip: w.tripOf(op.To), from: w.shown(op.Inst)}
-	if op.Kind == TripRound {
+	switch op.Kind {
+	case TripRound:
 		w.runs.BeginTrip(w.asm, e.from, emit.TripRoundSize)
 		e.WriteRound(w.asm, w.fixAt)
+		return
+	case TripForget:
+		w.runs.BeginTrip(w.asm, e.from, emit.TripForgetSize)
+		e.WriteForget(w.asm, w.fixAt)
 		return
 	}
 	w.runs.BeginTrip(w.asm, e.from, emit.TripEndSize)

@@ -26,9 +26,8 @@ int dynprof_active(void)
 /* Blocks are counted: counts that follow from others' have no baseline. */
 static int counts_blocks(void) { return dp.table->blocks.offset != 0; }
 
-/* Copies of functions can be left for others without counters. But an execution of a loop that
- * was begun must not end in one. */
-static int can_pause(void) { return (dp.table->flags & (DP_FLAG_SWITCHED | DP_FLAG_TRIPS)) == DP_FLAG_SWITCHED; }
+/* Copies of functions can be left for others without counters. */
+static int can_pause(void) { return dp.table->flags & DP_FLAG_SWITCHED; }
 
 static int set_paused(uint32_t paused)
 {
