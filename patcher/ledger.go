@@ -46,6 +46,9 @@ func (p *Plan) Ledger() *build.Spec {
 	}
 	for _, o := range p.fitting {
 		e := o.entry()
+		if o.selected && o.code != nil && o.code.Go && p.Options.On[setting.Blocks] {
+			e.Flags |= layout.ObjGo
+		}
 		if p.Late {
 			e.Flags |= layout.ObjLate
 		}

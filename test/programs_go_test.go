@@ -149,6 +149,23 @@ func TestGoSignals(t *testing.T) {
 	}
 }
 
+// TestGoBlocks: blocks of a Go program are not counted, which is said, and its calls are.
+func TestGoBlocks(t *testing.T) {
+	lane.Parallel(t)
+	program := goProgram(t, "testdata/golang")
+	without := run(t, cmd(program))
+	with, path := countedAt(t, cmd(program), "--blocks")
+	same(t, without, with)
+	if n := readReport(t, path).calls(t, "main.fib"); n != 57_313+200*177 {
+		t.Errorf("main.fib: %d calls", n)
+	}
+	for _, row := range []struct{ args, says string }{{"report", "its calls: it has a Go runtime"}, {"report --format json", `"by_call_go":["` + program + `"]`}, {"annotate main.fib", "has a Go runtime"}} {
+		if r := run(t, cmd(append(append([]string{build(t, "hotspots")}, strings.Fields(row.args)...), path)...)); !strings.Contains(r.stdout+r.stderr, row.says) {
+			t.Errorf("%s: %+v", row.args, r)
+		}
+	}
+}
+
 // TestGoProfile: a Go program's own profiler finds a function whose body runs in its stub.
 func TestGoProfile(t *testing.T) {
 	lane.Parallel(t)

@@ -443,4 +443,5 @@ const (
 	ObjOldBirth = 1 << 4 // it may make threads and processes by int $0x80
 	ObjCached   = 1 << 5 // its plan is one of an earlier start
 	ObjByCall   = 1 << 6 // there was no room for its blocks: its functions are counted by call
+	ObjGo       = 1 << 7 // blocks are counted, but its functions by call, as it has a Go runtime
 )

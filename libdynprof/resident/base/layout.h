@@ -309,6 +309,7 @@
 #define DP_OBJ_OLD_BIRTH 0x10
 #define DP_OBJ_CACHED 0x20
 #define DP_OBJ_BY_CALL 0x40
+#define DP_OBJ_GO 0x80
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>

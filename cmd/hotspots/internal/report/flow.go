@@ -4,11 +4,15 @@ import (
 	"fmt"
 
 	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Flow is how control went in the functions of a table, and the snapshot that tells their
 // calls; an error that says what to do where blocks are not counted.
 func Flow(t *table.Table) (*table.Snapshot, *table.Flow, error) {
+	if paths := flagged(t, layout.ObjGo); !t.HasBlocks() && len(paths) > 0 {
+		return nil, nil, fmt.Errorf("%s counts no blocks: %s has a Go runtime, and is counted by call", t.Path(), paths[0])
+	}
 	if !t.HasBlocks() {
 		return nil, nil, fmt.Errorf("%s counts no blocks: run the program with hotspots run --blocks", t.Path())
 	}

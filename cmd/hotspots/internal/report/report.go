@@ -125,6 +125,8 @@ type Program struct {
 	WithoutBlocks int `json:"without_blocks,omitempty"`
 	// Objects whose functions are counted by call only, as there was no room for their blocks.
 	ByCall []string `json:"by_call,omitempty"`
+	// Those of which they are in a run with blocks, as they have a Go runtime.
+	ByCallGo []string `json:"by_call_go,omitempty"`
 	// Functions of whose calls instructions are counted of some only.
 	Observed int `json:"partly_observed,omitempty"`
 	// What observing within a bound cost; nil if the run has none.
@@ -379,7 +381,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 	r.Dispatched += p.Dispatched
 	r.TextChanged += p.TextChanged
 	r.OldBirths = addOnce(r.OldBirths, p.OldBirths...)
-	r.ByCall = addOnce(r.ByCall, p.ByCall...)
+	r.ByCall, r.ByCallGo = addOnce(r.ByCall, p.ByCall...), addOnce(r.ByCallGo, p.ByCallGo...)
 	if p.Status == alive.Running.String() || r.Status == alive.Exited.String() {
 		r.Status = p.Status
 	}
@@ -389,7 +391,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 func programOf(t *table.Table, s *table.Snapshot, status alive.Status) Program {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Arguments: symname.Clean(t.Arguments), Status: status.String(), TotalCalls: s.Total(), Folded: len(s.Folded),
-		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t), ByCall: byCall(t),
+		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t), ByCall: flagged(t, layout.ObjByCall), ByCallGo: flagged(t, layout.ObjGo),
 		Ended: t.Ended, Objects: t.Objects,
 	}
 	running := status == alive.Running
@@ -471,10 +473,10 @@ func oldBirths(t *table.Table) []string {
 	return all
 }
 
-// byCall are the objects for whose blocks there was no room.
-func byCall(t *table.Table) (all []string) {
+// flagged are the paths of the objects with a flag.
+func flagged(t *table.Table, flag uint32) (all []string) {
 	for i := range t.Objects {
-		if o := &t.Objects[i]; o.Flags&layout.ObjByCall != 0 {
+		if o := &t.Objects[i]; o.Flags&flag != 0 {
 			all = addOnce(all, symname.Clean(o.Path))
 		}
 	}
