@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // observing is what report says of a bound.
@@ -57,6 +58,36 @@ func TestBlocksOverheadPaused(t *testing.T) {
 	}
 	if f, each := got["leaf"], eachCall(t, all, "leaf"); f.instructions >= 0 && f.instructions != f.observed*each {
 		t.Errorf("leaf: %+v, %d instructions each", f, each)
+	}
+}
+
+// TestBlocksOverheadLate: functions of a library that is loaded later are observed, too, each
+// time that it is.
+func TestBlocksOverheadLate(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-Wall", "-Werror", "-shared", "-fPIC"}, "overheadlatelib.c")
+	program := compile(t, gcc, []string{"-O1", "-Wall", "-Werror", "-pthread", "-I../libdynprof"}, "overheadlate.c")
+	table := filepath.Join(t.TempDir(), "table")
+	if r := run(t, cmd(build(t, "hotspots"), "run", "--overhead", "100%", "--summary", "0", "-o", table, "--", program, library)); r.status != 0 || r.stdout+r.stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	tab, flow := flowOf(t, table)
+	loaded := 0
+	for i := range flow.Blocks {
+		b := &flow.Blocks[i]
+		if f := &tab.Functions[b.Function]; tab.Objects[f.Object].Path != library || f.Name != "late_leaf" || b.Flags&layout.BlockEntry == 0 {
+			continue
+		}
+		if loaded++; b.Runs == 0 {
+			t.Errorf("nothing of late_leaf was observed, number %d", loaded)
+		}
+		if n, some := flow.Observed(b.Function); some && n != b.Runs {
+			t.Errorf("its entry ran %d times in %d calls that were observed", b.Runs, n)
+		}
+	}
+	if loaded != 2 {
+		t.Errorf("late_leaf was loaded %d times, not twice", loaded)
 	}
 }
 

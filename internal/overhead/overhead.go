@@ -88,13 +88,16 @@ type function struct {
 	hot, on       bool
 }
 
-// New makes a chooser. Nothing is counted yet. countCost is what an increment takes, in ns.
-func New(bound Bound, countCost float64, functions []Function) *Chooser {
-	c := &Chooser{bound: bound.Share(), countCost: countCost, functions: make([]function, len(functions))}
-	for i, f := range functions {
-		c.functions[i] = function{Function: f, each: float64(f.Counters) * countCost}
+// New makes a chooser without functions. countCost is what an increment takes, in ns.
+func New(bound Bound, countCost float64) *Chooser {
+	return &Chooser{bound: bound.Share(), countCost: countCost}
+}
+
+// Add adds functions, behind those that there are. Nothing of them is counted yet.
+func (c *Chooser) Add(functions []Function) {
+	for _, f := range functions {
+		c.functions = append(c.functions, function{Function: f, each: float64(f.Counters) * c.countCost})
 	}
-	return c
 }
 
 // Look chooses the functions whose blocks are counted until the next look, by what it is told

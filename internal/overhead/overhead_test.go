@@ -76,7 +76,8 @@ func TestWithin(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		bound, share := Bound(1+r.IntN(300)), r.Float64()*2
 		p := random(r, 1+r.IntN(100), share)
-		c := New(bound, CountCost, p.functions)
+		c := New(bound, CountCost)
+		c.Add(p.functions)
 		var on []int
 		most, cost, all := 0.0, 0.0, 0.0
 		for range 3000 {
@@ -110,7 +111,8 @@ func TestWithin(t *testing.T) {
 func TestAll(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	p := random(r, 40, 0.02)
-	c := New(100, CountCost, p.functions)
+	c := New(100, CountCost)
+	c.Add(p.functions)
 	var on []int
 	for range 100 {
 		d := 20 * time.Millisecond
@@ -140,7 +142,8 @@ func TestTurns(t *testing.T) {
 	p.functions = append(p.functions, Function{Threshold: 1, Counters: 10})
 	p.each, p.rate = append(p.each, 1000), append(p.rate, 0.005)
 	p.calls, p.counts, p.observed = make([]uint64, n+1), make([]uint64, n+1), make([]uint64, n+1)
-	c := New(10, CountCost, p.functions)
+	c := New(10, CountCost)
+	c.Add(p.functions)
 	var on []int
 	for range 20000 {
 		d := 20 * time.Millisecond
@@ -160,7 +163,8 @@ func TestTurns(t *testing.T) {
 func TestNever(t *testing.T) {
 	p := &program{functions: []Function{{Threshold: 0, Counters: 1}, {Threshold: 1, Counters: 1}}, each: []float64{1, 1}, rate: []float64{0.01, 0.01},
 		calls: make([]uint64, 2), counts: make([]uint64, 2), observed: make([]uint64, 2)}
-	c := New(MostBound, CountCost, p.functions)
+	c := New(MostBound, CountCost)
+	c.Add(p.functions)
 	for range 10 {
 		p.run(time.Millisecond, nil)
 		if on := c.Look(0, p.calls, p.counts); len(on) > 0 {
