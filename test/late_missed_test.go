@@ -222,8 +222,9 @@ func TestLateNoRoom(t *testing.T) {
 	program := compile(t, gcc, []string{"-O1"}, "loads.c")
 	plain := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
 	taking := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c", "takeslib.c")
-	size := "8000000" // of a table without spare room
-	if b := setting("TEST_BLOCKS"); b != "" && b != "sites" { // their counters are more
+	// A table has no spare room then. Those with blocks are larger.
+	size := "8000000"
+	if b := setting("TEST_BLOCKS"); b != "" && b != "sites" {
 		size = "128000000"
 	}
 	limited := func(library string) command {
