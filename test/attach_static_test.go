@@ -237,3 +237,27 @@ func TestRunStaticPrograms(t *testing.T) {
 		})
 	}
 }
+
+// TestRunStaticSites: a C library's system calls that must be known of before are known, whatever
+// it is: those of musl load their numbers further in front.
+func TestRunStaticSites(t *testing.T) {
+	lane.Parallel(t)
+	needNoBlocks(t)
+	const threads, forks, each = 300, 20, 1000 // anysites.c
+	for _, how := range lane.Some(staticBuilds, 0, 2) {
+		program := compileWith(t, how, "anysites.c")
+		for _, takes := range []string{"counts", "GS"} {
+			t.Run(strings.Join(append(how, takes), " "), func(t *testing.T) {
+				args, table := []string{program, takes}, filepath.Join(t.TempDir(), "table")
+				without := run(t, cmd(args...))
+				same(t, without, run(t, cmd(append([]string{build(t, "hotspots"), "run", "--strict", "--summary", "0", "-o", table, "--"}, args...)...)))
+				r := readReport(t, table)
+				for function, want := range map[string]uint64{"work": threads + 2*forks*each, "runs": threads} {
+					if n := r.calls(t, function); n != want {
+						t.Errorf("%s was called %d times, not %d", function, n, want)
+					}
+				}
+			})
+		}
+	}
+}

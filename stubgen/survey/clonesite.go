@@ -24,10 +24,9 @@ var (
 //	syscall
 //	test %eax,%eax
 //
-// Code starts at address low.
-func cloneSite(code []byte, at int, low uint64) (stubgen.KernelSite, bool) {
-	from := at - cloneInFront
-	if from < 0 || !bytes.HasPrefix(code[from:], opPushEntry) || !bytes.HasPrefix(code[at+len(opSyscall):], opTestResult) ||
+// The instruction in front is at code[from:]; code starts at address low.
+func cloneSite(code []byte, from, at int, low uint64) (stubgen.KernelSite, bool) {
+	if from != at-cloneInFront || !bytes.HasPrefix(code[from:], opPushEntry) || !bytes.HasPrefix(code[at+len(opSyscall):], opTestResult) ||
 		!bytes.Contains(code[max(0, from-cloneNear):from], opLoadClone) {
 		return stubgen.KernelSite{}, false
 	}

@@ -12,6 +12,7 @@ const endNear = 64
 
 var (
 	opXorEDI   = []byte{0x31, 0xff}
+	rexNone    = byte(0x40) // REX without a bit
 	endNumbers = [][]byte{{sysExit, 0, 0, 0}, {sysExitGroup, 0, 0, 0}}
 )
 
@@ -26,14 +27,17 @@ var (
 //	syscall
 //
 // It may be another number after all: that is looked at when the program comes
-// there. Code starts at address low.
-func endSite(code []byte, at int, low uint64) (stubgen.KernelSite, bool) {
-	const movLen = 2
-	from, end := at-movLen, at+len(opSyscall)
-	if from < 0 || code[from] != 0x89 || code[from+1]&0xc7 != 0xc0 || code[from+1] == 0xc0 {
+// there. The instruction in front is at code[from:]; code starts at address low.
+func endSite(code []byte, from, at int, low uint64) (stubgen.KernelSite, bool) {
+	const wide = x86.RexW | x86.RexR // musl has 64 bits
+	mov, end := code[from:at], at+len(opSyscall)
+	if len(mov) == 3 && mov[0]&^wide == rexNone {
+		mov = mov[1:]
+	}
+	if len(mov) != 2 || mov[0] != 0x89 || mov[1]&0xc7 != 0xc0 || from == at-2 && mov[1] == 0xc0 {
 		return stubgen.KernelSite{}, false // no mov %reg,%eax
 	}
-	if !loadsEnd(code[max(0, from-endNear):from], opMovEAX|code[from+1]>>3&7) {
+	if !loadsEnd(code[max(0, from-endNear):from], opMovEAX|mov[1]>>3&7) {
 		return stubgen.KernelSite{}, false
 	}
 	if bytes.HasSuffix(code[:from], opXorEDI) {

@@ -74,17 +74,42 @@ func (w *sweep) site(code []byte, at int, pc uint64) {
 		} else if setup != "" {
 			w.spread = append(w.spread, spreadSite{KernelSite: s})
 		}
-	} else if s, ok := rareSite(code, at, w.low); ok {
+	} else if s, ok := rareSite(code, w.line.last, at, w.low); ok {
 		w.spread = append(w.spread, spreadSite{KernelSite: s})
 	}
 }
 
-// rareSite is a kernel site whose number comes from further away.
-func rareSite(code []byte, at int, low uint64) (stubgen.KernelSite, bool) {
-	if s, ok := endSite(code, at, low); ok {
-		return s, true
+// rareSite is a kernel site whose number comes from further away: the system call at offset at,
+// the instruction in front of it at offset from.
+func rareSite(code []byte, from, at int, low uint64) (s stubgen.KernelSite, ok bool) {
+	for _, site := range []func([]byte, int, int, uint64) (stubgen.KernelSite, bool){endSite, cloneSite, givenSite} {
+		if s, ok = site(code, from, at, low); ok {
+			break
+		}
 	}
-	return cloneSite(code, at, low)
+	return s, ok
+}
+
+// rareSiteIn is rareSite, or a site whose number is loaded further in front, in text whose
+// functions are not known.
+func rareSiteIn(seg stubgen.Segment, code []byte, at int) (s stubgen.KernelSite, ok bool) {
+	const shortest, longest, near = 2, 8, 48
+	for from := at - shortest; from >= max(0, at-longest) && !ok; from-- {
+		if s, ok = rareSite(code, from, at, seg.Addr); ok {
+			ok = nobodyJumpsInto(seg, s)
+		}
+	}
+	for from := at - setupLen - 1; from >= max(0, at-near) && !ok; from-- {
+		if code[from] != opMovEAX || !isWatched(binary.LittleEndian.Uint32(code[from+1:])) || !keepsRAX(code, from+setupLen, at) {
+			continue
+		}
+		l := line{end: from}
+		l.goTo(code, at)
+		setup := l.setup(code, at)
+		s = stubgen.KernelSite{Addr: seg.Addr + uint64(at-len(setup)), Setup: setup, Number: binary.LittleEndian.Uint32(code[from+1:])}
+		ok = setup != "" && likelyBoundary(seg.Code, from) && nobodyJumpsInto(seg, s)
+	}
+	return s, ok
 }
 
 // readySite is a kernel site whose setup is one instruction of 5 bytes.
@@ -180,7 +205,7 @@ func appendSites(sites []stubgen.KernelSite, seg stubgen.Segment, from, to int) 
 		if code[end] != opSyscall[0] {
 			continue
 		}
-		if s, ok := rareSite(code, end, seg.Addr); ok && nobodyJumpsInto(seg, s) {
+		if s, ok := rareSiteIn(seg, code, end); ok {
 			sites = append(sites, s)
 			continue
 		}

@@ -3,6 +3,7 @@ package survey
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dynprof/dynprof/stubgen"
@@ -57,6 +58,9 @@ func TestKernelSitesSpread(t *testing.T) {
 		"site_end":    "\x31\xff\x89\xd0",
 		"site_exit":   "\x89\xf0",
 		"site_clone":  "\x48\x89\x0e",
+		"site_given":  "\x48\x8b\x52\x18",
+		"site_wide":   "\x48\x89\xd0",
+		"site_sum":    "\x48\x29\xfe",
 		"site_entry":  "",
 		"site_inside": "\xb8\x0a\x00\x00\x00",
 	}
@@ -72,5 +76,15 @@ func TestKernelSitesSpread(t *testing.T) {
 	}
 	for name := range want {
 		t.Errorf("%s is no site", name)
+	}
+	musl := map[string]string{"site_clone": "", "site_given": "", "site_wide": "", "site_sum": ""}
+	for _, s := range FindKernelSites(o.Text) { // in the dynamic linker, whose functions are not looked at
+		name := o.Functions[o.FunctionAt(s.Addr)].Name
+		if delete(musl, name); strings.HasPrefix(name, "none_given") || strings.HasPrefix(name, "none_sum") {
+			t.Errorf("%s is one by its bytes", name)
+		}
+	}
+	for name := range musl {
+		t.Errorf("%s is no site by its bytes", name)
 	}
 }

@@ -47,17 +47,28 @@ func (l *line) loadsWatched(code []byte) (number uint32, ok bool) {
 }
 
 // number returns the number that the line loads into eax, and whether it does, and
-// behind it loads only other registers.
+// changes only other registers behind it.
 func (l *line) number(code []byte) (number uint32, ok bool) {
 	for at := range l.back {
 		if code[at] == opMovEAX && len(code) >= at+setupLen {
 			return binary.LittleEndian.Uint32(code[at+1:]), true
 		}
-		if !loadsArgument(code[at:]) {
+		if !leavesRAX(code[at:]) {
 			break
 		}
 	}
 	return 0, false
+}
+
+// leavesRAX reports whether an instruction surely does not change rax.
+func leavesRAX(code []byte) bool {
+	var in x86.Inst
+	if x86.Decode(code, &in) != nil || in.Kind != x86.Plain {
+		return false
+	}
+	const all = 0xffffff // is read by what is not known
+	e := in.Effects(code)
+	return e.Read.G != all && !e.Written.Has(x86.RAX)
 }
 
 // setup returns the end of the line that, with the system call, has room for a
@@ -65,7 +76,7 @@ func (l *line) number(code []byte) (number uint32, ok bool) {
 func (l *line) setup(code []byte, at int) string {
 	const least = stubgen.WindowSize - 2
 	for from := range l.back {
-		if code[from] != opMovEAX && !loadsArgument(code[from:]) {
+		if code[from] != opMovEAX && !preparesArgument(code[from:]) {
 			return ""
 		}
 		if at-from >= least {
@@ -75,10 +86,10 @@ func (l *line) setup(code []byte, at int) string {
 	return ""
 }
 
-// loadsArgument reports whether an instruction does nothing but load a register
-// other than rax, and runs the same elsewhere: mov, lea and xor in the forms in
-// which arguments are loaded.
-func loadsArgument(code []byte) bool {
+// preparesArgument reports whether an instruction does nothing but change a register
+// other than rax, by what was in registers or memory, and runs the same elsewhere: mov,
+// lea and xor in the forms in which arguments are loaded, and sums of registers.
+func preparesArgument(code []byte) bool {
 	var in x86.Inst
 	const other = x86.PrefixREX // the only prefix that may be there
 	if x86.Decode(code, &in) != nil || in.Kind != x86.Plain || in.Map != x86.MapLegacy || in.Enc != x86.EncLegacy || in.Prefix&^other != 0 || in.RIPRel() {
@@ -89,8 +100,11 @@ func loadsArgument(code []byte) bool {
 	direct := in.ModRM >= 0xc0
 	const (
 		opXor, opMov, opXorTo, opMovTo, opMovImm = 0x31, 0x89, 0x33, 0x8b, 0xc7
+		opAdd, opAnd, opSub                      = 0x01, 0x21, 0x29
 	)
 	switch {
+	case in.Op == opAdd || in.Op == opAnd || in.Op == opSub:
+		return direct && rm != x86.RAX && rm != x86.RSP
 	case in.Op == opXor || in.Op == opMov || in.Op == opMovImm:
 		return direct && rm != 0
 	case in.Op == opXorTo || in.Op == opMovTo || in.Op == opLea:

@@ -227,3 +227,84 @@ _start:
 	test	%eax, %eax
 	ret
 	END none_clone
+
+# musl's syscall, by any number
+	.p2align 4
+	FN site_given
+	sub	$88, %rsp
+	mov	%rdi, %rax
+	mov	%r8, %r10
+	mov	%rsi, 40(%rsp)
+	lea	96(%rsp), %rsi
+	mov	%rsi, 8(%rsp)
+	lea	32(%rsp), %rdx
+	mov	%rdx, 16(%rsp)
+	mov	8(%rdx), %rdi
+	movl	$8, (%rsp)
+	mov	16(%rdx), %rsi
+	mov	24(%rdx), %rdx
+	syscall
+	mov	%rax, %rdi
+	call	none_given
+	add	$88, %rsp
+	ret
+	END site_given
+
+# not where another number comes in between
+	.p2align 4
+	FN none_given
+	mov	%rdi, %rax
+	mov	$39, %eax
+	mov	24(%rdx), %rdx
+	syscall
+	mov	%rax, %rdi
+	call	none_taken
+	ret
+	END none_given
+
+# nor where threads can be cancelled: musl's are known by their addresses
+	.p2align 4
+	FN none_taken
+	mov	%rdi, %rax
+	mov	%rsi, %rdi
+	mov	8(%rsp), %r9
+	mov	%rcx, %rdx
+	syscall
+	ret
+	END none_taken
+
+# musl's mprotect: the arguments are computed behind the number
+	.p2align 4
+	FN site_sum
+	mov	%rdi, %rax
+	and	$-4096, %rdi
+	movslq	%edx, %rdx
+	mov	$10, %eax
+	mov	%rdx, 8(%rsp)
+	and	$-4096, %rsi
+	sub	%rdi, %rsi
+	syscall
+	mov	%rax, %rdi
+	ret
+	END site_sum
+
+# but not the number
+	.p2align 4
+	FN none_sum
+	mov	$10, %eax
+	add	%rdi, %rax
+	sub	%rdi, %rsi
+	syscall
+	ret
+	END none_sum
+
+# the end of musl's threads
+	.p2align 4
+	FN site_wide
+	mov	$60, %edx
+	xor	%edi, %edi
+	nopl	(%rax, %rax, 1)
+1:	mov	%rdx, %rax
+	syscall
+	jmp	1b
+	END site_wide
