@@ -19,11 +19,16 @@ func mayMap(number uint32) bool {
 }
 
 const (
-	setupLen = 5
-	opMovEAX = 0xb8
+	setupLen   = 5
+	opMovEAX   = 0xb8
+	opMovAL    = 0xb0
+	opPopRAX   = 0x58
+	opPushImm8 = 0x6a
 )
 
 var (
+	opMovRAX  = []byte{0x48, 0xc7, 0xc0}
+	opXorEAX  = []byte{0x31, 0xc0}
 	opSyscall = []byte{0x0f, 0x05}
 	// The end of libc's syscall(3), by any number: the last argument comes
 	// from the stack, and behind the system call is a comparison with -4095,

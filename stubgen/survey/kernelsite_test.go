@@ -51,18 +51,22 @@ func TestKernelSitesOfLibc(t *testing.T) {
 func TestKernelSitesSpread(t *testing.T) {
 	o := fixture.Load(t, fixture.Link(t, "testdata/sites.s"))
 	want := map[string]string{
-		"site_last":   "\x45\x31\xc0",
-		"site_two":    "\x48\x8b\x7c\x24\x08\x31\xf6",
-		"site_load":   "\xb8\x39\x00\x00\x00\x31\xff",
-		"site_joined": "\x49\x89\xca",
-		"site_end":    "\x31\xff\x89\xd0",
-		"site_exit":   "\x89\xf0",
-		"site_clone":  "\x48\x89\x0e",
-		"site_given":  "\x48\x8b\x52\x18",
-		"site_wide":   "\x48\x89\xd0",
-		"site_sum":    "\x48\x29\xfe",
-		"site_entry":  "",
-		"site_inside": "\xb8\x0a\x00\x00\x00",
+		"site_last":    "\x45\x31\xc0",
+		"site_two":     "\x48\x8b\x7c\x24\x08\x31\xf6",
+		"site_load":    "\xb8\x39\x00\x00\x00\x31\xff",
+		"site_joined":  "\x49\x89\xca",
+		"site_end":     "\x31\xff\x89\xd0",
+		"site_exit":    "\x89\xf0",
+		"site_clone":   "\x48\x89\x0e",
+		"site_given":   "\x48\x8b\x52\x18",
+		"site_wide":    "\x48\x89\xd0",
+		"site_sum":     "\x48\x29\xfe",
+		"site_unified": "\x49\x89\xca",
+		"site_quad":    "\x48\xc7\xc0\x39\x00\x00\x00",
+		"site_byte":    "\x31\xff\xb0\x3a",
+		"site_push":    "\x58\x31\xff",
+		"site_entry":   "",
+		"site_inside":  "\xb8\x0a\x00\x00\x00",
 	}
 	for _, s := range New(o, 0).KernelSites() {
 		name := o.Functions[o.FunctionAt(s.Addr)].Name

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/dynprof/dynprof/internal/x86"
@@ -46,15 +47,59 @@ func (l *line) loadsWatched(code []byte) (number uint32, ok bool) {
 	return number, ok && isWatched(number)
 }
 
-// number returns the number that the line loads into eax, and whether it does, and
+// number returns the number that the line loads into rax, and whether it does, and
 // changes only other registers behind it.
 func (l *line) number(code []byte) (number uint32, ok bool) {
+	low, isLow := uint32(0), false // of the lowest byte
 	for at := range l.back {
-		if code[at] == opMovEAX && len(code) >= at+setupLen {
-			return binary.LittleEndian.Uint32(code[at+1:]), true
+		switch n, load := loadOf(code[at:]); {
+		case load == loadsAll || load == loadsZero && isLow:
+			return n | low, true
+		case load == loadsLow && !isLow:
+			low, isLow = n, true
+		case load == loadsPopped:
+			return l.pushed(code, at)
+		case isLow && load == loadsLow || !leavesRAX(code[at:]):
+			return 0, false
 		}
-		if !leavesRAX(code[at:]) {
-			break
+	}
+	return 0, false
+}
+
+// load is how an instruction sets rax.
+type load int
+
+const (
+	loadsNothing load = iota
+	loadsAll          // mov $n,%eax, or %rax
+	loadsLow          // mov $n,%al
+	loadsZero         // xor %eax,%eax
+	loadsPopped       // pop %rax
+)
+
+// loadOf returns what an instruction loads, and how. Assemblers leave mov to rax as it is
+// written, and who writes for size has its other forms.
+func loadOf(code []byte) (n uint32, how load) {
+	switch {
+	case len(code) >= setupLen && code[0] == opMovEAX:
+		return binary.LittleEndian.Uint32(code[1:]), loadsAll
+	case len(code) >= 7 && bytes.HasPrefix(code, opMovRAX):
+		return binary.LittleEndian.Uint32(code[3:]), loadsAll
+	case len(code) >= 2 && code[0] == opMovAL:
+		return uint32(code[1]), loadsLow
+	case bytes.HasPrefix(code, opXorEAX):
+		return 0, loadsZero
+	case len(code) > 0 && code[0] == opPopRAX:
+		return 0, loadsPopped
+	}
+	return 0, loadsNothing
+}
+
+// pushed returns the number that the instruction in front of a pop pushes, if it does.
+func (l *line) pushed(code []byte, pop int) (number uint32, ok bool) {
+	for at := range l.back {
+		if at < pop {
+			return uint32(code[at+1]), at == pop-2 && code[at] == opPushImm8 && code[at+1] < 0x80
 		}
 	}
 	return 0, false
@@ -76,7 +121,7 @@ func leavesRAX(code []byte) bool {
 func (l *line) setup(code []byte, at int) string {
 	const least = stubgen.WindowSize - 2
 	for from := range l.back {
-		if code[from] != opMovEAX && !preparesArgument(code[from:]) {
+		if _, load := loadOf(code[from:]); load == loadsNothing && !preparesArgument(code[from:]) && !(code[from] == opPushImm8 && code[from+2] == opPopRAX) {
 			return ""
 		}
 		if at-from >= least {

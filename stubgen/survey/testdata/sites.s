@@ -308,3 +308,62 @@ _start:
 	syscall
 	jmp	1b
 	END site_wide
+
+# dietlibc's, by any number
+	.p2align 4
+	FN site_unified
+	mov	$0, %ah
+	movzwl	%ax, %eax
+	mov	%rcx, %r10
+	syscall
+	cmp	$-132, %rax
+	ret
+	END site_unified
+
+# other ways to load a number
+	.p2align 4
+	FN site_quad
+	nop
+	mov	$57, %rax
+	syscall
+	ret
+	END site_quad
+
+	.p2align 4
+	FN site_byte
+	xor	%eax, %eax
+	xor	%edi, %edi
+	mov	$58, %al
+	syscall
+	ret
+	END site_byte
+
+	.p2align 4
+	FN site_push
+	push	$57
+	pop	%rax
+	xor	%edi, %edi
+	syscall
+	ret
+	END site_push
+
+# and other numbers
+	.p2align 4
+	FN none_byte
+	mov	$0x100, %eax
+	mov	$57, %al
+	xor	%edi, %edi
+	syscall
+	ret
+	END none_byte
+
+	.p2align 4
+	FN none_push
+	push	$57
+	push	%rdx
+	pop	%rax
+	xor	%edi, %edi
+	syscall
+	pop	%rax
+	ret
+	END none_push
