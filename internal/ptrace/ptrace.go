@@ -333,13 +333,34 @@ func (t *Thread) Restore(r *Regs) error {
 	return t.Set(r)
 }
 
-// Run lets one thread go on, with all signals blocked, while the others stay stopped.
-// Restore sets its mask again, or the code that it runs does.
-func (t *Thread) Run(r *Regs) error {
-	err := t.Set(r)
-	if err == nil {
-		err = setMask(t.Tid, ^uint64(0))
+// Lead has a thread go on elsewhere when it is let go, with all signals blocked: Restore or Return
+// sets its mask again, or the code that it runs does.
+func (t *Thread) Lead(r *Regs) error {
+	if err := t.Set(r); err != nil {
+		return err
 	}
+	return setMask(t.Tid, ^uint64(0))
+}
+
+// Return is Restore for a thread that, should we die in the middle, may be struck by a signal
+// where it was led: it has its GS base first, by which the handler counts.
+func (t *Thread) Return(r *Regs) error {
+	var now Regs
+	if err := unix.PtraceGetRegs(t.Tid, &now); err != nil {
+		return err
+	}
+	if now.Gs_base != r.Gs_base {
+		now.Gs_base = r.Gs_base
+		if err := t.Set(&now); err != nil {
+			return err
+		}
+	}
+	return t.Restore(r)
+}
+
+// Run lets one thread go on as Lead has it, while the others stay stopped.
+func (t *Thread) Run(r *Regs) error {
+	err := t.Lead(r)
 	if err == nil {
 		err = request(unix.PTRACE_CONT, t.Tid, 0, 0)
 	}

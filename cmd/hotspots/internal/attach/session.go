@@ -32,7 +32,8 @@ import (
 //
 //  1. Who makes a system call is in code that gets it back to where it was (ptrace.Caller).
 //  2. Before the code that changes anything may run each thread, but for the one that runs it,
-//     is led to code that waits for it (dp_park), and finds back by itself.
+//     is led to code that waits for it (dp_park), and finds back by itself. No signal's handler
+//     runs in between, which would meet half of the change, and count without a row.
 //  3. That one is led to its code last, and begins only if nobody has given up by then.
 type session struct {
 	*ptrace.Process
@@ -401,7 +402,7 @@ func (s *session) run(c *ptrace.Caller, base uint64, b *Blob, request *handover.
 			continue
 		}
 		r := led(i, "dp_park")
-		if err := t.Set(&r); err != nil {
+		if err := t.Lead(&r); err != nil {
 			s.unpark()
 			return err
 		}
@@ -427,11 +428,11 @@ func (s *session) run(c *ptrace.Caller, base uint64, b *Blob, request *handover.
 	return nil
 }
 
-// unpark gives all threads but the worker their registers again.
+// unpark gives all threads but the worker their registers and signals again.
 func (s *session) unpark() {
 	for _, t := range s.Threads {
 		if t != s.worker {
-			t.Set(&t.Regs) // who is gone needs none
+			t.Restore(&t.Regs) // who is gone needs none
 		}
 	}
 }
@@ -516,14 +517,14 @@ func (s *session) goOn(t *ptrace.Thread, slot *handover.Parked, moved bool) erro
 		r.Gs_base = slot.GS
 	}
 	if t != s.worker {
-		return t.Set(&r)
+		return t.Return(&r)
 	}
 	s.state = r
 	if slot.Left != 0 { // it was slow to be fetched, and is on its way
 		s.stay = true
 		return nil
 	}
-	return t.Restore(&r)
+	return t.Return(&r)
 }
 
 // setGS sets the base that all threads go on with. Their registers were set.
