@@ -181,6 +181,18 @@ func TestGoProfile(t *testing.T) {
 	}
 }
 
+// TestGoSpins: a goroutine that spins in a small function is preempted as ever.
+func TestGoSpins(t *testing.T) {
+	lane.Parallel(t)
+	program := goProgram(t, "testdata/gospins")
+	without := run(t, cmd(program))
+	with, r := counted(t, cmd(program))
+	same(t, without, with)
+	if n := r.calls(t, "main.waits"); n != 1 {
+		t.Errorf("main.waits: %d calls", n)
+	}
+}
+
 // TestGoOfDebian: programs that others built, by older toolchains, without symbols.
 func TestGoOfDebian(t *testing.T) {
 	lane.Parallel(t)

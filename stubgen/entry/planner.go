@@ -171,6 +171,9 @@ func (s *planner) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 		if s.obj.Go && !s.opt.KnownFaults && mayFault(&in, code[at:]) {
 			return ledger.ReasonMayFault
 		}
+		if s.neverLeaves(&in, code[at:], start, uint64(at)) {
+			return ledger.ReasonUnsupported
+		}
 		starts.add(at)
 		if off := in.BranchTarget(code[at:], start+uint64(at)) - start; off < uint64(moved) {
 			targets.add(int(off))
@@ -185,6 +188,13 @@ func (s *planner) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 	}
 	p.moves(ledger.TacticWholeBody, moved, &extent)
 	return ledger.ReasonNone
+}
+
+// neverLeaves reports whether the instruction at start+at closes a loop that would run in the
+// stub alone. In Go that would be one that is never preempted: a collection of garbage would
+// wait for it, and whatever it waits for for that.
+func (s *planner) neverLeaves(in *x86.Inst, code []byte, start, at uint64) bool {
+	return s.obj.Go && in.Kind != x86.Call && in.BranchTarget(code, start+at)-start <= at
 }
 
 // offsets is a set of offsets in a body that may move whole.
@@ -218,6 +228,9 @@ func (s *planner) planJump(i int, start uint64, window int, p *Plan) ledger.Reas
 		}
 		if s.obj.Go && !s.opt.KnownFaults && mayFault(&in, code[at:]) {
 			return ledger.ReasonMayFault
+		}
+		if s.neverLeaves(&in, code[at:], start, uint64(at)) {
+			return ledger.ReasonEntryLoop
 		}
 		extent.Add(s.obj, &in, code[at:], start+uint64(at))
 		if at += int(in.Len); at >= window || !extent.Open() {
