@@ -77,6 +77,7 @@ var (
 	_ [unsafe.Offsetof(handover.Attach{}.Reserve)]struct{}     = [unsafe.Offsetof(C.struct_dp_attach{}.reserve)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Table)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.table)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Auxv)]struct{}        = [unsafe.Offsetof(C.struct_dp_attach{}.auxv)]struct{}{}
+	_ [unsafe.Offsetof(handover.Attach{}.Small)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.small_stacks)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Owned)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.owned)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Why)]struct{}         = [unsafe.Offsetof(C.struct_dp_attach{}.why)]struct{}{}
 	_ [unsafe.Offsetof(handover.Arena{}.Origins)]struct{}      = [unsafe.Offsetof(C.struct_dp_arena{}.origins)]struct{}{}

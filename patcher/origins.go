@@ -101,8 +101,11 @@ func (a *arena) appendOrigins(all *[]byte) (o Origins) {
 }
 
 // hasActionSite reports whether we stand in for libc's sigaction, which the Go
-// runtime calls in every program that can be preloaded.
+// runtime calls in every program that can be preloaded, or, in a static one, for its own.
 func (p *Plan) hasActionSite() bool {
+	if p.Static {
+		return slices.ContainsFunc(p.all[0].sites, isAction)
+	}
 	maps := p.maps
 	if p.Late {
 		maps, _ = p.target.Maps() // libc has been here; without /proc it is not found

@@ -67,6 +67,9 @@ func (p *Plan) NeedsTraps() bool { return p.how.traps }
 // Program is the path of the first object.
 func (p *Plan) Program() string { return p.all[0].path }
 
+// IsGo reports whether that holds a Go runtime.
+func (p *Plan) IsGo() bool { return p.all[0].code != nil && p.all[0].code.Go }
+
 // Stub is the code of one counted function: its run address, its bytes, and the
 // function's name as shown.
 type Stub struct {

@@ -112,7 +112,7 @@ func TestAttachRefused(t *testing.T) {
 	}{
 		{"32 bits", "is no 64-bit program for x86-64: build it for x86-64", program("gcc", []string{"-m32", "-nostdlib", "-static", "-no-pie", "-Wl,--as-needed"}, "waits32.S")},
 		{"Go", "has a Go runtime: start it with hotspots run", func(t *testing.T) *attached { return startAttached(t, goWaits(t, "-ldflags=-linkmode=external")) }},
-		{"static Go", "link it dynamically (go build -ldflags=-linkmode=external) and start it with hotspots run", func(t *testing.T) *attached { return startAttached(t, goWaits(t)) }},
+		{"static Go", "has a Go runtime: start it with hotspots run", func(t *testing.T) *attached { return startAttached(t, goWaits(t)) }},
 		{"by the dynamic linker", "was called to run a program: start that by its own name", func(t *testing.T) *attached {
 			return startAttached(t, "/lib64/ld-linux-x86-64.so.2", compile(t, need(t, "gcc"), nil, "waits.c"))
 		}},

@@ -184,17 +184,6 @@ func TestRunStaticRefused(t *testing.T) {
 	}
 }
 
-// TestRunStaticGo: goroutines keep addresses where nobody sees them.
-func TestRunStaticGo(t *testing.T) {
-	lane.Parallel(t)
-	table := filepath.Join(t.TempDir(), "table")
-	r := run(t, command{args: []string{build(t, "hotspots"), "run", "-o", table, "--", goWaits(t)}})
-	oneLine(t, r.stderr, "is statically linked, with a Go runtime: link it dynamically", "")
-	if r.status != 0 || r.stdout != "ready\n" {
-		t.Errorf("status %d: %q", r.status, r.stdout)
-	}
-}
-
 // TestRunStaticFollows: with --follow-exec the programs that a static one executes are counted,
 // if they load the library.
 func TestRunStaticFollows(t *testing.T) {

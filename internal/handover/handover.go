@@ -73,6 +73,7 @@ type Attach struct {
 	Auxv      uint64
 	RDebug    uint64
 	Low, High uint64
+	Small     uint64
 
 	Owned, OwnedRoom, OwnedCount uint64
 	Inside                       uint64
@@ -111,7 +112,7 @@ const (
 const (
 	PlaceSize  = 4 * 8
 	ParkedSize = 27 * 8
-	AttachSize = 29*8 + 256
+	AttachSize = 30*8 + 256
 	RangeSize  = 2 * 8
 	ArenaSize  = 18 * 8
 	TextSize   = 13 * 8

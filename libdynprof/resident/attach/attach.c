@@ -30,6 +30,7 @@
 #include "base/hooks.h"
 #include "base/lock.h"
 #include "base/pages.h"
+#include "base/sidestack.h"
 #include "base/state.h"
 #include "plans/activate.h"
 #include "plans/begin.h"
@@ -279,6 +280,7 @@ static const char *begin(struct dp_attach *a)
 	struct beginning b = {a, {(const char *)a->table, (const uint8_t *)a->nonce, (const Elf64_auxv_t *)a->auxv, -1}};
 	struct dp_room rows = {make_rows, take_rows_back, &b, 0};
 	answer();
+	dp_small_stacks = (uint8_t)a->small_stacks;
 	const char *why = dp_activate(&ctl, &rows);
 	if (why)
 		return why;

@@ -104,6 +104,7 @@ struct dp_attach {
 	uint64_t auxv;    /* Elf64_auxv_t * */
 	uint64_t r_debug; /* struct r_debug * */
 	uint64_t low, high; /* where this code and its data lie */
+	uint64_t small_stacks; /* whether the program's may be too small for C (base/sidestack.h) */
 
 	/* To end: what is ours besides that, if it may be unmapped. */
 	uint64_t owned, owned_room, owned_count; /* struct dp_range * */

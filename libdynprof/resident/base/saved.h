@@ -2,6 +2,8 @@
 #ifndef DYNPROF_SAVED_H
 #define DYNPROF_SAVED_H
 
+#include "base/sidestack.h"
+
 /* Flags as the ABI wants them for C: forwards, and no trap at misaligned data
  * (AC), whatever the program has set. The stack is aligned. */
 	.macro	CLEAN_FLAGS
@@ -105,6 +107,39 @@
 	pop	%rdx
 	pop	%rcx
 	pop	%rax
+	.endm
+
+/* Onto a stack of ours, and back (sidestack.h). */
+	.hidden	dp_small_stacks, dp_side_stacks, dp_side_stacks_taken
+
+/* rbp is what rsp was. Changes rax, rcx, rdx and flags. */
+	.macro	TO_SIDE_STACK
+	cmpb	$0, dp_small_stacks(%rip)
+	je	8f
+7:	mov	dp_side_stacks_taken(%rip), %eax
+	not	%eax
+	bsf	%eax, %ecx
+	jz	8f
+	lock bts %ecx, dp_side_stacks_taken(%rip)
+	jc	7b
+	lea	1(%rcx), %eax
+	shl	$DP_SIDE_STACK_SHIFT, %eax
+	lea	dp_side_stacks(%rip), %rdx
+	lea	(%rdx, %rax), %rsp
+8:
+	.endm
+
+/* rsp becomes rbp. Changes rcx, rdx and flags. */
+	.macro	FROM_SIDE_STACK
+	lea	dp_side_stacks+1(%rip), %rcx
+	mov	%rsp, %rdx
+	sub	%rcx, %rdx
+	mov	%rbp, %rsp
+	shr	$DP_SIDE_STACK_SHIFT, %rdx
+	cmp	$DP_SIDE_STACKS, %rdx
+	jae	8f
+	lock btr %edx, dp_side_stacks_taken(%rip)
+8:
 	.endm
 
 #endif

@@ -23,10 +23,15 @@ dp_action_site:
 	.cfi_def_cfa_register rbp
 	mov	%r10, %rcx
 	lea	128+72(%rsp), %r8	/* the caller's stack */
+	mov	%rcx, %r9
+	mov	%rdx, %r11
+	TO_SIDE_STACK
+	mov	%r9, %rcx
+	mov	%r11, %rdx
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_action
-	mov	%rbp, %rsp
+	FROM_SIDE_STACK
 	.cfi_def_cfa_register rsp
 	LOAD	%rbp
 	.cfi_restore rbp

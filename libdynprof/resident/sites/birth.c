@@ -11,6 +11,7 @@
 #include "base/hooks.h"
 #include "base/lock.h"
 #include "base/mapped.h"
+#include "base/sidestack.h"
 #include "base/state.h"
 #include "base/stub.h"
 #include "rows/birth.h"
@@ -209,6 +210,7 @@ void dp_forked(struct dp_birth *b)
 {
 	dp_rows_begin((struct dp_row *)b->gs);
 	dp_ends_forked();
+	dp_side_stacks_forked();
 	dp_lost_forked(b);
 	dp_redirect_forked();
 	dp_hooks.forked();

@@ -260,10 +260,11 @@ dp_kernel_site:
 	mov	%rsp, %rdi
 	mov	%rsp, %rbp
 	.cfi_def_cfa_register rbp
+	TO_SIDE_STACK
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_before
-	mov	%rbp, %rsp
+	FROM_SIDE_STACK
 	.cfi_def_cfa_register rsp
 	mov	%rax, %r15
 	test	%rax, %rax
@@ -274,7 +275,9 @@ dp_kernel_site:
 	cmp	$DP_EXEC_CALL, %r15
 	jbe	.Lafter
 	mov	%rax, %rcx
-	jrcxz	.Lchild
+	jrcxz	1f
+	jmp	.Lafter
+1:	jmp	.Lchild
 
 	/* In the parent. */
 .Lafter:
@@ -283,10 +286,11 @@ dp_kernel_site:
 	mov	%r15, %rdi
 	mov	%rsp, %rbp
 	.cfi_def_cfa_register rbp
+	TO_SIDE_STACK
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_after
-	mov	%rbp, %rsp
+	FROM_SIDE_STACK
 	.cfi_def_cfa_register rsp
 	addq	$DP_THUNK_SYSCALL, DP_REGS_RCX(%rsp)
 	jmp	.Lleave

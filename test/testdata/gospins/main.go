@@ -2,10 +2,9 @@
 // those that are the whole of a small function.
 package main
 
-import "C" // for a dynamic program
-
 import (
 	"fmt"
+	_ "os/user" // for a dynamic program, if there is cgo
 	"runtime"
 	"sync/atomic"
 )

@@ -76,7 +76,7 @@ func Attach(r *Request) (*Result, error) {
 // Start has a program counted from its first instruction on: it is stopped there, and goes on
 // when it is released. After an error it is as it was.
 func Start(r *Request, stopped *ptrace.Process) (*Result, error) {
-	if err := checkKind(r.Pid); err != nil {
+	if err := checkKind(r.Pid); err != nil && !errors.Is(err, errGo) {
 		return nil, err
 	}
 	result, err := attachOnce(r, stopped)
@@ -221,6 +221,9 @@ func (p *prepared) makePlan() error {
 	}
 	if p.linker.Static && !countsAny(p.plan) { // it may be packed, and put anything anywhere when it unpacks itself
 		return fmt.Errorf("process %d: no function of %s is known that could be counted: build it with symbols, or with unwind tables", p.Pid, p.plan.Program())
+	}
+	if p.plan.IsGo() && p.Options.Threshold.Any() { // it would have to run at entries, in front of the check of the stack
+		return fmt.Errorf("process %d: %s has a Go runtime, whose stacks have no room for what --threshold takes", p.Pid, p.plan.Program())
 	}
 	if p.plan.HeapEnd() != 0 || p.plan.NeedsTraps() {
 		return fmt.Errorf("process %d: the plan needs what only a start can give", p.Pid)

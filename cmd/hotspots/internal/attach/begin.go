@@ -75,6 +75,9 @@ func (s *session) freeGS() error {
 func (p *prepared) enter(s *session, frames []uint64) error {
 	request := &handover.Attach{Wish: handover.ToAttach, Nonce: p.table.Nonce, RDebug: p.linker.RDebug,
 		Low: p.code.Low, High: p.code.High, FramesCount: uint64(len(frames)), ArenasCount: uint64(len(p.arenas)), TextsCount: uint64(len(p.texts))}
+	if p.plan.IsGo() {
+		request.Small = 1
+	}
 	request.Undos, request.UndosCount = p.plan.Undos()
 	lists := map[*uint64][]byte{
 		&request.Frames: handover.Bytes(frames), &request.Arenas: handover.Bytes(p.arenas), &request.Texts: handover.Bytes(p.texts),

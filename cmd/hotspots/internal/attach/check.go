@@ -116,8 +116,6 @@ func kind(f *elf.File) error {
 	// Libraries have no interpreter either: a dynamic linker is one.
 	isStatic := !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 	switch {
-	case isStatic && launch.HasGo(f):
-		return errors.New("is a static program with a Go runtime: link it dynamically (go build -ldflags=-linkmode=external) and start it with hotspots run")
 	case isStatic && isLibrary(f):
 		return errors.New("was called to run a program: start that by its own name")
 	case launch.HasGo(f):
@@ -126,6 +124,7 @@ func kind(f *elf.File) error {
 	return nil
 }
 
+// errGo: goroutines may be held at any address; in a program that starts there are none.
 var errGo = errors.New("has a Go runtime: start it with hotspots run")
 
 // checkLibc looks at what the dynamic linker has loaded.
@@ -145,7 +144,7 @@ func isLibc(o target.Loaded) bool {
 func (p *prepared) checkLibraries() error {
 	seen := map[string]bool{}
 	for _, m := range p.maps {
-		if !isCode(&m) || seen[m.Path] {
+		if main := p.linker.Objects[0].Span; !isCode(&m) || seen[m.Path] || p.linker.Static && m.Start < main.High && m.End > main.Low {
 			continue
 		}
 		seen[m.Path] = true

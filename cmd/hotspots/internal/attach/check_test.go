@@ -74,7 +74,7 @@ func TestKind(t *testing.T) {
 		"Go":          {file(true, ".text", ".gopclntab"), "has a Go runtime: start it with hotspots run"},
 		"Go PIE":      {file(true, ".data.rel.ro.gopclntab"), "has a Go runtime: start it with hotspots run"},
 		"Go stripped": {file(true, ".note.go.buildid"), "has a Go runtime: start it with hotspots run"},
-		"static Go":   {file(false, ".gopclntab"), "-linkmode=external"},
+		"static Go":   {file(false, ".gopclntab"), "has a Go runtime: start it with hotspots run"},
 	} {
 		refusal(t, name, kind(row.f), row.says)
 	}

@@ -66,7 +66,7 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run a program and count the calls of its functions",
 		Long: "Run PROG with its arguments and count every call of its functions into a table, which report reads.\n" +
 			"Output, signals and exit status are those of PROG: 128+N if signal N killed it, 127 if it was not found, 126 if it cannot be executed, 125 if hotspots failed.\n\n" +
-			"A program that cannot be counted (32-bit, set-user-ID, static with a Go runtime, dynamically linked with another libc than glibc) runs all the same, after a message.\n\n" +
+			"A program that cannot be counted (32-bit, set-user-ID, dynamically linked with another libc than glibc) runs all the same, after a message.\n\n" +
 			"NAMES of --only and --skip are a regular expression that matches anywhere in the name shown, or @FILE: a file with one whole name a line. " +
 			"GLOBS of --objects are separated by commas; a glob with a slash matches the path, else the base name; all is everything, main the executable. What matches nothing is said at the end, with what may have been meant.\n" +
 			"FILE of -o may have %e (program), %p (process), %h (host), %t (time).\n\n" +

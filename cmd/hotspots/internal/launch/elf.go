@@ -51,9 +51,6 @@ func (p *Program) inspectLoader(e *elf.File, path string) string {
 		if strings.HasPrefix(filepath.Base(path), "ld-linux") {
 			return "" // the dynamic linker itself preloads what it is told to
 		}
-		if HasGo(e) {
-			return path + " is statically linked, with a Go runtime: link it dynamically (go build -ldflags=-linkmode=external)"
-		}
 		p.Static = true
 		return path + " is statically linked: it loads no library"
 	}
@@ -69,8 +66,7 @@ func (p *Program) inspectLoader(e *elf.File, path string) string {
 	return ""
 }
 
-// HasGo reports whether a file has a Go runtime, whose goroutines are preempted anywhere and
-// keep their addresses where they are not seen.
+// HasGo reports whether a file has a Go runtime.
 func HasGo(f *elf.File) bool {
 	return slices.ContainsFunc(f.Sections, func(s *elf.Section) bool {
 		return strings.HasSuffix(s.Name, ".gopclntab") || s.Name == ".note.go.buildid"

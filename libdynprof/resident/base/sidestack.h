@@ -1,0 +1,22 @@
+/* Stacks on which C runs at a kernel site of a program whose own may be too small: a goroutine's
+ * has some hundred bytes left where the Go runtime makes a system call. Where all are taken the
+ * program's has to do. Signals are not blocked: Go's handlers have a stack of their own. */
+#ifndef DYNPROF_SIDESTACK_H
+#define DYNPROF_SIDESTACK_H
+
+#define DP_SIDE_STACKS 16 /* bits of a word */
+#define DP_SIDE_STACK_SHIFT 12
+#define DP_NO_SIDE_STACKS (0xffffffffU << DP_SIDE_STACKS)
+
+#ifndef __ASSEMBLER__
+#include <stdint.h>
+
+#include "base/raw.h"
+
+extern uint8_t dp_small_stacks HIDDEN;
+
+/* In a forked child: its only thread is on none. */
+void dp_side_stacks_forked(void) HIDDEN;
+#endif
+
+#endif
