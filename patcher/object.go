@@ -94,7 +94,7 @@ func (p *Plan) readObjects() {
 
 // planObject reads an object and plans it.
 func (p *Plan) planObject(o *object) {
-	if err := o.read(p.maps, p.how.debugged, p.Options.On[setting.Blocks]); err != nil {
+	if err := o.read(p.maps, p.how.debugged, p.Options.On[setting.Blocks], p.Static && !p.Early); err != nil {
 		o.reason, o.err = ledger.ReasonNoFile, err
 		if o.code == nil && len(o.signals) > 0 {
 			o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}
@@ -161,7 +161,7 @@ func (c *Options) selects(o *object, linkName string) bool {
 // Code is taken from memory: it may have been relocated. But for what others have
 // changed (changed.go). Of an object that is
 // not selected only the kernel sites matter.
-func (o *object) read(maps []procmaps.Mapping, debugged, blocks bool) error {
+func (o *object) read(maps []procmaps.Mapping, debugged, blocks, runs bool) error {
 	if !o.selected {
 		o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}
 		o.sites = survey.FindKernelSites(o.code.Text)
@@ -203,6 +203,11 @@ func (o *object) read(maps []procmaps.Mapping, debugged, blocks bool) error {
 	}
 	if debugged {
 		o.keepLines(f)
+	}
+	if runs && o.code.Go {
+		if o.code.Held, err = elfscan.Preemptible(f, f.Size()); err != nil {
+			return err
+		}
 	}
 	if blocks {
 		if o.callSites, err = elfscan.CallSites(f, f.Size()); err != nil {

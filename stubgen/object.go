@@ -52,9 +52,10 @@ type Object struct {
 	CodePointers []uint64           // code addresses stored in data
 	LandingPads  []uint64           // where the unwinder enters functions
 	Restartable  []elfscan.Restartable
-	SignalSites  []SignalSite // patched with their own jumps, if traps are allowed
-	Fixed        []Fixed      // what else must stay as it is
-	Lines        []uint64     // where source lines start, if a debugger watches; sorted
+	SignalSites  []SignalSite    // patched with their own jumps, if traps are allowed
+	Fixed        []Fixed         // what else must stay as it is
+	Held         []elfscan.Range // where goroutines may be that go on there later: they run already; sorted
+	Lines        []uint64        // where source lines start, if a debugger watches; sorted
 }
 
 // FromFile is an object as its file would lie in memory at link-time
@@ -155,6 +156,12 @@ func bytesAt(segments []Segment, addr uint64) []byte {
 // addr, -1 if none does.
 func (o *Object) FunctionAt(addr uint64) int {
 	return sort.Search(len(o.Functions), func(i int) bool { return o.Functions[i].Addr > addr }) - 1
+}
+
+// MayBeHeld reports whether a goroutine may go on in [low, high).
+func (o *Object) MayBeHeld(low, high uint64) bool {
+	i := sort.Search(len(o.Held), func(i int) bool { return o.Held[i].High > low })
+	return i < len(o.Held) && o.Held[i].Low < high
 }
 
 // Body returns the bytes of function i, cut at the end of its segment.

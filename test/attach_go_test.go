@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dynprof/dynprof/internal/lane"
 )
@@ -55,22 +56,23 @@ func TestRunGo(t *testing.T) {
 						t.Errorf("%s: %d calls were counted, %d made", name, r.calls(t, name), made)
 					}
 				}
-				covers(t, r, 5000)
+				covers(t, r, 5000, 99)
 			})
 		}
 	}
 }
 
-// covers: of a Go program's functions, which are so many at least, all but a few are counted.
-func covers(t *testing.T, r *report, least int) {
+// covers: of a Go program's functions, which are so many at least, that many of a hundred are
+// counted.
+func covers(t *testing.T, r *report, least, percent int) {
 	t.Helper()
 	counted := 0
 	for _, f := range r.Functions {
-		if f.Tactic != "" {
+		if f.Reason == "" {
 			counted++
 		}
 	}
-	if len(r.Functions) < least || counted < len(r.Functions)-20 {
+	if len(r.Functions) < least || 100*counted < len(r.Functions)*percent {
 		t.Errorf("%d of %d functions are counted", counted, len(r.Functions))
 	}
 }
@@ -85,6 +87,18 @@ func TestRunGoSpins(t *testing.T) {
 	same(t, without, with)
 	if n := readReport(t, table).calls(t, "main.waits"); n != 1 {
 		t.Errorf("main.waits: %d calls", n)
+	}
+}
+
+// TestRunGoRefused: what has no room on goroutines' stacks is refused, and the program runs.
+func TestRunGoRefused(t *testing.T) {
+	lane.Parallel(t)
+	needNoBlocks(t)
+	program := goStatic(t, "testdata/gospins")
+	r := run(t, cmd(build(t, "hotspots"), "run", "--threshold", "10", "-o", filepath.Join(t.TempDir(), "table"), "--", program))
+	oneLine(t, r.stderr, "nothing is counted: .* has a Go runtime, whose stacks have no room for what --threshold takes", "")
+	if r.status != 0 || r.stdout != "true\n" {
+		t.Errorf("status %d: %q", r.status, r.stdout)
 	}
 }
 
@@ -128,7 +142,49 @@ func TestRunGoTools(t *testing.T) {
 			if r.calls(t, row.counts) == 0 {
 				t.Errorf("%s was not called", row.counts)
 			}
-			covers(t, r, 3000)
+			covers(t, r, 3000, 99)
 		})
 	}
+}
+
+// TestAttachGo: a Go program is attached to and detached from while goroutines run and are
+// preempted on all threads, and garbage is collected. Each time as many calls are counted as are
+// made, and nothing is left.
+func TestAttachGo(t *testing.T) {
+	lane.Parallel(t)
+	for kind, flags := range goKinds {
+		t.Run(kind, func(t *testing.T) {
+			a := startAttached(t, goStatic(t, "testdata/gobusy", flags...))
+			var used []usage
+			for n := range lane.Of(20, 100) / lane.Of(len(goKinds), 1) {
+				table := a.attach()
+				if n%4 == 0 {
+					a.countsAll(table)
+				}
+				if n == 0 {
+					covers(t, readReport(t, table), 5000, 90)
+				}
+				a.detach()
+				os.Remove(table)
+				used = append(used, usageOf(t, a.pid()))
+			}
+			leavesNothing(t, used)
+			if maps := read(t, "/proc/"+a.pid()+"/maps"); strings.Contains(maps, "dynprof") {
+				t.Errorf("something of ours is mapped yet:\n%s", maps)
+			}
+			a.end()
+		})
+	}
+}
+
+// countsAll: between two quiet moments as many calls are counted as are made.
+func (a *attached) countsAll(table string) {
+	a.t.Helper()
+	before := a.quiet()
+	first := readReport(a.t, table)
+	a.goOn()
+	time.Sleep(20 * time.Millisecond)
+	after := a.quiet()
+	a.compare(before, after, first, readReport(a.t, table))
+	a.goOn()
 }

@@ -111,8 +111,10 @@ func TestAttachRefused(t *testing.T) {
 		start     func(t *testing.T) *attached
 	}{
 		{"32 bits", "is no 64-bit program for x86-64: build it for x86-64", program("gcc", []string{"-m32", "-nostdlib", "-static", "-no-pie", "-Wl,--as-needed"}, "waits32.S")},
-		{"Go", "has a Go runtime: start it with hotspots run", func(t *testing.T) *attached { return startAttached(t, goWaits(t, "-ldflags=-linkmode=external")) }},
-		{"static Go", "has a Go runtime: start it with hotspots run", func(t *testing.T) *attached { return startAttached(t, goWaits(t)) }},
+		{"Go", "has a Go runtime and a libc: start it with hotspots run", func(t *testing.T) *attached { return startAttached(t, goWaits(t, "-ldflags=-linkmode=external")) }},
+		{"static Go", "has a Go runtime and a libc: start it with hotspots run", func(t *testing.T) *attached {
+			return startAttached(t, goWaits(t, "-ldflags=-linkmode=external -extldflags=-static"))
+		}},
 		{"by the dynamic linker", "was called to run a program: start that by its own name", func(t *testing.T) *attached {
 			return startAttached(t, "/lib64/ld-linux-x86-64.so.2", compile(t, need(t, "gcc"), nil, "waits.c"))
 		}},

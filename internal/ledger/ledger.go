@@ -51,7 +51,7 @@ const (
 	ReasonNone              Reason = iota
 	ReasonNotSelected              // --only, --skip or --objects left it out
 	ReasonTooShort                 // no room for the jump, even with padding
-	ReasonBranchIntoWindow         // some branch lands between the window's bytes
+	ReasonBranchIntoWindow         // some branch, or a goroutine that goes on, lands between the window's bytes
 	ReasonEntryInWindow            // another function starts inside the window
 	ReasonReturnInWindow           // a call in the window returns into the window
 	ReasonEntryLoop                // a loop of its own comes back to the entry and cannot be led past the count

@@ -117,7 +117,7 @@ func (d *detours) search(h *host, low, high uint64, best *emit.Eviction, cost *i
 // evictable asks whether nobody else arrives in e or has plans for it.
 func (d *detours) evictable(e emit.Eviction) bool {
 	end := e.Addr + uint64(e.Len)
-	return d.survey.Untouched(e.Addr+1, end) && !d.overlapsEvicted(e) && !d.survey.HasSite(e.Addr, end) && d.survey.FixedIn(e.Addr, end) == ledger.ReasonNone
+	return d.survey.Untouched(e.Addr+1, end) && !d.obj.MayBeHeld(e.Addr+1, end) && !d.overlapsEvicted(e) && !d.survey.HasSite(e.Addr, end) && d.survey.FixedIn(e.Addr, end) == ledger.ReasonNone
 }
 
 // overlapsEvicted reports whether instructions of e give way already.

@@ -127,7 +127,7 @@ func deadRun(s *survey.Survey, p *Plan) freeRun {
 		return freeRun{}
 	case !s.IsAlone(i):
 		return freeRun{}
-	case lo+islandSize > hi || !s.Untouched(lo, hi):
+	case lo+islandSize > hi || !s.Untouched(lo, hi) || s.Object().MayBeHeld(lo, hi):
 		return freeRun{}
 	}
 	return freeRun{lo, hi, p.Function}

@@ -171,7 +171,8 @@ func (s *planner) planWhole(i int, start uint64, p *Plan) ledger.Reason {
 		if s.obj.Go && !s.opt.KnownFaults && mayFault(&in, code[at:]) {
 			return ledger.ReasonMayFault
 		}
-		if s.neverLeaves(&in, code[at:], start, uint64(at)) {
+		pc := start + uint64(at)
+		if s.neverLeaves(&in, code[at:], start, uint64(at)) || at > 0 && at < stubgen.WindowSize && s.obj.MayBeHeld(pc, pc+1) {
 			return ledger.ReasonUnsupported
 		}
 		starts.add(at)
@@ -231,6 +232,9 @@ func (s *planner) planJump(i int, start uint64, window int, p *Plan) ledger.Reas
 		}
 		if s.neverLeaves(&in, code[at:], start, uint64(at)) {
 			return ledger.ReasonEntryLoop
+		}
+		if pc := start + uint64(at); at > 0 && s.obj.MayBeHeld(pc, pc+1) {
+			return ledger.ReasonBranchIntoWindow
 		}
 		extent.Add(s.obj, &in, code[at:], start+uint64(at))
 		if at += int(in.Len); at >= window || !extent.Open() {

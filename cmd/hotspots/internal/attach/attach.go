@@ -57,6 +57,11 @@ func (e *errAgain) Unwrap() error { return e.why }
 
 func again(format string, args ...any) error { return &errAgain{fmt.Errorf(format, args...)} }
 
+func isAgain(err error) bool {
+	var moment *errAgain
+	return errors.As(err, &moment)
+}
+
 // Attach has a process counted. After an error it is as it was.
 func Attach(r *Request) (*Result, error) {
 	if err := check(r.Pid); err != nil {
@@ -98,8 +103,7 @@ func retry(pid int, try func() error) error {
 	end := time.Now().Add(patience)
 	for n := 1; ; n++ {
 		err := try()
-		var moment *errAgain
-		if !errors.As(err, &moment) || alive.Start(uint32(pid)) == 0 {
+		if !isAgain(err) || alive.Start(uint32(pid)) == 0 {
 			return err
 		}
 		if n == tries || time.Now().After(end) {
@@ -117,6 +121,7 @@ type prepared struct {
 	maps    []procmaps.Mapping
 	auxv    []byte
 	linker  *remote.Linker
+	isGo    bool
 	plan    *patcher.Plan
 	held    place.Span // what will be mapped
 	code    place.Span // in front, the code and its data
@@ -152,6 +157,7 @@ func look(pid int) (*prepared, error) {
 		p.process.Close()
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
+	p.isGo = p.linker.Static && isGo(p.process.Thread()+"/exe")
 	return p, nil
 }
 
@@ -224,6 +230,9 @@ func (p *prepared) makePlan() error {
 	}
 	if p.plan.IsGo() && p.Options.Threshold.Any() { // it would have to run at entries, in front of the check of the stack
 		return fmt.Errorf("process %d: %s has a Go runtime, whose stacks have no room for what --threshold takes", p.Pid, p.plan.Program())
+	}
+	if p.started == nil && p.plan.IsGo() != p.isGo { // its file tells less than its code
+		return fmt.Errorf("process %d: %s %w", p.Pid, p.plan.Program(), errGo)
 	}
 	if p.plan.HeapEnd() != 0 || p.plan.NeedsTraps() {
 		return fmt.Errorf("process %d: the plan needs what only a start can give", p.Pid)

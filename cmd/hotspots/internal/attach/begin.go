@@ -27,7 +27,7 @@ func (p *prepared) begin() (*Result, error) {
 		}
 		frames := newStacks(s.Mem, s.maps)
 		for _, t := range s.Threads {
-			if err := frames.walk(t.Regs.Rsp); err != nil {
+			if err := s.walk(frames, t, t.Regs.Rsp); err != nil {
 				return fmt.Errorf("process %d: a stack cannot be read: %w", p.Pid, err)
 			}
 		}
@@ -41,9 +41,9 @@ func (p *prepared) begin() (*Result, error) {
 // stopped calls do with all threads of the process stopped.
 func (p *prepared) stopped(do func(*session) error) error {
 	if p.started == nil {
-		return stopped(p.Pid, p.linker, do)
+		return stopped(p.Pid, p, do)
 	}
-	s := newSession(p.linker)
+	s := newSession(p)
 	s.Process, s.inherits, s.apart = p.started, true, isApart(p.Pid)
 	if err := s.look(); err != nil {
 		return err

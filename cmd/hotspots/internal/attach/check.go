@@ -114,18 +114,22 @@ func kind(f *elf.File) error {
 		return errors.New("is no 64-bit program for x86-64: build it for x86-64 to have it counted")
 	}
 	// Libraries have no interpreter either: a dynamic linker is one.
-	isStatic := !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+	isStatic := !has(f, elf.PT_INTERP)
 	switch {
 	case isStatic && isLibrary(f):
 		return errors.New("was called to run a program: start that by its own name")
-	case launch.HasGo(f):
+	case launch.HasGo(f) && (!isStatic || has(f, elf.PT_TLS)):
 		return errGo
 	}
 	return nil
 }
 
-// errGo: goroutines may be held at any address; in a program that starts there are none.
-var errGo = errors.New("has a Go runtime: start it with hotspots run")
+func has(f *elf.File, kind elf.ProgType) bool {
+	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == kind })
+}
+
+// errGo: of a program with a libc, too, it is not known where threads' stacks are.
+var errGo = errors.New("has a Go runtime and a libc: start it with hotspots run")
 
 // checkLibc looks at what the dynamic linker has loaded.
 func checkLibc(l *remote.Linker) error {

@@ -71,10 +71,10 @@ func TestKind(t *testing.T) {
 		"x32":         {x32, "build it for x86-64"},
 		"i386":        {i386, "build it for x86-64"},
 		"static":      {file(false, ".text"), ""},
-		"Go":          {file(true, ".text", ".gopclntab"), "has a Go runtime: start it with hotspots run"},
-		"Go PIE":      {file(true, ".data.rel.ro.gopclntab"), "has a Go runtime: start it with hotspots run"},
-		"Go stripped": {file(true, ".note.go.buildid"), "has a Go runtime: start it with hotspots run"},
-		"static Go":   {file(false, ".gopclntab"), "has a Go runtime: start it with hotspots run"},
+		"Go":          {file(true, ".text", ".gopclntab"), "has a Go runtime and a libc: start it with hotspots run"},
+		"Go PIE":      {file(true, ".data.rel.ro.gopclntab"), "has a Go runtime and a libc: start it with hotspots run"},
+		"Go stripped": {file(true, ".note.go.buildid"), "has a Go runtime and a libc: start it with hotspots run"},
+		"static Go":   {file(false, ".gopclntab"), ""},
 	} {
 		refusal(t, name, kind(row.f), row.says)
 	}

@@ -62,7 +62,7 @@ func (l *Left) end(pid int, b *Blob) error {
 		return err
 	}
 	defer room.Close()
-	return stopped(pid, p.linker, func(s *session) error {
+	return stopped(pid, p, func(s *session) error {
 		s.files = files
 		if err := s.consistent(p); err != nil {
 			return err
@@ -295,7 +295,9 @@ func (s *session) inside(request *handover.Attach, b *Blob, ours ranges) (bool, 
 		w.each = func(word uint64) {
 			met = met || word == behind[0] || word == behind[1] || lends && code.has(word)
 		}
-		if err := w.walk(to.RSP); err != nil {
+		if err := s.walk(w, t, to.RSP); isAgain(err) {
+			return true, nil
+		} else if err != nil {
 			return true, fmt.Errorf("process %d: the stack of thread %d cannot be read: %w", s.Pid, t.Tid, err)
 		}
 		met = met || code.has(to.RIP)

@@ -22,7 +22,6 @@ import (
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/patcher/place"
-	"github.com/dynprof/dynprof/patcher/target/remote"
 )
 
 // session is a process whose threads are all stopped, and one of them, which makes system
@@ -45,6 +44,8 @@ type session struct {
 	state   ptrace.Regs // with which the worker goes on
 	tails   []place.Span
 	begun   time.Time
+	// isGo: it is a Go program without libc.
+	isGo bool
 	// inherits: what seccomp filters it has are those that we have.
 	inherits bool
 
@@ -66,13 +67,13 @@ const (
 	forOne   = 2 * time.Second
 )
 
-func newSession(l *remote.Linker) *session {
-	return &session{begun: time.Now(), before: map[*ptrace.Thread]ptrace.Regs{}, numbers: map[*ptrace.Thread]uint64{}, tails: l.Tails}
+func newSession(p *prepared) *session {
+	return &session{begun: time.Now(), before: map[*ptrace.Thread]ptrace.Regs{}, numbers: map[*ptrace.Thread]uint64{}, tails: p.linker.Tails, isGo: p.isGo}
 }
 
 // stopped calls do with all threads of a process stopped, which then go on. Signals to us
 // wait until then.
-func stopped(pid int, l *remote.Linker, do func(*session) error) error {
+func stopped(pid int, p *prepared, do func(*session) error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	later := make(chan os.Signal, 16)
@@ -85,7 +86,7 @@ func stopped(pid int, l *remote.Linker, do func(*session) error) error {
 	}()
 	defer hurry()()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nobody of ours is to wait for that either
-	s := newSession(l)
+	s := newSession(p)
 	s.apart = isApart(pid)
 	var err error
 	if s.Process, err = ptrace.Stop(pid, patience); err != nil {

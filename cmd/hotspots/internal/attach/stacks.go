@@ -36,14 +36,26 @@ func newStacks(mem io.ReaderAt, maps []procmaps.Mapping) *stacks {
 	return &stacks{mem: mem, maps: maps, seen: map[uint64]bool{}}
 }
 
-// walk looks at a stack from its pointer on, with the red zone.
-func (s *stacks) walk(rsp uint64) error {
-	const redZone = 128
+// at is the mapping that a stack pointer is in, nil if there is none.
+func (s *stacks) at(rsp uint64) *procmaps.Mapping {
 	i := sort.Search(len(s.maps), func(i int) bool { return s.maps[i].End > rsp })
 	if i == len(s.maps) || rsp < s.maps[i].Start {
-		return nil // there is none
+		return nil
 	}
-	m := &s.maps[i]
+	return &s.maps[i]
+}
+
+// walk looks at a stack from its pointer on, with the red zone.
+func (s *stacks) walk(rsp uint64) error {
+	if m := s.at(rsp); m != nil {
+		return s.part(rsp, m)
+	}
+	return nil
+}
+
+// part does so in a mapping, or the part of one that is a stack.
+func (s *stacks) part(rsp uint64, m *procmaps.Mapping) error {
+	const redZone = 128
 	low := max(rsp-redZone, m.Start) &^ 7
 	const piece = 1 << 20
 	for at := low; at < m.End; at += piece {

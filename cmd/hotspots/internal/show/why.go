@@ -6,7 +6,7 @@ import "github.com/dynprof/dynprof/internal/ledger"
 var why = [...]string{
 	ledger.ReasonNotSelected:       "--only, --skip or --objects left it out",
 	ledger.ReasonTooShort:          "no room for a jump, even with padding",
-	ledger.ReasonBranchIntoWindow:  "some branch lands between the bytes that a jump would overwrite",
+	ledger.ReasonBranchIntoWindow:  "some branch, or a goroutine that was preempted, lands between the bytes that a jump would overwrite",
 	ledger.ReasonEntryInWindow:     "another function starts among the bytes that a jump would overwrite",
 	ledger.ReasonReturnInWindow:    "a call returns into the bytes that a jump would overwrite",
 	ledger.ReasonEntryLoop:         "a loop of its own comes back to the entry and cannot be led past the count",
