@@ -32,7 +32,8 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	if err != nil {
 		return err
 	}
-	if choice.Heat = ctl.heat != 0; choice.Heat {
+	choice.HeatByMasks = ctl.heat == C.DP_HEAT_MASKS
+	if choice.Heat = ctl.heat != C.DP_HEAT_NONE; choice.Heat {
 		choice.On[setting.Blocks] = true
 	}
 	if choice.On[setting.Blocks] {

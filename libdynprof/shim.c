@@ -387,13 +387,13 @@ static const char *apply(struct start *s)
 	return 0;
 }
 
-/* Whether touched pages can be noted; if not, that is said. */
-static int begin_heat(const struct start *s)
+/* How touched pages can be noted; if they cannot, that is said. */
+static uint64_t begin_heat(const struct start *s)
 {
 	const char *why = s->heat && *s->heat ? dp_heat_begin(s->heat) : 0;
 	if (why)
 		say(s, ": touched pages are not noted: ", why);
-	return s->heat && *s->heat && !why;
+	return dp_heat_how();
 }
 
 static void answer(void)
@@ -436,7 +436,7 @@ static const char *count(struct start *s)
 	take_environment(s);
 	note_objects(s);
 	answer();
-	s->session.ctl->heat = (uint64_t)begin_heat(s);
+	s->session.ctl->heat = begin_heat(s);
 	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->short_space = dp_space_is_short();
 	s->session.ctl->heap_end = heap_is_dumped(s) ? 0 : dp_heap_end(list_of_objects(s));

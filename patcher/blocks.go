@@ -39,6 +39,7 @@ type copies struct {
 	units    []copied     // by function
 	counters uint32       // that they need, slots and all
 	sets     uint32       // of slots for callees, which are the last of them
+	saved    uint32       // one of them, if pages are noted: what a touch saves
 	written  []byte       // unless nil, the arena that they are in: they are written once more,
 	up       uint64       // for so much further up
 	kept     atomic.Int64 // instructions whose copies are kept until they are written
@@ -137,6 +138,10 @@ func (o *object) copy(how decision, of *symname.Names) {
 			c.counters, notes = c.counters+u.counters, notes+u.notes
 		}
 	}
+	if how.heat {
+		c.saved = c.counters
+		c.counters++
+	}
 	if notes > 0 {
 		c.sets = setsFor(notes)
 		c.counters += c.sets * layout.SetWords
@@ -190,7 +195,7 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 		u.counters += emit.NoteWords * u.notes
 	}
 	if u.touches = how.heat; u.touches {
-		code.NoteTouches(o.code)
+		code.NoteTouches(o.code, how.touching())
 	}
 	u.copy, u.insts = true, uint32(len(g.Insts))
 	u.blocks, u.ways, u.loops = o.blocksOf(g, code), waysOf(code), loopsOf(code)
@@ -412,7 +417,7 @@ func (o *object) writeCopy(i int, v *view, spec *emit.Spec, p *Plan) (done func(
 		spec.Copy = &rewriter{stub: o.copies.written[o.stubs[i].At:], body: o.stubs[i].Body, size: o.stubs[i].Len, fixes: u.fixes, up: o.copies.up}
 		return func() {}
 	}
-	w := o.writer(u, v)
+	w := o.writer(u, v, &p.how)
 	if spec.Copy = w; p.how.switched {
 		spec.Copy = translate.NewPair(w, !p.Options.Hot && p.Options.Overhead == 0, p.Options.Overhead > 0)
 	}
@@ -447,7 +452,7 @@ func (r *rewriter) WriteCopy(a *x86.Asm, _ *emit.Runs) {
 }
 
 // writer writes a copy.
-func (o *object) writer(u *copied, v *view) *translate.Writer {
+func (o *object) writer(u *copied, v *view, how *decision) *translate.Writer {
 	code := u.code
 	if u.code = nil; code == nil {
 		g, _ := o.copies.program.Graph(int(u.unit - 1))
@@ -461,12 +466,17 @@ func (o *object) writer(u *copied, v *view) *translate.Writer {
 			code.NoteCallees(o.code, int32(firstNote))
 		}
 		if u.touches {
-			code.NoteTouches(o.code)
+			code.NoteTouches(o.code, how.touching())
 		}
 	}
 	first := o.firstOfBlocks + u.first
 	notes := emit.Notes{Number: layout.RowIndex, Slots: int32(layout.RowCounters + 8*o.slots()), Sets: int(o.copies.sets)}
-	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first), Notes: notes, Number: layout.RowIndex})
+	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first), Notes: notes, Number: layout.RowIndex, Saved: int32(layout.RowCounters + 8*(o.firstOfBlocks+o.copies.saved))})
+}
+
+// touching is how pages are noted.
+func (d *decision) touching() translate.Touching {
+	return translate.Touching{Row: !d.shared, Masks: d.masks}
 }
 
 // setsFor is how many sets of slots there are for so many notes. Most calls by pointers have

@@ -58,14 +58,15 @@ type Cache interface {
 
 // Options are what a user chooses (docs/environment.md).
 type Options struct {
-	Objects    *symname.Objects // nil: the default choice
-	Only, Skip *symname.Names   // nil: all, none
-	BlocksOf   *symname.Names   // whose blocks are counted, with setting.Blocks; nil: all
-	Hot        bool             // blocks of a function are counted when it has reached its threshold
-	Heat       bool             // pages that are touched are noted, with setting.Blocks
-	Overhead   uint32           // tenths of a percent: the agent chooses whose blocks are counted, with setting.Control; 0: it does not
-	Threshold  *symname.Thresholds
-	On         setting.Switches
+	Objects     *symname.Objects // nil: the default choice
+	Only, Skip  *symname.Names   // nil: all, none
+	BlocksOf    *symname.Names   // whose blocks are counted, with setting.Blocks; nil: all
+	Hot         bool             // blocks of a function are counted when it has reached its threshold
+	Heat        bool             // pages that are touched are noted, with setting.Blocks
+	HeatByMasks bool             // by pext, with which the CPU is fast
+	Overhead    uint32           // tenths of a percent: the agent chooses whose blocks are counted, with setting.Control; 0: it does not
+	Threshold   *symname.Thresholds
+	On          setting.Switches
 }
 
 // Entries are where generated code leads to: the slow paths of thresholds, of
@@ -82,6 +83,7 @@ type decision struct {
 	notes        bool // callees of calls by pointers are noted
 	trips        bool // trips of loops are counted
 	heat         bool // pages that are touched are noted
+	masks        bool // by pext
 	switched     bool // blocks are counted of some calls: while their function is hot, or counting is not paused
 	within       bool // within a bound: of functions that have no way back into their copies, which costs more than counting
 	sites        bool // direct calls are counted by site

@@ -36,10 +36,7 @@ func (a *Asm) CmpGSImm(disp, imm int32) {
 }
 
 // CmpGSReg is `cmp %gs:disp,reg`.
-func (a *Asm) CmpGSReg(disp int32, reg byte) {
-	a.Raw(0x65, rexW|reg>>3<<2, 0x3b, reg&7<<3|hasSIB, 0x25)
-	a.imm32(disp)
-}
+func (a *Asm) CmpGSReg(disp int32, reg byte) { a.gs(0x3b, disp, reg) }
 
 // CmpGSZero is `cmpq $0,%gs:disp`.
 func (a *Asm) CmpGSZero(disp int32) {
@@ -53,6 +50,18 @@ func (a *Asm) CmpGSByte(disp int32, imm int8) {
 	a.Raw(0x65, 0x83, 0x3c, 0x25)
 	a.imm32(disp)
 	a.Raw(byte(imm))
+}
+
+// MovGSReg is `mov reg,%gs:disp`.
+func (a *Asm) MovGSReg(disp int32, reg byte) { a.gs(0x89, disp, reg) }
+
+// LoadGSReg is `mov %gs:disp,reg`.
+func (a *Asm) LoadGSReg(disp int32, reg byte) { a.gs(0x8b, disp, reg) }
+
+// gs is an instruction with 64 bits whose operands are a register and a word by GS.
+func (a *Asm) gs(op byte, disp int32, reg byte) {
+	a.Raw(0x65, rexW|reg>>3<<2, op, reg&7<<3|hasSIB, 0x25)
+	a.imm32(disp)
 }
 
 // MovGSRAX is `mov %rax,%gs:disp`.
@@ -242,8 +251,26 @@ func (a *Asm) LeaRCXTo(target RunAddr) {
 	a.rel32To(target, 0)
 }
 
-// Lea is `lea m,reg`, with a displacement of 32 bits.
-func (a *Asm) Lea(reg byte, m Memory) { a.memory(0x8d, reg, m) }
+// Lea is `lea m,reg`, with the shortest displacement.
+func (a *Asm) Lea(reg byte, m Memory) {
+	if m.Base == NoRegister || int32(int8(m.Disp)) != m.Disp {
+		a.memory(0x8d, reg, m)
+		return
+	}
+	const byteDisp = 0x40
+	index, rm := byte(RSP), m.Base&7
+	if m.Index != NoRegister {
+		index = m.Index
+	}
+	if m.Index != NoRegister || rm == RSP {
+		rm = hasSIB
+	}
+	a.Raw(rexW|reg>>3<<2|index>>3<<1|m.Base>>3, 0x8d, byteDisp|reg&7<<3|rm)
+	if rm == hasSIB {
+		a.Raw(byte(bits.TrailingZeros8(m.Scale))<<6 | index&7<<3 | m.Base&7)
+	}
+	a.Raw(byte(m.Disp))
+}
 
 // memory is an instruction with 64 bits whose operands are a register and memory.
 func (a *Asm) memory(op, reg byte, m Memory) {
@@ -259,9 +286,9 @@ func (a *Asm) memory(op, reg byte, m Memory) {
 	a.imm32(m.Disp)
 }
 
-// LeaTo is `lea target(%rip),reg`, of a register below r8.
+// LeaTo is `lea target(%rip),reg`.
 func (a *Asm) LeaTo(reg byte, target RunAddr) {
-	a.Raw(0x48, 0x8d, 0x05|reg<<3)
+	a.Raw(rexW|reg>>3<<2, 0x8d, 0x05|reg&7<<3)
 	a.rel32To(target, 0)
 }
 
@@ -292,24 +319,41 @@ func (a *Asm) Pop(reg byte) { a.Raw(0x58 | reg) }
 // LoadTop is `mov (%rsp),reg`, of a register below r8.
 func (a *Asm) LoadTop(reg byte) { a.Raw(0x48, 0x8b, 0x04|reg<<3, 0x24) }
 
-// Shl is `shl $n,reg`, of a register below r8.
-func (a *Asm) Shl(reg, n byte) { a.Raw(0x48, 0xc1, 0xe0|reg, n) }
+// Shl is `shl $n,reg`.
+func (a *Asm) Shl(reg, n byte) { a.Raw(rexW|reg>>3, 0xc1, 0xe0|reg&7, n) }
 
-// Shr is `shr $n,reg`, of a register below r8.
-func (a *Asm) Shr(reg, n byte) { a.Raw(0x48, 0xc1, 0xe8|reg, n) }
+// Shr is `shr $n,reg`.
+func (a *Asm) Shr(reg, n byte) { a.Raw(rexW|reg>>3, 0xc1, 0xe8|reg&7, n) }
 
-// MovByteAtTwice is `movb $imm,disp(reg,reg,1)`, of a register below r8.
+// Pext is `pext mask(%rip),reg,reg`: the bits of reg that the mask has, one beside the other
+// (BMI2; SDM volume 2, 2.3 and the page of PEXT). It changes no flag.
+func (a *Asm) Pext(reg byte, mask Label) {
+	a.Raw(0xc4, 0x62|^reg>>3<<7, 0x82|^reg&15<<3, 0xf5, 0x05|reg&7<<3)
+	a.relLabel(mask, 4)
+}
+
+// MovByteAtTwice is `movb $imm,disp(reg,reg,1)`.
 func (a *Asm) MovByteAtTwice(reg byte, disp int32, imm byte) {
-	a.Raw(0xc6, 0x84, reg<<3|reg)
+	a.atTwice(0xc6, reg)
 	a.imm32(disp)
 	a.Raw(imm)
 }
 
-// MovWordAtTwice is `movw $imm,disp(reg,reg,1)`, of a register below r8.
+// MovWordAtTwice is `movw $imm,disp(reg,reg,1)`.
 func (a *Asm) MovWordAtTwice(reg byte, disp int32, imm uint16) {
-	a.Raw(0x66, 0xc7, 0x84, reg<<3|reg)
+	a.Raw(0x66)
+	a.atTwice(0xc7, reg)
 	a.imm32(disp)
 	a.Raw(byte(imm), byte(imm>>8))
+}
+
+// atTwice is an instruction on memory at twice a register and a displacement.
+func (a *Asm) atTwice(op, reg byte) {
+	const rexXB = 0x43
+	if reg >= R8 {
+		a.Raw(rexXB)
+	}
+	a.Raw(op, 0x84, reg&7<<3|reg&7)
 }
 
 // MovRAX is `mov reg,%rax`.

@@ -233,17 +233,32 @@ func (h *header) touches() {
 	h.define("SHADOW", fmt.Sprintf("%#x", ShadowAt))
 	h.define("SHADOW_SIZE", fmt.Sprintf("%#xUL", uint64(ShadowSize)))
 	h.define("SHADOW_TEXT", fmt.Sprintf("%#xUL", uint64(ShadowText)))
-	touch := Touch{Memory: x86.Memory{Base: x86.RDI, Index: x86.NoRegister, Scale: 1}, Last: 7, Kind: x86.OperandLoad, KeepsFlags: true}
-	code, at := h.instruction(touch.Write)
+	mark := Mark{Memory: x86.Memory{Base: x86.RDI, Index: x86.NoRegister, Scale: 1}, Kind: x86.OperandLoad}
+	touch := Touch{Marks: []Mark{mark, mark}, Scratch: x86.NoRegister, KeepsFlags: true}
+	write := func(a *x86.Asm) { touch.Write(a, &TouchUse{}) }
+	code, at := h.instruction(write)
 	n := len(at) - 1
 	h.define("TOUCH_PUSH", at[1])
 	h.define("TOUCH_SAVED_FLAGS", at[5])
 	h.define("TOUCH_SAHF", len(code)-at[n-4])
 	h.define("TOUCH_LEA", len(code)-at[n-1])
 	touch.KeepsFlags = false
-	code, at = h.instruction(touch.Write)
-	if n = len(at) - 1; code[at[1]] != 0x50|touch.register() || code[at[n-2]] != 0x58|touch.register() {
+	code, at = h.instruction(write)
+	if n = len(at) - 1; code[at[1]] != 0x50|touch.victim() || code[at[n-2]] != 0x58|touch.victim() {
 		h.t.Errorf("% x: another register", code)
+	}
+	restore := code[at[n-2]]
+	touch.Scratch = x86.RAX
+	code, at = h.instruction(write)
+	n = len(at) - 1
+	h.group("If its register is saved in the row: the last instruction, from the end; it begins like this, which is no pop; and has its prefix, ModRM and the word.")
+	h.define("TOUCH_RESTORE", len(code)-at[n-1])
+	h.define("TOUCH_GS", fmt.Sprintf("%#x", code[at[n-1]]))
+	h.define("TOUCH_REX", 1)
+	h.define("TOUCH_MODRM", 3)
+	h.define("TOUCH_WORD", len(code)-at[n-1]-4)
+	if at[1] != len(code)-at[n-1] || restore == code[at[n-1]] {
+		h.t.Errorf("% x: the last instruction is not told, or not as long as the first", code)
 	}
 }
 

@@ -1,12 +1,24 @@
 package emit
 
-import "github.com/dynprof/dynprof/internal/x86"
+import (
+	"math/bits"
+
+	"github.com/dynprof/dynprof/internal/x86"
+)
 
 // Pages that are read and written. In front of an instruction stands what notes them in the
-// shadow: two bytes a page, at a place that is the same in all processes. The stack is used
-// below the red zone, and not the thread's row: threads may share one where a sandbox forbids
-// more, and a register that another thread has got would be worse than a count that is lost.
-// It stores 1 whatever was there, so how often it runs, and in which thread, does not matter.
+// shadow: two bytes a page, at a place that is the same in all processes. It stores 1 whatever
+// was there, so how often it runs, and in which thread, does not matter. Its register is
+//
+//  1. one that is dead there, and that the function writes somewhere: it is saved in the
+//     thread's row, and restored, for who looks at it meanwhile, or at what a debugger calls a
+//     variable. Threads may share a row where a sandbox forbids more, and find what another
+//     has saved: nothing of the program's depends on it;
+//  2. else one that is saved on the stack below the red zone: a register that another thread
+//     has got would be worse than a count that is lost.
+//
+// Flags that are live are kept by an instruction that changes none, if the CPU has it and is
+// fast with it, else as counts keep them (which needs the stack).
 
 // Where the shadow is, how many bytes it has, and which of the two of a page is which. Of an
 // address 47 bits count: so no address, however wild, leads out of it.
@@ -21,70 +33,130 @@ const (
 	pageBits    = 12
 )
 
-// Touch is bytes in memory that are read or written, or both.
+// PageMask has the bits of an address that tell pages of the shadow apart.
+const PageMask = 1<<addressBits - 1<<pageBits
+
+// Touch notes the pages of bytes in memory.
 type Touch struct {
-	Memory     x86.Memory  // the first; displacements are as in front of the instruction
-	At         x86.RunAddr // unless 0 it is there
-	Last       int32       // how far behind the first the last one is, less than a page
-	Kind       x86.OperandKind
-	KeepsFlags bool
+	Marks      []Mark
+	Scratch    byte // register that is dead there and in no Mark, not R8; NoRegister: the stack is used
+	Masks      bool // by pext: no flag changes
+	KeepsFlags bool // they are live, and Masks is false: then Scratch is NoRegister
 }
 
-// TouchSize is the most that Write takes; there may be a nop in front.
-const TouchSize = 1 + 11 + 2*(4+8+4+4+10) + 13
+// Mark is one of the bytes.
+type Mark struct {
+	Memory x86.Memory  // displacements are as in front of the instruction
+	At     x86.RunAddr // unless 0 it is there
+	Kind   x86.OperandKind
+}
 
-// MostDisplacement is that of a Touch's Memory: Write adds to it.
+// TouchUse is what a Touch uses.
+type TouchUse struct {
+	Word int32        // displacement of the row's word for Scratch from the GS base
+	Mask x86.Label    // where PageMask is
+	Fix  func(at int) // is called with the offset of each Word; nil if nobody asks
+}
+
+// TouchSize is the most that Write takes, for a short jump leads over it
+// (libdynprof/resident/sites/gs.c); there may be a nop in front.
+const TouchSize = 1 + 127
+
+// MostDisplacement is that of a Mark's Memory: Write adds to it.
 const MostDisplacement = 1<<31 - 1<<14
+
+// HasRoom reports whether the Touch can have one more Mark.
+func (t *Touch) HasRoom(m *Mark) bool {
+	const most, mostSurely = 4, 3
+	n := len(t.Marks)
+	if t.Scratch == x86.NoRegister {
+		return n < mostSurely && unused(t.used()|m.used()) <= x86.RDI
+	}
+	if n < mostSurely {
+		return true
+	}
+	more := *t
+	more.Marks = append(t.Marks[:n:n], *m)
+	return n < most && more.Size() < TouchSize
+}
 
 // Size is the bytes that Write takes.
 func (t *Touch) Size() int {
 	var a x86.Asm
-	var buf [TouchSize]byte
-	a.Reset(buf[:], t.At) // in reach, wherever it is
-	t.Write(&a)
+	var buf [2 * TouchSize]byte
+	at := x86.RunAddr(0)
+	for i := range t.Marks {
+		at = max(at, t.Marks[i].At) // in reach, wherever it is
+	}
+	a.Reset(buf[:], at)
+	mask := a.NewLabel()
+	t.Write(&a, &TouchUse{Mask: mask})
 	return a.Len()
 }
 
-// register is the one that Write has for itself: its number, below 8.
-func (t *Touch) register() byte {
-	for _, r := range []byte{x86.RCX, x86.RDX} {
-		if t.Memory.Base != r && t.Memory.Index != r || t.At != 0 {
-			return r
-		}
+// victim is the register that is saved on the stack: the first that no Mark has, RAX left out,
+// which has the flags.
+func (t *Touch) victim() byte { return unused(t.used()) }
+
+func (t *Touch) used() (set uint32) {
+	for i := range t.Marks {
+		set |= t.Marks[i].used()
 	}
-	return x86.RSI
+	return set
+}
+
+func (m *Mark) used() uint32 {
+	if m.At != 0 {
+		return 0
+	}
+	return 1<<(m.Memory.Base&31) | 1<<(m.Memory.Index&31)
+}
+
+func unused(set uint32) byte {
+	return byte(bits.TrailingZeros32(^(set | 1<<x86.RAX | 1<<x86.RSP)))
 }
 
 // Write writes it:
 //
+//	mov   gs:[word], r
+//	lea   r, <first>                 ; of each mark
+//	pext  r, r, [mask]               ; or, where no flag is live, shl r, 17; shr r, 29
+//	mov   byte [shadow+r*2], 1       ; or +1; both by one word
+//	...
+//	mov   r, gs:[word]
+//
+// or, with a victim,
+//
 //	lea   rsp, [rsp-128]
-//	push  rcx                        ; or rdx, or rsi
-//	lea   rcx, <first>
-//	shl   rcx, 17
-//	shr   rcx, 29
-//	mov   byte [shadow+rcx*2], 1     ; or +1; both by one word
-//	lea   rcx, <last>                ; unless that is the first
+//	push  rcx                        ; or another
 //	...
 //	pop   rcx
 //	lea   rsp, [rsp+128]
 //
-// or, where flags are live,
+// or, where flags are live and there is no pext,
 //
 //	lea   rsp, [rsp-128]
 //	push  rcx
 //	push  rax
 //	lahf
 //	seto  al
-//	mov   rcx, [rsp]                 ; if rax is in the address, where rcx is then
-//	lea   rcx, <first>
+//	mov   rcx, [rsp]                 ; if rax is in an address, where rcx is then
 //	...
 //	add   al, 0x7f
 //	sahf
 //	pop   rax
 //	pop   rcx
 //	lea   rsp, [rsp+128]
-func (t *Touch) Write(a *x86.Asm) {
-	r := t.register()
+func (t *Touch) Write(a *x86.Asm, use *TouchUse) {
+	if r := t.Scratch; r != x86.NoRegister {
+		a.MovGSReg(use.Word, r)
+		use.fix(a)
+		t.marks(a, r, use.Mask)
+		a.LoadGSReg(use.Word, r)
+		use.fix(a)
+		return
+	}
+	r := t.victim()
 	a.LeaRSP(-redZone)
 	a.Push(r)
 	if t.KeepsFlags {
@@ -92,10 +164,7 @@ func (t *Touch) Write(a *x86.Asm) {
 		a.Lahf()
 		a.SetoAL()
 	}
-	t.page(a, r, 0)
-	if t.Last > 0 {
-		t.page(a, r, t.Last)
-	}
+	t.marks(a, r, use.Mask)
 	if t.KeepsFlags {
 		a.AddAL(0x7f)
 		a.Sahf()
@@ -105,29 +174,42 @@ func (t *Touch) Write(a *x86.Asm) {
 	a.LeaRSP(redZone)
 }
 
-// page notes the page of a byte.
-func (t *Touch) page(a *x86.Asm, r byte, behind int32) {
-	if t.At != 0 {
-		a.LeaTo(r, t.At.Add(int(behind)))
-	} else {
-		a.Lea(r, t.memory(a, r, behind))
-	}
-	a.Shl(r, 64-addressBits)
-	a.Shr(r, 64-addressBits+pageBits)
-	switch t.Kind {
-	case x86.OperandLoad:
-		a.MovByteAtTwice(r, ShadowAt+ShadowRead, 1)
-	case x86.OperandStore:
-		a.MovByteAtTwice(r, ShadowAt+ShadowWritten, 1)
-	default:
-		a.MovWordAtTwice(r, ShadowAt, 1<<(8*ShadowRead)|1<<(8*ShadowWritten))
+func (u *TouchUse) fix(a *x86.Asm) {
+	if u.Fix != nil {
+		u.Fix(a.Len() - 4)
 	}
 }
 
-// memory is that of a byte, with the stack pointer as it is by now, and rax where it is.
-func (t *Touch) memory(a *x86.Asm, r byte, behind int32) x86.Memory {
-	m := t.Memory
-	m.Disp += behind
+func (t *Touch) marks(a *x86.Asm, r byte, mask x86.Label) {
+	for i := range t.Marks {
+		m := &t.Marks[i]
+		if m.At != 0 {
+			a.LeaTo(r, m.At)
+		} else {
+			a.Lea(r, t.memory(a, r, m.Memory))
+		}
+		if t.Masks {
+			a.Pext(r, mask)
+		} else {
+			a.Shl(r, 64-addressBits)
+			a.Shr(r, 64-addressBits+pageBits)
+		}
+		switch m.Kind {
+		case x86.OperandLoad:
+			a.MovByteAtTwice(r, ShadowAt+ShadowRead, 1)
+		case x86.OperandStore:
+			a.MovByteAtTwice(r, ShadowAt+ShadowWritten, 1)
+		default:
+			a.MovWordAtTwice(r, ShadowAt, 1<<(8*ShadowRead)|1<<(8*ShadowWritten))
+		}
+	}
+}
+
+// memory is that of a mark, with the stack pointer as it is by now, and rax where it is.
+func (t *Touch) memory(a *x86.Asm, r byte, m x86.Memory) x86.Memory {
+	if t.Scratch != x86.NoRegister {
+		return m
+	}
 	if m.Base == x86.RSP {
 		m.Disp += redZone + 8
 		if t.KeepsFlags {

@@ -164,7 +164,7 @@ func (c *Code) Text(o *stubgen.Object) string {
 			case Note:
 				text = fmt.Sprintf("note %d", op.To)
 			case Touch:
-				text = touches(&c.Touches[op.To])
+				text = touchText(&c.Touches[op.To])
 			case TripStart, TripRound, TripEnd, TripForget:
 				text = fmt.Sprintf("trip %d %s", op.To, [...]string{"starts", "goes round", "ends", "is forgotten"}[op.Kind-TripStart])
 			}
@@ -223,12 +223,20 @@ func counts(counter int32, keep bool) string {
 	return text
 }
 
-func touches(t *emit.Touch) string {
-	where := fmt.Sprintf("%x", uint64(t.At))
-	if m := &t.Memory; t.At == 0 {
-		where = fmt.Sprintf("%#x(%s,%s,%d)", m.Disp, registerName(m.Base), registerName(m.Index), m.Scale)
+func touchText(t *emit.Touch) string {
+	text := "touch"
+	for i := range t.Marks {
+		m := &t.Marks[i]
+		where := fmt.Sprintf("%x", uint64(m.At))
+		if m.At == 0 {
+			where = fmt.Sprintf("%#x(%s,%s,%d)", m.Memory.Disp, registerName(m.Memory.Base), registerName(m.Memory.Index), m.Memory.Scale)
+		}
+		text += fmt.Sprintf(" %s: %s,", where, [...]string{"", "read", "written", "read and written"}[m.Kind])
 	}
-	text := fmt.Sprintf("touch %d bytes at %s: %s", t.Last+1, where, [...]string{"", "read", "written", "read and written"}[t.Kind])
+	text += " by " + registerName(t.Scratch)
+	if t.Scratch == x86.NoRegister {
+		text += "one on the stack"
+	}
 	if t.KeepsFlags {
 		text += ", flags kept"
 	}

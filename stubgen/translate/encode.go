@@ -19,6 +19,7 @@ type Counter struct {
 	Row    int32       // else the displacement of the first from the GS base
 	Notes  emit.Notes  // of callees, if there are any
 	Number int32       // displacement of the row's number, if trips are counted
+	Saved  int32       // of the word that a Touch saves its register in
 }
 
 // Size is the most bytes that the copy takes, behind its function's count.
@@ -60,8 +61,13 @@ func (c *Code) Size(o *stubgen.Object, shared bool) int {
 	for i := range c.Tables {
 		n += tableAlign - 1 + c.Tables[i].Size() + displaced
 	}
+	if c.usesMask() {
+		n += maskSize - 1 + maskSize
+	}
 	return n + jumpSize // from the last block to the entry
 }
+
+const maskSize = 8
 
 // Fix is a word of a copy that depends on the process.
 type Fix struct {
@@ -86,6 +92,7 @@ type Writer struct {
 	reads   []reading
 	notes   []noted
 	ends    []tripEnd
+	mask    x86.Label // emit.PageMask, if a Touch needs it
 
 	behindCount bool        // the entry's block follows the function's count, whose run it is in
 	begin       x86.Label   // where it begins
@@ -116,7 +123,7 @@ func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 			w.ahead[d.To] = int32(i) + 1
 		}
 	}
-	w.begin = a.NewLabel()
+	w.begin, w.mask = a.NewLabel(), a.NewLabel()
 	if a.Bind(w.begin); w.code.Start != NoCounter {
 		w.startTrip(w.code.Start, g.Blocks[g.Entry].First)
 	}
@@ -140,6 +147,11 @@ func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 		w.Fixes = append(w.Fixes, Fix{int32(at), true})
 	}
 	w.writeTables()
+	if w.code.usesMask() {
+		a.Align(maskSize)
+		a.Bind(w.mask)
+		a.Quad(emit.PageMask)
+	}
 }
 
 func newLabels(a *x86.Asm, n int) []x86.Label {

@@ -162,6 +162,16 @@ func TestGoldenTrips(t *testing.T) {
 // TestGoldenTouches compares copies of flow.s in which touched pages are noted with
 // touches.golden.
 func TestGoldenTouches(t *testing.T) {
+	for _, masks := range []bool{false, true} {
+		name := "testdata/touches.golden"
+		if masks {
+			name = "testdata/touches_masks.golden"
+		}
+		fixture.Compare(t, name, touchedText(t, masks), "go test -update, then look at the change")
+	}
+}
+
+func touchedText(t *testing.T, masks bool) string {
 	o, p := load(t, fixture.Link(t, "../flow/testdata/flow.s"))
 	var got strings.Builder
 	for i, u := range p.Units() {
@@ -177,7 +187,7 @@ func TestGoldenTouches(t *testing.T) {
 		c.RebuildTables(o)
 		c.Count(true)
 		c.NoteCallees(o, c.Counters)
-		if c.NoteTouches(o); len(c.Touches) == 0 {
+		if c.NoteTouches(o, Touching{Row: true, Masks: masks}); len(c.Touches) == 0 {
 			continue
 		}
 		code, _, err := encodeCounted(t, c, o)
@@ -186,7 +196,7 @@ func TestGoldenTouches(t *testing.T) {
 		}
 		fmt.Fprintf(&got, "== %s:\n%s-- encoded\n%s\n", o.Functions[u.Function].Name, c.Text(o), fixture.Disassemble(t, code, uint64(fixture.ArenaAt)))
 	}
-	fixture.Compare(t, "testdata/touches.golden", got.String(), "go test -update, then look at the change")
+	return got.String()
 }
 
 // TestPrograms: nearly all functions of real programs could run as copies, and what stays

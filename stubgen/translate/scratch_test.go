@@ -42,29 +42,20 @@ type scratch struct {
 	flags                                   float64
 }
 
-const (
-	anyRegister = 0xffff &^ (1 << x86.RSP)
-	calleeSaved = 1<<x86.RBX | 1<<x86.RBP | 0xf000
-)
+const anyRegister = 0xffff &^ (1 << x86.RSP)
 
 func (s *scratch) add(g *flow.Graph, code func(in *flow.Inst) []byte) {
 	often := g.Frequency(g.Loops())
-	effects := make([]x86.Effects, len(g.Insts))
-	var mentioned, written uint32
+	var mentioned uint32
 	for i := range g.Insts {
-		in := &g.Insts[i]
-		effects[i] = in.Effects(code(in))
-		mentioned |= effects[i].Read.G | effects[i].Written.G
-		written |= effects[i].Written.G
-		if in.Kind == x86.Call || in.Kind == x86.CallInd {
-			written |= x86.CallerSaved.G & anyRegister
-		}
+		e := g.Insts[i].Effects(code(&g.Insts[i]))
+		mentioned |= e.Read.G | e.Written.G
 	}
 	s.functions++
 	if anyRegister&^mentioned != 0 {
 		s.unmentioned++
 	}
-	live, flags := liveRegisters(g, effects), g.LiveFlags()
+	free, flags := g.DeadRegisters(code), g.LiveFlags()
 	for k := range g.Blocks {
 		for i := g.Blocks[k].First; i < g.Blocks[k].End; i++ {
 			in := &g.Insts[i]
@@ -79,8 +70,7 @@ func (s *scratch) add(g *flow.Graph, code func(in *flow.Inst) []byte) {
 					s.stack += often[k]
 					continue
 				}
-				// What a function does not write its callers may rely on (gcc's -fipa-ra).
-				dead := bits.OnesCount32(anyRegister & written &^ live[i] &^ effects[i].Read.G)
+				dead := bits.OnesCount32(free[i])
 				if dead > 0 {
 					s.one += often[k]
 				}
@@ -93,42 +83,4 @@ func (s *scratch) add(g *flow.Graph, code func(in *flow.Inst) []byte) {
 			}
 		}
 	}
-}
-
-// liveRegisters are those that may be read, from each instruction on, before they are written. Calls keep what
-// they need not keep, for the same reason.
-func liveRegisters(g *flow.Graph, effects []x86.Effects) []uint32 {
-	arguments, results := x86.Arguments.G, x86.Results.G
-	live, begin := make([]uint32, len(g.Insts)), make([]uint32, len(g.Blocks))
-	for changed := true; changed; {
-		changed = false
-		for k := len(g.Blocks) - 1; k >= 0; k-- {
-			b := &g.Blocks[k]
-			var at uint32
-			for _, e := range b.Succs {
-				at |= begin[e.To]
-			}
-			switch last := g.Insts[b.End-1].Kind; {
-			case b.Leaves&(flow.ByMiddle|flow.ByFall|flow.ByIndirect) != 0 || last == x86.JmpInd:
-				at = anyRegister
-			case b.Leaves != 0 && last != x86.Ret:
-				at |= arguments | calleeSaved
-			}
-			for i := b.End - 1; i >= b.First; i-- {
-				switch g.Insts[i].Kind {
-				case x86.Ret:
-					at = calleeSaved | results
-				case x86.Call, x86.CallInd:
-					at |= arguments | calleeSaved | effects[i].Read.G
-				default:
-					at = at&^effects[i].Killed.G | effects[i].Read.G
-				}
-				live[i] = at
-			}
-			if at != begin[k] {
-				begin[k], changed = at, true
-			}
-		}
-	}
-	return live
 }

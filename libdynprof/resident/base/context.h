@@ -8,7 +8,11 @@
 #define DP_UC_GREGS 40
 
 /* Registers of the interrupted code, by their index in the context. */
+#define DP_REG_R8 0 /* and so on, to r15 */
+#define DP_REG_RDI 8
 #define DP_REG_RSI 9
+#define DP_REG_RBP 10
+#define DP_REG_RBX 11
 #define DP_REG_RDX 12
 #define DP_REG_RAX 13
 #define DP_REG_RCX 14

@@ -13,6 +13,13 @@ enum dp_cache {
 	DP_CACHE_KEEP, /* and when the twin has planned it writes down what later starts can use */
 };
 
+/* The shadow is mapped in which touched pages are noted, and how that is done. */
+enum dp_heat {
+	DP_HEAT_NONE,	/* it is not */
+	DP_HEAT_SHIFTS, /* by shifts, which change flags */
+	DP_HEAT_MASKS,	/* by pext, with which the CPU is fast */
+};
+
 enum {
 	DP_PATH_MAX = 4096,
 	DP_LINE_MAX = 512,
@@ -84,7 +91,7 @@ struct dp_ctl {
 	uint64_t cache;         /* enum dp_cache */
 	uint64_t listen;        /* 1: the twin may become the endpoint for metrics */
 	uint64_t blocks;        /* 1: blocks are counted, or calls by site: planning takes its time */
-	uint64_t heat;          /* 1: the shadow is mapped in which touched pages are noted */
+	uint64_t heat;          /* enum dp_heat */
 	uint64_t late;          /* 1: these objects come later */
 	uint64_t outside;       /* 1: and the planner has of the target what is here and in them */
 	uint64_t view;          /* where the planner has the table then, up to its rows, */

@@ -94,6 +94,13 @@
 #define DP_TOUCH_SAHF 11
 #define DP_TOUCH_LEA 8
 
+/* If its register is saved in the row: the last instruction, from the end; it begins like this, which is no pop; and has its prefix, ModRM and the word. */
+#define DP_TOUCH_RESTORE 9
+#define DP_TOUCH_GS 0x65
+#define DP_TOUCH_REX 1
+#define DP_TOUCH_MODRM 3
+#define DP_TOUCH_WORD 5
+
 /* The two forms of a redirectable stub (struct dp_form), and its front's last jump. */
 #define DP_FORM_PLAIN {.counts = 0x4865, .add = 0, .front = 48, .arrive = -33, .lap = -20, .back = -6, .check = 9, .limit = 18, .limit_at = 16, .body = 28}
 #define DP_FORM_FLAGS {.counts = 0x8d48, .add = 10, .front = 64, .arrive = -39, .lap = -32, .back = -18, .check = 19, .limit = 28, .limit_at = 24, .body = 50}

@@ -195,7 +195,7 @@ static void fill_in(struct dp_ctl *ctl)
 	ctl->site_entry = (uint64_t)&dp_kernel_site;
 	ctl->signal_entry = (uint64_t)&dp_signal_site;
 	ctl->late = 1;
-	ctl->heat = (uint64_t)dp_heat_has(0, ~0ULL);
+	ctl->heat = dp_heat_how();
 	ctl->handles_traps = dp_handles_traps;
 	ctl->shared = dp.shared;
 	ctl->translator = (uint64_t)dp.translator;

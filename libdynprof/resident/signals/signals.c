@@ -167,7 +167,7 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 			show_keeping_flags(g, pos - front, r.body - front, s);
 		else {
 			s->resume = g[DP_REG_RIP];
-			s->counted = (uint64_t)is_behind_inc(pos, front);
+			s->counted = (uint32_t)is_behind_inc(pos, front);
 		}
 		s->counted = (s->counted && !(o->flags & DP_IS_WAY)) || again;
 		g[DP_REG_RIP] = from;
@@ -359,7 +359,8 @@ static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *
 	s->rsp = g[DP_REG_RSP];
 	s->rax = g[DP_REG_RAX];
 	s->eflags = g[DP_REG_EFLAGS];
-	s->go = s->counted = s->trip = s->other = 0;
+	s->go = s->counted = 0;
+	s->trip = s->other = s->word = 0;
 	if (!fault && !switches)
 		look_at_stack(s->rsp);
 	uint64_t at = s->rip;
@@ -498,9 +499,11 @@ static void put_back(uint64_t *g, const struct dp_shown *s)
 {
 	g[DP_REG_RIP] = s->rip;
 	g[DP_REG_RSP] = s->rsp;
+	if (s->word)
+		dp_save_again(s->word, g[s->other]);
 	if (g[DP_REG_RAX] == s->to_rax)
 		g[DP_REG_RAX] = s->rax;
-	if (s->other && g[s->other] == s->to_was)
+	if (s->other && (s->word || g[s->other] == s->to_was))
 		g[s->other] = s->was;
 	if (g[DP_REG_EFLAGS] == s->to_eflags)
 		g[DP_REG_EFLAGS] = s->eflags;

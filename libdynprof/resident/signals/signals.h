@@ -29,11 +29,12 @@ struct dp_shown {
 	uint64_t to_rip, to_rsp, to_rax, to_eflags; /* as the handler sees them */
 	uint64_t resume; /* where code in the state that the handler sees goes on */
 	uint64_t low;	 /* the window */
-	uint64_t go;	 /* a Go program: the address that it pushes is never returned to */
-	uint64_t counted; /* it stands behind its function's count */
+	uint32_t go;	 /* a Go program: the address that it pushes is never returned to */
+	uint32_t counted; /* it stands behind its function's count */
 	uint64_t trip;	 /* it counts trips of a loop: where in the row that has an execution; else 0 */
 	uint64_t other; /* another register that is put back: its DP_REG_*; else 0 */
 	uint64_t was, to_was; /* what it had, as rax */
+	uint64_t word;	 /* where in the row that has what the handler sees; else 0 */
 };
 _Static_assert(sizeof(struct dp_shown) == DP_SHOWN_SIZE, "dp_shown");
 

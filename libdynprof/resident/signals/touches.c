@@ -1,40 +1,71 @@
 /* Code that notes the pages that an instruction touches. A handler that strikes in it sees the
  * instruction, with its registers and flags. When it returns the thread goes on where it was: what
- * is on the stack lies above the handler's. Who goes on elsewhere begins at its beginning. */
+ * is on the stack lies above the handler's, and what is in the row, where code that it ran may have
+ * saved something else by then, is put back. Who goes on elsewhere begins at its beginning. */
 #define _GNU_SOURCE
 #include <signal.h>
 
+#include "base/state.h"
 #include "base/stub.h"
 #include "signals/flags.h"
 #include "signals/touches.h"
 
-/* Which of the registers it is that the code has for itself. */
-static uint64_t pushed(const uint8_t *push)
+/* The place of a register in a context. */
+static uint64_t place_of(unsigned register_)
 {
-	enum { PUSH_RCX = 0x51, PUSH_RDX = 0x52 };
-	return *push == PUSH_RCX ? DP_REG_RCX : *push == PUSH_RDX ? DP_REG_RDX : DP_REG_RSI;
+	enum { R8 = 8 };
+	static const uint8_t first[R8] = {DP_REG_RAX, DP_REG_RCX, DP_REG_RDX, DP_REG_RBX, DP_REG_RSP, DP_REG_RBP, DP_REG_RSI, DP_REG_RDI};
+	return register_ < R8 ? first[register_] : DP_REG_R8 + register_ - R8;
 }
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+/* Of the stack. */
+static void show_pushed(const uint8_t *code, uint64_t pos, uint64_t left, int keeps_flags, uint64_t *g, struct dp_shown *s)
+{
+	enum { PUSH = 0x50 };
+	uint64_t words = least(least(pos - DP_TOUCH_PUSH, left - DP_TOUCH_LEA), keeps_flags ? 2 : 1);
+	const uint64_t *top = (const uint64_t *)g[DP_REG_RSP] + words;
+	if (words == 2 && pos >= DP_TOUCH_SAVED_FLAGS && left >= DP_TOUCH_SAHF)
+		dp_flags_of_rax(g, left > DP_TOUCH_SAHF);
+	if (words >= 1) {
+		s->other = place_of(code[DP_TOUCH_PUSH] - PUSH);
+		s->was = g[s->other];
+		g[s->other] = top[-1];
+	}
+	if (words >= 2)
+		g[DP_REG_RAX] = top[-2];
+	g[DP_REG_RSP] = (uint64_t)top + DP_RED_ZONE;
+}
+
+/* Of the row. Restore is the last instruction, which has the register, and the word. */
+static void show_saved(const uint8_t *restore, uint64_t *g, struct dp_shown *s)
+{
+	enum { REX_R = 4 };
+	uint64_t word = *(const uint32_t *)(restore + DP_TOUCH_WORD);
+	if (dp_is_off() || dp_stopped())
+		return; /* there may be no row any more; nobody needs what the register has */
+	s->other = place_of((restore[DP_TOUCH_MODRM] >> 3 & 7U) | (restore[DP_TOUCH_REX] & REX_R) << 1);
+	s->was = g[s->other];
+	s->word = word;
+	__asm__ volatile("movq %%gs:(%1), %0" : "=r"(g[s->other]) : "r"(word));
+}
+
 void dp_show_touch(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *g, struct dp_shown *s)
 {
-	uint64_t start = c->at + o->at, left = dp_run_of(c, o).body - pos;
-	uint64_t most = o->flags & DP_KEEPS_FLAGS ? 2 : 1;
+	uint64_t start = c->at + o->at, body = dp_run_of(c, o).body;
+	const uint8_t *code = (const uint8_t *)start, *restore = code + body - DP_TOUCH_RESTORE;
 	s->resume = start;
-	if (pos >= DP_TOUCH_PUSH) {
-		uint64_t words = least(least(pos - DP_TOUCH_PUSH, left - DP_TOUCH_LEA), most);
-		const uint64_t *top = (const uint64_t *)g[DP_REG_RSP] + words;
-		if (words == 2 && pos >= DP_TOUCH_SAVED_FLAGS && left >= DP_TOUCH_SAHF)
-			dp_flags_of_rax(g, left > DP_TOUCH_SAHF);
-		if (words >= 1) {
-			s->other = pushed((const uint8_t *)start + DP_TOUCH_PUSH);
-			s->was = g[s->other];
-			g[s->other] = top[-1];
-		}
-		if (words >= 2)
-			g[DP_REG_RAX] = top[-2];
-		g[DP_REG_RSP] = (uint64_t)top + DP_RED_ZONE;
-	}
+	if (*restore == DP_TOUCH_GS) {
+		if (pos >= DP_TOUCH_RESTORE) /* behind the first, which is as long */
+			show_saved(restore, g, s);
+	} else if (pos >= DP_TOUCH_PUSH)
+		show_pushed(code, pos, body - pos, o->flags & DP_KEEPS_FLAGS, g, s);
 	s->low = g[DP_REG_RIP] = c->at + (int64_t)o->from;
+}
+
+void dp_save_again(uint64_t word, uint64_t value)
+{
+	if (!dp_is_off() && !dp_stopped())
+		__asm__ volatile("movq %1, %%gs:(%0)" : : "r"(word), "r"(value) : "memory");
 }

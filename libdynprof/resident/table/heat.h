@@ -7,6 +7,8 @@
 
 /* Maps it from that file, before anything can be touched. Returns 0, or why there is none. */
 const char *dp_heat_begin(const char *path) HIDDEN;
+/* How pages are noted: enum dp_heat. */
+uint64_t dp_heat_how(void) HIDDEN;
 /* Nothing will be touched after all. */
 void dp_heat_take_back(void) HIDDEN;
 /* Whether some of it is in [low, high). */
