@@ -31,7 +31,7 @@ import (
 // others, on names that a user gave, or on who watches.
 func (p *Plan) mayCache() bool {
 	o := &p.Options
-	return p.Cache != nil && !p.Translator && !p.how.shared && !p.how.debugged && !o.On[setting.AllowTraps] && !o.Heat && o.Only == nil && o.Skip == nil && o.BlocksOf == nil && o.Threshold.Same()
+	return p.Cache != nil && !p.Translator && !p.how.shared && !p.how.debugged && !o.On[setting.AllowTraps] && o.Only == nil && o.Skip == nil && o.BlocksOf == nil && o.Threshold.Same()
 }
 
 // slots is how many places are tried for an arena, so that there is a plan for a program in
@@ -45,8 +45,19 @@ func (p *Plan) keyOf(o *object, slot int) []byte {
 	if brk := p.LinkerHook; brk >= o.span.Low && brk < o.span.High {
 		hook = brk - o.bias
 	}
-	return fmt.Appendf(nil, "planner %x\nselected %t\nkeep-calls %t\nblocks %t\nedges %t\ntrips %t\nswitch %s\nthreshold %d\nhook %x\nslot %d\n",
-		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.On[setting.Blocks], p.how.notes || p.how.sites, p.how.trips, p.switches(), p.Options.Threshold.All, hook, slot)
+	return fmt.Appendf(nil, "planner %x\nselected %t\nkeep-calls %t\nblocks %t\nedges %t\ntrips %t\nheat %s\nswitch %s\nthreshold %d\nhook %x\nslot %d\n",
+		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.On[setting.Blocks], p.how.notes || p.how.sites, p.how.trips, p.how.heats(), p.switches(), p.Options.Threshold.All, hook, slot)
+}
+
+// heats is how pages are noted, if they are.
+func (d *decision) heats() string {
+	switch {
+	case !d.heat:
+		return "none"
+	case d.masks:
+		return "masks"
+	}
+	return "shifts"
 }
 
 // switches is how switches are at the start, if there are any.

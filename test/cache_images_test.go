@@ -31,7 +31,7 @@ func TestCacheImages(t *testing.T) {
 		t.Run("DYNPROF_TEXT_COPIES="+copies, func(t *testing.T) {
 			home := cacheHome(t)
 			for start, i := range []int{0, 0, 1, 1, 1, 0, 0} {
-				p := &planned{mounted(t, images[i], mnt), home, "run", []string{"DYNPROF_TEXT_COPIES=" + copies}}
+				p := &planned{command: mounted(t, images[i], mnt), home: home, by: "run", env: []string{"DYNPROF_TEXT_COPIES=" + copies}}
 				r, rep, cached, all := p.start(t)
 				if r.stdout != want[i] || r.stderr != "" || r.status != 0 {
 					t.Errorf("start %d: %+v, not %q", start, r, want[i])

@@ -31,13 +31,15 @@ type planned struct {
 	home string // XDG_CACHE_HOME
 	by   string // "run" or "preload"
 	env  []string
+
+	flags []string // of run
 }
 
 // newPlanned is c with an empty cache.
 func newPlanned(t *testing.T, c command, by string, env ...string) *planned {
 	t.Helper()
 	settle(t, c.args...)
-	return &planned{c, cacheHome(t), by, append(env, "DYNPROF_CACHE=1", "DYNPROF_TEXT_COPIES=1")}
+	return &planned{command: c, home: cacheHome(t), by: by, env: append(env, "DYNPROF_CACHE=1", "DYNPROF_TEXT_COPIES=1")}
 }
 
 // settle waits until those of names that are files have not changed for a while: of what
@@ -85,7 +87,7 @@ func (p *planned) start(t *testing.T) (r result, rep *report, cached, all int) {
 	c := p.command
 	c.env = slices.Concat(c.env, p.env, []string{"XDG_CACHE_HOME=" + p.home})
 	if p.by == "run" {
-		c.args = append([]string{build(t, "hotspots"), "run", "-o", path, "--summary", "0", "--"}, c.args...)
+		c.args = append([]string{build(t, "hotspots"), "run", "-o", path, "--summary", "0"}, slices.Concat(p.flags, []string{"--"}, c.args)...)
 	} else {
 		c.env = append(c.env, "LD_PRELOAD="+build(t, "libdynprof.so"), "DYNPROF_OUTPUT="+path)
 	}

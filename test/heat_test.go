@@ -118,6 +118,37 @@ func TestHeatLate(t *testing.T) {
 	}
 }
 
+// TestHeatKept: with plans that are kept, of libraries that are loaded later, too, pages are the
+// same; and plans without touches are others.
+func TestHeatKept(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	late := compile(t, gcc, []string{"-O1"}, "heatlate.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC", "-DLIBRARY", "-falign-functions=32"}, "heatlate.c")
+	for _, args := range [][]string{
+		{compile(t, gcc, []string{"-O2", "-fPIE", "-pie", "-falign-functions=32"}, "heat.c")},
+		{compile(t, gcc, []string{"-O1", "-no-pie", "-falign-functions=32"}, "heat.c")},
+		{late, library},
+	} {
+		p := newPlanned(t, cmd(args...), "run")
+		p.flags = []string{"--heat=pages"}
+		for starts, done := 0, false; !done; starts++ {
+			r, rep, cached, all := p.start(t)
+			want, _ := saidPages(t, r.stdout)
+			if got := touchedPages(t, rep.table); !maps.Equal(got, want) {
+				t.Errorf("%v: %d of %d plans are used: %v, not %v", args, cached, all, got, want)
+			}
+			if done = cached == all && isWarm(t, rep); starts > 20 {
+				t.Fatalf("%v: %d of %d plans are used", args, cached, all)
+			}
+		}
+		p.flags = []string{"--blocks"}
+		if _, rep, _, _ := p.start(t); isWarm(t, rep) {
+			t.Errorf("%v: a plan with touches is used without", args)
+		}
+	}
+}
+
 // TestHeatWatched: a signal handler sees the same at every instruction, those that note pages
 // included.
 func TestHeatWatched(t *testing.T) {

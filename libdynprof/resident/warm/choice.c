@@ -18,7 +18,7 @@ static const struct variable {
 	{"DYNPROF_OUTPUT", OUTPUT}, {"DYNPROF_OBJECTS", OBJECTS}, {"DYNPROF_THRESHOLD", THRESHOLD},
 	{"DYNPROF_RUN_ID", RUN_ID}, {"DYNPROF_KEEP_CALLS", KEEP_CALLS}, {"DYNPROF_FOLLOW_EXEC", FOLLOW_EXEC}, {"DYNPROF_FOLLOW_SELF", HARMLESS},
 	{"DYNPROF_ARGS", OFF}, {"DYNPROF_PERF_MAP", OFF}, {"DYNPROF_CONTROL", OFF}, {"DYNPROF_ALLOW_TRAPS", OFF}, {"DYNPROF_LOCK", OFF}, {"DYNPROF_BLOCKS", BLOCKS},
-	{"DYNPROF_BLOCKS_OF", BLOCKS_OF}, {"DYNPROF_EDGES", EDGES}, {"DYNPROF_TRIPS", TRIPS},
+	{"DYNPROF_BLOCKS_OF", BLOCKS_OF}, {"DYNPROF_EDGES", EDGES}, {"DYNPROF_TRIPS", TRIPS}, {"DYNPROF_HEAT", HARMLESS},
 	{"DYNPROF_CACHE", CACHE}, {"DYNPROF_TEXT_COPIES", TEXT_COPIES}, {"DYNPROF_STRICT", HARMLESS}, {"DYNPROF_NOTE", HARMLESS}, {"DYNPROF_PAD", HARMLESS},
 	{"DYNPROF_LIBRARY", HARMLESS}, {"DYNPROF_PRELOADED", HARMLESS}, {"DYNPROF_HOTSPOTS", HARMLESS},
 };
@@ -142,7 +142,7 @@ int dp_read_choice(const struct dp_ctl *ctl, struct dp_choice *c)
 		seen |= once ? 1U << kind : 0;
 	}
 	enum { USUAL_HOT = 1000 }; /* as usualHot there */
-	c->blocks |= c->trips | c->hot;
+	c->blocks |= c->trips | c->hot | (ctl->heat != DP_HEAT_NONE);
 	if (c->hot && !c->threshold)
 		c->threshold = USUAL_HOT;
 	return 1;

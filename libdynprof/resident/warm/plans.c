@@ -191,7 +191,10 @@ static void put_key(const struct dp_warm *w, const struct dp_planned *o, uint64_
 	dp_put_text(b, w->choice.blocks ? "blocks true\n" : "blocks false\n");
 	dp_put_text(b, w->choice.edges && (w->choice.blocks || !w->ctl->late) ? "edges true\n" : "edges false\n");
 	dp_put_text(b, w->choice.trips ? "trips true\n" : "trips false\n");
-	dp_put_text(b, w->choice.hot ? "switch off\n" : "switch none\n");
+	static const char heat[][8] = {[DP_HEAT_NONE] = "none", [DP_HEAT_SHIFTS] = "shifts", [DP_HEAT_MASKS] = "masks"};
+	dp_put_text(b, "heat ");
+	dp_put_text(b, heat[w->ctl->heat]);
+	dp_put_text(b, w->choice.hot ? "\nswitch off\n" : "\nswitch none\n");
 	dp_put_text(b, "threshold ");
 	dp_put_number(b, w->choice.threshold, 10);
 	dp_put_text(b, "\nhook ");
