@@ -21,6 +21,10 @@ type Nest struct {
 	order []int32 // blocks that can be reached, in reverse postorder
 }
 
+// Order is the blocks that can be reached, in reverse postorder: each is behind all that come to
+// it without going round.
+func (n *Nest) Order() []int32 { return n.order }
+
 // Loops finds the natural loops; loops with the same header are one.
 func (g *Graph) Loops() *Nest {
 	preds := g.preds()

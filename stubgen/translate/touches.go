@@ -3,6 +3,7 @@ package translate
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
@@ -15,7 +16,8 @@ import (
 // less than a page: the pages of both are all that there are. What is read and what is written
 // are apart, as both ends shall be of the same kind. Spans whose addresses are known at one
 // place are one Touch there, in front of the first access of them: best where a register is
-// dead, and no flag is live.
+// dead, and no flag is live. What is noted since the last call, or round of a loop, is not noted
+// again.
 
 // touchChange are the flags that a Touch changes and somebody may mean to read: not AF.
 const touchChange = x86.FlagsAll &^ x86.FlagAF
@@ -38,13 +40,13 @@ func (c *Code) NoteTouches(o *stubgen.Object, how Touching) {
 	if how.Row {
 		t.dead = g.DeadRegisters(func(in *flow.Inst) []byte { return o.Code(in.Addr)[:in.Len] })
 	}
+	t.blocks()
 	ops, begins := make([]Op, 0, 3*len(c.Ops)/2), make([]int32, 0, len(g.Blocks))
 	for k := range g.Blocks {
 		begins = append(begins, int32(len(ops)))
-		t.block(c.ops(k))
 		for i, op := range c.ops(k) {
 			if t.isFirst(c.ops(k), i) {
-				ops = t.put(ops, op.Inst)
+				ops = t.put(ops, k, op.Inst)
 			}
 			ops = append(ops, op)
 		}
@@ -52,11 +54,11 @@ func (c *Code) NoteTouches(o *stubgen.Object, how Touching) {
 	c.Ops, c.Begins = ops, begins
 }
 
-// put adds the touches of the block that are in front of an instruction.
-func (t *toucher) put(ops []Op, inst int32) []Op {
-	for n := t.first; n < len(t.at); n++ {
+// put adds the touches of a block that are in front of an instruction.
+func (t *toucher) put(ops []Op, k int, inst int32) []Op {
+	for n := t.begins[k]; n < t.ends[k]; n++ {
 		if t.at[n] == inst {
-			ops = append(ops, Op{Kind: Touch, Inst: inst, To: int32(n)})
+			ops = append(ops, Op{Kind: Touch, Inst: inst, To: n})
 		}
 	}
 	return ops
@@ -64,15 +66,19 @@ func (t *toucher) put(ops []Op, inst int32) []Op {
 
 // toucher finds the touches.
 type toucher struct {
-	code  *Code
-	obj   *stubgen.Object
-	how   Touching
-	live  []x86.FlagSet
-	dead  []uint32
-	at    []int32          // by Code.Touches: the instruction that it is in front of
-	first int              // number of the block's first
-	marks []emit.Mark      // of all touches
-	insts []int32          // of a block, those that run, here or at home
+	code   *Code
+	obj    *stubgen.Object
+	how    Touching
+	live   []x86.FlagSet
+	dead   []uint32
+	begins []int32     // by block: the number of its first touch,
+	ends   []int32     // and behind its last
+	at     []int32     // by touch: the instruction that it is in front of
+	marks  []emit.Mark // of all touches
+	have   [][]known   // by block: what is noted where it begins, on each way
+
+	// Of a block.
+	insts []int32          // those that run, here or at home
 	rsps  []int32          // in front of each: how far the stack pointer is from where it was first
 	since [x86.RIP + 1]int // by register: the first of these that what it has now is there in front of
 	spans []touched
@@ -85,9 +91,172 @@ type touched struct {
 	class    x86.Memory // without its displacement; by RIP, with that of link-time addresses
 	from, to int64      // displacements, from where the stack pointer was first for those by it; to is excluded
 	kind     x86.OperandKind
-	since    int // the first of the block's instructions that it can be noted in front of
-	last     int // and the last: that of its first access
-	noted    bool
+	since    int  // the first of the block's instructions that it can be noted in front of
+	last     int  // and the last: that of its first access
+	low      bool // its first byte is to be noted,
+	high     bool // and its last
+}
+
+func (s *touched) isNoted() bool { return !s.low && !s.high }
+
+// known is bytes whose pages are noted, at a place that came so soon before that no access in
+// between can be of another time.
+type known struct {
+	class    x86.Memory
+	from, to int64 // as of touched, but by the stack pointer from where it is
+	kind     x86.OperandKind
+}
+
+// mostKnown is how many are remembered.
+const mostKnown = 16
+
+// blocks finds the touches of all blocks. What is noted on each way to a block needs not be
+// noted in it once more, if all ways are jumps and what goes on, and none leads back: so each
+// round of a loop notes what it touches, and so does what is behind a call.
+func (t *toucher) blocks() {
+	g := t.code.Home.Graph
+	n := len(g.Blocks)
+	t.begins, t.ends, t.have = make([]int32, n), make([]int32, n), make([][]known, n)
+	fresh, come, done := t.fresh(), make([]bool, n), make([]bool, n)
+	for _, k := range t.code.Nest.Order() {
+		behind := t.blockNumber(int(k))
+		done[k] = true
+		for _, e := range g.Blocks[k].Succs {
+			switch {
+			case fresh[e.To]:
+			case come[e.To]:
+				t.have[e.To] = common(t.have[e.To], behind)
+			default:
+				t.have[e.To], come[e.To] = behind, true
+			}
+		}
+	}
+	for k := range n {
+		if !done[k] {
+			t.blockNumber(k)
+		}
+	}
+}
+
+func (t *toucher) blockNumber(k int) (behind []known) {
+	t.begins[k] = int32(len(t.at))
+	behind = t.block(t.code.ops(k), t.have[k])
+	t.ends[k] = int32(len(t.at))
+	return behind
+}
+
+// fresh are the blocks where nothing is known.
+func (t *toucher) fresh() []bool {
+	g := t.code.Home.Graph
+	fresh, done := make([]bool, len(g.Blocks)), make([]bool, len(g.Blocks))
+	for k := range g.Blocks {
+		fresh[k] = k == g.Entry || g.Blocks[k].Entered != 0
+	}
+	for _, l := range t.code.Home.Landings {
+		fresh[g.BlockOf(l.Inst)] = true
+	}
+	for _, r := range t.code.Home.Runs {
+		if r.Resume >= 0 {
+			fresh[g.BlockOf(r.Resume)] = true
+		}
+	}
+	for _, k := range t.code.Nest.Order() {
+		done[k] = true
+		for _, e := range g.Blocks[k].Succs {
+			if done[e.To] || waits(g.Last(&g.Blocks[k])) || e.Kind == flow.Return || e.Kind == flow.Unwind {
+				fresh[e.To] = true
+			}
+		}
+	}
+	for k := range g.Blocks {
+		if done[k] {
+			continue // what is left nothing leads to
+		}
+		for _, e := range g.Blocks[k].Succs {
+			fresh[e.To] = true
+		}
+	}
+	return fresh
+}
+
+// waits reports whether what a block ends with may take any time, or change anything.
+func waits(in *flow.Inst) bool {
+	return in.Calls() || in.Kind == x86.Syscall || in.Kind == x86.Trap
+}
+
+// common is what is in both.
+func common(a, b []known) (both []known) {
+	for _, x := range a {
+		for _, y := range b {
+			if x.class == y.class && x.kind == y.kind && max(x.from, y.from) < min(x.to, y.to) {
+				x.from, x.to = max(x.from, y.from), min(x.to, y.to)
+				both = append(both, x)
+				break
+			}
+		}
+	}
+	return both
+}
+
+// leaveOut leaves ends out of spans: what is noted in front of the block, and of two that are on
+// one page, wherever the object is, the second.
+func (t *toucher) leaveOut(have []known) {
+	for i := range t.spans {
+		s := &t.spans[i]
+		for _, k := range have {
+			if s.since == 0 && s.class == k.class && s.kind == k.kind && max(s.to, k.to)-min(s.from, k.from) <= mostTouched {
+				s.low, s.high = s.from < k.from, s.to > k.to
+				break
+			}
+		}
+		if !s.isNoted() && t.isOnPage(s) {
+			s.low, s.high = true, false
+		}
+	}
+}
+
+// isOnPage reports whether a span is known to be on one page.
+func (t *toucher) isOnPage(s *touched) bool {
+	first, last := s.from, s.to-1
+	switch {
+	case first == last:
+		return true
+	case s.class.Base == x86.RIP:
+		return t.obj.Run(uint64(first))/mostTouched == t.obj.Run(uint64(last))/mostTouched
+	}
+	return s.class.Base == x86.NoRegister && s.class.Index == x86.NoRegister && first/mostTouched == last/mostTouched && first >= 0
+}
+
+// behind is what is noted behind the block.
+func (t *toucher) behind(have []known) (list []known) {
+	for _, i := range t.open {
+		s := &t.spans[i]
+		list = append(list, known{s.class, s.from, s.to, s.kind})
+	}
+	for _, k := range have {
+		if t.isChanged(k.class.Base) || t.isChanged(k.class.Index) {
+			continue
+		}
+		i := slices.IndexFunc(list, func(l known) bool {
+			return l.class == k.class && l.kind == k.kind && max(l.to, k.to)-min(l.from, k.from) <= mostTouched
+		})
+		if i < 0 {
+			list = append(list, k)
+		} else {
+			list[i].from, list[i].to = min(list[i].from, k.from), max(list[i].to, k.to)
+		}
+	}
+	for i := range list {
+		if l := &list[i]; l.class.Base == x86.RSP {
+			l.from, l.to = l.from-int64(t.rsp), l.to-int64(t.rsp)
+		}
+	}
+	return list[:min(len(list), mostKnown)]
+}
+
+// isChanged reports whether the block has changed a register.
+func (t *toucher) isChanged(register byte) bool {
+	return register != x86.NoRegister && t.since[register] != 0
 }
 
 // runsHere reports whether an operation is an instruction, here or at home.
@@ -101,8 +270,10 @@ func (t *toucher) isFirst(ops []Op, i int) bool {
 	return ops[i].Kind.runsHere() && (i == 0 || ops[i-1].Kind != Note)
 }
 
-func (t *toucher) block(ops []Op) {
-	t.first, t.insts, t.rsps, t.spans, t.open, t.rsp = len(t.at), t.insts[:0], t.rsps[:0], t.spans[:0], t.open[:0], 0
+// block finds the touches of a block, in front of which some bytes are noted, and says what is
+// noted behind it.
+func (t *toucher) block(ops []Op, have []known) (behind []known) {
+	t.insts, t.rsps, t.spans, t.open, t.rsp = t.insts[:0], t.rsps[:0], t.spans[:0], t.open[:0], 0
 	t.since = [len(t.since)]int{}
 	for _, op := range ops {
 		if op.Kind.runsHere() {
@@ -110,7 +281,9 @@ func (t *toucher) block(ops []Op) {
 			t.instruction(op.Inst)
 		}
 	}
+	t.leaveOut(have)
 	t.place()
+	return t.behind(have)
 }
 
 func (t *toucher) instruction(inst int32) {
@@ -153,7 +326,7 @@ func (t *toucher) access(class x86.Memory, kind x86.OperandKind, from, to int64)
 			return
 		}
 	}
-	s := touched{class: class, from: from, to: to, kind: kind, last: len(t.insts) - 1}
+	s := touched{class: class, from: from, to: to, kind: kind, last: len(t.insts) - 1, low: true, high: true}
 	if !t.inReach(&s, from) {
 		s.since = s.last
 	}
@@ -202,14 +375,14 @@ func (c *Code) usesMask() bool { return len(c.Touches) > 0 && c.Touches[0].Masks
 func (t *toucher) place() {
 	var marks [8]emit.Mark
 	for i := range t.spans {
-		if t.spans[i].noted {
+		if t.spans[i].isNoted() {
 			continue
 		}
 		at, touch := t.best(t.spans[i].since, t.spans[i].last)
 		touch.Marks = marks[:0]
 		for k := i; k < len(t.spans); k++ {
-			if s := &t.spans[k]; !s.noted && s.since <= at && t.mark(&touch, s, at) {
-				s.noted = true
+			if s := &t.spans[k]; !s.isNoted() && s.since <= at && t.mark(&touch, s, at) {
+				s.low, s.high = false, false
 			}
 		}
 		begin := len(t.marks)
@@ -255,7 +428,10 @@ func (t *toucher) touchAt(inst int32) (touch emit.Touch, cost int) {
 // false if there is no room.
 func (t *toucher) mark(touch *emit.Touch, s *touched, at int) bool {
 	old := len(touch.Marks)
-	for _, b := range []int64{s.from, s.to - 1} {
+	for i, b := range []int64{s.from, s.to - 1} {
+		if i == 0 && !s.low || i == 1 && !s.high {
+			continue
+		}
 		m := emit.Mark{Memory: s.class, Kind: s.kind}
 		switch s.class.Base {
 		case x86.RIP:

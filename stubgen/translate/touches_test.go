@@ -1,0 +1,209 @@
+package translate
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/flow"
+	"github.com/dynprof/dynprof/stubgen/internal/fixture"
+)
+
+// TestTouchesExact goes through functions of real programs on random ways, with registers that
+// have random values wherever one is written: each page that an instruction touches is noted by
+// then, since a call or a round of a loop; and each that is noted is touched in the same block.
+func TestTouchesExact(t *testing.T) {
+	for _, path := range append(lane.Some([]string{"/usr/bin/lua5.4", "/usr/lib/x86_64-linux-gnu/liblzma.so.5.4.1", "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0.8.6", "/usr/bin/perl"}, 0, 1), fixture.Link(t, "../flow/testdata/flow.s")) {
+		if _, err := os.Stat(path); err != nil {
+			t.Logf("not looked at: %v", err)
+			continue
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			o, p := load(t, path)
+			walks, accesses := 0, 0
+			for i := range p.Units() {
+				g, _ := p.Graph(i)
+				if g == nil {
+					continue
+				}
+				h, _ := PlanHome(g)
+				if h == nil {
+					continue
+				}
+				c := Lower(h)
+				c.RebuildTables(o)
+				c.Count(true)
+				c.NoteCallees(o, c.Counters)
+				c.NoteTouches(o, Touching{Row: true, Masks: i%2 == 0})
+				for n := range lane.Of(4, 10) {
+					w := walk{t: t, code: c, obj: o, rand: rand.New(rand.NewPCG(uint64(i), uint64(n)))}
+					w.from(w.rand.IntN(len(g.Blocks)), n == 0)
+					walks, accesses = walks+1, accesses+w.accesses
+				}
+				if t.Failed() {
+					t.Fatalf("%s:\n%s", o.Functions[g.Unit.Function].Name, c.Text(o))
+				}
+			}
+			t.Logf("%d ways, %d accesses", walks, accesses)
+			if accesses == 0 {
+				t.Error("nothing was looked at")
+			}
+		})
+	}
+}
+
+// walk is a way through a function.
+type walk struct {
+	t        *testing.T
+	code     *Code
+	obj      *stubgen.Object
+	rand     *rand.Rand
+	regs     [x86.RIP]uint64
+	noted    map[mark]bool // since a time
+	accesses int
+}
+
+// mark is a page, and what is done with it.
+type mark struct {
+	page uint64
+	kind x86.OperandKind
+}
+
+// value is an address, often near the end of a page.
+func (w *walk) value() uint64 {
+	const page = 4096
+	at := w.rand.Uint64() % (1 << 47) / page * page
+	switch w.rand.IntN(3) {
+	case 0:
+		return at + uint64(w.rand.IntN(16))
+	case 1:
+		return at + page - uint64(w.rand.IntN(160))
+	}
+	return at + uint64(w.rand.IntN(page))
+}
+
+func (w *walk) from(k int, entry bool) {
+	const longest = 60
+	g := w.code.Home.Graph
+	if entry {
+		k = g.Entry
+	}
+	for r := range w.regs {
+		w.regs[r] = w.value()
+	}
+	w.noted = map[mark]bool{}
+	if have := knownAt(w.code, w.obj, k); len(have) > 0 {
+		return // what leads there has noted something
+	}
+	order := w.code.Nest.Order()
+	for at := int32(k); ; {
+		w.block(at)
+		succs := g.Blocks[at].Succs
+		if len(succs) == 0 || w.rand.IntN(longest) == 0 {
+			return
+		}
+		e := succs[w.rand.IntN(len(succs))]
+		if slices.Index(order, e.To) <= slices.Index(order, at) { // another time
+			w.noted = map[mark]bool{}
+		}
+		if e.Kind == flow.Return || e.Kind == flow.Unwind {
+			w.noted = map[mark]bool{}
+			for r := range w.regs {
+				w.regs[r] = w.value()
+			}
+		}
+		at = e.To
+	}
+}
+
+func (w *walk) block(k int32) {
+	touched, now := map[mark]bool{}, map[mark]bool{}
+	for _, op := range w.code.ops(int(k)) {
+		switch {
+		case op.Kind == Touch:
+			for _, m := range w.code.Touches[op.To].Marks {
+				at := uint64(m.At)
+				if at == 0 {
+					at = w.address(m.Memory.Base, m.Memory.Index, m.Memory.Scale, int64(m.Memory.Disp))
+				}
+				for _, kind := range []x86.OperandKind{x86.OperandLoad, x86.OperandStore} {
+					if m.Kind&kind != 0 {
+						w.noted[mark{at >> 12, kind}], now[mark{at >> 12, kind}] = true, true
+					}
+				}
+			}
+		case op.Kind.runsHere():
+			w.instruction(op.Inst, touched)
+		}
+	}
+	for m := range now {
+		if !touched[m] {
+			w.t.Errorf("b%d: page %x is noted, and not touched", k, m.page)
+		}
+	}
+}
+
+func (w *walk) address(base, index, scale byte, disp int64) uint64 {
+	at := uint64(disp)
+	if base != x86.NoRegister {
+		at += w.regs[base]
+	}
+	if index != x86.NoRegister {
+		at += w.regs[index] * uint64(scale)
+	}
+	return at
+}
+
+func (w *walk) instruction(inst int32, touched map[mark]bool) {
+	in := &w.code.Home.Graph.Insts[inst]
+	code := w.obj.Code(in.Addr)[:in.Len]
+	var all [x86.MaxOperands]x86.Operand
+	operands := all[:in.Operands(code, &all)]
+	for i := range operands {
+		p := &operands[i]
+		n := uint64(p.Size) * uint64(p.Count)
+		if !p.Plain() || n > mostTouched {
+			continue
+		}
+		at := uint64(w.obj.Run(in.End() + uint64(p.Disp)))
+		if p.Base != x86.RIP {
+			at = w.address(p.Base, p.Index, p.Scale, p.Disp)
+		}
+		for _, kind := range []x86.OperandKind{x86.OperandLoad, x86.OperandStore} {
+			if p.Kind&kind == 0 {
+				continue
+			}
+			w.accesses++
+			for _, b := range []uint64{at, at + n - 1} {
+				m := mark{b >> 12, kind}
+				if touched[m] = true; !w.noted[m] {
+					w.t.Errorf("%x: page %x is touched, and not noted", in.Addr, m.page)
+				}
+			}
+		}
+	}
+	written := in.Effects(code).Written.G
+	by, known := movesStack(in, code, operands)
+	if w.regs[x86.RSP] += uint64(int64(by)); !known {
+		written |= 1 << x86.RSP
+	}
+	for r := range w.regs {
+		if written>>r&1 != 0 {
+			w.regs[r] = w.value()
+		}
+	}
+}
+
+// knownAt is what is noted where a block begins.
+func knownAt(c *Code, o *stubgen.Object, k int) []known {
+	again := Lower(c.Home)
+	again.Nest = c.Nest
+	t := toucher{code: again, obj: o, live: make([]x86.FlagSet, len(c.Home.Graph.Insts))}
+	t.blocks()
+	return t.have[k]
+}
