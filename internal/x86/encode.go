@@ -325,10 +325,10 @@ func (a *Asm) Shl(reg, n byte) { a.Raw(rexW|reg>>3, 0xc1, 0xe0|reg&7, n) }
 // Shr is `shr $n,reg`.
 func (a *Asm) Shr(reg, n byte) { a.Raw(rexW|reg>>3, 0xc1, 0xe8|reg&7, n) }
 
-// Pext is `pext mask(%rip),reg,reg`: the bits of reg that the mask has, one beside the other
+// Pext is `pext mask(%rip),from,to`: the bits of from that the mask has, one beside the other
 // (BMI2; SDM volume 2, 2.3 and the page of PEXT). It changes no flag.
-func (a *Asm) Pext(reg byte, mask Label) {
-	a.Raw(0xc4, 0x62|^reg>>3<<7, 0x82|^reg&15<<3, 0xf5, 0x05|reg&7<<3)
+func (a *Asm) Pext(to, from byte, mask Label) {
+	a.Raw(0xc4, 0x62|^to>>3<<7, 0x82|^from&15<<3, 0xf5, 0x05|to&7<<3)
 	a.relLabel(mask, 4)
 }
 

@@ -120,7 +120,7 @@ func unused(set uint32) byte {
 //
 //	mov   gs:[word], r
 //	lea   r, <first>                 ; of each mark
-//	pext  r, r, [mask]               ; or, where no flag is live, shl r, 17; shr r, 29
+//	pext  r, r, [mask]               ; or, where no flag is live, shl r, 17; shr r, 29; of a register itself there is no lea
 //	mov   byte [shadow+r*2], 1       ; or +1; both by one word
 //	...
 //	mov   r, gs:[word]
@@ -183,13 +183,16 @@ func (u *TouchUse) fix(a *x86.Asm) {
 func (t *Touch) marks(a *x86.Asm, r byte, mask x86.Label) {
 	for i := range t.Marks {
 		m := &t.Marks[i]
+		from := r
 		if m.At != 0 {
 			a.LeaTo(r, m.At)
+		} else if at := t.memory(a, r, m.Memory); t.Masks && at.Base != x86.NoRegister && at.Index == x86.NoRegister && at.Disp == 0 {
+			from = at.Base
 		} else {
-			a.Lea(r, t.memory(a, r, m.Memory))
+			a.Lea(r, at)
 		}
 		if t.Masks {
-			a.Pext(r, mask)
+			a.Pext(r, from, mask)
 		} else {
 			a.Shl(r, 64-addressBits)
 			a.Shr(r, 64-addressBits+pageBits)

@@ -23,6 +23,7 @@ func TestTouch(t *testing.T) {
 	}{
 		{"a byte by a register is read, rax is dead", Touch{Marks: []Mark{by(x86.RDI, none, 1, 8, load)}, Scratch: x86.RAX}},
 		{"r13 is dead, there is pext", Touch{Marks: []Mark{by(x86.RSP, none, 1, 0x1000, store), by(none, 12, 4, 0x1000, load|store)}, Scratch: 13, Masks: true}},
+		{"a byte where a register points to", Touch{Marks: []Mark{by(x86.RSP, none, 1, 0, load), by(x86.R9, none, 1, 0, store)}, Scratch: x86.RSI, Masks: true}},
 		{"none is dead", Touch{Marks: []Mark{by(x86.RDI, none, 1, 8, load)}, Scratch: none}},
 		{"8 bytes by rcx and rdx are written, none is dead", Touch{Marks: []Mark{by(x86.RCX, x86.RDX, 8, -4, store), by(x86.RCX, x86.RDX, 8, 3, store)}, Scratch: none, Masks: true}},
 		{"below the stack pointer", Touch{Marks: []Mark{by(x86.RSP, none, 1, -8, store), by(x86.RSP, none, 1, -1, store)}, Scratch: none}},
