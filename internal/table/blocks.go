@@ -219,16 +219,34 @@ type solver struct {
 
 // function works out the counts of the next one.
 func (s *solver) function() error {
-	at := s.blocks
-	number := s.Blocks[at].Function
-	for s.blocks < len(s.Blocks) && s.Blocks[s.blocks].Function == number {
+	p, edges := s.next()
+	if err := s.part(p, edges); err != nil {
+		return err
+	}
+	if p.ways < p.endWays {
+		s.observe(s.Ways[p.ways:p.endWays], p.function)
+	}
+	return nil
+}
+
+// part is where a function's blocks and ways are.
+type part struct {
+	function           uint32
+	blocks, ways       int // the first of them
+	endBlocks, endWays int
+}
+
+// next finds the next function, and the edges of its graph.
+func (s *solver) next() (p part, edges []spantree.Edge) {
+	p = part{function: s.Blocks[s.blocks].Function, blocks: s.blocks, ways: s.ways}
+	for s.blocks < len(s.Blocks) && s.Blocks[s.blocks].Function == p.function {
 		s.blocks++
 	}
-	blocks, ways := s.Blocks[at:s.blocks], s.Ways[s.ways:]
-	var edges []spantree.Edge
-	for _, w := range ways {
-		from, to := w.From-uint32(at), w.To-uint32(at)
-		if w.From != layout.NoBlock && from >= uint32(len(blocks)) || w.To != layout.NoBlock && to >= uint32(len(blocks)) {
+	p.endBlocks = s.blocks
+	n := uint32(p.endBlocks - p.blocks)
+	for _, w := range s.Ways[s.ways:] {
+		from, to := w.From-uint32(p.blocks), w.To-uint32(p.blocks)
+		if w.From != layout.NoBlock && from >= n || w.To != layout.NoBlock && to >= n {
 			break
 		}
 		e := spantree.Edge{From: int32(from), To: int32(to)}
@@ -240,13 +258,18 @@ func (s *solver) function() error {
 		}
 		edges = append(edges, e)
 	}
-	ways = ways[:len(edges)]
-	s.ways += len(ways)
+	s.ways += len(edges)
+	p.endWays = s.ways
+	return p, edges
+}
+
+// part works out the counts of a function.
+func (s *solver) part(p part, edges []spantree.Edge) error {
+	blocks, ways, number := s.Blocks[p.blocks:p.endBlocks], s.Ways[p.ways:p.endWays], p.function
 	if len(ways) > 0 {
 		if !s.solve(blocks, ways, edges, number) {
 			return layout.Corrupt("the counts of function %d do not say how often its blocks ran", number)
 		}
-		s.observe(ways, number)
 	} else if blocks[0].Runs = s.calls[number]; len(blocks) > 1 || blocks[0].Flags&layout.BlockEntry == 0 {
 		return layout.Corrupt("%d blocks of function %d, and no way", len(blocks), number)
 	}

@@ -92,16 +92,21 @@ func (t *Table) readMost(n int) error {
 
 // SumCounters adds up so many counters of all rows, from one on: what a File alone says.
 func (t *Table) SumCounters(from, count uint32) ([]uint64, error) {
+	sums := make([]uint64, count)
+	return sums, t.addCounters(from, sums)
+}
+
+// addCounters adds those from one on to sums.
+func (t *Table) addCounters(from uint32, sums []uint64) error {
 	used, err := t.U32(layout.HdrRowsUsed)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	sums := make([]uint64, count)
 	perRow := uint64(t.Geometry.Rows.EntrySize) / layout.PageSize
-	return sums, t.eachPage(min(used, t.Geometry.Rows.Capacity), func(page uint64, b []byte) {
+	return t.eachPage(min(used, t.Geometry.Rows.Capacity), func(page uint64, b []byte) {
 		first, b := countersOf(page%perRow, b)
 		for ; len(b) > 0; b, first = b[8:], first+1 {
-			if i := first - uint64(from); i < uint64(count) {
+			if i := first - uint64(from); i < uint64(len(sums)) {
 				sums[i] += le.Uint64(b) &^ layout.CounterFired
 			}
 		}
