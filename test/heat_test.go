@@ -209,6 +209,10 @@ func TestHeatPrograms(t *testing.T) {
 			if r.status != 0 || !strings.Contains(r.stdout, "[stack]") || !strings.Contains(r.stdout, "[heap]") {
 				t.Errorf("%+v", r)
 			}
+			m, _ := readHeat(t, table)
+			if last, all := m.Slices[len(m.Slices)-1], readReport(t, table).TotalInstructions; last.Instructions != all || last.Used < m.Total.Touched {
+				t.Errorf("%+v by the last slice, not %d and %+v", last, all, m.Total)
+			}
 		})
 	}
 }

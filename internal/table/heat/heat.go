@@ -1,19 +1,22 @@
 // Package heat is the file beside a count table that says which pages of memory its program
-// has read and written, as hotspots run --heat=pages notes them (docs/heat.md), and the shadow
-// in which it does so.
+// has read, written and executed, and when, as hotspots run --heat=pages notes them
+// (docs/heat.md), and the shadow in which it does so.
 package heat
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"hash/crc32"
+	"sync"
 
 	"github.com/dynprof/dynprof/internal/table/beside"
 )
 
 // Version is that of the format.
-const Version = 1
+const Version = 2
 
 // PageSize is the bytes of a page.
 const PageSize = 1 << pageBits
@@ -24,14 +27,34 @@ const fileHead = `{"dynprof_heat":`
 // PathOf is where the pages of the table at a path are.
 func PathOf(table string) string { return table + ".heat" }
 
+// head is the file's first line. Behind it are records: what they are, the length of what they
+// hold, that, and a sum of it all. A record that is not complete is the last: who wrote it was
+// killed.
+type head struct {
+	Version int    `json:"dynprof_heat"`
+	Table   string `json:"table"` // nonce of the count table, hex digits
+}
+
+// Records.
+const (
+	recordMaps  = 'm' // Maps, as JSON; the last one counts
+	recordSlice = 's' // numbers, as encode writes them
+)
+
 // File is what it holds.
 type File struct {
-	Version  int       `json:"dynprof_heat"`
-	Table    string    `json:"table"` // nonce of the count table, hex digits
-	Ended    bool      `json:"ended"` // the mappings are those at the program's end, else at its start: it was killed
+	Maps
+	Count int // of slices
+
+	table  string
+	slices []byte // their records
+}
+
+// Maps is what is mapped.
+type Maps struct {
+	Ended    bool      `json:"ended"` // the mappings are those at the program's end, else at its start: it was killed, or runs
 	Cut      bool      `json:"cut"`   // there are more mappings
 	Mappings []Mapping `json:"mappings"`
-	Ranges   []Range   `json:"ranges"` // by address
 }
 
 // Mapping is what is mapped somewhere.
@@ -43,12 +66,13 @@ type Mapping struct {
 	Resident uint64 `json:"resident"` // bytes that are in memory
 }
 
-// Range is pages, one behind the other, with which the same was done.
-type Range struct {
-	First   uint64 `json:"page"` // address by PageSize
-	Pages   uint64 `json:"pages"`
-	Read    bool   `json:"read"`
-	Written bool   `json:"written"`
+// Slice is a part of the time in which the program ran.
+type Slice struct {
+	Executed uint64  // instructions at its end, since the start of the program
+	Time     uint64  // its end, nanoseconds since that start
+	Resident uint64  // pages of the program at its end, all kinds together; 0: not known
+	Parts    uint64  // slices that were made one, that one
+	Ranges   []Range // by address
 }
 
 // Errors of reading.
@@ -59,44 +83,188 @@ var (
 
 // Read reads the pages of a table, whose nonce is given. Without any the error is ErrNone.
 func Read(table string, nonce [16]byte) (*File, error) {
-	return beside.Read(PathOf(table), nonce, ErrNone, Parse, func(f *File) string { return f.Table })
+	return beside.Read(PathOf(table), nonce, ErrNone, Parse, func(f *File) string { return f.table })
 }
 
-// Parse reads the format: mappings and ranges are by address, and none lies upon another.
+// Parse reads the format: mappings and ranges are by address, and none lies upon another;
+// slices are by time.
 func Parse(b []byte) (*File, error) {
-	var f File
-	if err := json.Unmarshal(b, &f); err != nil {
+	line, records, whole := bytes.Cut(b, []byte("\n"))
+	var h head
+	if err := json.Unmarshal(line, &h); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	if f.Version > Version {
-		return nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d", f.Version, Version)
+	if h.Version != Version && h.Version > 0 {
+		return nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d", h.Version, Version)
 	}
-	ok, end := f.Version == Version, uint64(0)
-	for _, m := range f.Mappings {
-		ok, end = ok && m.Start >= end && m.End > m.Start, m.End
-	}
-	const pages = shadowSize / 2
-	end = 0
-	for _, r := range f.Ranges {
-		ok = ok && r.First >= end && r.First < pages && r.Pages > 0 && r.Pages <= pages-r.First && (r.Read || r.Written)
-		end = r.First + r.Pages
-	}
-	if !ok {
+	if h.Version != Version || !whole {
 		return nil, errDamaged
 	}
-	return &f, nil
+	f := &File{table: h.Table}
+	for len(records) > 0 {
+		kind, body, rest, err := cut(records)
+		if err != nil {
+			return nil, err
+		}
+		if rest == nil {
+			break // it was being written
+		}
+		switch kind {
+		case recordMaps:
+			var m Maps
+			if err := json.Unmarshal(body, &m); err != nil || !m.inOrder() {
+				return nil, errDamaged
+			}
+			f.Maps = m
+		case recordSlice:
+			f.slices = append(f.slices, records[:len(records)-len(rest)]...)
+			if f.Count++; f.Count > mostSlices {
+				return nil, errDamaged
+			}
+		default:
+			return nil, errDamaged
+		}
+		records = rest
+	}
+	return f, f.each(func(*Slice) {})
+}
+
+func (m *Maps) inOrder() bool {
+	end := uint64(0)
+	for _, m := range m.Mappings {
+		if m.Start < end || m.End <= m.Start {
+			return false
+		}
+		end = m.End
+	}
+	return true
+}
+
+// cut takes the first record. Without rest it is not complete.
+func cut(records []byte) (kind byte, body, rest []byte, err error) {
+	length, n := binary.Uvarint(records[1:])
+	switch {
+	case n == 0:
+		return 0, nil, nil, nil
+	case n < 0:
+		return 0, nil, nil, errDamaged
+	}
+	at := uint64(1 + n)
+	if have := uint64(len(records)) - at; have < crc32.Size || have-crc32.Size < length {
+		return 0, nil, nil, nil
+	}
+	end := at + length
+	if binary.LittleEndian.Uint32(records[end:]) != crc32.Checksum(records[:end], castagnoli()) {
+		return 0, nil, nil, errDamaged
+	}
+	return records[0], records[at:end], records[end+crc32.Size:], nil
+}
+
+// castagnoli takes long to make.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
+
+// appendRecord is a record behind others.
+func appendRecord(to []byte, kind byte, body []byte) []byte {
+	begin := len(to)
+	to = append(to, kind)
+	to = binary.AppendUvarint(to, uint64(len(body)))
+	to = append(to, body...)
+	return binary.LittleEndian.AppendUint32(to, crc32.Checksum(to[begin:], castagnoli()))
+}
+
+// Each calls use with each slice, whose ranges are the caller's until it returns.
+func (f *File) Each(use func(*Slice)) {
+	if err := f.each(use); err != nil {
+		panic("heat: BUG: " + err.Error()) // Parse has looked at them
+	}
+}
+
+func (f *File) each(use func(*Slice)) error {
+	var s Slice
+	for records := f.slices; len(records) > 0; {
+		_, body, rest, err := cut(records)
+		if err != nil {
+			return err
+		}
+		if s, err = s.next(body); err != nil {
+			return err
+		}
+		use(&s)
+		records = rest
+	}
+	return nil
+}
+
+// encode is a slice behind that one.
+func (s *Slice) encode(before *Slice) (body []byte) {
+	for _, n := range []uint64{s.Executed - before.Executed, s.Time - before.Time, s.Resident, s.Parts, uint64(len(s.Ranges))} {
+		body = binary.AppendUvarint(body, n)
+	}
+	end := uint64(0)
+	for _, r := range s.Ranges {
+		body = binary.AppendUvarint(body, r.First-end)
+		body = binary.AppendUvarint(body, r.Pages<<whatBits|uint64(r.What))
+		end = r.First + r.Pages
+	}
+	return body
+}
+
+// next reads the slice behind s, in whose room it puts the ranges.
+func (s *Slice) next(body []byte) (Slice, error) {
+	ok := true
+	take := func() uint64 {
+		n, size := binary.Uvarint(body)
+		if size <= 0 {
+			ok = false
+			return 0
+		}
+		body = body[size:]
+		return n
+	}
+	executed, time := take(), take()
+	to := Slice{s.Executed + executed, s.Time + time, take(), take(), s.Ranges[:0]}
+	count := take()
+	if to.Executed < executed || to.Time < time || to.Parts == 0 || count > uint64(len(body)) {
+		return Slice{}, errDamaged
+	}
+	for end := uint64(0); count > 0; count-- {
+		gap, one := take(), take()
+		r := Range{Pages: one >> whatBits, What: What(one & (1<<whatBits - 1))}
+		if !ok || gap > Pages-end || r.Pages == 0 || r.What == 0 || r.Pages > Pages-end-gap {
+			return Slice{}, errDamaged
+		}
+		r.First = end + gap
+		end = r.First + r.Pages
+		to.Ranges = append(to.Ranges, r)
+	}
+	if !ok || len(body) > 0 {
+		return Slice{}, errDamaged
+	}
+	return to, nil
+}
+
+// bytes is the file as it is written.
+func (f *File) bytes(nonce [16]byte) ([]byte, error) {
+	line, err := json.Marshal(head{Version, beside.Nonce(nonce)})
+	if err != nil {
+		return nil, err
+	}
+	maps, err := f.Maps.record()
+	return append(append(append(line, '\n'), maps...), f.slices...), err
+}
+
+func (m *Maps) record() ([]byte, error) {
+	text, err := json.Marshal(m)
+	return appendRecord(nil, recordMaps, text), err
 }
 
 // Write puts the file beside the table at a path.
 func (f *File) Write(table string, nonce [16]byte) error {
-	f.Version, f.Table = Version, beside.Nonce(nonce)
-	b, err := json.Marshal(f)
+	b, err := f.bytes(nonce)
 	if err != nil {
 		return err
 	}
-	// One range, or mapping, a line.
-	lines := strings.NewReplacer(`{"page":`, "\n"+`{"page":`, `{"start":`, "\n"+`{"start":`)
-	return beside.Write(PathOf(table), fileHead, "touched pages", lines.Replace(string(b))+"\n")
+	return beside.Write(PathOf(table), fileHead, "touched pages", string(b))
 }
 
 // Copy copies the pages of one table to the place of another's, a copy of it, if there are any.

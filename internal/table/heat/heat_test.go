@@ -1,11 +1,14 @@
 package heat
 
 import (
+	"bytes"
 	"encoding/binary"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
+	"slices"
+	"sync"
 	"testing"
 )
 
@@ -18,15 +21,15 @@ Rss:                   8 kB
 7fff00000000-7fff00001000 rw-p 00000000 00:00 0 
 Rss:                   0 k`
 
-// TestShadow: pages that are touched are ranges, by what was done with them, and are there
-// again when they are read; what a program has written there is no reason to fail.
+// TestShadow: what is taken is what was touched since it was taken last, however far away; what
+// a program has written there is no reason to fail.
 func TestShadow(t *testing.T) {
 	s, err := New()
 	if err != nil {
 		t.Skip(err)
 	}
 	defer s.Close()
-	if err := s.Write("none", [16]byte{}); err != nil {
+	if _, err := s.Maps(); err != ErrNone || s.Had() {
 		t.Error("a shadow that nobody has had:", err)
 	}
 	program, err := os.OpenFile(s.Path(), os.O_RDWR, 0)
@@ -40,32 +43,216 @@ func TestShadow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	taken := func(want ...Range) {
+		t.Helper()
+		if got, err := s.Take(nil); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v, not %v: %v", got, want, err)
+		}
+	}
 	put(2*0x400, 1, 0, 1, 0, 1, 1)
 	put(shadowSize-2, 0, 1)
 	put(1<<30, 0, 0)
 	put(shadowSize, append(binary.LittleEndian.AppendUint64(nil, uint64(len(smaps))), smaps...)...)
+	taken(Range{First: 0x400, Pages: 2, What: WasRead}, Range{First: 0x402, Pages: 1, What: WasRead | WasWritten}, Range{First: Pages - 1, Pages: 1, What: WasWritten})
+	taken()
+	put(2*0x401, 0, 7)
+	taken(Range{First: 0x401, Pages: 1, What: WasWritten})
+	m, err := s.Maps()
+	want := &Maps{Mappings: []Mapping{{0x400000, 0x402000, 0, "/opt/a b", 4096}, {0x7ffd1000, 0x7ffd3000, 0, "[stack]", 8192}, {0x7fff00000000, 0x7fff00001000, 0, "", 0}}}
+	if !reflect.DeepEqual(m, want) || err != nil || !s.Had() {
+		t.Errorf("%+v, not %+v: %v", m, want, err)
+	}
+	if err := program.Truncate(0); err == nil {
+		t.Error("a program can make its shadow smaller")
+	}
+	put(shadowSize+textSize, 1, 2, 3, 4, 5, 6, 7, 8)
+	if _, err := s.Maps(); err == nil {
+		t.Error("a length that cannot be")
+	}
+}
+
+// TestTaken: of what is touched while it is taken nothing is lost.
+func TestTaken(t *testing.T) {
+	s, err := New()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer s.Close()
+	const pages = 16384
+	var group sync.WaitGroup
+	for what := range 2 {
+		group.Go(func() {
+			for i := range pages {
+				if _, err := s.file.WriteAt([]byte{1}, int64(2*(i*7919%pages)+what)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { group.Wait(); close(ended) }()
+	var all []Range
+	for over := false; !over; {
+		select {
+		case <-ended:
+			over = true
+		default:
+		}
+		list, err := s.Take(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = Union(all, list)
+	}
+	if want := []Range{{Pages: pages, What: WasRead | WasWritten}}; !slices.Equal(all, want) {
+		t.Errorf("%v, not %v", all, want)
+	}
+}
+
+// page is what one page of ranges is.
+func page(list []Range, p uint64) (r Range) {
+	for _, r := range list {
+		if r.First <= p && p < r.end() {
+			r.First, r.Pages = 0, 0
+			return r
+		}
+	}
+	return r
+}
+
+// someRanges are by address.
+func someRanges(r *rand.Rand, pages uint64, slice uint32) (list []Range) {
+	for p := uint64(r.IntN(9)); p < pages; p += uint64(1 + r.IntN(9)) {
+		n := min(uint64(1+r.IntN(5)), pages-p)
+		list = add(list, Range{p, n, What(1 + r.IntN(7)), slice, slice})
+		p += n
+	}
+	return list
+}
+
+// TestUnion: page by page what is in either list.
+func TestUnion(t *testing.T) {
+	const pages = 64
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		a, b := someRanges(r, pages, uint32(r.IntN(3))), someRanges(r, pages, uint32(r.IntN(3)))
+		got, end := Union(a, b), uint64(0)
+		for i, one := range got {
+			if one.First < end || one.Pages == 0 || i > 0 && one.follows(&got[i-1]) {
+				t.Fatalf("seed %d: %v", seed, got)
+			}
+			end = one.end()
+		}
+		for p := range uint64(pages) {
+			x, y := page(a, p), page(b, p)
+			want := Range{What: x.What | y.What, Begin: first(x.Begin, y.Begin), End: max(x.End, y.End)}
+			if page(got, p) != want {
+				t.Fatalf("seed %d, page %d: %v and %v give %v", seed, p, x, y, page(got, p))
+			}
+		}
+	}
+}
+
+// logOf adds so many slices; sums are what all have of each page.
+func logOf(t *testing.T, l *Log, from, to uint64) (sums []Range) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		list := someRanges(rand.New(rand.NewPCG(i, 3)), 40, 0)
+		l.Add(&Slice{Executed: 10 * (i + 1), Time: 1000 * (i + 1), Parts: 1, Resident: i, Ranges: list})
+		sums = Union(sums, list)
+	}
+	return sums
+}
+
+// check compares a file with what was added.
+func check(t *testing.T, f *File, n uint64, sums []Range) {
+	t.Helper()
+	var last Slice
+	var got []Range
+	parts := uint64(0)
+	f.Each(func(s *Slice) {
+		parts += s.Parts
+		if want := (Slice{Executed: 10 * parts, Time: 1000 * parts, Parts: s.Parts, Resident: parts - 1}); s.Executed != want.Executed || s.Time != want.Time || s.Resident != want.Resident {
+			t.Errorf("%+v, not %+v", s, want)
+		}
+		last, got = *s, Union(got, s.Ranges)
+	})
+	if parts != n || last.Executed != 10*n || !slices.Equal(got, sums) {
+		t.Errorf("%d slices, not %d; %v, not %v", parts, n, got, sums)
+	}
+	for _, r := range f.Pages() {
+		for p := r.First; p < r.end(); p++ {
+			number := uint32(0)
+			f.Each(func(s *Slice) {
+				number++
+				if had := page(s.Ranges, p).What != 0; had && (number < r.Begin || number > r.End) || !had && (number == r.Begin || number == r.End) {
+					t.Errorf("page %d: slices %d to %d, slice %d", p, r.Begin, r.End, number)
+				}
+			})
+		}
+	}
+}
+
+// TestLog: a file is whole after each slice, for who reads it meanwhile, and after a kill; it is
+// bounded, and nothing is lost by that.
+func TestLog(t *testing.T) {
 	table, nonce := filepath.Join(t.TempDir(), "a"), [16]byte{1}
-	if err := s.Write(table, nonce); err != nil {
+	maps := &Maps{Mappings: []Mapping{{Start: 4096, End: 8192, Path: "/a"}}}
+	l := &Log{Granule: 1}
+	sums := logOf(t, l, 0, 3)
+	if err := l.Open(table, nonce, maps); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Read(table, nonce)
+	sums = Union(sums, logOf(t, l, 3, 20))
+	read := func(n uint64) *File {
+		t.Helper()
+		f, err := Read(table, nonce)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(f.Maps, *maps) {
+			t.Errorf("%+v", f.Maps)
+		}
+		check(t, f, n, sums)
+		return f
+	}
+	if f := read(20); f.Count != 20 {
+		t.Errorf("%d slices", f.Count)
+	}
+	whole, err := os.ReadFile(PathOf(table))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &File{
-		Version: Version, Table: "01" + strings.Repeat("0", 30),
-		Mappings: []Mapping{{0x400000, 0x402000, 0, "/opt/a b", 4096}, {0x7ffd1000, 0x7ffd3000, 0, "[stack]", 8192}, {0x7fff00000000, 0x7fff00001000, 0, "", 0}},
-		Ranges:   []Range{{0x400, 2, true, false}, {0x402, 1, true, true}, {shadowSize/2 - 1, 1, false, true}},
+	for n := range whole { // killed there
+		f, err := Parse(whole[:n])
+		if atLine := bytes.IndexByte(whole, '\n'); (err == nil) != (n > atLine) || err == nil && n < len(whole) && f.Count >= 20 {
+			t.Fatalf("%d of %d bytes: %v", n, len(whole), err)
+		}
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, not %+v", got, want)
+	for n := bytes.IndexByte(whole, '\n') + 1; n < len(whole); n++ {
+		broken := bytes.Clone(whole)
+		broken[n] ^= 0x20
+		if f, err := Parse(broken); err == nil && f.Count == 20 {
+			t.Fatalf("byte %d is another: %v", n, f)
+		}
+	}
+	const many = 3 * mostSlices
+	sums = Union(sums, logOf(t, l, 20, many))
+	if f := read(many); f.Count > mostSlices || f.Count < mostSlices/4 {
+		t.Errorf("%d slices", f.Count)
 	}
 	if _, err := Read(table, [16]byte{2}); err != ErrNone {
 		t.Errorf("of another table: %v", err)
 	}
-	put(shadowSize+textSize, 1, 2, 3, 4, 5, 6, 7, 8)
-	if err := s.Write(table, nonce); err == nil {
-		t.Error("a length that cannot be")
+	before := table
+	table = filepath.Join(t.TempDir(), "b")
+	maps.Ended = true
+	if err := l.Close(table, nonce, maps); err != nil {
+		t.Fatal(err)
+	}
+	read(many)
+	if _, err := Read(before, nonce); err != ErrNone {
+		t.Errorf("the file is left at %s: %v", before, err)
 	}
 	Remove(table)
 	if _, err := Read(table, nonce); err != ErrNone {
@@ -73,38 +260,78 @@ func TestShadow(t *testing.T) {
 	}
 }
 
+// TestLimit: slices that tell of more instructions than there were in the end do no longer.
+func TestLimit(t *testing.T) {
+	l := &Log{}
+	sums := logOf(t, l, 0, 10)
+	l.Limit(100)
+	check(t, l.whole(&Maps{}), 10, sums)
+	l.Limit(75)
+	var got []uint64
+	l.whole(&Maps{}).Each(func(s *Slice) { got = append(got, s.Executed) })
+	if want := []uint64{10, 20, 30, 40, 50, 60, 70, 75, 75, 75}; !slices.Equal(got, want) {
+		t.Errorf("%d, not %d", got, want)
+	}
+}
+
 // TestParse: what may not be is an error.
 func TestParse(t *testing.T) {
+	line := `{"dynprof_heat":2,"table":"01"}` + "\n"
+	slice := func(numbers ...uint64) string {
+		var body []byte
+		for _, n := range numbers {
+			body = binary.AppendUvarint(body, n)
+		}
+		return line + string(appendRecord(nil, recordSlice, body))
+	}
+	maps := func(text string) string { return line + string(appendRecord(nil, recordMaps, []byte(text))) }
 	for _, text := range []string{
-		"", "{}", `{"dynprof_heat":2}`, `{"dynprof_heat":1,"ranges":[{"page":1,"pages":0,"read":true}]}`, `{"dynprof_heat":1,"ranges":[{"page":1,"pages":1}]}`,
-		`{"dynprof_heat":1,"ranges":[{"page":34359738367,"pages":2,"read":true}]}`, `{"dynprof_heat":1,"ranges":[{"page":1,"pages":18446744073709551615,"read":true}]}`,
-		`{"dynprof_heat":1,"ranges":[{"page":2,"pages":1,"read":true},{"page":1,"pages":1,"read":true}]}`, `{"dynprof_heat":1,"mappings":[{"start":4096,"end":4096}]}`,
+		"", "{}", `{"dynprof_heat":2}`, `{"dynprof_heat":1,"ranges":[]}`, `{"dynprof_heat":3}` + "\n", `{"dynprof_heat":-1}` + "\n",
+		slice(), slice(1, 1, 0, 1), slice(1, 1, 0, 0, 0), slice(1, 1, 0, 1, 1), slice(1, 1, 0, 1, 1, 0, 1), slice(1, 1, 0, 1, 1, 0, 8), slice(1, 1, 0, 1, 0, 7), slice(1, 1, 0, 1, 1<<60),
+		slice(1, 1, 0, 1, 1, Pages-1, 2<<3|1), slice(1, 1, 0, 1, 1, 0, 1<<63|1), slice(1, 1, 0, 1, 2, 0, 1<<3|1, Pages, 1<<3|1),
+		slice(1<<63, 1, 0, 1, 0) + slice(1<<63, 1, 0, 1, 0)[len(line):], line + string(appendRecord(nil, 'z', nil)), line + "s\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+		maps("{"), maps(`{"mappings":[{"start":4096,"end":4096}]}`), maps(`{"mappings":[{"start":4096,"end":8192},{"start":0,"end":4096}]}`),
 	} {
 		if f, err := Parse([]byte(text)); err == nil {
-			t.Errorf("%s: %+v", text, f)
+			t.Errorf("%q: %+v", text, f)
 		}
 	}
-	if _, err := Parse([]byte(`{"dynprof_heat":1,"ranges":[{"page":34359738366,"pages":2,"read":true}]}`)); err != nil {
-		t.Error(err)
+	for _, text := range []string{line, slice(1, 1, 0, 1, 1, Pages-1, 1<<3|1), line + "s", maps(`{"mappings":[{"start":4096,"end":8192}]}`)} {
+		if _, err := Parse([]byte(text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 
 // FuzzParse: whatever a file holds, what is read can be written and is read again.
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"dynprof_heat":1,"table":"01","ended":true,"mappings":[{"start":4096,"end":8192,"path":"/a","resident":4096}],"ranges":[{"page":1,"pages":1,"read":true},{"page":2,"pages":3,"written":true}]}`))
-	f.Add([]byte(`{"dynprof_heat":1,"ranges":[{"page":34359738366,"pages":2,"read":true}]}`))
+	l := &Log{}
+	l.Add(&Slice{Executed: 5, Time: 6, Parts: 1, Ranges: []Range{{First: 1, Pages: 2, What: WasRead}}})
+	l.Add(&Slice{Executed: 9, Time: 8, Parts: 1, Ranges: []Range{{First: 1, Pages: 1, What: WasExecuted}, {First: 9, Pages: 1, What: WasWritten}}})
+	whole := l.whole(&Maps{Ended: true, Mappings: []Mapping{{Start: 4096, End: 8192, Path: "/a"}}})
+	b, err := whole.bytes([16]byte{1})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b, []byte{})
+	f.Add(b, []byte{1, 1, 0, 1, 1, 0, 9})
 	table := filepath.Join(f.TempDir(), "a")
-	f.Fuzz(func(t *testing.T, b []byte) {
-		file, err := Parse(b)
+	f.Fuzz(func(t *testing.T, b, body []byte) {
+		file, err := Parse(appendRecord(b, recordSlice, body)) // sums that are right, too
 		if err != nil {
 			return
+		}
+		for _, r := range file.Pages() {
+			if r.Pages == 0 || r.end() > Pages || r.Begin == 0 || r.End > uint32(file.Count) {
+				t.Fatalf("%+v", r)
+			}
 		}
 		nonce := [16]byte{1}
 		if err := file.Write(table, nonce); err != nil {
 			t.Fatal(err)
 		}
 		again, err := Read(table, nonce)
-		if err != nil || len(again.Ranges) != len(file.Ranges) || len(again.Mappings) != len(file.Mappings) {
+		if err != nil || again.Count != file.Count || !slices.Equal(again.Pages(), file.Pages()) {
 			t.Fatalf("%+v, not %+v: %v", again, file, err)
 		}
 	})

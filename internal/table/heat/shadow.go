@@ -8,9 +8,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -26,7 +28,10 @@ const (
 // Shadow is memory that the program has mapped: two bytes a page, which say whether it was
 // read and whether it was written. It has no name, takes what is touched in it, and is there
 // when the program is gone.
-type Shadow struct{ file *os.File }
+type Shadow struct {
+	file   *os.File
+	mapped []byte
+}
 
 // New makes one. It is an error where the kernel may refuse its pages when they are touched.
 func New() (*Shadow, error) {
@@ -34,42 +39,51 @@ func New() (*Shadow, error) {
 	if b, err := os.ReadFile("/proc/sys/vm/overcommit_memory"); err == nil && strings.TrimSpace(string(b)) == never {
 		return nil, errors.New("vm.overcommit_memory is 2: memory that is mapped and not there yet could be refused to the program")
 	}
-	fd, err := unix.MemfdCreate("dynprof-heat", unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate("dynprof-heat", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
-	s := &Shadow{os.NewFile(uintptr(fd), "dynprof-heat")}
-	if err := s.file.Truncate(shadowSize + texts*textSize); err != nil {
+	s := &Shadow{file: os.NewFile(uintptr(fd), "dynprof-heat")}
+	if err := s.lay(); err != nil {
 		s.file.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
+// lay gives it its size, which nobody can change, and maps it.
+func (s *Shadow) lay() error {
+	if err := s.file.Truncate(shadowSize + texts*textSize); err != nil {
+		return err
+	}
+	fd := int(s.file.Fd())
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
+		return os.NewSyscallError("fcntl", err)
+	}
+	b, err := unix.Mmap(fd, 0, shadowSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err != nil {
+		return fmt.Errorf("there is no address space for them (ulimit -v?): %w", err)
+	}
+	s.mapped = b
+	unix.Madvise(b, unix.MADV_DONTDUMP) // else a core of this process would be large
+	return nil
+}
+
 // Path is the path by which the program may open it.
 func (s *Shadow) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.file.Fd()) }
 
 // Close ends it; the program still has it.
-func (s *Shadow) Close() { s.file.Close() }
-
-// Write writes what is in it beside a table, if the program has had it.
-func (s *Shadow) Write(table string, nonce [16]byte) error {
-	f, err := s.File()
-	if errors.Is(err, ErrNone) {
-		return nil // it said so when the program started
-	}
-	if err != nil {
-		return err
-	}
-	return f.Write(table, nonce)
+func (s *Shadow) Close() {
+	unix.Munmap(s.mapped)
+	s.file.Close()
 }
 
-// File is what is in it by now; ErrNone if the program has never had it.
-func (s *Shadow) File() (*File, error) {
-	f := &File{Ended: true}
+// Maps is what is known of what is mapped; ErrNone if the program has never had the shadow.
+func (s *Shadow) Maps() (*Maps, error) {
+	m := &Maps{Ended: true}
 	text, err := s.text(1)
 	if err == nil && len(text) == 0 {
-		f.Ended = false
+		m.Ended = false
 		text, err = s.text(0)
 	}
 	switch {
@@ -78,11 +92,15 @@ func (s *Shadow) File() (*File, error) {
 	case len(text) == 0:
 		return nil, ErrNone
 	}
-	f.Cut = len(text) == textSize-8
-	if f.Mappings, err = parseSmaps(text); err != nil {
-		return nil, err
-	}
-	return f, s.ranges(func(r Range) { f.Ranges = append(f.Ranges, r) })
+	m.Cut = len(text) == textSize-8
+	m.Mappings, err = parseSmaps(text)
+	return m, err
+}
+
+// Had reports whether the program has had it.
+func (s *Shadow) Had() bool {
+	text, err := s.text(0)
+	return err == nil && len(text) > 0
 }
 
 // text is one of those behind the shadow.
@@ -101,46 +119,48 @@ func (s *Shadow) text(n int64) ([]byte, error) {
 	return b, err
 }
 
-// ranges lists the pages that are touched.
-func (s *Shadow) ranges(add func(Range)) error {
-	var last Range
-	at := int64(0)
-	buf := make([]byte, 1<<20)
-	for {
-		data, err := unix.Seek(int(s.file.Fd()), at, unix.SEEK_DATA)
+// Take takes the pages that were touched since it was last called, and puts them behind others.
+// What a thread touches meanwhile is in this list or in the next, and no thread waits. It looks
+// at what has data only: to read a hole would fill it.
+func (s *Shadow) Take(to []Range) ([]Range, error) {
+	fd := int(s.file.Fd())
+	for at := int64(0); ; {
+		data, err := unix.Seek(fd, at, unix.SEEK_DATA)
 		if err == unix.ENXIO || err == nil && data >= shadowSize {
-			break
+			return to, nil
 		}
 		if err != nil {
-			return os.NewSyscallError("lseek", err)
+			return to, os.NewSyscallError("lseek", err)
 		}
-		hole, err := unix.Seek(int(s.file.Fd()), data, unix.SEEK_HOLE)
+		hole, err := unix.Seek(fd, data, unix.SEEK_HOLE)
 		if err != nil {
-			return os.NewSyscallError("lseek", err)
+			return to, os.NewSyscallError("lseek", err)
 		}
-		at = min(hole, data+int64(len(buf)), shadowSize)
-		b := buf[:at-data]
-		if _, err := s.file.ReadAt(b, data); err != nil {
-			return err
-		}
-		for i := 0; i+1 < len(b); i += 2 {
-			one := Range{uint64(data+int64(i)) / 2, 1, b[i] != 0, b[i+1] != 0}
-			switch {
-			case !one.Read && !one.Written:
-			case last.First+last.Pages == one.First && last.Read == one.Read && last.Written == one.Written:
-				last.Pages++
-			default:
-				if last.Pages > 0 {
-					add(last)
-				}
-				last = one
+		at = min(hole, shadowSize)
+		words := mem.Values[uint64](s.mapped[data:at])
+		for i := range words {
+			if atomic.LoadUint64(&words[i]) != 0 {
+				to = addWord(to, uint64(data)/2+4*uint64(i), atomic.SwapUint64(&words[i], 0))
 			}
 		}
 	}
-	if last.Pages > 0 {
-		add(last)
+}
+
+// addWord adds the four pages of a word of the shadow.
+func addWord(to []Range, page, word uint64) []Range {
+	for ; word != 0; page, word = page+1, word>>16 {
+		var is What
+		if word&0xff != 0 {
+			is = WasRead
+		}
+		if word&0xff00 != 0 {
+			is |= WasWritten
+		}
+		if is != 0 {
+			to = add(to, Range{First: page, Pages: 1, What: is})
+		}
 	}
-	return nil
+	return to
 }
 
 // parseSmaps reads the format of /proc/PID/smaps (proc_pid_smaps(5)), whose last line may be

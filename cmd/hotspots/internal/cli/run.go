@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/harvest"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/narrow"
@@ -368,6 +369,11 @@ func (a *app) run(f *runFlags, argv []string) error {
 	if len(a.names) > 0 { // else the end does not wait for files to be looked through
 		j.Name = namer.Name
 	}
+	if shadow != nil {
+		h := harvest.Start(shadow, j.Tables)
+		defer h.Stop()
+		j.Heat = h
+	}
 	watch := j.Watch
 	if f.hertz > 0 {
 		runtime.LockOSThread() // the program inherits what is opened on this thread
@@ -481,7 +487,7 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, shadow *h
 		setting.Listen:   f.listen, setting.Linger: "", setting.Hotspots: "", setting.Heat: "",
 	}
 	if shadow != nil {
-		settings[setting.Heat], j.Heat = shadow.Path(), shadow
+		settings[setting.Heat] = shadow.Path()
 	}
 	f.on.Values(settings, func(*setting.Setting) bool { return true })
 	if dir := job.PlansDir(); f.on[setting.Cache] && f.on[setting.FollowExec] && dir != "" {

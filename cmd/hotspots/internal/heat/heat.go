@@ -20,14 +20,23 @@ import (
 
 // Map is the pages of a program.
 type Map struct {
-	Program  string `json:"program"`
-	PageSize int    `json:"page_size"`
-	Ended    bool   `json:"mappings_at_end"` // else what is mapped is that at the start, and Resident
-	Cut      bool   `json:"mappings_cut"`    // there are more than are known
-	Total    Sums   `json:"total"`
-	Unseen   Unseen `json:"unseen"`
-	Areas    []Area `json:"-"`
-	Each     bool   `json:"-"` // text shows the ranges of pages
+	Program  string  `json:"program"`
+	PageSize int     `json:"page_size"`
+	Ended    bool    `json:"mappings_at_end"` // else what is mapped is that at the start, and Resident
+	Cut      bool    `json:"mappings_cut"`    // there are more than are known
+	Total    Sums    `json:"total"`
+	Unseen   Unseen  `json:"unseen"`
+	Window   uint64  `json:"window"` // instructions: of how many before its end Point.WorkingSet is
+	Curve    []Point `json:"slices"`
+	Areas    []Area  `json:"-"`
+	Show     Show    `json:"-"`
+}
+
+// Show is what text and CSV have, and how.
+type Show struct {
+	Pages  bool   // text: the ranges of pages
+	Curve  bool   // a line for each slice
+	Window uint64 // as Map.Window; 0: the usual one
 }
 
 // Sums are numbers of pages.
@@ -55,6 +64,8 @@ type Range struct {
 	Read     bool           `json:"read"`
 	Written  bool           `json:"written"`
 	Executed bool           `json:"executed"`
+	First    uint32         `json:"first"` // slice in which something was done with them, from 1; 0: not told
+	Last     uint32         `json:"last"`
 }
 
 const (
@@ -62,92 +73,66 @@ const (
 	unmapped  = "[unmapped]"
 )
 
-// what is done with a page.
-type what struct{ read, written, executed bool }
-
 // Of is the map of a table.
-func Of(t *table.Table) (*Map, error) {
-	f, err := heat.Read(t.Path(), t.Nonce)
+func Of(t *table.Table, show Show) (*Map, error) {
+	f, err := File(t)
 	if err != nil {
-		if err == heat.ErrNone {
-			err = fmt.Errorf("%s: %w: run the program with hotspots run --heat=pages", t.Path(), err)
-		}
 		return nil, err
 	}
 	s, flow, err := report.Flow(t)
 	if err != nil {
 		return nil, err
 	}
-	m := &Map{Program: symname.Clean(t.Program), PageSize: heat.PageSize, Ended: f.Ended, Cut: f.Cut}
-	m.lay(f, executed(t, flow))
+	m := &Map{Program: symname.Clean(t.Program), PageSize: heat.PageSize, Ended: f.Ended, Cut: f.Cut, Show: show}
+	m.lay(&f.Maps, settle(f.Pages(), executed(t, flow)))
 	m.Unseen = unseen(t, s, flow)
+	m.trace(f, show.Window)
 	return m, nil
 }
 
-// span is pages [first, end) with which the same was done.
-type span struct {
-	first, end uint64
-	what
+// File is what is beside the table, or an error that says what to do.
+func File(t *table.Table) (*heat.File, error) {
+	f, err := heat.Read(t.Path(), t.Nonce)
+	if err == heat.ErrNone {
+		err = fmt.Errorf("%s: %w: run the program with hotspots run --heat=pages", t.Path(), err)
+	}
+	return f, err
 }
 
 // executed lists the pages whose instructions have run, as far as they are counted by block, by
 // address.
-func executed(t *table.Table, flow *table.Flow) (list []span) {
-	var all []span
+func executed(t *table.Table, flow *table.Flow) []heat.Range {
+	var all []heat.Range
 	for i := range flow.Blocks {
-		b := &flow.Blocks[i]
-		if b.Runs == 0 || b.Size == 0 {
-			continue
-		}
-		at := t.Objects[t.Functions[b.Function].Object].Bias + b.Address
-		if last := at + uint64(b.Size) - 1; last >= at {
-			all = append(all, span{at / heat.PageSize, last/heat.PageSize + 1, what{executed: true}})
+		if b := &flow.Blocks[i]; b.Runs > 0 {
+			if r, ok := heat.OfBlock(t.Objects[t.Functions[b.Function].Object].Bias+b.Address, b.Size); ok {
+				all = append(all, r)
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.first, b.first) })
-	for _, s := range all {
-		if n := len(list); n > 0 && s.first <= list[n-1].end {
-			list[n-1].end = max(list[n-1].end, s.end)
-		} else {
-			list = append(list, s)
+	return heat.Flat(all)
+}
+
+// settle says which pages were executed: those of blocks that have run by the table. A slice
+// may have more, as it knows only where threads are by how they came there.
+func settle(pages, executed []heat.Range) (list []heat.Range) {
+	const ran = heat.WasExecuted << 1
+	for i := range executed {
+		executed[i].What = ran
+	}
+	for _, r := range heat.Union(pages, executed) {
+		if r.What &^= heat.WasExecuted; r.What&ran != 0 {
+			r.What = r.What&^ran | heat.WasExecuted
+		}
+		if r.What != 0 {
+			list = append(list, r)
 		}
 	}
 	return list
 }
 
-// join makes one list of two, each by address: in memory by their lengths, and not by that of
-// what they span, which a file may say to be anything.
-func join(touched, executed []span) (list []span) {
-	for len(touched) > 0 && len(executed) > 0 {
-		t, e := &touched[0], &executed[0]
-		s := span{first: min(t.first, e.first)}
-		switch {
-		case t.first < e.first:
-			s.end, s.what = min(t.end, e.first), t.what
-		case e.first < t.first:
-			s.end, s.what = min(e.end, t.first), e.what
-		default:
-			s.end, s.what = min(t.end, e.end), what{t.read, t.written, true}
-		}
-		list = append(list, s)
-		t.first, e.first = max(t.first, s.end), max(e.first, s.end)
-		if t.first == t.end {
-			touched = touched[1:]
-		}
-		if e.first == e.end {
-			executed = executed[1:]
-		}
-	}
-	return append(append(list, touched...), executed...)
-}
-
 // lay gives each area its pages.
-func (m *Map) lay(f *heat.File, executed []span) {
-	touched := make([]span, len(f.Ranges))
-	for i, r := range f.Ranges {
-		touched[i] = span{r.First, r.First + r.Pages, what{read: r.Read, written: r.Written}}
-	}
-	pages := join(touched, executed)
+func (m *Map) lay(maps *heat.Maps, pages []heat.Range) {
 	areas := map[string]*Area{}
 	area := func(name string) *Area {
 		if areas[name] == nil {
@@ -156,16 +141,18 @@ func (m *Map) lay(f *heat.File, executed []span) {
 		return areas[name]
 	}
 	take := func(a *Area, end uint64) {
-		for len(pages) > 0 && pages[0].first < end {
-			s := pages[0]
-			s.end = min(s.end, end)
-			a.add(s)
-			if pages[0].first = s.end; s.end == pages[0].end {
+		for len(pages) > 0 && pages[0].First < end {
+			r := pages[0]
+			r.Pages = min(r.Pages, end-r.First)
+			a.add(r)
+			if pages[0].Pages -= r.Pages; pages[0].Pages == 0 {
 				pages = pages[1:]
+			} else {
+				pages[0].First += r.Pages
 			}
 		}
 	}
-	for _, one := range f.Mappings {
+	for _, one := range maps.Mappings {
 		take(area(unmapped), one.Start/heat.PageSize)
 		a := area(nameOf(one.Path))
 		a.Mapped += (one.End - one.Start) / heat.PageSize
@@ -207,54 +194,60 @@ func (s *Sums) add(t *Sums) {
 	s.Executed += t.Executed
 }
 
-func (a *Area) add(s span) {
-	n := s.end - s.first
-	of := func(is bool) uint64 {
-		if is {
-			return n
+func (s *Sums) count(r heat.Range) {
+	of := func(is heat.What) uint64 {
+		if r.What&is != 0 {
+			return r.Pages
 		}
 		return 0
 	}
-	a.Sums.add(&Sums{Touched: n, Read: of(s.read), Written: of(s.written), Executed: of(s.executed)})
-	at := report.Address(s.first * heat.PageSize)
-	if k := len(a.Ranges); k > 0 {
-		last := &a.Ranges[k-1]
-		if uint64(last.Address)+last.Pages*heat.PageSize == uint64(at) && last.is() == s.what {
-			last.Pages += n
+	s.add(&Sums{Touched: r.Pages, Read: of(heat.WasRead), Written: of(heat.WasWritten), Executed: of(heat.WasExecuted)})
+}
+
+func (a *Area) add(r heat.Range) {
+	a.count(r)
+	one := Range{report.Address(r.First * heat.PageSize), r.Pages, r.What&heat.WasRead != 0, r.What&heat.WasWritten != 0, r.What&heat.WasExecuted != 0, r.Begin, r.End}
+	if n := len(a.Ranges); n > 0 {
+		last := &a.Ranges[n-1]
+		same := one
+		same.Address, same.Pages = last.Address, last.Pages
+		if uint64(last.Address)+last.Pages*heat.PageSize == uint64(one.Address) && *last == same {
+			last.Pages += one.Pages
 			return
 		}
 	}
-	a.Ranges = append(a.Ranges, Range{at, n, s.read, s.written, s.executed})
+	a.Ranges = append(a.Ranges, one)
 }
 
-func (r *Range) is() what { return what{r.Read, r.Written, r.Executed} }
-
-// Text writes a line for each area, or for each of its ranges.
+// Text writes a line for each area, or for each of its ranges, or for each slice.
 func (m *Map) Text(w io.Writer, style report.Style) error {
 	when := "at its end"
 	if !m.Ended {
 		when = "at its start"
 	}
 	t := &m.Total
-	if _, err := fmt.Fprintf(w, "%s: %s of %d bytes touched: %s read, %s written, %s executed; %s resident %s\n", m.Program, figures.Count(t.Touched, "page"), m.PageSize,
-		figures.Thousands(t.Read), figures.Thousands(t.Written), figures.Thousands(t.Executed), figures.Thousands(t.Resident), when); err != nil {
+	if _, err := fmt.Fprintf(w, "%s: %s of %d bytes touched: %s read, %s written, %s executed; %s resident %s\n%s", m.Program, figures.Count(t.Touched, "page"), m.PageSize,
+		figures.Thousands(t.Read), figures.Thousands(t.Written), figures.Thousands(t.Executed), figures.Thousands(t.Resident), when, m.slicesText()); err != nil {
 		return err
+	}
+	if m.Show.Curve {
+		return m.curveText(w, style)
 	}
 	var rows [][3]string
 	heading := [3]string{"TOUCHED\tREAD\tWRITTEN\tEXECUTED\tRESIDENT\tMAPPED", "MEMORY", ""}
-	if m.Each {
-		heading = [3]string{"PAGES", "MEMORY", "ADDRESS"}
+	if m.Show.Pages {
+		heading = [3]string{"PAGES\tFIRST\tLAST", "MEMORY", "ADDRESS"}
 	}
 	for i := range m.Areas {
 		a := &m.Areas[i]
 		name := filepath.Base(a.Name)
-		if !m.Each {
+		if !m.Show.Pages {
 			rows = append(rows, [3]string{a.line(), name, ""})
 			continue
 		}
 		for k := range a.Ranges {
 			r := &a.Ranges[k]
-			rows = append(rows, [3]string{figures.Thousands(r.Pages), name, fmt.Sprintf("%s %s", r.Address, r.text())})
+			rows = append(rows, [3]string{lineOf(r.Pages, uint64(r.First), uint64(r.Last)), name, fmt.Sprintf("%s %s", r.Address, r.text())})
 		}
 	}
 	if err := report.Rows(w, style, heading, rows); err != nil {
@@ -265,8 +258,12 @@ func (m *Map) Text(w io.Writer, style report.Style) error {
 }
 
 func (s *Sums) line() string {
+	return lineOf(s.Touched, s.Read, s.Written, s.Executed, s.Resident, s.Mapped)
+}
+
+func lineOf(numbers ...uint64) string {
 	var figure []string
-	for _, n := range []uint64{s.Touched, s.Read, s.Written, s.Executed, s.Resident, s.Mapped} {
+	for _, n := range numbers {
 		figure = append(figure, figures.Thousands(n))
 	}
 	return strings.Join(figure, "\t")
@@ -291,15 +288,19 @@ func (m *Map) JSON(w io.Writer) error {
 	}{report.Schema, m}, "areas", m.Areas)
 }
 
-// CSV writes the ranges of pages.
+// CSV writes the ranges of pages, or the slices.
 func (m *Map) CSV(w io.Writer) error {
-	rows := [][]string{{"memory", "address", "pages", "read", "written", "executed"}}
+	if m.Show.Curve {
+		return m.curveCSV(w)
+	}
+	rows := [][]string{{"memory", "address", "pages", "read", "written", "executed", "first", "last"}}
 	for i := range m.Areas {
 		for k := range m.Areas[i].Ranges {
 			r := &m.Areas[i].Ranges[k]
 			rows = append(rows, []string{
 				m.Areas[i].Name, r.Address.String(), strconv.FormatUint(r.Pages, 10),
 				strconv.FormatBool(r.Read), strconv.FormatBool(r.Written), strconv.FormatBool(r.Executed),
+				strconv.FormatUint(uint64(r.First), 10), strconv.FormatUint(uint64(r.Last), 10),
 			})
 		}
 	}

@@ -2,6 +2,7 @@ package heat
 
 import (
 	"math/rand/v2"
+	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -13,50 +14,53 @@ func TestLay(t *testing.T) {
 	const pages = 64
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		f, each := &heat.File{}, [pages]what{}
+		maps, touched, each := &heat.Maps{}, []heat.Range(nil), [pages]heat.What{}
 		for p := uint64(0); p < pages; {
 			p += uint64(r.IntN(5))
 			n := min(1+uint64(r.IntN(6)), pages-min(p, pages))
 			if n == 0 {
 				break
 			}
-			one := heat.Range{First: p, Pages: n, Read: r.IntN(2) > 0}
-			one.Written = !one.Read || r.IntN(2) > 0
-			f.Ranges = append(f.Ranges, one)
+			one := heat.Range{First: p, Pages: n, What: heat.What(1 + r.IntN(7)), Begin: 1, End: 2}
+			touched = append(touched, one)
 			for ; n > 0; n-- {
-				each[p] = what{read: one.Read, written: one.Written}
+				each[p] = one.What &^ heat.WasExecuted // what slices say of that is not the last word
 				p++
 			}
 		}
-		var run []span
+		var run []heat.Range
 		for p := uint64(r.IntN(3)); p < pages; p += 1 + uint64(r.IntN(9)) {
-			s := span{p, min(p+1+uint64(r.IntN(7)), pages), what{executed: true}}
-			for ; p < s.end; p++ {
-				each[p].executed = true
+			s := heat.Range{First: p, Pages: min(1+uint64(r.IntN(7)), pages-p), What: heat.WasExecuted}
+			for ; p < s.First+s.Pages; p++ {
+				each[p] |= heat.WasExecuted
 			}
 			run = append(run, s)
 		}
 		low := uint64(r.IntN(pages))
 		high := low + uint64(r.IntN(int(pages-low)))
 		if high > low {
-			f.Mappings = append(f.Mappings, heat.Mapping{Start: low * heat.PageSize, End: high * heat.PageSize, Path: "/a"})
+			maps.Mappings = append(maps.Mappings, heat.Mapping{Start: low * heat.PageSize, End: high * heat.PageSize, Path: "/a"})
 		}
 		m := &Map{}
-		m.lay(f, run)
-		got, want := [pages]what{}, Sums{Mapped: high - low}
+		m.lay(maps, settle(touched, run))
+		got, want := [pages]heat.What{}, Sums{Mapped: high - low}
 		for _, a := range m.Areas {
 			for _, one := range a.Ranges {
 				for p := uint64(one.Address) / heat.PageSize; one.Pages > 0; one.Pages-- {
 					if is := p >= low && p < high; is != (a.Name == "/a") {
 						t.Errorf("seed %d: page %d is of %s", seed, p, a.Name)
 					}
-					got[p] = one.is()
+					for is, yes := range map[heat.What]bool{heat.WasRead: one.Read, heat.WasWritten: one.Written, heat.WasExecuted: one.Executed} {
+						if yes {
+							got[p] |= is
+						}
+					}
 					p++
 				}
 			}
 		}
 		for _, w := range each {
-			for n, is := range map[*uint64]bool{&want.Touched: w != what{}, &want.Read: w.read, &want.Written: w.written, &want.Executed: w.executed} {
+			for n, is := range map[*uint64]bool{&want.Touched: w != 0, &want.Read: w&heat.WasRead != 0, &want.Written: w&heat.WasWritten != 0, &want.Executed: w&heat.WasExecuted != 0} {
 				if is {
 					*n++
 				}
@@ -72,8 +76,58 @@ func TestLay(t *testing.T) {
 func TestLayMost(t *testing.T) {
 	const most = 1 << 35
 	m := &Map{}
-	m.lay(&heat.File{Ranges: []heat.Range{{First: 0, Pages: most, Read: true}}}, []span{{5, most, what{executed: true}}})
-	if want := (Sums{Touched: most, Read: most, Executed: most - 5}); m.Total != want || len(m.Areas) != 1 || !reflect.DeepEqual(m.Areas[0].Ranges[0], Range{0, 5, true, false, false}) {
+	m.lay(&heat.Maps{}, settle([]heat.Range{{First: 0, Pages: most, What: heat.WasRead}}, []heat.Range{{First: 5, Pages: most - 5}}))
+	if want := (Sums{Touched: most, Read: most, Executed: most - 5}); m.Total != want || len(m.Areas) != 1 || !reflect.DeepEqual(m.Areas[0].Ranges[0], Range{Pages: 5, Read: true}) {
 		t.Errorf("%+v", m)
+	}
+}
+
+// TestCurve: the curve is what each slice says, and what follows from those before it.
+func TestCurve(t *testing.T) {
+	const pages = 40
+	r := rand.New(rand.NewPCG(1, 1))
+	var log heat.Log
+	var all []heat.Slice
+	at := uint64(0)
+	for range 60 {
+		s := heat.Slice{Executed: at + uint64(r.IntN(100)), Time: uint64(len(all)+1) * 1000, Parts: 1, Resident: 7}
+		at = s.Executed
+		for p := uint64(r.IntN(9)); p < pages; p += uint64(r.IntN(9)) {
+			n := min(uint64(1+r.IntN(3)), pages-p)
+			s.Ranges = append(s.Ranges, heat.Range{First: p, Pages: n, What: heat.What(1 + r.IntN(7))})
+			p += n + 1
+		}
+		log.Add(&s)
+		all = append(all, s)
+	}
+	table := filepath.Join(t.TempDir(), "a")
+	if err := log.Close(table, [16]byte{}, &heat.Maps{}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := heat.Read(table, [16]byte{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Map{}
+	m.trace(f, 150)
+	used := map[uint64]bool{}
+	for k, s := range all {
+		near, here := map[uint64]bool{}, 0
+		for i := range all[:k+1] {
+			for _, r := range all[i].Ranges {
+				for p := r.First; p < r.First+r.Pages; p++ {
+					used[p] = true
+					if i == k || s.Executed-all[i].Executed < 150 {
+						near[p] = true
+					}
+					if i == k {
+						here++
+					}
+				}
+			}
+		}
+		if p := m.Curve[k]; p.Used != uint64(len(used)) || p.WorkingSet != uint64(len(near)) || p.Touched != uint64(here) || p.Instructions != s.Executed || p.Nanoseconds != s.Time || p.Resident != 7 {
+			t.Fatalf("slice %d: %+v, not %d used, %d near, %d", k, p, len(used), len(near), here)
+		}
 	}
 }

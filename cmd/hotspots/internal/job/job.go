@@ -68,8 +68,12 @@ type Times interface {
 	Write(tables []*find.Entry) error
 }
 
-// Heat has the pages that the program has touched.
+// Heat has the pages that the program touches (package harvest).
 type Heat interface {
+	// Watch tells the number of the program, while that runs.
+	Watch(pid int)
+	// Stop ends looking for more.
+	Stop()
 	// Write writes them beside a table, whose nonce is given.
 	Write(table string, nonce [16]byte) error
 }
@@ -83,6 +87,9 @@ func (j *Job) Watch(pid int) {
 		j.code, j.begun = code.Memory{}, time.Now()
 	}
 	j.code.See(pid)
+	if j.Heat != nil {
+		j.Heat.Watch(pid)
+	}
 	j.foldNow()
 	if j.Check != nil && !j.checked && time.Since(j.begun) > checkAfter {
 		j.checked = j.check(j.named(strconv.Itoa(pid)), false)
@@ -132,6 +139,9 @@ const agentPatience = 3 * time.Second
 func (j *Job) Finish(path string, r launch.Result) bool {
 	if j.Times != nil {
 		j.Times.Stop()
+	}
+	if j.Heat != nil {
+		j.Heat.Stop()
 	}
 	all, said := j.tables(path, r.Pid), j.said()
 	if len(all) == 0 {

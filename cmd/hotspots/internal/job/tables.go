@@ -26,6 +26,9 @@ func (j *Job) tables(program string, pid int) []*find.Entry {
 	return j.named("*")
 }
 
+// Tables lists those that the run has left by now, oldest first.
+func (j *Job) Tables() []*find.Entry { return j.named("*") }
+
 // named lists the tables of the run that have that in place of %p, oldest first.
 func (j *Job) named(pid string) []*find.Entry {
 	paths, err := filepath.Glob(j.glob(pid))

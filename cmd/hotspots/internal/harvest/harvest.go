@@ -1,0 +1,264 @@
+// Package harvest takes the pages that a program touches while it runs, in slices of time, and
+// writes them beside its table (docs/heat.md).
+package harvest
+
+import (
+	"bytes"
+	"errors"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/procfile"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/internal/table/heat"
+)
+
+const (
+	often = 500 * time.Microsecond // at first, and longer as slices are made one
+	soon  = 2 * time.Millisecond   // before the program starts
+	least = 100 * time.Millisecond // slices are as long at most, in the life of a program
+
+	// part is how much of the time it takes: one in so many, and at first as much as it needs, as
+	// most programs end soon.
+	part  = 20
+	first = 100 * time.Millisecond
+)
+
+// Harvester takes what is in a shadow.
+type Harvester struct {
+	shadow *heat.Shadow
+	tables func() []*find.Entry // of the run, so far
+	begun  time.Time            // when the program did nothing yet
+	stop   chan struct{}
+	once   sync.Once
+	done   chan struct{}
+	pid    atomic.Int32 // of the program; 0: not known
+
+	had      bool // the program has the shadow
+	ran      bool // it has done something
+	log      heat.Log
+	opening  chan *opened // nil: nobody opens a table
+	opened                // the zero value: none is open yet
+	early    []heat.Slice // those before that: how much had run by then is not known
+	resident uint64
+	executed uint64 // by the last slice's end
+	err      error
+}
+
+// opened is a table, and what has run by it.
+type opened struct {
+	table    *table.Table
+	progress *table.Progress
+}
+
+// Start begins to harvest. Whatever fails, the program runs.
+func Start(shadow *heat.Shadow, tables func() []*find.Entry) *Harvester {
+	h := &Harvester{shadow: shadow, tables: tables, begun: time.Now(), stop: make(chan struct{}), done: make(chan struct{})}
+	h.log.Granule = uint64(often)
+	go h.run()
+	return h
+}
+
+// spent is the CPU time that this thread has taken.
+func spent() time.Duration {
+	const thread = 1 // RUSAGE_THREAD
+	var u syscall.Rusage
+	if syscall.Getrusage(thread, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Watch tells the number of the program, which runs.
+func (h *Harvester) Watch(pid int) { h.pid.Store(int32(pid)) }
+
+// run takes slices until that is stopped, and a last one. It waits for longer while nothing
+// happens.
+func (h *Harvester) run() {
+	defer close(h.done)
+	runtime.LockOSThread() // whose CPU time is looked at
+	defer runtime.UnlockOSThread()
+	for wait, ended := often, false; !ended; {
+		select {
+		case <-h.stop:
+			ended = true
+		case <-time.After(wait):
+		}
+		if h.had = h.had || h.shadow.Had(); !h.had {
+			continue
+		}
+		h.open(ended)
+		switch {
+		case h.take():
+			wait = time.Duration(min(h.log.Granule, uint64(least)))
+		case h.table == nil:
+			wait = soon
+		default:
+			wait = min(2*wait, least/2)
+		}
+		if over := part*(spent()-first) - time.Since(h.begun); over > wait {
+			wait = min(over, least)
+		}
+	}
+	for i := range h.early {
+		h.log.Add(&h.early[i])
+	}
+	if h.table != nil {
+		h.log.Limit(h.progress.Executed)
+		h.table.Close()
+	}
+}
+
+// Stop ends it, when the program has ended. The table is not open any more.
+func (h *Harvester) Stop() {
+	h.once.Do(func() { close(h.stop) })
+	<-h.done
+}
+
+// Write writes all beside a table, whose nonce is given, when it has been stopped.
+func (h *Harvester) Write(path string, nonce [16]byte) error {
+	if !h.had {
+		return nil // it said so when the program started
+	}
+	maps, err := h.shadow.Maps()
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.err, h.log.Close(path, nonce, maps))
+}
+
+// take takes a slice, and reports whether there was anything in it.
+func (h *Harvester) take() bool {
+	s := heat.Slice{Parts: 1}
+	s.Ranges, h.err = h.shadow.Take(nil)
+	s.Ranges = heat.Union(s.Ranges, h.executedPages())
+	if h.progress != nil {
+		s.Executed = max(h.progress.Executed, h.executed)
+	}
+	if len(s.Ranges) == 0 && s.Executed == h.executed {
+		if !h.ran {
+			h.begun = time.Now()
+		}
+		return false
+	}
+	h.ran, h.executed = true, s.Executed
+	s.Time, s.Resident = uint64(time.Since(h.begun)), h.residentNow()
+	if h.progress == nil {
+		h.early = append(h.early, s)
+		return true
+	}
+	h.addEarly(&s)
+	h.log.Add(&s)
+	return true
+}
+
+// addEarly adds the slices before the first one of which it is known how much had run by its
+// end: of these that is as if the program had run evenly.
+func (h *Harvester) addEarly(known *heat.Slice) {
+	for i := range h.early {
+		s := &h.early[i]
+		s.Executed = uint64(float64(known.Executed) * float64(s.Time) / float64(max(known.Time, 1)))
+		h.log.Add(s)
+	}
+	h.early = nil
+}
+
+// open opens the table as soon as it is there, and again when there is more in it. That takes
+// longer than a slice, so that somebody else does it, who is waited for at the end only.
+func (h *Harvester) open(ended bool) {
+	if h.opening != nil {
+		var o *opened
+		if ended {
+			o = <-h.opening
+		} else {
+			select {
+			case o = <-h.opening:
+			default:
+				return
+			}
+		}
+		h.opening = nil
+		h.have(o)
+	}
+	if h.table != nil && !h.progress.Grown() {
+		return
+	}
+	if ended {
+		h.have(openTable(h.table, h.tables))
+		return
+	}
+	h.opening = make(chan *opened, 1)
+	go func(old *table.Table, done chan<- *opened) { done <- openTable(old, h.tables) }(h.table, h.opening)
+}
+
+// have goes on with a table; nil: there is none yet.
+func (h *Harvester) have(o *opened) {
+	if o == nil {
+		return
+	}
+	if h.table != nil {
+		o.progress.GoOn(h.progress)
+		h.table.Close()
+	}
+	h.opened = *o
+	if maps, err := h.shadow.Maps(); err == nil && !h.log.IsOpen() {
+		h.log.Open(h.table.Path(), h.table.Nonce, maps) // an error is told at the end, if it is still there
+	}
+}
+
+// openTable opens a table again, or the first that there is.
+func openTable(old *table.Table, tables func() []*find.Entry) *opened {
+	path := ""
+	if old != nil {
+		path = old.Path()
+	} else if all := tables(); len(all) > 0 {
+		path = all[len(all)-1].Path
+	}
+	if path == "" {
+		return nil
+	}
+	t, err := table.Open(path)
+	if err != nil {
+		return nil
+	}
+	p, err := t.Progress()
+	if err != nil || old != nil && old.Nonce != t.Nonce {
+		t.Close()
+		return nil
+	}
+	return &opened{t, p}
+}
+
+// executedPages is those of blocks that have run since the last slice, by address.
+func (h *Harvester) executedPages() []heat.Range {
+	if h.progress == nil {
+		return nil
+	}
+	var all []heat.Range
+	h.progress.Next(func(b *table.Block) { // on an error these pages are told without their slice
+		if r, ok := heat.OfBlock(h.table.Objects[h.table.Functions[b.Function].Object].Bias+b.Address, b.Size); ok {
+			all = append(all, r)
+		}
+	})
+	return heat.Flat(all)
+}
+
+// residentNow is how many pages of the program are in memory (proc_pid_statm(5)).
+func (h *Harvester) residentNow() uint64 {
+	pid := h.pid.Load()
+	if pid == 0 {
+		return 0
+	}
+	b, err := procfile.Read("/proc/" + strconv.Itoa(int(pid)) + "/statm")
+	if fields := bytes.Fields(b); err == nil && len(fields) > 1 {
+		if n, err := strconv.ParseUint(string(fields[1]), 10, 64); err == nil && n > 0 {
+			h.resident = n
+		}
+	}
+	return h.resident
+}

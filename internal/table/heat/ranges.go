@@ -1,0 +1,150 @@
+package heat
+
+import (
+	"cmp"
+	"slices"
+)
+
+// What is done with a page.
+type What uint8
+
+// Each of these, or several.
+const (
+	WasRead What = 1 << iota
+	WasWritten
+	WasExecuted
+)
+
+const whatBits = 3
+
+// Pages is how many there are.
+const Pages = shadowSize / 2
+
+// Range is pages, one behind the other, with which the same was done.
+type Range struct {
+	First uint64 // address by PageSize
+	Pages uint64
+	What
+	Begin, End uint32 // the first and the last slice in which it was done, from 1; in a slice 0
+}
+
+func (r *Range) end() uint64 { return r.First + r.Pages }
+
+// follows reports whether r is to be one with the range before it.
+func (r *Range) follows(b *Range) bool {
+	return b.end() == r.First && b.What == r.What && b.Begin == r.Begin && b.End == r.End
+}
+
+// add puts a range behind others.
+func add(to []Range, r Range) []Range {
+	if n := len(to); n > 0 && r.follows(&to[n-1]) {
+		to[n-1].Pages += r.Pages
+		return to
+	}
+	return append(to, r)
+}
+
+// Union is what was done with pages in either of two lists, each by address: in memory by their
+// lengths, and not by that of what they span.
+func Union(a, b []Range) []Range {
+	to := make([]Range, 0, max(len(a), len(b)))
+	var left, right Range // what is not taken of a's and of b's first
+	next := func(from *[]Range) (r Range) {
+		if len(*from) > 0 {
+			r, *from = (*from)[0], (*from)[1:]
+		}
+		return r
+	}
+	left, right = next(&a), next(&b)
+	for left.Pages > 0 && right.Pages > 0 {
+		if right.First < left.First {
+			left, right, a, b = right, left, b, a
+		}
+		one := left
+		switch {
+		case left.First < right.First:
+			one.Pages = min(left.end(), right.First) - left.First
+		default:
+			one.Pages = min(left.Pages, right.Pages)
+			one.What |= right.What
+			one.Begin, one.End = first(left.Begin, right.Begin), max(left.End, right.End)
+			right.First, right.Pages = right.First+one.Pages, right.Pages-one.Pages
+		}
+		left.First, left.Pages = left.First+one.Pages, left.Pages-one.Pages
+		to = add(to, one)
+		if left.Pages == 0 {
+			left = next(&a)
+		}
+		if right.Pages == 0 {
+			right = next(&b)
+		}
+	}
+	for ; left.Pages > 0; left = next(&a) {
+		to = add(to, left)
+	}
+	for ; right.Pages > 0; right = next(&b) {
+		to = add(to, right)
+	}
+	return to
+}
+
+// first is the lower one of two slices, of which 0 is none.
+func first(a, b uint32) uint32 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// Pages is what was done with each page in all slices together, with the first and the last of
+// them.
+func (f *File) Pages() []Range {
+	var lists [][]Range // each of at least twice as many slices as the next
+	var sizes []int
+	join := func() {
+		n := len(lists)
+		lists = append(lists[:n-2], Union(lists[n-2], lists[n-1]))
+		sizes = append(sizes[:n-2], sizes[n-2]+sizes[n-1])
+	}
+	number := uint32(0)
+	f.Each(func(s *Slice) {
+		number++
+		list := make([]Range, len(s.Ranges))
+		for i, r := range s.Ranges {
+			r.Begin, r.End = number, number
+			list[i] = r
+		}
+		lists, sizes = append(lists, list), append(sizes, 1)
+		for n := len(sizes); n > 1 && sizes[n-2] <= sizes[n-1]; n-- {
+			join()
+		}
+	})
+	for len(lists) > 1 {
+		join()
+	}
+	if len(lists) == 0 {
+		return nil
+	}
+	return lists[0]
+}
+
+// Flat is ranges with which the same was done, in any order and one upon another, by address.
+func Flat(all []Range) (to []Range) {
+	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.First, b.First) })
+	for _, r := range all {
+		if n := len(to); n > 0 && r.First <= to[n-1].end() {
+			to[n-1].Pages = max(to[n-1].end(), r.end()) - to[n-1].First
+		} else {
+			to = append(to, r)
+		}
+	}
+	return to
+}
+
+// OfBlock is the pages of instructions that have run, if there can be such.
+func OfBlock(address uint64, size uint32) (r Range, ok bool) {
+	last := (address + uint64(size) - 1) / PageSize
+	r = Range{First: address / PageSize, What: WasExecuted}
+	r.Pages = last - r.First + 1
+	return r, size > 0 && last >= r.First && last < Pages
+}

@@ -1,0 +1,212 @@
+package test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
+
+// Slices of time in which pages are touched.
+
+// heatMap is the JSON of hotspots heat, in part.
+type heatMap struct {
+	Ended  bool `json:"mappings_at_end"`
+	Total  struct{ Touched, Read, Written, Executed uint64 }
+	Slices []struct {
+		Instructions uint64
+		Used         uint64
+		WorkingSet   uint64 `json:"working_set"`
+		Written      uint64
+		Executed     uint64
+	}
+	Areas []struct {
+		Ranges []struct {
+			Address     string
+			Pages       int
+			First, Last int
+		}
+	}
+}
+
+func readHeat(t *testing.T, table string) (m heatMap, ok bool) {
+	t.Helper()
+	r := run(t, cmd(build(t, "hotspots"), "heat", table, "--format", "json"))
+	if r.status != 0 {
+		return m, false
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m, true
+}
+
+// span is the first and the last slice of each page at heatBase.
+func (m *heatMap) span(t *testing.T) map[int][2]int {
+	t.Helper()
+	all := map[int][2]int{}
+	for _, a := range m.Areas {
+		for _, r := range a.Ranges {
+			var first uint64
+			if _, err := fmt.Sscanf(r.Address, "0x%x", &first); err != nil {
+				t.Fatal(err)
+			}
+			for i := range r.Pages {
+				if page := int(first-heatBase)/4096 + i; first >= heatBase && page < heatPages {
+					all[page] = [2]int{r.First, r.Last}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// phases is a run of testdata/heat_phases.c.
+type phases struct {
+	c     *exec.Cmd
+	table string
+	to    io.WriteCloser
+	from  *bufio.Reader
+	pages map[int][2]int // as they are known by now
+}
+
+const heatPhases = 4
+
+func startPhases(t *testing.T) *phases {
+	t.Helper()
+	table := filepath.Join(t.TempDir(), "table")
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-Wall", "-Werror", "-falign-functions=32"}, "heat_phases.c")
+	p := &phases{c: exec.Command(build(t, "hotspots"), "run", "--heat=pages", "--objects", "main", "--summary", "0", "-o", table, "--", program), table: table}
+	p.c.Stderr = os.Stderr
+	p.to, p.from = converse(t, p.c)
+	t.Cleanup(func() { p.c.Process.Kill() })
+	return p
+}
+
+// see waits until the pages of a phase, which the program is in, are in the file.
+func (p *phases) see(t *testing.T, phase int) {
+	t.Helper()
+	if line, err := p.from.ReadString('\n'); line != fmt.Sprintf("phase %d\n", phase) {
+		t.Fatalf("%q, %v", line, err)
+	}
+	until(t, func() bool {
+		m, ok := readHeat(t, p.table)
+		p.pages = m.span(t)
+		for i := range 5 {
+			own, has := p.pages[10+20*phase+2*i]
+			ok = ok && has && p.pages[0][1] >= own[1]
+		}
+		return ok
+	}, fmt.Sprintf("the pages of phase %d are not seen", phase))
+}
+
+func (p *phases) goOn(t *testing.T) {
+	t.Helper()
+	if _, err := p.to.Write([]byte{'\n'}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check compares slices with phases, of which so many were seen.
+func (p *phases) check(t *testing.T, seen int) *heatMap {
+	t.Helper()
+	m, ok := readHeat(t, p.table)
+	if !ok {
+		t.Fatal("nothing is shown")
+	}
+	pages, end := m.span(t), 0
+	if len(pages) != 1+5*seen {
+		t.Errorf("%v", pages)
+	}
+	for phase := range seen {
+		last := 0
+		for i := range 5 {
+			s := pages[10+20*phase+2*i]
+			if s[0] <= end || s[1] < s[0] || s[1] > len(m.Slices) {
+				t.Errorf("phase %d, page %d: slices %v, the phase before ended with %d of %d", phase, i, s, end, len(m.Slices))
+			}
+			last = max(last, s[1])
+		}
+		end = last
+	}
+	if all := pages[0]; seen > 1 && all[0] >= pages[30][0] || all[1] < end {
+		t.Errorf("the page of all phases: %v", all)
+	}
+	before := uint64(0)
+	for i, s := range m.Slices {
+		if s.Instructions < before || s.WorkingSet > s.Used || s.Used > m.Total.Touched {
+			t.Errorf("slice %d: %+v after %d instructions", i, s, before)
+		}
+		before = s.Instructions
+	}
+	return &m
+}
+
+// TestHeatSlices: what is touched in a phase is in slices that are behind those of the phase
+// before, children's too; and how many instructions have run by the last slice is what the
+// table says.
+func TestHeatSlices(t *testing.T) {
+	lane.Parallel(t)
+	p := startPhases(t)
+	for phase := range heatPhases {
+		p.see(t, phase)
+		p.goOn(t)
+	}
+	if err := p.c.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	m := p.check(t, heatPhases)
+	last := m.Slices[len(m.Slices)-1]
+	if r := readReport(t, p.table); last.Instructions != r.TotalInstructions || last.Used != m.Total.Touched || !m.Ended {
+		t.Errorf("%+v, %d instructions, %+v", last, r.TotalInstructions, m.Total)
+	}
+	for _, args := range [][]string{{"--curve"}, {"--curve", "--format", "csv", "--window", "1000"}} {
+		r := run(t, cmd(append([]string{build(t, "hotspots"), "heat", p.table}, args...)...))
+		if n := strings.Count(r.stdout, "\n"); r.status != 0 || n < len(m.Slices) {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestHeatKilled: what a program had touched that is killed is there.
+func TestHeatKilled(t *testing.T) {
+	lane.Parallel(t)
+	p := startPhases(t)
+	p.see(t, 0)
+	p.goOn(t)
+	p.see(t, 1)
+	if err := syscall.Kill(readReport(t, p.table).Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if p.c.Wait(); p.c.ProcessState.ExitCode() != 128+int(syscall.SIGKILL) {
+		t.Errorf("%v", p.c.ProcessState)
+	}
+	if m := p.check(t, 2); m.Ended {
+		t.Error("mappings at the end of a program that was killed")
+	}
+}
+
+// TestHeatRunKilled: what hotspots run had seen when it was killed is there, and the program
+// goes on.
+func TestHeatRunKilled(t *testing.T) {
+	lane.Parallel(t)
+	p := startPhases(t)
+	p.see(t, 0)
+	p.c.Process.Kill()
+	p.c.Process.Wait()
+	p.goOn(t)
+	if line, err := p.from.ReadString('\n'); line != "phase 1\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	p.to.Close()
+	io.Copy(io.Discard, p.from) // it ends
+	p.check(t, 1)
+}
