@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"image/png"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -172,6 +174,58 @@ func TestHeatSlices(t *testing.T) {
 		r := run(t, cmd(append([]string{build(t, "hotspots"), "heat", p.table}, args...)...))
 		if n := strings.Count(r.stdout, "\n"); r.status != 0 || n < len(m.Slices) {
 			t.Errorf("%+v", r)
+		}
+	}
+	p.draw(t)
+}
+
+// draw has a picture drawn: the pages of phases are cyan in it, one phase behind the other.
+func (p *phases) draw(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	picture, legend := filepath.Join(dir, "a.png"), filepath.Join(dir, "a.json")
+	if r := run(t, cmd(build(t, "hotspots"), "heat", "picture", p.table, "-o", picture, "--legend", legend, "--rows", "4K", "--cols", "1")); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	drawn, err := png.Decode(strings.NewReader(read(t, picture)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l struct {
+		Plot   struct{ X, Y, Width, Height int }
+		Memory []struct {
+			Rows []struct {
+				Y       int
+				Address string
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, legend)), &l); err != nil {
+		t.Fatal(err)
+	}
+	cyan := map[uint64]int{} // by page: its first column
+	for _, m := range l.Memory {
+		for _, row := range m.Rows {
+			address, err := strconv.ParseUint(row.Address, 0, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for x := range l.Plot.Width {
+				if r, g, b, _ := drawn.At(l.Plot.X+x, row.Y).RGBA(); address >= heatBase && address < heatBase+heatPages*4096 && r == 0 && g > 0 && b > 0 {
+					cyan[(address-heatBase)/4096] = x
+					break
+				}
+			}
+		}
+	}
+	for phase := range uint64(heatPhases) {
+		if x, has := cyan[10+20*phase]; !has || phase > 0 && x <= cyan[10+20*(phase-1)] {
+			t.Errorf("phase %d: %v", phase, cyan)
+		}
+	}
+	for _, args := range [][]string{{}, {"-o", picture, "--colours", "red"}, {"-o", picture, "--cols", "0"}, {"-o", picture, "--rows", "4X"}, {"-o", filepath.Join(picture, "a")}} {
+		if r := run(t, cmd(append([]string{build(t, "hotspots"), "heat", "picture", p.table}, args...)...)); r.status == 0 || r.stderr == "" {
+			t.Errorf("%v: %+v", args, r)
 		}
 	}
 }

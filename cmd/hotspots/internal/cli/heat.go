@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/heatmap"
 )
 
 func (a *app) heatCommand() *cobra.Command {
@@ -38,5 +42,85 @@ func (a *app) heatCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&show.Pages, "pages", false, "show each range of pages with its first and last slice of time, as text; JSON and CSV always do")
 	cmd.Flags().BoolVar(&show.Curve, "curve", false, "show each slice of time: what was touched in it, the working set, pages used so far, resident ones")
 	cmd.Flags().Uint64Var(&show.Window, "window", 0, "the working set is what the last `N` instructions have touched (default: a twentieth of all)")
+	cmd.AddCommand(a.heatPictureCommand())
 	return cmd
+}
+
+// palettes are what --colours may be.
+const paperColours, blindColours = "paper", "blind"
+
+func (a *app) heatPictureCommand() *cobra.Command {
+	var output, legend, rows, columns, colours string
+	used := true
+	cmd := &cobra.Command{
+		Use:   "picture [TABLE] -o FILE",
+		Short: "Draw which pages of memory were touched when",
+		Long: "Draw a picture, PNG, of the pages that a program has touched, over the instructions that it has executed: a page\n" +
+			"that was read is red, one that was written cyan, one that was both white, one whose instructions ran yellow.\n" +
+			"Each page that was ever touched has its row, by address, the highest at the top; below are how many were used\n" +
+			"so far, and the working set. Rows and columns stand for as much as fits, if nobody says for how much.",
+		Example: "  hotspots heat picture app.dynprof -o app.png\n  hotspots heat picture app.dynprof -o app.png --rows 4096 --cols 16K --colours blind --legend app.json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			o := heatmap.Options{Mapped: !used, Blind: colours == blindColours}
+			if colours != paperColours && !o.Blind {
+				return usage("--colours %s: they are %s or %s", colours, paperColours, blindColours)
+			}
+			var err error
+			if o.Row, err = size("rows", rows); err != nil {
+				return err
+			}
+			if o.Column, err = size("cols", columns); err != nil {
+				return err
+			}
+			if output == "" {
+				return usage("no file is named: -o FILE")
+			}
+			tables, done, err := a.openAll(args, false)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := heat.Of(tables[0], heat.Show{})
+			if err != nil {
+				return err
+			}
+			p, err := heatmap.Draw(m, o)
+			if err != nil {
+				return err
+			}
+			if legend != "" {
+				if err := a.write(legend, p.Legend); err != nil {
+					return err
+				}
+			}
+			return a.write(output, p.PNG)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&output, "output", "o", "", "write the picture to `FILE`")
+	flags.StringVar(&rows, "rows", "", "a row is `N` bytes, a multiple of 4096 (16K is 16,384)")
+	flags.StringVar(&columns, "cols", "", "a column is `N` instructions")
+	flags.StringVar(&colours, "colours", paperColours, "paper, or blind, which all can tell apart")
+	flags.BoolVar(&used, "used", true, "leave pages out that were never touched; =false: all that is mapped")
+	flags.StringVar(&legend, "legend", "", "write what colours, rows and columns are to `FILE`, JSON")
+	return cmd
+}
+
+// size reads a number that may have K, M or G behind it.
+func size(flag, text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	digits, shift := text, 0
+	for i, unit := range []string{"K", "M", "G"} {
+		if rest, is := strings.CutSuffix(text, unit); is {
+			digits, shift = rest, 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 64-shift)
+	if err != nil || n == 0 {
+		return 0, usage("--%s %s: it is a number from 1, as 4096 or 16K", flag, text)
+	}
+	return n << shift, nil
 }

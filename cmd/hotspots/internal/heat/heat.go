@@ -29,7 +29,20 @@ type Map struct {
 	Window   uint64  `json:"window"` // instructions: of how many before its end Point.WorkingSet is
 	Curve    []Point `json:"slices"`
 	Areas    []Area  `json:"-"`
+	Bands    []Band  `json:"-"`
 	Show     Show    `json:"-"`
+
+	file *heat.File
+	ran  []heat.Range // pages of blocks that have run
+}
+
+// Band is what is mapped of the same at neighbouring addresses.
+type Band struct {
+	Name       string // as an area has it
+	First, End uint64 // pages
+	Mapped     uint64 // pages of them that something is mapped at
+	Ranges     []heat.Range
+	resident   uint64
 }
 
 // Show is what text and CSV have, and how.
@@ -83,11 +96,17 @@ func Of(t *table.Table, show Show) (*Map, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Map{Program: symname.Clean(t.Program), PageSize: heat.PageSize, Ended: f.Ended, Cut: f.Cut, Show: show}
-	m.lay(&f.Maps, settle(f.Pages(), executed(t, flow)))
-	m.Unseen = unseen(t, s, flow)
-	m.trace(f, show.Window)
+	m := New(f, executed(t, flow), show)
+	m.Program, m.Unseen = symname.Clean(t.Program), unseen(t, s, flow)
 	return m, nil
+}
+
+// New is the map of what is beside a table, of which those pages were executed.
+func New(f *heat.File, executed []heat.Range, show Show) *Map {
+	m := &Map{PageSize: heat.PageSize, Ended: f.Ended, Cut: f.Cut, Show: show, file: f, ran: executed}
+	m.lay(&f.Maps, settle(f.Pages(), executed))
+	m.trace(f, show.Window)
+	return m
 }
 
 // File is what is beside the table, or an error that says what to do.
@@ -113,57 +132,88 @@ func executed(t *table.Table, flow *table.Flow) []heat.Range {
 	return heat.Flat(all)
 }
 
-// settle says which pages were executed: those of blocks that have run by the table. A slice
-// may have more, as it knows only where threads are by how they came there.
-func settle(pages, executed []heat.Range) (list []heat.Range) {
-	const ran = heat.WasExecuted << 1
-	for i := range executed {
-		executed[i].What = ran
-	}
-	for _, r := range heat.Union(pages, executed) {
-		if r.What &^= heat.WasExecuted; r.What&ran != 0 {
-			r.What = r.What&^ran | heat.WasExecuted
+// Each calls use with each slice, as it is settled which pages were executed.
+func (m *Map) Each(use func(*heat.Slice)) {
+	m.file.Each(func(s *heat.Slice) {
+		one := *s
+		one.Ranges = only(s.Ranges, m.ran)
+		use(&one)
+	})
+}
+
+// only is pages without those that are said to have been executed and have not.
+func only(pages, executed []heat.Range) (list []heat.Range) {
+	for _, r := range pages {
+		for r.What&heat.WasExecuted != 0 && r.Pages > 0 {
+			for len(executed) > 0 && executed[0].First+executed[0].Pages <= r.First {
+				executed = executed[1:]
+			}
+			part, ran := r, false
+			if len(executed) > 0 && executed[0].First < r.First+r.Pages {
+				if ran = executed[0].First <= r.First; ran {
+					part.Pages = min(r.Pages, executed[0].First+executed[0].Pages-r.First)
+				} else {
+					part.Pages = executed[0].First - r.First
+				}
+			}
+			if !ran {
+				part.What &^= heat.WasExecuted
+			}
+			if part.What != 0 {
+				list = append(list, part)
+			}
+			r.First, r.Pages = r.First+part.Pages, r.Pages-part.Pages
 		}
-		if r.What != 0 {
+		if r.Pages > 0 {
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
-// lay gives each area its pages.
+// settle says which pages were executed: those of blocks that have run by the table. A slice
+// may have more, as it knows only where threads are by how they came there.
+func settle(pages, executed []heat.Range) []heat.Range {
+	return heat.Union(only(pages, executed), executed)
+}
+
+// lay gives each band and each area its pages.
 func (m *Map) lay(maps *heat.Maps, pages []heat.Range) {
-	areas := map[string]*Area{}
-	area := func(name string) *Area {
-		if areas[name] == nil {
-			areas[name] = &Area{Name: name, Ranges: []Range{}}
-		}
-		return areas[name]
-	}
-	take := func(a *Area, end uint64) {
+	take := func(b *Band, end uint64) {
 		for len(pages) > 0 && pages[0].First < end {
 			r := pages[0]
 			r.Pages = min(r.Pages, end-r.First)
-			a.add(r)
+			b.Ranges = append(b.Ranges, r)
 			if pages[0].Pages -= r.Pages; pages[0].Pages == 0 {
 				pages = pages[1:]
 			} else {
 				pages[0].First += r.Pages
 			}
 		}
+		m.put(b)
 	}
+	at := uint64(0)
 	for _, one := range maps.Mappings {
-		take(area(unmapped), one.Start/heat.PageSize)
-		a := area(nameOf(one.Path))
-		a.Mapped += (one.End - one.Start) / heat.PageSize
-		a.Resident += one.Resident / heat.PageSize
-		take(a, one.End/heat.PageSize)
+		first, end := one.Start/heat.PageSize, one.End/heat.PageSize
+		take(&Band{Name: unmapped, First: at, End: first}, first)
+		take(&Band{Name: nameOf(one.Path), First: first, End: end, Mapped: end - first, resident: one.Resident / heat.PageSize}, end)
+		at = end
 	}
-	take(area(unmapped), 1<<64/heat.PageSize)
-	for _, a := range areas {
-		if a.Mapped == 0 && a.Touched == 0 || isOurs(a.Name) {
-			continue
+	take(&Band{Name: unmapped, First: at, End: heat.Pages}, heat.Pages)
+	areas := map[string]*Area{}
+	for i := range m.Bands {
+		b := &m.Bands[i]
+		a := areas[b.Name]
+		if a == nil {
+			a = &Area{Name: b.Name, Ranges: []Range{}}
+			areas[b.Name] = a
 		}
+		a.Mapped, a.Resident = a.Mapped+b.Mapped, a.Resident+b.resident
+		for _, r := range b.Ranges {
+			a.add(r)
+		}
+	}
+	for _, a := range areas {
 		m.Areas = append(m.Areas, *a)
 		m.Total.add(&a.Sums)
 	}
@@ -173,6 +223,19 @@ func (m *Map) lay(maps *heat.Maps, pages []heat.Range) {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
+}
+
+// put puts a band behind the others, or makes it one with the last.
+func (m *Map) put(b *Band) {
+	if b.Mapped == 0 && len(b.Ranges) == 0 || isOurs(b.Name) {
+		return
+	}
+	if n := len(m.Bands); n > 0 && m.Bands[n-1].Name == b.Name {
+		last := &m.Bands[n-1]
+		last.End, last.Mapped, last.resident, last.Ranges = b.End, last.Mapped+b.Mapped, last.resident+b.resident, append(last.Ranges, b.Ranges...)
+		return
+	}
+	m.Bands = append(m.Bands, *b)
 }
 
 func nameOf(path string) string {

@@ -76,7 +76,7 @@ func TestLay(t *testing.T) {
 func TestLayMost(t *testing.T) {
 	const most = 1 << 35
 	m := &Map{}
-	m.lay(&heat.Maps{}, settle([]heat.Range{{First: 0, Pages: most, What: heat.WasRead}}, []heat.Range{{First: 5, Pages: most - 5}}))
+	m.lay(&heat.Maps{}, settle([]heat.Range{{First: 0, Pages: most, What: heat.WasRead}}, []heat.Range{{First: 5, Pages: most - 5, What: heat.WasExecuted}}))
 	if want := (Sums{Touched: most, Read: most, Executed: most - 5}); m.Total != want || len(m.Areas) != 1 || !reflect.DeepEqual(m.Areas[0].Ranges[0], Range{Pages: 5, Read: true}) {
 		t.Errorf("%+v", m)
 	}

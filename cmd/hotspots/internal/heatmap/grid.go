@@ -1,0 +1,179 @@
+// Package heatmap draws which pages of memory a program has touched when: pages over the
+// instructions that it has executed.
+package heatmap
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
+	pages "github.com/dynprof/dynprof/internal/table/heat"
+)
+
+// Options are how a picture is drawn.
+type Options struct {
+	Row    uint64 // bytes that a row of points stands for; 0: as many as are needed
+	Column uint64 // instructions that a column stands for; 0: likewise
+	Mapped bool   // pages that nothing touched have rows, too
+	Blind  bool   // colours for those who do not see red
+}
+
+// How large the part of a picture is that shows pages, in points.
+const (
+	usualWidth, usualHeight = 1200, 1000
+	mostSide                = 1 << 14
+	mostArea                = 1 << 26
+	tallest, widest         = 12, 8 // of a cell
+)
+
+// grid is what was done, by row and column.
+type grid struct {
+	column uint64 // instructions
+	row    uint64 // pages
+	width  int    // columns
+	height int    // rows
+	bands  []band
+	runs   []run
+	cells  []pages.What // by row, the lowest address first
+	shown  [8]bool      // what there is in cells
+	slices int
+	total  uint64 // instructions
+}
+
+// band is the rows of one of heat's, which has some.
+type band struct {
+	*heat.Band
+	pages    uint64 // that have rows
+	first, n int    // rows
+}
+
+// run is pages, one behind the other, of a band.
+type run struct {
+	first, pages uint64
+	band         int
+	before       uint64 // pages of the band
+}
+
+// newGrid lays out rows and columns, and fills them.
+func newGrid(m *heat.Map, o *Options) (*grid, error) {
+	g := &grid{row: (o.Row + uint64(m.PageSize) - 1) / uint64(m.PageSize), column: o.Column, slices: len(m.Curve)}
+	if g.slices == 0 {
+		return nil, fmt.Errorf("no slice of time is known, in which %s ran", m.Program)
+	}
+	g.total = max(1, m.Curve[g.slices-1].Instructions)
+	for i := range m.Bands {
+		g.addBand(&m.Bands[i], o.Mapped)
+	}
+	if len(g.bands) == 0 {
+		return nil, fmt.Errorf("%s has touched no page", m.Program)
+	}
+	if err := g.layRows(o.Row > 0); err != nil {
+		return nil, err
+	}
+	if g.column == 0 {
+		g.column = (g.total + usualWidth - 1) / usualWidth
+	}
+	width := (g.total + g.column - 1) / g.column
+	if width > mostSide || width*uint64(g.height) > mostArea {
+		return nil, fmt.Errorf("%d columns of %d instructions are too many: --cols %d or more", width, g.column, (g.total+usualWidth-1)/usualWidth)
+	}
+	g.width = int(width)
+	g.cells = make([]pages.What, g.width*g.height)
+	before := uint64(0)
+	m.Each(func(s *pages.Slice) {
+		g.fill(s, before)
+		before = s.Executed
+	})
+	for _, c := range g.cells {
+		g.shown[c] = true
+	}
+	return g, nil
+}
+
+func (g *grid) addBand(b *heat.Band, mapped bool) {
+	one := band{Band: b}
+	add := func(first, n uint64) {
+		if k := len(g.runs) - 1; k >= 0 && g.runs[k].band == len(g.bands) && g.runs[k].first+g.runs[k].pages == first {
+			g.runs[k].pages += n
+		} else {
+			g.runs = append(g.runs, run{first, n, len(g.bands), one.pages})
+		}
+		one.pages += n
+	}
+	if mapped && b.Mapped > 0 {
+		add(b.First, b.End-b.First)
+	} else {
+		for _, r := range b.Ranges {
+			add(r.First, r.Pages)
+		}
+	}
+	if one.pages > 0 {
+		g.bands = append(g.bands, one)
+	}
+}
+
+// layRows gives each band its rows: as many pages a row as it takes, if nobody has said.
+func (g *grid) layRows(said bool) error {
+	for !said || g.row == 0 {
+		if g.row == 0 {
+			g.row = 1
+		} else {
+			g.row *= 2
+		}
+		if g.rows() <= usualHeight || g.row >= pages.Pages {
+			break
+		}
+	}
+	n := g.rows()
+	if n > mostSide {
+		return fmt.Errorf("%d rows of %d bytes are too many: --rows %d or more", n, g.row*pages.PageSize, g.row*pages.PageSize*(n/usualHeight+1))
+	}
+	at := 0
+	for i := range g.bands {
+		b := &g.bands[i]
+		b.first, b.n = at, int((b.pages+g.row-1)/g.row)
+		at += b.n
+	}
+	g.height = at
+	return nil
+}
+
+func (g *grid) rows() (n uint64) {
+	for i := range g.bands {
+		n += (g.bands[i].pages + g.row - 1) / g.row
+	}
+	return n
+}
+
+// fill notes a slice, in which the program went on from so many instructions.
+func (g *grid) fill(s *pages.Slice, before uint64) {
+	from := min(int(before/g.column), g.width-1)
+	to := min(int((max(s.Executed, before+1)-1)/g.column), g.width-1)
+	for _, r := range s.Ranges {
+		end := r.First + r.Pages
+		i := sort.Search(len(g.runs), func(i int) bool { return g.runs[i].first+g.runs[i].pages > r.First })
+		for ; i < len(g.runs) && g.runs[i].first < end; i++ {
+			u := &g.runs[i]
+			low := max(u.first, r.First) - u.first + u.before
+			high := min(u.first+u.pages, end) - 1 - u.first + u.before
+			first := g.bands[u.band].first
+			for row := first + int(low/g.row); row <= first+int(high/g.row); row++ {
+				line := g.cells[row*g.width+from : row*g.width+to+1]
+				for k := range line {
+					line[k] |= r.What
+				}
+			}
+		}
+	}
+}
+
+// address is that of a row's first page, which is in a band.
+func (g *grid) address(b *band, row int) uint64 {
+	index := uint64(row-b.first) * g.row
+	for i := range g.runs {
+		if u := &g.runs[i]; &g.bands[u.band] == b && index < u.before+u.pages {
+			return (u.first + index - u.before) * pages.PageSize
+		}
+	}
+	return 0
+}
