@@ -88,17 +88,32 @@ const (
 
 // Of is the map of a table.
 func Of(t *table.Table, show Show) (*Map, error) {
-	f, err := File(t)
+	m, s, flow, err := pagesOf(t, show)
 	if err != nil {
 		return nil, err
+	}
+	m.Unseen = unseen(t, s, flow)
+	return m, nil
+}
+
+// PagesOf is the same without Unseen, which takes long.
+func PagesOf(t *table.Table, show Show) (*Map, error) {
+	m, _, _, err := pagesOf(t, show)
+	return m, err
+}
+
+func pagesOf(t *table.Table, show Show) (*Map, *table.Snapshot, *table.Flow, error) {
+	f, err := File(t)
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	s, flow, err := report.Flow(t)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	m := New(f, executed(t, flow), show)
-	m.Program, m.Unseen = symname.Clean(t.Program), unseen(t, s, flow)
-	return m, nil
+	m.Program = symname.Clean(t.Program)
+	return m, s, flow, nil
 }
 
 // New is the map of what is beside a table, of which those pages were executed.

@@ -32,6 +32,7 @@ func (s *Server) handler() http.Handler {
 		"GET /api/v1/tables/{id}/events":            s.of(events),
 		"GET /api/v1/tables/{id}/threads":           s.of(threads),
 		"GET /api/v1/tables/{id}/coverage":          s.of(s.coverage),
+		"GET /api/v1/tables/{id}/memory":            s.of(s.memory),
 		"GET /api/v1/tables/{id}/functions/{index}": s.of(detail),
 		"GET /api/v1/diff":                          s.diff,
 	} {

@@ -2,7 +2,7 @@
 import { h } from "./dom.js";
 
 const keys = [
-  ["1 … 6", "functions, map, threads, events, coverage, compare"],
+  ["1 … 7", "functions, map, threads, events, coverage, compare, memory"],
   ["/", "only names, aliases and objects with this in them, as you type; capitals matter if there are some; /a regular expression/"],
   ["j k ↑ ↓", "one line; PgUp PgDn a page, g G the first and last"],
   ["Enter", "all about a function; in the map go in"],

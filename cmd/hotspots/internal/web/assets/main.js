@@ -3,6 +3,7 @@
 import { json, Refused } from "./api.js";
 import { Compare } from "./compare.js";
 import { Coverage } from "./coverage.js";
+import { Memory } from "./memory.js";
 import { Detail, Line } from "./detail.js";
 import { h, save, text } from "./dom.js";
 import { Events } from "./events.js";
@@ -21,9 +22,9 @@ import { Timeline } from "./timeline.js";
 const defaults = { t: "", v: "functions", q: "", s: "", o: "", w: "", all: "", n: "", f: -1, d: "", r: "", z: "", a: "", b: "", cs: "", m: "", span: "", h: "" };
 
 // forms are those of what is no free text: a link may say anything.
-const forms = { s: /^-?(rate|calls|since|time|object|name|size)$/, cs: /^-?(delta|before|after|name)$/, m: /^(calls|rate|since)$/, span: /^(1|10)$/, r: /^\d{1,15}-\d{1,15}$/, all: /^1$/, n: /^1$/, d: /^1$/, h: /^1$/, f: /^\d{1,9}$/, v: /^(functions|map|threads|events|coverage|compare)$/ };
+const forms = { s: /^-?(rate|calls|since|time|object|name|size)$/, cs: /^-?(delta|before|after|name)$/, m: /^(calls|rate|since)$/, span: /^(1|10)$/, r: /^\d{1,15}-\d{1,15}$/, all: /^1$/, n: /^1$/, d: /^1$/, h: /^1$/, f: /^\d{1,9}$/, v: /^(functions|map|threads|events|coverage|compare|memory)$/ };
 
-const titles = { functions: "Functions", map: "Map", threads: "Threads", events: "Events", coverage: "Coverage", compare: "Compare" };
+const titles = { functions: "Functions", map: "Map", threads: "Threads", events: "Events", coverage: "Coverage", compare: "Compare", memory: "Memory" };
 
 class App {
   constructor() {
@@ -32,7 +33,7 @@ class App {
     this.others = [];
     this.model = null;
     this.frozen = false;
-    this.views = { functions: new Functions(this), map: new Map_(this), threads: new Threads(this), events: new Events(this), coverage: new Coverage(this), compare: new Compare(this) };
+    this.views = { functions: new Functions(this), map: new Map_(this), threads: new Threads(this), events: new Events(this), coverage: new Coverage(this), compare: new Compare(this), memory: new Memory(this) };
     this.timeline = new Timeline(this, document.getElementById("timeline"));
     this.detail = new Detail(this, document.getElementById("detail"));
     this.line = new Line(this);
@@ -335,7 +336,7 @@ class App {
       this.chips.replaceChildren(...toggles.map(([label, title, on, click]) => h("button", { class: "toggle", title, "aria-pressed": String(on), click }, label)), ...chips.map(([label, title, click]) => h("button", { class: "chip", title: title + ": click to undo", click }, label, h("i", {}, "✕"))));
     }
     text(this.foot, state.v === "functions" ? count(this.views.functions.order.length, "function") : "");
-    this.png.hidden = state.v !== "map";
+    this.png.hidden = state.v !== "map" && state.v !== "memory";
   }
 
   // render shows what is known. force: the user has asked for it.
