@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -106,6 +107,28 @@ http {
 	p.cycle(t, 100)
 	s.Process.Signal(os.Interrupt)
 	s.Wait()
+}
+
+// TestAttachPostgreSQL: a server that forks for each connection, and another user's.
+func TestAttachPostgreSQL(t *testing.T) {
+	db := newPostgres(t)
+	s := db.serve(false)
+	p := &cycled{pid: s.Process.Pid, function: "exec_simple_query", do: func(n int) {
+		c := db.client("psql", "-q", "-At", "-f", "-")
+		c.Stdin = strings.NewReader(strings.Repeat("select 1;\n", n))
+		if out, err := c.CombinedOutput(); err != nil || string(out) != strings.Repeat("1\n", n) {
+			t.Errorf("psql: %v\n%.300s", err, out)
+		}
+	}}
+	db.do("pgbench", "-i", "-q", "-s", "1")
+	for range 2 {
+		p.loads = append(p.loads, func() { db.do("pgbench", "-n", "-c", "2", "-t", "3") })
+	}
+	p.cycle(t, 30)
+	s.stop(t, syscall.SIGINT)
+	if log := complaints(s.out.String()); log != "" {
+		t.Error(log)
+	}
 }
 
 // TestAttachNode: a program of 100,000 functions, with code that it makes itself.

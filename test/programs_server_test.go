@@ -151,48 +151,66 @@ func postgresUser(t *testing.T) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
+// postgres is a cluster of databases of PostgreSQL's.
+type postgres struct {
+	t   *testing.T
+	dir string
+	as  *syscall.Credential
+}
+
+const postgresBin = "/usr/lib/postgresql/15/bin/"
+
+func newPostgres(t *testing.T) *postgres {
+	t.Helper()
+	needFile(t, postgresBin+"postgres", postgresBin+"initdb", postgresBin+"pgbench")
+	p := &postgres{t: t, as: postgresUser(t)}
+	p.dir = place(t, p.as)
+	p.do("initdb", "-D", p.dir+"/data", "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C")
+	return p
+}
+
+// client is one of its programs, which connects to it.
+func (p *postgres) client(args ...string) *exec.Cmd {
+	e := exec.Command(postgresBin+args[0], args[1:]...)
+	e.Dir, e.SysProcAttr = p.dir, &syscall.SysProcAttr{Credential: p.as}
+	e.Env = append(os.Environ(), "PGHOST="+p.dir, "PGDATABASE=postgres", "PGUSER=postgres")
+	return e
+}
+
+func (p *postgres) do(args ...string) string {
+	p.t.Helper()
+	out, err := p.client(args...).CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func (p *postgres) serve(counted bool) *server {
+	p.t.Helper()
+	ready := func() bool { return p.client("pg_isready", "-q").Run() == nil }
+	return start(p.t, p.dir, counted, p.as, ready, postgresBin+"postgres", "-D", p.dir+"/data", "-k", p.dir, "-c", "listen_addresses=", "-c", "fsync=off")
+}
+
 // TestServerPostgreSQL: the postmaster and its backends, as a user of their own.
 func TestServerPostgreSQL(t *testing.T) {
-	const bin = "/usr/lib/postgresql/15/bin/"
-	needFile(t, bin+"postgres", bin+"initdb", bin+"pgbench")
-	as := postgresUser(t)
-	dir := place(t, as)
-	data := filepath.Join(dir, "data")
-	do := func(args ...string) string {
-		t.Helper()
-		e := exec.Command(bin+args[0], args[1:]...)
-		e.Dir, e.SysProcAttr = dir, &syscall.SysProcAttr{Credential: as}
-		e.Env = append(os.Environ(), "PGHOST="+dir, "PGDATABASE=postgres", "PGUSER=postgres")
-		out, err := e.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-	do("initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C")
-	ready := func() bool {
-		e := exec.Command(bin+"pg_isready", "-q", "-h", dir, "-U", "postgres", "-d", "postgres")
-		return e.Run() == nil
-	}
-	serve := func(counted bool) *server {
-		return start(t, dir, counted, as, ready, bin+"postgres", "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off")
-	}
+	p := newPostgres(t)
 	const clients, transactions = 4, 100
 	bench := func() (log, sums string) {
-		do("pgbench", "-i", "-q", "-s", "1")
-		out := do("pgbench", "-n", "-c", strconv.Itoa(clients), "-j", "2", "-t", strconv.Itoa(transactions))
+		p.do("pgbench", "-i", "-q", "-s", "1")
+		out := p.do("pgbench", "-n", "-c", strconv.Itoa(clients), "-j", "2", "-t", strconv.Itoa(transactions))
 		for _, want := range []string{"actually processed: 400/400", "failed transactions: 0"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("pgbench does not say %q:\n%s", want, out)
 			}
 		}
-		return out, do("psql", "-At", "-c", `select count(*), sum(delta) = (select sum(abalance) from pgbench_accounts),
+		return out, p.do("psql", "-At", "-c", `select count(*), sum(delta) = (select sum(abalance) from pgbench_accounts),
 			sum(delta) = (select sum(bbalance) from pgbench_branches), sum(delta) = (select sum(tbalance) from pgbench_tellers) from pgbench_history`)
 	}
-	without := serve(false)
+	without := p.serve(false)
 	_, want := bench()
 	without.stop(t, syscall.SIGINT)
-	with := serve(true)
+	with := p.serve(true)
 	_, got := bench()
 	r := with.stop(t, syscall.SIGINT)
 	if got != want || got != "400|t|t|t\n" {
