@@ -8,15 +8,19 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/sidestack.h"
 #include "sites/laststack.h"
 
 uint32_t dp_last_stacks_taken, dp_forbidden, dp_side, dp_inside[2], dp_have_wrgsbase, dp_shadowed;
 uint64_t dp_filters, dp_withdrawn;
 uint8_t dp_last_stacks[DP_LAST_STACKS][1 << DP_LAST_STACK_SHIFT] __attribute__((aligned(16)));
 
-static int failed, ended, moved, ours;
+uint8_t dp_small_stacks, dp_side_stacks[DP_SIDE_STACKS][1 << DP_SIDE_STACK_SHIFT] __attribute__((aligned(16)));
+uint32_t dp_side_stacks_taken;
 
-#define CHECK(is) (void)((is) || (printf("line %d: %s\n", __LINE__, #is), failed = 1))
+static int wrong, ended, moved, ours;
+
+#define CHECK(is) (void)((is) || (printf("line %d: %s\n", __LINE__, #is), wrong = 1))
 
 static void look(int *calls)
 {
@@ -83,5 +87,5 @@ int main(void)
 	sigprocmask(SIG_BLOCK, 0, &mask);
 	CHECK(!sigismember(&mask, SIGUSR1) && !sigismember(&mask, SIGTERM));
 	CHECK(!dp_inside[0] && !dp_inside[1]);
-	return failed;
+	return wrong;
 }
