@@ -1,6 +1,8 @@
 package table_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,6 +73,53 @@ func TestReadWhileAppended(t *testing.T) {
 	}
 	if seen != objects {
 		t.Errorf("%d objects of %d", seen, objects)
+	}
+}
+
+// busy is a table that objects are added to until it has been asked so often: its header is read
+// while its counts change, one without the other.
+type busy struct {
+	b    []byte
+	asks int
+	word uint32
+}
+
+func (r *busy) ReadAt(b []byte, at int64) (int, error) {
+	n, err := bytes.NewReader(r.b).ReadAt(b, at)
+	adds := r.asks > 0
+	if at == layout.HdrGeneration && len(b) == 4 {
+		if adds {
+			r.asks--
+			r.word++
+		} else {
+			r.word += r.word % 2
+		}
+		binary.LittleEndian.PutUint32(b, r.word)
+		return n, err
+	}
+	if count := int64(layout.HdrObjects + layout.SecCount); adds && at <= count && count+4 <= at+int64(n) {
+		b[count-at]--
+	}
+	return n, err
+}
+
+// TestReadBusy: who reads a table that somebody adds to all the time waits until it is whole.
+func TestReadBusy(t *testing.T) {
+	spec := tabletest.Spec()
+	live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), spec)
+	all, err := os.ReadFile(live.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, asks := range []int{0, 1, 60} {
+		r := &busy{b: all, asks: asks}
+		tab, err := table.NewReader(r, int64(len(all)))
+		if err != nil || len(tab.Objects) != len(spec.Objects) {
+			t.Errorf("%d: %v", asks, err)
+		}
+		if r.asks != 0 {
+			t.Errorf("%d: %d times left", asks, r.asks)
+		}
 	}
 }
 

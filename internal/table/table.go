@@ -48,15 +48,23 @@ func NewReader(r io.ReaderAt, size int64) (*Table, error) { return Read(file.New
 // table or an error, and it takes memory in proportion to what the file holds,
 // not to what it claims.
 func Read(f *file.File) (*Table, error) {
-	const tries = 5
+	const (
+		tries  = 5   // of one whose adder has died halfway
+		ofBusy = 500 // of one that somebody adds to all the time
+	)
+	last, died := uint32(0), 0
 	for try := 1; ; try++ {
 		t := &Table{File: f}
 		before, _ := t.U32(layout.HdrGeneration) // before anything else: the header is not read in one moment
 		err := t.read()
 		after, genErr := t.U32(layout.HdrGeneration)
-		if before%2 == 0 && before == after && genErr == nil || try == tries {
-			// After the last try an adder has died halfway. What it had
-			// counted in is complete all the same: entries precede counts.
+		if died++; before != after || before != last {
+			died = 1
+		}
+		last = after
+		if before%2 == 0 && before == after && genErr == nil || genErr != nil && try == tries || died == tries || try == ofBusy {
+			// What an adder that died halfway had counted in is complete all the same:
+			// entries precede counts.
 			if err != nil {
 				return nil, err
 			}
