@@ -36,7 +36,10 @@ type Touching struct {
 // mean to leave any.
 func (c *Code) NoteTouches(o *stubgen.Object, how Touching) {
 	g := c.Home.Graph
-	t := toucher{code: c, obj: o, how: how, live: g.FlagsForCallers()}
+	t := toucher{code: c, obj: o, how: how, live: g.FlagsForCallers(), nest: c.Nest}
+	if t.nest == nil { // CountAs asks for none
+		t.nest = g.Loops()
+	}
 	if how.Row {
 		t.dead = g.DeadRegisters(func(in *flow.Inst) []byte { return o.Code(in.Addr)[:in.Len] })
 	}
@@ -66,6 +69,7 @@ func (t *toucher) put(ops []Op, k int, inst int32) []Op {
 
 // toucher finds the touches.
 type toucher struct {
+	nest   *flow.Nest
 	code   *Code
 	obj    *stubgen.Object
 	how    Touching
@@ -118,7 +122,7 @@ func (t *toucher) blocks() {
 	n := len(g.Blocks)
 	t.begins, t.ends, t.have = make([]int32, n), make([]int32, n), make([][]known, n)
 	fresh, come, done := t.fresh(), make([]bool, n), make([]bool, n)
-	for _, k := range t.code.Nest.Order() {
+	for _, k := range t.nest.Order() {
 		behind := t.blockNumber(int(k))
 		done[k] = true
 		for _, e := range g.Blocks[k].Succs {
@@ -160,7 +164,7 @@ func (t *toucher) fresh() []bool {
 			fresh[g.BlockOf(r.Resume)] = true
 		}
 	}
-	for _, k := range t.code.Nest.Order() {
+	for _, k := range t.nest.Order() {
 		done[k] = true
 		for _, e := range g.Blocks[k].Succs {
 			if done[e.To] || waits(g.Last(&g.Blocks[k])) || e.Kind == flow.Return || e.Kind == flow.Unwind {

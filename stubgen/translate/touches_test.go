@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -54,6 +55,43 @@ func TestTouchesExact(t *testing.T) {
 				t.Error("nothing was looked at")
 			}
 		})
+	}
+}
+
+// TestTouchesAgain: a copy that is made once more, from where its counters are, is the same.
+func TestTouchesAgain(t *testing.T) {
+	o, p := load(t, fixture.Link(t, "../flow/testdata/flow.s"))
+	seen := 0
+	for i := range p.Units() {
+		copyOf := func(count func(c *Code)) *Code {
+			g, _ := p.Graph(i)
+			if g == nil {
+				return nil
+			}
+			h, _ := PlanHome(g)
+			if h == nil {
+				return nil
+			}
+			c := Lower(h)
+			c.RebuildTables(o)
+			count(c)
+			c.NoteTouches(o, Touching{Row: true, Masks: true})
+			return c
+		}
+		first := copyOf(func(c *Code) { c.Count(true) })
+		if first == nil {
+			continue
+		}
+		again := copyOf(func(c *Code) {
+			c.CountAs(func(b int) int32 { return first.Blocks[b] }, func(w int) int32 { return first.Ways[w].Counter }, NoCounter)
+		})
+		if !slices.Equal(again.Ops, first.Ops) || !slices.Equal(again.Begins, first.Begins) || !reflect.DeepEqual(again.Touches, first.Touches) {
+			t.Errorf("%s\nand at first\n%s", again.Text(o), first.Text(o))
+		}
+		seen += len(first.Touches)
+	}
+	if seen == 0 {
+		t.Error("nothing is touched")
 	}
 }
 
@@ -203,7 +241,7 @@ func (w *walk) instruction(inst int32, touched map[mark]bool) {
 func knownAt(c *Code, o *stubgen.Object, k int) []known {
 	again := Lower(c.Home)
 	again.Nest = c.Nest
-	t := toucher{code: again, obj: o, live: make([]x86.FlagSet, len(c.Home.Graph.Insts))}
+	t := toucher{nest: c.Nest, code: again, obj: o, live: make([]x86.FlagSet, len(c.Home.Graph.Insts))}
 	t.blocks()
 	return t.have[k]
 }
