@@ -113,7 +113,7 @@ http {
 func TestAttachPostgreSQL(t *testing.T) {
 	db := newPostgres(t)
 	s := db.serve(false)
-	p := &cycled{pid: s.Process.Pid, function: "exec_simple_query", do: func(n int) {
+	p := &cycled{pid: s.Process.Pid, function: "pg_parse_query", do: func(n int) {
 		c := db.client("psql", "-q", "-At", "-f", "-")
 		c.Stdin = strings.NewReader(strings.Repeat("select 1;\n", n))
 		if out, err := c.CombinedOutput(); err != nil || string(out) != strings.Repeat("1\n", n) {
@@ -124,7 +124,7 @@ func TestAttachPostgreSQL(t *testing.T) {
 	for range 2 {
 		p.loads = append(p.loads, func() { db.do("pgbench", "-n", "-c", "2", "-t", "3") })
 	}
-	p.cycle(t, 30)
+	p.cycle(t, 20)
 	s.stop(t, syscall.SIGINT)
 	if log := complaints(s.out.String()); log != "" {
 		t.Error(log)
