@@ -171,20 +171,29 @@ func TestGoldenTouches(t *testing.T) {
 	}
 }
 
+// lowered is the copy of a unit, without counters yet; nil: it has none.
+func lowered(o *stubgen.Object, p *flow.Program, i int) *Code {
+	g, _ := p.Graph(i)
+	if g == nil {
+		return nil
+	}
+	h, _ := PlanHome(g)
+	if h == nil {
+		return nil
+	}
+	c := Lower(h)
+	c.RebuildTables(o)
+	return c
+}
+
 func touchedText(t *testing.T, masks bool) string {
 	o, p := load(t, fixture.Link(t, "../flow/testdata/flow.s"))
 	var got strings.Builder
 	for i, u := range p.Units() {
-		g, _ := p.Graph(i)
-		if g == nil {
+		c := lowered(o, p, i)
+		if c == nil {
 			continue
 		}
-		h, _ := PlanHome(g)
-		if h == nil {
-			continue
-		}
-		c := Lower(h)
-		c.RebuildTables(o)
 		c.Count(true)
 		c.NoteCallees(o, c.Counters)
 		if c.NoteTouches(o, Touching{Row: true, Masks: masks}); len(c.Touches) == 0 {

@@ -28,16 +28,11 @@ func TestTouchesExact(t *testing.T) {
 			o, p := load(t, path)
 			walks, accesses := 0, 0
 			for i := range p.Units() {
-				g, _ := p.Graph(i)
-				if g == nil {
+				c := lowered(o, p, i)
+				if c == nil {
 					continue
 				}
-				h, _ := PlanHome(g)
-				if h == nil {
-					continue
-				}
-				c := Lower(h)
-				c.RebuildTables(o)
+				g := c.Home.Graph
 				c.Count(true)
 				c.NoteCallees(o, c.Counters)
 				c.NoteTouches(o, Touching{Row: true, Masks: i%2 == 0})
@@ -63,28 +58,15 @@ func TestTouchesAgain(t *testing.T) {
 	o, p := load(t, fixture.Link(t, "../flow/testdata/flow.s"))
 	seen := 0
 	for i := range p.Units() {
-		copyOf := func(count func(c *Code)) *Code {
-			g, _ := p.Graph(i)
-			if g == nil {
-				return nil
-			}
-			h, _ := PlanHome(g)
-			if h == nil {
-				return nil
-			}
-			c := Lower(h)
-			c.RebuildTables(o)
-			count(c)
-			c.NoteTouches(o, Touching{Row: true, Masks: true})
-			return c
-		}
-		first := copyOf(func(c *Code) { c.Count(true) })
+		first, again := lowered(o, p, i), lowered(o, p, i)
 		if first == nil {
 			continue
 		}
-		again := copyOf(func(c *Code) {
-			c.CountAs(func(b int) int32 { return first.Blocks[b] }, func(w int) int32 { return first.Ways[w].Counter }, NoCounter)
-		})
+		first.Count(true)
+		again.CountAs(func(b int) int32 { return first.Blocks[b] }, func(w int) int32 { return first.Ways[w].Counter }, NoCounter)
+		for _, c := range []*Code{first, again} {
+			c.NoteTouches(o, Touching{Row: true, Masks: true})
+		}
 		if !slices.Equal(again.Ops, first.Ops) || !slices.Equal(again.Begins, first.Begins) || !reflect.DeepEqual(again.Touches, first.Touches) {
 			t.Errorf("%s\nand at first\n%s", again.Text(o), first.Text(o))
 		}
