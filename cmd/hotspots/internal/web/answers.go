@@ -229,16 +229,11 @@ func threads(p *program, q url.Values, _ *http.Request) (reply, error) {
 
 // coverage is which functions are counted and why others are not, as hotspots coverage has it.
 func (s *Server) coverage(p *program, _ url.Values, asked *http.Request) (reply, error) {
-	done, err := s.alone(asked.Context())
+	t, done, err := s.whole(asked.Context(), p)
 	if err != nil {
 		return reply{}, err
 	}
 	defer done()
-	t, err := p.openTable()
-	if err != nil {
-		return reply{}, err
-	}
-	defer t.Close()
 	r, err := report.New([]*table.Table{t}, report.Options{Mangled: true})
 	if err != nil {
 		return reply{}, err

@@ -16,16 +16,11 @@ import (
 
 // memory is which pages the program has touched when, as hotspots heat picture draws them.
 func (s *Server) memory(p *program, _ url.Values, asked *http.Request) (reply, error) {
-	done, err := s.alone(asked.Context())
+	t, done, err := s.whole(asked.Context(), p)
 	if err != nil {
 		return reply{}, err
 	}
 	defer done()
-	t, err := p.openTable()
-	if err != nil {
-		return reply{}, err
-	}
-	defer t.Close()
 	m, err := heat.PagesOf(t, heat.Show{})
 	if err != nil {
 		return reply{}, failed(http.StatusNotFound, err)

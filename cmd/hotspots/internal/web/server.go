@@ -111,6 +111,19 @@ func (s *Server) alone(ctx context.Context) (done func(), err error) {
 	}
 }
 
+// whole is a program's table, for who reads all of it, alone; done gives it back.
+func (s *Server) whole(ctx context.Context, p *program) (t *table.Table, done func(), err error) {
+	next, err := s.alone(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t, err = p.openTable(); err != nil {
+		next()
+		return nil, nil, err
+	}
+	return t, func() { t.Close(); next() }, nil
+}
+
 // all are the programs that are shown.
 func (s *Server) all() []*program {
 	s.mu.Lock()
