@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	often = 500 * time.Microsecond // at first, and longer as slices are made one
-	soon  = 2 * time.Millisecond   // before the program starts
-	least = 100 * time.Millisecond // slices are as long at most, in the life of a program
+	often   = 500 * time.Microsecond // at first, and longer as slices are made one
+	soon    = 2 * time.Millisecond   // before the program starts
+	longest = 100 * time.Millisecond // slices are as long at most, in the life of a program
 
 	// part is how much of the time it takes: one in so many, and at first as much as it needs, as
 	// most programs end soon.
@@ -95,14 +95,14 @@ func (h *Harvester) run() {
 		h.open(ended)
 		switch {
 		case h.take():
-			wait = time.Duration(min(h.log.Granule, uint64(least)))
+			wait = time.Duration(min(h.log.Granule, uint64(longest)))
 		case h.table == nil:
 			wait = soon
 		default:
-			wait = min(2*wait, least/2)
+			wait = min(2*wait, longest/2)
 		}
 		if over := part*(spent()-first) - time.Since(h.begun); over > wait {
-			wait = min(over, least)
+			wait = min(over, longest)
 		}
 	}
 	for i := range h.early {
