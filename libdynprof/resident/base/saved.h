@@ -116,16 +116,21 @@
 	.macro	TO_SIDE_STACK
 	cmpb	$0, dp_small_stacks(%rip)
 	je	8f
+	mov	$DP_SIDE_STACK_WAITS, %edx
 7:	mov	dp_side_stacks_taken(%rip), %eax
 	not	%eax
 	bsf	%eax, %ecx
-	jz	8f
+	jz	9f
 	lock bts %ecx, dp_side_stacks_taken(%rip)
 	jc	7b
 	lea	1(%rcx), %eax
 	shl	$DP_SIDE_STACK_SHIFT, %eax
 	lea	dp_side_stacks(%rip), %rdx
 	lea	(%rdx, %rax), %rsp
+	jmp	8f
+9:	pause
+	dec	%edx
+	jnz	7b
 8:
 	.endm
 
