@@ -136,7 +136,7 @@ func TestBlocksHotTold(t *testing.T) {
 		{"export --format folded", "instructions of some calls only"},
 		{"annotate leaf", "of 10,002 calls observed"},
 		{"report", "some calls only)"},
-		{"loops", "in some of their calls"},
+		{"loops", "in some calls only"},
 		{"show leaf", "calls that were observed"},
 		{"calls --function middle", "elsewhere"},
 	} {

@@ -108,9 +108,9 @@ func (l *List) first() []Loop {
 func (l *List) Text(w io.Writer, style report.Style) error {
 	some := ""
 	if l.Observed > 0 {
-		some = fmt.Sprintf(", of %d functions in some of their calls", l.Observed)
+		some = fmt.Sprintf(", of %s in some calls only", figures.Count(uint64(l.Observed), "function"))
 	}
-	if _, err := fmt.Fprintf(w, "%s: %d loops ran; %s instructions in all functions whose blocks are counted%s\n", l.Program, len(l.Loops), figures.Thousands(l.Instructions), some); err != nil {
+	if _, err := fmt.Fprintf(w, "%s: %s ran; %s instructions in all functions whose blocks are counted%s\n", l.Program, figures.Count(uint64(len(l.Loops)), "loop"), figures.Thousands(l.Instructions), some); err != nil {
 		return err
 	}
 	var rows [][3]string
