@@ -91,7 +91,8 @@ func (t *File) write(spec *Spec) error {
 }
 
 // resize gives the file its apparent size: the largest that RLIMIT_FSIZE and
-// the file system allow, first with fewer rows, then without spare capacity.
+// the file system allow, first with fewer rows, but MinRows, then without spare
+// capacity, then with RowsReserved rows at least.
 func (t *File) resize(spec *Spec) (*layout.Geometry, error) {
 	rows, spare := spec.MaxRows, !spec.NoSpare
 	if rows <= 0 {
@@ -107,9 +108,9 @@ func (t *File) resize(spec *Spec) (*layout.Geometry, error) {
 			return g, err
 		}
 		switch rows = int(g.Rows.Capacity) / 2; {
-		case rows >= RowsReserved:
-		case spare:
+		case spare && rows < MinRows:
 			rows, spare = MinRows, false
+		case rows >= RowsReserved:
 		default:
 			return nil, err
 		}

@@ -160,7 +160,7 @@ func TestFileSizeLimit(t *testing.T) {
 	for _, row := range []struct {
 		blocks, want string // of 512 bytes
 	}{
-		{"2000000", "fewer rows"}, {"800", "no spare"}, {"40", "raise it"},
+		{"2000000", "fewer rows"}, {"500000", "no spare"}, {"800", "no spare, few rows"}, {"40", "raise it"},
 	} {
 		t.Run(row.blocks+" blocks", func(t *testing.T) {
 			cmd := exec.Command("sh", "-c", `ulimit -f $0 && exec "$1" -test.run "^TestFileSizeLimit\$"`, row.blocks, os.Args[0])
@@ -182,8 +182,10 @@ func createLimited(path string) {
 	switch {
 	case err != nil:
 		fmt.Print(err)
-	case f.CountersCap == 1000 && f.Rows.Capacity >= build.RowsReserved:
+	case f.CountersCap == 1000 && f.Rows.Capacity == build.MinRows:
 		fmt.Print("no spare")
+	case f.CountersCap == 1000 && f.Rows.Capacity >= build.RowsReserved:
+		fmt.Print("no spare, few rows")
 	case f.Rows.Capacity < 1000 && f.Rows.Capacity >= build.MinRows:
 		fmt.Print("fewer rows")
 	default:
