@@ -24,6 +24,7 @@ type observer struct {
 	store func(at int, value uint64) // into the table's header
 	turn  func([]Turn) int
 	spent func() time.Duration // CPU time of the program since it was asked last
+	since func(time.Time) time.Duration
 
 	choose   *overhead.Chooser
 	roster   roster
@@ -55,7 +56,7 @@ func newObserver(t *file.File, store func(int, uint64), turn func([]Turn) int, s
 	if t.Flags&layout.FlagShared != 0 {
 		cost = overhead.LockCountCost
 	}
-	return &observer{t: t, store: store, turn: turn, spent: spent, every: soonest, choose: overhead.New(overhead.Bound(t.Overhead), cost)}
+	return &observer{t: t, store: store, turn: turn, spent: spent, since: time.Since, every: soonest, choose: overhead.New(overhead.Bound(t.Overhead), cost)}
 }
 
 // patience is how long may be waited for something else.
@@ -78,7 +79,7 @@ func (o *observer) look() {
 		o.failed, on = true, nil
 	}
 	o.apply(on)
-	o.every = interval(o.every, time.Since(begin), spent)
+	o.every = interval(o.every, o.since(begin), spent)
 }
 
 // interval is how long to wait after a look that took so long, behind so long a wait, in which

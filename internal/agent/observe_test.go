@@ -212,6 +212,7 @@ func watch(t *testing.T) *watched {
 	w.observer = newObserver(tab, func(at int, v uint64) { w.stored[at] = v },
 		func(turns []Turn) int { w.turns = slices.Clone(turns); return 0 },
 		func() time.Duration { return w.spends })
+	w.since = func(time.Time) time.Duration { return time.Microsecond } // however busy the machine is
 	live.Row(layout.Row{})
 	return w
 }
