@@ -177,6 +177,47 @@ func TestHeatSlices(t *testing.T) {
 		}
 	}
 	p.draw(t)
+	p.advised(t)
+}
+
+// advised has advice given: what is written in one phase could have the memory of what is
+// written in another, but not of another page of the same.
+func (p *phases) advised(t *testing.T) {
+	t.Helper()
+	frames, a := [heatPhases]map[int]int{}, adviceOf(t, p.table)
+	for _, o := range a.Overlay {
+		first, err := strconv.ParseUint(o.Address, 0, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range o.Pages {
+			if page := int(first-heatBase)/4096 + i; first >= heatBase && page >= 10 && page < 10+20*heatPhases {
+				phase := (page - 10) / 20
+				if frames[phase] == nil {
+					frames[phase] = map[int]int{}
+				}
+				frames[phase][o.Frame+i]++
+			}
+		}
+	}
+	all := map[int]bool{}
+	for phase, own := range frames {
+		if len(own) != 5 {
+			t.Errorf("phase %d has frames %v", phase, own)
+		}
+		for f := range own {
+			all[f] = true
+		}
+	}
+	saved := 0
+	for _, one := range a.Advice {
+		if one.Kind == "overlay" && strings.HasPrefix(one.Proof, "replayed") {
+			saved = one.Pages
+		}
+	}
+	if !a.Heat || len(all) > 5*heatPhases/2 || saved < 5*(heatPhases-1) {
+		t.Errorf("%d frames, %d pages less: %+v", len(all), saved, a)
+	}
 }
 
 // draw has a picture drawn: the pages of phases are cyan in it, one phase behind the other.

@@ -111,7 +111,7 @@ func pagesOf(t *table.Table, show Show) (*Map, *table.Snapshot, *table.Flow, err
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	m := New(f, executed(t, flow), show)
+	m := New(f, Executed(t, flow), show)
 	m.Program = symname.Clean(t.Program)
 	return m, s, flow, nil
 }
@@ -133,9 +133,9 @@ func File(t *table.Table) (*heat.File, error) {
 	return f, err
 }
 
-// executed lists the pages whose instructions have run, as far as they are counted by block, by
+// Executed lists the pages whose instructions have run, as far as they are counted by block, by
 // address.
-func executed(t *table.Table, flow *table.Flow) []heat.Range {
+func Executed(t *table.Table, flow *table.Flow) []heat.Range {
 	var all []heat.Range
 	for i := range flow.Blocks {
 		if b := &flow.Blocks[i]; b.Runs > 0 {
@@ -211,7 +211,7 @@ func (m *Map) lay(maps *heat.Maps, pages []heat.Range) {
 	for _, one := range maps.Mappings {
 		first, end := one.Start/heat.PageSize, one.End/heat.PageSize
 		take(&Band{Name: unmapped, First: at, End: first}, first)
-		take(&Band{Name: nameOf(one.Path), First: first, End: end, Mapped: end - first, resident: one.Resident / heat.PageSize}, end)
+		take(&Band{Name: NameOf(one.Path), First: first, End: end, Mapped: end - first, resident: one.Resident / heat.PageSize}, end)
 		at = end
 	}
 	take(&Band{Name: unmapped, First: at, End: heat.Pages}, heat.Pages)
@@ -253,7 +253,8 @@ func (m *Map) put(b *Band) {
 	m.Bands = append(m.Bands, *b)
 }
 
-func nameOf(path string) string {
+// NameOf is what an area is called with what /proc/PID/maps says is mapped there.
+func NameOf(path string) string {
 	if path == "" {
 		return anonymous
 	}

@@ -1,0 +1,207 @@
+// Package advise says how a program could do with less memory, by what it has touched and
+// executed, and how much less; each figure is obtained again in another way.
+package advise
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/callgraph"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+	noted "github.com/dynprof/dynprof/internal/table/heat"
+)
+
+// List is the advice for a program, what saves most first.
+type List struct {
+	Program  string   `json:"program"`
+	PageSize int      `json:"page_size"`
+	Heat     bool     `json:"heat"`    // touched pages were noted; else there is advice on the order of functions only
+	Overlay  []Place  `json:"overlay"` // which pages could have the same memory
+	Advice   []Advice `json:"-"`
+	orders   []*Order
+}
+
+// Advice is one piece of it.
+type Advice struct {
+	Kind     string `json:"kind"`
+	Memory   string `json:"memory"` // an object, or what heat calls an area; all for overlay
+	Pages    uint64 `json:"pages"`  // that it saves
+	Before   uint64 `json:"before"` // pages in use
+	After    uint64 `json:"after"`
+	Evidence string `json:"evidence"`
+	Proof    string `json:"proof"` // how the figure was obtained again
+	Do       string `json:"do"`
+}
+
+// Kinds.
+const (
+	KindOrder     = "order"
+	KindOverlay   = "overlay"
+	KindDead      = "dead"
+	KindUntouched = "untouched"
+)
+
+// Options say what is looked for.
+type Options struct {
+	Dead float64 // share of the instructions behind which pages are dead that are not touched any more
+}
+
+// Of is the advice for a table's program, which has to count blocks.
+func Of(t *table.Table, opt Options) (*List, error) {
+	s, flow, err := report.Flow(t)
+	if err != nil {
+		return nil, err
+	}
+	g, err := callgraph.New(t.Objects, t.Functions, s.Calls, flow, callgraph.FilesOf(t))
+	if err != nil {
+		return nil, err
+	}
+	l := &List{Program: symname.Clean(t.Program), PageSize: noted.PageSize, Advice: []Advice{}, Overlay: []Place{}}
+	for i := range t.Objects {
+		if o := orderOf(t, s.Calls, flow, g, i); o.Ran > 0 {
+			l.orders = append(l.orders, o)
+			l.order(o)
+		}
+	}
+	f, err := heat.File(t)
+	if err != nil && !errors.Is(err, noted.ErrNone) {
+		return nil, err
+	}
+	if l.Heat = err == nil; l.Heat {
+		m := heat.New(f, heat.Executed(t, flow), heat.Show{})
+		l.overlay(m)
+		l.dead(m, opt.Dead)
+		l.untouched(f)
+	}
+	slices.SortStableFunc(l.Advice, func(a, b Advice) int { return cmp.Compare(b.Pages, a.Pages) })
+	return l, nil
+}
+
+// Order is that of one object: the program's, or the only one whose path, or the end of it,
+// is the name.
+func (l *List) Order(name string) (*Order, error) {
+	var found []*Order
+	for _, o := range l.orders {
+		path := symname.Clean(o.Object)
+		if name == "" && path == l.Program || name != "" && (path == name || filepath.Base(path) == name) {
+			found = append(found, o)
+		}
+	}
+	switch {
+	case len(found) == 1 && len(found[0].Names) > 0:
+		return found[0], nil
+	case len(found) == 1:
+		return nil, fmt.Errorf("%s: none of its functions that ran has a name: build it without stripping", symname.Clean(found[0].Object))
+	case len(found) > 1:
+		return nil, fmt.Errorf("%s: several objects have that name: give its whole path", name)
+	case name == "":
+		return nil, fmt.Errorf("no function of %s ran: --object says which object's order", l.Program)
+	}
+	return nil, fmt.Errorf("%s: no function of such an object ran", name)
+}
+
+func (l *List) order(o *Order) {
+	if o.After >= o.Before {
+		return
+	}
+	a := Advice{
+		Kind: KindOrder, Memory: symname.Clean(o.Object), Pages: o.Before - o.After, Before: o.Before, After: o.After,
+		Evidence: fmt.Sprintf("%s of %s ran, on %s; next to each other they take %s", figures.Thousands(uint64(o.Ran)), figures.Count(uint64(o.Functions), "function"),
+			figures.Count(o.Before, "page"), figures.Thousands(o.After)),
+		Proof: "blocks that ran, laid out anew",
+		Do:    "compile it with -ffunction-sections, link it with what --order writes",
+	}
+	if o.Unnamed > 0 {
+		a.Evidence += fmt.Sprintf("; %s without a name stay", figures.Thousands(uint64(o.Unnamed)))
+	}
+	l.Advice = append(l.Advice, a)
+}
+
+func (l *List) overlay(m *heat.Map) {
+	o := overlay(m)
+	if o.Frames >= o.Used {
+		return
+	}
+	l.Overlay = o.Places
+	proof := fmt.Sprintf("replayed: in %s each page found what it had", figures.Count(uint64(len(m.Curve)), "slice"))
+	if err := o.replay(m); err != nil {
+		proof = "not replayed: " + err.Error()
+	}
+	l.Advice = append(l.Advice, Advice{
+		Kind: KindOverlay, Memory: "all", Pages: o.Used - o.Frames, Before: o.Used, After: o.Frames, Proof: proof,
+		Evidence: fmt.Sprintf("%s were written, of which at most %s were between their first and their last touch at a time, in slice %d of %d", figures.Count(o.Used, "page"), figures.Thousands(o.Frames), o.At, len(m.Curve)),
+		Do:       "let what is not used at the same time have the same memory: --format json says which pages",
+	})
+}
+
+func (l *List) dead(m *heat.Map, share float64) {
+	for _, d := range dead(m, share) {
+		l.Advice = append(l.Advice, Advice{
+			Kind: KindDead, Memory: d.Memory, Pages: d.Pages, Before: d.Pages,
+			Evidence: fmt.Sprintf("%s, written, not touched any more when %.3g %% of the instructions had run", figures.Count(d.Pages, "page"), 100*share),
+			Proof:    "no later slice has them",
+			Do:       "free them, or madvise(MADV_DONTNEED), when they have been used",
+		})
+	}
+}
+
+func (l *List) untouched(f *noted.File) {
+	for _, u := range untouched(f) {
+		l.Advice = append(l.Advice, Advice{
+			Kind: KindUntouched, Memory: u.Memory, Pages: u.Resident - u.Touched, Before: u.Resident, After: u.Touched,
+			Evidence: fmt.Sprintf("%s resident at the end, of which code that is seen has touched no more than %s", figures.Count(u.Resident, "page"), figures.Thousands(u.Touched)),
+			Proof:    "/proc/PID/smaps at the end",
+			Do:       "ask for less, or later",
+		})
+	}
+}
+
+// Text writes each advice with what it is from, how that was found again, and what to do.
+func (l *List) Text(w io.Writer, style report.Style) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%s: %s of advice; pages have %d bytes\n", l.Program, figures.Count(uint64(len(l.Advice)), "piece"), l.PageSize)
+	for i := range l.Advice {
+		a := &l.Advice[i]
+		fmt.Fprintf(out, "\n%s  %s, %s: %s in place of %s\n", style.Bold(figures.Count(a.Pages, "page")+" less"), a.Kind, a.name(), figures.Thousands(a.After), figures.Thousands(a.Before))
+		fmt.Fprintf(out, "  why    %s\n  proof  %s\n  do     %s\n", a.Evidence, a.Proof, a.Do)
+	}
+	if !l.Heat {
+		fmt.Fprint(out, "\nTouched pages were not noted: of memory that is written there is advice after hotspots run --heat=pages.\n")
+	}
+	return out.Flush()
+}
+
+func (a *Advice) name() string {
+	if a.Kind == KindOverlay {
+		return "written memory"
+	}
+	return filepath.Base(a.Memory)
+}
+
+// JSON writes all, with the plan of the overlay.
+func (l *List) JSON(w io.Writer) error {
+	return report.WriteJSON(w, struct {
+		Schema int `json:"schema"`
+		*List
+	}{report.Schema, l}, "advice", l.Advice)
+}
+
+// CSV writes a line for each advice.
+func (l *List) CSV(w io.Writer) error {
+	rows := [][]string{{"kind", "memory", "pages", "before", "after", "evidence", "proof", "do"}}
+	for _, a := range l.Advice {
+		rows = append(rows, []string{a.Kind, a.Memory, strconv.FormatUint(a.Pages, 10), strconv.FormatUint(a.Before, 10), strconv.FormatUint(a.After, 10), a.Evidence, a.Proof, a.Do})
+	}
+	return csv.NewWriter(w).WriteAll(rows)
+}
