@@ -55,7 +55,8 @@ type object struct {
 	callSites     []elfscan.CallSite // if blocks are counted,
 	copies        *copies            // of its functions,
 	noCopies      bool               // for which there is no room
-	bySite        bool               // direct calls are counted by site,
+	leads         bool               // direct calls are led to stubs,
+	bySite        bool               // and counted by site,
 	direct        []callSite         // and these are they
 	groups        patch.Groups
 	hook          uint64 // link-time address of the dynamic linker's function that is replaced

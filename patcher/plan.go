@@ -142,12 +142,13 @@ func (p *Plan) plan(o *object) {
 		return
 	}
 	o.code.AddTails(o.scan, o.tail)
+	o.code.NoteCalls = !o.code.Go
 	// Go's mprotect is no kernel site: who writes over an entry by it is not seen.
-	o.code.NoteCalls = !p.Options.On[setting.KeepCalls] && !p.how.debugged && !p.Translator && !o.code.Go
-	if (o.code.NoteCalls || p.wantsBlocks(o)) && !p.Late && !p.Early { // what comes later is not bound yet
+	o.leads = !p.Options.On[setting.KeepCalls] && !p.how.debugged && !p.Translator && !o.code.Go
+	if (o.leads || p.wantsBlocks(o)) && !p.Late && !p.Early { // what comes later is not bound yet
 		o.code.Closed = o.closed(p.maps)
 	}
-	o.bySite = p.how.sites && o.code.NoteCalls
+	o.bySite = p.how.sites && o.leads
 	o.survey = survey.New(o.code, 0)
 	o.stubs = make([]emit.Stub, len(o.code.Functions))
 	o.sites = o.survey.KernelSites()

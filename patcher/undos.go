@@ -73,7 +73,7 @@ func (o *object) undosAtMost() int {
 }
 
 func (o *object) callsAtMost() (n int) {
-	if o.survey != nil && o.code.NoteCalls {
+	if o.leads {
 		for range o.survey.Calls() {
 			n++
 		}

@@ -608,14 +608,14 @@ func pprof(t *testing.T, path string, flags ...string) string {
 	return string(out)
 }
 
-// TestBlocksPassedFlags: flags that a function reads of its caller, or leaves to it, are kept in
-// copies.
-func TestBlocksPassedFlags(t *testing.T) {
+// TestPassedFlags: flags that a function reads of its caller, leaves to it, or leaves alone
+// behind what sets and in front of what reads them, are kept, by entries and in copies.
+func TestPassedFlags(t *testing.T) {
 	lane.Parallel(t)
-	for _, name := range []string{"passedflags", "returnedflags"} {
+	for _, name := range []string{"passedflags", "returnedflags", "leftflags"} {
 		program := compile(t, need(t, "gcc"), []string{"-O1"}, name+".c", name+".S")
 		without := run(t, cmd(program))
-		for _, flags := range [][]string{{"--blocks"}, {"--blocks", "--edges"}, {"--trips"}, {"--edges"}, nil} {
+		for _, flags := range [][]string{{"--blocks"}, {"--blocks", "--edges"}, {"--trips"}, {"--edges"}, nil, {"--threshold", "7"}, {"--lock"}, {"--keep-calls"}} {
 			with := run(t, cmd(append(append([]string{build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table")}, flags...), "--", program)...))
 			if with.status != 0 || with.stdout != without.stdout {
 				t.Errorf("%s %v: %+v, not\n%s", name, flags, with, without.stdout)

@@ -40,9 +40,10 @@ func BenchmarkPlan(b *testing.B) {
 			continue
 		}
 		o := fixture.Load(b, path)
-		p := newPlanner(survey.New(o, workers), Options{})
+		p := newPlanner(survey.New(o, workers), Options{}, make(passing, len(o.Functions)))
 		b.Run(filepath.Base(path), func(b *testing.B) {
 			for b.Loop() {
+				clear(p.flags)
 				for i := range o.Functions {
 					p.plan(i)
 				}

@@ -18,18 +18,25 @@ const hopSize = 2
 // address, looks at those that were refused for want of room: it uses what the
 // first leaves free, and where that is not enough moves neighbours.
 func Plans(s *survey.Survey, opt Options, workers int, choose func(i int) bool) []Plan {
-	plans := make([]Plan, len(s.Object().Functions))
+	plans, flags := make([]Plan, len(s.Object().Functions)), make(passing, len(s.Object().Functions))
 	parallel.Ranges(len(plans), 256, workers, func(_, first, end int) {
-		planner := newPlanner(s, opt)
+		planner := newPlanner(s, opt, flags)
 		for i := first; i < end; i++ {
+			flags.look(s, &planner.walk, i)
 			plans[i] = planner.plan(i)
 			if choose != nil && !plans[i].Reason.Excluded() && !choose(i) {
 				plans[i] = Refuse(i, ledger.ReasonNotSelected)
 			}
 		}
 	})
+	planner := newPlanner(s, opt, flags)
+	for _, i := range flags.keep(s) {
+		if plans[i].Counted() {
+			plans[i] = planner.plan(i)
+		}
+	}
 	d := detours{
-		planner: newPlanner(s, opt), survey: s, obj: s.Object(), plans: plans, workers: workers,
+		planner: planner, survey: s, obj: s.Object(), plans: plans, workers: workers,
 		pinned: map[int32][]uint64{}, hosts: map[int32]*host{}, evicted: map[uint64][]emit.Eviction{},
 	}
 	for i := range plans {

@@ -149,7 +149,7 @@ func TestDocs(t *testing.T) {
 // the rest.
 func TestReasons(t *testing.T) {
 	o := fixture.Load(t, fixture.Link(t, fixture.Entries))
-	planner := newPlanner(survey.New(o, 0), Options{})
+	planner := newPlanner(survey.New(o, 0), Options{}, make(passing, len(o.Functions)))
 	refused := map[string]ledger.Reason{
 		"too_short":       ledger.ReasonTooShort,
 		"two_entries":     ledger.ReasonEntryInWindow,

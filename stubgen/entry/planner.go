@@ -24,10 +24,12 @@ type planner struct {
 	obj    *stubgen.Object
 	opt    Options
 	walk   survey.FlagsWalk
+	flags  passing
 }
 
-func newPlanner(s *survey.Survey, opt Options) *planner {
-	return &planner{survey: s, obj: s.Object(), opt: opt}
+// newPlanner makes a planner that shares with others what is known of flags.
+func newPlanner(s *survey.Survey, opt Options, flags passing) *planner {
+	return &planner{survey: s, obj: s.Object(), opt: opt, flags: flags}
 }
 
 // plan decides about function i.
@@ -76,7 +78,7 @@ func (s *planner) mustStay(p *Plan, window uint64) ledger.Reason {
 
 // finish fills in what the count needs.
 func (s *planner) finish(p Plan) Plan {
-	if s.walk.Live(s.obj, p.Start) {
+	if s.flags.look(s.survey, &s.walk, int(p.Function))&reads != 0 {
 		p.Form |= KeepsFlags
 	}
 	if s.opt.Threshold && (s.opt.Hot == nil || s.opt.Hot(int(p.Function))) {

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen/survey"
 )
@@ -82,27 +81,11 @@ func (p *Program) findAnswers(found []*look) {
 		u := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		for _, r := range u.Ranges {
-			p.eachBranch(r, func(in *x86.Inst, to, next uint64) {
+			survey.EachBranch(p.obj, r, func(in *x86.Inst, to, next uint64) {
 				if in.Kind != x86.Call && !u.Contains(to) || in.Kind == x86.Call && walk.LiveToEnd(p.obj, next) {
 					mark(to)
 				}
 			})
-		}
-	}
-}
-
-// eachBranch calls f with each direct jump and call in a range, where it leads, and what is
-// behind it.
-func (p *Program) eachBranch(r elfscan.Range, f func(in *x86.Inst, to, next uint64)) {
-	var in x86.Inst
-	for at := r.Low; at < r.High; at += uint64(in.Len) {
-		code := p.obj.Code(at)
-		if code == nil || x86.Decode(code, &in) != nil {
-			return
-		}
-		switch in.Kind {
-		case x86.Jcc, x86.Jmp, x86.Loop, x86.Call:
-			f(&in, in.BranchTarget(code, at), at+uint64(in.Len))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
 )
@@ -107,5 +108,21 @@ func (w *sweep) leave(i int, target uint64, conditional bool, site Site) {
 	}
 	if candidate {
 		w.entryJumps = append(w.entryJumps, entryJump{i, j, site})
+	}
+}
+
+// EachBranch calls f with each direct jump and call in a range, where it leads, and what is
+// behind it. Bytes that do not decode end it.
+func EachBranch(o *stubgen.Object, r elfscan.Range, f func(in *x86.Inst, to, next uint64)) {
+	var in x86.Inst
+	for at := r.Low; at < r.High; at += uint64(in.Len) {
+		code := o.Code(at)
+		if code == nil || x86.Decode(code, &in) != nil {
+			return
+		}
+		switch in.Kind {
+		case x86.Jcc, x86.Jmp, x86.Loop, x86.Call:
+			f(&in, in.BranchTarget(code, at), at+uint64(in.Len))
+		}
 	}
 }

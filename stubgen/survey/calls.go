@@ -80,10 +80,21 @@ func (s *Survey) Calls() iter.Seq[Call] {
 func (s *Survey) NotedCalls() iter.Seq2[Call, bool] {
 	const doubtful = hasGap | isNested | isOverlapped | isMisplaced
 	return func(yield func(Call, bool) bool) {
+		for c := range s.PossibleCalls() {
+			sure := s.facts[c.From].traits&doubtful == 0 && s.FixedIn(c.At, c.At+CallSize) == ledger.ReasonNone
+			if !yield(c, sure) {
+				return
+			}
+		}
+	}
+}
+
+// PossibleCalls is NotedCalls for whom it is all the same whether they are calls for sure.
+func (s *Survey) PossibleCalls() iter.Seq[Call] {
+	return func(yield func(Call) bool) {
 		for _, run := range s.calls {
 			for _, c := range run {
-				sure := s.facts[c.From].traits&doubtful == 0 && s.FixedIn(c.At, c.At+CallSize) == ledger.ReasonNone
-				if !yield(c, sure) {
+				if !yield(c) {
 					return
 				}
 			}

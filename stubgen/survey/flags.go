@@ -18,23 +18,30 @@ const flagsSettled = x86.FlagsAll &^ x86.FlagAF
 // only hand-written assembly does. The walk follows direct branches, in both
 // ways, and stops at calls, returns and indirect jumps, where the ABI holds
 // again. When its budget is used up it says yes.
-func (w *FlagsWalk) Live(o *stubgen.Object, addr uint64) bool { return w.live(o, addr, false) }
+func (w *FlagsWalk) Live(o *stubgen.Object, addr uint64) bool {
+	live, _ := w.LiveOrReturned(o, addr)
+	return live
+}
 
 // LiveToEnd is Live, but whoever is returned to reads flags, too.
-func (w *FlagsWalk) LiveToEnd(o *stubgen.Object, addr uint64) bool { return w.live(o, addr, true) }
+func (w *FlagsWalk) LiveToEnd(o *stubgen.Object, addr uint64) bool {
+	live, returned := w.LiveOrReturned(o, addr)
+	return live || returned
+}
 
-func (w *FlagsWalk) live(o *stubgen.Object, addr uint64, toEnd bool) bool {
-	w.toEnd = toEnd
-	w.todo, w.seen, w.budget = w.todo[:0], w.seen[:0], flagsBudget
+// LiveOrReturned is Live, and reports whether a return may leave such a flag to the caller,
+// if none is live.
+func (w *FlagsWalk) LiveOrReturned(o *stubgen.Object, addr uint64) (live, returned bool) {
+	w.todo, w.seen, w.budget, w.returned = w.todo[:0], w.seen[:0], flagsBudget, false
 	w.visit(addr, 0)
 	for len(w.todo) > 0 {
 		p := w.todo[len(w.todo)-1]
 		w.todo = w.todo[:len(w.todo)-1]
 		if w.path(o, p) {
-			return true
+			return true, false
 		}
 	}
-	return false
+	return false, w.returned
 }
 
 // flagsPoint is a place that a path arrives at with some flags overwritten.
@@ -48,7 +55,7 @@ type flagsPoint struct {
 type FlagsWalk struct {
 	todo, seen []flagsPoint
 	budget     int
-	toEnd      bool
+	returned   bool
 }
 
 // visit puts a place on the list unless a path with no more flags overwritten
@@ -91,7 +98,8 @@ func (w *FlagsWalk) path(o *stubgen.Object, p flagsPoint) bool {
 			w.visit(in.BranchTarget(code, p.addr), p.written)
 			return false
 		case x86.Ret:
-			return w.toEnd
+			w.returned = true
+			return false
 		case x86.Call, x86.CallInd, x86.JmpInd, x86.Syscall, x86.Trap:
 			return false
 		}
