@@ -34,6 +34,8 @@ type output struct {
 	dir            string // the command's directory
 }
 
+const tableSuffix = ".dynprof"
+
 // commandNumber tells commands apart, also those of the same unit.
 var commandNumber atomic.Int64
 
@@ -51,7 +53,11 @@ func (m *machine) run(ctx context.Context, u *unit, counted bool) (*output, erro
 		limit = defaultLimit
 	}
 	env := append(m.environment(counted, tables), mark)
-	o, err := m.start(ctx, u.dir, u.args, append(env, u.env...), nil, limit)
+	args := u.args
+	if counted && m.how.byCommand() {
+		args = m.started(args, tables)
+	}
+	o, err := m.start(ctx, u.dir, args, append(env, u.env...), nil, limit)
 	if n := endMarked(mark); n > 0 && m.verbose {
 		fmt.Printf("    %s left %d processes behind\n", u.name, n)
 	}
@@ -59,13 +65,13 @@ func (m *machine) run(ctx context.Context, u *unit, counted bool) (*output, erro
 		return nil, err
 	}
 	o.dir = u.dir
-	left, err := os.ReadDir(tables)
+	left, err := filepath.Glob(filepath.Join(tables, "*"+tableSuffix))
 	if err != nil {
 		return nil, err
 	}
 	o.counted = len(left)
 	for _, table := range left {
-		if m.plans && startedWarm(filepath.Join(tables, table.Name())) {
+		if m.plans && startedWarm(table) {
 			o.warm++
 		}
 	}

@@ -15,20 +15,21 @@ import (
 
 // machine is where the suites run: directories, the library, the user.
 type machine struct {
-	ctx     context.Context
-	root    string // of the project
-	cache   string // downloads, kept: build/oracles
-	work    string // everything else, removed at the end
-	library string // a copy: a build meanwhile does not change it
-	empty   string // a library that does nothing, preloaded in runs without
-	user    *syscall.Credential
-	jobs    int
-	quick   bool
-	verbose bool
-	plans   bool   // of earlier starts are used
-	copies  bool   // of text, too
-	blocks  bool   // are counted
-	objects string // that are counted, as --objects; "" is the default
+	ctx      context.Context
+	root     string // of the project
+	cache    string // downloads, kept: build/oracles
+	work     string // everything else, removed at the end
+	library  string // a copy: a build meanwhile does not change it
+	empty    string // a library that does nothing, preloaded in runs without
+	hotspots string // a copy, too
+	user     *syscall.Credential
+	jobs     int
+	quick    bool
+	verbose  bool
+	plans    bool   // of earlier starts are used
+	copies   bool   // of text, too
+	how      how    // what is counted besides calls
+	objects  string // that are counted, as --objects; "" is the default
 }
 
 const neededRoom = 3 << 30 // bytes for unpacked and built sources, and tables
@@ -68,6 +69,10 @@ func (m *machine) settle() error {
 	m.library = filepath.Join(m.work, "lib", "libdynprof.so")
 	m.empty = filepath.Join(m.work, "lib", "empty.so")
 	if err := copyFile(m.library, filepath.Join(m.root, "build", "libdynprof.so"), 0o755); err != nil {
+		return fmt.Errorf("%w: run make first", err)
+	}
+	m.hotspots = filepath.Join(m.work, "lib", "hotspots")
+	if err := copyFile(m.hotspots, filepath.Join(m.root, "build", "hotspots"), 0o755); err != nil {
 		return fmt.Errorf("%w: run make first", err)
 	}
 	_, err := m.tool(m.work, "gcc", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", m.empty)
@@ -157,10 +162,6 @@ func (m *machine) environment(counted bool, tables string) []string {
 	if tables == "" {
 		return env
 	}
-	preload := m.empty
-	if counted {
-		preload = m.library
-	}
 	plans, copies := "0", "0"
 	if m.plans {
 		plans = filepath.Join(m.work, "cache", "plans")
@@ -168,16 +169,22 @@ func (m *machine) environment(counted bool, tables string) []string {
 	if m.copies {
 		copies = "1"
 	}
-	if m.blocks {
-		env = append(env, "DYNPROF_BLOCKS=1")
-	}
+	ours := append(m.how.variables(), "DYNPROF_CACHE="+plans, "DYNPROF_TEXT_COPIES="+copies)
 	if m.objects != "" {
-		env = append(env, "DYNPROF_OBJECTS="+m.objects)
+		ours = append(ours, "DYNPROF_OBJECTS="+m.objects)
 	}
-	return append(env,
-		"DYNPROF_FOLLOW_EXEC=1", "DYNPROF_CACHE="+plans, "DYNPROF_TEXT_COPIES="+copies,
-		"DYNPROF_OUTPUT="+filepath.Join(tables, "%p.dynprof"),
-		"LD_PRELOAD="+preload)
+	preload := m.empty
+	switch {
+	case m.how.byCommand() && counted:
+		env = append(env, ours...) // which the program does not see
+	case m.how.byCommand():
+	default:
+		env = append(append(env, ours...), "DYNPROF_FOLLOW_EXEC=1", "DYNPROF_OUTPUT="+filepath.Join(tables, "%p"+tableSuffix))
+		if counted {
+			preload = m.library
+		}
+	}
+	return append(env, "LD_PRELOAD="+preload)
 }
 
 // room is the number of bytes that are free in a file system.

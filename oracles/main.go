@@ -28,7 +28,8 @@ func main() {
 	keep := flag.Bool("keep", false, "keep the work directory")
 	cache := flag.Bool("cache", true, "start with plans of earlier starts")
 	copies := flag.Bool("text-copies", false, "and with copies of large objects' text")
-	blocks := flag.Bool("blocks", false, "count blocks, too")
+	how := flag.String("how", "", "count so: `flags` of hotspots run, separated by commas, of blocks, edges, trips, hot (--blocks=hot), heat")
+	part := flag.String("part", "1/1", "`K/N`: of each suite the K-th command and every N-th after it")
 	objects := flag.String("objects", "all", "`what` to count, as --objects; \"\" is what is counted by default")
 	jobs := flag.Int("j", runtime.NumCPU(), "commands that run beside each other")
 	root := flag.String("root", ".", "the project's directory, with build/libdynprof.so")
@@ -39,7 +40,7 @@ func main() {
 		}
 		return
 	}
-	same, err := oracles(options{*pattern, *limit, *verbose, *quick, *keep, *cache, *copies, *blocks, *objects, *jobs, *root})
+	same, err := oracles(options{*pattern, *limit, *verbose, *quick, *keep, *cache, *copies, *how, *part, *objects, *jobs, *root})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "oracles:", err)
 		os.Exit(1)
@@ -54,7 +55,7 @@ type options struct {
 	limit                time.Duration
 	verbose, quick, keep bool
 	cache, copies        bool
-	blocks               bool
+	how, part            string
 	objects              string
 	jobs                 int
 	root                 string
@@ -69,6 +70,14 @@ func oracles(o options) (bool, error) {
 		if pattern, err = regexp.Compile(o.pattern); err != nil {
 			return false, err
 		}
+	}
+	how, err := parseHow(o.how)
+	if err != nil {
+		return false, err
+	}
+	sample, err := parsePart(o.part)
+	if err != nil {
+		return false, err
 	}
 	root, err := filepath.Abs(o.root)
 	if err != nil {
@@ -86,7 +95,7 @@ func oracles(o options) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m.jobs, m.quick, m.verbose, m.plans, m.copies, m.blocks, m.objects = max(1, o.jobs), o.quick, o.verbose, o.cache, o.copies, o.blocks, o.objects
+	m.jobs, m.quick, m.verbose, m.plans, m.copies, m.how, m.objects = max(1, o.jobs), o.quick, o.verbose, o.cache, o.copies, how, o.objects
 	if o.keep {
 		fmt.Println("work directory:", m.work)
 	} else {
@@ -98,7 +107,10 @@ func oracles(o options) (bool, error) {
 		if pattern != nil && !mayMatch(pattern, s.name, o.pattern) {
 			continue
 		}
-		v := m.runSuite(s, func(units []unit) ([]unit, bool) { return choose(s, units, pattern, o.quick) })
+		v := m.runSuite(s, func(units []unit) ([]unit, bool) {
+			chosen, all := choose(s, units, pattern, o.quick)
+			return sample.of(chosen), all && sample.n == 1
+		})
 		if v.units == 0 && len(v.errs) == 0 && v.skipped == "" && len(v.notRun) == 0 {
 			continue // nothing chosen
 		}

@@ -141,3 +141,36 @@ func TestSuites(t *testing.T) {
 		seen[s.name] = true
 	}
 }
+
+// TestHow: what -how and -part take, and that what makes no sense is said.
+func TestHow(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", ""}, {"blocks", "DYNPROF_BLOCKS=1"}, {"blocks,edges", "DYNPROF_BLOCKS=1 DYNPROF_EDGES=1"}, {"hot", "DYNPROF_BLOCKS_OF=hot"}, {"heat", ""},
+	} {
+		h, err := parseHow(c.text)
+		if got := strings.Join(h.variables(), " "); err != nil || got != c.want || h.byCommand() != (c.text == "heat") {
+			t.Errorf("-how %q: %q, %v", c.text, got, err)
+		}
+	}
+	units := []unit{{name: "a"}, {name: "b"}, {name: "c"}}
+	for text, want := range map[string]string{"1/1": "a b c", "1/2": "a c", "2/2": "b", "5/9": ""} {
+		p, err := parsePart(text)
+		var names []string
+		for _, u := range p.of(units) {
+			names = append(names, u.name)
+		}
+		if got := strings.Join(names, " "); err != nil || got != want {
+			t.Errorf("-part %s: %q, %v, want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"block", "blocks,", ",", "blocks edges"} {
+		if h, err := parseHow(text); err == nil {
+			t.Errorf("-how %q: %v", text, h)
+		}
+	}
+	for _, text := range []string{"", "1", "0/2", "3/2", "1/2x", "a/2", "-1/2"} {
+		if p, err := parsePart(text); err == nil {
+			t.Errorf("-part %q: %v", text, p)
+		}
+	}
+}
