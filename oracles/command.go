@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,11 +11,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 const (
@@ -34,8 +32,6 @@ type output struct {
 	dir            string // the command's directory
 }
 
-const tableSuffix = ".dynprof"
-
 // commandNumber tells commands apart, also those of the same unit.
 var commandNumber atomic.Int64
 
@@ -43,21 +39,26 @@ var commandNumber atomic.Int64
 // that it has started. An error means that it could not be run.
 func (m *machine) run(ctx context.Context, u *unit, counted bool) (*output, error) {
 	mark := fmt.Sprintf("ORACLES_MARK=%d.%d", os.Getpid(), commandNumber.Add(1))
-	tables := filepath.Join(m.work, "tables", mark[len("ORACLES_MARK="):])
-	if err := m.mkdir(tables); err != nil {
+	left := &tables{dir: filepath.Join(m.work, "tables", mark[len("ORACLES_MARK="):])}
+	if err := m.mkdir(left.dir); err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(tables)
+	defer os.RemoveAll(left.dir)
 	limit := u.limit
 	if limit == 0 {
 		limit = defaultLimit
 	}
-	env := append(m.environment(counted, tables), mark)
+	env := append(m.environment(counted, left.dir), mark)
 	args := u.args
 	if counted && m.how.byCommand() {
-		args = m.started(args, tables)
+		args = m.started(args, left.dir)
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { left.watch(ctx, stop) })
 	o, err := m.start(ctx, u.dir, args, append(env, u.env...), nil, limit)
+	stop(nil)
+	watching.Wait()
 	if n := endMarked(mark); n > 0 && m.verbose {
 		fmt.Printf("    %s left %d processes behind\n", u.name, n)
 	}
@@ -65,29 +66,9 @@ func (m *machine) run(ctx context.Context, u *unit, counted bool) (*output, erro
 		return nil, err
 	}
 	o.dir = u.dir
-	left, err := filepath.Glob(filepath.Join(tables, "*"+tableSuffix))
-	if err != nil {
-		return nil, err
-	}
-	o.counted = len(left)
-	for _, table := range left {
-		if m.plans && startedWarm(table) {
-			o.warm++
-		}
-	}
+	left.take(true)
+	o.counted, o.warm = left.counted, left.warm
 	return o, nil
-}
-
-// startedWarm is what a table says of its program's start.
-func startedWarm(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	var head [layout.HeaderSize]byte
-	_, err = f.ReadAt(head[:], 0)
-	return err == nil && binary.LittleEndian.Uint32(head[layout.HdrFlags:])&layout.FlagWarm != 0
 }
 
 // start runs a command in a session of its own until it ends or the time is up,

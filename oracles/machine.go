@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -194,6 +196,18 @@ func room(dir string) uint64 {
 		return 0
 	}
 	return s.Bavail * uint64(s.Bsize)
+}
+
+// available is the number of bytes of memory that are free, or can be made so. A
+// file system in memory may have a greater size.
+func available() uint64 {
+	text, _ := os.ReadFile("/proc/meminfo")
+	_, rest, _ := strings.Cut(string(text), "MemAvailable:")
+	var kilobytes uint64
+	if _, err := fmt.Sscan(rest, &kilobytes); err != nil {
+		return math.MaxUint64 // not known
+	}
+	return kilobytes << 10
 }
 
 func copyFile(to, from string, mode os.FileMode) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -172,5 +173,31 @@ func TestHow(t *testing.T) {
 		if p, err := parsePart(text); err == nil {
 			t.Errorf("-part %q: %v", text, p)
 		}
+	}
+}
+
+// TestTables: tables of processes that have ended go while the command runs, and
+// are counted once.
+func TestTables(t *testing.T) {
+	over := exec.Command("true")
+	if err := over.Run(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{fmt.Sprint(over.Process.Pid), fmt.Sprint(over.Process.Pid, ".2"), fmt.Sprint(os.Getpid())} {
+		if err := os.WriteFile(filepath.Join(dir, name+tableSuffix), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := &tables{dir: dir}
+	left.take(false)
+	if names, _ := os.ReadDir(dir); left.counted != 2 || len(names) != 1 {
+		t.Errorf("%d counted, %v left", left.counted, names)
+	}
+	if left.take(true); left.counted != 3 {
+		t.Errorf("%d counted at the end", left.counted)
+	}
+	if n := available(); n == 0 {
+		t.Error("no memory")
 	}
 }

@@ -146,6 +146,7 @@ func (m *machine) both(u *unit, slot int) *pair {
 		return p
 	}
 	placed := u.at(slot)
+	said := ""
 	for with := range 2 {
 		o, err := m.run(m.ctx, placed, with == 1)
 		if err != nil {
@@ -167,10 +168,10 @@ func (m *machine) both(u *unit, slot int) *pair {
 			p.err = fmt.Errorf("%d count tables without the library", o.counted)
 			return p
 		}
-		p.counted, p.warm = o.counted, o.warm
+		p.counted, p.warm, said = o.counted, o.warm, lastLines(string(o.stderr), 3)
 	}
 	if p.counted == 0 {
-		p.err = errors.New("nothing was counted with the library")
+		p.err = fmt.Errorf("nothing was counted with the library: %s", said)
 		return p
 	}
 	p.differ = compare(u.name, p.outcome[0], p.outcome[1])
