@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -44,7 +45,9 @@ func preparePerl(m *machine) ([]unit, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range strings.Fields(files) {
+		names := strings.Fields(files)
+		slices.Sort(names) // -part means the same everywhere
+		for _, name := range names {
 			if perlLeftOut.MatchString(name) {
 				continue
 			}
