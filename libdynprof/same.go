@@ -79,6 +79,7 @@ var (
 	_ [unsafe.Offsetof(handover.Attach{}.Auxv)]struct{}        = [unsafe.Offsetof(C.struct_dp_attach{}.auxv)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Small)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.small_stacks)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Owned)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.owned)]struct{}{}
+	_ [unsafe.Offsetof(handover.Attach{}.Result)]struct{}      = [unsafe.Offsetof(C.struct_dp_attach{}.result)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Why)]struct{}         = [unsafe.Offsetof(C.struct_dp_attach{}.why)]struct{}{}
 	_ [unsafe.Offsetof(handover.Arena{}.Origins)]struct{}      = [unsafe.Offsetof(C.struct_dp_arena{}.origins)]struct{}{}
 	_ [unsafe.Offsetof(handover.Arena{}.IslandsCount)]struct{} = [unsafe.Offsetof(C.struct_dp_arena{}.islands_count)]struct{}{}
@@ -95,6 +96,8 @@ var (
 	_ [handover.GivenUp]struct{}                               = [C.DP_GIVEN_UP]struct{}{}
 	_ [handover.KeepGS]struct{}                                = [C.DP_KEEP_GS]struct{}{}
 	_ [handover.ToDetach]struct{}                              = [C.DP_DETACH]struct{}{}
+	_ [handover.ToPause]struct{}                               = [C.DP_PAUSE]struct{}{}
+	_ [handover.ToResume]struct{}                              = [C.DP_RESUME]struct{}{}
 	_ [handover.Again]struct{}                                 = [C.DP_ATTACH_AGAIN]struct{}{}
 	_ [handover.Succeeded]struct{}                             = [C.DP_ATTACH_DONE]struct{}{}
 )

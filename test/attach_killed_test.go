@@ -36,6 +36,23 @@ func (a *attached) goesOn() {
 	a.goOn()
 }
 
+// endsInterrupted is end: who is killed between stopping a thread and looking at it has
+// interrupted it.
+func (a *attached) endsInterrupted() {
+	a.t.Helper()
+	fmt.Fprintln(a.to, "end")
+	if s := a.line(); !strings.HasPrefix(s, "wrong 0 ") {
+		a.t.Errorf("the program says %q", s)
+	}
+	a.ends()
+}
+
+// killedAt is the command of a hotspots that is killed in front of its nth system call of a kind.
+func killedAt(t *testing.T, strace, call string, n int, args ...string) []string {
+	t.Helper()
+	return append([]string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n), build(t, "hotspots")}, args...)
+}
+
 // TestAttachKilled: hotspots is killed in front of its nth system call of a kind, and the
 // program goes on, counted wholly or not at all. To detach then takes away all that is left.
 func TestAttachKilled(t *testing.T) {
@@ -65,8 +82,7 @@ func TestAttachKilled(t *testing.T) {
 					} else {
 						args = append(args, "-o", table)
 					}
-					c := append([]string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n), build(t, "hotspots")}, args...)
-					r := run(t, cmd(append(c, a.pid())...))
+					r := run(t, cmd(killedAt(t, strace, call, n, append(args, a.pid())...)...))
 					if r.status != 0 && r.status != 128+int(syscall.SIGKILL) {
 						t.Fatalf("hotspots %s, killed at %s %d: status %d: %s", what, call, n, r.status, r.stderr)
 					}
@@ -81,12 +97,7 @@ func TestAttachKilled(t *testing.T) {
 						break
 					}
 				}
-				// Who is killed between stopping a thread and looking at it has interrupted it.
-				fmt.Fprintln(a.to, "end")
-				if s := a.line(); !strings.HasPrefix(s, "wrong 0 ") {
-					t.Errorf("the program says %q", s)
-				}
-				a.ends()
+				a.endsInterrupted()
 			})
 		}
 	}

@@ -30,6 +30,8 @@ const (
 const (
 	ToAttach = iota
 	ToDetach
+	ToPause
+	ToResume
 )
 
 // Outcomes.
@@ -77,6 +79,7 @@ type Attach struct {
 
 	Owned, OwnedRoom, OwnedCount uint64
 	Inside                       uint64
+	Result                       int64
 	Why                          [256]byte
 }
 
@@ -112,7 +115,7 @@ const (
 const (
 	PlaceSize  = 4 * 8
 	ParkedSize = 27 * 8
-	AttachSize = 30*8 + 256
+	AttachSize = 31*8 + 256
 	RangeSize  = 2 * 8
 	ArenaSize  = 18 * 8
 	TextSize   = 13 * 8

@@ -116,8 +116,8 @@ func ask(w *file.Words, what uint32, end time.Time) (int, error) {
 // later reports whether request a was asked for after b: numbers begin again at 0.
 func later(a, b uint32) bool { return int32((a>>requestBits-b>>requestBits)<<requestBits) > 0 }
 
-// AwaitAgent waits until the agent of the table at path, which has one, has come
-// and gone, at most for that long, unless a process still counts. The table is not kept
+// AwaitAgent waits until the agent of the table at path has come and gone, at most for that long,
+// unless there is none to come, or a process still counts. The table is not kept
 // open meanwhile: the agent asks the kernel whether anybody has it.
 func AwaitAgent(path string, patience time.Duration) {
 	if counting, err := alive.Counting(path); err != nil || counting {
@@ -151,14 +151,21 @@ func awaitReaped(pid int) {
 }
 
 // agentOf is the state of the table's agent, and its number if it is one of this
-// pid namespace.
+// pid namespace. It is an error if none is to come.
 func agentOf(path string) (state, pid uint32, err error) {
 	t, err := file.OpenHead(path, os.O_RDONLY)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer t.Close()
-	if state, err = t.U32(layout.HdrAgent); err == nil && alive.SamePidNS(&t.Identity) {
+	reserve, err := t.U64(layout.HdrReserve)
+	if err == nil {
+		state, err = t.U32(layout.HdrAgent)
+	}
+	if err == nil && state == layout.AgentNone && reserve == 0 {
+		err = ErrNoAgent
+	}
+	if err == nil && alive.SamePidNS(&t.Identity) {
 		pid, err = t.U32(layout.HdrAgentPid)
 	}
 	return state, pid, err

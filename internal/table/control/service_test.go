@@ -212,7 +212,8 @@ func TestAwaitAgent(t *testing.T) {
 			live.Word(layout.HdrAgent, layout.AgentGone)
 			return live.Path
 		},
-		"missing": func(t *testing.T) string { return filepath.Join(t.TempDir(), "a") },
+		"missing":         func(t *testing.T) string { return filepath.Join(t.TempDir(), "a") },
+		"none is to come": func(t *testing.T) string { return tabletest.Create(t, "a.dynprof", spec).Path },
 		"a process counts": func(t *testing.T) string {
 			live := ours(t)
 			m := tabletest.Map(t, live.Path)

@@ -1,4 +1,4 @@
-/* Counting begins and ends in a process that runs, while all its threads are stopped but
+/* Counting begins, pauses and ends in a process that runs, while all its threads are stopped but
  * the one that is here, on a stack of its own and with all signals blocked (park.S). Who is
  * outside has left what is to be done (attach.h).
  *
@@ -17,6 +17,7 @@
  *     handlers. Who is in a thunk yet makes his system call, and nobody does anything for us.
  *  3. What is ours is listed. It is unmapped from outside when nobody can be in it, nor come
  *     back to it.
+ * To pause, or to go on, is what the program could ask for itself (stubs/pause.c).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,6 +27,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#define DYNPROF_LIBRARY
+#include "../dynprof.h"
 #include "attach/attach.h"
 #include "base/hooks.h"
 #include "base/lock.h"
@@ -371,6 +374,11 @@ static void set_state(uint64_t state) { __atomic_store_n(&dp_attach_state, state
 
 void dp_attach_here(struct dp_attach *a)
 {
+	if (a->wish == DP_PAUSE || a->wish == DP_RESUME) {
+		a->result = a->wish == DP_PAUSE ? dynprof_pause() : dynprof_resume();
+		a->outcome = DP_ATTACH_DONE;
+		return;
+	}
 	if (a->wish == DP_DETACH) {
 		set_state(DP_ENDS);
 		end(a);

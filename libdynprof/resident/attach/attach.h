@@ -1,6 +1,6 @@
 /* What somebody from outside, who has stopped all threads of a process, leaves in its memory
- * for the code that one of them runs then: to begin counting, or to end it. Addresses are of
- * this process. The same structs are in Go in patcher/target/remote/layout.go, which
+ * for the code that one of them runs then: to begin counting, to end it, or to pause. Addresses are of
+ * this process. The same structs are in Go in internal/handover, which
  * libdynprof/same.go compares. */
 #ifndef DYNPROF_ATTACH_H
 #define DYNPROF_ATTACH_H
@@ -78,7 +78,7 @@ _Static_assert(offsetof(struct dp_parked, left) == DP_PARKED_LEFT, "dp_parked");
 /* How far it is: who comes later may find that somebody was killed in the middle. */
 enum dp_attach_state { DP_NOTHING_YET, DP_BEGINS, DP_COUNTS, DP_ENDS, DP_HAS_ENDED };
 
-enum dp_wish { DP_ATTACH, DP_DETACH };
+enum dp_wish { DP_ATTACH, DP_DETACH, DP_PAUSE, DP_RESUME };
 
 enum dp_outcome_of {
 	DP_ATTACH_FAILED,  /* why says it; all is as it was */
@@ -109,6 +109,8 @@ struct dp_attach {
 	/* To end: what is ours besides that, if it may be unmapped. */
 	uint64_t owned, owned_room, owned_count; /* struct dp_range * */
 	uint64_t inside; /* how many threads are in code of ours yet */
+
+	int64_t result; /* of pausing and resuming: what dynprof_pause returns */
 	char why[256];
 };
 _Static_assert(offsetof(struct dp_attach, word) == DP_ATTACH_WORD, "dp_attach");

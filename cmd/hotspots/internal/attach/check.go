@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -60,7 +61,11 @@ func checkTracer(pid int) error {
 		return err
 	}
 	who, _ := procfile.Read(fmt.Sprintf("/proc/%d/comm", s.TracerID))
-	return fmt.Errorf("%s (%d) is traced already, by %s (%d): only one may", s.Name, pid, strings.TrimSpace(string(who)), s.TracerID)
+	err = fmt.Errorf("%s (%d) is traced already, by %s (%d): only one may", s.Name, pid, strings.TrimSpace(string(who)), s.TracerID)
+	if own, failed := procfile.Read("/proc/thread-self/comm"); failed == nil && bytes.Equal(own, who) {
+		err = &errAgain{err} // another hotspots, which is through in a moment
+	}
+	return err
 }
 
 func checkPermission(pid int) error {

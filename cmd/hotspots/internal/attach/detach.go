@@ -33,10 +33,8 @@ type Left struct {
 
 // Detach gives a process back what it was before Attach: its code, its handlers, its memory.
 func Detach(pid int, b *Blob) (*Left, error) {
-	for _, c := range []func(int) error{checkThere, checkTracer, checkPermission, checkSandbox} {
-		if err := c(pid); err != nil {
-			return nil, err
-		}
+	if err := mayStop(pid); err != nil {
+		return nil, err
 	}
 	left := &Left{Table: find.MappedBy(pid)}
 	err := retry(pid, func() error { return left.end(pid, b) })
@@ -44,6 +42,16 @@ func Detach(pid int, b *Blob) (*Left, error) {
 		return left, nil // it runs its own code again
 	}
 	return left, orEnded(pid, err)
+}
+
+// mayStop is why a process that was attached to cannot be stopped.
+func mayStop(pid int) error {
+	for _, c := range []func(int) error{checkThere, checkTracer, checkPermission, checkSandbox} {
+		if err := c(pid); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // end ends counting, and unmaps what is ours if nobody can be there.
@@ -87,11 +95,7 @@ func blockLeft(p *prepared) bool {
 // endStopped does so where all threads are stopped. Whoever attached before may have been
 // killed, and what there is of ours be less than all, or more than the code there knows.
 func (l *Left) endStopped(s *session, b *Blob, room *os.File) error {
-	code, err := ourCode(s.maps, b)
-	if err != nil {
-		return fmt.Errorf("process %d %w", s.Pid, err)
-	}
-	state, err := stateOf(s.Mem, code, b)
+	code, state, err := s.code(b)
 	if err != nil {
 		return err
 	}
@@ -105,6 +109,15 @@ func (l *Left) endStopped(s *session, b *Blob, room *os.File) error {
 		return l.giveBack(s, b, code, room)
 	}
 	return again("process %d: another hotspots, which was killed, is not through yet", s.Pid)
+}
+
+// code is where our code lies in a process that is stopped, and how far it is.
+func (s *session) code(b *Blob) (code place.Span, state uint64, err error) {
+	if code, err = ourCode(s.maps, b); err != nil {
+		return code, 0, fmt.Errorf("process %d %w", s.Pid, err)
+	}
+	state, err = stateOf(s.Mem, code, b)
+	return code, state, err
 }
 
 // stateOf is how far the code there is, if there is some.
@@ -208,12 +221,9 @@ func (l *Left) giveBack(s *session, b *Blob, code place.Span, room *os.File) err
 	request := &handover.Attach{Wish: handover.ToDetach, Low: code.Low, High: code.High, OwnedRoom: l.room}
 	// With room for what only the mappings tell, and a zero behind.
 	lists := map[*uint64][]byte{&request.Owned: make([]byte, (l.room+uint64(len(s.maps))+1)*handover.RangeSize)}
-	c, err := s.caller(s.pathFor(room))
+	c, err := s.roomFor(room, lists)
 	if err != nil {
 		return err
-	}
-	if err := s.mapRoom(c, room, lists); err != nil {
-		return errors.Join(err, s.unmapAll(c), c.End())
 	}
 	if err := s.work(c, code.Low, b, request, lists); err != nil {
 		return err
@@ -233,6 +243,18 @@ func (l *Left) giveBack(s *session, b *Blob, code place.Span, room *os.File) err
 		return err
 	}
 	return s.unmap(request, ours, inside)
+}
+
+// roomFor maps a file of ours to work in.
+func (s *session) roomFor(room *os.File, lists map[*uint64][]byte) (*ptrace.Caller, error) {
+	c, err := s.caller(s.pathFor(room))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.mapRoom(c, room, lists); err != nil {
+		return nil, errors.Join(err, s.unmapAll(c), c.End())
+	}
+	return c, nil
 }
 
 func (s *session) mapRoom(c *ptrace.Caller, room *os.File, lists map[*uint64][]byte) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/control"
 	"github.com/dynprof/dynprof/internal/table/cputime"
@@ -26,7 +27,8 @@ const askPatience = 10 * time.Second
 
 func (a *app) pauseCommand() *cobra.Command {
 	return a.askCommand("pause", layout.RequestPause, "Stop counting in a running program",
-		"Stop counting the calls of a program that was started with hotspots run --control, in all its processes, until hotspots resume. Its functions' entries stay patched; calls cost little more than without.",
+		"Stop counting the calls of a program that was started with hotspots run --control, is static, or was attached to, in all its processes, until hotspots resume. Its functions' entries stay patched; calls cost little more than without. "+
+			"A program without an agent beside it, as one that was attached to, is stopped for some milliseconds.",
 		"  hotspots run --control -o server.dynprof -- ./server &\n  hotspots pause server.dynprof\n  hotspots pause 4711")
 }
 
@@ -36,7 +38,7 @@ func (a *app) resumeCommand() *cobra.Command {
 		"  hotspots resume 4711")
 }
 
-// askCommand is a command that an agent does.
+// askCommand is a command that an agent does, or, of a program that was attached to, this process.
 func (a *app) askCommand(name string, what uint32, short, long, example string) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " PID|TABLE", Short: short, Long: long, Example: example,
@@ -47,12 +49,28 @@ func (a *app) askCommand(name string, what uint32, short, long, example string) 
 				return err
 			}
 			left, err := control.Ask(path, what, askPatience)
+			if errors.Is(err, control.ErrNoAgent) {
+				left, err = a.askAttached(path, what, err)
+			}
 			if err == nil && left > 0 {
 				a.say("%d functions of libraries that were loaded later could not be reached and are counted on", left)
 			}
 			return err
 		},
 	}
+}
+
+// askAttached has done what was asked of a program that was attached to, which needs no agent. Of
+// another program it is refused.
+func (a *app) askAttached(path string, what uint32, refused error) (left int, err error) {
+	blob, err := a.blob()
+	if err == nil {
+		left, err = attach.SetPaused(path, what == layout.RequestPause, blob)
+	}
+	if errors.Is(err, attach.ErrNotAttached) {
+		err = refused
+	}
+	return left, err
 }
 
 func (a *app) resetCommand() *cobra.Command {

@@ -18,7 +18,7 @@ import (
 // byLibraryOnly are the settings that need the library, or what it leaves beside the program.
 var byLibraryOnly = []setting.ID{
 	setting.Blocks, setting.Edges, setting.Trips, setting.AllowTraps, setting.Translator,
-	setting.Control, setting.Listen, setting.PerfMap, setting.Heat,
+	setting.Listen, setting.PerfMap, setting.Heat,
 }
 
 // static is the request to count a static program, or why that cannot be.

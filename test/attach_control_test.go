@@ -1,0 +1,133 @@
+package test
+
+import (
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
+
+// asks runs a command on a table or a program that was attached to, and needs no agent.
+func (a *attached) asks(command, of string) {
+	a.t.Helper()
+	if r := run(a.t, cmd(build(a.t, "hotspots"), command, of)); r.status != 0 || r.stderr != "" {
+		a.t.Fatalf("%s: status %d: %s", command, r.status, r.stderr)
+	}
+}
+
+// pausesAndGoesOn: nothing is counted while counting is paused, and as many calls as are made
+// before and behind it.
+func (a *attached) pausesAndGoesOn(table, of string) {
+	a.t.Helper()
+	a.asks("pause", of)
+	before := a.quiet()
+	first := readReport(a.t, table)
+	a.goOn()
+	time.Sleep(20 * time.Millisecond)
+	after := a.quiet()
+	if last := readReport(a.t, table); last.TotalCalls != first.TotalCalls {
+		a.t.Errorf("%d calls are counted while counting is paused", last.TotalCalls-first.TotalCalls)
+	}
+	if maps.Equal(before, after) {
+		a.t.Error("nobody works")
+	}
+	a.goOn()
+	a.asks("resume", table)
+	a.countsAll(table)
+}
+
+// TestAttachControl: what is asked of a program that was attached to needs no agent, while all its
+// threads run, and leaves nothing behind.
+func TestAttachControl(t *testing.T) {
+	lane.Parallel(t)
+	for _, how := range lane.Some([][]string{{"gcc", "-O1"}, {"gcc", "-O1", "-static"}, {"musl-gcc", "-O1"}}, 0) {
+		t.Run(strings.Join(how, " "), func(t *testing.T) {
+			a := startAttached(t, compileWith(t, how, "attached.c"), "4", "forks", "signals")
+			before := a.state()
+			table := a.attach()
+			for range lane.Of(3, 50) {
+				a.pausesAndGoesOn(table, a.pid())
+			}
+			var all sync.WaitGroup
+			for i := range 4 {
+				all.Go(func() { a.asks([]string{"pause", "resume"}[i%2], table) })
+			}
+			all.Wait()
+			a.asks("reset", table)
+			a.asks("pause", table)
+			a.detach() // what is paused stays so in its table
+			if now := a.state(); now != before {
+				t.Errorf("something is left: %s", difference(before, now))
+			}
+			refusedControl(t, table, "resume", "nobody takes requests for this program")
+			a.countsAll(a.attach())
+			a.detach()
+			a.quiet()
+			a.goOn()
+			a.end()
+		})
+	}
+}
+
+// TestAttachControlKilled: hotspots is killed while it has counting paused, which is done for all
+// functions or for none.
+func TestAttachControlKilled(t *testing.T) {
+	lane.Parallel(t)
+	strace := need(t, "strace")
+	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "4")
+	before := a.state()
+	for _, call := range lane.Some([]string{"ptrace", "pwrite64", "pread64"}, 0) {
+		for n := 1; !t.Failed(); n += lane.Of(61, 1) {
+			a.attach()
+			what := []string{"pause", "resume"}[n%2]
+			if what == "resume" {
+				a.asks("pause", a.pid())
+			}
+			r := run(t, cmd(killedAt(t, strace, call, n, what, a.pid())...))
+			a.goesOn()
+			if d := a.hotspots("detach"); d.status != 0 {
+				t.Fatalf("detach, after %s %d: status %d: %s", call, n, d.status, d.stderr)
+			}
+			if now := a.state(); now != before {
+				t.Errorf("after %s %d something is left: %s", call, n, difference(before, now))
+			}
+			if r.status == 0 {
+				break
+			}
+		}
+	}
+	a.endsInterrupted()
+}
+
+// TestRunStaticControl: a static program's counting is paused like that of others, without the
+// agent that those have.
+func TestRunStaticControl(t *testing.T) {
+	lane.Parallel(t)
+	needNoBlocks(t)
+	table := filepath.Join(t.TempDir(), "table.dynprof")
+	program := compileWith(t, []string{"gcc", "-O1", "-static"}, "attached.c")
+	a := converseAttached(t, exec.Command(build(t, "hotspots"), "run", "--control", "--summary", "0", "-o", table, "--", program, "4", "births", "forks", "signals"))
+	a.pausesAndGoesOn(table, a.pid())
+	a.asks("pause", table)
+	a.end()
+	if last := readReport(t, table); last.Status != "exited" {
+		t.Errorf("it has %s", last.Status)
+	}
+}
+
+// TestAttachGoControl: so is a Go program's, while goroutines run and are preempted.
+func TestAttachGoControl(t *testing.T) {
+	lane.Parallel(t)
+	a := startAttached(t, goStatic(t, "testdata/gobusy"))
+	table := a.attach()
+	for range lane.Of(1, 50) {
+		a.pausesAndGoesOn(table, table)
+	}
+	a.detach()
+	a.end()
+}
