@@ -43,11 +43,11 @@ func dp_agent(at C.uintptr_t) {
 	}
 	keep := ctl.keep != 0
 	if serving != nil && !keep {
-		serving.serveAs(a.Path, a.Nonce, int(pid))
+		serveAs(serving, a.Path, a.Nonce, int(pid))
 		return
 	}
 	if serving != nil {
-		serving.start(a.Path, a.Nonce)
+		start(serving, a.Path, a.Nonce)
 	}
 	a.Run() // an error is as good as an end: there is nobody to tell
 }

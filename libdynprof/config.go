@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/overhead"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
@@ -33,7 +34,7 @@ type config struct {
 // parseConfig reads vars, each NAME=value; the first of a name counts, as for
 // getenv. An empty value is as good as none.
 func parseConfig(vars []string) (*config, error) {
-	c := &config{linger: defaultLinger, Options: patcher.Options{Threshold: &symname.Thresholds{}}}
+	c := &config{linger: listen.DefaultLinger, Options: patcher.Options{Threshold: &symname.Thresholds{}}}
 	seen := map[string]bool{}
 	for _, v := range vars {
 		name, value, _ := strings.Cut(v, "=")

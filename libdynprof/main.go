@@ -42,7 +42,7 @@ func dp_plan(at C.uintptr_t) {
 	word := (*uint32)(unsafe.Pointer(&ctl.beats))
 	parallel.Beat = func() { atomic.AddUint32(word, 1) }
 	if err := planFor(ctl); err != nil {
-		serving.forget()
+		serving.Forget()
 		report(ctl, err)
 		return
 	}

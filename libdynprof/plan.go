@@ -162,7 +162,7 @@ func ledgerOf(ctl *C.struct_dp_ctl, choice *config, plan *patcher.Plan, who layo
 	spec.RunID = choice.runID
 	spec.Program = plan.Program()
 	spec.Creator = version.Creator
-	spec.Listen = serving.listens()
+	spec.Listen = serving.Listens()
 	if choice.On[setting.Args] {
 		spec.Arguments = procfile.CommandLine("/proc/self")
 	}

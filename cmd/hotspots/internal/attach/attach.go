@@ -35,6 +35,7 @@ type Request struct {
 	Output  string // pattern of the table's name; empty: the default place
 	Options patcher.Options
 	Blob    *Blob
+	Listen  string // address of an endpoint for metrics, for the table
 
 	// Of Start, for the table.
 	RunID       [16]byte
@@ -45,6 +46,7 @@ type Request struct {
 // Result tells of it.
 type Result struct {
 	Table   string
+	Nonce   [16]byte      // of the table
 	Pause   time.Duration // for which the process was stopped
 	Threads int
 }
@@ -183,7 +185,7 @@ func attachOnce(r *Request, started *ptrace.Process) (*Result, error) {
 		os.Remove(p.table.Path()) // nobody has counted into it
 		return nil, err
 	}
-	result.Table = p.table.Path()
+	result.Table, result.Nonce = p.table.Path(), p.table.Nonce
 	return result, nil
 }
 
@@ -274,7 +276,7 @@ func (p *prepared) makeTable() error {
 	}
 	spec := p.plan.Ledger()
 	spec.Identity = p.identity()
-	spec.Program, spec.Creator, spec.RunID = p.plan.Program(), version.Creator, p.RunID
+	spec.Program, spec.Creator, spec.RunID, spec.Listen = p.plan.Program(), version.Creator, p.RunID, p.Listen
 	if p.Args {
 		spec.Arguments = procfile.CommandLine(p.process.Thread())
 	}

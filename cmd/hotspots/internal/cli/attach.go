@@ -14,6 +14,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
+	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/alive"
@@ -24,7 +25,8 @@ import (
 type attachFlags struct {
 	output, objects, only, skip string
 	thresholds                  []string
-	lasts                       time.Duration
+	listen                      string
+	lasts, linger               time.Duration
 }
 
 func (a *app) attachCommand() *cobra.Command {
@@ -37,9 +39,10 @@ func (a *app) attachCommand() *cobra.Command {
 			"What is not attached to, with the reason and status 1: programs that somebody traces, with a seccomp filter that does more than refuse system calls, with a Go runtime and a libc, of 32 bits. Programs in containers are attached to from outside. " +
 			"Libraries that it loads from then on are not counted. See docs/attach.md.\n\n" +
 			"NAMES and GLOBS are those of hotspots run.",
-		Example: "  hotspots attach 4711\n  hotspots attach --for 30s 4711      count for half a minute, and report\n  hotspots report 4711; hotspots detach 4711",
-		Args:    cobra.ExactArgs(1),
-		RunE:    func(_ *cobra.Command, args []string) error { return a.attach(&f, args[0]) },
+		Example: "  hotspots attach 4711\n  hotspots attach --for 30s 4711      count for half a minute, and report\n  hotspots report 4711; hotspots detach 4711\n" +
+			"  hotspots attach --for 1m --listen 9464 4711",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.attach(&f, args[0]) },
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "write the counts to `FILE`; it may have %e, %p, %h, %t")
@@ -48,6 +51,8 @@ func (a *app) attachCommand() *cobra.Command {
 	flags.StringVar(&f.skip, "skip", "", "leave out the functions of these `NAMES`")
 	flags.StringArrayVar(&f.thresholds, setting.All[setting.Threshold].Flag, nil, setting.All[setting.Threshold].Help)
 	flags.DurationVar(&f.lasts, "for", 0, "detach after this `TIME`, as 30s, and report")
+	flags.StringVar(&f.listen, setting.All[setting.Listen].Flag, "", "serve the counts for Prometheus at this `ADDRESS` as long as there are more: IP:PORT, PORT, unix:PATH; see docs/listen.md")
+	flags.DurationVar(&f.linger, setting.All[setting.Linger].Flag, listen.DefaultLinger, "then wait this `time` for a last scrape")
 	return cmd
 }
 
@@ -85,6 +90,14 @@ func (f *attachFlags) request(pid int, blob *attach.Blob) (r *attach.Request, er
 		if output, err = (&runFlags{output: f.output}).outputPattern(); err != nil {
 			return nil, err
 		}
+	}
+	if f.listen != "" {
+		if _, err := listen.Parse(f.listen); err != nil {
+			return nil, usage("--listen: %w", err)
+		}
+	}
+	if f.linger < 0 {
+		return nil, usage("--linger %v: it is 0s or more", f.linger)
 	}
 	r = &attach.Request{Pid: pid, Output: output, Blob: blob}
 	r.Options, err = planOptions(f.objects, f.only, f.skip, strings.Join(f.thresholds, ";"))
@@ -137,34 +150,63 @@ func (a *app) attach(f *attachFlags, arg string) error {
 		signal.Notify(ended, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		defer signal.Stop(ended)
 	}
-	result, err := attach.Attach(r)
+	e, err := a.endpointFor(f, pid)
 	if err != nil {
 		return err
 	}
-	a.say("process %d is counted: %s (%s, stopped for %s)", pid, result.Table, figures.Count(uint64(result.Threads), "thread"), milliseconds(result.Pause))
+	r.Listen = e.Listens()
+	result, err := attach.Attach(r)
+	if err != nil {
+		e.Forget()
+		return err
+	}
+	a.say("process %d is counted: %s (%s, stopped for %s)%s", pid, result.Table, figures.Count(uint64(result.Threads), "thread"), milliseconds(result.Pause), atAddress(e))
+	server := 0
+	if e != nil {
+		server = a.startEndpoint(e, result.Table, result.Nonce)
+	}
 	if f.lasts == 0 {
 		return nil
 	}
-	awaitEnd(pid, f.lasts, ended)
+	interrupted := awaitEnd(pid, f.lasts, ended)
 	if err := a.detach(arg); err != nil && alive.Start(uint32(pid)) != 0 {
 		return err
 	}
 	report := a.reportCommand()
 	report.SetArgs([]string{result.Table})
-	return report.Execute()
+	err = report.Execute()
+	if server != 0 {
+		awaitEndpoint(server, f.linger, ended, interrupted)
+	}
+	return err
+}
+
+// endpointFor opens the socket of --listen, before the process is touched.
+func (a *app) endpointFor(f *attachFlags, pid int) (*listen.Endpoint, error) {
+	program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)) // only for %e
+	e, err := openEndpoint(f.listen, f.linger, program, pid)
+	remark, comes := listen.Remark(err)
+	if !comes {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	if remark != "" {
+		a.say("%s", remark)
+	}
+	return e, nil
 }
 
 // awaitEnd waits for a time, or until a process has ended, or a signal comes.
-func awaitEnd(pid int, lasts time.Duration, signals <-chan os.Signal) {
+func awaitEnd(pid int, lasts time.Duration, signals <-chan os.Signal) (interrupted bool) {
 	const tick = 100 * time.Millisecond
 	start := alive.Start(uint32(pid))
 	for end := time.Now().Add(lasts); time.Now().Before(end) && alive.Start(uint32(pid)) == start; {
 		select {
 		case <-signals:
-			return
+			return true
 		case <-time.After(min(tick, time.Until(end))):
 		}
 	}
+	return false
 }
 
 func (a *app) detach(arg string) error {

@@ -32,9 +32,6 @@ import (
 	"github.com/dynprof/dynprof/internal/textfile"
 )
 
-// lingerDefault is that of the library.
-const lingerDefault = 15 * time.Second
-
 type runFlags struct {
 	output, objects, only, skip, library string
 	listen                               string
@@ -98,7 +95,7 @@ func (a *app) runCommand() *cobra.Command {
 	addFlags(cmd, func(s *setting.Setting) string { return s.Help }, &f.on, f.texts())
 	threshold, linger := &setting.All[setting.Threshold], &setting.All[setting.Linger]
 	flags.StringArrayVar(&f.thresholds, threshold.Flag, nil, threshold.Help)
-	flags.DurationVar(&f.linger, linger.Flag, lingerDefault, linger.Help)
+	flags.DurationVar(&f.linger, linger.Flag, listen.DefaultLinger, linger.Help)
 	acceptDirectCalls(cmd)
 	flags.IntVar(&f.hertz, launch.Time, 0, "sample the CPU time of each function, too, `HZ` times a second; see docs/time.md")
 	flags.Lookup(launch.Time).NoOptDefVal = strconv.Itoa(perf.UsualHertz)
@@ -383,7 +380,7 @@ func (a *app) run(f *runFlags, argv []string) error {
 	var result launch.Result
 	left := true // tables
 	if static != nil {
-		result, left, err = a.runStatic(static, p, env, f.on[setting.Strict], watch)
+		result, left, err = a.runStatic(f, static, p, env, watch)
 	} else {
 		result, err = launch.Run(p, env, watch)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
+	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/internal/setting"
 )
@@ -18,12 +19,12 @@ import (
 // byLibraryOnly are the settings that need the library, or what it leaves beside the program.
 var byLibraryOnly = []setting.ID{
 	setting.Blocks, setting.Edges, setting.Trips, setting.AllowTraps, setting.Translator,
-	setting.Listen, setting.PerfMap, setting.Heat,
+	setting.PerfMap, setting.Heat,
 }
 
 // static is the request to count a static program, or why that cannot be.
 func (a *app) static(f *runFlags, p *launch.Program, j *job.Job) (*attach.Request, error) {
-	asked := map[setting.ID]bool{setting.Translator: f.translator != "", setting.Listen: f.listen != "", setting.Heat: f.heat != ""}
+	asked := map[setting.ID]bool{setting.Translator: f.translator != "", setting.Heat: f.heat != ""}
 	for _, id := range byLibraryOnly {
 		if asked[id] || f.on[id] {
 			return nil, fmt.Errorf("%s, and --%s takes one", p.Why, setting.All[id].Flag)
@@ -43,17 +44,39 @@ func (a *app) static(f *runFlags, p *launch.Program, j *job.Job) (*attach.Reques
 	return r, nil
 }
 
+// startCounted has a program counted that has not begun, and its counts served.
+func (a *app) startCounted(f *runFlags, r *attach.Request, p *launch.Program, pid int, process *ptrace.Process) error {
+	e, err := openEndpoint(f.listen, f.linger, p.Path, pid)
+	remark, comes := listen.Remark(err)
+	if remark != "" {
+		a.say("%s", remark)
+	}
+	if !comes {
+		e = nil
+	}
+	r.Pid, r.Listen = pid, e.Listens()
+	result, err := attach.Start(r, process)
+	if err != nil {
+		e.Forget()
+		return err
+	}
+	if e != nil {
+		a.startEndpoint(e, result.Table, result.Nonce)
+	}
+	return nil
+}
+
 // runStatic runs a static program, counted from its first instruction on if that can be. Else
 // it says so; or, if the user is strict, nothing runs.
-func (a *app) runStatic(r *attach.Request, p *launch.Program, env []string, isStrict bool, watch func(int)) (result launch.Result, counted bool, err error) {
+func (a *app) runStatic(f *runFlags, r *attach.Request, p *launch.Program, env []string, watch func(int)) (result launch.Result, counted bool, err error) {
+	isStrict := f.on[setting.Strict]
 	runtime.LockOSThread() // who begins to trace goes on
 	defer runtime.UnlockOSThread()
 	result, err = launch.RunHeld(p, env, func(pid int, execute func() error) error {
 		told := false
 		process, err := ptrace.Execute(pid, func() error { told = true; return execute() })
 		if err == nil {
-			r.Pid = pid
-			if _, err = attach.Start(r, process); err != nil && isStrict {
+			if err = a.startCounted(f, r, p, pid, process); err != nil && isStrict {
 				syscall.Kill(pid, syscall.SIGKILL)
 			}
 			process.Release()
