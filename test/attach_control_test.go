@@ -90,11 +90,12 @@ func TestAttachControlKilled(t *testing.T) {
 			}
 			r := run(t, cmd(killedAt(t, strace, call, n, what, a.pid())...))
 			a.goesOn()
-			if d := a.hotspots("detach"); d.status != 0 {
+			d := a.hotspots("detach")
+			if d.status != 0 {
 				t.Fatalf("detach, after %s %d: status %d: %s", call, n, d.status, d.stderr)
 			}
 			if now := a.state(); now != before {
-				t.Errorf("after %s %d something is left: %s", call, n, difference(before, now))
+				t.Errorf("after %s %d something is left, detach: %q: %s", call, n, d.stderr, difference(before, now))
 			}
 			if r.status == 0 {
 				break

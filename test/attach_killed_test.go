@@ -87,11 +87,12 @@ func TestAttachKilled(t *testing.T) {
 						t.Fatalf("hotspots %s, killed at %s %d: status %d: %s", what, call, n, r.status, r.stderr)
 					}
 					a.goesOn()
-					if d := a.hotspots("detach"); d.status != 0 && !strings.Contains(d.stderr, "is not attached to") {
+					d := a.hotspots("detach")
+					if d.status != 0 && !strings.Contains(d.stderr, "is not attached to") {
 						t.Fatalf("detach, after %s %d: status %d: %s", call, n, d.status, d.stderr)
 					}
 					if now := a.state(); now != before {
-						t.Errorf("after %s %d something is left: %s", call, n, difference(before, now))
+						t.Errorf("after %s %d something is left, detach: %q: %s", call, n, d.stderr, difference(before, now))
 					}
 					if r.status == 0 {
 						break
