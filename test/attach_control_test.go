@@ -1,9 +1,12 @@
 package test
 
 import (
+	"encoding/csv"
 	"maps"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -131,4 +134,69 @@ func TestAttachGoControl(t *testing.T) {
 	}
 	a.detach()
 	a.end()
+}
+
+// TestAttachAgain: the counts of a second attach are added to those of the first in the table that
+// both name, if they are of the same functions; else they go into one of their own.
+func TestAttachAgain(t *testing.T) {
+	lane.Parallel(t)
+	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "2")
+	table := filepath.Join(t.TempDir(), "table.dynprof")
+	attach := func(says string, flags ...string) {
+		t.Helper()
+		if r := a.hotspots(append([]string{"attach", "-o", table}, flags...)...); r.status != 0 || !strings.Contains(r.stderr, says) {
+			t.Fatalf("attach: status %d: %s", r.status, r.stderr)
+		}
+	}
+	first, second := a.quiet(), a.quiet()
+	attach("is counted: " + table)
+	for range 3 {
+		a.goOn()
+		time.Sleep(10 * time.Millisecond)
+		second = a.quiet()
+		a.compare(first, second, nil, readReport(t, table))
+		a.detach()
+		a.goOn()
+		time.Sleep(10 * time.Millisecond)
+		missed := a.quiet()
+		for name := range first {
+			first[name] += missed[name] - second[name]
+		}
+		attach("is counted again: "+table, "--threshold", "1000000000")
+	}
+	all := readReport(t, table)
+	if threads := byThread(t, table); threads != all.TotalCalls {
+		t.Errorf("%d calls by thread, %d in all", threads, all.TotalCalls)
+	}
+	if others, _ := filepath.Glob(filepath.Join(filepath.Dir(table), "*")); len(others) != 1 {
+		t.Errorf("there are %q", others)
+	}
+	a.detach()
+	attach("are not gone on with: other functions are counted now", "--skip", "^leaf$")
+	a.detach()
+	a.asks("reset", table)
+	attach("are not gone on with: it was reset")
+	a.detach()
+	if r := a.hotspots("attach"); r.status != 0 || strings.Contains(r.stderr, "again") {
+		t.Errorf("without a name: %s", r.stderr)
+	}
+	a.detach()
+	a.goOn()
+	a.end()
+}
+
+// byThread is the sum of the calls of all threads.
+func byThread(t *testing.T, table string) (sum uint64) {
+	t.Helper()
+	r := run(t, cmd(build(t, "hotspots"), "report", "--by", "thread", "--format", "csv", table))
+	rows, err := csv.NewReader(strings.NewReader(r.stdout)).ReadAll()
+	if err != nil || len(rows) < 2 {
+		t.Fatalf("%v: %s%s", err, r.stdout, r.stderr)
+	}
+	at := slices.Index(rows[0], "calls")
+	for _, row := range rows[1:] {
+		n, _ := strconv.ParseUint(row[at], 10, 64)
+		sum += n
+	}
+	return sum
 }

@@ -268,7 +268,8 @@ void dp_rows_start(struct dp_row *row)
 	row->pid_space = row->lives_in;
 	row->room = (uint32_t)dp.row_used;
 	row->state = DP_ROW_LIVE;
-	dp.table->rows_used = 1;
+	if (dp.table->rows_used == 0) /* else it has counts of an earlier table */
+		dp.table->rows_used = 1;
 	dp.discard->index = DP_NO_ROW;
 	dp.discard->self = (uint64_t)dp.discard;
 	dp_list_row(row);

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -16,14 +15,11 @@ import (
 
 	"github.com/dynprof/dynprof/internal/handover"
 	"github.com/dynprof/dynprof/internal/ledger"
-	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/layout"
-	"github.com/dynprof/dynprof/internal/table/tabledir"
-	"github.com/dynprof/dynprof/internal/version"
 	"github.com/dynprof/dynprof/patcher"
 	"github.com/dynprof/dynprof/patcher/place"
 	"github.com/dynprof/dynprof/patcher/target/remote"
@@ -31,11 +27,13 @@ import (
 
 // Request is what is wanted.
 type Request struct {
-	Pid     int
-	Output  string // pattern of the table's name; empty: the default place
-	Options patcher.Options
-	Blob    *Blob
-	Listen  string // address of an endpoint for metrics, for the table
+	Pid    int
+	Output string // pattern of the table's name; empty: the default place, for a new one
+	// Replaces: a table of another program that has that name makes way.
+	Replaces bool
+	Options  patcher.Options
+	Blob     *Blob
+	Listen   string // address of an endpoint for metrics, for the table
 
 	// Of Start, for the table.
 	RunID       [16]byte
@@ -47,6 +45,8 @@ type Request struct {
 type Result struct {
 	Table   string
 	Nonce   [16]byte      // of the table
+	GoesOn  bool          // the table has the counts of an earlier Attach
+	Anew    error         // why it has not, though it was named
 	Pause   time.Duration // for which the process was stopped
 	Threads int
 }
@@ -128,6 +128,9 @@ type prepared struct {
 	held    place.Span // what will be mapped
 	code    place.Span // in front, the code and its data
 	table   *build.File
+	place   string // the path of a table whose place that one takes; or empty
+	goesOn  bool   // with its counts
+	anew    error  // why not
 
 	arenas []handover.Arena // of the plan, as the process reads them
 	texts  []handover.Text
@@ -185,7 +188,7 @@ func attachOnce(r *Request, started *ptrace.Process) (*Result, error) {
 		os.Remove(p.table.Path()) // nobody has counted into it
 		return nil, err
 	}
-	result.Table, result.Nonce = p.table.Path(), p.table.Nonce
+	result.Table, result.Nonce, result.GoesOn, result.Anew = p.tableNow(), p.table.Nonce, p.goesOn, p.anew
 	return result, nil
 }
 
@@ -263,38 +266,6 @@ func reserveFor(maps []procmaps.Mapping) uint64 {
 
 // isCode reports whether a mapping is code of a file.
 func isCode(m *procmaps.Mapping) bool { return m.Inode != 0 && m.Prot&procmaps.ProtExec != 0 }
-
-// makeTable makes the table, which the process opens later by its name, or is sent.
-func (p *prepared) makeTable() error {
-	host, _ := os.Hostname() // only for %h
-	path, err := tabledir.OutputPath(p.Output, os.Getenv("XDG_RUNTIME_DIR"), tabledir.Names{Program: p.plan.Program(), Pid: p.Pid, Host: host, Time: time.Now()})
-	if err != nil {
-		return err
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return err
-	}
-	spec := p.plan.Ledger()
-	spec.Identity = p.identity()
-	spec.Program, spec.Creator, spec.RunID, spec.Listen = p.plan.Program(), version.Creator, p.RunID, p.Listen
-	if p.Args {
-		spec.Arguments = procfile.CommandLine(p.process.Thread())
-	}
-	if p.FollowsExec {
-		spec.Flags |= layout.FlagFollowExec
-	}
-	p.table, err = build.Create(path, spec)
-	return err
-}
-
-// identity has the number that the process sees itself as.
-func (p *prepared) identity() layout.Identity {
-	id := alive.Identify(p.Pid)
-	if s, err := ptrace.ReadStatus(p.Pid, p.Pid); err == nil && len(s.Numbers) > 0 {
-		id.Pid = uint32(s.Numbers[len(s.Numbers)-1])
-	}
-	return id
-}
 
 func (p *prepared) warmAndBegin() (*Result, error) {
 	if err := p.warm(); err != nil {

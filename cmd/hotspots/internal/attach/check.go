@@ -60,7 +60,10 @@ func checkTracer(pid int) error {
 	if err != nil || s.TracerID == 0 {
 		return err
 	}
-	who, _ := procfile.Read(fmt.Sprintf("/proc/%d/comm", s.TracerID))
+	who, err := procfile.Read(fmt.Sprintf("/proc/%d/comm", s.TracerID))
+	if err != nil {
+		return nil // it has ended since
+	}
 	err = fmt.Errorf("%s (%d) is traced already, by %s (%d): only one may", s.Name, pid, strings.TrimSpace(string(who)), s.TracerID)
 	if own, failed := procfile.Read("/proc/thread-self/comm"); failed == nil && bytes.Equal(own, who) {
 		err = &errAgain{err} // another hotspots, which is through in a moment

@@ -45,7 +45,7 @@ func (a *app) attachCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return a.attach(&f, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.output, "output", "o", "", "write the counts to `FILE`; it may have %e, %p, %h, %t")
+	flags.StringVarP(&f.output, "output", "o", "", "write the counts to `FILE`, or add them to those that it has of an earlier attach; it may have %e, %p, %h, %t")
 	flags.StringVar(&f.objects, "objects", "", "count the functions of these `GLOBS` of objects")
 	flags.StringVar(&f.only, "only", "", "count the functions of these `NAMES` only")
 	flags.StringVar(&f.skip, "skip", "", "leave out the functions of these `NAMES`")
@@ -86,10 +86,15 @@ func (a *app) blob() (*attach.Blob, error) {
 
 func (f *attachFlags) request(pid int, blob *attach.Blob) (r *attach.Request, err error) {
 	output := ""
+	replaces := f.output != "" && !varies(f.output)
 	if f.output != "" {
-		if output, err = (&runFlags{output: f.output}).outputPattern(); err != nil {
-			return nil, err
-		}
+		output, err = named(f.output)
+	}
+	if err == nil && replaces {
+		err = mayReplace(plain(output))
+	}
+	if err != nil {
+		return nil, err
 	}
 	if f.listen != "" {
 		if _, err := listen.Parse(f.listen); err != nil {
@@ -99,7 +104,7 @@ func (f *attachFlags) request(pid int, blob *attach.Blob) (r *attach.Request, er
 	if f.linger < 0 {
 		return nil, usage("--linger %v: it is 0s or more", f.linger)
 	}
-	r = &attach.Request{Pid: pid, Output: output, Blob: blob}
+	r = &attach.Request{Pid: pid, Output: output, Replaces: replaces, Blob: blob}
 	r.Options, err = planOptions(f.objects, f.only, f.skip, strings.Join(f.thresholds, ";"))
 	return r, err
 }
@@ -160,7 +165,10 @@ func (a *app) attach(f *attachFlags, arg string) error {
 		e.Forget()
 		return err
 	}
-	a.say("process %d is counted: %s (%s, stopped for %s)%s", pid, result.Table, figures.Count(uint64(result.Threads), "thread"), milliseconds(result.Pause), atAddress(e))
+	if result.Anew != nil {
+		a.say("%v", result.Anew)
+	}
+	a.say("process %d is counted%s: %s (%s, stopped for %s)%s", pid, map[bool]string{true: " again"}[result.GoesOn], result.Table, figures.Count(uint64(result.Threads), "thread"), milliseconds(result.Pause), atAddress(e))
 	server := 0
 	if e != nil {
 		server = a.startEndpoint(e, result.Table, result.Nonce)

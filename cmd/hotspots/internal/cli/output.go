@@ -27,26 +27,32 @@ func (f *runFlags) outputPattern() (string, error) {
 		}
 		return filepath.Join(escapePercent(dir), tabledir.DefaultPattern), nil
 	}
-	pattern, err := expandEarly(f.output)
+	pattern, err := named(f.output)
 	if err != nil {
 		return "", err
 	}
-	if !filepath.IsAbs(pattern) {
-		dir, err := os.Getwd()
-		if err != nil {
-			return "", err
-		}
-		pattern = filepath.Join(escapePercent(dir), pattern)
-	}
-	if !f.varies() {
-		return pattern, makeWay(strings.ReplaceAll(pattern, "%%", "%"))
+	if !varies(f.output) {
+		return pattern, makeWay(plain(pattern))
 	}
 	return pattern, nil
 }
 
+// named is the pattern of an output that the user has named.
+func named(output string) (string, error) {
+	pattern, err := expandEarly(output)
+	if err != nil || filepath.IsAbs(pattern) {
+		return pattern, err
+	}
+	dir, err := os.Getwd()
+	return filepath.Join(escapePercent(dir), pattern), err
+}
+
+// plain is the name that a pattern is that does not vary.
+func plain(pattern string) string { return strings.ReplaceAll(pattern, "%%", "%") }
+
 // varies reports whether the output's name depends on the program.
-func (f *runFlags) varies() bool {
-	plain := strings.ReplaceAll(f.output, "%%", "")
+func varies(output string) bool {
+	plain := strings.ReplaceAll(output, "%%", "")
 	return strings.Contains(plain, "%p") || strings.Contains(plain, "%e")
 }
 
@@ -92,7 +98,7 @@ func mayReplace(path string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("-o would write over a file that is no count table: %w; remove it, or choose another name", err)
-	case e.Status == alive.Running, e.Held && !free(path):
+	case e.Status == alive.Running && !free(path, 0), e.Held && !free(path, 2*time.Second):
 		return fmt.Errorf("-o %s: a running program counts into it; choose another name", path)
 	}
 	return nil
@@ -114,11 +120,10 @@ func unborn(path string) bool {
 	return known && !held
 }
 
-// free waits, not for long, until nobody counts into a table whose program has
-// ended. Readers do not matter, nor does an agent that is about to go: what they
+// free waits, not for longer, until nobody counts into a table. Readers do not matter, nor does an agent that is about to go: what they
 // have open stays as it is.
-func free(path string) bool {
-	for end := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+func free(path string, patience time.Duration) bool {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		counting, err := alive.Counting(path)
 		if err != nil || !counting || time.Now().After(end) {
 			return err == nil && !counting
