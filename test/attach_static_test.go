@@ -161,7 +161,7 @@ func TestRunStaticRefused(t *testing.T) {
 	hotspots, program := build(t, "hotspots"), victim(t, "-static")
 	for _, row := range []struct{ flag, says string }{
 		{"--blocks", "is statically linked: it loads no library, and --blocks takes one"},
-		{"--edges", "and --edges takes one"},
+		{"--trips", "and --trips takes one|and --blocks takes one"},
 		{"", "no function of .* is known that could be counted"},
 	} {
 		if row.flag == "" {

@@ -27,6 +27,7 @@ type attachFlags struct {
 	thresholds                  []string
 	listen                      string
 	lasts, linger               time.Duration
+	edges                       bool
 }
 
 func (a *app) attachCommand() *cobra.Command {
@@ -50,6 +51,7 @@ func (a *app) attachCommand() *cobra.Command {
 	flags.StringVar(&f.only, "only", "", "count the functions of these `NAMES` only")
 	flags.StringVar(&f.skip, "skip", "", "leave out the functions of these `NAMES`")
 	flags.StringArrayVar(&f.thresholds, setting.All[setting.Threshold].Flag, nil, setting.All[setting.Threshold].Help)
+	flags.BoolVar(&f.edges, setting.All[setting.Edges].Flag, false, "count direct calls by who makes them, too, as hotspots calls shows them")
 	flags.DurationVar(&f.lasts, "for", 0, "detach after this `TIME`, as 30s, and report")
 	flags.StringVar(&f.listen, setting.All[setting.Listen].Flag, "", "serve the counts for Prometheus at this `ADDRESS` as long as there are more: IP:PORT, PORT, unix:PATH; see docs/listen.md")
 	flags.DurationVar(&f.linger, setting.All[setting.Linger].Flag, listen.DefaultLinger, "then wait this `time` for a last scrape")
@@ -106,6 +108,7 @@ func (f *attachFlags) request(pid int, blob *attach.Blob) (r *attach.Request, er
 	}
 	r = &attach.Request{Pid: pid, Output: output, Replaces: replaces, Blob: blob}
 	r.Options, err = planOptions(f.objects, f.only, f.skip, strings.Join(f.thresholds, ";"))
+	r.Options.On[setting.Edges] = f.edges
 	return r, err
 }
 

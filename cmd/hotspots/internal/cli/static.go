@@ -18,7 +18,7 @@ import (
 
 // byLibraryOnly are the settings that need the library, or what it leaves beside the program.
 var byLibraryOnly = []setting.ID{
-	setting.Blocks, setting.Edges, setting.Trips, setting.AllowTraps, setting.Translator,
+	setting.Blocks, setting.Trips, setting.AllowTraps, setting.Translator,
 	setting.PerfMap, setting.Heat,
 }
 
@@ -38,7 +38,7 @@ func (a *app) static(f *runFlags, p *launch.Program, j *job.Job) (*attach.Reques
 	if r.Options, err = planOptions(f.objects, f.only, f.skip, f.threshold); err != nil {
 		return nil, err
 	}
-	for _, id := range []setting.ID{setting.Lock, setting.KeepCalls} {
+	for _, id := range []setting.ID{setting.Lock, setting.KeepCalls, setting.Edges} {
 		r.Options.On[id] = f.on[id]
 	}
 	return r, nil
