@@ -2,7 +2,6 @@ package test
 
 import (
 	"encoding/csv"
-	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -30,14 +29,9 @@ func (a *attached) pausesAndGoesOn(table, of string) {
 	a.asks("pause", of)
 	before := a.quiet()
 	first := readReport(a.t, table)
-	a.goOn()
-	time.Sleep(20 * time.Millisecond)
-	after := a.quiet()
+	a.works(before)
 	if last := readReport(a.t, table); last.TotalCalls != first.TotalCalls {
 		a.t.Errorf("%d calls are counted while counting is paused", last.TotalCalls-first.TotalCalls)
-	}
-	if maps.Equal(before, after) {
-		a.t.Error("nobody works")
 	}
 	a.goOn()
 	a.asks("resume", table)

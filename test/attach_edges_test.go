@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dynprof/dynprof/internal/lane"
 )
@@ -31,9 +30,7 @@ func TestAttachEdges(t *testing.T) {
 	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "4", "forks", "signals")
 	state, before := a.state(), a.quiet()
 	table := a.attach("--edges")
-	a.goOn()
-	time.Sleep(20 * time.Millisecond)
-	after := a.quiet()
+	after := a.works(before)
 	made := func(name string) uint64 { return after[name] - before[name] }
 	edgesAre(t, table, fmt.Sprintf("work tiny call %d\nwork loops call %d\nwork spin call %d\nwork leaf call %d\nwork deep call %d\ndeep deep call %d\n",
 		made("tiny"), made("loops"), made("spin"), made("leaf"), made("deep")/5, made("deep")/5*4))
