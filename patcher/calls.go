@@ -21,7 +21,7 @@ type patchedText struct {
 // leadCalls adds the calls in the text of functions that are counted. Those that
 // find no room go by way of the entry, as all would without it.
 func (p *patchedText) leadCalls(list []patch.Call, t *text) []patch.Call {
-	if !p.leads {
+	if p.survey == nil || !p.leads {
 		return list
 	}
 	next, writable, ahead := 0, slices.ContainsFunc(p.exec, isWritable), callsAhead{p.direct}

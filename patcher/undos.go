@@ -73,7 +73,7 @@ func (o *object) undosAtMost() int {
 }
 
 func (o *object) callsAtMost() (n int) {
-	if o.leads {
+	if o.survey != nil && o.leads {
 		for range o.survey.Calls() {
 			n++
 		}
