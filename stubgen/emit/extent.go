@@ -37,6 +37,13 @@ func basedOnRSP(in *x86.Inst, code []byte) bool {
 
 func isCall(in *x86.Inst) bool { return in.Kind == x86.Call || in.Kind == x86.CallInd }
 
+// isSyscall reports a syscall, which leaves the address behind it in rcx. Other ways into
+// the kernel do not.
+func isSyscall(in *x86.Inst) bool {
+	const opSyscall = 0x05
+	return in.Kind == x86.Syscall && in.Map == x86.Map0F && in.Op == opSyscall
+}
+
 // EndsFlow reports whether nothing runs behind in where it stands: a call goes
 // on at the original return address, not behind its copy.
 func EndsFlow(in *x86.Inst, code []byte) bool {
@@ -98,6 +105,9 @@ func movedSize(o *stubgen.Object, in *x86.Inst, pc uint64) int {
 		return pushSize(o, pc+uint64(in.Len)) + JumpSize
 	case x86.CallInd:
 		return pushSize(o, pc+uint64(in.Len)) + int(in.Len)
+	}
+	if isSyscall(in) {
+		return int(in.Len) + thunkLea
 	}
 	return int(in.Len)
 }

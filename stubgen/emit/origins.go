@@ -83,7 +83,7 @@ func (s *Origins) add(at, from x86.RunAddr, count int, flags byte, lengths int) 
 func (s *Origins) AddThunk(o *stubgen.Object, site stubgen.KernelSite, at x86.RunAddr) {
 	start := len(s.Lengths)
 	s.plain([]byte(site.Setup))
-	s.Lengths = append(s.Lengths, 0, thunkLea, 0, thunkJump+homeSize, syscallSize, syscallSize)
+	s.Lengths = append(s.Lengths, 0, thunkLea, 0, thunkJump+homeSize, syscallSize, syscallSize, 0, thunkLea)
 	s.plain([]byte(site.Behind))
 	s.add(at, o.Run(site.Addr), 0, flagsOf(o), start)
 }
@@ -95,6 +95,18 @@ func (s *Origins) AddSignalThunk(o *stubgen.Object, site stubgen.SignalSite, at 
 	s.plain(o.Code(site.Addr)[:movSize+int(site.Between)])
 	s.Lengths = append(s.Lengths, 0, thunkLea, 0, thunkJump)
 	s.add(at, o.Run(site.Addr), 0, flagsOf(o), start)
+}
+
+// appendMoved adds the lengths of an instruction whose copy takes so many bytes. What
+// follows a syscall there runs when that has been made.
+func appendMoved(lengths []byte, in *x86.Inst, copied int) []byte {
+	switch {
+	case isCall(in):
+		return append(lengths, in.Len|originCall, byte(copied))
+	case isSyscall(in):
+		return append(lengths, in.Len, in.Len, 0, byte(copied)-in.Len)
+	}
+	return append(lengths, in.Len, byte(copied))
 }
 
 // plain adds the lengths of instructions whose copies are as long.
@@ -113,7 +125,7 @@ func flagsOf(o *stubgen.Object) byte {
 	return 0
 }
 
-// Sizes of a thunk's lea pass(%rip),%rcx, its jmp *literal(%rip), and the address in
+// Sizes of a thunk's lea to %rcx, its jmp *literal(%rip), and the address in
 // front of its system call.
 const thunkLea, thunkJump, homeSize = 7, 6, 8
 

@@ -47,11 +47,7 @@ func (r *relocator) move() (inside [stubgen.WindowSize]uint8) {
 		}
 		before := r.asm.Len()
 		r.one(&in, code[:in.Len], r.from+uint64(at))
-		original := in.Len
-		if isCall(&in) {
-			original |= originCall
-		}
-		r.lengths = append(r.lengths, original, byte(r.asm.Len()-before))
+		r.lengths = appendMoved(r.lengths, &in, r.asm.Len()-before)
 		flowing = !EndsFlow(&in, code)
 	}
 	if flowing {
@@ -120,6 +116,9 @@ func (r *relocator) one(in *x86.Inst, code []byte, pc uint64) {
 		}
 	default:
 		r.copy(in, code, pc, in.ModRM)
+	}
+	if isSyscall(in) {
+		r.asm.LeaRCXTo(r.obj.Run(pc + uint64(in.Len))) // what it leaves there
 	}
 }
 

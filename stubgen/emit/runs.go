@@ -91,10 +91,8 @@ func (r *Runs) start(a *x86.Asm, from uint64, count int, keepsFlags bool, flags 
 // Moved notes the next instruction, and how many bytes its copy takes. A call's moves the
 // stack pointer in between.
 func (r *Runs) Moved(in *x86.Inst, copied int) {
-	if isCall(in) {
-		r.note(in.Len|originCall, copied)
-	} else {
-		r.note(in.Len, copied)
+	if r.origins != nil {
+		r.origins.Lengths = appendMoved(r.origins.Lengths, in, copied)
 	}
 }
 

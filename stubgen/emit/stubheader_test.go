@@ -137,6 +137,7 @@ func (h *header) calls() {
 
 	h.group("A thunk's system call.")
 	h.define("THUNK_SYSCALL", syscallSize)
+	h.define("THUNK_LEA", thunkLea)
 }
 
 func (h *header) coldBlock() {

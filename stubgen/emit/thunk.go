@@ -14,7 +14,7 @@ const (
 )
 
 // ThunkSize is the most room that EmitThunk takes.
-const ThunkSize = 56
+const ThunkSize = 64
 
 // EmitThunk writes what a kernel site jumps to instead of its own setup; slow is
 // dp_kernel_site of libdynprof/resident/sites/slowpath.S, which tells the rest.
@@ -24,6 +24,7 @@ const ThunkSize = 56
 //	        jmp   *literal
 //	        .quad <behind the original syscall>
 //	pass:   syscall
+//	        lea   <behind the original syscall>(%rip), %rcx    ; what it leaves there
 //	        <behind>
 //	        jmp   <what follows>
 //	literal: <slow>
@@ -38,6 +39,7 @@ func EmitThunk(o *stubgen.Object, site stubgen.KernelSite, dst []byte, at x86.Ru
 	a.Quad(uint64(home))
 	a.Bind(pass)
 	a.Syscall()
+	a.LeaRCXTo(home)
 	a.Copy([]byte(site.Behind))
 	a.JmpTo(o.Run(site.End()))
 	quad(&a, l, slow)

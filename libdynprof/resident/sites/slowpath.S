@@ -36,6 +36,7 @@
  *	        jmp   *dp_kernel_site
  *	        .quad <behind the original syscall>
  *	pass:   syscall
+ *	        lea   <behind the original syscall>(%rip),%rcx
  *	        jmp   <behind the original syscall>
  *
  * rax is the system call's number. rcx and r11 are free: the system call

@@ -98,14 +98,14 @@ void dp_dispatch_comes(struct dp_regs *r)
 		dp_withdraw(r);
 }
 
-/* Where the program has the system call of a thunk: that is the setup, the call,
+/* Where the program has the system call of a thunk: that is the setup, the call, a lea,
  * perhaps an instruction of so many bytes behind it, and a jump to what follows. 0:
  * it is none. */
 static uint64_t syscall_of(const uint8_t *behind, uint64_t *moved)
 {
 	enum { MOST_MOVED = 16 };
 	for (*moved = 0; *moved < MOST_MOVED; ++*moved) {
-		const uint8_t *at = behind + *moved;
+		const uint8_t *at = behind + DP_THUNK_LEA + *moved;
 		uint64_t to = dp_jump_target((uint64_t)at);
 		if (*at == DP_OP_JMP && dp_is_text(to - DP_JMP_SIZE))
 			return to - *moved - DP_THUNK_SYSCALL;
