@@ -166,6 +166,7 @@ func (o *object) read(maps []procmaps.Mapping, debugged, blocks, runs bool) erro
 	if !o.selected {
 		o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}
 		o.sites = survey.FindKernelSites(o.code.Text)
+		o.leaveData(o.dataInText(maps))
 		return nil
 	}
 	f, err := o.open(maps)
@@ -173,6 +174,7 @@ func (o *object) read(maps []procmaps.Mapping, debugged, blocks, runs bool) erro
 		return err
 	}
 	defer f.Close()
+	o.leaveData(o.scan.DataInText)
 	o.code = &stubgen.Object{
 		Bias:         o.bias,
 		Absolute:     o.scan.Type == elf.ET_EXEC,
@@ -216,6 +218,30 @@ func (o *object) read(maps []procmaps.Mapping, debugged, blocks, runs bool) erro
 		}
 	}
 	return nil
+}
+
+// dataInText is what the file of an object that is not selected says is data among its code.
+// It is read only if it has segments of both, as the one with the headers shows.
+func (o *object) dataInText(maps []procmaps.Mapping) []elfscan.Range {
+	if len(o.sites)+len(o.signals) == 0 || len(o.exec) == 0 || o.exec[0].Offset != 0 {
+		return nil
+	}
+	f, err := o.open(maps)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	defer func() { o.scan = nil }()
+	return o.scan.DataInText
+}
+
+// leaveData drops sites that lie in data, which looks like them.
+func (o *object) leaveData(data []elfscan.Range) {
+	lies := func(low, high uint64) bool {
+		return slices.ContainsFunc(data, func(r elfscan.Range) bool { return low < r.High && r.Low < high })
+	}
+	o.sites = slices.DeleteFunc(o.sites, func(s stubgen.KernelSite) bool { return lies(s.Addr, s.End()) })
+	o.signals = slices.DeleteFunc(o.signals, func(s stubgen.SignalSite) bool { return lies(s.Addr, s.End()) })
 }
 
 // leaveMapping drops the dynamic linker's sites that map memory: what it unmaps is
