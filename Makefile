@@ -223,6 +223,7 @@ oracles: all ## the test suites of others, without and with (65 minutes)
 oracles-quick: all ## a part of them
 	@scripts/deps.sh oracles
 	$(GO) run ./oracles -quick -v -time 20m
+	$(GO) run ./oracles -quick -v -time 10m -how blocks -part 1/8 -run '^(perl|coreutils)$$|^programs/openssl'
 
 # What counting costs, beside other tools and beside what the machine allows
 # (docs/benchmarks.md): the tables, and build/bench/figures.json.
