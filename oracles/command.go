@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	defaultLimit = 20 * time.Minute // for one command; the longest take 2 on an idle machine
-	mostOutput   = 256 << 20        // bytes of a command's output that are read
+	timeLimit  = "time limit" // a status
+	mostOutput = 256 << 20    // bytes of a command's output that are read
 )
 
 // output is what a command did.
@@ -44,10 +44,6 @@ func (m *machine) run(ctx context.Context, u *unit, counted bool) (*output, erro
 		return nil, err
 	}
 	defer os.RemoveAll(left.dir)
-	limit := u.limit
-	if limit == 0 {
-		limit = defaultLimit
-	}
 	env := append(m.environment(counted, left.dir), mark)
 	args := u.args
 	if counted && m.how.byCommand() {
@@ -56,7 +52,7 @@ func (m *machine) run(ctx context.Context, u *unit, counted bool) (*output, erro
 	ctx, stop := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { left.watch(ctx, stop) })
-	o, err := m.start(ctx, u.dir, args, append(env, u.env...), nil, limit)
+	o, err := m.start(ctx, u.dir, args, append(env, u.env...), nil, m.limit(u))
 	stop(nil)
 	watching.Wait()
 	if n := endMarked(mark); n > 0 && m.verbose {
@@ -69,6 +65,14 @@ func (m *machine) run(ctx context.Context, u *unit, counted bool) (*output, erro
 	left.take(true)
 	o.counted, o.warm = left.counted, left.warm
 	return o, nil
+}
+
+// limit is a command's own time limit, or the one of all.
+func (m *machine) limit(u *unit) time.Duration {
+	if u.limit != 0 {
+		return u.limit
+	}
+	return m.longest
 }
 
 // start runs a command in a session of its own until it ends or the time is up,
@@ -102,7 +106,7 @@ func (m *machine) start(ctx context.Context, dir string, args, env []string, std
 	case err = <-ended:
 		syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 	case <-timer.C:
-		status = "time limit"
+		status = timeLimit
 		syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		err = <-ended
 	case <-ctx.Done():

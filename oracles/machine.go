@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // machine is where the suites run: directories, the library, the user.
@@ -26,6 +27,7 @@ type machine struct {
 	hotspots string // a copy, too
 	user     *syscall.Credential
 	jobs     int
+	longest  time.Duration // a command that says nothing else may run
 	quick    bool
 	verbose  bool
 	plans    bool   // of earlier starts are used

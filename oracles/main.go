@@ -23,6 +23,7 @@ func main() {
 	list := flag.Bool("list", false, "list the suites and end")
 	pattern := flag.String("run", "", "run suites, or commands SUITE/NAME, that match this `regexp`")
 	limit := flag.Duration("time", time.Hour, "end after this time; what has not run by then is an error")
+	longest := flag.Duration("limit", 20*time.Minute, "end a command after this `time`, which is an error; the longest take 2 minutes on an idle machine")
 	verbose := flag.Bool("v", false, "print a line for every command")
 	quick := flag.Bool("quick", false, "leave out what takes long")
 	keep := flag.Bool("keep", false, "keep the work directory")
@@ -40,7 +41,7 @@ func main() {
 		}
 		return
 	}
-	same, err := oracles(options{*pattern, *limit, *verbose, *quick, *keep, *cache, *copies, *how, *part, *objects, *jobs, *root})
+	same, err := oracles(options{*pattern, *limit, *longest, *verbose, *quick, *keep, *cache, *copies, *how, *part, *objects, *jobs, *root})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "oracles:", err)
 		os.Exit(1)
@@ -52,7 +53,7 @@ func main() {
 
 type options struct {
 	pattern              string
-	limit                time.Duration
+	limit, longest       time.Duration
 	verbose, quick, keep bool
 	cache, copies        bool
 	how, part            string
@@ -95,7 +96,7 @@ func oracles(o options) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m.jobs, m.quick, m.verbose, m.plans, m.copies, m.how, m.objects = max(1, o.jobs), o.quick, o.verbose, o.cache, o.copies, how, o.objects
+	m.longest, m.jobs, m.quick, m.verbose, m.plans, m.copies, m.how, m.objects = o.longest, max(1, o.jobs), o.quick, o.verbose, o.cache, o.copies, how, o.objects
 	if o.keep {
 		fmt.Println("work directory:", m.work)
 	} else {

@@ -201,3 +201,12 @@ func TestTables(t *testing.T) {
 		t.Error("no memory")
 	}
 }
+
+// TestOverdue: tests that a command did not come to in its time are no differences.
+func TestOverdue(t *testing.T) {
+	without := results{"1": "ok", "2": "ok", "3": "ok", "exit": "exit 0"}
+	err := overdue(time.Minute, true, [2]results{without, {"1": "ok", "2": "not ok", "exit": timeLimit}})
+	if want := "the time limit of 1m0s was reached with the library: 2 results of 3, 1 of them differ"; err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -160,6 +160,10 @@ func (m *machine) both(u *unit, slot int) *pair {
 		}
 		r["exit"] = o.status
 		p.outcome[with], p.elapsed[with] = r, o.elapsed
+		if o.status == timeLimit {
+			p.err = overdue(m.limit(u), with == 1, p.outcome)
+			return p
+		}
 		if with == 0 && u.works && o.status != "exit 0" {
 			p.err = fmt.Errorf("without the library %s: %s", o.status, lastLines(string(o.stderr), 3))
 			return p
@@ -176,6 +180,22 @@ func (m *machine) both(u *unit, slot int) *pair {
 	}
 	p.differ = compare(u.name, p.outcome[0], p.outcome[1])
 	return p
+}
+
+// overdue is the error of a command that has reached its time limit. Tests that it
+// had not come to are no differences; of the others it says whether they are the same.
+func overdue(limit time.Duration, with bool, outcome [2]results) error {
+	if !with {
+		return fmt.Errorf("the time limit of %v was reached without the library", limit)
+	}
+	differ := 0
+	for test, o := range outcome[1] {
+		if before, ran := outcome[0][test]; test != "exit" && ran && o != before {
+			differ++
+		}
+	}
+	return fmt.Errorf("the time limit of %v was reached with the library: %d results of %d, %d of them differ",
+		limit, len(outcome[1])-1, len(outcome[0])-1, differ)
 }
 
 func (p *pair) String() string {

@@ -30,7 +30,7 @@ type unit struct {
 	dir   string
 	args  []string
 	env   []string
-	limit time.Duration // 0: defaultLimit
+	limit time.Duration // 0: that of -limit
 	slow  bool          // left out with -quick
 	works bool          // without the library it must end with exit 0
 	// skipped says why it cannot run on this machine; empty if it can.
