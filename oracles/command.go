@@ -39,7 +39,7 @@ var commandNumber atomic.Int64
 // that it has started. An error means that it could not be run.
 func (m *machine) run(ctx context.Context, u *unit, counted bool) (*output, error) {
 	mark := fmt.Sprintf("ORACLES_MARK=%d.%d", os.Getpid(), commandNumber.Add(1))
-	left := &tables{dir: filepath.Join(m.work, "tables", mark[len("ORACLES_MARK="):])}
+	left := &tables{dir: filepath.Join(m.work, "tables", mark[len("ORACLES_MARK="):]), read: m.how.byCommand()}
 	if err := m.mkdir(left.dir); err != nil {
 		return nil, err
 	}

@@ -20,8 +20,9 @@ const tableSuffix = ".dynprof"
 // they are removed while the command runs, as their processes end.
 type tables struct {
 	dir     string
-	counted int // tables seen
-	warm    int // of processes that started without a planner
+	read    bool // by hotspots run, at the end of the process: they stay until the command has ended
+	counted int  // tables seen
+	warm    int  // of processes that started without a planner
 }
 
 // neededMeanwhile is the room in bytes below which a command is given up: where
@@ -39,7 +40,9 @@ func (t *tables) watch(ctx context.Context, stop context.CancelCauseFunc) {
 			return
 		case <-tick.C:
 		}
-		t.take(false)
+		if !t.read {
+			t.take(false)
+		}
 		if n := min(room(t.dir), available()); n < neededMeanwhile {
 			stop(fmt.Errorf("%d MB of room are left", n>>20))
 		}
