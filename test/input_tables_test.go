@@ -77,7 +77,7 @@ func TestBadTables(t *testing.T) {
 		{"magic alone", content("magic", head[:8]), "cut short"},
 		{"magic, then rubbish", content("rubbish", head[:8]+string(random)), "newer dynprof|damaged|cut short"},
 		{"version, then rubbish", content("rubbish12", head[:12]+string(random)), "damaged|cut short|not complete"},
-		{"newer", patched("newer", 8, u32(layout.VersionLate+1)), "newer dynprof: read it with that"},
+		{"newer", patched("newer", 8, u32(layout.VersionLateSites+1)), "newer dynprof: read it with that"},
 		{"newest", patched("newest", 8, u32(1<<31)), "newer dynprof: read it with that"},
 		{"version 0", patched("older", 8, u32(0)), "not a dynprof count table|damaged"},
 		{"still being made", patched("building", 0x28, u32(0)), "not complete yet"},

@@ -104,8 +104,8 @@ func (t *Table) Flow(s *Snapshot) (*Flow, error) {
 // adders that died among them (build.SpareFunctions and others).
 const mostLater = 4 << 20
 
-// flowCounters are the counters from the first on that is a block's: behind those of what was
-// there at the start come those of objects that came later, functions' and blocks'.
+// flowCounters are the counters from the first on that is a block's, or a call site's: behind those of what was
+// there at the start come those of objects that came later, functions' and theirs.
 func (t *Table) flowCounters() layout.BlockCounters {
 	first := t.BlockCounters.First
 	return layout.BlockCounters{First: first, Count: t.Counters - first}

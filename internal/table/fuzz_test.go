@@ -48,6 +48,12 @@ func FuzzNewReader(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(seed)
+	seed = copyWithLateSites(f)
+	f.Add(seed)
+	seed = bytes.Clone(seed)
+	seed[layout.HdrGeneration] |= 1
+	seed[layout.HdrSites+layout.SecCount] = 4
+	f.Add(seed)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tab, err := table.NewReader(bytes.NewReader(b), int64(len(b)))
 		if (tab == nil) == (err == nil) {

@@ -18,11 +18,11 @@ func (t *Table) HasSites() bool { return t.Geometry.Sites.Offset != 0 }
 
 // Sites reads the call sites, by object, function and address.
 func (t *Table) Sites() ([]Site, error) {
-	c := t.BlockCounters
 	if !t.HasSites() || t.HasBlocks() {
 		return nil, nil
 	}
-	if c.Count > t.Geometry.Sites.Count {
+	c := t.flowCounters()
+	if t.BlockCounters.Count > t.Geometry.Sites.Count || c.Count-t.BlockCounters.Count > mostLater {
 		return nil, layout.Corrupt("%d counters of %d call sites", c.Count, t.Geometry.Sites.Count)
 	}
 	var list []Site

@@ -142,7 +142,7 @@ func TestUnusableTables(t *testing.T) {
 	}{
 		"foreign":         {edit(func(b []byte) []byte { return []byte("\x7fELF and so on") }), layout.ErrNotTable},
 		"empty":           {edit(func(b []byte) []byte { return nil }), layout.ErrNotTable},
-		"newer":           {edit(func(b []byte) []byte { b[layout.HdrVersion] = layout.VersionLate + 1; return b }), layout.ErrVersion},
+		"newer":           {edit(func(b []byte) []byte { b[layout.HdrVersion] = layout.VersionLateSites + 1; return b }), layout.ErrVersion},
 		"building":        {edit(func(b []byte) []byte { b[layout.HdrState] = layout.StateBuilding; return b }), layout.ErrBuilding},
 		"no header yet":   {edit(func(b []byte) []byte { clear(b[:layout.HeaderSize]); return b }), layout.ErrBuilding},
 		"half the header": {edit(func(b []byte) []byte { return b[:2000] }), layout.ErrTruncated},

@@ -74,7 +74,7 @@ func (a *Appender) Shared() bool { return le.Uint32(a.head[layout.HdrFlags:])&la
 // a row.
 type Room struct {
 	Objects, Functions, Aliases, Strings, Counters int
-	Blocks, Ways, Loops                            int
+	Blocks, Ways, Loops, Sites                     int
 }
 
 // Left is the capacity that is not used yet.
@@ -82,16 +82,17 @@ func (a *Appender) Left() Room {
 	left := func(s layout.Section) int { return int(s.Capacity - s.Count) }
 	return Room{
 		min(left(a.Objects), MaxObjects-int(a.Objects.Count)), left(a.Functions), left(a.Aliases), left(a.Strings),
-		int(a.CountersCap - a.Counters), left(a.Blocks), left(a.Ways), left(a.Loops),
+		int(a.CountersCap - a.Counters), left(a.Blocks), left(a.Ways), left(a.Loops), left(a.Sites),
 	}
 }
 
-// Take takes what o, its functions and its blocks need out of r. It reports false, and takes
-// nothing, if that is not there.
+// Take takes what o, its functions, and its blocks or call sites need out of r. It reports
+// false, and takes nothing, if that is not there.
 func (r *Room) Take(o *layout.Object, functions iter.Seq[*layout.Function], blocks Room) bool {
 	n := *r
 	n.Objects--
 	n.Blocks, n.Ways, n.Loops, n.Counters = n.Blocks-blocks.Blocks, n.Ways-blocks.Ways, n.Loops-blocks.Loops, n.Counters-blocks.Counters
+	n.Sites -= blocks.Sites
 	n.Strings -= stored(o.Path) + stored(o.BuildID)
 	for f := range functions {
 		strings, aliases := lengths(f)
@@ -101,22 +102,22 @@ func (r *Room) Take(o *layout.Object, functions iter.Seq[*layout.Function], bloc
 			n.Counters--
 		}
 	}
-	if min(n.Objects, n.Functions, n.Aliases, n.Strings, n.Counters, n.Blocks, n.Ways, n.Loops) < 0 {
+	if min(n.Objects, n.Functions, n.Aliases, n.Strings, n.Counters, n.Blocks, n.Ways, n.Loops, n.Sites) < 0 {
 		return false
 	}
 	*r = n
 	return true
 }
 
-// Add writes the objects and functions of spec, and their blocks, behind those that are
-// there: the functions' objects, counters, and all numbers of blocks, are those of the whole
-// table. Room for the new counters in the rows is the program's business.
+// Add writes the objects and functions of spec, and their blocks or call sites, behind those
+// that are there: the functions' objects, counters, and all numbers of blocks and sites, are
+// those of the whole table. Room for the new counters in the rows is the program's business.
 //
 //  1. The generation becomes odd.
 //  2. The entries are stored behind the counts.
 //  3. The counts are stored, what is referred to before what refers to it: if we
 //     die here, and the generation stays odd, the table is sound all the same.
-//     Blocks come last, of which loops and ways are.
+//     Blocks come last, of which loops and ways are, or sites.
 //  4. The generation becomes even again.
 //
 // A reader that saw an odd one, or two different ones, reads again.
@@ -135,7 +136,10 @@ func (a *Appender) Add(spec *Spec) error {
 		grown.Ways.Count += uint32(length(b.Ways))
 		grown.Loops.Count += uint32(length(b.Loops))
 	}
-	for _, s := range []layout.Section{grown.Objects, grown.Functions, grown.Aliases, grown.Strings, grown.Blocks, grown.Ways, grown.Loops} {
+	if s := spec.Sites; s != nil {
+		grown.Sites.Count += uint32(length(s.Each))
+	}
+	for _, s := range []layout.Section{grown.Objects, grown.Functions, grown.Aliases, grown.Strings, grown.Blocks, grown.Ways, grown.Loops, grown.Sites} {
 		if s.Count > s.Capacity {
 			return ErrFull
 		}
@@ -150,8 +154,8 @@ func (a *Appender) Add(spec *Spec) error {
 	if err := a.store32(layout.HdrGeneration, generation); err != nil {
 		return err
 	}
-	if grown.Blocks.Count > g.Blocks.Count {
-		if err := a.store32(layout.HdrVersion, layout.VersionLate); err != nil {
+	if version := laterVersion(&g, &grown); version != 0 {
+		if err := a.store32(layout.HdrVersion, version); err != nil {
 			return err
 		}
 	}
@@ -171,6 +175,7 @@ func (a *Appender) Add(spec *Spec) error {
 		{layout.HdrLoops + layout.SecCount, grown.Loops.Count},
 		{layout.HdrWays + layout.SecCount, grown.Ways.Count},
 		{layout.HdrBlocks + layout.SecCount, grown.Blocks.Count},
+		{layout.HdrSites + layout.SecCount, grown.Sites.Count},
 	} {
 		if err := a.store32(s.at, s.count); err != nil {
 			return err
@@ -182,6 +187,17 @@ func (a *Appender) Add(spec *Spec) error {
 		}
 	}
 	return a.store32(layout.HdrGeneration, generation+1)
+}
+
+// laterVersion is what a table says that grows; 0: as before.
+func laterVersion(g, grown *layout.Geometry) uint32 {
+	switch {
+	case grown.Sites.Count > g.Sites.Count:
+		return layout.VersionLateSites
+	case grown.Blocks.Count > g.Blocks.Count:
+		return layout.VersionLate
+	}
+	return 0
 }
 
 func (a *Appender) store32(at int64, v uint32) error {
@@ -200,6 +216,9 @@ func (a *Appender) write(spec *Spec) error {
 	err := writeLedger(a.m, spec, names, aliases, behind(a.Objects), behind(a.Functions))
 	if spec.Blocks != nil && err == nil {
 		err = writeBlocks(a.m, spec.Blocks, &layout.Geometry{Blocks: behind(a.Blocks), Ways: behind(a.Ways), Loops: behind(a.Loops)})
+	}
+	if spec.Sites != nil && err == nil {
+		err = writeSites(a.m, spec.Sites, behind(a.Sites))
 	}
 	return err
 }

@@ -66,16 +66,16 @@ func TestRoom(t *testing.T) {
 		}
 	}
 	names := len("/usr/lib/late.so") + len("abcd") + len("late_one") + len("late_eins") + 4
-	blocks := build.Room{Blocks: 3, Ways: 4, Loops: 1, Counters: 2}
-	enough := build.Room{Objects: 1, Functions: 2, Aliases: 2, Strings: names, Counters: 4, Blocks: 3, Ways: 4, Loops: 1}
+	blocks := build.Room{Blocks: 3, Ways: 4, Loops: 1, Sites: 2, Counters: 2}
+	enough := build.Room{Objects: 1, Functions: 2, Aliases: 2, Strings: names, Counters: 4, Blocks: 3, Ways: 4, Loops: 1, Sites: 2}
 	if r := enough; !r.Take(&spec.Objects[0], functions, blocks) || r != (build.Room{}) {
 		t.Errorf("left: %+v", r)
 	}
-	for _, less := range []build.Room{{Objects: 1}, {Functions: 1}, {Aliases: 1}, {Strings: 1}, {Counters: 1}, {Blocks: 1}, {Ways: 1}, {Loops: 1}} {
+	for _, less := range []build.Room{{Objects: 1}, {Functions: 1}, {Aliases: 1}, {Strings: 1}, {Counters: 1}, {Blocks: 1}, {Ways: 1}, {Loops: 1}, {Sites: 1}} {
 		r := build.Room{
 			Objects: 1 - less.Objects, Functions: 2 - less.Functions, Aliases: 2 - less.Aliases,
 			Strings: names - less.Strings, Counters: 4 - less.Counters,
-			Blocks: 3 - less.Blocks, Ways: 4 - less.Ways, Loops: 1 - less.Loops,
+			Blocks: 3 - less.Blocks, Ways: 4 - less.Ways, Loops: 1 - less.Loops, Sites: 2 - less.Sites,
 		}
 		if before := r; r.Take(&spec.Objects[0], functions, blocks) || r != before {
 			t.Errorf("%+v is enough, and %+v left", before, r)

@@ -68,13 +68,13 @@ func writeSections(w io.WriterAt, spec *Spec, g *layout.Geometry) (header []byte
 		err = writeBlocks(w, spec.Blocks, g)
 	}
 	if spec.Sites != nil {
-		err = errors.Join(err, writeSites(w, spec.Sites, g))
+		err = errors.Join(err, writeSites(w, spec.Sites, g.Sites))
 	}
 	return header, err
 }
 
-func writeSites(w io.WriterAt, list *Sites, g *layout.Geometry) error {
-	sites := layout.NewSink(w, g.Sites)
+func writeSites(w io.WriterAt, list *Sites, at layout.Section) error {
+	sites := layout.NewSink(w, at)
 	for s := range list.Each {
 		s.Encode(sites.Entry(layout.StEntrySize))
 	}

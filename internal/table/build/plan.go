@@ -11,9 +11,6 @@ import (
 // plan lays out a table for spec with at most maxRows rows.
 func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	nStrings, nAliases, functions, counters := measure(spec)
-	if s := spec.Sites; s != nil {
-		counters = max(counters, int(s.Counters.First+s.Counters.Count))
-	}
 	nStrings, nAliases = nStrings+1, nAliases+1 // the empty ones come first
 	if nStrings > MaxStrings {
 		return nil, fmt.Errorf("the names of %d functions take %d bytes, more than a count table holds (%d)",
@@ -33,8 +30,8 @@ func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 		more = extra(SpareFunctionsShort)
 	}
 	g := &layout.Geometry{Size: layout.HeaderSize, Counters: uint32(counters)}
-	blocks := spareOf(spec, spare)
-	g.CountersCap = uint32(counters + more + blocks.Counters)
+	later := spareOf(spec, spare)
+	g.CountersCap = uint32(counters + more + later.Counters)
 	// What the program stores into comes first: it maps no more than that.
 	events := SpareEvents
 	if spec.Flags&layout.FlagThreshold != 0 {
@@ -50,12 +47,12 @@ func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	g.Strings = g.Add(nStrings, nStrings+extra(SpareStrings), 1)
 	if b := spec.Blocks; b != nil {
 		add := func(n, more int, size uint32) layout.Section { return g.Add(n, n+more, size) }
-		g.Blocks, g.BlockCounters = add(length(b.Each), blocks.Blocks, layout.BkEntrySize), b.Counters
-		g.Ways, g.Loops = add(length(b.Ways), blocks.Ways, layout.WyEntrySize), add(length(b.Loops), blocks.Loops, layout.LpEntrySize)
+		g.Blocks, g.BlockCounters = add(length(b.Each), later.Blocks, layout.BkEntrySize), b.Counters
+		g.Ways, g.Loops = add(length(b.Ways), later.Ways, layout.WyEntrySize), add(length(b.Loops), later.Loops, layout.LpEntrySize)
 	}
 	if s := spec.Sites; s != nil {
 		n := length(s.Each)
-		g.Sites, g.BlockCounters = g.Add(n, n, layout.StEntrySize), s.Counters
+		g.Sites, g.BlockCounters = g.Add(n, n+later.Sites, layout.StEntrySize), s.Counters
 	}
 
 	stride := layout.RoundUp(layout.RowCounters + 8*uint64(g.CountersCap))
@@ -73,14 +70,21 @@ func plan(spec *Spec, maxRows int, spare bool) (*layout.Geometry, error) {
 	return g, nil
 }
 
-// spareOf is the room for blocks of objects that come later, if there is some for these.
-func spareOf(spec *Spec, spare bool) Room {
-	if spec.Blocks == nil || !spare {
-		return Room{}
+// spareOf is the room for blocks, or call sites, of objects that come later, where these are
+// counted.
+func spareOf(spec *Spec, spare bool) (r Room) {
+	if !spare {
+		return r
 	}
-	r := Room{Blocks: SpareBlocks, Ways: SpareWays, Loops: SpareLoops, Counters: SpareBlockCounters}
+	less := 1
 	if spec.ShortSpace {
-		r = Room{Blocks: r.Blocks / BlocksShort, Ways: r.Ways / BlocksShort, Loops: r.Loops / BlocksShort, Counters: r.Counters / BlocksShort}
+		less = BlocksShort
+	}
+	if spec.Blocks != nil {
+		r = Room{Blocks: SpareBlocks / less, Ways: SpareWays / less, Loops: SpareLoops / less, Counters: SpareBlockCounters / less}
+	}
+	if spec.Sites != nil {
+		r.Sites, r.Counters = SpareSites/less, SpareSites/less
 	}
 	return r
 }
@@ -109,6 +113,9 @@ func measure(spec *Spec) (stringBytes, aliases, functions, counters int) {
 	}
 	if b := spec.Blocks; b != nil {
 		counters = max(counters, int(b.Counters.First+b.Counters.Count))
+	}
+	if s := spec.Sites; s != nil {
+		counters = max(counters, int(s.Counters.First+s.Counters.Count))
 	}
 	return stringBytes, aliases, functions, counters
 }

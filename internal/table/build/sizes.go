@@ -26,10 +26,12 @@ const (
 	SpareWays          = 3 << 20
 	SpareLoops         = 256 << 10
 	SpareBlockCounters = 1 << 20
-	BlocksShort        = 8 // so many times less where address space is short
-	SpareEvents        = 256
-	MoreEvents         = 4096 // with a threshold: of objects that come later
-	MaxFormers         = 1024
-	MaxMissed          = 64
-	MaxBaselines       = 4 // one in force, the others for those who are writing one
+	// Or for their call sites, each with a counter; cc1 has 7 a function.
+	SpareSites   = 1 << 20
+	BlocksShort  = 8 // so many times less where address space is short
+	SpareEvents  = 256
+	MoreEvents   = 4096 // with a threshold: of objects that come later
+	MaxFormers   = 1024
+	MaxMissed    = 64
+	MaxBaselines = 4 // one in force, the others for those who are writing one
 )

@@ -35,8 +35,8 @@ func ReadHeader(r io.ReaderAt, size int64) (*Header, []byte, error) {
 	case n < HeaderSize:
 		return nil, nil, ErrTruncated
 	}
-	if v := le.Uint32(raw[HdrVersion:]); v > VersionLate {
-		return nil, nil, fmt.Errorf("format %d, this program knows %d: %w", v, VersionLate, ErrVersion)
+	if v := le.Uint32(raw[HdrVersion:]); v > VersionLateSites {
+		return nil, nil, fmt.Errorf("format %d, this program knows %d: %w", v, VersionLateSites, ErrVersion)
 	} else if v < Version {
 		return nil, nil, fmt.Errorf("format %d: %w", v, ErrCorrupt)
 	}

@@ -26,6 +26,9 @@ const (
 	// VersionLate is what a table says once it has blocks of objects that came later: an
 	// older reader knows one range of their counters only.
 	VersionLate = 8
+	// VersionLateSites is what a table says once it has call sites of objects that came
+	// later, for the same reason.
+	VersionLateSites = 9
 
 	PageSize   = 4096
 	HeaderSize = PageSize
@@ -442,6 +445,6 @@ const (
 	ObjUsesGS   = 1 << 3 // it uses the GS segment itself
 	ObjOldBirth = 1 << 4 // it may make threads and processes by int $0x80
 	ObjCached   = 1 << 5 // its plan is one of an earlier start
-	ObjByCall   = 1 << 6 // there was no room for its blocks: its functions are counted by call
+	ObjByCall   = 1 << 6 // there was no room for its blocks, or call sites: its functions are counted by call
 	ObjGo       = 1 << 7 // blocks are counted, but its functions by call, as it has a Go runtime
 )

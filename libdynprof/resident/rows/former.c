@@ -33,6 +33,13 @@ __attribute__((noinline)) static uint64_t sum_quietly(struct dp_row *row, uint64
 	return calls;
 }
 
+/* Whether there are counters that are no calls, but for call sites' of what was there at the start:
+ * those of what came later are behind its functions', once for each dlopen. */
+static int has_others(const struct dp_header *table)
+{
+	return table->blocks.offset || (table->sites.offset && table->counters > (uint64_t)table->blocks_first + table->blocks_count);
+}
+
 /* Calls that the row holds. Those of call sites are counted by their callees, too. */
 static uint64_t calls_of(struct dp_row *row)
 {
@@ -53,7 +60,7 @@ enum { MOST_ADDED_UP = 32768 };
  * the row, and the next owner counts on top. */
 void dp_note_former(struct dp_row *row)
 {
-	if (dp.table->counters - dp.table->blocks_count > MOST_ADDED_UP || dp.table->blocks.offset)
+	if (dp.table->counters - dp.table->blocks_count > MOST_ADDED_UP || has_others(dp.table))
 		row->base = DP_MANY_OWNERS;
 	uint64_t from = row->base;
 	if (from == DP_MANY_OWNERS)

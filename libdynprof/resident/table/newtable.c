@@ -22,7 +22,7 @@ static uint64_t rows_at_most(uint64_t used, uint64_t counters_cap, uint64_t stri
 int dp_lay_table(struct dp_header *h, const struct dp_new_table *n)
 {
 	uint64_t more = n->short_space ? DP_SPARE_FUNCTIONS_SHORT : DP_SPARE_FUNCTIONS, less = n->short_space ? DP_BLOCKS_SHORT : 1;
-	uint64_t capacity = n->counters + more + (n->has_blocks ? DP_SPARE_BLOCK_COUNTERS / less : 0);
+	uint64_t capacity = n->counters + more + (n->has_blocks ? DP_SPARE_BLOCK_COUNTERS / less : n->has_sites ? DP_SPARE_SITES / less : 0);
 	uint64_t events = DP_SPARE_EVENTS + (n->has_threshold ? n->counters + DP_MORE_EVENTS : 0);
 	uint64_t stride = pages(DP_ROW_COUNTERS + 8 * capacity);
 	if (n->strings > DP_MAX_STRINGS || n->objects > DP_MAX_OBJECTS || stride > 1ull << 31)
@@ -46,7 +46,7 @@ int dp_lay_table(struct dp_header *h, const struct dp_new_table *n)
 		h->loops = add(h, n->loops, n->loops + DP_SPARE_LOOPS / less, DP_LP_ENTRY_SIZE);
 	}
 	if (n->has_sites)
-		h->sites = add(h, n->sites, n->sites, DP_ST_ENTRY_SIZE);
+		h->sites = add(h, n->sites, n->sites + DP_SPARE_SITES / less, DP_ST_ENTRY_SIZE);
 	uint64_t rows = rows_at_most(h->file_size, capacity, stride);
 	uint64_t baseline = pages(DP_BL_COUNTS + 8 * capacity + 8 * rows);
 	h->baselines = add(h, DP_MAX_BASELINES, DP_MAX_BASELINES, baseline);

@@ -7,7 +7,7 @@
  *  2. There is room for all, on disk, too: a store to a hole of a full file system is a
  *     signal.
  *  3. The generation becomes odd; entries are stored behind the counts; the counts are,
- *     what is referred to before what refers to it, and blocks last; the generation becomes
+ *     what is referred to before what refers to it, and blocks, or call sites, last; the generation becomes
  *     even. Where it was odd already, what its adder has left of blocks that do not count is
  *     a planner's to look at. */
 #define _GNU_SOURCE
@@ -90,7 +90,8 @@ static int has_room(const struct dp_warm *w, const struct dp_header *h, const st
 	uint64_t fired = h->flags & DP_FLAG_THRESHOLD ? counters : 0;
 	return w->counters <= h->counters_cap && make_room(h, &h->objects, w->count) && make_room(h, &h->functions, functions) &&
 	       make_room(h, &h->aliases, n->aliases) && make_room(h, &h->strings, n->strings) && make_room(h, &h->fired, fired) &&
-	       make_room(h, &h->blocks, n->blocks) && make_room(h, &h->ways, n->ways) && make_room(h, &h->loops, n->loops);
+	       make_room(h, &h->blocks, n->blocks) && make_room(h, &h->ways, n->ways) && make_room(h, &h->loops, n->loops) &&
+	       make_room(h, &h->sites, n->sites);
 }
 
 /* ---- entries ------------------------------------------------------------- */
@@ -112,8 +113,8 @@ int dp_add_objects(const struct dp_warm *w, const struct dp_adding *a)
 		store(&h->generation, generation);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		dp_begin_ledger(&s, h);
-		if (n.blocks)
-			store(&h->version, DP_VERSION_LATE);
+		if (n.blocks || n.sites)
+			store(&h->version, n.sites ? DP_VERSION_LATE_SITES : DP_VERSION_LATE);
 		dp_put_ledgers(&s, w, h->objects.count, DP_OBJ_LATE);
 		dp_put_flows(&s, w);
 		store(&h->counters, w->counters);
@@ -125,6 +126,7 @@ int dp_add_objects(const struct dp_warm *w, const struct dp_adding *a)
 		store(&h->loops.count, h->loops.count + (uint32_t)n.loops);
 		store(&h->ways.count, h->ways.count + (uint32_t)n.ways);
 		store(&h->blocks.count, h->blocks.count + (uint32_t)n.blocks);
+		store(&h->sites.count, h->sites.count + (uint32_t)n.sites);
 		store(&h->generation, generation + 1);
 	}
 	raw(SYS_munmap, room, DP_LEDGER_ROOM);
