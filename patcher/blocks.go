@@ -67,7 +67,7 @@ type copied struct {
 // wantsBlocks reports whether blocks of the object are counted. What is watched by a debugger,
 // and Go's code, are counted by call.
 func (p *Plan) wantsBlocks(o *object) bool {
-	return p.Options.On[setting.Blocks] && !p.how.debugged && !o.code.Go && !o.noCopies
+	return p.Options.On[setting.Blocks] && !p.how.debugged && !o.code.Go && !o.byCall
 }
 
 // dropCopies has the functions of the arena's object with most copies counted by call. It
@@ -86,9 +86,9 @@ func (p *Plan) dropCopies(a *arena) bool {
 	return true
 }
 
-// countByCall plans an object that has copies without them: there is no room.
+// countByCall plans an object that has copies, or sites, without them: there is no room.
 func (p *Plan) countByCall(o *object) {
-	o.noCopies = true
+	o.byCall, o.bySite = true, false
 	if o.cached != nil {
 		o.cached = nil
 		p.planObject(o)
@@ -97,11 +97,15 @@ func (p *Plan) countByCall(o *object) {
 	p.decide(o, p.how)
 }
 
-// roomOfBlocks is what blocks of the object take of the table.
+// roomOfBlocks is what blocks of the object take of the table, or its call sites at most.
 func (o *object) roomOfBlocks() (n build.Room) {
 	n.Counters = int(o.countersOfBlocks())
 	if c := o.cached; c != nil {
-		n.Blocks, n.Ways, n.Loops = c.CountBlocks(), c.CountWays(), c.CountLoops()
+		n.Blocks, n.Ways, n.Loops, n.Sites = c.CountBlocks(), c.CountWays(), c.CountLoops(), c.CountSites()
+	}
+	if o.bySite {
+		n.Sites = o.sitesAtMost()
+		n.Counters = n.Sites
 	}
 	if o.copies == nil {
 		return n

@@ -45,8 +45,20 @@ func (p *Plan) keyOf(o *object, slot int) []byte {
 	if brk := p.LinkerHook; brk >= o.span.Low && brk < o.span.High {
 		hook = brk - o.bias
 	}
-	return fmt.Appendf(nil, "planner %x\nselected %t\nkeep-calls %t\nblocks %t\nedges %t\ntrips %t\nheat %s\nswitch %s\nthreshold %d\nhook %x\nslot %d\n",
-		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.On[setting.Blocks], p.how.notes || p.how.sites, p.how.trips, p.how.heats(), p.switches(), p.Options.Threshold.All, hook, slot)
+	return fmt.Appendf(nil, "planner %x\nselected %t\nkeep-calls %t\nblocks %t\nedges %s\ntrips %t\nheat %s\nswitch %s\nthreshold %d\nhook %x\nslot %d\n",
+		p.Planner, o.selected, p.Options.On[setting.KeepCalls], p.Options.On[setting.Blocks], p.edges(), p.how.trips, p.how.heats(), p.switches(), p.Options.Threshold.All, hook, slot)
+}
+
+// edges is what is counted besides. Slots of what comes later are not bound when it is planned:
+// its calls by these are not counted by site.
+func (p *Plan) edges() string {
+	switch {
+	case p.how.sites && p.Late:
+		return "later"
+	case p.how.sites || p.how.notes:
+		return "true"
+	}
+	return "false"
 }
 
 // heats is how pages are noted, if they are.

@@ -38,9 +38,9 @@ type callSite struct {
 }
 
 // countsCalls reports whether calls are counted by site. With blocks callers are known by
-// these; objects that come later have no room for sites in the table.
+// these.
 func (r *Request) countsCalls() bool {
-	return r.Options.On[setting.Edges] && !r.Options.On[setting.Blocks] && !r.Late
+	return r.Options.On[setting.Edges] && !r.Options.On[setting.Blocks]
 }
 
 // CountsCalls reports whether the table tells which calls are led, and so is for after Patch.
@@ -132,7 +132,7 @@ func (a *arena) dropCalls() bool {
 	if largest == nil {
 		return false
 	}
-	largest.bySite = false
+	largest.bySite, largest.byCall = false, true
 	return true
 }
 

@@ -48,7 +48,7 @@ func (p *Plan) ToCache() iter.Seq2[target.Identity, *plancache.Plan] {
 // mayKeep reports whether the plan of o would be the same in all processes. A Go
 // program's depends on libc's sites (KnownFaults).
 func (o *object) mayKeep() bool {
-	if o.cached != nil || o.id == nil || o.err != nil || o.code == nil || o.reason != ledger.ReasonNone || o.taken || o.noCopies || o.gs || o.oldBirths() || len(o.signals) > 0 {
+	if o.cached != nil || o.id == nil || o.err != nil || o.code == nil || o.reason != ledger.ReasonNone || o.taken || o.byCall || o.gs || o.oldBirths() || len(o.signals) > 0 {
 		return false
 	}
 	known := !o.code.Go && len(o.code.Fixed) == 0 && (o.scan == nil || !o.scan.TextRel)

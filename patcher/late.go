@@ -66,7 +66,7 @@ func (p *Plan) openBase() error {
 }
 
 // fit leaves those of the objects that the table has room for: one that is too large
-// takes no other with it. Where there is none for its blocks an object is counted by call.
+// takes no other with it. Where there is none for its blocks, or call sites, an object is counted by call.
 // Of the rest only the kernel sites are patched.
 func (p *Plan) fit() {
 	if p.base.table == nil {
@@ -81,7 +81,7 @@ func (p *Plan) fit() {
 				p.planObject(o)
 			}
 			p.Miss(i, p.left(o))
-			o.plans, o.survey = nil, nil
+			o.plans, o.survey, o.bySite = nil, nil, false
 			continue
 		}
 		p.fitting = append(p.fitting, o)

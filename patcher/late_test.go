@@ -169,6 +169,74 @@ func TestLateBlocks(t *testing.T) {
 	}
 }
 
+// TestLateSites: call sites of what comes later have numbers behind those of the table, planned
+// or from a plan; where it has no room for these the object's calls are counted by function, and
+// it says so.
+func TestLateSites(t *testing.T) {
+	for name, change := range map[string]func(*Request, *os.File){
+		"room":   func(*Request, *os.File) {},
+		"shared": func(q *Request, _ *os.File) { q.Shared = true },
+		"full": func(_ *Request, file *os.File) {
+			count := make([]byte, 4)
+			must(file.ReadAt(count, layout.HdrSites+layout.SecCount))
+			must(file.WriteAt(count, layout.HdrSites+layout.SecCapacity))
+		},
+	} {
+		kept := keptPlans{}
+		var first planned
+		for _, start := range []string{"cold", "warm"} {
+			r := open(t)
+			q := r.request("libc.so.6", "ld-linux-x86-64.so.2")
+			q.Options.On[setting.Edges] = true
+			begins := must(New(q, r))
+			begins.Patch()
+			file := tableOf(t, begins.Ledger())
+			r = open(t)
+			q = r.request("program") // as if it came later: it has calls
+			q.Options.On[setting.Edges], q.Late = true, true
+			q.Cache, q.Planner = kept, []byte("this one")
+			q.Miss = func(i int, why ledger.Reason) { t.Errorf("object %d is missed: %v", i, why) }
+			change(q, file)
+			before := must(build.OpenAppend(file))
+			q.Table = func() (*build.Appender, error) { return build.OpenAppend(file) }
+			p := must(New(q, r))
+			p.Patch()
+			check(t, name, r, p)
+			all := allOf(p)
+			counted, most := 0, uint32(0)
+			for _, f := range all.functions {
+				if f.Counted() {
+					counted, most = counted+1, max(most, f.Counter)
+				}
+			}
+			sites := 0
+			for _, s := range all.sites {
+				if s.Caller < before.Functions.Count || s.Callee < before.Functions.Count || s.Counter <= most {
+					t.Errorf("%s, %s: %+v", name, start, s)
+				}
+				if s.Counter != layout.NoCounter {
+					sites++
+				}
+			}
+			byCall := all.objects[0].Flags&layout.ObjByCall != 0
+			if counted == 0 || byCall != (name == "full") || (sites > 0) == byCall {
+				t.Errorf("%s, %s: %d functions, %d sites, by call: %t", name, start, counted, sites, byCall)
+			}
+			if err := must(build.OpenAppend(file)).Add(p.Ledger()); err != nil {
+				t.Errorf("%s, %s: %v", name, start, err)
+			}
+			if start == "cold" {
+				first = all
+				kept.keep(p)
+				continue
+			}
+			if wants := map[string]int{"room": 1}[name]; cachedObjects(p) != wants || !reflect.DeepEqual(all.functions, first.functions) || !reflect.DeepEqual(all.sites, first.sites) {
+				t.Errorf("%s: %d plans are used, %d sites, %d before", name, cachedObjects(p), len(all.sites), len(first.sites))
+			}
+		}
+	}
+}
+
 // TestLateCached: what comes later is kept, too, and planned from that; what then takes GS,
 // or finds no room in the table, is left as if it were planned anew.
 func TestLateCached(t *testing.T) {

@@ -102,7 +102,7 @@ func (o *object) entry() layout.Object {
 	if o.oldBirths() {
 		e.Flags |= layout.ObjOldBirth
 	}
-	if o.noCopies {
+	if o.byCall {
 		e.Flags |= layout.ObjByCall
 	}
 	if o.selected {

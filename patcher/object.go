@@ -54,10 +54,10 @@ type object struct {
 	thresholds    []uint32           // unless all have the same
 	callSites     []elfscan.CallSite // if blocks are counted,
 	copies        *copies            // of its functions,
-	noCopies      bool               // for which there is no room
 	leads         bool               // direct calls are led to stubs,
 	bySite        bool               // and counted by site,
 	direct        []callSite         // and these are they
+	byCall        bool               // there is no room for copies, or for sites
 	groups        patch.Groups
 	hook          uint64 // link-time address of the dynamic linker's function that is replaced
 	arena         *arena

@@ -148,7 +148,7 @@ func (p *Plan) plan(o *object) {
 	if (o.leads || p.wantsBlocks(o)) && !p.Late && !p.Early { // what comes later is not bound yet
 		o.code.Closed = o.closed(p.maps)
 	}
-	o.bySite = p.how.sites && o.leads
+	o.bySite = p.how.sites && o.leads && !o.byCall
 	o.survey = survey.New(o.code, 0)
 	o.stubs = make([]emit.Stub, len(o.code.Functions))
 	o.sites = o.survey.KernelSites()

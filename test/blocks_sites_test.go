@@ -15,7 +15,7 @@ import (
 // Who called whom, by hotspots run --edges without --blocks: of direct calls.
 
 // sitesOf are the edges of a table by caller, callee and kind, of those that the lines of
-// text name; - is nobody.
+// text name, several of which may be of one edge; - is nobody.
 func sitesOf(t *testing.T, table, text string) (got, want map[[3]string]uint64) {
 	t.Helper()
 	got, want = map[[3]string]uint64{}, map[[3]string]uint64{}
@@ -30,7 +30,7 @@ func sitesOf(t *testing.T, table, text string) (got, want map[[3]string]uint64) 
 			t.Fatal(err)
 		}
 		if callees[f[1]] = true; n > 0 {
-			want[[3]string{f[0], f[1], strings.ReplaceAll(f[2], "_", " ")}] = n
+			want[[3]string{f[0], f[1], strings.ReplaceAll(f[2], "_", " ")}] += n
 		}
 	}
 	for _, e := range readEdges(t, table) {

@@ -16,6 +16,9 @@ func (f *Flow) CountWays() int { return len(f.Ways) / layout.WyEntrySize }
 // CountLoops is the number of loops.
 func (f *Flow) CountLoops() int { return len(f.Loops) / layout.LpEntrySize }
 
+// CountSites is the number of call sites.
+func (p *Plan) CountSites() int { return len(p.Sites) / layout.StEntrySize }
+
 // AddSite adds a call site behind those that there are.
 func (p *Plan) AddSite(s *layout.Site) { s.Encode(next(&p.Sites, layout.StEntrySize)) }
 
@@ -97,7 +100,7 @@ func (p *Plan) checkFlow() error {
 	isBlock := func(n uint32) bool { return n < blocks || n == layout.NoBlock }
 	isLoop := func(n uint32) bool { return n < loops || n == layout.NoLoop }
 	words := uint64(p.Sets) * layout.SetWords // of slots, the last
-	most := uint64(blocks) + uint64(len(p.Ways)/layout.WyEntrySize) + uint64(len(p.Sites)/layout.StEntrySize) + words
+	most := uint64(blocks) + uint64(len(p.Ways)/layout.WyEntrySize) + uint64(p.CountSites()) + words
 	if words > uint64(p.BlockCounters) || p.Sets&(p.Sets-1) != 0 {
 		return corrupt("%d sets of slots in %d counters", p.Sets, p.BlockCounters)
 	}

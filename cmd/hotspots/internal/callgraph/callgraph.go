@@ -25,8 +25,9 @@ type Graph struct {
 
 // BySite is what is known of a graph that was counted by call sites, without blocks.
 type BySite struct {
-	Counted   int // call sites
-	Uncounted int // and those whose calls are not told from others from elsewhere
+	Counted     int      // call sites
+	Uncounted   int      // and those whose calls are not told from others from elsewhere
+	WithoutRoom []string // objects of which none is known: there was no room for them
 }
 
 // Function is one end of an edge.

@@ -143,10 +143,14 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 
 // String says how many of the call sites are counted.
 func (b *BySite) String() string {
+	says := fmt.Sprintf("%s of %s call sites are not counted", figures.Thousands(uint64(b.Uncounted)), figures.Thousands(uint64(b.Counted+b.Uncounted)))
 	if b.Counted+b.Uncounted == 0 {
-		return "no call site is counted, as with --keep-calls, a translator or a debugger, and in code of Go"
+		says = "no call site is counted, as with --keep-calls, a translator or a debugger, and in code of Go"
 	}
-	return fmt.Sprintf("%s of %s call sites are not counted", figures.Thousands(uint64(b.Uncounted)), figures.Thousands(uint64(b.Counted+b.Uncounted)))
+	if len(b.WithoutRoom) > 0 {
+		says += ", and there was no room for those of " + strings.Join(b.WithoutRoom, ", ")
+	}
+	return says
 }
 
 // share is that of the edge's calls in all of these, if it is known.
@@ -279,12 +283,14 @@ type head struct {
 	Program   string `json:"program"`
 	Counted   *int   `json:"sites_counted,omitempty"` // only where calls are counted by site
 	Uncounted *int   `json:"sites_not_counted,omitempty"`
+
+	WithoutRoom []string `json:"sites_without_room,omitempty"`
 }
 
 func (l *List) head() head {
 	h := head{Schema: report.Schema, Program: l.Program}
 	if l.BySite != nil {
-		h.Counted, h.Uncounted = &l.BySite.Counted, &l.BySite.Uncounted
+		h.Counted, h.Uncounted, h.WithoutRoom = &l.BySite.Counted, &l.BySite.Uncounted, l.BySite.WithoutRoom
 	}
 	return h
 }

@@ -1,6 +1,9 @@
 package callgraph
 
 import (
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
@@ -24,6 +27,11 @@ func ofSites(t *table.Table, files Files) (*Graph, error) {
 func NewOfSites(objects []layout.Object, functions []layout.Function, calls []uint64, sites []table.Site, files Files) *Graph {
 	b := newBuilder(objects, functions, calls, files)
 	b.BySite = &BySite{}
+	for i := range objects {
+		if path := symname.Clean(objects[i].Path); objects[i].Flags&layout.ObjByCall != 0 && !slices.Contains(b.BySite.WithoutRoom, path) {
+			b.BySite.WithoutRoom = append(b.BySite.WithoutRoom, path)
+		}
+	}
 	for i := range sites {
 		s := &sites[i]
 		if !s.IsCounted() {

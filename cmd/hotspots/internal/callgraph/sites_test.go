@@ -59,4 +59,13 @@ func TestSites(t *testing.T) {
 	if err := l.JSON(&json); err != nil || !strings.Contains(json.String(), `"sites_counted":6,"sites_not_counted":1,"edges":[`) {
 		t.Errorf("%v: %s", err, json.String())
 	}
+	text.Reset()
+	json.Reset()
+	l.BySite.WithoutRoom = []string{"/lib/a.so"}
+	if err := l.Text(&text, report.Style{}); err != nil || !strings.Contains(text.String(), "; 1 of 7 call sites are not counted, and there was no room for those of /lib/a.so\n") {
+		t.Errorf("%v: %s", err, text.String())
+	}
+	if err := l.JSON(&json); err != nil || !strings.Contains(json.String(), `"sites_without_room":["/lib/a.so"]`) {
+		t.Errorf("%v: %s", err, json.String())
+	}
 }

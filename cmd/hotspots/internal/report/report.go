@@ -125,6 +125,8 @@ type Program struct {
 	WithoutBlocks int `json:"without_blocks,omitempty"`
 	// Objects whose functions are counted by call only, as there was no room for their blocks.
 	ByCall []string `json:"by_call,omitempty"`
+	// Objects whose direct calls are not counted by site, for the same reason.
+	SitesWithoutRoom []string `json:"sites_without_room,omitempty"`
 	// Those of which they are in a run with blocks, as they have a Go runtime.
 	ByCallGo []string `json:"by_call_go,omitempty"`
 	// Functions of whose calls instructions are counted of some only.
@@ -382,6 +384,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 	r.TextChanged += p.TextChanged
 	r.OldBirths = addOnce(r.OldBirths, p.OldBirths...)
 	r.ByCall, r.ByCallGo = addOnce(r.ByCall, p.ByCall...), addOnce(r.ByCallGo, p.ByCallGo...)
+	r.SitesWithoutRoom = addOnce(r.SitesWithoutRoom, p.SitesWithoutRoom...)
 	if p.Status == alive.Running.String() || r.Status == alive.Exited.String() {
 		r.Status = p.Status
 	}
@@ -391,7 +394,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 func programOf(t *table.Table, s *table.Snapshot, status alive.Status) Program {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Arguments: symname.Clean(t.Arguments), Status: status.String(), TotalCalls: s.Total(), Folded: len(s.Folded),
-		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t), ByCall: flagged(t, layout.ObjByCall), ByCallGo: flagged(t, layout.ObjGo),
+		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t), ByCallGo: flagged(t, layout.ObjGo),
 		Ended: t.Ended, Objects: t.Objects,
 	}
 	running := status == alive.Running
@@ -401,6 +404,11 @@ func programOf(t *table.Table, s *table.Snapshot, status alive.Status) Program {
 	}
 	if !t.Header.Snapshot.IsZero() {
 		p.Snapshot = utc(t.Header.Snapshot)
+	}
+	if byCall := flagged(t, layout.ObjByCall); t.HasSites() {
+		p.SitesWithoutRoom = byCall
+	} else {
+		p.ByCall = byCall
 	}
 	if p.Stopped {
 		p.StoppedBy = takesGS(t, p.Missed)

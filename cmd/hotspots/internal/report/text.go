@@ -182,6 +182,9 @@ func (r *Report) lacks() (all []string) {
 	for _, path := range r.ByCall {
 		all = append(all, fmt.Sprintf("blocks of %s are not counted, only its calls: there was no room for them", path))
 	}
+	for _, path := range r.SitesWithoutRoom {
+		all = append(all, fmt.Sprintf("call sites of %s are not counted, only its calls: there was no room for them", path))
+	}
 	for _, path := range r.ByCallGo {
 		all = append(all, fmt.Sprintf("blocks of %s are not counted, only its calls: it has a Go runtime", path))
 	}
