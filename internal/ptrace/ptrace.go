@@ -220,18 +220,21 @@ func wait(tid int, until time.Time) (status unix.WaitStatus, err error) {
 		spins  = 20
 		longer = 20 * time.Second
 	)
-	for i := 0; ; i++ {
+	for i, late := 0, false; ; i++ {
 		got, err := unix.Wait4(tid, &status, unix.WALL|unix.WNOHANG, nil)
 		if err != nil && err != unix.EINTR || got == tid {
 			return status, err
 		}
+		if late { // he was asked once more, as we may have been who had no CPU
+			return status, ErrPatience
+		}
 		if i < spins {
 			continue
 		}
-		if now := time.Now(); now.After(until) && (now.After(until.Add(longer)) || !isRunnable(tid)) {
-			return status, ErrPatience
+		now := time.Now()
+		if late = now.After(until) && (now.After(until.Add(longer)) || !isRunnable(tid)); !late {
+			Pause()
 		}
-		Pause()
 	}
 }
 
