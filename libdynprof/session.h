@@ -34,6 +34,10 @@ struct dl_phdr_info;
 typedef int dp_iterate(int (*see)(struct dl_phdr_info *, size_t, void *), void *arg);
 dp_iterate *dp_libc_iterate(const struct r_debug *r) HIDDEN;
 
+/* Not 0 in the copy of this library that counts, or where somebody counts from outside, who has
+ * stored that. */
+extern int dynprof_here;
+
 /* Whether another copy of this library counts in this process; else it is this one. */
 int dp_another_counts(const struct r_debug *r) HIDDEN;
 

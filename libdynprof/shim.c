@@ -487,6 +487,8 @@ static void leave_other_libc(void)
 	s.program = (const char *)aux(&s, AT_EXECFN);
 	note_objects(&s);
 	take_environment(&s);
+	if (dynprof_here)
+		return; /* it is counted from outside */
 	not_counted(&s, "it does not use glibc");
 	end_if_asked(&s, "");
 }

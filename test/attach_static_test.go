@@ -17,6 +17,9 @@ var staticBuilds = [][]string{
 	{"clang", "-O2", "-static"},
 }
 
+// musl builds programs whose dynamic linker loads no library of ours.
+var musl = []string{"musl-gcc", "-O1"}
+
 // compileWith compiles a source by a compiler with flags. musl has no headers of the kernel.
 func compileWith(t *testing.T, how []string, source string) string {
 	t.Helper()
@@ -31,7 +34,7 @@ func compileWith(t *testing.T, how []string, source string) string {
 // others are.
 func TestAttachStatic(t *testing.T) {
 	lane.Parallel(t)
-	for _, how := range lane.Some(append(staticBuilds, []string{"musl-gcc", "-O1"}), 0, 1, 2, 4) {
+	for _, how := range lane.Some(append(staticBuilds, musl), 0, 1, 2, 4) {
 		p := compileWith(t, how, "attached.c")
 		for _, args := range lane.Some([][]string{{"4", "births", "forks", "signals"}, {"4", "births"}, {"1"}}, 0) {
 			t.Run(strings.Join(append(how, args...), " "), func(t *testing.T) {
@@ -91,7 +94,7 @@ func needNoBlocks(t *testing.T) {
 // TestRunStatic: hotspots run counts a static program from its first instruction on.
 func TestRunStatic(t *testing.T) {
 	lane.Parallel(t)
-	for _, how := range lane.Some(staticBuilds, 0, 1, 2) {
+	for _, how := range lane.Some(append(staticBuilds, musl), 0, 1, 2, 4) {
 		t.Run(strings.Join(how, " "), func(t *testing.T) {
 			table := filepath.Join(t.TempDir(), "table.dynprof")
 			a := converseAttached(t, exec.Command(build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--", compileWith(t, how, "attached.c"), "4", "births", "forks", "signals"))
@@ -116,8 +119,8 @@ func TestRunStaticSame(t *testing.T) {
 	lane.Parallel(t)
 	needNoBlocks(t)
 	hotspots, dir := build(t, "hotspots"), t.TempDir()
-	for _, how := range []string{"-static", "-static-pie"} {
-		program, made := victim(t, how), filepath.Join(dir, "made")
+	for _, how := range [][]string{{"gcc", "-O1", "-static"}, {"gcc", "-O1", "-static-pie"}, musl} {
+		program, made := compileWith(t, how, "victim.c"), filepath.Join(dir, "made")
 		script := write(t, filepath.Join(t.TempDir(), "script"), "#!"+program+"\n", 0o755)
 		for _, args := range [][]string{{program, made}, {script}} {
 			without := run(t, cmd(args...))
@@ -137,7 +140,7 @@ func TestRunStaticSame(t *testing.T) {
 func TestRunStaticThreshold(t *testing.T) {
 	lane.Parallel(t)
 	needNoBlocks(t)
-	for _, how := range lane.Some(staticBuilds, 0, 2) {
+	for _, how := range lane.Some(append(staticBuilds, musl), 0, 2, 4) {
 		const threshold = 20
 		c := cmd(compileWith(t, how, "victim.c"), filepath.Join(t.TempDir(), "made"))
 		without := run(t, c)
@@ -233,7 +236,7 @@ func TestRunStaticSites(t *testing.T) {
 	lane.Parallel(t)
 	needNoBlocks(t)
 	const threads, forks, each = 300, 20, 1000 // anysites.c
-	for _, how := range lane.Some(staticBuilds, 0, 2) {
+	for _, how := range lane.Some(append(staticBuilds, musl), 0, 2, 4) {
 		program := compileWith(t, how, "anysites.c")
 		for _, takes := range []string{"counts", "GS"} {
 			t.Run(strings.Join(append(how, takes), " "), func(t *testing.T) {

@@ -95,7 +95,7 @@ func (o *observer) compatibility(t *testing.T) []scene {
 		{name: "strace -f", args: "strace -f -o /dev/null @ OBSERVE starts", only: "preload", calls: steps + 1},
 		{name: "strace -f: threads in a sandbox", args: "strace -f -o /dev/null @ OBSERVE sandbox-threads 5", only: "preload", calls: 14 * steps},
 		{name: "vm overcommit off", args: "OBSERVE limited", needs: []func(*testing.T){needsNoOvercommit}, calls: 25 * steps},
-		{name: "musl", args: o.musl(t), refused: "glibc", needs: []func(*testing.T){needsMusl}},
+		{name: "musl", args: o.musl(t), refused: "glibc", only: "preload", needs: []func(*testing.T){needsMusl}},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"embed"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/cli"
@@ -25,6 +26,10 @@ import (
 //
 //go:embed embed
 var embedded embed.FS
+
+// The first thread is that of whoever traces a program, and of whoever waits for it: it has as its
+// children those that the kernel gives to this process, too, and no other thread has.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	known, _ := embedded.ReadFile("embed/known") // none in a build without make

@@ -46,12 +46,10 @@ func Execute(pid int, tell func() error) (*Process, error) {
 
 // executes waits until a thread has executed a program. Until then it gets its signals.
 func (t *Thread) executes() error {
+	status, err := t.next()
 	for {
-		var status unix.WaitStatus
-		if _, err := unix.Wait4(t.Tid, &status, unix.WALL, nil); err == unix.EINTR {
-			continue
-		} else if err != nil {
-			return os.NewSyscallError("wait4", err)
+		if err != nil {
+			return err
 		}
 		how, sig := unix.PTRACE_CONT, status.StopSignal()
 		switch event := int(status) >> 16; {
@@ -65,8 +63,23 @@ func (t *Thread) executes() error {
 			}
 			sig = 0
 		}
-		if err := request(how, t.Tid, 0, uintptr(sig)); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("cannot be run: %w", err)
+		status, err = t.goOn(how, sig)
+	}
+}
+
+// goOn has a thread go on in a way, with a signal or 0, and waits for what comes next.
+func (t *Thread) goOn(how int, sig unix.Signal) (unix.WaitStatus, error) {
+	if err := request(how, t.Tid, 0, uintptr(sig)); err != nil && !errors.Is(err, unix.ESRCH) {
+		return 0, fmt.Errorf("cannot be run: %w", err)
+	}
+	return t.next()
+}
+
+// next waits for what comes next, as long as that takes.
+func (t *Thread) next() (status unix.WaitStatus, err error) {
+	for {
+		if _, err = unix.Wait4(t.Tid, &status, unix.WALL, nil); err != unix.EINTR {
+			return status, os.NewSyscallError("wait4", err)
 		}
 	}
 }

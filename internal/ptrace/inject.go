@@ -107,7 +107,7 @@ func (p *Process) IsLeft(at uint64) (left bool, err error) {
 	if len(bytes.Trim(b, "\x00")) == 0 {
 		return false, nil
 	}
-	if !isBlock(b) || slices.ContainsFunc(p.Threads, func(t *Thread) bool { return t.Regs.Rip-at < BlockSize }) {
+	if !isBlock(b) && !isGate(b) || slices.ContainsFunc(p.Threads, func(t *Thread) bool { return t.Regs.Rip-at < BlockSize }) {
 		return false, ErrUsed
 	}
 	return true, nil

@@ -63,6 +63,36 @@ func TestBlock(t *testing.T) {
 	}
 }
 
+// TestGate: the code that a dynamic linker is led to goes on to the program, and puts back what
+// has led there; nothing but a gate is known as one.
+func TestGate(t *testing.T) {
+	const entry, slot = 0x1122334455667788, 0x99aabbccddeeff00
+	b, at := gate(entry, slot), 0
+	if len(b) != BlockSize || len(bytes.TrimRight(b, "\x00")) != gateSize {
+		t.Fatalf("% x", b)
+	}
+	var starts []int
+	for at < gateSize {
+		var in x86.Inst
+		if err := x86.Decode(b[at:], &in); err != nil {
+			t.Fatalf("at %d: %v", at, err)
+		}
+		starts = append(starts, at)
+		at += int(in.Len)
+	}
+	le := binary.LittleEndian
+	if want := []int{0, 5, gateStop, 17, 27}; at != gateSize || !slices.Equal(starts, want) || le.Uint64(b[9:]) != entry || le.Uint64(b[19:]) != slot {
+		t.Errorf("instructions at %v, not %v: % x", starts, want, b)
+	}
+	if !isGate(b) || isGate(make([]byte, BlockSize)) || isGate(block(&Regs{}, 0, "")) || isBlock(b) {
+		t.Error("not told apart")
+	}
+	b[BlockSize-1] = 1
+	if isGate(b) {
+		t.Error("another is taken for one")
+	}
+}
+
 // TestIsBlock: what a Caller has left is known by its code, whatever it was for; nothing else is.
 func TestIsBlock(t *testing.T) {
 	b := block(&Regs{Rax: 0x1122334455667788, R15: 1, Rip: 2}, 3, "/proc/1/fd/7")

@@ -23,6 +23,7 @@ const (
 	AtPhdr    = 3
 	AtPhent   = 4
 	AtPhnum   = 5
+	AtEntry   = 9
 	AtSysinfo = 33 // AT_SYSINFO_EHDR: where the vdso is
 )
 
@@ -138,14 +139,29 @@ func (h headers) tails(bias uint64) (all []place.Span) {
 	return all
 }
 
-// FindLinker reads what the dynamic linker of a process says of the objects that are loaded.
-func FindLinker(r io.ReaderAt, auxv Auxv, maps []procmaps.Mapping) (*Linker, error) {
+// Begun is what there is of a program that was just executed: its Tails, and whether it is
+// Static, or a dynamic linker runs first.
+func Begun(r io.ReaderAt, auxv Auxv, maps []procmaps.Mapping) (*Linker, error) {
 	m := memory{r}
-	own, err := m.headers(auxv[AtPhdr], auxv[AtPhent], auxv[AtPhnum])
+	own, bias, err := m.program(auxv, maps)
 	if err != nil {
 		return nil, err
 	}
-	bias, err := own.bias(auxv[AtPhdr], maps)
+	return &Linker{Static: own.find(elf.PT_INTERP) == nil, Tails: append(own.tails(bias), m.behind(auxv[AtSysinfo], maps)...)}, nil
+}
+
+// program is the headers of the program itself, and where it lies.
+func (m memory) program(auxv Auxv, maps []procmaps.Mapping) (own headers, bias uint64, err error) {
+	if own, err = m.headers(auxv[AtPhdr], auxv[AtPhent], auxv[AtPhnum]); err == nil {
+		bias, err = own.bias(auxv[AtPhdr], maps)
+	}
+	return own, bias, err
+}
+
+// FindLinker reads what the dynamic linker of a process says of the objects that are loaded.
+func FindLinker(r io.ReaderAt, auxv Auxv, maps []procmaps.Mapping) (*Linker, error) {
+	m := memory{r}
+	own, bias, err := m.program(auxv, maps)
 	if err != nil {
 		return nil, err
 	}

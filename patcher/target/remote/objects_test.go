@@ -78,6 +78,10 @@ func newFake() *fake {
 
 func TestFindLinker(t *testing.T) {
 	f := newFake()
+	begun, err := Begun(f, f.auxv, f.maps)
+	if err != nil || begun.Static || len(begun.Tails) != 1 {
+		t.Errorf("%+v, %v", begun, err)
+	}
 	l, err := FindLinker(f, f.auxv, f.maps)
 	if err != nil {
 		t.Fatal(err)

@@ -4,10 +4,12 @@ package attach
 
 import (
 	"cmp"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"syscall"
@@ -22,6 +24,7 @@ import (
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/patcher"
 	"github.com/dynprof/dynprof/patcher/place"
+	"github.com/dynprof/dynprof/patcher/target"
 	"github.com/dynprof/dynprof/patcher/target/remote"
 )
 
@@ -80,14 +83,40 @@ func Attach(r *Request) (*Result, error) {
 	return result, orEnded(r.Pid, err)
 }
 
-// Start has a program counted from its first instruction on: it is stopped there, and goes on
-// when it is released. After an error it is as it was.
+// Start has a program counted from its first instruction on, or its libraries': it is stopped in
+// front of that of its dynamic linker, if it has one, and goes on when it is released. After an
+// error it is as it was, or has ended (ptrace.Ended).
 func Start(r *Request, stopped *ptrace.Process) (*Result, error) {
 	if err := checkKind(r.Pid); err != nil && !errors.Is(err, errGo) {
 		return nil, err
 	}
+	if err := load(r.Pid, stopped); err != nil {
+		return nil, err
+	}
 	result, err := attachOnce(r, stopped)
 	return result, orEnded(r.Pid, err)
+}
+
+// load has the dynamic linker of a program that was just executed load its libraries.
+func load(pid int, stopped *ptrace.Process) error {
+	maps, err := procmaps.Of(strconv.Itoa(pid))
+	if err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
+	if err != nil {
+		return err
+	}
+	auxv := remote.ParseAuxv(raw)
+	l, err := remote.Begun(stopped.Mem, auxv, maps)
+	if err != nil {
+		return fmt.Errorf("process %d: %w", pid, err)
+	}
+	if l.Static {
+		return nil
+	}
+	s := &session{maps: maps, tails: l.Tails}
+	return stopped.RunToEntry(auxv[remote.AtEntry], s.places)
 }
 
 // orEnded is an error, or, where a process is gone, that instead of what comes of it.
@@ -162,6 +191,7 @@ func look(pid int) (*prepared, error) {
 		p.process.Close()
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
+	p.findLibrary()
 	p.isGo = p.linker.Static && isGo(p.process.Thread()+"/exe")
 	return p, nil
 }
@@ -173,7 +203,11 @@ func attachOnce(r *Request, started *ptrace.Process) (*Result, error) {
 	}
 	defer p.process.Close()
 	p.Request, p.started = r, started
-	if err := cmp.Or(checkLibc(p.linker), p.checkLibraries()); err != nil {
+	err = checkLibc(p.linker)
+	if err == nil && started == nil { // no goroutine runs yet
+		err = p.checkLibraries()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("process %d %w", r.Pid, err)
 	}
 	if err := p.makePlan(); err != nil {
@@ -189,7 +223,47 @@ func attachOnce(r *Request, started *ptrace.Process) (*Result, error) {
 		return nil, err
 	}
 	result.Table, result.Nonce, result.GoesOn, result.Anew = p.tableNow(), p.table.Nonce, p.goesOn, p.anew
+	p.tellLibrary()
 	return result, nil
+}
+
+// findLibrary finds our own among the objects, which has been loaded into a program that it
+// cannot count, as one of musl: nobody counts that.
+func (p *prepared) findLibrary() {
+	for i := range p.linker.Objects {
+		o := &p.linker.Objects[i]
+		o.Self = path.Base(o.Name) == "libdynprof.so"
+	}
+}
+
+// tellLibrary tells it that it need not say so.
+func (p *prepared) tellLibrary() {
+	for _, o := range p.linker.Objects {
+		if !o.Self {
+			continue
+		}
+		if at, err := p.symbol(&o, "dynprof_here"); err == nil {
+			p.process.Memory.WriteAt([]byte{1}, int64(at)) // else it says that it does not count, which is so
+		}
+	}
+}
+
+// symbol is where an object has what it defines by a name.
+func (p *prepared) symbol(o *target.Loaded, name string) (uint64, error) {
+	file, err := p.process.Open(o.Name)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	f, err := elf.NewFile(file)
+	if err != nil {
+		return 0, err
+	}
+	all, err := f.DynamicSymbols()
+	if i := slices.IndexFunc(all, func(s elf.Symbol) bool { return s.Name == name && s.Section != elf.SHN_UNDEF }); i >= 0 {
+		return o.Bias + all[i].Value, nil
+	}
+	return 0, cmp.Or(err, fmt.Errorf("%s has no %s", o.Name, name))
 }
 
 // makePlan plans while the process runs.
@@ -216,7 +290,7 @@ func (p *prepared) makePlan() error {
 		},
 		LinkerHook:  p.linker.Hook,
 		Static:      p.linker.Static,
-		Early:       p.started != nil,
+		Early:       p.started != nil && p.linker.Static,
 		ReserveSize: p.process.ReserveSize,
 		Miss:        func(int, ledger.Reason) {},
 		Stop:        func() {},

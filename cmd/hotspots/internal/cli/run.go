@@ -64,7 +64,7 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run a program and count the calls of its functions",
 		Long: "Run PROG with its arguments and count every call of its functions into a table, which report reads.\n" +
 			"Output, signals and exit status are those of PROG: 128+N if signal N killed it, 127 if it was not found, 126 if it cannot be executed, 125 if hotspots failed.\n\n" +
-			"A program that cannot be counted (32-bit, set-user-ID, dynamically linked with another libc than glibc) runs all the same, after a message.\n\n" +
+			"A program that cannot be counted (32-bit, set-user-ID, dynamically linked with another libc than glibc and musl) runs all the same, after a message.\n\n" +
 			"NAMES of --only and --skip are a regular expression that matches anywhere in the name shown, or @FILE: a file with one whole name a line. " +
 			"GLOBS of --objects are separated by commas; a glob with a slash matches the path, else the base name; all is everything, main the executable. What matches nothing is said at the end, with what may have been meant.\n" +
 			"FILE of -o may have %e (program), %p (process), %h (host), %t (time).\n\n" +
@@ -346,9 +346,9 @@ func (a *app) run(f *runFlags, argv []string) error {
 		}
 		return a.uncounted(p, err)
 	}
-	var static *attach.Request
-	if p.Static {
-		if static, err = a.static(f, p, j); err != nil && f.on[setting.Strict] {
+	var outside *attach.Request
+	if p.Outside {
+		if outside, err = a.outside(f, p, j); err != nil && f.on[setting.Strict] {
 			return fmt.Errorf("not run, as --strict says: %w", err)
 		} else if err != nil {
 			return a.uncounted(p, err)
@@ -379,8 +379,8 @@ func (a *app) run(f *runFlags, argv []string) error {
 	}
 	var result launch.Result
 	left := true // tables
-	if static != nil {
-		result, left, err = a.runStatic(f, static, p, env, watch)
+	if outside != nil {
+		result, left, err = a.runOutside(f, outside, p, env, watch)
 	} else {
 		result, err = launch.Run(p, env, watch)
 	}
@@ -457,11 +457,11 @@ func searchPath() string {
 // prepare makes everything ready that counting needs, and the program's environment.
 // An error means that the program cannot be counted.
 func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, shadow *heat.Shadow) (*job.Job, []string, error) {
-	if p.Why != "" && !p.Static {
+	if p.Why != "" && !p.Outside {
 		return nil, nil, errors.New(p.Why)
 	}
 	library, err := "", error(nil)
-	if !p.Static || f.on[setting.FollowExec] {
+	if !p.Outside || f.on[setting.FollowExec] {
 		library, err = launch.UserLibrary(f.library, carried)
 	}
 	if err != nil {

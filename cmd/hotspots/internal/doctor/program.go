@@ -18,12 +18,12 @@ func Program(name, search string) []Finding {
 	if err != nil {
 		return []Finding{{Fatal, err.Error(), "it does not run", "name a program in PATH, or its file"}}
 	}
-	if p.Why != "" && !p.Static {
+	if p.Why != "" && !p.Outside {
 		return []Finding{{Fatal, p.Why, "it runs uncounted", "count a dynamically linked build for x86-64 that is not set-user-ID"}}
 	}
 	all := []Finding{}
-	if p.Static {
-		all = append(all, Finding{Limit, p.Why, "it is counted by ptrace, all its functions, those of libc too: no thresholds, blocks, control", "count a dynamically linked build"})
+	if p.Outside {
+		all = append(all, Finding{Limit, p.Why, "it is counted by ptrace, all its functions, those of libc too: no blocks, traps, control", "count a build that is dynamically linked with glibc"})
 	}
 	if p.Note != "" {
 		all = append(all, Finding{Limit, p.Note, "the program behind it is not counted", "hotspots run --follow-exec"})

@@ -51,12 +51,13 @@ func (p *Program) inspectLoader(e *elf.File, path string) string {
 		if strings.HasPrefix(filepath.Base(path), "ld-linux") {
 			return "" // the dynamic linker itself preloads what it is told to
 		}
-		p.Static = true
+		p.Outside = true
 		return path + " is statically linked: it loads no library"
 	}
 	interp, err := io.ReadAll(io.LimitReader(e.Progs[i].Open(), 4096))
 	if err == nil && strings.Contains(filepath.Base(string(interp)), "musl") {
-		return path + " uses musl, not glibc: hotspots attach counts it when it runs"
+		p.Outside = true
+		return path + " uses musl: it loads no library for glibc"
 	}
 	for _, lib := range needed(e) {
 		if isSanitizer(lib) {

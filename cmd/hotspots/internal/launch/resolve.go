@@ -20,7 +20,7 @@ type Program struct {
 	Args     []string // its argv
 	Why      string   // why it cannot be counted by the library; empty if it can
 	Doubtful bool     // Why is also a reason for the kernel to refuse it
-	Static   bool     // Why is only that no library can be loaded into it
+	Outside  bool     // Why is only that the library cannot be loaded into it: it is counted from outside
 	Note     string   // what to know about the counts; empty if nothing
 	Preload  []string // libraries that must be loaded before ours
 }

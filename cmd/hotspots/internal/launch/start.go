@@ -105,7 +105,7 @@ func (e *Early) wait() (Result, error) {
 	for {
 		pid, err := syscall.Wait4(-1, &ws, 0, nil) // whom this process has adopted, too
 		if err == nil && pid == e.Pid || err != nil && err != syscall.EINTR {
-			return resultOf(e.Pid, ws), os.NewSyscallError("wait4", err)
+			return ResultOf(e.Pid, ws), os.NewSyscallError("wait4", err)
 		}
 	}
 }
@@ -123,10 +123,11 @@ func (r *relay) attend(watch func(pid int)) (Result, error) {
 		return Result{Pid: r.pid}, fmt.Errorf("waiting for process %d: %w", r.pid, err)
 	}
 	r.outlive()
-	return resultOf(r.pid, ws), nil
+	return ResultOf(r.pid, ws), nil
 }
 
-func resultOf(pid int, ws syscall.WaitStatus) Result {
+// ResultOf is how a process has ended, of what wait4(2) says.
+func ResultOf(pid int, ws syscall.WaitStatus) Result {
 	result := Result{Pid: pid, Code: ws.ExitStatus()}
 	if ws.Signaled() {
 		result.Signal = ws.Signal()

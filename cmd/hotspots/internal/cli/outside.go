@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"syscall"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
@@ -14,7 +13,8 @@ import (
 	"github.com/dynprof/dynprof/internal/setting"
 )
 
-// Static programs load no library: they are attached to in front of their first instruction.
+// Programs that load no library of ours, static ones and those of musl, are attached to in front
+// of their first instruction.
 
 // byLibraryOnly are the settings that need the library, or what it leaves beside the program.
 var byLibraryOnly = []setting.ID{
@@ -22,8 +22,8 @@ var byLibraryOnly = []setting.ID{
 	setting.PerfMap, setting.Heat,
 }
 
-// static is the request to count a static program, or why that cannot be.
-func (a *app) static(f *runFlags, p *launch.Program, j *job.Job) (*attach.Request, error) {
+// outside is the request to count such a program, or why that cannot be.
+func (a *app) outside(f *runFlags, p *launch.Program, j *job.Job) (*attach.Request, error) {
 	asked := map[setting.ID]bool{setting.Translator: f.translator != "", setting.Heat: f.heat != ""}
 	for _, id := range byLibraryOnly {
 		if asked[id] || f.on[id] {
@@ -66,23 +66,23 @@ func (a *app) startCounted(f *runFlags, r *attach.Request, p *launch.Program, pi
 	return nil
 }
 
-// runStatic runs a static program, counted from its first instruction on if that can be. Else
+// runOutside runs such a program, counted from its first instruction on if that can be. Else
 // it says so; or, if the user is strict, nothing runs.
-func (a *app) runStatic(f *runFlags, r *attach.Request, p *launch.Program, env []string, watch func(int)) (result launch.Result, counted bool, err error) {
+func (a *app) runOutside(f *runFlags, r *attach.Request, p *launch.Program, env []string, watch func(int)) (result launch.Result, counted bool, err error) {
+	var ended *ptrace.Ended
 	isStrict := f.on[setting.Strict]
-	runtime.LockOSThread() // who begins to trace goes on
-	defer runtime.UnlockOSThread()
 	result, err = launch.RunHeld(p, env, func(pid int, execute func() error) error {
 		told := false
 		process, err := ptrace.Execute(pid, func() error { told = true; return execute() })
 		if err == nil {
-			if err = a.startCounted(f, r, p, pid, process); err != nil && isStrict {
+			err = a.startCounted(f, r, p, pid, process)
+			if err != nil && !errors.As(err, &ended) && isStrict {
 				syscall.Kill(pid, syscall.SIGKILL)
 			}
 			process.Release()
 		}
 		counted = err == nil
-		if counted || isStrict || !told || errors.Is(err, ptrace.ErrNotExecuted) {
+		if counted || isStrict || !told || errors.Is(err, ptrace.ErrNotExecuted) || ended != nil {
 			return err
 		}
 		a.say("nothing is counted: %v", err) // it runs already
@@ -91,6 +91,9 @@ func (a *app) runStatic(f *runFlags, r *attach.Request, p *launch.Program, env [
 	switch {
 	case err == nil:
 		return result, counted, nil
+	case ended != nil: // as for want of a library
+		a.say("nothing is counted: %v", err)
+		return launch.ResultOf(r.Pid, syscall.WaitStatus(ended.Status)), false, nil
 	case errors.Is(err, ptrace.ErrNotExecuted): // Run says why
 	case isStrict:
 		return result, false, fmt.Errorf("not run, as --strict says: %w", err)
