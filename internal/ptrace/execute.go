@@ -32,14 +32,22 @@ func Execute(pid int, tell func() error) (*Process, error) {
 	}
 	if err == nil {
 		p.Threads = []*Thread{t}
-		err = t.first()
+	}
+	return p.begun(err)
+}
+
+// begun leads a process that has executed a program to its first instruction. After an error it
+// goes on.
+func (p *Process) begun(err error) (*Process, error) {
+	if err == nil {
+		err = p.Threads[0].first()
 	}
 	if err == nil {
-		p.Mem, err = os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
+		p.Mem, err = os.OpenFile(fmt.Sprintf("/proc/%d/mem", p.Pid), os.O_RDWR, 0)
 	}
 	if err != nil {
 		p.Release()
-		return nil, fmt.Errorf("process %d %w", pid, err)
+		return nil, fmt.Errorf("process %d %w", p.Pid, err)
 	}
 	return p, nil
 }
@@ -78,7 +86,7 @@ func (t *Thread) goOn(how int, sig unix.Signal) (unix.WaitStatus, error) {
 // next waits for what comes next, as long as that takes.
 func (t *Thread) next() (status unix.WaitStatus, err error) {
 	for {
-		if _, err = unix.Wait4(t.Tid, &status, unix.WALL, nil); err != unix.EINTR {
+		if status, _, err = t.poll(unix.P_PID, 0); err != unix.EINTR {
 			return status, os.NewSyscallError("wait4", err)
 		}
 	}
@@ -95,7 +103,7 @@ func (t *Thread) first() error {
 	if err != nil {
 		return fmt.Errorf("cannot be run: %w", err)
 	}
-	status, err := wait(t.Tid, time.Now().Add(patience))
+	status, err := t.wait(time.Now().Add(patience))
 	if err != nil {
 		return err
 	}

@@ -208,7 +208,7 @@ func (c *Caller) next() error {
 		if err := request(unix.PTRACE_SYSCALL, c.t.Tid, 0, 0); err != nil {
 			return fmt.Errorf("thread %d cannot be run: %w", c.t.Tid, err)
 		}
-		status, err := wait(c.t.Tid, until)
+		status, err := c.t.wait(until)
 		switch {
 		case err != nil:
 			return fmt.Errorf("thread %d %w", c.t.Tid, err)

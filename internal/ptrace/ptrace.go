@@ -47,6 +47,8 @@ type Thread struct {
 
 	mask     uint64 // blocked signals
 	repaired bool
+	// kept: its process is a child of this one, and its end is left to who waits for that.
+	kept bool
 }
 
 // Process is a process whose threads are all stopped.
@@ -167,7 +169,7 @@ func (p *Process) drop(tid int) {
 // await waits until threads have stopped, and looks at their registers.
 func (p *Process) await(threads []*Thread, until time.Time) error {
 	for _, t := range threads {
-		status, err := wait(t.Tid, until)
+		status, err := t.wait(until)
 		if err != nil {
 			return fmt.Errorf("thread %d %w", t.Tid, err)
 		}
@@ -215,14 +217,14 @@ func (t *Thread) note(status unix.WaitStatus) {
 // wait waits for a thread's next event. Mostly that takes some microseconds, if it finds a CPU:
 // so this thread leaves its own to it, after a little. Who only wants for a CPU, as on a busy
 // machine, is waited for longer: he stops when he has one.
-func wait(tid int, until time.Time) (status unix.WaitStatus, err error) {
+func (t *Thread) wait(until time.Time) (status unix.WaitStatus, err error) {
 	const (
 		spins  = 20
 		longer = 20 * time.Second
 	)
 	for i, late := 0, false; ; i++ {
-		got, err := unix.Wait4(tid, &status, unix.WALL|unix.WNOHANG, nil)
-		if err != nil && err != unix.EINTR || got == tid {
+		status, got, err := t.poll(unix.P_PID, unix.WNOHANG)
+		if err != nil && err != unix.EINTR || got {
 			return status, err
 		}
 		if late { // he was asked once more, as we may have been who had no CPU
@@ -232,10 +234,25 @@ func wait(tid int, until time.Time) (status unix.WaitStatus, err error) {
 			continue
 		}
 		now := time.Now()
-		if late = now.After(until) && (now.After(until.Add(longer)) || !isRunnable(tid)); !late {
+		if late = now.After(until) && (now.After(until.Add(longer)) || !isRunnable(t.Tid)); !late {
 			Pause()
 		}
 	}
+}
+
+// poll asks for what has come of a thread, or of any that this thread traces (P_ALL).
+func (t *Thread) poll(whom, options int) (status unix.WaitStatus, got bool, err error) {
+	tid := t.Tid
+	if whom == unix.P_ALL {
+		tid, options = -1, options|unix.WNOTHREAD
+	}
+	if t.kept {
+		if status, tid = t.peek(whom, options); tid == 0 || !status.Stopped() {
+			return status, tid != 0, nil
+		}
+	}
+	tid, err = unix.Wait4(tid, &status, unix.WALL|options, nil)
+	return status, tid > 0, err
 }
 
 func isRunnable(tid int) bool {
@@ -272,7 +289,7 @@ func (p *Process) Release() {
 	}
 	until := time.Now().Add(patience)
 	for _, t := range late {
-		if status, err := wait(t.Tid, until); err == nil && status.Stopped() {
+		if status, err := t.wait(until); err == nil && status.Stopped() {
 			t.note(status)
 			p.repair(t)
 			t.detach()
@@ -375,7 +392,7 @@ func (t *Thread) Fetch(patience time.Duration) (now Regs, err error) {
 	if err := request(interrupt, t.Tid, 0, 0); err != nil {
 		return now, fmt.Errorf("thread %d cannot be stopped: %w", t.Tid, err)
 	}
-	status, err := wait(t.Tid, time.Now().Add(patience))
+	status, err := t.wait(time.Now().Add(patience))
 	if err != nil {
 		return now, fmt.Errorf("thread %d %w", t.Tid, err)
 	}
@@ -389,9 +406,8 @@ func (t *Thread) Fetch(patience time.Duration) (now Regs, err error) {
 // Stopped reports whether a thread that Run has let go was stopped by a signal, as by a
 // fault. It does not wait.
 func (t *Thread) Stopped() (signal int, stopped bool) {
-	var status unix.WaitStatus
-	got, err := unix.Wait4(t.Tid, &status, unix.WALL|unix.WNOHANG, nil)
-	if err != nil || got != t.Tid {
+	status, got, err := t.poll(unix.P_PID, unix.WNOHANG)
+	if err != nil || !got {
 		return 0, err != nil && err != unix.EINTR
 	}
 	return int(status.StopSignal()), true

@@ -55,3 +55,32 @@ func setMask(tid int, mask uint64) error {
 func nanosleep(t *unix.Timespec) {
 	unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(t)), 0, 0)
 }
+
+// peek is what has come of a thread, or of any, and of which one: 0, of none. It is told again.
+func (t *Thread) peek(whom, options int) (status unix.WaitStatus, tid int) {
+	var is struct { // siginfo_t of SIGCHLD
+		signo, errno, code, none int32
+		pid, uid, status         int32
+		rest                     [100]byte
+	}
+	const exited, killed, dumped, core = 1, 2, 3, 0x80 // CLD_*, WCOREFLAG
+	options |= unix.WEXITED | unix.WSTOPPED | unix.WNOWAIT | unix.WALL
+	for {
+		_, _, errno := unix.Syscall6(unix.SYS_WAITID, uintptr(whom), uintptr(t.Tid), uintptr(unsafe.Pointer(&is)), uintptr(options), 0, 0)
+		if errno == 0 {
+			break
+		}
+		if errno != unix.EINTR { // it has ended, and somebody has waited for it
+			return unix.WaitStatus(unix.SIGKILL), t.Tid
+		}
+	}
+	switch is.code {
+	case exited:
+		return unix.WaitStatus(is.status << 8), int(is.pid)
+	case killed:
+		return unix.WaitStatus(is.status), int(is.pid)
+	case dumped:
+		return unix.WaitStatus(is.status | core), int(is.pid)
+	}
+	return unix.WaitStatus(is.status<<8 | 0x7f), int(is.pid)
+}

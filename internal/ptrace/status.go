@@ -35,6 +35,21 @@ func ReadStatus(pid, tid int) (*Status, error) {
 	return parseStatus(b), nil
 }
 
+// ThreadOf is the number here of a process's thread, of which that is known by which the process
+// sees it, in its own namespace.
+func ThreadOf(pid, own int) (int, error) {
+	tids, err := tasks(pid)
+	if err != nil {
+		return 0, err
+	}
+	for _, tid := range tids {
+		if s, err := ReadStatus(pid, tid); err == nil && len(s.Numbers) > 0 && s.Numbers[len(s.Numbers)-1] == own {
+			return tid, nil
+		}
+	}
+	return 0, fmt.Errorf("process %d has no thread %d", pid, own)
+}
+
 // parseStatus is called for each of many threads while they are stopped: it looks at no more
 // than it needs.
 func parseStatus(b []byte) *Status {

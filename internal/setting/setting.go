@@ -54,6 +54,7 @@ const (
 	RunID
 	Strict    // the library ends a program that it cannot count, before main
 	Note      // file that the library makes when it has said why it counts nothing
+	Outside   // socket of hotspots run, which counts what loads no library, of what is executed
 	Pad       // makes the number of our variables even
 	Library   // not passed on
 	Preloaded // what was put into LD_PRELOAD besides the library, so that it can take it out again
@@ -133,8 +134,9 @@ var All = [Count]Setting{
 	RunID:    {"", "", "DYNPROF_RUN_ID", Text, "", ""},
 	Strict: {"strict", "", "DYNPROF_STRICT", Switch,
 		"do not run a program that cannot be counted, and fail where a name of --objects, --only, --skip, --threshold matches nothing", ""},
-	Note: {"", "", "DYNPROF_NOTE", Text, "", ""},
-	Pad:  {"", "", "DYNPROF_PAD", Text, "", ""},
+	Note:    {"", "", "DYNPROF_NOTE", Text, "", ""},
+	Outside: {"", "", "DYNPROF_OUTSIDE", Text, "", ""},
+	Pad:     {"", "", "DYNPROF_PAD", Text, "", ""},
 	Library: {"library", "", "DYNPROF_LIBRARY", Text,
 		"preload this libdynprof.so (`FILE`) instead of the one that hotspots carries",
 		"preload this libdynprof.so (`FILE`) instead of the one that hotspots carries"},

@@ -10,6 +10,10 @@
  * A program that could not be counted, or that has other rights, gets what it was meant to
  * get: it would see what nobody takes away. So does one for which a filter is there that may
  * kill: we start by system calls that it would never make, and nobody could ask. What children execute is only told of.
+ *
+ * Where all that is executed shall be counted its environment has what that takes, and nothing
+ * is to be done but for programs that load no library of ours: these are counted by hotspots run,
+ * from outside, who is told at the system call (outside.c).
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -23,6 +27,7 @@
 #include "base/recordlock.h"
 #include "base/state.h"
 #include "base/text.h"
+#include "sites/outside.h"
 #include "sites/successor.h"
 #include "sites/watched.h"
 
@@ -74,20 +79,32 @@ void dp_successor_keep(char **envp, const char *first, const char *self)
 
 enum { HEAD = 4096, INTERPRETERS = 4 };
 
-/* Whether the headers are those of a program that our library can be loaded into. */
-static int is_dynamic(const uint8_t *head, uint64_t n)
+/* What counts a program, if it can be counted. */
+enum counted_by { BY_NOBODY, BY_LIBRARY, FROM_OUTSIDE };
+
+static enum counted_by by_linker(const char *name, uint64_t n)
 {
-	static const char linker[] = "/ld-linux-x86-64.so.2";
+	static const char glibc[] = "/ld-linux-x86-64.so.2", musl[] = "/ld-musl-";
+	if (n >= sizeof glibc && same_bytes(name + n - sizeof glibc, glibc, sizeof glibc))
+		return BY_LIBRARY;
+	for (uint64_t i = 0; i + sizeof musl <= n; i++)
+		if (same_bytes(name + i, musl, sizeof musl - 1))
+			return FROM_OUTSIDE;
+	return BY_NOBODY;
+}
+
+/* By the headers. */
+static enum counted_by counts(const uint8_t *head, uint64_t n)
+{
 	const Elf64_Ehdr *e = (const Elf64_Ehdr *)head;
 	if (n < sizeof *e || !same_bytes(e->e_ident, ELFMAG, SELFMAG) || e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_machine != EM_X86_64 ||
 	    e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phoff > n || e->e_phnum > (n - e->e_phoff) / sizeof(Elf64_Phdr) || e->e_phoff % 8)
-		return 0;
+		return BY_NOBODY;
 	const Elf64_Phdr *p = (const Elf64_Phdr *)(head + e->e_phoff);
 	for (unsigned i = 0; i < e->e_phnum; i++)
 		if (p[i].p_type == PT_INTERP)
-			return p[i].p_offset < n && p[i].p_filesz <= n - p[i].p_offset && p[i].p_filesz >= sizeof linker &&
-			       same_bytes(head + p[i].p_offset + p[i].p_filesz - sizeof linker, linker, sizeof linker);
-	return 0;
+			return p[i].p_offset < n && p[i].p_filesz <= n - p[i].p_offset ? by_linker((const char *)head + p[i].p_offset, p[i].p_filesz) : BY_NOBODY;
+	return FROM_OUTSIDE;
 }
 
 /* Whether a file can be opened, and closed again, without a trace. */
@@ -144,19 +161,25 @@ static int has_library(void)
 	return 1;
 }
 
-/* head has room for HEAD bytes, and for a path behind them. */
-static int can_be_counted(long dir, uint64_t path, uint8_t *head)
+/* Of a script it is what counts its interpreter. head has room for HEAD bytes, and for a path
+ * behind them. */
+static enum counted_by who_counts(long dir, uint64_t path, uint8_t *head)
 {
 	for (int i = 0; i < INTERPRETERS; i++) {
 		uint64_t n = read_head(dir, path, head);
 		const char *next = interpreter((char *)head, n);
 		if (!next)
-			return is_dynamic(head, n) && has_same_rights() && has_library();
+			return counts(head, n);
 		text_copy((char *)head + HEAD, HEAD, next);
 		dir = AT_FDCWD;
 		path = (uint64_t)head + HEAD;
 	}
-	return 0;
+	return BY_NOBODY;
+}
+
+static int can_be_counted(long dir, uint64_t path, uint8_t *head)
+{
+	return who_counts(dir, path, head) == BY_LIBRARY && has_same_rights() && has_library();
 }
 
 /* ---- its environment ----------------------------------------------------- */
@@ -170,7 +193,7 @@ struct given {
 /* Whether an entry begins so. No page behind its end is read. */
 static int begins(const struct given *g, uint64_t entry, const char *with)
 {
-	char head[16] = {0};
+	char head[24] = {0};
 	uint64_t n = text_len(with), here = DP_PAGE_SIZE - entry % DP_PAGE_SIZE;
 	if (here >= n)
 		return dp_read_argument(head, entry, n, g->stack) && same_bytes(head, with, n);
@@ -259,6 +282,32 @@ static int is_at(const struct dp_regs *r) { return (uint32_t)r->rax == DP_NR_exe
 
 static uint64_t *environment(struct dp_regs *r) { return is_at(r) ? &r->r10 : &r->rdx; }
 
+static long directory(const struct dp_regs *r) { return is_at(r) ? (long)(int)r->rdi : AT_FDCWD; }
+static uint64_t path_of(const struct dp_regs *r) { return is_at(r) ? r->rsi : r->rdi; }
+
+/* Tells hotspots run, if the environment names it, of a program that loads no library of ours. */
+static void tell_outside(struct dp_regs *r)
+{
+	static const char name[] = "DYNPROF_OUTSIDE=";
+	enum { MOST = 1 << 17 };
+	struct given g = {.at = *environment(r), .stack = dp_program_stack(r)};
+	uint64_t entry = 0, room = pages(2 * HEAD);
+	if (!g.at || dp_stopped() || (is_at(r) && (r->r8 & AT_EMPTY_PATH)))
+		return;
+	for (;; g.count++) {
+		if (g.count == MOST || !dp_read_argument(&entry, g.at + 8 * g.count, sizeof entry, g.stack) || !entry)
+			return;
+		if (begins(&g, entry, name))
+			break;
+	}
+	long at = ask(SYS_mmap, 0, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return;
+	if (who_counts(directory(r), path_of(r), (uint8_t *)at) == FROM_OUTSIDE)
+		dp_outside_follows(entry + sizeof name - 1, g.stack);
+	ask(SYS_munmap, at, room);
+}
+
 /* Whether this is the process that was started, and no child of vfork on its memory. */
 static int is_first(void)
 {
@@ -271,14 +320,13 @@ static int is_first(void)
 static uint64_t counting_environment(const struct dp_regs *r, uint64_t envp, uint64_t *room)
 {
 	struct given g = {.at = envp, .stack = dp_program_stack(r)};
-	long dir = is_at(r) ? (long)(int)r->rdi : AT_FDCWD;
 	if (!kept.vars || !is_first() || dp_stopped() || (is_at(r) && (r->r8 & AT_EMPTY_PATH)) || (envp && !look_at(&g)))
 		return 0;
 	*room = room_for(&g);
 	long at = ask(SYS_mmap, 0, *room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
 		return 0;
-	if (dp_filters_only_refuse((uint8_t *)at) && can_be_counted(dir, is_at(r) ? r->rsi : r->rdi, (uint8_t *)at) && make_environment(&g, (char **)at, *room))
+	if (dp_filters_only_refuse((uint8_t *)at) && can_be_counted(directory(r), path_of(r), (uint8_t *)at) && make_environment(&g, (char **)at, *room))
 		return (uint64_t)at;
 	ask(SYS_munmap, at, *room);
 	*room = 0;
@@ -295,8 +343,10 @@ enum { AT_BIT = 1 };
 int dp_executes(struct dp_regs *r)
 {
 	uint64_t *envp = environment(r), room = 0;
-	if (kept.followed)
+	if (kept.followed) {
+		tell_outside(r);
 		return 0;
+	}
 	r->kept = *envp;
 	uint64_t ours = counting_environment(r, *envp, &room);
 	if (ours)

@@ -42,6 +42,7 @@ type Request struct {
 	RunID       [16]byte
 	Args        bool // it has the command line
 	FollowsExec bool
+	Inherits    bool // its seccomp filters, if it has any, are ours
 }
 
 // Result tells of it.

@@ -44,7 +44,7 @@ func (p *prepared) stopped(do func(*session) error) error {
 		return stopped(p.Pid, p, do)
 	}
 	s := newSession(p)
-	s.Process, s.inherits, s.apart = p.started, true, isApart(p.Pid)
+	s.Process, s.inherits, s.apart = p.started, p.Inherits, isApart(p.Pid)
 	if err := s.look(); err != nil {
 		return err
 	}

@@ -22,17 +22,22 @@ var byLibraryOnly = []setting.ID{
 	setting.PerfMap, setting.Heat,
 }
 
-// outside is the request to count such a program, or why that cannot be.
-func (a *app) outside(f *runFlags, p *launch.Program, j *job.Job) (*attach.Request, error) {
+// takesLibrary is the setting that does, if there is one.
+func (f *runFlags) takesLibrary() *setting.Setting {
 	asked := map[setting.ID]bool{setting.Translator: f.translator != "", setting.Heat: f.heat != ""}
 	for _, id := range byLibraryOnly {
 		if asked[id] || f.on[id] {
-			return nil, fmt.Errorf("%s, and --%s takes one", p.Why, setting.All[id].Flag)
+			return &setting.All[id]
 		}
 	}
+	return nil
+}
+
+// outside is the request to count such programs.
+func (a *app) outside(f *runFlags, j *job.Job) (*attach.Request, error) {
 	blob, err := a.blob()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.Why, err)
+		return nil, err
 	}
 	r := &attach.Request{Output: j.Output, Blob: blob, RunID: j.ID, Args: f.on[setting.Args], FollowsExec: f.on[setting.FollowExec]}
 	if r.Options, err = planOptions(f.objects, f.only, f.skip, f.threshold); err != nil {
@@ -64,6 +69,35 @@ func (a *app) startCounted(f *runFlags, r *attach.Request, p *launch.Program, pi
 		a.startEndpoint(e, result.Table, result.Nonce)
 	}
 	return nil
+}
+
+// firstOutside is the request for the program that is run, or why that cannot be counted.
+func (a *app) firstOutside(f *runFlags, p *launch.Program, j *job.Job) (*attach.Request, error) {
+	if s := f.takesLibrary(); s != nil {
+		return nil, fmt.Errorf("%s, and --%s takes one", p.Why, s.Flag)
+	}
+	r, err := a.outside(f, j)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Why, err)
+	}
+	r.Inherits = true
+	return r, nil
+}
+
+// followAll begins to count what is executed that takes no library, if it shall be.
+func (a *app) followAll(f *runFlags, j *job.Job) (end func()) {
+	if !f.on[setting.FollowExec] || f.takesLibrary() != nil {
+		return func() {}
+	}
+	r, err := a.outside(f, j)
+	if err == nil {
+		var follows *follower
+		if follows, err = follow(outsidePath(j.Note), r, a.say); err == nil {
+			return follows.end
+		}
+	}
+	a.say("programs that load no library are not followed: %v", err)
+	return func() {}
 }
 
 // runOutside runs such a program, counted from its first instruction on if that can be. Else

@@ -68,7 +68,7 @@ func (a *app) runCommand() *cobra.Command {
 			"NAMES of --only and --skip are a regular expression that matches anywhere in the name shown, or @FILE: a file with one whole name a line. " +
 			"GLOBS of --objects are separated by commas; a glob with a slash matches the path, else the base name; all is everything, main the executable. What matches nothing is said at the end, with what may have been meant.\n" +
 			"FILE of -o may have %e (program), %p (process), %h (host), %t (time).\n\n" +
-			"--follow-exec counts the programs that PROG executes, too, each process into a table of its own; of a program that ran more than 16 times (--fold) one is left, with the sums and the calls of each process. hotspots report --run adds all up.\n\n" +
+			"--follow-exec counts the programs that PROG executes, too, dynamically linked and static ones, each process into a table of its own; of a program that ran more than 16 times (--fold) one is left, with the sums and the calls of each process. hotspots report --run adds all up.\n\n" +
 			"--time samples, from outside, in which functions the program spends its CPU time; nothing is changed in it. Without HZ there are 997 samples a second; a frequency is said with =.",
 		Example: "  hotspots run -- ./app args\n  hotspots run -o app.dynprof --summary 0 -- ./app\n  hotspots run --objects 'main,libssl*' --skip '^std::' -- ./app\n" +
 			"  hotspots run --follow-exec -- make\n  hotspots run --time -- ./app                calls, CPU time, and time a call\n  hotspots run --time=4000 -- ./app",
@@ -348,7 +348,7 @@ func (a *app) run(f *runFlags, argv []string) error {
 	}
 	var outside *attach.Request
 	if p.Outside {
-		if outside, err = a.outside(f, p, j); err != nil && f.on[setting.Strict] {
+		if outside, err = a.firstOutside(f, p, j); err != nil && f.on[setting.Strict] {
 			return fmt.Errorf("not run, as --strict says: %w", err)
 		} else if err != nil {
 			return a.uncounted(p, err)
@@ -377,6 +377,7 @@ func (a *app) run(f *runFlags, argv []string) error {
 		defer runtime.UnlockOSThread()
 		watch = a.sample(j, p, f.hertz)
 	}
+	endFollowing := a.followAll(f, j)
 	var result launch.Result
 	left := true // tables
 	if outside != nil {
@@ -384,6 +385,7 @@ func (a *app) run(f *runFlags, argv []string) error {
 	} else {
 		result, err = launch.Run(p, env, watch)
 	}
+	endFollowing()
 	if (err != nil || !left) && j.Times != nil {
 		j.Times.Stop()
 	}
@@ -481,12 +483,15 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, shadow *h
 		setting.Objects: f.objects, setting.Only: f.only, setting.Skip: f.skip,
 		setting.Threshold: f.threshold, setting.Translator: f.translator, setting.BlocksOf: f.blocksOf,
 		setting.Overhead: f.overhead,
-		setting.Listen:   f.listen, setting.Linger: "", setting.Hotspots: "", setting.Heat: "",
+		setting.Listen:   f.listen, setting.Linger: "", setting.Hotspots: "", setting.Heat: "", setting.Outside: "",
 	}
 	if shadow != nil {
 		settings[setting.Heat] = shadow.Path()
 	}
 	f.on.Values(settings, func(*setting.Setting) bool { return true })
+	if f.on[setting.FollowExec] {
+		settings[setting.Outside] = outsidePath(j.Note)
+	}
 	if dir := job.PlansDir(); f.on[setting.Cache] && f.on[setting.FollowExec] && dir != "" {
 		settings[setting.Cache] = dir // the program may give others another home, and its own files there
 	}
@@ -497,7 +502,8 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, shadow *h
 		}
 	}
 	if library == "" {
-		return j, os.Environ(), nil
+		around := setting.All[setting.Outside].Variable + "=" // of a run around this one, who would be told
+		return j, slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, around) }), nil
 	}
 	return j, launch.Environ(os.Environ(), library, p.Preload, settings), nil
 }

@@ -104,19 +104,6 @@ func (a *preparation) cacheDir() *byte {
 	return nil
 }
 
-// plansDir is what package store says, for programs that are executed with another home.
-func (a *preparation) plansDir() (path string, ok bool) {
-	base := a.cacheDir()
-	if base == nil || !clean(text(base)) {
-		return "", false // a relative one is passed over, and links are followed no further than that
-	}
-	dir := a.join(text(base), "/plans", "")
-	if dir == nil {
-		return "", false
-	}
-	return text(dir), true
-}
-
 // libraryBelow looks into a place, to which nobody is given the modes.
 func (a *preparation) libraryBelow(base *byte, without uint32) bool {
 	if base == nil || !plain(text(base)) || !a.isDirectory(base, without) {
@@ -217,33 +204,31 @@ func (a *preparation) placeNamed() bool {
 		return false
 	}
 	a.Output = text(path)
-	number, varies, ok := varying(a.Output)
-	if !ok || varies || a.On[setting.FollowExec] {
-		return ok && (number || !a.On[setting.FollowExec])
+	varies, ok := varying(a.Output)
+	if !ok || varies {
+		return ok
 	}
 	return -callStat(unix.SYS_NEWFSTATAT, unix.AT_FDCWD, path, &a.stat, unix.AT_SYMLINK_NOFOLLOW) == int(syscall.ENOENT)
 }
 
-// varying reports whether a pattern has %p, and whether it has that or %e. Those that
+// varying reports whether a pattern has %p or %e. Those that
 // are expanded before the program starts are not ok.
-func varying(pattern string) (number, varies, ok bool) {
+func varying(pattern string) (varies, ok bool) {
 	for i := 0; i < len(pattern); i++ {
 		if pattern[i] != '%' {
 			continue
 		}
 		if i++; i == len(pattern) {
-			return false, false, false
+			return false, false
 		}
 		switch pattern[i] {
-		case 'p':
-			number, varies = true, true
-		case 'e':
+		case 'p', 'e':
 			varies = true
 		default:
-			return false, false, false
+			return false, false
 		}
 	}
-	return number, varies, true
+	return varies, true
 }
 
 var dot = [...]byte{'.', 0}
@@ -303,8 +288,6 @@ func (a *preparation) makeEnviron() bool {
 			value = a.Note
 		case id == setting.RunID:
 			value = a.hex()
-		case id == setting.Cache && a.On[id] && a.On[setting.FollowExec]:
-			value, ok = a.plansDir()
 		case a.On[i]:
 			value = "1"
 		case id == setting.Pad && ours%2 == 0:

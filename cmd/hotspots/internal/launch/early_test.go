@@ -71,10 +71,9 @@ func TestPrepare(t *testing.T) {
 		{"", 10, false, nil, ""},
 		{"--summary 3 --no-demangle --direct-calls --", 3, true, nil, ""},
 		{"--summary 0 --lock --strict --", 0, false, []setting.ID{setting.Lock, setting.Strict}, ""},
-		{"--follow-exec", 10, false, []setting.ID{setting.FollowExec}, ""},
 		{"-o " + named, 10, false, nil, named},
 		{"--output=" + named + " --summary=7", 7, false, nil, named},
-		{"--output " + named + ".%e.%p --follow-exec", 10, false, []setting.ID{setting.FollowExec}, named + ".%e.%p"},
+		{"--output " + named + ".%e.%p", 10, false, nil, named + ".%e.%p"},
 	} {
 		t.Run(row.flags, func(t *testing.T) {
 			var a preparation
@@ -92,9 +91,6 @@ func TestPrepare(t *testing.T) {
 			settings := map[setting.ID]string{setting.Output: a.Output, setting.Note: a.Note, setting.RunID: fmt.Sprintf("%x", a.ID), setting.Cache: "1", setting.FollowSelf: "1"}
 			for _, id := range row.on {
 				settings[id] = "1"
-			}
-			if slices.Contains(row.on, setting.FollowExec) {
-				settings[setting.Cache] = filepath.Join(filepath.Dir(filepath.Dir(library)), "plans")
 			}
 			if got, want := textsOf(a.environ[:]), Environ(env, library, nil, settings); !slices.Equal(got, want) {
 				t.Errorf("environment %q\nnot %q", got, want)
@@ -119,8 +115,7 @@ func TestNotEarly(t *testing.T) {
 		{"run --only x true", ""}, {"run --summary -1 true", ""}, {"run --summary 010 true", ""}, {"run --summary= true", ""}, {"run --output= true", ""},
 		{"run --summary 9999999 true", ""}, {"run -o", ""}, {"run -ox true", ""}, {"run --lock=0 true", ""}, {"run -h true", ""},
 		{"run -o " + script + " true", ""}, {"run -o " + dir + "/%t true", ""}, {"run -o " + dir + "/x% true", ""},
-		{"run -o ./x true", ""}, {"run -o " + dir + "//x true", ""}, {"run -o " + dir + "/%e --follow-exec true", ""},
-		{"run -o " + dir + "/x --follow-exec true", ""},
+		{"run -o ./x true", ""}, {"run -o " + dir + "//x true", ""}, {"run --follow-exec true", ""},
 		{"run no-such-program", ""}, {"run /etc/passwd", ""}, {"run /etc", ""}, {"run " + script, ""},
 		{"run true", "DYNPROF_LOCK=1"}, {"run true", "DYNPROF_="}, {"run true", "LD_PRELOAD=x"},
 		{"run true", "PATH=:/bin"}, {"run true", "PATH=bin:/bin"}, {"run true", "PATH=/bin/"}, {"run true", "PATH=/etc/../bin"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -93,6 +94,9 @@ func newRelay() (*relay, error) {
 		syscall.SetNonblock(end, true)
 	}
 	r := &relay{from: ends[0]}
+	others.Lock()
+	others.wake = ends[1]
+	others.Unlock()
 	caught.to, caught.program, caught.self = int32(ends[1]), 0, int32(os.Getpid())
 	setAction(int(syscall.SIGURG), nil, &r.old[syscall.SIGURG]) // always the runtime's
 	for s := 1; s <= signals; s++ {
@@ -131,6 +135,8 @@ func (r *relay) pass(info *[infoSize]byte) {
 	word := func(at int) int { return int(int32(binary.LittleEndian.Uint32(info[at:]))) }
 	s, code, sender := syscall.Signal(word(0)), word(8), word(16)
 	switch {
+	case s == 0: // it is to look again: see Hold
+		return
 	case s == syscall.SIGCONT && r.resumed:
 		// A shell sends it to the group; another may have sent it to us alone.
 		r.resumed = false
@@ -254,12 +260,20 @@ func (r *relay) serve(look func()) (syscall.WaitStatus, error) {
 // changed takes notice of how the program is: whether it has stopped, or has ended. The
 // kernel sends SIGCHLD when that changes, which comes by the pipe as the others do; and
 // tells of a stop once. Whom this process has adopted, as the first of a pid namespace or
-// a subreaper, is reaped as well: without us the program would be told of them.
+// a subreaper, is reaped as well: without us the program would be told of them. While other
+// threads of this process trace it is left to them.
 func (r *relay) changed() (ws syscall.WaitStatus, err error) {
 	const running = 0xffff // as the kernel says that it goes on
-	pid := -1
+	others.Lock()
+	defer others.Unlock()
+	pid, whom := -1, -1
+	if others.count > 0 {
+		if whom = r.pid; !hasEnded(whom) {
+			return running, nil
+		}
+	}
 	for err == syscall.EINTR || err == nil && pid != 0 && pid != r.pid {
-		pid, err = syscall.Wait4(-1, &ws, syscall.WUNTRACED|syscall.WNOHANG, nil)
+		pid, err = syscall.Wait4(whom, &ws, syscall.WUNTRACED|syscall.WNOHANG, nil)
 	}
 	if err != nil {
 		return running, os.NewSyscallError("wait4", err)
@@ -272,6 +286,40 @@ func (r *relay) changed() (ws syscall.WaitStatus, err error) {
 		r.stop()
 	}
 	return ws, nil
+}
+
+// others are threads of this process that trace the program, or what may be adopted: of their
+// stops they alone are to be told, and the kernel tells whoever waits first.
+var others struct {
+	sync.Mutex
+	count int
+	wake  int // end of the pipe to write to
+}
+
+// hasEnded reports whether a child has ended, and can be waited for.
+func hasEnded(pid int) bool {
+	const exited, killed, dumped = 1, 2, 3 // CLD_*
+	var is unix.Siginfo
+	if unix.Waitid(unix.P_PID, pid, &is, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) != nil {
+		return false
+	}
+	return is.Code == exited || is.Code == killed || is.Code == dumped
+}
+
+// Hold has nobody wait for children of this process but for the program's end, until release is
+// called.
+func Hold() (release func()) {
+	others.Lock()
+	defer others.Unlock()
+	others.count++
+	return func() {
+		others.Lock()
+		defer others.Unlock()
+		if others.count--; others.count == 0 {
+			var again [infoSize]byte
+			syscall.Write(others.wake, again[:]) // if that is full it is looked all the same
+		}
+	}
 }
 
 // await waits until there is something to read, or that long if it is not negative. It

@@ -28,7 +28,7 @@ const failure = 125
 func run(e *launch.Early) (status int) {
 	j := &job.Job{
 		ID: e.ID, Output: e.Output, Note: e.Note, Summary: e.Summary, Mangled: e.Mangled, Width: narrow.Width(syscall.Stderr),
-		Many: e.On[setting.FollowExec], Fold: job.UsualFold, Agent: e.On[setting.Control], Copies: e.On[setting.Cache] && e.On[setting.TextCopies], Messages: stderr{},
+		Agent: e.On[setting.Control], Copies: e.On[setting.Cache] && e.On[setting.TextCopies], Messages: stderr{},
 	}
 	j.Expect(e.Path, e.Pid)
 	r, err := e.Resume(j.Watch)
