@@ -2,6 +2,7 @@ package test
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -292,6 +293,9 @@ func TestAttachCycles(t *testing.T) {
 type cycled struct {
 	pid      int
 	function string
+	object   string      // that the function is of, if not of the executable
+	flags    []string    // of hotspots attach
+	calls    int         // each time, if not so many as usual
 	do       func(n int) // has it call the function n times
 	loads    []func()    // what happens all the time, but while do is counted
 }
@@ -325,18 +329,18 @@ func (p *cycled) cycle(t *testing.T, cycles int) {
 			t.Fatalf("%v: status %d: %s", args, r.status, r.stderr)
 		}
 	}
-	const calls = 300
-	pid, dir := strconv.Itoa(p.pid), t.TempDir()
+	const usual = 300
+	calls, pid, dir := cmp.Or(p.calls, usual), strconv.Itoa(p.pid), t.TempDir()
 	var used []usage
 	for n := range cycles {
 		table := filepath.Join(dir, fmt.Sprint(n))
-		hotspots("attach", "-o", table, pid)
+		hotspots(slices.Concat([]string{"attach", "-o", table}, p.flags, []string{pid})...)
 		quiet.Lock()
-		before := readReport(t, table).calls(t, p.function)
+		before := p.called(t, table)
 		p.do(calls)
-		counted := readReport(t, table).calls(t, p.function) - before
+		counted := p.called(t, table) - before
 		quiet.Unlock()
-		if counted != calls {
+		if counted != uint64(calls) {
 			t.Errorf("cycle %d: %d calls of %s were counted, not %d", n, counted, p.function, calls)
 		}
 		hotspots("detach", pid)
@@ -349,6 +353,22 @@ func (p *cycled) cycle(t *testing.T, cycles int) {
 		t.Errorf("%d descriptors, %d before", used[cycles-1].descriptors, used[1].descriptors)
 	}
 	leavesNothing(t, used)
+}
+
+// called is how often the function has been called, by the table.
+func (p *cycled) called(t *testing.T, table string) uint64 {
+	t.Helper()
+	r := readReport(t, table)
+	if p.object == "" {
+		return r.calls(t, p.function)
+	}
+	for _, f := range r.Functions {
+		if filepath.Base(f.Object) == p.object && (f.Name == p.function || slices.Contains(f.Aliases, p.function)) {
+			return f.Calls
+		}
+	}
+	t.Errorf("no function %q of %s in the report", p.function, p.object)
+	return 0
 }
 
 // leavesNothing: what we leave, we leave in each cycle, and so in both halves; the program has its
