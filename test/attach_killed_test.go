@@ -95,6 +95,12 @@ func TestAttachKilled(t *testing.T) {
 						t.Fatalf("hotspots %s, killed at %s %d: status %d: %s", what, call, n, r.status, r.stderr)
 					}
 					a.goesOn()
+					if what == "attach" && n%2 == 0 { // who is left behind is no obstacle to the next
+						if again := a.hotspots("attach", "-o", filepath.Join(dir, "again")); again.status != 0 && !strings.Contains(again.stderr, "is counted already") {
+							t.Fatalf("attach once more, after %s %d: status %d: %s", call, n, again.status, again.stderr)
+						}
+						a.goesOn()
+					}
 					d := a.hotspots("detach")
 					if d.status != 0 && !strings.Contains(d.stderr, "is not attached to") {
 						t.Fatalf("detach, after %s %d: status %d: %s", call, n, d.status, d.stderr)

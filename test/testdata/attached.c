@@ -4,11 +4,13 @@
  *	quiet   nobody calls anything any more; prints the calls so far, a line NAME CALLS each
  *	go      they go on
  *	end     prints a sum of what was computed, and ends
- * Arguments: threads, and which of births, forks, signals happen besides. With locked,
- * seccomp=HOW, gs it does what a program may do that is not attached to.
+ * Arguments: threads, and which of births, forks, vforks, trees (of forks), loads (of
+ * libraries, if built with LOADS), signals happen besides. With locked, seccomp=HOW, gs it does
+ * what a program may do that is not attached to.
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -40,9 +42,9 @@ struct own {
 	int is_quiet;
 	char apart[128];
 };
-enum { MOST = 64 };
+enum { MOST = 1000 };
 static struct own all[MOST];
-static int threads, births, forks, quiet, ends, interrupted;
+static int threads, births, forks, vforks, trees, quiet, ends, interrupted;
 static uint64_t struck_calls, wrong;
 
 KEPT uint64_t leaf(uint64_t x) { return x * 2654435761u ^ x >> 7; }
@@ -96,18 +98,35 @@ static void bear(struct own *o)
 		pthread_join(t, 0);
 }
 
-static void make_process(struct own *o)
+static int ended_well(pid_t p)
 {
 	int status;
-	pid_t p = fork();
-	if (p == 0) {
-		uint64_t x = 1;
-		for (int i = 0; i < 10; i++)
-			x = forked(x);
-		_exit(x == 9765625 ? 0 : 1);
+	return p > 0 && waitpid(p, &status, 0) == p && status == 0;
+}
+
+/* What a child does, and those that it makes. */
+static __attribute__((noreturn)) void live(int generations)
+{
+	uint64_t x = 1;
+	for (int i = 0; i < 10; i++)
+		x = forked(x);
+	if (generations > 1) {
+		pid_t p = fork();
+		if (p == 0)
+			live(generations - 1);
+		if (!ended_well(p))
+			_exit(2);
 	}
-	if (p > 0 && waitpid(p, &status, 0) == p && status == 0)
-		o->calls[FORKED] += 10;
+	_exit(x == 9765625 ? 0 : 1);
+}
+
+static void make_process(struct own *o, int generations)
+{
+	pid_t p = generations ? fork() : vfork();
+	if (p == 0)
+		live(generations);
+	if (ended_well(p))
+		o->calls[FORKED] += generations ? 10u * (unsigned)generations : 10;
 	else
 		__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
 }
@@ -136,7 +155,11 @@ static void *work(void *arg)
 		if (births && i % 64 == 0)
 			bear(o);
 		if (forks && i % 512 == 0)
-			make_process(o);
+			make_process(o, 1);
+		if (vforks && i % 512 == 0)
+			make_process(o, 0);
+		if (trees && i % 2048 == 0)
+			make_process(o, 4);
 		o->sum += x & 1;
 	}
 	return 0;
@@ -151,6 +174,21 @@ static void *wait_for_nothing(void *poll)
 		if (epoll_wait(fd, &e, 1, -1) < 0 && errno == EINTR)
 			interrupted++;
 	return 0;
+}
+
+/* Libraries come and go. */
+static void *load(void *unused)
+{
+#ifdef LOADS
+	for (;;) {
+		void *l = dlopen("libresolv.so.2", RTLD_NOW);
+		usleep(2000);
+		if (l)
+			dlclose(l);
+		usleep(2000);
+	}
+#endif
+	return unused;
 }
 
 static void tell(void)
@@ -218,13 +256,16 @@ static void ticks(int microseconds)
 int main(int argc, char **argv)
 {
 	char line[64];
-	int signals = 0, poll = epoll_create1(0);
-	pthread_t t[MOST], waiter;
+	int signals = 0, loads = 0, poll = epoll_create1(0);
+	pthread_t t[MOST], waiter, loader;
 	online = (int)sysconf(_SC_NPROCESSORS_ONLN);
 	threads = argc > 1 ? atoi(argv[1]) : 4;
 	for (int i = 2; i < argc; i++) {
 		births |= !strcmp(argv[i], "births");
 		forks |= !strcmp(argv[i], "forks");
+		vforks |= !strcmp(argv[i], "vforks");
+		trees |= !strcmp(argv[i], "trees");
+		loads |= !strcmp(argv[i], "loads");
 		signals |= !strcmp(argv[i], "signals");
 		if ((!strcmp(argv[i], "locked") && mlockall(MCL_CURRENT | MCL_FUTURE)) ||
 		    (!strncmp(argv[i], "seccomp=", 8) && filter_named(argv[i] + 8)) ||
@@ -240,6 +281,8 @@ int main(int argc, char **argv)
 	} else {
 		pthread_create(&waiter, 0, wait_for_nothing, &poll);
 	}
+	if (loads)
+		pthread_create(&loader, 0, load, 0);
 	for (int i = 0; i < threads; i++)
 		pthread_create(&t[i], 0, work, &all[i]);
 	printf("ready\n");
