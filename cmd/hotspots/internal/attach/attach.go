@@ -3,6 +3,7 @@
 package attach
 
 import (
+	"bytes"
 	"cmp"
 	"debug/elf"
 	"errors"
@@ -413,6 +414,11 @@ func (p *prepared) isAsPlanned(now []procmaps.Mapping) error {
 	}
 	if taken {
 		return again("process %d has mapped something where its stubs were to lie", p.Pid)
+	}
+	// Who has executed the same static program again may have the same code at the same place.
+	auxv, err := os.ReadFile(p.process.Thread() + "/auxv") // by a thread: the leader may have ended
+	if err != nil || !bytes.Equal(auxv, p.auxv) {
+		return again("process %d has executed a program", p.Pid)
 	}
 
 	code := func(all []procmaps.Mapping) []procmaps.Mapping { return only(all, isCode) }
