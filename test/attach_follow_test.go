@@ -9,8 +9,8 @@ import (
 	"github.com/dynprof/dynprof/internal/lane"
 )
 
-// TestFollowMixture: with --follow-exec what is executed is counted exactly, whatever loads its
-// libraries, whoever executes it, and in whatever way. Nobody sees anything of it.
+// TestFollowMixture: with --follow-exec all is counted that is executed, or it is said, whatever
+// loads its libraries, whoever executes it, and in whatever way. Nobody sees anything of it.
 func TestFollowMixture(t *testing.T) {
 	lane.Parallel(t)
 	needNoBlocks(t)
@@ -33,7 +33,8 @@ func TestFollowMixture(t *testing.T) {
 			without := run(t, cmd(args...))
 			tables := t.TempDir()
 			with := run(t, cmd(append([]string{hotspots, "run", "--follow-exec", "--fold", "0", "--summary", "0", "-o", filepath.Join(tables, "%e.%p"), "--"}, args...)...))
-			with.stderr = notOurs(with.stderr) // who was not asked in time runs uncounted, and may say so
+			told := strings.Count(with.stderr, "not counted: ") + strings.Count(with.stderr, "nothing is counted: ")
+			with.stderr = notOurs(with.stderr) // who was not asked in time runs uncounted, and it is said
 			same(t, without, with)
 			all, err := filepath.Glob(filepath.Join(tables, "*"))
 			if err != nil {
@@ -43,15 +44,13 @@ func TestFollowMixture(t *testing.T) {
 			for _, table := range all {
 				executed[readReport(t, table).calls(t, "work")]++
 			}
-			for calls, n := range executed {
-				if n > want[calls] {
-					t.Errorf("%d processes have called it %d times, not %d", n, calls, want[calls])
-				}
+			missing := 0
+			for calls, n := range want {
+				missing += n - executed[calls]
+				delete(executed, calls)
 			}
-			for _, name := range names {
-				if few, _ := filepath.Glob(filepath.Join(tables, name+".*")); len(few) == 0 {
-					t.Errorf("%s was never counted: %v", name, executed)
-				}
+			if len(executed) > 0 || missing != told {
+				t.Errorf("%d processes are not counted, %d were told of; and %v (calls: processes)", missing, told, executed)
 			}
 		})
 	}

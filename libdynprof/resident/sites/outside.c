@@ -44,14 +44,18 @@ void dp_outside_follows(uint64_t path, uint64_t stack)
 	long got = ask(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
 	if (!failed(got))
 		got = ask(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+	/* Who is stopped, or has a handler run, is told EINTR. */
+	int tries = TRIES;
 	if (!failed(got))
-		got = ask(SYS_connect, fd, &to, size);
+		do
+			got = ask(SYS_connect, fd, &to, size);
+		while (got == -EINTR && tries-- > 0);
 	if (!failed(got))
-		got = ask(SYS_sendto, fd, &self, sizeof self, MSG_NOSIGNAL, 0, 0);
-	for (int i = 0; i < TRIES && !failed(got); i++) {
-		long read = ask(SYS_recvfrom, fd, &answer, sizeof answer, 0, 0, 0);
-		if (read != -EINTR) /* as who is stopped is told */
-			break;
-	}
+		do
+			got = ask(SYS_sendto, fd, &self, sizeof self, MSG_NOSIGNAL, 0, 0);
+		while (got == -EINTR && tries-- > 0);
+	if (!failed(got))
+		while (ask(SYS_recvfrom, fd, &answer, sizeof answer, 0, 0, 0) == -EINTR && tries-- > 0) {
+		}
 	ask(SYS_close, fd);
 }

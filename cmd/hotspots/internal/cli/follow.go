@@ -80,12 +80,13 @@ func (f *follower) serve(c int) {
 	defer runtime.UnlockOSThread()
 	open := true
 	answer := func() error {
-		_, err := unix.Write(c, []byte{1})
+		_, err := unix.Write(c, []byte{1}) // which waits for nothing
 		return errors.Join(os.NewSyscallError("write", err), f.closed(c, &open))
 	}
 	defer func() { f.closed(c, &open) }() // which lets it go on, too
 	pid, tid, err := peer(c)
 	if err != nil {
+		f.say("not counted: %v", err)
 		return
 	}
 	defer launch.Hold()()
@@ -123,6 +124,9 @@ func peer(c int) (pid, tid int, err error) {
 	}
 	b := make([]byte, 4)
 	n, err := unix.Read(c, b)
+	for err == unix.EINTR { // Go's run time sends signals to its threads
+		n, err = unix.Read(c, b)
+	}
 	if err != nil || n != len(b) {
 		return 0, 0, errors.Join(err, errors.New("it does not say who it is"))
 	}
