@@ -142,12 +142,12 @@ func TestAttachAgain(t *testing.T) {
 			t.Fatalf("attach: status %d: %s", r.status, r.stderr)
 		}
 	}
-	first, second := a.quiet(), a.quiet()
+	first := a.quiet()
 	attach("is counted: " + table)
 	for range 3 {
 		a.goOn()
 		time.Sleep(10 * time.Millisecond)
-		second = a.quiet()
+		second := a.quiet()
 		a.compare(first, second, nil, readReport(t, table))
 		a.detach()
 		a.goOn()
