@@ -37,7 +37,7 @@ func (p *prepared) makeTable() error {
 		spec.Flags |= layout.FlagFollowExec
 	}
 	p.table, err = build.Create(path, spec)
-	if err != nil || p.Output == "" || p.table.Path() == path {
+	if err != nil || p.Output == "" || p.table.Path() == path || p.started != nil { // that is a program anew
 		return err
 	}
 	switch err := edit.Carry(path, p.table.Path()); {

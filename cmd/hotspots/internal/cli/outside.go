@@ -91,9 +91,9 @@ func (a *app) followAll(f *runFlags, j *job.Job) (end func()) {
 	}
 	r, err := a.outside(f, j)
 	if err == nil {
-		var follows *follower
-		if follows, err = follow(outsidePath(j.Note), r, a.say); err == nil {
-			return follows.end
+		var follows *attach.Follower
+		if follows, err = attach.Follow(outsidePath(j.Note), r, launch.Hold, a.say); err == nil {
+			return follows.End
 		}
 	}
 	a.say("programs that load no library are not followed: %v", err)
@@ -137,3 +137,6 @@ func (a *app) runOutside(f *runFlags, r *attach.Request, p *launch.Program, env 
 	result, err = launch.Run(p, env, nil)
 	return result, false, err
 }
+
+// outsidePath is where a run listens: beside the note.
+func outsidePath(note string) string { return note + ".outside" }

@@ -1,4 +1,4 @@
-package cli
+package attach
 
 import (
 	"encoding/binary"
@@ -11,42 +11,44 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
-	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/internal/ptrace"
 )
 
+// Follower counts programs from outside that counted ones execute.
+//
 // With --follow-exec counted programs tell of others that they are about to execute, and that
 // load no library of ours (libdynprof/resident/sites/outside.c): these are attached to in front of
 // their first instruction. Nobody is traced for longer than that takes.
-type follower struct {
+type Follower struct {
 	fd      int
 	path    string
-	request attach.Request
+	request Request
+	hold    func() (release func())
 	say     func(format string, args ...any)
 	busy    sync.WaitGroup
 }
 
-// follow listens at a path. r is what programs are to be counted by.
-func follow(path string, r *attach.Request, say func(string, ...any)) (*follower, error) {
+// Follow listens at a path. r is what programs are to be counted by; while one is traced that may
+// be a child of this process nobody may wait for it: hold sees to that.
+func Follow(path string, r *Request, hold func() (release func()), say func(string, ...any)) (*Follower, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	f := &follower{fd: fd, path: path, request: *r, say: say}
+	f := &Follower{fd: fd, path: path, request: *r, hold: hold, say: say}
 	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
-		f.end()
+		f.End()
 		return nil, os.NewSyscallError("listen", err)
 	}
 	go f.listen()
 	return f, nil
 }
 
-func (f *follower) listen() {
+func (f *Follower) listen() {
 	for {
 		c, _, err := unix.Accept4(f.fd, unix.SOCK_CLOEXEC)
 		switch {
@@ -60,8 +62,8 @@ func (f *follower) listen() {
 	}
 }
 
-// end ends it. Programs that are about to be counted are waited for: some milliseconds each.
-func (f *follower) end() {
+// End ends it. Programs that are about to be counted are waited for: some milliseconds each.
+func (f *Follower) End() {
 	const patience = 5 * time.Second
 	os.Remove(f.path)
 	unix.Shutdown(f.fd, unix.SHUT_RDWR)
@@ -75,7 +77,7 @@ func (f *follower) end() {
 }
 
 // serve counts the program that a thread is about to execute, which has connected.
-func (f *follower) serve(c int) {
+func (f *Follower) serve(c int) {
 	runtime.LockOSThread() // who begins to trace goes on
 	defer runtime.UnlockOSThread()
 	open := true
@@ -89,12 +91,12 @@ func (f *follower) serve(c int) {
 		f.say("not counted: %v", err)
 		return
 	}
-	defer launch.Hold()()
+	defer f.hold()()
 	r := f.request
 	r.Pid = pid
 	process, err := ptrace.Follow(pid, tid, answer)
 	if err == nil {
-		_, err = attach.Start(&r, process)
+		_, err = Start(&r, process)
 		process.Release()
 	}
 	var ended *ptrace.Ended
@@ -103,7 +105,7 @@ func (f *follower) serve(c int) {
 	}
 }
 
-func (f *follower) closed(c int, open *bool) error {
+func (f *Follower) closed(c int, open *bool) error {
 	if !*open {
 		return nil
 	}
@@ -133,6 +135,3 @@ func peer(c int) (pid, tid int, err error) {
 	tid, err = ptrace.ThreadOf(pid, int(binary.LittleEndian.Uint32(b)))
 	return pid, tid, err
 }
-
-// outsidePath is where a run listens: beside the note.
-func outsidePath(note string) string { return note + ".outside" }
