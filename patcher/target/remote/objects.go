@@ -50,7 +50,8 @@ type Linker struct {
 	Tails []place.Span
 }
 
-// ErrLoading is the error of FindLinker that is to be tried again: the list changes.
+// ErrLoading is the error of FindLinker that is to be tried again: the list changes, or is of
+// other libraries than the mappings.
 var ErrLoading = errors.New("it loads or unloads libraries")
 
 const pageSize = 4096
@@ -186,6 +187,9 @@ func FindLinker(r io.ReaderAt, auxv Auxv, maps []procmaps.Mapping) (*Linker, err
 		}
 		seen[space] = true
 		next, err := m.namespace(space, l, auxv, maps, seen)
+		if err != nil && !errors.Is(err, ErrLoading) { // since the mappings were read
+			err = fmt.Errorf("%w: %w", ErrLoading, err)
+		}
 		if err != nil {
 			return nil, err
 		}

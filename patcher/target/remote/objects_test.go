@@ -3,6 +3,7 @@ package remote
 import (
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -124,8 +125,12 @@ func TestFindLinkerHostile(t *testing.T) {
 	} {
 		f := newFake()
 		row.change(f)
-		if _, err := FindLinker(f, f.auxv, f.maps); err == nil || !strings.Contains(err.Error(), row.want) {
+		_, err := FindLinker(f, f.auxv, f.maps)
+		if err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v", name, err)
+		}
+		if name == "nowhere" && !errors.Is(err, ErrLoading) {
+			t.Errorf("a library that came meanwhile is not waited for: %v", err)
 		}
 	}
 	if _, err := FindLinker(newFake(), Auxv{}, nil); err == nil {

@@ -172,6 +172,12 @@ type prepared struct {
 // scratchRoom is how much memory may be needed while the process is stopped: for 70,000 threads.
 const scratchRoom = 16 << 20
 
+// isAnother reports whether a process has executed something since its memory was opened.
+func (p *prepared) isAnother(pid int) bool {
+	now, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
+	return err == nil && !bytes.Equal(now, p.auxv)
+}
+
 // look reads what is loaded.
 func look(pid int) (*prepared, error) {
 	p := &prepared{}
@@ -186,7 +192,8 @@ func look(pid int) (*prepared, error) {
 	if err == nil {
 		p.linker, err = remote.FindLinker(p.process.Memory, remote.ParseAuxv(p.auxv), p.maps)
 	}
-	if errors.Is(err, remote.ErrLoading) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) { // the thread by which we look has ended
+	// The thread by which we look has ended, or another program was executed.
+	if errors.Is(err, remote.ErrLoading) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || err != nil && p.isAnother(pid) {
 		err = &errAgain{err}
 	}
 	if err != nil {
