@@ -174,11 +174,12 @@ func TestLateReopened(t *testing.T) {
 	for range 3 {
 		libraries = append(libraries, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c"))
 	}
-	for _, row := range []struct {
+	type way struct {
 		how              string
 		times, libraries int
 		flags            []string
-	}{
+	}
+	for _, row := range lane.Some([]way{
 		{"alone", 3000, 1, nil},
 		{"alone", 500, 3, []string{"--objects", "all"}},
 		{"alone", 400, 1, []string{"--cache=false"}},
@@ -187,7 +188,7 @@ func TestLateReopened(t *testing.T) {
 		{"child", 500, 1, nil},
 		{"beside", 80, 1, nil},
 		{"beside", 50, 2, []string{"--objects", "all", "--keep-calls"}},
-	} {
+	}, 0, 3, 5, 7) {
 		t.Run(strings.Join(append(slices.Clone(row.flags), row.how, fmt.Sprint(row.libraries)), " "), func(t *testing.T) {
 			c := cmd(append([]string{program, row.how, fmt.Sprint(row.times)}, libraries[:row.libraries]...)...)
 			without := run(t, c)

@@ -70,7 +70,7 @@ func manyFunctions(t *testing.T, n, text int) string {
 func TestHeapRoom(t *testing.T) {
 	t.Parallel()
 	p := manyFunctions(t, 100_000, 9_600_000)
-	for _, before := range [][]string{nil, {"setarch", "-R"}} {
+	for _, before := range lane.Some([][]string{nil, {"setarch", "-R"}}, 0) {
 		inVariants(t, command{before: before, args: []string{p, "6000"}}, func(t *testing.T, r *report) {
 			if f := r.named(t, "f0"); f.Calls != 2 {
 				t.Errorf("f0: %d calls, not 2", f.Calls)

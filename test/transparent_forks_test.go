@@ -13,9 +13,9 @@ import (
 func TestForksInterruptNobody(t *testing.T) {
 	lane.Parallel(t)
 	program := compile(t, need(t, "gcc"), []string{"-O1"}, "forkinterrupts.c")
-	for _, args := range [][]string{nil, {"handler"}, {"ignored"}, {"inherited"}} {
+	for i, args := range [][]string{nil, {"handler"}, {"ignored"}, {"inherited"}} {
 		ways := [][]string{nil, {"--cache=false"}, {"--objects", "all"}, {"--lock"}, {"--threshold", "10", "--control"}, {"--blocks"}}
-		for _, flags := range ways[:lane.Of(2, len(ways))] {
+		for _, flags := range lane.Turn(ways, i) {
 			c := cmd(slices.Concat([]string{build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table")}, flags, []string{"--", program}, args)...)
 			if slices.Contains(args, "inherited") {
 				c = cmd(append([]string{"env", "--ignore-signal=USR1"}, c.args...)...)
