@@ -47,7 +47,7 @@ func TestAttachControl(t *testing.T) {
 			a := startAttached(t, compileWith(t, how, "attached.c"), "4", "forks", "signals")
 			before := a.state()
 			table := a.attach()
-			for range lane.Of(3, 50) {
+			for range lane.Of(3, 10) {
 				a.pausesAndGoesOn(table, a.pid())
 			}
 			var all sync.WaitGroup
@@ -79,7 +79,7 @@ func TestAttachControlKilled(t *testing.T) {
 	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "4")
 	before := a.state()
 	for _, call := range lane.Some([]string{"ptrace", "pwrite64", "pread64"}, 0) {
-		for n := 1; !t.Failed(); n += lane.Of(61, 1) {
+		for n := 1; !t.Failed(); n += lane.Of(61, 7) {
 			a.attach()
 			what := []string{"pause", "resume"}[n%2]
 			if what == "resume" {
@@ -123,7 +123,7 @@ func TestAttachGoControl(t *testing.T) {
 	lane.Parallel(t)
 	a := startAttached(t, goStatic(t, "testdata/gobusy"))
 	table := a.attach()
-	for range lane.Of(1, 50) {
+	for range lane.Of(1, 10) {
 		a.pausesAndGoesOn(table, table)
 	}
 	a.detach()

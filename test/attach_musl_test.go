@@ -65,7 +65,7 @@ func TestRunOutsideKilled(t *testing.T) {
 		want := run(t, cmd(program, made)).stdout
 		os.Remove(made)
 		for _, call := range lane.Some([]string{"ptrace", "pwrite64"}, 0, 1) {
-			for n, killed := 1, true; killed && !t.Failed(); n += lane.Of(13, 1) {
+			for n, killed := 1, true; killed && !t.Failed(); n += lane.Of(13, 5) {
 				r := run(t, cmd(strace, "-qq", "-o", "/dev/null", "-e", "trace="+call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n),
 					hotspots, "run", "--summary", "0", "-o", filepath.Join(dir, fmt.Sprint(n)), "--", program, made))
 				os.Remove(made)
