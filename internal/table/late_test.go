@@ -67,13 +67,14 @@ func TestLateBlocks(t *testing.T) {
 	}
 }
 
-// TestLateBlocksKilled: wherever a process dies that adds blocks, the table is sound, and the
-// next one that adds finds it so.
-func TestLateBlocksKilled(t *testing.T) {
-	if path := os.Getenv("TABLE_TEST_APPENDS_BLOCKS"); path != "" {
+// killedAdding has a process that adds die at each of its stores in turn, of which there are so
+// many at least, and looks at what that leaves.
+func killedAdding(t *testing.T, spare func(testing.TB) *tabletest.Live, late func(*build.Appender) *build.Spec, least int, look func(live *tabletest.Live, stores int)) {
+	t.Helper()
+	if path := os.Getenv("TABLE_TEST_APPENDS"); path != "" {
 		a, err := build.OpenAppend(&dies{tabletest.Writable(t, path), len(os.Getenv("TABLE_TEST_STORES"))})
 		if err == nil {
-			err = a.Add(lateWithBlocks(a))
+			err = a.Add(late(a))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -81,13 +82,27 @@ func TestLateBlocksKilled(t *testing.T) {
 		return
 	}
 	for stores := 1; ; stores++ {
-		live := spareBlocks(t)
-		cmd := exec.Command(os.Args[0], "-test.run", "^TestLateBlocksKilled$")
-		cmd.Env = append(os.Environ(), "TABLE_TEST_APPENDS_BLOCKS="+live.Path, "TABLE_TEST_STORES="+strings.Repeat("x", stores))
+		live := spare(t)
+		cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+		cmd.Env = append(os.Environ(), "TABLE_TEST_APPENDS="+live.Path, "TABLE_TEST_STORES="+strings.Repeat("x", stores))
 		out, err := cmd.CombinedOutput()
 		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (!ok || status.Signal() != syscall.SIGKILL) {
 			t.Fatalf("%v: %s", err, out)
 		}
+		look(live, stores)
+		if err == nil {
+			if stores < least {
+				t.Errorf("only %d stores", stores)
+			}
+			return
+		}
+	}
+}
+
+// TestLateBlocksKilled: wherever a process dies that adds blocks, the table is sound, and the
+// next one that adds finds it so.
+func TestLateBlocksKilled(t *testing.T) {
+	killedAdding(t, spareBlocks, lateWithBlocks, 15, func(live *tabletest.Live, stores int) {
 		live.Set(0, 10, 20, 30, 40, 12, 7)
 		if got := runsOf(t, live.Path); len(got) != 4 && len(got) != 8 || !slices.Equal(got[:4], []uint64{10, 27, 12, 47}) {
 			t.Errorf("after %d stores: %d", stores, got)
@@ -101,13 +116,7 @@ func TestLateBlocksKilled(t *testing.T) {
 		if p := f.Of(uint32(len(tab.Functions) - 1)); len(p.Blocks) != 3 || len(p.Ways) != 6 || len(p.Loops) != 1 || tab.Generation%2 != 0 {
 			t.Errorf("added after %d stores: %+v", stores, p)
 		}
-		if err == nil {
-			if stores < 15 {
-				t.Errorf("only %d stores", stores)
-			}
-			return
-		}
-	}
+	})
 }
 
 // copyWithLate are the bytes of a copy of a table to which an object was added.
@@ -244,24 +253,7 @@ func TestLateSitesFull(t *testing.T) {
 // TestLateSitesKilled: wherever a process dies that adds call sites, the table is sound, and the
 // next one that adds finds it so.
 func TestLateSitesKilled(t *testing.T) {
-	if path := os.Getenv("TABLE_TEST_APPENDS_SITES"); path != "" {
-		a, err := build.OpenAppend(&dies{tabletest.Writable(t, path), len(os.Getenv("TABLE_TEST_STORES"))})
-		if err == nil {
-			err = a.Add(lateWithSites(a))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	for stores := 1; ; stores++ {
-		live := spareSites(t)
-		cmd := exec.Command(os.Args[0], "-test.run", "^TestLateSitesKilled$")
-		cmd.Env = append(os.Environ(), "TABLE_TEST_APPENDS_SITES="+live.Path, "TABLE_TEST_STORES="+strings.Repeat("x", stores))
-		out, err := cmd.CombinedOutput()
-		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (!ok || status.Signal() != syscall.SIGKILL) {
-			t.Fatalf("%v: %s", err, out)
-		}
+	killedAdding(t, spareSites, lateWithSites, 13, func(live *tabletest.Live, stores int) {
 		live.Set(0, 10, 20, 30, 40, 12, 99, 7)
 		if got := callsOf(t, live.Path); len(got) != 3 && len(got) != 5 || !slices.Equal(got[:3], []uint64{12, 7, 0}) {
 			t.Errorf("after %d stores: %d", stores, got)
@@ -275,13 +267,7 @@ func TestLateSitesKilled(t *testing.T) {
 		if s, last := &sites[len(sites)-2], len(tab.Functions)-1; s.Callee != uint32(last) || s.Counter != tab.Functions[last].Counter+1 {
 			t.Errorf("added after %d stores: %+v", stores, s)
 		}
-		if err == nil {
-			if stores < 13 {
-				t.Errorf("only %d stores", stores)
-			}
-			return
-		}
-	}
+	})
 }
 
 // copyWithLateSites are the bytes of a copy of such a table.
