@@ -172,10 +172,13 @@ type prepared struct {
 // scratchRoom is how much memory may be needed while the process is stopped: for 70,000 threads.
 const scratchRoom = 16 << 20
 
-// isAnother reports whether a process has executed something since its memory was opened.
-func (p *prepared) isAnother(pid int) bool {
-	now, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
-	return err == nil && !bytes.Equal(now, p.auxv)
+// readAuxv reads the process's auxiliary vector, by a thread: the leader may have ended.
+func (p *prepared) readAuxv() ([]byte, error) { return os.ReadFile(p.process.Thread() + "/auxv") }
+
+// isAnother reports whether a process has executed something since it was looked at.
+func (p *prepared) isAnother() bool {
+	now, err := p.readAuxv()
+	return err != nil || !bytes.Equal(now, p.auxv)
 }
 
 // look reads what is loaded.
@@ -187,13 +190,13 @@ func look(pid int) (*prepared, error) {
 	}
 	p.process.Apart = isContained(pid)
 	if p.maps, err = procmaps.Of(strconv.Itoa(pid)); err == nil {
-		p.auxv, err = os.ReadFile(p.process.Thread() + "/auxv")
+		p.auxv, err = p.readAuxv()
 	}
 	if err == nil {
 		p.linker, err = remote.FindLinker(p.process.Memory, remote.ParseAuxv(p.auxv), p.maps)
 	}
 	// The thread by which we look has ended, or another program was executed.
-	if errors.Is(err, remote.ErrLoading) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || err != nil && p.isAnother(pid) {
+	if errors.Is(err, remote.ErrLoading) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || err != nil && p.isAnother() {
 		err = &errAgain{err}
 	}
 	if err != nil {
@@ -423,8 +426,7 @@ func (p *prepared) isAsPlanned(now []procmaps.Mapping) error {
 		return again("process %d has mapped something where its stubs were to lie", p.Pid)
 	}
 	// Who has executed the same static program again may have the same code at the same place.
-	auxv, err := os.ReadFile(p.process.Thread() + "/auxv") // by a thread: the leader may have ended
-	if err != nil || !bytes.Equal(auxv, p.auxv) {
+	if p.isAnother() {
 		return again("process %d has executed a program", p.Pid)
 	}
 
