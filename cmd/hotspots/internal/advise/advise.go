@@ -46,10 +46,10 @@ type Advice struct {
 
 // Kinds.
 const (
-	KindOrder     = "order"
-	KindOverlay   = "overlay"
-	KindDead      = "dead"
-	KindUntouched = "untouched"
+	kindOrder     = "order"
+	kindOverlay   = "overlay"
+	kindDead      = "dead"
+	kindUntouched = "untouched"
 )
 
 // Options say what is looked for.
@@ -116,7 +116,7 @@ func (l *List) order(o *Order) {
 		return
 	}
 	a := Advice{
-		Kind: KindOrder, Memory: symname.Clean(o.Object), Pages: o.Before - o.After, Before: o.Before, After: o.After,
+		Kind: kindOrder, Memory: symname.Clean(o.Object), Pages: o.Before - o.After, Before: o.Before, After: o.After,
 		Evidence: fmt.Sprintf("%s of %s ran, on %s; next to each other they take %s", figures.Thousands(uint64(o.Ran)), figures.Count(uint64(o.Functions), "function"),
 			figures.Count(o.Before, "page"), figures.Thousands(o.After)),
 		Proof: "blocks that ran, laid out anew",
@@ -139,7 +139,7 @@ func (l *List) overlay(m *heat.Map) {
 		proof = "not replayed: " + err.Error()
 	}
 	l.Advice = append(l.Advice, Advice{
-		Kind: KindOverlay, Memory: "all", Pages: o.Used - o.Frames, Before: o.Used, After: o.Frames, Proof: proof,
+		Kind: kindOverlay, Memory: "all", Pages: o.Used - o.Frames, Before: o.Used, After: o.Frames, Proof: proof,
 		Evidence: fmt.Sprintf("%s were written, of which at most %s were between their first and their last touch at a time, in slice %d of %d", figures.Count(o.Used, "page"), figures.Thousands(o.Frames), o.At, len(m.Curve)),
 		Do:       "let what is not used at the same time have the same memory: --format json says which pages",
 	})
@@ -148,7 +148,7 @@ func (l *List) overlay(m *heat.Map) {
 func (l *List) dead(m *heat.Map, share float64) {
 	for _, d := range dead(m, share) {
 		l.Advice = append(l.Advice, Advice{
-			Kind: KindDead, Memory: d.Memory, Pages: d.Pages, Before: d.Pages,
+			Kind: kindDead, Memory: d.Memory, Pages: d.Pages, Before: d.Pages,
 			Evidence: fmt.Sprintf("%s, written, not touched any more when %.3g %% of the instructions had run", figures.Count(d.Pages, "page"), 100*share),
 			Proof:    "no later slice has them",
 			Do:       "free them, or madvise(MADV_DONTNEED), when they have been used",
@@ -159,7 +159,7 @@ func (l *List) dead(m *heat.Map, share float64) {
 func (l *List) untouched(f *noted.File) {
 	for _, u := range untouched(f) {
 		l.Advice = append(l.Advice, Advice{
-			Kind: KindUntouched, Memory: u.Memory, Pages: u.Resident - u.Touched, Before: u.Resident, After: u.Touched,
+			Kind: kindUntouched, Memory: u.Memory, Pages: u.Resident - u.Touched, Before: u.Resident, After: u.Touched,
 			Evidence: fmt.Sprintf("%s resident at the end, of which code that is seen has touched no more than %s", figures.Count(u.Resident, "page"), figures.Thousands(u.Touched)),
 			Proof:    "/proc/PID/smaps at the end",
 			Do:       "ask for less, or later",
@@ -183,7 +183,7 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 }
 
 func (a *Advice) name() string {
-	if a.Kind == KindOverlay {
+	if a.Kind == kindOverlay {
 		return "written memory"
 	}
 	return filepath.Base(a.Memory)
