@@ -137,29 +137,49 @@ func (d *dies) WriteAt(b []byte, at int64) (int, error) {
 	return d.File.WriteAt(b, at)
 }
 
-// TestAppenderKilled: wherever a process dies that adds objects, the table is sound,
-// and the next one that adds finds it so.
-func TestAppenderKilled(t *testing.T) {
+// killedAdding has a process that adds die at each of its stores in turn, of which there are so
+// many at least, and looks at what that leaves.
+func killedAdding(t *testing.T, spare func(testing.TB) *tabletest.Live, late func(*build.Appender) *build.Spec, least int, look func(live *tabletest.Live, stores int)) {
+	t.Helper()
 	if path := os.Getenv("TABLE_TEST_APPENDS"); path != "" {
 		a, err := build.OpenAppend(&dies{tabletest.Writable(t, path), len(os.Getenv("TABLE_TEST_STORES"))})
-		if err != nil {
-			t.Fatal(err)
+		if err == nil {
+			err = a.Add(late(a))
 		}
-		if err := a.Add(tabletest.Late(uint16(a.Objects.Count), a.Counters)); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	spec := tabletest.Spec()
-	spec.NoSpare = false
-	for stores := 1; ; stores++ { // the first makes room, the second makes the generation odd
-		live := tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), spec)
-		cmd := exec.Command(os.Args[0], "-test.run", "^TestAppenderKilled$")
+	for stores := 1; ; stores++ {
+		live := spare(t)
+		cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), "TABLE_TEST_APPENDS="+live.Path, "TABLE_TEST_STORES="+strings.Repeat("x", stores))
 		out, err := cmd.CombinedOutput()
 		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (!ok || status.Signal() != syscall.SIGKILL) {
 			t.Fatalf("%v: %s", err, out)
 		}
+		look(live, stores)
+		if err == nil {
+			if stores < least {
+				t.Errorf("only %d stores", stores)
+			}
+			return
+		}
+	}
+}
+
+// TestAppenderKilled: wherever a process dies that adds objects, the table is sound,
+// and the next one that adds finds it so.
+func TestAppenderKilled(t *testing.T) {
+	spec := tabletest.Spec()
+	spec.NoSpare = false
+	live := func(t testing.TB) *tabletest.Live {
+		return tabletest.Demo(t, filepath.Join(t.TempDir(), "a.dynprof"), spec)
+	}
+	late := func(a *build.Appender) *build.Spec { return tabletest.Late(uint16(a.Objects.Count), a.Counters) }
+	// The first store makes room, the second makes the generation odd.
+	killedAdding(t, live, late, 10, func(live *tabletest.Live, stores int) {
 		tab := tabletest.Open(t, live.Path)
 		if n := len(tab.Functions) - len(spec.Functions); n != 0 && n != 2 || len(tab.Objects) < 3 {
 			t.Errorf("after %d stores: %d functions, %d objects", stores, len(tab.Functions), len(tab.Objects))
@@ -168,9 +188,9 @@ func TestAppenderKilled(t *testing.T) {
 			t.Errorf("after %d stores: %d calls", stores, s.Total())
 		}
 		objects := len(tab.Objects)
-		a, err2 := build.OpenAppend(tabletest.Writable(t, live.Path))
-		if err2 != nil {
-			t.Fatal(err2)
+		a, err := build.OpenAppend(tabletest.Writable(t, live.Path))
+		if err != nil {
+			t.Fatal(err)
 		}
 		if err := a.Add(tabletest.Late(uint16(a.Objects.Count), a.Counters)); err != nil {
 			t.Fatal(err)
@@ -180,13 +200,7 @@ func TestAppenderKilled(t *testing.T) {
 		if again.Generation%2 != 0 || len(again.Objects) != objects+1 || int(f.Object) != objects || f.Tactic == 0 {
 			t.Errorf("added after %d stores: generation %d, %d objects, %+v", stores, again.Generation, len(again.Objects), f)
 		}
-		if err == nil {
-			if stores < 10 {
-				t.Errorf("only %d stores", stores)
-			}
-			return
-		}
-	}
+	})
 }
 
 // TestHalfAdded: a generation that stays odd, as its adder has died, keeps nobody from

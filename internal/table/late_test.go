@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/table"
@@ -64,38 +61,6 @@ func TestLateBlocks(t *testing.T) {
 	check(copied)
 	if b, err := os.ReadFile(copied); err != nil || b[layout.HdrVersion] != layout.VersionLate {
 		t.Errorf("it says version %d, %v", b[layout.HdrVersion], err)
-	}
-}
-
-// killedAdding has a process that adds die at each of its stores in turn, of which there are so
-// many at least, and looks at what that leaves.
-func killedAdding(t *testing.T, spare func(testing.TB) *tabletest.Live, late func(*build.Appender) *build.Spec, least int, look func(live *tabletest.Live, stores int)) {
-	t.Helper()
-	if path := os.Getenv("TABLE_TEST_APPENDS"); path != "" {
-		a, err := build.OpenAppend(&dies{tabletest.Writable(t, path), len(os.Getenv("TABLE_TEST_STORES"))})
-		if err == nil {
-			err = a.Add(late(a))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	for stores := 1; ; stores++ {
-		live := spare(t)
-		cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
-		cmd.Env = append(os.Environ(), "TABLE_TEST_APPENDS="+live.Path, "TABLE_TEST_STORES="+strings.Repeat("x", stores))
-		out, err := cmd.CombinedOutput()
-		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (!ok || status.Signal() != syscall.SIGKILL) {
-			t.Fatalf("%v: %s", err, out)
-		}
-		look(live, stores)
-		if err == nil {
-			if stores < least {
-				t.Errorf("only %d stores", stores)
-			}
-			return
-		}
 	}
 }
 
