@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"syscall"
 	"time"
 
@@ -42,14 +41,10 @@ func openEndpoint(choice *config, pid int, objects []target.Loaded, program stri
 
 // locate finds the address and the command.
 func locate(e *listen.Endpoint, choice *config, pid int, objects []target.Loaded, program string) (err error) {
-	address := choice.listen
-	if strings.HasPrefix(address, "unix:") {
+	err = e.Locate(choice.listen, func(pattern string) (string, error) {
 		host, _ := os.Hostname() // only for %h
-		address, err = tabledir.Expand(address, tabledir.Names{Program: program, Pid: pid, Host: host, Time: time.Now()})
-	}
-	if err == nil {
-		e.Address, err = listen.Parse(address)
-	}
+		return tabledir.Expand(pattern, tabledir.Names{Program: program, Pid: pid, Host: host, Time: time.Now()})
+	})
 	if err != nil {
 		return fmt.Errorf("DYNPROF_LISTEN: %w", err)
 	}

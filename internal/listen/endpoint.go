@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -20,6 +21,17 @@ type Endpoint struct {
 	Socket  int // -1: somebody else listens there, the command waits for it
 	Command string
 	Linger  time.Duration
+}
+
+// Locate says where: expand fills in the pattern of a socket's path.
+func (e *Endpoint) Locate(address string, expand func(pattern string) (string, error)) (err error) {
+	if strings.HasPrefix(address, "unix:") {
+		address, err = expand(address)
+	}
+	if err == nil {
+		e.Address, err = Parse(address)
+	}
+	return err
 }
 
 // Open opens the socket. After ErrInUse the endpoint is as good, and waits until the address is

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -21,14 +20,10 @@ func openEndpoint(address string, linger time.Duration, program string, pid int)
 		return nil, nil
 	}
 	e := &listen.Endpoint{Socket: -1, Linger: linger}
-	err := error(nil)
-	if strings.HasPrefix(address, "unix:") {
+	err := e.Locate(address, func(pattern string) (string, error) {
 		host, _ := os.Hostname() // only for %h
-		address, err = tabledir.Expand(address, tabledir.Names{Program: program, Pid: pid, Host: host, Time: time.Now()})
-	}
-	if err == nil {
-		e.Address, err = listen.Parse(address)
-	}
+		return tabledir.Expand(pattern, tabledir.Names{Program: program, Pid: pid, Host: host, Time: time.Now()})
+	})
 	if err == nil {
 		e.Command, err = os.Executable()
 	}
