@@ -1,6 +1,6 @@
-/* Touches known pages in phases: in each, those of its own once, then one that all have again
- * and again, until there is a byte to read. The last phase but one is a child's. Without bytes it
- * ends. */
+/* Touches known pages in phases: in each, those of its own once (in every second with a pause in
+ * between, so that a slice may end there), then one that all have again and again, until there is
+ * a byte to read. The last phase but one is a child's. Without bytes it ends. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <stdint.h>
@@ -22,8 +22,11 @@ static int touch(int phase)
 {
 	struct pollfd in = {.fd = 0, .events = POLLIN};
 	char byte;
-	for (int i = 0; i < OWN; i++)
+	for (int i = 0; i < OWN; i++) {
+		if (phase % 2 && i == 2)
+			usleep(60000);
 		store((uint64_t *)(base + (10 + 20 * phase + 2 * i) * PAGE), 1);
+	}
 	dprintf(1, "phase %d\n", phase);
 	do
 		total += load((uint64_t *)base);
