@@ -124,7 +124,8 @@ func (a *app) plansDir() string {
 	if a.systemPlans {
 		return store.System
 	}
-	return job.PlansDir()
+	dir, _ := job.PlansDir()
+	return dir
 }
 
 // openPlans opens the plans; nil: there are none.

@@ -492,8 +492,9 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, shadow *h
 	if f.on[setting.FollowExec] {
 		settings[setting.Outside] = outsidePath(j.Note)
 	}
-	if dir := job.PlansDir(); f.on[setting.Cache] && f.on[setting.FollowExec] && dir != "" {
-		settings[setting.Cache] = dir // the program may give others another home, and its own files there
+	// The program may give others another home, and its own files there.
+	if dir, named := job.PlansDir(); f.on[setting.Cache] && dir != "" && (named || f.on[setting.FollowExec]) {
+		settings[setting.Cache] = dir
 	}
 	if f.listen != "" {
 		settings[setting.Linger] = f.linger.String()

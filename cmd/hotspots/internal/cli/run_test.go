@@ -395,6 +395,17 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestPlansNamed: the directory of plans that the user names is the program's, too.
+func TestPlansNamed(t *testing.T) {
+	for value, want := range map[string]string{"/where/plans": "/where/plans", "1": "1", "relative": "1", "0": "0"} {
+		cmd := command(t, "--", "env")
+		cmd.Env = append(cmd.Env, "FAKE_TABLE="+templateTable(t), "DYNPROF_CACHE="+value)
+		if out, errOut, status := output(t, cmd); status != 0 || !strings.Contains("\n"+out, "\nDYNPROF_CACHE="+want+"\n") {
+			t.Errorf("%s: status %d, %s, %s", value, status, out, errOut)
+		}
+	}
+}
+
 // Not to run uncounted can be said by the variable, too.
 func TestStrictVariable(t *testing.T) {
 	for value, want := range map[string]int{"1": exitRunFailure, "0": 0} {

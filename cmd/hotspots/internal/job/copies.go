@@ -10,12 +10,13 @@ import (
 	"github.com/dynprof/dynprof/internal/setting"
 )
 
-// PlansDir is where the user's plans are; empty: nowhere.
-func PlansDir() string {
-	if dir := os.Getenv(setting.All[setting.Cache].Variable); filepath.IsAbs(dir) {
-		return dir
+// PlansDir is where the user's plans are, and whether the user has named the directory;
+// empty: nowhere.
+func PlansDir() (dir string, named bool) {
+	if dir = os.Getenv(setting.All[setting.Cache].Variable); filepath.IsAbs(dir) {
+		return dir, true
 	}
-	return store.Dir(os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME"))
+	return store.Dir(os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME")), false
 }
 
 // begun is before the program was: file systems have coarse times.
@@ -24,7 +25,8 @@ var begun = time.Now().Add(-time.Second)
 // fillCopies makes copies of the objects of which this run has left plans. Whatever fails,
 // later starts do without.
 func (j *Job) fillCopies() {
-	s, err := store.Open(PlansDir())
+	dir, _ := PlansDir()
+	s, err := store.Open(dir)
 	if err != nil {
 		return
 	}
