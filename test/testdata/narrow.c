@@ -1,5 +1,5 @@
-// narrow MB LIBRARY: allows itself so much address space, which others may raise
-// again, then loads the library, maps half of what is allowed, and forks.
+// narrow MB LIBRARY [data]: allows itself so much address space, or data, which others may
+// raise again, then loads the library, maps half of what is allowed, and forks.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 {
 	unsigned long space = strtoul(argc > 2 ? argv[1] : "", 0, 10) << 20;
 	struct rlimit limit = {space, RLIM_INFINITY};
-	if (!space || setrlimit(RLIMIT_AS, &limit) != 0)
+	if (!space || setrlimit(argc > 3 ? RLIMIT_DATA : RLIMIT_AS, &limit) != 0)
 		return 2;
 	for (int i = 0; i < 1000; i++)
 		step();

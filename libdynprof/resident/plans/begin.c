@@ -69,6 +69,20 @@ static void *map_file(long fd, uint64_t offset, uint64_t size)
 	return (void *)at;
 }
 
+/* The discard row has room for as many counters as any row. What is counted there is nobody's,
+ * so that it can be shared with children, and is no data by the kernel's count (RLIMIT_DATA):
+ * only what says whose row it is has to be the process's own. */
+static struct dp_row *map_discard(void)
+{
+	long at = raw(SYS_mmap, 0, dp.row_stride, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (failed(at))
+		return 0;
+	if (!failed(raw(SYS_mmap, at, pages(DP_ROW_COUNTERS), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)))
+		return (struct dp_row *)at;
+	raw(SYS_munmap, at, dp.row_stride);
+	return 0;
+}
+
 /* Maps the table that the planner wrote: its header says how much. */
 static int map_table(const struct dp_begin *b, long fd)
 {
@@ -94,11 +108,9 @@ static int map_table(const struct dp_begin *b, long fd)
 		return 0;
 	dp.table = map_file(fd, 0, pages(head));
 	dp.chunks[0] = map_file(fd, rows, 2 * dp.row_stride);
-	long at = raw(SYS_mmap, 0, dp.row_stride, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (!dp.table || !dp.chunks[0] || failed(at))
+	dp.discard = map_discard();
+	if (!dp.table || !dp.chunks[0] || !dp.discard)
 		return 0;
-	dp.discard = (struct dp_row *)at;
 	if (dp.threshold_fired)
 		dp.threshold_fired += (uint64_t)dp.table;
 	return 1;
