@@ -1,6 +1,7 @@
 /* libdynprof/session.c with planners that do not come to an end. */
-static int limit;
+static int limit, others;
 #define TWIN_MS limit
+#define OTHERS others
 #include "../../libdynprof/session.c"
 #include "../../libdynprof/resident/base/tasks.c"
 #include "../../libdynprof/resident/base/own.c"
@@ -39,20 +40,22 @@ static void starve(pid_t planner)
 	}
 }
 
-static int await(int beats, int starved, const char *want)
+/* One that spins is ended by what it has computed: the clock has a day. */
+static int await(int beats, int starved, int spins, const char *want)
 {
 	int reaped = 0, status;
 	struct dp_ctl *ctl = map_shared(&(struct dp_session){0}, sizeof *ctl, PROT_READ | PROT_WRITE);
 	pid_t pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;; starved ? 0 : usleep(10000))
+		for (;; starved || spins ? 0 : usleep(10000))
 			ctl->beats += (uint32_t)beats;
 	}
 	if (starved)
 		starve(pid);
 	ctl->planner = (uint32_t)pid;
 	limit = starved ? STUCK_MS + 500 : beats ? 200 : 30000;
+	others = spins ? 24 * 3600 * 5 : 1;
 	const char *why = dp_await_twin(ctl, pid, &reaped);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
@@ -84,4 +87,4 @@ static int await_saved(int dies)
 	return 1;
 }
 
-int main(void) { return await_saved(0) | await_saved(1) | await(1, 0, "took too long") | await(0, 0, "did not go on") | await(0, 1, "took too long"); }
+int main(void) { return await_saved(0) | await_saved(1) | await(1, 0, 0, "took too long") | await(1, 0, 1, "took too long") | await(0, 0, 0, "did not go on") | await(0, 1, 0, "took too long"); }
