@@ -121,6 +121,7 @@ static void own_limits(void)
 	raw(SYS_rt_sigaction, SIGXFSZ, &ignore, 0, 8);
 	if (dp_no_tsc) /* Go asks for the time by the vdso */
 		raw(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
+	raw(SYS_arch_prctl, ARCH_SET_CPUID, 1); /* Go asks for what the CPU has; an error where it cannot be forbidden */
 }
 
 /* What is mapped before Go maps more of its own, which the target does not have: plans

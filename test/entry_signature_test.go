@@ -1,6 +1,7 @@
 package test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
@@ -18,6 +19,23 @@ func TestNoTSC(t *testing.T) {
 			if f := r.last(t, name, p, library); f.Calls != 2000 {
 				t.Errorf("%s: %d calls, not 2000", name, f.Calls)
 			}
+		}
+	})
+}
+
+// TestNoCPUID: where the program has forbidden itself to ask the CPU what it is
+// (ARCH_SET_CPUID), what is loaded is counted. A planner that died of that was "no-planner".
+func TestNoCPUID(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "textchangelib.c")
+	p := compile(t, gcc, []string{"-O1"}, "nocpuid.c")
+	if out := run(t, cmd(p, library)).stdout; strings.HasPrefix(out, "cannot") {
+		t.Skip("this CPU cannot refuse to tell what it is")
+	}
+	inVariants(t, cmd(p, library), func(t *testing.T, r *report) {
+		if f := r.last(t, "late_key", library); f.Calls != 2000 {
+			t.Errorf("late_key: %d calls, not 2000", f.Calls)
 		}
 	})
 }
