@@ -131,15 +131,18 @@ func orEnded(pid int, err error) error {
 
 // retry tries for some seconds: libraries may come and go, threads may be where nothing may
 // be changed.
-func retry(pid int, try func() error) error {
-	const tries, patience = 200, 15 * time.Second
+func retry(pid int, try func() error) error { return retryFor(pid, 15*time.Second, try) }
+
+// retryFor tries, some times in any case: on a busy machine one try may take longer than that.
+func retryFor(pid int, patience time.Duration, try func() error) error {
+	const least, most = 5, 200
 	end := time.Now().Add(patience)
 	for n := 1; ; n++ {
 		err := try()
 		if !isAgain(err) || alive.Start(uint32(pid)) == 0 {
 			return err
 		}
-		if n == tries || time.Now().After(end) {
+		if n == most || n >= least && time.Now().After(end) {
 			return fmt.Errorf("%w, each time in %d tries", err, n)
 		}
 		time.Sleep(time.Duration(min(n, 20)) * time.Millisecond)

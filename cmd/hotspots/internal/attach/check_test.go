@@ -2,6 +2,8 @@ package attach
 
 import (
 	"debug/elf"
+	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,25 @@ func refusal(t *testing.T, what string, err error, says string) {
 	t.Helper()
 	if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {
 		t.Errorf("%s: %v, not %q", what, err, says)
+	}
+}
+
+// TestRetry: a try that takes longer than the time there is for all is not the last.
+func TestRetry(t *testing.T) {
+	tries := 0
+	err := retryFor(os.Getpid(), 0, func() error {
+		if tries++; tries < 4 {
+			return again("not yet")
+		}
+		return nil
+	})
+	if err != nil || tries != 4 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+	refusal(t, "never", retryFor(os.Getpid(), 0, func() error { return again("never") }), "never, each time in 5 tries")
+	wrong := errors.New("wrong")
+	if err := retryFor(os.Getpid(), 0, func() error { return wrong }); err != wrong {
+		t.Errorf("%v, not %v", err, wrong)
 	}
 }
 
