@@ -1,6 +1,7 @@
 package main
 
 // #include "attach/attach.h"
+// #include "attach/companion.h"
 // #include "base/ctl.h"
 // #include "base/lock.h"
 // #include "stubs/arenas.h"
@@ -67,6 +68,9 @@ var (
 	_ [handover.RangeSize]byte  = [C.sizeof_struct_dp_range]byte{}
 	_ [handover.ArenaSize]byte  = [C.sizeof_struct_dp_arena]byte{}
 	_ [handover.TextSize]byte   = [C.sizeof_struct_dp_text]byte{}
+	_ [handover.AsksSize]byte   = [C.sizeof_struct_dp_asks]byte{}
+	_ [handover.ObjectSize]byte = [C.sizeof_struct_dp_object]byte{}
+	_ [handover.CtlSize]byte    = [C.sizeof_struct_dp_ctl]byte{}
 
 	_ [unsafe.Offsetof(handover.Parked{}.From)]struct{}        = [unsafe.Offsetof(C.struct_dp_parked{}.from)]struct{}{}
 	_ [unsafe.Offsetof(handover.Parked{}.To)]struct{}          = [unsafe.Offsetof(C.struct_dp_parked{}.to)]struct{}{}
@@ -78,6 +82,7 @@ var (
 	_ [unsafe.Offsetof(handover.Attach{}.Table)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.table)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Auxv)]struct{}        = [unsafe.Offsetof(C.struct_dp_attach{}.auxv)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Small)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.small_stacks)]struct{}{}
+	_ [unsafe.Offsetof(handover.Attach{}.Companion)]struct{}   = [unsafe.Offsetof(C.struct_dp_attach{}.companion)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Owned)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.owned)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Result)]struct{}      = [unsafe.Offsetof(C.struct_dp_attach{}.result)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Why)]struct{}         = [unsafe.Offsetof(C.struct_dp_attach{}.why)]struct{}{}
@@ -86,6 +91,22 @@ var (
 	_ [unsafe.Offsetof(handover.Arena{}.Held)]struct{}         = [unsafe.Offsetof(C.struct_dp_arena{}.held)]struct{}{}
 	_ [unsafe.Offsetof(handover.Text{}.Arena)]struct{}         = [unsafe.Offsetof(C.struct_dp_text{}.arena)]struct{}{}
 	_ [unsafe.Offsetof(handover.Text{}.Exchanged)]struct{}     = [unsafe.Offsetof(C.struct_dp_text{}.exchanged)]struct{}{}
+	_ [unsafe.Offsetof(handover.Ctl{}.Late)]struct{}           = [unsafe.Offsetof(C.struct_dp_ctl{}.late)]struct{}{}
+	_ [unsafe.Offsetof(handover.Ctl{}.Held)]struct{}           = [unsafe.Offsetof(C.struct_dp_ctl{}.held)]struct{}{}
+	_ [unsafe.Offsetof(handover.Ctl{}.HandlesTraps)]struct{}   = [unsafe.Offsetof(C.struct_dp_ctl{}.handles_traps)]struct{}{}
+	_ [unsafe.Offsetof(handover.Ctl{}.Objects)]struct{}        = [unsafe.Offsetof(C.struct_dp_ctl{}.objects)]struct{}{}
+	_ [unsafe.Offsetof(handover.Ctl{}.ObjectsCount)]struct{}   = [unsafe.Offsetof(C.struct_dp_ctl{}.objects_count)]struct{}{}
+	_ [unsafe.Offsetof(handover.Ctl{}.ArenasCount)]struct{}    = [unsafe.Offsetof(C.struct_dp_ctl{}.arenas_count)]struct{}{}
+	_ [unsafe.Offsetof(handover.Ctl{}.TextsCap)]struct{}       = [unsafe.Offsetof(C.struct_dp_ctl{}.texts_cap)]struct{}{}
+	_ [unsafe.Offsetof(handover.Ctl{}.Arenas)]struct{}         = [unsafe.Offsetof(C.struct_dp_ctl{}.arenas)]struct{}{}
+	_ [unsafe.Offsetof(handover.Ctl{}.Nonce)]struct{}          = [unsafe.Offsetof(C.struct_dp_ctl{}.nonce)]struct{}{}
+	_ [handover.StatusAt]struct{}                              = [unsafe.Offsetof(C.struct_dp_ctl{}.status)]struct{}{}
+	_ [handover.StopAt]struct{}                                = [unsafe.Offsetof(C.struct_dp_ctl{}.stop)]struct{}{}
+	_ [handover.UndosAt]struct{}                               = [unsafe.Offsetof(C.struct_dp_ctl{}.undos)]struct{}{}
+	_ [unsafe.Offsetof(handover.Asks{}.Nonce)]struct{}         = [unsafe.Offsetof(C.struct_dp_asks{}.nonce)]struct{}{}
+	_ [unsafe.Offsetof(handover.Object{}.Missed)]struct{}      = [unsafe.Offsetof(C.struct_dp_object{}.missed)]struct{}{}
+	_ [handover.Begun]struct{}                                 = [C.DP_ANSWER_BEGUN]struct{}{}
+	_ [handover.Planned]struct{}                               = [C.DP_ANSWER_PLANNED]struct{}{}
 	_ [handover.NothingYet]struct{}                            = [C.DP_NOTHING_YET]struct{}{}
 	_ [handover.Begins]struct{}                                = [C.DP_BEGINS]struct{}{}
 	_ [handover.Counts]struct{}                                = [C.DP_COUNTS]struct{}{}
@@ -98,6 +119,7 @@ var (
 	_ [handover.ToDetach]struct{}                              = [C.DP_DETACH]struct{}{}
 	_ [handover.ToPause]struct{}                               = [C.DP_PAUSE]struct{}{}
 	_ [handover.ToResume]struct{}                              = [C.DP_RESUME]struct{}{}
+	_ [handover.ToAdd]struct{}                                 = [C.DP_ADD]struct{}{}
 	_ [handover.Again]struct{}                                 = [C.DP_ATTACH_AGAIN]struct{}{}
 	_ [handover.Succeeded]struct{}                             = [C.DP_ATTACH_DONE]struct{}{}
 )

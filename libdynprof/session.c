@@ -17,6 +17,7 @@
 #include "base/pages.h"
 #include "base/state.h"
 #include "base/tasks.h"
+#include "plans/scratch.h"
 #include "session.h"
 #include "twin.h"
 
@@ -62,12 +63,9 @@ static void *map_shared(const struct dp_session *s, uint64_t size, int prot)
 	return failed(at) ? 0 : (void *)at;
 }
 
-/* Stubs, and what is told of them, take less than the text they count, but for
- * programs of tiny functions; nothing is used until it is written. Where address space
- * is limited half has to do. */
-static uint64_t stubs_take(const struct dp_session *s) { return pages((dp_space_is_short() ? 2 : 4) * s->text_size + (4 << 20)); }
+static uint64_t session_takes(const struct dp_session *s) { return stubs_take(s, dp_space_is_short()); }
 
-uint64_t dp_reserve_for(const struct dp_session *s) { return stubs_take(s) * copies_take(s); }
+uint64_t dp_reserve_for(const struct dp_session *s) { return session_takes(s) * copies_take(s); }
 
 /* Room of a reserve that stays, for objects that come later. It is not the program's
  * address space: of the shared pages the first is mapped, and by that the others can
@@ -96,33 +94,6 @@ static int map_reserve(struct dp_session *s)
 	return !failed(at);
 }
 
-/* An arena serves an object or more, one has no code. */
-enum { MORE_ARENAS = 2 };
-
-/* A run of text has a page of its own. */
-static uint64_t texts_at_most(const struct dp_session *s) { return s->text_size / DP_PAGE_SIZE; }
-
-/* The block and the lists behind it. */
-static uint64_t ctl_size(const struct dp_session *s)
-{
-	uint64_t n = s->objects;
-	return sizeof(struct dp_ctl) + s->vars * sizeof(uint64_t) + n * sizeof(struct dp_object) +
-	       (n + MORE_ARENAS) * sizeof(struct dp_arena) + texts_at_most(s) * sizeof(struct dp_text) + s->strings;
-}
-
-static void lay_lists(struct dp_ctl *ctl, const struct dp_session *s)
-{
-	ctl->vars_cap = s->vars;
-	ctl->objects_cap = s->objects;
-	ctl->arenas_cap = s->objects + MORE_ARENAS;
-	ctl->texts_cap = (uint32_t)texts_at_most(s);
-	ctl->vars = (uint64_t *)(ctl + 1);
-	ctl->objects = (struct dp_object *)(ctl->vars + ctl->vars_cap);
-	ctl->arenas = (struct dp_arena *)(ctl->objects + ctl->objects_cap);
-	ctl->texts = (struct dp_text *)(ctl->arenas + ctl->arenas_cap);
-	ctl->strings = (char *)(ctl->texts + ctl->texts_cap);
-}
-
 int dp_map_scratch(struct dp_session *s)
 {
 	uint64_t reserve = dp_reserve_for(s);
@@ -146,7 +117,7 @@ int dp_map_scratch(struct dp_session *s)
 	uint64_t more = s->keep ? LATE_RESERVE : 0;
 	ctl->reserve = (uint64_t)map_shared(s, reserve + more, PROT_READ | PROT_EXEC);
 	if (!ctl->reserve && s->blocks) { /* little address space: there are fewer copies */
-		reserve = stubs_take(s);
+		reserve = session_takes(s);
 		ctl->reserve = (uint64_t)map_shared(s, reserve + more, PROT_READ | PROT_EXEC);
 	}
 	if (!ctl->reserve && more) { /* little address space: without room for later objects */

@@ -32,6 +32,7 @@ const (
 	ToDetach
 	ToPause
 	ToResume
+	ToAdd
 )
 
 // Outcomes.
@@ -77,6 +78,9 @@ type Attach struct {
 	Low, High uint64
 	Small     uint64
 
+	Companion, CompanionSize uint64
+	Leaves                   uint64
+
 	Owned, OwnedRoom, OwnedCount uint64
 	Inside                       uint64
 	Result                       int64
@@ -105,20 +109,72 @@ type Text struct {
 	Exchanged, _       uint32
 }
 
+// Object is struct dp_object: one that comes later.
+type Object struct{ Bias, Low, High, Name, Self, Missed uint64 }
+
+// Asks is struct dp_asks: what a process says that waits for a plan.
+type Asks struct {
+	Ctl, CtlSize, Writable, Tid uint64
+	Nonce                       [16]byte
+}
+
+// What it is answered.
+const (
+	Begun   = 1 // the table may be changed
+	Planned = 2
+)
+
+// Ctl is struct dp_ctl: what is to be planned, and the plan.
+type Ctl struct {
+	Reserve, ReserveSize                                       uint64
+	ColdEntry, KeepEntry, SiteEntry, SignalEntry, ChangedEntry uint64
+	_                                                          [6]uint64
+	Late                                                       uint64
+	_                                                          [5]uint64
+	Held, HeldSize                                             uint64
+	_                                                          [2]uint64
+	HandlesTraps, Shared                                       uint64
+	_                                                          [2]uint64
+	Objects                                                    uint64
+	_                                                          [2]uint32
+	ObjectsCount, ObjectsCap                                   uint32
+	_                                                          [6]uint32
+	Status                                                     uint32
+	ArenasCount, ArenasCap, TextsCount, TextsCap               uint32
+	_                                                          [2]uint32
+	Stop                                                       uint32
+	_                                                          [2]uint32
+	_                                                          [3]uint64
+	Undos, UndosCount, Arenas, Texts                           uint64
+	Nonce                                                      [16]byte
+	_                                                          [4096 + 2*512]byte
+}
+
 // The beginning of struct dp_attach, which changes while somebody works.
 const (
 	SocketAt = 4 * 8
 	HeadSize = 5 * 8
 )
 
+// Where in struct dp_ctl what is answered stands: Status, ArenasCount and TextsCount with what is
+// between; Stop; Undos and UndosCount.
+const (
+	StatusAt = 28*8 + 10*4
+	StopAt   = 28*8 + 17*4
+	UndosAt  = 28*8 + 20*4 + 3*8
+)
+
 // Sizes of the structs in bytes.
 const (
 	PlaceSize  = 4 * 8
 	ParkedSize = 27 * 8
-	AttachSize = 31*8 + 256
+	AttachSize = 34*8 + 256
 	RangeSize  = 2 * 8
 	ArenaSize  = 18 * 8
 	TextSize   = 13 * 8
+	AsksSize   = 4*8 + 16
+	ObjectSize = 6 * 8
+	CtlSize    = 28*8 + 20*4 + 7*8 + 16 + 4096 + 2*512
 )
 
 // Bytes is v, one of the structs or a list of them, as the process reads it.

@@ -11,7 +11,7 @@ func TestSizes(t *testing.T) {
 		size int
 	}{
 		"Place": {Place{}, PlaceSize}, "Parked": {Parked{}, ParkedSize}, "Attach": {Attach{}, AttachSize},
-		"Range": {Range{}, RangeSize}, "Arena": {Arena{}, ArenaSize}, "Text": {Text{}, TextSize},
+		"Range": {Range{}, RangeSize}, "Object": {Object{}, ObjectSize}, "Asks": {Asks{}, AsksSize}, "Ctl": {Ctl{}, CtlSize}, "Arena": {Arena{}, ArenaSize}, "Text": {Text{}, TextSize},
 	} {
 		if n := binary.Size(v.of); n != v.size {
 			t.Errorf("%s has %d bytes, not %d", name, n, v.size)

@@ -92,9 +92,11 @@ int main(int argc, char **argv)
 		use(dlopen(argv[2], RTLD_NOW), 500, 0);
 	} else if (!strcmp(argv[1], "threads")) {
 		threads(argc - 2, argv + 2);
+#ifdef LM_ID_NEWLM
 	} else if (!strcmp(argv[1], "namespace")) {
 		use(dlmopen(LM_ID_NEWLM, argv[2], RTLD_NOW), 300, 0);
 		use(dlopen(argv[2], RTLD_NOW), 200, 0);
+#endif
 	} else if (!strcmp(argv[1], "fork")) {
 		pid_t child = fork();
 		quiet = !child;

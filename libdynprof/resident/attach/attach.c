@@ -17,6 +17,7 @@
  *     handlers. Who is in a thunk yet makes his system call, and nobody does anything for us.
  *  3. What is ours is listed. It is unmapped from outside when nobody can be in it, nor come
  *     back to it.
+ * To add what was loaded meanwhile: as for objects that come later (plans/late.c), and then 4.
  * To pause, or to go on, is what the program could ask for itself (stubs/pause.c).
  */
 #define _GNU_SOURCE
@@ -30,6 +31,7 @@
 #define DYNPROF_LIBRARY
 #include "../dynprof.h"
 #include "attach/attach.h"
+#include "attach/companion.h"
 #include "base/hooks.h"
 #include "base/lock.h"
 #include "base/pages.h"
@@ -53,7 +55,7 @@
 #include "stubs/arenas.h"
 #include "texts/undos.h"
 
-/* ---- whom this is loaded by asks nobody ------------------------------- */
+/* ---- there is no planner, but who stays beside it may be one ------------ */
 
 static void tell(const struct dp_hot *e) { (void)e; }
 static void nothing(void) {}
@@ -67,15 +69,6 @@ static int no_scratch(struct dp_session *s)
 	(void)s;
 	return 0;
 }
-static void unmap_scratch(struct dp_session *s) { (void)s; }
-static const char *no_planner(struct dp_session *s, void (*prepare)(struct dp_session *s), long *twin, int *reaped)
-{
-	(void)s;
-	(void)prepare;
-	(void)twin;
-	(void)reaped;
-	return "there is no planner";
-}
 static void finish_late(struct dp_session *s, long twin, int reaped, int wanted)
 {
 	(void)s;
@@ -84,17 +77,25 @@ static void finish_late(struct dp_session *s, long twin, int reaped, int wanted)
 	(void)wanted;
 }
 
+static int waits(const struct dp_ctl *ctl);
+static void forked(void)
+{
+	dp_companion_forked();
+	dp_meets = 0;
+}
+
 /* One by one: a whole struct would be data with addresses in it. */
 static void answer(void)
 {
 	dp_hooks.tell = tell;
 	dp_hooks.objects_gone = nothing;
-	dp_hooks.forked = nothing;
+	dp_hooks.forked = forked;
 	dp_hooks.start_warm = never;
-	dp_hooks.plan = no_planner;
+	dp_hooks.plan = dp_companion_plans;
+	dp_hooks.waits = waits;
 	dp_hooks.finish_late = finish_late;
 	dp_hooks.map_scratch = no_scratch;
-	dp_hooks.unmap_scratch = unmap_scratch;
+	dp_hooks.unmap_scratch = dp_companion_is_through;
 }
 
 /* ---- contexts ----------------------------------------------------------- */
@@ -283,6 +284,7 @@ static const char *begin(struct dp_attach *a)
 	struct beginning b = {a, {(const char *)a->table, (const uint8_t *)a->nonce, (const Elf64_auxv_t *)a->auxv, -1}};
 	struct dp_room rows = {make_rows, take_rows_back, &b, 0};
 	answer();
+	dp_companion_is((const uint8_t *)a->companion, a->companion_size);
 	dp_small_stacks = (uint8_t)a->small_stacks;
 	const char *why = dp_activate(&ctl, &rows);
 	if (why)
@@ -296,6 +298,36 @@ static const char *begin(struct dp_attach *a)
 	raw(SYS_munmap, a->reserve, a->reserve_size);
 	__atomic_store_n(&dp.table->state, DP_STATE_LIVE, __ATOMIC_RELEASE);
 	return 0;
+}
+
+/* ---- adding ----------------------------------------------------------------- */
+
+static struct dp_attach *adds; /* 0: what is planned is new, and no thread has been there */
+
+static int waits(const struct dp_ctl *ctl)
+{
+	if (!adds)
+		return 0;
+	adds->undos = ctl->undos;
+	adds->undos_count = ctl->undos_count;
+	return any_at_site(adds); /* the table has them already: whoever asks may do it again, later */
+}
+
+/* What was loaded while there was nobody to plan it, as if it came now. */
+static const char *add(struct dp_attach *a)
+{
+	const char *why;
+	struct dp_companion had = dp_companion_is((const uint8_t *)a->companion, a->companion_size);
+	adds = a;
+	a->result = (int64_t)dp_add_passed(&why);
+	adds = 0;
+	if (a->leaves)
+		dp_companion_was(&had);
+	if (why == dp_loads)
+		a->outcome = DP_ATTACH_AGAIN;
+	if (!why && a->result)
+		move_all(a);
+	return why;
 }
 
 /* ---- ending ----------------------------------------------------------------- */
@@ -374,6 +406,10 @@ static void set_state(uint64_t state) { __atomic_store_n(&dp_attach_state, state
 
 void dp_attach_here(struct dp_attach *a)
 {
+	if (a->wish != DP_ATTACH && __atomic_load_n(&dp_meets, __ATOMIC_ACQUIRE)) { /* a thread is about to change text, or to wait for a lock */
+		a->outcome = DP_ATTACH_AGAIN;
+		return;
+	}
 	if (a->wish == DP_PAUSE || a->wish == DP_RESUME) {
 		a->result = a->wish == DP_PAUSE ? dynprof_pause() : dynprof_resume();
 		a->outcome = DP_ATTACH_DONE;
@@ -386,9 +422,12 @@ void dp_attach_here(struct dp_attach *a)
 		a->outcome = DP_ATTACH_DONE;
 		return;
 	}
-	set_state(DP_BEGINS);
-	const char *why = begin(a);
-	set_state(why ? DP_NOTHING_YET : DP_COUNTS);
+	int adds_only = a->wish == DP_ADD;
+	if (!adds_only)
+		set_state(DP_BEGINS);
+	const char *why = adds_only ? add(a) : begin(a);
+	if (!adds_only)
+		set_state(why ? DP_NOTHING_YET : DP_COUNTS);
 	if (why)
 		text_copy(a->why, sizeof a->why, why);
 	else

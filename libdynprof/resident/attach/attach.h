@@ -78,7 +78,7 @@ _Static_assert(offsetof(struct dp_parked, left) == DP_PARKED_LEFT, "dp_parked");
 /* How far it is: who comes later may find that somebody was killed in the middle. */
 enum dp_attach_state { DP_NOTHING_YET, DP_BEGINS, DP_COUNTS, DP_ENDS, DP_HAS_ENDED };
 
-enum dp_wish { DP_ATTACH, DP_DETACH, DP_PAUSE, DP_RESUME };
+enum dp_wish { DP_ATTACH, DP_DETACH, DP_PAUSE, DP_RESUME, DP_ADD };
 
 enum dp_outcome_of {
 	DP_ATTACH_FAILED,  /* why says it; all is as it was */
@@ -105,12 +105,14 @@ struct dp_attach {
 	uint64_t r_debug; /* struct r_debug * */
 	uint64_t low, high; /* where this code and its data lie */
 	uint64_t small_stacks; /* whether the program's may be too small for C (base/sidestack.h) */
+	uint64_t companion, companion_size; /* uint8_t *: an abstract socket's name (companion.h) */
+	uint64_t leaves; /* DP_ADD: he is there for that only */
 
 	/* To end: what is ours besides that, if it may be unmapped. */
 	uint64_t owned, owned_room, owned_count; /* struct dp_range * */
 	uint64_t inside; /* how many threads are in code of ours yet */
 
-	int64_t result; /* of pausing and resuming: what dynprof_pause returns */
+	int64_t result; /* of pausing and resuming: what dynprof_pause returns; of DP_ADD: how many objects are new */
 	char why[256];
 };
 _Static_assert(offsetof(struct dp_attach, word) == DP_ATTACH_WORD, "dp_attach");

@@ -25,6 +25,8 @@ struct dp_hooks {
 	const char *(*plan)(struct dp_session *s, void (*prepare)(struct dp_session *s), long *twin, int *reaped);
 	/* The plan, if there is one, has been applied, or is not wanted. */
 	void (*finish_late)(struct dp_session *s, long twin, int reaped, int wanted);
+	/* Whether that plan has to wait, as a thread is where nothing may be changed; 0: ask nobody. */
+	int (*waits)(const struct dp_ctl *ctl);
 	/* The control block and the reserve; reports whether there is memory for them. */
 	int (*map_scratch)(struct dp_session *s);
 	void (*unmap_scratch)(struct dp_session *s);

@@ -75,6 +75,28 @@ static uint64_t slot_of(const void *dynamic)
 	return i;
 }
 
+/* Those that were here when there was nobody to plan them, as far as there is room. Somebody may
+ * come, and then they are as new. */
+static struct {
+	const void *of[128];
+	uint32_t count;
+	int adds; /* they are, now */
+} passed;
+
+static int is_passed(const void *dynamic)
+{
+	for (uint32_t i = 0; i < passed.count; i++)
+		if (passed.of[i] == dynamic)
+			return 1;
+	return 0;
+}
+
+static void pass_over(const void *dynamic)
+{
+	if (passed.count < sizeof passed.of / sizeof *passed.of && !is_passed(dynamic))
+		passed.of[passed.count++] = dynamic;
+}
+
 /* A walk over the objects of all namespaces (dlmopen; link.h, struct
  * r_debug_extended). */
 struct walk {
@@ -98,7 +120,7 @@ static const struct link_map *next_object(struct walk *w)
 static const struct link_map *next_new(struct walk *w)
 {
 	while (next_object(w))
-		if (!known.slots[slot_of(w->l->l_ld)])
+		if (!known.slots[slot_of(w->l->l_ld)] || (passed.adds && is_passed(w->l->l_ld)))
 			return w->l;
 	return 0;
 }
@@ -138,6 +160,11 @@ static void know_all(void)
 	if (!known.blind)
 		for (struct walk w = {0, 0}; next_object(&w);)
 			known.slots[slot_of(w.l->l_ld)] = w.l->l_ld;
+	uint32_t passed_on = 0; /* some may be unloaded */
+	for (uint32_t i = 0; i < passed.count; i++)
+		if (known.blind || known.slots[slot_of(passed.of[i])])
+			passed.of[passed_on++] = passed.of[i];
+	passed.count = passed_on;
 }
 
 /* ---- what later sessions need ------------------------------------------- */
@@ -267,9 +294,10 @@ static void prepare(struct dp_session *s)
 	hold_room(s);
 }
 
-static const char *grow_rows(void *unused)
+static const char *grow_rows(void *arg)
 {
-	(void)unused;
+	if (dp_hooks.waits && dp_hooks.waits(arg))
+		return "a thread makes a system call that must be known of";
 	return dp_rows_grow(dp.table->counters) ? 0 : "no room for the counts of the threads";
 }
 
@@ -297,25 +325,32 @@ static int find_planned(struct dp_session *s)
 	return 0;
 }
 
+/* Why the last plan did not come into force; 0: it did. */
+static const char *failed_by;
+
 /* Plans the new objects and applies the plan. Reports whether it could. */
 static int count_new(struct dp_session *s)
 {
 	long twin = 0;
 	int reaped = 1; /* nobody is there */
 	struct dp_room rows = {grow_rows, leave_rows, 0, dp.table->functions.count};
-	if (find_planned(s))
-		return !dp_activate(s->ctl, &rows);
-	const char *why = dp_hooks.plan(s, prepare, &twin, &reaped);
+	if (find_planned(s)) {
+		rows.arg = s->ctl;
+		failed_by = dp_activate(s->ctl, &rows);
+		return !failed_by;
+	}
+	failed_by = dp_hooks.plan(s, prepare, &twin, &reaped);
 	if (!s->ctl)
 		return 0;
-	int planned = !why;
+	rows.arg = s->ctl;
+	int planned = !failed_by;
 	if (s->ctl->stop)
 		dp_stop(); /* whether the rest can be done or not */
 	let_go(s->ctl, planned);
 	if (planned)
-		why = dp_activate(s->ctl, &rows);
+		failed_by = dp_activate(s->ctl, &rows);
 	dp_hooks.finish_late(s, twin, reaped, planned);
-	return !why;
+	return !failed_by;
 }
 
 /* The character behind the first place where a file has what no part of it but its
@@ -365,6 +400,8 @@ static void look_at_new(uint32_t reason)
 		uint32_t gs = dp.shared ? 0 : dp_gs_of(w.l, careful);
 		if (gs || reason)
 			dp_miss(w.l->l_name, gs ? gs : reason);
+		if (!gs && reason == DP_MISSED_NO_PLANNER)
+			pass_over(w.l->l_ld);
 		ends |= gs;
 	}
 	if (ends)
@@ -384,14 +421,16 @@ static void meet(struct dp_session *s)
 {
 	uint64_t all = dp_to_block(), mask;
 	if (dp_own_objects || sandboxed()) {
-		look_at_new(dp_own_objects ? 0 : DP_MISSED_SANDBOXED);
+		if (!passed.adds)
+			look_at_new(dp_own_objects ? 0 : DP_MISSED_SANDBOXED);
+		failed_by = "a seccomp filter is in force";
 		return;
 	}
 	s->cache = may_cache();
 	raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
 	if (count_new(s))
 		note_missed(s->ctl);
-	else
+	else if (!passed.adds) /* else that was done */
 		look_at_new(DP_MISSED_NO_PLANNER);
 	if (dp_stopped())
 		dp_stop(); /* by another process, meanwhile: the new stubs, too */
@@ -420,11 +459,25 @@ static void end_here(void)
 /* Whether there is what refers to texts, beside their session. */
 static int refers(const struct dp_undo_text *first, uint64_t count) { return dp_is_listed(first, count) || dp_has_slots(first, count); }
 
-/* With clean flags, from changed.S. */
-void dp_new_objects(void)
+static void meet_all(void)
 {
-	if (dp_withdrawn)
-		return;
+	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count, .blocks = dp.table->blocks.offset || dp.table->sites.offset, .hot = (dp.table->flags & DP_FLAG_SWITCHED) != 0};
+	for (struct walk w = {0, 0}; next_new(&w); s.objects++) {
+		s.text_size += dp_text_of(w.l);
+		s.strings += text_len(w.l->l_name) + 1;
+	}
+	if (s.objects)
+		meet(&s);
+	else
+		dp_forget_undos(refers);
+	know_all();
+}
+
+int dp_meets HIDDEN;
+const char dp_loads[] HIDDEN = "a thread loads a library";
+
+static void met_new(void)
+{
 	dp_hooks.objects_gone();
 	if (!kept.r_debug || kept.r_debug->r_state != RT_CONSISTENT)
 		return;
@@ -436,14 +489,36 @@ void dp_new_objects(void)
 		meet_blindly();
 		return;
 	}
-	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count, .blocks = dp.table->blocks.offset || dp.table->sites.offset, .hot = (dp.table->flags & DP_FLAG_SWITCHED) != 0};
-	for (struct walk w = {0, 0}; next_new(&w); s.objects++) {
-		s.text_size += dp_text_of(w.l);
-		s.strings += text_len(w.l->l_name) + 1;
-	}
-	if (s.objects)
-		meet(&s);
-	else
-		dp_forget_undos(refers);
-	know_all();
+	meet_all();
+}
+
+/* With clean flags, from changed.S. */
+void dp_new_objects(void)
+{
+	if (dp_withdrawn)
+		return;
+	__atomic_store_n(&dp_meets, 1, __ATOMIC_RELEASE);
+	met_new();
+	__atomic_store_n(&dp_meets, 0, __ATOMIC_RELEASE);
+}
+
+uint32_t dp_add_passed(const char **why)
+{
+	uint32_t before = passed.count;
+	*why = 0;
+	if (dp_withdrawn || dp_stopped() || !kept.r_debug || known.blind)
+		*why = "nothing is counted any more";
+	else if (kept.r_debug->r_state != RT_CONSISTENT || __atomic_load_n(&dp_meets, __ATOMIC_ACQUIRE))
+		*why = dp_loads;
+	if (*why || !before)
+		return 0;
+	passed.adds = 1;
+	failed_by = 0;
+	meet_all();
+	passed.adds = 0;
+	*why = failed_by;
+	if (*why)
+		return 0;
+	passed.count = 0;
+	return before;
 }

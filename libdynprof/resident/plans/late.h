@@ -40,6 +40,12 @@ const char *dp_keep(const struct dp_session *s, uint64_t r_debug) HIDDEN;
 /* Stands in for the dynamic linker's function, and the part of it that is C. */
 void dp_objects_changed(void) HIDDEN;
 void dp_new_objects(void) HIDDEN;
+/* Somebody who plans has come, while all threads are stopped but this one: those that nobody has
+ * planned are as new. Returns how many there were, or 0 and why they are not counted; 0 if there
+ * are none. */
+uint32_t dp_add_passed(const char **why) HIDDEN;
+extern const char dp_loads[] HIDDEN; /* that is why: it may be tried again in a moment */
+extern int dp_meets HIDDEN;	     /* a thread is in dp_new_objects */
 
 /* Entries of an auxiliary vector, its end included. */
 static inline uint64_t auxv_count(const Elf64_auxv_t *auxv)

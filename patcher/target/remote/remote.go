@@ -38,6 +38,7 @@ type Process struct {
 	thread  string // PID/task/TID of one that lives, below /proc
 	reserve []byte
 	mu      sync.Mutex
+	given   []place.Span
 	unread  error
 }
 
@@ -136,8 +137,17 @@ func (p *Process) IsFree(at, size uint64) bool {
 	return !IsTaken(maps, at, at+size)
 }
 
-// Hold implements target.Target: from outside nothing can be held.
-func (p *Process) Hold(uint64, uint64) bool { return false }
+// Hold implements target.Target: from outside nothing can be held. Of what is free it is noted
+// that it has been given; the process sees whether it still is.
+func (p *Process) Hold(at, size uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.ContainsFunc(p.given, func(s place.Span) bool { return s.Low < at+size && s.High > at }) || !p.IsFree(at, size) {
+		return false
+	}
+	p.given = append(p.given, place.Span{Low: at, High: at + size})
+	return true
+}
 
 // Lowest implements target.Target.
 func (p *Process) Lowest() uint64 { return mem.Lowest() }

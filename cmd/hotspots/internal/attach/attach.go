@@ -38,6 +38,8 @@ type Request struct {
 	Options  patcher.Options
 	Blob     *Blob
 	Listen   string // address of an endpoint for metrics, for the table
+	// Companion plans what comes later; nil: nobody does.
+	Companion *Companion
 
 	// Of Start, for the table.
 	RunID       [16]byte
@@ -52,6 +54,7 @@ type Result struct {
 	Nonce   [16]byte      // of the table
 	GoesOn  bool          // the table has the counts of an earlier Attach
 	Anew    error         // why it has not, though it was named
+	Added   int           // objects that came when nobody planned; the process was counted already
 	Pause   time.Duration // for which the process was stopped
 	Threads int
 }
@@ -69,16 +72,21 @@ func isAgain(err error) bool {
 	return errors.As(err, &moment)
 }
 
-// Attach has a process counted. After an error it is as it was.
+// Attach has a process counted. After an error it is as it was. Of one that is counted already what
+// it has loaded meanwhile is counted, too.
 func Attach(r *Request) (*Result, error) {
 	if err := check(r.Pid); err != nil {
 		return nil, err
 	}
-	if err := tidy(r.Pid, r.Blob); err != nil {
+	err := tidy(r.Pid, r.Blob)
+	if counted := (*errCounted)(nil); errors.As(err, &counted) && counted.byUs {
+		return add(r, counted)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var result *Result
-	err := retry(r.Pid, func() (err error) {
+	err = retry(r.Pid, func() (err error) {
 		result, err = attachOnce(r, nil)
 		return err
 	})
@@ -381,21 +389,24 @@ func (p *prepared) warm() error {
 }
 
 // list puts down the plan as the process reads it.
-func (p *prepared) list() {
-	for _, a := range p.plan.Arenas() {
-		p.arenas = append(p.arenas, handover.Arena{
+func (p *prepared) list() { p.arenas, p.texts, p.used = listed(p.plan) }
+
+// listed is a plan as a process reads it, and how many bytes of its reserve it takes.
+func listed(plan *patcher.Plan) (arenas []handover.Arena, texts []handover.Text, used uint64) {
+	for _, a := range plan.Arenas() {
+		arenas = append(arenas, handover.Arena{
 			At: a.At, Offset: a.Offset, Size: a.Size, Pointers: a.Pointers, Cold: a.Cold, Keeps: a.Keeps,
 			Origins: a.Origins.Records, Lengths: a.Origins.Lengths, ByText: a.Origins.ByText, OriginsCount: a.Origins.Count,
 			Islands: a.Origins.Islands, IslandsCount: a.Origins.IslandsCount,
 			Traps: a.Traps, TrapsCount: uint64(a.TrapsCount),
 			View: a.View, ViewOffset: a.ViewOffset, ViewSize: a.ViewSize,
 		})
-		p.used = max(p.used, a.Offset+a.Size+a.Pointers)
+		used = max(used, a.Offset+a.Size+a.Pointers)
 	}
-	for _, t := range p.plan.Texts() {
-		p.texts = append(p.texts, handover.Text{Start: t.Start, Size: t.End - t.Start, Arena: uint64(int64(t.Arena))})
+	for _, t := range plan.Texts() {
+		texts = append(texts, handover.Text{Start: t.Start, Size: t.End - t.Start, Arena: uint64(int64(t.Arena))})
 	}
-	p.used = layout.RoundUp(p.used)
+	return arenas, texts, layout.RoundUp(used)
 }
 
 // makeFile makes the file that the process maps: code, data, stubs, and room behind them.

@@ -25,17 +25,26 @@ func (p *prepared) begin() (*Result, error) {
 		if err := s.freeGS(); err != nil {
 			return err
 		}
-		frames := newStacks(s.Mem, s.maps)
-		for _, t := range s.Threads {
-			if err := s.walk(frames, t, t.Regs.Rsp); err != nil {
-				return fmt.Errorf("process %d: a stack cannot be read: %w", p.Pid, err)
-			}
+		frames, err := s.frames()
+		if err != nil {
+			return err
 		}
-		err := p.enter(s, frames.frames)
+		err = p.enter(s, frames)
 		result.Pause, result.Threads = time.Since(s.begun), len(s.Threads)
 		return err
 	})
 	return result, err
+}
+
+// frames are the contexts that signals have left on the stacks of all threads.
+func (s *session) frames() ([]uint64, error) {
+	frames := newStacks(s.Mem, s.maps)
+	for _, t := range s.Threads {
+		if err := s.walk(frames, t, t.Regs.Rsp); err != nil {
+			return nil, fmt.Errorf("process %d: a stack cannot be read: %w", s.Pid, err)
+		}
+	}
+	return frames.frames, nil
 }
 
 // stopped calls do with all threads of the process stopped.
@@ -82,6 +91,10 @@ func (p *prepared) enter(s *session, frames []uint64) error {
 	lists := map[*uint64][]byte{
 		&request.Frames: handover.Bytes(frames), &request.Arenas: handover.Bytes(p.arenas), &request.Texts: handover.Bytes(p.texts),
 		&request.Auxv: append(p.auxv, make([]byte, 16)...),
+	}
+	if p.Companion != nil {
+		request.CompanionSize = uint64(len(p.Companion.name))
+		lists[&request.Companion] = []byte(p.Companion.name)
 	}
 	if s.apart {
 		s.sends = p.table

@@ -199,6 +199,17 @@ func namespace(of, kind string) string {
 	return s
 }
 
+// errCounted says where a process is counted.
+type errCounted struct {
+	pid   int
+	table string
+	byUs  bool // by Attach
+}
+
+func (e *errCounted) Error() string {
+	return fmt.Sprintf("process %d is counted already: hotspots report %s", e.pid, e.table)
+}
+
 // checkCounted also says whether there is something left of an earlier Attach or Detach.
 func checkCounted(pid int, b *Blob) (left bool, err error) {
 	p, err := remote.Open(pid)
@@ -220,7 +231,7 @@ func checkCounted(pid int, b *Blob) (left bool, err error) {
 	}
 	left = slices.ContainsFunc(maps, isOurs) || len(ourFiles(p.Thread())) > 0
 	if table := find.MappedBy(pid); table != "" && (!left || state != handover.HasEnded) {
-		return false, fmt.Errorf("process %d is counted already: hotspots report %s", pid, table)
+		return false, &errCounted{pid, table, left && state == handover.Counts}
 	}
 	return left, nil
 }

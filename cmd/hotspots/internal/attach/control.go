@@ -111,9 +111,12 @@ func ask(pid int, request *handover.Attach, b *Blob) error {
 		if err == nil {
 			err = s.work(c, code.Low, b, request, nil)
 		}
-		if err != nil || s.stay {
-			return err
+		if err == nil && !s.stay {
+			err = s.unmapScratch()
 		}
-		return s.unmapScratch()
+		if err == nil && request.Outcome == handover.Again {
+			err = errPlans
+		}
+		return err
 	})
 }

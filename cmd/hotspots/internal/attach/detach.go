@@ -228,7 +228,12 @@ func (l *Left) giveBack(s *session, b *Blob, code place.Span, room *os.File) err
 	if err := s.work(c, code.Low, b, request, lists); err != nil {
 		return err
 	}
-	if request.Outcome != handover.Succeeded {
+	switch {
+	case request.Outcome == handover.Again && s.stay:
+		return errPlans
+	case request.Outcome == handover.Again:
+		return cmp.Or(s.unmapScratch(), error(errPlans))
+	case request.Outcome != handover.Succeeded:
 		return fmt.Errorf("process %d: BUG: outcome %d of detaching", s.Pid, request.Outcome)
 	}
 	if l.room = request.OwnedCount; l.room > request.OwnedRoom {
@@ -336,6 +341,9 @@ func (s *session) inside(request *handover.Attach, b *Blob, ours ranges) (bool, 
 
 // errInside has it tried again: threads come out of our code.
 var errInside = &errAgain{errors.New("threads are in code of ours yet")}
+
+// errPlans has it tried again: what a thread has loaded is about to be counted.
+var errPlans = &errAgain{errors.New("what it loads is about to be counted")}
 
 func (s *session) unmap(request *handover.Attach, ours ranges, inside bool) error {
 	if inside {

@@ -163,23 +163,37 @@ func (a *app) attach(f *attachFlags, arg string) error {
 		return err
 	}
 	r.Listen = e.Listens()
+	if f.lasts > 0 { // it stays beside the program
+		r.Companion = a.companion(r.Options)
+	}
 	result, err := attach.Attach(r)
 	if err != nil {
+		r.Companion.End()
 		e.Forget()
 		return err
 	}
 	if result.Anew != nil {
 		a.say("%v", result.Anew)
 	}
-	a.say("process %d is counted%s: %s (%s, stopped for %s)%s", pid, map[bool]string{true: " again"}[result.GoesOn], result.Table, figures.Count(uint64(result.Threads), "thread"), milliseconds(result.Pause), atAddress(e))
 	server := 0
-	if e != nil {
-		server = a.startEndpoint(e, result.Table, result.Nonce)
+	switch {
+	case result.Added > 0:
+		a.say("process %d is counted already; now with %s that it has loaded since: %s (%s, stopped for %s)", pid, figures.Count(uint64(result.Added), "object"), result.Table, figures.Count(uint64(result.Threads), "thread"), milliseconds(result.Pause))
+		if e != nil {
+			e.Forget()
+			a.say("--listen: an endpoint begins where the program is attached to first")
+		}
+	default:
+		a.say("process %d is counted%s: %s (%s, stopped for %s)%s", pid, map[bool]string{true: " again"}[result.GoesOn], result.Table, figures.Count(uint64(result.Threads), "thread"), milliseconds(result.Pause), atAddress(e))
+		if e != nil {
+			server = a.startEndpoint(e, result.Table, result.Nonce)
+		}
 	}
 	if f.lasts == 0 {
 		return nil
 	}
 	interrupted := awaitEnd(pid, f.lasts, ended)
+	r.Companion.End()
 	if err := a.detach(arg); err != nil && alive.Start(uint32(pid)) != 0 {
 		return err
 	}
@@ -190,6 +204,17 @@ func (a *app) attach(f *attachFlags, arg string) error {
 		awaitEndpoint(server, f.linger, ended, interrupted)
 	}
 	return err
+}
+
+// companion plans what programs load later that are attached to; nil: nobody does.
+func (a *app) companion(o patcher.Options) *attach.Companion {
+	c, err := attach.Accompany(o)
+	if err != nil {
+		a.say("libraries that come later are not counted: %v", err)
+		return nil
+	}
+	c.Fail = func(err error) { a.say("%v", err) }
+	return c
 }
 
 // endpointFor opens the socket of --listen, before the process is touched.

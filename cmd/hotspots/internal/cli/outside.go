@@ -92,9 +92,11 @@ func (a *app) followAll(f *runFlags, j *job.Job) (end func()) {
 	r, err := a.outside(f, j)
 	if err == nil {
 		var follows *attach.Follower
+		r.Companion = a.companion(r.Options)
 		if follows, err = attach.Follow(outsidePath(j.Note), r, launch.Hold, a.say); err == nil {
-			return follows.End
+			return func() { follows.End(); r.Companion.End() }
 		}
+		r.Companion.End()
 	}
 	a.say("programs that load no library are not followed: %v", err)
 	return func() {}
@@ -105,6 +107,8 @@ func (a *app) followAll(f *runFlags, j *job.Job) (end func()) {
 func (a *app) runOutside(f *runFlags, r *attach.Request, p *launch.Program, env []string, watch func(int)) (result launch.Result, counted bool, err error) {
 	var ended *ptrace.Ended
 	isStrict := f.on[setting.Strict]
+	r.Companion = a.companion(r.Options)
+	defer func() { r.Companion.End() }()
 	result, err = launch.RunHeld(p, env, func(pid int, execute func() error) error {
 		told := false
 		process, err := ptrace.Execute(pid, func() error { told = true; return execute() })
