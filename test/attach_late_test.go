@@ -1,6 +1,7 @@
 package test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -167,6 +168,82 @@ func TestAttachLateAlone(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestAttachLateStopped: hotspots is there, but does not answer. The program waits for it no longer
+// than it must, and what it loads is named.
+func TestAttachLateStopped(t *testing.T) {
+	if !lane.Long {
+		t.Skip("it takes 10 s")
+	}
+	lane.Parallel(t)
+	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attachlate.c"))
+	library := compile(t, need(t, "gcc"), []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+	b := a.attachFor()
+	b.c.Process.Signal(syscall.SIGSTOP)
+	a.do("load", library, 10)
+	b.c.Process.Signal(syscall.SIGCONT)
+	a.do("load", library, 20)
+	r := readReport(t, b.table)
+	r.wants(t, library, 20, 7)
+	if len(r.Missed) != 1 || r.Missed[0].Object != library {
+		t.Errorf("missed: %+v", r.Missed)
+	}
+	b.end(t)
+	fmt.Fprintln(a.to, "end")
+	a.ends()
+}
+
+// TestAttachLateStatic: what a static program loads is named when it is detached from, and counted
+// by the next attach.
+func TestAttachLateStatic(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-static", "-Wno-error"}, "attachlate.c")
+	library := compile(t, need(t, "gcc"), []string{"-O1", "-shared", "-fPIC", "-nostdlib"}, "latelib.c")
+	a := startAttached(t, program)
+	table := a.attach()
+	a.do("keep", library, 10)
+	a.detach()
+	r := readReport(t, table)
+	if i := slices.IndexFunc(r.Missed, func(m missed) bool { return m.Object == library }); i < 0 || r.Missed[i].Times != 1 || int(r.ObjectsMissed) != len(r.Missed) {
+		t.Errorf("missed: %d, %+v", r.ObjectsMissed, r.Missed)
+	}
+	table = a.attach()
+	a.do("call", "_", 30)
+	a.detach()
+	r = readReport(t, table)
+	r.wants(t, library, 30, 0)
+	if r.ObjectsMissed != 0 {
+		t.Errorf("missed: %+v", r.Missed)
+	}
+	fmt.Fprintln(a.to, "end")
+	a.ends()
+}
+
+// TestAttachCode: code that a program makes is said not to be counted, while it is attached to and
+// when it has been.
+func TestAttachCode(t *testing.T) {
+	lane.Parallel(t)
+	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attachlate.c"))
+	table := a.attach()
+	says := func(want uint64) {
+		t.Helper()
+		var r struct {
+			CodeAnonymous uint64 `json:"code_anonymous"`
+		}
+		out := run(t, cmd(build(t, "hotspots"), "coverage", "--format", "json", table)).stdout
+		if err := json.Unmarshal([]byte(out), &r); err != nil || r.CodeAnonymous != want {
+			t.Errorf("%v, not %d bytes of code of no file: %s", err, want, out)
+		}
+	}
+	says(0)
+	a.do("code", "_", 3<<20)
+	says(3 << 20)
+	a.detach()
+	says(3 << 20)
+	fmt.Fprintln(a.to, "end")
+	a.ends()
+	says(3 << 20)
 }
 
 // TestRunMuslLate: what a program of musl loads is counted from its constructors on, in its

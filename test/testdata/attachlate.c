@@ -6,6 +6,7 @@
  *	call _ N        late_work(N) of what was kept last
  *	fork PATH N     the same as load, in a child
  *	threads PATH N  the same as load in four threads, while others call busy, and fork
+ *	code _ N        maps N bytes of code of no file
  *	end
  */
 #include <dlfcn.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,6 +85,8 @@ int main(void)
 			call(kept);
 		} else if (!strcmp(what, "call")) {
 			call(kept);
+		} else if (!strcmp(what, "code")) {
+			mmap(0, (size_t)times, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		} else if (!strcmp(what, "threads")) {
 			threads();
 		} else if (!strcmp(what, "fork")) {

@@ -66,7 +66,8 @@ func (c Memory) Unlisted(objects []layout.Object) layout.Unlisted {
 	return u
 }
 
-// Note notes in the table what was seen of its program's memory. It reads no more
+// Note notes in the table what was seen of its program's memory, and which libraries a static
+// program has loaded that are not counted. It reads no more
 // of the ledger than it needs: hotspots run is small beside a large program.
 func Note(path string, c Memory) error {
 	f, err := file.OpenHead(path, os.O_RDWR|syscall.O_NOFOLLOW)
@@ -79,8 +80,10 @@ func Note(path string, c Memory) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	u := c.Unlisted(objects)
-	_, err = f.OS().WriteAt(le.AppendUint64(le.AppendUint64(nil, u.Anonymous), u.Files), layout.HdrCodeAnonymous)
-	return err
+	if _, err = f.OS().WriteAt(le.AppendUint64(le.AppendUint64(nil, u.Anonymous), u.Files), layout.HdrCodeAnonymous); err != nil {
+		return err
+	}
+	return c.noteMissed(f, objects)
 }
 
 // paths are the objects in the table with their paths, and nothing else.

@@ -17,6 +17,7 @@ import (
 	"github.com/dynprof/dynprof/internal/handover"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
+	"github.com/dynprof/dynprof/internal/table/code"
 	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/patcher/place"
 )
@@ -37,6 +38,9 @@ func Detach(pid int, b *Blob) (*Left, error) {
 		return nil, err
 	}
 	left := &Left{Table: find.MappedBy(pid)}
+	if seen := (code.Memory{}); left.Table != "" && seen.See(pid) {
+		code.Note(left.Table, seen) // else the report does not say what is not counted of code that it makes
+	}
 	err := retry(pid, func() error { return left.end(pid, b) })
 	if left.Stays = errors.Is(err, errInside); left.Stays {
 		return left, nil // it runs its own code again
