@@ -38,7 +38,7 @@ func (a *app) attachCommand() *cobra.Command {
 		Long: "Count every call of a process's functions from now on, without starting it again, into a table, which report reads. " +
 			"It is stopped for some milliseconds. hotspots detach gives it back what it was.\n\n" +
 			"What is not attached to, with the reason and status 1: programs that somebody traces, with a seccomp filter that does more than refuse system calls, with a Go runtime and a libc, of 32 bits. Programs in containers are attached to from outside. " +
-			"Libraries that it loads from then on are not counted. See docs/attach.md.\n\n" +
+			"Libraries that it loads from then on are counted with --for; else report names them, and a second attach has them counted. See docs/attach.md.\n\n" +
 			"NAMES and GLOBS are those of hotspots run.",
 		Example: "  hotspots attach 4711\n  hotspots attach --for 30s 4711      count for half a minute, and report\n  hotspots report 4711; hotspots detach 4711\n" +
 			"  hotspots attach --for 1m --listen 9464 4711",
