@@ -6,7 +6,7 @@ package plancache
 // addresses are link-time ones: those of the ELF file.
 const (
 	FileMagic   = "DYNPLAN\x01" // 8 bytes at offset 0
-	FileVersion = 6
+	FileVersion = 7
 
 	// Header.
 	PlanMagic      = 0x000 // [8]byte

@@ -17,6 +17,7 @@ func (a RunAddr) Add(n int) RunAddr { return a + RunAddr(n) }
 // Errors of the assembler.
 var (
 	ErrReach = errors.New("target is out of reach of a 32-bit displacement")
+	ErrShort = fmt.Errorf("%w, or of a short jump", ErrReach) // BUG of who wrote it
 	ErrRoom  = errors.New("code does not fit its buffer")
 )
 
@@ -86,7 +87,7 @@ func (a *Asm) Finish() error {
 		case disp == int(int8(disp)):
 			a.buf[f.off] = byte(disp)
 		default:
-			return ErrReach
+			return ErrShort
 		}
 	}
 	return nil

@@ -15,8 +15,21 @@ func NewMover(asm *x86.Asm, o *stubgen.Object) *Mover { return &Mover{relocator{
 // return address is that of the original, which is not behind the copy.
 func (m *Mover) Same(in *x86.Inst, code []byte, pc uint64) { m.rel.one(in, code, pc) }
 
-// Branch writes a direct jump, to a label.
-func (m *Mover) Branch(in *x86.Inst, code []byte, to x86.Label) { m.rel.branch(in, code, to, 0) }
+// Branch writes a direct jump, to a label: with two bytes, or those of the original, if it is
+// short.
+func (m *Mover) Branch(in *x86.Inst, code []byte, to x86.Label, short bool) {
+	switch a := m.rel.asm; {
+	case !short:
+		m.rel.branch(in, code, to, 0)
+	case in.Kind == x86.Loop:
+		a.Copy(code[:in.ImmOff])
+		a.Rel8(to)
+	case in.Kind == x86.Jcc:
+		a.JccShort(x86.Cond(in.Cond()), to)
+	default:
+		a.JmpShort(to)
+	}
+}
 
 // Leave writes a direct jump, to an address.
 func (m *Mover) Leave(in *x86.Inst, code []byte, to x86.RunAddr) { m.rel.branch(in, code, 0, to) }

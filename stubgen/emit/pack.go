@@ -2,8 +2,8 @@ package emit
 
 import "slices"
 
-// fetchLine is a line of the instruction cache, in bytes.
-const fetchLine = 64
+// FetchLine is a line of the instruction cache, in bytes.
+const FetchLine = 64
 
 // Packer gives stubs their places, each at or behind At. A stub that fits into a
 // fetch line is not spread over two, which costs 0.3 to 0.4 ns a call
@@ -33,7 +33,7 @@ func (p *Packer) Place(front, size int) int {
 	}
 	at := aligned(p.At) + front
 	if spread(at, size) {
-		next := (at + fetchLine - 1) / fetchLine * fetchLine
+		next := (at + FetchLine - 1) / FetchLine * FetchLine
 		if next-front-aligned(p.At) >= Alignment {
 			if len(p.gaps) == keptGaps {
 				p.gaps = slices.Delete(p.gaps, 0, 1)
@@ -53,5 +53,5 @@ func aligned(at int) int { return (at + Alignment - 1) / Alignment * Alignment }
 
 // spread reports whether a stub there lies on more lines than it must.
 func spread(at, size int) bool {
-	return (at+size-1)/fetchLine-at/fetchLine > (size-1)/fetchLine
+	return (at+size-1)/FetchLine-at/FetchLine > (size-1)/FetchLine
 }

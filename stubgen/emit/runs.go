@@ -69,7 +69,7 @@ func (r *Runs) BeginTouch(a *x86.Asm, from uint64, t *Touch, alone bool) {
 }
 
 func (r *Runs) start(a *x86.Asm, from uint64, count int, keepsFlags bool, flags byte) {
-	if count > 0 && a.PC()%fetchLine == fetchLine-1 {
+	if count > 0 && a.PC()%FetchLine == FetchLine-1 {
 		r.start(a, from, 0, false, originWay)
 		a.Nop()
 		r.note(0, 1)
@@ -99,8 +99,8 @@ func (r *Runs) Moved(in *x86.Inst, copied int) {
 // Led notes a jump to where the next instruction has always been, and runs.
 func (r *Runs) Led(in *x86.Inst) { r.note(in.Len, JumpSize) }
 
-// Left notes a jump to what follows the last instruction.
-func (r *Runs) Left() { r.note(0, JumpSize) }
+// Left notes a jump of so many bytes to what follows the last instruction.
+func (r *Runs) Left(size int) { r.note(0, size) }
 
 func (r *Runs) note(original uint8, copied int) {
 	if r.origins != nil {
@@ -117,6 +117,3 @@ func (r *Runs) end() {
 		r.origins.add(r.at, r.from, r.count, r.flags, r.lengths)
 	}
 }
-
-// RunCountSize is the most bytes that a count takes in front of a run.
-func RunCountSize(keepsFlags, shared bool) int { return 1 + CountSize(keepsFlags, false, shared) }

@@ -41,10 +41,12 @@ var switchNop = []byte{0x0f, 0x1f, 0x84, 0x00}
 
 const switchAlign = 8
 
+// SlotRoom is the most bytes that a slot takes.
+const SlotRoom = switchAlign - 1 + switchSlotSize
+
 // SwitchSize is the most bytes that a switch with so many slots takes, but for the copies.
 func SwitchSize(slots int) int {
-	const pad = switchAlign - 1
-	return (pad+switchSlotSize+JumpSize+switchListed)*slots + pad - switchHead
+	return (SlotRoom+JumpSize+switchListed)*slots + switchAlign - 1 - switchHead
 }
 
 // Switch writes one.

@@ -33,17 +33,20 @@ type Code struct {
 	Touches  []emit.Touch
 	Start    int32 // first word of the loop's trips that is entered where the function is, NoCounter if none is
 
+	RoundShort bool // the jump behind the last block, to the entry, is short
+
 	wantsTrips bool
 }
 
 // Op is an instruction of the copy, or several that belong together.
 type Op struct {
-	Kind OpKind
-	Inst int32 // number of the instruction that it is of
-	To   int32 // block that a Branch leads to; counter of a Count; first of the words of a Note, or of a loop's trips; number of a Touch
-	Via  int32 // of a Branch: number + 1 of the detour that it takes, 0: none
-	Keep bool  // of a Count: flags are live there, and saved
-	Way  bool  // of a Count: it is of the way to the next block, where Inst is
+	Kind  OpKind
+	Inst  int32 // number of the instruction that it is of
+	To    int32 // block that a Branch leads to; counter of a Count; first of the words of a Note, or of a loop's trips; number of a Touch
+	Via   int32 // of a Branch: number + 1 of the detour that it takes, 0: none
+	Keep  bool  // of a Count: flags are live there, and saved
+	Short bool  // of a Branch: one byte says how far it leads (layOut)
+	Way   bool  // of a Count: it is of the way to the next block, where Inst is
 }
 
 // OpKind is what an Op does.

@@ -35,6 +35,7 @@ type Detour struct {
 	To      int32 // block
 	Keep    bool  // flags are live there, and saved
 	Ahead   bool  // it is in front of the block, and needs no jump
+	Short   bool  // its jump is short
 }
 
 // What counting costs, beside an increment: flags saved, and a jump over a detour.

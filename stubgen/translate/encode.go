@@ -23,49 +23,7 @@ type Counter struct {
 }
 
 // Size is the most bytes that the copy takes, behind its function's count.
-func (c *Code) Size(o *stubgen.Object, shared bool) int {
-	n := 0
-	for _, op := range c.Ops {
-		in := &c.Home.Graph.Insts[op.Inst]
-		switch op.Kind {
-		case Count:
-			n += emit.RunCountSize(op.Keep, shared)
-		case Note:
-			n += emit.NoteSize + emit.NoteColdSize
-		case Touch:
-			n += emit.TouchSize
-		case TripStart, TripRound:
-			n += 1 + max(emit.TripStartSize, emit.TripRoundSize)
-		case TripForget:
-			n += 1 + emit.TripForgetSize
-		case TripEnd:
-			n += 1 + emit.TripEndSize + emit.TripColdEndSize
-		case Stay, Follow:
-			n += jumpSize
-		default:
-			n += emit.MovedSize(o, &in.Inst, in.Addr)
-		}
-	}
-	for _, d := range c.Detours {
-		n += jumpSize
-		if d.Counter != NoCounter {
-			n += emit.RunCountSize(d.Keep, shared)
-		}
-		if d.Start != NoCounter {
-			n += 1 + emit.TripStartSize
-		}
-	}
-	if c.Start != NoCounter {
-		n += 1 + emit.TripStartSize
-	}
-	for i := range c.Tables {
-		n += tableAlign - 1 + c.Tables[i].Size() + displaced
-	}
-	if c.usesMask() {
-		n += maskSize - 1 + maskSize
-	}
-	return n + jumpSize // from the last block to the entry
-}
+func (c *Code) Size(o *stubgen.Object, shared bool) int { return c.layOut(o, shared, false) }
 
 const maskSize = 8
 
@@ -101,6 +59,7 @@ type Writer struct {
 
 // NewWriter writes the copy of a unit of o.
 func NewWriter(c *Code, o *stubgen.Object, counter Counter) *Writer {
+	c.layOut(o, counter.Shared != 0, false)
 	return &Writer{code: c, obj: o, counter: counter}
 }
 
@@ -117,12 +76,7 @@ func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 	g := w.code.Home.Graph
 	w.asm, w.runs, w.mover = a, runs, emit.NewMover(a, w.obj)
 	w.labels, w.detours = newLabels(a, len(g.Blocks)), newLabels(a, len(w.code.Detours))
-	w.ahead = make([]int32, len(g.Blocks))
-	for i := range w.code.Detours {
-		if d := &w.code.Detours[i]; d.Ahead {
-			w.ahead[d.To] = int32(i) + 1
-		}
-	}
+	w.ahead = w.code.aheadOf()
 	w.begin, w.mask = a.NewLabel(), a.NewLabel()
 	if a.Bind(w.begin); w.code.Start != NoCounter {
 		w.startTrip(w.code.Start, g.Blocks[g.Entry].First)
@@ -130,15 +84,13 @@ func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 	for i := range g.Blocks {
 		w.block((g.Entry + i) % len(g.Blocks))
 	}
-	if last := (g.Entry + len(g.Blocks) - 1) % len(g.Blocks); w.code.Falls[last] {
-		w.asm.Jmp(w.labels[g.Entry])
-		w.runs.Left()
+	if w.code.goesRound() {
+		w.jump(w.labels[g.Entry], w.code.RoundShort)
 	}
 	for i := range w.code.Detours {
 		if d := &w.code.Detours[i]; !d.Ahead {
 			w.detour(i)
-			w.asm.Jmp(w.labels[d.To])
-			w.runs.Left()
+			w.jump(w.labels[d.To], d.Short)
 		}
 	}
 	w.coldNotes()
@@ -152,6 +104,17 @@ func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 		a.Bind(w.mask)
 		a.Quad(emit.PageMask)
 	}
+}
+
+// jump writes a jump that stands for no instruction.
+func (w *Writer) jump(to x86.Label, short bool) {
+	start := w.asm.Len()
+	if short {
+		w.asm.JmpShort(to)
+	} else {
+		w.asm.Jmp(to)
+	}
+	w.runs.Left(w.asm.Len() - start)
 }
 
 func newLabels(a *x86.Asm, n int) []x86.Label {
@@ -277,12 +240,12 @@ func (w *Writer) op(op Op) {
 		if op.Via != 0 {
 			to = w.detours[op.Via-1]
 		}
-		w.mover.Branch(&in.Inst, code, to)
+		w.mover.Branch(&in.Inst, code, to, op.Short)
 	case Leave:
 		w.mover.Leave(&in.Inst, code, w.obj.Run(in.To))
 	case Follow:
 		a.JmpTo(w.obj.Run(in.End()))
-		w.runs.Left()
+		w.runs.Left(jumpSize)
 		return
 	case Stay:
 		a.JmpTo(w.obj.Run(in.Addr))

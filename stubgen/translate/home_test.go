@@ -73,9 +73,15 @@ func checkOrigins(t *testing.T, o *stubgen.Object, c *Code, s *emit.Origins, siz
 	if at > size {
 		t.Errorf("runs of %d bytes, code of %d", at, size)
 	}
-	for i := range g.Insts {
-		if in := &g.Insts[i]; !found[in.Addr] && in.Kind != x86.Endbr {
-			t.Errorf("%#x has no copy", in.Addr)
+	for k := range g.Blocks {
+		ops, end := c.ops(k), g.Blocks[k].End
+		if last := ops[len(ops)-1]; last.Kind == Stay {
+			end = last.Inst + 1
+		}
+		for _, in := range g.Insts[g.Blocks[k].First:end] {
+			if !found[in.Addr] && in.Kind != x86.Endbr {
+				t.Errorf("%#x has no copy", in.Addr)
+			}
 		}
 	}
 }
@@ -219,6 +225,7 @@ func TestPrograms(t *testing.T) {
 			var tables, dispatches, blocks, counters, kept, detours, ahead int
 			why := map[ledger.Reason]int{}
 			trips := map[TripReason]int{}
+			var bytes sizes
 			for i := range p.Units() {
 				u := &p.Units()[i]
 				if u.Reason.Excluded() {
@@ -265,6 +272,8 @@ func TestPrograms(t *testing.T) {
 						dispatches++
 					}
 				}
+				encodeSomehow(t, c, o, i)
+				bytes.add(c, o)
 				blocks, counters, detours = blocks+len(c.Blocks), counters+int(c.Counters), detours+len(c.Detours)
 				for _, op := range c.Ops {
 					if op.Kind == Count && op.Keep {
@@ -280,6 +289,7 @@ func TestPrograms(t *testing.T) {
 			t.Logf("%d of %d jumps by registers and tables have a table of their own", tables, dispatches)
 			t.Logf("trips of %d loops; of %d entries cannot be told, of %d flags are live", trips[0], trips[TripUntold], trips[TripFlags])
 			t.Logf("%d counters of %d blocks (%.1f %%), %d detours, %d of them ahead, %d with flags kept", counters, blocks, float64(counters)*100/float64(blocks), detours, ahead, kept)
+			t.Logf("%+v", bytes)
 			t.Logf("%d of %d units (%.3f %%), %.3f %% of the instructions; %d runs, %d of several instructions (%d more); %d landings, %d by islands; %v",
 				homes, units, float64(homes)*100/float64(units), float64(insts)*100/float64(all), runs, longer, extra, landings, short, why)
 			if insts*100 < all*89 {
@@ -287,6 +297,75 @@ func TestPrograms(t *testing.T) {
 			}
 		})
 	}
+}
+
+// encodeSomehow encodes a copy in one of its forms, at one of the places in a line, by turns: it
+// fits, and what is short reaches.
+func encodeSomehow(t *testing.T, c *Code, o *stubgen.Object, turn int) {
+	t.Helper()
+	at := fixture.ArenaAt.Add(emit.Alignment * (turn % 4))
+	w := NewWriter(c, o, Counter{Row: 0x80, Number: 0x14})
+	spec := emit.Spec{Start: WindowEnd(c.Home.Graph) - jumpSize, Size: emit.CountSize(false, false, false) + c.Size(o, false), Copy: w}
+	if turn%3 > 0 {
+		spec.Size, spec.Copy = emit.CountSize(false, false, false)+c.SizeOfPair(o, false), NewPair(w, true, turn%3 > 1)
+	}
+	var e emit.Emitter
+	if _, err := e.Emit(o, &spec, make([]byte, spec.Size), at, emit.Count{Counter: 0x78}); err != nil {
+		t.Errorf("%x: %v", c.Home.Graph.Unit.Entry(), err)
+	}
+}
+
+// sizes are bytes of copies by what they are for, without functions' own counts, and of the
+// text that they are of.
+type sizes struct {
+	Text, Copies, Instructions, Counts, FlagsKept, Home, Short, Long, Detours, Tables int
+}
+
+func (s *sizes) add(c *Code, o *stubgen.Object) {
+	before := *s
+	for _, r := range c.Home.Graph.Unit.Ranges {
+		s.Text += int(r.High - r.Low)
+	}
+	for i := range c.Ops {
+		op, in := &c.Ops[i], &c.Home.Graph.Insts[c.Ops[i].Inst]
+		switch op.Kind {
+		case Count:
+			s.count(op.Keep)
+		case Stay, Follow:
+			s.Home += jumpSize
+		case Branch:
+			if op.Short {
+				s.Short += shortSize
+			} else {
+				s.Long += emit.MovedSize(o, &in.Inst, in.Addr)
+			}
+		default:
+			s.Instructions += emit.MovedSize(o, &in.Inst, in.Addr)
+		}
+	}
+	for i := range c.Detours {
+		if d := &c.Detours[i]; d.Counter != NoCounter {
+			s.count(d.Keep)
+		}
+		if d := &c.Detours[i]; !d.Ahead && d.Short {
+			s.Detours += shortSize
+		} else if !d.Ahead {
+			s.Detours += jumpSize
+		}
+	}
+	for i := range c.Tables {
+		s.Tables += c.Tables[i].Size()
+	}
+	s.Copies += s.all() - before.all()
+}
+
+func (s *sizes) all() int {
+	return s.Instructions + s.Counts + s.FlagsKept + s.Home + s.Short + s.Long + s.Detours + s.Tables
+}
+
+func (s *sizes) count(keep bool) {
+	s.Counts += emit.CountSize(false, false, false)
+	s.FlagsKept += emit.CountSize(keep, false, false) - emit.CountSize(false, false, false)
 }
 
 // apart fails where two of a unit's runs, jumps into the copy and islands lie upon each

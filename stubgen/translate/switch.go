@@ -18,7 +18,7 @@ type Pair struct {
 
 // SizeOfPair is the most bytes that a Pair takes behind its function's count.
 func (c *Code) SizeOfPair(o *stubgen.Object, shared bool) int {
-	return c.Size(o, shared) + c.uncounted(o).Size(o, shared) + emit.SwitchSize(1+len(c.Home.Landings))
+	return c.layOut(o, shared, true) + c.uncounted(o).layOut(o, shared, true) + emit.SwitchSize(1+len(c.Home.Landings))
 }
 
 // uncounted is the same copy without counters. Executions of loops whose trips are counted are
@@ -35,7 +35,11 @@ func (c *Code) uncounted(o *stubgen.Object) *Code {
 // NewPair writes the copy that w does, and one without counters. On says which of them runs at
 // first, rare that the one without counters is the first, which is come to without a jump.
 func NewPair(w *Writer, on, rare bool) *Pair {
-	return &Pair{Writer: w, plain: NewWriter(w.code.uncounted(w.obj), w.obj, w.counter), sw: emit.Switch{On: on, Rare: rare}}
+	p := &Pair{Writer: w, plain: NewWriter(w.code.uncounted(w.obj), w.obj, w.counter), sw: emit.Switch{On: on, Rare: rare}}
+	for _, c := range []*Code{p.code, p.plain.code} {
+		c.layOut(w.obj, w.counter.Shared != 0, true)
+	}
+	return p
 }
 
 // WriteCopy implements emit.Copy.
@@ -63,7 +67,7 @@ func (p *Pair) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 		if lands[k] && to == 0 {
 			slot(k)
 			a.Jmp(first.landing(k))
-			runs.Left()
+			runs.Left(emit.JumpSize)
 		}
 	}
 	p.sw.Second()

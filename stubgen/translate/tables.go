@@ -52,14 +52,22 @@ const (
 	reach      = 1<<31 - 1<<26 // from where the table was to the reading instruction, which is near its new place
 )
 
+// table is the table that an instruction reads, if the copy has one of its own.
+func (c *Code) table(inst int32) *flow.Dispatch {
+	i, found := slices.BinarySearchFunc(c.Tables, inst, func(t flow.Dispatch, inst int32) int { return cmp.Compare(t.Load, inst) })
+	if !found {
+		return nil
+	}
+	return &c.Tables[i]
+}
+
 // read writes an instruction that reads a table, with the copied one in its place; false if
 // it is none.
 func (w *Writer) read(inst int32, code []byte) bool {
-	i, found := slices.BinarySearchFunc(w.code.Tables, inst, func(t flow.Dispatch, inst int32) int { return cmp.Compare(t.Load, inst) })
-	if !found {
+	t, in := w.code.table(inst), &w.code.Home.Graph.Insts[inst]
+	if t == nil {
 		return false
 	}
-	t, in := &w.code.Tables[i], &w.code.Home.Graph.Insts[inst]
 	l := reading{table: t}
 	if m, _ := in.Memory(code); m.Base != x86.NoRegister {
 		l.base = w.obj.Run(t.Table)
