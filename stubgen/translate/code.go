@@ -58,7 +58,7 @@ const (
 	Branch                   // its direct jump, to the copy of a block
 	Leave                    // its direct jump, out of the unit
 	Follow                   // a jump to what follows it, out of the unit
-	Stay                     // a jump to the instruction's old place, where it runs
+	Stay                     // a jump to the instruction's old place, where it runs, and the rest of the block
 	Push                     // the call, as a push of the original return address and a jump
 	Count                    // one more for a counter
 	Note                     // the callee of what follows
@@ -160,6 +160,10 @@ func (c *Code) Text(o *stubgen.Object) string {
 				text = fmt.Sprintf("out: jmp %x", in.End())
 			case Stay:
 				text = fmt.Sprintf("home %x: %s", in.Addr, text)
+				for i := op.Inst + 1; i < g.Blocks[k].End; i++ { // which stay, too
+					next := &g.Insts[i]
+					text += "; " + x86.Text(o.Code(next.Addr), next.Addr)
+				}
 			case Push:
 				text = "push: " + text
 			case Count:

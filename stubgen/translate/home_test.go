@@ -313,6 +313,29 @@ func encodeSomehow(t *testing.T, c *Code, o *stubgen.Object, turn int) {
 	if _, err := e.Emit(o, &spec, make([]byte, spec.Size), at, emit.Count{Counter: 0x78}); err != nil {
 		t.Errorf("%x: %v", c.Home.Graph.Unit.Entry(), err)
 	}
+	whole(t, c, w.Patches)
+}
+
+// whole fails where a patch is in what a copy goes home to.
+func whole(t *testing.T, c *Code, patches []Patch) {
+	t.Helper()
+	g := c.Home.Graph
+	list := []held{{g.Unit.Entry(), WindowEnd(g)}}
+	for _, p := range patches {
+		list = append(list, held{p.Addr, p.Addr + uint64(len(p.Code))})
+	}
+	slices.SortFunc(list, func(a, b held) int { return cmp.Compare(a.low, b.low) })
+	for k := range g.Blocks {
+		ops := c.ops(k)
+		last := ops[len(ops)-1]
+		if last.Kind != Stay {
+			continue
+		}
+		low, high := g.Insts[last.Inst].Addr, g.Last(&g.Blocks[k]).End()
+		if i, _ := slices.BinarySearchFunc(list, high, func(h held, at uint64) int { return cmp.Compare(h.low, at) }); i > 0 && list[i-1].high > low {
+			t.Errorf("%x: from %x to %x it is home, and at %x a patch", g.Unit.Entry(), low, high, list[i-1].low)
+		}
+	}
 }
 
 // sizes are bytes of copies by what they are for, without functions' own counts, and of the

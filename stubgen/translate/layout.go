@@ -51,10 +51,11 @@ type layout struct {
 	nops    int     // that there may be in front of counts (emit.Runs)
 }
 
-// layOut finds the jumps that are short, and returns the most bytes that
+// layOut finds what goes home early and which jumps are short, and returns the most bytes that
 // the copy takes, behind its function's count. It may come again, and finds the same. Paired says
 // that it is one of a Pair, whose slots SwitchSize has.
 func (c *Code) layOut(o *stubgen.Object, shared, paired bool) int {
+	c.stayEarly()
 	l := layout{Code: c, obj: o, shared: shared}
 	if paired {
 		l.slots = make([]bool, len(c.Home.Graph.Blocks))
