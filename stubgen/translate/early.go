@@ -45,7 +45,7 @@ func (c *Code) homeward(ops []Op, list []held) int {
 		low = list[i-1].high
 	}
 	at := last
-	for at > 0 && ops[at-1].Kind == Same && g.Insts[ops[at-1].Inst].Addr >= low && c.table(ops[at-1].Inst) == nil {
+	for at > 0 && ops[at-1].Kind == Same && g.Insts[ops[at-1].Inst].Addr >= low {
 		at--
 	}
 	if at > 0 && at < last && ops[at-1].Kind == Count {

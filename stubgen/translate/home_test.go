@@ -376,8 +376,10 @@ func (s *sizes) add(c *Code, o *stubgen.Object) {
 			s.Detours += jumpSize
 		}
 	}
-	for i := range c.Tables {
-		s.Tables += c.Tables[i].Size()
+	for i, first := range c.alike(o) {
+		if i == first {
+			s.Tables += c.Tables[i].Size()
+		}
 	}
 	s.Copies += s.all() - before.all()
 }

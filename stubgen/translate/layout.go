@@ -102,8 +102,10 @@ func (l *layout) code() {
 			l.jump(d.To, emit.JumpSize, shortSize, &d.Short)
 		}
 	}
-	for i := range l.Tables {
-		l.data += tableAlign - 1 + l.Tables[i].Size()
+	for i, first := range l.alike(l.obj) {
+		if i == first {
+			l.data += tableAlign - 1 + l.Tables[i].Size()
+		}
 	}
 	if l.usesMask() {
 		l.data += maskSize - 1 + maskSize
@@ -195,7 +197,7 @@ func (l *layout) op(op *Op) {
 		l.behind += jumpSize
 	default:
 		l.behind += int32(emit.MovedSize(l.obj, &in.Inst, in.Addr))
-		if l.table(op.Inst) != nil {
+		if _, reads := l.table(op.Inst); reads {
 			l.behind += displaced
 		}
 	}

@@ -41,7 +41,7 @@ func (c *Code) landingAt(at uint64) int {
 
 // reading is an instruction that reads a copied table.
 type reading struct {
-	table *flow.Dispatch
+	table int         // number
 	end   int         // of the instruction, in the copy, behind its displacement
 	base  x86.RunAddr // what is in the base register: where the table was; 0: there is none
 }
@@ -52,24 +52,50 @@ const (
 	reach      = 1<<31 - 1<<26 // from where the table was to the reading instruction, which is near its new place
 )
 
-// table is the table that an instruction reads, if the copy has one of its own.
-func (c *Code) table(inst int32) *flow.Dispatch {
-	i, found := slices.BinarySearchFunc(c.Tables, inst, func(t flow.Dispatch, inst int32) int { return cmp.Compare(t.Load, inst) })
-	if !found {
-		return nil
+// table is the number of the table that an instruction reads, if the copy has one of its own.
+func (c *Code) table(inst int32) (number int, ok bool) {
+	return slices.BinarySearchFunc(c.Tables, inst, func(t flow.Dispatch, inst int32) int { return cmp.Compare(t.Load, inst) })
+}
+
+// hasBase reports whether the instruction that reads a table has its address in a register.
+func (c *Code) hasBase(o *stubgen.Object, t *flow.Dispatch) bool {
+	in := &c.Home.Graph.Insts[t.Load]
+	m, _ := in.Memory(o.Code(in.Addr)[:in.Len])
+	return m.Base != x86.NoRegister
+}
+
+// alike is by table the number of the first that is the same, as each goto of an interpreter
+// has its own: a copy has one of them, as the original has.
+func (c *Code) alike(o *stubgen.Object) []int {
+	type key struct {
+		table    uint64
+		entries  int
+		absolute bool
+		hasBase  bool
 	}
-	return &c.Tables[i]
+	firsts, list := map[key]int{}, make([]int, len(c.Tables))
+	for i := range c.Tables {
+		t := &c.Tables[i]
+		k := key{t.Table, len(t.Targets), t.Absolute, c.hasBase(o, t)}
+		first, found := firsts[k]
+		if !found || !slices.Equal(t.Targets, c.Tables[first].Targets) {
+			first, firsts[k] = i, i
+		}
+		list[i] = first
+	}
+	return list
 }
 
 // read writes an instruction that reads a table, with the copied one in its place; false if
 // it is none.
 func (w *Writer) read(inst int32, code []byte) bool {
-	t, in := w.code.table(inst), &w.code.Home.Graph.Insts[inst]
-	if t == nil {
+	number, ok := w.code.table(inst)
+	if !ok {
 		return false
 	}
-	l := reading{table: t}
-	if m, _ := in.Memory(code); m.Base != x86.NoRegister {
+	in, t := &w.code.Home.Graph.Insts[inst], &w.code.Tables[number]
+	l := reading{table: number}
+	if w.code.hasBase(w.obj, t) {
 		l.base = w.obj.Run(t.Table)
 	}
 	if d := int64(w.asm.PC() - l.base); d < -reach || d > reach {
@@ -83,26 +109,38 @@ func (w *Writer) read(inst int32, code []byte) bool {
 
 // writeTables writes the tables behind the copy.
 func (w *Writer) writeTables() {
+	if len(w.reads) == 0 {
+		return
+	}
+	alike, places := w.code.alike(w.obj), make([]x86.RunAddr, len(w.code.Tables))
 	for _, l := range w.reads {
-		w.asm.Align(tableAlign)
-		w.asm.PutDisp32(l.end, int32(w.asm.PC()-l.base))
-		for i, to := range l.table.Targets {
-			at := w.obj.Bytes(l.table.Table)
-			if l.table.Absolute {
-				v := binary.LittleEndian.Uint64(at[8*i:])
-				if k := w.code.landingAt(to); k >= 0 {
-					v = uint64(w.asm.Place(w.landing(k)))
-				}
-				w.asm.Quad(v)
-				w.fix(8, true)
-				continue
-			}
-			v := int32(binary.LittleEndian.Uint32(at[4*i:]))
-			if k := w.code.landingAt(to); k >= 0 {
-				v = int32(w.asm.Place(w.landing(k)) - l.base)
-			}
-			w.asm.Raw(binary.LittleEndian.AppendUint32(nil, uint32(v))...)
+		place := &places[alike[l.table]]
+		if *place == 0 {
+			w.asm.Align(tableAlign)
+			*place = w.asm.PC()
+			w.writeTable(&w.code.Tables[l.table], l.base)
 		}
+		w.asm.PutDisp32(l.end, int32(*place-l.base))
+	}
+}
+
+func (w *Writer) writeTable(t *flow.Dispatch, base x86.RunAddr) {
+	at := w.obj.Bytes(t.Table)
+	for i, to := range t.Targets {
+		if t.Absolute {
+			v := binary.LittleEndian.Uint64(at[8*i:])
+			if k := w.code.landingAt(to); k >= 0 {
+				v = uint64(w.asm.Place(w.landing(k)))
+			}
+			w.asm.Quad(v)
+			w.fix(8, true)
+			continue
+		}
+		v := int32(binary.LittleEndian.Uint32(at[4*i:]))
+		if k := w.code.landingAt(to); k >= 0 {
+			v = int32(w.asm.Place(w.landing(k)) - base)
+		}
+		w.asm.Raw(binary.LittleEndian.AppendUint32(nil, uint32(v))...)
 	}
 }
 

@@ -257,6 +257,21 @@ data_behind:			# what looks like code behind the ret is data
 1:	.short 0xc801, 0xc301
 	.size data_behind, .-data_behind
 
+	.type table_twice, @function
+table_twice:			# two jumps by one table, as in interpreters
+	mov %edi, %eax
+	and $3, %eax
+	jmp *table_shared(,%rax,8)
+.Ltwice_one:
+	shr $2, %edi
+	mov %edi, %eax
+	and $3, %eax
+	jmp *table_shared(,%rax,8)
+.Ltwice_two:
+	mov %esi, %eax
+	ret
+	.size table_twice, .-table_twice
+
 	.section .rodata
 	.balign 8
 goto_table:
@@ -275,6 +290,10 @@ table_hole:
 table_difference:
 	.long .Llast-.Llast, .Lfirst-.Llast, .Lsecond-.Llast
 	.long 1
+
+	.balign 8
+table_shared:
+	.quad .Ltwice_one, .Ltwice_two, .Ltwice_two, .Ltwice_one
 
 	.data
 	.balign 8
