@@ -10,34 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
-
-// cyclesOf is how often a program is attached to and detached from: TEST_CYCLES, or so often.
-func cyclesOf(usual int) int {
-	n, err := strconv.Atoi(setting("TEST_CYCLES"))
-	if err != nil {
-		return usual
-	}
-	return n
-}
-
-// countsOf are the calls of a table's functions that have been called.
-func countsOf(t *testing.T, table string) map[string]uint64 {
-	t.Helper()
-	calls := map[string]uint64{}
-	for _, f := range readReport(t, table).Functions {
-		if f.Calls != 0 {
-			calls[f.Object+" "+f.Address] = f.Calls
-		}
-	}
-	return calls
-}
 
 // shell is a shell that works and forks, knows how often it has done what, and what must come of
 // it. While there is a file it says so and waits for a line.
@@ -66,55 +43,14 @@ func TestAttachShells(t *testing.T) {
 			c := exec.Command(need(t, args[0]), append(args[1:], "-c", shell)...)
 			c.Dir = t.TempDir()
 			a := converseAttached(t, c)
-			made := func() (n uint64) {
+			p := &cycled{pid: c.Process.Pid, calm: func() (n uint64) {
 				asked := write(t, filepath.Join(c.Dir, "asked"), "", 0o600)
 				n, _ = strconv.ParseUint(a.line(), 10, 64)
 				os.Remove(asked)
 				return n
-			}
-			// round has it work, and returns how often, and what was counted.
-			round := func(table string) (n uint64, calls map[string]uint64) {
-				n, calls = made(), countsOf(t, table)
-				fmt.Fprintln(a.to)
-				time.Sleep(10 * time.Millisecond)
-				n = made() - n
-				for f, all := range countsOf(t, table) {
-					calls[f] = all - calls[f]
-				}
-				fmt.Fprintln(a.to)
-				return n, calls
-			}
-			var known []string // functions that are called once each time
-			var used []usage
-			for range cyclesOf(10) {
-				table := a.attach()
-				n, calls := round(table)
-				if known == nil {
-					for f, c := range calls {
-						if c == n {
-							known = append(known, f)
-						}
-					}
-					for range 3 {
-						n, calls = round(table)
-						known = slices.DeleteFunc(known, func(f string) bool { return calls[f] != n })
-					}
-				}
-				for _, f := range known {
-					if calls[f] != n {
-						t.Errorf("%s: %d calls were counted, %d made", f, calls[f], n)
-					}
-				}
-				a.detach()
-				os.Remove(table)
-				used = append(used, usageOf(t, a.pid()))
-			}
-			if len(known) == 0 {
-				t.Error("no function is known that is called once each time")
-			}
-			t.Logf("%d functions have one call each time; %v", len(known), used[len(used)-1])
-			leavesNothing(t, used)
-			made()
+			}, wake: func() { fmt.Fprintln(a.to) }}
+			p.cycle(t, cyclesOf(10))
+			p.calm()
 			a.to.Close()
 			a.expect("wrong 0")
 			a.ends()

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// TestAttachRedis: a server under load, its commands counted exactly.
+// TestAttachRedis: a server under load, its commands counted exactly, by its own counts of them.
 func TestAttachRedis(t *testing.T) {
 	const program = "/usr/bin/redis-server"
 	needFile(t, program)
@@ -32,16 +32,20 @@ func TestAttachRedis(t *testing.T) {
 	var client *redis
 	s := start(t, dir, false, nil, func() bool { client = dial(); return client != nil },
 		program, "--port", "0", "--unixsocket", dir+"/socket", "--dir", dir, "--save", "", "--io-threads", "3", "--io-threads-do-reads", "yes")
-	p := &cycled{pid: s.Process.Pid, function: "setCommand", do: func(n int) {
-		for i := range n {
-			client.do("SET", fmt.Sprint("key:", i), "value")
-		}
-	}}
-	for range 4 {
-		other := dial()
-		p.loads = append(p.loads, func() { other.do("SET", "other", "value"); other.do("GET", "other") })
+	benchmark := exec.Command(need(t, "redis-benchmark"), "-s", dir+"/socket", "-t", "set", "-n", "1000000000", "-c", "20", "-q")
+	benchmark.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := benchmark.Start(); err != nil {
+		t.Fatal(err)
 	}
-	p.cycle(t, 100)
+	p := &cycled{pid: s.Process.Pid, function: "setCommand", calm: func() uint64 {
+		client.do("CLIENT", "PAUSE", "1000000", "WRITE")
+		return client.called("set")
+	}, wake: func() { client.do("CLIENT", "UNPAUSE") }}
+	p.cycle(t, cyclesOf(100))
+	benchmark.Process.Kill()
+	if err := benchmark.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("redis-benchmark: %v", err)
+	}
 	fmt.Fprintf(client.conn, "*2\r\n$8\r\nSHUTDOWN\r\n$6\r\nNOSAVE\r\n")
 	s.stop(t, 0)
 }
@@ -104,7 +108,7 @@ http {
 			one()
 		}
 	}, loads: []func(){get(), get(), get()}}
-	p.cycle(t, 100)
+	p.cycle(t, cyclesOf(100))
 	s.Process.Signal(os.Interrupt)
 	s.Wait()
 }
@@ -124,7 +128,7 @@ func TestAttachPostgreSQL(t *testing.T) {
 	for range 2 {
 		p.loads = append(p.loads, func() { db.do("pgbench", "-n", "-c", "2", "-t", "3") })
 	}
-	p.cycle(t, 20)
+	p.cycle(t, cyclesOf(20))
 	s.stop(t, syscall.SIGINT)
 	if log := complaints(s.out.String()); log != "" {
 		t.Error(log)
@@ -145,6 +149,6 @@ console.log("ready");`)
 		fmt.Fprintln(a.to, n)
 		a.expect("done")
 	}}
-	p.cycle(t, 20)
+	p.cycle(t, cyclesOf(20))
 	a.finish()
 }

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
-	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
 )
 
@@ -21,31 +19,11 @@ import (
 // descriptors, handlers.
 func (a *attached) state() string {
 	a.t.Helper()
-	maps, err := procmaps.Of(a.pid())
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	mem, err := os.Open("/proc/" + a.pid() + "/mem")
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	defer mem.Close()
-	code := sha256.New()
-	for _, m := range maps {
-		if m.Inode == 0 || m.Prot&procmaps.ProtExec == 0 {
-			continue
-		}
-		b := make([]byte, m.End-m.Start)
-		if _, err := mem.ReadAt(b, int64(m.Start)); err != nil {
-			a.t.Fatal(err)
-		}
-		code.Write(b)
-	}
 	s, err := ptrace.ReadStatus(a.c.Process.Pid, a.c.Process.Pid)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return fmt.Sprintf("%s%x\n%q\nhandlers %x", strings.Join(a.mappings(), ""), code.Sum(nil), a.descriptors(), s.Caught)
+	return fmt.Sprintf("%s%v\n%q\nhandlers %x", strings.Join(a.mappings(), ""), codeSums(a.t, a.pid()), a.descriptors(), s.Caught)
 }
 
 // named are the lines of a state without those of memory that has no name: a Go runtime maps

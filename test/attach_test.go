@@ -3,6 +3,7 @@ package test
 import (
 	"bufio"
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/dynprof/dynprof/internal/lane"
+	"github.com/dynprof/dynprof/internal/procmaps"
 )
 
 // attached is test/testdata/attached.c, which runs, or another that says when it is ready.
@@ -291,19 +293,34 @@ func TestAttachCycles(t *testing.T) {
 	a.end()
 }
 
+// cyclesOf is how often a program is attached to and detached from: TEST_CYCLES, or so often.
+func cyclesOf(usual int) int {
+	n, err := strconv.Atoi(setting("TEST_CYCLES"))
+	if err != nil {
+		return usual
+	}
+	return n
+}
+
 // cycled is a program that is attached to and detached from again and again.
 type cycled struct {
 	pid      int
-	function string
+	function string      // if not those that are called once for each call made, as is seen first
 	object   string      // that the function is of, if not of the executable
 	flags    []string    // of hotspots attach
 	calls    int         // each time, if not so many as usual
 	do       func(n int) // has it call the function n times
 	loads    []func()    // what happens all the time, but while do is counted
+
+	// calm, instead of do, has it make no call until it is woken, and is how many it has made.
+	calm func() uint64
+	wake func()
+
+	known []string // the functions that are compared
 }
 
 // cycle: each time as many calls are counted as are made, and nothing is left: neither memory
-// nor descriptors.
+// nor descriptors, threads, children, other code.
 func (p *cycled) cycle(t *testing.T, cycles int) {
 	t.Helper()
 	var quiet sync.RWMutex
@@ -331,20 +348,18 @@ func (p *cycled) cycle(t *testing.T, cycles int) {
 			t.Fatalf("%v: status %d: %s", args, r.status, r.stderr)
 		}
 	}
-	const usual = 300
-	calls, pid, dir := cmp.Or(p.calls, usual), strconv.Itoa(p.pid), t.TempDir()
+	pid, dir := strconv.Itoa(p.pid), t.TempDir()
+	code := codeSums(t, pid)
+	if p.function != "" {
+		p.known = []string{p.function}
+	}
 	var used []usage
 	for n := range cycles {
 		table := filepath.Join(dir, fmt.Sprint(n))
 		hotspots(slices.Concat([]string{"attach", "-o", table}, p.flags, []string{pid})...)
 		quiet.Lock()
-		before := p.called(t, table)
-		p.do(calls)
-		counted := p.called(t, table) - before
+		p.compare(t, n, table)
 		quiet.Unlock()
-		if counted != uint64(calls) {
-			t.Errorf("cycle %d: %d calls of %s were counted, not %d", n, counted, p.function, calls)
-		}
 		hotspots("detach", pid)
 		os.Remove(table)
 		quiet.Lock() // a server has a descriptor more while somebody connects to it
@@ -355,22 +370,111 @@ func (p *cycled) cycle(t *testing.T, cycles int) {
 		t.Errorf("%d descriptors, %d before", used[cycles-1].descriptors, used[1].descriptors)
 	}
 	leavesNothing(t, used)
-}
-
-// called is how often the function has been called, by the table.
-func (p *cycled) called(t *testing.T, table string) uint64 {
-	t.Helper()
-	r := readReport(t, table)
-	if p.object == "" {
-		return r.calls(t, p.function)
-	}
-	for _, f := range r.Functions {
-		if filepath.Base(f.Object) == p.object && (f.Name == p.function || slices.Contains(f.Aliases, p.function)) {
-			return f.Calls
+	now := codeSums(t, pid)
+	for name, sum := range code {
+		if now[name] != sum {
+			t.Errorf("another code at %s", name)
 		}
 	}
-	t.Errorf("no function %q of %s in the report", p.function, p.object)
-	return 0
+}
+
+// compare: so many calls are counted as are made.
+func (p *cycled) compare(t *testing.T, cycle int, table string) {
+	t.Helper()
+	made, counted := p.makes(t, table)
+	if p.known == nil {
+		for f, calls := range counted {
+			if calls == made {
+				p.known = append(p.known, f)
+			}
+		}
+		for range 3 {
+			made, counted = p.makes(t, table)
+			p.known = slices.DeleteFunc(p.known, func(f string) bool { return counted[f] != made })
+		}
+		if len(p.known) == 0 {
+			t.Fatal("no function is known that is called once each time")
+		}
+		t.Logf("%d functions have one call each time", len(p.known))
+	}
+	for _, f := range p.known {
+		if counted[f] != made {
+			t.Errorf("cycle %d: %d calls of %s were counted, %d made", cycle, counted[f], f, made)
+		}
+	}
+}
+
+// makes has the program make calls, and is how many of them, and what was counted.
+func (p *cycled) makes(t *testing.T, table string) (made uint64, counted map[string]uint64) {
+	t.Helper()
+	var before map[string]uint64
+	if p.calm != nil {
+		made = p.calm()
+		before = p.called(t, table)
+		p.wake()
+		time.Sleep(10 * time.Millisecond)
+		made = p.calm() - made
+		defer p.wake()
+	} else {
+		const usual = 300
+		calls := cmp.Or(p.calls, usual)
+		before = p.called(t, table)
+		p.do(calls)
+		made = uint64(calls)
+	}
+	counted = p.called(t, table)
+	for f, calls := range before {
+		counted[f] -= calls
+	}
+	return made, counted
+}
+
+// called is how often functions have been called, by the table: the function, or all that were.
+func (p *cycled) called(t *testing.T, table string) map[string]uint64 {
+	t.Helper()
+	r, calls := readReport(t, table), map[string]uint64{}
+	for _, f := range r.Functions {
+		switch {
+		case p.function == "":
+			if f.Calls != 0 {
+				calls[f.Object+" "+f.Address] = f.Calls
+			}
+		case f.Name != p.function && !slices.Contains(f.Aliases, p.function):
+		case p.object == "" && f.Object == r.Program, p.object != "" && filepath.Base(f.Object) == p.object:
+			calls[p.function] = f.Calls
+			return calls
+		}
+	}
+	if p.function != "" {
+		t.Errorf("no function %q of %s in the report", p.function, cmp.Or(p.object, r.Program))
+	}
+	return calls
+}
+
+// codeSums are sums of what a process has mapped of files as code, by where.
+func codeSums(t *testing.T, pid string) map[string]string {
+	t.Helper()
+	maps, err := procmaps.Of(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem, err := os.Open("/proc/" + pid + "/mem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	code := map[string]string{}
+	for _, m := range maps {
+		if m.Inode == 0 || m.Prot&procmaps.ProtExec == 0 {
+			continue
+		}
+		b := make([]byte, m.End-m.Start)
+		if _, err := mem.ReadAt(b, int64(m.Start)); err != nil {
+			t.Fatal(err)
+		}
+		code[fmt.Sprintf("%x", m.Start)] = fmt.Sprintf("%x", sha256.Sum256(b))
+	}
+	return code
 }
 
 // leavesNothing: what we leave, we leave in each cycle, and so in both halves; the program has its
@@ -382,6 +486,7 @@ func leavesNothing(t *testing.T, used []usage) {
 		return
 	}
 	first, middle, last := used[1], used[cycles/2], used[cycles-1]
+	t.Logf("after 2 cycles %v; after %d %v", first, cycles, last)
 	if middle.more(first) && last.more(middle) {
 		t.Errorf("after 2, %d and %d cycles it uses\n%v\n%v\n%v\nmapped then:\n%s\nand now:\n%s", cycles/2+1, cycles, first, middle, last, first.maps, last.maps)
 	}
@@ -389,18 +494,19 @@ func leavesNothing(t *testing.T, used []usage) {
 
 // usage is what a process uses: numbers, and bytes.
 type usage struct {
-	mappings, descriptors, mapped, resident int
-	maps                                    string
+	mappings, descriptors, threads, children, mapped, resident int
+	maps                                                       string
 }
 
-// more: by a mapping, or a row, in every second cycle of ten.
+// more: by a mapping, a row, a thread or a process in every second cycle of ten.
 func (u usage) more(before usage) bool {
-	return u.mappings > before.mappings+4 || u.mapped > before.mapped+4<<20 || u.resident > before.resident+16<<20
+	return u.mappings > before.mappings+4 || u.threads > before.threads+4 || u.children > before.children+4 ||
+		u.mapped > before.mapped+4<<20 || u.resident > before.resident+16<<20
 }
 
 // String leaves out maps, which are long.
 func (u usage) String() string {
-	return fmt.Sprintf("%d mappings, %d descriptors, %d bytes mapped, %d resident", u.mappings, u.descriptors, u.mapped, u.resident)
+	return fmt.Sprintf("%d mappings, %d descriptors, %d threads, %d children, %d kB mapped, %d resident", u.mappings, u.descriptors, u.threads, u.children, u.mapped>>10, u.resident>>10)
 }
 
 func usageOf(t *testing.T, pid string) usage {
@@ -414,11 +520,17 @@ func usageOf(t *testing.T, pid string) usage {
 		n, _ := strconv.Atoi(pages[i])
 		return n * os.Getpagesize()
 	}
+	threads, _ := filepath.Glob("/proc/" + pid + "/task/*/children")
+	children := 0
+	for _, name := range threads {
+		b, _ := os.ReadFile(name) // a thread may have ended
+		children += len(strings.Fields(string(b)))
+	}
 	maps := read(t, "/proc/"+pid+"/maps")
-	return usage{strings.Count(maps, "\n"), len(files), bytes(0), bytes(1), maps}
+	return usage{strings.Count(maps, "\n"), len(files), len(threads), children, bytes(0), bytes(1), maps}
 }
 
-// TestAttachPython: an interpreter with threads.
+// TestAttachPython: an interpreter with threads, of which some begin and end, and children.
 func TestAttachPython(t *testing.T) {
 	lane.Parallel(t)
 	const program = "/usr/bin/python3"
@@ -426,13 +538,22 @@ func TestAttachPython(t *testing.T) {
 		t.Skip(err)
 	}
 	a := startAttached(t, program, "-c", `
-import sys, threading
+import os, sys, threading, time
 def work():
     x = 1
     while True:
         x = hash((x, "a" + str(x)))
-for _ in range(3):
-    threading.Thread(target=work, daemon=True).start()
+def births():
+    while True:
+        t = threading.Thread(target=time.sleep, args=(0.001,))
+        t.start()
+        t.join()
+        if not (child := os.fork()):
+            os._exit(3)
+        if os.waitpid(child, 0)[1] != 3 << 8:
+            os.abort()
+for f in work, work, births:
+    threading.Thread(target=f, daemon=True).start()
 print("ready", flush=True)
 for line in sys.stdin:
     for _ in range(int(line)):
@@ -443,7 +564,7 @@ for line in sys.stdin:
 		fmt.Fprintln(a.to, n)
 		a.expect("done")
 	}}
-	p.cycle(t, lane.Of(2, 100))
+	p.cycle(t, lane.Of(2, cyclesOf(100)))
 	a.finish()
 }
 

@@ -52,6 +52,18 @@ func (r *redis) do(args ...string) string {
 	return string(text[:n])
 }
 
+// called is how often a command was carried out, by Redis' own statistics.
+func (r *redis) called(command string) uint64 {
+	r.t.Helper()
+	_, line, _ := strings.Cut(r.do("INFO", "commandstats"), "cmdstat_"+command+":calls=")
+	line, _, _ = strings.Cut(line, ",")
+	n, err := strconv.ParseUint(line, 10, 64)
+	if err != nil {
+		r.t.Errorf("Redis does not say how often it was told %s: %v", command, err)
+	}
+	return n
+}
+
 // TestServerRedis: what Redis' child counts while it saves, beside its parent.
 func TestServerRedis(t *testing.T) {
 	const program = "/usr/bin/redis-server"
