@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // shell is a shell that works and forks, knows how often it has done what, and what must come of
@@ -68,6 +71,17 @@ func others() (all [][]string) {
 	return all
 }
 
+// freeAddress is one of this machine where nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
 // TestAttachSSHD: a daemon that forks and executes itself for each who logs in.
 func TestAttachSSHD(t *testing.T) {
 	const program = "/usr/sbin/sshd"
@@ -80,12 +94,8 @@ func TestAttachSSHD(t *testing.T) {
 	for _, key := range []string{"host", "user"} {
 		run(t, cmd(need(t, "ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key)))
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	l.Close()
+	address := freeAddress(t)
+	_, port, _ := net.SplitHostPort(address)
 	login := func() {
 		r := run(t, cmd("ssh", "-F", "none", "-i", dir+"/user", "-p", port, "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
 			"-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "root@127.0.0.1", "echo here; exit 3"))
@@ -94,7 +104,7 @@ func TestAttachSSHD(t *testing.T) {
 		}
 	}
 	listens := func() bool {
-		c, err := net.Dial("tcp", "127.0.0.1:"+port)
+		c, err := net.Dial("tcp", address)
 		if err == nil {
 			c.Close()
 		}
@@ -188,4 +198,254 @@ func TestAttachGofmt(t *testing.T) {
 	if err := c.Wait(); err != nil || string(formatted.Sum(nil)) != string(sum.Sum(nil)) {
 		t.Errorf("gofmt: %v, or files are formatted in another way", err)
 	}
+}
+
+// TestAttachCompile: Go's compiler, while it reads files, and then while it compiles them on all
+// CPUs and collects its garbage. The object is the same.
+func TestAttachCompile(t *testing.T) {
+	const procs, functions = 2, 20
+	const window = procs + 10 // so many files it reads at a time
+	cycles := cyclesOf(6)
+	read, worked := cycles+2*window, cycles*60 // files that are read meanwhile, functions of those behind
+	dir := t.TempDir()
+	compiler := strings.TrimSpace(run(t, cmd(need(t, "go"), "tool", "-n", "compile")).stdout)
+	var names, sources []string
+	for i := range read + 2*window {
+		n := functions
+		if i >= read {
+			n = worked / (2 * window)
+		}
+		names = append(names, fmt.Sprint(i, ".go"))
+		sources = append(sources, goMaps(i, n))
+	}
+	// compiles begins to compile the files in a directory.
+	compiles := func(dir string) *exec.Cmd {
+		c := exec.Command(compiler, append([]string{"-p", "p", "-c", fmt.Sprint(procs), "-trimpath", dir, "-o", "object"}, names...)...)
+		c.Dir, c.Stderr, c.Env = dir, os.Stderr, append(os.Environ(), "GOGC=10", fmt.Sprint("GOMAXPROCS=", procs))
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	plain := t.TempDir()
+	for i, name := range names {
+		write(t, filepath.Join(plain, name), sources[i], 0o600)
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := compiles(plain).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	c := compiles(dir)
+	defer c.Process.Kill()
+	given, pipes := 0, map[int]*os.File{}
+	// opens waits for the program to read a file: it has read all those that are so many in front.
+	opens := func(i int) {
+		if i < len(names) && pipes[i] == nil {
+			f, err := os.OpenFile(filepath.Join(dir, names[i]), os.O_WRONLY, 0)
+			if err != nil {
+				t.Error(err)
+			}
+			pipes[i] = f
+		}
+	}
+	give := func() {
+		opens(given)
+		io.WriteString(pipes[given], sources[given])
+		pipes[given].Close()
+		given++
+		opens(given - 1 + window)
+	}
+	opens(0)
+	for range window { // from now on it has so many open
+		give()
+	}
+	p := &cycled{pid: c.Process.Pid, function: "cmd/compile/internal/syntax.(*parser).funcDeclOrNil", calls: functions, do: func(int) { give() }}
+	p.cycle(t, cycles)
+	ended := make(chan error, 1)
+	for given < len(names) {
+		opens(given)
+		go func(f *os.File, source string) {
+			io.WriteString(f, source)
+			f.Close()
+		}(pipes[given], sources[given])
+		given++
+	}
+	go func() { ended <- c.Wait() }()
+	pid, n := strconv.Itoa(c.Process.Pid), 0
+	for ; len(ended) == 0; n++ {
+		table := filepath.Join(dir, "table")
+		r := run(t, cmd(build(t, "hotspots"), "attach", "-o", table, pid))
+		if r.status == 0 {
+			r = run(t, cmd(build(t, "hotspots"), "detach", pid))
+		}
+		os.Remove(table)
+		if r.status != 0 {
+			t.Logf("the last: %s", r.stderr)
+			break
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d times while it compiles", n)
+	got, _ := os.ReadFile(filepath.Join(dir, "object"))
+	if want, err := os.ReadFile(filepath.Join(plain, "object")); err != nil || string(got) != string(want) {
+		t.Errorf("another object: %d bytes, not %d (%v)", len(got), len(want), err)
+	}
+	if n < cycles/4 {
+		t.Errorf("it was attached to only %d times while it compiles", n)
+	}
+}
+
+// goMaps is a file of Go that imports nothing, with so many functions.
+func goMaps(file, functions int) string {
+	var b strings.Builder
+	b.WriteString("package p\n")
+	for i := range functions {
+		fmt.Fprintf(&b, "\nfunc f%d_%d(s []string, m map[string]int) (n int) {\n\tfor i, x := range s {\n\t\tif y, ok := m[x+\"%d\"]; ok && i > %d {\n\t\t\tdefer func() { n += y }()\n\t\t}\n\t}\n\treturn n\n}\n", file, i, i, i)
+	}
+	return b.String()
+}
+
+// TestAttachCron: a daemon that sleeps, and forks once a minute.
+func TestAttachCron(t *testing.T) {
+	const program = "/usr/sbin/cron"
+	needFile(t, program)
+	rootOnly(t, "cron is root's")
+	dir := place(t, nil)
+	out := filepath.Join(dir, "out")
+	c := exec.Command(need(t, "unshare"), "--mount", "sh", "-ec", `
+for d in /var/spool/cron /etc/cron.d /run; do mount -t tmpfs none $d; done
+mount --bind /dev/null /etc/crontab
+mkdir /var/spool/cron/crontabs
+echo '* * * * * echo $PPID $(($(date +\%s) / 60)) >>`+out+`' >/var/spool/cron/crontabs/root
+chmod 600 /var/spool/cron/crontabs/root
+exec `+program+` -f`)
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer c.Process.Kill()
+	until(t, func() bool {
+		exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", c.Process.Pid))
+		return exe == program
+	}, "cron does not start")
+	jobs := func() []string {
+		b, _ := os.ReadFile(out)
+		return strings.Split(strings.TrimSpace(string(b)), "\n")
+	}
+	// A job each minute, however often it is attached to meanwhile.
+	until(t, func() bool { return len(jobs()[0]) > 0 }, "cron does nothing")
+	p := &cycled{pid: c.Process.Pid, flags: []string{"--objects", "all"}}
+	for first := time.Now(); ; {
+		p.cycle(t, cyclesOf(10))
+		if time.Since(first) > time.Minute {
+			break
+		}
+	}
+	last := -1
+	for _, job := range jobs() {
+		minute, err := strconv.Atoi(job[strings.LastIndex(job, " ")+1:])
+		if err != nil || last != -1 && minute != last+1 {
+			t.Errorf("jobs ran in these minutes: %q", jobs())
+			break
+		}
+		last = minute
+	}
+	if now := int(time.Now().Unix() / 60); last < now-1 {
+		t.Errorf("the last job ran in minute %d of %d", last, now)
+	}
+	t.Logf("jobs: %q", jobs())
+}
+
+// TestAttachPrometheus: a static Go program that serves, asked by many, with a garbage collector
+// that never rests. TEST_PROMETHEUS is one, as go install makes it.
+func TestAttachPrometheus(t *testing.T) {
+	program := setting("TEST_PROMETHEUS")
+	if program == "" {
+		t.Skip("DYNPROF_TEST_PROMETHEUS names no Prometheus that is static")
+	}
+	dir := t.TempDir()
+	address := freeAddress(t)
+	conf := write(t, filepath.Join(dir, "conf"), "global: {scrape_interval: 1s}\nscrape_configs: [{job_name: self, static_configs: [{targets: ['"+address+"']}]}]\n", 0o600)
+	ask := func(what string) string {
+		r, err := http.Get("http://" + address + what)
+		if err != nil {
+			return err.Error()
+		}
+		defer r.Body.Close()
+		b, _ := io.ReadAll(r.Body)
+		return fmt.Sprint(r.StatusCode, " ", string(b))
+	}
+	t.Setenv("GOGC", "5")
+	s := start(t, dir, false, nil, func() bool { return strings.HasPrefix(ask("/-/ready"), "200") },
+		program, "--config.file="+conf, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+address)
+	p := &cycled{pid: s.Process.Pid, function: "github.com/prometheus/prometheus/web/api/v1.(*API).query", calls: 20, do: func(n int) {
+		for i := range n {
+			got := ask(fmt.Sprintf("/api/v1/query?query=vector(%d)%%2B1&time=7", i))
+			if want := fmt.Sprintf(`200 {"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[7,"%d"]}]}}`, i+1); got != want {
+				t.Errorf("it answers %q, not %q", got, want)
+			}
+		}
+	}}
+	ends := make(chan struct{})
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(ends)
+	for range 3 { // these go on while it is compared
+		all.Go(func() {
+			for {
+				select {
+				case <-ends:
+					return
+				default:
+				}
+				now := time.Now().Unix()
+				got := ask(fmt.Sprintf("/api/v1/query_range?query=sum({__name__=~%%22.%%2B%%22})by(__name__)&start=%d&end=%d&step=1", now-10, now))
+				if !strings.HasPrefix(got, `200 {"status":"success"`) {
+					t.Errorf("it answers %.300q", got)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+	p.cycle(t, cyclesOf(10))
+}
+
+// TestAttachBiome: a static-pie Rust program of musl that serves, without names of functions.
+// TEST_BIOME is one, as npm has it (@biomejs/cli-linux-x64-musl).
+func TestAttachBiome(t *testing.T) {
+	program := setting("TEST_BIOME")
+	if program == "" {
+		t.Skip("DYNPROF_TEST_BIOME names no biome")
+	}
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	var source strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&source, "function  f%d( a,b ){ let x = a+b*%d;\n if(x===%d) { return [x,  { 'k':a , b}].map( y=>y ) } \n else {console.log( `v${x}` ) } return x }\n", i, i, i)
+	}
+	format := func(flags ...string) result {
+		c := cmd(append(append([]string{program, "format"}, flags...), "--stdin-file-path=x.js")...)
+		c.stdin, c.dir = source.String(), dir
+		return run(t, c)
+	}
+	want := format()
+	serve := func() bool { return format("--use-server") == want }
+	s := start(t, dir, false, nil, serve, program, "__run_server")
+	serves := func() {
+		if got := format("--use-server"); got != want {
+			t.Errorf("it formats to %.300q, %s", got.stdout, got.stderr)
+		}
+	}
+	p := &cycled{pid: s.Process.Pid, calls: 5, late: true, loads: []func(){serves, serves}, do: func(n int) {
+		for range n {
+			serves()
+		}
+	}}
+	p.cycle(t, cyclesOf(10))
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -309,14 +310,16 @@ type cycled struct {
 	object   string      // that the function is of, if not of the executable
 	flags    []string    // of hotspots attach
 	calls    int         // each time, if not so many as usual
-	do       func(n int) // has it call the function n times
+	do       func(n int) // has it call the function n times; without it nothing is compared
 	loads    []func()    // what happens all the time, but while do is counted
+	late     bool        // it goes on a little when it has answered, and not always with the same calls
 
 	// calm, instead of do, has it make no call until it is woken, and is how many it has made.
 	calm func() uint64
 	wake func()
 
 	known []string // the functions that are compared
+	found int      // so many were known at first
 }
 
 // cycle: each time as many calls are counted as are made, and nothing is left: neither memory
@@ -342,6 +345,11 @@ func (p *cycled) cycle(t *testing.T, cycles int) {
 	}
 	defer all.Wait()
 	defer close(ends)
+	still := func(do func()) {
+		quiet.Lock()
+		defer quiet.Unlock()
+		do()
+	}
 	hotspots := func(args ...string) {
 		t.Helper()
 		if r := run(t, cmd(append([]string{build(t, "hotspots")}, args...)...)); r.status != 0 {
@@ -357,17 +365,17 @@ func (p *cycled) cycle(t *testing.T, cycles int) {
 	for n := range cycles {
 		table := filepath.Join(dir, fmt.Sprint(n))
 		hotspots(slices.Concat([]string{"attach", "-o", table}, p.flags, []string{pid})...)
-		quiet.Lock()
-		p.compare(t, n, table)
-		quiet.Unlock()
+		if p.do != nil || p.calm != nil {
+			still(func() { p.compare(t, n, table) })
+		}
 		hotspots("detach", pid)
 		os.Remove(table)
-		quiet.Lock() // a server has a descriptor more while somebody connects to it
-		used = append(used, usageOf(t, pid))
-		quiet.Unlock()
+		still(func() { used = append(used, usageOf(t, pid)) }) // a server has a descriptor more while somebody connects to it
 	}
-	if cycles > 2 && used[cycles-1].descriptors > used[1].descriptors {
-		t.Errorf("%d descriptors, %d before", used[cycles-1].descriptors, used[1].descriptors)
+	if cycles > 2 { // a server may close late what a client has closed
+		still(func() {
+			until(t, func() bool { return usageOf(t, pid).descriptors <= used[1].descriptors }, fmt.Sprintf("there are more descriptors than %d", used[1].descriptors))
+		})
 	}
 	leavesNothing(t, used)
 	now := codeSums(t, pid)
@@ -395,11 +403,18 @@ func (p *cycled) compare(t *testing.T, cycle int, table string) {
 		if len(p.known) == 0 {
 			t.Fatal("no function is known that is called once each time")
 		}
-		t.Logf("%d functions have one call each time", len(p.known))
+		p.found = len(p.known)
+		t.Logf("%d functions have one call each time", p.found)
 	}
 	for _, f := range p.known {
-		if counted[f] != made {
+		if counted[f] != made && !p.late {
 			t.Errorf("cycle %d: %d calls of %s were counted, %d made", cycle, counted[f], f, made)
+		}
+	}
+	if p.late { // one that differs now and then is another kind of function
+		p.known = slices.DeleteFunc(p.known, func(f string) bool { return counted[f] != made })
+		if len(p.known) < p.found*9/10 {
+			t.Errorf("cycle %d: %d functions of %d have one call each time yet", cycle, len(p.known), p.found)
 		}
 	}
 }
@@ -430,9 +445,28 @@ func (p *cycled) makes(t *testing.T, table string) (made uint64, counted map[str
 }
 
 // called is how often functions have been called, by the table: the function, or all that were.
+// Of who goes on a little it is what does not change any more.
 func (p *cycled) called(t *testing.T, table string) map[string]uint64 {
 	t.Helper()
-	r, calls := readReport(t, table), map[string]uint64{}
+	calls := p.callsIn(t, table)
+	if p.late {
+		until(t, func() bool {
+			time.Sleep(50 * time.Millisecond)
+			before := calls
+			calls = p.callsIn(t, table)
+			return maps.Equal(before, calls)
+		}, "it does not come to rest")
+	}
+	return calls
+}
+
+func (p *cycled) callsIn(t *testing.T, table string) map[string]uint64 {
+	t.Helper()
+	var flags []string
+	if p.function != "" {
+		flags = []string{"--filter", "^" + regexp.QuoteMeta(p.function) + "$"}
+	}
+	r, calls := readReport(t, table, flags...), map[string]uint64{}
 	for _, f := range r.Functions {
 		switch {
 		case p.function == "":
@@ -454,7 +488,7 @@ func (p *cycled) called(t *testing.T, table string) map[string]uint64 {
 // codeSums are sums of what a process has mapped of files as code, by where.
 func codeSums(t *testing.T, pid string) map[string]string {
 	t.Helper()
-	maps, err := procmaps.Of(pid)
+	all, err := procmaps.Of(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -464,7 +498,7 @@ func codeSums(t *testing.T, pid string) map[string]string {
 	}
 	defer mem.Close()
 	code := map[string]string{}
-	for _, m := range maps {
+	for _, m := range all {
 		if m.Inode == 0 || m.Prot&procmaps.ProtExec == 0 {
 			continue
 		}

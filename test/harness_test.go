@@ -285,10 +285,10 @@ func until(t *testing.T, done func() bool, what string) {
 	}
 }
 
-// readReport reads a table with hotspots report.
-func readReport(t testing.TB, table string) *report {
+// readReport reads a table with hotspots report, and more flags of it.
+func readReport(t testing.TB, table string, flags ...string) *report {
 	t.Helper()
-	out := run(t, cmd(build(t, "hotspots"), "report", "--format", "json", "--no-demangle", table))
+	out := run(t, cmd(append([]string{build(t, "hotspots"), "report", "--format", "json", "--no-demangle", table}, flags...)...))
 	var r report
 	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil {
 		t.Fatalf("report of %s: %v\n%s", table, err, out.stderr)
