@@ -88,7 +88,7 @@ func TestAttachRefused(t *testing.T) {
 		name, why string
 		start     func(t *testing.T) *attached
 	}{
-		{"32 bits", "is no 64-bit program for x86-64: build it for x86-64", program("gcc", []string{"-m32", "-nostdlib", "-static", "-no-pie", "-Wl,--as-needed"}, "waits32.S")},
+		{"32 bits", "is no 64-bit program for x86-64: build it for x86-64", program("gcc", []string{"-m32", "-nostdlib", "-static", "-no-pie"}, "waits32.S")},
 		{"Go", "has a Go runtime and a libc: start it with hotspots run", func(t *testing.T) *attached { return startAttached(t, goWaits(t, "-ldflags=-linkmode=external")) }},
 		{"static Go", "has a Go runtime and a libc: start it with hotspots run", func(t *testing.T) *attached {
 			return startAttached(t, goWaits(t, "-ldflags=-linkmode=external -extldflags=-static"))

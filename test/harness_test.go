@@ -338,7 +338,9 @@ func compile(t testing.TB, compiler string, flags []string, sources ...string) s
 	for _, s := range sources {
 		args = append(args, filepath.Join("testdata", s))
 	}
-	args = append(args, "-pthread", "-lm")
+	if !slices.Contains(flags, "-nostdlib") { // there may be no 32-bit ones
+		args = append(args, "-pthread", "-lm")
+	}
 	if msg, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", compiler, strings.Join(args, " "), err, msg)
 	}
