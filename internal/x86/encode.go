@@ -347,6 +347,29 @@ func (a *Asm) MovWordAtTwice(reg byte, disp int32, imm uint16) {
 	a.Raw(byte(imm), byte(imm>>8))
 }
 
+// CmpWordAtTwice is `cmpw $imm,disp(reg,reg,1)`.
+func (a *Asm) CmpWordAtTwice(reg byte, disp int32, imm int8) {
+	const rexXB = 0x43
+	a.Raw(0x66)
+	if reg >= R8 {
+		a.Raw(rexXB)
+	}
+	a.Raw(0x83, 0xbc, reg&7<<3|reg&7)
+	a.imm32(disp)
+	a.Raw(byte(imm))
+}
+
+// StoreAboveRSP is `mov reg,disp(%rsp)`.
+func (a *Asm) StoreAboveRSP(disp int8, reg byte) {
+	a.Raw(rexW|reg>>3<<2, 0x89, 0x44|reg&7<<3, 0x24, byte(disp))
+}
+
+// StoreImmAtRSP is `movq $imm,(%rsp)`.
+func (a *Asm) StoreImmAtRSP(imm int32) {
+	a.Raw(0x48, 0xc7, 0x04, 0x24)
+	a.imm32(imm)
+}
+
 // atTwice is an instruction on memory at twice a register and a displacement.
 func (a *Asm) atTwice(op, reg byte) {
 	const rexXB = 0x43

@@ -277,12 +277,14 @@ func (e *Emitter) coldBlock(c Count, resume x86.RunAddr) error {
 const CommonSize = 16
 
 // Where in an arena its jumps are: to the slow path, which all its cold blocks call, to
-// what stands in for the dynamic linker's function, and to the keeper; and their end.
+// what stands in for the dynamic linker's function, to the keeper, and to what records an
+// access; and their end.
 const (
 	CommonSlow   = 0
 	CommonHook   = CommonSize
 	CommonKeeper = 2 * CommonSize
-	CommonEnd    = 3 * CommonSize
+	CommonRecord = 3 * CommonSize
+	CommonEnd    = 4 * CommonSize
 )
 
 // EmitCommon writes such a jump:

@@ -52,7 +52,7 @@ const (
 	originWay                                  // it counts a way to an instruction, and has none itself; or it is of a copy without counters (switch.go)
 	originNote                                 // it notes the callee of the call, or jump, at its beginning (callees.go); with originWay it is what is not in front of that
 	originTrip                                 // it starts, counts or ends an execution of a loop (trips.go), and has no instructions; without a count it is the end's cold part
-	originTouch      = originNote | originTrip // both: it notes which pages the instruction at its beginning touches (touch.go); with originWay it has no instructions
+	originTouch      = originNote | originTrip // both: it notes which pages the instruction at its beginning touches (touch.go), or records it; with originWay it has no instructions; without a count it is what calls the slow path for a record
 	originCall       = 0x80
 )
 

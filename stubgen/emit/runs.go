@@ -43,7 +43,7 @@ func (r *Runs) ColdNote(a *x86.Asm, from uint64, n *Note) {
 	r.start(a, from, 0, n.Pointer.inMemory(), originNote|originWay)
 }
 
-// Noted says how many bytes of a cold note there are.
+// Noted says how many bytes of a cold note, or record, there are.
 func (r *Runs) Noted(size int) { r.note(0, size) }
 
 // BeginTrip begins a run without instructions: a part of so many bytes of a loop's trips, in
@@ -66,6 +66,12 @@ func (r *Runs) BeginTouch(a *x86.Asm, from uint64, t *Touch, alone bool) {
 		flags |= originWay
 	}
 	r.start(a, from, t.Size(), t.KeepsFlags, flags)
+}
+
+// ColdTouch is a run of what calls the slow path for a record, which begins at the end of what a
+// has written.
+func (r *Runs) ColdTouch(a *x86.Asm, from uint64, t *Touch) {
+	r.start(a, from, 0, t.KeepsFlags, originTouch|originWay)
 }
 
 func (r *Runs) start(a *x86.Asm, from uint64, count int, keepsFlags bool, flags byte) {

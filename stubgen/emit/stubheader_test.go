@@ -27,6 +27,7 @@ func TestStubHeader(t *testing.T) {
 	h.notes()
 	h.trips()
 	h.touches()
+	h.records()
 	h.redirectable()
 	h.keepBlock()
 	h.switches()
@@ -263,17 +264,65 @@ func (h *header) touches() {
 	}
 }
 
+// records: from the end of what calls the slow path.
+func (h *header) records() {
+	t := Touch{Marks: []Mark{{Memory: x86.Memory{Base: x86.RDI, Index: x86.NoRegister, Scale: 1}, Kind: x86.OperandLoad}}, Scratch: 13, Record: recordIs}
+	code, at := h.instruction(func(a *x86.Asm) {
+		begin := a.NewLabel()
+		a.Bind(begin)
+		use := TouchUse{Cold: a.NewLabel(), Back: begin}
+		t.WriteCold(a, &use, begin, x86.RunAddr(a.PC()), x86.RunAddr(a.PC()))
+	})
+	n := len(at) - 1
+	h.group("What calls the slow path for a record: the words that it has on the stack, and their bytes with those of the red zone; and from its end what is behind the call, the jump, and what is behind where rsp is lowered.")
+	h.define("RECORD_WHAT", recordWhat)
+	h.define("RECORD_HOME", recordHome)
+	h.define("RECORD_AT", recordAt)
+	h.define("RECORD_RSP", recordRSP)
+	h.define("RECORD_ROOM", recordRoom)
+	h.define("RECORD_CALLED", len(code)-at[n-2])
+	h.define("RECORD_JUMP", len(code)-at[n-1])
+	h.define("RECORD_LOWERED", len(code)-at[3])
+	h.group("What is said of an access, and how far in front of a region one may begin.")
+	h.define("RECORD_SIZE", fmt.Sprintf("%#x", RecordSize))
+	h.define("RECORD_KIND", RecordKind)
+	h.define("RECORD_SECOND", fmt.Sprintf("%#x", RecordSecond))
+	h.define("RECORD_ATOMIC", fmt.Sprintf("%#x", RecordAtomic))
+	h.define("RECORD_MOST", RecordMost)
+	h.group("Where it goes on, from the end of what is in front of the instruction: by a register of the row, of the stack, and with flags kept.")
+	back := func(scratch byte, keepsFlags bool) int {
+		t.Scratch, t.KeepsFlags = scratch, keepsFlags
+		at := 0
+		code := assembled(h.t, func(a *x86.Asm) {
+			use := TouchUse{Cold: a.NewLabel(), Back: a.NewLabel(), Fix: func(int) {}}
+			a.Bind(use.Cold)
+			t.Write(a, &use)
+		})
+		all := boundaries(h.t, code)
+		for i, b := range all[:len(all)-1] { // the jump is the only one
+			if code[b] == 0x0f && code[b+1] == 0x80|byte(x86.CondNE) {
+				at = all[i+1]
+			}
+		}
+		return len(code) - at
+	}
+	h.define("RECORD_BACK_ROW", back(x86.R9, false))
+	h.define("RECORD_BACK_STACK", back(x86.NoRegister, false))
+	h.define("RECORD_BACK_FLAGS", back(x86.NoRegister, true))
+}
+
 // exampleNote is one of a pointer in a register, or in memory.
 func exampleNote(register byte) *Note {
 	return &Note{Word: 0x100, Pointer: Pointer{Register: register, Memory: x86.Memory{Base: x86.RSP, Index: x86.NoRegister, Scale: 1, Disp: 8}}}
 }
 
 func (h *header) arena() {
-	h.group("The jumps that an arena begins with: to the slow path, the hook and the keeper; and where in each its target is.")
+	h.group("The jumps that an arena begins with: to the slow path, the hook, the keeper and what records an access; and where in each its target is.")
 	h.define("COMMON_SIZE", CommonSize)
 	h.define("COMMON_SLOW", CommonSlow)
 	h.define("COMMON_HOOK", CommonHook)
 	h.define("COMMON_KEEPER", CommonKeeper)
+	h.define("COMMON_RECORD", CommonRecord)
 	h.define("COMMON_TARGET", literalSize)
 }
 

@@ -39,9 +39,10 @@ const PageMask = 1<<addressBits - 1<<pageBits
 // Touch notes the pages of bytes in memory.
 type Touch struct {
 	Marks      []Mark
-	Scratch    byte // register that is dead there and in no Mark, not R8; NoRegister: the stack is used
-	Masks      bool // by pext: no flag changes
-	KeepsFlags bool // they are live, and Masks is false: then Scratch is NoRegister
+	Scratch    byte  // register that is dead there and in no Mark, not R8; NoRegister: the stack is used
+	Masks      bool  // by pext: no flag changes
+	KeepsFlags bool  // they are live, and Masks is false: then Scratch is NoRegister
+	Record     int32 // unless 0 it is a record, of one mark (record.go)
 }
 
 // Mark is one of the bytes.
@@ -56,6 +57,8 @@ type TouchUse struct {
 	Word int32        // displacement of the row's word for Scratch from the GS base
 	Mask x86.Label    // where PageMask is
 	Fix  func(at int) // is called with the offset of each Word; nil if nobody asks
+
+	Cold, Back x86.Label // of a record
 }
 
 // TouchSize is the most that Write takes, for a short jump leads over it
@@ -90,7 +93,7 @@ func (t *Touch) Size() int {
 	}
 	a.Reset(buf[:], at)
 	mask := a.NewLabel()
-	t.Write(&a, &TouchUse{Mask: mask})
+	t.Write(&a, &TouchUse{Mask: mask, Cold: mask, Back: a.NewLabel()})
 	return a.Len()
 }
 
@@ -151,7 +154,7 @@ func (t *Touch) Write(a *x86.Asm, use *TouchUse) {
 	if r := t.Scratch; r != x86.NoRegister {
 		a.MovGSReg(use.Word, r)
 		use.fix(a)
-		t.marks(a, r, use.Mask)
+		t.marks(a, r, use)
 		a.LoadGSReg(use.Word, r)
 		use.fix(a)
 		return
@@ -164,7 +167,7 @@ func (t *Touch) Write(a *x86.Asm, use *TouchUse) {
 		a.Lahf()
 		a.SetoAL()
 	}
-	t.marks(a, r, use.Mask)
+	t.marks(a, r, use)
 	if t.KeepsFlags {
 		a.AddAL(0x7f)
 		a.Sahf()
@@ -180,7 +183,11 @@ func (u *TouchUse) fix(a *x86.Asm) {
 	}
 }
 
-func (t *Touch) marks(a *x86.Asm, r byte, mask x86.Label) {
+func (t *Touch) marks(a *x86.Asm, r byte, use *TouchUse) {
+	if t.Record != 0 {
+		t.check(a, r, use)
+		return
+	}
 	for i := range t.Marks {
 		m := &t.Marks[i]
 		from := r
@@ -192,7 +199,7 @@ func (t *Touch) marks(a *x86.Asm, r byte, mask x86.Label) {
 			a.Lea(r, at)
 		}
 		if t.Masks {
-			a.Pext(r, from, mask)
+			a.Pext(r, from, use.Mask)
 		} else {
 			a.Shl(r, 64-addressBits)
 			a.Shr(r, 64-addressBits+pageBits)

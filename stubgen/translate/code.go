@@ -62,7 +62,7 @@ const (
 	Push                     // the call, as a push of the original return address and a jump
 	Count                    // one more for a counter
 	Note                     // the callee of what follows
-	Touch                    // pages that what follows reads or writes, and what is behind it
+	Touch                    // pages that what follows reads or writes, and what is behind it; or a record of one of its accesses
 	TripStart                // an execution of a loop begins
 	TripRound                // it comes to the header
 	TripEnd                  // it has ended, if there is one
@@ -232,6 +232,9 @@ func counts(counter int32, keep bool) string {
 
 func touchText(t *emit.Touch) string {
 	text := "touch"
+	if t.Record != 0 {
+		text = "record"
+	}
 	for i := range t.Marks {
 		m := &t.Marks[i]
 		where := fmt.Sprintf("%x", uint64(m.At))

@@ -20,6 +20,7 @@ type Counter struct {
 	Notes  emit.Notes  // of callees, if there are any
 	Number int32       // displacement of the row's number, if trips are counted
 	Saved  int32       // of the word that a Touch saves its register in
+	Common x86.RunAddr // where the arena is, with its common jumps, if accesses are recorded
 }
 
 // Size is the most bytes that the copy takes, behind its function's count.
@@ -38,19 +39,20 @@ type Writer struct {
 	Patches []Patch // of the old body, by no order, when it is written
 	Fixes   []Fix   // of the copy, as well; not of counters that are Shared
 
-	code    *Code
-	obj     *stubgen.Object
-	counter Counter
-	asm     *x86.Asm
-	mover   *emit.Mover
-	runs    *emit.Runs
-	labels  []x86.Label // by block; the entry's is behind the function's count
-	detours []x86.Label
-	ahead   []int32 // by block: number + 1 of the detour in front of it
-	reads   []reading
-	notes   []noted
-	ends    []tripEnd
-	mask    x86.Label // emit.PageMask, if a Touch needs it
+	code     *Code
+	obj      *stubgen.Object
+	counter  Counter
+	asm      *x86.Asm
+	mover    *emit.Mover
+	runs     *emit.Runs
+	labels   []x86.Label // by block; the entry's is behind the function's count
+	detours  []x86.Label
+	ahead    []int32 // by block: number + 1 of the detour in front of it
+	reads    []reading
+	notes    []noted
+	ends     []tripEnd
+	recorded []recorded
+	mask     x86.Label // emit.PageMask, if a Touch needs it
 
 	behindCount bool        // the entry's block follows the function's count, whose run it is in
 	begin       x86.Label   // where it begins
@@ -95,6 +97,7 @@ func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 	}
 	w.coldNotes()
 	w.coldEnds()
+	w.coldRecords()
 	for _, at := range w.mover.Finish() {
 		w.Fixes = append(w.Fixes, Fix{int32(at), true})
 	}

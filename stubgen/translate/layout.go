@@ -184,6 +184,9 @@ func (l *layout) op(op *Op) {
 		l.data += emit.NoteColdSize
 	case Touch:
 		l.counted(emit.TouchSize - 1)
+		if l.Touches[op.To].Record != 0 {
+			l.data += emit.RecordColdSize
+		}
 	case TripStart:
 		l.counted(emit.TripStartSize)
 	case TripRound:

@@ -512,5 +512,9 @@ func movesStack(in *flow.Inst, code []byte, operands []x86.Operand) (by int32, k
 func (w *Writer) touch(op Op, alone bool) {
 	t := &w.code.Touches[op.To]
 	w.runs.BeginTouch(w.asm, w.shown(op.Inst), t, alone)
+	if t.Record != 0 {
+		w.record(t, op.Inst)
+		return
+	}
 	t.Write(w.asm, &emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixAt})
 }

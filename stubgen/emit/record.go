@@ -1,0 +1,108 @@
+package emit
+
+import "github.com/dynprof/dynprof/internal/x86"
+
+// Records. In front of an instruction stands what looks whether its operand may be in a region,
+// a range of memory whose accesses are recorded: then the word of its page in the shadow
+// (touch.go) is not 0. Pages in front of a region are marked, too, as far as an operand that
+// begins there may reach. Only where it may be, the slow path is called, which knows all regions
+// (libdynprof/resident/table/regions.c). All else is as with touches: the register, the flags.
+
+// What Touch.Record says of the operand, beside a bit that is always set.
+const (
+	RecordSize   = 1<<13 - 1 // its bytes
+	RecordKind   = 13        // from this bit on x86.OperandKind: load, store or both
+	RecordSecond = 1 << 15   // it is the second of its instruction
+	RecordAtomic = 1 << 16
+	recordIs     = 1 << 17
+
+	RecordMost = 4096 // bytes that an operand has at most
+)
+
+// Record is what Touch.Record is.
+func Record(p *x86.Operand, second bool) int32 {
+	r := int32(p.Size)*int32(p.Count)&RecordSize | int32(p.Kind&(x86.OperandLoad|x86.OperandStore))<<RecordKind | recordIs
+	if second {
+		r |= RecordSecond
+	}
+	if p.Flags&x86.OperandAtomic != 0 {
+		r |= RecordAtomic
+	}
+	return r
+}
+
+// check looks whether the mark may be in a region:
+//
+//	      lea   r, <mark>
+//	      shl   r, 17
+//	      shr   r, 29
+//	      cmp   word [shadow+r*2], 0
+//	      jne   cold
+//	back:
+func (t *Touch) check(a *x86.Asm, r byte, use *TouchUse) {
+	t.address(a, r)
+	a.Shl(r, 64-addressBits)
+	a.Shr(r, 64-addressBits+pageBits)
+	a.CmpWordAtTwice(r, ShadowAt, 0)
+	a.Jcc(x86.CondNE, use.Cold)
+	a.Bind(use.Back)
+}
+
+// address loads that of the mark.
+func (t *Touch) address(a *x86.Asm, r byte) {
+	if m := &t.Marks[0]; m.At != 0 {
+		a.LeaTo(r, m.At)
+	} else {
+		a.Lea(r, t.memory(a, r, m.Memory))
+	}
+}
+
+// The words that the slow path gets, from the stack pointer on, and their bytes with those of
+// the red zone.
+const (
+	recordWhat = 0  // Touch.Record
+	recordHome = 8  // where the instruction always was
+	recordAt   = 16 // the operand's address
+	recordRSP  = 24 // the stack pointer in front of the instruction
+	recordRoom = redZone + 32
+)
+
+// RecordColdSize is the most that WriteCold takes.
+const RecordColdSize = 5 + 4 + 8 + 64
+
+// WriteCold writes what calls the slow path, which keeps every register but flags:
+//
+//	        jmp   begin              ; never runs, but says where it is
+//	cold:   lea   r, <mark>
+//	        lea   rsp, [rsp-160]
+//	        mov   [rsp+16], r
+//	        lea   r, [rsp+160]       ; or more, as it was in front
+//	        mov   [rsp+24], r
+//	        lea   r, [home]
+//	        mov   [rsp+8], r
+//	        mov   qword [rsp], record
+//	        call  common
+//	        lea   rsp, [rsp+160]
+//	        jmp   back
+func (t *Touch) WriteCold(a *x86.Asm, use *TouchUse, begin x86.Label, home, common x86.RunAddr) {
+	r, pushed := t.Scratch, int32(0)
+	if r == x86.NoRegister {
+		r, pushed = t.victim(), redZone+8
+		if t.KeepsFlags {
+			pushed += 8
+		}
+	}
+	a.Jmp(begin)
+	a.Bind(use.Cold)
+	t.address(a, r)
+	a.LeaRSP(-recordRoom)
+	a.StoreAboveRSP(recordAt, r)
+	a.Lea(r, x86.Memory{Base: x86.RSP, Index: x86.NoRegister, Scale: 1, Disp: recordRoom + pushed})
+	a.StoreAboveRSP(recordRSP, r)
+	a.LeaTo(r, home)
+	a.StoreAboveRSP(recordHome, r)
+	a.StoreImmAtRSP(t.Record)
+	a.CallTo(common)
+	a.LeaRSP(recordRoom)
+	a.Jmp(use.Back)
+}
