@@ -13,13 +13,14 @@
 #ifndef DYNPROF_H
 #define DYNPROF_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define DYNPROF_API 4  /* grows with every addition to this file */
+#define DYNPROF_API 5  /* grows with every addition to this file */
 #define DYNPROF_OFF (-38) /* -ENOSYS: nothing is counted in this process */
 
 #ifdef DYNPROF_LIBRARY
@@ -53,6 +54,20 @@ DYNPROF_FUNCTION int dynprof_reset(void);
 /* Writes a copy of the count table as it is now, for hotspots report. It is there
  * when it is whole; a file of that name is replaced. */
 DYNPROF_FUNCTION int dynprof_snapshot(const char *path);
+
+/* Regions: memory whose accesses are recorded, with hotspots run --regions (API 5;
+ * docs/regions.md; memtr.h has the same with other names). Add returns the number of a
+ * region: bytes at address, from now on, for all threads, and children that are forked.
+ * name is shown, its first 95 bytes, and may be null; flags are 0. Where regions overlap an
+ * access is of the one that was added last. Find returns the number of the one that was added last of those
+ * that begin there. Flush returns when all that was recorded so far is with who writes it.
+ * -EINVAL: there are no such bytes, or flags; -E2BIG: more than 64 GB; -ENOSPC: as many
+ * regions as can be, 256 at a time and 16,383 in all; -ENOENT: there is none (remove,
+ * find); -ETIMEDOUT: nobody writes (flush). [signals] */
+DYNPROF_FUNCTION int64_t dynprof_region_add(const void *address, size_t bytes, const char *name, unsigned flags);
+DYNPROF_FUNCTION int dynprof_region_remove(int64_t region);
+DYNPROF_FUNCTION int64_t dynprof_region_find(const void *address);
+DYNPROF_FUNCTION int dynprof_region_flush(void);
 
 /* The number of a function: by its name as in the ELF file (C++ mangled) or an
  * alias, in the object with that path or base name (null: any); or by an address
@@ -239,6 +254,10 @@ typedef int dynprof_plugin_init_function(const struct dynprof_api *api);
 #define dynprof_resume() DYNPROF_CALL0(dynprof_resume)
 #define dynprof_reset() DYNPROF_CALL0(dynprof_reset)
 #define dynprof_snapshot(path) DYNPROF_CALL(dynprof_snapshot, path)
+#define dynprof_region_add(address, bytes, name, flags) DYNPROF_CALL(dynprof_region_add, address, bytes, name, flags)
+#define dynprof_region_remove(region) DYNPROF_CALL(dynprof_region_remove, region)
+#define dynprof_region_find(address) DYNPROF_CALL(dynprof_region_find, address)
+#define dynprof_region_flush() DYNPROF_CALL0(dynprof_region_flush)
 #define dynprof_find(object, name) DYNPROF_CALL(dynprof_find, object, name)
 #define dynprof_find_address(address) DYNPROF_CALL(dynprof_find_address, address)
 #define dynprof_calls(object, name) DYNPROF_CALL(dynprof_calls, object, name)

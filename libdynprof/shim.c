@@ -43,6 +43,7 @@
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
 #include "table/heat.h"
+#include "table/regions.h"
 #include "translator.h"
 #include "warm/choice.h"
 #include "warm/warm.h"
@@ -56,6 +57,8 @@ struct start {
 	const char *added; /* what hotspots run put into LD_PRELOAD besides us */
 	const char *plugin; /* file of the translator */
 	const char *heat; /* file of the shadow */
+	const char *region; /* regions that were chosen outside */
+	int regions; /* the shadow says where regions are */
 	const char *note; /* file in which hotspots run looks for why nothing is counted */
 	uint64_t tls_size;
 	uint64_t r_debug; /* struct r_debug *, 0 if it is not known */
@@ -249,6 +252,10 @@ static void read_environment(struct start *s)
 			s->session.blocks |= dp_is_on(v), s->session.hot |= same_text(v, "hot");
 		else if ((v = value_of(*e, "DYNPROF_HEAT")))
 			s->heat = v, s->session.blocks |= *v != 0;
+		else if ((v = value_of(*e, "DYNPROF_REGIONS")))
+			s->regions = dp_is_on(v);
+		else if ((v = value_of(*e, "DYNPROF_REGION")))
+			s->region = v;
 		else if ((v = value_of(*e, "DYNPROF_TRANSLATOR")))
 			s->plugin = v;
 		else if ((v = value_of(*e, "DYNPROF_STRICT")))
@@ -390,9 +397,11 @@ static const char *apply(struct start *s)
 /* How touched pages can be noted; if they cannot, that is said. */
 static uint64_t begin_heat(const struct start *s)
 {
-	const char *why = s->heat && *s->heat ? dp_heat_begin(s->heat) : 0;
+	const char *why = s->heat && *s->heat ? dp_heat_begin(s->heat, s->regions) : 0;
 	if (why)
-		say(s, ": touched pages are not noted: ", why);
+		say(s, s->regions ? ": accesses are not recorded: " : ": touched pages are not noted: ", why);
+	else if (s->regions && s->region && (why = dp_regions_choose(s->region, s->session.ctl)))
+		say(s, ": there is no such region: ", why);
 	return dp_heat_how();
 }
 
@@ -442,6 +451,7 @@ static const char *count(struct start *s)
 	s->session.ctl->heap_end = heap_is_dumped(s) ? 0 : dp_heap_end(list_of_objects(s));
 	s->session.ctl->cold_entry = (uint64_t)&dp_cold;
 	s->session.ctl->keep_entry = (uint64_t)&dp_keeper;
+	s->session.ctl->record_entry = (uint64_t)&dp_record_access;
 	s->session.ctl->site_entry = (uint64_t)&dp_kernel_site;
 	s->session.ctl->translator = (uint64_t)s->session.translator;
 	s->session.ctl->argv = (uint64_t)s->argv;

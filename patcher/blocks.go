@@ -19,6 +19,7 @@ import (
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/patcher/patch"
+	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/entry"
 	"github.com/dynprof/dynprof/stubgen/flow"
@@ -199,7 +200,7 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 		u.counters += emit.NoteWords * u.notes
 	}
 	if u.touches = how.heat; u.touches {
-		code.NoteTouches(o.code, how.touching())
+		how.note(code, o.code)
 	}
 	u.copy, u.insts = true, uint32(len(g.Insts))
 	u.blocks, u.ways, u.loops = o.blocksOf(g, code), waysOf(code), loopsOf(code)
@@ -470,17 +471,22 @@ func (o *object) writer(u *copied, v *view, how *decision) *translate.Writer {
 			code.NoteCallees(o.code, int32(firstNote))
 		}
 		if u.touches {
-			code.NoteTouches(o.code, how.touching())
+			how.note(code, o.code)
 		}
 	}
 	first := o.firstOfBlocks + u.first
 	notes := emit.Notes{Number: layout.RowIndex, Slots: int32(layout.RowCounters + 8*o.slots()), Sets: int(o.copies.sets)}
-	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first), Notes: notes, Number: layout.RowIndex, Saved: int32(layout.RowCounters + 8*(o.firstOfBlocks+o.copies.saved))})
+	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first), Notes: notes, Number: layout.RowIndex, Saved: int32(layout.RowCounters + 8*(o.firstOfBlocks+o.copies.saved)), Common: x86.RunAddr(o.arena.at)})
 }
 
-// touching is how pages are noted.
-func (d *decision) touching() translate.Touching {
-	return translate.Touching{Row: !d.shared, Masks: d.masks}
+// note puts what notes touched pages, or records accesses, into a copy.
+func (d *decision) note(c *translate.Code, o *stubgen.Object) {
+	how := translate.Touching{Row: !d.shared, Masks: d.masks}
+	if d.records {
+		c.RecordAccesses(o, how)
+	} else {
+		c.NoteTouches(o, how)
+	}
 }
 
 // setsFor is how many sets of slots there are for so many notes. Most calls by pointers have

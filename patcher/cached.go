@@ -66,6 +66,8 @@ func (d *decision) heats() string {
 	switch {
 	case !d.heat:
 		return "none"
+	case d.records:
+		return "regions"
 	case d.masks:
 		return "masks"
 	}
@@ -277,6 +279,7 @@ func (a *arena) restore(p *Plan) {
 	entries := [...]uint64{
 		plancache.FixSlow: p.Entries.Cold, plancache.FixKeeper: p.Entries.Keep,
 		plancache.FixSite: p.Entries.Site, plancache.FixChanged: p.Entries.Changed,
+		plancache.FixRecord: p.Entries.Record,
 	}
 	for f := o.cached.Fixups; len(f) > 0; f = f[plancache.FixEntrySize:] {
 		word := a.buf[le.Uint32(f[plancache.FixAt:]):]

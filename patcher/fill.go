@@ -20,7 +20,7 @@ func (a *arena) fill(p *Plan) error {
 		a.restore(p)
 		return nil
 	}
-	for at, to := range map[int]uint64{emit.CommonSlow: p.Entries.Cold, emit.CommonHook: p.Entries.Changed, emit.CommonKeeper: p.Entries.Keep} {
+	for at, to := range map[int]uint64{emit.CommonSlow: p.Entries.Cold, emit.CommonHook: p.Entries.Changed, emit.CommonKeeper: p.Entries.Keep, emit.CommonRecord: p.Entries.Record} {
 		if err := emit.EmitCommon(a.buf[at:at+emit.CommonSize], x86.RunAddr(a.at).Add(at), to); err != nil {
 			return err
 		}

@@ -139,6 +139,8 @@ func (e *Entries) of(kind uint32) uint64 {
 		return e.Keep
 	case plancache.FixSite:
 		return e.Site
+	case plancache.FixRecord:
+		return e.Record
 	}
 	return e.Changed
 }
@@ -190,7 +192,7 @@ func (p *Plan) elsewhere(o *object) (*arena, error) {
 		}
 	}
 	e := &p.Entries
-	r.Entries = Entries{Cold: ^e.Cold, Keep: ^e.Keep, Site: ^e.Site, Changed: ^e.Changed}
+	r.Entries = Entries{Cold: ^e.Cold, Keep: ^e.Keep, Site: ^e.Site, Changed: ^e.Changed, Record: ^e.Record}
 	q.Request = &r
 	a.objects, a.buf, a.code = []*object{&c}, make([]byte, a.size), nil
 	return &a, a.fill(&q)

@@ -166,7 +166,7 @@ func (recordedFile) Close() error { return nil }
 func (r *recordedTarget) request(names ...string) *Request {
 	q := &Request{
 		Options:     Options{Threshold: &symname.Thresholds{}},
-		Entries:     Entries{Cold: 0x10, Keep: 0x20, Site: 0x30, Signal: 0x40, Changed: 0x50},
+		Entries:     Entries{Cold: 0x10, Keep: 0x20, Site: 0x30, Signal: 0x40, Changed: 0x50, Record: 0x60},
 		LinkerHook:  r.hook,
 		ReserveSize: 16 << 20,
 		Miss:        func(i int, why ledger.Reason) { panic(fmt.Sprint("missed: ", i, why)) },

@@ -64,15 +64,16 @@ type Options struct {
 	Hot         bool             // blocks of a function are counted when it has reached its threshold
 	Heat        bool             // pages that are touched are noted, with setting.Blocks
 	HeatByMasks bool             // by pext, with which the CPU is fast
+	Regions     bool             // with Heat: instead accesses to regions are recorded
 	Overhead    uint32           // tenths of a percent: the agent chooses whose blocks are counted, with setting.Control; 0: it does not
 	Threshold   *symname.Thresholds
 	On          setting.Switches
 }
 
 // Entries are where generated code leads to: the slow paths of thresholds, of
-// redirected calls, of kernel sites and of signal sites, and what stands in for the
-// dynamic linker's function.
-type Entries struct{ Cold, Keep, Site, Signal, Changed uint64 }
+// redirected calls, of kernel sites, of signal sites and of accesses that are recorded, and
+// what stands in for the dynamic linker's function.
+type Entries struct{ Cold, Keep, Site, Signal, Record, Changed uint64 }
 
 // decision is what holds for all that is planned together.
 type decision struct {
@@ -84,6 +85,7 @@ type decision struct {
 	trips        bool // trips of loops are counted
 	heat         bool // pages that are touched are noted
 	masks        bool // by pext
+	records      bool // instead accesses to regions are recorded
 	switched     bool // blocks are counted of some calls: while their function is hot, or counting is not paused
 	within       bool // within a bound: of functions that have no way back into their copies, which costs more than counting
 	sites        bool // direct calls are counted by site

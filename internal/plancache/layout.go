@@ -110,6 +110,7 @@ const (
 	FixSlow    = 3 // u64: address of the slow path of thresholds,
 	FixKeeper  = 4 // of redirected calls,
 	FixSite    = 5 // of kernel sites,
-	FixChanged = 6 // and of what stands in for the dynamic linker's function
-	FixReturn  = 7 // u64, an address in the object: its bias is added
+	FixChanged = 6 // of what stands in for the dynamic linker's function,
+	FixRecord  = 7 // and of what records an access
+	FixReturn  = 8 // u64, an address in the object: its bias is added
 )

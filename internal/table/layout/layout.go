@@ -282,6 +282,52 @@ const (
 	ShSize = 2 << (47 - 12)
 	ShText = 8 << 20
 
+	// Behind these, with hotspots run --regions, what records accesses (docs/regions.md): the
+	// ring, which threads put records into and hotspots run takes them out of; where they
+	// are made; all regions that there have been; and those that there are.
+	RgHead   = 0x0      // u64, number of the next record
+	RgTail   = 0x40     // u64, of the next one that is taken
+	RgBeats  = 0x48     // u64, grows while somebody takes them
+	RgWaits  = 0x80     // u64, how often a thread has waited for room,
+	RgWaited = 0x88     // u64, and nanoseconds that all have waited together
+	RgLost   = 0x90     // u64, accesses that were not recorded, as nobody took records for long
+	RgUntold = 0x98     // u64, that were not as there were too many instructions
+	RgNext   = 0xa0     // u64, regions so far
+	RgUsed   = 0xa8     // u64, of the live ones: how many entries were ever used
+	RgEnded  = 0xb0     // u64, 1: nothing is recorded any more, for the same
+	RgLive   = 0x1000   // regions that there are,
+	RgLog    = 0x4000   // all that there have been,
+	RgSites  = 0x400000 // u64 each: what makes accesses, by a sum of it; 0: none
+	RgRing   = 0x800000 // two u64 each: the records
+	RgSize   = 0x900000
+
+	RgLives   = 256
+	RgLogs    = 1 << 14
+	RgSiteMax = 1 << 18
+	RgRecords = 1 << 16
+
+	// A region that there is; one that there was.
+	LiveNumber = 0  // u64, of the region, from 1; 0: free; all bits: being made
+	LiveLow    = 8  // u64
+	LiveHigh   = 16 // u64
+	LiveSize   = 32
+	LogAddress = 0  // u64
+	LogBytes   = 8  // u64
+	LogBegin   = 16 // u64, number of the record that was next when it was made, + 1; 0: it is not there yet
+	LogEnd     = 24 // u64, when it was removed; 0: it was not
+	LogName    = 32 // up to a 0
+	LogSize    = 128
+
+	// A record: the address, and behind it how often the ring had been filled when it was put
+	// there, + 1; the thread, then the number of the site, and of the region.
+	RecAddressBits = 47
+	RecTagBits     = 16
+	RecThreadBits  = 22
+	RecSiteBits    = 20
+
+	// A site: where the instruction is, then what emit.Record says without its last bit.
+	SiteAddressBits = 47
+
 	NoBlock    = 0xffffffff
 	BlockEntry = 1 // it is at the function's entry
 	BlockNote  = 2 // it ends with a call by a pointer, or a jump, whose callees are noted

@@ -18,6 +18,7 @@ enum dp_heat {
 	DP_HEAT_NONE,	/* it is not */
 	DP_HEAT_SHIFTS, /* by shifts, which change flags */
 	DP_HEAT_MASKS,	/* by pext, with which the CPU is fast */
+	DP_HEAT_REGIONS, /* instead it says where regions are, whose accesses are recorded */
 };
 
 enum {
@@ -84,6 +85,7 @@ struct dp_ctl {
 	uint64_t cold_entry;    /* code that a threshold's cold blocks call */
 	uint64_t keep_entry;    /* code that keep blocks lead to */
 	uint64_t site_entry;   /* code that kernel sites jump to */
+	uint64_t record_entry;  /* code that records an access */
 	uint64_t signal_entry;  /* code that signal sites jump to */
 	uint64_t changed_entry; /* code that runs when the dynamic linker has new objects */
 	uint64_t r_brk;         /* the dynamic linker's function that we stand in for */

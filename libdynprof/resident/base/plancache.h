@@ -86,7 +86,8 @@
 #define DP_FIX_KEEPER 0x4
 #define DP_FIX_SITE 0x5
 #define DP_FIX_CHANGED 0x6
-#define DP_FIX_RETURN 0x7
+#define DP_FIX_RECORD 0x7
+#define DP_FIX_RETURN 0x8
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>

@@ -49,11 +49,12 @@
 #define DP_COLD_JUMP 28
 #define DP_COLD_SIZE 32
 
-/* The jumps that an arena begins with: to the slow path, the hook and the keeper; and where in each its target is. */
+/* The jumps that an arena begins with: to the slow path, the hook, the keeper and what records an access; and where in each its target is. */
 #define DP_COMMON_SIZE 16
 #define DP_COMMON_SLOW 0
 #define DP_COMMON_HOOK 16
 #define DP_COMMON_KEEPER 32
+#define DP_COMMON_RECORD 48
 #define DP_COMMON_TARGET 8
 
 /* A note of a callee, if the pointer is in memory: rax is saved; from its end where it is restored. */
@@ -101,6 +102,28 @@
 #define DP_TOUCH_REX 1
 #define DP_TOUCH_MODRM 3
 #define DP_TOUCH_WORD 5
+
+/* What calls the slow path for a record: the words that it has on the stack, and their bytes with those of the red zone; and from its end what is behind the call, the jump, and what is behind where rsp is lowered. */
+#define DP_RECORD_WHAT 0
+#define DP_RECORD_HOME 8
+#define DP_RECORD_AT 16
+#define DP_RECORD_RSP 24
+#define DP_RECORD_ROOM 160
+#define DP_RECORD_CALLED 13
+#define DP_RECORD_JUMP 5
+#define DP_RECORD_LOWERED 56
+
+/* What is said of an access, and how far in front of a region one may begin. */
+#define DP_RECORD_SIZE 0x1fff
+#define DP_RECORD_KIND 13
+#define DP_RECORD_SECOND 0x8000
+#define DP_RECORD_ATOMIC 0x10000
+#define DP_RECORD_MOST 4096
+
+/* Where it goes on, from the end of what is in front of the instruction: by a register of the row, of the stack, and with flags kept. */
+#define DP_RECORD_BACK_ROW 9
+#define DP_RECORD_BACK_STACK 9
+#define DP_RECORD_BACK_FLAGS 13
 
 /* The two forms of a redirectable stub (struct dp_form), and its front's last jump. */
 #define DP_FORM_PLAIN {.counts = 0x4865, .add = 0, .front = 48, .arrive = -33, .lap = -20, .back = -6, .check = 9, .limit = 18, .limit_at = 16, .body = 28}

@@ -219,6 +219,7 @@ static void fill_in(struct dp_ctl *ctl)
 	ctl->pid = dp.pid;
 	ctl->cold_entry = (uint64_t)&dp_cold;
 	ctl->keep_entry = (uint64_t)&dp_keeper;
+	ctl->record_entry = (uint64_t)&dp_record_access;
 	ctl->site_entry = (uint64_t)&dp_kernel_site;
 	ctl->signal_entry = (uint64_t)&dp_signal_site;
 	ctl->late = 1;

@@ -149,6 +149,11 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 			s->counted = again;
 			return 1;
 		}
+		if (o->flags & DP_IS_WAY && !r.body) {
+			dp_show_record(c, o, pos, g, s);
+			s->counted = again;
+			return 1;
+		}
 	} else if (o->flags & DP_IS_NOTE && (o->flags & DP_IS_WAY || pos < r.body)) {
 		dp_show_note(c, o, pos, g, s);
 		s->counted = again;
@@ -242,7 +247,7 @@ static int show_keep(const struct dp_known *c, uint64_t pos, uint64_t *g, struct
 static int show(const struct dp_known *c, uint64_t *g, int looks_only, struct dp_shown *s)
 {
 	uint64_t at = g[DP_REG_RIP] - c->at;
-	if (at >= DP_COMMON_HOOK && at < DP_COMMON_KEEPER + DP_COMMON_SIZE) {
+	if (at >= DP_COMMON_HOOK && at < DP_COMMON_RECORD + DP_COMMON_SIZE) {
 		/* At a jump out of the arena: it is as good as done. */
 		g[DP_REG_RIP] = *(const uint64_t *)(c->at + (at & -(uint64_t)DP_COMMON_SIZE) + DP_COMMON_TARGET);
 		return 0;

@@ -9,6 +9,7 @@
 #include "base/stub.h"
 #include "signals/flags.h"
 #include "signals/touches.h"
+#include "stubs/redirect.h"
 
 /* The place of a register in a context. */
 static uint64_t place_of(unsigned register_)
@@ -62,6 +63,30 @@ void dp_show_touch(const struct dp_known *c, const struct dp_origin *o, uint64_t
 	} else if (pos >= DP_TOUCH_PUSH)
 		show_pushed(code, pos, body - pos, o->flags & DP_KEEPS_FLAGS, g, s);
 	s->low = g[DP_REG_RIP] = c->at + (int64_t)o->from;
+}
+
+/* How far from its end what is in front of the instruction goes on when an access has been
+ * recorded. */
+static uint64_t back_of(const struct dp_known *c, const struct dp_origin *o)
+{
+	uint64_t body = dp_run_of(c, o).body;
+	const uint8_t *code = (const uint8_t *)(c->at + o->at);
+	if (code[body - DP_TOUCH_RESTORE] == DP_TOUCH_GS)
+		return body - DP_RECORD_BACK_ROW;
+	return body - (o->flags & DP_KEEPS_FLAGS ? DP_RECORD_BACK_FLAGS : DP_RECORD_BACK_STACK);
+}
+
+/* Stack and registers are those where it goes on, but for what is lowered. Who goes on elsewhere
+ * does not record it a second time. */
+void dp_show_record(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *g, struct dp_shown *s)
+{
+	uint64_t start = c->at + o->at, left = dp_run_of(c, o).lengths[0][1] - pos, front = dp_jump_target(start);
+	const struct dp_origin *main = dp_origin_at(c, front - c->at);
+	if (left > DP_RECORD_JUMP && left <= DP_RECORD_LOWERED)
+		g[DP_REG_RSP] += DP_RECORD_ROOM;
+	dp_show_touch(c, main, back_of(c, main), g, s);
+	if (left <= DP_RECORD_CALLED)
+		s->resume = front + dp_run_of(c, main).body;
 }
 
 void dp_save_again(uint64_t word, uint64_t value)

@@ -24,7 +24,7 @@
 #define TRAP_FLAG 0x100
 
 	.text
-	.hidden	dp_cold, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase, dp_withdrawn
+	.hidden	dp_cold, dp_record_access, dp_record, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase, dp_withdrawn
 	.hidden	dp_signal_site, dp_signal, dp_texts_far
 	.hidden	dp_filters, dp_forbidden, dp_side, dp_inside, dp_thread_ends, dp_last_stacks, dp_last_stacks_taken
 
@@ -471,6 +471,51 @@ dp_cold:
 	ret
 	.cfi_endproc
 	.size	dp_cold, . - dp_cold
+
+/* An access that may be to a region: what is in front of its instruction did, with words
+ * that stub.h tells of below the red zone,
+ *
+ *	        call  <the arena's jump to here>
+ *
+ * Every register is kept, and the direction flag. To an unwinder it is called in front of
+ * the instruction, in the middle of its function, as a signal's handler is.
+ */
+#define FRAME_OF_RECORD(up) 0x0f, 3, 0x77, (up) + 8 + DP_RECORD_RSP, 0x06	/* CFA = *(rsp + ...) */
+#define HOME_OF_RECORD(up) 0x10, 16, 2, 0x77, (up) + 8 + DP_RECORD_HOME	/* rip at rsp + ... */
+	.globl	dp_record_access
+	.type	dp_record_access, @function
+dp_record_access:
+	.cfi_startproc
+	.cfi_signal_frame
+	.cfi_escape FRAME_OF_RECORD(0)
+	.cfi_escape HOME_OF_RECORD(0)
+	.cfi_remember_state
+	push	%rbp
+	.cfi_escape FRAME_OF_RECORD(8)
+	.cfi_escape HOME_OF_RECORD(8)
+	.cfi_escape 0x10, 6, 2, 0x77, 0		/* rbp at rsp */
+	mov	%rsp, %rbp
+	.cfi_escape 0x0f, 3, 0x76, 16 + DP_RECORD_RSP, 0x06	/* the same by rbp */
+	.cfi_escape 0x10, 16, 2, 0x76, 16 + DP_RECORD_HOME
+	.cfi_escape RBP_AT_RBP
+	pushfq
+	PUSH_CALLER_SAVED
+	TO_SIDE_STACK
+	and	$-16, %rsp
+	CLEAN_FLAGS
+	mov	16+DP_RECORD_AT(%rbp), %rdi
+	mov	16+DP_RECORD_HOME(%rbp), %rsi
+	mov	16+DP_RECORD_WHAT(%rbp), %rdx
+	call	dp_record
+	FROM_SIDE_STACK
+	lea	-10*8(%rbp), %rsp
+	POP_CALLER_SAVED
+	popfq
+	pop	%rbp
+	.cfi_restore_state
+	ret
+	.cfi_endproc
+	.size	dp_record_access, . - dp_record_access
 
 /* A signal site: a thunk in the arena, in place of `mov $NR,%eax` before a
  * syscall, did

@@ -5,6 +5,7 @@
 #include "base/raw.h"
 
 void dp_cold(void) HIDDEN;
+void dp_record_access(void) HIDDEN;
 void dp_kernel_site(void) HIDDEN;
 void dp_signal_site(void) HIDDEN;
 

@@ -14,6 +14,7 @@
 #include "base/state.h"
 #include "base/stub.h"
 #include "table/heat.h"
+#include "table/regions.h"
 
 /* Behind the shadow the file has two texts of /proc/self/smaps, as they were at the start and
  * at the end, each behind its length, which is stored last. */
@@ -24,9 +25,11 @@ struct text {
 
 enum { TEXTS = 2 };
 
-#define SIZE (DP_SHADOW_SIZE + TEXTS * DP_SHADOW_TEXT)
+#define SHADOW_AND_TEXTS (DP_SHADOW_SIZE + TEXTS * DP_SHADOW_TEXT)
 
 static struct text *texts; /* 0: there is no shadow */
+static uint64_t size;	   /* bytes that are mapped */
+static int has_regions;
 uint32_t dp_shadowed HIDDEN; /* 1: there is one; slowpath.S looks at it */
 
 static void note_maps(struct text *t)
@@ -41,30 +44,33 @@ static void note_maps(struct text *t)
 	__atomic_store_n(&t->length, length, __ATOMIC_RELEASE);
 }
 
-const char *dp_heat_begin(const char *path)
+const char *dp_heat_begin(const char *path, int regions)
 {
 	static struct dp_kept kept;
 	struct stat st;
 	if (dp_locks_new())
 		return "new memory is locked";
+	size = SHADOW_AND_TEXTS + (regions ? DP_RG_SIZE : 0);
 	long fd = raw(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (failed(fd))
 		return "their file cannot be opened (another pid namespace?)";
 	long at = -1;
-	if (raw(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == SIZE)
-		at = raw(SYS_mmap, DP_SHADOW, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
+	if (raw(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size)
+		at = raw(SYS_mmap, DP_SHADOW, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
 	raw(SYS_close, fd);
 	if (failed(at))
 		return "there is no address space for them (ulimit -v?)";
 	if (at != DP_SHADOW) { /* an old kernel */
-		raw(SYS_munmap, at, SIZE);
+		raw(SYS_munmap, at, size);
 		return "their place is taken";
 	}
-	raw(SYS_madvise, at, SIZE, MADV_DONTDUMP);
-	dp_own(DP_SHADOW, SIZE);
-	dp_note_kept(&kept, (const void *)DP_SHADOW, SIZE);
+	raw(SYS_madvise, at, size, MADV_DONTDUMP);
+	dp_own(DP_SHADOW, size);
+	dp_note_kept(&kept, (const void *)DP_SHADOW, size);
 	texts = (struct text *)(DP_SHADOW + DP_SHADOW_SIZE);
 	dp_shadowed = 1;
+	if ((has_regions = regions))
+		dp_regions_begin(DP_SHADOW + SHADOW_AND_TEXTS);
 	note_maps(&texts[0]);
 	return 0;
 }
@@ -73,13 +79,14 @@ void dp_heat_take_back(void)
 {
 	if (!texts)
 		return;
+	dp_regions_end();
 	texts = 0;
 	dp_shadowed = 0;
 	dp_disown(DP_SHADOW);
-	raw(SYS_munmap, DP_SHADOW, SIZE);
+	raw(SYS_munmap, DP_SHADOW, size);
 }
 
-int dp_heat_has(uint64_t low, uint64_t high) { return texts && low < DP_SHADOW + SIZE && high > DP_SHADOW; }
+int dp_heat_has(uint64_t low, uint64_t high) { return texts && low < DP_SHADOW + size && high > DP_SHADOW; }
 
 /* Whether pext takes a few cycles (BMI2; AMD before Zen 3 runs it in microcode, 20 and more). */
 static int masks_fast(void)
@@ -98,6 +105,8 @@ uint64_t dp_heat_how(void)
 {
 	if (!texts)
 		return DP_HEAT_NONE;
+	if (has_regions)
+		return DP_HEAT_REGIONS;
 	return masks_fast() ? DP_HEAT_MASKS : DP_HEAT_SHIFTS;
 }
 

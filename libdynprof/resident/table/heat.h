@@ -5,8 +5,9 @@
 
 #include "base/raw.h"
 
-/* Maps it from that file, before anything can be touched. Returns 0, or why there is none. */
-const char *dp_heat_begin(const char *path) HIDDEN;
+/* Maps it from that file, before anything can be touched; regions: it says where these are, and what
+ * records accesses is behind it. Returns 0, or why there is none. */
+const char *dp_heat_begin(const char *path, int regions) HIDDEN;
 /* How pages are noted: enum dp_heat. */
 uint64_t dp_heat_how(void) HIDDEN;
 /* Nothing will be touched after all. */

@@ -46,6 +46,8 @@ static uint64_t entry_of(const struct dp_ctl *ctl, uint32_t kind)
 		return ctl->keep_entry;
 	case DP_FIX_SITE:
 		return ctl->site_entry;
+	case DP_FIX_RECORD:
+		return ctl->record_entry;
 	default:
 		return ctl->changed_entry;
 	}

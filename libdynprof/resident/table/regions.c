@@ -1,0 +1,353 @@
+/* See regions.h. All is in memory that hotspots run has made and keeps, so that nothing is lost
+ * when the program is killed. There is no lock: handlers come in between, threads end, and a
+ * child of fork may be killed, whose memory this is, too.
+ *
+ *  - A region that there is has an entry, with its number, which no other ever has, stored last;
+ *    of who reads it while it becomes another's the number tells.
+ *  - A record is put into the ring by exchanging all of its 16 bytes at once. So there are no
+ *    halves of one, and no holes: what was put there has a place that is known to be next, and
+ *    who finds the number of the next one behind goes on with it.
+ *  - Where the ring is full a thread waits for who takes records. Where that one does not live
+ *    any more, or stands still for long, recording ends, and what follows is only counted.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/filters.h"
+#include "base/layout.h"
+#include "base/state.h"
+#include "base/stub.h"
+#include "rows/chunks.h"
+#include "table/regions.h"
+
+struct live {
+	uint64_t number, low, high, unused;
+};
+
+struct past {
+	uint64_t address, bytes, begin, end;
+	char name[DP_LOG_SIZE - DP_LOG_NAME];
+};
+
+_Static_assert(sizeof(struct live) == DP_LIVE_SIZE && offsetof(struct live, high) == DP_LIVE_HIGH && offsetof(struct live, low) == DP_LIVE_LOW, "live");
+_Static_assert(sizeof(struct past) == DP_LOG_SIZE && offsetof(struct past, begin) == DP_LOG_BEGIN && offsetof(struct past, end) == DP_LOG_END && offsetof(struct past, bytes) == DP_LOG_BYTES, "past");
+
+static uint8_t *area; /* 0: there is none */
+
+static uint64_t *word(uint64_t at) { return (uint64_t *)(area + at); }
+static struct live *live_at(uint64_t i) { return (struct live *)(area + DP_RG_LIVE) + i; }
+static uint64_t get(uint64_t at) { return __atomic_load_n(word(at), __ATOMIC_ACQUIRE); }
+
+static const uint64_t BEING_MADE = ~0ULL;
+
+void dp_regions_begin(uint64_t at) { area = (uint8_t *)at; }
+void dp_regions_end(void) { area = 0; }
+int dp_regions_are(void) { return area && !dp_is_off() && !dp_stopped(); }
+
+/* ---- regions ------------------------------------------------------------ */
+
+enum { PAGE_BITS = 12 };
+static const uint64_t MOST_BYTES = 1ULL << 36, END = 1ULL << DP_REC_ADDRESS_BITS;
+
+/* One more, or one less, for each page at which an access to [low, high) may begin. */
+static void mark(uint64_t low, uint64_t high, uint16_t by)
+{
+	uint64_t first = (low < DP_RECORD_MOST ? 0 : low - DP_RECORD_MOST + 1) >> PAGE_BITS, last = (high - 1) >> PAGE_BITS;
+	uint16_t *shadow = (uint16_t *)DP_SHADOW;
+	for (uint64_t i = first; i <= last; i++)
+		__atomic_fetch_add(&shadow[i], by, __ATOMIC_SEQ_CST);
+}
+
+static struct live *take_live(void)
+{
+	for (uint64_t i = 0; i < DP_RG_LIVES; i++) {
+		uint64_t free_ = 0, used = get(DP_RG_USED);
+		if (!__atomic_compare_exchange_n(&live_at(i)->number, &free_, BEING_MADE, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			continue;
+		while (used <= i && !__atomic_compare_exchange_n(word(DP_RG_USED), &used, i + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			;
+		return live_at(i);
+	}
+	return 0;
+}
+
+int64_t dp_region_add(uint64_t low, uint64_t size, const char *name)
+{
+	if (!area)
+		return -ENOSYS;
+	if (!size || low >= END || size > END - low)
+		return -EINVAL;
+	if (size > MOST_BYTES)
+		return -E2BIG;
+	struct live *l = take_live();
+	if (!l)
+		return -ENOSPC;
+	uint64_t number = __atomic_add_fetch(word(DP_RG_NEXT), 1, __ATOMIC_SEQ_CST);
+	if (number >= DP_RG_LOGS) {
+		__atomic_fetch_sub(word(DP_RG_NEXT), 1, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&l->number, 0, __ATOMIC_RELEASE);
+		return -ENOSPC;
+	}
+	struct past *p = (struct past *)(area + DP_RG_LOG) + number;
+	p->address = low;
+	p->bytes = size;
+	text_copy(p->name, sizeof p->name, name ? name : "");
+	__atomic_store_n(&p->begin, get(DP_RG_HEAD) + 1, __ATOMIC_RELEASE);
+	l->low = low;
+	l->high = low + size;
+	__atomic_store_n(&l->number, number, __ATOMIC_SEQ_CST);
+	mark(low, low + size, 1);
+	return (int64_t)number;
+}
+
+long dp_region_remove(int64_t number)
+{
+	if (!area)
+		return -ENOSYS;
+	for (uint64_t i = 0, n = get(DP_RG_USED); number > 0 && i < n && i < DP_RG_LIVES; i++) {
+		struct live *l = live_at(i);
+		uint64_t low = l->low, high = l->high, was = (uint64_t)number;
+		if (!__atomic_compare_exchange_n(&l->number, &was, BEING_MADE, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&((struct past *)(area + DP_RG_LOG) + number)->end, get(DP_RG_HEAD) + 1, __ATOMIC_RELEASE);
+		mark(low, high, (uint16_t)-1);
+		__atomic_store_n(&l->number, 0, __ATOMIC_SEQ_CST);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int64_t dp_region_at(uint64_t low)
+{
+	uint64_t found = 0;
+	if (!area)
+		return -ENOSYS;
+	for (uint64_t i = 0, n = get(DP_RG_USED); i < n && i < DP_RG_LIVES; i++) {
+		uint64_t number = __atomic_load_n(&live_at(i)->number, __ATOMIC_ACQUIRE);
+		if (number && number != BEING_MADE && number > found && live_at(i)->low == low)
+			found = number;
+	}
+	return found ? (int64_t)found : -ENOENT;
+}
+
+/* The number of the region made last of those that have a byte of [low, high); 0: none has. */
+static uint64_t region_of(uint64_t low, uint64_t high)
+{
+	uint64_t found = 0;
+	for (uint64_t i = 0, n = get(DP_RG_USED); i < n && i < DP_RG_LIVES; i++) {
+		const struct live *l = live_at(i);
+		uint64_t number = __atomic_load_n(&l->number, __ATOMIC_ACQUIRE);
+		if (!number || number == BEING_MADE || number < found)
+			continue;
+		uint64_t from = __atomic_load_n(&l->low, __ATOMIC_ACQUIRE), to = __atomic_load_n(&l->high, __ATOMIC_ACQUIRE);
+		if (from < high && to > low && __atomic_load_n(&l->number, __ATOMIC_ACQUIRE) == number)
+			found = number;
+	}
+	return found;
+}
+
+/* ---- a user's choice ----------------------------------------------------- */
+
+static const char *number_of(const char *p, uint64_t *n)
+{
+	for (*n = 0;; p++) {
+		if (*p >= '0' && *p <= '9')
+			*n = *n << 4 | (uint64_t)(*p - '0');
+		else if (*p >= 'a' && *p <= 'f')
+			*n = *n << 4 | (uint64_t)(*p - 'a' + 10);
+		else
+			return p;
+	}
+}
+
+static int same_name(const char *name, const char *text, size_t n) { return text_len(name) == n && same_bytes(name, text, n); }
+
+/* The object that a text of length n names; empty: the executable, which has no name. */
+static const struct dp_object *object_of(const struct dp_ctl *ctl, const char *text, size_t n)
+{
+	for (uint32_t i = 0; i < ctl->objects_count; i++) {
+		const char *path = (const char *)ctl->objects[i].name, *base = path;
+		for (const char *p = path; *p; p++)
+			if (*p == '/')
+				base = p + 1;
+		if ((!n && i == 0) || (n && (same_name(path, text, n) || same_name(base, text, n))))
+			return &ctl->objects[i];
+	}
+	return 0;
+}
+
+/* Makes one, whose text is up to end. */
+static int choose(const char *text, const char *end, const struct dp_ctl *ctl)
+{
+	const char *is = text, *object, *plus;
+	char name[DP_LOG_SIZE - DP_LOG_NAME];
+	uint64_t at, size;
+	while (is < end && *is != '=')
+		is++;
+	text_copy(name, (size_t)(is - text) + 1 < sizeof name ? (size_t)(is - text) + 1 : sizeof name, text);
+	object = is < end ? is + 1 : end;
+	if (object < end && *object == '@') {
+		plus = number_of(object + 1, &at);
+	} else {
+		for (plus = end; plus > object && *plus != '+'; plus--)
+			;
+		const char *stop = *plus == '+' ? plus : end;
+		const struct dp_object *o = object_of(ctl, object, (size_t)(stop - object));
+		if (!o)
+			return 0;
+		if (stop == end)
+			return dp_region_add(o->low, o->high - o->low, name) > 0;
+		plus = number_of(plus + 1, &at);
+		at += o->bias;
+	}
+	return *plus == ':' && number_of(plus + 1, &size) == end && dp_region_add(at, size, name) > 0;
+}
+
+const char *dp_regions_choose(const char *list, const struct dp_ctl *ctl)
+{
+	for (const char *end; *list; list = *end ? end + 1 : end) {
+		for (end = list; *end && *end != ';'; end++)
+			;
+		if (end != list && !choose(list, end, ctl))
+			return list;
+	}
+	return 0;
+}
+
+/* ---- records ------------------------------------------------------------- */
+
+/* The number of what makes an access; DP_RG_SITE_MAX: there is no room for more. */
+static uint64_t site_of(uint64_t home, uint64_t what)
+{
+	enum { LONGEST = 64 };
+	uint64_t site = home | (what & ((1ULL << (64 - DP_SITE_ADDRESS_BITS)) - 1)) << DP_SITE_ADDRESS_BITS;
+	uint64_t i = (site * 0x9e3779b97f4a7c15 >> 32) % DP_RG_SITE_MAX;
+	for (int n = 0; n < LONGEST; n++, i = (i + 1) % DP_RG_SITE_MAX) {
+		uint64_t *at = word(DP_RG_SITES) + i, is = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+		if (is == site || (!is && (__atomic_compare_exchange_n(at, &is, site, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || is == site)))
+			return i;
+	}
+	return DP_RG_SITE_MAX;
+}
+
+/* The thread's number, as its row has it, or as the kernel says. */
+static uint64_t thread(void)
+{
+	uint32_t tid = 0;
+	if (!dp.shared) {
+		const struct dp_row *row = dp_own_row();
+		if (row && row != dp.discard)
+			tid = __atomic_load_n(&row->tid, __ATOMIC_RELAXED);
+	}
+	if (!tid) {
+		long own = ask(SYS_gettid);
+		tid = failed(own) ? 0 : (uint32_t)own;
+	}
+	return tid & ((1U << DP_REC_THREAD_BITS) - 1);
+}
+
+/* What waits has waited for: whether somebody still takes records. */
+struct patience {
+	uint64_t beats, since;
+	uint32_t rounds;
+};
+
+/* Waits a moment. Returns 0 when that has been in vain for long. */
+static int wait(struct patience *p)
+{
+	enum { ROUNDS = 100000, PAUSES = 1000 }; /* 10 s and more */
+	struct timespec moment = {0, 50000};
+	uint64_t beats = get(DP_RG_BEATS);
+	if (beats != p->beats || !p->rounds) {
+		p->beats = beats;
+		p->rounds = 0;
+	}
+	if (++p->rounds > ROUNDS || get(DP_RG_ENDED))
+		return 0;
+	if (ask(SYS_nanosleep, &moment, 0) == REFUSED)
+		for (int i = 0; i < PAUSES; i++)
+			__builtin_ia32_pause();
+	return 1;
+}
+
+/* Waits until the next record but n is taken. */
+static int wait_for(uint64_t n)
+{
+	struct patience p = {0};
+	uint64_t since = dp_now(CLOCK_MONOTONIC);
+	int taken;
+	__atomic_fetch_add(word(DP_RG_WAITS), 1, __ATOMIC_RELAXED);
+	while (!(taken = get(DP_RG_TAIL) > n) && wait(&p))
+		;
+	uint64_t now = dp_now(CLOCK_MONOTONIC);
+	if (since && now > since)
+		__atomic_fetch_add(word(DP_RG_WAITED), now - since, __ATOMIC_RELAXED);
+	return taken;
+}
+
+static int exchange(uint64_t *at, uint64_t low, uint64_t high, uint64_t new_low, uint64_t new_high)
+{
+	uint8_t done;
+	__asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(done), "+m"(*(__attribute__((may_alias)) uint64_t(*)[2])at), "+a"(low), "+d"(high) : "b"(new_low), "c"(new_high) : "memory");
+	return done;
+}
+
+static uint64_t tag_of(uint64_t number) { return (number / DP_RG_RECORDS + 1) & ((1U << DP_REC_TAG_BITS) - 1); }
+
+/* Puts a record into the ring. Returns 0 if nobody takes any. */
+static int put(uint64_t at, uint64_t what)
+{
+	for (;;) {
+		uint64_t n = get(DP_RG_HEAD), *slot = word(DP_RG_RING) + 2 * (n % DP_RG_RECORDS);
+		if ((int64_t)(n - get(DP_RG_TAIL)) >= DP_RG_RECORDS) { /* less than 0: it is taken, and nobody has gone on yet */
+			if (!wait_for(n - DP_RG_RECORDS))
+				return 0;
+			continue;
+		}
+		uint64_t low = __atomic_load_n(&slot[0], __ATOMIC_ACQUIRE), high = __atomic_load_n(&slot[1], __ATOMIC_ACQUIRE);
+		uint64_t tag = low >> DP_REC_ADDRESS_BITS, next = tag_of(n);
+		int done = tag == ((next - 1) & ((1U << DP_REC_TAG_BITS) - 1)) && exchange(slot, low, high, at | next << DP_REC_ADDRESS_BITS, what);
+		/* Whoever has put it there, the next one is the one behind. */
+		uint64_t number = n;
+		if (done || __atomic_load_n(&slot[0], __ATOMIC_ACQUIRE) >> DP_REC_ADDRESS_BITS == next)
+			__atomic_compare_exchange_n(word(DP_RG_HEAD), &number, n + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+		if (done)
+			return 1;
+	}
+}
+
+void dp_record(uint64_t at, uint64_t home, uint64_t what)
+{
+	if (!dp_regions_are() || at >= END)
+		return;
+	uint64_t region = region_of(at, at + (what & DP_RECORD_SIZE));
+	if (!region)
+		return;
+	if (get(DP_RG_ENDED)) {
+		__atomic_fetch_add(word(DP_RG_LOST), 1, __ATOMIC_RELAXED);
+		return;
+	}
+	uint64_t site = site_of(home, what);
+	if (site == DP_RG_SITE_MAX) {
+		__atomic_fetch_add(word(DP_RG_UNTOLD), 1, __ATOMIC_RELAXED);
+		return;
+	}
+	if (put(at, thread() | site << DP_REC_THREAD_BITS | region << (DP_REC_THREAD_BITS + DP_REC_SITE_BITS)))
+		return;
+	__atomic_store_n(word(DP_RG_ENDED), 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(word(DP_RG_LOST), 1, __ATOMIC_RELAXED);
+}
+
+long dp_regions_flush(void)
+{
+	if (!area)
+		return -ENOSYS;
+	uint64_t n = get(DP_RG_HEAD);
+	struct patience p = {0};
+	while (get(DP_RG_TAIL) < n)
+		if (!wait(&p))
+			return -ETIMEDOUT;
+	return 0;
+}
