@@ -92,7 +92,7 @@ func Of(t *table.Table, show Show) (*Map, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Unseen = unseen(t, s, flow)
+	m.Unseen = UnseenOf(t, s, flow)
 	return m, nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
+	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/x86"
 )
@@ -25,18 +26,18 @@ type Unseen struct {
 	Unknown int `json:"unknown_objects"` // whose files are not there any more: their instructions are in none of these
 }
 
-// unseen adds it up.
-func unseen(t *table.Table, s *table.Snapshot, flow *table.Flow) (u Unseen) {
+// UnseenOf adds it up.
+func UnseenOf(t *table.Table, s *table.Snapshot, flow *table.Flow) (u Unseen) {
 	images := map[uint16]*objcode.Image{}
 	for i := range t.Functions {
-		if part := flow.Of(uint32(i)); len(part.Blocks) == 0 && s.Calls[i] > 0 {
+		if !runsAsCopy(t, flow, uint32(i)) && s.Calls[i] > 0 {
 			u.Functions++
 			u.Calls += s.Calls[i]
 		}
 	}
 	for i := range flow.Blocks {
 		b := &flow.Blocks[i]
-		if b.Runs == 0 {
+		if b.Runs == 0 || !runsAsCopy(t, flow, b.Function) {
 			continue
 		}
 		object := t.Functions[b.Function].Object
@@ -56,6 +57,13 @@ func unseen(t *table.Table, s *table.Snapshot, flow *table.Flow) (u Unseen) {
 		}
 	}
 	return u
+}
+
+// runsAsCopy reports whether a function does. One of a single block that does not has its block
+// all the same, which runs as often as it is called; but a jump leads into all copies, and into
+// nothing else that such functions have.
+func runsAsCopy(t *table.Table, flow *table.Flow, i uint32) bool {
+	return len(flow.Of(i).Blocks) > 0 && t.Functions[i].Tactic == ledger.TacticJump
 }
 
 // add adds an instruction that ran n times.
@@ -82,8 +90,8 @@ func (u *Unseen) add(code []byte, n uint64) {
 	}
 }
 
-// text is a line, or none; cut says that not all mappings are known.
-func (u *Unseen) text(cut bool) string {
+// Text is what it is, for people.
+func (u *Unseen) Text() string {
 	var parts []string
 	if u.Functions > 0 {
 		parts = append(parts, fmt.Sprintf("%s of %s that do not run as copies", figures.Count(u.Calls, "call"), figures.Count(uint64(u.Functions), "function")))
@@ -96,13 +104,19 @@ func (u *Unseen) text(cut bool) string {
 			parts = append(parts, fmt.Sprintf("%s accesses %s", figures.Thousands(p.n), p.what))
 		}
 	}
-	text := "Not seen: what objects that are not counted touch, and the kernel"
+	text := "what objects that are not counted touch, and the kernel"
 	if len(parts) > 0 {
 		text += "; " + strings.Join(parts, ", ")
 	}
 	if u.Unknown > 0 {
 		text += fmt.Sprintf("; and what is in %s", figures.Count(uint64(u.Unknown), "changed file"))
 	}
+	return text
+}
+
+// text is a line; cut says that not all mappings are known.
+func (u *Unseen) text(cut bool) string {
+	text := "Not seen: " + u.Text()
 	if cut {
 		text += "; and what is mapped behind the last line of /proc/PID/smaps that had room"
 	}
