@@ -30,11 +30,15 @@ const (
 // when the program is gone.
 type Shadow struct {
 	file   *os.File
-	mapped []byte
+	mapped []byte // the shadow, or what is behind it and its texts
+	more   int64  // bytes of that
 }
 
 // New makes one. It is an error where the kernel may refuse its pages when they are touched.
-func New() (*Shadow, error) {
+func New() (*Shadow, error) { return NewWith(0) }
+
+// NewWith makes one with so many bytes more behind it, which are mapped here in its place.
+func NewWith(more int64) (*Shadow, error) {
 	const never = "2"
 	if b, err := os.ReadFile("/proc/sys/vm/overcommit_memory"); err == nil && strings.TrimSpace(string(b)) == never {
 		return nil, errors.New("vm.overcommit_memory is 2: memory that is mapped and not there yet could be refused to the program")
@@ -43,7 +47,7 @@ func New() (*Shadow, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
-	s := &Shadow{file: os.NewFile(uintptr(fd), "dynprof-heat")}
+	s := &Shadow{file: os.NewFile(uintptr(fd), "dynprof-heat"), more: more}
 	if err := s.lay(); err != nil {
 		s.file.Close()
 		return nil, err
@@ -53,14 +57,18 @@ func New() (*Shadow, error) {
 
 // lay gives it its size, which nobody can change, and maps it.
 func (s *Shadow) lay() error {
-	if err := s.file.Truncate(shadowSize + texts*textSize); err != nil {
+	if err := s.file.Truncate(shadowSize + texts*textSize + s.more); err != nil {
 		return err
 	}
 	fd := int(s.file.Fd())
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
-	b, err := unix.Mmap(fd, 0, shadowSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	from, size := int64(0), shadowSize
+	if s.more > 0 {
+		from, size = shadowSize+texts*textSize, int(s.more)
+	}
+	b, err := unix.Mmap(fd, from, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
 		return fmt.Errorf("there is no address space for them (ulimit -v?): %w", err)
 	}
@@ -68,6 +76,9 @@ func (s *Shadow) lay() error {
 	unix.Madvise(b, unix.MADV_DONTDUMP) // else a core of this process would be large
 	return nil
 }
+
+// More is what is behind it.
+func (s *Shadow) More() []byte { return s.mapped }
 
 // Path is the path by which the program may open it.
 func (s *Shadow) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.file.Fd()) }

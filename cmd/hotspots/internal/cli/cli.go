@@ -135,7 +135,7 @@ func (a *app) root() *cobra.Command {
 		return usage("%w; see %s --help", flagError(err), cmd.CommandPath())
 	})
 	wrapHelp(root)
-	root.AddCommand(a.runCommand(), a.attachCommand(), a.detachCommand(), a.reportCommand(), a.topCommand(), a.webCommand(), a.showCommand(), a.annotateCommand(), a.loopsCommand(), a.heatCommand(), a.adviseCommand(), a.callsCommand(), a.growthCommand(), a.exportCommand(), a.diffCommand(), a.namesCommand(), a.coverageCommand(), a.bisectCommand(), a.eventsCommand(),
+	root.AddCommand(a.runCommand(), a.attachCommand(), a.detachCommand(), a.reportCommand(), a.topCommand(), a.webCommand(), a.showCommand(), a.annotateCommand(), a.loopsCommand(), a.heatCommand(), a.regionsCommand(), a.adviseCommand(), a.callsCommand(), a.growthCommand(), a.exportCommand(), a.diffCommand(), a.namesCommand(), a.coverageCommand(), a.bisectCommand(), a.eventsCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.resetCommand(), a.snapshotCommand(), a.serveCommand(), a.agentCommand(), a.lsCommand(), a.pruneCommand(), a.compactCommand(), a.cacheCommand(), a.symbolsCommand(), a.gdbCommand(), a.selftestCommand(), a.doctorCommand(), a.versionCommand(), a.manCommand(), a.probeCommand())
 	for _, cmd := range root.Commands() {
 		wrapErrors(cmd)

@@ -18,6 +18,7 @@ import (
 	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/internal/table/heat"
 	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/regions"
 	"github.com/dynprof/dynprof/internal/table/tabledir"
 )
 
@@ -130,7 +131,7 @@ func (a *app) snapshotCommand() *cobra.Command {
 func (a *app) copyTimes(path, output string) {
 	e, err := find.Stat(output)
 	if err == nil {
-		err = errors.Join(cputime.Copy(path, output, e.Nonce), heat.Copy(path, output, e.Nonce))
+		err = errors.Join(cputime.Copy(path, output, e.Nonce), heat.Copy(path, output, e.Nonce), regions.Copy(path, output, e.Nonce))
 	}
 	if err != nil {
 		a.say("what is beside the table is not copied: %v", err)

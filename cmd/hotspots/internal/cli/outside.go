@@ -19,7 +19,7 @@ import (
 // byLibraryOnly are the settings that need the library, or what it leaves beside the program.
 var byLibraryOnly = []setting.ID{
 	setting.Blocks, setting.Trips, setting.AllowTraps, setting.Translator,
-	setting.PerfMap, setting.Heat,
+	setting.PerfMap, setting.Heat, setting.Regions,
 }
 
 // takesLibrary is the setting that does, if there is one.

@@ -24,11 +24,14 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/narrow"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/perf"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/record"
 	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/overhead"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/internal/table/heat"
+	"github.com/dynprof/dynprof/internal/table/regions"
 	"github.com/dynprof/dynprof/internal/textfile"
 )
 
@@ -36,11 +39,13 @@ type runFlags struct {
 	output, objects, only, skip, library string
 	listen                               string
 	linger                               time.Duration
-	translator                           string // path of a plug-in, or -
-	blocksOf                             string // value of --blocks, if it has one
-	heat                                 string // heatPages, or empty
-	overhead                             string // a bound
-	threshold                            string // all of thresholds
+	translator                           string   // path of a plug-in, or -
+	blocksOf                             string   // value of --blocks, if it has one
+	heat                                 string   // heatPages, or empty
+	region                               []string // as the user names them
+	regions                              string   // all, as the library reads them
+	overhead                             string   // a bound
+	threshold                            string   // all of thresholds
 	thresholds                           []string
 	summary                              int
 	fold                                 int // tables of one program that are not folded
@@ -96,6 +101,8 @@ func (a *app) runCommand() *cobra.Command {
 	threshold, linger := &setting.All[setting.Threshold], &setting.All[setting.Linger]
 	flags.StringArrayVar(&f.thresholds, threshold.Flag, nil, threshold.Help)
 	flags.DurationVar(&f.linger, linger.Flag, listen.DefaultLinger, linger.Help)
+	region := &setting.All[setting.Region]
+	flags.StringArrayVar(&f.region, region.Flag, nil, region.Help)
 	acceptDirectCalls(cmd)
 	flags.IntVar(&f.hertz, launch.Time, 0, "sample the CPU time of each function, too, `HZ` times a second; see docs/time.md")
 	flags.Lookup(launch.Time).NoOptDefVal = strconv.Itoa(perf.UsualHertz)
@@ -249,6 +256,9 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 	if err := f.checkHeat(source[setting.All[setting.Heat].Flag]); err != nil {
 		return err
 	}
+	if err := f.checkRegions(); err != nil {
+		return err
+	}
 	if f.linger < 0 {
 		return fmt.Errorf("--linger %v: it is 0s or more", f.linger)
 	}
@@ -304,6 +314,19 @@ func (f *runFlags) checkHeat(flag string) error {
 	return nil
 }
 
+// checkRegions refuses what does not go with accesses that are recorded, as with touched pages.
+func (f *runFlags) checkRegions() error {
+	f.on[setting.Regions] = f.on[setting.Regions] || len(f.region) > 0
+	switch {
+	case !f.on[setting.Regions]:
+		return nil
+	case f.heat != "", f.on[setting.FollowExec], f.on[setting.Control], f.blocksOf == setting.BlocksHot:
+		return fmt.Errorf("--regions goes neither with --heat, nor --follow-exec, nor --control, nor --blocks=%s", setting.BlocksHot)
+	}
+	f.on[setting.FollowSelf] = false // the next program is at other addresses
+	return nil
+}
+
 // checkPlugin refuses what is no translator. What only the dynamic linker finds out, the
 // library says.
 func checkPlugin(path string) error {
@@ -335,11 +358,14 @@ func (a *app) run(f *runFlags, argv []string) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	shadow := a.shadow(f)
-	if shadow != nil {
-		defer shadow.Close()
+	memory, path, err := a.memory(f, p)
+	if err != nil {
+		return err
 	}
-	j, env, err := f.prepare(p, a.library, shadow)
+	if memory != nil {
+		defer memory.close()
+	}
+	j, env, err := f.prepare(p, a.library, path)
 	if err != nil {
 		if f.on[setting.Strict] {
 			return fmt.Errorf("not run, as --strict says: %w", err)
@@ -366,10 +392,9 @@ func (a *app) run(f *runFlags, argv []string) error {
 	if len(a.names) > 0 { // else the end does not wait for files to be looked through
 		j.Name = namer.Name
 	}
-	if shadow != nil {
-		h := harvest.Start(shadow, j.Tables)
-		defer h.Stop()
-		j.Heat = h
+	if memory != nil {
+		j.Heat = memory.start(j.Tables)
+		defer j.Heat.Stop()
 	}
 	watch := j.Watch
 	if f.hertz > 0 {
@@ -401,17 +426,36 @@ func (a *app) run(f *runFlags, argv []string) error {
 	return status(result)
 }
 
-// shadow is where touched pages are noted, if they shall be. Whatever fails, the program runs.
-func (a *app) shadow(f *runFlags) *heat.Shadow {
-	if f.heat == "" {
-		return nil
+// memory is what the program has mapped of ours, to note touched pages or to record accesses in.
+type memory struct {
+	start func(tables func() []*find.Entry) job.Heat
+	close func()
+}
+
+// memory makes it, with the path by which the program opens it, if there shall be any. Whatever
+// fails but what the user has named, the program runs.
+func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, err error) {
+	switch {
+	case f.heat != "":
+		s, err := heat.New()
+		if err != nil {
+			a.say("touched pages are not noted: %v", err)
+			return nil, "", nil
+		}
+		return &memory{func(tables func() []*find.Entry) job.Heat { return harvest.Start(s, tables) }, s.Close}, s.Path(), nil
+	case f.on[setting.Regions]:
+		if f.regions, err = chosenRegions(f.region, p.Path); err != nil {
+			return nil, "", err
+		}
+		r, err := regions.New()
+		if err != nil {
+			a.say("accesses are not recorded: %v", err)
+			f.on[setting.Regions] = false
+			return nil, "", nil
+		}
+		return &memory{func(tables func() []*find.Entry) job.Heat { return record.Start(r, tables) }, r.Close}, r.Path(), nil
 	}
-	s, err := heat.New()
-	if err != nil {
-		a.say("touched pages are not noted: %v", err)
-		return nil
-	}
-	return s
+	return nil, "", nil
 }
 
 // uncounted runs the program as if hotspots were not there, after it has said
@@ -458,7 +502,7 @@ func searchPath() string {
 
 // prepare makes everything ready that counting needs, and the program's environment.
 // An error means that the program cannot be counted.
-func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, shadow *heat.Shadow) (*job.Job, []string, error) {
+func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, memory string) (*job.Job, []string, error) {
 	if p.Why != "" && !p.Outside {
 		return nil, nil, errors.New(p.Why)
 	}
@@ -483,10 +527,7 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, shadow *h
 		setting.Objects: f.objects, setting.Only: f.only, setting.Skip: f.skip,
 		setting.Threshold: f.threshold, setting.Translator: f.translator, setting.BlocksOf: f.blocksOf,
 		setting.Overhead: f.overhead,
-		setting.Listen:   f.listen, setting.Linger: "", setting.Hotspots: "", setting.Heat: "", setting.Outside: "",
-	}
-	if shadow != nil {
-		settings[setting.Heat] = shadow.Path()
+		setting.Listen:   f.listen, setting.Linger: "", setting.Hotspots: "", setting.Heat: memory, setting.Region: f.regions, setting.Outside: "",
 	}
 	f.on.Values(settings, func(*setting.Setting) bool { return true })
 	if f.on[setting.FollowExec] {

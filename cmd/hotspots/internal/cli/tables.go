@@ -24,6 +24,7 @@ import (
 	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/internal/table/heat"
 	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/regions"
 )
 
 // tableEntry is a line of ls.
@@ -204,6 +205,7 @@ func (a *app) prune(gone []*find.Entry, dryRun bool) error {
 			}
 			cputime.Remove(e.Path)
 			heat.Remove(e.Path)
+			regions.Remove(e.Path)
 		}
 		bytes += e.Blocks
 		fmt.Fprintln(a.stdout, symname.Clean(e.Path))

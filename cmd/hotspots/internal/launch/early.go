@@ -282,7 +282,11 @@ func (a *preparation) turn(flag string) bool {
 	for i := range setting.All {
 		if s := &setting.All[i]; s.Kind == setting.Switch && s.Flag == name {
 			a.On[i] = true
-			return setting.ID(i) != setting.FollowExec // who is asked for by what is executed has to be there
+			switch setting.ID(i) {
+			case setting.FollowExec, setting.Regions: // who is asked for by what is executed, or takes records, has to be there
+				return false
+			}
+			return true
 		}
 	}
 	return false

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/regions"
+)
+
+func (a *app) regionsCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "regions [TABLE]",
+		Short: "Show which accesses to chosen memory there were",
+		Long: "Show how often memory was read and written that was chosen by memtr.h, dynprof.h or --region, by which functions,\n" +
+			"instructions and threads. The program has to be run with hotspots run --regions, or --region WHAT.\n" +
+			"Without TABLE: the newest table.\n\n" +
+			"Recorded are accesses of functions that run as copies. What is not seen is said: other functions, libraries that\n" +
+			"are not counted, the kernel, accesses by FS and GS, with rep and with masks. See docs/regions.md.",
+		Example: "  hotspots run --regions -o app.dynprof -- ./app         a program that calls memtr_regist (memtr.h)\n" +
+			"  hotspots run --region table -o app.dynprof -- ./app    a variable of the program\n" +
+			"  hotspots run --region 'heads=./libx.so:heads' --region 0x404000+4096 -- ./app\n" +
+			"  hotspots regions app.dynprof\n  hotspots regions app.dynprof --format json",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			tables, done, err := a.openAll(args, false)
+			if err != nil {
+				return err
+			}
+			defer done()
+			l, err := regions.Of(tables[0], a.noDemangle)
+			if err != nil {
+				return err
+			}
+			return a.show(format, l)
+		},
+	}
+	formatFlag(cmd, &format)
+	cmd.AddCommand(a.regionsExportCommand())
+	return cmd
+}
+
+func (a *app) regionsExportCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "export [TABLE]",
+		Short: "Write each access to chosen memory, in order",
+		Long: "Write each access that hotspots run --regions has recorded, a line each, in the order in which threads came to\n" +
+			"them: csv with number, region, thread, address, size, kind, whether it was atomic, and the instruction; lackey as\n" +
+			"valgrind's lackey with --trace-mem=yes, without instructions; din as Dinero IV reads it, where an access that\n" +
+			"reads and writes is two.",
+		Example: "  hotspots regions export app.dynprof\n  hotspots regions export app.dynprof --format din | dineroIV -informat d -l1-dsize 32k -l1-dbsize 64",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			tables, done, err := a.openAll(args, false)
+			if err != nil {
+				return err
+			}
+			defer done()
+			return regions.Export(a.stdout, tables[0], format)
+		},
+	}
+	choiceFlag(cmd, &format, "format", regions.Formats, "output `format`")
+	return cmd
+}

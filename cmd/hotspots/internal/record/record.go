@@ -1,0 +1,85 @@
+// Package record takes the accesses that a program records while it runs, and writes them beside
+// its table (docs/regions.md).
+package record
+
+import (
+	"sync"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/internal/table/regions"
+)
+
+const (
+	soon   = 100 * time.Microsecond // behind records
+	latest = 2 * time.Millisecond   // while there are none
+)
+
+// Recorder takes what is in a ring.
+type Recorder struct {
+	ring   *regions.Ring
+	log    *regions.Log
+	tables func() []*find.Entry // of the run, so far
+	stop   chan struct{}
+	once   sync.Once
+	done   chan struct{}
+}
+
+// Start begins to take. Whatever fails, the program runs.
+func Start(ring *regions.Ring, tables func() []*find.Entry) *Recorder {
+	r := &Recorder{ring: ring, log: regions.NewLog(ring), tables: tables, stop: make(chan struct{}), done: make(chan struct{})}
+	go r.run()
+	return r
+}
+
+// Watch tells the number of the program, which runs.
+func (r *Recorder) Watch(int) {}
+
+// run takes records until that is stopped, and what is there then.
+func (r *Recorder) run() {
+	defer close(r.done)
+	var records []uint64
+	for wait, ended := latest, false; ; {
+		r.ring.Beat()
+		if records = r.ring.Take(records[:0]); len(records) > 0 {
+			wait = soon
+			r.open()
+			r.log.Add(records)
+			continue
+		}
+		if ended {
+			return
+		}
+		select {
+		case <-r.stop:
+			ended = true
+		case <-time.After(wait):
+			wait = min(2*wait, latest)
+		}
+	}
+}
+
+// open begins the file when there is a table.
+func (r *Recorder) open() {
+	if r.log.IsOpen() {
+		return
+	}
+	if all := r.tables(); len(all) > 0 {
+		last := all[len(all)-1]
+		r.log.Open(last.Path, last.Nonce)
+	}
+}
+
+// Stop ends it, when the program has ended.
+func (r *Recorder) Stop() {
+	r.once.Do(func() { close(r.stop) })
+	<-r.done
+}
+
+// Write writes all beside a table, whose nonce is given, when it has been stopped.
+func (r *Recorder) Write(path string, nonce [16]byte) error {
+	if !r.ring.Had() {
+		return nil // it said so when the program started
+	}
+	return r.log.Close(path, nonce)
+}

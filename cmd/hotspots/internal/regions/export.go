@@ -1,0 +1,55 @@
+package regions
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/regions"
+)
+
+// Formats are those of Export: a line for each access, with all that is known of it; what
+// valgrind's lackey writes with --trace-mem=yes; what Dinero IV reads as din.
+var Formats = []string{"csv", "lackey", "din"}
+
+// Export writes each access, in the order in which threads came to them.
+func Export(w io.Writer, t *table.Table, format string) error {
+	f, err := File(t)
+	if err != nil {
+		return err
+	}
+	line := map[string]func(w io.Writer, n uint64, a *regions.Access, s *regions.Site){"csv": csvLine, "lackey": lackeyLine, "din": dinLine}[format]
+	out := bufio.NewWriterSize(w, 1<<16)
+	if format == "csv" {
+		fmt.Fprintln(out, "number,region,thread,address,size,kind,atomic,instruction")
+	}
+	n := uint64(0)
+	err = f.Each(func(a *regions.Access) {
+		n++
+		s := f.Sites[a.Site]
+		line(out, n, a, &s)
+	})
+	if err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+func csvLine(w io.Writer, n uint64, a *regions.Access, s *regions.Site) {
+	fmt.Fprintf(w, "%d,%d,%d,0x%x,%d,%s,%t,0x%x\n", n, a.Region, a.Thread, a.Address, s.Size, kindOf(s), s.Atomic, s.Address)
+}
+
+func lackeyLine(w io.Writer, _ uint64, a *regions.Access, s *regions.Site) {
+	kind := map[string]string{"load": "L", "store": "S", "both": "M"}[kindOf(s)]
+	fmt.Fprintf(w, " %s %08x,%d\n", kind, a.Address, s.Size)
+}
+
+func dinLine(w io.Writer, _ uint64, a *regions.Access, s *regions.Site) {
+	if s.Load {
+		fmt.Fprintf(w, "0 %x\n", a.Address)
+	}
+	if s.Store {
+		fmt.Fprintf(w, "1 %x\n", a.Address)
+	}
+}

@@ -1,0 +1,246 @@
+// Package regions shows which accesses to chosen memory a program has made.
+package regions
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/regions"
+)
+
+// List is the regions of a program, and what was done with them.
+type List struct {
+	Program string        `json:"program"`
+	Total   regions.Total `json:"total"`
+	Unseen  heat.Unseen   `json:"unseen"`
+	Regions []*Region     `json:"-"`
+
+	places *places
+}
+
+// Region is memory whose accesses were recorded.
+type Region struct {
+	Number       uint64         `json:"number"`
+	Name         string         `json:"name"` // empty if it has none
+	Address      report.Address `json:"address"`
+	Bytes        uint64         `json:"bytes"`
+	Accesses     uint64         `json:"accesses"`
+	Loads        uint64         `json:"loads"`  // accesses that read,
+	Stores       uint64         `json:"stores"` // and that write; some do both
+	Atomic       uint64         `json:"atomic"` // of all
+	Threads      []uint32       `json:"threads"`
+	First        uint64         `json:"first"` // number of the first access, of all regions, from 1; 0: there was none
+	Last         uint64         `json:"last"`
+	Removed      bool           `json:"removed"`
+	Functions    []*Function    `json:"functions"`
+	Instructions []*Instruction `json:"instructions"`
+
+	threads map[uint32]bool
+	sites   map[uint32]uint64 // accesses
+}
+
+// Counts are numbers of accesses.
+type Counts struct {
+	Accesses uint64 `json:"accesses"`
+	Loads    uint64 `json:"loads"`
+	Stores   uint64 `json:"stores"`
+}
+
+// Function is what one has done.
+type Function struct {
+	Function string `json:"function"`
+	Object   string `json:"object"`
+	Counts
+}
+
+// Instruction is what an operand of one has done.
+type Instruction struct {
+	Address  report.Address `json:"address"` // in its object's file
+	Function string         `json:"function"`
+	Object   string         `json:"object"`
+	Size     uint32         `json:"size"` // bytes of an access
+	Kind     string         `json:"kind"` // load, store, both
+	Atomic   bool           `json:"atomic"`
+	Counts
+	Code string `json:"code"` // as text; empty if the file is not there any more
+}
+
+// Of is the list of a table.
+func Of(t *table.Table, mangled bool) (*List, error) {
+	f, err := File(t)
+	if err != nil {
+		return nil, err
+	}
+	s, flow, err := report.Flow(t)
+	if err != nil {
+		return nil, err
+	}
+	l := &List{Program: symname.Clean(t.Program), Total: f.Total, Unseen: heat.UnseenOf(t, s, flow), Regions: []*Region{}, places: newPlaces(t, mangled)}
+	if !f.Total.Ended {
+		l.Total.Records = f.Records
+	}
+	return l, l.add(f)
+}
+
+// File is what is beside the table, or an error that says what to do.
+func File(t *table.Table) (*regions.File, error) {
+	f, err := regions.Read(t.Path(), t.Nonce)
+	if errors.Is(err, regions.ErrNone) {
+		err = fmt.Errorf("%s: %w: run the program with hotspots run --regions, or --region", t.Path(), err)
+	}
+	return f, err
+}
+
+func (l *List) add(f *regions.File) error {
+	byNumber := map[uint32]*Region{}
+	for i := range f.Regions {
+		g := &f.Regions[i]
+		r := &Region{Number: g.Number, Name: symname.Clean(g.Name), Address: report.Address(g.Address), Bytes: g.Bytes, Removed: g.Removed,
+			Threads: []uint32{}, Functions: []*Function{}, Instructions: []*Instruction{}, threads: map[uint32]bool{}, sites: map[uint32]uint64{}}
+		byNumber[uint32(g.Number)] = r
+		l.Regions = append(l.Regions, r)
+	}
+	n := uint64(0)
+	err := f.Each(func(a *regions.Access) {
+		n++
+		if r := byNumber[a.Region]; r != nil {
+			r.sites[a.Site]++
+			r.threads[a.Thread] = true
+			if r.Last = n; r.First == 0 {
+				r.First = n
+			}
+		}
+	})
+	for _, r := range l.Regions {
+		r.Threads = slices.AppendSeq(r.Threads, maps.Keys(r.threads))
+		slices.Sort(r.Threads)
+		l.settle(r, f.Sites)
+	}
+	return err
+}
+
+// settle counts by instruction and function.
+func (l *List) settle(r *Region, sites map[uint32]regions.Site) {
+	functions := map[[2]string]*Function{}
+	for number, n := range r.sites {
+		site := sites[number]
+		c := Counts{Accesses: n}
+		if site.Load {
+			c.Loads = n
+		}
+		if site.Store {
+			c.Stores = n
+		}
+		if site.Atomic {
+			r.Atomic += n
+		}
+		p := l.places.of(site.Address)
+		r.Instructions = append(r.Instructions, &Instruction{report.Address(p.address), p.function, p.object, site.Size, kindOf(&site), site.Atomic, c, p.code})
+		key := [2]string{p.object, p.function}
+		f := functions[key]
+		if f == nil {
+			f = &Function{Function: p.function, Object: p.object}
+			functions[key] = f
+			r.Functions = append(r.Functions, f)
+		}
+		f.add(&c)
+		r.Accesses, r.Loads, r.Stores = r.Accesses+n, r.Loads+c.Loads, r.Stores+c.Stores
+	}
+	slices.SortFunc(r.Functions, func(a, b *Function) int {
+		return cmp.Or(cmp.Compare(b.Accesses, a.Accesses), cmp.Compare(a.Function, b.Function), cmp.Compare(a.Object, b.Object))
+	})
+	slices.SortFunc(r.Instructions, func(a, b *Instruction) int {
+		return cmp.Or(cmp.Compare(b.Accesses, a.Accesses), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Kind, b.Kind))
+	})
+}
+
+func (c *Counts) add(b *Counts) {
+	c.Accesses, c.Loads, c.Stores = c.Accesses+b.Accesses, c.Loads+b.Loads, c.Stores+b.Stores
+}
+
+func kindOf(s *regions.Site) string {
+	switch {
+	case s.Load && s.Store:
+		return "both"
+	case s.Store:
+		return "store"
+	}
+	return "load"
+}
+
+// JSON writes all.
+func (l *List) JSON(w io.Writer) error {
+	return report.WriteJSON(w, struct {
+		Schema int `json:"schema"`
+		*List
+	}{report.Schema, l}, "regions", l.Regions)
+}
+
+// CSV writes a line for each instruction of each region.
+func (l *List) CSV(w io.Writer) error {
+	rows := [][]string{{"region", "name", "address", "bytes", "object", "function", "instruction", "size", "kind", "atomic", "accesses", "loads", "stores"}}
+	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	for _, r := range l.Regions {
+		for _, i := range r.Instructions {
+			rows = append(rows, []string{number(r.Number), r.Name, r.Address.String(), number(r.Bytes), i.Object, i.Function, i.Address.String(),
+				number(uint64(i.Size)), i.Kind, strconv.FormatBool(i.Atomic), number(i.Accesses), number(i.Loads), number(i.Stores)})
+		}
+	}
+	return csv.NewWriter(w).WriteAll(rows)
+}
+
+// Text writes it for people.
+func (l *List) Text(w io.Writer, style report.Style) error {
+	const most = 10
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%s: %s accesses of %s\n", l.Program, figures.Thousands(l.Total.Records), figures.Count(uint64(len(l.Regions)), "region"))
+	for _, r := range l.Regions {
+		name := r.Name
+		if name == "" {
+			name = fmt.Sprintf("region %d", r.Number)
+		}
+		fmt.Fprintf(out, "\n%s  %s, %s: %s, %s, by %s\n", style.Bold(name), r.Address, figures.Count(r.Bytes, "byte"),
+			figures.Count(r.Loads, "load"), figures.Count(r.Stores, "store"), figures.Count(uint64(len(r.Threads)), "thread"))
+		for i, f := range r.Functions {
+			if i == most {
+				fmt.Fprintf(out, "  and %s\n", figures.Count(uint64(len(r.Functions)-most), "function"))
+				break
+			}
+			fmt.Fprintf(out, "  %14s loads  %14s stores  %s\n", figures.Thousands(f.Loads), figures.Thousands(f.Stores), f.Function)
+		}
+		for i, in := range r.Instructions {
+			if i == most {
+				fmt.Fprintf(out, "  and %s\n", figures.Count(uint64(len(r.Instructions)-most), "instruction"))
+				break
+			}
+			fmt.Fprintf(out, "  %14s %-5s  %s  %s\n", figures.Thousands(in.Accesses), in.Kind, in.Address, strings.TrimSpace(in.Code+"  in "+in.Function))
+		}
+	}
+	fmt.Fprintf(out, "\nNot seen: %s.\n", l.Unseen.Text())
+	if t := &l.Total; t.Waits > 0 {
+		fmt.Fprintf(out, "The ring was full %s: threads have waited %s.\n", figures.Count(t.Waits, "time"), figures.Nanoseconds(float64(t.Waited)))
+	}
+	if l.Total.Lost > 0 {
+		fmt.Fprintf(out, "%s not recorded: nobody took records, or they could not be written.\n", style.Red(figures.Thousands(l.Total.Lost)+" accesses were"))
+	}
+	if l.Total.Untold > 0 {
+		fmt.Fprintf(out, "%s not recorded: there were too many instructions.\n", style.Red(figures.Thousands(l.Total.Untold)+" accesses were"))
+	}
+	if !l.Total.Ended {
+		fmt.Fprint(out, "The program has not ended, or hotspots run was killed: these are the accesses so far.\n")
+	}
+	return out.Flush()
+}

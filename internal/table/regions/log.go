@@ -1,0 +1,126 @@
+package regions
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// Log is the file, written while the program runs: what was taken from the ring is behind the
+// rest before the next is taken.
+type Log struct {
+	ring    *Ring
+	file    *os.File // nil: there is none yet, or it could not be written to
+	path    string   // of its table
+	err     error    // the first one
+	lost    uint64   // records that could not be written
+	early   []byte   // what comes into the file when there is one
+	told    []bool   // sites that are in it
+	regions uint64   // so far
+}
+
+// NewLog makes one of what is in a ring.
+func NewLog(r *Ring) *Log { return &Log{ring: r, told: make([]bool, layout.RgSiteMax)} }
+
+// mostEarly is how much is kept before there is a file.
+const mostEarly = 64 << 20
+
+// IsOpen reports whether there is a file, or it is clear that there will be none.
+func (l *Log) IsOpen() bool { return l.path != "" }
+
+// Open begins the file beside a table.
+func (l *Log) Open(table string, nonce [16]byte) {
+	l.path = table
+	if l.file, l.err = create(table, nonce); l.err == nil {
+		early := l.early
+		l.early = nil
+		l.write(early, 0)
+	}
+}
+
+// Add puts records behind those that there are, as Ring.Take has them, with all that they name.
+func (l *Log) Add(records []uint64) {
+	var sites, body []byte
+	out := l.newRegions(nil)
+	for i := 0; i+1 < len(records); i += 2 {
+		a := decodeRecord(records[i], records[i+1])
+		if int(a.Site) < len(l.told) && !l.told[a.Site] {
+			l.told[a.Site] = true
+			sites = le.AppendUint64(le.AppendUint32(sites, a.Site), l.ring.site(a.Site))
+		}
+		body = le.AppendUint64(le.AppendUint64(body, records[i]), records[i+1])
+	}
+	if len(sites) > 0 {
+		out = appendPart(out, partSites, sites)
+	}
+	if len(body) > 0 {
+		out = appendPart(out, partRecords, body)
+	}
+	if len(out) > 0 {
+		l.write(out, uint64(len(records)/2))
+	}
+}
+
+// newRegions adds those that are not there yet.
+func (l *Log) newRegions(out []byte) []byte {
+	for ; ; l.regions++ {
+		g, ok := l.ring.region(l.regions + 1)
+		if !ok {
+			return out
+		}
+		out = appendJSON(out, partRegion, g)
+	}
+}
+
+func appendJSON(out []byte, kind byte, v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("regions: BUG: " + err.Error())
+	}
+	return appendPart(out, kind, text)
+}
+
+// write writes parts that have so many records. If it cannot, these are lost, and counted.
+func (l *Log) write(parts []byte, records uint64) {
+	switch {
+	case l.file != nil:
+		if _, err := l.file.Write(parts); err != nil {
+			l.err = errors.Join(l.err, err)
+			l.file.Close()
+			l.file = nil
+			l.lost += records
+		}
+	case l.path == "" && len(l.early)+len(parts) <= mostEarly:
+		l.early = append(l.early, parts...)
+	default:
+		l.lost += records
+	}
+}
+
+// Close ends the file, beside a table, which may have got another path meanwhile.
+func (l *Log) Close(table string, nonce [16]byte) error {
+	if !l.IsOpen() {
+		l.Open(table, nonce)
+	}
+	out := l.newRegions(nil)
+	for n := uint64(1); n <= l.regions; n++ {
+		if g, ok := l.ring.region(n); ok && g.Removed {
+			out = appendJSON(out, partRegion, g)
+		}
+	}
+	total := l.ring.total()
+	total.Records -= l.lost
+	total.Lost, total.Ended = total.Lost+l.lost, true
+	l.write(appendJSON(out, partTotal, total), 0)
+	if l.file == nil {
+		return l.err
+	}
+	err := errors.Join(l.err, l.file.Close())
+	if err == nil && l.path != table {
+		Remove(table)
+		err = os.Rename(PathOf(l.path), PathOf(table))
+	}
+	return err
+}

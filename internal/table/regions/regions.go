@@ -1,0 +1,320 @@
+// Package regions is the file beside a count table that says which accesses to chosen memory a
+// program has made, in which order, as hotspots run --regions records them (docs/regions.md),
+// and the ring that they come from.
+package regions
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/dynprof/dynprof/internal/table/beside"
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// Version is that of the format.
+const Version = 1
+
+// fileHead is what the file begins with.
+const fileHead = `{"dynprof_regions":`
+
+// PathOf is where the accesses of the table at a path are.
+func PathOf(table string) string { return table + ".regions" }
+
+// head is the file's first line. Behind it are parts: what they are, the length of what they
+// hold, that, and a sum of it all. A part that is not complete is the last: who wrote it was
+// killed.
+type head struct {
+	Version int    `json:"dynprof_regions"`
+	Table   string `json:"table"` // nonce of the count table, hex digits
+}
+
+// Parts.
+const (
+	partRegion  = 'g' // Region, as JSON; a later one of the same number counts
+	partSites   = 's' // a number (u32) and a site (u64) each
+	partRecords = 'r' // records as the ring has them, in their order
+	partTotal   = 'e' // Total, as JSON; the last one counts
+)
+
+// mostPart is how large a part may be.
+const mostPart = 16 << 20
+
+// Region is memory whose accesses are recorded.
+type Region struct {
+	Number  uint64 `json:"number"` // from 1, in the order in which they were made
+	Name    string `json:"name"`
+	Address uint64 `json:"address"`
+	Bytes   uint64 `json:"bytes"`
+	Begin   uint64 `json:"begin"`   // number of the record that was next when it was made
+	End     uint64 `json:"end"`     // when it was removed,
+	Removed bool   `json:"removed"` // if it was
+}
+
+// Site is what makes accesses: an operand of an instruction.
+type Site struct {
+	Address uint64 // of the instruction, where it always was
+	Size    uint32
+	Load    bool
+	Store   bool
+	Second  bool // operand
+	Atomic  bool
+}
+
+// Access is a record.
+type Access struct {
+	Address uint64
+	Thread  uint32
+	Site    uint32
+	Region  uint32 // its number
+}
+
+// Total is what is known at the end, or was when it was written.
+type Total struct {
+	Records uint64 `json:"records"`   // that were taken
+	Waits   uint64 `json:"waits"`     // how often a thread has waited, as the ring was full,
+	Waited  uint64 `json:"waited_ns"` // and for how long all together
+	Lost    uint64 `json:"lost"`      // accesses that were not recorded, as nobody took records, or could write them
+	Untold  uint64 `json:"untold"`    // that were not as there were too many instructions
+	Ended   bool   `json:"ended"`     // the program has
+}
+
+// Errors of reading.
+var (
+	ErrNone    = errors.New("accesses were not recorded") // there is no such file, or of another table
+	errDamaged = errors.New("a damaged file of accesses")
+)
+
+// File is what a file holds but for its records.
+type File struct {
+	Regions []Region
+	Sites   map[uint32]Site
+	Total   Total
+	Records uint64 // that there are
+
+	path string
+}
+
+// Read reads the file of a table, whose nonce is given. Without any the error is ErrNone.
+func Read(table string, nonce [16]byte) (*File, error) {
+	f := &File{path: PathOf(table), Sites: map[uint32]Site{}}
+	byNumber := map[uint64]int{}
+	name, err := f.parts(func(kind byte, body []byte) error {
+		switch kind {
+		case partRegion:
+			var r Region
+			if json.Unmarshal(body, &r) != nil {
+				return errDamaged
+			}
+			if i, have := byNumber[r.Number]; have {
+				f.Regions[i] = r
+				return nil
+			}
+			byNumber[r.Number] = len(f.Regions)
+			f.Regions = append(f.Regions, r)
+		case partSites:
+			for ; len(body) >= siteSize; body = body[siteSize:] {
+				f.Sites[le.Uint32(body)] = decodeSite(le.Uint64(body[4:]))
+			}
+		case partRecords:
+			f.Records += uint64(len(body)) / recordSize
+		case partTotal:
+			if json.Unmarshal(body, &f.Total) != nil {
+				return errDamaged
+			}
+		default:
+			return errDamaged
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, ErrNone
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", f.path, err)
+	case name != beside.Nonce(nonce):
+		return nil, ErrNone
+	}
+	return f, nil
+}
+
+// Each calls use with each access, in the order in which threads came to them.
+func (f *File) Each(use func(*Access)) error {
+	_, err := f.parts(func(kind byte, body []byte) error {
+		for ; kind == partRecords && len(body) >= recordSize; body = body[recordSize:] {
+			a := decodeRecord(le.Uint64(body), le.Uint64(body[8:]))
+			use(&a)
+		}
+		return nil
+	})
+	return err
+}
+
+// parts calls use with each part, and says of which table they are.
+func (f *File) parts(use func(kind byte, body []byte) error) (table string, err error) {
+	file, err := os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	if fi, err := file.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return "", errors.Join(err, errDamaged)
+	}
+	return readParts(bufio.NewReaderSize(file, 1<<20), use)
+}
+
+func readParts(r *bufio.Reader, use func(kind byte, body []byte) error) (table string, err error) {
+	line, err := r.ReadSlice('\n')
+	var h head
+	if err != nil || json.Unmarshal(line, &h) != nil {
+		return "", errDamaged
+	}
+	if h.Version != Version {
+		return "", fmt.Errorf("a file of accesses of version %d: this hotspots knows %d", h.Version, Version)
+	}
+	var part []byte
+	for {
+		first, err := r.Peek(1 + binary.MaxVarintLen64)
+		if len(first) < 2 {
+			return h.Table, nonEOF(err)
+		}
+		length, n := binary.Uvarint(first[1:])
+		if n == 0 {
+			return h.Table, nil // it was being written
+		}
+		if n < 0 || length > mostPart {
+			return "", errDamaged
+		}
+		size := 1 + n + int(length) + crc32.Size
+		if cap(part) < size {
+			part = make([]byte, size)
+		}
+		part = part[:size]
+		if _, err := io.ReadFull(r, part); err != nil {
+			return h.Table, nonEOF(err)
+		}
+		if le.Uint32(part[size-crc32.Size:]) != crc32.Checksum(part[:size-crc32.Size], castagnoli()) {
+			return "", errDamaged
+		}
+		if err := use(part[0], part[1+n:size-crc32.Size]); err != nil {
+			return "", err
+		}
+	}
+}
+
+// nonEOF is an error that is not the end of the file, or of what has been written of it.
+func nonEOF(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
+}
+
+var le = binary.LittleEndian
+
+// castagnoli takes long to make.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
+
+// appendPart is a part behind others.
+func appendPart(to []byte, kind byte, body []byte) []byte {
+	begin := len(to)
+	to = append(to, kind)
+	to = binary.AppendUvarint(to, uint64(len(body)))
+	to = append(to, body...)
+	return le.AppendUint32(to, crc32.Checksum(to[begin:], castagnoli()))
+}
+
+const (
+	recordSize = 16
+	siteSize   = 12
+
+	addressMask = 1<<layout.RecAddressBits - 1
+	threadMask  = 1<<layout.RecThreadBits - 1
+	siteMask    = 1<<layout.RecSiteBits - 1
+)
+
+func decodeRecord(low, high uint64) Access {
+	return Access{
+		Address: low & addressMask, Thread: uint32(high & threadMask), Site: uint32(high >> layout.RecThreadBits & siteMask),
+		Region: uint32(high >> (layout.RecThreadBits + layout.RecSiteBits)),
+	}
+}
+
+// What a site says behind the address: emit.Record.
+const (
+	sizeMask   = 1<<13 - 1
+	siteLoad   = 1 << 13
+	siteStore  = 1 << 14
+	siteSecond = 1 << 15
+	siteAtomic = 1 << 16
+)
+
+func decodeSite(v uint64) Site {
+	what := v >> layout.SiteAddressBits
+	return Site{
+		Address: v & (1<<layout.SiteAddressBits - 1), Size: uint32(what & sizeMask),
+		Load: what&siteLoad != 0, Store: what&siteStore != 0, Second: what&siteSecond != 0, Atomic: what&siteAtomic != 0,
+	}
+}
+
+// Remove removes the accesses of a table, if there are any.
+func Remove(table string) { beside.Remove(PathOf(table), fileHead) }
+
+// Copy copies the accesses of one table to the place of another's, a copy of it, if there are any.
+func Copy(from, to string, nonce [16]byte) error {
+	f, err := Read(from, nonce)
+	if errors.Is(err, ErrNone) {
+		Remove(to) // of a table that was there before
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w, err := create(to, nonce)
+	if err != nil {
+		return err
+	}
+	_, err = f.parts(func(kind byte, body []byte) error {
+		_, err := w.Write(appendPart(nil, kind, body))
+		return err
+	})
+	return errors.Join(err, w.Close())
+}
+
+// create begins a file, in place of one of another table.
+func create(table string, nonce [16]byte) (*os.File, error) {
+	Remove(table)
+	f, err := os.OpenFile(PathOf(table), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%s is there, and is no file of accesses: move it away, or name another table with -o", PathOf(table))
+	}
+	if err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(head{Version, beside.Nonce(nonce)})
+	if err == nil {
+		_, err = f.Write(append(line, '\n'))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// name is a text up to its first 0.
+func name(b []byte) string {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b)
+}

@@ -1,0 +1,87 @@
+package regions
+
+import (
+	"sync/atomic"
+
+	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/table/heat"
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// Ring is memory that the program has mapped, behind a shadow that says where regions are. It
+// has no name, and is there when the program is gone.
+type Ring struct {
+	shadow *heat.Shadow
+	words  []uint64
+	bytes  []byte
+	tail   uint64
+}
+
+// New makes one.
+func New() (*Ring, error) {
+	s, err := heat.NewWith(layout.RgSize)
+	if err != nil {
+		return nil, err
+	}
+	return &Ring{shadow: s, bytes: s.More(), words: mem.Values[uint64](s.More())}, nil
+}
+
+// Path is the path by which the program may open it.
+func (r *Ring) Path() string { return r.shadow.Path() }
+
+// Close ends it; the program still has it.
+func (r *Ring) Close() { r.shadow.Close() }
+
+// Had reports whether the program has had it.
+func (r *Ring) Had() bool { return r.shadow.Had() }
+
+func (r *Ring) get(at int) uint64 { return atomic.LoadUint64(&r.words[at/8]) }
+
+// Beat says that somebody takes records.
+func (r *Ring) Beat() { atomic.AddUint64(&r.words[layout.RgBeats/8], 1) }
+
+// Take takes what is in the ring, and puts it behind other records.
+func (r *Ring) Take(to []uint64) []uint64 {
+	const tagMask = 1<<layout.RecTagBits - 1
+	for range layout.RgRecords {
+		at := layout.RgRing/8 + int(r.tail%layout.RgRecords)*2
+		low := atomic.LoadUint64(&r.words[at])
+		if low>>layout.RecAddressBits != (r.tail/layout.RgRecords+1)&tagMask {
+			break
+		}
+		to = append(to, low, r.words[at+1]) // both came at once
+		r.tail++
+	}
+	atomic.StoreUint64(&r.words[layout.RgTail/8], r.tail)
+	return to
+}
+
+// site is what a number of a site stands for; 0: nothing.
+func (r *Ring) site(n uint32) uint64 {
+	if n >= layout.RgSiteMax {
+		return 0
+	}
+	return r.get(layout.RgSites + 8*int(n))
+}
+
+// region is one of those that there have been; false: it is not there yet.
+func (r *Ring) region(number uint64) (g Region, ok bool) {
+	if number == 0 || number >= layout.RgLogs {
+		return g, false
+	}
+	at := layout.RgLog + int(number)*layout.LogSize
+	begin, end := r.get(at+layout.LogBegin), r.get(at+layout.LogEnd)
+	if begin == 0 {
+		return g, false
+	}
+	g = Region{Number: number, Address: r.get(at + layout.LogAddress), Bytes: r.get(at + layout.LogBytes), Begin: begin - 1, Name: name(r.bytes[at+layout.LogName : at+layout.LogSize])}
+	if end > 0 {
+		g.End, g.Removed = end-1, true
+	}
+	return g, true
+}
+
+// total is what the ring knows of it.
+func (r *Ring) total() Total {
+	return Total{Records: r.tail, Waits: r.get(layout.RgWaits), Waited: r.get(layout.RgWaited), Lost: r.get(layout.RgLost), Untold: r.get(layout.RgUntold)}
+}
