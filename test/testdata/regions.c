@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "memtr.h"
@@ -132,11 +133,19 @@ static void *in_thread(void *p)
 	return 0;
 }
 
-static volatile sig_atomic_t handled;
+static volatile sig_atomic_t handled, struck, moved;
 
 static void handler(int sig, siginfo_t *info, void *context)
 {
-	(void)sig, (void)info, (void)context;
+	const greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+	static greg_t stack; /* in kinds, which moves it by a word */
+	greg_t at = g[REG_RIP] - (greg_t)kinds;
+	(void)sig, (void)info;
+	if (at >= 0 && at < 64) {
+		stack = stack ? stack : g[REG_RSP];
+		struck++;
+		moved += g[REG_RSP] - stack > 8 || stack - g[REG_RSP] > 8 || g[REG_RDI] != (greg_t)table;
+	}
 	store(apart, 1);
 	handled++;
 }
@@ -247,6 +256,7 @@ int main(int argc, char **argv)
 			CHECK(full((uint64_t *)before) == 106);
 		}
 		setitimer(ITIMER_REAL, &never, 0);
+		CHECK(struck > 0 && moved == 0);
 		fprintf(expected, "%d %d\n", n, (int)handled);
 	} else if (!strcmp(how, "fork")) {
 		CHECK(memtr_regist(table, sizeof table) == 0);
