@@ -250,7 +250,7 @@ func (a *asked) plan(options patcher.Options) error {
 	request := &patcher.Request{
 		Options:     options,
 		Objects:     objects,
-		Entries:     patcher.Entries{Cold: ctl.ColdEntry, Keep: ctl.KeepEntry, Site: ctl.SiteEntry, Signal: ctl.SignalEntry, Changed: ctl.ChangedEntry},
+		Entries:     patcher.Entries{Cold: ctl.ColdEntry, Keep: ctl.KeepEntry, Site: ctl.SiteEntry, Signal: ctl.SignalEntry, Changed: ctl.ChangedEntry, Record: ctl.RecordEntry},
 		ReserveSize: ctl.ReserveSize,
 		Traps:       ctl.HandlesTraps != 0,
 		Shared:      ctl.Shared != 0,
