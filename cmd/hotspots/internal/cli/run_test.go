@@ -359,7 +359,7 @@ func TestJSONIsValid(t *testing.T) {
 func TestSettings(t *testing.T) {
 	var all, unset, on, off, usual []string
 	for i := range setting.All {
-		if s := &setting.All[i]; s.Kind == setting.Switch {
+		if s := &setting.All[i]; s.Kind == setting.Switch && setting.ID(i) != setting.Regions { // that does not go with all others
 			all, unset = append(all, s.Variable+"=1"), append(unset, "--"+s.Flag+"=false")
 			on, off = append(on, "--"+s.Flag), append(off, s.Variable+"=0")
 			if setting.Usual[i] {
@@ -391,6 +391,18 @@ func TestSettings(t *testing.T) {
 		}
 		if status != 0 || !slices.Equal(got, row.want) {
 			t.Errorf("%q %q: %q, want %q; status %d, %s", row.args, row.env, got, row.want, status, errOut)
+		}
+	}
+}
+
+// TestRegionsSwitch: what records accesses reaches the library, and nobody is followed with it.
+func TestRegionsSwitch(t *testing.T) {
+	for _, row := range []struct{ args, env []string }{{[]string{"--regions"}, nil}, {nil, []string{"DYNPROF_REGIONS=1"}}} {
+		cmd := command(t, append(row.args, "--", "env")...)
+		cmd.Env = append(append(cmd.Env, "FAKE_TABLE="+templateTable(t)), row.env...)
+		out, errOut, status := output(t, cmd)
+		if status != 0 || !strings.Contains("\n"+out, "\nDYNPROF_REGIONS=1\n") || strings.Contains("\n"+out, "\nDYNPROF_FOLLOW_SELF=1\n") {
+			t.Errorf("%+v: status %d, %s, %s", row, status, out, errOut)
 		}
 	}
 }
