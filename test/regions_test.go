@@ -258,6 +258,26 @@ func TestRegionsNamed(t *testing.T) {
 	}
 }
 
+// TestRegionsOfLibrary: a variable of a library, whatever link to its file is named.
+func TestRegionsOfLibrary(t *testing.T) {
+	lane.Parallel(t)
+	gcc, dir := need(t, "gcc"), t.TempDir()
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC", "-Wl,-soname,libregion.so.1"}, "regionslib.c")
+	for link, to := range map[string]string{"libregion.so.1": library, "libregion.so": "libregion.so.1"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := compile(t, gcc, []string{"-DMAIN", "-L" + dir, "-Wl,--no-as-needed", "-lregion", "-Wl,-rpath," + dir}, "regionslib.c")
+	for _, path := range []string{library, filepath.Join(dir, "libregion.so")} {
+		r := run(t, cmd(build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(dir, "table"), "--region", path+":counter", "--", program))
+		l := regionsOf(t, filepath.Join(dir, "table"))
+		if r.status != 0 || len(l.Regions) != 1 || l.Regions[0].Loads != 10 || l.Regions[0].Stores != 10 {
+			t.Errorf("%s: %+v: %+v", path, r, l)
+		}
+	}
+}
+
 // TestRegionsKept: with plans that are kept records are the same.
 func TestRegionsKept(t *testing.T) {
 	lane.Parallel(t)

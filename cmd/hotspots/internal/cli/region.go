@@ -51,11 +51,6 @@ func regionOf(what, program string) (string, error) {
 	path, variable, is := strings.Cut(what, ":")
 	switch {
 	case is && path != mainObject:
-		if path, err := filepath.Abs(path); err != nil {
-			return "", err
-		} else if path, err = filepath.EvalSymlinks(path); err != nil {
-			return "", err
-		}
 		return ofVariable(path, variable, filepath.Base(path))
 	case is:
 		return ofVariable(program, variable, "")
@@ -65,13 +60,17 @@ func regionOf(what, program string) (string, error) {
 	return ofVariable(program, what, "")
 }
 
-// ofVariable is the place of a variable of an object, which the library knows by that name.
+// ofVariable is the place of a variable of an object. The library knows it by the name by which
+// the dynamic linker has it: DT_SONAME, mostly, or that of the file.
 func ofVariable(path, variable, object string) (string, error) {
 	f, err := elf.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	if soname, _ := f.DynString(elf.DT_SONAME); len(soname) > 0 && object != "" {
+		object = soname[0]
+	}
 	symbols, _ := f.Symbols() // it may have none
 	dynamic, _ := f.DynamicSymbols()
 	for _, s := range append(symbols, dynamic...) {

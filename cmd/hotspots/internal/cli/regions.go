@@ -44,9 +44,10 @@ func (a *app) regionsExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [TABLE]",
 		Short: "Write each access to chosen memory, in order",
-		Long: "Write each access that hotspots run --regions has recorded, a line each, in the order in which threads came to\n" +
-			"them: csv with number, region, thread, address, size, kind, whether it was atomic, and the instruction; lackey as\n" +
-			"valgrind's lackey with --trace-mem=yes, without instructions; din as Dinero IV reads it, where an access that\n" +
+		Long: "Write each access that hotspots run --regions has recorded, a line each, in the order\n" +
+			"in which threads came to them. csv has number, region, thread, address, size, kind,\n" +
+			"whether it was atomic, and the instruction; lackey is as valgrind's lackey with\n" +
+			"--trace-mem=yes, without instructions; din as Dinero IV reads it, where an access that\n" +
 			"reads and writes is two.",
 		Example: "  hotspots regions export app.dynprof\n  hotspots regions export app.dynprof --format din | dineroIV -informat d -l1-dsize 32k -l1-dbsize 64",
 		Args:    cobra.MaximumNArgs(1),
