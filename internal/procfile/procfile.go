@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -50,4 +51,24 @@ func StateOf(stat []byte) byte {
 		return 0
 	}
 	return stat[i+2]
+}
+
+// IsKernels reports whether a line of /proc/PID/task/TID/stat is of a thread that the kernel
+// keeps in a process for work of its own: io_uring's and vhost's. It never runs the program's
+// code, and a request that it waits for fails when it is interrupted. Flags alone would not do:
+// they had other meanings in earlier kernels.
+func IsKernels(stat []byte) bool {
+	const ioWorker, userWorker = 0x10, 0x4000 // PF_IO_WORKER, PF_USER_WORKER
+	from, to := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+	if from < 0 || to < from {
+		return false
+	}
+	fields := bytes.Fields(stat[to+1:]) // state, parent, group, session, terminal, its group, flags
+	if len(fields) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(string(fields[6]), 10, 64)
+	name := stat[from+1 : to]
+	return err == nil && (bytes.HasPrefix(name, []byte("iou-")) && flags&ioWorker != 0 ||
+		bytes.HasPrefix(name, []byte("vhost-")) && flags&userWorker != 0)
 }

@@ -35,3 +35,22 @@ func TestStateOf(t *testing.T) {
 		}
 	}
 }
+
+func TestIsKernels(t *testing.T) {
+	const rest = " 65535 0 0 0 0 0"
+	for stat, is := range map[string]bool{
+		"21249 (iou-wrk-21247) S 1 2 2 0 -1 4210768" + rest: true,
+		"26405 (iou-sqp-26405) R 1 2 2 0 -1 4210768" + rest: true,
+		"7 (vhost-6) S 1 2 2 0 -1 4210752" + rest:           true,
+		"8 (iou-wrk-8) S 1 2 2 0 -1 4194560" + rest:         false, // a program's that calls itself so
+		"8 (CPU 0/KVM) R 1 2 2 0 -1 4194576" + rest:         false, // PF_VCPU, in earlier kernels
+		"9 (a (iou-) b) S 1 2 2 0 -1 4210768" + rest:        false,
+		"9 (iou-wrk-8) S 1 2 2 0 -1":                        false,
+		"9 iou-wrk":                                         false,
+		"":                                                  false,
+	} {
+		if IsKernels([]byte(stat)) != is {
+			t.Errorf("%q: %v", stat, !is)
+		}
+	}
+}

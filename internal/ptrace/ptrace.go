@@ -62,8 +62,9 @@ type Process struct {
 // has its memory, or one that waits for a device.
 var ErrPatience = errors.New("does not stop")
 
-// Stop stops all threads of a process. Those whose system calls failed only because they were
-// stopped make them again. After an error none is stopped.
+// Stop stops all threads of a process, but those that are the kernel's (procfile.IsKernels).
+// Those whose system calls failed only because they were stopped make them again. After an
+// error none is stopped.
 func Stop(pid int, patience time.Duration) (*Process, error) {
 	p := &Process{Pid: pid}
 	err := p.stopAll(time.Now().Add(patience))
@@ -90,7 +91,7 @@ func Stop(pid int, patience time.Duration) (*Process, error) {
 // The first thread comes last, and goes on first: while it is traced the kernel tells of
 // signals to it that it would ignore else, as SIGWINCH, and interrupts whoever waits.
 func (p *Process) stopAll(until time.Time) error {
-	known := map[int]bool{}
+	known, programs := map[int]bool{}, p.programs()
 	for again := true; again; {
 		again = false
 		tids, err := tasks(p.Pid)
@@ -99,8 +100,8 @@ func (p *Process) stopAll(until time.Time) error {
 		}
 		var fresh []*Thread
 		for _, tid := range tids {
-			if known[tid] {
-				continue
+			if known[tid] || !programs[tid] && isKernels(p.Pid, tid) {
+				continue // the latter is looked at again: it may end, and its number be another's
 			}
 			known[tid] = true
 			t, err := p.seize(tid)
@@ -116,6 +117,22 @@ func (p *Process) stopAll(until time.Time) error {
 		}
 	}
 	return nil
+}
+
+// programs are the threads that are not the kernel's, before one is stopped: to look at each
+// of many takes time.
+func (p *Process) programs() map[int]bool {
+	all := map[int]bool{}
+	tids, _ := tasks(p.Pid)
+	for _, tid := range tids {
+		all[tid] = !isKernels(p.Pid, tid)
+	}
+	return all
+}
+
+func isKernels(pid, tid int) bool {
+	b, err := procfile.Read(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
+	return err == nil && procfile.IsKernels(b)
 }
 
 // tasks are the numbers of all threads, that of the first last.
