@@ -119,9 +119,17 @@ static void own_limits(void)
 	raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core, 0);
 	struct { void *handler; unsigned long flags; void *restorer; uint64_t mask; } ignore = {SIG_IGN, 0, 0, 0};
 	raw(SYS_rt_sigaction, SIGXFSZ, &ignore, 0, 8);
+}
+
+/* What the program has asked of its CPU holds for a copy of it, too: Go would be
+ * refused, or interrupted by arithmetic of its own. */
+static void own_cpu(void)
+{
+	static const uint32_t nothing_traps = 0x1f80;
 	if (dp_no_tsc) /* Go asks for the time by the vdso */
 		raw(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
-	raw(SYS_arch_prctl, ARCH_SET_CPUID, 1); /* Go asks for what the CPU has; an error where it cannot be forbidden */
+	raw(SYS_arch_prctl, ARCH_SET_CPUID, 1); /* an error where it cannot be refused */
+	__asm__ volatile("fninit; ldmxcsr %0" : : "m"(nothing_traps));
 }
 
 /* What is mapped before Go maps more of its own, which the target does not have: plans
@@ -311,6 +319,7 @@ void dp_plan_here(struct dp_ctl *ctl, const Elf64_auxv_t *auxv, int stays)
 {
 	__atomic_store_n(&ctl->planner, (uint32_t)raw(SYS_getpid), __ATOMIC_RELEASE);
 	own_limits();
+	own_cpu();
 	go_first();
 	if (ctl->cache)
 		note_maps(ctl);

@@ -40,6 +40,21 @@ func TestNoCPUID(t *testing.T) {
 	})
 }
 
+// TestFloatFaults: where the program has its floating-point operations trap, what is
+// loaded is counted, and its rounding is its own behind that. A planner that was
+// interrupted by the first inexact result of its own was "no-planner".
+func TestFloatFaults(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "textchangelib.c")
+	p := compile(t, gcc, []string{"-O1"}, "floatfaults.c")
+	inVariants(t, cmd(p, library), func(t *testing.T, r *report) {
+		if f := r.last(t, "late_key", library); f.Calls != 2000 {
+			t.Errorf("late_key: %d calls, not 2000", f.Calls)
+		}
+	})
+}
+
 // TestSignature: what clang's -fsanitize=function puts at an entry stays there, for
 // the callers that read it. (Without, a call by the wrong type is not reported.)
 func TestSignature(t *testing.T) {
