@@ -59,21 +59,29 @@ static struct {
 /* ---- which objects are new --------------------------------------------- */
 
 /* The dynamic sections of the objects that have been here, by hash; a power of two
- * of slots, half of them free at least. */
-static struct {
+ * of slots, half of them free at least. There are two: while one is made the other is whole, so
+ * that a child which another thread forks meanwhile has one. */
+struct set {
 	const void **slots;
 	uint64_t cap;
+};
+
+static struct {
+	struct set of[2];
+	uint32_t now; /* the one that is whole */
 	uint32_t count;
 	int blind; /* there was no memory for it: old and new cannot be told apart */
 } known;
 
-static uint64_t slot_of(const void *dynamic)
+static const void **slot_of(const struct set *s, const void *dynamic)
 {
 	uint64_t i = ((uint64_t)dynamic >> 4) * 0x9e3779b97f4a7c15 >> 20; /* Knuth, 6.4 */
-	for (i %= known.cap; known.slots[i] && known.slots[i] != dynamic; i = (i + 1) % known.cap)
+	for (i %= s->cap; s->slots[i] && s->slots[i] != dynamic; i = (i + 1) % s->cap)
 		;
-	return i;
+	return &s->slots[i];
 }
+
+static int is_known(const void *dynamic) { return *slot_of(&known.of[known.now], dynamic) != 0; }
 
 /* Those that were here when there was nobody to plan them, as far as there is room. Somebody may
  * come, and then they are as new. */
@@ -120,33 +128,35 @@ static const struct link_map *next_object(struct walk *w)
 static const struct link_map *next_new(struct walk *w)
 {
 	while (next_object(w))
-		if (!known.slots[slot_of(w->l->l_ld)] || (passed.adds && is_passed(w->l->l_ld)))
+		if (!is_known(w->l->l_ld) || (passed.adds && is_passed(w->l->l_ld)))
 			return w->l;
 	return 0;
 }
 
-/* Room for n objects, none of which is known yet. */
-static int room_for(uint64_t n)
+/* Room for n objects, none of which is in it yet. A child that is forked in between finds no
+ * more slots than there are. */
+static int room_for(struct set *s, uint64_t n)
 {
 	enum { LEAST = 1024 };
-	uint64_t cap = known.cap ? known.cap : LEAST;
+	uint64_t cap = s->cap ? s->cap : LEAST, had = s->cap;
+	const void **old = s->slots;
 	while (cap < 2 * n)
 		cap *= 2;
-	if (cap == known.cap) {
+	if (cap == had) {
 		for (uint64_t i = 0; i < cap; i++)
-			known.slots[i] = 0;
+			s->slots[i] = 0;
 		return 1;
 	}
-	long at = ask(SYS_mmap, 0, pages(cap * sizeof *known.slots), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long at = ask(SYS_mmap, 0, pages(cap * sizeof *s->slots), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
 		return 0;
-	if (known.cap) {
-		dp_disown((uint64_t)known.slots);
-		ask(SYS_munmap, known.slots, pages(known.cap * sizeof *known.slots));
+	dp_own((uint64_t)at, cap * sizeof *s->slots);
+	__atomic_store_n(&s->slots, (const void **)at, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->cap, cap, __ATOMIC_RELEASE);
+	if (had) {
+		dp_disown((uint64_t)old);
+		ask(SYS_munmap, old, pages(had * sizeof *s->slots));
 	}
-	dp_own((uint64_t)at, cap * sizeof *known.slots);
-	known.slots = (const void **)at;
-	known.cap = cap;
 	return 1;
 }
 
@@ -156,13 +166,16 @@ static void know_all(void)
 	for (struct walk w = {0, 0}; next_object(&w);)
 		n++;
 	known.count = (uint32_t)n;
-	known.blind = !room_for(n);
-	if (!known.blind)
+	struct set *next = &known.of[!known.now];
+	known.blind = !room_for(next, n);
+	if (!known.blind) {
 		for (struct walk w = {0, 0}; next_object(&w);)
-			known.slots[slot_of(w.l->l_ld)] = w.l->l_ld;
+			*slot_of(next, w.l->l_ld) = w.l->l_ld;
+		__atomic_store_n(&known.now, !known.now, __ATOMIC_RELEASE);
+	}
 	uint32_t passed_on = 0; /* some may be unloaded */
 	for (uint32_t i = 0; i < passed.count; i++)
-		if (known.blind || known.slots[slot_of(passed.of[i])])
+		if (known.blind || is_known(passed.of[i]))
 			passed.of[passed_on++] = passed.of[i];
 	passed.count = passed_on;
 }
