@@ -170,30 +170,6 @@ func TestAttachLateAlone(t *testing.T) {
 	}
 }
 
-// TestAttachLateStopped: hotspots is there, but does not answer. The program waits for it no longer
-// than it must, and what it loads is named.
-func TestAttachLateStopped(t *testing.T) {
-	if !lane.Long {
-		t.Skip("it takes 10 s")
-	}
-	lane.Parallel(t)
-	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attachlate.c"))
-	library := compile(t, need(t, "gcc"), []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
-	b := a.attachFor()
-	b.c.Process.Signal(syscall.SIGSTOP)
-	a.do("load", library, 10)
-	b.c.Process.Signal(syscall.SIGCONT)
-	a.do("load", library, 20)
-	r := readReport(t, b.table)
-	r.wants(t, library, 20, 7)
-	if len(r.Missed) != 1 || r.Missed[0].Object != library {
-		t.Errorf("missed: %+v", r.Missed)
-	}
-	b.end(t)
-	fmt.Fprintln(a.to, "end")
-	a.ends()
-}
-
 // TestAttachLateStatic: what a static program loads is named when it is detached from, and counted
 // by the next attach.
 func TestAttachLateStatic(t *testing.T) {

@@ -302,21 +302,6 @@ func TestRegionsKept(t *testing.T) {
 	}
 }
 
-// TestRegionsWatched: a signal handler sees the same at every instruction, those that record
-// accesses to the stack included.
-func TestRegionsWatched(t *testing.T) {
-	lane.Parallel(t)
-	const stack = "0x7ffff0000000+0xffff000" // and libraries, without randomization
-	b := buildCanaries(t, []string{"-pie", "-fPIE"}, false)
-	c := cmd(b.program, "watched")
-	c.before = []string{need(t, "setarch"), "-R"}
-	b.compare(t, c, []uint64{0}, "--region", stack)
-	_, table := countedAt(t, c, "--region", stack)
-	if l := regionsOf(t, table); len(l.Regions) != 1 || l.Regions[0].Accesses == 0 {
-		t.Errorf("nothing was recorded: %+v", l)
-	}
-}
-
 // TestRegionsFile: as other tools read it, copied and removed with its table.
 func TestRegionsFile(t *testing.T) {
 	lane.Parallel(t)

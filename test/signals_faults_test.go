@@ -76,7 +76,7 @@ func sweep(t *testing.T, inject string, args []string, most uint64, thin int) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			f.every *= thin * lane.Of(7, 1)
+			f.every *= thin * lane.Of(11, 1)
 			if setting("FAULTS") == "all" { // every single call: DYNPROF_FAULTS=all go test -run Faults
 				f.every = 1
 			}
