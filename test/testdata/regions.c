@@ -16,7 +16,11 @@
 
 #include "memtr.h"
 
+#ifdef __clang__
+#define ALONE __attribute__((noinline))
+#else
 #define ALONE __attribute__((noipa))
+#endif
 
 unsigned char table[256] __attribute__((aligned(64))), apart[256] __attribute__((aligned(64))), before[8192] __attribute__((aligned(4096)));
 
