@@ -262,6 +262,8 @@ func notByCPU(in *Inst) bool {
 		case 0xc2, 0xc3, 0xe8, 0xff: // with 66: OpSizeBranch
 			return in.wide16() && (in.Op != 0xff || in.reg() == 2 || in.reg() == 4)
 		}
+	case Map0F38: // movdir64b to where it is from: which fault comes first
+		return in.Op == 0xf8 && in.Prefix&PrefixOpSize != 0 && in.Reg() == in.ModRM&7|in.Rex&RexB<<3
 	case Map0F:
 		switch in.Op {
 		case 0x00: // the kernel does it in place of the CPU (UMIP)
@@ -335,6 +337,9 @@ func cpuChecks(code []byte, sample int) (all []cpuCheck) {
 				return faults(end, end+1, writes)(a) || !a.done() && a.address == 0
 			}, "operand %d over the end of a page", i)
 			if in.Map == MapLegacy && in.Op == 0xc8 { // enter also asks whether it may write where the stack ends then
+				continue
+			}
+			if page%cpuPages == 0 { // movdir64b to where rax leads
 				continue
 			}
 			at = q
