@@ -101,41 +101,18 @@ type File struct {
 	Total   Total
 	Records uint64 // that there are
 
-	path string
+	path     string
+	byNumber map[uint64]int // place in Regions
+}
+
+func newFile(path string) *File {
+	return &File{path: path, Sites: map[uint32]Site{}, byNumber: map[uint64]int{}}
 }
 
 // Read reads the file of a table, whose nonce is given. Without any the error is ErrNone.
 func Read(table string, nonce [16]byte) (*File, error) {
-	f := &File{path: PathOf(table), Sites: map[uint32]Site{}}
-	byNumber := map[uint64]int{}
-	name, err := f.parts(func(kind byte, body []byte) error {
-		switch kind {
-		case partRegion:
-			var r Region
-			if json.Unmarshal(body, &r) != nil {
-				return errDamaged
-			}
-			if i, have := byNumber[r.Number]; have {
-				f.Regions[i] = r
-				return nil
-			}
-			byNumber[r.Number] = len(f.Regions)
-			f.Regions = append(f.Regions, r)
-		case partSites:
-			for ; len(body) >= siteSize; body = body[siteSize:] {
-				f.Sites[le.Uint32(body)] = decodeSite(le.Uint64(body[4:]))
-			}
-		case partRecords:
-			f.Records += uint64(len(body)) / recordSize
-		case partTotal:
-			if json.Unmarshal(body, &f.Total) != nil {
-				return errDamaged
-			}
-		default:
-			return errDamaged
-		}
-		return nil
-	})
+	f := newFile(PathOf(table))
+	name, err := f.parts(f.add)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, ErrNone
@@ -147,16 +124,52 @@ func Read(table string, nonce [16]byte) (*File, error) {
 	return f, nil
 }
 
+// add adds what a part holds. There are no more regions and sites than a ring has.
+func (f *File) add(kind byte, body []byte) error {
+	switch kind {
+	case partRegion:
+		var r Region
+		if json.Unmarshal(body, &r) != nil || r.Number == 0 || r.Number >= layout.RgLogs {
+			return errDamaged
+		}
+		if i, have := f.byNumber[r.Number]; have {
+			f.Regions[i] = r
+			return nil
+		}
+		f.byNumber[r.Number] = len(f.Regions)
+		f.Regions = append(f.Regions, r)
+	case partSites:
+		for ; len(body) >= siteSize; body = body[siteSize:] {
+			number := le.Uint32(body)
+			if number >= layout.RgSiteMax {
+				return errDamaged
+			}
+			f.Sites[number] = decodeSite(le.Uint64(body[4:]))
+		}
+	case partRecords:
+		f.Records += uint64(len(body)) / recordSize
+	case partTotal:
+		if json.Unmarshal(body, &f.Total) != nil {
+			return errDamaged
+		}
+	default:
+		return errDamaged
+	}
+	return nil
+}
+
 // Each calls use with each access, in the order in which threads came to them.
 func (f *File) Each(use func(*Access)) error {
-	_, err := f.parts(func(kind byte, body []byte) error {
-		for ; kind == partRecords && len(body) >= recordSize; body = body[recordSize:] {
-			a := decodeRecord(le.Uint64(body), le.Uint64(body[8:]))
-			use(&a)
-		}
-		return nil
-	})
+	_, err := f.parts(func(kind byte, body []byte) error { return eachOf(kind, body, use) })
 	return err
+}
+
+func eachOf(kind byte, body []byte, use func(*Access)) error {
+	for ; kind == partRecords && len(body) >= recordSize; body = body[recordSize:] {
+		a := decodeRecord(le.Uint64(body), le.Uint64(body[8:]))
+		use(&a)
+	}
+	return nil
 }
 
 // parts calls use with each part, and says of which table they are.

@@ -1,0 +1,132 @@
+package regions
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
+)
+
+// written is a file with a region, removed again, a site, and three accesses.
+func written(t testing.TB) []byte {
+	t.Helper()
+	line, err := json.Marshal(head{Version, "01000000000000000000000000000000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := appendJSON(append(line, '\n'), partRegion, Region{Number: 1, Name: "a", Address: 0x1000, Bytes: 64})
+	site := le.AppendUint64(le.AppendUint32(nil, 7), 0x401000|(siteLoad|siteStore|8)<<layout.SiteAddressBits)
+	out = appendPart(out, partSites, site)
+	var records []byte
+	for i := range uint64(3) {
+		records = le.AppendUint64(le.AppendUint64(records, 0x1000+8*i), 42|7<<layout.RecThreadBits|1<<(layout.RecThreadBits+layout.RecSiteBits))
+	}
+	out = appendPart(out, partRecords, records)
+	out = appendJSON(out, partRegion, Region{Number: 1, Name: "a", Address: 0x1000, Bytes: 64, End: 3, Removed: true})
+	return appendJSON(out, partTotal, Total{Records: 3, Ended: true})
+}
+
+// readAll reads a file from memory as Read and Each do.
+func readAll(b []byte) (*File, []Access, error) {
+	f := newFile("")
+	_, err := readParts(bufio.NewReader(bytes.NewReader(b)), f.add)
+	var all []Access
+	if err == nil {
+		_, err = readParts(bufio.NewReader(bytes.NewReader(b)), func(kind byte, body []byte) error {
+			return eachOf(kind, body, func(a *Access) { all = append(all, *a) })
+		})
+	}
+	return f, all, err
+}
+
+// TestFile: what was written is read, and of a file that is cut its whole parts are.
+func TestFile(t *testing.T) {
+	whole := written(t)
+	f, all, err := readAll(whole)
+	want := Access{Address: 0x1008, Thread: 42, Site: 7, Region: 1}
+	if err != nil || len(f.Regions) != 1 || !f.Regions[0].Removed || f.Records != 3 || !f.Total.Ended || len(all) != 3 || all[1] != want ||
+		f.Sites[7] != (Site{Address: 0x401000, Size: 8, Load: true, Store: true}) {
+		t.Fatalf("%+v, %+v, %v", f, all, err)
+	}
+	first := bytes.IndexByte(whole, '\n') + 1
+	for n := first; n < len(whole); n++ {
+		if f, all, err := readAll(whole[:n]); err != nil || uint64(len(all)) != f.Records || f.Total.Ended {
+			t.Fatalf("the first %d bytes: %+v, %v", n, f, err)
+		}
+	}
+	for n := range whole {
+		spoilt := bytes.Clone(whole)
+		spoilt[n] ^= 0x10
+		if f, _, err := readAll(spoilt); err == nil && n >= first && f.Records == 3 && f.Total.Ended {
+			t.Fatalf("byte %d is another, and that is not seen: %+v", n, f)
+		}
+	}
+}
+
+// TestDamaged: parts with right sums that no writer makes.
+func TestDamaged(t *testing.T) {
+	site := le.AppendUint64(le.AppendUint32(nil, layout.RgSiteMax), 1)
+	for _, part := range [][]byte{
+		appendPart(nil, 'x', nil),
+		appendPart(nil, partRegion, []byte("{")),
+		appendPart(nil, partTotal, []byte("[]")),
+		appendPart(nil, partSites, site),
+		appendJSON(nil, partRegion, Region{Number: layout.RgLogs}),
+		appendJSON(nil, partRegion, Region{}),
+	} {
+		if _, _, err := readAll(append(written(t), part...)); !errors.Is(err, errDamaged) {
+			t.Errorf("%q: %v", part, err)
+		}
+	}
+	if _, _, err := readAll([]byte("{}\n")); err == nil {
+		t.Error("a file of no version is read")
+	}
+}
+
+// TestRead: by the table's nonce; copied and removed with it.
+func TestRead(t *testing.T) {
+	table, copied, nonce := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b"), [16]byte{1}
+	if _, err := Read(table, nonce); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+	if err := os.WriteFile(PathOf(table), written(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(table, [16]byte{2}); !errors.Is(err, ErrNone) {
+		t.Errorf("of another table: %v", err)
+	}
+	if err := Copy(table, copied, nonce); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Read(table, nonce)
+	again, err2 := Read(copied, nonce)
+	if err != nil || err2 != nil || f.Records != 3 {
+		t.Fatal(f, err, err2)
+	}
+	if f.path, again.path = "", ""; !reflect.DeepEqual(f, again) {
+		t.Errorf("%+v, not %+v", again, f)
+	}
+	Remove(copied)
+	if _, err := Read(copied, nonce); !errors.Is(err, ErrNone) {
+		t.Errorf("it is there: %v", err)
+	}
+}
+
+// FuzzParts: whatever a file holds is read, or is an error.
+func FuzzParts(f *testing.F) {
+	f.Add(written(f), byte(partRegion), []byte(`{"number":2}`))
+	f.Add([]byte("{\"dynprof_regions\":1}\n"), byte(partRecords), make([]byte, 2*recordSize))
+	f.Add(written(f), byte(partSites), make([]byte, siteSize+1))
+	f.Fuzz(func(t *testing.T, b []byte, kind byte, body []byte) {
+		file, all, err := readAll(appendPart(b, kind, body)) // sums that are right, too
+		if err == nil && (uint64(len(all)) != file.Records || len(file.Sites) > layout.RgSiteMax || len(file.Regions) >= layout.RgLogs) {
+			t.Fatalf("%+v: %d accesses", file, len(all))
+		}
+	})
+}
