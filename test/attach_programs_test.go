@@ -41,7 +41,7 @@ func TestAttachRedis(t *testing.T) {
 		client.do("CLIENT", "PAUSE", "1000000", "WRITE")
 		return client.called("set")
 	}, wake: func() { client.do("CLIENT", "UNPAUSE") }}
-	p.cycle(t, cyclesOf(100))
+	p.cycle(t, cyclesOf(30))
 	benchmark.Process.Kill()
 	if err := benchmark.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("redis-benchmark: %v", err)
@@ -108,7 +108,7 @@ http {
 			one()
 		}
 	}, loads: []func(){get(), get(), get()}}
-	p.cycle(t, cyclesOf(100))
+	p.cycle(t, cyclesOf(30))
 	s.Process.Signal(os.Interrupt)
 	s.Wait()
 }
