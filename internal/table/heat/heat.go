@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"sync"
 
 	"github.com/dynprof/dynprof/internal/table/beside"
 )
@@ -150,26 +148,15 @@ func cut(records []byte) (kind byte, body, rest []byte, err error) {
 		return 0, nil, nil, errDamaged
 	}
 	at := uint64(1 + n)
-	if have := uint64(len(records)) - at; have < crc32.Size || have-crc32.Size < length {
+	if have := uint64(len(records)) - at; have < beside.SumSize || have-beside.SumSize < length {
 		return 0, nil, nil, nil
 	}
 	end := at + length
-	if binary.LittleEndian.Uint32(records[end:]) != crc32.Checksum(records[:end], castagnoli()) {
+	rest = records[end+beside.SumSize:]
+	if !beside.IsWhole(records[:len(records)-len(rest)]) {
 		return 0, nil, nil, errDamaged
 	}
-	return records[0], records[at:end], records[end+crc32.Size:], nil
-}
-
-// castagnoli takes long to make.
-var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
-
-// appendRecord is a record behind others.
-func appendRecord(to []byte, kind byte, body []byte) []byte {
-	begin := len(to)
-	to = append(to, kind)
-	to = binary.AppendUvarint(to, uint64(len(body)))
-	to = append(to, body...)
-	return binary.LittleEndian.AppendUint32(to, crc32.Checksum(to[begin:], castagnoli()))
+	return records[0], records[at:end], rest, nil
 }
 
 // Each calls use with each slice, whose ranges are the caller's until it returns.
@@ -255,7 +242,7 @@ func (f *File) bytes(nonce [16]byte) ([]byte, error) {
 
 func (m *Maps) record() ([]byte, error) {
 	text, err := json.Marshal(m)
-	return appendRecord(nil, recordMaps, text), err
+	return beside.AppendPart(nil, recordMaps, text), err
 }
 
 // Write puts the file beside the table at a path.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/dynprof/dynprof/internal/table/beside"
 )
 
 const smaps = `00400000-00402000 r-xp 00000000 fe:00 131 /opt/a b
@@ -282,14 +284,14 @@ func TestParse(t *testing.T) {
 		for _, n := range numbers {
 			body = binary.AppendUvarint(body, n)
 		}
-		return line + string(appendRecord(nil, recordSlice, body))
+		return line + string(beside.AppendPart(nil, recordSlice, body))
 	}
-	maps := func(text string) string { return line + string(appendRecord(nil, recordMaps, []byte(text))) }
+	maps := func(text string) string { return line + string(beside.AppendPart(nil, recordMaps, []byte(text))) }
 	for _, text := range []string{
 		"", "{}", `{"dynprof_heat":2}`, `{"dynprof_heat":1,"ranges":[]}`, `{"dynprof_heat":3}` + "\n", `{"dynprof_heat":-1}` + "\n",
 		slice(), slice(1, 1, 0, 1), slice(1, 1, 0, 0, 0), slice(1, 1, 0, 1, 1), slice(1, 1, 0, 1, 1, 0, 1), slice(1, 1, 0, 1, 1, 0, 8), slice(1, 1, 0, 1, 0, 7), slice(1, 1, 0, 1, 1<<60),
 		slice(1, 1, 0, 1, 1, Pages-1, 2<<3|1), slice(1, 1, 0, 1, 1, 0, 1<<63|1), slice(1, 1, 0, 1, 2, 0, 1<<3|1, Pages, 1<<3|1),
-		slice(1<<63, 1, 0, 1, 0) + slice(1<<63, 1, 0, 1, 0)[len(line):], line + string(appendRecord(nil, 'z', nil)), line + "s\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+		slice(1<<63, 1, 0, 1, 0) + slice(1<<63, 1, 0, 1, 0)[len(line):], line + string(beside.AppendPart(nil, 'z', nil)), line + "s\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
 		maps("{"), maps(`{"mappings":[{"start":4096,"end":4096}]}`), maps(`{"mappings":[{"start":4096,"end":8192},{"start":0,"end":4096}]}`),
 	} {
 		if f, err := Parse([]byte(text)); err == nil {
@@ -317,7 +319,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(b, []byte{1, 1, 0, 1, 1, 0, 9})
 	table := filepath.Join(f.TempDir(), "a")
 	f.Fuzz(func(t *testing.T, b, body []byte) {
-		file, err := Parse(appendRecord(b, recordSlice, body)) // sums that are right, too
+		file, err := Parse(beside.AppendPart(b, recordSlice, body)) // sums that are right, too
 		if err != nil {
 			return
 		}

@@ -3,6 +3,8 @@ package heat
 import (
 	"os"
 	"syscall"
+
+	"github.com/dynprof/dynprof/internal/table/beside"
 )
 
 // Bounds of a file. Beyond, slices that are neighbours are made one.
@@ -83,7 +85,7 @@ func (l *Log) Add(s *Slice) {
 }
 
 func (l *Log) put(s *Slice) {
-	record := appendRecord(nil, recordSlice, s.encode(&l.last))
+	record := beside.AppendPart(nil, recordSlice, s.encode(&l.last))
 	l.slices = append(l.slices, logged{record, s.Time - l.last.Time})
 	l.bytes += len(record)
 	l.last = *s

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 
+	"github.com/dynprof/dynprof/internal/table/beside"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
@@ -53,10 +54,10 @@ func (l *Log) Add(records []uint64) {
 		body = le.AppendUint64(le.AppendUint64(body, records[i]), records[i+1])
 	}
 	if len(sites) > 0 {
-		out = appendPart(out, partSites, sites)
+		out = beside.AppendPart(out, partSites, sites)
 	}
 	if len(body) > 0 {
-		out = appendPart(out, partRecords, body)
+		out = beside.AppendPart(out, partRecords, body)
 	}
 	if len(out) > 0 {
 		l.write(out, uint64(len(records)/2))
@@ -79,7 +80,7 @@ func appendJSON(out []byte, kind byte, v any) []byte {
 	if err != nil {
 		panic("regions: BUG: " + err.Error())
 	}
-	return appendPart(out, kind, text)
+	return beside.AppendPart(out, kind, text)
 }
 
 // write writes parts that have so many records. If it cannot, these are lost, and counted.

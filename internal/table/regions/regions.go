@@ -10,11 +10,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
-	"sync"
 	"syscall"
 
 	"github.com/dynprof/dynprof/internal/table/beside"
@@ -207,7 +205,7 @@ func readParts(r *bufio.Reader, use func(kind byte, body []byte) error) (table s
 		if n < 0 || length > mostPart {
 			return "", errDamaged
 		}
-		size := 1 + n + int(length) + crc32.Size
+		size := 1 + n + int(length) + beside.SumSize
 		if cap(part) < size {
 			part = make([]byte, size)
 		}
@@ -215,10 +213,10 @@ func readParts(r *bufio.Reader, use func(kind byte, body []byte) error) (table s
 		if _, err := io.ReadFull(r, part); err != nil {
 			return h.Table, nonEOF(err)
 		}
-		if le.Uint32(part[size-crc32.Size:]) != crc32.Checksum(part[:size-crc32.Size], castagnoli()) {
+		if !beside.IsWhole(part) {
 			return "", errDamaged
 		}
-		if err := use(part[0], part[1+n:size-crc32.Size]); err != nil {
+		if err := use(part[0], part[1+n:size-beside.SumSize]); err != nil {
 			return "", err
 		}
 	}
@@ -233,18 +231,6 @@ func nonEOF(err error) error {
 }
 
 var le = binary.LittleEndian
-
-// castagnoli takes long to make.
-var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
-
-// appendPart is a part behind others.
-func appendPart(to []byte, kind byte, body []byte) []byte {
-	begin := len(to)
-	to = append(to, kind)
-	to = binary.AppendUvarint(to, uint64(len(body)))
-	to = append(to, body...)
-	return le.AppendUint32(to, crc32.Checksum(to[begin:], castagnoli()))
-}
 
 const (
 	recordSize = 16
@@ -297,7 +283,7 @@ func Copy(from, to string, nonce [16]byte) error {
 		return err
 	}
 	_, err = f.parts(func(kind byte, body []byte) error {
-		_, err := w.Write(appendPart(nil, kind, body))
+		_, err := w.Write(beside.AppendPart(nil, kind, body))
 		return err
 	})
 	return errors.Join(err, w.Close())

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/dynprof/dynprof/internal/table/beside"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
@@ -22,12 +23,12 @@ func written(t testing.TB) []byte {
 	}
 	out := appendJSON(append(line, '\n'), partRegion, Region{Number: 1, Name: "a", Address: 0x1000, Bytes: 64})
 	site := le.AppendUint64(le.AppendUint32(nil, 7), 0x401000|(siteLoad|siteStore|8)<<layout.SiteAddressBits)
-	out = appendPart(out, partSites, site)
+	out = beside.AppendPart(out, partSites, site)
 	var records []byte
 	for i := range uint64(3) {
 		records = le.AppendUint64(le.AppendUint64(records, 0x1000+8*i), 42|7<<layout.RecThreadBits|1<<(layout.RecThreadBits+layout.RecSiteBits))
 	}
-	out = appendPart(out, partRecords, records)
+	out = beside.AppendPart(out, partRecords, records)
 	out = appendJSON(out, partRegion, Region{Number: 1, Name: "a", Address: 0x1000, Bytes: 64, End: 3, Removed: true})
 	return appendJSON(out, partTotal, Total{Records: 3, Ended: true})
 }
@@ -73,10 +74,10 @@ func TestFile(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	site := le.AppendUint64(le.AppendUint32(nil, layout.RgSiteMax), 1)
 	for _, part := range [][]byte{
-		appendPart(nil, 'x', nil),
-		appendPart(nil, partRegion, []byte("{")),
-		appendPart(nil, partTotal, []byte("[]")),
-		appendPart(nil, partSites, site),
+		beside.AppendPart(nil, 'x', nil),
+		beside.AppendPart(nil, partRegion, []byte("{")),
+		beside.AppendPart(nil, partTotal, []byte("[]")),
+		beside.AppendPart(nil, partSites, site),
 		appendJSON(nil, partRegion, Region{Number: layout.RgLogs}),
 		appendJSON(nil, partRegion, Region{}),
 	} {
@@ -124,7 +125,7 @@ func FuzzParts(f *testing.F) {
 	f.Add([]byte("{\"dynprof_regions\":1}\n"), byte(partRecords), make([]byte, 2*recordSize))
 	f.Add(written(f), byte(partSites), make([]byte, siteSize+1))
 	f.Fuzz(func(t *testing.T, b []byte, kind byte, body []byte) {
-		file, all, err := readAll(appendPart(b, kind, body)) // sums that are right, too
+		file, all, err := readAll(beside.AppendPart(b, kind, body)) // sums that are right, too
 		if err == nil && (uint64(len(all)) != file.Records || len(file.Sites) > layout.RgSiteMax || len(file.Regions) >= layout.RgLogs) {
 			t.Fatalf("%+v: %d accesses", file, len(all))
 		}
