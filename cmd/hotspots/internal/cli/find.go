@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/find"
@@ -87,6 +89,19 @@ func isHotspots(pid uint32) bool {
 
 func searchDirs(uid int) []string {
 	return tabledir.Search(os.Getenv("XDG_RUNTIME_DIR"), uid)
+}
+
+// onTable is what a command does that is about one table: do with that of the argument, or with
+// the newest.
+func (a *app) onTable(do func(*table.Table) error) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		tables, done, err := a.openAll(args, false)
+		if err != nil {
+			return err
+		}
+		defer done()
+		return do(tables[0])
+	}
 }
 
 // openAll opens the tables that the arguments mean. With run, all tables of

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heatmap"
+	"github.com/dynprof/dynprof/internal/table"
 )
 
 func (a *app) heatCommand() *cobra.Command {
@@ -25,18 +26,13 @@ func (a *app) heatCommand() *cobra.Command {
 			"the same pages.",
 		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots heat app.dynprof\n  hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --curve --window 1000000\n  hotspots heat app.dynprof --format json",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			tables, done, err := a.openAll(args, false)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := heat.Of(tables[0], show)
+		RunE: a.onTable(func(t *table.Table) error {
+			m, err := heat.Of(t, show)
 			if err != nil {
 				return err
 			}
 			return a.show(format, m)
-		},
+		}),
 	}
 	formatFlag(cmd, &format)
 	cmd.Flags().BoolVar(&show.Pages, "pages", false, "show each range of pages with its first and last slice of time, as text; JSON and CSV always do")

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/regions"
+	"github.com/dynprof/dynprof/internal/table"
 )
 
 func (a *app) regionsCommand() *cobra.Command {
@@ -21,18 +22,13 @@ func (a *app) regionsCommand() *cobra.Command {
 			"  hotspots run --region 'heads=./libx.so:heads' --region 0x404000+4096 -- ./app\n" +
 			"  hotspots regions app.dynprof\n  hotspots regions app.dynprof --format json",
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			tables, done, err := a.openAll(args, false)
-			if err != nil {
-				return err
-			}
-			defer done()
-			l, err := regions.Of(tables[0], a.noDemangle)
+		RunE: a.onTable(func(t *table.Table) error {
+			l, err := regions.Of(t, a.noDemangle)
 			if err != nil {
 				return err
 			}
 			return a.show(format, l)
-		},
+		}),
 	}
 	formatFlag(cmd, &format)
 	cmd.AddCommand(a.regionsExportCommand())
@@ -51,14 +47,9 @@ func (a *app) regionsExportCommand() *cobra.Command {
 			"reads and writes is two.",
 		Example: "  hotspots regions export app.dynprof\n  hotspots regions export app.dynprof --format din | dineroIV -informat d -l1-dsize 32k -l1-dbsize 64",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			tables, done, err := a.openAll(args, false)
-			if err != nil {
-				return err
-			}
-			defer done()
-			return regions.Export(a.stdout, tables[0], format)
-		},
+		RunE: a.onTable(func(t *table.Table) error {
+			return regions.Export(a.stdout, t, format)
+		}),
 	}
 	choiceFlag(cmd, &format, "format", regions.Formats, "output `format`")
 	return cmd
