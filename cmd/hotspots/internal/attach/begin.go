@@ -3,6 +3,7 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,13 +39,16 @@ func (p *prepared) begin() (*Result, error) {
 
 // frames are the contexts that signals have left on the stacks of all threads.
 func (s *session) frames() ([]uint64, error) {
-	frames := newStacks(s.Mem, s.maps)
-	for _, t := range s.Threads {
-		if err := s.walk(frames, t, t.Regs.Rsp); err != nil {
-			return nil, fmt.Errorf("process %d: a stack cannot be read: %w", s.Pid, err)
+	var all []uint64
+	walked, failed := s.walkAll(func(_ int, t *ptrace.Thread) uint64 { return t.Regs.Rsp }, nil)
+	for i, w := range walked {
+		if failed[i] != nil {
+			return nil, fmt.Errorf("process %d: a stack cannot be read: %w", s.Pid, failed[i])
 		}
+		all = append(all, w.frames...)
 	}
-	return frames.frames, nil
+	slices.Sort(all) // threads may have handlers on a stack that each other's lead to
+	return slices.Compact(all), nil
 }
 
 // stopped calls do with all threads of the process stopped.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -316,23 +317,28 @@ func (s *session) inside(request *handover.Attach, b *Blob, ours ranges) (bool, 
 	if request.Inside > 0 || s.stay {
 		return true, nil
 	}
-	code, met := only(s.maps, func(m *procmaps.Mapping) bool { return m.Prot&procmaps.ProtExec != 0 && ours.has(m.Start) }), false
+	code := only(s.maps, func(m *procmaps.Mapping) bool { return m.Prot&procmaps.ProtExec != 0 && ours.has(m.Start) })
 	behind := [...]uint64{request.Low + b.symbols["dp_behind_watched"], request.Low + b.symbols["dp_behind_shown"]}
 	vdso := only(s.maps, func(m *procmaps.Mapping) bool { return m.Path == "[vdso]" })
-	for i, t := range s.Threads {
-		to := s.slots[i].To
-		w := newStacks(s.Mem, s.maps)
-		lends := vdso.has(to.RIP) // our code asks for the time
-		w.each = func(word uint64) {
-			met = met || word == behind[0] || word == behind[1] || lends && code.has(word)
+	lends := make([]bool, len(s.Threads)) // our code asks for the time
+	for i := range s.Threads {
+		lends[i] = vdso.has(s.slots[i].To.RIP)
+	}
+	var words atomic.Bool
+	walked, failed := s.walkAll(func(i int, _ *ptrace.Thread) uint64 { return s.slots[i].To.RSP }, func(i int, word uint64) {
+		if word == behind[0] || word == behind[1] || lends[i] && code.has(word) {
+			words.Store(true)
 		}
-		if err := s.walk(w, t, to.RSP); isAgain(err) {
+	})
+	met := words.Load()
+	for i, t := range s.Threads {
+		if err := failed[i]; isAgain(err) {
 			return true, nil
 		} else if err != nil {
 			return true, fmt.Errorf("process %d: the stack of thread %d cannot be read: %w", s.Pid, t.Tid, err)
 		}
-		met = met || code.has(to.RIP)
-		for _, at := range w.frames {
+		met = met || code.has(s.slots[i].To.RIP)
+		for _, at := range walked[i].frames {
 			rip := make([]byte, 8)
 			if _, err := s.Mem.ReadAt(rip, int64(at+ucRIP)); err != nil {
 				return true, err

@@ -53,6 +53,20 @@ func goStack(mem io.ReaderAt, fs, rsp uint64) (high uint64, ok bool) {
 	return 0, false
 }
 
+// walkAll looks at the stacks of all threads, of each from where rsp says on. Each tells each, if
+// that is not nil, of the words there, side by side with others.
+func (s *session) walkAll(rsp func(int, *ptrace.Thread) uint64, each func(i int, word uint64)) (all []*stacks, failed []error) {
+	all, failed = make([]*stacks, len(s.Threads)), make([]error, len(s.Threads))
+	s.crew.each(len(s.Threads), func(i int) {
+		t, w := s.Threads[i], newStacks(s.Mem, s.maps)
+		if each != nil {
+			w.each = func(word uint64) { each(i, word) }
+		}
+		all[i], failed[i] = w, s.walk(w, t, rsp(i, t))
+	})
+	return all, failed
+}
+
 // walk looks at a thread's stack from rsp on. Where handlers run on a stack of their own, as Go's
 // do, that is all.
 func (s *session) walk(w *stacks, t *ptrace.Thread, rsp uint64) error {

@@ -46,6 +46,7 @@ type session struct {
 	begun   time.Time
 	// isGo: it is a Go program without libc.
 	isGo bool
+	crew *crew // looks at many things at once
 	// inherits: what seccomp filters it has are those that we have.
 	inherits bool
 
@@ -85,9 +86,11 @@ func stopped(pid int, p *prepared, do func(*session) error) error {
 		}
 	}()
 	defer hurry()()
+	crew := newCrew()
+	defer crew.end()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nobody of ours is to wait for that either
 	s := newSession(p)
-	s.apart = isApart(pid)
+	s.apart, s.crew = isApart(pid), crew
 	var err error
 	if s.Process, err = ptrace.Stop(pid, patience); err != nil {
 		if errors.Is(err, ptrace.ErrPatience) {
@@ -130,10 +133,19 @@ func (s *session) look() (err error) {
 	if s.maps, err = procmaps.Of(strconv.Itoa(s.Pid)); err != nil {
 		return err
 	}
+	statuses, unread := make([]*ptrace.Status, len(s.Threads)), make([]error, len(s.Threads))
+	var alone error
+	s.crew.each(1+len(s.Threads), func(i int) {
+		if i == 0 {
+			alone = s.alone()
+			return
+		}
+		statuses[i-1], unread[i-1] = ptrace.ReadStatus(s.Pid, s.Threads[i-1].Tid)
+	})
 	filters := verdicts{}
-	for _, t := range s.Threads {
+	for i, t := range s.Threads {
 		s.before[t] = ptrace.Again(t.Regs, true)
-		status, err := ptrace.ReadStatus(s.Pid, t.Tid)
+		status, err := statuses[i], unread[i]
 		if err != nil || len(status.Numbers) == 0 {
 			return again("process %d: its thread %d does not say what it is: %w", s.Pid, t.Tid, err)
 		}
@@ -160,7 +172,7 @@ func (s *session) look() (err error) {
 		return again("no thread of process %d can work for us just now", s.Pid)
 	}
 	s.state = s.before[s.worker]
-	return s.alone()
+	return alone
 }
 
 // alone is an error if another process has this one's memory, and is no thread of it, as
@@ -176,7 +188,7 @@ func (s *session) alone() error {
 		if err != nil || pid == s.Pid {
 			continue
 		}
-		if differs, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(s.worker.Tid), uintptr(pid), kcmpVM, 0, 0, 0); errno == 0 && differs == 0 {
+		if differs, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(s.Threads[0].Tid), uintptr(pid), kcmpVM, 0, 0, 0); errno == 0 && differs == 0 {
 			return again("process %d has the memory of process %d", pid, s.Pid)
 		}
 	}

@@ -25,7 +25,7 @@ const userSegments = 0x002b_0000_0000_0033
 // interrupted them on.
 type stacks struct {
 	mem  io.ReaderAt
-	maps []procmaps.Mapping
+	maps []procmaps.Mapping // in order; not changed
 
 	frames []uint64 // addresses of the ucontexts of signals whose handlers run
 	seen   map[uint64]bool
