@@ -64,8 +64,10 @@ func check(t *testing.T, name string, r *recordedTarget, p *Plan) {
 		}
 	}
 	changes := changesOf(t, name, p)
+	var pages []uint64
 	for i := range changes {
 		c := &changes[i]
+		pages = append(pages, c.at>>12<<12, (c.at+uint64(len(c.old))-1)>>12<<12)
 		if c.at < c.text.Start || c.at+uint64(len(c.old)) > c.text.Start+c.text.Size {
 			t.Errorf("%s: a change at %#x is outside %+v", name, c.at, c.text)
 		}
@@ -78,6 +80,10 @@ func check(t *testing.T, name string, r *recordedTarget, p *Plan) {
 		if !c.call && len(c.new) == 5 && !inArena(jumpTarget(t, c.new, c.at)) {
 			t.Errorf("%s: the jump at %#x leads nowhere", name, c.at)
 		}
+	}
+	kept := slices.ContainsFunc(p.changes, func(t patchedText) bool { return t.kept != nil })
+	if pages = slices.Compact(pages); !kept && !slices.Equal(p.ChangedPages(), pages) {
+		t.Errorf("%s: %d pages have changes, %d are told", name, len(pages), len(p.ChangedPages()))
 	}
 	counted, seen := 0, map[uint32]bool{}
 	for f := range p.Ledger().Stream {

@@ -47,6 +47,7 @@ type Plan struct {
 
 	// From Patch.
 	texts           []text
+	changes         []patchedText // of these, after Patch
 	undosAt, undone uint64
 	originPages     *arena
 }
@@ -278,6 +279,7 @@ func (p *Plan) Patch() {
 		calls = texts[i].leadCalls(calls, &p.texts[i])
 		texts[i].calls = calls[n:]
 	}
+	p.changes = texts
 	if len(texts) > 0 {
 		p.undosAt, p.undone = p.undos.write(texts, p.texts)
 		p.arenas = append(p.arenas, p.undos.pages)

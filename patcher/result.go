@@ -58,6 +58,25 @@ func (p *Plan) Texts() []Text {
 // after Patch; 0 if there are none.
 func (p *Plan) Undos() (at, count uint64) { return p.undosAt, p.undone }
 
+// ChangedPages are the pages of 4,096 bytes on which changes begin or end, in the order of their
+// addresses, after Patch: of a plan that was made now, from no cache.
+func (p *Plan) ChangedPages() (all []uint64) {
+	const page = 4096
+	add := func(at uint64, size int) {
+		all = append(all, at&^(page-1), (at+uint64(size)-1)&^(page-1))
+	}
+	for i := range p.changes {
+		for j := range p.changes[i].patches {
+			add(uint64(p.changes[i].patches[j].At), int(p.changes[i].patches[j].Len))
+		}
+		for _, c := range p.changes[i].calls {
+			add(p.texts[i].Start+uint64(c.At), 4)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // HeapEnd is where brk(2) has to be before the arenas are mapped, 0 if the heap stays.
 func (p *Plan) HeapEnd() uint64 { return p.heapEnd }
 

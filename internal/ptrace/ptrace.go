@@ -55,7 +55,8 @@ type Thread struct {
 type Process struct {
 	Pid     int
 	Threads []*Thread
-	Mem     *os.File // its memory
+	Mem     *os.File      // its memory
+	Took    time.Duration // that it took to stop it
 }
 
 // ErrPatience is the error of Stop where a thread does not stop: one in vfork(2), whose child
@@ -66,8 +67,8 @@ var ErrPatience = errors.New("does not stop")
 // Those whose system calls failed only because they were stopped make them again. After an
 // error none is stopped.
 func Stop(pid int, patience time.Duration) (*Process, error) {
-	p := &Process{Pid: pid}
-	err := p.stopAll(time.Now().Add(patience))
+	p, begun := &Process{Pid: pid}, time.Now()
+	err := p.stopAll(begun.Add(patience))
 	if err == nil && len(p.Threads) == 0 {
 		err = fmt.Errorf("process %d has no thread that runs", pid)
 	}
@@ -80,6 +81,7 @@ func Stop(pid int, patience time.Duration) (*Process, error) {
 		// By a thread that lives: the first may have ended, and has no memory then.
 		p.Mem, err = os.OpenFile(fmt.Sprintf("/proc/%d/task/%d/mem", pid, p.Threads[0].Tid), os.O_RDWR, 0)
 	}
+	p.Took = time.Since(begun)
 	if err != nil {
 		p.Release()
 		return nil, err

@@ -76,6 +76,9 @@ func (p *Process) Close() error { return p.Memory.Close() }
 // Thread is where /proc tells of a thread of it that lives.
 func (p *Process) Thread() string { return "/proc/" + p.thread }
 
+// Task is that directory's name below /proc.
+func (p *Process) Task() string { return p.thread }
+
 // Maps implements target.Target: with what will be ours, and without what the program may
 // map by then.
 func (p *Process) Maps() (all []procmaps.Mapping, err error) {

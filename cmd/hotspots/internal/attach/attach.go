@@ -55,7 +55,7 @@ type Result struct {
 	GoesOn  bool          // the table has the counts of an earlier Attach
 	Anew    error         // why it has not, though it was named
 	Added   int           // objects that came when nobody planned; the process was counted already
-	Pause   time.Duration // for which the process was stopped
+	Pause   time.Duration // the longest for which the process was stopped
 	Threads int
 }
 
@@ -176,8 +176,9 @@ type prepared struct {
 
 	arenas []handover.Arena // of the plan, as the process reads them
 	texts  []handover.Text
-	used   uint64   // bytes of the arenas
-	file   *os.File // what it maps
+	used   uint64        // bytes of the arenas
+	pause  time.Duration // the longest stop until then
+	file   *os.File      // what it maps
 }
 
 // scratchRoom is how much memory may be needed while the process is stopped: for 70,000 threads.

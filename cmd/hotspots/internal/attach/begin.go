@@ -15,6 +15,9 @@ import (
 
 // begin stops the process and has the plan applied.
 func (p *prepared) begin() (*Result, error) {
+	if p.started == nil {
+		p.fetch()
+	}
 	result := &Result{}
 	err := p.stopped(func(s *session) error {
 		if err := p.isAsPlanned(s.maps); err != nil {
@@ -31,7 +34,7 @@ func (p *prepared) begin() (*Result, error) {
 			return err
 		}
 		err = p.enter(s, frames)
-		result.Pause, result.Threads = time.Since(s.begun), len(s.Threads)
+		result.Pause, result.Threads = max(p.pause, time.Since(s.begun)), len(s.Threads)
 		return err
 	})
 	return result, err

@@ -75,6 +75,7 @@ func (l *Left) end(pid int, b *Blob) error {
 		return err
 	}
 	defer room.Close()
+	defer keepFiles(pid, p.maps)()
 	return stopped(pid, p, func(s *session) error {
 		s.files = files
 		if err := s.consistent(p); err != nil {
@@ -84,6 +85,26 @@ func (l *Left) end(pid int, b *Blob) error {
 		l.Pause = max(l.Pause, time.Since(s.begun))
 		return err
 	})
+}
+
+// keepFiles has files of ours that a process has mapped stay, if the kernel lets us, until what it
+// returns is called: else all their memory is freed when the process, which waits, unmaps it.
+func keepFiles(pid int, maps []procmaps.Mapping) (let func()) {
+	files := map[uint64]*os.File{}
+	for i := range maps {
+		m := &maps[i]
+		if files[m.Inode] != nil || !isOurs(*m) {
+			continue
+		}
+		if f, err := os.OpenFile(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End), unix.O_PATH, 0); err == nil {
+			files[m.Inode] = f
+		}
+	}
+	return func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}
 }
 
 // blockLeft reports whether a Caller of somebody's who was killed is left.

@@ -72,9 +72,9 @@ func newSession(p *prepared) *session {
 	return &session{begun: time.Now(), before: map[*ptrace.Thread]ptrace.Regs{}, numbers: map[*ptrace.Thread]uint64{}, tails: p.linker.Tails, isGo: p.isGo}
 }
 
-// stopped calls do with all threads of a process stopped, which then go on. Signals to us
-// wait until then.
-func stopped(pid int, p *prepared, do func(*session) error) error {
+// held calls do with all threads of a process stopped, which then go on. Signals to us wait until
+// then.
+func held(pid int, do func(*ptrace.Process) error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	later := make(chan os.Signal, 16)
@@ -86,23 +86,31 @@ func stopped(pid int, p *prepared, do func(*session) error) error {
 		}
 	}()
 	defer hurry()()
-	crew := newCrew()
-	defer crew.end()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nobody of ours is to wait for that either
-	s := newSession(p)
-	s.apart, s.crew = isApart(pid), crew
-	var err error
-	if s.Process, err = ptrace.Stop(pid, patience); err != nil {
-		if errors.Is(err, ptrace.ErrPatience) {
-			err = &errAgain{err}
-		}
+	process, err := ptrace.Stop(pid, patience)
+	if errors.Is(err, ptrace.ErrPatience) {
+		err = &errAgain{err}
+	}
+	if err != nil {
 		return fmt.Errorf("process %d: %w", pid, err)
 	}
-	defer s.Release()
-	if err := s.look(); err != nil {
-		return err
-	}
-	return do(s)
+	defer process.Release()
+	return do(process)
+}
+
+// stopped does so when all is as it should be, and it is known who works for us.
+func stopped(pid int, p *prepared, do func(*session) error) error {
+	crew := newCrew()
+	defer crew.end()
+	s := newSession(p)
+	s.apart, s.crew = isApart(pid), crew
+	return held(pid, func(process *ptrace.Process) error {
+		s.Process = process
+		if err := s.look(); err != nil {
+			return err
+		}
+		return do(s)
+	})
 }
 
 // hurry has this thread run before others on a busy machine, if it may, and wait no longer than
@@ -137,7 +145,7 @@ func (s *session) look() (err error) {
 	var alone error
 	s.crew.each(1+len(s.Threads), func(i int) {
 		if i == 0 {
-			alone = s.alone()
+			alone = isAlone(s.Process)
 			return
 		}
 		statuses[i-1], unread[i-1] = ptrace.ReadStatus(s.Pid, s.Threads[i-1].Tid)
@@ -175,9 +183,9 @@ func (s *session) look() (err error) {
 	return alone
 }
 
-// alone is an error if another process has this one's memory, and is no thread of it, as
+// isAlone is an error if another process has this one's memory, and is no thread of it, as
 // behind vfork(2): it would run what is changed, and is not stopped.
-func (s *session) alone() error {
+func isAlone(p *ptrace.Process) error {
 	const kcmpVM = 1
 	all, err := os.ReadDir("/proc")
 	if err != nil {
@@ -185,11 +193,11 @@ func (s *session) alone() error {
 	}
 	for _, e := range all {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == s.Pid {
+		if err != nil || pid == p.Pid {
 			continue
 		}
-		if differs, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(s.Threads[0].Tid), uintptr(pid), kcmpVM, 0, 0, 0); errno == 0 && differs == 0 {
-			return again("process %d has the memory of process %d", pid, s.Pid)
+		if differs, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(p.Threads[0].Tid), uintptr(pid), kcmpVM, 0, 0, 0); errno == 0 && differs == 0 {
+			return again("process %d has the memory of process %d", pid, p.Pid)
 		}
 	}
 	return nil
