@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // aim is a figure that the project wants to reach.
@@ -32,6 +33,10 @@ var ratioAims = []ratioAim{
 var blocksAims = []string{"lua", "sqlite", "exceptions", "xz", "python", "cc1"}
 
 const blocksAtMost, blocksMedian, edgesAtMost = 1.5, 1.3, 1.2
+
+// pauseAims are for how many ms a program may stand still that is attached to or detached from, by
+// its threads.
+var pauseAims = map[int]float64{10: 5, 1000: 60}
 
 // starts that have an aim: of a program by a tool, beside the same by another.
 var startAims = []struct {
@@ -102,6 +107,11 @@ func judge(f *figures) []aim {
 	}
 	for _, a := range startAims {
 		add(a.about, "ms", a.atMost, f.start(a.program, a.tool, a.beside))
+	}
+	for _, p := range f.Pauses {
+		if most := pauseAims[p.Threads]; strings.HasPrefix(p.Tool, "hotspots") && len(p.RunsMS) > 0 {
+			add(fmt.Sprintf("%s, 48,000 functions, %d threads", p.Tool, p.Threads), "ms", most, dynprofOnly(p.MS))
+		}
 	}
 	for _, m := range f.Memory {
 		if m.Program == "cc1" {

@@ -25,6 +25,7 @@ type figures struct {
 	Results  []result   `json:"results"`
 	StartUps []startUp  `json:"start_up"`
 	Memory   []memory   `json:"memory"`
+	Pauses   []pause    `json:"pauses"`
 	Aims     []aim      `json:"aims"`
 	Wrong    []string   `json:"wrong"` // counts of dynprof's that are not right
 }

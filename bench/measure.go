@@ -86,7 +86,7 @@ func (m *machine) builds(w *workload) []*built {
 	var done sync.WaitGroup
 	free := make(chan bool, runtime.NumCPU())
 	for _, t := range tools {
-		if m.missing[t.name] != "" || t.wants != nil && !t.wants(w) || w.alone && !t.isBesideOurs() || t != dynprof && t != again && !m.tools.MatchString(t.name) {
+		if m.missing[t.name] != "" || t.wants != nil && !t.wants(w) || w.alone && !t.isBesideOurs() || w.static && t != again && t != compiled || t != w.counter() && t != again && !m.tools.MatchString(t.name) {
 			continue
 		}
 		b := &built{tool: t, base: w.program, program: w.program}
@@ -148,7 +148,7 @@ func (g *group) refer() error {
 		g.truth, g.reference = g.w.calls(g.size), "construction"
 		return nil
 	}
-	e := &entry{tool: dynprof, program: g.base}
+	e := &entry{tool: g.w.counter(), program: g.base}
 	_, err := g.once(e, g.size, true)
 	g.truth, g.reference = e.counts, "dynprof"
 	return err
@@ -258,7 +258,7 @@ func (g *group) count(e *entry, r *run) error {
 // judge notes what dynprof's table says, and counts that are wrong. Where the
 // true ones are not known by construction, dynprof and callgrind must agree.
 func (g *group) judge(f *figures, fact *workFact) error {
-	if e := g.entry(dynprof); e != nil {
+	if e := g.entry(g.w.counter()); e != nil {
 		fact.NativeMS = cpuSpread(g.entries[0].runs)
 		fact.Functions, fact.Counted = g.table.functions, g.table.counted
 		fact.Calls = e.counts.total()
@@ -270,6 +270,11 @@ func (g *group) judge(f *figures, fact *workFact) error {
 			if e := g.entry(kept); e != nil {
 				fact.check(f, kept, e.verdict)
 			}
+		}
+	}
+	for _, t := range []*tool{attached, static} {
+		if e := g.entry(t); e != nil && e.failed == "" && g.w.calls != nil {
+			fact.check(f, t, e.verdict)
 		}
 	}
 	if e := g.entry(callgrind); e != nil && g.w.calls == nil && e.verdict.Counts {

@@ -49,6 +49,7 @@ var workloads = []*workload{
 	cc1Workload,
 	nodeWorkload,
 	clangWorkload,
+	compileWorkload,
 }
 
 // each is n functions of one letter and a number of so many digits, called

@@ -32,17 +32,8 @@ var redisWorkload = &workload{
 }
 
 func driveRedis(m *machine, socket string, requests int) error {
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		c, err := net.Dial("unix", socket)
-		if err == nil {
-			c.Close()
-			break
-		}
-		if time.Now().After(deadline) || m.ctx.Err() != nil {
-			return errors.New("redis-server does not answer")
-		}
-		time.Sleep(2 * time.Millisecond)
+	if err := answers(m, socket); err != nil {
+		return err
 	}
 	if requests > 0 {
 		c := exec.CommandContext(m.ctx, m.launch, filepath.Join(filepath.Dir(socket), "client"), "0", m.work, "--",
@@ -53,4 +44,17 @@ func driveRedis(m *machine, socket string, requests int) error {
 	}
 	_, err := m.tool("/usr/bin/redis-cli", "-s", socket, "shutdown", "nosave")
 	return err
+}
+
+// answers waits until redis-server listens.
+func answers(m *machine, socket string) error {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		c, err := net.Dial("unix", socket)
+		if err == nil {
+			return c.Close()
+		}
+		if time.Now().After(deadline) || m.ctx.Err() != nil {
+			return errors.New("redis-server does not answer")
+		}
+	}
 }

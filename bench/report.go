@@ -23,6 +23,7 @@ var sections = []section{
 	{"counts", "Functions with a count, and with the exact one, of those called", countsText},
 	{"peak", "Peak memory, MiB", peakText},
 	{"start", "Start of a program, added ms of wall time", startText},
+	{"pause", "How long a program of 48,000 functions stands still", pauseText},
 	{"memory", "Memory of a running program of one thread", memoryText},
 }
 

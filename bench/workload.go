@@ -22,9 +22,18 @@ type workload struct {
 	env     []string                                            // for dynprof
 	calls   func(size int) counts                               // exact ones, by construction; nil: callgrind is asked
 	alone   bool                                                // beside dynprof and nothing else: others take minutes
+	static  bool                                                // no preload reaches it
 	partly  bool                                                // calls knows a part of the functions, and the others differ from run to run
 
 	program string
+}
+
+// counter is what counts it as users do.
+func (w *workload) counter() *tool {
+	if w.static {
+		return compiled
+	}
+	return dynprof
 }
 
 // counts are the calls of functions, by name as the linker knows it. One

@@ -4,7 +4,6 @@ package test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,46 +12,10 @@ import (
 	"time"
 )
 
-// callingFunctions is assembly with so many functions, which call each other.
-func callingFunctions(t *testing.T, n int) string {
-	t.Helper()
-	var b, list strings.Builder
-	seed := uint32(1)
-	random := func(below int) int {
-		seed = seed*1664525 + 1013904223
-		return int(seed>>8) % max(below, 1)
-	}
-	b.WriteString(".text\n")
-	for i := range n {
-		fmt.Fprintf(&b, ".p2align 4\n.type function%[1]d,@function\nfunction%[1]d:\n.cfi_startproc\n"+
-			"push %%rbx\n.cfi_def_cfa_offset 16\n.cfi_offset 3,-16\nmov %%rdi,%%rbx\nmov $%[2]d,%%eax\ntest %%esi,%%esi\njle 1f\ndec %%esi\n"+
-			"call function%[3]d\nxor %%rax,%%rbx\nimul $%[2]d,%%rbx,%%rbx\n", i, random(1000), random(i))
-		b.WriteString(strings.Repeat("mov %rbx,%rcx\nshr $7,%rcx\nxor %rcx,%rbx\n", random(12)))
-		fmt.Fprintf(&b, "mov %%rbx,%%rax\n1: pop %%rbx\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n.size function%[1]d,.-function%[1]d\n", i)
-		if i%97 == 0 {
-			fmt.Fprintf(&list, ".quad function%d\n", i)
-		}
-	}
-	fmt.Fprintf(&b, ".section .data.rel.ro,\"aw\"\n.globl functions\nfunctions:\n%s.section .rodata\n.globl functions_count\nfunctions_count: .long %d\n.section .note.GNU-stack,\"\",@progbits\n", list.String(), (n+96)/97)
-	path := filepath.Join(t.TempDir(), "functions.s")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // withFunctions is a program of ours with so many functions more.
 func withFunctions(t *testing.T, n int, file string) (path string) {
 	t.Helper()
-	here, err := filepath.Abs("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := filepath.Rel(here, callingFunctions(t, n))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return compile(t, need(t, "gcc"), []string{"-O1"}, file, source)
+	return compile(t, need(t, "gcc"), []string{"-O1", fmt.Sprintf("-DFUNCTIONS=%d", n)}, file, "functions.S")
 }
 
 // TestAttachFetched: the pages of a program with many functions are copied in stops of their own,
