@@ -211,8 +211,36 @@ func alikeTables(t *testing.T, path, other string) {
 			return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.Address, b.Address))
 		})
 	}
+	for _, f := range []*table.Flow{flow, want} {
+		forgetStrings(a, f)
+	}
 	if !reflect.DeepEqual(flow, want) {
 		t.Errorf("%d blocks, %d ways, %d loops: not as the %d, %d, %d without", len(flow.Blocks), len(flow.Ways), len(flow.Loops), len(want.Blocks), len(want.Ways), len(want.Loops))
+	}
+}
+
+// forgetStrings forgets how often blocks of libc ran: its functions for strings look whether one
+// reaches the next page, and where strings lie is random.
+func forgetStrings(tab *table.Table, f *table.Flow) {
+	of := func(function uint32) bool {
+		return strings.HasPrefix(filepath.Base(tab.Objects[tab.Functions[function].Object].Path), "libc.so")
+	}
+	inLibc := make([]bool, len(f.Blocks))
+	for i := range f.Blocks {
+		if inLibc[i] = of(f.Blocks[i].Function); inLibc[i] {
+			f.Blocks[i].Runs = 0
+		}
+	}
+	is := func(block uint32) bool { return block < uint32(len(inLibc)) && inLibc[block] }
+	for i := range f.Ways {
+		if w := &f.Ways[i]; is(w.From) || is(w.To) {
+			w.Taken = 0
+		}
+	}
+	for i := range f.Loops {
+		if l := &f.Loops[i]; of(l.Function) {
+			l.Iterations, l.Entries, l.Executed = 0, 0, 0
+		}
 	}
 }
 
