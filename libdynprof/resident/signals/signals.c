@@ -276,6 +276,9 @@ static int is_fault(int sig, const siginfo_t *info)
 	return info->si_code > 0 && (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP);
 }
 
+/* A step of a program that steps through itself: it goes on from there. */
+static int is_step(int sig, const siginfo_t *info) { return sig == SIGTRAP && info->si_code == TRAP_TRACE; }
+
 /* A position on an island: as if the branch to it were still to come. A thread
  * that goes on does so from the island: stepped, it would come to no end. What
  * the handler puts in between may return to the branch. */
@@ -353,6 +356,54 @@ static int is_home(uint64_t rip)
 	return o && (o->flags & DP_IS_COPY || (o + 1 < c->origins + c->origins_count && o[1].flags & DP_IS_COPY));
 }
 
+/* Whether the switch behind a stub's count leads past the copy that counts blocks. */
+static int is_plain(const struct dp_known *c, const struct dp_origin *stub)
+{
+	return dp.table->flags & DP_FLAG_SWITCHED && dp_is_plain((const uint8_t *)(c->at + stub->at + dp_run_of(c, stub).body), (const uint8_t *)c->cold);
+}
+
+/* The record of the copy of the instruction at rip, which is at *to; 0 if there is none. Of
+ * those that stand for the same text the last one with instructions has it: a stub in front
+ * of a whole function's copy may have none. Parts of a copy without counters come in front of
+ * the others. */
+static const struct dp_origin *copied(const struct dp_known *c, uint64_t rip, uint64_t *to)
+{
+	uint64_t n = origins_up_to(c, rip);
+	int64_t text = n ? c->origins[c->by_text[n - 1]].from : 0;
+	for (; n > 0 && c->origins[c->by_text[n - 1]].from == text; n--) {
+		const struct dp_origin *o = &c->origins[c->by_text[n - 1]];
+		struct dp_run r = dp_run_of(c, o);
+		uint64_t from = c->at + (uint64_t)text;
+		uint32_t i = 0;
+		*to = c->at + o->at + r.body;
+		for (; i < r.count && from < rip; i++) {
+			from += r.lengths[i][0] & ~DP_IS_CALL;
+			*to += r.lengths[i][1];
+		}
+		int counts = (o->flags & (DP_IS_COPY | DP_IS_WAY)) == DP_IS_COPY;
+		if (from == rip && i < r.count && !(counts && is_plain(c, stub_of(o))))
+			return o;
+	}
+	return 0;
+}
+
+/* Whether a copy is a jump to what it stands for, which runs at home. */
+static int leads_home(uint64_t copy, uint64_t rip)
+{
+	uint8_t op = *(const uint8_t *)copy;
+	return (op == DP_OP_JMP || op == DP_OP_JMP_SHORT) && loop_target(copy) == rip;
+}
+
+/* Whether a thread there, at home, has come by the count of the block that begins with it: its
+ * copy counts, and leads back to the call, or whatever stays there. */
+static int is_counted_home(uint64_t rip)
+{
+	uint64_t to;
+	const struct dp_known *c = dp_arena_of_text(rip);
+	const struct dp_origin *o = c ? copied(c, rip, &to) : 0;
+	return o && o->flags & DP_IS_COPY && rip == c->at + (uint64_t)(int64_t)o->from && leads_home(to, rip);
+}
+
 /* Called in front of a handler. DP_SHOWN: dp_depart shall be behind it. A fault is
  * not marked: mostly the thread does not come back to it. */
 static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
@@ -372,9 +423,13 @@ static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *
 	int shown = c ? show(c, g, fault || sig == SIGPROF, s) : !gone && show_island(g, s);
 	if (names_address(sig, info, fault) && (uint64_t)info->si_addr == at)
 		info->si_addr = (void *)g[DP_REG_RIP];
-	if (!shown)
-		return __atomic_load_n(&switches, __ATOMIC_ACQUIRE) || is_home(at) ? DP_WATCHED : DP_PLAIN;
-	if (s->counted && !fault)
+	if (!shown) {
+		int home = is_home(at);
+		if (home && is_counted_home(at))
+			g[DP_REG_EFLAGS] |= mark_of(g);
+		return __atomic_load_n(&switches, __ATOMIC_ACQUIRE) || home ? DP_WATCHED : DP_PLAIN;
+	}
+	if (s->counted && (!fault || is_step(sig, info)))
 		g[DP_REG_EFLAGS] |= mark_of(g);
 	s->to_rip = g[DP_REG_RIP];
 	s->to_rsp = g[DP_REG_RSP];
@@ -421,37 +476,6 @@ static uint64_t behind_count(const struct dp_known *c, const struct dp_origin *o
 	return (uint64_t)stub + (shared ? DP_LOCK_INC_SIZE : DP_INC_SIZE);
 }
 
-/* Whether the switch behind a stub's count leads past the copy that counts blocks. */
-static int is_plain(const struct dp_known *c, const struct dp_origin *stub)
-{
-	return dp.table->flags & DP_FLAG_SWITCHED && dp_is_plain((const uint8_t *)(c->at + stub->at + dp_run_of(c, stub).body), (const uint8_t *)c->cold);
-}
-
-/* The record of the copy of the instruction at rip, which is at *to; 0 if there is none. Of
- * those that stand for the same text the last one with instructions has it: a stub in front
- * of a whole function's copy may have none. Parts of a copy without counters come in front of
- * the others. */
-static const struct dp_origin *copied(const struct dp_known *c, uint64_t rip, uint64_t *to)
-{
-	uint64_t n = origins_up_to(c, rip);
-	int64_t text = n ? c->origins[c->by_text[n - 1]].from : 0;
-	for (; n > 0 && c->origins[c->by_text[n - 1]].from == text; n--) {
-		const struct dp_origin *o = &c->origins[c->by_text[n - 1]];
-		struct dp_run r = dp_run_of(c, o);
-		uint64_t from = c->at + (uint64_t)text;
-		uint32_t i = 0;
-		*to = c->at + o->at + r.body;
-		for (; i < r.count && from < rip; i++) {
-			from += r.lengths[i][0] & ~DP_IS_CALL;
-			*to += r.lengths[i][1];
-		}
-		int counts = (o->flags & (DP_IS_COPY | DP_IS_WAY)) == DP_IS_COPY;
-		if (from == rip && i < r.count && !(counts && is_plain(c, stub_of(o))))
-			return o;
-	}
-	return 0;
-}
-
 /* The context names code of the program: bytes that a patch overwrote go on in
  * their copy. At the start of a window stands the patch itself, and counts, but
  * for threads that have been counted. */
@@ -476,6 +500,8 @@ static void go_on(uint64_t *g)
 		g[DP_REG_RIP] = to;
 	else
 		g[DP_REG_RIP] = counted ? behind_count(c, o) : c->at + o->at;
+	if (leads_home(g[DP_REG_RIP], rip)) /* a thread that is struck at each instruction would not get behind it */
+		g[DP_REG_RIP] = rip;
 }
 
 /* Called behind a handler that has changed where the thread was, which was not in
