@@ -13,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // What preload does not reach: programs that run already, and static ones.
@@ -54,8 +52,8 @@ func serverOf(m *machine, socket string) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var who *unix.Ucred
-	if failed := raw.Control(func(fd uintptr) { who, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); failed != nil || err != nil {
+	var who *syscall.Ucred
+	if failed := raw.Control(func(fd uintptr) { who, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED) }); failed != nil || err != nil {
 		return 0, cmp.Or(failed, err)
 	}
 	return int(who.Pid), nil
