@@ -41,7 +41,6 @@
 #include "plans/begin.h"
 #include "plans/late.h"
 #include "plans/patch.h"
-#include "plans/refused.h"
 #include "rows/birth.h"
 #include "rows/chunks.h"
 #include "rows/rows.h"
@@ -350,24 +349,11 @@ static void show_all(struct dp_attach *a)
 	}
 }
 
-static int is_there(const struct dp_undo_text *t)
-{
-	struct dp_page page = {DP_NO_PAGE, 0};
-	for (uint64_t at = t->start; at < t->start + t->size; at += DP_PAGE_SIZE)
-		if (!dp_is_there(&page, at))
-			return 0;
-	return 1;
-}
-
 static void restore_texts(void)
 {
-	struct dp_refused all = {.all = 1};
 	struct dp_text_walk w = dp_walk_texts(0, ~0ULL);
 	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
-		if (is_there(t)) {
-			dp_unpatch_text(t, &all);
-			raw(SYS_mprotect, t->start, t->size, t->prot);
-		}
+		dp_restore_text(t);
 }
 
 /* What the program has put in the place of arenas is its own. */

@@ -31,13 +31,15 @@ struct open {
 
 /* Never writable without executable: were there another thread, it could be running
  * there. It fails where pages may not be both (PR_SET_MDWE, SELinux). */
-static struct open open_text(const struct dp_undo_text *t, struct dp_refused *r)
+static struct open open_pages(const struct dp_undo_text *t, uint64_t at, uint64_t size, struct dp_refused *r)
 {
-	struct open o = {t, r, raw(SYS_mprotect, t->start, t->size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0, -1};
+	struct open o = {t, r, raw(SYS_mprotect, at, size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0, -1};
 	if (!o.direct)
 		o.mem = dp_open_own("mem", O_RDWR);
 	return o;
 }
+
+static struct open open_text(const struct dp_undo_text *t, struct dp_refused *r) { return open_pages(t, t->start, t->size, r); }
 
 /* The text stays writable: each time it becomes so costs a fault a page. */
 static void close_text(const struct open *o)
@@ -163,13 +165,102 @@ static void unmake_patch(const struct open *o, uint32_t i)
 		dp_refuse(o->r, group);
 }
 
+static void unmake(const struct open *o, uint32_t i)
+{
+	if (dp_is_call(o->t, i))
+		unlead_call(o, i);
+	else
+		unmake_patch(o, i);
+}
+
 void dp_unpatch_text(const struct dp_undo_text *t, struct dp_refused *r)
 {
 	struct open o = open_text(t, r);
 	for (uint32_t i = 0; i < t->count; i++)
-		if (dp_is_call(t, i))
-			unlead_call(&o, i);
-		else
-			unmake_patch(&o, i);
+		unmake(&o, i);
 	close_text(&o);
+}
+
+static uint32_t length_of(const struct dp_undo_text *t, uint32_t i)
+{
+	return dp_is_call(t, i) ? (uint32_t)sizeof(uint32_t) : dp_overwritten_of(t, i)->len;
+}
+
+/* dp_is_made, where many are asked for. */
+static int is_made(struct dp_page *p, const struct dp_undo_text *t, uint32_t i)
+{
+	uint64_t at = dp_change_at(t, i);
+	uint32_t len = length_of(t, i), to;
+	if (!dp_is_there(p, at) || !dp_is_there(p, at + len - 1))
+		return 0;
+	if (!dp_is_call(t, i))
+		return same_bytes((const void *)at, dp_overwritten_of(t, i)->new, len);
+	to = dp_call_new(dp_led_of(t, i), (uint32_t)(at - t->start));
+	return same_bytes((const void *)at, &to, len);
+}
+
+/* Whether a text is there yet: of what is as long as a displacement something is as we left it.
+ * What is shorter stands in other memory by chance. */
+static int is_ours(struct dp_page *p, const struct dp_undo_text *t)
+{
+	int any = 0;
+	for (uint32_t i = 0; i < t->count; i++) {
+		int is_long = length_of(t, i) >= sizeof(uint32_t);
+		if (is_long && is_made(p, t, i))
+			return 1;
+		any |= is_long;
+	}
+	return !any;
+}
+
+/* Takes back changes first to last, which begin on [low, high), but for those that are not
+ * made. */
+static void restore_pages(struct dp_page *p, const struct dp_undo_text *t, uint32_t first, uint32_t last, uint64_t low, uint64_t high)
+{
+	struct dp_refused all = {.all = 1};
+	struct open o = open_pages(t, low, high - low, &all);
+	for (uint32_t i = first; i <= last; i++)
+		if (dp_change_at(t, i) + DP_MOST_CHANGED <= high || is_made(p, t, i))
+			unmake(&o, i);
+	close_text(&o);
+	raw(SYS_mprotect, low, high - low, t->prot);
+}
+
+/* Looks at the changes from i on that begin on one page. Returns the next one; *end is where
+ * the pages end on which one that is made stands, 0: none is. */
+static uint32_t look_at_page(struct dp_page *p, const struct dp_undo_text *t, uint32_t i, uint64_t *end)
+{
+	uint64_t behind = (dp_change_at(t, i) & ~(uint64_t)(DP_PAGE_SIZE - 1)) + DP_PAGE_SIZE;
+	for (*end = 0; i < t->count && dp_change_at(t, i) < behind; i++) {
+		uint64_t at = dp_change_at(t, i);
+		int crosses = at + DP_MOST_CHANGED > behind && at + length_of(t, i) > behind;
+		if ((!*end || crosses) && is_made(p, t, i))
+			*end = crosses ? behind + DP_PAGE_SIZE : behind;
+	}
+	return i;
+}
+
+void dp_restore_text(const struct dp_undo_text *t)
+{
+	struct dp_page page = {DP_NO_PAGE, 0};
+	uint64_t low = 0, high = 0, end; /* a run of pages on each of which is something of ours */
+	uint32_t first = 0, last = 0, next;
+	if (!is_ours(&page, t))
+		return;
+	for (uint32_t i = 0; i < t->count; i = next) {
+		uint64_t from = dp_change_at(t, i) & ~(uint64_t)(DP_PAGE_SIZE - 1);
+		next = look_at_page(&page, t, i, &end);
+		if (!end)
+			continue;
+		if (from > high) {
+			if (high)
+				restore_pages(&page, t, first, last, low, high);
+			first = i;
+			low = from;
+		}
+		last = next - 1;
+		high = end;
+	}
+	if (high)
+		restore_pages(&page, t, first, last, low, high);
 }

@@ -11,5 +11,8 @@
 void dp_patch_text(const struct dp_undo_text *t, struct dp_refused *r) HIDDEN;
 /* Takes back those of groups that are refused. */
 void dp_unpatch_text(const struct dp_undo_text *t, struct dp_refused *r) HIDDEN;
+/* Takes back all that is as we left it. Of pages on which nothing is nothing changes: the
+ * object may have been closed, and others' memory lie there. */
+void dp_restore_text(const struct dp_undo_text *t) HIDDEN;
 
 #endif
