@@ -76,6 +76,31 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// TestFewDescriptors: where there are enough for hotspots to start, and too few for what it is
+// asked for, the program runs all the same.
+func TestFewDescriptors(t *testing.T) {
+	lane.Parallel(t)
+	gcc, hotspots := need(t, "gcc"), build(t, "hotspots")
+	program := filepath.Join(t.TempDir(), "ends.c")
+	if err := os.WriteFile(program, []byte(`#include <stdio.h>
+int main(void) { puts("runs"); return 7; }`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range lane.Some([]string{"-pie", "-static"}, 0, 1) {
+		runs := filepath.Join(t.TempDir(), "ends")
+		run(t, cmd(gcc, link, "-o", runs, program))
+		for _, files := range []string{"8", "9", "10", "12"} {
+			for _, flag := range lane.Some([]string{"--follow-exec", "--time", "--threshold=5"}, 0, 1) {
+				table := filepath.Join(t.TempDir(), "%p")
+				r := run(t, command{before: limited("-n " + files), args: []string{hotspots, "run", flag, "--summary", "0", "-o", table, "--", runs}})
+				if r.status != 7 || r.stdout != "runs\n" {
+					t.Errorf("%s, %s, %s descriptors: %+v", link, flag, files, r)
+				}
+			}
+		}
+	}
+}
+
 // limited runs what follows with a limit of bash's ulimit.
 func limited(limit string) []string {
 	return []string{"bash", "-c", "ulimit " + limit + `; exec "$@"`, "bash"}

@@ -34,8 +34,12 @@ func (r Result) Status() int {
 func Run(p *Program, env []string, watch func(pid int)) (Result, error) {
 	ignoreAsBefore()
 	r, err := newRelay()
-	if err != nil {
-		return Result{}, err
+	if err != nil { // too few descriptors: it runs all the same
+		pid, err := start(p, env)
+		if err != nil {
+			return Result{}, err
+		}
+		return waitFor(pid)
 	}
 	if r.pid, err = start(p, env); err != nil {
 		r.end()
@@ -92,20 +96,20 @@ func (e *Early) Resume(watch func(pid int)) (Result, error) {
 	ignoreAsBefore()
 	r, err := newRelay()
 	if err != nil {
-		return e.wait()
+		return waitFor(e.Pid)
 	}
 	asBefore()
 	r.pid = e.Pid
 	return r.attend(watch)
 }
 
-// wait waits for a program to which no signal can be passed on.
-func (e *Early) wait() (Result, error) {
+// waitFor waits for a program to which no signal can be passed on.
+func waitFor(program int) (Result, error) {
 	var ws syscall.WaitStatus
 	for {
 		pid, err := syscall.Wait4(-1, &ws, 0, nil) // whom this process has adopted, too
-		if err == nil && pid == e.Pid || err != nil && err != syscall.EINTR {
-			return ResultOf(e.Pid, ws), os.NewSyscallError("wait4", err)
+		if err == nil && pid == program || err != nil && err != syscall.EINTR {
+			return ResultOf(program, ws), os.NewSyscallError("wait4", err)
 		}
 	}
 }
