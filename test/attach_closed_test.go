@@ -45,3 +45,24 @@ func TestAttachClosed(t *testing.T) {
 		})
 	}
 }
+
+// TestAttachNoVDSO: who is attached to may have no vdso any more where it was at its start, as
+// valgrind's tools have none. (Where there is a dynamic linker it is said that its list is wrong.)
+func TestAttachNoVDSO(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	for _, how := range []string{"unmapped", "moved"} {
+		t.Run(how, func(t *testing.T) {
+			a := startAttached(t, compile(t, gcc, []string{"-O1", "-static"}, "novdso.c"), how)
+			table := a.attach("--threshold", "10")
+			fmt.Fprintln(a.to, "call")
+			a.line()
+			if n := readReport(t, table).calls(t, "work"); n != 1000 {
+				t.Errorf("%d calls, not 1000", n)
+			}
+			a.detach()
+			fmt.Fprintln(a.to, "end")
+			a.ends()
+		})
+	}
+}

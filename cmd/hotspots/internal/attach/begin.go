@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dynprof/dynprof/internal/handover"
+	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/patcher/target/remote"
 )
@@ -97,7 +99,7 @@ func (p *prepared) enter(s *session, frames []uint64) error {
 	request.Undos, request.UndosCount = p.plan.Undos()
 	lists := map[*uint64][]byte{
 		&request.Frames: handover.Bytes(frames), &request.Arenas: handover.Bytes(p.arenas), &request.Texts: handover.Bytes(p.texts),
-		&request.Auxv: append(p.auxv, make([]byte, 16)...),
+		&request.Auxv: append(p.auxvFor(s), make([]byte, 16)...),
 	}
 	if p.Companion != nil {
 		request.CompanionSize = uint64(len(p.Companion.name))
@@ -138,6 +140,22 @@ func (p *prepared) enter(s *session, frames []uint64) error {
 		return errors.Join(err, s.calls(s.unmapAll))
 	}
 	return s.unmapScratch()
+}
+
+// auxvFor is the auxiliary vector, without a vdso that the program has unmapped or moved.
+func (p *prepared) auxvFor(s *session) []byte {
+	const pair = 16
+	auxv := slices.Clone(p.auxv)
+	for at := 0; at+pair <= len(auxv); at += pair {
+		value := auxv[at+pair/2 : at+pair]
+		isThere := func(m procmaps.Mapping) bool {
+			return m.Path == "[vdso]" && m.Start == binary.LittleEndian.Uint64(value)
+		}
+		if binary.LittleEndian.Uint64(auxv[at:]) == remote.AtSysinfo && !slices.ContainsFunc(s.maps, isThere) {
+			clear(value)
+		}
+	}
+	return auxv
 }
 
 // mapAll maps the file: the code with its data, the stubs, the scratch memory, one behind the
