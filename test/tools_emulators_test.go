@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,4 +35,29 @@ func TestEmulators(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestValgrindOutside: a tool of valgrind, which is a static program, is not counted from outside:
+// code of the program that it translates is mapped as its own is.
+func TestValgrindOutside(t *testing.T) {
+	lane.Parallel(t)
+	valgrind := []string{need(t, "valgrind"), "-q", "--tool=none"}
+	c := cmd(append(valgrind, need(t, "false"))...)
+	without := run(t, c)
+	with := run(t, cmd(append([]string{build(t, "hotspots"), "run", "--follow-exec", "--summary", "0", "-o", filepath.Join(t.TempDir(), "%p"), "--"}, c.args...)...))
+	if strings.Count(with.stderr, "valgrind") != 2 { // its tool, and the program that this runs
+		t.Errorf("stderr is %q", with.stderr)
+	}
+	with.stderr = without.stderr
+	same(t, without, with)
+
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "novdso.c")
+	a := startAttached(t, append(valgrind, program, "moved")...)
+	if r := a.hotspots("attach", "-o", filepath.Join(t.TempDir(), "t")); r.status != 1 || !strings.Contains(r.stderr, "runs in valgrind") {
+		t.Errorf("attach: %+v", r)
+	}
+	fmt.Fprintln(a.to, "call")
+	a.line()
+	fmt.Fprintln(a.to, "end")
+	a.ends()
 }

@@ -113,6 +113,16 @@ func checkKind(pid int) error {
 	if err := kind(f); err != nil {
 		return fmt.Errorf("process %d: %s %w", pid, name, err)
 	}
+	return checkValgrind(pid)
+}
+
+// checkValgrind: its tools are static programs, which translate the code of another that is
+// mapped like their own. Their launcher has a variable for them, that they hand to nobody.
+func checkValgrind(pid int) error {
+	env, err := procfile.Read(remote.Living(pid) + "/environ")
+	if err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00VALGRIND_LAUNCHER=")) {
+		return fmt.Errorf("process %d runs in valgrind, which translates its code: start it without", pid)
+	}
 	return nil
 }
 
