@@ -14,7 +14,7 @@ import (
 func TestFollowMixture(t *testing.T) {
 	lane.Parallel(t)
 	needNoBlocks(t)
-	const ways, each = 4, 1000 // mixture.c
+	const ways, each = 8, 1000 // mixture.c
 	kinds := map[string][]string{"dynamic": {"gcc", "-O1"}, "static": {"gcc", "-O1", "-static"}, "musl": musl}
 	hotspots, dir := build(t, "hotspots"), t.TempDir()
 	paths := map[string]string{}

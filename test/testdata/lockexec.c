@@ -8,7 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-__attribute__((noinline)) static int step(int n) { return n + 1; }
+__attribute__((noinline, noclone)) int step(int n)
+{
+	__asm__ volatile("");
+	return n + 1;
+}
 
 int main(int argc, char **argv)
 {

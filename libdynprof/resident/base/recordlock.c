@@ -31,24 +31,30 @@ static uint64_t descriptors(void)
 	return n;
 }
 
-/* Whether a descriptor may be of the file. Nobody is asked over a network. */
+/* Whether a descriptor may be of the file. Nobody is asked over a network. One that is good for
+ * its path only holds no lock. */
 static int may_be(int fd, uint64_t inode)
 {
 	struct statx sx;
 	struct stat st;
 	long got = ask(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &sx);
-	if (got == 0)
-		return sx.stx_ino == inode;
-	if (got != -EBADF) /* no such call, or a filter */
-		got = ask(SYS_fstat, fd, &st);
-	return got == 0 ? st.st_ino == inode : got != -EBADF;
+	int is = got == 0 && sx.stx_ino == inode;
+	if (got != 0) {
+		if (got != -EBADF) /* no such call, or a filter */
+			got = ask(SYS_fstat, fd, &st);
+		is = got == 0 ? st.st_ino == inode : got != -EBADF;
+	}
+	long flags = is ? ask(SYS_fcntl, fd, F_GETFL) : 0;
+	return is && (failed(flags) || !(flags & O_PATH));
 }
 
-int dp_may_be_locked(uint64_t inode)
+long dp_opened_as(uint64_t inode)
 {
 	uint64_t n = descriptors();
 	for (uint64_t fd = 0; fd < n; fd++)
 		if (may_be((int)fd, inode))
-			return 1;
-	return 0;
+			return (long)fd;
+	return -EBADF;
 }
+
+int dp_may_be_locked(uint64_t inode) { return !failed(dp_opened_as(inode)); }

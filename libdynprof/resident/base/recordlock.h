@@ -11,4 +11,7 @@
  * has not open, for the same reason. A planner has descriptors of its own. */
 int dp_may_be_locked(uint64_t inode) HIDDEN;
 
+/* A descriptor of this process's that may be of such a file, or -EBADF. */
+long dp_opened_as(uint64_t inode) HIDDEN;
+
 #endif

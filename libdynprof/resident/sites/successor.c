@@ -17,6 +17,7 @@
  */
 #define _GNU_SOURCE
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -107,23 +108,55 @@ static enum counted_by counts(const uint8_t *head, uint64_t n)
 	return FROM_OUTSIDE;
 }
 
-/* Whether a file can be opened, and closed again, without a trace. */
-static int is_harmless(long dir, uint64_t path)
+/* What is executed: by a path from a directory on, or what a descriptor leads to (fexecve). */
+struct program {
+	long dir;
+	uint64_t path;
+	int opened; /* it is dir itself */
+};
+
+static int is_ordinary(const struct stat *st) { return S_ISREG(st->st_mode) && !(st->st_mode & (S_ISUID | S_ISGID)); }
+
+/* Reads the beginning of an open file that gives nobody other rights. Returns its length, or
+ * -errno. */
+static long read_opened(long fd, uint8_t *head)
 {
 	struct stat st;
-	return ask(SYS_newfstatat, dir, path, &st, 0) == 0 && S_ISREG(st.st_mode) && !(st.st_mode & (S_ISUID | S_ISGID)) && !dp_may_be_locked(st.st_ino);
+	if (ask(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) != 0 || !is_ordinary(&st) || !failed(ask(SYS_fgetxattr, fd, "security.capability", 0, 0)))
+		return 0;
+	return ask(SYS_pread64, fd, head, HEAD, 0);
 }
 
-/* Reads the beginning of a file that gives nobody other rights. Returns its length, 0 if
- * it is none. */
-static uint64_t read_head(long dir, uint64_t path, uint8_t *head)
+/* The same of one by its path. It is opened, and closed again, without a trace; one that the
+ * program has open itself, and may have locked, is read by its descriptor. */
+static long read_named(long dir, uint64_t path, uint8_t *head)
 {
-	long fd = is_harmless(dir, path) ? ask(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1, n = -1;
+	struct stat st, is;
+	if (ask(SYS_newfstatat, dir, path, &st, 0) != 0 || !is_ordinary(&st))
+		return 0;
+	long fd = dp_opened_as(st.st_ino);
+	if (!failed(fd))
+		return ask(SYS_fstat, fd, &is) == 0 && is.st_ino == st.st_ino && is.st_dev == st.st_dev ? read_opened(fd, head) : 0;
+	fd = ask(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (failed(fd))
 		return 0;
-	if (failed(ask(SYS_fgetxattr, fd, "security.capability", 0, 0)))
-		n = ask(SYS_pread64, fd, head, HEAD, 0);
+	long n = read_opened(fd, head);
 	ask(SYS_close, fd);
+	return n;
+}
+
+/* The length of what was read of it, 0 if nothing may be. A descriptor that is good for its path
+ * only (O_PATH) is opened by that. */
+static uint64_t read_head(const struct program *p, uint8_t *head)
+{
+	char path[40];
+	struct dp_text_buffer b = dp_buffer(path, sizeof path);
+	long n = p->opened ? read_opened(p->dir, head) : read_named(p->dir, p->path, head);
+	if (p->opened && n == -EBADF) {
+		dp_put_text(&b, "/proc/self/fd/");
+		dp_put_number(&b, (uint64_t)p->dir, 10);
+		n = read_named(AT_FDCWD, (uint64_t)path, head);
+	}
 	return failed(n) ? 0 : (uint64_t)n;
 }
 
@@ -163,23 +196,22 @@ static int has_library(void)
 
 /* Of a script it is what counts its interpreter. head has room for HEAD bytes, and for a path
  * behind them. */
-static enum counted_by who_counts(long dir, uint64_t path, uint8_t *head)
+static enum counted_by who_counts(struct program p, uint8_t *head)
 {
 	for (int i = 0; i < INTERPRETERS; i++) {
-		uint64_t n = read_head(dir, path, head);
+		uint64_t n = read_head(&p, head);
 		const char *next = interpreter((char *)head, n);
 		if (!next)
 			return counts(head, n);
 		text_copy((char *)head + HEAD, HEAD, next);
-		dir = AT_FDCWD;
-		path = (uint64_t)head + HEAD;
+		p = (struct program){AT_FDCWD, (uint64_t)head + HEAD, 0};
 	}
 	return BY_NOBODY;
 }
 
-static int can_be_counted(long dir, uint64_t path, uint8_t *head)
+static int can_be_counted(struct program p, uint8_t *head)
 {
-	return who_counts(dir, path, head) == BY_LIBRARY && has_same_rights() && has_library();
+	return who_counts(p, head) == BY_LIBRARY && has_same_rights() && has_library();
 }
 
 /* ---- its environment ----------------------------------------------------- */
@@ -282,8 +314,14 @@ static int is_at(const struct dp_regs *r) { return (uint32_t)r->rax == DP_NR_exe
 
 static uint64_t *environment(struct dp_regs *r) { return is_at(r) ? &r->r10 : &r->rdx; }
 
-static long directory(const struct dp_regs *r) { return is_at(r) ? (long)(int)r->rdi : AT_FDCWD; }
-static uint64_t path_of(const struct dp_regs *r) { return is_at(r) ? r->rsi : r->rdi; }
+static struct program program(const struct dp_regs *r)
+{
+	if (!is_at(r))
+		return (struct program){AT_FDCWD, r->rdi, 0};
+	char first = 0;
+	int opened = (r->r8 & AT_EMPTY_PATH) && dp_read_argument(&first, r->rsi, 1, dp_program_stack(r)) && !first;
+	return (struct program){(long)(int)r->rdi, r->rsi, opened};
+}
 
 /* Tells hotspots run, if the environment names it, of a program that loads no library of ours. */
 static void tell_outside(struct dp_regs *r)
@@ -292,7 +330,7 @@ static void tell_outside(struct dp_regs *r)
 	enum { MOST = 1 << 17 };
 	struct given g = {.at = *environment(r), .stack = dp_program_stack(r)};
 	uint64_t entry = 0, room = pages(2 * HEAD);
-	if (!g.at || dp_stopped() || (is_at(r) && (r->r8 & AT_EMPTY_PATH)))
+	if (!g.at || dp_stopped())
 		return;
 	for (;; g.count++) {
 		if (g.count == MOST || !dp_read_argument(&entry, g.at + 8 * g.count, sizeof entry, g.stack) || !entry)
@@ -303,7 +341,7 @@ static void tell_outside(struct dp_regs *r)
 	long at = ask(SYS_mmap, 0, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
 		return;
-	if (who_counts(directory(r), path_of(r), (uint8_t *)at) == FROM_OUTSIDE)
+	if (who_counts(program(r), (uint8_t *)at) == FROM_OUTSIDE)
 		dp_outside_follows(entry + sizeof name - 1, g.stack);
 	ask(SYS_munmap, at, room);
 }
@@ -320,13 +358,13 @@ static int is_first(void)
 static uint64_t counting_environment(const struct dp_regs *r, uint64_t envp, uint64_t *room)
 {
 	struct given g = {.at = envp, .stack = dp_program_stack(r)};
-	if (!kept.vars || !is_first() || dp_stopped() || (is_at(r) && (r->r8 & AT_EMPTY_PATH)) || (envp && !look_at(&g)))
+	if (!kept.vars || !is_first() || dp_stopped() || (envp && !look_at(&g)))
 		return 0;
 	*room = room_for(&g);
 	long at = ask(SYS_mmap, 0, *room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
 		return 0;
-	if (dp_filters_only_refuse((uint8_t *)at) && can_be_counted(directory(r), path_of(r), (uint8_t *)at) && make_environment(&g, (char **)at, *room))
+	if (dp_filters_only_refuse((uint8_t *)at) && can_be_counted(program(r), (uint8_t *)at) && make_environment(&g, (char **)at, *room))
 		return (uint64_t)at;
 	ask(SYS_munmap, at, *room);
 	*room = 0;
