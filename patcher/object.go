@@ -95,7 +95,7 @@ func (p *Plan) readObjects() {
 
 // planObject reads an object and plans it.
 func (p *Plan) planObject(o *object) {
-	if err := o.read(p.maps, p.how.debugged, p.Options.On[setting.Blocks], p.Static && !p.Early); err != nil {
+	if err := o.read(p.maps, p.how.debugged, p.Options.On[setting.Blocks], p.Static, p.Static && !p.Early); err != nil {
 		o.reason, o.err = ledger.ReasonNoFile, err
 		if o.code == nil && len(o.signals) > 0 {
 			o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}
@@ -162,7 +162,7 @@ func (c *Options) selects(o *object, linkName string) bool {
 // Code is taken from memory: it may have been relocated. But for what others have
 // changed (changed.go). Of an object that is
 // not selected only the kernel sites matter.
-func (o *object) read(maps []procmaps.Mapping, debugged, blocks, runs bool) error {
+func (o *object) read(maps []procmaps.Mapping, debugged, blocks, static, runs bool) error {
 	if !o.selected {
 		o.code = &stubgen.Object{Bias: o.bias, Text: o.text()}
 		o.sites = survey.FindKernelSites(o.code.Text)
@@ -179,6 +179,7 @@ func (o *object) read(maps []procmaps.Mapping, debugged, blocks, runs bool) erro
 		Bias:         o.bias,
 		Absolute:     o.scan.Type == elf.ET_EXEC,
 		Go:           o.scan.Go,
+		Given:        o.scan.Go && static,
 		Functions:    o.scan.Functions,
 		Ranges:       o.scan.Code,
 		DataInText:   o.scan.DataInText,
@@ -207,7 +208,7 @@ func (o *object) read(maps []procmaps.Mapping, debugged, blocks, runs bool) erro
 	if debugged {
 		o.keepLines(f)
 	}
-	if runs && o.code.Go {
+	if o.code.Given && runs {
 		if o.code.Held, err = elfscan.Preemptible(f, f.Size()); err != nil {
 			return err
 		}

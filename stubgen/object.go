@@ -42,6 +42,7 @@ type Object struct {
 	Bias         uint64             // run address minus link-time address
 	Absolute     bool               // not position independent: code pointers have no relocations
 	Go           bool               // it holds a Go runtime
+	Given        bool               // and no libc: its own system calls, by numbers that are given, are kernel sites
 	NoteCalls    bool               // a survey tells the direct calls
 	Functions    []elfscan.Function // sorted, one for each address, exclusions included
 	Text         []Segment          // executable, sorted by address

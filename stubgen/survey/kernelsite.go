@@ -81,6 +81,10 @@ func (w *sweep) site(code []byte, at int, pc uint64) {
 		}
 	} else if s, ok := rareSite(code, w.line.last, at, w.low); ok {
 		w.spread = append(w.spread, spreadSite{KernelSite: s})
+	} else if w.s.obj.Given {
+		if s, ok := w.goSite(code, at); ok {
+			w.spread = append(w.spread, spreadSite{KernelSite: s})
+		}
 	}
 }
 

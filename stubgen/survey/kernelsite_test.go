@@ -92,3 +92,32 @@ func TestKernelSitesSpread(t *testing.T) {
 		t.Errorf("%s is no site by its bytes", name)
 	}
 }
+
+// TestKernelSitesGo: by the names in gosites.s, and only in programs whose system calls are Go's.
+func TestKernelSitesGo(t *testing.T) {
+	o := fixture.Load(t, fixture.Link(t, "testdata/gosites.s"))
+	if s := New(o, 0).KernelSites(); len(s) > 0 {
+		t.Errorf("%d sites in an object of another kind", len(s))
+	}
+	o.Given = true
+	want := map[string]string{
+		"site_abi":    "\x48\x89\xdf",
+		"site_stack":  "\x4c\x8b\x4c\x24\x38",
+		"site_before": "\x48\x8b\x44\x24\x10",
+		"site_vfork":  "\x48\x8b\x44\x24\x08\x41\x5c",
+		"site_far":    "\x48\x8b\x84\x24\x08\x01\x00\x00",
+	}
+	for _, s := range New(o, 0).KernelSites() {
+		name := o.Functions[o.FunctionAt(s.Addr)].Name
+		if want[name] != s.Setup || s.Number != stubgen.AnyNumber {
+			t.Errorf("%s: a site with the setup % x, number %d, not % x", name, s.Setup, s.Number, want[name])
+		}
+		if end := string(o.Code(s.End() - 2)[:2]); end != string(opSyscall) {
+			t.Errorf("%s ends with % x", name, end)
+		}
+		delete(want, name)
+	}
+	for name := range want {
+		t.Errorf("%s is no site", name)
+	}
+}

@@ -2,7 +2,7 @@
  * has some hundred bytes left where the Go runtime makes a system call. Signals are not blocked:
  * Go's handlers have a stack of their own. Who finds all taken waits, some tenths of a second, as
  * many threads may be at such sites for a moment; then the program's has to do, since all may be
- * held by threads whose handlers wait for one, too. */
+ * held by threads whose handlers wait for one, too. In a forked child its only thread has none. */
 #ifndef DYNPROF_SIDESTACK_H
 #define DYNPROF_SIDESTACK_H
 
@@ -17,9 +17,6 @@
 #include "base/raw.h"
 
 extern uint8_t dp_small_stacks HIDDEN;
-
-/* In a forked child: its only thread is on none. */
-void dp_side_stacks_forked(void) HIDDEN;
 #endif
 
 #endif

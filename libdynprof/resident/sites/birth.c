@@ -210,7 +210,6 @@ void dp_forked(struct dp_birth *b)
 {
 	dp_rows_begin((struct dp_row *)b->gs);
 	dp_ends_forked();
-	dp_side_stacks_forked();
 	dp_lost_forked(b);
 	dp_redirect_forked();
 	dp_hooks.forked();

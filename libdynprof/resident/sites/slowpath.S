@@ -359,13 +359,15 @@ dp_kernel_site:
 	push	%r9
 	push	%r10
 	push	%rbp
-	mov	%r15, %rdi
 	mov	%rsp, %rbp
 	.cfi_escape RBP_AT_RBP
+	movl	$(DP_NO_SIDE_STACKS & 0xffffffff), dp_side_stacks_taken(%rip) /* by this thread, the only one, none */
+	TO_SIDE_STACK
+	mov	%r15, %rdi
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_forked
-	mov	%rbp, %rsp
+	FROM_SIDE_STACK
 	pop	%rbp
 	.cfi_same_value rbp
 	pop	%r10
