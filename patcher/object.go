@@ -106,7 +106,9 @@ func (p *Plan) planObject(o *object) {
 		o.reason = ledger.ReasonUnsupported // its text is not what it will be
 	}
 	p.plan(o)
-	o.leaveMapping(p.LinkerHook)
+	if !p.Static { // else they are the program's
+		o.leaveMapping(p.LinkerHook)
+	}
 	o.gs = o.usesGS()
 }
 

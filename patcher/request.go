@@ -19,7 +19,7 @@ type Request struct {
 	// LinkerHook is the dynamic linker's function that is called when its list of
 	// objects has changed; 0: there is none.
 	LinkerHook uint64
-	Static     bool // there is no dynamic linker: nobody says that objects come later
+	Static     bool // there is no dynamic linker, or it is in the program itself
 	Early      bool // nothing has run yet, nor is relocated
 
 	// The reserve has ReserveSize bytes, of which the first are arenas already.

@@ -70,14 +70,17 @@ func (r *report) wants(t *testing.T, library string, steps, made uint64) {
 	}
 }
 
+// loadsStatic is how a static program is made that can load libraries, of the same libc.
+var loadsStatic = []string{"gcc", "-O1", "-static"}
+
 // TestAttachLate: as long as hotspots attach --for stays beside a program what that loads is
 // counted from its constructors on, and it is what it was behind that.
 func TestAttachLate(t *testing.T) {
 	lane.Parallel(t)
-	for _, how := range lane.Some([][]string{{"gcc", "-O1"}, musl}, 0, 1) {
-		program, library := compileWith(t, how, "attachlate.c"), compileWith(t, slices.Concat(how, []string{"-shared", "-fPIC"}), "latelib.c")
+	for _, how := range lane.Some([][]string{{"gcc", "-O1"}, musl, loadsStatic, {"gcc", "-O1", "-static-pie"}}, 0, 1, 2) {
+		program, library := compileWith(t, how, "attachlate.c"), compileWith(t, slices.Concat(how[:2], []string{"-shared", "-fPIC"}), "latelib.c")
 		for _, flags := range lane.Some([][]string{nil, {"--threshold", "50"}, {"--objects", "all", "--edges"}}, 0, 1) {
-			t.Run(strings.Join(append(how[:1:1], flags...), " "), func(t *testing.T) {
+			t.Run(strings.Join(append(how[:len(how):len(how)], flags...), " "), func(t *testing.T) {
 				a := startAttached(t, program)
 				descriptors := a.descriptors()
 				b := a.attachFor(flags...)
@@ -119,14 +122,14 @@ func TestAttachLate(t *testing.T) {
 // counted from the next attach on.
 func TestAttachLateAlone(t *testing.T) {
 	lane.Parallel(t)
-	for _, how := range lane.Some([][]string{{"gcc", "-O1"}, musl}, 0) {
+	for _, how := range lane.Some([][]string{{"gcc", "-O1"}, loadsStatic, musl}, 0, 1) {
 		program := compileWith(t, how, "attachlate.c")
 		var libraries []string
 		for range 2 {
-			libraries = append(libraries, compileWith(t, slices.Concat(how, []string{"-shared", "-fPIC"}), "latelib.c"))
+			libraries = append(libraries, compileWith(t, slices.Concat(how[:2], []string{"-shared", "-fPIC"}), "latelib.c"))
 		}
 		for _, killed := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s killed=%t", how[0], killed), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s killed=%t", how, killed), func(t *testing.T) {
 				a := startAttached(t, program)
 				table := ""
 				if killed {
@@ -170,11 +173,11 @@ func TestAttachLateAlone(t *testing.T) {
 	}
 }
 
-// TestAttachLateStatic: what a static program loads is named when it is detached from, and counted
-// by the next attach.
+// TestAttachLateStatic: what a static program loads whose symbols were stripped, so that nobody
+// tells, is named when it is detached from, and counted by the next attach.
 func TestAttachLateStatic(t *testing.T) {
 	lane.Parallel(t)
-	program := compile(t, need(t, "gcc"), []string{"-O1", "-static", "-Wno-error"}, "attachlate.c")
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-static", "-s"}, "attachlate.c")
 	library := compile(t, need(t, "gcc"), []string{"-O1", "-shared", "-fPIC", "-nostdlib"}, "latelib.c")
 	a := startAttached(t, program)
 	table := a.attach()
@@ -222,6 +225,40 @@ func TestAttachCode(t *testing.T) {
 	says(3 << 20)
 }
 
+// TestRunStaticLate: what a static program loads is counted from its constructors on, in its
+// children, too, with all the libc that it brings.
+func TestRunStaticLate(t *testing.T) {
+	lane.Parallel(t)
+	needNoBlocks(t)
+	for _, kind := range lane.Some([]string{"-static", "-static-pie"}, 0) {
+		program, library := compile(t, need(t, "gcc"), []string{"-O1", kind}, "late.c"), compile(t, need(t, "gcc"), []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
+		for mode, want := range map[string][2]uint64{"once": {1500, 14}, "fork": {350, 14}, "threads": {3000, 21}} {
+			t.Run(mode+kind, func(t *testing.T) { runsLate(t, program, mode, library, want) })
+		}
+	}
+}
+
+// runsLate: so many calls of late_step, and of late_made, are counted in a mode of late.c.
+func runsLate(t *testing.T, program, mode, library string, want [2]uint64) {
+	t.Helper()
+	table := filepath.Join(t.TempDir(), "table")
+	without := run(t, cmd(program, mode, library))
+	with := run(t, cmd(build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--", program, mode, library))
+	r := readReport(t, table)
+	var busy uint64
+	if n, _ := fmt.Sscanf(with.stderr, "calls busy_step %d\n", &busy); n == 1 {
+		with.stderr = without.stderr // how often is chance
+		if calls := r.calls(t, "busy_step"); calls != busy {
+			t.Errorf("busy_step: %d calls, not %d", calls, busy)
+		}
+	}
+	same(t, without, with)
+	r.wants(t, library, want[0], want[1])
+	if r.ObjectsMissed != 0 {
+		t.Errorf("missed: %+v", r.Missed)
+	}
+}
+
 // TestRunMuslLate: what a program of musl loads is counted from its constructors on, in its
 // children, too.
 func TestRunMuslLate(t *testing.T) {
@@ -229,23 +266,6 @@ func TestRunMuslLate(t *testing.T) {
 	needNoBlocks(t)
 	program, library := compileWith(t, musl, "late.c"), compileWith(t, slices.Concat(musl, []string{"-shared", "-fPIC"}), "latelib.c")
 	for mode, want := range map[string][2]uint64{"once": {1500, 7}, "fork": {350, 14}, "threads": {3000, 7}} {
-		t.Run(mode, func(t *testing.T) {
-			table := filepath.Join(t.TempDir(), "table")
-			without := run(t, cmd(program, mode, library))
-			with := run(t, cmd(build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--", program, mode, library))
-			r := readReport(t, table)
-			var busy uint64
-			if n, _ := fmt.Sscanf(with.stderr, "calls busy_step %d\n", &busy); n == 1 {
-				with.stderr = without.stderr // how often is chance
-				if calls := r.calls(t, "busy_step"); calls != busy {
-					t.Errorf("busy_step: %d calls, not %d", calls, busy)
-				}
-			}
-			same(t, without, with)
-			r.wants(t, library, want[0], want[1])
-			if r.ObjectsMissed != 0 {
-				t.Errorf("missed: %+v", r.Missed)
-			}
-		})
+		t.Run(mode, func(t *testing.T) { runsLate(t, program, mode, library, want) })
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
-// In a static program nobody tells that it loads a library, as glibc does for names of users: it
-// is known by its mappings alone, when somebody looks at them.
+// In a static program that was stripped nobody tells that it loads a library, as glibc does for
+// names of users: it is known by its mappings alone, when somebody looks at them.
 
 // noteMissed names those libraries in the table of a static program that are none of its objects,
 // as the resident part names what it cannot have planned elsewhere (libdynprof/resident/plans).
@@ -54,7 +54,11 @@ func (c Memory) noteMissed(f *file.File, objects []layout.Object) error {
 	if _, err := f.OS().WriteAt(le.AppendUint32(nil, count), layout.HdrMissedHead); err != nil {
 		return err
 	}
-	_, err = f.OS().WriteAt(le.AppendUint32(nil, count), layout.HdrObjectsMissed) // nobody else misses any there
+	times, err := f.U32(layout.HdrObjectsMissed)
+	if err != nil {
+		return err
+	}
+	_, err = f.OS().WriteAt(le.AppendUint32(nil, times+count-head), layout.HdrObjectsMissed)
 	return err
 }
 

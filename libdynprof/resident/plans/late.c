@@ -36,6 +36,7 @@
 #include "plans/missed.h"
 #include "rows/rowlist.h"
 #include "sites/gs.h"
+#include "sites/replaced.h"
 #include "sites/slowpath.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
@@ -54,6 +55,8 @@ static struct {
 	const char *table; /* path, behind them */
 	int cache;         /* enum dp_cache */
 	uint32_t user;     /* whose plans were good */
+	int is_static;     /* its list begins when it loads something, with what was there before */
+	uint64_t kernels;  /* where the kernel's object lies (AT_SYSINFO_EHDR) */
 } kept;
 
 /* ---- which objects are new --------------------------------------------- */
@@ -125,10 +128,18 @@ static const struct link_map *next_object(struct walk *w)
 	return w->l;
 }
 
+/* A static program has no dynamic section, or one that is in its list when that begins. */
+static int is_of_start(const struct link_map *l)
+{
+	return !l->l_ld || (kept.is_static && (!l->l_name[0] || l->l_addr == kept.kernels));
+}
+
 static const struct link_map *next_new(struct walk *w)
 {
 	while (next_object(w))
-		if (!is_known(w->l->l_ld) || (passed.adds && is_passed(w->l->l_ld)))
+		if (is_of_start(w->l))
+			continue;
+		else if (!is_known(w->l->l_ld) || (passed.adds && is_passed(w->l->l_ld)))
 			return w->l;
 	return 0;
 }
@@ -206,15 +217,38 @@ static int keep_start(const struct dp_ctl *ctl, const Elf64_auxv_t *auxv)
 	return 1;
 }
 
+/* Whether no dynamic linker has started the program. */
+static int is_static(const Elf64_auxv_t *auxv)
+{
+	const Elf64_Phdr *p = 0;
+	uint64_t n = 0;
+	for (const Elf64_auxv_t *a = auxv; a->a_type != AT_NULL; a++) {
+		if (a->a_type == AT_PHDR)
+			p = (const Elf64_Phdr *)a->a_un.a_val;
+		if (a->a_type == AT_PHNUM)
+			n = a->a_un.a_val;
+	}
+	for (uint64_t i = 0; p && i < n; i++)
+		if (p[i].p_type == PT_INTERP)
+			return 0;
+	return p != 0;
+}
+
 const char *dp_keep(const struct dp_session *s, uint64_t r_debug)
 {
 	kept.r_debug = (struct r_debug *)r_debug;
 	if (!r_debug)
 		return 0;
+	kept.is_static = is_static(s->auxv);
+	if (kept.is_static)
+		dp_linker_state = (const int *)&kept.r_debug->r_state;
 	kept.vars_count = s->ctl->vars_count;
 	kept.cache = s->cache;
 	kept.user = (uint32_t)raw(SYS_geteuid);
 	int have = keep_start(s->ctl, s->auxv);
+	for (const Elf64_auxv_t *a = s->auxv; a->a_type != AT_NULL; a++)
+		if (a->a_type == AT_SYSINFO_EHDR)
+			kept.kernels = a->a_un.a_val;
 	know_all();
 	known.blind |= !have;
 	return kept.table;

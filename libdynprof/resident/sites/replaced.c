@@ -17,10 +17,13 @@
  *     given back before the program takes its place.
  *  6. Before it takes that of rows, of the table, or of the library, we withdraw:
  *     who restores a checkpoint in its own process takes all that it does not know.
- * The dynamic linker's own calls are no sites: what it unmaps is closed.
+ * The dynamic linker's own calls are no sites: what it unmaps is closed. In a static program they
+ * are all others', too: then it says that it closes something.
  */
 #define _GNU_SOURCE
+#include <elf.h>
 #include <errno.h>
+#include <link.h>
 #include <sys/mman.h>
 
 #include "base/filters.h"
@@ -171,10 +174,19 @@ static void map_comes(struct dp_regs *r)
 	goes(r, s);
 }
 
+const int *dp_linker_state HIDDEN;
+
+/* Whether a library is closed, which lies there as a whole. */
+static int is_closed(struct span s)
+{
+	const int *state = dp_linker_state;
+	return state && __atomic_load_n(state, __ATOMIC_RELAXED) == RT_DELETE && dp_is_here(s.low, (const uint8_t *)ELFMAG, SELFMAG);
+}
+
 static void unmap_comes(struct dp_regs *r)
 {
 	struct span s = span(r->rdi, r->rsi);
-	if (!has_text(s))
+	if (!has_text(s) || is_closed(s))
 		return;
 	ours_goes(r, s, 0);
 	goes(r, s);

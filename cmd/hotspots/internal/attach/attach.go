@@ -207,6 +207,10 @@ func look(pid int) (*prepared, error) {
 	if err == nil {
 		p.linker, err = remote.FindLinker(p.process.Memory, remote.ParseAuxv(p.auxv), p.maps)
 	}
+	if err == nil {
+		p.isGo = p.linker.Static && isGo(p.process.Thread()+"/exe")
+		err = p.findOwnLinker()
+	}
 	// The thread by which we look has ended, or another program was executed.
 	if errors.Is(err, remote.ErrLoading) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || err != nil && p.isAnother() {
 		err = &errAgain{err}
@@ -216,7 +220,6 @@ func look(pid int) (*prepared, error) {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
 	p.findLibrary()
-	p.isGo = p.linker.Static && isGo(p.process.Thread()+"/exe")
 	return p, nil
 }
 

@@ -72,6 +72,9 @@ func (p *prepared) stopped(do func(*session) error) error {
 // consistent is an error if the dynamic linker's lists change just now.
 func (s *session) consistent(p *prepared) error {
 	_, err := remote.FindLinker(s.Mem, remote.ParseAuxv(p.auxv), s.maps)
+	if err == nil {
+		err = atRest(s.Mem, p.linker)
+	}
 	if err != nil {
 		return again("process %d: %w", s.Pid, err)
 	}
