@@ -11,7 +11,7 @@ type windowHit struct {
 	who       targeted
 	low, high uint64 // body the branch came from
 	from      Site
-	past      bool // read where a jump table has most likely ended
+	past      bool // read where a jump table has most likely ended, or an address that may be none: not if it is inside an instruction
 }
 
 // entryJump is a jump from function from to the entry of function to.

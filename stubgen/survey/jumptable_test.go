@@ -122,3 +122,32 @@ func TestTooManyEntries(t *testing.T) {
 		}
 	}
 }
+
+// TestLabels: a label inside of a window whose address the function takes, or that stands in data
+// of a program that is not position independent, is one that a pointer leads to. What is inside
+// of an instruction is none.
+func TestLabels(t *testing.T) {
+	word := func(to uint64) *stubgen.Object {
+		o := tabled(3, func(func(uint64), func()) {})
+		o.Absolute = true
+		o.Data[0].Code = binary.LittleEndian.AppendUint64(nil, to)
+		return o
+	}
+	relative := word(tabledAt + 2)
+	relative.Absolute = false
+	for name, row := range map[string]struct {
+		o    *stubgen.Object
+		want bool
+	}{
+		"word":             {word(tabledAt + 2), true},
+		"inside":           {word(tabledAt + 3), false},
+		"behind":           {word(tabledAt + 6), false},
+		"no address":       {relative, false},
+		"operand":          {tabled(3, func(lea func(uint64), _ func()) { lea(tabledAt + 4) }), true},
+		"operand's inside": {tabled(3, func(lea func(uint64), _ func()) { lea(tabledAt + 1) }), false},
+	} {
+		if _, elsewhere := survey.New(row.o, 1).Targeted(0); elsewhere != row.want {
+			t.Errorf("%s: a pointer leads into the window: %v", name, elsewhere)
+		}
+	}
+}

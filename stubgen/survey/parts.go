@@ -38,27 +38,36 @@ func isCandidate(f *elfscan.Function) bool {
 }
 
 // takeWords takes every aligned word of the data for a code pointer: in a
-// program that is not position independent they have no relocations.
-func (m *entryMap) takeWords(data []stubgen.Segment) {
+// program that is not position independent they have no relocations. It returns those that may
+// lead into a window, as labels whose addresses a function takes.
+func (m *entryMap) takeWords(data []stubgen.Segment) (inside []uint64) {
 	for _, s := range data {
 		code := s.Code[min(-s.Addr&7, uint64(len(s.Code))):]
 		for ; len(code) >= 8; code = code[8:] {
 			if word := binary.LittleEndian.Uint64(code); word-m.low < m.high-m.low { // others are none
 				m.take(word)
+				if m.maybeInside(word) {
+					inside = append(inside, word)
+				}
 			}
 		}
 	}
+	return inside
 }
 
 // operand looks at a plain instruction for an address it may take: the target
-// of a RIP-relative operand or, where addresses are absolute, an immediate.
-func (m *entryMap) operand(o *stubgen.Object, in *x86.Inst, code []byte, pc uint64) {
+// of a RIP-relative operand or, where addresses are absolute, an immediate. It returns that, or 0.
+func (m *entryMap) operand(o *stubgen.Object, in *x86.Inst, code []byte, pc uint64) (taken uint64) {
 	switch {
 	case in.RIPRel():
-		m.take(in.RIPTarget(code, pc))
+		taken = in.RIPTarget(code, pc)
 	case o.Absolute && in.ImmSize == 4:
-		m.take(uint64(binary.LittleEndian.Uint32(code[in.ImmOff:])))
+		taken = uint64(binary.LittleEndian.Uint32(code[in.ImmOff:]))
+	default:
+		return 0
 	}
+	m.take(taken)
+	return taken
 }
 
 // nearPart reports whether a neighbour of function i is a part.

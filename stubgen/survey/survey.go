@@ -111,10 +111,16 @@ func New(o *stubgen.Object, workers int) *Survey {
 	if o.NoteCalls {
 		s.index = stubgen.NewIndex(o)
 	}
+	var labels []uint64
 	if o.Absolute {
-		s.entries.takeWords(o.Data)
+		labels = s.entries.takeWords(o.Data)
 	}
 	s.merge(s.decodeAll(workers))
+	for _, at := range labels {
+		if !s.insideInstruction(at) {
+			s.hit(windowHit{target: at, who: fromElsewhere})
+		}
+	}
 	return s
 }
 

@@ -170,7 +170,7 @@ func (w *sweep) between(low uint64, next int) {
 			w.window(in.BranchTarget(code[at:], pc), Site{})
 			w.s.entries.take(in.BranchTarget(code[at:], pc))
 		case x86.Plain:
-			w.s.entries.operand(o, &in, code[at:], pc)
+			w.takes(w.s.entries.operand(o, &in, code[at:], pc))
 		}
 		at += int(in.Len)
 	}
@@ -183,10 +183,17 @@ const (
 	opMovSegment = 0x8e
 )
 
+// takes records an address that is taken, if it lies inside a window: a pointer may lead there.
+func (w *sweep) takes(at uint64) {
+	if at != 0 && w.s.entries.maybeInside(at) {
+		w.hits = append(w.hits, windowHit{target: at, who: fromElsewhere, past: true})
+	}
+}
+
 // operand looks at a plain instruction that may take an address: of code, or
 // of a jump table.
 func (w *sweep) operand(in *x86.Inst, code []byte, pc uint64) {
-	w.s.entries.operand(w.s.obj, in, code, pc)
+	w.takes(w.s.entries.operand(w.s.obj, in, code, pc))
 	if in.Op == opLea && in.Map == x86.MapLegacy && in.RIPRel() {
 		w.tables = append(w.tables, in.RIPTarget(code, pc))
 	}
