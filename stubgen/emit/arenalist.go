@@ -93,7 +93,7 @@ func (r *ArenaRef) Read(records, lengths []byte) (list []Moved) {
 		}
 		for ; n > 0; n-- {
 			m.Calls = append(m.Calls, lengths[from]&originCall != 0)
-			m.Originals = append(m.Originals, int(lengths[from]&^originCall))
+			m.Originals = append(m.Originals, int(lengths[from]&^(originCall|originAimed)))
 			m.Copies = append(m.Copies, int(lengths[from+1]))
 			from += 2
 		}

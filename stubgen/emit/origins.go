@@ -42,7 +42,8 @@ const (
 )
 
 // Flags of a record. The top bit of an original length marks a call, whose copy
-// moves the stack pointer in between.
+// moves the stack pointer in between, the next an instruction in front of which a register has
+// what a jump table of the copy's own has: an address there, or a distance to it.
 const (
 	originKeepsFlags = 1 << iota               // the count saves the status flags
 	originGo                                   // the object has a Go runtime
@@ -54,6 +55,7 @@ const (
 	originTrip                                 // it starts, counts or ends an execution of a loop (trips.go), and has no instructions; without a count it is the end's cold part
 	originTouch      = originNote | originTrip // both: it notes which pages the instruction at its beginning touches (touch.go), or records it; with originWay it has no instructions; without a count it is what calls the slow path for a record
 	originCall       = 0x80
+	originAimed      = 0x40
 )
 
 // add appends the record of the instructions whose lengths were added since

@@ -102,6 +102,13 @@ func (r *Runs) Moved(in *x86.Inst, copied int) {
 	}
 }
 
+// Aimed says of the last instruction that a register has what a jump table of the copy's own has.
+func (r *Runs) Aimed() {
+	if r.origins != nil {
+		r.origins.Lengths[len(r.origins.Lengths)-2] |= originAimed
+	}
+}
+
 // Led notes a jump to where the next instruction has always been, and runs.
 func (r *Runs) Led(in *x86.Inst) { r.note(in.Len, JumpSize) }
 

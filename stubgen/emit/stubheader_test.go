@@ -439,4 +439,5 @@ func (h *header) origins() {
 	h.define("LONG_COUNT", longCount)
 	h.define("LONG_SIZE", longSize)
 	h.define("IS_CALL", fmt.Sprintf("%#x", originCall))
+	h.define("IS_AIMED", fmt.Sprintf("%#x", originAimed))
 }

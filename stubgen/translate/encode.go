@@ -256,6 +256,9 @@ func (w *Writer) op(op Op) {
 		return
 	}
 	w.runs.Moved(&in.Inst, a.Len()-start)
+	if w.isAimed(op.Inst) {
+		w.runs.Aimed()
+	}
 }
 
 // lead makes the patches: jumps to where that says the copies of what landings are in front

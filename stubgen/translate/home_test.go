@@ -65,7 +65,7 @@ func checkOrigins(t *testing.T, o *stubgen.Object, c *Code, s *emit.Origins, siz
 		at = int(le.Uint32(r)) + int(r[14])
 		for ; n > 0; n-- {
 			found[from] = true
-			from += uint64(lengths[0] &^ 0x80)
+			from += uint64(lengths[0] &^ 0xc0) // without what is marked
 			at += int(lengths[1])
 			lengths = lengths[2:]
 		}

@@ -107,6 +107,18 @@ func (w *Writer) read(inst int32, code []byte) bool {
 	return true
 }
 
+// isAimed reports whether an instruction stands between the last that has read a copied table,
+// in its block, and behind the jump by that: in front of it the register has what the copy is
+// like, which nobody else shall see.
+func (w *Writer) isAimed(inst int32) bool {
+	n := len(w.reads)
+	if n == 0 {
+		return false
+	}
+	t := &w.code.Tables[w.reads[n-1].table]
+	return inst > t.Load && inst <= t.Jump
+}
+
 // writeTables writes the tables behind the copy.
 func (w *Writer) writeTables() {
 	if len(w.reads) == 0 {

@@ -20,4 +20,16 @@
 #define DP_REG_RIP 16
 #define DP_REG_EFLAGS 17
 
+#ifndef __ASSEMBLER__
+#include <stdint.h>
+
+/* Where a register that instructions know by a number is in the context. */
+static inline uint64_t dp_place_of(unsigned number)
+{
+	enum { R8 = 8 };
+	static const uint8_t first[R8] = {DP_REG_RAX, DP_REG_RCX, DP_REG_RDX, DP_REG_RBX, DP_REG_RSP, DP_REG_RBP, DP_REG_RSI, DP_REG_RDI};
+	return number < R8 ? first[number] : DP_REG_R8 + number - R8;
+}
+#endif
+
 #endif

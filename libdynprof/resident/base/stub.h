@@ -229,6 +229,7 @@ _Static_assert(sizeof(struct dp_origin) == 16, "dp_origin");
 #define DP_LONG_COUNT 4
 #define DP_LONG_SIZE 8
 #define DP_IS_CALL 0x80
+#define DP_IS_AIMED 0x40
 #endif
 
 #endif

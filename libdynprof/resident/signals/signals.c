@@ -28,6 +28,7 @@
 
 #include "base/state.h"
 #include "base/stub.h"
+#include "signals/aimed.h"
 #include "signals/flags.h"
 #include "signals/notes.h"
 #include "signals/signals.h"
@@ -110,7 +111,7 @@ static const uint8_t *copy_at(const struct dp_run *r, uint64_t pos, uint64_t *fr
 		const uint8_t *n = r->lengths[i];
 		if (pos - *to < n[1])
 			return n;
-		*from += n[0] & ~DP_IS_CALL;
+		*from += n[0] & DP_ORIGINAL;
 		*to += n[1];
 	}
 	return 0;
@@ -176,6 +177,7 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 		}
 		s->counted = (s->counted && !(o->flags & DP_IS_WAY)) || again;
 		g[DP_REG_RIP] = from;
+		dp_show_aimed(c, o, stub + r.body, g, s);
 		return 1;
 	}
 	pos -= r.body;
@@ -191,6 +193,7 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 	if (!n)
 		return 0; /* at the jump back: it is as good as done */
 	s->resume = stub + r.body + to;
+	dp_show_aimed(c, o, s->resume, g, s);
 	s->counted = (r.body || again) && to == 0;
 	if (n[0] & DP_IS_CALL && (pos - to == DP_CALL_OVER || pos - to > DP_CALL_POPPED))
 		g[DP_REG_RSP] += 8;
@@ -377,7 +380,7 @@ static const struct dp_origin *copied(const struct dp_known *c, uint64_t rip, ui
 		uint32_t i = 0;
 		*to = c->at + o->at + r.body;
 		for (; i < r.count && from < rip; i++) {
-			from += r.lengths[i][0] & ~DP_IS_CALL;
+			from += r.lengths[i][0] & DP_ORIGINAL;
 			*to += r.lengths[i][1];
 		}
 		int counts = (o->flags & (DP_IS_COPY | DP_IS_WAY)) == DP_IS_COPY;
@@ -434,7 +437,7 @@ static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *
 	s->to_rip = g[DP_REG_RIP];
 	s->to_rsp = g[DP_REG_RSP];
 	s->to_rax = g[DP_REG_RAX];
-	s->to_was = g[s->other];
+	s->to_was = s->other ? g[s->other - 1] : 0;
 	s->to_eflags = g[DP_REG_EFLAGS];
 	return DP_SHOWN;
 }
@@ -531,11 +534,11 @@ static void put_back(uint64_t *g, const struct dp_shown *s)
 	g[DP_REG_RIP] = s->rip;
 	g[DP_REG_RSP] = s->rsp;
 	if (s->word)
-		dp_save_again(s->word, g[s->other]);
+		dp_save_again(s->word, g[s->other - 1]);
 	if (g[DP_REG_RAX] == s->to_rax)
 		g[DP_REG_RAX] = s->rax;
-	if (s->other && (s->word || g[s->other] == s->to_was))
-		g[s->other] = s->was;
+	if (s->other && (s->word || g[s->other - 1] == s->to_was))
+		g[s->other - 1] = s->was;
 	if (g[DP_REG_EFLAGS] == s->to_eflags)
 		g[DP_REG_EFLAGS] = s->eflags;
 }

@@ -32,7 +32,7 @@ struct dp_shown {
 	uint32_t go;	 /* a Go program: the address that it pushes is never returned to */
 	uint32_t counted; /* it stands behind its function's count */
 	uint64_t trip;	 /* it counts trips of a loop: where in the row that has an execution; else 0 */
-	uint64_t other; /* another register that is put back: its DP_REG_*; else 0 */
+	uint64_t other; /* another register that is put back: its DP_REG_* and 1; else 0 */
 	uint64_t was, to_was; /* what it had, as rax */
 	uint64_t word;	 /* where in the row that has what the handler sees; else 0 */
 };

@@ -11,14 +11,6 @@
 #include "signals/touches.h"
 #include "stubs/redirect.h"
 
-/* The place of a register in a context. */
-static uint64_t place_of(unsigned register_)
-{
-	enum { R8 = 8 };
-	static const uint8_t first[R8] = {DP_REG_RAX, DP_REG_RCX, DP_REG_RDX, DP_REG_RBX, DP_REG_RSP, DP_REG_RBP, DP_REG_RSI, DP_REG_RDI};
-	return register_ < R8 ? first[register_] : DP_REG_R8 + register_ - R8;
-}
-
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* Of the stack. */
@@ -30,9 +22,10 @@ static void show_pushed(const uint8_t *code, uint64_t pos, uint64_t left, int ke
 	if (words == 2 && pos >= DP_TOUCH_SAVED_FLAGS && left >= DP_TOUCH_SAHF)
 		dp_flags_of_rax(g, left > DP_TOUCH_SAHF);
 	if (words >= 1) {
-		s->other = place_of(code[DP_TOUCH_PUSH] - PUSH);
-		s->was = g[s->other];
-		g[s->other] = top[-1];
+		uint64_t place = dp_place_of(code[DP_TOUCH_PUSH] - PUSH);
+		s->other = place + 1;
+		s->was = g[place];
+		g[place] = top[-1];
 	}
 	if (words >= 2)
 		g[DP_REG_RAX] = top[-2];
@@ -46,10 +39,11 @@ static void show_saved(const uint8_t *restore, uint64_t *g, struct dp_shown *s)
 	uint64_t word = *(const uint32_t *)(restore + DP_TOUCH_WORD);
 	if (dp_is_off() || dp_stopped())
 		return; /* there may be no row any more; nobody needs what the register has */
-	s->other = place_of((restore[DP_TOUCH_MODRM] >> 3 & 7U) | (restore[DP_TOUCH_REX] & REX_R) << 1);
-	s->was = g[s->other];
+	uint64_t place = dp_place_of((restore[DP_TOUCH_MODRM] >> 3 & 7U) | (restore[DP_TOUCH_REX] & REX_R) << 1);
+	s->other = place + 1;
+	s->was = g[place];
 	s->word = word;
-	__asm__ volatile("movq %%gs:(%1), %0" : "=r"(g[s->other]) : "r"(word));
+	__asm__ volatile("movq %%gs:(%1), %0" : "=r"(g[place]) : "r"(word));
 }
 
 void dp_show_touch(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *g, struct dp_shown *s)

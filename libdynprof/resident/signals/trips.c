@@ -45,7 +45,7 @@ void dp_show_trip(const struct dp_known *c, const struct dp_origin *o, uint64_t 
 	struct dp_run r = dp_run_of(c, o);
 	uint64_t start = c->at + o->at;
 	s->resume = g[DP_REG_RIP];
-	s->other = DP_REG_RCX;
+	s->other = DP_REG_RCX + 1;
 	s->was = g[DP_REG_RCX];
 	if (r.body && !(g[DP_REG_EFLAGS] & TRAP_FLAG)) {
 		s->rip = s->resume = start;
