@@ -146,7 +146,7 @@ func (p *Plan) plan(o *object) {
 	o.code.NoteCalls = !o.code.Go
 	// Go's mprotect is no kernel site: who writes over an entry by it is not seen.
 	o.leads = !p.Options.On[setting.KeepCalls] && !p.how.debugged && !p.Translator && !o.code.Go
-	if (o.leads || p.wantsBlocks(o)) && !p.Late && !p.Early { // what comes later is not bound yet
+	if (o.leads || p.wantsBlocks(o)) && !p.Late { // what comes later is not bound yet; before anything has run, what will be is writable
 		o.code.Closed = o.closed(p.maps)
 	}
 	o.bySite = p.how.sites && o.leads && !o.byCall

@@ -42,6 +42,7 @@ func (a *attached) pausesAndGoesOn(table, of string) {
 // threads run, and leaves nothing behind.
 func TestAttachControl(t *testing.T) {
 	lane.Parallel(t)
+	needPlain(t, "switched")
 	for _, how := range lane.Some([][]string{{"gcc", "-O1"}, {"gcc", "-O1", "-static"}, {"musl-gcc", "-O1"}}, 0) {
 		t.Run(strings.Join(how, " "), func(t *testing.T) {
 			a := startAttached(t, compileWith(t, how, "attached.c"), "4", "forks", "signals")
@@ -75,6 +76,7 @@ func TestAttachControl(t *testing.T) {
 // functions or for none.
 func TestAttachControlKilled(t *testing.T) {
 	lane.Parallel(t)
+	needPlain(t, "switched")
 	strace := need(t, "strace")
 	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "4")
 	before := a.state()
@@ -134,6 +136,7 @@ func TestAttachGoControl(t *testing.T) {
 // both name, if they are of the same functions; else they go into one of their own.
 func TestAttachAgain(t *testing.T) {
 	lane.Parallel(t)
+	needPlain(t, "")
 	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "2")
 	table := filepath.Join(t.TempDir(), "table.dynprof")
 	attach := func(says string, flags ...string) {

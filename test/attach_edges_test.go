@@ -27,6 +27,7 @@ func edgesAre(t *testing.T, table, text string) {
 // nobody calls, and it is what it was when it is detached from while all call.
 func TestAttachEdges(t *testing.T) {
 	lane.Parallel(t)
+	needPlain(t, "")
 	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "4", "forks", "signals")
 	state, before := a.state(), a.quiet()
 	table := a.attach("--edges")
@@ -51,7 +52,7 @@ func TestAttachEdges(t *testing.T) {
 // TestRunStaticEdges: so it is in a static program, from its beginning.
 func TestRunStaticEdges(t *testing.T) {
 	lane.Parallel(t)
-	needNoBlocks(t)
+	needPlain(t, "")
 	program := compile(t, need(t, "gcc"), []string{"-O2", "-static", "-pthread"}, "sites.c")
 	for _, args := range [][]string{{"4", "20000"}, {"3", "777", "fork"}} {
 		table := filepath.Join(t.TempDir(), "table")

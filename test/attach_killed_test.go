@@ -67,13 +67,17 @@ func TestAttachKilled(t *testing.T) {
 	lane.Parallel(t)
 	strace := need(t, "strace")
 	p := compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c")
-	for i, what := range []string{"attach", "detach"} {
+	for k, what := range lane.Some([]string{"attach", "detach", "attach", "detach"}, 0, 1) {
+		i, blocks := k%2, []string(nil)
+		if k > 1 { // and copies of functions
+			blocks = []string{"--blocks", "--edges"}
+		}
 		calls, quick := []string{"ptrace", "pwrite64", "pread64"}, []int{0}
 		if what == "attach" { // by which the table is sent
 			calls, quick = append(calls, "pidfd_getfd", "sendmsg"), []int{0, len(calls) + 1}
 		}
 		for _, call := range lane.Some(calls, quick...) {
-			t.Run(what+"/"+call, func(t *testing.T) {
+			t.Run(strings.Join(append([]string{what, call}, blocks...), "/"), func(t *testing.T) {
 				a := startAttached(t, p, "4")
 				if call == "sendmsg" || call == "pidfd_getfd" {
 					rootOnly(t, "cannot give a program other mounts")
@@ -86,8 +90,9 @@ func TestAttachKilled(t *testing.T) {
 					table := filepath.Join(dir, fmt.Sprint(n))
 					args := []string{what}
 					if what == "detach" {
-						a.attach()
+						a.attach(blocks...)
 					} else {
+						args = append(args, blocks...)
 						args = append(args, "-o", table)
 					}
 					r := run(t, cmd(killedAt(t, strace, call, n, append(args, a.pid())...)...))

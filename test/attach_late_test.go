@@ -31,7 +31,7 @@ type beside struct {
 func (a *attached) attachFor(flags ...string) *beside {
 	a.t.Helper()
 	b := &beside{table: filepath.Join(a.t.TempDir(), "table.dynprof")}
-	b.c = exec.Command(build(a.t, "hotspots"), slices.Concat([]string{"attach", "-o", b.table, "--for", "1h"}, flags, []string{a.pid()})...)
+	b.c = exec.Command(build(a.t, "hotspots"), slices.Concat([]string{"attach", "-o", b.table, "--for", "1h"}, blockFlags(), flags, []string{a.pid()})...)
 	says, err := b.c.StderrPipe()
 	if err != nil {
 		a.t.Fatal(err)

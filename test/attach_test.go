@@ -105,7 +105,31 @@ func (a *attached) ends() {
 // hotspots runs the command on the program.
 func (a *attached) hotspots(args ...string) result {
 	a.t.Helper()
+	if args[0] == "attach" {
+		args = append([]string{"attach"}, append(blockFlags(), args[1:]...)...)
+	}
 	return run(a.t, cmd(append([]string{build(a.t, "hotspots")}, append(args, a.pid())...)...))
+}
+
+// blockFlags are those of hotspots attach that DYNPROF_TEST_BLOCKS asks for (harness_test.go).
+func blockFlags() []string {
+	switch setting("TEST_BLOCKS") {
+	case "", "sites":
+		return nil
+	case "edges":
+		return []string{"--blocks", "--edges"}
+	case "switched":
+		return []string{"--blocks", "--control"}
+	}
+	return []string{"--blocks"}
+}
+
+// needPlain: blocks are not counted, or, if kind is another, so.
+func needPlain(t *testing.T, kind string) {
+	t.Helper()
+	if b := setting("TEST_BLOCKS"); b != "" && b != "sites" && b != kind {
+		t.Skip("blocks are counted")
+	}
 }
 
 func (a *attached) attach(flags ...string) (table string) {
@@ -364,7 +388,7 @@ func (p *cycled) cycle(t *testing.T, cycles int) {
 	var used []usage
 	for n := range cycles {
 		table := filepath.Join(dir, fmt.Sprint(n))
-		hotspots(slices.Concat([]string{"attach", "-o", table}, p.flags, []string{pid})...)
+		hotspots(slices.Concat([]string{"attach", "-o", table}, blockFlags(), p.flags, []string{pid})...)
 		if p.do != nil || p.calm != nil {
 			still(func() { p.compare(t, n, table) })
 		}

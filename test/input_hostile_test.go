@@ -97,8 +97,8 @@ func TestHostileName(t *testing.T) {
 		flags       string
 	}{
 		{"the library says why", sound, "-o /proc/table --"},
-		{"hotspots says why", static, "--blocks --"},
-		{"hotspots refuses", static, "--blocks --strict --"},
+		{"hotspots says why", static, "--trips --"},
+		{"hotspots refuses", static, "--trips --strict --"},
 		{"cannot be executed", "\x00", "--"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -45,13 +45,14 @@ const (
 // KeepGS is no base, but that the thread's stays as it is.
 const KeepGS = 1
 
-// Place is struct dp_place.
-type Place struct{ RIP, RSP, RAX, EFlags uint64 }
+// Place is struct dp_place: where a thread stands, with all its registers.
+type Place struct {
+	RIP, RSP, RAX, EFlags                                              uint64
+	RBX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R11, R12, R13, R14, R15 uint64
+}
 
 // Parked is struct dp_parked: a stopped thread.
 type Parked struct {
-	RBX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R11, R12, R13, R14, R15 uint64
-
 	From, To Place
 	Mask     uint64
 	GS       uint64
@@ -166,8 +167,8 @@ const (
 
 // Sizes of the structs in bytes.
 const (
-	PlaceSize  = 4 * 8
-	ParkedSize = 27 * 8
+	PlaceSize  = 18 * 8
+	ParkedSize = 41 * 8
 	AttachSize = 34*8 + 256
 	RangeSize  = 2 * 8
 	ArenaSize  = 18 * 8

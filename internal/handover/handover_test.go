@@ -20,9 +20,9 @@ func TestSizes(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	in, out := Parked{RBX: 1, From: Place{RIP: 2}, Left: 3}, Parked{}
+	in, out := Parked{From: Place{RIP: 1, RBX: 2}, Left: 3}, Parked{}
 	b := Bytes(&in)
-	if len(b) != ParkedSize || b[0] != 1 || b[112] != 2 || b[ParkedSize-8] != 3 {
+	if len(b) != ParkedSize || b[0] != 1 || b[4*8] != 2 || b[ParkedSize-8] != 3 {
 		t.Errorf("% x", b)
 	}
 	if err := Read(b, &out); err != nil || in != out {

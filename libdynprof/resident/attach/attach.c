@@ -101,19 +101,25 @@ static void answer(void)
 
 enum { CONTEXT_WORDS = DP_UC_GREGS / 8 + DP_REG_EFLAGS + 1 };
 
+#define ALL_REGISTERS(each) \
+	each(RIP, rip) each(RSP, rsp) each(RAX, rax) each(EFLAGS, eflags) each(RBX, rbx) each(RCX, rcx) \
+	each(RDX, rdx) each(RSI, rsi) each(RDI, rdi) each(RBP, rbp) each(R8, r8) each(R8 + 1, r9) each(R8 + 2, r10) \
+	each(R8 + 3, r11) each(R8 + 4, r12) each(R8 + 5, r13) each(R8 + 6, r14) each(R8 + 7, r15)
+
 static void to_context(const struct dp_place *p, uint64_t *context)
 {
 	uint64_t *g = context + DP_UC_GREGS / 8;
-	g[DP_REG_RIP] = p->rip;
-	g[DP_REG_RSP] = p->rsp;
-	g[DP_REG_RAX] = p->rax;
-	g[DP_REG_EFLAGS] = p->eflags;
+#define TO(name, field) g[DP_REG_##name] = p->field;
+	ALL_REGISTERS(TO)
+#undef TO
 }
 
 static void from_context(struct dp_place *p, const uint64_t *context)
 {
 	const uint64_t *g = context + DP_UC_GREGS / 8;
-	*p = (struct dp_place){g[DP_REG_RIP], g[DP_REG_RSP], g[DP_REG_RAX], g[DP_REG_EFLAGS]};
+#define FROM(name, field) p->field = g[DP_REG_##name];
+	ALL_REGISTERS(FROM)
+#undef FROM
 }
 
 static struct dp_parked *thread(const struct dp_attach *a, uint64_t i) { return (struct dp_parked *)a->threads + i; }

@@ -14,32 +14,32 @@
 #define DP_KEEP_GS 1   /* no GS base: it stays what it is */
 
 /* Offsets in struct dp_parked (park.S). */
-#define DP_PARKED_RBX 0
-#define DP_PARKED_RCX 8
-#define DP_PARKED_RDX 16
-#define DP_PARKED_RSI 24
-#define DP_PARKED_RDI 32
-#define DP_PARKED_RBP 40
-#define DP_PARKED_R8 48
-#define DP_PARKED_R9 56
-#define DP_PARKED_R10 64
-#define DP_PARKED_R11 72
-#define DP_PARKED_R12 80
-#define DP_PARKED_R13 88
-#define DP_PARKED_R14 96
-#define DP_PARKED_R15 104
-#define DP_PARKED_FROM 112
+#define DP_PARKED_FROM 0
 #define DP_PARKED_TO 144
-#define DP_PARKED_MASK 176
-#define DP_PARKED_GS 184
-#define DP_PARKED_REQUEST 192
-#define DP_PARKED_LEFT 208
+#define DP_PARKED_MASK 288
+#define DP_PARKED_GS 296
+#define DP_PARKED_REQUEST 304
+#define DP_PARKED_LEFT 320
 
 /* In struct dp_place. */
 #define DP_PLACE_RIP 0
 #define DP_PLACE_RSP 8
 #define DP_PLACE_RAX 16
 #define DP_PLACE_EFLAGS 24
+#define DP_PLACE_RBX 32
+#define DP_PLACE_RCX 40
+#define DP_PLACE_RDX 48
+#define DP_PLACE_RSI 56
+#define DP_PLACE_RDI 64
+#define DP_PLACE_RBP 72
+#define DP_PLACE_R8 80
+#define DP_PLACE_R9 88
+#define DP_PLACE_R10 96
+#define DP_PLACE_R11 104
+#define DP_PLACE_R12 112
+#define DP_PLACE_R13 120
+#define DP_PLACE_R14 128
+#define DP_PLACE_R15 136
 
 /* In struct dp_attach. */
 #define DP_ATTACH_WORD 0
@@ -52,14 +52,16 @@
 #include "base/ctl.h"
 #include "base/raw.h"
 
-/* What differs between where a thread was stopped and where it goes on. */
+/* Where a thread stands, with all its registers. */
 struct dp_place {
 	uint64_t rip, rsp, rax, eflags;
-};
-
-/* A stopped thread: all that it needs to go on by itself. */
-struct dp_parked {
 	uint64_t rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15;
+};
+_Static_assert(offsetof(struct dp_place, eflags) == DP_PLACE_EFLAGS && offsetof(struct dp_place, r15) == DP_PLACE_R15, "dp_place");
+
+/* A stopped thread: all that it needs to go on by itself. From is where it was stopped, to where
+ * it goes on. */
+struct dp_parked {
 	struct dp_place from, to;
 	uint64_t mask;    /* of blocked signals */
 	uint64_t gs;      /* the base that it goes on with, or DP_KEEP_GS */
@@ -67,7 +69,6 @@ struct dp_parked {
 	uint64_t tid;     /* as the process sees it */
 	uint64_t left;    /* 1: it goes on by itself, or has */
 };
-_Static_assert(offsetof(struct dp_parked, r15) == DP_PARKED_R15, "dp_parked");
 _Static_assert(offsetof(struct dp_parked, from) == DP_PARKED_FROM, "dp_parked");
 _Static_assert(offsetof(struct dp_parked, to) == DP_PARKED_TO, "dp_parked");
 _Static_assert(offsetof(struct dp_parked, mask) == DP_PARKED_MASK, "dp_parked");

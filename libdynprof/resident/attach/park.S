@@ -109,20 +109,20 @@ dp_write:
 	push	DP_PLACE_EFLAGS(%r12)
 	popfq
 	mov	DP_PLACE_RAX(%r12), %rax
-	mov	DP_PARKED_RCX(%rbx), %rcx
-	mov	DP_PARKED_RDX(%rbx), %rdx
-	mov	DP_PARKED_RSI(%rbx), %rsi
-	mov	DP_PARKED_RDI(%rbx), %rdi
-	mov	DP_PARKED_RBP(%rbx), %rbp
-	mov	DP_PARKED_R8(%rbx), %r8
-	mov	DP_PARKED_R9(%rbx), %r9
-	mov	DP_PARKED_R10(%rbx), %r10
-	mov	DP_PARKED_R11(%rbx), %r11
-	mov	DP_PARKED_R12(%rbx), %r12
-	mov	DP_PARKED_R13(%rbx), %r13
-	mov	DP_PARKED_R14(%rbx), %r14
-	mov	DP_PARKED_R15(%rbx), %r15
-	mov	DP_PARKED_RBX(%rbx), %rbx
+	mov	DP_PLACE_RBX(%r12), %rbx
+	mov	DP_PLACE_RCX(%r12), %rcx
+	mov	DP_PLACE_RDX(%r12), %rdx
+	mov	DP_PLACE_RSI(%r12), %rsi
+	mov	DP_PLACE_RDI(%r12), %rdi
+	mov	DP_PLACE_RBP(%r12), %rbp
+	mov	DP_PLACE_R8(%r12), %r8
+	mov	DP_PLACE_R9(%r12), %r9
+	mov	DP_PLACE_R10(%r12), %r10
+	mov	DP_PLACE_R11(%r12), %r11
+	mov	DP_PLACE_R13(%r12), %r13
+	mov	DP_PLACE_R14(%r12), %r14
+	mov	DP_PLACE_R15(%r12), %r15
+	mov	DP_PLACE_R12(%r12), %r12
 	ret	$RED_ZONE
 	.size	dp_write, . - dp_write
 

@@ -20,6 +20,7 @@ import (
 	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table/alive"
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -54,6 +55,7 @@ type Result struct {
 	Nonce   [16]byte      // of the table
 	GoesOn  bool          // the table has the counts of an earlier Attach
 	Anew    error         // why it has not, though it was named
+	ByCall  bool          // blocks were asked for, and are not counted: it has a Go runtime
 	Added   int           // objects that came when nobody planned; the process was counted already
 	Pause   time.Duration // the longest for which the process was stopped
 	Threads int
@@ -250,6 +252,7 @@ func attachOnce(r *Request, started *ptrace.Process) (*Result, error) {
 		return nil, err
 	}
 	result.Table, result.Nonce, result.GoesOn, result.Anew = p.tableNow(), p.table.Nonce, p.goesOn, p.anew
+	result.ByCall = p.Options.On[setting.Blocks] && p.plan.IsGo()
 	p.tellLibrary()
 	return result, nil
 }
@@ -295,7 +298,7 @@ func (p *prepared) symbol(o *target.Loaded, name string) (uint64, error) {
 
 // makePlan plans while the process runs.
 func (p *prepared) makePlan() error {
-	main, code, reserve := p.linker.Objects[0].Span, uint64(len(p.Blob.image)), reserveFor(p.maps)
+	main, code, reserve := p.linker.Objects[0].Span, uint64(len(p.Blob.image)), p.reserveFor()
 	size := code + reserve + scratchRoom
 	maps, err := p.process.Maps()
 	if err != nil {
@@ -354,15 +357,23 @@ func countsAny(plan *patcher.Plan) bool {
 }
 
 // reserveFor is as libdynprof/session.c has it: stubs, and what is told of them, take less
-// than the text they count, but for programs of tiny functions.
-func reserveFor(maps []procmaps.Mapping) uint64 {
-	text := uint64(0)
-	for i := range maps {
-		if isCode(&maps[i]) {
-			text += maps[i].End - maps[i].Start
+// than the text they count, but for programs of tiny functions; copies, and stubs of calls by
+// site, more.
+func (p *prepared) reserveFor() uint64 {
+	const copies, pairs = 3, 5
+	text, times := uint64(0), uint64(1)
+	for i := range p.maps {
+		if m := &p.maps[i]; isCode(m) {
+			text += m.End - m.Start
 		}
 	}
-	return layout.RoundUp(4*text + 4<<20)
+	switch on := &p.Options.On; {
+	case on[setting.Blocks] && on[setting.Control]:
+		times = pairs
+	case on[setting.Blocks], on[setting.Edges]:
+		times = copies
+	}
+	return layout.RoundUp(4*text+4<<20) * times
 }
 
 // isCode reports whether a mapping is code of a file.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/handover"
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table/build"
 	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -227,6 +228,17 @@ func (a *asked) objects() (list []handover.Object, all []target.Loaded, err erro
 	return list, all, nil
 }
 
+// fitting are options as the table needs them: what is paused by switches has some everywhere, or
+// nowhere. Where it has no blocks, it has no room for any.
+func fitting(options patcher.Options, table *os.File) (patcher.Options, error) {
+	flags := make([]byte, 4)
+	if _, err := table.ReadAt(flags, layout.HdrFlags); err != nil {
+		return options, err
+	}
+	options.On[setting.Control] = binary.LittleEndian.Uint32(flags)&layout.FlagSwitched != 0
+	return options, nil
+}
+
 func (a *asked) plan(options patcher.Options) error {
 	if err := a.look(); err != nil {
 		return err
@@ -236,6 +248,9 @@ func (a *asked) plan(options patcher.Options) error {
 		return err
 	}
 	defer table.Close()
+	if options, err = fitting(options, table); err != nil {
+		return err
+	}
 	list, objects, err := a.objects()
 	if err != nil {
 		return err

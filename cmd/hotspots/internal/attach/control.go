@@ -81,6 +81,9 @@ func pause(pid int, paused bool, b *Blob) (left int, err error) {
 		}
 		return err
 	})
+	if err == nil && request.Result == -int64(unix.EOPNOTSUPP) {
+		return 0, fmt.Errorf("process %d: its blocks are counted, which cannot be paused but with --control", pid)
+	}
 	if err == nil && request.Result < 0 {
 		err = fmt.Errorf("process %d: %w", pid, syscall.Errno(-request.Result))
 	}

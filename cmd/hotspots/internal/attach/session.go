@@ -402,10 +402,12 @@ func (s *session) scratchFor(lists map[*uint64][]byte) uint64 {
 
 func (s *session) slotOf(t *ptrace.Thread) handover.Parked {
 	r := s.before[t]
-	here := handover.Place{RIP: r.Rip, RSP: r.Rsp, RAX: r.Rax, EFlags: r.Eflags}
-	return handover.Parked{
+	here := handover.Place{
+		RIP: r.Rip, RSP: r.Rsp, RAX: r.Rax, EFlags: r.Eflags,
 		RBX: r.Rbx, RCX: r.Rcx, RDX: r.Rdx, RSI: r.Rsi, RDI: r.Rdi, RBP: r.Rbp, R8: r.R8, R9: r.R9,
 		R10: r.R10, R11: r.R11, R12: r.R12, R13: r.R13, R14: r.R14, R15: r.R15,
+	}
+	return handover.Parked{
 		From: here, To: here, Mask: t.Mask(), GS: handover.KeepGS, Request: s.scratch, Tid: s.numbers[t],
 	}
 }
@@ -532,6 +534,8 @@ func (s *session) goOn(t *ptrace.Thread, slot *handover.Parked, moved bool) erro
 		r = s.before[t]
 		if moved {
 			r.Rip, r.Rsp, r.Rax, r.Eflags = to.RIP, to.RSP, to.RAX, to.EFlags
+			r.Rbx, r.Rcx, r.Rdx, r.Rsi, r.Rdi, r.Rbp = to.RBX, to.RCX, to.RDX, to.RSI, to.RDI, to.RBP
+			r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15 = to.R8, to.R9, to.R10, to.R11, to.R12, to.R13, to.R14, to.R15
 		}
 	}
 	if moved && slot.GS != handover.KeepGS {

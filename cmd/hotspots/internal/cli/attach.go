@@ -27,7 +27,8 @@ type attachFlags struct {
 	thresholds                  []string
 	listen                      string
 	lasts, linger               time.Duration
-	edges                       bool
+	blocksOf                    string // value of --blocks, if it has one
+	on                          setting.Switches
 }
 
 func (a *app) attachCommand() *cobra.Command {
@@ -51,7 +52,10 @@ func (a *app) attachCommand() *cobra.Command {
 	flags.StringVar(&f.only, "only", "", "count the functions of these `NAMES` only")
 	flags.StringVar(&f.skip, "skip", "", "leave out the functions of these `NAMES`")
 	flags.StringArrayVar(&f.thresholds, setting.All[setting.Threshold].Flag, nil, setting.All[setting.Threshold].Help)
-	flags.BoolVar(&f.edges, setting.All[setting.Edges].Flag, false, "count direct calls by who makes them, too, as hotspots calls shows them")
+	flags.BoolVar(&f.on[setting.Edges], setting.All[setting.Edges].Flag, false, "count direct calls by who makes them, too, as hotspots calls shows them; with --blocks those by pointers as well")
+	blocks := flags.VarPF(&blocksValue{&f.on[setting.Blocks], &f.blocksOf}, setting.All[setting.Blocks].Flag, "", "count how often each basic block runs, too, as hotspots annotate shows it; or only in the functions of these `NAMES`: globs, separated by commas")
+	blocks.NoOptDefVal = "all"
+	flags.BoolVar(&f.on[setting.Control], setting.All[setting.Control].Flag, false, "with --blocks: hotspots pause and resume do for them, too, which costs some more")
 	flags.DurationVar(&f.lasts, "for", 0, "detach after this `TIME`, as 30s, and report")
 	flags.StringVar(&f.listen, setting.All[setting.Listen].Flag, "", "serve the counts for Prometheus at this `ADDRESS` as long as there are more: IP:PORT, PORT, unix:PATH; see docs/listen.md")
 	flags.DurationVar(&f.linger, setting.All[setting.Linger].Flag, listen.DefaultLinger, "then wait this `time` for a last scrape")
@@ -107,9 +111,10 @@ func (f *attachFlags) request(pid int, blob *attach.Blob) (r *attach.Request, er
 		return nil, usage("--linger %v: it is 0s or more", f.linger)
 	}
 	r = &attach.Request{Pid: pid, Output: output, Replaces: replaces, Blob: blob}
-	r.Options, err = planOptions(f.objects, f.only, f.skip, strings.Join(f.thresholds, ";"))
-	r.Options.On[setting.Edges] = f.edges
-	return r, err
+	if r.Options, err = planOptions(f.objects, f.only, f.skip, strings.Join(f.thresholds, ";")); err != nil {
+		return nil, err
+	}
+	return r, chooseBlocks(&r.Options, &f.on, f.blocksOf)
 }
 
 // planOptions are those of a plan that is made here.
@@ -137,6 +142,23 @@ func planOptions(objects, only, skip, threshold string) (o patcher.Options, err 
 		}
 	}
 	return o, nil
+}
+
+// chooseBlocks adds to the options of a plan that is made here what it says of calls and blocks.
+func chooseBlocks(o *patcher.Options, on *setting.Switches, of string) (err error) {
+	for _, id := range []setting.ID{setting.Blocks, setting.Edges, setting.Control} {
+		o.On[id] = on[id]
+	}
+	switch of {
+	case "":
+	case setting.BlocksHot:
+		return usage("--blocks=%s: only hotspots run has that, of programs that load its library", of)
+	default:
+		if o.BlocksOf, err = symname.ParseGlobs(of, textfile.Read); err != nil {
+			return usage("--blocks: %w", err)
+		}
+	}
+	return nil
 }
 
 func (a *app) attach(f *attachFlags, arg string) error {
@@ -175,6 +197,7 @@ func (a *app) attach(f *attachFlags, arg string) error {
 	if result.Anew != nil {
 		a.say("%v", result.Anew)
 	}
+	a.sayByCall(result)
 	server := 0
 	switch {
 	case result.Added > 0:
@@ -204,6 +227,13 @@ func (a *app) attach(f *attachFlags, arg string) error {
 		awaitEndpoint(server, f.linger, ended, interrupted)
 	}
 	return err
+}
+
+// sayByCall says that blocks were asked for, and are not counted.
+func (a *app) sayByCall(r *attach.Result) {
+	if r.ByCall {
+		a.say("its functions are counted by call, without blocks: it has a Go runtime")
+	}
 }
 
 // companion plans what programs load later that are attached to; nil: nobody does.

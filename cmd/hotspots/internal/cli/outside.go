@@ -18,19 +18,22 @@ import (
 
 // byLibraryOnly are the settings that need the library, or what it leaves beside the program.
 var byLibraryOnly = []setting.ID{
-	setting.Blocks, setting.Trips, setting.AllowTraps, setting.Translator,
-	setting.PerfMap, setting.Heat, setting.Regions,
+	setting.Trips, setting.AllowTraps, setting.Translator, setting.PerfMap, setting.Heat,
+	setting.Regions, setting.Overhead,
 }
 
-// takesLibrary is the setting that does, if there is one.
-func (f *runFlags) takesLibrary() *setting.Setting {
-	asked := map[setting.ID]bool{setting.Translator: f.translator != "", setting.Heat: f.heat != ""}
+// takesLibrary is the flag of one that does, or empty.
+func (f *runFlags) takesLibrary() string {
+	asked := map[setting.ID]bool{setting.Translator: f.translator != "", setting.Heat: f.heat != "", setting.Overhead: f.overhead != ""}
 	for _, id := range byLibraryOnly {
 		if asked[id] || f.on[id] {
-			return &setting.All[id]
+			return "--" + setting.All[id].Flag
 		}
 	}
-	return nil
+	if f.on[setting.Blocks] && f.blocksOf == setting.BlocksHot {
+		return "--" + setting.All[setting.Blocks].Flag + "=" + setting.BlocksHot
+	}
+	return ""
 }
 
 // outside is the request to count such programs.
@@ -43,10 +46,10 @@ func (a *app) outside(f *runFlags, j *job.Job) (*attach.Request, error) {
 	if r.Options, err = planOptions(f.objects, f.only, f.skip, f.threshold); err != nil {
 		return nil, err
 	}
-	for _, id := range []setting.ID{setting.Lock, setting.KeepCalls, setting.Edges} {
+	for _, id := range []setting.ID{setting.Lock, setting.KeepCalls} {
 		r.Options.On[id] = f.on[id]
 	}
-	return r, nil
+	return r, chooseBlocks(&r.Options, &f.on, f.blocksOf)
 }
 
 // startCounted has a program counted that has not begun, and its counts served.
@@ -65,6 +68,7 @@ func (a *app) startCounted(f *runFlags, r *attach.Request, p *launch.Program, pi
 		e.Forget()
 		return err
 	}
+	a.sayByCall(result)
 	if e != nil {
 		a.startEndpoint(e, result.Table, result.Nonce)
 	}
@@ -73,8 +77,8 @@ func (a *app) startCounted(f *runFlags, r *attach.Request, p *launch.Program, pi
 
 // firstOutside is the request for the program that is run, or why that cannot be counted.
 func (a *app) firstOutside(f *runFlags, p *launch.Program, j *job.Job) (*attach.Request, error) {
-	if s := f.takesLibrary(); s != nil {
-		return nil, fmt.Errorf("%s, and --%s takes one", p.Why, s.Flag)
+	if flag := f.takesLibrary(); flag != "" {
+		return nil, fmt.Errorf("%s, and %s takes one", p.Why, flag)
 	}
 	r, err := a.outside(f, j)
 	if err != nil {
@@ -86,7 +90,7 @@ func (a *app) firstOutside(f *runFlags, p *launch.Program, j *job.Job) (*attach.
 
 // followAll begins to count what is executed that takes no library, if it shall be.
 func (a *app) followAll(f *runFlags, j *job.Job) (end func()) {
-	if !f.on[setting.FollowExec] || f.takesLibrary() != nil {
+	if !f.on[setting.FollowExec] || f.takesLibrary() != "" {
 		return func() {}
 	}
 	r, err := a.outside(f, j)
