@@ -22,7 +22,7 @@ func glibc(m *Machine) []Finding {
 	version := regexp.MustCompile(`version 2\.(\d+)`).FindStringSubmatch(m.GlibC())
 	if version == nil {
 		return []Finding{{Fatal, "glibc: no /lib64/ld-linux-x86-64.so.2 that tells its version",
-			"programs of musl, and static ones, are counted from outside only: no blocks, traps, control", "count in a container or chroot with glibc 2.34 or newer"}}
+			"programs of musl, and static ones, are counted from outside only: no trips, traps, translators", "count in a container or chroot with glibc 2.34 or newer"}}
 	}
 	if n, err := strconv.Atoi(version[1]); err != nil || n < needed {
 		return []Finding{{Fatal, "glibc 2." + version[1], "2.34 is the oldest that can be counted: programs run uncounted", "count on a newer system, or in a container of one"}}

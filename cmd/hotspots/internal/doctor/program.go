@@ -23,7 +23,7 @@ func Program(name, search string) []Finding {
 	}
 	all := []Finding{}
 	if p.Outside {
-		all = append(all, Finding{Limit, p.Why, "it is counted by ptrace, all its functions, those of libc too: no blocks, traps, control", "count a build that is dynamically linked with glibc"})
+		all = append(all, Finding{Limit, p.Why, "it is counted by ptrace, all its functions, those of libc too: no trips, traps, translators", "count a build that is dynamically linked with glibc"})
 	}
 	if p.Note != "" {
 		all = append(all, Finding{Limit, p.Note, "the program behind it is not counted", "hotspots run --follow-exec"})
