@@ -42,6 +42,8 @@ func TestAttachRedis(t *testing.T) {
 		return client.called("set")
 	}, wake: func() { client.do("CLIENT", "UNPAUSE") }}
 	p.cycle(t, cyclesOf(30))
+	p.flags = []string{"--blocks", "--edges"}
+	p.cycle(t, cyclesOf(30)/5)
 	benchmark.Process.Kill()
 	if err := benchmark.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("redis-benchmark: %v", err)

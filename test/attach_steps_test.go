@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,6 +68,60 @@ func TestAttachExecs(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAttachBlocksPrograms: interpreters that compute the same thing again and again say the same
+// each time, while their blocks are counted and when they are not.
+func TestAttachBlocksPrograms(t *testing.T) {
+	lane.Parallel(t)
+	for _, args := range [][]string{
+		{"/usr/bin/python3.11", "-S", "-c", "import re\ndef fib(n): return n if n < 2 else fib(n-1)+fib(n-2)\nwhile True: print(fib(16), sum(map(int, sorted(str(i*7919%10007) for i in range(900)))), len(re.findall('[a-f]+[0-9]', ''.join(hex(n) for n in range(900)))), flush=True)"},
+		{"busybox", "awk", "BEGIN { while (1) { n = h = 0; s = \"\"; for (i = 0; i < 20000; i++) { n = (n * 31 + i) % 10007; if (n % 3) s = s substr(n, 1, 1); if (length(s) > 40) { h = h length(s); s = \"\"; if (length(h) > 60) h = n } } print n, h; fflush() } }"},
+		{"busybox", "sh", "-c", "while :; do i=0; n=0; while [ $i -lt 5000 ]; do n=$(((n * 31 + i) % 10007)); case $n in *7) i=$((i+2));; *) i=$((i+1));; esac; done; echo $n; done"},
+		{"perl", "-e", "$| = 1; while (1) { my %h; for my $i (1..5000) { my $s = sprintf('%x', $i * 2654435761 % 4294967296); $h{substr($s, 0, 2)} .= chop $s; } print join(',', map { length $h{$_} } sort keys %h), \"\\n\" }"},
+	} {
+		t.Run(filepath.Base(args[0])+" "+args[1], func(t *testing.T) {
+			args[0] = need(t, args[0])
+			c := exec.Command(args[0], args[1:]...)
+			c.Stderr = os.Stderr
+			a := &attached{t: t, c: c}
+			a.to, a.from = converse(t, c)
+			t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+			want, before := a.line(), a.mappings()
+			var lines, wrong atomic.Int64
+			go func() { // or the program would wait
+				for {
+					s, err := a.from.ReadString('\n')
+					if err != nil {
+						return
+					}
+					if lines.Add(1); s != want+"\n" {
+						wrong.Add(1)
+					}
+				}
+			}()
+			says := func(more int64) {
+				first := lines.Load()
+				until(t, func() bool { return lines.Load() >= first+more }, "it says nothing")
+			}
+			for range cyclesOf(4) {
+				for _, flags := range [][]string{{"--blocks"}, {"--blocks", "--edges"}} {
+					table := a.attach(flags...)
+					until(t, func() bool { return readReport(t, table).TotalCalls > 0 }, "nothing is counted")
+					says(3)
+					a.detach()
+					os.Remove(table)
+					says(3)
+				}
+			}
+			if n := wrong.Load(); n > 0 {
+				t.Errorf("%d of %d times it says something else", n, lines.Load())
+			}
+			if now := a.mappings(); len(now) > len(before)+2 { // it may map memory
+				t.Errorf("mappings: %d, before %d", len(now), len(before))
+			}
+		})
 	}
 }
 
