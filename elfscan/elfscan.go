@@ -73,6 +73,7 @@ type Object struct {
 	Restartable []Restartable
 
 	TextRel        bool // has relocations in its text
+	Mono           bool // compiled ahead of time by Mono, whose run time reads calls and what they lead to
 	SectionHeaders bool // has section headers that can be read
 
 	// Problems are the parts of the file that could not be read. What they
@@ -158,6 +159,7 @@ func scan(r io.ReaderAt, size int64) (*Object, error) {
 		o.TextRel = dyn.textRel
 	}
 	tables := f.symbolTables(dyn)
+	o.Mono = tables.mono
 	o.Go = f.golang || tables.goNames != ""
 	frames, pads := f.frames()
 	o.LandingPads = pads

@@ -25,6 +25,9 @@ type symbol struct {
 
 func (s *symbol) key() uint32 { return s.addr }
 
+// monoLabel is what Mono exports of a library that it has compiled ahead of time.
+const monoLabel = "mono_aot_file_info"
+
 // Ranks of names: all of .symtab before all of .dynsym; in each the resolver's
 // own name before that of the indirect function that it serves; of these
 // global before weak before local.
@@ -56,6 +59,7 @@ func (s *symbol) source() ledger.Source {
 type symbols struct {
 	list           []symbol // by address
 	symtab, dynsym string   // their strings
+	mono           bool     // there is the one by which Mono finds what it compiled ahead of time
 	goNames        string   // those of the Go table
 	dynamic        []uint32 // of each dynamic symbol file.rel+1, 0 if it is no code
 	labels         []uint32 // exported code without a function type
@@ -186,6 +190,7 @@ func (f *file) readDynsym(t *symbols, dyn *dynamic) error {
 	return f.entries(off, n*symSize, symSize, "dynamic symbols", func(b []byte) {
 		addr, code := f.addSymbol(t, b, t.dynsym, rankDynsym)
 		if !code {
+			t.mono = t.mono || elf.ST_TYPE(b[4]) == elf.STT_OBJECT && cstring(t.dynsym, uint64(le.Uint32(b)), len(monoLabel)+1) == monoLabel
 			t.dynamic = append(t.dynamic, 0)
 			return
 		}

@@ -105,6 +105,9 @@ func (p *Plan) planObject(o *object) {
 	if (p.Late || p.Early) && o.scan != nil && o.scan.TextRel {
 		o.reason = ledger.ReasonUnsupported // its text is not what it will be
 	}
+	if o.scan != nil && o.scan.Mono {
+		o.reason = ledger.ReasonUnsupported // its run time reads its calls, and aborts where they lead to stubs
+	}
 	p.plan(o)
 	if !p.Static { // else they are the program's
 		o.leaveMapping(p.LinkerHook)

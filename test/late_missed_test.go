@@ -95,6 +95,21 @@ func TestMissed(t *testing.T) {
 	}
 }
 
+// TestMissedMono: what Mono has compiled ahead of time is left as it is, as its run time
+// reads the calls in it; the rest goes on counting.
+func TestMissedMono(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1"}, "loads.c")
+	library := readable(t, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "latelib.c", "monolib.c"))
+	inVariants(t, cmd(program, "", library), func(t *testing.T, r *report) {
+		r.missing(t, library, "unsupported-instruction")
+		if n := r.calls(t, "step"); n != 1550 || r.Stopped {
+			t.Errorf("step: %d calls, not 1550; stopped: %t", n, r.Stopped)
+		}
+	})
+}
+
 // TestMissedTakes: one that takes the GS segment ends the counting although it
 // cannot be planned: nothing is written where GS leads then.
 func TestMissedTakes(t *testing.T) {
