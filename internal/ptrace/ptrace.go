@@ -63,6 +63,10 @@ type Process struct {
 // has its memory, or one that waits for a device.
 var ErrPatience = errors.New("does not stop")
 
+// ErrExecutes is the error of Stop where a thread executes a program: it takes the number of the
+// first, and the others end.
+var ErrExecutes = errors.New("executes a program")
+
 // Stop stops all threads of a process, but those that are the kernel's (procfile.IsKernels).
 // Those whose system calls failed only because they were stopped make them again. After an
 // error none is stopped.
@@ -70,7 +74,7 @@ func Stop(pid int, patience time.Duration) (*Process, error) {
 	p, begun := &Process{Pid: pid}, time.Now()
 	err := p.stopAll(begun.Add(patience))
 	if err == nil && len(p.Threads) == 0 {
-		err = fmt.Errorf("process %d has no thread that runs", pid)
+		err = fmt.Errorf("process %d has no thread that runs: it has ended, or %w", pid, ErrExecutes)
 	}
 	for _, t := range p.Threads {
 		if err == nil {
@@ -94,6 +98,8 @@ func Stop(pid int, patience time.Duration) (*Process, error) {
 // signals to it that it would ignore else, as SIGWINCH, and interrupts whoever waits.
 func (p *Process) stopAll(until time.Time) error {
 	known, programs := map[int]bool{}, p.programs()
+	r := newReaper()
+	defer r.stop()
 	for again := true; again; {
 		again = false
 		tids, err := tasks(p.Pid)
@@ -108,13 +114,16 @@ func (p *Process) stopAll(until time.Time) error {
 			known[tid] = true
 			t, err := p.seize(tid)
 			if err != nil {
-				return errors.Join(err, p.await(fresh, until))
+				return errors.Join(err, p.await(fresh, until, r))
 			}
 			if t != nil {
+				if tid != p.Pid {
+					r.add(tid)
+				}
 				again, fresh = true, append(fresh, t)
 			}
 		}
-		if err := p.await(fresh, until); err != nil {
+		if err := p.await(fresh, until, r); err != nil {
 			return err
 		}
 	}
@@ -150,7 +159,7 @@ func tasks(pid int) (tids []int, err error) {
 
 // seize asks a thread to stop; nil: it is gone, or about to.
 func (p *Process) seize(tid int) (*Thread, error) {
-	err := request(seize, tid, 0, sysGood)
+	err := requestSlow(seize, tid, 0, sysGood)
 	if err == nil {
 		p.Threads = append(p.Threads, &Thread{Tid: tid})
 		err = request(interrupt, tid, 0, 0)
@@ -186,9 +195,16 @@ func (p *Process) drop(tid int) {
 }
 
 // await waits until threads have stopped, and looks at their registers.
-func (p *Process) await(threads []*Thread, until time.Time) error {
+func (p *Process) await(threads []*Thread, until time.Time, r *reaper) error {
 	for _, t := range threads {
 		status, err := t.wait(until)
+		if errors.Is(err, unix.ECHILD) {
+			if r.has(t.Tid) {
+				p.drop(t.Tid)
+				continue
+			}
+			err = ErrExecutes
+		}
 		if err != nil {
 			return fmt.Errorf("thread %d %w", t.Tid, err)
 		}
@@ -306,6 +322,24 @@ func (p *Process) Release() {
 			late = append(late, t)
 		}
 	}
+	// Who has taken the first one's number meanwhile (ErrExecutes) is none of these, or known by another.
+	if request(interrupt, p.Pid, 0, 0) == nil {
+		late = append(late, &Thread{Tid: p.Pid})
+	}
+	p.Threads = nil
+	if p.Mem != nil {
+		p.Mem.Close()
+	}
+	if len(late) == 0 {
+		return
+	}
+	r := newReaper()
+	defer r.stop()
+	for _, t := range late {
+		if t.Tid != p.Pid {
+			r.add(t.Tid)
+		}
+	}
 	until := time.Now().Add(patience)
 	for _, t := range late {
 		if status, err := t.wait(until); err == nil && status.Stopped() {
@@ -313,10 +347,6 @@ func (p *Process) Release() {
 			p.repair(t)
 			t.detach()
 		}
-	}
-	p.Threads = nil
-	if p.Mem != nil {
-		p.Mem.Close()
 	}
 }
 

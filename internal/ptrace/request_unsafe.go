@@ -14,6 +14,14 @@ func request(what, tid int, addr, data uintptr) error {
 	return nil
 }
 
+// requestSlow is request where it may take long: others of ours run meanwhile.
+func requestSlow(what, tid int, addr, data uintptr) error {
+	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(what), uintptr(tid), addr, data, 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 // sequenceAt is where a thread has its struct rseq (PTRACE_GET_RSEQ_CONFIGURATION); 0: it has
 // none, or the kernel does not tell.
 func sequenceAt(tid int) uint64 {

@@ -1,0 +1,87 @@
+package ptrace
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
+
+const executes = "PTRACE_TEST_EXECUTES" // so often the program executes itself
+
+func init() {
+	n, err := strconv.Atoi(os.Getenv(executes))
+	if err != nil {
+		return
+	}
+	const threads = 20
+	for range threads {
+		go func() {
+			runtime.LockOSThread()
+			select {}
+		}()
+	}
+	runtime.LockOSThread()
+	time.Sleep(time.Duration(n%5) * time.Millisecond)
+	if n > 0 {
+		err = syscall.Exec("/proc/self/exe", os.Args, []string{fmt.Sprintf("%s=%d", executes, n-1)})
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(7)
+}
+
+// TestStopExecutes: a program whose threads execute it all the time is stopped, or it is said that
+// it executes something; it is never held up.
+func TestStopExecutes(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It is a child of another: what comes of ours is told to who waits, too.
+	c := exec.Command("sh", "-c", fmt.Sprintf("%s=%d '%s' & echo $!; wait $!", executes, lane.Of(30, 300), exe))
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	var pid int
+	if err == nil {
+		_, err = fmt.Fscan(out, &pid)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const patience = time.Minute
+	defer time.AfterFunc(patience, func() { t.Error("it hangs"); syscall.Kill(pid, syscall.SIGKILL) }).Stop()
+	ended := make(chan error)
+	go func() { ended <- c.Wait() }()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	stopped, others := 0, map[string]int{}
+	for {
+		select {
+		case <-ended:
+			if status := c.ProcessState.ExitCode(); status != 7 {
+				t.Errorf("status %d", status)
+			}
+			t.Logf("stopped %d times; %v", stopped, others)
+			return
+		default:
+		}
+		p, err := Stop(pid, time.Second)
+		if err != nil {
+			others[err.Error()]++
+			continue
+		}
+		stopped++
+		p.Release()
+	}
+}
