@@ -16,6 +16,9 @@ import (
 	"github.com/dynprof/dynprof/internal/lane"
 )
 
+// refusal is what is said of a program that executes another at every moment, or has ended.
+var refusal = regexp.MustCompile("there is no process |has ended|is not attached to|each time in [0-9]+ tries")
+
 // attachedAll runs a program, has it attached to and detached from all the time until it has ended, and
 // returns what it did, and how often it was attached to. Who refuses says so in a line.
 func attachedAll(t *testing.T, args ...string) (with result, attached int) {
@@ -34,6 +37,9 @@ func attachedAll(t *testing.T, args ...string) (with result, attached int) {
 		r := run(t, cmd(append(append([]string{build(t, "hotspots"), what}, flags...), pid)...))
 		if r.status > 1 || strings.Count(r.stderr, "\n") > 2 {
 			t.Errorf("%s: status %d: %s", what, r.status, r.stderr)
+		}
+		if r.status != 0 && !refusal.MatchString(r.stderr) {
+			t.Errorf("%s is refused, and not tried again: %s", what, r.stderr)
 		}
 		return r.status == 0
 	}
@@ -57,16 +63,11 @@ func TestAttachExecs(t *testing.T) {
 	lane.Parallel(t)
 	for _, flags := range [][]string{{"-O1"}, {"-O1", "-static"}} {
 		p := compile(t, need(t, "gcc"), flags, "attachsteps.c")
-		for _, times := range []string{"30", "0"} {
-			without := run(t, cmd(p, times, "1"))
-			for range 2 {
-				with, attached := attachedAll(t, p, times, "1")
-				same(t, without, with)
-				t.Logf("%s times: attached to %d times", times, attached)
-				if times != "0" {
-					break
-				}
-			}
+		for _, args := range [][]string{{"30", "1"}, {"30", "1", "thread"}, {"0", "1"}, {"0", "1"}} {
+			args = append([]string{p}, args...)
+			with, attached := attachedAll(t, args...)
+			same(t, run(t, cmd(args...)), with)
+			t.Logf("%v: attached to %d times", args[1:], attached)
 		}
 	}
 }

@@ -162,6 +162,7 @@ func retryFor(pid int, patience time.Duration, try func() error) error {
 // prepared is all that is known before the process is stopped.
 type prepared struct {
 	*Request
+	pid     int
 	started *ptrace.Process // that is stopped already, in front of its first instruction; or nil
 	process *remote.Process
 	maps    []procmaps.Mapping
@@ -186,44 +187,66 @@ type prepared struct {
 // scratchRoom is how much memory may be needed while the process is stopped: for 70,000 threads.
 const scratchRoom = 16 << 20
 
-// readAuxv reads the process's auxiliary vector, by a thread: the leader may have ended.
-func (p *prepared) readAuxv() ([]byte, error) { return os.ReadFile(p.process.Thread() + "/auxv") }
+// readAuxv reads a process's auxiliary vector, by a thread that lives: the leader may have ended.
+// In the middle of an execution there is none yet.
+func readAuxv(pid int) ([]byte, error) {
+	b, err := os.ReadFile(remote.Living(pid) + "/auxv")
+	if err == nil && len(remote.ParseAuxv(b)) == 0 {
+		err = errExecutes
+	}
+	return b, err
+}
+
+var errExecutes = errors.New("it executes a program")
 
 // isAnother reports whether a process has executed something since it was looked at.
 func (p *prepared) isAnother() bool {
-	now, err := p.readAuxv()
-	return err != nil || !bytes.Equal(now, p.auxv)
+	now, err := readAuxv(p.pid)
+	return errors.Is(err, errExecutes) || err == nil && !bytes.Equal(now, p.auxv)
 }
 
-// look reads what is loaded.
+// look reads what is loaded. What tells which program it is comes first: of who executes another
+// meanwhile the rest is of two.
 func look(pid int) (*prepared, error) {
-	p := &prepared{}
+	p := &prepared{pid: pid}
 	var err error
-	if p.process, err = remote.Open(pid); err != nil {
-		return nil, err
+	if p.auxv, err = readAuxv(pid); err == nil {
+		err = p.look()
 	}
-	p.process.Apart = isContained(pid)
-	if p.maps, err = procmaps.Of(strconv.Itoa(pid)); err == nil {
-		p.auxv, err = p.readAuxv()
+	if err != nil && p.isAnother() {
+		err = errExecutes
 	}
-	if err == nil {
-		p.linker, err = remote.FindLinker(p.process.Memory, remote.ParseAuxv(p.auxv), p.maps)
-	}
-	if err == nil {
-		p.isGo = p.linker.Static && isGo(p.process.Thread()+"/exe")
-		err = p.findOwnLinker()
-	}
-	// The thread by which we look has ended, or another program was executed.
-	if errors.Is(err, remote.ErrLoading) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || err != nil && p.isAnother() {
+	if errors.Is(err, errExecutes) || errors.Is(err, remote.ErrLoading) || isGone(err) {
 		err = &errAgain{err}
 	}
 	if err != nil {
-		p.process.Close()
+		if p.process != nil {
+			p.process.Close()
+		}
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
 	p.findLibrary()
 	return p, nil
 }
+
+func (p *prepared) look() (err error) {
+	if p.process, err = remote.Open(p.pid); err != nil {
+		return err
+	}
+	p.process.Apart = isContained(p.pid)
+	if p.maps, err = procmaps.Of(strconv.Itoa(p.pid)); err != nil {
+		return err
+	}
+	if p.linker, err = remote.FindLinker(p.process.Memory, remote.ParseAuxv(p.auxv), p.maps); err != nil {
+		return err
+	}
+	p.isGo = p.linker.Static && isGo(p.process.Thread()+"/exe")
+	return p.findOwnLinker()
+}
+
+// isGone is the error of reading what /proc tells of a thread that has ended, as that may by which
+// we look.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
 
 func attachOnce(r *Request, started *ptrace.Process) (*Result, error) {
 	p, err := look(r.Pid)
@@ -232,12 +255,20 @@ func attachOnce(r *Request, started *ptrace.Process) (*Result, error) {
 	}
 	defer p.process.Close()
 	p.Request, p.started = r, started
-	err = checkLibc(p.linker)
-	if err == nil && started == nil { // no goroutine runs yet
+	result, err := p.attach()
+	if err != nil && started == nil && p.isAnother() {
+		err = again("process %d: %w", r.Pid, errExecutes) // what was found is of two programs
+	}
+	return result, err
+}
+
+func (p *prepared) attach() (*Result, error) {
+	err := checkLibc(p.linker)
+	if err == nil && p.started == nil { // no goroutine runs yet
 		err = p.checkLibraries()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("process %d %w", r.Pid, err)
+		return nil, fmt.Errorf("process %d %w", p.Pid, err)
 	}
 	if err := p.makePlan(); err != nil {
 		return nil, err
@@ -454,11 +485,6 @@ func (p *prepared) isAsPlanned(now []procmaps.Mapping) error {
 	if taken {
 		return again("process %d has mapped something where its stubs were to lie", p.Pid)
 	}
-	// Who has executed the same static program again may have the same code at the same place.
-	if p.isAnother() {
-		return again("process %d has executed a program", p.Pid)
-	}
-
 	code := func(all []procmaps.Mapping) []procmaps.Mapping { return only(all, isCode) }
 	if !slices.Equal(code(p.maps), code(now)) {
 		return again("process %d has loaded or unloaded libraries", p.Pid)

@@ -69,11 +69,15 @@ func (p *prepared) stopped(do func(*session) error) error {
 	return do(s)
 }
 
-// consistent is an error if the dynamic linker's lists change just now.
+// consistent is an error if the dynamic linker's lists change just now, or the process has executed
+// something since it was looked at: the same static program may have the same code at the same place.
 func (s *session) consistent(p *prepared) error {
 	_, err := remote.FindLinker(s.Mem, remote.ParseAuxv(p.auxv), s.maps)
 	if err == nil {
 		err = atRest(s.Mem, p.linker)
+	}
+	if p.isAnother() {
+		err = errExecutes
 	}
 	if err != nil {
 		return again("process %d: %w", s.Pid, err)

@@ -25,12 +25,19 @@ import (
 
 // check is why a process cannot be attached to, as far as that is seen without touching it.
 func check(pid int) error {
-	for _, c := range []func(int) error{checkThere, checkTracer, checkKind, checkPermission, checkSandbox, checkLocked} {
-		if err := c(pid); err != nil {
-			return err
+	return checks(pid, checkThere, checkTracer, checkKind, checkPermission, checkSandbox, checkLocked)
+}
+
+// checks waits for what is over in a moment.
+func checks(pid int, all ...func(int) error) error {
+	return retry(pid, func() error {
+		for _, c := range all {
+			if err := c(pid); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func checkThere(pid int) error {
@@ -79,7 +86,11 @@ func checkPermission(pid int) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("process %d may not be attached to: it takes the same user, and a program that has no other rights, or CAP_SYS_PTRACE (sudo)%s", pid, yama())
 	}
-	return fmt.Errorf("process %d cannot be looked at: %w", pid, err)
+	err = fmt.Errorf("process %d cannot be looked at: %w", pid, err)
+	if isGone(err) {
+		err = &errAgain{err}
+	}
+	return err
 }
 
 // yama is what a kernel says that lets nobody trace others than its descendants
@@ -223,6 +234,9 @@ func (e *errCounted) Error() string {
 // checkCounted also says whether there is something left of an earlier Attach or Detach.
 func checkCounted(pid int, b *Blob) (left bool, err error) {
 	p, err := remote.Open(pid)
+	if isGone(err) {
+		err = &errAgain{err}
+	}
 	if err != nil {
 		return false, err
 	}
@@ -236,8 +250,8 @@ func checkCounted(pid int, b *Blob) (left bool, err error) {
 		return false, fmt.Errorf("process %d %w", pid, err)
 	}
 	state, err := stateOf(p.Memory, code, b)
-	if err != nil {
-		return false, err
+	if err != nil { // it has executed something since
+		return false, again("process %d: its memory cannot be read: %w", pid, err)
 	}
 	left = slices.ContainsFunc(maps, isOurs) || len(ourFiles(p.Thread())) > 0
 	if table := find.MappedBy(pid); table != "" && (!left || state != handover.HasEnded) {
@@ -249,7 +263,11 @@ func checkCounted(pid int, b *Blob) (left bool, err error) {
 // tidy takes away what is left of an earlier hotspots, that was killed or has left something
 // mapped.
 func tidy(pid int, b *Blob) error {
-	left, err := checkCounted(pid, b)
+	var left bool
+	err := retry(pid, func() (err error) {
+		left, err = checkCounted(pid, b)
+		return err
+	})
 	if err != nil || !left {
 		return err
 	}

@@ -51,12 +51,7 @@ func Detach(pid int, b *Blob) (*Left, error) {
 
 // mayStop is why a process that was attached to cannot be stopped.
 func mayStop(pid int) error {
-	for _, c := range []func(int) error{checkThere, checkTracer, checkPermission, checkSandbox} {
-		if err := c(pid); err != nil {
-			return err
-		}
-	}
-	return nil
+	return checks(pid, checkThere, checkTracer, checkPermission, checkSandbox)
 }
 
 // end ends counting, and unmaps what is ours if nobody can be there.

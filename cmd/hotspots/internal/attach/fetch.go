@@ -26,7 +26,7 @@ func (p *prepared) fetch() {
 	pages := p.pagesToFetch()
 	for n := 0; n < mostStops && len(pages) >= fewPages; n++ {
 		var done int
-		err := held(p.Pid, func(process *ptrace.Process) (err error) {
+		err := held(p.Pid, p, func(process *ptrace.Process) (err error) {
 			done, err = p.fetchSome(process, pages)
 			return err
 		})
@@ -62,6 +62,9 @@ func (p *prepared) fetchSome(process *ptrace.Process, pages []uint64) (done int,
 	}
 	if err == nil {
 		err = isAlone(process)
+	}
+	if p.isAnother() {
+		err = errExecutes
 	}
 	if err != nil {
 		return 0, err

@@ -74,7 +74,7 @@ func newSession(p *prepared) *session {
 
 // held calls do with all threads of a process stopped, which then go on. Signals to us wait until
 // then.
-func held(pid int, do func(*ptrace.Process) error) error {
+func held(pid int, p *prepared, do func(*ptrace.Process) error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	later := make(chan os.Signal, 16)
@@ -88,7 +88,7 @@ func held(pid int, do func(*ptrace.Process) error) error {
 	defer hurry()()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nobody of ours is to wait for that either
 	process, err := ptrace.Stop(pid, patience)
-	if errors.Is(err, ptrace.ErrPatience) {
+	if errors.Is(err, ptrace.ErrPatience) || errors.Is(err, ptrace.ErrExecutes) || isGone(err) || err != nil && p.isAnother() {
 		err = &errAgain{err}
 	}
 	if err != nil {
@@ -104,7 +104,7 @@ func stopped(pid int, p *prepared, do func(*session) error) error {
 	defer crew.end()
 	s := newSession(p)
 	s.apart, s.crew = isApart(pid), crew
-	return held(pid, func(process *ptrace.Process) error {
+	return held(pid, p, func(process *ptrace.Process) error {
 		s.Process = process
 		if err := s.look(); err != nil {
 			return err
