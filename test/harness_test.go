@@ -99,16 +99,32 @@ func build(t testing.TB, name string) string {
 	return path
 }
 
-// need returns the path of a program that make deps installs; a test without
-// it is skipped, and listed as such at the end of make test.
+// need returns the path of a program; a test without it is skipped, and listed as such at the end
+// of make test, with who installs it.
 func need(t testing.TB, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		t.Skipf("no %s on this machine (make deps installs it)", program)
+		t.Skipf("no %s on this machine (%s)", program, installs(program))
 	}
 	return path
 }
+
+// installs is who installs a program or file, by scripts/deps.
+func installs(what string) string {
+	for _, set := range [][2]string{{"test", "make deps"}, {"long", "make long"}, {"prometheus", "make prometheus"}} {
+		list, _ := os.ReadFile("../scripts/deps/" + set[0]) // of no list nobody installs anything
+		for line := range strings.Lines(string(list)) {
+			has, _, _ := strings.Cut(line, ":")
+			if has == what || filepath.Base(has) == filepath.Base(what) && has[0] != '#' {
+				return set[1] + " installs it"
+			}
+		}
+	}
+	return installsNothing
+}
+
+const installsNothing = "nothing here installs it"
 
 // command is a program to run.
 type command struct {

@@ -252,12 +252,12 @@ func (s *symbolTable) isCall(pc uint64) bool {
 	return code[0] == 0xe8 || len(code) > 1 && code[0] == 0xff && code[1]>>3&7 == 2
 }
 
-// needFile skips a test without files that make deps installs.
+// needFile skips a test without files, and says who installs them.
 func needFile(t testing.TB, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
 		if _, err := os.Stat(path); err != nil {
-			t.Skipf("no %s on this machine (make deps installs it)", path)
+			t.Skipf("no %s on this machine (%s)", path, installs(path))
 		}
 	}
 }
