@@ -4,13 +4,16 @@ package test
 
 import (
 	"crypto/sha256"
+	"debug/elf"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -445,10 +448,112 @@ func TestAttachBiome(t *testing.T) {
 			t.Errorf("it formats to %.300q, %s", got.stdout, got.stderr)
 		}
 	}
-	p := &cycled{pid: s.Process.Pid, calls: 5, late: true, loads: []func(){serves, serves}, do: func(n int) {
+	p := &cycled{pid: s.Process.Pid, calls: 5, late: true, steady: 100, loads: []func(){serves, serves}, do: func(n int) {
 		for range n {
 			serves()
 		}
 	}}
 	p.cycle(t, cyclesOf(10))
+	p.explain(t, program)
+}
+
+// explain asks uprobes whether functions whose calls differed differ by themselves, while nobody
+// attaches to the program.
+func (p *cycled) explain(t *testing.T, program string) {
+	t.Helper()
+	if len(p.differs) == 0 {
+		return
+	}
+	count := probes(t, program, p.pid, slices.Sorted(maps.Keys(p.differs)))
+	seen := map[string]map[uint64]int{}
+	for range 2 * p.steady {
+		for f, calls := range count(func() { p.do(p.calls) }) {
+			if seen[f] == nil {
+				seen[f] = map[uint64]int{}
+			}
+			seen[f][calls]++
+		}
+	}
+	for f, calls := range p.differs {
+		t.Logf("%s: %v calls in %d cycles, instead of %d; by uprobes (calls: times) %v", f, calls, len(calls), p.known[f], seen[f])
+		if len(seen[f]) < 2 {
+			t.Errorf("%s has the same calls each time by uprobes", f)
+		}
+	}
+}
+
+// probes counts calls of functions (OBJECT ADDRESS) of a process, while something is done.
+func probes(t *testing.T, program string, pid int, functions []string) (count func(do func()) map[string]uint64) {
+	t.Helper()
+	rootOnly(t, "uprobes are root's")
+	perf := need(t, "perf")
+	const events = "/sys/kernel/tracing/uprobe_events"
+	group := fmt.Sprint("dynprof", os.Getpid())
+	tell := func(line string) {
+		f, err := os.OpenFile(events, os.O_WRONLY|os.O_APPEND, 0)
+		if err == nil {
+			_, err = f.WriteString(line + "\n")
+			f.Close()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	var names []string
+	of := map[string]string{}
+	for i, f := range functions {
+		address, err := strconv.ParseUint(f[strings.LastIndex(f, " ")+1:], 0, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprint("f", i)
+		tell(fmt.Sprintf("p:%s/%s %s:%#x", group, name, program, fileOffset(t, program, address)))
+		t.Cleanup(func() { tell(fmt.Sprintf("-:%s/%s", group, name)) })
+		names = append(names, group+":"+name)
+		of[group+":"+name] = f
+	}
+	return func(do func()) map[string]uint64 {
+		out, enabled := filepath.Join(t.TempDir(), "perf"), filepath.Join(t.TempDir(), "enabled")
+		c := exec.Command(perf, "stat", "-x,", "-o", out, "-e", strings.Join(names, ","), "-p", fmt.Sprint(pid), "--", "sh", "-c", "touch '"+enabled+"'; read end")
+		c.Stderr = os.Stderr
+		end, err := c.StdinPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(t, func() bool { _, err := os.Stat(enabled); return err == nil }, "perf does not begin")
+		do()
+		time.Sleep(100 * time.Millisecond) // it goes on a little
+		end.Close()
+		c.Wait() // of perf it says what read does
+		counts := map[string]uint64{}
+		for line := range strings.Lines(read(t, out)) {
+			if fields := strings.Split(line, ","); len(fields) > 2 && of[fields[2]] != "" {
+				counts[of[fields[2]]], err = strconv.ParseUint(fields[0], 10, 64)
+				if err != nil {
+					t.Errorf("perf: %q", line)
+				}
+			}
+		}
+		return counts
+	}
+}
+
+// fileOffset is where a program's file has what lies at an address.
+func fileOffset(t *testing.T, program string, address uint64) uint64 {
+	t.Helper()
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && address-p.Vaddr < p.Filesz {
+			return address - p.Vaddr + p.Off
+		}
+	}
+	t.Fatalf("%s has nothing at %#x", program, address)
+	return 0
 }

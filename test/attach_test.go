@@ -336,14 +336,20 @@ type cycled struct {
 	calls    int         // each time, if not so many as usual
 	do       func(n int) // has it call the function n times; without it nothing is compared
 	loads    []func()    // what happens all the time, but while do is counted
-	late     bool        // it goes on a little when it has answered, and not always with the same calls
+	late     bool        // it goes on a little when it has answered
+
+	// steady: so many rounds of calls are made at first; functions that have the same calls in each,
+	// how many ever, are compared, not those alone that have one for each call. Of those that differ
+	// later it is asked whether they do by another counter, too (explain).
+	steady int
 
 	// calm, instead of do, has it make no call until it is woken, and is how many it has made.
 	calm func() uint64
 	wake func()
 
-	known []string // the functions that are compared
-	found int      // so many were known at first
+	known   map[string]uint64   // the functions that are compared, and how often each is called for a call made, or in a round
+	last    map[string]uint64   // what was counted, if nobody has called anything since
+	differs map[string][]uint64 // by steady: those that had other calls, how many
 }
 
 // cycle: each time as many calls are counted as are made, and nothing is left: neither memory
@@ -382,14 +388,22 @@ func (p *cycled) cycle(t *testing.T, cycles int) {
 	}
 	pid, dir := strconv.Itoa(p.pid), t.TempDir()
 	code := codeSums(t, pid)
+	alone, err := time.ParseDuration(setting("TEST_ALONE"))
+	if err == nil { // what it uses if nobody attaches to it for so long each time
+		hotspots = func(...string) { time.Sleep(alone / 2) }
+	}
 	if p.function != "" {
-		p.known = []string{p.function}
+		p.known = map[string]uint64{p.function: 1}
 	}
 	var used []usage
 	for n := range cycles {
 		table := filepath.Join(dir, fmt.Sprint(n))
 		hotspots(slices.Concat([]string{"attach", "-o", table}, blockFlags(), p.flags, []string{pid})...)
-		if p.do != nil || p.calm != nil {
+		switch {
+		case err == nil && p.do != nil:
+			still(func() { p.do(cmp.Or(p.calls, usualCalls)) })
+		case err == nil:
+		case p.do != nil || p.calm != nil:
 			still(func() { p.compare(t, n, table) })
 		}
 		hotspots("detach", pid)
@@ -413,37 +427,45 @@ func (p *cycled) cycle(t *testing.T, cycles int) {
 // compare: so many calls are counted as are made.
 func (p *cycled) compare(t *testing.T, cycle int, table string) {
 	t.Helper()
-	made, counted := p.makes(t, table)
+	p.last = nil
 	if p.known == nil {
-		for f, calls := range counted {
-			if calls == made {
-				p.known = append(p.known, f)
-			}
-		}
-		for range 3 {
-			made, counted = p.makes(t, table)
-			p.known = slices.DeleteFunc(p.known, func(f string) bool { return counted[f] != made })
-		}
-		if len(p.known) == 0 {
-			t.Fatal("no function is known that is called once each time")
-		}
-		p.found = len(p.known)
-		t.Logf("%d functions have one call each time", p.found)
+		p.learn(t, table)
 	}
-	for _, f := range p.known {
-		if counted[f] != made && !p.late {
-			t.Errorf("cycle %d: %d calls of %s were counted, %d made", cycle, counted[f], f, made)
-		}
-	}
-	if p.late { // one that differs now and then is another kind of function
-		p.known = slices.DeleteFunc(p.known, func(f string) bool { return counted[f] != made })
-		if len(p.known) < p.found*9/10 {
-			t.Errorf("cycle %d: %d functions of %d have one call each time yet", cycle, len(p.known), p.found)
+	made, counted := p.makes(t, table)
+	for f, each := range p.known {
+		switch {
+		case counted[f] == made*each:
+		case p.steady > 0:
+			p.differs[f] = append(p.differs[f], counted[f])
+		default:
+			t.Errorf("cycle %d: %d calls of %s were counted, %d made", cycle, counted[f], f, made*each)
 		}
 	}
 }
 
-// makes has the program make calls, and is how many of them, and what was counted.
+// learn finds the functions whose calls are known.
+func (p *cycled) learn(t *testing.T, table string) {
+	t.Helper()
+	p.known, p.differs = map[string]uint64{}, map[string][]uint64{}
+	times := cmp.Or(p.steady, 4)
+	for n := range times {
+		made, counted := p.makes(t, table)
+		for f, calls := range counted {
+			if n == 0 && calls != 0 && (calls == made || p.steady > 0) {
+				p.known[f] = calls / made
+			}
+		}
+		maps.DeleteFunc(p.known, func(f string, each uint64) bool { return counted[f] != made*each })
+	}
+	if len(p.known) == 0 {
+		t.Fatal("no function is known that has the same calls each time")
+	}
+	t.Logf("%d functions have the same calls each time, in %d times", len(p.known), times)
+}
+
+const usualCalls = 300
+
+// makes has the program make calls, and is how many of them, or one round, and what was counted.
 func (p *cycled) makes(t *testing.T, table string) (made uint64, counted map[string]uint64) {
 	t.Helper()
 	var before map[string]uint64
@@ -455,13 +477,17 @@ func (p *cycled) makes(t *testing.T, table string) (made uint64, counted map[str
 		made = p.calm() - made
 		defer p.wake()
 	} else {
-		const usual = 300
-		calls := cmp.Or(p.calls, usual)
-		before = p.called(t, table)
+		if before = p.last; before == nil {
+			before = p.called(t, table)
+		}
+		calls := cmp.Or(p.calls, usualCalls)
 		p.do(calls)
-		made = uint64(calls)
+		if made = uint64(calls); p.steady > 0 {
+			made = 1
+		}
 	}
-	counted = p.called(t, table)
+	p.last = p.called(t, table)
+	counted = maps.Clone(p.last)
 	for f, calls := range before {
 		counted[f] -= calls
 	}
@@ -472,16 +498,17 @@ func (p *cycled) makes(t *testing.T, table string) (made uint64, counted map[str
 // Of who goes on a little it is what does not change any more.
 func (p *cycled) called(t *testing.T, table string) map[string]uint64 {
 	t.Helper()
-	calls := p.callsIn(t, table)
 	if p.late {
+		total := func() uint64 { return readReport(t, table, "--filter", "^$").TotalCalls }
+		calls := total()
 		until(t, func() bool {
 			time.Sleep(50 * time.Millisecond)
 			before := calls
-			calls = p.callsIn(t, table)
-			return maps.Equal(before, calls)
+			calls = total()
+			return calls == before
 		}, "it does not come to rest")
 	}
-	return calls
+	return p.callsIn(t, table)
 }
 
 func (p *cycled) callsIn(t *testing.T, table string) map[string]uint64 {
