@@ -5,7 +5,8 @@
  *	go      they go on
  *	end     prints a sum of what was computed, and ends
  * Arguments: threads, and which of births, forks, vforks, trees (of forks), loads (of
- * libraries, if built with LOADS), signals happen besides. With locked, seccomp=HOW, gs it does
+ * libraries, if built with LOADS), signals happen besides; with
+ * leaves its first thread ends. With locked, seccomp=HOW, gs it does
  * what a program may do that is not attached to.
  */
 #define _GNU_SOURCE
@@ -44,7 +45,8 @@ struct own {
 };
 enum { MOST = 1000 };
 static struct own all[MOST];
-static int threads, births, forks, vforks, trees, quiet, ends, interrupted;
+static pthread_t t[MOST];
+static int signals, threads, births, forks, vforks, trees, quiet, ends, interrupted;
 static uint64_t struck_calls, wrong;
 
 KEPT uint64_t leaf(uint64_t x) { return x * 2654435761u ^ x >> 7; }
@@ -253,38 +255,11 @@ static void ticks(int microseconds)
 	setitimer(ITIMER_PROF, &t, 0);
 }
 
-int main(int argc, char **argv)
+/* Does what it is told. */
+static void *talk(void *unused)
 {
 	char line[64];
-	int signals = 0, loads = 0, poll = epoll_create1(0);
-	pthread_t t[MOST], waiter, loader;
-	online = (int)sysconf(_SC_NPROCESSORS_ONLN);
-	threads = argc > 1 ? atoi(argv[1]) : 4;
-	for (int i = 2; i < argc; i++) {
-		births |= !strcmp(argv[i], "births");
-		forks |= !strcmp(argv[i], "forks");
-		vforks |= !strcmp(argv[i], "vforks");
-		trees |= !strcmp(argv[i], "trees");
-		loads |= !strcmp(argv[i], "loads");
-		signals |= !strcmp(argv[i], "signals");
-		if ((!strcmp(argv[i], "locked") && mlockall(MCL_CURRENT | MCL_FUTURE)) ||
-		    (!strncmp(argv[i], "seccomp=", 8) && filter_named(argv[i] + 8)) ||
-		    (!strcmp(argv[i], "gs") && syscall(SYS_arch_prctl, ARCH_SET_GS, all)))
-			return 3;
-	}
-	if (threads < 1 || threads > MOST)
-		return 2;
-	if (signals) {
-		struct sigaction a = {.sa_handler = struck, .sa_flags = SA_RESTART};
-		sigaction(SIGPROF, &a, 0);
-		ticks(1000);
-	} else {
-		pthread_create(&waiter, 0, wait_for_nothing, &poll);
-	}
-	if (loads)
-		pthread_create(&loader, 0, load, 0);
-	for (int i = 0; i < threads; i++)
-		pthread_create(&t[i], 0, work, &all[i]);
+	(void)unused;
 	printf("ready\n");
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin)) {
@@ -308,5 +283,45 @@ int main(int argc, char **argv)
 	for (int i = 0; i < threads; i++)
 		pthread_join(t[i], 0);
 	printf("wrong %llu interrupted %d\n", (unsigned long long)wrong, interrupted);
+	exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	int loads = 0, leaves = 0, poll = epoll_create1(0);
+	pthread_t waiter, loader, talker;
+	online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	threads = argc > 1 ? atoi(argv[1]) : 4;
+	for (int i = 2; i < argc; i++) {
+		births |= !strcmp(argv[i], "births");
+		forks |= !strcmp(argv[i], "forks");
+		vforks |= !strcmp(argv[i], "vforks");
+		trees |= !strcmp(argv[i], "trees");
+		loads |= !strcmp(argv[i], "loads");
+		signals |= !strcmp(argv[i], "signals");
+		leaves |= !strcmp(argv[i], "leaves");
+		if ((!strcmp(argv[i], "locked") && mlockall(MCL_CURRENT | MCL_FUTURE)) ||
+		    (!strncmp(argv[i], "seccomp=", 8) && filter_named(argv[i] + 8)) ||
+		    (!strcmp(argv[i], "gs") && syscall(SYS_arch_prctl, ARCH_SET_GS, all)))
+			return 3;
+	}
+	if (threads < 1 || threads > MOST)
+		return 2;
+	if (signals) {
+		struct sigaction a = {.sa_handler = struck, .sa_flags = SA_RESTART};
+		sigaction(SIGPROF, &a, 0);
+		ticks(1000);
+	} else {
+		pthread_create(&waiter, 0, wait_for_nothing, &poll);
+	}
+	if (loads)
+		pthread_create(&loader, 0, load, 0);
+	for (int i = 0; i < threads; i++)
+		pthread_create(&t[i], 0, work, &all[i]);
+	if (leaves) {
+		pthread_create(&talker, 0, talk, 0);
+		pthread_exit(0);
+	}
+	talk(0);
 	return 0;
 }
