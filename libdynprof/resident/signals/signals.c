@@ -499,12 +499,13 @@ static void go_on(uint64_t *g)
 	/* Text is read only where it must be: if the object was closed it may be gone. */
 	if ((rip == window && !counted) || !leads_to(window, c->at + first->at + dp_front_of(first)))
 		return;
-	if (rip != c->at + (uint64_t)(int64_t)o->from)
+	int begins = rip == c->at + (uint64_t)(int64_t)o->from;
+	if ((!begins || counted || !dp_run_of(c, o).body) && leads_home(to, rip))
+		return; /* it runs there: a thread that is struck at each instruction would not get behind its copy */
+	if (!begins)
 		g[DP_REG_RIP] = to;
 	else
 		g[DP_REG_RIP] = counted ? behind_count(c, o) : c->at + o->at;
-	if (leads_home(g[DP_REG_RIP], rip)) /* a thread that is struck at each instruction would not get behind it */
-		g[DP_REG_RIP] = rip;
 }
 
 /* Called behind a handler that has changed where the thread was, which was not in
