@@ -28,7 +28,8 @@ func TestAttachSeen(t *testing.T) {
 	servesAll(t, at, table)
 	a.goOn()
 	a.detach()
+	listed("detached")
 	servesAll(t, at, table)
 	a.end()
-	listed("exited")
+	listed("detached") // nobody has seen it end
 }

@@ -38,6 +38,14 @@ func (s Status) String() string {
 	return "unknown"
 }
 
+// Word is a status, or that the program was detached from, and not seen to end since.
+func Word(s Status, e layout.Ended) string {
+	if s == Exited && e.Kind == layout.EndedDetached {
+		return "detached"
+	}
+	return s.String()
+}
+
 // Of asks the kernel whether the table's program, or a process that it forked,
 // is alive.
 func Of(t *file.File) Status {
@@ -47,11 +55,12 @@ func Of(t *file.File) Status {
 	here := SameKernel(&t.Identity)
 	held, known := t.Held()
 	if here && SamePidNS(&t.Identity) && Start(t.Pid) == t.StartTicks && t.StartTicks != 0 &&
-		(held || !known || t.State != layout.StateLive) { // not held: it has executed another program
+		(held || !known || t.State != layout.StateLive) && // not held: it has executed another program
+		(t.Ended.Kind != layout.EndedDetached || CountsInto(t)) { // others may read the table yet
 		return Running
 	}
 	switch {
-	case known && !held:
+	case known && !held, t.Ended.Kind == layout.EndedDetached && here && SamePidNS(&t.Identity) && !CountsInto(t):
 		return Exited // each process of the program keeps the file mapped
 	case here && known && runsBelow(&t.Identity):
 		return Running

@@ -207,7 +207,7 @@ type Identity struct {
 
 // Ended says how a program ended, as its runner saw it.
 type Ended struct {
-	Kind uint32 // EndedUnknown, EndedExit, EndedSignal
+	Kind uint32 // EndedUnknown, EndedExit, EndedSignal, EndedDetached
 	Code uint32 // exit status or signal number
 	Time time.Time
 }

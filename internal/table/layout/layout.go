@@ -446,11 +446,12 @@ const (
 	MissedUnseen    = 24
 )
 
-// How the program ended, as far as its runner knows.
+// How the program ended, as far as its runner knows; or that only its counting did.
 const (
-	EndedUnknown = 0
-	EndedExit    = 1
-	EndedSignal  = 2
+	EndedUnknown  = 0
+	EndedExit     = 1
+	EndedSignal   = 2
+	EndedDetached = 3 // by hotspots detach: it ran on
 )
 
 // States of a row: the low two bits of RowState.

@@ -319,6 +319,7 @@
 #define DP_ENDED_UNKNOWN 0x0
 #define DP_ENDED_EXIT 0x1
 #define DP_ENDED_SIGNAL 0x2
+#define DP_ENDED_DETACHED 0x3
 
 #define DP_ROW_STATE_MASK 0x3
 #define DP_ROW_NEVER 0x0

@@ -19,7 +19,9 @@ import (
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/internal/table/code"
+	"github.com/dynprof/dynprof/internal/table/edit"
 	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/patcher/place"
 )
 
@@ -43,6 +45,9 @@ func Detach(pid int, b *Blob) (*Left, error) {
 		code.Note(left.Table, seen) // else the report does not say what is not counted of code that it makes
 	}
 	err := retry(pid, func() error { return left.end(pid, b) })
+	if left.Table != "" && (err == nil || errors.Is(err, errInside)) {
+		edit.MarkEnded(left.Table, layout.Ended{Kind: layout.EndedDetached, Time: time.Now()}) // else it is said to have exited
+	}
 	if left.Stays = errors.Is(err, errInside); left.Stays {
 		return left, nil // it runs its own code again
 	}

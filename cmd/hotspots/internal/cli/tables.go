@@ -76,7 +76,7 @@ func (a *app) ls(all []*find.Entry, format string) error {
 	lines := make([]tableEntry, len(all))
 	for i, e := range all {
 		lines[i] = tableEntry{
-			symname.Clean(e.Path), symname.Clean(e.Program), e.Pid, e.Status.String(), e.Realtime.UTC(), e.Blocks, e.State == layout.StateLive, listens(e), e.Paused, symname.Clean(e.Arguments),
+			symname.Clean(e.Path), symname.Clean(e.Program), e.Pid, alive.Word(e.Status, e.Ended), e.Realtime.UTC(), e.Blocks, e.State == layout.StateLive, listens(e), e.Paused, symname.Clean(e.Arguments),
 		}
 	}
 	switch format {

@@ -385,7 +385,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 	r.OldBirths = addOnce(r.OldBirths, p.OldBirths...)
 	r.ByCall, r.ByCallGo = addOnce(r.ByCall, p.ByCall...), addOnce(r.ByCallGo, p.ByCallGo...)
 	r.SitesWithoutRoom = addOnce(r.SitesWithoutRoom, p.SitesWithoutRoom...)
-	if p.Status == alive.Running.String() || r.Status == alive.Exited.String() {
+	if p.Status == alive.Running.String() || r.Status == alive.Word(alive.Exited, r.Ended) {
 		r.Status = p.Status
 	}
 }
@@ -393,7 +393,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 // programOf is what a table's header and a snapshot of it say.
 func programOf(t *table.Table, s *table.Snapshot, status alive.Status) Program {
 	p := Program{
-		Program: symname.Clean(t.Program), Pid: t.Pid, Arguments: symname.Clean(t.Arguments), Status: status.String(), TotalCalls: s.Total(), Folded: len(s.Folded),
+		Program: symname.Clean(t.Program), Pid: t.Pid, Arguments: symname.Clean(t.Arguments), Status: alive.Word(status, t.Ended), TotalCalls: s.Total(), Folded: len(s.Folded),
 		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t), ByCallGo: flagged(t, layout.ObjGo),
 		Ended: t.Ended, Objects: t.Objects,
 	}
