@@ -170,7 +170,7 @@ func (w *sweep) between(low uint64, next int) {
 			w.window(in.BranchTarget(code[at:], pc), Site{})
 			w.s.entries.take(in.BranchTarget(code[at:], pc))
 		case x86.Plain:
-			w.takes(w.s.entries.operand(o, &in, code[at:], pc))
+			w.s.entries.operand(o, &in, code[at:], pc)
 		}
 		at += int(in.Len)
 	}
@@ -183,9 +183,11 @@ const (
 	opMovSegment = 0x8e
 )
 
-// takes records an address that is taken, if it lies inside a window: a pointer may lead there.
-func (w *sweep) takes(at uint64) {
-	if at != 0 && w.s.entries.maybeInside(at) {
+// takes records an address that the instruction at pc takes, if it lies inside the window of its own
+// function, where labels of a computed goto are: a pointer may lead there. That of the instruction
+// itself is what the large code model finds the GOT by.
+func (w *sweep) takes(at, pc uint64) {
+	if at >= w.low && at < w.high && at != pc && w.s.entries.maybeInside(at) {
 		w.hits = append(w.hits, windowHit{target: at, who: fromElsewhere, past: true})
 	}
 }
@@ -193,7 +195,7 @@ func (w *sweep) takes(at uint64) {
 // operand looks at a plain instruction that may take an address: of code, or
 // of a jump table.
 func (w *sweep) operand(in *x86.Inst, code []byte, pc uint64) {
-	w.takes(w.s.entries.operand(w.s.obj, in, code, pc))
+	w.takes(w.s.entries.operand(w.s.obj, in, code, pc), pc)
 	if in.Op == opLea && in.Map == x86.MapLegacy && in.RIPRel() {
 		w.tables = append(w.tables, in.RIPTarget(code, pc))
 	}
