@@ -54,13 +54,15 @@ func Of(t *file.File) Status {
 	}
 	here := SameKernel(&t.Identity)
 	held, known := t.Held()
+	if t.Ended.Kind == layout.EndedDetached && here && SamePidNS(&t.Identity) && !CountsInto(t) {
+		return Exited // others may have the table open yet, to read it
+	}
 	if here && SamePidNS(&t.Identity) && Start(t.Pid) == t.StartTicks && t.StartTicks != 0 &&
-		(held || !known || t.State != layout.StateLive) && // not held: it has executed another program
-		(t.Ended.Kind != layout.EndedDetached || CountsInto(t)) { // others may read the table yet
+		(held || !known || t.State != layout.StateLive) { // not held: it has executed another program
 		return Running
 	}
 	switch {
-	case known && !held, t.Ended.Kind == layout.EndedDetached && here && SamePidNS(&t.Identity) && !CountsInto(t):
+	case known && !held:
 		return Exited // each process of the program keeps the file mapped
 	case here && known && runsBelow(&t.Identity):
 		return Running
