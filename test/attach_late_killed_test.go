@@ -76,7 +76,7 @@ func TestAttachLateTargetKilled(t *testing.T) {
 	a := startAttached(t, program)
 	b := a.attachFor()
 	a.do("load", library, 10)
-	b.c.Process.Signal(syscall.SIGSTOP)
+	halt(t, b.c.Process.Pid)
 	fmt.Fprintln(a.to, "load", library, 10)
 	until(t, func() bool { // it waits for an answer, by recvfrom
 		b, err := os.ReadFile("/proc/" + a.pid() + "/syscall")

@@ -14,7 +14,7 @@ func TestAttachLateStopped(t *testing.T) {
 	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attachlate.c"))
 	library := compile(t, need(t, "gcc"), []string{"-O1", "-shared", "-fPIC"}, "latelib.c")
 	b := a.attachFor()
-	b.c.Process.Signal(syscall.SIGSTOP)
+	halt(t, b.c.Process.Pid)
 	a.do("load", library, 10)
 	b.c.Process.Signal(syscall.SIGCONT)
 	a.do("load", library, 20)

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/testproc"
 )
 
@@ -299,6 +301,21 @@ func until(t *testing.T, done func() bool, what string) {
 			t.Fatal(what)
 		}
 	}
+}
+
+// halt stops a process. When kill returns its threads may run yet, and do what they were asked for.
+func halt(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		return err == nil && !slices.ContainsFunc(threads, func(thread string) bool {
+			b, err := os.ReadFile(thread)
+			return err == nil && procfile.StateOf(b) != 'T'
+		})
+	}, "it does not stop")
 }
 
 // readReport reads a table with hotspots report, and more flags of it.

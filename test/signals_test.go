@@ -323,9 +323,7 @@ func TestSignalsAtEnd(t *testing.T) {
 			t.Fatal("no agent")
 		}
 	}
-	if err := syscall.Kill(agent, syscall.SIGSTOP); err != nil { // hotspots waits for it
-		t.Fatal(err)
-	}
+	halt(t, agent) // hotspots waits for it
 	r.in.Close()
 	for limit := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
