@@ -249,15 +249,17 @@ func (t *Thread) note(status unix.WaitStatus) {
 	}
 }
 
-// wait waits for a thread's next event. Mostly that takes some microseconds, if it finds a CPU:
-// so this thread leaves its own to it, after a little. Who only wants for a CPU, as on a busy
+// wait waits for a thread's next event. Mostly that takes some microseconds, if it finds a CPU,
+// and some tens where one has to be woken for it: so this thread leaves its own to it, but not
+// before, as to be woken itself takes as long again. Who only wants for a CPU, as on a busy
 // machine, is waited for longer: he stops when he has one.
 func (t *Thread) wait(until time.Time) (status unix.WaitStatus, err error) {
 	const (
-		spins  = 20
+		little = 60 * time.Microsecond
 		longer = 20 * time.Second
 	)
-	for i, late := 0, false; ; i++ {
+	begun := time.Now()
+	for late := false; ; {
 		status, got, err := t.poll(unix.P_PID, unix.WNOHANG)
 		if err != nil && err != unix.EINTR || got {
 			return status, err
@@ -265,10 +267,10 @@ func (t *Thread) wait(until time.Time) (status unix.WaitStatus, err error) {
 		if late { // he was asked once more, as we may have been who had no CPU
 			return status, ErrPatience
 		}
-		if i < spins {
+		now := time.Now()
+		if now.Sub(begun) < little {
 			continue
 		}
-		now := time.Now()
 		if late = now.After(until) && (now.After(until.Add(longer)) || !isRunnable(t.Tid)); !late {
 			Pause()
 		}
