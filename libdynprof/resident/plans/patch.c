@@ -10,8 +10,10 @@
  *     there. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stddef.h>
 #include <sys/mman.h>
 
+#include "base/filters.h"
 #include "base/own.h"
 #include "base/pages.h"
 #include "base/stub.h"
@@ -21,6 +23,11 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+static uint64_t page_of(uint64_t at) { return at & ~(uint64_t)(DP_PAGE_SIZE - 1); }
 
 struct open {
 	const struct dp_undo_text *t;
@@ -58,26 +65,76 @@ static int put(const struct open *o, uint64_t to, const void *bytes, uint64_t n)
 	return 1;
 }
 
-/* The page on which change i begins, and those behind it that have changes, but not too
- * many, become this process's own: at once, which takes less than a fault to read each
+/* What a patch overwrites, and what with, as words: their lowest bytes. */
+static uint64_t old_of(const struct dp_overwritten *p)
+{
+	uint64_t word; /* old, and two bytes behind it */
+	_Static_assert(offsetof(struct dp_overwritten, old) + sizeof word <= sizeof *p, "all of the word is the patch's");
+	__builtin_memcpy(&word, p->old, sizeof word);
+	return word;
+}
+
+static uint64_t new_of(const struct dp_overwritten *p)
+{
+	enum { FRONT = 2 };
+	uint64_t word; /* two bytes in front, and new */
+	_Static_assert(offsetof(struct dp_overwritten, new) + sizeof p->new == sizeof *p && sizeof p->new + FRONT == sizeof word, "it ends with the patch");
+	__builtin_memcpy(&word, (const uint8_t *)p + sizeof *p - sizeof word, sizeof word);
+	return word >> 8 * FRONT;
+}
+
+/* The lowest n bytes of from that stand in the text become those of to. Returns 0 if others
+ * stand there, or it cannot be written to. As a word: loops over so few bytes, now five and now
+ * six, take several times as long, as a CPU cannot guess where they end. Who writes is alone there,
+ * or the others are stopped. */
+static int replace(const struct open *o, uint64_t at, uint64_t from, uint64_t to, uint32_t n)
+{
+	uint64_t mask = ~0ull >> (64 - 8 * n), word;
+	if (!o->direct || at % DP_PAGE_SIZE > DP_PAGE_SIZE - sizeof word)
+		return same_bytes((const void *)at, &from, n) && put(o, at, &to, n);
+	__builtin_memcpy(&word, (const void *)at, sizeof word);
+	if ((word ^ from) & mask)
+		return 0;
+	word = (word & ~mask) | (to & mask);
+	__builtin_memcpy((void *)at, &word, sizeof word);
+	return 1;
+}
+
+/* Where the pages end that have changes, from the one on which change i begins, if not too many. */
+static uint64_t pages_end(const struct dp_undo_text *t, uint32_t i, uint64_t from)
+{
+	enum { MOST = 64 * DP_PAGE_SIZE };
+	uint64_t end = from;
+	for (; i < t->count && dp_change_at(t, i) < end + DP_PAGE_SIZE && end - from < MOST; i++)
+		end = page_of(dp_change_at(t, i)) + DP_PAGE_SIZE;
+	return end;
+}
+
+/* These pages become this process's own: at once, which takes less than a fault to read each
  * and one to write to it. A kernel before 5.14 does not know how. Returns where they
  * end, as an offset. */
 static uint64_t fetch(const struct dp_undo_text *t, uint32_t i)
 {
-	enum { MOST = 64 * DP_PAGE_SIZE };
-	const uint64_t in_page = DP_PAGE_SIZE - 1;
-	uint64_t from = dp_change_at(t, i) & ~in_page, end = from;
-	for (; i < t->count && dp_change_at(t, i) < end + DP_PAGE_SIZE && end - from < MOST; i++)
-		end = (dp_change_at(t, i) & ~in_page) + DP_PAGE_SIZE;
+	uint64_t from = page_of(dp_change_at(t, i)), end = pages_end(t, i, from);
 	raw(SYS_madvise, from, end - from, MADV_POPULATE_WRITE);
 	return end - t->start;
+}
+
+/* These pages are there, if the kernel says so of all at once: else each has to be asked for. */
+static void look_ahead(struct dp_page *p, const struct dp_undo_text *t, uint32_t i)
+{
+	uint64_t from = page_of(dp_change_at(t, i)), end;
+	if (from < p->behind)
+		return;
+	end = pages_end(t, i, from);
+	if (ask(SYS_madvise, from, end - from, MADV_POPULATE_READ) == 0)
+		*p = (struct dp_page){from, end, 1};
 }
 
 static void make_patch(const struct open *o, uint32_t i)
 {
 	const struct dp_overwritten *p = dp_overwritten_of(o->t, i);
-	uint64_t at = dp_change_at(o->t, i);
-	if (!same_bytes((const void *)at, p->old, p->len) || !put(o, at, p->new, p->len))
+	if (!replace(o, dp_change_at(o->t, i), old_of(p), new_of(p), p->len))
 		dp_refuse(o->r, dp_group(o->t, p->group));
 }
 
@@ -88,8 +145,8 @@ static void lead_call(const struct open *o, uint32_t i)
 	uint64_t at = dp_change_at(o->t, i);
 	uint32_t offset = (uint32_t)(at - o->t->start), old = dp_call_old(led, offset), new = dp_call_new(led, offset);
 	uint8_t op = *(const uint8_t *)(at - 1);
-	if ((op == DP_OP_CALL || op == DP_OP_JMP) && !dp_is_refused(o->r, dp_group(o->t, led->group)) && same_bytes((const void *)at, &old, sizeof old))
-		put(o, at, &new, sizeof new);
+	if ((op == DP_OP_CALL || op == DP_OP_JMP) && !dp_is_refused(o->r, dp_group(o->t, led->group)))
+		replace(o, at, old, new, sizeof new);
 }
 
 /* Makes the patches from i on that begin in front of an offset. Returns the next change. */
@@ -152,16 +209,15 @@ static void unlead_call(const struct open *o, uint32_t i)
 	const struct dp_led *led = dp_led_of(o->t, i);
 	uint64_t at = dp_change_at(o->t, i);
 	uint32_t offset = (uint32_t)(at - o->t->start), old = dp_call_old(led, offset), new = dp_call_new(led, offset);
-	if (dp_is_refused(o->r, dp_group(o->t, led->group)) && same_bytes((const void *)at, &new, sizeof new))
-		put(o, at, &old, sizeof old);
+	if (dp_is_refused(o->r, dp_group(o->t, led->group)))
+		replace(o, at, new, old, sizeof old);
 }
 
 static void unmake_patch(const struct open *o, uint32_t i)
 {
 	const struct dp_overwritten *p = dp_overwritten_of(o->t, i);
-	uint64_t at = dp_change_at(o->t, i);
 	uint32_t group = dp_group(o->t, p->group);
-	if (dp_is_refused(o->r, group) && (!same_bytes((const void *)at, p->new, p->len) || !put(o, at, p->old, p->len)))
+	if (dp_is_refused(o->r, group) && !replace(o, dp_change_at(o->t, i), new_of(p), old_of(p), p->len))
 		dp_refuse(o->r, group);
 }
 
@@ -226,29 +282,43 @@ static void restore_pages(struct dp_page *p, const struct dp_undo_text *t, uint3
 	raw(SYS_mprotect, low, high - low, t->prot);
 }
 
+/* The first change from i on that is not in front of an address, which is not far: by steps of
+ * 1, 2, 4, … */
+static uint32_t first_behind(const struct dp_undo_text *t, uint32_t i, uint64_t address)
+{
+	uint32_t step = 1;
+	for (; i + step <= t->count && dp_change_at(t, i + step - 1) < address; step *= 2)
+		i += step;
+	for (; step; step /= 2)
+		if (i + step <= t->count && dp_change_at(t, i + step - 1) < address)
+			i += step;
+	return i;
+}
+
 /* Looks at the changes from i on that begin on one page. Returns the next one; *end is where
  * the pages end on which one that is made stands, 0: none is. */
 static uint32_t look_at_page(struct dp_page *p, const struct dp_undo_text *t, uint32_t i, uint64_t *end)
 {
-	uint64_t behind = (dp_change_at(t, i) & ~(uint64_t)(DP_PAGE_SIZE - 1)) + DP_PAGE_SIZE;
-	for (*end = 0; i < t->count && dp_change_at(t, i) < behind; i++) {
-		uint64_t at = dp_change_at(t, i);
-		int crosses = at + DP_MOST_CHANGED > behind && at + length_of(t, i) > behind;
-		if ((!*end || crosses) && is_made(p, t, i))
-			*end = crosses ? behind + DP_PAGE_SIZE : behind;
-	}
-	return i;
+	uint64_t behind = page_of(dp_change_at(t, i)) + DP_PAGE_SIZE;
+	look_ahead(p, t, i);
+	uint32_t next = first_behind(t, i, behind);
+	for (*end = 0; i < next && !*end; i++)
+		*end = is_made(p, t, i) ? behind : 0;
+	for (i = next; i > 0 && dp_change_at(t, i - 1) + DP_MOST_CHANGED > behind; i--) /* these may reach behind it */
+		if (dp_change_at(t, i - 1) + length_of(t, i - 1) > behind && is_made(p, t, i - 1))
+			*end = behind + DP_PAGE_SIZE;
+	return next;
 }
 
 void dp_restore_text(const struct dp_undo_text *t)
 {
-	struct dp_page page = {DP_NO_PAGE, 0};
+	struct dp_page page = DP_NO_PAGE;
 	uint64_t low = 0, high = 0, end; /* a run of pages on each of which is something of ours */
 	uint32_t first = 0, last = 0, next;
 	if (!is_ours(&page, t))
 		return;
 	for (uint32_t i = 0; i < t->count; i = next) {
-		uint64_t from = dp_change_at(t, i) & ~(uint64_t)(DP_PAGE_SIZE - 1);
+		uint64_t from = page_of(dp_change_at(t, i));
 		next = look_at_page(&page, t, i, &end);
 		if (!end)
 			continue;

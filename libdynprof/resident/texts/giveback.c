@@ -212,7 +212,7 @@ static int take_lock(void)
 /* What the range concerns, or, with calls_of, the calls of that text. */
 static void give_some(uint64_t low, uint64_t high, const struct dp_undo_text *calls_of)
 {
-	struct dp_page page = {DP_NO_PAGE, 0};
+	struct dp_page page = DP_NO_PAGE;
 	struct dp_change c = {.page = &page, .low = low, .high = high, .calls_of = calls_of, .calls = calls_of != 0};
 	uint64_t all = dp_to_block(), mask;
 	int blocked = ask(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8) == 0;
@@ -229,7 +229,7 @@ void dp_give_range(uint64_t low, uint64_t high) { give_some(low, high, 0); }
 
 int dp_give_all(void)
 {
-	struct dp_page page = {DP_NO_PAGE, 0};
+	struct dp_page page = DP_NO_PAGE;
 	struct dp_change c = {.page = &page, .all = 1};
 	if (!take_lock())
 		return 0;

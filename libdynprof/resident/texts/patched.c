@@ -9,7 +9,7 @@
 static int is_changed(uint64_t low, uint64_t high, int functions, int sites)
 {
 	struct dp_text_walk w = dp_walk_texts(low, high);
-	struct dp_page page = {DP_NO_PAGE, 0};
+	struct dp_page page = DP_NO_PAGE;
 	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
 		for (uint32_t i = dp_first_near(t, low); i < t->count && dp_change_at(t, i) < high; i++) {
 			const struct dp_undo undo = dp_undo_of(t, i);
@@ -44,7 +44,7 @@ static struct dp_piece piece(const struct dp_undo_text *t, const struct dp_undo 
 int dp_change_in(uint64_t low, uint64_t high, struct dp_piece *p)
 {
 	struct dp_text_walk w = dp_walk_texts(low, high);
-	struct dp_page page = {DP_NO_PAGE, 0};
+	struct dp_page page = DP_NO_PAGE;
 	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
 		for (uint32_t i = dp_first_near(t, low); i < t->count && dp_change_at(t, i) < high; i++) {
 			const struct dp_undo undo = dp_undo_of(t, i);
@@ -60,7 +60,7 @@ int dp_change_in(uint64_t low, uint64_t high, struct dp_piece *p)
 uint64_t dp_patched_page(uint64_t low, uint64_t high)
 {
 	struct dp_text_walk w = dp_walk_texts(low, high);
-	struct dp_page page = {DP_NO_PAGE, 0};
+	struct dp_page page = DP_NO_PAGE;
 	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
 		for (uint32_t i = dp_first_near(t, low); i < t->count && dp_change_at(t, i) < high; i++) {
 			const struct dp_undo undo = dp_undo_of(t, i);
@@ -76,7 +76,7 @@ uint64_t dp_patched_page(uint64_t low, uint64_t high)
 
 int dp_is_here(uint64_t at, const uint8_t *bytes, uint64_t n)
 {
-	struct dp_page page = {DP_NO_PAGE, 0};
+	struct dp_page page = DP_NO_PAGE;
 	return dp_is_there(&page, at) && dp_is_there(&page, at + n - 1) && same_bytes((const void *)at, bytes, n);
 }
 

@@ -246,8 +246,8 @@ uint32_t dp_first_near(const struct dp_undo_text *t, uint64_t address)
 int dp_is_there(struct dp_page *p, uint64_t at)
 {
 	at &= ~(uint64_t)(DP_PAGE_SIZE - 1);
-	if (p->at != at)
-		*p = (struct dp_page){at, ask(SYS_rt_sigprocmask, -1, at, 0, 8) == -EINVAL};
+	if (at < p->at || at >= p->behind)
+		*p = (struct dp_page){at, at + DP_PAGE_SIZE, ask(SYS_rt_sigprocmask, -1, at, 0, 8) == -EINVAL};
 	return p->there;
 }
 
@@ -265,7 +265,7 @@ int dp_concerns(struct dp_page *p, const struct dp_undo_text *t, const struct dp
 /* Whether one of a session's objects is left. */
 static int is_left(const struct patched *p)
 {
-	struct dp_page page = {DP_NO_PAGE, 0};
+	struct dp_page page = DP_NO_PAGE;
 	for (uint64_t i = 0; i < p->count; i++)
 		if (dp_is_there(&page, p->texts[i].start))
 			return 1;

@@ -122,13 +122,13 @@ struct dp_undo dp_undo_of(const struct dp_undo_text *t, uint32_t i) HIDDEN;
 /* The first change that may concern code at or behind an address. */
 uint32_t dp_first_near(const struct dp_undo_text *t, uint64_t address) HIDDEN;
 
-/* The page that the kernel was last asked about. */
+/* What the kernel was last asked about: a page, or several that are there. */
 struct dp_page {
-	uint64_t at; /* DP_NO_PAGE: none yet */
-	int there;   /* it can be read */
+	uint64_t at, behind;
+	int there; /* it can be read */
 };
 
-enum { DP_NO_PAGE = 1 };
+#define DP_NO_PAGE ((struct dp_page){0}) /* none yet */
 
 /* Whether there is memory at an address that can be read. */
 int dp_is_there(struct dp_page *p, uint64_t at) HIDDEN;
