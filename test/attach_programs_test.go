@@ -42,8 +42,7 @@ func TestAttachRedis(t *testing.T) {
 		return client.called("set")
 	}, wake: func() { client.do("CLIENT", "UNPAUSE") }}
 	p.cycle(t, cyclesOf(30))
-	p.flags = []string{"--blocks", "--edges"}
-	p.cycle(t, cyclesOf(30)/5)
+	p.cycleBlocks(t, cyclesOf(30)/5)
 	benchmark.Process.Kill()
 	if err := benchmark.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("redis-benchmark: %v", err)
@@ -111,6 +110,7 @@ http {
 		}
 	}, loads: []func(){get(), get(), get()}}
 	p.cycle(t, cyclesOf(30))
+	p.cycleBlocks(t, cyclesOf(30)/5)
 	s.Process.Signal(os.Interrupt)
 	s.Wait()
 }
@@ -131,6 +131,7 @@ func TestAttachPostgreSQL(t *testing.T) {
 		p.loads = append(p.loads, func() { db.do("pgbench", "-n", "-c", "2", "-t", "3") })
 	}
 	p.cycle(t, cyclesOf(20))
+	p.cycleBlocks(t, cyclesOf(20)/5)
 	s.stop(t, syscall.SIGINT)
 	if log := complaints(s.out.String()); log != "" {
 		t.Error(log)
@@ -152,5 +153,6 @@ console.log("ready");`)
 		a.expect("done")
 	}}
 	p.cycle(t, cyclesOf(20))
+	p.cycleBlocks(t, cyclesOf(20)/5)
 	a.finish()
 }

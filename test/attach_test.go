@@ -352,6 +352,13 @@ type cycled struct {
 	differs map[string][]uint64 // by steady: those that had other calls, how many
 }
 
+// cycleBlocks does as cycle, with blocks and whom calls by pointers reach.
+func (p *cycled) cycleBlocks(t *testing.T, cycles int) {
+	t.Helper()
+	p.flags = []string{"--blocks", "--edges"}
+	p.cycle(t, cycles)
+}
+
 // cycle: each time as many calls are counted as are made, and nothing is left: neither memory
 // nor descriptors, threads, children, other code.
 func (p *cycled) cycle(t *testing.T, cycles int) {
