@@ -51,6 +51,13 @@ func TestAttachContained(t *testing.T) {
 		}
 	}
 	const spaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	filtered := func(how string) func() *exec.Cmd {
+		return func() *exec.Cmd {
+			c := exec.Command("/program", append(slices.Clone(threads), "seccomp="+how)...)
+			c.SysProcAttr, c.Dir = &syscall.SysProcAttr{Chroot: root, Cloneflags: spaces}, "/"
+			return c
+		}
+	}
 	mapped := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 100000, Size: 1000}}
 	for _, row := range []struct {
 		name  string
@@ -62,11 +69,8 @@ func TestAttachContained(t *testing.T) {
 		{"user namespace", plain("/program", &syscall.SysProcAttr{Chroot: root, Cloneflags: spaces | syscall.CLONE_NEWUSER, UidMappings: mapped, GidMappings: mapped})},
 		{"overlay", script(&syscall.SysProcAttr{Cloneflags: spaces}, `cd "$2"; mkdir upper work all; mount -t tmpfs none upper; mkdir upper/upper upper/work
 			mount -t overlay none -o lowerdir="$1",upperdir=upper/upper,workdir=upper/work all; mkdir all/proc; mount -t proc none all/proc; shift 2; exec chroot all /program "$@"`, root, others)},
-		{"a filter that refuses", func() *exec.Cmd {
-			c := exec.Command("/program", append(slices.Clone(threads), "seccomp=refuses")...)
-			c.SysProcAttr, c.Dir = &syscall.SysProcAttr{Chroot: root, Cloneflags: spaces}, "/"
-			return c
-		}},
+		{"a filter that refuses", filtered("refuses")},
+		{"a filter that logs", filtered("logs")},
 		{"another file of that name", func() *exec.Cmd {
 			dir := openDir(t)
 			copyFile(t, compile(t, need(t, "gcc"), []string{"-O2", "-fcf-protection=full"}, "attached.c"), filepath.Join(dir, "program"))

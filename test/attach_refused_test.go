@@ -84,6 +84,7 @@ func TestAttachRefused(t *testing.T) {
 			return usual("seccomp=" + how)(t)
 		}
 	}
+	const more = "has a seccomp filter that may do more to a system call of ours than refuse it: start it with hotspots run"
 	for _, row := range []struct {
 		name, why string
 		start     func(t *testing.T) *attached
@@ -97,8 +98,11 @@ func TestAttachRefused(t *testing.T) {
 			return startAttached(t, "/lib64/ld-linux-x86-64.so.2", compile(t, need(t, "gcc"), nil, "waits.c"))
 		}},
 		{"mlockall", "has locked all its memory (mlockall): start it with hotspots run", usual("locked")},
-		{"seccomp kills", "has a seccomp filter that may do more to a system call of ours than refuse it: start it with hotspots run", filtered("kills")},
-		{"seccomp traps", "has a seccomp filter that may do more to a system call of ours than refuse it: start it with hotspots run", filtered("traps")},
+		{"seccomp kills", more, filtered("kills")},
+		{"seccomp kills a thread", more, filtered("kills-thread")},
+		{"seccomp traps", more, filtered("traps")},
+		{"seccomp asks a tracer", more, filtered("asks-tracer")},
+		{"seccomp asks", more, filtered("asks")},
 		{"seccomp refuses mmap", "has a seccomp filter that may refuse mmap: start it with hotspots run", filtered("mmap")},
 		{"seccomp and addresses", "has a seccomp filter that looks at where system calls are made: start it with hotspots run", filtered("addresses")},
 		{"GS", "uses the GS segment: start it with hotspots run", usual("gs")},

@@ -240,10 +240,16 @@ static int filter_named(const char *how)
 		return filter(SYS_reboot, ARGUMENT, 0, refuse) || filter(SYS_syslog, ARGUMENT, 0, refuse);
 	if (!strcmp(how, "mmap"))
 		return filter(SYS_mmap, ARGUMENT + 8 * 5, 0x7fff0000, refuse);
-	if (!strcmp(how, "kills"))
-		return filter(SYS_reboot, ARGUMENT, 0, SECCOMP_RET_KILL_PROCESS);
-	if (!strcmp(how, "traps"))
-		return filter(SYS_reboot, ARGUMENT, 0, SECCOMP_RET_TRAP);
+	static const struct {
+		const char *name;
+		unsigned action;
+	} verdicts[] = {
+		{"kills", SECCOMP_RET_KILL_PROCESS}, {"kills-thread", SECCOMP_RET_KILL_THREAD}, {"traps", SECCOMP_RET_TRAP},
+		{"asks-tracer", SECCOMP_RET_TRACE}, {"asks", SECCOMP_RET_USER_NOTIF}, {"logs", SECCOMP_RET_LOG},
+	};
+	for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++)
+		if (!strcmp(how, verdicts[i].name))
+			return filter(SYS_reboot, ARGUMENT, 0, verdicts[i].action);
 	if (!strcmp(how, "addresses"))
 		return filter(SYS_reboot, AT, 0, refuse);
 	return 1;
