@@ -43,7 +43,9 @@ func (p *Process) begun(err error) (*Process, error) {
 		err = p.Threads[0].first()
 	}
 	if err == nil {
-		p.Mem, err = os.OpenFile(fmt.Sprintf("/proc/%d/mem", p.Pid), os.O_RDWR, 0)
+		if p.Mem, err = os.OpenFile(fmt.Sprintf("/proc/%d/mem", p.Pid), os.O_RDWR, 0); err != nil {
+			err = fmt.Errorf("has memory that cannot be written to: %w", err)
+		}
 	}
 	if err != nil {
 		p.Release()
