@@ -191,6 +191,7 @@ type Growth struct {
 	Heap    uint64 // where brk(2) starts
 	HeapEnd uint64 // where it is, if it may be moved up before the program goes on; else 0
 	Stack   uint64 // bytes that the main thread's may come to
+	Maps    uint64 // bytes that are left free below each mapping, or half of what is: new ones come there
 }
 
 // mostStack is kept free below a stack whose limit is higher, or unknown.
@@ -212,7 +213,7 @@ func NewSpace(mappings []procmaps.Mapping, lowest uint64, g Growth) *Space {
 			start = min(start, m.End)
 		}
 		if start > at {
-			s.gaps = append(s.gaps, Span{at, start})
+			s.gaps = append(s.gaps, Span{at, start - min(g.Maps, (start-at)/2)&^(pageSize-1)})
 		}
 		at = max(at, m.End)
 		if at >= addressEnd {

@@ -41,6 +41,17 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// TestMapped: below each mapping room is left, as much as is asked for, or half of what there is.
+func TestMapped(t *testing.T) {
+	object := Span{0x7f0000000000, 0x7f0000100000}
+	for _, row := range []struct{ below, left uint64 }{{0, guard}, {mb, mb + guard}, {64 * mb, 2*mb + guard}} {
+		s := NewSpace([]procmaps.Mapping{{Start: 0, End: object.Low - 4*mb}, {Start: object.Low, End: object.High}}, 4096, Growth{Maps: row.below})
+		if at, ok := s.Place(object, mb); !ok || at != object.Low-row.left-mb {
+			t.Errorf("%#x, %v, of %+v", at, ok, row)
+		}
+	}
+}
+
 // TestLift: where there is too little room in front of the heap, and it may be moved,
 // an arena lies where it ended, and the next behind that.
 func TestLift(t *testing.T) {

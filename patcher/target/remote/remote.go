@@ -34,6 +34,8 @@ type Process struct {
 	Held place.Span
 	// Apart: it has another root directory or other mounts. The names of its files are its own.
 	Apart bool
+	// LeftFree is place.Growth.Maps.
+	LeftFree uint64
 
 	thread  string // PID/task/TID of one that lives, below /proc
 	reserve []byte
@@ -158,7 +160,7 @@ func (p *Process) Lowest() uint64 { return mem.Lowest() }
 // Growth implements target.Target. The heap stays where it is.
 func (p *Process) Growth() (g place.Growth) {
 	g.Heap, _ = mem.Brk(p.thread) // not known: no heap is in the way
-	g.Stack = math.MaxUint64
+	g.Stack, g.Maps = math.MaxUint64, p.LeftFree
 	var limit unix.Rlimit
 	if unix.Prlimit(p.Pid, unix.RLIMIT_STACK, nil, &limit) == nil {
 		g.Stack = limit.Cur

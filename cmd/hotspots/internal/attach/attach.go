@@ -88,11 +88,23 @@ func Attach(r *Request) (*Result, error) {
 		return nil, err
 	}
 	var result *Result
+	tries := 0
 	err = retry(r.Pid, func() (err error) {
-		result, err = attachOnce(r, nil)
+		result, err = attachOnce(r, nil, leftFree(tries))
+		tries++
 		return err
 	})
 	return result, orEnded(r.Pid, err)
+}
+
+// leftFree is how many bytes are left to a program below each of its mappings: it may map something
+// there while it is planned for, the more often the longer that takes. Most do not.
+func leftFree(tries int) uint64 {
+	const first, most = 64 << 20, 512 << 20
+	if tries == 0 {
+		return 0
+	}
+	return min(uint64(first)<<(tries-1), most)
 }
 
 // Start has a program counted from its first instruction on, or its libraries': it is stopped in
@@ -105,7 +117,7 @@ func Start(r *Request, stopped *ptrace.Process) (*Result, error) {
 	if err := load(r.Pid, stopped); err != nil {
 		return nil, err
 	}
-	result, err := attachOnce(r, stopped)
+	result, err := attachOnce(r, stopped, 0)
 	return result, orEnded(r.Pid, err)
 }
 
@@ -248,12 +260,13 @@ func (p *prepared) look() (err error) {
 // we look.
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
 
-func attachOnce(r *Request, started *ptrace.Process) (*Result, error) {
+func attachOnce(r *Request, started *ptrace.Process, free uint64) (*Result, error) {
 	p, err := look(r.Pid)
 	if err != nil {
 		return nil, err
 	}
 	defer p.process.Close()
+	p.process.LeftFree = free
 	p.Request, p.started = r, started
 	result, err := p.attach()
 	if err != nil && started == nil && p.isAnother() {
