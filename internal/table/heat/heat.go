@@ -46,6 +46,7 @@ type File struct {
 
 	table  string
 	slices []byte // their records
+	last   Slice  // the last of them
 }
 
 // Maps is what is mapped.
@@ -87,25 +88,38 @@ func Read(table string, nonce [16]byte) (*File, error) {
 // Parse reads the format: mappings and ranges are by address, and none lies upon another;
 // slices are by time.
 func Parse(b []byte) (*File, error) {
+	f, _, err := parse(b)
+	return f, err
+}
+
+// parse also returns what is behind the last whole record.
+func parse(b []byte) (f *File, rest []byte, err error) {
 	line, records, whole := bytes.Cut(b, []byte("\n"))
 	var h head
 	if err := json.Unmarshal(line, &h); err != nil {
-		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+		return nil, nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	if h.Version != Version && h.Version > 0 {
-		return nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d", h.Version, Version)
+		return nil, nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d", h.Version, Version)
 	}
 	if h.Version != Version || !whole {
-		return nil, errDamaged
+		return nil, nil, errDamaged
 	}
-	f := &File{table: h.Table}
+	f = &File{table: h.Table}
+	rest, err = f.add(records)
+	return f, rest, err
+}
+
+// add adds records, as far as they are whole: the last one may be being written. That is the
+// rest.
+func (f *File) add(records []byte) (rest []byte, err error) {
 	for len(records) > 0 {
 		kind, body, rest, err := cut(records)
 		if err != nil {
 			return nil, err
 		}
 		if rest == nil {
-			break // it was being written
+			break
 		}
 		switch kind {
 		case recordMaps:
@@ -115,6 +129,9 @@ func Parse(b []byte) (*File, error) {
 			}
 			f.Maps = m
 		case recordSlice:
+			if f.last, err = f.last.next(body); err != nil {
+				return nil, err
+			}
 			f.slices = append(f.slices, records[:len(records)-len(rest)]...)
 			if f.Count++; f.Count > mostSlices {
 				return nil, errDamaged
@@ -124,7 +141,7 @@ func Parse(b []byte) (*File, error) {
 		}
 		records = rest
 	}
-	return f, f.each(func(*Slice) {})
+	return records, nil
 }
 
 func (m *Maps) inOrder() bool {

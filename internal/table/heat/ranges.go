@@ -96,38 +96,6 @@ func first(a, b uint32) uint32 {
 	return a
 }
 
-// Pages is what was done with each page in all slices together, with the first and the last of
-// them.
-func (f *File) Pages() []Range {
-	var lists [][]Range // each of at least twice as many slices as the next
-	var sizes []int
-	join := func() {
-		n := len(lists)
-		lists = append(lists[:n-2], Union(lists[n-2], lists[n-1]))
-		sizes = append(sizes[:n-2], sizes[n-2]+sizes[n-1])
-	}
-	number := uint32(0)
-	f.Each(func(s *Slice) {
-		number++
-		list := make([]Range, len(s.Ranges))
-		for i, r := range s.Ranges {
-			r.Begin, r.End = number, number
-			list[i] = r
-		}
-		lists, sizes = append(lists, list), append(sizes, 1)
-		for n := len(sizes); n > 1 && sizes[n-2] <= sizes[n-1]; n-- {
-			join()
-		}
-	})
-	for len(lists) > 1 {
-		join()
-	}
-	if len(lists) == 0 {
-		return nil
-	}
-	return lists[0]
-}
-
 // Flat is ranges with which the same was done, in any order and one upon another, by address.
 func Flat(all []Range) (to []Range) {
 	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.First, b.First) })
