@@ -254,7 +254,7 @@ prometheus: all ## the endpoint with a real Prometheus and nginx
 # The pictures of docs/web.md, by the tests that look at what is in them.
 .PHONY: web-pictures
 web-pictures: all ## the pictures of docs/web.md
-	DYNPROF_PICTURES="$(CURDIR)/docs/img" $(GO) test ./test -count=1 -run 'TestWeb$$/^(program|crowd)$$'
+	DYNPROF_PICTURES="$(CURDIR)/docs/img" $(GO) test ./test -count=1 -run 'TestWeb$$/^(program|crowd|memory)$$'
 
 # DuckDB, which reads what hotspots export --format parquet writes: 70 MB, from npm.
 duckdb: $(BUILD)/node_modules/@duckdb/node-api ## DuckDB, from npm, for a test of make long

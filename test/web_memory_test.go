@@ -1,8 +1,16 @@
 package test
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // webMemory: pages are seen while they are touched, with what they are; of a program whose pages
@@ -14,27 +22,162 @@ func webMemory(t *testing.T, b *browser) {
 	b.open(s.url)
 	b.sees(`document.querySelector("main").innerText.includes("touch")`)
 	b.keys("7")
-	const rows = `hotspots.views.memory.cells?.addresses.filter((a) => a.startsWith("0x2000000")).length`
+	const rows = `hotspots.views.memory.cells.addresses.filter((a) => a >= 0x200000000000 && a < 0x200000080000).length`
 	b.sees(rows + ` === 6`)
+	b.sees(`hotspots.views.memory.el.innerText.includes("; live, ")`)
 	p.goOn(t)
 	p.see(t, 1)
 	b.sees(rows + ` === 11`)
-	says := js[string](b, `(() => {
-		const v = hotspots.views.memory, box = v.canvas.getBoundingClientRect(), row = v.cells.addresses.indexOf("0x20000000a000");
-		v.canvas.dispatchEvent(new MouseEvent("mousemove", { clientX: box.left + 1, clientY: box.top + (row + 0.5) * box.height / v.cells.rows }));
-		return document.querySelector(".memory [role=status]").innerText + (v.done.subarray(row * v.cells.columns, (row + 1) * v.cells.columns).includes(2) ? ", stored" : "");
-	})()`)
-	if !strings.HasPrefix(says, "0x20000000a000") || !strings.HasSuffix(says, ", stored") {
-		t.Errorf("%q", says)
+
+	// What is pointed at.
+	const point = `(() => {
+		const v = hotspots.views.memory, box = v.over.getBoundingClientRect(), row = v.cells.rowOf(0x20000000a000);
+		v.over.dispatchEvent(new PointerEvent("pointermove", { clientX: box.right - 1, clientY: box.top + (row + 0.5) * box.height / v.cells.order.length }));
+		return document.querySelector(".memory [role=status]").innerText;
+	})()`
+	b.sees(point + `.startsWith("0x20000000a000")`)
+	b.sees(point + `.includes("last written in slice ")`)
+
+	// What is brushed: a click is the row.
+	b.do(chromedp.Steps(chromedp.MouseClickXY(rowPlace(b, "0x20000000a000"))))
+	b.sees(`/^1 page touched/.test(document.querySelector(".part").innerText)`)
+	if csv := b.saved(`[...document.querySelectorAll(".part button")].find((c) => c.innerText === "CSV").click()`); !strings.Contains(csv, ",0x20000000a000,1,false,true,false,") {
+		t.Errorf("%s", csv)
 	}
+	b.keys("\r")
+	b.sees(rows + ` === 1 && hotspots.views.memory.cells.order.length === 1`)
+	b.sees(`location.hash.includes("my=20000000a000-20000000b000")`)
+	b.keys("\x1b")
+	b.sees(rows + ` === 11`)
+
+	// Zoom, all that is mapped, the last instructions, other colours.
+	b.keys("+")
+	b.sees(`location.hash.includes("mx=") && location.hash.includes("my=") && hotspots.views.memory.cells.head.whole !== undefined`)
+	b.keys("0")
+	b.sees(`!location.hash.includes("mx=")`)
+	b.sees(rows + ` === 11`)
+	b.keys("u")
+	b.sees(`hotspots.views.memory.cells.head.mapped && hotspots.views.memory.cells.order.length > 500`)
+	b.keys("u")
+	b.keys("l")
+	b.sees(`/mx=l\d/.test(location.hash)`)
+	b.sees(`(() => { const v = hotspots.views.memory, [from, to] = v.range(); return to === v.cells.head.instructions && to - from === Number(hotspots.state.mx.slice(1)) })()`)
+	b.keys("l")
 	b.keys("b")
-	b.sees(`document.querySelector(".memory .toggle").getAttribute("aria-pressed") === "true"`)
+	b.sees(`[...document.querySelectorAll(".memory .toggle")].find((e) => e.innerText === "other colours").getAttribute("aria-pressed") === "true"`)
+
+	// What is frozen does not change, and goes on.
+	b.keys("z")
+	b.sees(`hotspots.views.memory.stream === null`)
+	p.goOn(t)
+	p.see(t, 2)
+	b.keys("z")
+	b.sees(rows + ` === 16`)
+
+	// The same, asked for without a browser.
+	status, text := s.ask("tables/" + js[string](b, "hotspots.model.id") + fmt.Sprintf("/memory/part?from=%d&to=%d", heatBase, heatBase+heatPages*4096))
+	var part struct {
+		Touched, Read, Written int
+		Parts                  []struct{ Address string }
+	}
+	if err := json.Unmarshal([]byte(text), &part); err != nil || status != 200 || part.Touched != 16 || part.Read != 1 || part.Written != 15 || part.Parts[0].Address != "0x200000000000" {
+		t.Errorf("%d, %v: %s", status, err, text)
+	}
+	if _, text := s.ask("tables/" + js[string](b, "hotspots.model.id") + "/memory/part"); !strings.Contains(text, `"total"`) || !strings.Contains(text, `"_start"`) {
+		t.Errorf("neither its variable nor its function is told: %s", text)
+	}
 	p.to.Close()
 	b.sees(`document.querySelector("#top .status").innerText.startsWith("exited")`)
+	b.sees(`!hotspots.views.memory.el.innerText.includes("; live, ") && hotspots.views.memory.curves.head.settled`)
+	b.faultless()
 
+	if pictures := setting("PICTURES"); pictures != "" {
+		memoryPicture(t, b, filepath.Join(pictures, "web-memory.png"))
+	}
 	_, table := countedAt(t, cmd("true"))
 	b.open(serveWeb(t, table).url)
 	b.sees(`hotspots.model?.names && document.querySelector("main").firstChild`)
 	b.keys("7")
 	b.sees(`document.querySelector(".memory").innerText.includes("hotspots run --heat=pages")`)
+}
+
+// webPaint: both ways of drawing draw what cells say.
+func webPaint(t *testing.T, b *browser) {
+	_, table := countedAt(t, cmd("true"))
+	b.open(serveWeb(t, table).url)
+	b.sees(`hotspots.model?.names`)
+	if fault := js[string](b, samePaint); fault != "" {
+		t.Error(fault)
+	}
+}
+
+// rowPlace is where the row of an address is, in the middle of the time that is shown.
+func rowPlace(b *browser, address string) (x, y float64) {
+	at := js[[]float64](b, `(() => {
+		const v = hotspots.views.memory, box = v.over.getBoundingClientRect();
+		return [box.left + box.width / 2, box.top + (v.cells.rowOf(`+address+`) + 0.5) * box.height / v.cells.order.length];
+	})()`)
+	return at[0], at[1]
+}
+
+// samePaint draws 4,096 x 2,048 cells by WebGL2, and by a plain canvas: all at once, then as
+// columns come, and a part. It is what differs, point by point, from what the cells say.
+const samePaint = `(async () => {
+	const { painter } = await import(document.querySelector("script[type=module]").src.replace("main.js", "paint.js"));
+	const width = 700, height = 300, columns = 4096, rows = 2048;
+	const palette = [...Array(9).keys()].map((i) => [i * 20, 255 - i * 9, i]);
+	let seed = 1;
+	const random = (n) => { seed = (seed * 48271) % 2147483647; return seed % n; };
+	const what = Uint8Array.from({ length: columns * rows }, () => (random(40) === 0 ? 1 + random(7) : 0));
+	const order = Uint16Array.from(Array(rows - 48).keys()).sort(() => random(3) - 1);
+	const cells = { what, order, head: { columns, rows, first: 9000, end: 9000 + 3500, column: 1, row: 1 }, changed: "all", fresh: { from: 9000, to: 12500 } };
+	const line = (n, from, to) => Uint16Array.from({ length: n + 1 }, (_, i) => Math.max(0, Math.floor(from + (to - from) * i / n) + 1));
+	const all = ["webgl", "canvas"].map((kind) => painter(Object.assign(document.createElement("canvas"), { width, height }), kind));
+	if (all[0].kind !== "WebGL2") return "there is no WebGL2";
+	let views = [[line(width, 0, 3600), line(height, 0, order.length)], [line(width, -300, 900), line(height, 0, order.length)], [line(width, 70, 90), line(height, 0, order.length)]];
+	for (const [across, down] of [views[0], views[0], views[1], views[2], views[0]]) {
+		const { changed, fresh } = cells;
+		const points = all.map((p) => {
+			Object.assign(cells, { changed, fresh });
+			p.draw(cells, across, down, palette);
+			const c = Object.assign(document.createElement("canvas"), { width, height }).getContext("2d");
+			c.drawImage(p.canvas, 0, 0);
+			return c.getImageData(0, 0, width, height).data;
+		});
+		for (let x = 0; x < width; x++) for (let y = 0; y < height; y++) {
+			let is = 8;
+			const left = across[x] - 1;
+			if (left >= 0 && left < 3500) {
+				is = 0;
+				for (let c = left; c < Math.min(3500, Math.max(left + 1, across[x + 1] - 1)); c++)
+					for (let r = down[y] - 1; r < Math.min(order.length, Math.max(down[y], down[y + 1] - 1)); r++) is |= what[(9000 + c) % columns * rows + order[r]];
+			}
+			for (const [k, p] of points.entries()) for (let i = 0; i < 3; i++)
+				if (p[4 * (y * width + x) + i] !== palette[is][i]) return all[k].kind + " " + [x, y] + ": " + p.slice(4 * (y * width + x), 4 * (y * width + x) + 3) + ", not " + palette[is];
+		}
+		for (let c = 11000; c < 11040; c++) for (let r = 0; r < rows; r++) what[c % columns * rows + r] = random(8);
+		cells.changed = { from: 11000, to: 11040 };
+		cells.fresh = { from: 11000, to: 11040 };
+	}
+	return "";
+})()`
+
+// memoryPicture makes the picture of docs/web.md: ls of all that is below /usr, as it runs.
+func memoryPicture(t *testing.T, b *browser, path string) {
+	table := filepath.Join(t.TempDir(), "ls.dynprof")
+	c := exec.Command(build(t, "hotspots"), "run", "--heat=pages", "--summary", "0", "-o", table, "--", "ls", "-lR", "/usr")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { c.Process.Signal(syscall.SIGTERM); c.Wait() }()
+	until(t, func() bool { _, err := os.Stat(table + ".heat"); return err == nil }, "no pages are noted")
+	b.size(1400, 900, false)
+	b.open(serveWeb(t, table).url)
+	b.sees(`hotspots.model?.names && document.querySelector("main").firstChild`)
+	b.keys("7")
+	b.sees(`hotspots.views.memory.cells.head.instructions > 3e8`)
+	box := js[[]float64](b, `(() => { const r = hotspots.views.memory.over.getBoundingClientRect(); return [r.x, r.y, r.width, r.height] })()`)
+	b.do(chromedp.DragAndDropXY(box[0]+box[2]*0.35, box[1]+box[3]*0.66, box[0]+box[2]*0.62, box[1]+box[3]*0.99, 5))
+	b.sees(`document.querySelector(".part table")`)
+	b.picture(path)
 }

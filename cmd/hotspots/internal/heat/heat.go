@@ -127,10 +127,15 @@ func New(f *heat.File, executed []heat.Range, show Show) *Map {
 // File is what is beside the table, or an error that says what to do.
 func File(t *table.Table) (*heat.File, error) {
 	f, err := heat.Read(t.Path(), t.Nonce)
+	return f, NotNoted(t.Path(), err)
+}
+
+// NotNoted adds to heat.ErrNone what to do.
+func NotNoted(table string, err error) error {
 	if err == heat.ErrNone {
-		err = fmt.Errorf("%s: %w: run the program with hotspots run --heat=pages", t.Path(), err)
+		err = fmt.Errorf("%s: %w: run the program with hotspots run --heat=pages", table, err)
 	}
-	return f, err
+	return err
 }
 
 // Executed lists the pages whose instructions have run, as far as they are counted by block, by
@@ -242,7 +247,7 @@ func (m *Map) lay(maps *heat.Maps, pages []heat.Range) {
 
 // put puts a band behind the others, or makes it one with the last.
 func (m *Map) put(b *Band) {
-	if b.Mapped == 0 && len(b.Ranges) == 0 || isOurs(b.Name) {
+	if b.Mapped == 0 && len(b.Ranges) == 0 || IsOurs(b.Name) {
 		return
 	}
 	if n := len(m.Bands); n > 0 && m.Bands[n-1].Name == b.Name {
@@ -261,8 +266,8 @@ func NameOf(path string) string {
 	return symname.Clean(path)
 }
 
-// isOurs reports whether an area is the shadow itself.
-func isOurs(name string) bool { return strings.HasPrefix(name, "/memfd:dynprof-heat") }
+// IsOurs reports whether an area is the shadow itself.
+func IsOurs(name string) bool { return strings.HasPrefix(name, "/memfd:dynprof-heat") }
 
 func (s *Sums) add(t *Sums) {
 	s.Mapped += t.Mapped
@@ -385,3 +390,6 @@ func (m *Map) CSV(w io.Writer) error {
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }
+
+// Settle is what slices say of pages, as it is settled which were executed.
+func Settle(pages, executed []heat.Range) []heat.Range { return only(pages, executed) }

@@ -21,6 +21,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc(apiPath, func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusNotFound, "there is no such thing in this API: see docs/web.md")
 	})
+	mux.HandleFunc("GET /api/v1/tables/{id}/memory/live", s.stream)
 	for path, answer := range map[string]func(*http.Request) (reply, error){
 		"GET /api/v1/tables":                        s.tables,
 		"POST /api/v1/tables/{id}":                  s.open,
@@ -33,6 +34,8 @@ func (s *Server) handler() http.Handler {
 		"GET /api/v1/tables/{id}/threads":           s.of(threads),
 		"GET /api/v1/tables/{id}/coverage":          s.of(s.coverage),
 		"GET /api/v1/tables/{id}/memory":            s.of(s.memory),
+		"GET /api/v1/tables/{id}/memory/at":         s.of(s.at),
+		"GET /api/v1/tables/{id}/memory/part":       s.of(s.touchedIn),
 		"GET /api/v1/tables/{id}/functions/{index}": s.of(detail),
 		"GET /api/v1/diff":                          s.diff,
 	} {

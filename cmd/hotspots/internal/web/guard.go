@@ -54,7 +54,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 		h.Set("Allow", "GET, HEAD, POST")
 		refuse(w, http.StatusMethodNotAllowed, "this can be read only")
-	case strings.HasPrefix(r.URL.Path, apiPath) && !g.knows(r.Header.Get("Authorization")):
+	case strings.HasPrefix(r.URL.Path, apiPath) && !g.knows(r):
 		refuse(w, http.StatusForbidden, "wrong or no token: open the URL that hotspots web printed, as a whole")
 	default:
 		g.next.ServeHTTP(w, r)
@@ -75,8 +75,24 @@ func isLoopback(host string) bool {
 }
 
 // knows compares sums, so that the time that it takes tells nothing.
-func (g *guard) knows(authorization string) bool {
-	token, ok := strings.CutPrefix(authorization, "Bearer ")
+func (g *guard) knows(r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		token, ok = tokenOf(r)
+	}
 	have, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(g.token))
 	return ok && subtle.ConstantTimeCompare(have[:], want[:]) == 1
+}
+
+// tokenOf is the one that a page tells with a WebSocket, for which browsers send no header of
+// the page's: it is among the protocols that it speaks, and is not answered.
+func tokenOf(r *http.Request) (token string, ok bool) {
+	for _, list := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for one := range strings.SplitSeq(list, ",") {
+			if token, ok = strings.CutPrefix(strings.TrimSpace(one), tokenProtocol); ok {
+				return token, true
+			}
+		}
+	}
+	return "", false
 }

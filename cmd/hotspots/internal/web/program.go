@@ -31,6 +31,9 @@ type program struct {
 	history history
 
 	ledger ledgerCache
+
+	watch   *watch // of its memory; nil: nobody has watched
+	symbols symbols
 }
 
 // Readings come every interval, but rest this many times as long as the CPU was at one, and

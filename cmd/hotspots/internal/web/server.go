@@ -47,6 +47,7 @@ type Server struct {
 	mu       sync.Mutex
 	programs []*program
 	asked    int // of those that it did not begin with
+	watching int // who see memory
 
 	heavy chan struct{} // holds one while whole tables are read for one answer
 }
@@ -168,7 +169,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // Close ends all readings.
 func (s *Server) Close() {
-	s.stop()
+	s.mu.Lock()
+	s.stop() // nobody enters any more
+	s.mu.Unlock()
 	s.done.Wait()
 	for _, p := range s.all() {
 		p.source.Leave()

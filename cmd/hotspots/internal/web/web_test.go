@@ -286,6 +286,8 @@ func TestBadRequests(t *testing.T) {
 		one + "/threads?functions=7":                                        400,
 		one + "/threads?functions=" + strings.Repeat("1,", maxMatrix) + "1": 400,
 		one + "/threads?functions=" + strings.Repeat("0,", 99):              400,
+		one + "/memory/at":                                                  404, // no pages are noted
+		one + "/memory/part":                                                404,
 		"/api/v1/diff":                                                      404,
 		"/api/v1/diff?before=" + s.p.id + "&after=nosuch":                   404,
 	} {

@@ -38,11 +38,22 @@ async function ask(path, method = "GET") {
 
 export const json = async (path, method) => (await ask(path, method)).json();
 
+// parts takes an answer apart that is a head in JSON, and numbers behind it: see columns.go.
+export function parts(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  return { head: JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length))), start: Math.ceil((4 + length) / 8) * 8 };
+}
+
+// socket opens a WebSocket. No header can be sent with it: the token is one of the protocols.
+export function socket(path, protocol) {
+  const s = new WebSocket(`${location.origin.replace("http", "ws")}/api/v1/${path}`, [protocol, "hotspots.token." + token]);
+  s.binaryType = "arraybuffer";
+  return s;
+}
+
 // columns reads counts, which JSON has no numbers for: see columns.go.
 export async function columns(path) {
   const b = await (await ask(path)).arrayBuffer();
-  const length = new DataView(b).getUint32(0, true);
-  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(b, 4, length)));
-  const start = Math.ceil((4 + length) / 8) * 8;
+  const { head, start } = parts(b);
   return { head, calls: new BigUint64Array(b, start, head.n), functions: new Uint32Array(b, start + 8 * head.n, head.n) };
 }

@@ -19,10 +19,18 @@ const keys = [
   ["d", "dark or light"],
 ];
 
+const memory = [
+  ["+ − ↑ ↓ ← →", "zoom, move; the wheel does, too: with Shift instructions only, with Alt addresses only"],
+  ["Enter", "show the part that was brushed alone; a double click on a name at the left: that memory"],
+  ["0 Esc", "the whole; one step back"],
+  ["u l r b", "all that is mapped; streaming; resident pages; other colours"],
+];
+
 const facts = [
   ["Calls", "all, exactly, since the program began or was reset"],
   ["Calls/s", "since the last reading"],
   ["Timeline", "drag to choose a range: then functions show their calls in it; a double click ends that"],
+  ["Memory", "drag for the table behind a part, click for a row's; Shift and drag moves"],
   ["Links", "the address keeps what is shown, but for the mark: copy it, reload it"],
 ];
 
@@ -30,7 +38,7 @@ export class Help {
   constructor() {
     const list = (rows) => h("dl", {}, ...rows.flatMap(([k, v]) => [h("dt", {}, ...k.split(" ").flatMap((key) => (key === "…" ? [" … "] : [h("kbd", {}, key), " "]))), h("dd", {}, v)]));
     const plain = (rows) => h("dl", {}, ...rows.flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, v)]));
-    this.dialog = h("dialog", { id: "help", click: () => this.hide() }, h("h2", {}, "Every call of every function, counted"), list(keys), h("h3", {}, "What is shown"), plain(facts), h("p", { class: "note" }, "any key goes back"));
+    this.dialog = h("dialog", { id: "help", click: () => this.hide() }, h("h2", {}, "Every call of every function, counted"), list(keys), h("h3", {}, "In memory"), list(memory), h("h3", {}, "What is shown"), plain(facts), h("p", { class: "note" }, "any key goes back"));
     document.body.append(this.dialog);
   }
 

@@ -18,11 +18,12 @@ import { Timeline } from "./timeline.js";
 // defaults is the state that a link keeps, as it is without one: table, view, text looked
 // for, order, object, reason or tactic, all functions, only new ones, function, its details,
 // range, namespace in the map, tables that are compared, their order, what the map measures,
-// time that is shown, no timeline.
-const defaults = { t: "", v: "functions", q: "", s: "", o: "", w: "", all: "", n: "", f: -1, d: "", r: "", z: "", a: "", b: "", cs: "", m: "", span: "", h: "" };
+// time that is shown, no timeline; of memory instructions and addresses that are shown, all
+// that is mapped, resident pages.
+const defaults = { t: "", v: "functions", q: "", s: "", o: "", w: "", all: "", n: "", f: -1, d: "", r: "", z: "", a: "", b: "", cs: "", m: "", span: "", h: "", mx: "", my: "", mm: "", mr: "" };
 
 // forms are those of what is no free text: a link may say anything.
-const forms = { s: /^-?(rate|calls|since|time|object|name|size)$/, cs: /^-?(delta|before|after|name)$/, m: /^(calls|rate|since)$/, span: /^(1|10)$/, r: /^\d{1,15}-\d{1,15}$/, all: /^1$/, n: /^1$/, d: /^1$/, h: /^1$/, f: /^\d{1,9}$/, v: /^(functions|map|threads|events|coverage|compare|memory)$/ };
+const forms = { s: /^-?(rate|calls|since|time|object|name|size)$/, cs: /^-?(delta|before|after|name)$/, m: /^(calls|rate|since)$/, span: /^(1|10)$/, r: /^\d{1,15}-\d{1,15}$/, all: /^1$/, n: /^1$/, d: /^1$/, h: /^1$/, f: /^\d{1,9}$/, mx: /^(\d{1,15}-\d{0,15}|l\d{1,15})$/, my: /^[0-9a-f]{1,12}-[0-9a-f]{0,12}$/, mm: /^1$/, mr: /^1$/, v: /^(functions|map|threads|events|coverage|compare|memory)$/ };
 
 const titles = { functions: "Functions", map: "Map", threads: "Threads", events: "Events", coverage: "Coverage", compare: "Compare", memory: "Memory" };
 
@@ -346,6 +347,7 @@ class App {
     document.body.dataset.view = state.v;
     this.renderTop();
     const view = this.views[state.v];
+    if (state.v !== "memory") this.views.memory.leave();
     if (this.main.firstChild !== view.el) {
       this.main.replaceChildren(view.el);
       if (document.activeElement === document.body) this.focus();

@@ -1,0 +1,245 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/heatview"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/symname"
+	pages "github.com/dynprof/dynprof/internal/table/heat"
+)
+
+// Bounds of what is told of some pages.
+const (
+	mostParts   = 10_000
+	mostSymbols = 8 // of one part
+)
+
+// symbols are the names of what lies where in a program, which are read when they are asked for.
+type symbols struct {
+	mu        sync.Mutex
+	functions []symbol                   // by address
+	variables map[int][]objcode.Variable // by object
+}
+
+type symbol struct {
+	from, to uint64 // addresses
+	i        int    // function
+}
+
+// in are the names of functions and variables in some addresses, and how many more there are.
+func (y *symbols) in(p *program, from, to uint64, most int) (names []string, more int) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	book := p.source.Book()
+	if len(y.functions) != len(book.Functions) {
+		y.functions = y.functions[:0]
+		for i := range book.Functions {
+			f := &book.Functions[i]
+			at := book.Objects[f.Object].Bias + f.Address
+			y.functions = append(y.functions, symbol{at, at + max(uint64(f.Size), 1), i})
+		}
+		slices.SortFunc(y.functions, func(a, b symbol) int { return cmp.Compare(a.from, b.from) })
+	}
+	add := func(name func() string) {
+		if len(names) < most {
+			names = append(names, name())
+		} else {
+			more++
+		}
+	}
+	i := sort.Search(len(y.functions), func(i int) bool { return y.functions[i].from >= from })
+	if i > 0 && y.functions[i-1].to > from {
+		i--
+	}
+	for ; i < len(y.functions) && y.functions[i].from < to; i++ {
+		add(func() string { return book.Name(y.functions[i].i) })
+	}
+	for n := range book.Objects {
+		o := &book.Objects[n]
+		if from >= o.High || to <= o.Low {
+			continue
+		}
+		list, is := y.variables[n]
+		if !is {
+			list, _ = objcode.Variables(o) // what cannot be read has no names
+			if y.variables == nil {
+				y.variables = map[int][]objcode.Variable{}
+			}
+			y.variables[n] = list
+		}
+		k := sort.Search(len(list), func(k int) bool { return list[k].Addr+o.Bias >= from })
+		if k > 0 && list[k-1].Addr+list[k-1].Size+o.Bias > from {
+			k--
+		}
+		for ; k < len(list) && list[k].Addr+o.Bias < to; k++ {
+			add(func() string { return symname.Display(list[k].Name, o.Path, list[k].Addr, !book.Mangled) })
+		}
+	}
+	return names, more
+}
+
+// noted is the touched pages of a program as they are now.
+func (s *Server) noted(ctx context.Context, p *program) (*heatview.Source, error) {
+	if now, _, err := s.watchOf(p).look(); now != nil && err == nil {
+		return &now.Source, nil
+	}
+	next, err := s.alone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer next()
+	t, err := p.openTable()
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	f, err := heat.File(t)
+	if err != nil {
+		return nil, failed(http.StatusNotFound, err)
+	}
+	return &heatview.Source{File: f, Granule: pages.PageSize, Mapped: bandsOf(f.Mappings, pages.PageSize)}, nil
+}
+
+// part reads which pages, and when, somebody asks for.
+func part(q url.Values, granule uint64) (part pages.Part, err error) {
+	var n [4]int64
+	for i, of := range []struct {
+		name string
+		none int64
+	}{{"from", 0}, {"to", pages.Pages * pages.PageSize}, {"after", 0}, {"before", math.MaxInt64}} {
+		if n[i], err = number(q, of.name, of.none); err != nil {
+			return part, err
+		}
+	}
+	if n[0] >= n[1] || n[2] >= n[3] {
+		return part, fmt.Errorf("from and to are addresses, after and before instructions: the first of both is less")
+	}
+	return pages.Part{First: uint64(n[0]) / granule, End: (uint64(n[1]) + granule - 1) / granule, After: uint64(n[2]), Before: uint64(n[3])}, nil
+}
+
+// touch is a slice in which something was done.
+type touch struct {
+	Slice        int    `json:"slice"`
+	Instructions uint64 `json:"instructions"` // by its end
+	Nanoseconds  uint64 `json:"ns"`
+}
+
+// at is what is known of some pages: what they are, and who touched them last until then.
+func (s *Server) at(p *program, q url.Values, r *http.Request) (reply, error) {
+	src, err := s.noted(r.Context(), p)
+	if err != nil {
+		return reply{}, err
+	}
+	of, err := part(q, src.Granule)
+	if err != nil {
+		return reply{}, err
+	}
+	var last [3]*touch // by bit of What
+	src.File.From(&pages.Cursor{}, func(one *pages.Slice, c *pages.Cursor) bool {
+		if c.Executed >= of.Before {
+			return false
+		}
+		what := pages.What(0)
+		for _, r := range src.Settled(one.Ranges) {
+			if r.Clip(of.First, of.End).Pages > 0 {
+				what |= r.What
+			}
+		}
+		for bit := range last {
+			if what&(1<<bit) != 0 {
+				last[bit] = &touch{c.Number, one.Executed, one.Time}
+			}
+		}
+		return true
+	})
+	name, _ := src.Named(of.First)
+	names, more := p.symbols.in(p, of.First*src.Granule, of.End*src.Granule, mostSymbols)
+	return jsonReply(map[string]any{
+		"schema": Schema, "symbols": notNil(names), "more_symbols": more, "memory": name,
+		"read": last[0], "written": last[1], "executed": last[2],
+	})
+}
+
+// notNil is a list that JSON has as one, also if it is empty.
+func notNil(list []string) []string { return append([]string{}, list...) }
+
+// touched is pages, one behind the other, of the same memory, with which the same was done.
+type touched struct {
+	Memory   string         `json:"memory"`
+	Address  report.Address `json:"address"`
+	Pages    uint64         `json:"pages"`
+	Read     bool           `json:"read"`
+	Written  bool           `json:"written"`
+	Executed bool           `json:"executed"`
+	First    uint32         `json:"first"` // slices
+	Last     uint32         `json:"last"`
+	Symbols  []string       `json:"symbols"`
+	More     int            `json:"more_symbols"`
+}
+
+// touchedIn is what was done in some pages in some time: the table behind a part of the picture.
+func (s *Server) touchedIn(p *program, q url.Values, r *http.Request) (reply, error) {
+	src, err := s.noted(r.Context(), p)
+	if err != nil {
+		return reply{}, err
+	}
+	of, err := part(q, src.Granule)
+	if err != nil {
+		return reply{}, err
+	}
+	sum := struct {
+		Schema   int       `json:"schema"`
+		Page     uint64    `json:"page"` // bytes
+		Touched  uint64    `json:"touched"`
+		Read     uint64    `json:"read"`
+		Written  uint64    `json:"written"`
+		Executed uint64    `json:"executed"`
+		First    uint32    `json:"first"`
+		Last     uint32    `json:"last"`
+		Parts    []touched `json:"parts"`
+		More     int       `json:"more"` // parts that are not told, the last ones
+	}{Schema: Schema, Page: src.Granule, Parts: []touched{}}
+	for _, one := range src.Settled(src.File.Within(of)) {
+		sum.Touched += one.Pages
+		for _, n := range []struct {
+			is pages.What
+			to *uint64
+		}{{pages.WasRead, &sum.Read}, {pages.WasWritten, &sum.Written}, {pages.WasExecuted, &sum.Executed}} {
+			if one.What&n.is != 0 {
+				*n.to += one.Pages
+			}
+		}
+		if sum.First == 0 || one.Begin < sum.First {
+			sum.First = one.Begin
+		}
+		sum.Last = max(sum.Last, one.End)
+		for one.Pages > 0 { // of one memory after the other
+			name, end := src.Named(one.First)
+			n := min(one.Pages, end-one.First)
+			if len(sum.Parts) == mostParts {
+				sum.More++
+			} else {
+				t := touched{
+					Memory: name, Address: report.Address(one.First * src.Granule), Pages: n, First: one.Begin, Last: one.End,
+					Read: one.What&pages.WasRead != 0, Written: one.What&pages.WasWritten != 0, Executed: one.What&pages.WasExecuted != 0,
+				}
+				names, more := p.symbols.in(p, one.First*src.Granule, (one.First+n)*src.Granule, mostSymbols)
+				t.Symbols, t.More = notNil(names), more
+				sum.Parts = append(sum.Parts, t)
+			}
+			one.First, one.Pages = one.First+n, one.Pages-n
+		}
+	}
+	return jsonReply(sum)
+}
