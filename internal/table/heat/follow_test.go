@@ -194,3 +194,32 @@ func TestWithin(t *testing.T) {
 		}
 	}
 }
+
+// TestFull: a slice that is there before others are made one is no damage, for whoever reads
+// then.
+func TestFull(t *testing.T) {
+	table := filepath.Join(t.TempDir(), "a.dynprof")
+	l := &Log{Granule: 1 << 40}
+	if err := l.Open(table, [16]byte{1}, &Maps{}); err != nil {
+		t.Fatal(err)
+	}
+	f := Follow(table, [16]byte{1})
+	defer f.Close()
+	s := Slice{Parts: 1}
+	for range mostSlices {
+		s.Time += 1 << 41
+		l.Add(&s)
+	}
+	for n, ok := range []bool{true, true, false} {
+		if _, err := Read(table, [16]byte{1}); (err == nil) != ok {
+			t.Errorf("with %d more: %v", n, err)
+		}
+		if _, _, err := f.Next(); (err == nil) != ok {
+			t.Errorf("with %d more, followed: %v", n, err)
+		}
+		l.put(&s)
+		if _, err := l.file.Write(l.slices[len(l.slices)-1].record); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -133,7 +133,7 @@ func (f *File) add(records []byte) (rest []byte, err error) {
 				return nil, err
 			}
 			f.slices = append(f.slices, records[:len(records)-len(rest)]...)
-			if f.Count++; f.Count > mostSlices {
+			if f.Count++; f.Count > mostSlices+1 { // the last one is there before slices are made one
 				return nil, errDamaged
 			}
 		default:
