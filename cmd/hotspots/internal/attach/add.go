@@ -61,6 +61,7 @@ func addOnce(r *Request, request *handover.Attach, c *Companion, result *Result)
 		return err
 	}
 	defer room.Close()
+	found := p.suspects()
 	return stopped(r.Pid, p, func(s *session) error {
 		code, state, err := s.code(r.Blob)
 		if err != nil {
@@ -69,7 +70,7 @@ func addOnce(r *Request, request *handover.Attach, c *Companion, result *Result)
 		if state != handover.Counts {
 			return fmt.Errorf("process %d: %w", r.Pid, ErrNotAttached)
 		}
-		frames, err := s.frames()
+		frames, err := s.frames(found)
 		if err != nil {
 			return err
 		}

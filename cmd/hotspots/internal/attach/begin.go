@@ -20,7 +20,7 @@ func (p *prepared) begin() (*Result, error) {
 	if p.started == nil {
 		p.fetch()
 	}
-	result := &Result{}
+	result, found := &Result{}, p.suspects()
 	err := p.stopped(func(s *session) error {
 		if err := p.isAsPlanned(s.maps); err != nil {
 			return err
@@ -31,7 +31,7 @@ func (p *prepared) begin() (*Result, error) {
 		if err := s.freeGS(); err != nil {
 			return err
 		}
-		frames, err := s.frames()
+		frames, err := s.frames(found)
 		if err != nil {
 			return err
 		}
@@ -42,9 +42,12 @@ func (p *prepared) begin() (*Result, error) {
 	return result, err
 }
 
-// frames are the contexts that signals have left on the stacks of all threads.
-func (s *session) frames() ([]uint64, error) {
-	var all []uint64
+// frames are the contexts that signals have left on the stacks of all threads, and elsewhere.
+func (s *session) frames(found []suspect) ([]uint64, error) {
+	all, err := s.elsewhere(found, nil)
+	if err != nil {
+		return nil, err
+	}
 	walked, failed := s.walkAll(func(_ int, t *ptrace.Thread) uint64 { return t.Regs.Rsp }, nil)
 	for i, w := range walked {
 		if failed[i] != nil {

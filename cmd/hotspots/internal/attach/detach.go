@@ -76,8 +76,9 @@ func (l *Left) end(pid int, b *Blob) error {
 	}
 	defer room.Close()
 	defer keepFiles(pid, p.maps)()
+	found := p.suspects()
 	return stopped(pid, p, func(s *session) error {
-		s.files = files
+		s.files, s.found = files, found
 		if err := s.consistent(p); err != nil {
 			return err
 		}
@@ -351,7 +352,27 @@ func (s *session) inside(request *handover.Attach, b *Blob, ours ranges) (bool, 
 			words.Store(true)
 		}
 	})
+	apart, err := s.elsewhere(s.found, func(word uint64) {
+		if word == behind[0] || word == behind[1] {
+			words.Store(true)
+		}
+	})
+	if err != nil {
+		return true, err
+	}
+	isInside := func(at uint64) (bool, error) {
+		rip := make([]byte, 8)
+		_, err := s.Mem.ReadAt(rip, int64(at+ucRIP))
+		return code.has(binary.LittleEndian.Uint64(rip)), err
+	}
 	met := words.Load()
+	for _, at := range apart {
+		ours, err := isInside(at)
+		if err != nil {
+			return true, err
+		}
+		met = met || ours
+	}
 	for i, t := range s.Threads {
 		if err := failed[i]; isAgain(err) {
 			return true, nil
@@ -360,11 +381,11 @@ func (s *session) inside(request *handover.Attach, b *Blob, ours ranges) (bool, 
 		}
 		met = met || code.has(s.slots[i].To.RIP)
 		for _, at := range walked[i].frames {
-			rip := make([]byte, 8)
-			if _, err := s.Mem.ReadAt(rip, int64(at+ucRIP)); err != nil {
+			ours, err := isInside(at)
+			if err != nil {
 				return true, err
 			}
-			met = met || code.has(binary.LittleEndian.Uint64(rip))
+			met = met || ours
 		}
 	}
 	return met, nil

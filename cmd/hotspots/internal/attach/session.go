@@ -59,6 +59,7 @@ type session struct {
 	slots                []handover.Parked // of all threads, in their order
 	led                  bool              // the worker is not where calls have left it
 	stay                 bool              // it goes on by itself
+	found                []suspect         // contexts that were in its memory before
 }
 
 // How long a thread may take to stop: while others wait that are stopped already, as one may

@@ -29,6 +29,7 @@ type stacks struct {
 
 	frames []uint64 // addresses of the ucontexts of signals whose handlers run
 	seen   map[uint64]bool
+	flat   bool              // not those that a signal has interrupted them on
 	each   func(word uint64) // is told what lies on stacks, if it is not nil
 }
 
@@ -84,7 +85,7 @@ func (s *stacks) look(at uint64, b []byte, size uint64, m *procmaps.Mapping) err
 		}
 		s.seen[at+off] = true
 		s.frames = append(s.frames, at+off)
-		if sp := le.Uint64(b[off+ucRSP:]); sp < m.Start || sp >= m.End {
+		if sp := le.Uint64(b[off+ucRSP:]); !s.flat && (sp < m.Start || sp >= m.End) {
 			if err := s.walk(sp); err != nil {
 				return err
 			}
