@@ -59,9 +59,10 @@ func (s *stacks) part(rsp uint64, m *procmaps.Mapping) error {
 	const redZone = 128
 	low := max(rsp-redZone, m.Start) &^ 7
 	const piece = 1 << 20
+	room := make([]byte, min(m.End-low, piece+ucFPState+8))
 	for at := low; at < m.End; at += piece {
 		// A context may begin in one piece and end in the next.
-		b := make([]byte, min(m.End-at, piece+ucFPState+8))
+		b := room[:min(m.End-at, uint64(len(room)))]
 		n, err := s.mem.ReadAt(b, int64(at))
 		if err != nil && n == 0 {
 			return err
