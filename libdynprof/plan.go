@@ -32,6 +32,7 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	if err != nil {
 		return err
 	}
+	choice.Granule = byte(ctl.granule)
 	choice.HeatByMasks, choice.Regions = ctl.heat == C.DP_HEAT_MASKS, ctl.heat == C.DP_HEAT_REGIONS
 	if choice.Heat = ctl.heat != C.DP_HEAT_NONE; choice.Heat {
 		choice.On[setting.Blocks] = true

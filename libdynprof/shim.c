@@ -399,7 +399,7 @@ static uint64_t begin_heat(const struct start *s)
 {
 	const char *why = s->heat && *s->heat ? dp_heat_begin(s->heat, s->regions) : 0;
 	if (why)
-		say(s, s->regions ? ": accesses are not recorded: " : ": touched pages are not noted: ", why);
+		say(s, s->regions ? ": accesses are not recorded: " : ": touched memory is not noted: ", why);
 	else if (s->regions && s->region && (why = dp_regions_choose(s->region, s->session.ctl)))
 		say(s, ": there is no such region: ", why);
 	return dp_heat_how();
@@ -446,6 +446,7 @@ static const char *count(struct start *s)
 	note_objects(s);
 	answer();
 	s->session.ctl->heat = begin_heat(s);
+	s->session.ctl->granule = dp_heat_granule();
 	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->short_space = dp_space_is_short();
 	s->session.ctl->heap_end = heap_is_dumped(s) ? 0 : dp_heap_end(list_of_objects(s));

@@ -481,7 +481,7 @@ func (o *object) writer(u *copied, v *view, how *decision) *translate.Writer {
 
 // note puts what notes touched pages, or records accesses, into a copy.
 func (d *decision) note(c *translate.Code, o *stubgen.Object) {
-	how := translate.Touching{Row: !d.shared, Masks: d.masks}
+	how := translate.Touching{Row: !d.shared, Masks: d.masks, Granule: emit.Granule(d.granule)}
 	if d.records {
 		c.RecordAccesses(o, how)
 	} else {
@@ -524,7 +524,10 @@ const (
 	_ = uint(layout.TrLeast-emit.TripLeast) + uint(emit.TripLeast-layout.TrLeast)
 	_ = uint(layout.TrBuckets-emit.TripBuckets) + uint(emit.TripBuckets-layout.TrBuckets)
 	_ = uint(layout.TrWords-emit.TripWords) + uint(emit.TripWords-layout.TrWords)
-	_ = uint(layout.ShSize-emit.ShadowSize) + uint(emit.ShadowSize-layout.ShSize)
+	_ = uint(layout.ShBits-emit.ShadowBits) + uint(emit.ShadowBits-layout.ShBits)
+	_ = uint(layout.ShPage-emit.GranulePage) + uint(emit.GranulePage-layout.ShPage)
+	_ = uint(layout.ShLine-emit.GranuleLine) + uint(emit.GranuleLine-layout.ShLine)
+	_ = uint(layout.ShWord-emit.GranuleWord) + uint(emit.GranuleWord-layout.ShWord)
 	_ = uint(layout.ShText-emit.ShadowText) + uint(emit.ShadowText-layout.ShText)
 	_ = uint(layout.TrCount-1-emit.TripLastBucket) + uint(emit.TripLastBucket-layout.TrCount+1)
 )

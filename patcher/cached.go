@@ -61,7 +61,7 @@ func (p *Plan) edges() string {
 	return "false"
 }
 
-// heats is how pages are noted, if they are.
+// heats is how touched memory is noted, if it is.
 func (d *decision) heats() string {
 	switch {
 	case !d.heat:
@@ -69,9 +69,9 @@ func (d *decision) heats() string {
 	case d.records:
 		return "regions"
 	case d.masks:
-		return "masks"
+		return fmt.Sprintf("masks %d", d.granule)
 	}
-	return "shifts"
+	return fmt.Sprintf("shifts %d", d.granule)
 }
 
 // switches is how switches are at the start, if there are any.

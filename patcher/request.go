@@ -62,8 +62,9 @@ type Options struct {
 	Only, Skip  *symname.Names   // nil: all, none
 	BlocksOf    *symname.Names   // whose blocks are counted, with setting.Blocks; nil: all
 	Hot         bool             // blocks of a function are counted when it has reached its threshold
-	Heat        bool             // pages that are touched are noted, with setting.Blocks
+	Heat        bool             // it is noted which memory is touched, with setting.Blocks
 	HeatByMasks bool             // by pext, with which the CPU is fast
+	Granule     byte             // with Heat: bits of an address within what is noted as one
 	Regions     bool             // with Heat: instead accesses to regions are recorded
 	Overhead    uint32           // tenths of a percent: the agent chooses whose blocks are counted, with setting.Control; 0: it does not
 	Threshold   *symname.Thresholds
@@ -83,8 +84,9 @@ type decision struct {
 	blind        bool // objects that come later are not seen
 	notes        bool // callees of calls by pointers are noted
 	trips        bool // trips of loops are counted
-	heat         bool // pages that are touched are noted
+	heat         bool // it is noted which memory is touched
 	masks        bool // by pext
+	granule      byte // bits of an address within what is noted as one
 	records      bool // instead accesses to regions are recorded
 	switched     bool // blocks are counted of some calls: while their function is hot, or counting is not paused
 	within       bool // within a bound: of functions that have no way back into their copies, which costs more than counting

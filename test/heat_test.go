@@ -154,7 +154,9 @@ func TestHeatKept(t *testing.T) {
 func TestHeatWatched(t *testing.T) {
 	lane.Parallel(t)
 	b := buildCanaries(t, []string{"-pie", "-fPIE"}, false)
-	b.compare(t, cmd(b.program, "watched"), []uint64{0}, "--heat=pages")
+	for _, heat := range lane.Some([]string{"--heat=pages", "--heat=lines", "--heat=bytes"}, 0) {
+		b.compare(t, cmd(b.program, "watched"), []uint64{0}, heat)
+	}
 }
 
 // TestHeatRefused: without address space the program runs, and a line says so.
@@ -165,13 +167,13 @@ func TestHeatRefused(t *testing.T) {
 	c := cmd(program)
 	c.before = []string{need(t, "prlimit"), "--as=8000000000"}
 	with, table := countedAt(t, c, "--heat=pages")
-	if with.stdout != without.stdout || !strings.Contains(with.stderr, "touched pages are not noted: there is no address space for them") {
+	if with.stdout != without.stdout || !strings.Contains(with.stderr, "touched memory is not noted: there is no address space for them") {
 		t.Errorf("%+v", with)
 	}
 	if r := run(t, cmd(build(t, "hotspots"), "heat", table)); r.status != 1 || !strings.Contains(r.stderr, "run the program with hotspots run --heat=pages") {
 		t.Errorf("%+v", r)
 	}
-	for _, row := range [][]string{{"--heat=lines", "it is pages"}, {"--heat=pages --control", "goes neither with"}, {"--heat=pages --follow-exec", "goes neither with"}, {"--heat=pages --blocks=hot", "goes neither with"}} {
+	for _, row := range [][]string{{"--heat=words", "it is pages, lines or bytes"}, {"--heat=lines --control", "goes neither with"}, {"--heat=pages --control", "goes neither with"}, {"--heat=pages --follow-exec", "goes neither with"}, {"--heat=pages --blocks=hot", "goes neither with"}} {
 		args := append([]string{build(t, "hotspots"), "run"}, strings.Fields(row[0])...)
 		if r := run(t, cmd(append(args, "--", program)...)); r.status != 125 || !strings.Contains(r.stderr, row[1]) {
 			t.Errorf("%v: %+v", row, r)
@@ -185,8 +187,10 @@ func TestHeatOver(t *testing.T) {
 	for _, flags := range [][]string{{"-O1", "-no-pie", "-falign-functions=32"}, {"-O0"}} {
 		program := compile(t, need(t, "gcc"), append(flags, "-Wall", "-Werror"), "heat_over.c")
 		without := run(t, cmd(program))
-		with, _ := countedAt(t, cmd(program), "--heat=pages")
-		same(t, without, with)
+		for _, heat := range []string{"--heat=pages", "--heat=lines"} {
+			with, _ := countedAt(t, cmd(program), heat)
+			same(t, without, with)
+		}
 	}
 }
 
@@ -203,15 +207,17 @@ func TestHeatPrograms(t *testing.T) {
 			t.Parallel()
 			args[0] = need(t, args[0])
 			without := run(t, cmd(args...))
-			with, table := countedAt(t, cmd(args...), "--heat=pages")
-			same(t, without, with)
-			r := run(t, cmd(build(t, "hotspots"), "heat", table))
-			if r.status != 0 || !strings.Contains(r.stdout, "[stack]") || !strings.Contains(r.stdout, "[heap]") {
-				t.Errorf("%+v", r)
-			}
-			m, _ := readHeat(t, table)
-			if last, all := m.Slices[len(m.Slices)-1], readReport(t, table).TotalInstructions; last.Instructions != all || last.Used < m.Total.Touched {
-				t.Errorf("%+v by the last slice, not %d and %+v", last, all, m.Total)
+			for _, heat := range lane.Some([]string{"--heat=pages", "--heat=lines", "--heat=bytes"}, 0) {
+				with, table := countedAt(t, cmd(args...), heat)
+				same(t, without, with)
+				r := run(t, cmd(build(t, "hotspots"), "heat", table))
+				if r.status != 0 || !strings.Contains(r.stdout, "[stack]") || !strings.Contains(r.stdout, "[heap]") {
+					t.Errorf("%s: %+v", heat, r)
+				}
+				m, _ := readHeat(t, table)
+				if last, all := m.Slices[len(m.Slices)-1], readReport(t, table).TotalInstructions; last.Instructions != all || last.Used < m.Total.Touched {
+					t.Errorf("%s: %+v by the last slice, not %d and %+v", heat, last, all, m.Total)
+				}
 			}
 		})
 	}

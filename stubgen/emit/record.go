@@ -41,8 +41,8 @@ func Record(p *x86.Operand, second bool) int32 {
 //	back:
 func (t *Touch) check(a *x86.Asm, r byte, use *TouchUse) {
 	t.address(a, r)
-	a.Shl(r, 64-addressBits)
-	a.Shr(r, 64-addressBits+pageBits)
+	a.Shl(r, 64-ShadowBits)
+	a.Shr(r, 64-ShadowBits+byte(GranulePage))
 	a.CmpWordAtTwice(r, ShadowAt, 0)
 	a.Jcc(x86.CondNE, use.Cold)
 	a.Bind(use.Back)

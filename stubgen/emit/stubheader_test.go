@@ -233,7 +233,7 @@ func (h *header) trips() {
 func (h *header) touches() {
 	h.group("What notes touched pages, and where the shadow is. From its beginning, the push of its register, and where flags are in ah and al; from its end, where they are restored (sahf), and the last instruction.")
 	h.define("SHADOW", fmt.Sprintf("%#x", ShadowAt))
-	h.define("SHADOW_SIZE", fmt.Sprintf("%#xUL", uint64(ShadowSize)))
+	h.define("SHADOW_BITS", fmt.Sprint(ShadowBits))
 	h.define("SHADOW_TEXT", fmt.Sprintf("%#xUL", uint64(ShadowText)))
 	mark := Mark{Memory: x86.Memory{Base: x86.RDI, Index: x86.NoRegister, Scale: 1}, Kind: x86.OperandLoad}
 	touch := Touch{Marks: []Mark{mark, mark}, Scratch: x86.NoRegister, KeepsFlags: true}

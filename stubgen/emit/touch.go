@@ -6,8 +6,9 @@ import (
 	"github.com/dynprof/dynprof/internal/x86"
 )
 
-// Pages that are read and written. In front of an instruction stands what notes them in the
-// shadow: two bytes a page, at a place that is the same in all processes. It stores 1 whatever
+// Granules of memory, pages or less, that are read and written. In front of an instruction stands
+// what notes them in the shadow: two bytes each, at a place that is the same in all processes. It
+// stores 1 whatever
 // was there, so how often it runs, and in which thread, does not matter. Its register is
 //
 //  1. one that is dead there, and that the function writes somewhere: it is saved in the
@@ -20,25 +21,36 @@ import (
 // Flags that are live are kept by an instruction that changes none, if the CPU has it and is
 // fast with it, else as counts keep them (which needs the stack).
 
-// Where the shadow is, how many bytes it has, and which of the two of a page is which. Of an
-// address 47 bits count: so no address, however wild, leads out of it.
+// Where the shadow is, and which of the two bytes of a granule is which. Of an address so many bits
+// count: so no address, however wild, leads out of it.
 const (
 	ShadowAt      = 0x7fff8000 // in reach of a displacement
-	ShadowSize    = 2 << (addressBits - pageBits)
+	ShadowBits    = 47
 	ShadowText    = 8 << 20 // room for each of two texts behind it: what is mapped at the start and at the end
 	ShadowRead    = 0
 	ShadowWritten = 1
-
-	addressBits = 47
-	pageBits    = 12
 )
 
-// PageMask has the bits of an address that tell pages of the shadow apart.
-const PageMask = 1<<addressBits - 1<<pageBits
+// Granule is how many bits of an address are within one.
+type Granule byte
 
-// Touch notes the pages of bytes in memory.
+// The granules that there are.
+const (
+	GranulePage Granule = 12
+	GranuleLine Granule = 6 // of the CPU's caches
+	GranuleWord Granule = 3
+)
+
+// Bytes is its size.
+func (g Granule) Bytes() int64 { return 1 << g }
+
+// mask has the bits of an address that tell granules apart.
+func (g Granule) mask() uint64 { return 1<<ShadowBits - 1<<g }
+
+// Touch notes the granules of bytes in memory.
 type Touch struct {
 	Marks      []Mark
+	Granule    Granule
 	Scratch    byte  // register that is dead there and in no Mark, not R8; NoRegister: the stack is used
 	Masks      bool  // by pext: no flag changes
 	KeepsFlags bool  // they are live, and Masks is false: then Scratch is NoRegister
@@ -55,7 +67,7 @@ type Mark struct {
 // TouchUse is what a Touch uses.
 type TouchUse struct {
 	Word int32        // displacement of the row's word for Scratch from the GS base
-	Mask x86.Label    // where PageMask is
+	Mask x86.Label    // where WriteMask has put it
 	Fix  func(at int) // is called with the offset of each Word; nil if nobody asks
 
 	Cold, Back x86.Label // of a record
@@ -123,7 +135,7 @@ func unused(set uint32) byte {
 //
 //	mov   gs:[word], r
 //	lea   r, <first>                 ; of each mark
-//	pext  r, r, [mask]               ; or, where no flag is live, shl r, 17; shr r, 29; of a register itself there is no lea
+//	pext  r, r, [mask]               ; or, where no flag is live, shl r, 17; shr r, 29, of pages; of a register itself there is no lea
 //	mov   byte [shadow+r*2], 1       ; or +1; both by one word
 //	...
 //	mov   r, gs:[word]
@@ -201,8 +213,8 @@ func (t *Touch) marks(a *x86.Asm, r byte, use *TouchUse) {
 		if t.Masks {
 			a.Pext(r, from, use.Mask)
 		} else {
-			a.Shl(r, 64-addressBits)
-			a.Shr(r, 64-addressBits+pageBits)
+			a.Shl(r, 64-ShadowBits)
+			a.Shr(r, 64-ShadowBits+byte(t.Granule))
 		}
 		switch m.Kind {
 		case x86.OperandLoad:
@@ -214,6 +226,9 @@ func (t *Touch) marks(a *x86.Asm, r byte, use *TouchUse) {
 		}
 	}
 }
+
+// WriteMask writes what Touches by pext refer to.
+func (t *Touch) WriteMask(a *x86.Asm) { a.Quad(t.Granule.mask()) }
 
 // memory is that of a mark, with the stack pointer as it is by now, and rax where it is.
 func (t *Touch) memory(a *x86.Asm, r byte, m x86.Memory) x86.Memory {

@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -32,7 +34,11 @@ func TestTouch(t *testing.T) {
 		{"flags are kept, by the stack pointer and rcx", Touch{Marks: []Mark{by(x86.RSP, x86.RCX, 1, 16, store), by(x86.RSP, x86.RCX, 1, 17, store)}, Scratch: none, KeepsFlags: true}},
 		{"flags are kept, by rax", Touch{Marks: []Mark{by(x86.RAX, x86.RDX, 2, 0, load|store), by(x86.RAX, x86.RDX, 2, 15, load|store)}, Scratch: none, KeepsFlags: true}},
 		{"flags are kept, by rax twice", Touch{Marks: []Mark{by(x86.RAX, x86.RAX, 4, 0, load)}, Scratch: none, KeepsFlags: true}},
+		{"a line", Touch{Marks: []Mark{by(x86.RDI, none, 1, 8, load)}, Scratch: x86.RAX, Granule: GranuleLine}},
+		{"8 bytes", Touch{Marks: []Mark{by(x86.RDI, none, 1, 8, load)}, Scratch: x86.RAX, Granule: GranuleWord}},
+		{"8 bytes, there is pext", Touch{Marks: []Mark{by(x86.RDI, none, 1, 8, load)}, Scratch: x86.RAX, Masks: true, Granule: GranuleWord}},
 	} {
+		row.Granule = cmp.Or(row.Granule, GranulePage)
 		code := assembled(t, func(a *x86.Asm) {
 			mask := a.NewLabel()
 			row.Write(a, &TouchUse{Word: 0x98, Mask: mask})
@@ -66,6 +72,16 @@ func TestTouchRoom(t *testing.T) {
 			if len(all.Marks) < 2 || all.Size() >= TouchSize || all.Scratch == x86.NoRegister && all.victim() > x86.RDI {
 				t.Errorf("%+v: %d bytes", all, all.Size())
 			}
+		}
+	}
+}
+
+// TestMask: the bits that pext takes are those that tell granules apart.
+func TestMask(t *testing.T) {
+	for g, want := range map[Granule]uint64{GranulePage: 0x7ffffffff000, GranuleLine: 0x7fffffffffc0, GranuleWord: 0x7ffffffffff8} {
+		code := assembled(t, (&Touch{Granule: g}).WriteMask)
+		if got := binary.LittleEndian.Uint64(code); got != want || len(code) != 8 {
+			t.Errorf("%d bits: %#x, not %#x", g, got, want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ type Writer struct {
 	notes    []noted
 	ends     []tripEnd
 	recorded []recorded
-	mask     x86.Label // emit.PageMask, if a Touch needs it
+	mask     x86.Label // if a Touch needs it
 
 	behindCount bool        // the entry's block follows the function's count, whose run it is in
 	begin       x86.Label   // where it begins
@@ -105,7 +105,7 @@ func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 	if w.code.usesMask() {
 		a.Align(maskSize)
 		a.Bind(w.mask)
-		a.Quad(emit.PageMask)
+		w.code.Touches[0].WriteMask(a)
 	}
 }
 

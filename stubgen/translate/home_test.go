@@ -202,7 +202,7 @@ func touchedText(t *testing.T, masks bool) string {
 		}
 		c.Count(true)
 		c.NoteCallees(o, c.Counters)
-		if c.NoteTouches(o, Touching{Row: true, Masks: masks}); len(c.Touches) == 0 {
+		if c.NoteTouches(o, Touching{Row: true, Masks: masks, Granule: emit.GranulePage}); len(c.Touches) == 0 {
 			continue
 		}
 		code, _, err := encodeCounted(t, c, o)

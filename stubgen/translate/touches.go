@@ -11,9 +11,10 @@ import (
 	"github.com/dynprof/dynprof/stubgen/flow"
 )
 
-// Pages that memory is read and written in. Accesses of a block by the same registers, which
-// nothing changes in between, are a span, noted by its first and its last byte, if all lie in
-// less than a page: the pages of both are all that there are. What is read and what is written
+// Granules, pages or less, that memory is read and written in. Accesses of a block by the same
+// registers, which nothing changes in between, are a span, noted by its first and its last byte, if
+// all lie in less than a granule: those of both are all that there are. Of a larger operand bytes that
+// lie so far apart are spans of their own. What is read and what is written
 // are apart, as both ends shall be of the same kind. Spans whose addresses are known at one
 // place are one Touch there, in front of the first access of them: best where a register is
 // dead, and no flag is live. What is noted since the last call, or round of a loop, is not noted
@@ -22,13 +23,14 @@ import (
 // touchChange are the flags that a Touch changes and somebody may mean to read: not AF.
 const touchChange = x86.FlagsAll &^ x86.FlagAF
 
-// mostTouched is how many bytes a span has.
+// mostTouched is how many bytes an operand has.
 const mostTouched = 4096
 
-// Touching is how pages are noted.
+// Touching is how granules are noted.
 type Touching struct {
-	Row   bool // threads have rows, with a word for this
-	Masks bool // by pext: the CPU is fast with it
+	Row     bool // threads have rows, with a word for this
+	Masks   bool // by pext: the CPU is fast with it
+	Granule emit.Granule
 }
 
 // NoteTouches puts a Touch in front of accesses. It comes behind Count or CountAs, and
@@ -36,7 +38,7 @@ type Touching struct {
 // mean to leave any.
 func (c *Code) NoteTouches(o *stubgen.Object, how Touching) {
 	g := c.Home.Graph
-	t := toucher{code: c, obj: o, how: how, live: g.FlagsForCallers(), nest: c.Nest}
+	t := toucher{code: c, obj: o, how: how, most: how.Granule.Bytes(), live: g.FlagsForCallers(), nest: c.Nest}
 	if t.nest == nil { // CountAs asks for none
 		t.nest = g.Loops()
 	}
@@ -77,6 +79,7 @@ type toucher struct {
 	dead   []uint32
 	begins []int32     // by block: the number of its first touch,
 	ends   []int32     // and behind its last
+	most   int64       // bytes of a span
 	at     []int32     // by touch: the instruction that it is in front of
 	marks  []emit.Mark // of all touches
 	have   [][]known   // by block: what is noted where it begins, on each way
@@ -103,7 +106,7 @@ type touched struct {
 
 func (s *touched) isNoted() bool { return !s.low && !s.high }
 
-// known is bytes whose pages are noted, at a place that came so soon before that no access in
+// known is bytes whose granules are noted, at a place that came so soon before that no access in
 // between can be of another time.
 type known struct {
 	class    x86.Memory
@@ -202,33 +205,33 @@ func common(a, b []known) (both []known) {
 	return both
 }
 
-// leaveOut leaves ends out of spans: what is noted in front of the block, and of two that are on
-// one page, wherever the object is, the second.
+// leaveOut leaves ends out of spans: what is noted in front of the block, and of two that are in
+// one granule, wherever the object is, the second.
 func (t *toucher) leaveOut(have []known) {
 	for i := range t.spans {
 		s := &t.spans[i]
 		for _, k := range have {
-			if s.since == 0 && s.class == k.class && s.kind == k.kind && max(s.to, k.to)-min(s.from, k.from) <= mostTouched {
+			if s.since == 0 && s.class == k.class && s.kind == k.kind && max(s.to, k.to)-min(s.from, k.from) <= t.most {
 				s.low, s.high = s.from < k.from, s.to > k.to
 				break
 			}
 		}
-		if !s.isNoted() && t.isOnPage(s) {
+		if !s.isNoted() && t.isInOne(s) {
 			s.low, s.high = true, false
 		}
 	}
 }
 
-// isOnPage reports whether a span is known to be on one page.
-func (t *toucher) isOnPage(s *touched) bool {
+// isInOne reports whether a span is known to be in one granule.
+func (t *toucher) isInOne(s *touched) bool {
 	first, last := s.from, s.to-1
 	switch {
 	case first == last:
 		return true
 	case s.class.Base == x86.RIP:
-		return t.obj.Run(uint64(first))/mostTouched == t.obj.Run(uint64(last))/mostTouched
+		return t.obj.Run(uint64(first))>>t.how.Granule == t.obj.Run(uint64(last))>>t.how.Granule
 	}
-	return s.class.Base == x86.NoRegister && s.class.Index == x86.NoRegister && first/mostTouched == last/mostTouched && first >= 0
+	return s.class.Base == x86.NoRegister && s.class.Index == x86.NoRegister && first>>t.how.Granule == last>>t.how.Granule && first >= 0
 }
 
 // behind is what is noted behind the block.
@@ -242,7 +245,7 @@ func (t *toucher) behind(have []known) (list []known) {
 			continue
 		}
 		i := slices.IndexFunc(list, func(l known) bool {
-			return l.class == k.class && l.kind == k.kind && max(l.to, k.to)-min(l.from, k.from) <= mostTouched
+			return l.class == k.class && l.kind == k.kind && max(l.to, k.to)-min(l.from, k.from) <= t.most
 		})
 		if i < 0 {
 			list = append(list, k)
@@ -315,9 +318,14 @@ func (t *toucher) touch(in *flow.Inst, p *x86.Operand) {
 		from += int64(t.rsp)
 	}
 	for _, kind := range []x86.OperandKind{x86.OperandLoad, x86.OperandStore} {
-		if p.Kind&kind != 0 {
-			t.access(class, kind, from, from+n)
+		if p.Kind&kind == 0 {
+			continue
 		}
+		at := from
+		for ; at+t.most < from+n; at += t.most {
+			t.access(class, kind, at, at+1)
+		}
+		t.access(class, kind, at, from+n)
 	}
 }
 
@@ -325,7 +333,7 @@ func (t *toucher) touch(in *flow.Inst, p *x86.Operand) {
 func (t *toucher) access(class x86.Memory, kind x86.OperandKind, from, to int64) {
 	for _, k := range t.open {
 		s := &t.spans[k]
-		if low, high := min(s.from, from), max(s.to, to); s.class == class && s.kind == kind && high-low <= mostTouched && t.inReach(s, low) && t.inReach(s, high) {
+		if low, high := min(s.from, from), max(s.to, to); s.class == class && s.kind == kind && high-low <= t.most && t.inReach(s, low) && t.inReach(s, high) {
 			s.from, s.to = low, high
 			return
 		}
@@ -414,7 +422,7 @@ func (t *toucher) best(first, last int) (at int, best emit.Touch) {
 // by guess.
 func (t *toucher) touchAt(inst int32) (touch emit.Touch, cost int) {
 	const onStack, keeps = 4, 8
-	touch = emit.Touch{Scratch: x86.NoRegister, Masks: t.how.Masks}
+	touch = emit.Touch{Scratch: x86.NoRegister, Granule: t.how.Granule, Masks: t.how.Masks}
 	touch.KeepsFlags = !t.how.Masks && t.live[inst]&touchChange != 0
 	if touch.KeepsFlags {
 		return touch, keeps

@@ -11,12 +11,13 @@ import (
 	"github.com/dynprof/dynprof/internal/lane"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/flow"
 	"github.com/dynprof/dynprof/stubgen/internal/fixture"
 )
 
 // TestTouchesExact goes through functions of real programs on random ways, with registers that
-// have random values wherever one is written: each page that an instruction touches is noted by
+// have random values wherever one is written: each granule that an instruction touches is noted by
 // then, since a call or a round of a loop; and each that is noted is touched in the same block.
 func TestTouchesExact(t *testing.T) {
 	for _, path := range append(lane.Some([]string{"/usr/bin/lua5.4", "/usr/lib/x86_64-linux-gnu/liblzma.so.5.4.1", "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0.8.6", "/usr/bin/perl"}, 0, 1), fixture.Link(t, "../flow/testdata/flow.s")) {
@@ -26,7 +27,7 @@ func TestTouchesExact(t *testing.T) {
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			o, p := load(t, path)
-			walks, accesses := 0, 0
+			walks, accesses, large := 0, 0, 0
 			for i := range p.Units() {
 				c := lowered(o, p, i)
 				if c == nil {
@@ -35,17 +36,22 @@ func TestTouchesExact(t *testing.T) {
 				g := c.Home.Graph
 				c.Count(true)
 				c.NoteCallees(o, c.Counters)
-				c.NoteTouches(o, Touching{Row: true, Masks: i%2 == 0})
-				for n := range lane.Of(4, 10) {
-					w := walk{t: t, code: c, obj: o, rand: rand.New(rand.NewPCG(uint64(i), uint64(n)))}
-					w.from(w.rand.IntN(len(g.Blocks)), n == 0)
-					walks, accesses = walks+1, accesses+w.accesses
-				}
-				if t.Failed() {
-					t.Fatalf("%s:\n%s", o.Functions[g.Unit.Function].Name, c.Text(o))
+				bare := c.Ops
+				begins := c.Begins
+				for _, granule := range lane.Some([]emit.Granule{emit.GranulePage, emit.GranuleLine, emit.GranuleWord}, i%3) {
+					c.Ops, c.Begins, c.Touches = slices.Clone(bare), begins, nil
+					c.NoteTouches(o, Touching{Row: true, Masks: i%2 == 0, Granule: granule})
+					for n := range 4 {
+						w := walk{t: t, code: c, obj: o, granule: granule, rand: rand.New(rand.NewPCG(uint64(i), uint64(n)))}
+						w.from(w.rand.IntN(len(g.Blocks)), n == 0)
+						walks, accesses, large = walks+1, accesses+w.accesses, large+w.large
+					}
+					if t.Failed() {
+						t.Fatalf("%s, %d bytes:\n%s", o.Functions[g.Unit.Function].Name, granule.Bytes(), c.Text(o))
+					}
 				}
 			}
-			t.Logf("%d ways, %d accesses", walks, accesses)
+			t.Logf("%d ways, %d accesses, %d of more than a granule", walks, accesses, large)
 			if accesses == 0 {
 				t.Error("nothing was looked at")
 			}
@@ -65,7 +71,7 @@ func TestTouchesAgain(t *testing.T) {
 		first.Count(true)
 		again.CountAs(func(b int) int32 { return first.Blocks[b] }, func(w int) int32 { return first.Ways[w].Counter }, NoCounter)
 		for _, c := range []*Code{first, again} {
-			c.NoteTouches(o, Touching{Row: true, Masks: true})
+			c.NoteTouches(o, Touching{Row: true, Masks: true, Granule: emit.GranuleLine})
 		}
 		if !slices.Equal(again.Ops, first.Ops) || !slices.Equal(again.Begins, first.Begins) || !reflect.DeepEqual(again.Touches, first.Touches) {
 			t.Errorf("%s\nand at first\n%s", again.Text(o), first.Text(o))
@@ -84,27 +90,29 @@ type walk struct {
 	obj      *stubgen.Object
 	rand     *rand.Rand
 	regs     [x86.RIP]uint64
+	granule  emit.Granule
 	noted    map[mark]bool // since a time
 	accesses int
+	large    int // those of more than a granule
 }
 
-// mark is a page, and what is done with it.
+// mark is a granule, and what is done with it.
 type mark struct {
-	page uint64
-	kind x86.OperandKind
+	number uint64
+	kind   x86.OperandKind
 }
 
-// value is an address, often near the end of a page.
+// value is an address, often near the end of a granule.
 func (w *walk) value() uint64 {
-	const page = 4096
-	at := w.rand.Uint64() % (1 << 47) / page * page
+	size := w.granule.Bytes()
+	at := w.rand.Uint64() % (1 << 47) >> w.granule << w.granule
 	switch w.rand.IntN(3) {
 	case 0:
 		return at + uint64(w.rand.IntN(16))
 	case 1:
-		return at + page - uint64(w.rand.IntN(160))
+		return at + uint64(size) - uint64(w.rand.IntN(160))
 	}
-	return at + uint64(w.rand.IntN(page))
+	return at + uint64(w.rand.Int64N(size))
 }
 
 func (w *walk) from(k int, entry bool) {
@@ -117,7 +125,7 @@ func (w *walk) from(k int, entry bool) {
 		w.regs[r] = w.value()
 	}
 	w.noted = map[mark]bool{}
-	if have := knownAt(w.code, w.obj, k); len(have) > 0 {
+	if have := knownAt(w.code, w.obj, w.granule, k); len(have) > 0 {
 		return // what leads there has noted something
 	}
 	order := w.code.Nest.Order()
@@ -153,7 +161,7 @@ func (w *walk) block(k int32) {
 				}
 				for _, kind := range []x86.OperandKind{x86.OperandLoad, x86.OperandStore} {
 					if m.Kind&kind != 0 {
-						w.noted[mark{at >> 12, kind}], now[mark{at >> 12, kind}] = true, true
+						w.noted[mark{at >> w.granule, kind}], now[mark{at >> w.granule, kind}] = true, true
 					}
 				}
 			}
@@ -163,7 +171,7 @@ func (w *walk) block(k int32) {
 	}
 	for m := range now {
 		if !touched[m] {
-			w.t.Errorf("b%d: page %x is noted, and not touched", k, m.page)
+			w.t.Errorf("b%d: %x is noted, and not touched", k, m.number<<w.granule)
 		}
 	}
 }
@@ -198,11 +206,13 @@ func (w *walk) instruction(inst int32, touched map[mark]bool) {
 			if p.Kind&kind == 0 {
 				continue
 			}
-			w.accesses++
-			for _, b := range []uint64{at, at + n - 1} {
-				m := mark{b >> 12, kind}
+			if w.accesses++; n > uint64(w.granule.Bytes()) {
+				w.large++
+			}
+			for b := at; b != at+n; b++ {
+				m := mark{b >> w.granule, kind}
 				if touched[m] = true; !w.noted[m] {
-					w.t.Errorf("%x: page %x is touched, and not noted", in.Addr, m.page)
+					w.t.Errorf("%x: %x is touched, and not noted", in.Addr, b)
 				}
 			}
 		}
@@ -220,10 +230,10 @@ func (w *walk) instruction(inst int32, touched map[mark]bool) {
 }
 
 // knownAt is what is noted where a block begins.
-func knownAt(c *Code, o *stubgen.Object, k int) []known {
+func knownAt(c *Code, o *stubgen.Object, granule emit.Granule, k int) []known {
 	again := Lower(c.Home)
 	again.Nest = c.Nest
-	t := toucher{nest: c.Nest, code: again, obj: o, live: make([]x86.FlagSet, len(c.Home.Graph.Insts))}
+	t := toucher{nest: c.Nest, code: again, obj: o, how: Touching{Granule: granule}, most: granule.Bytes(), live: make([]x86.FlagSet, len(c.Home.Graph.Insts))}
 	t.blocks()
 	return t.have[k]
 }

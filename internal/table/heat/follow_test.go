@@ -42,7 +42,7 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	l := &Log{Granule: 1}
+	l := &Log{Apart: 1}
 	maps := &Maps{Mappings: []Mapping{{Start: 0x1000, End: 0x3000, Path: "/a"}}}
 	if err := l.Open(table, nonce, maps); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestFollow(t *testing.T) {
 // TestWithin: a part is what is in it, page by page.
 func TestWithin(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	l := &Log{Granule: 1}
+	l := &Log{Apart: 1}
 	var last Slice
 	for range 100 {
 		last = *randomSlice(r, &last)
@@ -199,7 +199,7 @@ func TestWithin(t *testing.T) {
 // then.
 func TestFull(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "a.dynprof")
-	l := &Log{Granule: 1 << 40}
+	l := &Log{Apart: 1 << 40}
 	if err := l.Open(table, [16]byte{1}, &Maps{}); err != nil {
 		t.Fatal(err)
 	}

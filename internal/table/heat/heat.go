@@ -1,6 +1,6 @@
-// Package heat is the file beside a count table that says which pages of memory its program
-// has read, written and executed, and when, as hotspots run --heat=pages notes them
-// (docs/heat.md), and the shadow in which it does so.
+// Package heat is the file beside a count table that says which pages of memory, or smaller
+// granules, its program has read, written and executed, and when, as hotspots run --heat notes
+// them (docs/heat.md), and the shadow in which it does so.
 package heat
 
 import (
@@ -13,11 +13,14 @@ import (
 	"github.com/dynprof/dynprof/internal/table/beside"
 )
 
-// Version is that of the format.
-const Version = 2
+// Versions of the format: where pages are noted, which needs no word, and where others are.
+const (
+	versionPages = 2
+	Version      = 3
+)
 
 // PageSize is the bytes of a page.
-const PageSize = 1 << pageBits
+const PageSize = 1 << Page
 
 // fileHead is what the file begins with.
 const fileHead = `{"dynprof_heat":`
@@ -30,7 +33,21 @@ func PathOf(table string) string { return table + ".heat" }
 // killed.
 type head struct {
 	Version int    `json:"dynprof_heat"`
-	Table   string `json:"table"` // nonce of the count table, hex digits
+	Table   string `json:"table"`             // nonce of the count table, hex digits
+	Granule uint64 `json:"granule,omitempty"` // bytes of one; 0: of a page
+}
+
+// granule is what is noted; false: there is no such.
+func (h *head) granule() (Granule, bool) {
+	if h.Version == versionPages {
+		return Page, h.Granule == 0
+	}
+	for _, g := range []Granule{Page, Line, Word} {
+		if h.Granule == g.Size() {
+			return g, true
+		}
+	}
+	return 0, false
 }
 
 // Records.
@@ -42,11 +59,20 @@ const (
 // File is what it holds.
 type File struct {
 	Maps
-	Count int // of slices
+	Count   int     // of slices
+	Granule Granule // what ranges are told of: pages, if nobody asks for others
+	Noted   Granule // what was noted, and those of the records are
 
 	table  string
 	slices []byte // their records
 	last   Slice  // the last of them
+}
+
+// In is the file by such granules, no smaller than those that were noted.
+func (f *File) In(g Granule) *File {
+	other := *f
+	other.Granule = max(g, f.Noted)
+	return &other
 }
 
 // Maps is what is mapped.
@@ -99,13 +125,14 @@ func parse(b []byte) (f *File, rest []byte, err error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	if h.Version != Version && h.Version > 0 {
-		return nil, nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d", h.Version, Version)
+	if h.Version > 0 && h.Version != versionPages && h.Version != Version {
+		return nil, nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d and %d", h.Version, versionPages, Version)
 	}
-	if h.Version != Version || !whole {
+	granule, ok := h.granule()
+	if h.Version <= 0 || !ok || !whole {
 		return nil, nil, errDamaged
 	}
-	f = &File{table: h.Table}
+	f = &File{table: h.Table, Granule: Page, Noted: granule}
 	rest, err = f.add(records)
 	return f, rest, err
 }
@@ -129,7 +156,7 @@ func (f *File) add(records []byte) (rest []byte, err error) {
 			}
 			f.Maps = m
 		case recordSlice:
-			if f.last, err = f.last.next(body); err != nil {
+			if f.last, err = f.last.next(body, f.Noted); err != nil {
 				return nil, err
 			}
 			f.slices = append(f.slices, records[:len(records)-len(rest)]...)
@@ -185,15 +212,21 @@ func (f *File) Each(use func(*Slice)) {
 
 func (f *File) each(use func(*Slice)) error {
 	var s Slice
+	var room []Range
 	for records := f.slices; len(records) > 0; {
 		_, body, rest, err := cut(records)
 		if err != nil {
 			return err
 		}
-		if s, err = s.next(body); err != nil {
+		if s, err = s.next(body, f.Noted); err != nil {
 			return err
 		}
-		use(&s)
+		one := s
+		if f.Granule > f.Noted {
+			room = Coarse(room[:0], s.Ranges, f.Granule-f.Noted)
+			one.Ranges = room
+		}
+		use(&one)
 		records = rest
 	}
 	return nil
@@ -208,13 +241,13 @@ func (s *Slice) encode(before *Slice) (body []byte) {
 	for _, r := range s.Ranges {
 		body = binary.AppendUvarint(body, r.First-end)
 		body = binary.AppendUvarint(body, r.Pages<<whatBits|uint64(r.What))
-		end = r.First + r.Pages
+		end = r.end()
 	}
 	return body
 }
 
 // next reads the slice behind s, in whose room it puts the ranges.
-func (s *Slice) next(body []byte) (Slice, error) {
+func (s *Slice) next(body []byte, g Granule) (Slice, error) {
 	ok := true
 	take := func() uint64 {
 		n, size := binary.Uvarint(body)
@@ -234,11 +267,11 @@ func (s *Slice) next(body []byte) (Slice, error) {
 	for end := uint64(0); count > 0; count-- {
 		gap, one := take(), take()
 		r := Range{Pages: one >> whatBits, What: What(one & (1<<whatBits - 1))}
-		if !ok || gap > Pages-end || r.Pages == 0 || r.What == 0 || r.Pages > Pages-end-gap {
+		if !ok || gap > g.Count()-end || r.Pages == 0 || r.What == 0 || r.Pages > g.Count()-end-gap {
 			return Slice{}, errDamaged
 		}
 		r.First = end + gap
-		end = r.First + r.Pages
+		end = r.end()
 		to.Ranges = append(to.Ranges, r)
 	}
 	if !ok || len(body) > 0 {
@@ -249,7 +282,11 @@ func (s *Slice) next(body []byte) (Slice, error) {
 
 // bytes is the file as it is written.
 func (f *File) bytes(nonce [16]byte) ([]byte, error) {
-	line, err := json.Marshal(head{Version, beside.Nonce(nonce)})
+	h := head{Version, beside.Nonce(nonce), f.Noted.Size()}
+	if f.Noted == Page {
+		h.Version, h.Granule = versionPages, 0
+	}
+	line, err := json.Marshal(h)
 	if err != nil {
 		return nil, err
 	}

@@ -3,11 +3,13 @@ package heat
 import (
 	"bytes"
 	"encoding/binary"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -26,7 +28,7 @@ Rss:                   0 k`
 // TestShadow: what is taken is what was touched since it was taken last, however far away; what
 // a program has written there is no reason to fail.
 func TestShadow(t *testing.T) {
-	s, err := New()
+	s, err := New(Page)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -52,10 +54,10 @@ func TestShadow(t *testing.T) {
 		}
 	}
 	put(2*0x400, 1, 0, 1, 0, 1, 1)
-	put(shadowSize-2, 0, 1)
+	put(Page.shadow()-2, 0, 1)
 	put(1<<30, 0, 0)
-	put(shadowSize, append(binary.LittleEndian.AppendUint64(nil, uint64(len(smaps))), smaps...)...)
-	taken(Range{First: 0x400, Pages: 2, What: WasRead}, Range{First: 0x402, Pages: 1, What: WasRead | WasWritten}, Range{First: Pages - 1, Pages: 1, What: WasWritten})
+	put(Page.shadow(), append(binary.LittleEndian.AppendUint64(nil, uint64(len(smaps))), smaps...)...)
+	taken(Range{First: 0x400, Pages: 2, What: WasRead}, Range{First: 0x402, Pages: 1, What: WasRead | WasWritten}, Range{First: Page.Count() - 1, Pages: 1, What: WasWritten})
 	taken()
 	put(2*0x401, 0, 7)
 	taken(Range{First: 0x401, Pages: 1, What: WasWritten})
@@ -67,15 +69,42 @@ func TestShadow(t *testing.T) {
 	if err := program.Truncate(0); err == nil {
 		t.Error("a program can make its shadow smaller")
 	}
-	put(shadowSize+textSize, 1, 2, 3, 4, 5, 6, 7, 8)
+	put(Page.shadow()+textSize, 1, 2, 3, 4, 5, 6, 7, 8)
 	if _, err := s.Maps(); err == nil {
 		t.Error("a length that cannot be")
 	}
 }
 
+// TestShadowSmaller: a shadow of smaller granules is larger, and its last granule is there.
+func TestShadowSmaller(t *testing.T) {
+	for _, g := range []Granule{Line, Word} {
+		s, err := New(g)
+		if err != nil {
+			t.Skip(err)
+		}
+		defer s.Close()
+		last := g.Count() - 1
+		if end := (last + 1) * g.Size(); end != 1<<47 {
+			t.Errorf("%d granules end at %#x", g.Count(), end)
+		}
+		for _, at := range []uint64{0, 0x7f1234567890 >> g, last} {
+			if _, err := s.file.WriteAt([]byte{0, 1}, int64(2*at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := []Range{{First: 0, Pages: 1, What: WasWritten}, {First: 0x7f1234567890 >> g, Pages: 1, What: WasWritten}, {First: last, Pages: 1, What: WasWritten}}
+		if got, err := s.Take(nil); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v, not %v: %v", got, want, err)
+		}
+		if size, err := s.file.Seek(0, io.SeekEnd); err != nil || size != s.shadow()+texts*textSize {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
+
 // TestTaken: of what is touched while it is taken nothing is lost.
 func TestTaken(t *testing.T) {
-	s, err := New()
+	s, err := New(Page)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -155,6 +184,72 @@ func TestUnion(t *testing.T) {
 	}
 }
 
+// TestCoarse: granule by granule what was done with the smaller ones in it.
+func TestCoarse(t *testing.T) {
+	const many, by = 100, 3
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		list := Union(someRanges(r, many, 1+uint32(r.IntN(3))), someRanges(r, many, 1+uint32(r.IntN(3))))
+		room := []Range{{First: 1, Pages: 1}}
+		got := Coarse(room[:0], list, by)
+		for i, one := range got {
+			if one.Pages == 0 || i > 0 && (one.First < got[i-1].end() || one.follows(&got[i-1])) {
+				t.Fatalf("seed %d: %v", seed, got)
+			}
+		}
+		for p := range uint64(many>>by + 1) {
+			want := Range{}
+			for k := p << by; k < (p+1)<<by; k++ {
+				one := page(list, k)
+				want.What |= one.What
+				want.Begin, want.End = first(want.Begin, one.Begin), max(want.End, one.End)
+			}
+			if page(got, p) != want {
+				t.Fatalf("seed %d, %d: %v, not %v, of %v", seed, p, page(got, p), want, list)
+			}
+		}
+		if same := Coarse(nil, list, 0); !slices.Equal(same, list) {
+			t.Fatalf("seed %d: %v, not %v", seed, same, list)
+		}
+	}
+	most := Range{First: 1, Pages: Word.Count() - 1, What: WasRead}
+	if got, want := Coarse(nil, []Range{most}, Page-Word), (Range{First: 0, Pages: Page.Count(), What: WasRead}); !slices.Equal(got, []Range{want}) {
+		t.Errorf("%v, not %v", got, want)
+	}
+}
+
+// TestGranules: a file says what its ranges are of, and has them by larger granules, too.
+func TestGranules(t *testing.T) {
+	for _, g := range []Granule{Page, Line, Word} {
+		table, nonce := filepath.Join(t.TempDir(), "a"), [16]byte{1}
+		l := &Log{Granule: g}
+		sums := logOf(t, l, 0, 30)
+		last := Range{First: g.Count() - 1, Pages: 1, What: WasRead}
+		l.Add(&Slice{Executed: 310, Time: 31000, Parts: 1, Resident: 30, Ranges: []Range{last}})
+		sums = Union(sums, []Range{last})
+		if err := l.Close(table, nonce, &Maps{}); err != nil {
+			t.Fatal(err)
+		}
+		copied := table + "b"
+		if err := Copy(table, copied, nonce); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Read(copied, nonce)
+		if err != nil || f.Noted != g || f.Granule != Page {
+			t.Fatalf("%+v, not of %d: %v", f, g, err)
+		}
+		check(t, f.In(f.Noted), 31, sums)
+		for _, larger := range []Granule{Page, Line, Word} {
+			to := max(larger, g)
+			if coarse := f.In(larger); coarse.Granule != to {
+				t.Errorf("%d in %d is of %d", g, larger, coarse.Granule)
+			} else {
+				check(t, coarse, 31, Coarse(nil, sums, to-g))
+			}
+		}
+	}
+}
+
 // logOf adds so many slices; sums are what all have of each page.
 func logOf(t *testing.T, l *Log, from, to uint64) (sums []Range) {
 	t.Helper()
@@ -200,7 +295,7 @@ func check(t *testing.T, f *File, n uint64, sums []Range) {
 func TestLog(t *testing.T) {
 	table, nonce := filepath.Join(t.TempDir(), "a"), [16]byte{1}
 	maps := &Maps{Mappings: []Mapping{{Start: 4096, End: 8192, Path: "/a"}}}
-	l := &Log{Granule: 1}
+	l := &Log{Apart: 1}
 	sums := logOf(t, l, 0, 3)
 	if err := l.Open(table, nonce, maps); err != nil {
 		t.Fatal(err)
@@ -288,9 +383,11 @@ func TestParse(t *testing.T) {
 	}
 	maps := func(text string) string { return line + string(beside.AppendPart(nil, recordMaps, []byte(text))) }
 	for _, text := range []string{
-		"", "{}", `{"dynprof_heat":2}`, `{"dynprof_heat":1,"ranges":[]}`, `{"dynprof_heat":3}` + "\n", `{"dynprof_heat":-1}` + "\n",
+		"", "{}", `{"dynprof_heat":2}`, `{"dynprof_heat":1,"ranges":[]}`, `{"dynprof_heat":3}` + "\n", `{"dynprof_heat":4}` + "\n", `{"dynprof_heat":-1}` + "\n",
+		`{"dynprof_heat":3,"granule":32}` + "\n", `{"dynprof_heat":2,"granule":64}` + "\n", `{"dynprof_heat":3,"granule":-64}` + "\n",
+		strings.Replace(slice(1, 1, 0, 1, 1, Line.Count(), 1<<3|1), `2,`, `3,"granule":64,`, 1),
 		slice(), slice(1, 1, 0, 1), slice(1, 1, 0, 0, 0), slice(1, 1, 0, 1, 1), slice(1, 1, 0, 1, 1, 0, 1), slice(1, 1, 0, 1, 1, 0, 8), slice(1, 1, 0, 1, 0, 7), slice(1, 1, 0, 1, 1<<60),
-		slice(1, 1, 0, 1, 1, Pages-1, 2<<3|1), slice(1, 1, 0, 1, 1, 0, 1<<63|1), slice(1, 1, 0, 1, 2, 0, 1<<3|1, Pages, 1<<3|1),
+		slice(1, 1, 0, 1, 1, Page.Count()-1, 2<<3|1), slice(1, 1, 0, 1, 1, 0, 1<<63|1), slice(1, 1, 0, 1, 2, 0, 1<<3|1, Page.Count(), 1<<3|1),
 		slice(1<<63, 1, 0, 1, 0) + slice(1<<63, 1, 0, 1, 0)[len(line):], line + string(beside.AppendPart(nil, 'z', nil)), line + "s\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
 		maps("{"), maps(`{"mappings":[{"start":4096,"end":4096}]}`), maps(`{"mappings":[{"start":4096,"end":8192},{"start":0,"end":4096}]}`),
 	} {
@@ -298,7 +395,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %+v", text, f)
 		}
 	}
-	for _, text := range []string{line, slice(1, 1, 0, 1, 1, Pages-1, 1<<3|1), line + "s", maps(`{"mappings":[{"start":4096,"end":8192}]}`)} {
+	for _, text := range []string{
+		`{"dynprof_heat":3,"granule":8}` + "\n", strings.Replace(slice(1, 1, 0, 1, 1, Line.Count()-1, 1<<3|1), `2,`, `3,"granule":64,`, 1), line, slice(1, 1, 0, 1, 1, Page.Count()-1, 1<<3|1), line + "s", maps(`{"mappings":[{"start":4096,"end":8192}]}`)} {
 		if _, err := Parse([]byte(text)); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -316,6 +414,7 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b, []byte{})
+	f.Add(bytes.Replace(b, []byte(`2,`), []byte(`3,"granule":64,`), 1), []byte{1, 1, 0, 1, 1, 0, 9})
 	f.Add(b, []byte{1, 1, 0, 1, 1, 0, 9})
 	table := filepath.Join(f.TempDir(), "a")
 	f.Fuzz(func(t *testing.T, b, body []byte) {
@@ -324,8 +423,13 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, r := range file.Pages() {
-			if r.Pages == 0 || r.end() > Pages || r.Begin == 0 || r.End > uint32(file.Count) {
+			if r.Pages == 0 || r.end() > Page.Count() || r.Begin == 0 || r.End > uint32(file.Count) {
 				t.Fatalf("%+v", r)
+			}
+		}
+		for _, r := range file.In(file.Noted).Pages() {
+			if r.Pages == 0 || r.end() > file.Noted.Count() || r.Begin == 0 || r.End > uint32(file.Count) {
+				t.Fatalf("as noted: %+v", r)
 			}
 		}
 		nonce := [16]byte{1}
@@ -333,7 +437,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, err := Read(table, nonce)
-		if err != nil || again.Count != file.Count || !slices.Equal(again.Pages(), file.Pages()) {
+		if err != nil || again.Count != file.Count || again.Noted != file.Noted || !slices.Equal(again.Pages(), file.Pages()) {
 			t.Fatalf("%+v, not %+v: %v", again, file, err)
 		}
 	})

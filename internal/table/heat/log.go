@@ -1,6 +1,7 @@
 package heat
 
 import (
+	"cmp"
 	"os"
 	"syscall"
 
@@ -16,7 +17,8 @@ const (
 // Log is a file of touched pages that is written while the program runs: a slice is behind the
 // others as soon as it is there, so that it is not lost with whoever writes.
 type Log struct {
-	Granule uint64 // nanoseconds: neighbours are made one where they are no longer together
+	Granule Granule // what is noted; 0: pages
+	Apart   uint64  // nanoseconds: neighbours are made one where they are no longer together
 
 	slices []logged
 	bytes  int
@@ -60,8 +62,10 @@ func (l *Log) stop() {
 	}
 }
 
+func (l *Log) granule() Granule { return cmp.Or(l.Granule, Page) }
+
 func (l *Log) whole(maps *Maps) *File {
-	f := &File{Maps: *maps}
+	f := &File{Maps: *maps, Granule: l.granule(), Noted: l.granule()}
 	for _, s := range l.slices {
 		f.slices = append(f.slices, s.record...)
 	}
@@ -105,7 +109,7 @@ func (l *Log) again(use func(*Slice)) {
 	for _, one := range all {
 		_, body, _, err := cut(one.record)
 		if err == nil {
-			s, err = s.next(body)
+			s, err = s.next(body, l.granule())
 		}
 		if err != nil {
 			panic("heat: BUG: " + err.Error())
@@ -129,12 +133,12 @@ func (l *Log) Limit(executed uint64) {
 // shrink makes neighbours one, of equal length as far as can be.
 func (l *Log) shrink() {
 	const enough = 0.75
-	for l.Granule = max(l.Granule, 1); len(l.slices) > 1 && !l.fits(enough); {
-		l.Granule *= 2
+	for l.Apart = max(l.Apart, 1); len(l.slices) > 1 && !l.fits(enough); {
+		l.Apart *= 2
 		var joined Slice
 		begin := uint64(0) // of joined
 		l.again(func(s *Slice) {
-			if joined.Parts > 0 && s.Time-begin > l.Granule {
+			if joined.Parts > 0 && s.Time-begin > l.Apart {
 				begin = joined.Time
 				l.put(&joined)
 				joined = Slice{}

@@ -5,15 +5,15 @@ import "math"
 // Part is some pages in some of the time: from the first up to, and without, the last, and what
 // ran behind so many instructions, up to so many.
 type Part struct {
-	First, End    uint64 // pages
+	First, End    uint64 // pages, or those of File.Granule
 	After, Before uint64 // instructions
 }
 
 // All is all of it.
-var All = Part{End: Pages, Before: math.MaxUint64}
+var All = Part{End: Word.Count(), Before: math.MaxUint64}
 
-// Pages is what was done with each page in all slices together, with the first and the last of
-// them.
+// Pages is what was done with each page, or each of File.Granule, in all slices together, with the
+// first and the last of them.
 func (f *File) Pages() []Range { return f.Within(All) }
 
 // Within is the same of a part; a slice that is in it in part counts as a whole.
@@ -82,14 +82,18 @@ func (f *File) From(c *Cursor, use func(*Slice, *Cursor) bool) {
 		_, body, rest, err := cut(f.slices[c.at:])
 		next := c.before
 		if err == nil {
-			next, err = c.before.next(body)
+			next, err = c.before.next(body, f.Noted)
 		}
 		if err != nil {
 			panic("heat: BUG: " + err.Error()) // add has looked at them
 		}
 		c.Number, c.Executed = c.Number+1, c.before.Executed
 		c.at, c.before = len(f.slices)-len(rest), next
-		if !use(&next, c) {
+		one := next
+		if f.Granule > f.Noted {
+			one.Ranges = Coarse(nil, next.Ranges, f.Granule-f.Noted)
+		}
+		if !use(&one, c) {
 			return
 		}
 	}

@@ -3,9 +3,11 @@ package heat
 import (
 	"cmp"
 	"slices"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
-// What is done with a page.
+// What is done with a granule.
 type What uint8
 
 // Each of these, or several.
@@ -18,11 +20,11 @@ const (
 const whatBits = 3
 
 // Pages is how many there are.
-const Pages = shadowSize / 2
+const Pages = 1 << (layout.ShBits - layout.ShPage)
 
-// Range is pages, one behind the other, with which the same was done.
+// Range is pages, or smaller granules, one behind the other, with which the same was done.
 type Range struct {
-	First uint64 // address by PageSize
+	First uint64 // address by their size
 	Pages uint64
 	What
 	Begin, End uint32 // the first and the last slice in which it was done, from 1; in a slice 0
@@ -44,7 +46,7 @@ func add(to []Range, r Range) []Range {
 	return append(to, r)
 }
 
-// Union is what was done with pages in either of two lists, each by address: in memory by their
+// Union is what was done with granules in either of two lists, each by address: in memory by their
 // lengths, and not by that of what they span.
 func Union(a, b []Range) []Range {
 	to := make([]Range, 0, max(len(a), len(b)))
@@ -109,10 +111,33 @@ func Flat(all []Range) (to []Range) {
 	return to
 }
 
-// OfBlock is the pages of instructions that have run, if there can be such.
-func OfBlock(address uint64, size uint32) (r Range, ok bool) {
-	last := (address + uint64(size) - 1) / PageSize
-	r = Range{First: address / PageSize, What: WasExecuted}
+// OfBlock is the granules of instructions that have run, if there can be such.
+func (g Granule) OfBlock(address uint64, size uint32) (r Range, ok bool) {
+	last := (address + uint64(size) - 1) >> g
+	r = Range{First: address >> g, What: WasExecuted}
 	r.Pages = last - r.First + 1
-	return r, size > 0 && last >= r.First && last < Pages
+	return r, size > 0 && last >= r.First && last < g.Count()
+}
+
+// Coarse is what was done with granules of 1<<by of those of a list, by address, behind others.
+func Coarse(to, list []Range, by Granule) []Range {
+	for _, r := range list {
+		last := (r.end() - 1) >> by
+		r.First >>= by
+		if n := len(to); n > 0 && to[n-1].end() > r.First { // the last of that has both
+			both := to[n-1]
+			if to[n-1].Pages--; to[n-1].Pages == 0 {
+				to = to[:n-1]
+			}
+			both.First, both.Pages = r.First, 1
+			both.What |= r.What
+			both.Begin, both.End = first(both.Begin, r.Begin), max(both.End, r.End)
+			to = add(to, both)
+			r.First++
+		}
+		if r.Pages = last + 1 - r.First; r.Pages > 0 {
+			to = add(to, r)
+		}
+	}
+	return to
 }

@@ -19,26 +19,50 @@ import (
 
 // What the shadow is like.
 const (
-	pageBits   = 12
-	shadowSize = layout.ShSize
-	textSize   = layout.ShText
-	texts      = 2
+	textSize = layout.ShText
+	texts    = 2
 )
 
-// Shadow is memory that the program has mapped: two bytes a page, which say whether it was
+// Granule is what is noted as one: how many bits of an address are within it.
+type Granule uint8
+
+// The granules that there are.
+const (
+	Page Granule = layout.ShPage
+	Line Granule = layout.ShLine // of the CPU's caches
+	Word Granule = layout.ShWord
+)
+
+// Names are what users call them.
+var Names = map[string]Granule{"pages": Page, "lines": Line, "bytes": Word}
+
+// Size is its bytes.
+func (g Granule) Size() uint64 { return 1 << g }
+
+// Count is how many there are.
+func (g Granule) Count() uint64 { return 1 << (layout.ShBits - g) }
+
+// shadow is the bytes of a shadow.
+func (g Granule) shadow() int64 { return int64(2 * g.Count()) }
+
+// Shadow is memory that the program has mapped: two bytes a granule, which say whether it was
 // read and whether it was written. It has no name, takes what is touched in it, and is there
 // when the program is gone.
 type Shadow struct {
 	file   *os.File
 	mapped []byte // the shadow, or what is behind it and its texts
 	more   int64  // bytes of that
+	Granule
 }
 
 // New makes one. It is an error where the kernel may refuse its pages when they are touched.
-func New() (*Shadow, error) { return NewWith(0) }
+func New(g Granule) (*Shadow, error) { return create(g, 0) }
 
-// NewWith makes one with so many bytes more behind it, which are mapped here in its place.
-func NewWith(more int64) (*Shadow, error) {
+// NewWith makes one of pages with so many bytes more behind it, which are mapped here in its
+// place.
+func NewWith(more int64) (*Shadow, error) { return create(Page, more) }
+
+func create(g Granule, more int64) (*Shadow, error) {
 	const never = "2"
 	if b, err := os.ReadFile("/proc/sys/vm/overcommit_memory"); err == nil && strings.TrimSpace(string(b)) == never {
 		return nil, errors.New("vm.overcommit_memory is 2: memory that is mapped and not there yet could be refused to the program")
@@ -47,7 +71,7 @@ func NewWith(more int64) (*Shadow, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
-	s := &Shadow{file: os.NewFile(uintptr(fd), "dynprof-heat"), more: more}
+	s := &Shadow{file: os.NewFile(uintptr(fd), "dynprof-heat"), more: more, Granule: g}
 	if err := s.lay(); err != nil {
 		s.file.Close()
 		return nil, err
@@ -57,18 +81,18 @@ func NewWith(more int64) (*Shadow, error) {
 
 // lay gives it its size, which nobody can change, and maps it.
 func (s *Shadow) lay() error {
-	if err := s.file.Truncate(shadowSize + texts*textSize + s.more); err != nil {
+	if err := s.file.Truncate(s.shadow() + texts*textSize + s.more); err != nil {
 		return err
 	}
 	fd := int(s.file.Fd())
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
-	from, size := int64(0), shadowSize
+	from, size := int64(0), s.shadow()
 	if s.more > 0 {
-		from, size = shadowSize+texts*textSize, int(s.more)
+		from, size = s.shadow()+texts*textSize, s.more
 	}
-	b, err := unix.Mmap(fd, from, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	b, err := unix.Mmap(fd, from, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
 		return fmt.Errorf("there is no address space for them (ulimit -v?): %w", err)
 	}
@@ -117,7 +141,7 @@ func (s *Shadow) Had() bool {
 // text is one of those behind the shadow.
 func (s *Shadow) text(n int64) ([]byte, error) {
 	var head [8]byte
-	at := int64(shadowSize) + n*textSize
+	at := s.shadow() + n*textSize
 	if _, err := s.file.ReadAt(head[:], at); err != nil {
 		return nil, err
 	}
@@ -130,14 +154,14 @@ func (s *Shadow) text(n int64) ([]byte, error) {
 	return b, err
 }
 
-// Take takes the pages that were touched since it was last called, and puts them behind others.
+// Take takes the granules that were touched since it was last called, and puts them behind others.
 // What a thread touches meanwhile is in this list or in the next, and no thread waits. It looks
 // at what has data only: to read a hole would fill it.
 func (s *Shadow) Take(to []Range) ([]Range, error) {
 	fd := int(s.file.Fd())
 	for at := int64(0); ; {
 		data, err := unix.Seek(fd, at, unix.SEEK_DATA)
-		if err == unix.ENXIO || err == nil && data >= shadowSize {
+		if err == unix.ENXIO || err == nil && data >= s.shadow() {
 			return to, nil
 		}
 		if err != nil {
@@ -147,7 +171,7 @@ func (s *Shadow) Take(to []Range) ([]Range, error) {
 		if err != nil {
 			return to, os.NewSyscallError("lseek", err)
 		}
-		at = min(hole, shadowSize)
+		at = min(hole, s.shadow())
 		words := mem.Values[uint64](s.mapped[data:at])
 		for i := range words {
 			if atomic.LoadUint64(&words[i]) != 0 {
@@ -157,9 +181,9 @@ func (s *Shadow) Take(to []Range) ([]Range, error) {
 	}
 }
 
-// addWord adds the four pages of a word of the shadow.
-func addWord(to []Range, page, word uint64) []Range {
-	for ; word != 0; page, word = page+1, word>>16 {
+// addWord adds the four granules of a word of the shadow.
+func addWord(to []Range, at, word uint64) []Range {
+	for ; word != 0; at, word = at+1, word>>16 {
 		var is What
 		if word&0xff != 0 {
 			is = WasRead
@@ -168,7 +192,7 @@ func addWord(to []Range, page, word uint64) []Range {
 			is |= WasWritten
 		}
 		if is != 0 {
-			to = add(to, Range{First: page, Pages: 1, What: is})
+			to = add(to, Range{First: at, Pages: 1, What: is})
 		}
 	}
 	return to

@@ -277,10 +277,14 @@ const (
 	TrWords   = TrSize / 8
 	TrCount   = 28 // buckets
 
-	// The shadow, in which touched pages are noted: two bytes for each of 47 bits of address,
-	// and behind them two texts, of what is mapped at the start and at the end.
-	ShSize = 2 << (47 - 12)
+	// The shadow, in which it is noted what memory is touched: two bytes for each granule of so
+	// many bits of address, and behind them two texts, of what is mapped at the start and at the
+	// end. Granules have 1<<12 bytes, or as many as these.
+	ShBits = 47
 	ShText = 8 << 20
+	ShPage = 12
+	ShLine = 6
+	ShWord = 3
 
 	// Behind these, with hotspots run --regions, what records accesses (docs/regions.md): the
 	// ring, which threads put records into and hotspots run takes them out of; where they

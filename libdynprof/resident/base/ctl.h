@@ -13,7 +13,7 @@ enum dp_cache {
 	DP_CACHE_KEEP, /* and when the twin has planned it writes down what later starts can use */
 };
 
-/* The shadow is mapped in which touched pages are noted, and how that is done. */
+/* The shadow is mapped in which it is noted what memory is touched, and how that is done. */
 enum dp_heat {
 	DP_HEAT_NONE,	/* it is not */
 	DP_HEAT_SHIFTS, /* by shifts, which change flags */
@@ -94,6 +94,7 @@ struct dp_ctl {
 	uint64_t listen;        /* 1: the twin may become the endpoint for metrics */
 	uint64_t blocks;        /* 1: blocks are counted, or calls by site: planning takes its time */
 	uint64_t heat;          /* enum dp_heat */
+	uint64_t granule;       /* of which each that is touched is noted: bits of an address within it */
 	uint64_t late;          /* 1: these objects come later */
 	uint64_t outside;       /* 1: and the planner has of the target what is here and in them */
 	uint64_t view;          /* where the planner has the table then, up to its rows, */

@@ -198,8 +198,11 @@
 #define DP_TR_SIZE 0x100
 #define DP_TR_WORDS 0x20
 #define DP_TR_COUNT 0x1c
-#define DP_SH_SIZE 0x1000000000
+#define DP_SH_BITS 0x2f
 #define DP_SH_TEXT 0x800000
+#define DP_SH_PAGE 0xc
+#define DP_SH_LINE 0x6
+#define DP_SH_WORD 0x3
 #define DP_RG_HEAD 0x0
 #define DP_RG_TAIL 0x40
 #define DP_RG_BEATS 0x48

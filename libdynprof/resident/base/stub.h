@@ -89,7 +89,7 @@
 
 /* What notes touched pages, and where the shadow is. From its beginning, the push of its register, and where flags are in ah and al; from its end, where they are restored (sahf), and the last instruction. */
 #define DP_SHADOW 0x7fff8000
-#define DP_SHADOW_SIZE 0x1000000000UL
+#define DP_SHADOW_BITS 47
 #define DP_SHADOW_TEXT 0x800000UL
 #define DP_TOUCH_PUSH 5
 #define DP_TOUCH_SAVED_FLAGS 11

@@ -271,6 +271,7 @@ static void fill_in(struct dp_ctl *ctl)
 	ctl->signal_entry = (uint64_t)&dp_signal_site;
 	ctl->late = 1;
 	ctl->heat = dp_heat_how();
+	ctl->granule = dp_heat_granule();
 	ctl->handles_traps = dp_handles_traps;
 	ctl->shared = dp.shared;
 	ctl->translator = (uint64_t)dp.translator;

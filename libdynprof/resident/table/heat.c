@@ -1,6 +1,7 @@
 /* See heat.h. Children that are forked have the same shadow. */
 #define _GNU_SOURCE
 #include <cpuid.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,10 +26,9 @@ struct text {
 
 enum { TEXTS = 2 };
 
-#define SHADOW_AND_TEXTS (DP_SHADOW_SIZE + TEXTS * DP_SHADOW_TEXT)
-
 static struct text *texts; /* 0: there is no shadow */
 static uint64_t size;	   /* bytes that are mapped */
+static uint64_t granule;   /* bits of an address within one */
 static int has_regions;
 uint32_t dp_shadowed HIDDEN; /* 1: there is one; slowpath.S looks at it */
 
@@ -44,20 +44,35 @@ static void note_maps(struct text *t)
 	__atomic_store_n(&t->length, length, __ATOMIC_RELEASE);
 }
 
+static uint64_t shadow_of(uint64_t bits) { return 2UL << (DP_SHADOW_BITS - bits); }
+
+/* Which granules a file of so many bytes is of; 0: it is no shadow. */
+static uint64_t granule_of(uint64_t bytes, uint64_t more)
+{
+	static const uint8_t all[] = {DP_SH_PAGE, DP_SH_LINE, DP_SH_WORD};
+	for (unsigned i = 0; i < sizeof all; i++)
+		if (bytes == shadow_of(all[i]) + TEXTS * DP_SHADOW_TEXT + more)
+			return all[i];
+	return 0;
+}
+
 const char *dp_heat_begin(const char *path, int regions)
 {
 	static struct dp_kept kept;
 	struct stat st;
 	if (dp_locks_new())
 		return "new memory is locked";
-	size = SHADOW_AND_TEXTS + (regions ? DP_RG_SIZE : 0);
 	long fd = raw(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (failed(fd))
 		return "their file cannot be opened (another pid namespace?)";
 	long at = -1;
-	if (raw(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size)
+	if (raw(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && (granule = granule_of((uint64_t)st.st_size, regions ? DP_RG_SIZE : 0))) {
+		size = (uint64_t)st.st_size;
 		at = raw(SYS_mmap, DP_SHADOW, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
+	}
 	raw(SYS_close, fd);
+	if (at == -EEXIST)
+		return "their place is taken";
 	if (failed(at))
 		return "there is no address space for them (ulimit -v?)";
 	if (at != DP_SHADOW) { /* an old kernel */
@@ -67,10 +82,10 @@ const char *dp_heat_begin(const char *path, int regions)
 	raw(SYS_madvise, at, size, MADV_DONTDUMP);
 	dp_own(DP_SHADOW, size);
 	dp_note_kept(&kept, (const void *)DP_SHADOW, size);
-	texts = (struct text *)(DP_SHADOW + DP_SHADOW_SIZE);
+	texts = (struct text *)(DP_SHADOW + shadow_of(granule));
 	dp_shadowed = 1;
 	if ((has_regions = regions))
-		dp_regions_begin(DP_SHADOW + SHADOW_AND_TEXTS);
+		dp_regions_begin((uint64_t)(texts + TEXTS));
 	note_maps(&texts[0]);
 	return 0;
 }
@@ -109,6 +124,8 @@ uint64_t dp_heat_how(void)
 		return DP_HEAT_REGIONS;
 	return masks_fast() ? DP_HEAT_MASKS : DP_HEAT_SHIFTS;
 }
+
+uint64_t dp_heat_granule(void) { return granule; }
 
 void dp_heat_end(void)
 {

@@ -1,4 +1,4 @@
-/* The shadow: which pages are touched (stubgen/emit/touch.go), in a file of who started the
+/* The shadow: which memory is touched (stubgen/emit/touch.go), in a file of who started the
  * program (internal/heat), which sees it as it is at each moment. */
 #ifndef DYNPROF_HEAT_H
 #define DYNPROF_HEAT_H
@@ -8,8 +8,10 @@
 /* Maps it from that file, before anything can be touched; regions: it says where these are, and what
  * records accesses is behind it. Returns 0, or why there is none. */
 const char *dp_heat_begin(const char *path, int regions) HIDDEN;
-/* How pages are noted: enum dp_heat. */
+/* How that is noted: enum dp_heat. */
 uint64_t dp_heat_how(void) HIDDEN;
+/* Of which granules, by the file: bits of an address within one. */
+uint64_t dp_heat_granule(void) HIDDEN;
 /* Nothing will be touched after all. */
 void dp_heat_take_back(void) HIDDEN;
 /* Whether some of it is in [low, high). */

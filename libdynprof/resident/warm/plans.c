@@ -191,9 +191,11 @@ static void put_key(const struct dp_warm *w, const struct dp_planned *o, uint64_
 	dp_put_text(b, w->choice.blocks ? "blocks true\n" : "blocks false\n");
 	dp_put_text(b, !w->choice.edges ? "edges false\n" : dp_counts_calls(&w->choice) && w->ctl->late ? "edges later\n" : "edges true\n");
 	dp_put_text(b, w->choice.trips ? "trips true\n" : "trips false\n");
-	static const char heat[][8] = {[DP_HEAT_NONE] = "none", [DP_HEAT_SHIFTS] = "shifts", [DP_HEAT_MASKS] = "masks", [DP_HEAT_REGIONS] = "regions"};
+	static const char heat[][8] = {[DP_HEAT_NONE] = "none", [DP_HEAT_SHIFTS] = "shifts ", [DP_HEAT_MASKS] = "masks ", [DP_HEAT_REGIONS] = "regions"};
 	dp_put_text(b, "heat ");
 	dp_put_text(b, heat[w->ctl->heat]);
+	if (w->ctl->heat == DP_HEAT_SHIFTS || w->ctl->heat == DP_HEAT_MASKS)
+		dp_put_number(b, w->ctl->granule, 10);
 	dp_put_text(b, w->choice.hot ? "\nswitch off\n" : "\nswitch none\n");
 	dp_put_text(b, "threshold ");
 	dp_put_number(b, w->choice.threshold, 10);

@@ -9,24 +9,33 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heatmap"
 	"github.com/dynprof/dynprof/internal/table"
+	granule "github.com/dynprof/dynprof/internal/table/heat"
 )
 
 func (a *app) heatCommand() *cobra.Command {
 	var format string
 	var show heat.Show
+	var by [3]bool
+	units := [len(by)]granule.Granule{granule.Page, granule.Line, granule.Word}
 	cmd := &cobra.Command{
 		Use:   "heat [TABLE]",
 		Short: "Show which pages of memory were read, written and executed",
 		Long: "Show how many pages of memory a program has touched, by file and kind of memory, and how many of these were\n" +
 			"read, written and executed, against those that were resident at its end; with --pages which ones, with the slices of time in which they were\n" +
 			"touched first and last; with --curve what was touched in each slice, and the working set.\n" +
-			"The program has to be run with hotspots run --heat=pages. Without TABLE: the newest table.\n\n" +
+			"The program has to be run with hotspots run --heat=pages, or, to know also how many of the 64 lines of each page\n" +
+			"it has touched, --heat=lines, or --heat=bytes; --lines and --bytes show all by these. Without TABLE: the newest table.\n\n" +
 			"A page is touched where an instruction of a function that runs as a copy has read or written a byte of it.\n" +
 			"What is not seen is said: other functions, libraries that are not counted, the kernel. Forked children touch\n" +
 			"the same pages.",
 		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots heat app.dynprof\n  hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --curve --window 1000000\n  hotspots heat app.dynprof --format json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.onTable(func(t *table.Table) error {
+			for i, is := range by {
+				if is {
+					show.Ranges, show.By = true, units[i]
+				}
+			}
 			m, err := heat.Of(t, show)
 			if err != nil {
 				return err
@@ -35,11 +44,24 @@ func (a *app) heatCommand() *cobra.Command {
 		}),
 	}
 	formatFlag(cmd, &format)
-	cmd.Flags().BoolVar(&show.Pages, "pages", false, "show each range of pages with its first and last slice of time, as text; JSON and CSV always do")
+	cmd.Flags().BoolVar(&by[0], "pages", false, "show each range of pages with its first and last slice of time, as text; JSON and CSV always do")
+	cmd.Flags().BoolVar(&by[1], "lines", false, "the same by lines of 64 bytes, in place of pages; with --curve the curve is of these, too")
+	cmd.Flags().BoolVar(&by[2], "bytes", false, "the same by granules of 8 bytes")
+	cmd.MarkFlagsMutuallyExclusive("pages", "lines", "bytes")
 	cmd.Flags().BoolVar(&show.Curve, "curve", false, "show each slice of time: what was touched in it, the working set, pages used so far, resident ones")
 	cmd.Flags().Uint64Var(&show.Window, "window", 0, "the working set is what the last `N` instructions have touched (default: a twentieth of all)")
 	cmd.AddCommand(a.heatPictureCommand())
 	return cmd
+}
+
+// unitOf is the largest granule that rows of so many bytes can have.
+func unitOf(row uint64) granule.Granule {
+	for _, g := range []granule.Granule{granule.Page, granule.Line} {
+		if row == 0 || row >= g.Size() {
+			return g
+		}
+	}
+	return granule.Word
 }
 
 // palettes are what --colours may be.
@@ -77,7 +99,7 @@ func (a *app) heatPictureCommand() *cobra.Command {
 				return err
 			}
 			defer done()
-			m, err := heat.Of(tables[0], heat.Show{})
+			m, err := heat.Of(tables[0], heat.Show{By: unitOf(o.Row)})
 			if err != nil {
 				return err
 			}
@@ -95,7 +117,7 @@ func (a *app) heatPictureCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "", "write the picture to `FILE`")
-	flags.StringVar(&rows, "rows", "", "a row is `N` bytes, a multiple of 4096 (16K is 16,384)")
+	flags.StringVar(&rows, "rows", "", "a row is `N` bytes, a multiple of 4096 (16K is 16,384), or, where lines or bytes were noted, fewer, of 64 or 8")
 	flags.StringVar(&columns, "cols", "", "a column is `N` instructions")
 	flags.StringVar(&colours, "colours", paperColours, "paper, or blind, which all can tell apart")
 	flags.BoolVar(&used, "used", true, "leave pages out that were never touched; =false: all that is mapped")

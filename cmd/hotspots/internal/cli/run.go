@@ -41,7 +41,7 @@ type runFlags struct {
 	linger                               time.Duration
 	translator                           string   // path of a plug-in, or -
 	blocksOf                             string   // value of --blocks, if it has one
-	heat                                 string   // heatPages, or empty
+	heat                                 string   // what is noted, or empty
 	region                               []string // as the user names them
 	regions                              string   // all, as the library reads them
 	overhead                             string   // a bound
@@ -296,17 +296,15 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 	return nil
 }
 
-// heatPages is what --heat may be.
-const heatPages = "pages"
-
 // checkHeat refuses what does not go with touched pages, which are those of one process and of
 // all that it does.
 func (f *runFlags) checkHeat(flag string) error {
+	_, known := heat.Names[f.heat]
 	switch {
 	case f.heat == "":
 		return nil
-	case f.heat != heatPages:
-		return fmt.Errorf("%s %s: it is %s", flag, f.heat, heatPages)
+	case !known:
+		return fmt.Errorf("%s %s: it is pages, lines or bytes", flag, f.heat)
 	case f.on[setting.FollowExec], f.on[setting.Control], f.blocksOf == setting.BlocksHot:
 		return fmt.Errorf("%s goes neither with --follow-exec, nor --control, nor --blocks=%s", flag, setting.BlocksHot)
 	}
@@ -437,9 +435,9 @@ type memory struct {
 func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, err error) {
 	switch {
 	case f.heat != "":
-		s, err := heat.New()
+		s, err := heat.New(heat.Names[f.heat])
 		if err != nil {
-			a.say("touched pages are not noted: %v", err)
+			a.say("touched memory is not noted: %v", err)
 			return nil, "", nil
 		}
 		return &memory{func(tables func() []*find.Entry) job.Heat { return harvest.Start(s, tables) }, s.Close}, s.Path(), nil

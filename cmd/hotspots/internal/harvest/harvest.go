@@ -21,7 +21,8 @@ import (
 const (
 	often   = 500 * time.Microsecond // at first, and longer as slices are made one
 	soon    = 2 * time.Millisecond   // before the program starts
-	longest = 100 * time.Millisecond // slices are as long at most, in the life of a program
+	longest = 100 * time.Millisecond // slices of pages are as long at most, in the life of a program,
+	longer  = time.Second            // and of smaller granules, where looking takes long
 
 	// part is how much of the time it takes: one in so many, and at first as much as it needs, as
 	// most programs end soon.
@@ -59,7 +60,7 @@ type opened struct {
 // Start begins to harvest. Whatever fails, the program runs.
 func Start(shadow *heat.Shadow, tables func() []*find.Entry) *Harvester {
 	h := &Harvester{shadow: shadow, tables: tables, begun: time.Now(), stop: make(chan struct{}), done: make(chan struct{})}
-	h.log.Granule = uint64(often)
+	h.log.Granule, h.log.Apart = shadow.Granule, uint64(often)
 	go h.run()
 	return h
 }
@@ -95,14 +96,14 @@ func (h *Harvester) run() {
 		h.open(ended)
 		switch {
 		case h.take():
-			wait = time.Duration(min(h.log.Granule, uint64(longest)))
+			wait = time.Duration(min(h.log.Apart, uint64(longest)))
 		case h.table == nil:
 			wait = soon
 		default:
 			wait = min(2*wait, longest/2)
 		}
 		if over := part*(spent()-first) - time.Since(h.begun); over > wait {
-			wait = min(over, longest)
+			wait = min(over, h.most())
 		}
 	}
 	for i := range h.early {
@@ -112,6 +113,14 @@ func (h *Harvester) run() {
 		h.log.Limit(h.progress.Executed)
 		h.table.Close()
 	}
+}
+
+// most is how long slices are at most.
+func (h *Harvester) most() time.Duration {
+	if h.shadow.Granule < heat.Page {
+		return longer
+	}
+	return longest
 }
 
 // Stop ends it, when the program has ended. The table is not open any more.
@@ -136,7 +145,7 @@ func (h *Harvester) Write(path string, nonce [16]byte) error {
 func (h *Harvester) take() bool {
 	s := heat.Slice{Parts: 1}
 	s.Ranges, h.err = h.shadow.Take(nil)
-	s.Ranges = heat.Union(s.Ranges, h.executedPages())
+	s.Ranges = heat.Union(s.Ranges, h.executedGranules())
 	if h.progress != nil {
 		s.Executed = max(h.progress.Executed, h.executed)
 	}
@@ -234,14 +243,14 @@ func openTable(old *table.Table, tables func() []*find.Entry) *opened {
 	return &opened{t, p}
 }
 
-// executedPages is those of blocks that have run since the last slice, by address.
-func (h *Harvester) executedPages() []heat.Range {
+// executedGranules is those of blocks that have run since the last slice, by address.
+func (h *Harvester) executedGranules() []heat.Range {
 	if h.progress == nil {
 		return nil
 	}
 	var all []heat.Range
-	h.progress.Next(func(b *table.Block) { // on an error these pages are told without their slice
-		if r, ok := heat.OfBlock(h.table.Objects[h.table.Functions[b.Function].Object].Bias+b.Address, b.Size); ok {
+	h.progress.Next(func(b *table.Block) { // on an error these are told without their slice
+		if r, ok := h.shadow.OfBlock(h.table.Objects[h.table.Functions[b.Function].Object].Bias+b.Address, b.Size); ok {
 			all = append(all, r)
 		}
 	})

@@ -18,12 +18,12 @@ type Point struct {
 	Instructions uint64 `json:"instructions"` // executed by its end
 	Nanoseconds  uint64 `json:"ns"`           // from the start to its end
 	Parts        uint64 `json:"parts"`        // slices that were made one, that one
-	Touched      uint64 `json:"touched"`      // pages, in it
+	Touched      uint64 `json:"touched"`      // units, in it
 	Read         uint64 `json:"read"`
 	Written      uint64 `json:"written"`
 	Executed     uint64 `json:"executed"`
-	WorkingSet   uint64 `json:"working_set"` // pages touched in it or in those before, back to Map.Window
-	Used         uint64 `json:"used"`        // pages touched by its end
+	WorkingSet   uint64 `json:"working_set"` // units touched in it or in those before, back to Map.Window
+	Used         uint64 `json:"used"`        // units touched by its end
 	Resident     uint64 `json:"resident"`    // pages of the process; 0: not known
 }
 
@@ -128,7 +128,7 @@ func (p *Point) numbers(i int) []uint64 {
 }
 
 func (m *Map) curveText(w io.Writer, style report.Style) error {
-	if _, err := fmt.Fprintf(w, "Working set: pages touched within the last %s instructions. Resident are all pages of the process, dynprof's own among them.\n", figures.Thousands(m.Window)); err != nil {
+	if _, err := fmt.Fprintf(w, "Working set: %ss touched within the last %s instructions. Resident are all pages of the process, dynprof's own among them.\n", m.Noun(), figures.Thousands(m.Window)); err != nil {
 		return err
 	}
 	var rows [][3]string

@@ -18,10 +18,12 @@ import (
 	"github.com/dynprof/dynprof/internal/table/heat"
 )
 
-// Map is the pages of a program.
+// Map is the pages of a program, or smaller granules: those are its units.
 type Map struct {
 	Program  string  `json:"program"`
 	PageSize int     `json:"page_size"`
+	Granule  uint64  `json:"granule"`         // bytes of what was noted as one
+	Unit     uint64  `json:"unit"`            // bytes of what is shown as one: all numbers are of these
 	Ended    bool    `json:"mappings_at_end"` // else what is mapped is that at the start, and Resident
 	Cut      bool    `json:"mappings_cut"`    // there are more than are known
 	Total    Sums    `json:"total"`
@@ -32,27 +34,31 @@ type Map struct {
 	Bands    []Band  `json:"-"`
 	Show     Show    `json:"-"`
 
-	file *heat.File
-	ran  []heat.Range // pages of blocks that have run
+	unit     heat.Granule
+	file     *heat.File   // in units
+	ran      []heat.Range // those of blocks that have run
+	hasLines bool         // units are pages, of whose lines it is known which were touched:
+	lines    []heat.Range // those of them that are not laid out yet
 }
 
 // Band is what is mapped of the same at neighbouring addresses.
 type Band struct {
 	Name       string // as an area has it
-	First, End uint64 // pages
-	Mapped     uint64 // pages of them that something is mapped at
+	First, End uint64 // units
+	Mapped     uint64 // those of them that something is mapped at
 	Ranges     []heat.Range
 	resident   uint64
 }
 
 // Show is what text and CSV have, and how.
 type Show struct {
-	Pages  bool   // text: the ranges of pages
-	Curve  bool   // a line for each slice
-	Window uint64 // as Map.Window; 0: the usual one
+	Ranges bool         // text: the ranges
+	Curve  bool         // a line for each slice
+	Window uint64       // as Map.Window; 0: the usual one
+	By     heat.Granule // units; 0: pages
 }
 
-// Sums are numbers of pages.
+// Sums are numbers of units.
 type Sums struct {
 	Mapped   uint64 `json:"mapped"`
 	Resident uint64 `json:"resident"`
@@ -60,6 +66,7 @@ type Sums struct {
 	Read     uint64 `json:"read"`
 	Written  uint64 `json:"written"`
 	Executed uint64 `json:"executed"`
+	Lines    uint64 `json:"lines"` // of pages: those of their lines that were touched; 0 where these were not noted
 }
 
 // Area is all that is mapped of a file, or has a name in brackets; anonymous is what has none,
@@ -70,10 +77,12 @@ type Area struct {
 	Ranges []Range `json:"ranges"`
 }
 
-// Range is pages, one behind the other, with which the same was done.
+// Range is units, one behind the other, with which the same was done.
 type Range struct {
 	Address  report.Address `json:"address"` // where they are in the program
-	Pages    uint64         `json:"pages"`
+	Bytes    uint64         `json:"bytes"`
+	Pages    uint64         `json:"pages,omitempty"` // where these are the units,
+	Lines    uint64         `json:"lines,omitempty"` // and how many lines of each of them were touched; 0 where these were not noted
 	Read     bool           `json:"read"`
 	Written  bool           `json:"written"`
 	Executed bool           `json:"executed"`
@@ -111,16 +120,47 @@ func pagesOf(t *table.Table, show Show) (*Map, *table.Snapshot, *table.Flow, err
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	m := New(f, Executed(t, flow), show)
+	if show.By != 0 && show.By < f.Noted {
+		return nil, nil, nil, fmt.Errorf("%s: %ss of %d bytes were noted: run the program with hotspots run --heat=%s", t.Path(), noun(f.Noted), f.Noted.Size(), heatOf(show.By))
+	}
+	m := New(f.In(f.Noted), executedIn(t, flow, f.Noted), show)
 	m.Program = symname.Clean(t.Program)
 	return m, s, flow, nil
 }
 
-// New is the map of what is beside a table, of which those pages were executed.
+// noun is what users read of.
+func noun(g heat.Granule) string {
+	switch g {
+	case heat.Page:
+		return "page"
+	case heat.Line:
+		return "line"
+	}
+	return "granule"
+}
+
+// heatOf is how such granules are noted.
+func heatOf(g heat.Granule) string {
+	for name, is := range heat.Names {
+		if is == g {
+			return name
+		}
+	}
+	return ""
+}
+
+// New is the map of what is beside a table, in pages or smaller granules, of which those were
+// executed.
 func New(f *heat.File, executed []heat.Range, show Show) *Map {
-	m := &Map{PageSize: heat.PageSize, Ended: f.Ended, Cut: f.Cut, Show: show, file: f, ran: executed}
-	m.lay(&f.Maps, settle(f.Pages(), executed))
-	m.trace(f, show.Window)
+	unit := max(cmp.Or(show.By, heat.Page), f.Granule)
+	by := unit - f.Granule
+	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Cut: f.Cut, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by)}
+	touched := settle(f.Pages(), executed)
+	if m.hasLines = unit == heat.Page && f.Granule <= heat.Line; m.hasLines {
+		m.lines = heat.Coarse(nil, touched, heat.Line-f.Granule)
+	}
+	m.lay(&f.Maps, heat.Coarse(nil, touched, by))
+	m.trace(m.file, show.Window)
 	return m
 }
 
@@ -140,11 +180,13 @@ func NotNoted(table string, err error) error {
 
 // Executed lists the pages whose instructions have run, as far as they are counted by block, by
 // address.
-func Executed(t *table.Table, flow *table.Flow) []heat.Range {
+func Executed(t *table.Table, flow *table.Flow) []heat.Range { return executedIn(t, flow, heat.Page) }
+
+func executedIn(t *table.Table, flow *table.Flow, g heat.Granule) []heat.Range {
 	var all []heat.Range
 	for i := range flow.Blocks {
 		if b := &flow.Blocks[i]; b.Runs > 0 {
-			if r, ok := heat.OfBlock(t.Objects[t.Functions[b.Function].Object].Bias+b.Address, b.Size); ok {
+			if r, ok := g.OfBlock(t.Objects[t.Functions[b.Function].Object].Bias+b.Address, b.Size); ok {
 				all = append(all, r)
 			}
 		}
@@ -199,6 +241,7 @@ func settle(pages, executed []heat.Range) []heat.Range {
 
 // lay gives each band and each area its pages.
 func (m *Map) lay(maps *heat.Maps, pages []heat.Range) {
+	size := m.unit.Size()
 	take := func(b *Band, end uint64) {
 		for len(pages) > 0 && pages[0].First < end {
 			r := pages[0]
@@ -214,12 +257,12 @@ func (m *Map) lay(maps *heat.Maps, pages []heat.Range) {
 	}
 	at := uint64(0)
 	for _, one := range maps.Mappings {
-		first, end := one.Start/heat.PageSize, one.End/heat.PageSize
+		first, end := one.Start/size, one.End/size
 		take(&Band{Name: unmapped, First: at, End: first}, first)
-		take(&Band{Name: NameOf(one.Path), First: first, End: end, Mapped: end - first, resident: one.Resident / heat.PageSize}, end)
+		take(&Band{Name: NameOf(one.Path), First: first, End: end, Mapped: end - first, resident: one.Resident / size}, end)
 		at = end
 	}
-	take(&Band{Name: unmapped, First: at, End: heat.Pages}, heat.Pages)
+	take(&Band{Name: unmapped, First: at, End: m.unit.Count()}, m.unit.Count())
 	areas := map[string]*Area{}
 	for i := range m.Bands {
 		b := &m.Bands[i]
@@ -230,7 +273,7 @@ func (m *Map) lay(maps *heat.Maps, pages []heat.Range) {
 		}
 		a.Mapped, a.Resident = a.Mapped+b.Mapped, a.Resident+b.resident
 		for _, r := range b.Ranges {
-			a.add(r)
+			m.add(a, r)
 		}
 	}
 	for _, a := range areas {
@@ -276,6 +319,7 @@ func (s *Sums) add(t *Sums) {
 	s.Read += t.Read
 	s.Written += t.Written
 	s.Executed += t.Executed
+	s.Lines += t.Lines
 }
 
 func (s *Sums) count(r heat.Range) {
@@ -288,15 +332,69 @@ func (s *Sums) count(r heat.Range) {
 	s.add(&Sums{Touched: r.Pages, Read: of(heat.WasRead), Written: of(heat.WasWritten), Executed: of(heat.WasExecuted)})
 }
 
-func (a *Area) add(r heat.Range) {
+// add adds units to an area, behind those that it has: pages by how many lines of each were
+// touched.
+func (m *Map) add(a *Area, r heat.Range) {
 	a.count(r)
-	one := Range{report.Address(r.First * heat.PageSize), r.Pages, r.What&heat.WasRead != 0, r.What&heat.WasWritten != 0, r.What&heat.WasExecuted != 0, r.Begin, r.End}
+	for r.Pages > 0 {
+		one := Range{
+			Address: report.Address(r.First * m.unit.Size()), Read: r.What&heat.WasRead != 0, Written: r.What&heat.WasWritten != 0, Executed: r.What&heat.WasExecuted != 0,
+			First: r.Begin, Last: r.End,
+		}
+		n := r.Pages
+		if m.unit == heat.Page {
+			n, one.Lines = m.takeLines(&r)
+			one.Pages = n
+		}
+		one.Bytes = n * m.unit.Size()
+		a.Lines += n * one.Lines
+		a.put(one)
+		r.First, r.Pages = r.First+n, r.Pages-n
+	}
+}
+
+// takeLines is how many lines of the first page of a range were touched, and of how many pages
+// this is so.
+func (m *Map) takeLines(r *heat.Range) (pages, lines uint64) {
+	const each = heat.PageSize >> heat.Line
+	if len(m.lines) == 0 {
+		return r.Pages, 0
+	}
+	at := r.First * each
+	for len(m.lines) > 0 && m.lines[0].First < at { // of what is not shown
+		l := &m.lines[0]
+		n := min(l.Pages, at-l.First)
+		if l.First, l.Pages = l.First+n, l.Pages-n; l.Pages == 0 {
+			m.lines = m.lines[1:]
+		}
+	}
+	pages = 1
+	for len(m.lines) > 0 && m.lines[0].First < at+each {
+		l := &m.lines[0]
+		n := min(l.Pages, at+each-l.First)
+		if n == each {
+			pages = min(r.Pages, l.Pages/each)
+			n *= pages
+		}
+		lines += n / pages
+		if l.First, l.Pages = l.First+n, l.Pages-n; l.Pages == 0 {
+			m.lines = m.lines[1:]
+		}
+		if pages > 1 {
+			break
+		}
+	}
+	return pages, lines
+}
+
+// put puts a range behind the others, or makes it one with the last.
+func (a *Area) put(one Range) {
 	if n := len(a.Ranges); n > 0 {
 		last := &a.Ranges[n-1]
 		same := one
-		same.Address, same.Pages = last.Address, last.Pages
-		if uint64(last.Address)+last.Pages*heat.PageSize == uint64(one.Address) && *last == same {
-			last.Pages += one.Pages
+		same.Address, same.Bytes, same.Pages = last.Address, last.Bytes, last.Pages
+		if uint64(last.Address)+last.Bytes == uint64(one.Address) && *last == same {
+			last.Bytes, last.Pages = last.Bytes+one.Bytes, last.Pages+one.Pages
 			return
 		}
 	}
@@ -310,28 +408,25 @@ func (m *Map) Text(w io.Writer, style report.Style) error {
 		when = "at its start"
 	}
 	t := &m.Total
-	if _, err := fmt.Fprintf(w, "%s: %s of %d bytes touched: %s read, %s written, %s executed; %s resident %s\n%s", m.Program, figures.Count(t.Touched, "page"), m.PageSize,
-		figures.Thousands(t.Read), figures.Thousands(t.Written), figures.Thousands(t.Executed), figures.Thousands(t.Resident), when, m.slicesText()); err != nil {
+	if _, err := fmt.Fprintf(w, "%s: %s of %d bytes touched: %s read, %s written, %s executed; %s resident %s\n%s%s", m.Program, m.Count(t.Touched), m.Unit,
+		figures.Thousands(t.Read), figures.Thousands(t.Written), figures.Thousands(t.Executed), figures.Thousands(t.Resident), when, m.linesText(), m.slicesText()); err != nil {
 		return err
 	}
 	if m.Show.Curve {
 		return m.curveText(w, style)
 	}
 	var rows [][3]string
-	heading := [3]string{"TOUCHED\tREAD\tWRITTEN\tEXECUTED\tRESIDENT\tMAPPED", "MEMORY", ""}
-	if m.Show.Pages {
-		heading = [3]string{"PAGES\tFIRST\tLAST", "MEMORY", "ADDRESS"}
-	}
+	heading := m.heading()
 	for i := range m.Areas {
 		a := &m.Areas[i]
 		name := filepath.Base(a.Name)
-		if !m.Show.Pages {
-			rows = append(rows, [3]string{a.line(), name, ""})
+		if !m.Show.Ranges {
+			rows = append(rows, [3]string{m.line(a), name, ""})
 			continue
 		}
 		for k := range a.Ranges {
 			r := &a.Ranges[k]
-			rows = append(rows, [3]string{lineOf(r.Pages, uint64(r.First), uint64(r.Last)), name, fmt.Sprintf("%s %s", r.Address, r.text())})
+			rows = append(rows, [3]string{m.lineOf(r), name, fmt.Sprintf("%s %s", r.Address, r.text())})
 		}
 	}
 	if err := report.Rows(w, style, heading, rows); err != nil {
@@ -341,8 +436,60 @@ func (m *Map) Text(w io.Writer, style report.Style) error {
 	return err
 }
 
-func (s *Sums) line() string {
-	return lineOf(s.Touched, s.Read, s.Written, s.Executed, s.Resident, s.Mapped)
+// Count is so many units, for people.
+func (m *Map) Count(n uint64) string { return figures.Count(n, m.Noun()) }
+
+// Noun is what a unit is called.
+func (m *Map) Noun() string { return noun(m.unit) }
+
+func (m *Map) heading() [3]string {
+	switch {
+	case !m.Show.Ranges && m.hasLines:
+		return [3]string{"TOUCHED\tREAD\tWRITTEN\tEXECUTED\tRESIDENT\tMAPPED\tLINES\tUSED", "MEMORY", ""}
+	case !m.Show.Ranges:
+		return [3]string{"TOUCHED\tREAD\tWRITTEN\tEXECUTED\tRESIDENT\tMAPPED", "MEMORY", ""}
+	case m.hasLines:
+		return [3]string{"PAGES\tLINES OF EACH\tFIRST\tLAST", "MEMORY", "ADDRESS"}
+	case m.unit == heat.Page:
+		return [3]string{"PAGES\tFIRST\tLAST", "MEMORY", "ADDRESS"}
+	}
+	return [3]string{"BYTES\tFIRST\tLAST", "MEMORY", "ADDRESS"}
+}
+
+// line is the figures of an area.
+func (m *Map) line(a *Area) string {
+	text := lineOf(a.Touched, a.Read, a.Written, a.Executed, a.Resident, a.Mapped)
+	if m.hasLines {
+		text += fmt.Sprintf("\t%s\t%s", figures.Thousands(a.Lines), a.used())
+	}
+	return text
+}
+
+// lineOf is those of a range.
+func (m *Map) lineOf(r *Range) string {
+	switch {
+	case m.hasLines:
+		return lineOf(r.Pages, r.Lines, uint64(r.First), uint64(r.Last))
+	case m.unit == heat.Page:
+		return lineOf(r.Pages, uint64(r.First), uint64(r.Last))
+	}
+	return lineOf(r.Bytes, uint64(r.First), uint64(r.Last))
+}
+
+// linesText says how much of pages was touched.
+func (m *Map) linesText() string {
+	if !m.hasLines {
+		return ""
+	}
+	return fmt.Sprintf("Of the lines of these pages, %d bytes each, %s were touched: %s.\n", heat.Line.Size(), figures.Thousands(m.Total.Lines), m.Total.used())
+}
+
+// used is how many lines of touched pages were touched.
+func (s *Sums) used() string {
+	if s.Touched == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(s.Lines)/float64(s.Touched)/(heat.PageSize>>heat.Line))
 }
 
 func lineOf(numbers ...uint64) string {
@@ -377,15 +524,30 @@ func (m *Map) CSV(w io.Writer) error {
 	if m.Show.Curve {
 		return m.curveCSV(w)
 	}
-	rows := [][]string{{"memory", "address", "pages", "read", "written", "executed", "first", "last"}}
+	name := "bytes"
+	if m.unit == heat.Page {
+		name = "pages"
+	}
+	rows := [][]string{{"memory", "address", name, "read", "written", "executed", "first", "last"}}
+	if m.hasLines {
+		rows[0] = append(rows[0], "lines")
+	}
 	for i := range m.Areas {
 		for k := range m.Areas[i].Ranges {
 			r := &m.Areas[i].Ranges[k]
-			rows = append(rows, []string{
-				m.Areas[i].Name, r.Address.String(), strconv.FormatUint(r.Pages, 10),
+			n := r.Bytes
+			if m.unit == heat.Page {
+				n = r.Pages
+			}
+			row := []string{
+				m.Areas[i].Name, r.Address.String(), strconv.FormatUint(n, 10),
 				strconv.FormatBool(r.Read), strconv.FormatBool(r.Written), strconv.FormatBool(r.Executed),
 				strconv.FormatUint(uint64(r.First), 10), strconv.FormatUint(uint64(r.Last), 10),
-			})
+			}
+			if m.hasLines {
+				row = append(row, strconv.FormatUint(r.Lines, 10))
+			}
+			rows = append(rows, row)
 		}
 	}
 	return csv.NewWriter(w).WriteAll(rows)

@@ -41,7 +41,7 @@ func TestLay(t *testing.T) {
 		if high > low {
 			maps.Mappings = append(maps.Mappings, heat.Mapping{Start: low * heat.PageSize, End: high * heat.PageSize, Path: "/a"})
 		}
-		m := &Map{}
+		m := &Map{unit: heat.Page}
 		m.lay(maps, settle(touched, run))
 		got, want := [pages]heat.What{}, Sums{Mapped: high - low}
 		for _, a := range m.Areas {
@@ -75,10 +75,117 @@ func TestLay(t *testing.T) {
 // TestLayMost: a file that says that everything was touched takes no more memory than another.
 func TestLayMost(t *testing.T) {
 	const most = 1 << 35
-	m := &Map{}
+	m := &Map{unit: heat.Page}
 	m.lay(&heat.Maps{}, settle([]heat.Range{{First: 0, Pages: most, What: heat.WasRead}}, []heat.Range{{First: 5, Pages: most - 5, What: heat.WasExecuted}}))
-	if want := (Sums{Touched: most, Read: most, Executed: most - 5}); m.Total != want || len(m.Areas) != 1 || !reflect.DeepEqual(m.Areas[0].Ranges[0], Range{Pages: 5, Read: true}) {
+	if want := (Sums{Touched: most, Read: most, Executed: most - 5}); m.Total != want || len(m.Areas) != 1 || !reflect.DeepEqual(m.Areas[0].Ranges[0], Range{Bytes: 5 * heat.PageSize, Pages: 5, Read: true}) {
 		t.Errorf("%+v", m)
+	}
+}
+
+// fileOf is what is beside a table with those slices.
+func fileOf(t *testing.T, g heat.Granule, maps *heat.Maps, all ...heat.Slice) *heat.File {
+	t.Helper()
+	log := heat.Log{Granule: g}
+	for i := range all {
+		log.Add(&all[i])
+	}
+	table := filepath.Join(t.TempDir(), "a")
+	if err := log.Close(table, [16]byte{}, maps); err != nil {
+		t.Fatal(err)
+	}
+	f, err := heat.Read(table, [16]byte{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.In(f.Noted)
+}
+
+// TestLines: of each page it is told how many of its lines were touched, and each line is shown
+// where lines are asked for; whatever was noted, lines or what is smaller.
+func TestLines(t *testing.T) {
+	const pages, each = 12, heat.PageSize >> heat.Line
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		g := []heat.Granule{heat.Line, heat.Word}[seed%2]
+		size, lines := g.Size(), [pages * each]heat.What{}
+		var all []heat.Slice
+		end := uint64(pages * heat.PageSize)
+		note := func(at, n uint64, what heat.What) {
+			for ; n > 0; n-- {
+				lines[at*size/heat.Line.Size()] |= what
+				at++
+			}
+		}
+		for k := range uint64(1 + r.IntN(3)) {
+			s := heat.Slice{Executed: k, Time: k + 1, Parts: 1}
+			for at := uint64(r.IntN(500)); at < end/size; at += uint64(1 + r.IntN(500)) {
+				n := min(1+uint64(r.IntN(3000))%(1+uint64(r.IntN(3000))), end/size-at)
+				one := heat.Range{First: at, Pages: n, What: heat.What(1 + r.IntN(3))}
+				s.Ranges = append(s.Ranges, one)
+				note(at, n, one.What)
+				at += n
+			}
+			all = append(all, s)
+		}
+		var ran []heat.Range
+		if at := uint64(r.IntN(int(end / size))); r.IntN(2) > 0 {
+			ran = []heat.Range{{First: at, Pages: min(uint64(1+r.IntN(3000)), end/size-at), What: heat.WasExecuted}}
+			note(at, ran[0].Pages, heat.WasExecuted)
+		}
+		maps := &heat.Maps{Mappings: []heat.Mapping{{Start: 0x2000, End: 0x4000, Path: "/memfd:dynprof-heat (deleted)"}, {Start: 0x4000, End: 0x7000, Path: "/a"}}}
+		f := fileOf(t, g, maps, all...)
+		ours := func(page uint64) bool { return page == 2 || page == 3 }
+
+		m := New(f, ran, Show{})
+		want, got := [pages]uint64{}, [pages]uint64{}
+		total := uint64(0)
+		for i, what := range lines {
+			if what != 0 && !ours(uint64(i/each)) {
+				want[i/each]++
+				total++
+			}
+		}
+		for _, a := range m.Areas {
+			sum := uint64(0)
+			for _, one := range a.Ranges {
+				if one.Bytes != one.Pages*heat.PageSize {
+					t.Errorf("seed %d: %+v", seed, one)
+				}
+				for p := uint64(one.Address) / heat.PageSize; one.Pages > 0; one.Pages-- {
+					got[p] = one.Lines
+					sum += one.Lines
+					p++
+				}
+			}
+			if sum != a.Lines {
+				t.Errorf("seed %d: %s: %d lines, not %d", seed, a.Name, a.Lines, sum)
+			}
+		}
+		if got != want || m.Total.Lines != total {
+			t.Fatalf("seed %d: %d, not %d; %d of %d", seed, got, want, m.Total.Lines, total)
+		}
+
+		m = New(f, ran, Show{By: heat.Line})
+		seen := [pages * each]heat.What{}
+		for _, a := range m.Areas {
+			for _, one := range a.Ranges {
+				for at := uint64(one.Address); at < uint64(one.Address)+one.Bytes; at += heat.Line.Size() {
+					for is, yes := range map[heat.What]bool{heat.WasRead: one.Read, heat.WasWritten: one.Written, heat.WasExecuted: one.Executed} {
+						if yes {
+							seen[at>>heat.Line] |= is
+						}
+					}
+				}
+			}
+		}
+		for i := range lines {
+			if ours(uint64(i / each)) {
+				lines[i] = 0
+			}
+		}
+		if seen != lines || m.Total.Touched != total || m.Unit != 64 || m.Total.Lines != 0 {
+			t.Fatalf("seed %d: by lines: %v, not %v", seed, seen, lines)
+		}
 	}
 }
 

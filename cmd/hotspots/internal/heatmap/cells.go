@@ -5,7 +5,6 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
-	pages "github.com/dynprof/dynprof/internal/table/heat"
 )
 
 // Cells are what a picture shows, for who draws it himself.
@@ -23,7 +22,7 @@ type Cells struct {
 // CellBand is rows of the same memory.
 type CellBand struct {
 	Name  string `json:"name"`
-	Pages uint64 `json:"pages"`
+	Pages uint64 `json:"pages"` // or smaller units
 	First int    `json:"first"` // row
 	Rows  int    `json:"rows"`
 }
@@ -34,10 +33,10 @@ func CellsOf(m *heat.Map, o Options) (*Cells, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cells{Columns: g.width, Rows: g.height, Column: g.column, Row: g.row * pages.PageSize, Instructions: g.total}
+	c := &Cells{Columns: g.width, Rows: g.height, Column: g.column, Row: g.row * g.unit, Instructions: g.total}
 	for i := range slices.Backward(g.bands) {
 		b := &g.bands[i]
-		c.Memory = append(c.Memory, CellBand{b.Name, b.pages, len(c.Addresses), b.n})
+		c.Memory = append(c.Memory, CellBand{b.Name, b.units, len(c.Addresses), b.n})
 		for row := b.first + b.n - 1; row >= b.first; row-- {
 			c.Addresses = append(c.Addresses, report.Address(g.address(b, row)))
 			for _, what := range g.cells[row*g.width:][:g.width] {

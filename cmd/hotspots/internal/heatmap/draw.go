@@ -125,7 +125,7 @@ func (p *Picture) chooseLabels(height int) {
 	slices.SortFunc(all, func(a, b int) int { return cmp.Compare(b, a) })
 	for _, i := range all {
 		b := &g.bands[i]
-		p.labels = append(p.labels, label{i, p.tops[i] + b.n*p.down/2, fmt.Sprintf("%s  %s", filepath.Base(b.Name), figures.Count(b.pages, "page")), fmt.Sprintf("%#x", g.address(b, b.first))})
+		p.labels = append(p.labels, label{i, p.tops[i] + b.n*p.down/2, fmt.Sprintf("%s  %s", filepath.Base(b.Name), p.m.Count(b.units)), fmt.Sprintf("%#x", g.address(b, b.first))})
 	}
 	for i := range p.labels { // none upon another, nor above all
 		least := line / 2
@@ -200,12 +200,12 @@ func (p *Picture) around() {
 func (p *Picture) heading() (first, second string) {
 	g, m := p.grid, p.m
 	t := &m.Total
-	first = fmt.Sprintf("%s: %s of memory touched, of %s that are mapped and %s that are resident, in %s", m.Program, figures.Count(t.Touched, "page"), figures.Thousands(t.Mapped), figures.Thousands(t.Resident), figures.Count(g.total, "instruction"))
-	row := "a page of 4,096 bytes"
+	first = fmt.Sprintf("%s: %s of memory touched, of %s that are mapped and %s that are resident, in %s", m.Program, m.Count(t.Touched), figures.Thousands(t.Mapped), figures.Thousands(t.Resident), figures.Count(g.total, "instruction"))
+	row := fmt.Sprintf("a %s of %s bytes", m.Noun(), figures.Thousands(g.unit))
 	if g.row > 1 {
-		row = fmt.Sprintf("%s bytes", figures.Thousands(g.row*pages.PageSize))
+		row = fmt.Sprintf("%s bytes", figures.Thousands(g.row*g.unit))
 	}
-	kind := "pages that were never touched are left out"
+	kind := m.Noun() + "s that were never touched are left out"
 	if p.isMapped() {
 		kind = "all that is mapped"
 	}
@@ -219,7 +219,7 @@ func (p *Picture) heading() (first, second string) {
 func (p *Picture) isMapped() bool {
 	n := uint64(0)
 	for i := range p.grid.bands {
-		n += p.grid.bands[i].pages
+		n += p.grid.bands[i].units
 	}
 	return n > p.m.Total.Touched
 }
@@ -300,7 +300,7 @@ func short(n uint64) string {
 // stripTexts say what the curves below are.
 func (p *Picture) stripTexts() []string {
 	return []string{
-		fmt.Sprintf("pages used so far, of %s", figures.Thousands(p.m.Curve[len(p.m.Curve)-1].Used)),
+		fmt.Sprintf("%ss used so far, of %s", p.m.Noun(), figures.Thousands(p.m.Curve[len(p.m.Curve)-1].Used)),
 		fmt.Sprintf("working set of %s instructions", short(p.m.Window)),
 		"touched in a slice",
 	}

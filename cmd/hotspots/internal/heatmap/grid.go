@@ -1,5 +1,5 @@
-// Package heatmap draws which pages of memory a program has touched when: pages over the
-// instructions that it has executed.
+// Package heatmap draws which pages of memory, or smaller units, a program has touched when, over
+// the instructions that it has executed.
 package heatmap
 
 import (
@@ -12,7 +12,7 @@ import (
 
 // Options are how a picture is drawn.
 type Options struct {
-	Row    uint64 // bytes that a row of points stands for; 0: as many as are needed
+	Row    uint64 // bytes that a row of points stands for, no fewer than a unit has; 0: as many as are needed
 	Column uint64 // instructions that a column stands for; 0: likewise
 	Mapped bool   // pages that nothing touched have rows, too
 	Blind  bool   // colours for those who do not see red
@@ -29,7 +29,8 @@ const (
 // grid is what was done, by row and column.
 type grid struct {
 	column uint64 // instructions
-	row    uint64 // pages
+	row    uint64 // units
+	unit   uint64 // bytes
 	width  int    // columns
 	height int    // rows
 	bands  []band
@@ -43,20 +44,20 @@ type grid struct {
 // band is the rows of one of heat's, which has some.
 type band struct {
 	*heat.Band
-	pages    uint64 // that have rows
+	units    uint64 // that have rows
 	first, n int    // rows
 }
 
-// run is pages, one behind the other, of a band.
+// run is units, one behind the other, of a band.
 type run struct {
-	first, pages uint64
+	first, units uint64
 	band         int
-	before       uint64 // pages of the band
+	before       uint64 // units of the band
 }
 
 // newGrid lays out rows and columns, and fills them.
 func newGrid(m *heat.Map, o *Options) (*grid, error) {
-	g := &grid{row: (o.Row + uint64(m.PageSize) - 1) / uint64(m.PageSize), column: o.Column, slices: len(m.Curve)}
+	g := &grid{row: (o.Row + m.Unit - 1) / m.Unit, unit: m.Unit, column: o.Column, slices: len(m.Curve)}
 	if g.slices == 0 {
 		return nil, fmt.Errorf("no slice of time is known, in which %s ran", m.Program)
 	}
@@ -65,7 +66,7 @@ func newGrid(m *heat.Map, o *Options) (*grid, error) {
 		g.addBand(&m.Bands[i], o.Mapped)
 	}
 	if len(g.bands) == 0 {
-		return nil, fmt.Errorf("%s has touched no page", m.Program)
+		return nil, fmt.Errorf("%s has touched nothing", m.Program)
 	}
 	if err := g.layRows(o.Row > 0); err != nil {
 		return nil, err
@@ -93,12 +94,12 @@ func newGrid(m *heat.Map, o *Options) (*grid, error) {
 func (g *grid) addBand(b *heat.Band, mapped bool) {
 	one := band{Band: b}
 	add := func(first, n uint64) {
-		if k := len(g.runs) - 1; k >= 0 && g.runs[k].band == len(g.bands) && g.runs[k].first+g.runs[k].pages == first {
-			g.runs[k].pages += n
+		if k := len(g.runs) - 1; k >= 0 && g.runs[k].band == len(g.bands) && g.runs[k].first+g.runs[k].units == first {
+			g.runs[k].units += n
 		} else {
-			g.runs = append(g.runs, run{first, n, len(g.bands), one.pages})
+			g.runs = append(g.runs, run{first, n, len(g.bands), one.units})
 		}
-		one.pages += n
+		one.units += n
 	}
 	if mapped && b.Mapped > 0 {
 		add(b.First, b.End-b.First)
@@ -107,12 +108,15 @@ func (g *grid) addBand(b *heat.Band, mapped bool) {
 			add(r.First, r.Pages)
 		}
 	}
-	if one.pages > 0 {
+	if one.units > 0 {
 		g.bands = append(g.bands, one)
 	}
 }
 
-// layRows gives each band its rows: as many pages a row as it takes, if nobody has said.
+// most is how many units there are.
+func (g *grid) most() uint64 { return pages.Page.Count() * pages.PageSize / g.unit }
+
+// layRows gives each band its rows: as many units a row as it takes, if nobody has said.
 func (g *grid) layRows(said bool) error {
 	for !said || g.row == 0 {
 		if g.row == 0 {
@@ -120,18 +124,18 @@ func (g *grid) layRows(said bool) error {
 		} else {
 			g.row *= 2
 		}
-		if g.rows() <= usualHeight || g.row >= pages.Pages {
+		if g.rows() <= usualHeight || g.row >= g.most() {
 			break
 		}
 	}
 	n := g.rows()
 	if n > mostSide {
-		return fmt.Errorf("%d rows of %d bytes are too many: --rows %d or more", n, g.row*pages.PageSize, g.row*pages.PageSize*(n/usualHeight+1))
+		return fmt.Errorf("%d rows of %d bytes are too many: --rows %d or more", n, g.row*g.unit, g.row*g.unit*(n/usualHeight+1))
 	}
 	at := 0
 	for i := range g.bands {
 		b := &g.bands[i]
-		b.first, b.n = at, int((b.pages+g.row-1)/g.row)
+		b.first, b.n = at, int((b.units+g.row-1)/g.row)
 		at += b.n
 	}
 	g.height = at
@@ -140,7 +144,7 @@ func (g *grid) layRows(said bool) error {
 
 func (g *grid) rows() (n uint64) {
 	for i := range g.bands {
-		n += (g.bands[i].pages + g.row - 1) / g.row
+		n += (g.bands[i].units + g.row - 1) / g.row
 	}
 	return n
 }
@@ -151,11 +155,11 @@ func (g *grid) fill(s *pages.Slice, before uint64) {
 	to := min(int((max(s.Executed, before+1)-1)/g.column), g.width-1)
 	for _, r := range s.Ranges {
 		end := r.First + r.Pages
-		i := sort.Search(len(g.runs), func(i int) bool { return g.runs[i].first+g.runs[i].pages > r.First })
+		i := sort.Search(len(g.runs), func(i int) bool { return g.runs[i].first+g.runs[i].units > r.First })
 		for ; i < len(g.runs) && g.runs[i].first < end; i++ {
 			u := &g.runs[i]
 			low := max(u.first, r.First) - u.first + u.before
-			high := min(u.first+u.pages, end) - 1 - u.first + u.before
+			high := min(u.first+u.units, end) - 1 - u.first + u.before
 			first := g.bands[u.band].first
 			for row := first + int(low/g.row); row <= first+int(high/g.row); row++ {
 				line := g.cells[row*g.width+from : row*g.width+to+1]
@@ -167,12 +171,12 @@ func (g *grid) fill(s *pages.Slice, before uint64) {
 	}
 }
 
-// address is that of a row's first page, which is in a band.
+// address is that of a row's first unit, which is in a band.
 func (g *grid) address(b *band, row int) uint64 {
 	index := uint64(row-b.first) * g.row
 	for i := range g.runs {
-		if u := &g.runs[i]; &g.bands[u.band] == b && index < u.before+u.pages {
-			return (u.first + index - u.before) * pages.PageSize
+		if u := &g.runs[i]; &g.bands[u.band] == b && index < u.before+u.units {
+			return (u.first + index - u.before) * g.unit
 		}
 	}
 	return 0

@@ -73,7 +73,7 @@ func TestGrid(t *testing.T) {
 		}
 		rows := uint64(0)
 		for i := range g.bands {
-			rows += g.bands[i].pages
+			rows += g.bands[i].units
 		}
 		if rows != uint64(has) {
 			t.Fatalf("seed %d: %d pages have rows, not %d", seed, rows, has)
@@ -104,10 +104,10 @@ func rowOf(t *testing.T, g *grid, page uint64) int {
 	for i := range g.bands {
 		n := uint64(0)
 		for _, u := range g.runs {
-			if u.band == i && u.first <= page && page < u.first+u.pages {
+			if u.band == i && u.first <= page && page < u.first+u.units {
 				return g.bands[i].first + int((n+page-u.first)/g.row)
 			} else if u.band == i {
-				n += u.pages
+				n += u.units
 			}
 		}
 	}
@@ -206,6 +206,41 @@ func hexOf(r, g, b uint8) string {
 		text = append(text, digits[c>>4], digits[c&15])
 	}
 	return string(text)
+}
+
+// TestRowsOfLines: a row may be a line, where lines were noted, or a page.
+func TestRowsOfLines(t *testing.T) {
+	log := pages.Log{Granule: pages.Line}
+	log.Add(&pages.Slice{Executed: 1, Time: 1, Parts: 1, Ranges: []pages.Range{{First: 0x101, Pages: 2, What: pages.WasRead}, {First: 0x1ff, Pages: 1, What: pages.WasWritten}}})
+	table := filepath.Join(t.TempDir(), "a")
+	if err := log.Close(table, [16]byte{}, &pages.Maps{}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := pages.Read(table, [16]byte{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		by        pages.Granule
+		bytes     uint64
+		addresses string
+		what      []byte
+	}{
+		{0, 4096, `["0x7000","0x4000"]`, []byte{2, 1}},
+		{pages.Line, 64, `["0x7fc0","0x4080","0x4040"]`, []byte{2, 1, 1}},
+	} {
+		c, err := CellsOf(heat.New(f.In(f.Noted), nil, heat.Show{By: row.by}), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		addresses, err := json.Marshal(c.Addresses)
+		if err != nil || c.Row != row.bytes || string(addresses) != row.addresses || !bytes.Equal(c.What, row.what) {
+			t.Errorf("%+v, not %+v: %v", c, row, err)
+		}
+		if _, err := Draw(heat.New(f.In(f.Noted), nil, heat.Show{By: row.by}), Options{Row: row.bytes}); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestMost: what a file may say makes no picture too large to be held, and no label is lost in

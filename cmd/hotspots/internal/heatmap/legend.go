@@ -15,6 +15,7 @@ type legend struct {
 	Program string            `json:"program"`
 	Column  uint64            `json:"instructions_per_column"`
 	Row     uint64            `json:"bytes_per_row"`
+	Unit    uint64            `json:"unit"` // bytes: of pages, or of what is smaller
 	Colours map[string]string `json:"colours"`
 	Plot    rectangle         `json:"plot"` // points of the picture
 	Bands   []legendBand      `json:"memory"`
@@ -32,20 +33,20 @@ type rectangle struct {
 // legendBand is rows of the same memory, the highest address first.
 type legendBand struct {
 	Name  string      `json:"name"`
-	Pages uint64      `json:"pages"`
+	Pages uint64      `json:"pages"` // or smaller units
 	Rows  []legendRow `json:"rows"`
 }
 
 type legendRow struct {
 	Y       int            `json:"y"`
-	Address report.Address `json:"address"` // of the first page; those behind it in the row are the next that have one
+	Address report.Address `json:"address"` // of the first unit; those behind it in the row are the next that have one
 }
 
 // Legend writes it as JSON.
 func (p *Picture) Legend(w io.Writer) error {
 	g := p.grid
 	l := legend{
-		Schema: report.Schema, Program: p.m.Program, Column: g.column, Row: g.row * pages.PageSize, Colours: map[string]string{},
+		Schema: report.Schema, Program: p.m.Program, Column: g.column, Row: g.row * g.unit, Unit: g.unit, Colours: map[string]string{},
 		Plot: rectangle{p.plot.Min.X, p.plot.Min.Y, p.plot.Dx(), p.plot.Dy(), p.across, p.down},
 	}
 	for what := range pages.What(len(names)) {
@@ -54,7 +55,7 @@ func (p *Picture) Legend(w io.Writer) error {
 	}
 	for i := len(g.bands) - 1; i >= 0; i-- {
 		b := &g.bands[i]
-		one := legendBand{Name: b.Name, Pages: b.pages}
+		one := legendBand{Name: b.Name, Pages: b.units}
 		for k := range b.n {
 			one.Rows = append(one.Rows, legendRow{p.plot.Min.Y + p.tops[i] + k*p.down, report.Address(g.address(b, b.first+b.n-1-k))})
 		}

@@ -28,7 +28,7 @@ const granule = heat.PageSize
 
 func newProgram(t testing.TB, seed uint64) *program {
 	p := &program{t: t, r: rand.New(rand.NewPCG(seed, 5)), table: filepath.Join(t.TempDir(), "a.dynprof")}
-	p.log.Granule = 1
+	p.log.Apart = 1
 	p.Granule = granule
 	p.Mapped = []Band{{"/a", 100, 160}, {"[heap]", 1000, 1003}, {"/b", 1 << 30, 1<<30 + 7}}
 	if err := p.log.Open(p.table, nonce, &heat.Maps{}); err != nil {

@@ -41,7 +41,7 @@ type Job struct {
 	Fold     int                // of a program that has more of them they are folded into one; 0: they stay
 	Agent    bool               // a process beside the program has the table open
 	Copies   bool               // copies of text are kept
-	Heat     Heat               // nil: touched pages are not noted
+	Heat     Heat               // nil: touched memory is not noted
 	Times    Times              // nil: CPU time is not sampled
 	Messages io.Writer
 

@@ -33,7 +33,7 @@ func newWatchSite(t *testing.T) *watchSite {
 	server := httptest.NewServer(s.http)
 	t.Cleanup(func() { s.Close(); server.Close() })
 	s.url = server.URL + "/api/v1/tables/" + s.p.id + "/memory/live"
-	s.log.Granule = 1
+	s.log.Apart = 1
 	if err := s.log.Open(s.live.Path, s.live.Nonce, &heat.Maps{Mappings: []heat.Mapping{{Start: 0x5000, End: 0x9000, Path: "/opt/demo/demo"}}}); err != nil {
 		t.Fatal(err)
 	}
