@@ -17,6 +17,7 @@
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -394,10 +395,17 @@ static const char *apply(struct start *s)
 	return 0;
 }
 
+/* AddressSanitizer's own shadow is at the same place. It ends the program where that is taken, and
+ * begins later than we do. */
+extern void __asan_init(void) __attribute__((weak, visibility("default")));
+static const char *place_is_wanted(void) { return __asan_init ? "AddressSanitizer needs their place" : 0; }
+
 /* How touched pages can be noted; if they cannot, that is said. */
 static uint64_t begin_heat(const struct start *s)
 {
-	const char *why = s->heat && *s->heat ? dp_heat_begin(s->heat, s->regions) : 0;
+	const char *why = 0;
+	if (s->heat && *s->heat && !(why = place_is_wanted()))
+		why = dp_heat_begin(s->heat, s->regions);
 	if (why)
 		say(s, s->regions ? ": accesses are not recorded: " : ": touched memory is not noted: ", why);
 	else if (s->regions && s->region && (why = dp_regions_choose(s->region, s->session.ctl)))

@@ -181,6 +181,20 @@ func TestHeatRefused(t *testing.T) {
 	}
 }
 
+// TestHeatSanitized: AddressSanitizer, which has its shadow at the same place and ends a program
+// where it cannot, has it, and a line says so.
+func TestHeatSanitized(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-fsanitize=address"}, "heat_lines.c")
+	without := run(t, cmd(program))
+	for _, flag := range []string{"--heat=pages", "--heat=lines", "--regions"} {
+		with, _ := countedAt(t, cmd(program), flag)
+		if with.stdout != without.stdout || with.status != without.status || !strings.Contains(with.stderr, "AddressSanitizer needs their place") {
+			t.Errorf("%s: %+v, not %+v", flag, with, without)
+		}
+	}
+}
+
 // TestHeatOver: a program that maps memory over the shadow has it for itself.
 func TestHeatOver(t *testing.T) {
 	lane.Parallel(t)
