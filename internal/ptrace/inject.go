@@ -22,22 +22,29 @@ import (
 //	       jmp  *rip
 //	       rip, mask
 //	       a string for the calls
-//	unmap: munmap of each range in a list, and the call at at
+//	unmap: munmap of each range in a list
+//	wait:  some time, for us to stop it, and the call at at
 //
-// We stop it behind the first instruction. No flag is changed, nor memory.
+// We stop it behind the first instruction, or there. No flag is changed, nor memory.
 type Caller struct {
 	p     *Process
 	t     *Thread
 	at    uint64
 	state Regs // where the thread goes on
+	left  bool // it has gone on by itself
 }
+
+// patience is for how long a thread may take to come to the next end of a system call.
+const patience = 10 * time.Second
 
 // The place: how many bytes Caller needs, and where they are what.
 const (
 	callsSize = 2 + 31 + 15*10 + 6 + 2*8
 	textSize  = 48
 	unmapAt   = callsSize + textSize
-	BlockSize = unmapAt + 41
+	waitAt    = unmapAt + 25
+	waitEnd   = waitAt + 15
+	BlockSize = waitEnd + 16
 )
 
 // block is the code for a thread that goes on with r and mask.
@@ -70,8 +77,13 @@ func block(r *Regs, mask uint64, text string) []byte {
 		0x0f, 0x05, // syscall
 		0x48, 0x8d, 0x5b, 0x10, // lea 16(%rbx),%rbx
 		0x48, 0x8b, 0x0b, // mov (%rbx),%rcx
-		0xe3, 0x02, // jrcxz +2
+		0xe3, 0x02, // jrcxz wait
 		0xeb, 0xe7, // jmp unmap
+		0xb9, 0, 0, 0, 1, // wait: mov $1<<24,%ecx, some tenths of a second
+		0xf3, 0x90, // pause
+		0x48, 0x8d, 0x49, 0xff, // lea -1(%rcx),%rcx
+		0xe3, 0x02, // jrcxz +2
+		0xeb, 0xf6, // jmp pause
 		0x4c, 0x89, 0xe7, // mov %r12,%rdi
 		0x4c, 0x89, 0xee, // mov %r13,%rsi
 		0xb8, unix.SYS_MUNMAP, 0, 0, 0, // mov $11,%eax
@@ -169,7 +181,11 @@ func (c *Caller) calling(nr uint64, args []uint64) Regs {
 // Call makes a system call, which must not wait.
 func (c *Caller) Call(nr uint64, args ...uint64) (uint64, error) {
 	r := c.calling(nr, args)
-	if err := c.run(&r, 1); err != nil {
+	err := c.t.Set(&r)
+	for i := 0; i < 2 && err == nil; i++ { // its entry, its end
+		err = c.next()
+	}
+	if err != nil {
 		return 0, err
 	}
 	if err := unix.PtraceGetRegs(c.t.Tid, &r); err != nil {
@@ -182,27 +198,52 @@ func (c *Caller) Call(nr uint64, args ...uint64) (uint64, error) {
 	return r.Rax, nil
 }
 
-// run has the thread go on with r for some system calls.
-func (c *Caller) run(r *Regs, calls int) error {
-	err := c.t.Set(r)
-	for i := 0; i < 2*calls && err == nil; i++ { // its entry, its end
-		err = c.next()
-	}
-	return err
-}
-
 // Unmap unmaps some ranges, addresses and sizes, at least one, that are listed in memory, with
-// a zero behind them, and then a last one, in which the list may lie. Should we die meanwhile
-// the thread does so all the same.
-func (c *Caller) Unmap(list uint64, count int, low, size uint64) error {
+// a zero behind them, and then one that is told apart, in which the list may lie. Should we die meanwhile
+// the thread does so all the same. It is not stopped for each, as to stop a thread takes longer than
+// most of them: last, an address in what is listed last, cannot be read when it has come to the end.
+func (c *Caller) Unmap(list, last, low, size uint64) error {
 	r := c.calling(0, nil)
 	r.Rip, r.Rbx, r.R12, r.R13 = c.at+unmapAt, list, low, size
-	return c.run(&r, count+1)
+	if err := c.t.Run(&r); err != nil {
+		return err
+	}
+	for {
+		c.awaitUnmapped(last)
+		now, err := c.t.Fetch(patience)
+		if err != nil {
+			return err
+		}
+		switch {
+		case now.Rip-(c.at+waitAt) < waitEnd-waitAt:
+			_, err = c.Call(unix.SYS_MUNMAP, low, size)
+			return err
+		case now.Rip-c.at >= BlockSize: // it did not see us for so long
+			c.left, c.t.repaired = true, false
+			return nil
+		}
+		if err := request(unix.PTRACE_CONT, c.t.Tid, 0, 0); err != nil {
+			return fmt.Errorf("thread %d cannot be run: %w", c.t.Tid, err)
+		}
+	}
+}
+
+// awaitUnmapped waits until an address cannot be read, but not for long.
+func (c *Caller) awaitUnmapped(at uint64) {
+	const most = 20 * time.Millisecond
+	begun, b := time.Now(), make([]byte, 1)
+	for took := time.Duration(0); took < most; took = time.Since(begun) {
+		if _, err := c.p.Mem.ReadAt(b, int64(at)); err != nil {
+			return
+		}
+		if took > little {
+			Pause()
+		}
+	}
 }
 
 // next runs the thread to the next end of a system call's half.
 func (c *Caller) next() error {
-	const patience = 10 * time.Second
 	until := time.Now().Add(patience)
 	for {
 		if err := request(unix.PTRACE_SYSCALL, c.t.Tid, 0, 0); err != nil {
@@ -227,8 +268,10 @@ func (c *Caller) next() error {
 // End gets the thread back to where it was, and the place, too. Of a thread that does not stop
 // the place stays as it is, for it to get back by itself.
 func (c *Caller) End() error {
-	if err := c.t.Restore(&c.state); err != nil {
-		return err
+	if !c.left {
+		if err := c.t.Restore(&c.state); err != nil {
+			return err
+		}
 	}
 	return c.Leave()
 }

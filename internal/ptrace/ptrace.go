@@ -249,15 +249,15 @@ func (t *Thread) note(status unix.WaitStatus) {
 	}
 }
 
+// little is for how long this thread keeps its CPU while it waits for another.
+const little = 60 * time.Microsecond
+
 // wait waits for a thread's next event. Mostly that takes some microseconds, if it finds a CPU,
 // and some tens where one has to be woken for it: so this thread leaves its own to it, but not
 // before, as to be woken itself takes as long again. Who only wants for a CPU, as on a busy
 // machine, is waited for longer: he stops when he has one.
 func (t *Thread) wait(until time.Time) (status unix.WaitStatus, err error) {
-	const (
-		little = 60 * time.Microsecond
-		longer = 20 * time.Second
-	)
+	const longer = 20 * time.Second
 	begun := time.Now()
 	for late := false; ; {
 		status, got, err := t.poll(unix.P_PID, unix.WNOHANG)

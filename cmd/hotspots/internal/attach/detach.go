@@ -417,7 +417,7 @@ func (s *session) unmap(request *handover.Attach, ours ranges, inside bool) erro
 		if err := s.setGS(0); err != nil {
 			return err
 		}
-		return c.Unmap(request.Owned, len(list), s.scratch, s.scratchSize)
+		return c.Unmap(request.Owned, ours[len(ours)-1].Start, s.scratch, s.scratchSize)
 	})
 	return errors.Join(err, s.wipe())
 }
