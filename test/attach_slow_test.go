@@ -15,7 +15,7 @@ import (
 func TestAttachSlow(t *testing.T) {
 	const steps = 14
 	strace := need(t, "strace")
-	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "4", "births", "signals")
+	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "spins.c"))
 	detach := func(more ...string) (calls int) {
 		t.Helper()
 		os.Remove(a.attach())
@@ -39,7 +39,5 @@ func TestAttachSlow(t *testing.T) {
 	for n := calls - steps; n <= calls; n++ {
 		detach("-e", fmt.Sprintf("inject=ptrace:delay_enter=1200000:when=%d", n))
 	}
-	a.quiet()
-	a.goOn()
-	a.end()
+	a.finish()
 }
