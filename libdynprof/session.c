@@ -204,7 +204,9 @@ const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped)
 		int status;
 		if (raw(SYS_wait4, twin, &status, WNOHANG | __WALL, 0) == twin) {
 			*reaped = 1;
-			return "the planner died (out of memory or a resource limit?)";
+			if (!__atomic_load_n(&ctl->done, __ATOMIC_ACQUIRE)) /* it is since we looked, and ends then */
+				return "the planner died (out of memory or a resource limit?)";
+			continue;
 		}
 		if (is_stuck(&progress, ctl, twin))
 			return "the planner did not go on (little memory?)";
