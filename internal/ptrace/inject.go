@@ -79,7 +79,7 @@ func block(r *Regs, mask uint64, text string) []byte {
 		0x48, 0x8b, 0x0b, // mov (%rbx),%rcx
 		0xe3, 0x02, // jrcxz wait
 		0xeb, 0xe7, // jmp unmap
-		0xb9, 0, 0, 0, 1, // wait: mov $1<<24,%ecx, some tenths of a second
+		0xb9, 0, 0, 0x40, 0, // wait: mov $1<<22,%ecx, a tenth of a second or so
 		0xf3, 0x90, // pause
 		0x48, 0x8d, 0x49, 0xff, // lea -1(%rcx),%rcx
 		0xe3, 0x02, // jrcxz +2

@@ -122,6 +122,9 @@ func blockLeft(p *prepared) bool {
 // endStopped does so where all threads are stopped. Whoever attached before may have been
 // killed, and what there is of ours be less than all, or more than the code there knows.
 func (l *Left) endStopped(s *session, b *Blob, room *os.File) error {
+	if s.isLeaving() {
+		return errInside
+	}
 	code, state, err := s.code(b)
 	if err != nil {
 		return err
@@ -231,6 +234,17 @@ func (s *session) sweep() error {
 		return nil
 	})
 	return errors.Join(err, s.wipe())
+}
+
+// isLeaving reports whether a thread is in such code yet, which gets it back where it was in a
+// moment: it waits for who was killed before it unmaps what is last.
+func (s *session) isLeaving() bool {
+	for at := range s.places {
+		if slices.ContainsFunc(s.Threads, func(t *ptrace.Thread) bool { return t.Regs.Rip-at < ptrace.BlockSize }) {
+			return true
+		}
+	}
+	return false
 }
 
 // wipe takes away code for system calls that somebody has left.
