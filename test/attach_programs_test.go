@@ -131,7 +131,7 @@ func TestAttachPostgreSQL(t *testing.T) {
 		p.loads = append(p.loads, func() { db.do("pgbench", "-n", "-c", "2", "-t", "3") })
 	}
 	p.cycle(t, cyclesOf(20))
-	p.cycleBlocks(t, cyclesOf(20)/5)
+	p.cycleBlocks(t, cyclesOf(20)/10)
 	s.stop(t, syscall.SIGINT)
 	if log := complaints(s.out.String()); log != "" {
 		t.Error(log)
@@ -153,6 +153,6 @@ console.log("ready");`)
 		a.expect("done")
 	}}
 	p.cycle(t, cyclesOf(20))
-	p.cycleBlocks(t, cyclesOf(20)/5)
+	p.cycleBlocks(t, cyclesOf(20)/10)
 	a.finish()
 }

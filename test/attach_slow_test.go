@@ -37,7 +37,7 @@ func TestAttachSlow(t *testing.T) {
 	}
 	calls := detach()
 	for n := calls - steps; n <= calls; n++ {
-		detach("-e", fmt.Sprintf("inject=ptrace:delay_enter=1200000:when=%d", n))
+		detach("-e", fmt.Sprintf("inject=ptrace:delay_enter=500000:when=%d", n))
 	}
 	a.finish()
 }
