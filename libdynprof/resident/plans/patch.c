@@ -282,26 +282,13 @@ static void restore_pages(struct dp_page *p, const struct dp_undo_text *t, uint3
 	raw(SYS_mprotect, low, high - low, t->prot);
 }
 
-/* The first change from i on that is not in front of an address, which is not far: by steps of
- * 1, 2, 4, … */
-static uint32_t first_behind(const struct dp_undo_text *t, uint32_t i, uint64_t address)
-{
-	uint32_t step = 1;
-	for (; i + step <= t->count && dp_change_at(t, i + step - 1) < address; step *= 2)
-		i += step;
-	for (; step; step /= 2)
-		if (i + step <= t->count && dp_change_at(t, i + step - 1) < address)
-			i += step;
-	return i;
-}
-
 /* Looks at the changes from i on that begin on one page. Returns the next one; *end is where
  * the pages end on which one that is made stands, 0: none is. */
 static uint32_t look_at_page(struct dp_page *p, const struct dp_undo_text *t, uint32_t i, uint64_t *end)
 {
 	uint64_t behind = page_of(dp_change_at(t, i)) + DP_PAGE_SIZE;
 	look_ahead(p, t, i);
-	uint32_t next = first_behind(t, i, behind);
+	uint32_t next = dp_first_near(t, behind + t->longest); /* the first that does not begin in front */
 	for (*end = 0; i < next && !*end; i++)
 		*end = is_made(p, t, i) ? behind : 0;
 	for (i = next; i > 0 && dp_change_at(t, i - 1) + DP_MOST_CHANGED > behind; i--) /* these may reach behind it */
