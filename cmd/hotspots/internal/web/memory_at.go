@@ -128,6 +128,14 @@ func part(q url.Values, granule uint64) (part pages.Part, err error) {
 	return pages.Part{First: uint64(n[0]) / granule, End: (uint64(n[1]) + granule - 1) / granule, After: uint64(n[2]), Before: uint64(n[3])}, nil
 }
 
+// notedPart is what is known of a program's pages, and the part of that which somebody asks for.
+func (s *Server) notedPart(p *program, q url.Values, r *http.Request) (src *heatview.Source, of pages.Part, err error) {
+	if src, err = s.noted(r.Context(), p); err == nil {
+		of, err = part(q, src.Granule)
+	}
+	return src, of, err
+}
+
 // touch is a slice in which something was done.
 type touch struct {
 	Slice        int    `json:"slice"`
@@ -137,11 +145,7 @@ type touch struct {
 
 // at is what is known of some pages: what they are, and who touched them last until then.
 func (s *Server) at(p *program, q url.Values, r *http.Request) (reply, error) {
-	src, err := s.noted(r.Context(), p)
-	if err != nil {
-		return reply{}, err
-	}
-	of, err := part(q, src.Granule)
+	src, of, err := s.notedPart(p, q, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -190,11 +194,7 @@ type touched struct {
 
 // touchedIn is what was done in some pages in some time: the table behind a part of the picture.
 func (s *Server) touchedIn(p *program, q url.Values, r *http.Request) (reply, error) {
-	src, err := s.noted(r.Context(), p)
-	if err != nil {
-		return reply{}, err
-	}
-	of, err := part(q, src.Granule)
+	src, of, err := s.notedPart(p, q, r)
 	if err != nil {
 		return reply{}, err
 	}
