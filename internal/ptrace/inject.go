@@ -109,6 +109,11 @@ func isBlock(b []byte) bool {
 // ErrUsed is the error of NewCaller where the place is not empty.
 var ErrUsed = errors.New("the place for system calls is in use")
 
+// IsIn reports whether a stopped thread is in the code of a Caller at a place.
+func (p *Process) IsIn(at uint64) bool {
+	return slices.ContainsFunc(p.Threads, func(t *Thread) bool { return t.Regs.Rip-at < BlockSize })
+}
+
 // IsLeft reports whether a Caller that was killed has left something at a place. It is an error
 // if that is not empty else, or a thread is there.
 func (p *Process) IsLeft(at uint64) (left bool, err error) {
@@ -119,7 +124,7 @@ func (p *Process) IsLeft(at uint64) (left bool, err error) {
 	if len(bytes.Trim(b, "\x00")) == 0 {
 		return false, nil
 	}
-	if !isBlock(b) && !isGate(b) || slices.ContainsFunc(p.Threads, func(t *Thread) bool { return t.Regs.Rip-at < BlockSize }) {
+	if !isBlock(b) && !isGate(b) || p.IsIn(at) {
 		return false, ErrUsed
 	}
 	return true, nil

@@ -240,7 +240,7 @@ func (s *session) sweep() error {
 // moment: it waits for who was killed before it unmaps what is last.
 func (s *session) isLeaving() bool {
 	for at := range s.places {
-		if slices.ContainsFunc(s.Threads, func(t *ptrace.Thread) bool { return t.Regs.Rip-at < ptrace.BlockSize }) {
+		if s.IsIn(at) {
 			return true
 		}
 	}
