@@ -39,10 +39,9 @@ func (p *prepared) suspects() (all []suspect) {
 		p.process.Memory.ReadAt(b, int64(at))
 		return binary.LittleEndian.Uint64(b)
 	}
-	const restorer = -8 // where the handler returns to
+	const restorer = 8 // in front is where the handler returns to
 	for _, at := range w.frames {
-		back := int64(restorer)
-		if code.has(word(at+uint64(back))) && code.has(word(at+ucRIP)) {
+		if code.has(word(at-restorer)) && code.has(word(at+ucRIP)) {
 			all = append(all, suspect{at, word(at + ucRSP)})
 		}
 	}
