@@ -374,19 +374,7 @@ func (s *session) inside(request *handover.Attach, b *Blob, ours ranges) (bool, 
 	if err != nil {
 		return true, err
 	}
-	isInside := func(at uint64) (bool, error) {
-		rip := make([]byte, 8)
-		_, err := s.Mem.ReadAt(rip, int64(at+ucRIP))
-		return code.has(binary.LittleEndian.Uint64(rip)), err
-	}
-	met := words.Load()
-	for _, at := range apart {
-		ours, err := isInside(at)
-		if err != nil {
-			return true, err
-		}
-		met = met || ours
-	}
+	met, frames := words.Load(), apart
 	for i, t := range s.Threads {
 		if err := failed[i]; isAgain(err) {
 			return true, nil
@@ -394,13 +382,14 @@ func (s *session) inside(request *handover.Attach, b *Blob, ours ranges) (bool, 
 			return true, fmt.Errorf("process %d: the stack of thread %d cannot be read: %w", s.Pid, t.Tid, err)
 		}
 		met = met || code.has(s.slots[i].To.RIP)
-		for _, at := range walked[i].frames {
-			ours, err := isInside(at)
-			if err != nil {
-				return true, err
-			}
-			met = met || ours
+		frames = append(frames, walked[i].frames...)
+	}
+	for _, at := range frames {
+		rip := make([]byte, 8)
+		if _, err := s.Mem.ReadAt(rip, int64(at+ucRIP)); err != nil {
+			return true, err
 		}
+		met = met || code.has(binary.LittleEndian.Uint64(rip))
 	}
 	return met, nil
 }
