@@ -76,7 +76,7 @@ func Stop(pid int, patience time.Duration) (*Process, error) {
 	if err == nil && len(p.Threads) == 0 {
 		err = fmt.Errorf("process %d has no thread that runs: it has ended, or %w", pid, ErrExecutes)
 	}
-	for _, t := range p.Threads {
+	for _, t := range slices.Backward(p.Threads) {
 		if err == nil {
 			err = p.repair(t) // before anything else
 		}
@@ -94,10 +94,11 @@ func Stop(pid int, patience time.Duration) (*Process, error) {
 }
 
 // stopAll goes on until no thread is there that is not stopped: those that run make others.
-// The first thread comes last, and goes on first: while it is traced the kernel tells of
+// Who sleeps comes first, and misses nothing while he is asked; who runs comes late, and goes on
+// early (Release). The first thread is the last of all: while it is traced the kernel tells of
 // signals to it that it would ignore else, as SIGWINCH, and interrupts whoever waits.
 func (p *Process) stopAll(until time.Time) error {
-	known, programs := map[int]bool{}, p.programs()
+	known, states := map[int]bool{}, p.states()
 	r := newReaper()
 	defer r.stop()
 	for again := true; again; {
@@ -106,44 +107,70 @@ func (p *Process) stopAll(until time.Time) error {
 		if err != nil {
 			return err
 		}
-		var fresh []*Thread
-		for _, tid := range tids {
-			if known[tid] || !programs[tid] && isKernels(p.Pid, tid) {
-				continue // the latter is looked at again: it may end, and its number be another's
-			}
-			known[tid] = true
-			t, err := p.seize(tid)
-			if err != nil {
-				return errors.Join(err, p.await(fresh, until, r))
-			}
-			if t != nil {
-				if tid != p.Pid {
-					r.add(tid)
+		asleep, awake := p.order(tids, states)
+		for _, some := range [][]int{asleep, awake} {
+			var fresh []*Thread
+			for _, tid := range some {
+				if known[tid] || states[tid] == 0 && stateOf(p.Pid, tid) == kernels {
+					continue // the latter is looked at again: it may end, and its number be another's
 				}
-				again, fresh = true, append(fresh, t)
+				known[tid] = true
+				t, err := p.seize(tid)
+				if err != nil {
+					return errors.Join(err, p.await(fresh, until, r))
+				}
+				if t != nil {
+					if tid != p.Pid {
+						r.add(tid)
+					}
+					again, fresh = true, append(fresh, t)
+				}
 			}
-		}
-		if err := p.await(fresh, until, r); err != nil {
-			return err
+			if err := p.await(fresh, until, r); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// programs are the threads that are not the kernel's, before one is stopped: to look at each
-// of many takes time.
-func (p *Process) programs() map[int]bool {
-	all := map[int]bool{}
+// kernels is the state of a thread that the kernel keeps in a process, and that is let be.
+const kernels = 'I'
+
+// states are those of the program's threads (proc_pid_stat(5)) before one is stopped: to look at
+// each of many takes time.
+func (p *Process) states() map[int]byte {
+	all := map[int]byte{}
 	tids, _ := tasks(p.Pid)
 	for _, tid := range tids {
-		all[tid] = !isKernels(p.Pid, tid)
+		if s := stateOf(p.Pid, tid); s != kernels {
+			all[tid] = s
+		}
 	}
 	return all
 }
 
-func isKernels(pid, tid int) bool {
+func stateOf(pid, tid int) byte {
 	b, err := procfile.Read(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
-	return err == nil && procfile.IsKernels(b)
+	switch {
+	case err != nil:
+		return 0
+	case procfile.IsKernels(b):
+		return kernels
+	}
+	return procfile.StateOf(b)
+}
+
+// order is who slept a moment ago, and the others, the first thread last.
+func (p *Process) order(tids []int, states map[int]byte) (asleep, awake []int) {
+	for _, tid := range tids {
+		if tid != p.Pid && states[tid] == 'S' {
+			asleep = append(asleep, tid)
+		} else {
+			awake = append(awake, tid)
+		}
+	}
+	return asleep, awake
 }
 
 // tasks are the numbers of all threads, that of the first last.
@@ -309,16 +336,7 @@ func Pause() {
 func (p *Process) Release() {
 	const patience = 15 * time.Second
 	var late []*Thread
-	slices.SortStableFunc(p.Threads, func(a, b *Thread) int { // the first thread first
-		switch p.Pid {
-		case a.Tid:
-			return -1
-		case b.Tid:
-			return 1
-		}
-		return 0
-	})
-	for _, t := range p.Threads {
+	for _, t := range slices.Backward(p.Threads) { // who was stopped last has had the least rest
 		p.repair(t) // fails if it has not stopped, or is gone
 		if t.detach() == unix.ESRCH {
 			late = append(late, t)
