@@ -76,7 +76,7 @@ func TestStopExecutes(t *testing.T) {
 			return
 		default:
 		}
-		p, err := Stop(pid, time.Second)
+		p, err := Stop(pid, time.Second, nil)
 		if err != nil {
 			others[err.Error()]++
 			continue

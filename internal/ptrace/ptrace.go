@@ -69,10 +69,11 @@ var ErrExecutes = errors.New("executes a program")
 
 // Stop stops all threads of a process, but those that are the kernel's (procfile.IsKernels).
 // Those whose system calls failed only because they were stopped make them again. After an
-// error none is stopped.
-func Stop(pid int, patience time.Duration) (*Process, error) {
+// error none is stopped. Those that sleep are stopped first, and early, if it is not nil, is called
+// with them before others are: what can be asked of them then, those need not wait for.
+func Stop(pid int, patience time.Duration, early func([]*Thread)) (*Process, error) {
 	p, begun := &Process{Pid: pid}, time.Now()
-	err := p.stopAll(begun.Add(patience))
+	err := p.stopAll(begun.Add(patience), early)
 	if err == nil && len(p.Threads) == 0 {
 		err = fmt.Errorf("process %d has no thread that runs: it has ended, or %w", pid, ErrExecutes)
 	}
@@ -97,7 +98,7 @@ func Stop(pid int, patience time.Duration) (*Process, error) {
 // Who sleeps comes first, and misses nothing while he is asked; who runs comes late, and goes on
 // early (Release). The first thread is the last of all: while it is traced the kernel tells of
 // signals to it that it would ignore else, as SIGWINCH, and interrupts whoever waits.
-func (p *Process) stopAll(until time.Time) error {
+func (p *Process) stopAll(until time.Time, early func([]*Thread)) error {
 	known, states := map[int]bool{}, p.states()
 	r := newReaper()
 	defer r.stop()
@@ -108,7 +109,7 @@ func (p *Process) stopAll(until time.Time) error {
 			return err
 		}
 		asleep, awake := p.order(tids, states)
-		for _, some := range [][]int{asleep, awake} {
+		for i, some := range [][]int{asleep, awake} {
 			var fresh []*Thread
 			for _, tid := range some {
 				if known[tid] || states[tid] == 0 && stateOf(p.Pid, tid) == kernels {
@@ -128,6 +129,9 @@ func (p *Process) stopAll(until time.Time) error {
 			}
 			if err := p.await(fresh, until, r); err != nil {
 				return err
+			}
+			if i == 0 && len(fresh) > 0 && early != nil {
+				early(slices.Clone(p.Threads))
 			}
 		}
 	}

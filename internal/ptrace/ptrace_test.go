@@ -167,7 +167,7 @@ func TestStop(t *testing.T) {
 	defer c.Wait()
 	defer c.Process.Kill()
 	time.Sleep(20 * time.Millisecond)
-	p, err := Stop(c.Process.Pid, time.Second)
+	p, err := Stop(c.Process.Pid, time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +187,78 @@ func TestStop(t *testing.T) {
 			t.Fatalf("afterwards: %+v, %v", s, err)
 		}
 	}
-	if _, err := Stop(1<<22+1, time.Second); err == nil {
+	if _, err := Stop(1<<22+1, time.Second, nil); err == nil {
 		t.Error("who is not there was stopped")
+	}
+}
+
+func asleepOf(t *testing.T, pid int) int {
+	tids, err := tasks(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{Pid: pid}
+	asleep, _ := p.order(tids, p.states())
+	return len(asleep)
+}
+
+// TestStopOrder: who sleeps is stopped while who runs still does, the first thread last of all.
+func TestStopOrder(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const sleepers = 8
+	c := exec.Command("python3", "-c", fmt.Sprintf(`
+import threading, time
+for i in range(%d): threading.Thread(target=time.sleep, args=(1000,)).start()
+def spin():
+    print(threading.get_native_id(), flush=True)
+    while True: pass
+threading.Thread(target=spin).start()
+time.sleep(1000)`, sleepers))
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer c.Process.Kill()
+	var spins int
+	if _, err := fmt.Fscan(out, &spins); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if asleepOf(t, c.Process.Pid) == sleepers {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("its threads do not sleep")
+		}
+	}
+	called := 0
+	p, err := Stop(c.Process.Pid, time.Second, func(early []*Thread) {
+		called++
+		if len(early) != sleepers {
+			t.Errorf("%d threads are stopped early", len(early))
+		}
+		for _, tid := range []int{spins, c.Process.Pid} {
+			if s, err := ReadStatus(c.Process.Pid, tid); err != nil || s.TracerID != 0 || slices.ContainsFunc(early, func(t *Thread) bool { return t.Tid == tid }) {
+				t.Errorf("thread %d is stopped early: %+v, %v", tid, s, err)
+			}
+		}
+		for _, e := range early {
+			if s, err := ReadStatus(c.Process.Pid, e.Tid); err != nil || s.State != 't' {
+				t.Errorf("thread %d is not stopped: %+v, %v", e.Tid, s, err)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	if called != 1 || len(p.Threads) != sleepers+2 || p.Threads[sleepers].Tid != spins || p.Threads[sleepers+1].Tid != c.Process.Pid {
+		t.Errorf("called %d times, %d threads", called, len(p.Threads))
 	}
 }
 
@@ -215,7 +285,7 @@ func TestCallerLost(t *testing.T) {
 		}
 	}
 	says("it works\n")
-	p, err := Stop(c.Process.Pid, 10*time.Second)
+	p, err := Stop(c.Process.Pid, 10*time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

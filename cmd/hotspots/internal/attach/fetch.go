@@ -26,7 +26,7 @@ func (p *prepared) fetch() {
 	pages := p.pagesToFetch()
 	for n := 0; n < mostStops && len(pages) >= fewPages; n++ {
 		var done int
-		err := held(p.Pid, p, func(process *ptrace.Process) (err error) {
+		err := held(p.Pid, p, nil, func(process *ptrace.Process) (err error) {
 			done, err = p.fetchSome(process, pages)
 			return err
 		})

@@ -39,11 +39,12 @@ type session struct {
 	maps   []procmaps.Mapping
 	worker *ptrace.Thread
 	before map[*ptrace.Thread]ptrace.Regs // in front of system calls that are made again
-	// numbers are those of threads as the process sees them, in its own namespace.
-	numbers map[*ptrace.Thread]uint64
-	state   ptrace.Regs // with which the worker goes on
-	tails   []place.Span
-	begun   time.Time
+	// statuses are what threads say of themselves, among it their numbers as the process sees
+	// them, in its own namespace.
+	statuses map[*ptrace.Thread]*ptrace.Status
+	state    ptrace.Regs // with which the worker goes on
+	tails    []place.Span
+	begun    time.Time
 	// isGo: it is a Go program without libc.
 	isGo bool
 	crew *crew // looks at many things at once
@@ -70,12 +71,12 @@ const (
 )
 
 func newSession(p *prepared) *session {
-	return &session{begun: time.Now(), before: map[*ptrace.Thread]ptrace.Regs{}, numbers: map[*ptrace.Thread]uint64{}, tails: p.linker.Tails, isGo: p.isGo}
+	return &session{begun: time.Now(), before: map[*ptrace.Thread]ptrace.Regs{}, statuses: map[*ptrace.Thread]*ptrace.Status{}, tails: p.linker.Tails, isGo: p.isGo}
 }
 
-// held calls do with all threads of a process stopped, which then go on. Signals to us wait until
-// then.
-func held(pid int, p *prepared, do func(*ptrace.Process) error) error {
+// held calls do with all threads of a process stopped, which then go on, and early with those that
+// sleep, before others are stopped. Signals to us wait until then.
+func held(pid int, p *prepared, early func([]*ptrace.Thread), do func(*ptrace.Process) error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	later := make(chan os.Signal, 16)
@@ -88,7 +89,7 @@ func held(pid int, p *prepared, do func(*ptrace.Process) error) error {
 	}()
 	defer hurry()()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nobody of ours is to wait for that either
-	process, err := ptrace.Stop(pid, patience)
+	process, err := ptrace.Stop(pid, patience, early)
 	if errors.Is(err, ptrace.ErrPatience) || errors.Is(err, ptrace.ErrExecutes) || isGone(err) || err != nil && p.isAnother() {
 		err = &errAgain{err}
 	}
@@ -105,7 +106,8 @@ func stopped(pid int, p *prepared, do func(*session) error) error {
 	defer crew.end()
 	s := newSession(p)
 	s.apart, s.crew = isApart(pid), crew
-	return held(pid, p, func(process *ptrace.Process) error {
+	early := func(threads []*ptrace.Thread) { s.read(pid, threads) }
+	return held(pid, p, early, func(process *ptrace.Process) error {
 		s.Process = process
 		if err := s.look(); err != nil {
 			return err
@@ -142,30 +144,28 @@ func (s *session) look() (err error) {
 	if s.maps, err = procmaps.Of(strconv.Itoa(s.Pid)); err != nil {
 		return err
 	}
-	statuses, unread := make([]*ptrace.Status, len(s.Threads)), make([]error, len(s.Threads))
 	var alone error
-	s.crew.each(1+len(s.Threads), func(i int) {
+	s.crew.each(2, func(i int) {
 		if i == 0 {
 			alone = isAlone(s.Process)
-			return
+		} else {
+			s.read(s.Pid, s.unread())
 		}
-		statuses[i-1], unread[i-1] = ptrace.ReadStatus(s.Pid, s.Threads[i-1].Tid)
 	})
 	filters := verdicts{}
-	for i, t := range s.Threads {
+	for _, t := range s.Threads {
 		s.before[t] = ptrace.Again(t.Regs, true)
-		status, err := statuses[i], unread[i]
-		if err != nil || len(status.Numbers) == 0 {
-			return again("process %d: its thread %d does not say what it is: %w", s.Pid, t.Tid, err)
+		status := s.statuses[t]
+		if status == nil || len(status.Numbers) == 0 {
+			return again("process %d: its thread %d does not say what it is", s.Pid, t.Tid)
 		}
-		err = sandboxed(status)
+		err := sandboxed(status)
 		if err == nil && status.Seccomp != 0 && !s.inherits {
 			err = filters.check(t)
 		}
 		if err != nil {
 			return fmt.Errorf("process %d %w", s.Pid, err)
 		}
-		s.numbers[t] = uint64(status.Numbers[len(status.Numbers)-1])
 		if t.Halted {
 			return again("process %d is stopped", s.Pid)
 		}
@@ -182,6 +182,32 @@ func (s *session) look() (err error) {
 	}
 	s.state = s.before[s.worker]
 	return alone
+}
+
+// read has stopped threads say what they are.
+func (s *session) read(pid int, threads []*ptrace.Thread) {
+	all := make([]*ptrace.Status, len(threads))
+	s.crew.each(len(threads), func(i int) { all[i], _ = ptrace.ReadStatus(pid, threads[i].Tid) })
+	for i, t := range threads {
+		s.statuses[t] = all[i]
+	}
+}
+
+// unread are the threads that have not said so yet: all, if a thread that ran has since given those
+// that were stopped a seccomp filter (SECCOMP_FILTER_FLAG_TSYNC), which gives it to each.
+func (s *session) unread() (threads []*ptrace.Thread) {
+	for t, had := range s.statuses {
+		if now, err := ptrace.ReadStatus(s.Pid, t.Tid); err != nil || had == nil || now.Seccomp != had.Seccomp {
+			return s.Threads
+		}
+		break
+	}
+	for _, t := range s.Threads {
+		if s.statuses[t] == nil {
+			threads = append(threads, t)
+		}
+	}
+	return threads
 }
 
 // isAlone is an error if another process has this one's memory, and is no thread of it, as
@@ -402,14 +428,14 @@ func (s *session) scratchFor(lists map[*uint64][]byte) uint64 {
 }
 
 func (s *session) slotOf(t *ptrace.Thread) handover.Parked {
-	r := s.before[t]
+	r, numbers := s.before[t], s.statuses[t].Numbers
 	here := handover.Place{
 		RIP: r.Rip, RSP: r.Rsp, RAX: r.Rax, EFlags: r.Eflags,
 		RBX: r.Rbx, RCX: r.Rcx, RDX: r.Rdx, RSI: r.Rsi, RDI: r.Rdi, RBP: r.Rbp, R8: r.R8, R9: r.R9,
 		R10: r.R10, R11: r.R11, R12: r.R12, R13: r.R13, R14: r.R14, R15: r.R15,
 	}
 	return handover.Parked{
-		From: here, To: here, Mask: t.Mask(), GS: handover.KeepGS, Request: s.scratch, Tid: s.numbers[t],
+		From: here, To: here, Mask: t.Mask(), GS: handover.KeepGS, Request: s.scratch, Tid: uint64(numbers[len(numbers)-1]),
 	}
 }
 
