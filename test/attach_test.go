@@ -701,14 +701,13 @@ func TestAttachFor(t *testing.T) {
 // stacks of their own, and go on where they were.
 func TestAttachStruck(t *testing.T) {
 	lane.Parallel(t)
-	const rounds = "40000"
+	cycles, rounds := 5, "40000"
+	if lane.Long { // the program goes on for as long as that takes on a busy machine
+		cycles, rounds = 30, "160000"
+	}
 	p := compile(t, need(t, "gcc"), []string{"-O2"}, "attachstruck.c")
 	want := strings.TrimPrefix(run(t, cmd(p, rounds)).stdout, "ready\n")
 	a := startAttached(t, p, rounds)
-	cycles := 5
-	if lane.Long {
-		cycles = 30
-	}
 	for range cycles {
 		os.Remove(a.attach())
 		a.detach()
