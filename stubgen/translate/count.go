@@ -38,10 +38,11 @@ type Detour struct {
 	Short   bool  // its jump is short
 }
 
-// What counting costs, beside an increment: flags saved, and a jump over a detour.
+// What counting costs, beside an increment: flags saved; a jump over a detour, and what makes
+// the copy longer for it.
 const (
 	keepCost   = 6.0
-	detourCost = 2.0
+	detourCost = 4.0
 )
 
 // Count puts counters into blocks, and on ways between them, so that how often each block
@@ -56,7 +57,8 @@ const (
 func (c *Code) Count(called bool) {
 	k := &counting{Code: c, live: c.Home.Graph.LiveFlags(), called: called}
 	k.Nest = c.Home.Graph.Loops()
-	k.often = c.Home.Graph.Frequency(k.Nest)
+	k.guess = c.Home.Graph.Guess(k.Nest)
+	k.often = k.guess.Frequency()
 	k.findWays()
 	k.markBack()
 	k.choose()
@@ -92,6 +94,7 @@ type counting struct {
 	*Code
 	called bool
 	live   []x86.FlagSet
+	guess  *flow.Guess
 	often  []float64 // by block, a guess
 	outs   []int32   // by block: ways that leave it
 	ins    []int32   // and that lead to it
@@ -303,7 +306,7 @@ func (k *counting) counter(wanted bool) int32 {
 func (k *counting) cost(w *Way) float64 {
 	often := k.often[w.To] / float64(k.ins[w.To])
 	if w.From != spantree.Outside {
-		often = k.often[w.From] * k.Home.Graph.Share(k.Nest, w.From, w.To)
+		often = k.often[w.From] * k.guess.Share(w.From, w.To)
 	}
 	cost := 1.0
 	if w.From == spantree.Outside || w.op != NoCounter {

@@ -45,7 +45,7 @@ type scratch struct {
 const anyRegister = 0xffff &^ (1 << x86.RSP)
 
 func (s *scratch) add(g *flow.Graph, code func(in *flow.Inst) []byte) {
-	often := g.Frequency(g.Loops())
+	often := g.Guess(g.Loops()).Frequency()
 	var mentioned uint32
 	for i := range g.Insts {
 		e := g.Insts[i].Effects(code(&g.Insts[i]))
