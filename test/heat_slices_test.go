@@ -23,14 +23,8 @@ import (
 type heatMap struct {
 	Ended  bool `json:"mappings_at_end"`
 	Total  struct{ Touched, Read, Written, Executed uint64 }
-	Slices []struct {
-		Instructions uint64
-		Used         uint64
-		WorkingSet   uint64 `json:"working_set"`
-		Written      uint64
-		Executed     uint64
-	}
-	Areas []struct {
+	Slices []heatSlice
+	Areas  []struct {
 		Ranges []struct {
 			Address     string
 			Pages       int
@@ -49,6 +43,18 @@ func readHeat(t *testing.T, table string) (m heatMap, ok bool) {
 		t.Fatal(err)
 	}
 	return m, true
+}
+
+type heatSlice struct {
+	Instructions uint64
+	Used         uint64
+	WorkingSet   uint64 `json:"working_set"`
+	Written      uint64
+	Executed     uint64
+	Resident     uint64
+	MinorFaults  uint64 `json:"minor_faults"`
+	Threads      uint64
+	Counting     string
 }
 
 // span is the first and the last slice of each page at heatBase.

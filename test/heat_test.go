@@ -173,7 +173,7 @@ func TestHeatRefused(t *testing.T) {
 	if r := run(t, cmd(build(t, "hotspots"), "heat", table)); r.status != 1 || !strings.Contains(r.stderr, "run the program with hotspots run --heat=pages") {
 		t.Errorf("%+v", r)
 	}
-	for _, row := range [][]string{{"--heat=words", "it is pages, lines or bytes"}, {"--heat=lines --control", "goes neither with"}, {"--heat=pages --control", "goes neither with"}, {"--heat=pages --follow-exec", "goes neither with"}, {"--heat=pages --blocks=hot", "goes neither with"}} {
+	for _, row := range [][]string{{"--heat=words", "it is pages, lines or bytes"}, {"--heat=pages --follow-exec", "goes neither with"}, {"--heat=pages --blocks=hot", "goes neither with"}} {
 		args := append([]string{build(t, "hotspots"), "run"}, strings.Fields(row[0])...)
 		if r := run(t, cmd(append(args, "--", program)...)); r.status != 125 || !strings.Contains(r.stderr, row[1]) {
 			t.Errorf("%v: %+v", row, r)

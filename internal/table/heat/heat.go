@@ -5,6 +5,7 @@ package heat
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -13,10 +14,10 @@ import (
 	"github.com/dynprof/dynprof/internal/table/beside"
 )
 
-// Versions of the format: where pages are noted, which needs no word, and where others are.
+// Versions of the format: of pages only; 3 has other granules, too; and where slices say more.
 const (
 	versionPages = 2
-	Version      = 3
+	Version      = 4
 )
 
 // PageSize is the bytes of a page.
@@ -63,9 +64,10 @@ type File struct {
 	Granule Granule // what ranges are told of: pages, if nobody asks for others
 	Noted   Granule // what was noted, and those of the records are
 
-	table  string
-	slices []byte // their records
-	last   Slice  // the last of them
+	table   string
+	version int    // of the format of records; 0: Version
+	slices  []byte // their records
+	last    Slice  // the last of them
 }
 
 // In is the file by such granules, no smaller than those that were noted.
@@ -93,11 +95,39 @@ type Mapping struct {
 
 // Slice is a part of the time in which the program ran.
 type Slice struct {
-	Executed uint64  // instructions at its end, since the start of the program
-	Time     uint64  // its end, nanoseconds since that start
-	Resident uint64  // pages of the program at its end, all kinds together; 0: not known
-	Parts    uint64  // slices that were made one, that one
+	Executed uint64 // instructions at its end, since the start of the program
+	Time     uint64 // its end, nanoseconds since that start
+	Resident uint64 // pages of the program at its end, all kinds together; 0: not known
+	Parts    uint64 // slices that were made one, that one
+	Counting Counting
+	Minor    uint64  // page faults of the program's first process in it, of which the kernel had the page,
+	Major    uint64  // and those for which it read something
+	Threads  uint64  // of that process, at its end; 0: not known
 	Ranges   []Range // by address
+}
+
+// Counting says whether anything was noted in a slice: what is touched while counting is paused
+// is not.
+type Counting uint8
+
+// One of these, or both, if counting was paused or went on in it; none: nobody can have paused it.
+const (
+	CountingOn Counting = 1 << iota
+	CountingOff
+)
+
+// IsOff reports whether nothing was noted but what calls did that had begun before.
+func (c Counting) IsOff() bool { return c == CountingOff }
+
+// String is what users read.
+func (c Counting) String() string {
+	switch c {
+	case CountingOff:
+		return "off"
+	case CountingOn | CountingOff:
+		return "both"
+	}
+	return "on"
 }
 
 // Errors of reading.
@@ -125,14 +155,14 @@ func parse(b []byte) (f *File, rest []byte, err error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	if h.Version > 0 && h.Version != versionPages && h.Version != Version {
-		return nil, nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d and %d", h.Version, versionPages, Version)
+	if h.Version > 0 && (h.Version < versionPages || h.Version > Version) {
+		return nil, nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d to %d", h.Version, versionPages, Version)
 	}
 	granule, ok := h.granule()
 	if h.Version <= 0 || !ok || !whole {
 		return nil, nil, errDamaged
 	}
-	f = &File{table: h.Table, Granule: Page, Noted: granule}
+	f = &File{table: h.Table, version: h.Version, Granule: Page, Noted: granule}
 	rest, err = f.add(records)
 	return f, rest, err
 }
@@ -156,7 +186,7 @@ func (f *File) add(records []byte) (rest []byte, err error) {
 			}
 			f.Maps = m
 		case recordSlice:
-			if f.last, err = f.last.next(body, f.Noted); err != nil {
+			if f.last, err = f.next(&f.last, body); err != nil {
 				return nil, err
 			}
 			f.slices = append(f.slices, records[:len(records)-len(rest)]...)
@@ -218,7 +248,7 @@ func (f *File) each(use func(*Slice)) error {
 		if err != nil {
 			return err
 		}
-		if s, err = s.next(body, f.Noted); err != nil {
+		if s, err = f.next(&s, body); err != nil {
 			return err
 		}
 		one := s
@@ -234,7 +264,7 @@ func (f *File) each(use func(*Slice)) error {
 
 // encode is a slice behind that one.
 func (s *Slice) encode(before *Slice) (body []byte) {
-	for _, n := range []uint64{s.Executed - before.Executed, s.Time - before.Time, s.Resident, s.Parts, uint64(len(s.Ranges))} {
+	for _, n := range []uint64{s.Executed - before.Executed, s.Time - before.Time, s.Resident, s.Parts, uint64(s.Counting), s.Minor, s.Major, s.Threads, uint64(len(s.Ranges))} {
 		body = binary.AppendUvarint(body, n)
 	}
 	end := uint64(0)
@@ -246,8 +276,13 @@ func (s *Slice) encode(before *Slice) (body []byte) {
 	return body
 }
 
-// next reads the slice behind s, in whose room it puts the ranges.
-func (s *Slice) next(body []byte, g Granule) (Slice, error) {
+// next reads the slice behind one of the file's, in whose room it puts the ranges.
+func (f *File) next(s *Slice, body []byte) (Slice, error) {
+	return s.next(body, f.Noted, f.version == 0 || f.version == Version)
+}
+
+// next reads the slice behind s, in whose room it puts the ranges. Full says that it has all.
+func (s *Slice) next(body []byte, g Granule, full bool) (Slice, error) {
 	ok := true
 	take := func() uint64 {
 		n, size := binary.Uvarint(body)
@@ -259,7 +294,14 @@ func (s *Slice) next(body []byte, g Granule) (Slice, error) {
 		return n
 	}
 	executed, time := take(), take()
-	to := Slice{s.Executed + executed, s.Time + time, take(), take(), s.Ranges[:0]}
+	to := Slice{Executed: s.Executed + executed, Time: s.Time + time, Resident: take(), Parts: take(), Ranges: s.Ranges[:0]}
+	if full {
+		counting := take()
+		if counting > uint64(CountingOn|CountingOff) {
+			return Slice{}, errDamaged
+		}
+		to.Counting, to.Minor, to.Major, to.Threads = Counting(counting), take(), take(), take()
+	}
 	count := take()
 	if to.Executed < executed || to.Time < time || to.Parts == 0 || count > uint64(len(body)) {
 		return Slice{}, errDamaged
@@ -282,9 +324,9 @@ func (s *Slice) next(body []byte, g Granule) (Slice, error) {
 
 // bytes is the file as it is written.
 func (f *File) bytes(nonce [16]byte) ([]byte, error) {
-	h := head{Version, beside.Nonce(nonce), f.Noted.Size()}
-	if f.Noted == Page {
-		h.Version, h.Granule = versionPages, 0
+	h := head{cmp.Or(f.version, Version), beside.Nonce(nonce), f.Noted.Size()}
+	if h.Version == versionPages {
+		h.Granule = 0
 	}
 	line, err := json.Marshal(h)
 	if err != nil {

@@ -255,10 +255,18 @@ func logOf(t *testing.T, l *Log, from, to uint64) (sums []Range) {
 	t.Helper()
 	for i := from; i < to; i++ {
 		list := someRanges(rand.New(rand.NewPCG(i, 3)), 40, 0)
-		l.Add(&Slice{Executed: 10 * (i + 1), Time: 1000 * (i + 1), Parts: 1, Resident: i, Ranges: list})
+		l.Add(&Slice{Executed: 10 * (i + 1), Time: 1000 * (i + 1), Parts: 1, Counting: countingOf(i), Minor: i, Major: 2 * i, Threads: i + 1, Resident: i, Ranges: list})
 		sums = Union(sums, list)
 	}
 	return sums
+}
+
+// countingOf is what is said of slice i.
+func countingOf(i uint64) Counting {
+	if i/7%2 == 1 {
+		return CountingOff
+	}
+	return CountingOn
 }
 
 // check compares a file with what was added.
@@ -269,7 +277,18 @@ func check(t *testing.T, f *File, n uint64, sums []Range) {
 	parts := uint64(0)
 	f.Each(func(s *Slice) {
 		parts += s.Parts
-		if want := (Slice{Executed: 10 * parts, Time: 1000 * parts, Parts: s.Parts, Resident: parts - 1}); s.Executed != want.Executed || s.Time != want.Time || s.Resident != want.Resident {
+		want := Slice{Executed: 10 * parts, Time: 1000 * parts, Parts: s.Parts, Threads: parts, Resident: parts - 1, Counting: s.Counting, Minor: s.Minor, Major: s.Major, Ranges: s.Ranges}
+		if s.Threads > 0 { // the last one of TestGranules has nothing of this
+			want.Counting, want.Minor = 0, 0
+			for i := parts - s.Parts; i < parts; i++ {
+				want.Counting |= countingOf(i)
+				want.Minor += i
+			}
+			want.Major = 2 * want.Minor
+		} else {
+			want.Threads = 0
+		}
+		if !reflect.DeepEqual(*s, want) {
 			t.Errorf("%+v, not %+v", s, want)
 		}
 		last, got = *s, Union(got, s.Ranges)
@@ -382,8 +401,9 @@ func TestParse(t *testing.T) {
 		return line + string(beside.AppendPart(nil, recordSlice, body))
 	}
 	maps := func(text string) string { return line + string(beside.AppendPart(nil, recordMaps, []byte(text))) }
+	now := func(text string) string { return strings.Replace(text, `2,`, `4,"granule":4096,`, 1) }
 	for _, text := range []string{
-		"", "{}", `{"dynprof_heat":2}`, `{"dynprof_heat":1,"ranges":[]}`, `{"dynprof_heat":3}` + "\n", `{"dynprof_heat":4}` + "\n", `{"dynprof_heat":-1}` + "\n",
+		"", "{}", `{"dynprof_heat":2}`, `{"dynprof_heat":1,"ranges":[]}`, `{"dynprof_heat":3}` + "\n", `{"dynprof_heat":4}` + "\n", `{"dynprof_heat":5,"granule":64}` + "\n", now(slice(1, 1, 0, 1, 0)), now(slice(1, 1, 0, 1, 4, 0, 0, 0, 0)), now(slice(1, 1, 0, 1, 3, 0, 0, 1)), `{"dynprof_heat":-1}` + "\n",
 		`{"dynprof_heat":3,"granule":32}` + "\n", `{"dynprof_heat":2,"granule":64}` + "\n", `{"dynprof_heat":3,"granule":-64}` + "\n",
 		strings.Replace(slice(1, 1, 0, 1, 1, Line.Count(), 1<<3|1), `2,`, `3,"granule":64,`, 1),
 		slice(), slice(1, 1, 0, 1), slice(1, 1, 0, 0, 0), slice(1, 1, 0, 1, 1), slice(1, 1, 0, 1, 1, 0, 1), slice(1, 1, 0, 1, 1, 0, 8), slice(1, 1, 0, 1, 0, 7), slice(1, 1, 0, 1, 1<<60),
@@ -396,7 +416,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		`{"dynprof_heat":3,"granule":8}` + "\n", strings.Replace(slice(1, 1, 0, 1, 1, Line.Count()-1, 1<<3|1), `2,`, `3,"granule":64,`, 1), line, slice(1, 1, 0, 1, 1, Page.Count()-1, 1<<3|1), line + "s", maps(`{"mappings":[{"start":4096,"end":8192}]}`)} {
+		`{"dynprof_heat":3,"granule":8}` + "\n", now(slice(1, 1, 0, 1, 3, 7, 8, 9, 1, 0, 1<<3|1)), strings.Replace(slice(1, 1, 0, 1, 1, Line.Count()-1, 1<<3|1), `2,`, `3,"granule":64,`, 1), line, slice(1, 1, 0, 1, 1, Page.Count()-1, 1<<3|1), line + "s", maps(`{"mappings":[{"start":4096,"end":8192}]}`)} {
 		if _, err := Parse([]byte(text)); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -414,8 +434,9 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b, []byte{})
-	f.Add(bytes.Replace(b, []byte(`2,`), []byte(`3,"granule":64,`), 1), []byte{1, 1, 0, 1, 1, 0, 9})
-	f.Add(b, []byte{1, 1, 0, 1, 1, 0, 9})
+	f.Add(bytes.Replace(b, []byte(`4,"granule":4096,`), []byte(`3,"granule":64,`), 1), []byte{1, 1, 0, 1, 1, 0, 9})
+	f.Add(bytes.Replace(b, []byte(`4,"granule":4096,`), []byte(`2,`), 1), []byte{1, 1, 0, 1, 1, 0, 9})
+	f.Add(b, []byte{1, 1, 0, 1, 3, 1, 1, 1, 1, 0, 9})
 	table := filepath.Join(f.TempDir(), "a")
 	f.Fuzz(func(t *testing.T, b, body []byte) {
 		file, err := Parse(beside.AppendPart(b, recordSlice, body)) // sums that are right, too

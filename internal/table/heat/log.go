@@ -109,7 +109,7 @@ func (l *Log) again(use func(*Slice)) {
 	for _, one := range all {
 		_, body, _, err := cut(one.record)
 		if err == nil {
-			s, err = s.next(body, l.granule())
+			s, err = s.next(body, l.granule(), true)
 		}
 		if err != nil {
 			panic("heat: BUG: " + err.Error())
@@ -143,7 +143,12 @@ func (l *Log) shrink() {
 				l.put(&joined)
 				joined = Slice{}
 			}
-			joined = Slice{s.Executed, s.Time, s.Resident, joined.Parts + s.Parts, Union(joined.Ranges, s.Ranges)}
+			one := *s
+			one.Parts += joined.Parts
+			one.Counting |= joined.Counting
+			one.Minor, one.Major = joined.Minor+s.Minor, joined.Major+s.Major
+			one.Ranges = Union(joined.Ranges, s.Ranges)
+			joined = one
 		})
 		l.put(&joined)
 	}

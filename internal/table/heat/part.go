@@ -82,7 +82,7 @@ func (f *File) From(c *Cursor, use func(*Slice, *Cursor) bool) {
 		_, body, rest, err := cut(f.slices[c.at:])
 		next := c.before
 		if err == nil {
-			next, err = c.before.next(body, f.Noted)
+			next, err = f.next(&c.before, body)
 		}
 		if err != nil {
 			panic("heat: BUG: " + err.Error()) // add has looked at them

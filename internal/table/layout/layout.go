@@ -101,6 +101,7 @@ const (
 	HdrObservingCost = 0x2a8 // u64, ns of CPU time that counting blocks took, by the agent's estimate,
 	HdrObservingTime = 0x2b0 // u64, and of all CPU time that it has seen
 	HdrOverhead      = 0x2b8 // u32, tenths of a percent of CPU time within which it chooses whose blocks are counted; 0: it does not
+	HdrPauses        = 0x2bc // u32, atomic add: changes of HdrPaused, 2 each: odd while stubs are being changed
 	HdrStockHead     = 0x2c0 // u64, stack of rows that are ready for use under a seccomp filter: tag << 32 | row + 1
 	HdrStockRows     = 0x2c8 // u32, atomic: rows on that stack
 	HdrRowsTaken     = 0x2cc // u32, atomic add: rows taken since somebody looked for rows of ended threads

@@ -133,7 +133,7 @@ func TestLayoutOverlap(t *testing.T) {
 			{HdrPatchesRefused, 4}, {HdrGeneration, 4}, {HdrEventsHead, 8}, {HdrEventsLost, 8}, {HdrFormersHead, 8}, {HdrBaseline, 8},
 			{HdrBaselineTickets, 4}, {HdrBaselinesTaken, 4}, {HdrEnded, 4},
 			{HdrEndedCode, 4}, {HdrEndedTime, 8}, {HdrCodeAnonymous, 8}, {HdrCodeInFiles, 8}, {HdrFolded, SectionSize}, {HdrPaused, 4}, {HdrPauseLock, 4}, {HdrAgent, 4}, {HdrAgentPid, 4},
-			{HdrRequest, 4}, {HdrReply, 8}, {HdrReserveUsed, 8},
+			{HdrRequest, 4}, {HdrReply, 8}, {HdrReserveUsed, 8}, {HdrOverhead, 4}, {HdrPauses, 4},
 			{HdrStockHead, 8}, {HdrStockRows, 4}, {HdrRowsTaken, 4}, {HdrStopped, 4}, {HdrRowLists, 64}, {HdrFreeRows, 128},
 			{HdrDropped, 8}, {HdrDeferred, 8}, {HdrTranslatorFailures, 8}, {HdrSites, SectionSize}, {HeaderSize, 0},
 		},

@@ -76,6 +76,7 @@
 #define DP_HDR_OBSERVING_COST 0x2a8
 #define DP_HDR_OBSERVING_TIME 0x2b0
 #define DP_HDR_OVERHEAD 0x2b8
+#define DP_HDR_PAUSES 0x2bc
 #define DP_HDR_STOCK_HEAD 0x2c0
 #define DP_HDR_STOCK_ROWS 0x2c8
 #define DP_HDR_ROWS_TAKEN 0x2cc
@@ -440,7 +441,7 @@ struct dp_header {
 	uint64_t observing_cost;
 	uint64_t observing_time;
 	uint32_t overhead;
-	uint8_t unused_4[4];
+	uint32_t pauses;
 	uint64_t stock_head;
 	uint32_t stock_rows;
 	uint32_t rows_taken;
@@ -450,7 +451,7 @@ struct dp_header {
 	uint32_t collector;
 	uint32_t loose;
 	uint32_t dispatched;
-	uint8_t unused_5[24];
+	uint8_t unused_4[24];
 	uint32_t row_lists[16];
 	uint64_t free_rows[16];
 	uint64_t dropped;
@@ -528,6 +529,7 @@ _Static_assert(offsetof(struct dp_header, reserve_used) == DP_HDR_RESERVE_USED, 
 _Static_assert(offsetof(struct dp_header, observing_cost) == DP_HDR_OBSERVING_COST, "DP_HDR_OBSERVING_COST");
 _Static_assert(offsetof(struct dp_header, observing_time) == DP_HDR_OBSERVING_TIME, "DP_HDR_OBSERVING_TIME");
 _Static_assert(offsetof(struct dp_header, overhead) == DP_HDR_OVERHEAD, "DP_HDR_OVERHEAD");
+_Static_assert(offsetof(struct dp_header, pauses) == DP_HDR_PAUSES, "DP_HDR_PAUSES");
 _Static_assert(offsetof(struct dp_header, stock_head) == DP_HDR_STOCK_HEAD, "DP_HDR_STOCK_HEAD");
 _Static_assert(offsetof(struct dp_header, stock_rows) == DP_HDR_STOCK_ROWS, "DP_HDR_STOCK_ROWS");
 _Static_assert(offsetof(struct dp_header, rows_taken) == DP_HDR_ROWS_TAKEN, "DP_HDR_ROWS_TAKEN");

@@ -18,7 +18,9 @@
  *
  *  1. The lock is taken, HdrPauseLock = thread number. Its holder may have died,
  *     or be stopped: after a while it is taken all the same.
- *  2. HdrPaused is stored.
+ *  2. HdrPaused is stored. If that changes it, HdrPauses is odd until 3 is done, and even
+ *     then: so who reads both knows of each time whether counting was on in it (hotspots run
+ *     --heat).
  *  3. The stubs are changed to what HdrPaused says, or to jumps if HdrStopped is
  *     set (gs.c), and again if that has changed meanwhile. So if two are at it after all, the later word wins.
  *  4. The lock is given back, if it is still ours.
@@ -276,6 +278,16 @@ void dp_pause_unlock(struct dp_header *table)
 	__atomic_compare_exchange_n(&table->pause_lock, &self, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+/* Stores what shall be, and returns 1 if that is another. Whoever sees it so sees HdrPauses odd, or
+ * even again. */
+static uint32_t begin_change(struct dp_header *table, uint32_t paused)
+{
+	uint32_t changes = __atomic_load_n(&table->paused, __ATOMIC_SEQ_CST) != paused;
+	__atomic_fetch_add(&table->pauses, changes, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&table->paused, paused, __ATOMIC_SEQ_CST);
+	return changes;
+}
+
 long dp_set_paused(struct dp_header *table, uint64_t reserve, uint32_t paused)
 {
 	uint32_t done;
@@ -286,11 +298,12 @@ long dp_set_paused(struct dp_header *table, uint64_t reserve, uint32_t paused)
 	dp_reads();
 	left = map_reach(&r, table, reserve, paused);
 	if (left == 0) {
-		__atomic_store_n(&table->paused, paused, __ATOMIC_SEQ_CST);
+		uint32_t changes = begin_change(table, paused);
 		do {
 			done = dp_wants_jumps(table);
 			left = change_all(table, &r, done);
 		} while (dp_wants_jumps(table) != done);
+		__atomic_fetch_add(&table->pauses, changes, __ATOMIC_SEQ_CST);
 	}
 	unmap_reach(&r);
 	dp_has_read();

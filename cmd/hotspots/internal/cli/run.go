@@ -305,8 +305,8 @@ func (f *runFlags) checkHeat(flag string) error {
 		return nil
 	case !known:
 		return fmt.Errorf("%s %s: it is pages, lines or bytes", flag, f.heat)
-	case f.on[setting.FollowExec], f.on[setting.Control], f.blocksOf == setting.BlocksHot:
-		return fmt.Errorf("%s goes neither with --follow-exec, nor --control, nor --blocks=%s", flag, setting.BlocksHot)
+	case f.on[setting.FollowExec], f.blocksOf == setting.BlocksHot:
+		return fmt.Errorf("%s goes neither with --follow-exec, nor --blocks=%s", flag, setting.BlocksHot)
 	}
 	f.on[setting.FollowSelf] = false // the next program is at other addresses
 	return nil

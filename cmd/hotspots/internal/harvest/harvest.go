@@ -3,19 +3,17 @@
 package harvest
 
 import (
-	"bytes"
 	"errors"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/internal/table/heat"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 const (
@@ -43,12 +41,21 @@ type Harvester struct {
 	had      bool // the program has the shadow
 	ran      bool // it has done something
 	log      heat.Log
-	opening  chan *opened // nil: nobody opens a table
-	opened                // the zero value: none is open yet
-	early    []heat.Slice // those before that: how much had run by then is not known
-	resident uint64
+	opening  chan *opened  // nil: nobody opens a table
+	opened                 // the zero value: none is open yet
+	early    []heat.Slice  // those before that: how much had run by then is not known
+	counting heat.Counting // of the last slice; 0: there is none
+	idle     heat.Slice    // in which nothing happened, behind that; without Counting there is none
+	pauses   changes       // before what is taken now was last taken
+	process  process
 	executed uint64 // by the last slice's end
 	err      error
+}
+
+// changes is how often counting was paused or went on, as layout.HdrPauses has it.
+type changes struct {
+	n     uint32
+	known bool
 }
 
 // opened is a table, and what has run by it.
@@ -109,6 +116,9 @@ func (h *Harvester) run() {
 	for i := range h.early {
 		h.log.Add(&h.early[i])
 	}
+	if h.idle.Counting == heat.CountingOff {
+		h.addIdle()
+	}
 	if h.table != nil {
 		h.log.Limit(h.progress.Executed)
 		h.table.Close()
@@ -144,8 +154,11 @@ func (h *Harvester) Write(path string, nonce [16]byte) error {
 // take takes a slice, and reports whether there was anything in it.
 func (h *Harvester) take() bool {
 	s := heat.Slice{Parts: 1}
+	before := h.changes()
 	s.Ranges, h.err = h.shadow.Take(nil)
 	s.Ranges = heat.Union(s.Ranges, h.executedGranules())
+	s.Counting = h.countingSince(h.pauses)
+	h.pauses = before
 	if h.progress != nil {
 		s.Executed = max(h.progress.Executed, h.executed)
 	}
@@ -153,17 +166,79 @@ func (h *Harvester) take() bool {
 		if !h.ran {
 			h.begun = time.Now()
 		}
+		h.rest(s.Counting)
 		return false
 	}
+	if h.idle.Counting != s.Counting {
+		h.addIdle()
+	}
+	h.idle = heat.Slice{} // it is in this one
 	h.ran, h.executed = true, s.Executed
-	s.Time, s.Resident = uint64(time.Since(h.begun)), h.residentNow()
+	s.Time = uint64(time.Since(h.begun))
+	h.process.look(h.pid.Load(), &s)
 	if h.progress == nil {
 		h.early = append(h.early, s)
 		return true
 	}
 	h.addEarly(&s)
-	h.log.Add(&s)
+	h.add(&s)
 	return true
+}
+
+// rest notes that nothing happened. That is a slice only if it is another as to counting than those
+// around it: so what is off is not in one with what is on.
+func (h *Harvester) rest(counting heat.Counting) {
+	if h.counting == 0 {
+		return // it does not yet run, or is not known
+	}
+	if h.idle.Counting != counting {
+		h.addIdle()
+	}
+	h.idle = heat.Slice{Executed: h.executed, Time: uint64(time.Since(h.begun)), Resident: h.process.resident, Parts: 1, Counting: counting, Threads: h.process.threads}
+	if counting != h.counting { // who watches shall know
+		h.addIdle()
+	}
+}
+
+// addIdle adds a slice in which nothing happened, if there is one.
+func (h *Harvester) addIdle() {
+	if h.idle.Counting != 0 {
+		h.add(&h.idle)
+		h.idle = heat.Slice{}
+	}
+}
+
+func (h *Harvester) add(s *heat.Slice) {
+	h.counting = s.Counting
+	h.log.Add(s)
+}
+
+// changes is how often counting was paused or went on until now.
+func (h *Harvester) changes() changes {
+	if h.table == nil {
+		return changes{}
+	}
+	n, err := h.table.U32(layout.HdrPauses)
+	return changes{n, err == nil}
+}
+
+// countingSince says whether counting was on since there were so many changes. Of what cannot be
+// known it was both.
+func (h *Harvester) countingSince(before changes) heat.Counting {
+	if h.table == nil {
+		return 0 // addEarly knows
+	}
+	paused, err := h.table.U32(layout.HdrPaused)
+	now := h.changes()
+	switch {
+	case now.known && now.n == 0: // since the program's start
+		return heat.CountingOn
+	case err != nil || !now.known || !before.known || now != before || now.n%2 != 0:
+		return heat.CountingOn | heat.CountingOff
+	case paused != 0:
+		return heat.CountingOff
+	}
+	return heat.CountingOn
 }
 
 // addEarly adds the slices before the first one of which it is known how much had run by its
@@ -171,6 +246,7 @@ func (h *Harvester) take() bool {
 func (h *Harvester) addEarly(known *heat.Slice) {
 	for i := range h.early {
 		s := &h.early[i]
+		s.Counting = known.Counting
 		s.Executed = uint64(float64(known.Executed) * float64(s.Time) / float64(max(known.Time, 1)))
 		h.log.Add(s)
 	}
@@ -255,19 +331,4 @@ func (h *Harvester) executedGranules() []heat.Range {
 		}
 	})
 	return heat.Flat(all)
-}
-
-// residentNow is how many pages of the program are in memory (proc_pid_statm(5)).
-func (h *Harvester) residentNow() uint64 {
-	pid := h.pid.Load()
-	if pid == 0 {
-		return 0
-	}
-	b, err := procfile.Read("/proc/" + strconv.Itoa(int(pid)) + "/statm")
-	if fields := bytes.Fields(b); err == nil && len(fields) > 1 {
-		if n, err := strconv.ParseUint(string(fields[1]), 10, 64); err == nil && n > 0 {
-			h.resident = n
-		}
-	}
-	return h.resident
 }

@@ -22,9 +22,13 @@ type Point struct {
 	Read         uint64 `json:"read"`
 	Written      uint64 `json:"written"`
 	Executed     uint64 `json:"executed"`
-	WorkingSet   uint64 `json:"working_set"` // units touched in it or in those before, back to Map.Window
-	Used         uint64 `json:"used"`        // units touched by its end
-	Resident     uint64 `json:"resident"`    // pages of the process; 0: not known
+	WorkingSet   uint64 `json:"working_set"`  // units touched in it or in those before, back to Map.Window
+	Used         uint64 `json:"used"`         // units touched by its end
+	Resident     uint64 `json:"resident"`     // pages of the process; 0: not known
+	MinorFaults  uint64 `json:"minor_faults"` // page faults of it, in the slice, of which the kernel had the page,
+	MajorFaults  uint64 `json:"major_faults"` // and those for which it read something
+	Threads      uint64 `json:"threads"`      // that it had at the slice's end; 0: not known
+	Counting     string `json:"counting"`     // on, off: counting was paused, or both
 }
 
 // usualWindow is the part of all instructions that is the window, if nobody says another.
@@ -42,7 +46,7 @@ func (m *Map) trace(f *heat.File, window uint64) {
 	f.Each(func(s *heat.Slice) {
 		k := int32(len(m.Curve))
 		pages = append(pages, 0)
-		p := Point{Instructions: s.Executed, Nanoseconds: s.Time, Parts: s.Parts, Resident: s.Resident}
+		p := Point{Instructions: s.Executed, Nanoseconds: s.Time, Parts: s.Parts, Resident: s.Resident, MinorFaults: s.Minor, MajorFaults: s.Major, Threads: s.Threads, Counting: s.Counting.String()}
 		if k > 0 {
 			p.Used = m.Curve[k-1].Used
 		}
@@ -120,32 +124,52 @@ func (m *Map) slicesText() string {
 	if parts > 1 {
 		text += fmt.Sprintf("; up to %s that were neighbours are one, as there were too many", figures.Thousands(parts))
 	}
+	return text + ".\n" + m.pausedText()
+}
+
+// pausedText is a line that says of which slices little is noted.
+func (m *Map) pausedText() string {
+	of, late := map[string]uint64{}, uint64(0)
+	for i := range m.Curve {
+		p := &m.Curve[i]
+		if of[p.Counting]++; p.Counting == heat.CountingOff.String() && p.Touched > 0 {
+			late++
+		}
+	}
+	off, both := of[heat.CountingOff.String()], of[(heat.CountingOn|heat.CountingOff).String()]
+	if off+both == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("Counting was off in %s, and in a part of %s", figures.Count(off, "slice"), figures.Thousands(both))
+	if late > 0 {
+		text += fmt.Sprintf("; in %s of the former something was touched by calls that had begun before", figures.Thousands(late))
+	}
 	return text + ".\n"
 }
 
 func (p *Point) numbers(i int) []uint64 {
-	return []uint64{uint64(i + 1), p.Instructions, p.Nanoseconds, p.Parts, p.Touched, p.Read, p.Written, p.Executed, p.WorkingSet, p.Used, p.Resident}
+	return []uint64{uint64(i + 1), p.Instructions, p.Nanoseconds, p.Parts, p.Touched, p.Read, p.Written, p.Executed, p.WorkingSet, p.Used, p.Resident, p.MinorFaults, p.MajorFaults, p.Threads}
 }
 
 func (m *Map) curveText(w io.Writer, style report.Style) error {
-	if _, err := fmt.Fprintf(w, "Working set: %ss touched within the last %s instructions. Resident are all pages of the process, dynprof's own among them.\n", m.Noun(), figures.Thousands(m.Window)); err != nil {
+	if _, err := fmt.Fprintf(w, "Working set: %ss touched within the last %s instructions. Resident are all pages of the process, dynprof's own among them, and so are page faults, minor and major, and threads.\n", m.Noun(), figures.Thousands(m.Window)); err != nil {
 		return err
 	}
 	var rows [][3]string
 	for i := range m.Curve {
-		rows = append(rows, [3]string{lineOf(m.Curve[i].numbers(i)...), "", ""})
+		rows = append(rows, [3]string{lineOf(m.Curve[i].numbers(i)...) + "\t" + m.Curve[i].Counting, "", ""})
 	}
-	return report.Rows(w, style, [3]string{"SLICE\tINSTRUCTIONS\tNS\tPARTS\tTOUCHED\tREAD\tWRITTEN\tEXECUTED\tWORKING SET\tUSED\tRESIDENT", "", ""}, rows)
+	return report.Rows(w, style, [3]string{"SLICE\tINSTRUCTIONS\tNS\tPARTS\tTOUCHED\tREAD\tWRITTEN\tEXECUTED\tWORKING SET\tUSED\tRESIDENT\tMINOR\tMAJOR\tTHREADS\tCOUNTING", "", ""}, rows)
 }
 
 func (m *Map) curveCSV(w io.Writer) error {
-	rows := [][]string{{"slice", "instructions", "ns", "parts", "touched", "read", "written", "executed", "working_set", "used", "resident"}}
+	rows := [][]string{{"slice", "instructions", "ns", "parts", "touched", "read", "written", "executed", "working_set", "used", "resident", "minor_faults", "major_faults", "threads", "counting"}}
 	for i := range m.Curve {
 		var row []string
 		for _, n := range m.Curve[i].numbers(i) {
 			row = append(row, strconv.FormatUint(n, 10))
 		}
-		rows = append(rows, row)
+		rows = append(rows, append(row, m.Curve[i].Counting))
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }
