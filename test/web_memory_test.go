@@ -3,9 +3,11 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,11 +32,7 @@ func webMemory(t *testing.T, b *browser) {
 	b.sees(rows + ` === 11`)
 
 	// What is pointed at.
-	const point = `(() => {
-		const v = hotspots.views.memory, box = v.over.getBoundingClientRect(), row = v.cells.rowOf(0x20000000a000);
-		v.over.dispatchEvent(new PointerEvent("pointermove", { clientX: box.right - 1, clientY: box.top + (row + 0.5) * box.height / v.cells.order.length }));
-		return document.querySelector(".memory [role=status]").innerText;
-	})()`
+	point := pointAt("0x20000000a000")
 	b.sees(point + `.startsWith("0x20000000a000")`)
 	b.sees(point + `.includes("last written in slice ")`)
 
@@ -101,6 +99,98 @@ func webMemory(t *testing.T, b *browser) {
 	b.sees(`document.querySelector(".memory").innerText.includes("hotspots run --heat=pages")`)
 }
 
+// webGranules: of lines and of 8 bytes that were noted rows are such ones, as far as there are not
+// too many, and what is pointed at and brushed is of these; what lies there has its name at its row.
+func webGranules(t *testing.T, b *browser) {
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-Wall", "-Werror", "-falign-functions=32"}, "heat_lines.c")
+	for _, of := range []struct {
+		heat, noun string
+		bytes      int
+	}{{"lines", "line", 64}, {"bytes", "granule", 8}} {
+		r, table := countedAt(t, cmd(program), "--heat="+of.heat)
+		want := saidIn(r.stdout, of.bytes)
+		b.open(serveWeb(t, table).url)
+		b.sees(`hotspots.model?.names && document.querySelector("main").firstChild`)
+		b.keys("7")
+		b.sees(`hotspots.views.memory.cells.head?.instructions > 0 && hotspots.views.memory.curves.head?.settled`)
+		b.sees(fmt.Sprintf(`hotspots.views.memory.head.innerText.includes("%ss of %d bytes")`, of.noun, of.bytes))
+		js[bool](b, fmt.Sprintf(`hotspots.views.memory.setAddresses(%d, %d) ?? true`, linesBase, linesBase+linesBytes))
+		b.sees(fmt.Sprintf(`hotspots.views.memory.cells.head.from === %d && hotspots.views.memory.cells.head.row === %d`, linesBase, of.bytes))
+		got := map[int]string{}
+		for _, cell := range js[[][]float64](b, `(() => {
+			const { cells } = hotspots.views.memory, { first, end } = cells.head;
+			return [...cells.order.keys()].map((row) => {
+				let what = 0;
+				for (let c = first; c < end; c++) what |= cells.at(c, row);
+				return [cells.address(row), what];
+			});
+		})()`) {
+			what := []byte("--")
+			for bit := range what {
+				if int(cell[1])>>bit&1 != 0 {
+					what[bit] = "rw"[bit]
+				}
+			}
+			got[int(cell[0]-linesBase)/of.bytes] = string(what)
+		}
+		for _, row := range slices.Sorted(maps.Keys(want)) {
+			if got[row] != want[row] {
+				t.Errorf("--heat=%s: row %d is %q, not %q", of.heat, row, got[row], want[row])
+			}
+		}
+		if len(got) != len(want) || len(want) == 0 {
+			t.Errorf("--heat=%s: %d rows, not %d", of.heat, len(got), len(want))
+		}
+		row := slices.Min(slices.Collect(maps.Keys(want)))
+		address := fmt.Sprintf("0x%x", linesBase+row*of.bytes)
+		b.do(chromedp.Steps(chromedp.MouseClickXY(rowPlace(b, address))))
+		b.sees(`/^1 ` + of.noun + ` touched/.test(document.querySelector(".part").innerText)`)
+		b.sees(pointAt(address) + `.startsWith("` + address + `")`)
+		if csv := b.saved(`[...document.querySelectorAll(".part button")].find((c) => c.innerText === "CSV").click()`); !strings.Contains(csv, address+",1,") || !strings.Contains(csv, of.noun+"s") {
+			t.Errorf("%s", csv)
+		}
+		b.keys("\x1b")
+
+		// The variable page: it is touched, and its row is of it.
+		at := js[string](b, `(async () => {
+			const { json } = await import(document.querySelector("script[type=module]").src.replace("main.js", "api.js"));
+			const { parts } = await json("tables/" + hotspots.model.id + "/memory/part"), p = parts.find((p) => p.symbols.includes("page"));
+			return p ? p.address : "";
+		})()`)
+		js[bool](b, `hotspots.views.memory.setAddresses(Number("`+at+`"), Number("`+at+`") + 16 * `+fmt.Sprint(of.bytes)+`) ?? true`)
+		b.sees(`[...hotspots.views.memory.names.known.values()].some((text) => /\bpage\b/.test(text))`)
+		b.keys("y")
+		b.sees(`location.hash.includes("mn=0")`)
+		b.faultless()
+	}
+}
+
+// webPaused: where counting was off is seen, how long, and the curves of page faults and threads.
+func webPaused(t *testing.T, b *browser) {
+	w := startWindows(t, false, "--heat=pages")
+	b.open(serveWeb(t, "--interval", "100ms", w.table).url)
+	b.sees(`hotspots.model?.names && document.querySelector("main").firstChild`)
+	b.keys("7")
+	b.sees(`hotspots.views.memory.cells.head?.instructions > 0`)
+	w.do("iwp")
+	b.sees(`hotspots.views.memory.curves.offs?.length === 1`)
+	w.do("owrw")
+	b.sees(`hotspots.views.memory.curves.offs?.length === 1 && hotspots.views.memory.curves.offs[0].ns > 0`)
+	const point = `(() => {
+		const v = hotspots.views.memory, box = v.over.getBoundingClientRect(), [from, to] = v.range();
+		v.over.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + (v.curves.offs[0].from - from) / (to - from) * box.width, clientY: box.top + 9 }));
+		return document.querySelector(".memory [role=status]").innerText;
+	})()`
+	b.sees(point + `.includes("counting was off here for ")`)
+	b.keys("f")
+	b.keys("a")
+	b.sees(`/page faults so far [1-9]/.test(document.querySelector(".curved").innerText) && /threads [4-6]\b/.test(document.querySelector(".curved").innerText)`)
+	want := map[int]string{}
+	w.want(want, 0, 2)
+	w.end(want)
+	b.faultless()
+}
+
 // webPaint: both ways of drawing draw what cells say.
 func webPaint(t *testing.T, b *browser) {
 	_, table := countedAt(t, cmd("true"))
@@ -109,6 +199,15 @@ func webPaint(t *testing.T, b *browser) {
 	if fault := js[string](b, samePaint); fault != "" {
 		t.Error(fault)
 	}
+}
+
+// pointAt is what is said when the row of an address is pointed at, at the end of what is shown.
+func pointAt(address string) string {
+	return `(() => {
+		const v = hotspots.views.memory, box = v.over.getBoundingClientRect(), row = v.cells.rowOf(` + address + `);
+		v.over.dispatchEvent(new PointerEvent("pointermove", { clientX: box.right - 1, clientY: box.top + (row + 0.5) * box.height / v.cells.order.length }));
+		return document.querySelector(".memory [role=status]").innerText;
+	})()`
 }
 
 // rowPlace is where the row of an address is, in the middle of the time that is shown.

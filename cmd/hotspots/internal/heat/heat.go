@@ -123,7 +123,7 @@ func pagesOf(t *table.Table, show Show) (*Map, *table.Snapshot, *table.Flow, err
 	if show.By != 0 && show.By < f.Noted {
 		return nil, nil, nil, fmt.Errorf("%s: %ss of %d bytes were noted: run the program with hotspots run --heat=%s", t.Path(), noun(f.Noted), f.Noted.Size(), heatOf(show.By))
 	}
-	m := New(f.In(f.Noted), executedIn(t, flow, f.Noted), show)
+	m := New(f.In(f.Noted), ExecutedIn(t, flow, f.Noted), show)
 	m.Program = symname.Clean(t.Program)
 	return m, s, flow, nil
 }
@@ -180,9 +180,10 @@ func NotNoted(table string, err error) error {
 
 // Executed lists the pages whose instructions have run, as far as they are counted by block, by
 // address.
-func Executed(t *table.Table, flow *table.Flow) []heat.Range { return executedIn(t, flow, heat.Page) }
+func Executed(t *table.Table, flow *table.Flow) []heat.Range { return ExecutedIn(t, flow, heat.Page) }
 
-func executedIn(t *table.Table, flow *table.Flow, g heat.Granule) []heat.Range {
+// ExecutedIn is the same by other granules.
+func ExecutedIn(t *table.Table, flow *table.Flow, g heat.Granule) []heat.Range {
 	var all []heat.Range
 	for i := range flow.Blocks {
 		if b := &flow.Blocks[i]; b.Runs > 0 {

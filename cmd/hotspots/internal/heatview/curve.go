@@ -8,6 +8,9 @@ type Point struct {
 	Touched                             uint64 // pages, in it
 	Used                                uint64 // by its end
 	WorkingSet                          uint64 // touched within Curve.Window instructions before its end
+	Minor, Major                        uint64 // page faults, by its end
+	Threads                             uint64
+	Counting                            heat.Counting
 }
 
 // Curve is that of all slices, which takes them as they come.
@@ -39,9 +42,10 @@ func (c *Curve) Add(f *heat.File, at *heat.Cursor, executed uint64) {
 
 func (c *Curve) add(s *heat.Slice) {
 	k := int32(len(c.Points))
-	p := Point{Instructions: s.Executed, Nanoseconds: s.Time, Resident: s.Resident}
+	p := Point{Instructions: s.Executed, Nanoseconds: s.Time, Resident: s.Resident, Minor: s.Minor, Major: s.Major, Threads: s.Threads, Counting: s.Counting}
 	if k > 0 {
-		p.Used = c.Points[k-1].Used
+		before := &c.Points[k-1]
+		p.Used, p.Minor, p.Major = before.Used, before.Minor+s.Minor, before.Major+s.Major
 	}
 	c.pages = append(c.pages, 0)
 	for _, r := range s.Ranges {

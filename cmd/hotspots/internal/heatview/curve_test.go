@@ -22,8 +22,13 @@ func TestCurve(t *testing.T) {
 			if all.Window != want.Window || len(all.Points) != len(want.Curve) || len(grown.Points) != len(want.Curve) {
 				t.Fatalf("%d of %d, not %d of %d", len(all.Points), all.Window, len(want.Curve), want.Window)
 			}
+			minor, major := uint64(0), uint64(0)
 			for i, w := range want.Curve {
-				one := Point{w.Instructions, w.Nanoseconds, w.Resident, w.Touched, w.Used, w.WorkingSet}
+				minor, major = minor+w.MinorFaults, major+w.MajorFaults
+				one := Point{w.Instructions, w.Nanoseconds, w.Resident, w.Touched, w.Used, w.WorkingSet, minor, major, w.Threads, all.Points[i].Counting}
+				if all.Points[i].Counting.String() != w.Counting {
+					t.Fatalf("slice %d: counting is %v, not %s", i, all.Points[i].Counting, w.Counting)
+				}
 				if all.Points[i] != one {
 					t.Fatalf("seed %d, slice %d of %d: %+v, not %+v", seed, i, len(want.Curve), all.Points[i], one)
 				}

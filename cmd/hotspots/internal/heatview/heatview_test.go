@@ -40,7 +40,7 @@ func newProgram(t testing.TB, seed uint64) *program {
 // run goes on for some slices.
 func (p *program) run(n int) {
 	for range n {
-		s := heat.Slice{Executed: p.last.Executed + uint64(p.r.IntN(3000)), Time: p.last.Time + 10, Parts: 1}
+		s := heat.Slice{Executed: p.last.Executed + uint64(p.r.IntN(3000)), Time: p.last.Time + 10, Parts: 1, Counting: heat.Counting(1 + p.r.IntN(3)), Minor: uint64(p.r.IntN(9)), Major: uint64(p.r.IntN(3)), Threads: uint64(p.r.IntN(9))}
 		for _, base := range []uint64{100, 1000, 5000, 1 << 30} {
 			for at := base + uint64(p.r.IntN(40)); at < base+70 && p.r.IntN(3) > 0; at += 1 + uint64(p.r.IntN(30)) {
 				one := heat.Range{First: at, Pages: 1 + uint64(p.r.IntN(3)), What: heat.What(1 + p.r.IntN(7))}

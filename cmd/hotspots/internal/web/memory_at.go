@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"sort"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
@@ -22,7 +24,8 @@ import (
 // Bounds of what is told of some pages.
 const (
 	mostParts   = 10_000
-	mostSymbols = 8 // of one part
+	mostSymbols = 8   // of one part
+	mostNamed   = 128 // rows
 )
 
 // symbols are the names of what lies where in a program, which are read when they are asked for.
@@ -39,6 +42,23 @@ type symbol struct {
 
 // in are the names of functions and variables in some addresses, and how many more there are.
 func (y *symbols) in(p *program, from, to uint64, most int) (names []string, more int) {
+	list, more := y.find(p, from, to, most)
+	for _, f := range list {
+		names = append(names, f.Name)
+	}
+	return names, more
+}
+
+// found is a function or a variable.
+type found struct {
+	Name     string `json:"name"`
+	From     uint64 `json:"from"` // addresses
+	To       uint64 `json:"to"`
+	Variable bool   `json:"variable"`
+}
+
+// find are the functions and the variables in some addresses, and how many more there are.
+func (y *symbols) find(p *program, from, to uint64, most int) (list []found, more int) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	book := p.source.Book()
@@ -51,9 +71,10 @@ func (y *symbols) in(p *program, from, to uint64, most int) (names []string, mor
 		}
 		slices.SortFunc(y.functions, func(a, b symbol) int { return cmp.Compare(a.from, b.from) })
 	}
-	add := func(name func() string) {
-		if len(names) < most {
-			names = append(names, name())
+	add := func(f found, name func() string) {
+		if len(list) < most {
+			f.Name = name()
+			list = append(list, f)
 		} else {
 			more++
 		}
@@ -63,30 +84,57 @@ func (y *symbols) in(p *program, from, to uint64, most int) (names []string, mor
 		i--
 	}
 	for ; i < len(y.functions) && y.functions[i].from < to; i++ {
-		add(func() string { return book.Name(y.functions[i].i) })
+		f := &y.functions[i]
+		add(found{From: f.from, To: f.to}, func() string { return book.Name(f.i) })
 	}
 	for n := range book.Objects {
 		o := &book.Objects[n]
 		if from >= o.High || to <= o.Low {
 			continue
 		}
-		list, is := y.variables[n]
+		all, is := y.variables[n]
 		if !is {
-			list, _ = objcode.Variables(o) // what cannot be read has no names
+			all, _ = objcode.Variables(o) // what cannot be read has no names
 			if y.variables == nil {
 				y.variables = map[int][]objcode.Variable{}
 			}
-			y.variables[n] = list
+			y.variables[n] = all
 		}
-		k := sort.Search(len(list), func(k int) bool { return list[k].Addr+o.Bias >= from })
-		if k > 0 && list[k-1].Addr+list[k-1].Size+o.Bias > from {
+		k := sort.Search(len(all), func(k int) bool { return all[k].Addr+o.Bias >= from })
+		if k > 0 && all[k-1].Addr+all[k-1].Size+o.Bias > from {
 			k--
 		}
-		for ; k < len(list) && list[k].Addr+o.Bias < to; k++ {
-			add(func() string { return symname.Display(list[k].Name, o.Path, list[k].Addr, !book.Mangled) })
+		for ; k < len(all) && all[k].Addr+o.Bias < to; k++ {
+			v := &all[k]
+			add(found{From: v.Addr + o.Bias, To: v.Addr + v.Size + o.Bias, Variable: true}, func() string { return symname.Display(v.Name, o.Path, v.Addr, !book.Mangled) })
 		}
 	}
-	return names, more
+	return list, more
+}
+
+// named is what lies at the addresses of some rows, of so many bytes each.
+func (s *Server) named(p *program, q url.Values, _ *http.Request) (reply, error) {
+	row, err := number(q, "row", 0)
+	if err != nil {
+		return reply{}, failed(http.StatusBadRequest, err)
+	}
+	if row < 1 || row > pages.PageSize {
+		return reply{}, failed(http.StatusBadRequest, fmt.Errorf("row: 1 to %d bytes", pages.PageSize))
+	}
+	type line struct {
+		Symbols []found `json:"symbols"`
+		More    int     `json:"more_symbols"`
+	}
+	rows := []line{}
+	for at := range strings.SplitSeq(q.Get("at"), ",") {
+		from, err := strconv.ParseUint(at, 16, 47)
+		if err != nil || len(rows) == mostNamed {
+			return reply{}, failed(http.StatusBadRequest, fmt.Errorf("at: %d addresses at most, hex digits, with commas between them", mostNamed))
+		}
+		list, more := p.symbols.find(p, from, from+uint64(row), mostSymbols)
+		rows = append(rows, line{append([]found{}, list...), more})
+	}
+	return jsonReply(map[string]any{"schema": Schema, "rows": rows})
 }
 
 // noted is the touched pages of a program as they are now.
@@ -108,7 +156,8 @@ func (s *Server) noted(ctx context.Context, p *program) (*heatview.Source, error
 	if err != nil {
 		return nil, failed(http.StatusNotFound, err)
 	}
-	return &heatview.Source{File: f, Granule: pages.PageSize, Mapped: bandsOf(f.Mappings, pages.PageSize)}, nil
+	size := f.Noted.Size()
+	return &heatview.Source{File: f.In(f.Noted), Granule: size, Mapped: bandsOf(f.Mappings, size)}, nil
 }
 
 // part reads which pages, and when, somebody asks for.

@@ -107,7 +107,7 @@ func TestStream(t *testing.T) {
 		t.Errorf("%v", head)
 	}
 	curve, body := frame(t, c, "curve")
-	if curve["n"] != 1.0 || curve["touched"] != 1.0 || len(body) != 6*8 {
+	if curve["n"] != 1.0 || curve["touched"] != 1.0 || len(body) != 10*8 {
 		t.Errorf("%v, %d bytes", curve, len(body))
 	}
 	s.touch(6, heat.WasWritten)

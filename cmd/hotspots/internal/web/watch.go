@@ -114,7 +114,6 @@ func (w *watch) follow(ctx context.Context, changed chan struct{}) {
 	r := &watcher{watch: w, file: pages.Follow(t.Path(), t.Nonce)}
 	t.Close()
 	defer r.file.Close()
-	r.now.Granule = pages.PageSize
 	for {
 		isNew, took := timed(func() bool { return r.next(ctx) })
 		switch {
@@ -168,7 +167,8 @@ func (r *watcher) next(ctx context.Context) (isNew bool) {
 // add adds what is new of slices.
 func (r *watcher) add(s pages.State) {
 	n := &r.now
-	n.File, n.Written = s.File, s.Written
+	s.File = s.File.In(s.File.Noted)
+	n.File, n.Granule, n.Written = s.File, s.File.Noted.Size(), s.Written
 	if s.Times != r.times {
 		r.times = s.Times
 		n.Times++
@@ -215,8 +215,8 @@ func (r *watcher) settle(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	ran := heat.Executed(t, flow)
 	n := &r.now
+	ran := heat.ExecutedIn(t, flow, n.File.Noted)
 	n.Settle = func(list []pages.Range) []pages.Range { return heat.Settle(list, ran) }
 	n.Used = n.Settle(n.Used)
 	n.Times++
@@ -276,9 +276,12 @@ func (r *watcher) mapped() (list []pages.Mapping) {
 // draw makes the frame of curves.
 func (r *watcher) draw() {
 	n := &r.now
-	r.curve.Add(n.File, &r.curved, n.Executed)
-	of := map[string]uint64{}
+	r.curve.Add(n.File.In(pages.Page), &r.curved, n.Executed)
+	of, touched := map[string]uint64{}, uint64(0)
 	for _, u := range n.Used {
+		touched += u.Pages
+	}
+	for _, u := range pages.Coarse(nil, n.Used, pages.Page-n.File.Noted) {
 		of["touched"] += u.Pages
 		for name, is := range map[string]pages.What{"read": pages.WasRead, "written": pages.WasWritten, "executed": pages.WasExecuted} {
 			if u.What&is != 0 {
@@ -290,6 +293,7 @@ func (r *watcher) draw() {
 	for _, of := range []func(*heatview.Point) uint64{
 		func(p *heatview.Point) uint64 { return p.Instructions }, func(p *heatview.Point) uint64 { return p.Nanoseconds }, func(p *heatview.Point) uint64 { return p.Touched },
 		func(p *heatview.Point) uint64 { return p.Used }, func(p *heatview.Point) uint64 { return p.WorkingSet }, func(p *heatview.Point) uint64 { return p.Resident },
+		func(p *heatview.Point) uint64 { return p.Minor }, func(p *heatview.Point) uint64 { return p.Major }, func(p *heatview.Point) uint64 { return p.Threads }, func(p *heatview.Point) uint64 { return uint64(p.Counting) },
 	} {
 		for i := range r.curve.Points {
 			body = binary.LittleEndian.AppendUint64(body, math.Float64bits(float64(of(&r.curve.Points[i]))))
@@ -297,8 +301,8 @@ func (r *watcher) draw() {
 	}
 	n.curves++
 	n.curve = heatview.Join(map[string]any{
-		"schema": heatview.Schema, "kind": "curve", "n": len(r.curve.Points), "window": r.curve.Window, "page": n.Granule, "settled": r.settled,
-		"curves":  []string{"instructions", "ns", "touched", "used", "working_set", "resident"},
+		"schema": heatview.Schema, "kind": "curve", "n": len(r.curve.Points), "window": r.curve.Window, "page": pages.PageSize, "granule": n.Granule, "granules": touched, "settled": r.settled,
+		"curves":  []string{"instructions", "ns", "touched", "used", "working_set", "resident", "minor_faults", "major_faults", "threads", "counting"},
 		"touched": of["touched"], "read": of["read"], "written": of["written"], "executed": of["executed"],
 	}, body)
 }

@@ -6,7 +6,8 @@ import { Curves } from "./curves.js";
 import { color, h, scaled, text } from "./dom.js";
 import { base, count, nanoseconds, short, thousands } from "./format.js";
 import { painter } from "./paint.js";
-import { Part } from "./part.js";
+import { noun, Part } from "./part.js";
+import { RowNames } from "./rownames.js";
 import { Stream } from "./stream.js";
 
 // The colours of hotspots heat picture, by what was done: 1 read, 2 written, 4 executed; the
@@ -39,6 +40,7 @@ export class Memory {
     this.axis = h("canvas", { class: "axis" });
     this.curves = new Curves(this);
     this.part = new Part(this);
+    this.names = new RowNames(this);
     this.says = h("div", { class: "says", role: "status" });
     this.plot = h("div", { class: "plot" }, this.gutter, this.stack, h("div", { class: "unit" }, "instructions"), this.axis, this.curves.legend, this.curves.canvas);
     const toggle = (key, label, title, click) => h("button", { class: "toggle", title: `${title} (${key})`, click }, label);
@@ -47,6 +49,9 @@ export class Memory {
       mapped: toggle("u", "all that is mapped", "also pages that nothing touched", () => this.set({ mm: app.state.mm ? "" : "1" })),
       last: toggle("l", "streaming", "the last instructions, flowing to the left", () => this.stream_()),
       resident: toggle("r", "resident", "how many pages of the process are in memory", () => this.set({ mr: app.state.mr ? "" : "1" })),
+      faults: toggle("f", "faults", "how many page faults there were so far", () => this.set({ mf: app.state.mf ? "" : "1" })),
+      threads: toggle("a", "threads", "how many threads there were", () => this.set({ mt: app.state.mt ? "" : "1" })),
+      named: toggle("y", "names", "functions and variables at rows that are tall enough", () => this.set({ mn: app.state.mn ? "" : "0" })),
       other: toggle("b", "other colours", "colours that all can tell apart", () => this.nextPalette()),
     };
     this.el = h("div", { class: "memory" }, this.head, h("div", { class: "tops" }, this.legend, h("div", { class: "toggles" }, ...Object.values(this.toggles))), h("div", { class: "middle" }, this.plot, this.part.el), this.says);
@@ -138,6 +143,7 @@ export class Memory {
         this.shown = model.id;
         this.cells.begin();
         this.bands = [];
+        this.names.begin();
         this.part.close();
       }
       this.seen = "";
@@ -246,14 +252,14 @@ export class Memory {
   sayHead() {
     const { head } = this.cells, c = this.curves.head;
     const live = this.app.model.state.running && this.stream ? `; live, ${this.behind < 2000 ? `${thousands(this.behind)} ms behind` : "nothing new"}` : "";
-    text(this.head, `${c ? `${count(c.touched, "page")} touched: ${thousands(c.read)} read, ${thousands(c.written)} written, ${thousands(c.executed)} executed; ` : ""}${short(head.instructions)} instructions, ${count(head.slices, "slice")} of time${live}. A row is ${bytes(head.row)}, the highest address at the top, a column ${count(head.column, "instruction")}.`);
+    text(this.head, `${c ? `${count(c.touched, "page")} touched: ${thousands(c.read)} read, ${thousands(c.written)} written, ${thousands(c.executed)} executed${c.granule < c.page ? `; ${count(c.granules, noun(c.granule))} of ${c.granule} bytes` : ""}; ` : ""}${short(head.instructions)} instructions, ${count(head.slices, "slice")} of time${live}. A row is ${bytes(head.row)}, the highest address at the top, a column ${count(head.column, "instruction")}.`);
   }
 
   drawLegend() {
     const { state } = this.app, { toggles } = this;
     const list = names.map((_, i) => i).filter((i) => i === 0 || this.cells.seen & (1 << i));
     const what = `${this.palette} ${list}`;
-    for (const [name, on] of [["mapped", state.mm], ["last", state.mx[0] === "l"], ["resident", state.mr], ["other", this.palette === "blind"]]) toggles[name].setAttribute("aria-pressed", String(!!on));
+    for (const [name, on] of [["mapped", state.mm], ["last", state.mx[0] === "l"], ["resident", state.mr], ["faults", state.mf], ["threads", state.mt], ["named", !state.mn], ["other", this.palette === "blind"]]) toggles[name].setAttribute("aria-pressed", String(!!on));
     toggles.whole.disabled = state.mx === "" && state.my === "";
     if (what === this.legendOf) return;
     this.legendOf = what;
@@ -334,6 +340,8 @@ export class Memory {
     const c = scaled(over, width, height), n = cells.order.length;
     c.fillStyle = "rgb(160 160 170 / 0.55)";
     for (const g of this.list ?? []) if (g.first > 0) c.fillRect(0, Math.round(g.first / n * height), width, 1);
+    this.drawPaused(c, width, height);
+    if (!this.app.state.mn) this.names.draw(c, width, height);
     if (this.box) {
       const { x0, x1, y0, y1 } = this.placed(this.box);
       c.fillStyle = "rgb(255 255 255 / 0.14)";
@@ -346,6 +354,25 @@ export class Memory {
       c.fillRect(this.pointer.x, 0, 1, height);
       c.fillRect(0, this.pointer.y, width, 1);
     }
+  }
+
+  // drawPaused draws where counting was off: mostly no instruction of what is counted ran then.
+  drawPaused(c, width, height) {
+    const [from, to] = this.range();
+    c.save();
+    c.setLineDash([4, 4]);
+    c.strokeStyle = "#b8b8c0";
+    c.fillStyle = "rgb(184 184 192 / 0.22)";
+    for (const o of this.curves.offs ?? []) {
+      const x = (o.from - from) / (to - from) * width, end = (o.to - from) / (to - from) * width;
+      if (end < 0 || x > width) continue;
+      if (end - x > 2) c.fillRect(x, 0, end - x, height);
+      c.beginPath();
+      c.moveTo(Math.round(x) + 0.5, 0);
+      c.lineTo(Math.round(x) + 0.5, height);
+      c.stroke();
+    }
+    c.restore();
   }
 
   // placed is where a box of addresses and instructions is.
@@ -462,7 +489,7 @@ export class Memory {
     const address = cells.address(row), column = Math.floor(instructions / head.column);
     const band = this.bandAt(address) ?? this.bandAt(address + head.row - 1);
     const inside = column >= head.first && column < head.end;
-    const first = [hex(address), band?.name ?? "[unmapped]", inside ? names[cells.at(column, row)] : "", `${short(column * head.column)} instructions`].filter((s) => s).join("  ·  ");
+    const first = [hex(address), band?.name ?? "[unmapped]", inside ? names[cells.at(column, row)] : "", `${short(column * head.column)} instructions`, this.sayPaused(instructions)].filter((s) => s).join("  ·  ");
     const what = `${address} ${head.row} ${column}`;
     if (this.more?.address !== address) this.more = { address, texts: [] }; // of another column it is nearly so
     text(this.says, [first, ...this.more.texts].join("  ·  "));
@@ -486,10 +513,16 @@ export class Memory {
     });
   }
 
+  // sayPaused says whether counting was off there.
+  sayPaused(instructions) {
+    const [from, to] = this.range(), o = this.curves.pausedAt(instructions, (to - from) / this.over.clientWidth * 2);
+    return o ? `counting was off here${o.ns > 0 ? ` for ${nanoseconds(o.ns)}` : ""}` : "";
+  }
+
   key(e) {
     const [from, to] = this.range(), step = (to - from) / 8;
     const action = {
-      b: () => this.nextPalette(), u: () => this.toggles.mapped.click(), l: () => this.toggles.last.click(), r: () => this.toggles.resident.click(), 0: () => this.reset(),
+      b: () => this.nextPalette(), u: () => this.toggles.mapped.click(), l: () => this.toggles.last.click(), r: () => this.toggles.resident.click(), f: () => this.toggles.faults.click(), a: () => this.toggles.threads.click(), y: () => this.toggles.named.click(), 0: () => this.reset(),
       "+": () => this.zoomKey(0.5), "=": () => this.zoomKey(0.5), "-": () => this.zoomKey(2),
       ArrowLeft: () => this.shift(from - step, to - step), ArrowRight: () => this.shift(from + step, to + step),
       ArrowUp: () => this.navigate(1, 0, 0.125), ArrowDown: () => this.navigate(1, 0, -0.125),

@@ -3,6 +3,9 @@ import { json } from "./api.js";
 import { h } from "./dom.js";
 import { base, count, short, thousands } from "./format.js";
 
+// noun is what so many bytes are called.
+export const noun = (granule) => ({ 4096: "page", 64: "line" })[granule] ?? "granule";
+
 const most = 300; // lines: files have all
 
 export class Part {
@@ -41,9 +44,9 @@ export class Part {
       h("td", { class: "what", title: p.memory }, base(p.memory), p.symbols.length > 0 ? h("span", { class: "dim", title: p.symbols.join("\n") }, " " + p.symbols.slice(0, 3).join(", ") + (p.symbols.length + p.more_symbols > 3 ? ` and ${thousands(p.symbols.length + p.more_symbols - 3)} more` : "")) : null));
     const more = a.parts.length + a.more - most;
     this.el.replaceChildren(
-      h("div", { class: "bar" }, h("h2", {}, `${count(a.touched, "page")} touched`), button("Zoom in", "show this alone (Enter)", () => this.zoom()), button("CSV", "save this table (x)", () => app.export("csv")), button("✕", "close (Esc)", () => this.close())),
+      h("div", { class: "bar" }, h("h2", {}, `${count(a.touched, noun(a.page))} touched`), button("Zoom in", "show this alone (Enter)", () => this.zoom()), button("CSV", "save this table (x)", () => app.export("csv")), button("✕", "close (Esc)", () => this.close())),
       h("p", { class: "note" }, `from ${short(box.after)} to ${short(box.before)} instructions, 0x${box.from.toString(16)} to 0x${box.to.toString(16)}: ${thousands(a.read)} read, ${thousands(a.written)} written, ${thousands(a.executed)} executed${a.first ? `; slices ${thousands(a.first)} to ${thousands(a.last)}` : ""}`),
-      h("table", {}, h("thead", {}, h("tr", {}, ...["Address", "Pages", "", "First", "Last", "Memory, symbols"].map((t, i) => h("th", { class: [1, 3, 4].includes(i) ? "right" : "" }, t)))), h("tbody", {}, ...a.parts.slice(0, most).map(line))),
+      h("table", {}, h("thead", {}, h("tr", {}, ...["Address", `${noun(a.page)[0].toUpperCase()}${noun(a.page).slice(1)}s`, "", "First", "Last", "Memory, symbols"].map((t, i) => h("th", { class: [1, 3, 4].includes(i) ? "right" : "" }, t)))), h("tbody", {}, ...a.parts.slice(0, most).map(line))),
       more > 0 ? h("p", { class: "note" }, `and ${thousands(more)} more${a.more ? `, of which the last ${thousands(a.more)} are in no file either: choose a smaller part` : ": CSV and JSON have them"}`) : "");
     this.el.hidden = false;
   }
@@ -56,5 +59,5 @@ export class Part {
     this.memory.setRange(box.after, box.before);
   }
 
-  rows() { return (this.answer?.parts ?? []).map((p) => ({ ...p, symbols: p.symbols.join(" ") })); }
+  rows() { return (this.answer?.parts ?? []).map(({ pages, ...p }) => ({ memory: p.memory, address: p.address, [`${noun(this.answer.page)}s`]: pages, ...p, symbols: p.symbols.join(" ") })); }
 }
