@@ -30,8 +30,9 @@ func startWindows(t *testing.T, inside bool, flags ...string) *windows {
 	t.Helper()
 	table := filepath.Join(t.TempDir(), "table")
 	program := compile(t, need(t, "gcc"), []string{"-O1", "-Wall", "-Werror", "-falign-functions=32", "-I../libdynprof", "-pthread"}, "heat_paused.c")
-	args := append([]string{"run", "--control", "--objects", "main", "--summary", "0", "-o", table}, flags...)
-	w := &windows{t: t, c: exec.Command(build(t, "hotspots"), append(args, "--", program)...), table: table, inside: inside}
+	library := compile(t, need(t, "gcc"), []string{"-O1", "-Wall", "-Werror", "-falign-functions=32", "-I../libdynprof", "-shared", "-fPIC", "-DLIBRARY"}, "heat_paused.c")
+	args := append([]string{"run", "--control", "--summary", "0", "-o", table}, flags...)
+	w := &windows{t: t, c: exec.Command(build(t, "hotspots"), append(args, "--", program, library)...), table: table, inside: inside}
 	w.c.Stderr = os.Stderr
 	w.to, w.from = converse(t, w.c)
 	t.Cleanup(func() { w.c.Process.Kill() })
@@ -108,7 +109,7 @@ func (w *windows) end(want map[int]string) *heatMap {
 }
 
 // TestHeatPaused: pages are those that calls touch which begin while counting is on, of all
-// threads and a child. A call that is under way when it ends or begins goes on as it was, until
+// threads and a child, and of a library that is loaded while it is off. A call that is under way when it ends or begins goes on as it was, until
 // a call of its own comes back. Slices in which counting was off have nothing else.
 func TestHeatPaused(t *testing.T) {
 	lane.Parallel(t)
@@ -120,9 +121,9 @@ func TestHeatPaused(t *testing.T) {
 		t.Run(strings.Join(row.flags, " "), func(t *testing.T) {
 			t.Parallel()
 			w := startWindows(t, row.inside, row.flags...)
-			want := map[int]string{100: "-w", 101: "-w", 105: "-w"}
+			want := map[int]string{100: "-w", 101: "-w", 105: "-w", 112: "-w"}
 			w.want(want, 0, 2, 4)
-			w.do("iwap" + "bowa" + "rbw" + "pcw" + "rbw")
+			w.do("iwap" + "bowalk" + "rbwk" + "pcw" + "rbw")
 			m := w.end(want)
 			span := m.span(t)
 			for page, s := range span {

@@ -1,9 +1,11 @@
 /* Touches known pages while counting is on or off, as who reads the output has it: threads and a
  * child touch pages of each phase, and threads that are in the middle of a call when counting is
  * paused or goes on touch one before and one behind that. Commands are bytes: w, a phase; a, a
- * thread that makes no call meanwhile; c, one that makes calls; b, that goes on; p and r, the
- * program pauses or resumes by itself; x, the end. */
+ * thread that makes no call meanwhile; c, one that makes calls; b, that goes on; l, a library is
+ * loaded, whose constructor touches a page; k, it touches another; p and r, the program pauses or
+ * resumes by itself; x, the end. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,9 +15,17 @@
 
 #include "dynprof.h"
 
-enum { PAGE = 4096, PAGES = 128, THREADS = 3, WORKERS = THREADS + 1, OWN = 3, EACH = 16, HELD = 100 };
+enum { PAGE = 4096, PAGES = 128, THREADS = 3, WORKERS = THREADS + 1, OWN = 3, EACH = 16, HELD = 100, LATE = 110 };
 
 static unsigned char *base = (unsigned char *)0x200000000000;
+
+#ifdef LIBRARY
+__attribute__((noinline)) static void late_store(volatile uint64_t *to) { *to = 1; }
+
+void late(int n) { late_store((uint64_t *)(base + (LATE + n) * PAGE)); }
+
+__attribute__((constructor)) static void loaded(void) { late(0); }
+#else
 
 static struct {
 	pthread_barrier_t begin, end;
@@ -79,8 +89,10 @@ static void phase(int n)
 		pthread_barrier_wait(&both->end);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	void (*late)(int) = 0;
+	int lates = 0;
 	pthread_t threads[THREADS], holder;
 	pthread_barrierattr_t shared;
 	pid_t child;
@@ -116,6 +128,14 @@ int main(void)
 			pthread_join(holder, 0);
 			held++;
 			break;
+		case 'l': {
+			void *library = dlopen(argv[argc - 1], RTLD_NOW);
+			late = library ? (void (*)(int))dlsym(library, "late") : 0;
+			break;
+		}
+		case 'k':
+			late(++lates);
+			break;
 		case 'p':
 			done = dynprof_pause();
 			break;
@@ -131,3 +151,4 @@ int main(void)
 	waitpid(child, 0, 0);
 	return 0;
 }
+#endif

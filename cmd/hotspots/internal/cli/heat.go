@@ -26,6 +26,7 @@ func (a *app) heatCommand() *cobra.Command {
 			"The program has to be run with hotspots run --heat=pages, or, to know also how many of the 64 lines of each page\n" +
 			"it has touched, --heat=lines, or --heat=bytes; --lines and --bytes show all by these. Without TABLE: the newest table.\n\n" +
 			"A page is touched where an instruction of a function that runs as a copy has read or written a byte of it.\n" +
+			"With --control memory is noted while counting is on: hotspots pause, hotspots resume.\n" +
 			"What is not seen is said: other functions, libraries that are not counted, the kernel. Forked children touch\n" +
 			"the same pages.",
 		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots heat app.dynprof\n  hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --curve --window 1000000\n  hotspots heat app.dynprof --format json",
@@ -48,7 +49,7 @@ func (a *app) heatCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&by[1], "lines", false, "the same by lines of 64 bytes, in place of pages; with --curve the curve is of these, too")
 	cmd.Flags().BoolVar(&by[2], "bytes", false, "the same by granules of 8 bytes")
 	cmd.MarkFlagsMutuallyExclusive("pages", "lines", "bytes")
-	cmd.Flags().BoolVar(&show.Curve, "curve", false, "show each slice of time: what was touched in it, the working set, pages used so far, resident ones")
+	cmd.Flags().BoolVar(&show.Curve, "curve", false, "show each slice of time: what was touched in it, the working set, pages used so far, resident ones, page faults, threads, and whether counting was on")
 	cmd.Flags().Uint64Var(&show.Window, "window", 0, "the working set is what the last `N` instructions have touched (default: a twentieth of all)")
 	cmd.AddCommand(a.heatPictureCommand())
 	return cmd

@@ -175,6 +175,7 @@ export class Memory {
       if (head.view !== this.number && this.cells.head) return; // of what was seen before
       this.cells.take(head, buffer, start);
       this.behind = head.behind;
+      this.heard = performance.now();
       if (head.whole && this.way) {
         this.way = null;
         const [from, to] = this.addresses();
@@ -251,7 +252,7 @@ export class Memory {
 
   sayHead() {
     const { head } = this.cells, c = this.curves.head;
-    const live = this.app.model.state.running && this.stream ? `; live, ${this.behind < 2000 ? `${thousands(this.behind)} ms behind` : "nothing new"}` : "";
+    const live = this.app.model.state.running && this.stream ? `; live, ${this.behind + performance.now() - this.heard < 2000 ? `${thousands(this.behind)} ms behind` : "nothing new"}` : "";
     text(this.head, `${c ? `${count(c.touched, "page")} touched: ${thousands(c.read)} read, ${thousands(c.written)} written, ${thousands(c.executed)} executed${c.granule < c.page ? `; ${count(c.granules, noun(c.granule))} of ${c.granule} bytes` : ""}; ` : ""}${short(head.instructions)} instructions, ${count(head.slices, "slice")} of time${live}. A row is ${bytes(head.row)}, the highest address at the top, a column ${count(head.column, "instruction")}.`);
   }
 
