@@ -133,6 +133,9 @@ func webGranules(t *testing.T, b *browser) {
 			}
 			got[int(cell[0]-linesBase)/of.bytes] = string(what)
 		}
+		if told := touchedIn(t, table, of.bytes); !maps.Equal(told, want) {
+			t.Errorf("--heat=%s: hotspots heat has %v, not %v", of.heat, told, want)
+		}
 		for _, row := range slices.Sorted(maps.Keys(want)) {
 			if got[row] != want[row] {
 				t.Errorf("--heat=%s: row %d is %q, not %q", of.heat, row, got[row], want[row])

@@ -26,7 +26,7 @@ func (f *File) Within(part Part) []Range {
 		sizes = append(sizes[:n-2], sizes[n-2]+sizes[n-1])
 	}
 	f.From(&Cursor{}, func(s *Slice, c *Cursor) bool {
-		if !part.has(s, c.Executed) {
+		if !part.Has(s, c.Executed) {
 			return c.Executed < part.Before
 		}
 		number := uint32(c.Number)
@@ -52,8 +52,13 @@ func (f *File) Within(part Part) []Range {
 	return lists[0]
 }
 
-// has reports whether a slice that began after so many instructions is in the time.
-func (p *Part) has(s *Slice, began uint64) bool {
+// Began is how many instructions had run before those of a slice that began after so many. Where none
+// ran in it, what was touched is the last one's before: that may be counted first, and noted then.
+func (s *Slice) Began(after uint64) uint64 { return min(after, max(s.Executed, 1)-1) }
+
+// Has reports whether a slice that began after so many instructions is in the time.
+func (p *Part) Has(s *Slice, after uint64) bool {
+	began := s.Began(after)
 	return began < p.Before && max(s.Executed, began+1) > p.After
 }
 

@@ -138,8 +138,9 @@ func (g *Grid) fill() (ok bool) {
 	ok = true
 	low, high := g.clip(g.source.Granule)
 	g.source.File.From(&g.at, func(s *heat.Slice, c *heat.Cursor) bool {
-		from := max(c.Executed>>g.shift, g.first)
-		to := min((max(s.Executed, c.Executed+1)-1)>>g.shift+1, g.end)
+		began := s.Began(c.Executed)
+		from := max(began>>g.shift, g.first)
+		to := min((max(s.Executed, began+1)-1)>>g.shift+1, g.end)
 		if from >= to {
 			return true
 		}

@@ -200,7 +200,7 @@ func (s *Server) at(p *program, q url.Values, r *http.Request) (reply, error) {
 	}
 	var last [3]*touch // by bit of What
 	src.File.From(&pages.Cursor{}, func(one *pages.Slice, c *pages.Cursor) bool {
-		if c.Executed >= of.Before {
+		if one.Began(c.Executed) >= of.Before {
 			return false
 		}
 		what := pages.What(0)
