@@ -23,6 +23,17 @@ func AppendPart(to []byte, kind byte, body []byte) []byte {
 	return binary.LittleEndian.AppendUint32(to, crc32.Checksum(to[begin:], castagnoli()))
 }
 
+// Part is the same, of what a buffer holds behind so many bytes, room for the head and more; the
+// buffer is that of the part then.
+func Part(buf []byte, room int, kind byte) []byte {
+	var head [1 + binary.MaxVarintLen64]byte
+	n := 1 + binary.PutUvarint(head[1:], uint64(len(buf)-room))
+	head[0] = kind
+	part := buf[room-n:]
+	copy(part, head[:n])
+	return binary.LittleEndian.AppendUint32(part, crc32.Checksum(part, castagnoli()))
+}
+
 // IsWhole reports whether a part has the sum that it ends with. It has SumSize bytes at least.
 func IsWhole(part []byte) bool {
 	sum := len(part) - SumSize

@@ -290,7 +290,7 @@ const (
 	// Behind these, with hotspots run --regions, what records accesses (docs/regions.md): the
 	// ring, which threads put records into and hotspots run takes them out of; where they
 	// are made; all regions that there have been; and those that there are.
-	RgHead   = 0x0      // u64, number of the next record
+	RgHead   = 0x0      // u64, number of a record in front of which no place is free
 	RgTail   = 0x40     // u64, of the next one that is taken
 	RgBeats  = 0x48     // u64, grows while somebody takes them
 	RgWaits  = 0x80     // u64, how often a thread has waited for room,

@@ -1,6 +1,7 @@
 package regions
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"os"
@@ -20,6 +21,7 @@ type Log struct {
 	early   []byte   // what comes into the file when there is one
 	told    []bool   // sites that are in it
 	regions uint64   // so far
+	buf     []byte   // of records that are taken
 }
 
 // NewLog makes one of what is in a ring.
@@ -41,27 +43,32 @@ func (l *Log) Open(table string, nonce [16]byte) {
 	}
 }
 
-// Add puts records behind those that there are, as Ring.Take has them, with all that they name.
-func (l *Log) Add(records []uint64) {
-	var sites, body []byte
+// mostTaken is how many records are taken at once: the rest of the ring has room meanwhile.
+const mostTaken = layout.RgRecords / 8
+
+// Take takes records that have come from the ring, and puts them behind those that there are, with
+// all that they name.
+func (l *Log) Take() {
+	const head = 1 + binary.MaxVarintLen64
+	l.buf = l.ring.next(append(l.buf[:0], make([]byte, head)...), mostTaken)
+	body := l.buf[head:]
+	n := len(body) / recordSize
 	out := l.newRegions(nil)
-	for i := 0; i+1 < len(records); i += 2 {
-		a := decodeRecord(records[i], records[i+1])
-		if int(a.Site) < len(l.told) && !l.told[a.Site] {
-			l.told[a.Site] = true
-			sites = le.AppendUint64(le.AppendUint32(sites, a.Site), l.ring.site(a.Site))
+	var sites []byte
+	for at := 8; at < len(body); at += recordSize {
+		if site := uint32(le.Uint64(body[at:]) >> layout.RecThreadBits & siteMask); int(site) < len(l.told) && !l.told[site] {
+			l.told[site] = true
+			sites = le.AppendUint64(le.AppendUint32(sites, site), l.ring.site(site))
 		}
-		body = le.AppendUint64(le.AppendUint64(body, records[i]), records[i+1])
 	}
 	if len(sites) > 0 {
 		out = beside.AppendPart(out, partSites, sites)
 	}
-	if len(body) > 0 {
-		out = beside.AppendPart(out, partRecords, body)
-	}
 	if len(out) > 0 {
-		l.write(out, uint64(len(records)/2))
+		l.write(out, 0)
 	}
+	l.write(beside.Part(l.buf, head, partRecords), uint64(n))
+	l.ring.take(n)
 }
 
 // newRegions adds those that are not there yet.

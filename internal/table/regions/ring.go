@@ -40,20 +40,35 @@ func (r *Ring) get(at int) uint64 { return atomic.LoadUint64(&r.words[at/8]) }
 // Beat says that somebody takes records.
 func (r *Ring) Beat() { atomic.AddUint64(&r.words[layout.RgBeats/8], 1) }
 
-// Take takes what is in the ring, and puts it behind other records.
-func (r *Ring) Take(to []uint64) []uint64 {
-	const tagMask = 1<<layout.RecTagBits - 1
-	for range layout.RgRecords {
-		at := layout.RgRing/8 + int(r.tail%layout.RgRecords)*2
-		low := atomic.LoadUint64(&r.words[at])
-		if low>>layout.RecAddressBits != (r.tail/layout.RgRecords+1)&tagMask {
+// HasNext reports whether a record has come that is not taken yet.
+func (r *Ring) HasNext() bool {
+	low := atomic.LoadUint64(&r.words[layout.RgRing/8+2*(r.tail%layout.RgRecords)])
+	return low>>layout.RecAddressBits == tagOf(r.tail)
+}
+
+func tagOf(number uint64) uint64 {
+	return (number/layout.RgRecords + 1) & (1<<layout.RecTagBits - 1)
+}
+
+// next adds records that come next, one behind the other in the ring and no more than most, to
+// others. They stay there until they are taken.
+func (r *Ring) next(to []byte, most int) []byte {
+	first, tag := int(r.tail%layout.RgRecords), tagOf(r.tail)
+	from := r.words[layout.RgRing/8:][2*first : 2*min(first+most, layout.RgRecords)]
+	for ; len(from) > 0; from = from[2:] {
+		low := atomic.LoadUint64(&from[0])
+		if low>>layout.RecAddressBits != tag {
 			break
 		}
-		to = append(to, low, r.words[at+1]) // both came at once
-		r.tail++
+		to = le.AppendUint64(le.AppendUint64(to, low), from[1]) // both came at once
 	}
-	atomic.StoreUint64(&r.words[layout.RgTail/8], r.tail)
 	return to
+}
+
+// take gives the places of so many back.
+func (r *Ring) take(n int) {
+	r.tail += uint64(n)
+	atomic.StoreUint64(&r.words[layout.RgTail/8], r.tail)
 }
 
 // site is what a number of a site stands for; 0: nothing.

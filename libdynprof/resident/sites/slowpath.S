@@ -22,6 +22,7 @@
 #define EFAULT 14
 #define SIG_SETMASK 2
 #define TRAP_FLAG 0x100
+#define UNCLEAN_FLAGS 0x40500 /* of traps, direction, alignment */
 
 	.text
 	.hidden	dp_cold, dp_record_access, dp_record, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase, dp_withdrawn
@@ -504,16 +505,22 @@ dp_record_access:
 	PUSH_CALLER_SAVED
 	TO_SIDE_STACK
 	and	$-16, %rsp
+	testl	$UNCLEAN_FLAGS, -8(%rbp)
+	jz	1f
 	CLEAN_FLAGS
-	mov	16+DP_RECORD_AT(%rbp), %rdi
+1:	mov	16+DP_RECORD_AT(%rbp), %rdi
 	mov	16+DP_RECORD_HOME(%rbp), %rsi
 	mov	16+DP_RECORD_WHAT(%rbp), %rdx
 	call	dp_record
 	FROM_SIDE_STACK
 	lea	-10*8(%rbp), %rsp
+	testl	$UNCLEAN_FLAGS, -8(%rbp)
 	POP_CALLER_SAVED
-	popfq
-	pop	%rbp
+	jnz	2f
+	lea	8(%rsp), %rsp		/* which of those in use are nobody's */
+	jmp	3f
+2:	popfq
+3:	pop	%rbp
 	.cfi_restore_state
 	ret
 	.cfi_endproc

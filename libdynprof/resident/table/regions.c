@@ -5,8 +5,8 @@
  *  - A region that there is has an entry, with its number, which no other ever has, stored last;
  *    of who reads it while it becomes another's the number tells.
  *  - A record is put into the ring by exchanging all of its 16 bytes at once. So there are no
- *    halves of one, and no holes: what was put there has a place that is known to be next, and
- *    who finds the number of the next one behind goes on with it.
+ *    halves of one, and no holes: what was put there has the first place that was free. Which that
+ *    is is looked for from where the last one to say so has found it, or later.
  *  - Where the ring is full a thread waits for who takes records. Where that one does not live
  *    any more, or stands still for long, recording ends, and what follows is only counted.
  */
@@ -45,6 +45,28 @@ static const uint64_t BEING_MADE = ~0ULL;
 void dp_regions_begin(uint64_t at) { area = (uint8_t *)at; }
 void dp_regions_end(void) { area = 0; }
 int dp_regions_are(void) { return area && !dp_is_off() && !dp_stopped(); }
+
+/* ---- the ring ------------------------------------------------------------ */
+
+static uint64_t tag_of(uint64_t number) { return (number / DP_RG_RECORDS + 1) & ((1U << DP_REC_TAG_BITS) - 1); }
+static uint64_t *slot_of(uint64_t number) { return word(DP_RG_RING) + 2 * (number % DP_RG_RECORDS); }
+static uint64_t tag_at(uint64_t number) { return __atomic_load_n(slot_of(number), __ATOMIC_ACQUIRE) >> DP_REC_ADDRESS_BITS; }
+
+/* A number in front of which no place is free. */
+static uint64_t not_free(void)
+{
+	uint64_t head = get(DP_RG_HEAD), tail = get(DP_RG_TAIL);
+	return head > tail ? head : tail;
+}
+
+/* The number of the next record. */
+static uint64_t next_number(void)
+{
+	uint64_t n = not_free();
+	for (; tag_at(n) == tag_of(n) || n < get(DP_RG_TAIL); n++)
+		;
+	return n;
+}
 
 /* ---- regions ------------------------------------------------------------ */
 
@@ -94,7 +116,7 @@ int64_t dp_region_add(uint64_t low, uint64_t size, const char *name)
 	p->address = low;
 	p->bytes = size;
 	text_copy(p->name, sizeof p->name, name ? name : "");
-	__atomic_store_n(&p->begin, get(DP_RG_HEAD) + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->begin, next_number() + 1, __ATOMIC_RELEASE);
 	l->low = low;
 	l->high = low + size;
 	__atomic_store_n(&l->number, number, __ATOMIC_SEQ_CST);
@@ -111,7 +133,7 @@ long dp_region_remove(int64_t number)
 		uint64_t low = l->low, high = l->high, was = (uint64_t)number;
 		if (!__atomic_compare_exchange_n(&l->number, &was, BEING_MADE, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			continue;
-		__atomic_store_n(&((struct past *)(area + DP_RG_LOG) + number)->end, get(DP_RG_HEAD) + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&((struct past *)(area + DP_RG_LOG) + number)->end, next_number() + 1, __ATOMIC_RELEASE);
 		mark(low, high, (uint16_t)-1);
 		__atomic_store_n(&l->number, 0, __ATOMIC_SEQ_CST);
 		return 0;
@@ -294,27 +316,32 @@ static int exchange(uint64_t *at, uint64_t low, uint64_t high, uint64_t new_low,
 	return done;
 }
 
-static uint64_t tag_of(uint64_t number) { return (number / DP_RG_RECORDS + 1) & ((1U << DP_REC_TAG_BITS) - 1); }
-
 /* Puts a record into the ring. Returns 0 if nobody takes any. */
 static int put(uint64_t at, uint64_t what)
 {
-	for (;;) {
-		uint64_t n = get(DP_RG_HEAD), *slot = word(DP_RG_RING) + 2 * (n % DP_RG_RECORDS);
-		if ((int64_t)(n - get(DP_RG_TAIL)) >= DP_RG_RECORDS) { /* less than 0: it is taken, and nobody has gone on yet */
+	enum { TAGS = (1U << DP_REC_TAG_BITS) - 1 };
+	for (uint64_t n = not_free(), tail = get(DP_RG_TAIL);;) {
+		if (n - tail >= DP_RG_RECORDS) {
 			if (!wait_for(n - DP_RG_RECORDS))
 				return 0;
+			tail = get(DP_RG_TAIL);
+			n = n < tail ? tail : n;
 			continue;
 		}
-		uint64_t low = __atomic_load_n(&slot[0], __ATOMIC_ACQUIRE), high = __atomic_load_n(&slot[1], __ATOMIC_ACQUIRE);
-		uint64_t tag = low >> DP_REC_ADDRESS_BITS, next = tag_of(n);
-		int done = tag == ((next - 1) & ((1U << DP_REC_TAG_BITS) - 1)) && exchange(slot, low, high, at | next << DP_REC_ADDRESS_BITS, what);
-		/* Whoever has put it there, the next one is the one behind. */
-		uint64_t number = n;
-		if (done || __atomic_load_n(&slot[0], __ATOMIC_ACQUIRE) >> DP_REC_ADDRESS_BITS == next)
-			__atomic_compare_exchange_n(word(DP_RG_HEAD), &number, n + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-		if (done)
+		uint64_t *slot = slot_of(n), next = tag_of(n);
+		uint64_t low = __atomic_load_n(&slot[0], __ATOMIC_ACQUIRE), tag = low >> DP_REC_ADDRESS_BITS;
+		if (tag == ((next - 1) & TAGS)) {
+			if (!exchange(slot, low, __atomic_load_n(&slot[1], __ATOMIC_ACQUIRE), at | next << DP_REC_ADDRESS_BITS, what))
+				continue;
+			__atomic_store_n(word(DP_RG_HEAD), n + 1, __ATOMIC_RELEASE); /* who comes late makes it less: others look on */
 			return 1;
+		}
+		if (tag == next) {
+			n++;
+			continue;
+		}
+		n = not_free(); /* the ring has gone round meanwhile */
+		tail = get(DP_RG_TAIL);
 	}
 }
 
@@ -344,7 +371,7 @@ long dp_regions_flush(void)
 {
 	if (!area)
 		return -ENOSYS;
-	uint64_t n = get(DP_RG_HEAD);
+	uint64_t n = next_number();
 	struct patience p = {0};
 	while (get(DP_RG_TAIL) < n)
 		if (!wait(&p))

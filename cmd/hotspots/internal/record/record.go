@@ -4,6 +4,7 @@ package record
 
 import (
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/dynprof/dynprof/internal/table/find"
@@ -38,13 +39,12 @@ func (r *Recorder) Watch(int) {}
 // run takes records until that is stopped, and what is there then.
 func (r *Recorder) run() {
 	defer close(r.done)
-	var records []uint64
 	for wait, ended := latest, false; ; {
 		r.ring.Beat()
-		if records = r.ring.Take(records[:0]); len(records) > 0 {
+		if r.ring.HasNext() {
 			wait = soon
 			r.open()
-			r.log.Add(records)
+			r.log.Take()
 			continue
 		}
 		if ended {
@@ -53,7 +53,9 @@ func (r *Recorder) run() {
 		select {
 		case <-r.stop:
 			ended = true
-		case <-time.After(wait):
+		default:
+			moment := syscall.NsecToTimespec(int64(wait)) // by the runtime's own timers it would be a millisecond
+			syscall.Nanosleep(&moment, nil)
 			wait = min(2*wait, latest)
 		}
 	}
