@@ -17,6 +17,8 @@ type Log struct {
 	file    *os.File // nil: there is none yet, or it could not be written to
 	path    string   // of its table
 	err     error    // the first one
+	end     int64    // of what is written; where there was no room for more it is the file's end
+	full    bool     // nothing is written any more but what is known at the end
 	lost    uint64   // records that could not be written
 	early   []byte   // what comes into the file when there is one
 	told    []bool   // sites that are in it
@@ -39,6 +41,10 @@ func (l *Log) Open(table string, nonce [16]byte) {
 	if l.file, l.err = create(table, nonce); l.err == nil {
 		early := l.early
 		l.early = nil
+		var fi os.FileInfo
+		if fi, l.err = l.file.Stat(); l.err == nil {
+			l.end = fi.Size()
+		}
 		l.write(early, 0)
 	}
 }
@@ -90,14 +96,14 @@ func appendJSON(out []byte, kind byte, v any) []byte {
 	return beside.AppendPart(out, kind, text)
 }
 
-// write writes parts that have so many records. If it cannot, these are lost, and counted.
+// write writes parts that have so many records. If it cannot, these are lost, and counted, as is all
+// that comes later.
 func (l *Log) write(parts []byte, records uint64) {
 	switch {
-	case l.file != nil:
-		if _, err := l.file.Write(parts); err != nil {
+	case l.file != nil && !l.full:
+		if err := l.put(parts); err != nil {
 			l.err = errors.Join(l.err, err)
-			l.file.Close()
-			l.file = nil
+			l.full = true
 			l.lost += records
 		}
 	case l.path == "" && len(l.early)+len(parts) <= mostEarly:
@@ -105,6 +111,16 @@ func (l *Log) write(parts []byte, records uint64) {
 	default:
 		l.lost += records
 	}
+}
+
+// put writes parts, or nothing.
+func (l *Log) put(parts []byte) error {
+	n, err := l.file.Write(parts)
+	if err != nil {
+		return errors.Join(err, l.file.Truncate(l.end))
+	}
+	l.end += int64(n)
+	return nil
 }
 
 // Close ends the file, beside a table, which may have got another path meanwhile.
@@ -121,9 +137,12 @@ func (l *Log) Close(table string, nonce [16]byte) error {
 	total := l.ring.total()
 	total.Records -= l.lost
 	total.Lost, total.Ended = total.Lost+l.lost, true
-	l.write(appendJSON(out, partTotal, total), 0)
 	if l.file == nil {
 		return l.err
+	}
+	out = appendJSON(out, partTotal, total)
+	if err := l.put(out); err != nil { // who was full may have room for this
+		l.err = errors.Join(l.err, err)
 	}
 	err := errors.Join(l.err, l.file.Close())
 	if err == nil && l.path != table {
