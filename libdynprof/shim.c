@@ -254,7 +254,7 @@ static void read_environment(struct start *s)
 		else if ((v = value_of(*e, "DYNPROF_HEAT")))
 			s->heat = v, s->session.blocks |= *v != 0;
 		else if ((v = value_of(*e, "DYNPROF_REGIONS")))
-			s->regions = dp_is_on(v);
+			s->regions = s->session.records = dp_is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_REGION")))
 			s->region = v;
 		else if ((v = value_of(*e, "DYNPROF_TRANSLATOR")))

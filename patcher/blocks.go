@@ -524,6 +524,8 @@ const (
 	_ = uint(layout.TrLeast-emit.TripLeast) + uint(emit.TripLeast-layout.TrLeast)
 	_ = uint(layout.TrBuckets-emit.TripBuckets) + uint(emit.TripBuckets-layout.TrBuckets)
 	_ = uint(layout.TrWords-emit.TripWords) + uint(emit.TripWords-layout.TrWords)
+	_ = uint(layout.RgLow-(emit.BoundLow-emit.BoundsAt)) + uint(emit.BoundLow-emit.BoundsAt-layout.RgLow)
+	_ = uint(layout.RgHigh-(emit.BoundHigh-emit.BoundsAt)) + uint(emit.BoundHigh-emit.BoundsAt-layout.RgHigh)
 	_ = uint(layout.ShBits-emit.ShadowBits) + uint(emit.ShadowBits-layout.ShBits)
 	_ = uint(layout.ShPage-emit.GranulePage) + uint(emit.GranulePage-layout.ShPage)
 	_ = uint(layout.ShLine-emit.GranuleLine) + uint(emit.GranuleLine-layout.ShLine)

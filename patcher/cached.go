@@ -67,6 +67,9 @@ func (d *decision) heats() string {
 	case !d.heat:
 		return "none"
 	case d.records:
+		if d.masks {
+			return "regions masks"
+		}
 		return "regions"
 	case d.masks:
 		return fmt.Sprintf("masks %d", d.granule)

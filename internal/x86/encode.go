@@ -14,6 +14,7 @@ type Cond byte
 
 // Conditions, SDM volume 1 appendix B.
 const (
+	CondB  Cond = 0x2
 	CondE  Cond = 0x4
 	CondNE Cond = 0x5
 	CondBE Cond = 0x6
@@ -357,6 +358,12 @@ func (a *Asm) CmpWordAtTwice(reg byte, disp int32, imm int8) {
 	a.Raw(0x83, 0xbc, reg&7<<3|reg&7)
 	a.imm32(disp)
 	a.Raw(byte(imm))
+}
+
+// CmpAbsolute is `cmp disp,reg`, of 8 bytes in the first 2 GB of memory.
+func (a *Asm) CmpAbsolute(reg byte, disp int32) {
+	a.Raw(rexW|reg>>3<<2, 0x3b, 0x04|reg&7<<3, 0x25)
+	a.imm32(disp)
 }
 
 // StoreAboveRSP is `mov reg,disp(%rsp)`.

@@ -34,18 +34,49 @@ func Record(p *x86.Operand, second bool) int32 {
 // check looks whether the mark may be in a region:
 //
 //	      lea   r, <mark>
-//	      shl   r, 17
-//	      shr   r, 29
+//	      pext  r, r, [mask]               ; or shl r, 17; shr r, 29
 //	      cmp   word [shadow+r*2], 0
 //	      jne   cold
 //	back:
 func (t *Touch) check(a *x86.Asm, r byte, use *TouchUse) {
-	t.address(a, r)
-	a.Shl(r, 64-ShadowBits)
-	a.Shr(r, 64-ShadowBits+byte(GranulePage))
+	t.granule(a, r, &t.Marks[0], use)
 	a.CmpWordAtTwice(r, ShadowAt, 0)
 	a.Jcc(x86.CondNE, use.Cold)
 	a.Bind(use.Back)
+}
+
+// checks looks whether any of RecordMost bytes from one of the marks on may be in a region. Then it
+// is `not equal` behind the Touch, for no flag changes any more:
+//
+//	     lea   r, <first>                  ; of each mark, as in check
+//	     pext  r, r, [mask]
+//	     cmp   word [shadow+r*2], 0
+//	     jne   done                        ; but of the last
+//	     ...
+//	done:
+func (t *Touch) checks(a *x86.Asm, r byte, use *TouchUse) {
+	done := a.NewLabel()
+	for i := range t.Marks {
+		t.granule(a, r, &t.Marks[i], use)
+		a.CmpWordAtTwice(r, ShadowAt, 0)
+		if i+1 < len(t.Marks) {
+			a.JccShort(x86.CondNE, done)
+		}
+	}
+	a.Bind(done)
+}
+
+// Where it says between which addresses regions are, in front of the shadow: checks from a
+// register on, or up to RecordMost in front of that, are of none if it is outside.
+const (
+	BoundsAt  = ShadowAt - 1<<12
+	BoundLow  = BoundsAt + 0xc0
+	BoundHigh = BoundsAt + 0xc8
+)
+
+// HasBounds reports whether a mark of a check may be left out by them.
+func (m *Mark) HasBounds() bool {
+	return m.At == 0 && m.Memory.Base != x86.NoRegister && m.Memory.Index == x86.NoRegister && m.Memory.Disp <= 0 && m.Memory.Disp >= -RecordMost
 }
 
 // address loads that of the mark.

@@ -29,19 +29,28 @@ func TestRecord(t *testing.T) {
 		{"none is dead", Touch{Marks: by(x86.RCX, x86.RDX, 1, 0), Scratch: none}, x86.Operand{Size: 4, Count: 1, Kind: x86.OperandStore}, false},
 		{"below the stack pointer, flags are kept", Touch{Marks: by(x86.RSP, none, 1, -8), Scratch: none, KeepsFlags: true}, x86.Operand{Size: 8, Count: 1, Kind: x86.OperandStore}, false},
 		{"by rax, flags are kept", Touch{Marks: by(x86.RAX, x86.RCX, 4, 0x12345678), Scratch: none, KeepsFlags: true}, x86.Operand{Size: 64, Count: 1, Kind: x86.OperandLoad}, false},
+		{"check: of two, rax is dead", Touch{Marks: append(by(x86.RBX, none, 1, 0), by(x86.RSP, none, 1, -1024)...), Scratch: x86.RAX, Check: true}, x86.Operand{}, false},
+		{"check: by pext", Touch{Marks: append(by(x86.RBX, none, 1, 0), by(12, 9, 8, -1024)...), Scratch: 13, Masks: true, Check: true}, x86.Operand{}, false},
+		{"check: none is dead", Touch{Marks: append(by(x86.RCX, none, 1, 0), by(x86.RSP, none, 1, -1024)...), Scratch: none, Masks: true, Check: true}, x86.Operand{}, false},
 	} {
-		row.Record = Record(&row.Operand, row.second)
+		if row.Granule = GranulePage; !row.Check {
+			row.Record = Record(&row.Operand, row.second)
+		}
 		front, size := 0, 0
 		code := assembled(t, func(a *x86.Asm) {
 			begin := a.NewLabel()
-			use := TouchUse{Word: 0x98, Cold: a.NewLabel(), Back: a.NewLabel()}
+			use := TouchUse{Word: 0x98, Mask: a.NewLabel(), Cold: a.NewLabel(), Back: a.NewLabel()}
 			a.Bind(begin)
 			row.Write(a, &use)
 			front = a.Len()
+			if row.Check {
+				a.Bind(use.Mask)
+				return
+			}
 			row.WriteCold(a, &use, begin, fixture.ArenaAt+0x20000, fixture.ArenaAt+0x30000)
 			size = a.Len() - front
 		})
-		if front != row.Size() || front >= TouchSize || size > RecordColdSize {
+		if front != row.Size() || front >= TouchSize || front > row.MostSize() || size > RecordColdSize {
 			t.Errorf("%s: %d bytes and %d, not %d and %d at most", row.name, front, size, row.Size(), RecordColdSize)
 		}
 		fmt.Fprintf(&got, "== %s\n%s\n", row.name, fixture.Disassemble(t, code, uint64(fixture.ArenaAt)))

@@ -55,6 +55,7 @@ type Touch struct {
 	Masks      bool  // by pext: no flag changes
 	KeepsFlags bool  // they are live, and Masks is false: then Scratch is NoRegister
 	Record     int32 // unless 0 it is a record, of one mark (record.go)
+	Check      bool  // of records that follow (record.go): flags are not live
 }
 
 // Mark is one of the bytes.
@@ -79,6 +80,15 @@ const TouchSize = 1 + 127
 
 // MostDisplacement is that of a Mark's Memory: Write adds to it.
 const MostDisplacement = 1<<31 - 1<<14
+
+// MostSize is the most that Write takes, without a look at the instructions.
+func (t *Touch) MostSize() int {
+	const first, each = 38, 29
+	if t.Record == 0 && !t.Check {
+		return TouchSize - 1
+	}
+	return min(first+each*len(t.Marks), TouchSize-1)
+}
 
 // HasRoom reports whether the Touch can have one more Mark.
 func (t *Touch) HasRoom(m *Mark) bool {
@@ -196,26 +206,17 @@ func (u *TouchUse) fix(a *x86.Asm) {
 }
 
 func (t *Touch) marks(a *x86.Asm, r byte, use *TouchUse) {
-	if t.Record != 0 {
+	switch {
+	case t.Record != 0:
 		t.check(a, r, use)
+		return
+	case t.Check:
+		t.checks(a, r, use)
 		return
 	}
 	for i := range t.Marks {
 		m := &t.Marks[i]
-		from := r
-		if m.At != 0 {
-			a.LeaTo(r, m.At)
-		} else if at := t.memory(a, r, m.Memory); t.Masks && at.Base != x86.NoRegister && at.Index == x86.NoRegister && at.Disp == 0 {
-			from = at.Base
-		} else {
-			a.Lea(r, at)
-		}
-		if t.Masks {
-			a.Pext(r, from, use.Mask)
-		} else {
-			a.Shl(r, 64-ShadowBits)
-			a.Shr(r, 64-ShadowBits+byte(t.Granule))
-		}
+		t.granule(a, r, m, use)
 		switch m.Kind {
 		case x86.OperandLoad:
 			a.MovByteAtTwice(r, ShadowAt+ShadowRead, 1)
@@ -224,6 +225,24 @@ func (t *Touch) marks(a *x86.Asm, r byte, use *TouchUse) {
 		default:
 			a.MovWordAtTwice(r, ShadowAt, 1<<(8*ShadowRead)|1<<(8*ShadowWritten))
 		}
+	}
+}
+
+// granule loads the number of that of a mark.
+func (t *Touch) granule(a *x86.Asm, r byte, m *Mark, use *TouchUse) {
+	from := r
+	if m.At != 0 {
+		a.LeaTo(r, m.At)
+	} else if at := t.memory(a, r, m.Memory); t.Masks && at.Base != x86.NoRegister && at.Index == x86.NoRegister && at.Disp == 0 {
+		from = at.Base
+	} else {
+		a.Lea(r, at)
+	}
+	if t.Masks {
+		a.Pext(r, from, use.Mask)
+	} else {
+		a.Shl(r, 64-ShadowBits)
+		a.Shr(r, 64-ShadowBits+byte(t.Granule))
 	}
 }
 

@@ -33,6 +33,9 @@ type Code struct {
 	Touches  []emit.Touch
 	Start    int32 // first word of the loop's trips that is entered where the function is, NoCounter if none is
 
+	Slow  *Code  // the other copy, of one with guards
+	Known []bool // of that: by block, whether something is checked in front of it in the other
+
 	RoundShort bool // the jump behind the last block, to the entry, is short
 
 	wantsTrips bool
@@ -178,6 +181,10 @@ func (c *Code) Text(o *stubgen.Object) string {
 			fmt.Fprintf(&out, "    %s\n", text)
 		}
 	}
+	if c.Slow != nil {
+		fmt.Fprintf(&out, "slow:\n%s", c.Slow.Text(o))
+		return out.String()
+	}
 	for i, d := range c.Detours {
 		fmt.Fprintf(&out, "d%d\n    %s  -> b%d\n", i, d.text(), d.To)
 	}
@@ -232,8 +239,11 @@ func counts(counter int32, keep bool) string {
 
 func touchText(t *emit.Touch) string {
 	text := "touch"
-	if t.Record != 0 {
+	switch {
+	case t.Record != 0:
 		text = "record"
+	case t.Check:
+		text = "check"
 	}
 	for i := range t.Marks {
 		m := &t.Marks[i]
@@ -241,7 +251,7 @@ func touchText(t *emit.Touch) string {
 		if m.At == 0 {
 			where = fmt.Sprintf("%#x(%s,%s,%d)", m.Memory.Disp, registerName(m.Memory.Base), registerName(m.Memory.Index), m.Memory.Scale)
 		}
-		text += fmt.Sprintf(" %s: %s,", where, [...]string{"", "read", "written", "read and written"}[m.Kind])
+		text += fmt.Sprintf(" %s: %s,", where, [...]string{"from here", "read", "written", "read and written"}[m.Kind])
 	}
 	text += " by " + registerName(t.Scratch)
 	if t.Scratch == x86.NoRegister {

@@ -24,7 +24,13 @@ type Counter struct {
 }
 
 // Size is the most bytes that the copy takes, behind its function's count.
-func (c *Code) Size(o *stubgen.Object, shared bool) int { return c.layOut(o, shared, false) }
+func (c *Code) Size(o *stubgen.Object, shared bool) int {
+	size := c.layOut(o, shared, false)
+	if c.Slow != nil {
+		size += c.Slow.layOut(o, shared, false)
+	}
+	return size
+}
 
 const maskSize = 8
 
@@ -52,7 +58,11 @@ type Writer struct {
 	notes    []noted
 	ends     []tripEnd
 	recorded []recorded
-	mask     x86.Label // if a Touch needs it
+	guarded  []guarded
+	mask     x86.Label           // if a Touch needs it
+	slow     *Writer             // of the copy that guards lead to, if there is one,
+	fast     *Writer             // and there of the other
+	entries  map[int32]x86.Label // by instruction: where a guard leads
 
 	behindCount bool        // the entry's block follows the function's count, whose run it is in
 	begin       x86.Label   // where it begins
@@ -62,13 +72,22 @@ type Writer struct {
 // NewWriter writes the copy of a unit of o.
 func NewWriter(c *Code, o *stubgen.Object, counter Counter) *Writer {
 	c.layOut(o, counter.Shared != 0, false)
-	return &Writer{code: c, obj: o, counter: counter}
+	w := &Writer{code: c, obj: o, counter: counter}
+	if c.Slow != nil {
+		w.slow = NewWriter(c.Slow, o, counter)
+		w.slow.fast, w.slow.entries = w, map[int32]x86.Label{}
+	}
+	return w
 }
 
 // WriteCopy implements emit.Copy.
 func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 	w.behindCount = true
 	w.write(a, runs)
+	if w.slow != nil {
+		w.slow.write(a, runs)
+		w.Fixes = append(w.Fixes, w.slow.Fixes...)
+	}
 	w.lead(func(inst int32) x86.RunAddr { return a.Place(w.landing(w.code.Home.Graph.BlockOf(inst))) })
 }
 
@@ -77,6 +96,9 @@ func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 	g := w.code.Home.Graph
 	w.asm, w.runs, w.mover = a, runs, emit.NewMover(a, w.obj)
+	if w.slow != nil {
+		w.slow.asm = a
+	}
 	w.labels, w.detours = newLabels(a, len(g.Blocks)), newLabels(a, len(w.code.Detours))
 	w.ahead = w.code.aheadOf()
 	w.begin, w.mask = a.NewLabel(), a.NewLabel()
@@ -92,12 +114,13 @@ func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 	for i := range w.code.Detours {
 		if d := &w.code.Detours[i]; !d.Ahead {
 			w.detour(i)
-			w.jump(w.labels[d.To], d.Short)
+			w.jump(w.target(d.To, 0), d.Short)
 		}
 	}
 	w.coldNotes()
 	w.coldEnds()
 	w.coldRecords()
+	w.coldGuards()
 	for _, at := range w.mover.Finish() {
 		w.Fixes = append(w.Fixes, Fix{int32(at), true})
 	}
@@ -107,6 +130,17 @@ func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 		a.Bind(w.mask)
 		w.code.Touches[0].WriteMask(a)
 	}
+}
+
+// target is where a jump to a block leads, or to a detour.
+func (w *Writer) target(to, via int32) x86.Label {
+	switch {
+	case w.code.goesFast(to, via):
+		return w.fast.labels[to]
+	case via != 0:
+		return w.detours[via-1]
+	}
+	return w.labels[to]
 }
 
 // jump writes a jump that stands for no instruction.
@@ -140,6 +174,7 @@ func (w *Writer) block(k int) {
 		w.runs.Begin(w.asm, w.shown(ops[0].Inst), 0, false)
 	}
 	for i, op := range ops {
+		w.bindEntry(op)
 		switch {
 		case op.Kind.isTrip():
 			w.trip(op)
@@ -239,11 +274,7 @@ func (w *Writer) op(op Op) {
 			w.mover.Same(&in.Inst, code, in.Addr)
 		}
 	case Branch:
-		to := w.labels[op.To]
-		if op.Via != 0 {
-			to = w.detours[op.Via-1]
-		}
-		w.mover.Branch(&in.Inst, code, to, op.Short)
+		w.mover.Branch(&in.Inst, code, w.target(op.To, op.Via), op.Short)
 	case Leave:
 		w.mover.Leave(&in.Inst, code, w.obj.Run(in.To))
 	case Follow:

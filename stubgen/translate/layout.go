@@ -99,7 +99,7 @@ func (l *layout) code() {
 	for i := range l.Detours {
 		if d := &l.Detours[i]; !d.Ahead {
 			l.detour(i)
-			l.jump(d.To, emit.JumpSize, shortSize, &d.Short)
+			l.jumpTo(d.To, 0, emit.JumpSize, shortSize, &d.Short)
 		}
 	}
 	for i, first := range l.alike(l.obj) {
@@ -137,6 +137,19 @@ func (l *layout) jump(to int32, long, near int, short *bool) {
 	l.behind = 0
 }
 
+// jumpTo is a jump to a block, which may be in another copy, or to a detour.
+func (l *layout) jumpTo(to, via int32, long, near int, short *bool) {
+	switch {
+	case l.goesFast(to, via):
+		*short = false
+		l.behind += int32(long)
+		return
+	case via != 0:
+		to = int32(len(l.Home.Graph.Blocks)) + via - 1
+	}
+	l.jump(to, long, near, short)
+}
+
 // slot makes room for the slot that leads to a block.
 func (l *layout) slot(k int) {
 	if l.slots != nil && l.slots[k] {
@@ -169,24 +182,27 @@ func (l *layout) op(op *Op) {
 	in := &l.Home.Graph.Insts[op.Inst]
 	switch op.Kind {
 	case Branch:
-		to, near := op.To, shortSize
-		if op.Via != 0 {
-			to = int32(len(l.Home.Graph.Blocks)) + op.Via - 1
-		}
+		near := shortSize
 		if in.Kind == x86.Loop {
 			near = int(in.Len)
 		}
-		l.jump(to, emit.MovedSize(l.obj, &in.Inst, in.Addr), near, &op.Short)
+		l.jumpTo(op.To, op.Via, emit.MovedSize(l.obj, &in.Inst, in.Addr), near, &op.Short)
 	case Count:
 		l.counted(emit.CountSize(op.Keep, false, l.shared))
 	case Note:
 		l.counted(emit.NoteSize - 1)
 		l.data += emit.NoteColdSize
 	case Touch:
-		l.counted(emit.TouchSize - 1)
-		if l.Touches[op.To].Record != 0 {
-			l.data += emit.RecordColdSize
+		t := &l.Touches[op.To]
+		front, behind := t.MostSize(), 0
+		switch {
+		case t.Record != 0:
+			behind = emit.RecordColdSize
+		case t.Check:
+			front, behind = guardSizes(t)
 		}
+		l.counted(front)
+		l.data += behind
 	case TripStart:
 		l.counted(emit.TripStartSize)
 	case TripRound:

@@ -1,32 +1,39 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/emit"
-	"github.com/dynprof/dynprof/stubgen/flow"
 )
 
-// Accesses that are recorded, if they are to a region. Each operand in memory has a check of its
-// own in front of its instruction, by its first byte, and nothing is left out: what a touch may
-// note once is here to be seen each time.
+// Accesses that are recorded, if they are to a region. A unit has two copies for that. In one,
+// slow, each operand in memory has a check of its own in front of its instruction, by its first
+// byte, and nothing is left out. In the other, which all come to, there are guards in place of most
+// of these (guards.go).
 
-// RecordAccesses puts a record in front of each access that can have one (x86.Operand.Plain). It
-// comes behind Count or CountAs, and NoteCallees, in place of NoteTouches.
+// RecordAccesses puts a record in front of each access that can have one (x86.Operand.Plain), in
+// the slow copy, and guards into c. It comes behind Count or CountAs, and NoteCallees, in place of
+// NoteTouches.
 func (c *Code) RecordAccesses(o *stubgen.Object, how Touching) {
+	slow := *c
+	c.Slow, slow.Detours = &slow, slices.Clone(c.Detours)
+	slow.recordAll(o, how)
+	c.guard(o, how)
+}
+
+// recordAll puts a record in front of each access.
+func (c *Code) recordAll(o *stubgen.Object, how Touching) {
 	g := c.Home.Graph
-	t := toucher{code: c, obj: o, how: Touching{Row: how.Row}, live: g.FlagsForCallers()}
-	if how.Row {
-		t.dead = g.DeadRegisters(func(in *flow.Inst) []byte { return o.Code(in.Addr)[:in.Len] })
-	}
+	t := toucher{code: c, obj: o, how: Touching{Row: how.Row, Masks: how.Masks, Granule: emit.GranulePage}, live: g.FlagsForCallers(), nest: c.Nest, compares: true}
+	t.begin()
 	ops, begins := make([]Op, 0, 2*len(c.Ops)), make([]int32, 0, len(g.Blocks))
 	for k := range g.Blocks {
 		begins = append(begins, int32(len(ops)))
 		for i, op := range c.ops(k) {
 			if t.isFirst(c.ops(k), i) {
-				for n := t.records(op.Inst); n > 0; n-- {
-					ops = append(ops, Op{Kind: Touch, Inst: op.Inst, To: int32(len(c.Touches)) - n})
-				}
+				ops = t.putRecords(ops, op.Inst, nil)
 			}
 			ops = append(ops, op)
 		}
@@ -34,14 +41,22 @@ func (c *Code) RecordAccesses(o *stubgen.Object, how Touching) {
 	c.Ops, c.Begins = ops, begins
 }
 
-// records adds the records of an instruction, and says how many there are.
-func (t *toucher) records(inst int32) (n int32) {
+// putRecords adds those of an instruction, of which they are wanted; nil: of all operands.
+func (t *toucher) putRecords(ops []Op, inst int32, wanted func() bool) []Op {
+	for n := t.records(inst, wanted); n > 0; n-- {
+		ops = append(ops, Op{Kind: Touch, Inst: inst, To: int32(len(t.code.Touches)) - n})
+	}
+	return ops
+}
+
+// records adds the records of an instruction that are wanted, and says how many there are.
+func (t *toucher) records(inst int32, wanted func() bool) (n int32) {
 	in := &t.code.Home.Graph.Insts[inst]
 	var all [x86.MaxOperands]x86.Operand
 	operands := all[:in.Operands(t.obj.Code(in.Addr)[:in.Len], &all)]
 	for i := range operands {
 		p := &operands[i]
-		if p.Kind&(x86.OperandLoad|x86.OperandStore) == 0 || !Recorded(p) {
+		if !isRecorded(p) || wanted != nil && !wanted() {
 			continue
 		}
 		touch, _ := t.touchAt(inst)
@@ -54,6 +69,11 @@ func (t *toucher) records(inst int32) (n int32) {
 		n++
 	}
 	return n
+}
+
+// isRecorded reports whether it is an access, and has a record.
+func isRecorded(p *x86.Operand) bool {
+	return p.Kind&(x86.OperandLoad|x86.OperandStore) != 0 && Recorded(p)
 }
 
 // Recorded reports whether accesses of an operand are recorded.
@@ -71,7 +91,7 @@ type recorded struct {
 
 // record writes what is in front of an instruction, and keeps the rest for coldRecords.
 func (w *Writer) record(t *emit.Touch, inst int32) {
-	r := recorded{touch: t, inst: inst, begin: w.asm.NewLabel(), TouchUse: emit.TouchUse{Word: w.counter.Saved, Fix: w.fixAt, Cold: w.asm.NewLabel(), Back: w.asm.NewLabel()}}
+	r := recorded{touch: t, inst: inst, begin: w.asm.NewLabel(), TouchUse: emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixAt, Cold: w.asm.NewLabel(), Back: w.asm.NewLabel()}}
 	w.asm.Bind(r.begin)
 	t.Write(w.asm, &r.TouchUse)
 	w.recorded = append(w.recorded, r)

@@ -9,7 +9,7 @@ import (
 	"github.com/dynprof/dynprof/stubgen/internal/fixture"
 )
 
-// TestRecords: in front of each instruction is a record for each operand that can have one, in
+// TestRecords: in the slow copy in front of each instruction is a record for each operand that can have one, in
 // order, none of another, and all else is as it was. The register of a record is none that its
 // address needs.
 func TestRecords(t *testing.T) {
@@ -25,6 +25,7 @@ func TestRecords(t *testing.T) {
 			c.NoteCallees(o, c.Counters)
 		}
 		c.RecordAccesses(o, Touching{Row: i%3 != 0})
+		c = c.Slow
 		g := c.Home.Graph
 		for k := range g.Blocks {
 			var rest []Op

@@ -39,12 +39,7 @@ type Touching struct {
 func (c *Code) NoteTouches(o *stubgen.Object, how Touching) {
 	g := c.Home.Graph
 	t := toucher{code: c, obj: o, how: how, most: how.Granule.Bytes(), live: g.FlagsForCallers(), nest: c.Nest}
-	if t.nest == nil { // CountAs asks for none
-		t.nest = g.Loops()
-	}
-	if how.Row {
-		t.dead = g.DeadRegisters(func(in *flow.Inst) []byte { return o.Code(in.Addr)[:in.Len] })
-	}
+	t.begin()
 	t.blocks()
 	ops, begins := make([]Op, 0, 3*len(c.Ops)/2), make([]int32, 0, len(g.Blocks))
 	for k := range g.Blocks {
@@ -59,6 +54,17 @@ func (c *Code) NoteTouches(o *stubgen.Object, how Touching) {
 	c.Ops, c.Begins = ops, begins
 }
 
+// begin finds what is asked of all blocks.
+func (t *toucher) begin() {
+	g := t.code.Home.Graph
+	if t.nest == nil { // CountAs asks for none
+		t.nest = g.Loops()
+	}
+	if t.how.Row {
+		t.dead = g.DeadRegisters(func(in *flow.Inst) []byte { return t.obj.Code(in.Addr)[:in.Len] })
+	}
+}
+
 // put adds the touches of a block that are in front of an instruction.
 func (t *toucher) put(ops []Op, k int, inst int32) []Op {
 	for n := t.begins[k]; n < t.ends[k]; n++ {
@@ -71,18 +77,20 @@ func (t *toucher) put(ops []Op, k int, inst int32) []Op {
 
 // toucher finds the touches.
 type toucher struct {
-	nest   *flow.Nest
-	code   *Code
-	obj    *stubgen.Object
-	how    Touching
-	live   []x86.FlagSet
-	dead   []uint32
-	begins []int32     // by block: the number of its first touch,
-	ends   []int32     // and behind its last
-	most   int64       // bytes of a span
-	at     []int32     // by touch: the instruction that it is in front of
-	marks  []emit.Mark // of all touches
-	have   [][]known   // by block: what is noted where it begins, on each way
+	nest     *flow.Nest
+	code     *Code
+	obj      *stubgen.Object
+	how      Touching
+	live     []x86.FlagSet
+	dead     []uint32
+	compares bool        // what is in front of instructions changes flags even by pext
+	begins   []int32     // by block: the number of its first touch,
+	ends     []int32     // and behind its last
+	most     int64       // bytes of a span
+	at       []int32     // by touch: the instruction that it is in front of
+	marks    []emit.Mark // of all touches
+	have     [][]known   // by block: what is noted where it begins, on each way
+	*guards              // nil: touches are noted; else it is guards that are found, in their place (guards.go)
 
 	// Of a block.
 	insts []int32          // those that run, here or at home
@@ -147,7 +155,7 @@ func (t *toucher) blocks() {
 
 func (t *toucher) blockNumber(k int) (behind []known) {
 	t.begins[k] = int32(len(t.at))
-	behind = t.block(t.code.ops(k), t.have[k])
+	behind = t.block(k, t.have[k])
 	t.ends[k] = int32(len(t.at))
 	return behind
 }
@@ -277,16 +285,22 @@ func (t *toucher) isFirst(ops []Op, i int) bool {
 	return ops[i].Kind.runsHere() && (i == 0 || ops[i-1].Kind != Note)
 }
 
-// block finds the touches of a block, in front of which some bytes are noted, and says what is
+// block finds the touches of block k, in front of which some bytes are noted, and says what is
 // noted behind it.
-func (t *toucher) block(ops []Op, have []known) (behind []known) {
+func (t *toucher) block(k int, have []known) (behind []known) {
 	t.insts, t.rsps, t.spans, t.open, t.rsp = t.insts[:0], t.rsps[:0], t.spans[:0], t.open[:0], 0
+	if t.guards != nil {
+		t.of = t.of[:0]
+	}
 	t.since = [len(t.since)]int{}
-	for _, op := range ops {
+	for _, op := range t.code.ops(k) {
 		if op.Kind.runsHere() {
 			t.insts, t.rsps = append(t.insts, op.Inst), append(t.rsps, t.rsp)
 			t.instruction(op.Inst)
 		}
+	}
+	if t.guards != nil {
+		return t.guardBlock(k, have)
 	}
 	t.leaveOut(have)
 	t.place()
@@ -299,6 +313,9 @@ func (t *toucher) instruction(inst int32) {
 	var all [x86.MaxOperands]x86.Operand
 	operands := all[:in.Operands(code, &all)]
 	for i := range operands {
+		if t.guards != nil && !isRecorded(&operands[i]) {
+			continue
+		}
 		t.touch(in, &operands[i])
 	}
 	t.leave(in, code, operands)
@@ -316,6 +333,10 @@ func (t *toucher) touch(in *flow.Inst, p *x86.Operand) {
 		from += int64(in.End())
 	case x86.RSP:
 		from += int64(t.rsp)
+	}
+	if t.guards != nil {
+		t.access(class, 0, from, from+n)
+		return
 	}
 	for _, kind := range []x86.OperandKind{x86.OperandLoad, x86.OperandStore} {
 		if p.Kind&kind == 0 {
@@ -335,6 +356,7 @@ func (t *toucher) access(class x86.Memory, kind x86.OperandKind, from, to int64)
 		s := &t.spans[k]
 		if low, high := min(s.from, from), max(s.to, to); s.class == class && s.kind == kind && high-low <= t.most && t.inReach(s, low) && t.inReach(s, high) {
 			s.from, s.to = low, high
+			t.isOf(k)
 			return
 		}
 	}
@@ -347,6 +369,7 @@ func (t *toucher) access(class x86.Memory, kind x86.OperandKind, from, to int64)
 			s.since = max(s.since, t.since[r])
 		}
 	}
+	t.isOf(len(t.spans))
 	t.open = append(t.open, len(t.spans))
 	t.spans = append(t.spans, s)
 }
@@ -423,7 +446,7 @@ func (t *toucher) best(first, last int) (at int, best emit.Touch) {
 func (t *toucher) touchAt(inst int32) (touch emit.Touch, cost int) {
 	const onStack, keeps = 4, 8
 	touch = emit.Touch{Scratch: x86.NoRegister, Granule: t.how.Granule, Masks: t.how.Masks}
-	touch.KeepsFlags = !t.how.Masks && t.live[inst]&touchChange != 0
+	touch.KeepsFlags = (t.compares || !t.how.Masks) && t.live[inst]&touchChange != 0
 	if touch.KeepsFlags {
 		return touch, keeps
 	}
@@ -444,21 +467,27 @@ func (t *toucher) mark(touch *emit.Touch, s *touched, at int) bool {
 		if i == 0 && !s.low || i == 1 && !s.high {
 			continue
 		}
-		m := emit.Mark{Memory: s.class, Kind: s.kind}
-		switch s.class.Base {
-		case x86.RIP:
-			m.Memory, m.At = x86.Memory{}, t.obj.Run(uint64(b))
-		case x86.RSP:
-			m.Memory.Disp = int32(b - int64(t.rsps[at]))
-		default:
-			m.Memory.Disp = int32(b)
-		}
-		if !addMark(touch, &m) {
+		if !t.markAt(touch, s, b, at) {
 			touch.Marks = touch.Marks[:old]
 			return false
 		}
 	}
 	return true
+}
+
+// markAt adds a byte of a span's kind, at a displacement, in front of an instruction of the block. It
+// reports false if there is no room.
+func (t *toucher) markAt(touch *emit.Touch, s *touched, b int64, at int) bool {
+	m := emit.Mark{Memory: s.class, Kind: s.kind}
+	switch s.class.Base {
+	case x86.RIP:
+		m.Memory, m.At = x86.Memory{}, t.obj.Run(uint64(b))
+	case x86.RSP:
+		m.Memory.Disp = int32(b - int64(t.rsps[at]))
+	default:
+		m.Memory.Disp = int32(b)
+	}
+	return addMark(touch, &m)
 }
 
 // addMark adds a mark, or adds its kind to one that is there.
@@ -519,10 +548,18 @@ func movesStack(in *flow.Inst, code []byte, operands []x86.Operand) (by int32, k
 // touch writes what is in front of an instruction. Alone says that this is in another run.
 func (w *Writer) touch(op Op, alone bool) {
 	t := &w.code.Touches[op.To]
+	if t.Check {
+		w.guard(t, op.Inst)
+		return
+	}
 	w.runs.BeginTouch(w.asm, w.shown(op.Inst), t, alone)
 	if t.Record != 0 {
 		w.record(t, op.Inst)
 		return
 	}
-	t.Write(w.asm, &emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixAt})
+	t.Write(w.asm, w.touchUse())
+}
+
+func (w *Writer) touchUse() *emit.TouchUse {
+	return &emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixAt}
 }

@@ -300,6 +300,9 @@ const (
 	RgNext   = 0xa0     // u64, regions so far
 	RgUsed   = 0xa8     // u64, of the live ones: how many entries were ever used
 	RgEnded  = 0xb0     // u64, 1: nothing is recorded any more, for the same
+	RgLow    = 0xc0     // u64, where regions are: who is below,
+	RgHigh   = 0xc8     // u64, or above, may not be in one
+	RgLeast  = 0xd0     // u64, what RgLow becomes
 	RgLive   = 0x1000   // regions that there are,
 	RgLog    = 0x4000   // all that there have been,
 	RgSites  = 0x400000 // u64 each: what makes accesses, by a sum of it; 0: none

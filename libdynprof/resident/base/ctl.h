@@ -18,7 +18,8 @@ enum dp_heat {
 	DP_HEAT_NONE,	/* it is not */
 	DP_HEAT_SHIFTS, /* by shifts, which change flags */
 	DP_HEAT_MASKS,	/* by pext, with which the CPU is fast */
-	DP_HEAT_REGIONS, /* instead it says where regions are, whose accesses are recorded */
+	DP_HEAT_REGIONS, /* instead it says where regions are, whose accesses are recorded; by shifts, */
+	DP_HEAT_REGIONS_MASKS, /* and by pext */
 };
 
 enum {

@@ -214,6 +214,9 @@
 #define DP_RG_NEXT 0xa0
 #define DP_RG_USED 0xa8
 #define DP_RG_ENDED 0xb0
+#define DP_RG_LOW 0xc0
+#define DP_RG_HIGH 0xc8
+#define DP_RG_LEAST 0xd0
 #define DP_RG_LIVE 0x1000
 #define DP_RG_LOG 0x4000
 #define DP_RG_SITES 0x400000

@@ -22,6 +22,7 @@ struct dp_session {
 	int outside;        /* scratch memory is of files, for a program of its own */
 	int cache;          /* plans are kept for later starts */
 	int blocks;         /* of functions are counted, or calls by site: copies, and stubs of sites, need room */
+	int records;        /* accesses are recorded: copies of blocks are two, with checks */
 	int hot;            /* blocks, of functions from their thresholds on: copies without counters, too */
 	int listen;         /* the twin may become the endpoint for metrics */
 	const Elf64_auxv_t *auxv;
@@ -30,8 +31,8 @@ struct dp_session {
 /* Copies of whole functions, with what tells of them, take so many times as much as stubs. */
 static inline uint64_t copies_take(const struct dp_session *s)
 {
-	enum { COPIES = 3, PAIRS = 5 };
-	return !s->blocks ? 1 : s->keep || s->hot ? PAIRS : COPIES;
+	enum { COPIES = 3, PAIRS = 5, RECORDS = 8 };
+	return !s->blocks ? 1 : s->records ? RECORDS : s->keep || s->hot ? PAIRS : COPIES;
 }
 
 /* Keeps what later sessions need of the first. Returns the table's path, kept; 0 if

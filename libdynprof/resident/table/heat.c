@@ -27,7 +27,8 @@ struct text {
 enum { TEXTS = 2 };
 
 static struct text *texts; /* 0: there is no shadow */
-static uint64_t size;	   /* bytes that are mapped */
+static uint64_t first;	   /* of what is mapped: with regions it is a page in front, of theirs */
+static uint64_t size;	   /* bytes from DP_SHADOW on */
 static uint64_t granule;   /* bits of an address within one */
 static int has_regions;
 uint32_t dp_shadowed HIDDEN; /* 1: there is one; slowpath.S looks at it */
@@ -70,6 +71,17 @@ const char *dp_heat_begin(const char *path, int regions)
 		size = (uint64_t)st.st_size;
 		at = raw(SYS_mmap, DP_SHADOW, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
 	}
+	first = DP_SHADOW;
+	if (at == DP_SHADOW && regions) {
+		long front = raw(SYS_mmap, DP_SHADOW - DP_PAGE_SIZE, DP_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, shadow_of(granule) + TEXTS * DP_SHADOW_TEXT);
+		if (front != DP_SHADOW - DP_PAGE_SIZE) {
+			raw(SYS_munmap, at, size);
+			if (!failed(front))
+				raw(SYS_munmap, front, DP_PAGE_SIZE);
+			at = failed(front) ? front : -EEXIST;
+		} else
+			first = DP_SHADOW - DP_PAGE_SIZE;
+	}
 	raw(SYS_close, fd);
 	if (at == -EEXIST)
 		return "their place is taken";
@@ -80,8 +92,8 @@ const char *dp_heat_begin(const char *path, int regions)
 		return "their place is taken";
 	}
 	raw(SYS_madvise, at, size, MADV_DONTDUMP);
-	dp_own(DP_SHADOW, size);
-	dp_note_kept(&kept, (const void *)DP_SHADOW, size);
+	dp_own(first, DP_SHADOW - first + size);
+	dp_note_kept(&kept, (const void *)first, DP_SHADOW - first + size);
 	texts = (struct text *)(DP_SHADOW + shadow_of(granule));
 	dp_shadowed = 1;
 	if ((has_regions = regions))
@@ -97,11 +109,11 @@ void dp_heat_take_back(void)
 	dp_regions_end();
 	texts = 0;
 	dp_shadowed = 0;
-	dp_disown(DP_SHADOW);
-	raw(SYS_munmap, DP_SHADOW, size);
+	dp_disown(first);
+	raw(SYS_munmap, first, DP_SHADOW - first + size);
 }
 
-int dp_heat_has(uint64_t low, uint64_t high) { return texts && low < DP_SHADOW + size && high > DP_SHADOW; }
+int dp_heat_has(uint64_t low, uint64_t high) { return texts && low < DP_SHADOW + size && high > first; }
 
 /* Whether pext takes a few cycles (BMI2; AMD before Zen 3 runs it in microcode, 20 and more). */
 static int masks_fast(void)
@@ -121,7 +133,7 @@ uint64_t dp_heat_how(void)
 	if (!texts)
 		return DP_HEAT_NONE;
 	if (has_regions)
-		return DP_HEAT_REGIONS;
+		return masks_fast() ? DP_HEAT_REGIONS_MASKS : DP_HEAT_REGIONS;
 	return masks_fast() ? DP_HEAT_MASKS : DP_HEAT_SHIFTS;
 }
 

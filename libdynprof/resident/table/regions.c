@@ -42,7 +42,11 @@ static uint64_t get(uint64_t at) { return __atomic_load_n(word(at), __ATOMIC_ACQ
 
 static const uint64_t BEING_MADE = ~0ULL;
 
-void dp_regions_begin(uint64_t at) { area = (uint8_t *)at; }
+void dp_regions_begin(uint64_t at)
+{
+	area = (uint8_t *)at;
+	*word(DP_RG_LEAST) = ~0ULL;
+}
 void dp_regions_end(void) { area = 0; }
 int dp_regions_are(void) { return area && !dp_is_off() && !dp_stopped(); }
 
@@ -73,6 +77,22 @@ static uint64_t next_number(void)
 enum { PAGE_BITS = 12 };
 static const uint64_t MOST_BYTES = 1ULL << 36, END = 1ULL << DP_REC_ADDRESS_BITS;
 
+/* Checks by a register (stubgen/emit/record.go) are of up to DP_RECORD_MOST bytes from where it
+ * leads, or so many in front of that, on. Who is outside of these bounds needs no look at the
+ * shadow. They only grow. Where there has been none both are 0, with which the least is jumped. */
+static void widen(uint64_t low, uint64_t high)
+{
+	uint64_t is = get(DP_RG_HIGH), least = get(DP_RG_LEAST);
+	high = low ? high + DP_RECORD_MOST : ~0ULL; /* addresses go round */
+	low = low < 2 * DP_RECORD_MOST ? 0 : low - 2 * DP_RECORD_MOST;
+	while (high > is && !__atomic_compare_exchange_n(word(DP_RG_HIGH), &is, high, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+	while (low < least && !__atomic_compare_exchange_n(word(DP_RG_LEAST), &least, low, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+	for (is = get(DP_RG_LOW); is != (least = get(DP_RG_LEAST)); is = get(DP_RG_LOW)) /* another may have lowered it */
+		__atomic_compare_exchange_n(word(DP_RG_LOW), &is, least, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
 /* One more, or one less, for each page at which an access to [low, high) may begin. */
 static void mark(uint64_t low, uint64_t high, uint16_t by)
 {
@@ -80,6 +100,8 @@ static void mark(uint64_t low, uint64_t high, uint16_t by)
 	uint16_t *shadow = (uint16_t *)DP_SHADOW;
 	for (uint64_t i = first; i <= last; i++)
 		__atomic_fetch_add(&shadow[i], by, __ATOMIC_SEQ_CST);
+	if (first == 0) /* a check may begin in front of 0, by 47 bits */
+		__atomic_fetch_add(&shadow[(END >> PAGE_BITS) - 1], by, __ATOMIC_SEQ_CST);
 }
 
 static struct live *take_live(void)
@@ -120,6 +142,7 @@ int64_t dp_region_add(uint64_t low, uint64_t size, const char *name)
 	l->low = low;
 	l->high = low + size;
 	__atomic_store_n(&l->number, number, __ATOMIC_SEQ_CST);
+	widen(low, low + size);
 	mark(low, low + size, 1);
 	return (int64_t)number;
 }

@@ -1,0 +1,371 @@
+package translate
+
+import (
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+	"github.com/dynprof/dynprof/stubgen/emit"
+)
+
+// Guards. Accesses of a block by the same registers, which nothing changes in between, are a span,
+// if all lie in less than emit.RecordMost bytes: a check of the first of these says whether one of
+// them may be to a region (emit.Touch.Check). Where it may be, the thread goes on in the slow copy,
+// at the instruction in front of which the check stands, so that each access is recorded when its
+// turn comes. Checks reach further than their spans, so that what follows, in the block and those
+// behind it, needs none:
+//
+//	check  [rbx], [rsp-1024]         ; each up to 4,096 bytes on
+//	jne    slow
+//	mov    rax, [rbx+8]
+//	mov    [rsp+24], rax
+//	mov    rcx, [rbx+64]
+//
+// Behind a call or a system call, where control may come from outside, and in each round of a loop
+// nothing is known, as with touches; there the slow copy goes on in the other by its jumps. An
+// access whose span cannot have a check, as flags are live wherever that could stand, has a record
+// of its own.
+//
+// A context that goes on elsewhere goes on in the slow copy, which is behind the other
+// (libdynprof/resident/signals/signals.c): in front of that instruction nothing was checked.
+
+// guards is what toucher has for them.
+type guards struct {
+	unchecked [][]bool // by block: which accesses, in order, have a record of their own; nil: none
+	aimed     []span   // instructions where a register has what a jump table of the copy is like
+
+	// Of a block.
+	of     []int   // by access: its span
+	covers []known // by span: what its check reaches; none where it has none, or one in front of the block
+}
+
+// span is some instructions.
+type span struct{ first, end int32 }
+
+// How far below where a base register leads a check begins, at most. Most of a structure is above
+// it; on the stack it moves to either side.
+const (
+	checkedBelow      = 1 << 11
+	checkedBelowStack = 1 << 10
+)
+
+// guard puts guards in front of accesses, and records in front of others.
+func (c *Code) guard(o *stubgen.Object, how Touching) {
+	g := c.Home.Graph
+	t := toucher{code: c, obj: o, how: Touching{Row: how.Row, Masks: how.Masks, Granule: emit.GranulePage}, most: emit.RecordMost, live: g.FlagsForCallers(), nest: c.Nest, compares: true}
+	t.guards = &guards{unchecked: make([][]bool, len(g.Blocks))}
+	for i := range c.Tables {
+		t.aimed = append(t.aimed, span{c.Tables[i].Load + 1, c.Tables[i].Jump + 1})
+	}
+	t.begin()
+	t.blocks()
+	c.Slow.Known = make([]bool, len(g.Blocks))
+	for k := range t.have {
+		c.Slow.Known[k] = len(t.have[k]) > 0
+	}
+	t.guardOps()
+}
+
+// guardOps puts into the copy what was found.
+func (t *toucher) guardOps() {
+	c := t.code
+	ops, begins := make([]Op, 0, 3*len(c.Ops)/2), make([]int32, 0, len(t.begins))
+	for k := range t.begins {
+		begins = append(begins, int32(len(ops)))
+		access := 0
+		for i, op := range c.ops(k) {
+			if t.isFirst(c.ops(k), i) {
+				ops = t.put(ops, k, op.Inst)
+				if t.unchecked[k] != nil {
+					ops = t.putRecords(ops, op.Inst, func() bool {
+						access++
+						return t.unchecked[k][access-1]
+					})
+				}
+			}
+			ops = append(ops, op)
+		}
+	}
+	c.Ops, c.Begins = ops, begins
+}
+
+// isOf says of the next access which span it is in.
+func (t *toucher) isOf(span int) {
+	if t.guards != nil {
+		t.of = append(t.of, span)
+	}
+}
+
+// guardBlock finds the guards of a block, in front of which some bytes are checked, and says which
+// are behind it.
+func (t *toucher) guardBlock(k int, have []known) (behind []known) {
+	t.covers = append(t.covers[:0], make([]known, len(t.spans))...)
+	for i := range t.spans {
+		s := &t.spans[i]
+		for _, k := range have {
+			if s.since == 0 && k.class == s.class && k.from <= s.from && s.to <= k.to {
+				s.low, s.high = false, false
+				break
+			}
+		}
+	}
+	failed := false
+	for i := range t.spans {
+		if !t.spans[i].isNoted() && !t.placeGuard(i) {
+			failed = true
+		}
+	}
+	if failed {
+		t.unchecked[k] = make([]bool, len(t.of))
+		for i, span := range t.of {
+			t.unchecked[k][i] = !t.spans[span].isNoted()
+		}
+	}
+	return t.checkedBehind(have)
+}
+
+// placeGuard makes a guard of a block's span, and of others that are known where it stands, and
+// reports false if it can stand nowhere.
+func (t *toucher) placeGuard(i int) bool {
+	at, guard := t.bestGuard(t.spans[i].since, t.spans[i].last)
+	if at < 0 {
+		return false
+	}
+	var marks [4]emit.Mark
+	guard.Check, guard.Marks = true, marks[:0]
+	for k := i; k < len(t.spans); k++ {
+		s := &t.spans[k]
+		if s.isNoted() || s.since > at || t.isCovered(i, k) {
+			continue
+		}
+		if from := t.checkFrom(s, at); t.markAt(&guard, s, from, at) {
+			s.low, s.high = false, false
+			t.covers[k] = known{class: s.class, from: from, to: from + emit.RecordMost}
+		}
+	}
+	begin := len(t.marks)
+	t.marks = append(t.marks, guard.Marks...)
+	guard.Marks = t.marks[begin:len(t.marks):len(t.marks)]
+	t.at = append(t.at, t.insts[at])
+	t.code.Touches = append(t.code.Touches, guard)
+	return true
+}
+
+// isCovered reports whether a check for a span, of those from i on, at the same place reaches span k.
+func (t *toucher) isCovered(i, k int) bool {
+	s := &t.spans[k]
+	for _, c := range t.covers[i:k] {
+		if c.to > c.from && c.class == s.class && c.from <= s.from && s.to <= c.to {
+			s.low, s.high = false, false
+			return true
+		}
+	}
+	return false
+}
+
+// bestGuard is where a guard is best, of the instructions from first to last: late, so that more
+// spans are known; -1 if it can stand nowhere.
+func (t *toucher) bestGuard(first, last int) (at int, best emit.Touch) {
+	at = -1
+	least := 0
+	for i := last; i >= first && (at < 0 || least != 0); i-- {
+		touch, cost := t.touchAt(t.insts[i])
+		if touch.KeepsFlags || t.isAimed(t.insts[i]) {
+			continue
+		}
+		if at < 0 || cost < least {
+			at, best, least = i, touch, cost
+		}
+	}
+	return at, best
+}
+
+// isAimed reports whether in front of an instruction a register has what a jump table of the copy
+// is like, of which the slow one has another.
+func (t *toucher) isAimed(inst int32) bool {
+	for _, s := range t.aimed {
+		if inst >= s.first && inst < s.end {
+			return true
+		}
+	}
+	return false
+}
+
+// checkFrom is where the check of a span begins, in front of an instruction of the block.
+func (t *toucher) checkFrom(s *touched, at int) int64 {
+	from := s.from
+	switch {
+	case s.class.Base == x86.RIP:
+		from &^= emit.GranulePage.Bytes() - 1
+	case s.class.Base == x86.RSP && s.class.Index == x86.NoRegister:
+		from = int64(t.rsps[at]) - checkedBelowStack
+	case s.class.Base == x86.NoRegister || s.class.Index != x86.NoRegister:
+	case from >= 0:
+		from = 0 // needs no lea
+	case from >= -checkedBelow:
+		from = -checkedBelow
+	}
+	if from <= s.from && s.to <= from+emit.RecordMost {
+		return from
+	}
+	return s.from
+}
+
+// checkedBehind is what is checked behind the block.
+func (t *toucher) checkedBehind(have []known) (list []known) {
+	for _, i := range t.open {
+		if c := t.covers[i]; c.to > c.from {
+			list = append(list, c)
+		}
+	}
+	for _, k := range have {
+		if !t.isChanged(k.class.Base) && !t.isChanged(k.class.Index) {
+			list = append(list, k)
+		}
+	}
+	for i := range list {
+		if l := &list[i]; l.class.Base == x86.RSP {
+			l.from, l.to = l.from-int64(t.rsp), l.to-int64(t.rsp)
+		}
+	}
+	return list[:min(len(list), mostKnown)]
+}
+
+// guarded is checks by registers of which one is within the bounds of all regions.
+type guarded struct {
+	touch *emit.Touch
+	inst  int32
+	cold  x86.Label
+	back  x86.Label
+
+	stack x86.Label // where it comes to by the stack pointer, if it does,
+	next  x86.Label // and what is behind that
+	moves bool
+}
+
+// split is a check of marks that have bounds, or of the others.
+func split(t *emit.Touch, bounds bool) *emit.Touch {
+	some := *t
+	some.Marks = nil
+	for i := range t.Marks {
+		if t.Marks[i].HasBounds() == bounds {
+			some.Marks = append(some.Marks, t.Marks[i])
+		}
+	}
+	return &some
+}
+
+// guard writes a guard in front of an instruction. What goes by a register alone is compared with
+// the bounds of all regions first, and what is between them is checked behind the copy:
+//
+//	        cmp   rbx, [low]
+//	        jb    1f
+//	        cmp   rbx, [high]
+//	        jb    cold
+//	1:      cmp   rsp, [high]        ; of stacks, which mostly are above all
+//	        jb    stack
+//	2:      ...                      ; of each such mark
+//	back:
+//	        ...
+//	stack:  cmp   rsp, [low]
+//	        jb    2b
+//	cold:   <check of all such marks>
+//	        je    back
+//	        jmp   slow
+func (w *Writer) guard(t *emit.Touch, inst int32) {
+	others, bounded := split(t, false), split(t, true)
+	if len(others.Marks) > 0 {
+		w.runs.BeginTouch(w.asm, w.shown(inst), others, true)
+		others.Write(w.asm, w.touchUse())
+	}
+	w.runs.Begin(w.asm, w.shown(inst), 0, false)
+	if len(others.Marks) > 0 {
+		w.left(func() { w.asm.Jcc(x86.CondNE, w.slow.entry(inst)) })
+	}
+	if len(bounded.Marks) == 0 {
+		return
+	}
+	g := guarded{touch: bounded, inst: inst, cold: w.asm.NewLabel(), back: w.asm.NewLabel()}
+	for i := range bounded.Marks {
+		r, below := bounded.Marks[i].Memory.Base, w.asm.NewLabel()
+		if r == x86.RSP && !g.moves {
+			g.stack, g.next, g.moves = w.asm.NewLabel(), below, true
+			w.left(func() { w.asm.CmpAbsolute(r, emit.BoundHigh) })
+			w.left(func() { w.asm.Jcc(x86.CondB, g.stack) })
+			w.asm.Bind(below)
+			continue
+		}
+		w.left(func() { w.asm.CmpAbsolute(r, emit.BoundLow) })
+		w.left(func() { w.asm.JccShort(x86.CondB, below) })
+		w.left(func() { w.asm.CmpAbsolute(r, emit.BoundHigh) })
+		w.left(func() { w.asm.Jcc(x86.CondB, g.cold) })
+		w.asm.Bind(below)
+	}
+	w.asm.Bind(g.back)
+	w.guarded = append(w.guarded, g)
+}
+
+// left writes an instruction that stands for none.
+func (w *Writer) left(write func()) {
+	start := w.asm.Len()
+	write()
+	w.runs.Left(w.asm.Len() - start)
+}
+
+// coldGuards writes the rest of guards.
+func (w *Writer) coldGuards() {
+	for i := range w.guarded {
+		g := &w.guarded[i]
+		if g.moves {
+			w.runs.Begin(w.asm, w.shown(g.inst), 0, false)
+			w.asm.Bind(g.stack)
+			w.left(func() { w.asm.CmpAbsolute(x86.RSP, emit.BoundLow) })
+			w.left(func() { w.asm.Jcc(x86.CondB, g.next) })
+		}
+		w.runs.BeginTouch(w.asm, w.shown(g.inst), g.touch, true)
+		w.asm.Bind(g.cold)
+		g.touch.Write(w.asm, w.touchUse())
+		w.runs.Begin(w.asm, w.shown(g.inst), 0, false)
+		w.left(func() { w.asm.Jcc(x86.CondE, g.back) })
+		w.left(func() { w.asm.Jmp(w.slow.entry(g.inst)) })
+	}
+}
+
+// guardSizes are the most bytes of a guard, in front of the instruction and behind the copy.
+func guardSizes(t *emit.Touch) (front, behind int) {
+	const cmp, jcc, short = 8, 6, 2
+	if others := split(t, false); len(others.Marks) > 0 {
+		front = others.MostSize() + jcc
+	}
+	if bounded := split(t, true); len(bounded.Marks) > 0 {
+		front += (cmp + short + cmp + jcc) * len(bounded.Marks)
+		behind = cmp + jcc + 1 + bounded.MostSize() + jcc + emit.JumpSize
+	}
+	return front, behind
+}
+
+// entry is where a guard in front of an instruction leads.
+func (w *Writer) entry(inst int32) x86.Label {
+	l, ok := w.entries[inst]
+	if !ok {
+		l = w.asm.NewLabel()
+		w.entries[inst] = l
+	}
+	return l
+}
+
+// bindEntry binds it, with a run, in front of the first that is of the instruction itself.
+func (w *Writer) bindEntry(op Op) {
+	if op.Kind != Touch && op.Kind != Note && !op.Kind.runsHere() {
+		return
+	}
+	if l, ok := w.entries[op.Inst]; ok {
+		if !op.Kind.isRun() && !w.isMark(op.Inst) { // who goes on at the instruction finds this first
+			w.runs.Begin(w.asm, w.shown(op.Inst), 0, false)
+		}
+		w.asm.Bind(l)
+		delete(w.entries, op.Inst)
+	}
+}
+
+// goesFast reports whether in the slow copy a jump to a block leads to that in the other, where it
+// is as good.
+func (c *Code) goesFast(to, via int32) bool { return c.Known != nil && via == 0 && !c.Known[to] }
