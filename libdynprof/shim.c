@@ -43,6 +43,7 @@
 #include "sites/successor.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
+#include "table/audit.h"
 #include "table/heat.h"
 #include "table/regions.h"
 #include "translator.h"
@@ -455,6 +456,7 @@ static const char *count(struct start *s)
 	answer();
 	s->session.ctl->heat = begin_heat(s);
 	s->session.ctl->granule = dp_heat_granule();
+	s->session.ctl->audited = dp_audit_is();
 	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->short_space = dp_space_is_short();
 	s->session.ctl->heap_end = heap_is_dumped(s) ? 0 : dp_heap_end(list_of_objects(s));
@@ -542,4 +544,5 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 		say(&s, ": ", s.session.ctl->remark);
 	end_if_asked(&s, why);
 	dp_unmap_scratch(&s.session);
+	dp_audit_tell(); /* of regions that were chosen outside */
 }

@@ -92,3 +92,27 @@ func (t *Thread) peek(whom, options int) (status unix.WaitStatus, tid int) {
 	}
 	return unix.WaitStatus(is.status<<8 | 0x7f), int(is.pid)
 }
+
+// SigInfo is what the kernel tells of a signal (siginfo_t).
+type SigInfo [128]byte
+
+// Info is that of the signal that a tracee is about to be told of.
+func (t Tracee) Info() (s SigInfo, err error) {
+	err = request(unix.PTRACE_GETSIGINFO, int(t), 0, uintptr(unsafe.Pointer(&s)))
+	return s, err
+}
+
+// SetInfo has it told something else.
+func (t Tracee) SetInfo(s *SigInfo) error {
+	return request(unix.PTRACE_SETSIGINFO, int(t), 0, uintptr(unsafe.Pointer(s)))
+}
+
+// Begins reports whether a tracee that has stopped for a system call is at its beginning.
+func (t Tracee) Begins() (bool, error) {
+	const entry = 1 // PTRACE_SYSCALL_INFO_ENTRY
+	var b [88]byte
+	if _, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, callInfo, uintptr(t), unsafe.Sizeof(b), uintptr(unsafe.Pointer(&b)), 0, 0); errno != 0 {
+		return false, errno
+	}
+	return b[0] == entry, nil
+}

@@ -104,6 +104,9 @@ func (s *Shadow) lay() error {
 // More is what is behind it.
 func (s *Shadow) More() []byte { return s.mapped }
 
+// MoreAt is where that is, behind the beginning of all.
+func (s *Shadow) MoreAt() uint64 { return uint64(s.shadow() + texts*textSize) }
+
 // Path is the path by which the program may open it.
 func (s *Shadow) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.file.Fd()) }
 

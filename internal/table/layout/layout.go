@@ -303,6 +303,8 @@ const (
 	RgLow    = 0xc0     // u64, where regions are: who is below,
 	RgHigh   = 0xc8     // u64, or above, may not be in one
 	RgLeast  = 0xd0     // u64, what RgLow becomes
+	RgAudit  = 0xe00    // u64, 1: whoever makes or removes a region says so, by a system call
+	RgSpare  = 0xf00    // bytes that only who traces the program writes to
 	RgLive   = 0x1000   // regions that there are,
 	RgLog    = 0x4000   // all that there have been,
 	RgSites  = 0x400000 // u64 each: what makes accesses, by a sum of it; 0: none
@@ -313,6 +315,9 @@ const (
 	RgLogs    = 1 << 14
 	RgSiteMax = 1 << 18
 	RgRecords = 1 << 16
+
+	// That system call, getpid with this as its first argument, which getpid does not look at.
+	RgAuditCall = 0x64796e70726f66
 
 	// A region that there is; one that there was.
 	LiveNumber = 0  // u64, of the region, from 1; 0: free; all bits: being made

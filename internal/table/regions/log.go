@@ -24,6 +24,8 @@ type Log struct {
 	told    []bool   // sites that are in it
 	regions uint64   // so far
 	buf     []byte   // of records that are taken
+
+	Audit *Audit // is written at the end, if there is one
 }
 
 // NewLog makes one of what is in a ring.
@@ -53,15 +55,15 @@ func (l *Log) Open(table string, nonce [16]byte) {
 const mostTaken = layout.RgRecords / 8
 
 // Take takes records that have come from the ring, and puts them behind those that there are, with
-// all that they name.
-func (l *Log) Take() {
+// all that they name. It returns them, until it is called again.
+func (l *Log) Take() []byte {
 	const head = 1 + binary.MaxVarintLen64
 	l.buf = l.ring.next(append(l.buf[:0], make([]byte, head)...), mostTaken)
 	body := l.buf[head:]
-	n := len(body) / recordSize
+	n := len(body) / RecordSize
 	out := l.newRegions(nil)
 	var sites []byte
-	for at := 8; at < len(body); at += recordSize {
+	for at := 8; at < len(body); at += RecordSize {
 		if site := uint32(le.Uint64(body[at:]) >> layout.RecThreadBits & siteMask); int(site) < len(l.told) && !l.told[site] {
 			l.told[site] = true
 			sites = le.AppendUint64(le.AppendUint32(sites, site), l.ring.site(site))
@@ -75,6 +77,7 @@ func (l *Log) Take() {
 	}
 	l.write(beside.Part(l.buf, head, partRecords), uint64(n))
 	l.ring.take(n)
+	return body
 }
 
 // newRegions adds those that are not there yet.
@@ -133,6 +136,9 @@ func (l *Log) Close(table string, nonce [16]byte) error {
 		if g, ok := l.ring.region(n); ok && g.Removed {
 			out = appendJSON(out, partRegion, g)
 		}
+	}
+	if l.Audit != nil {
+		out = appendJSON(out, partAudit, l.Audit)
 	}
 	total := l.ring.total()
 	total.Records -= l.lost

@@ -42,6 +42,7 @@ const (
 	partSites   = 's' // a number (u32) and a site (u64) each
 	partRecords = 'r' // records as the ring has them, in their order
 	partTotal   = 'e' // Total, as JSON; the last one counts
+	partAudit   = 'a' // Audit, as JSON
 )
 
 // mostPart is how large a part may be.
@@ -98,6 +99,7 @@ type File struct {
 	Sites   map[uint32]Site
 	Total   Total
 	Records uint64 // that there are
+	Audit   *Audit // nil: there was none
 
 	path     string
 	byNumber map[uint64]int // place in Regions
@@ -145,7 +147,12 @@ func (f *File) add(kind byte, body []byte) error {
 			f.Sites[number] = decodeSite(le.Uint64(body[4:]))
 		}
 	case partRecords:
-		f.Records += uint64(len(body)) / recordSize
+		f.Records += uint64(len(body)) / RecordSize
+	case partAudit:
+		f.Audit = &Audit{}
+		if json.Unmarshal(body, f.Audit) != nil {
+			return errDamaged
+		}
 	case partTotal:
 		if json.Unmarshal(body, &f.Total) != nil {
 			return errDamaged
@@ -163,7 +170,7 @@ func (f *File) Each(use func(*Access)) error {
 }
 
 func eachOf(kind byte, body []byte, use func(*Access)) error {
-	for ; kind == partRecords && len(body) >= recordSize; body = body[recordSize:] {
+	for ; kind == partRecords && len(body) >= RecordSize; body = body[RecordSize:] {
 		a := decodeRecord(le.Uint64(body), le.Uint64(body[8:]))
 		use(&a)
 	}
@@ -233,7 +240,7 @@ func nonEOF(err error) error {
 var le = binary.LittleEndian
 
 const (
-	recordSize = 16
+	RecordSize = 16
 	siteSize   = 12
 
 	addressMask = 1<<layout.RecAddressBits - 1

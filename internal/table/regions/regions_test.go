@@ -122,7 +122,7 @@ func TestRead(t *testing.T) {
 // FuzzParts: whatever a file holds is read, or is an error.
 func FuzzParts(f *testing.F) {
 	f.Add(written(f), byte(partRegion), []byte(`{"number":2}`))
-	f.Add([]byte("{\"dynprof_regions\":1}\n"), byte(partRecords), make([]byte, 2*recordSize))
+	f.Add([]byte("{\"dynprof_regions\":1}\n"), byte(partRecords), make([]byte, 2*RecordSize))
 	f.Add(written(f), byte(partSites), make([]byte, siteSize+1))
 	f.Fuzz(func(t *testing.T, b []byte, kind byte, body []byte) {
 		file, all, err := readAll(beside.AppendPart(b, kind, body)) // sums that are right, too

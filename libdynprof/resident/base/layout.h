@@ -217,6 +217,8 @@
 #define DP_RG_LOW 0xc0
 #define DP_RG_HIGH 0xc8
 #define DP_RG_LEAST 0xd0
+#define DP_RG_AUDIT 0xe00
+#define DP_RG_SPARE 0xf00
 #define DP_RG_LIVE 0x1000
 #define DP_RG_LOG 0x4000
 #define DP_RG_SITES 0x400000
@@ -226,6 +228,7 @@
 #define DP_RG_LOGS 0x4000
 #define DP_RG_SITE_MAX 0x40000
 #define DP_RG_RECORDS 0x10000
+#define DP_RG_AUDIT_CALL 0x64796e70726f66
 #define DP_LIVE_NUMBER 0x0
 #define DP_LIVE_LOW 0x8
 #define DP_LIVE_HIGH 0x10

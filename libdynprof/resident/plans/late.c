@@ -40,6 +40,7 @@
 #include "sites/slowpath.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
+#include "table/audit.h"
 #include "table/heat.h"
 #include "texts/hooked.h"
 #include "texts/slots.h"
@@ -272,6 +273,7 @@ static void fill_in(struct dp_ctl *ctl)
 	ctl->late = 1;
 	ctl->heat = dp_heat_how();
 	ctl->granule = dp_heat_granule();
+	ctl->audited = dp_audit_is();
 	ctl->handles_traps = dp_handles_traps;
 	ctl->shared = dp.shared;
 	ctl->translator = (uint64_t)dp.translator;

@@ -14,6 +14,7 @@
 #include "base/pages.h"
 #include "base/state.h"
 #include "base/stub.h"
+#include "table/audit.h"
 #include "table/heat.h"
 #include "table/regions.h"
 
@@ -96,8 +97,10 @@ const char *dp_heat_begin(const char *path, int regions)
 	dp_note_kept(&kept, (const void *)first, DP_SHADOW - first + size);
 	texts = (struct text *)(DP_SHADOW + shadow_of(granule));
 	dp_shadowed = 1;
-	if ((has_regions = regions))
+	if ((has_regions = regions)) {
 		dp_regions_begin((uint64_t)(texts + TEXTS));
+		dp_audit_begin((uint64_t)(texts + TEXTS));
+	}
 	note_maps(&texts[0]);
 	return 0;
 }
@@ -107,6 +110,7 @@ void dp_heat_take_back(void)
 	if (!texts)
 		return;
 	dp_regions_end();
+	dp_audit_begin(0);
 	texts = 0;
 	dp_shadowed = 0;
 	dp_disown(first);

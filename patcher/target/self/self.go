@@ -30,6 +30,7 @@ type Process struct {
 	ReserveAt, ReserveSize uint64
 	HeapEnd                uint64 // as place.Growth has it
 	Beat                   func() // is told that work goes on
+	Audited                bool   // who traces it audits regions, and is no debugger
 	Mapped                 []byte // what /proc/self/maps said when this process mapped nothing of its own; empty: it is asked now
 
 	guessed atomic.Bool // something was asked that an outsider cannot tell
@@ -101,6 +102,9 @@ var harmless = []string{"strace", "proot"}
 
 // IsDebugged implements target.Target: TracerPid in /proc/PID/status tells who.
 func (p *Process) IsDebugged() bool {
+	if p.Audited {
+		return false
+	}
 	f, err := procfile.Open(fmt.Sprintf("/proc/%d/status", p.Pid))
 	if err != nil {
 		return false

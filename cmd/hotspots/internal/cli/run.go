@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/audit"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/harvest"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
@@ -27,6 +28,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/record"
 	"github.com/dynprof/dynprof/internal/listen"
 	"github.com/dynprof/dynprof/internal/overhead"
+	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table/find"
@@ -44,6 +46,7 @@ type runFlags struct {
 	heat                                 string   // what is noted, or empty
 	region                               []string // as the user names them
 	regions                              string   // all, as the library reads them
+	audit                                bool     // what is recorded is compared with what protected pages tell
 	overhead                             string   // a bound
 	threshold                            string   // all of thresholds
 	thresholds                           []string
@@ -103,6 +106,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.DurationVar(&f.linger, linger.Flag, listen.DefaultLinger, linger.Help)
 	region := &setting.All[setting.Region]
 	flags.StringArrayVar(&f.region, region.Flag, nil, region.Help)
+	flags.BoolVar(&f.audit, "audit", false, "with --regions or --region: protect their pages, too, and compare each access that faults with those that are recorded; an access takes some 30 µs; see docs/regions.md")
 	acceptDirectCalls(cmd)
 	flags.IntVar(&f.hertz, launch.Time, 0, "sample the CPU time of each function, too, `HZ` times a second; see docs/time.md")
 	flags.Lookup(launch.Time).NoOptDefVal = strconv.Itoa(perf.UsualHertz)
@@ -316,6 +320,8 @@ func (f *runFlags) checkHeat(flag string) error {
 func (f *runFlags) checkRegions() error {
 	f.on[setting.Regions] = f.on[setting.Regions] || len(f.region) > 0
 	switch {
+	case !f.on[setting.Regions] && f.audit:
+		return errors.New("--audit is of regions: it needs --regions or --region")
 	case !f.on[setting.Regions]:
 		return nil
 	case f.heat != "", f.on[setting.FollowExec], f.on[setting.Control], f.blocksOf == setting.BlocksHot:
@@ -405,6 +411,8 @@ func (a *app) run(f *runFlags, argv []string) error {
 	left := true // tables
 	if outside != nil {
 		result, left, err = a.runOutside(f, outside, p, env, watch)
+	} else if memory != nil && memory.audit != nil {
+		result, err = a.runAudited(memory, p, env, watch)
 	} else {
 		result, err = launch.Run(p, env, watch)
 	}
@@ -426,8 +434,10 @@ func (a *app) run(f *runFlags, argv []string) error {
 
 // memory is what the program has mapped of ours, to note touched pages or to record accesses in.
 type memory struct {
-	start func(tables func() []*find.Entry) job.Heat
-	close func()
+	start    func(tables func() []*find.Entry) job.Heat
+	close    func()
+	audit    *audit.Auditor // nil: there is none
+	recorder *record.Recorder
 }
 
 // memory makes it, with the path by which the program opens it, if there shall be any. Whatever
@@ -440,7 +450,7 @@ func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, er
 			a.say("touched memory is not noted: %v", err)
 			return nil, "", nil
 		}
-		return &memory{func(tables func() []*find.Entry) job.Heat { return harvest.Start(s, tables) }, s.Close}, s.Path(), nil
+		return &memory{start: func(tables func() []*find.Entry) job.Heat { return harvest.Start(s, tables) }, close: s.Close}, s.Path(), nil
 	case f.on[setting.Regions]:
 		if f.regions, err = chosenRegions(f.region, p.Path); err != nil {
 			return nil, "", err
@@ -451,9 +461,33 @@ func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, er
 			f.on[setting.Regions] = false
 			return nil, "", nil
 		}
-		return &memory{func(tables func() []*find.Entry) job.Heat { return record.Start(r, tables) }, r.Close}, r.Path(), nil
+		m := &memory{close: r.Close}
+		m.start = func(tables func() []*find.Entry) job.Heat {
+			m.recorder = record.Start(r, tables)
+			return m.recorder
+		}
+		if f.audit {
+			m.audit = audit.New(r)
+		}
+		return m, r.Path(), nil
 	}
 	return nil, "", nil
+}
+
+// runAudited runs a program that is traced. If it cannot be, it says so, and the program runs.
+func (a *app) runAudited(m *memory, p *launch.Program, env []string, watch func(int)) (launch.Result, error) {
+	m.recorder.Compare(m.audit)
+	result, err := launch.RunHeld(p, env, func(pid int, execute func() error) error {
+		return m.audit.Start(pid, execute, m.recorder.Take, launch.Hold())
+	}, watch)
+	if err == nil {
+		return result, nil
+	}
+	if !errors.Is(err, ptrace.ErrNotExecuted) { // Run says why
+		a.say("accesses are not compared with protected pages: %v", err)
+	}
+	m.recorder.Compare(nil)
+	return launch.Run(p, env, watch)
 }
 
 // uncounted runs the program as if hotspots were not there, after it has said

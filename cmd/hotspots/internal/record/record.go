@@ -24,6 +24,17 @@ type Recorder struct {
 	stop   chan struct{}
 	once   sync.Once
 	done   chan struct{}
+
+	mu    sync.Mutex
+	audit Audit
+}
+
+// Audit is who compares what is recorded with what he sees by himself.
+type Audit interface {
+	// Recorded is told of records, as the ring has them, 16 bytes each; they are not its own.
+	Recorded(records []byte)
+	// Result is what has come of it, once there is no more.
+	Result() *regions.Audit
 }
 
 // Start begins to take. Whatever fails, the program runs.
@@ -31,6 +42,35 @@ func Start(ring *regions.Ring, tables func() []*find.Entry) *Recorder {
 	r := &Recorder{ring: ring, log: regions.NewLog(ring), tables: tables, stop: make(chan struct{}), done: make(chan struct{})}
 	go r.run()
 	return r
+}
+
+// Compare has an audit told of all that is recorded; at the start only.
+func (r *Recorder) Compare(a Audit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.audit = a
+}
+
+// Take takes all that there is.
+func (r *Recorder) Take() (some bool) {
+	for r.takeSome() {
+		some = true
+	}
+	return some
+}
+
+func (r *Recorder) takeSome() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ring.HasNext() {
+		return false
+	}
+	r.open()
+	records := r.log.Take()
+	if r.audit != nil {
+		r.audit.Recorded(records)
+	}
+	return true
 }
 
 // Watch tells the number of the program, which runs.
@@ -41,10 +81,8 @@ func (r *Recorder) run() {
 	defer close(r.done)
 	for wait, ended := latest, false; ; {
 		r.ring.Beat()
-		if r.ring.HasNext() {
+		if r.takeSome() {
 			wait = soon
-			r.open()
-			r.log.Take()
 			continue
 		}
 		if ended {
@@ -82,6 +120,9 @@ func (r *Recorder) Stop() {
 func (r *Recorder) Write(path string, nonce [16]byte) error {
 	if !r.ring.Had() {
 		return nil // it said so when the program started
+	}
+	if r.audit != nil {
+		r.log.Audit = r.audit.Result()
 	}
 	return r.log.Close(path, nonce)
 }

@@ -1,0 +1,127 @@
+package audit
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/regions"
+)
+
+// access is one that was seen, or recorded: that of a record is equal in all to the one that was
+// seen, or it is another.
+type access struct {
+	thread      uint32
+	size        uint32
+	load, store bool
+	home, at    uint64 // the instruction, where it always was; the memory
+}
+
+// how is what the program text tells of an access.
+type how struct {
+	form   string
+	copied bool
+}
+
+// matcher compares accesses with records. The order in which either comes does not matter.
+type matcher struct {
+	mu     sync.Mutex
+	ring   *regions.Ring
+	diff   map[access]int // times seen less times recorded, but 0
+	hows   map[access]how // thread and at are 0
+	known  map[uint32]bool
+	open   bool // other threads run while pages are open
+	result regions.Audit
+}
+
+func newMatcher(r *regions.Ring) *matcher {
+	return &matcher{ring: r, diff: map[access]int{}, hows: map[access]how{}, known: map[uint32]bool{}}
+}
+
+func (m *matcher) count(a access, n int) {
+	if n += m.diff[a]; n == 0 {
+		delete(m.diff, a)
+	} else {
+		m.diff[a] = n
+	}
+}
+
+// seen notes an access to a protected page.
+func (m *matcher) seen(a access, h how) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a.thread &= 1<<layout.RecThreadBits - 1
+	m.result.Seen++
+	m.count(a, 1)
+	a.thread, a.at = 0, 0
+	m.hows[a] = h
+}
+
+// Recorded notes records, as the ring has them.
+func (m *matcher) Recorded(records []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for ; len(records) > 0; records = records[regions.RecordSize:] {
+		r, s := m.ring.Decode(records)
+		if m.open || !m.known[r.Region] {
+			m.result.Unchecked++
+			continue
+		}
+		m.count(access{r.Thread, s.Size, s.Load, s.Store, s.Address, r.Address}, -1)
+	}
+}
+
+// watch says which regions are protected from now on.
+func (m *matcher) watch(live []regions.Region) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known = map[uint32]bool{}
+	for _, r := range live {
+		m.known[uint32(r.Number)] = true
+	}
+}
+
+func (m *matcher) setOpen(is bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.open = is
+}
+
+// sum works out the result, when there is no more. Of records at addresses that were never
+// protected no access could be seen.
+func (m *matcher) sum(isBare func(low, high uint64) bool) *regions.Audit {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.result
+	missed, spare := map[access]uint64{}, map[access]uint64{}
+	for a, n := range m.diff {
+		site := a
+		site.thread, site.at = 0, 0
+		switch {
+		case n > 0:
+			missed[site] += uint64(n)
+			r.Missed += uint64(n)
+		case isBare(a.at, a.at+uint64(a.size)):
+			r.Unchecked += uint64(-n)
+		default:
+			spare[site] += uint64(-n)
+			r.Unseen += uint64(-n)
+		}
+	}
+	r.Recorded = r.Seen - r.Missed
+	r.Misses, r.Spare = m.sites(missed), m.sites(spare)
+	return &r
+}
+
+func (m *matcher) sites(of map[access]uint64) []regions.AuditSite {
+	all := []regions.AuditSite{}
+	for a, n := range of {
+		h := m.hows[a]
+		all = append(all, regions.AuditSite{Address: a.home, Size: a.size, Load: a.load, Store: a.store, Form: h.form, Copied: h.copied, Accesses: n})
+	}
+	slices.SortFunc(all, func(a, b regions.AuditSite) int {
+		return cmp.Or(cmp.Compare(b.Accesses, a.Accesses), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Size, b.Size))
+	})
+	return all
+}
