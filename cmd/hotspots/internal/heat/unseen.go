@@ -30,14 +30,14 @@ type Unseen struct {
 func UnseenOf(t *table.Table, s *table.Snapshot, flow *table.Flow) (u Unseen) {
 	images := map[uint16]*objcode.Image{}
 	for i := range t.Functions {
-		if !runsAsCopy(t, flow, uint32(i)) && s.Calls[i] > 0 {
+		if !RunsAsCopy(t, flow, uint32(i)) && s.Calls[i] > 0 {
 			u.Functions++
 			u.Calls += s.Calls[i]
 		}
 	}
 	for i := range flow.Blocks {
 		b := &flow.Blocks[i]
-		if b.Runs == 0 || !runsAsCopy(t, flow, b.Function) {
+		if b.Runs == 0 || !RunsAsCopy(t, flow, b.Function) {
 			continue
 		}
 		object := t.Functions[b.Function].Object
@@ -59,10 +59,10 @@ func UnseenOf(t *table.Table, s *table.Snapshot, flow *table.Flow) (u Unseen) {
 	return u
 }
 
-// runsAsCopy reports whether a function does. One of a single block that does not has its block
+// RunsAsCopy reports whether a function does. One of a single block that does not has its block
 // all the same, which runs as often as it is called; but a jump leads into all copies, and into
 // nothing else that such functions have.
-func runsAsCopy(t *table.Table, flow *table.Flow, i uint32) bool {
+func RunsAsCopy(t *table.Table, flow *table.Flow, i uint32) bool {
 	return len(flow.Of(i).Blocks) > 0 && t.Functions[i].Tactic == ledger.TacticJump
 }
 

@@ -26,6 +26,7 @@ type List struct {
 	Program string        `json:"program"`
 	Total   regions.Total `json:"total"`
 	Unseen  heat.Unseen   `json:"unseen"`
+	Audit   *Audit        `json:"audit"` // nil: there was none
 	Regions []*Region     `json:"-"`
 
 	places *places
@@ -92,6 +93,7 @@ func Of(t *table.Table, mangled bool) (*List, error) {
 	if !f.Total.Ended {
 		l.Total.Records = f.Records
 	}
+	l.audit(f.Audit, t, flow)
 	return l, l.add(f)
 }
 
@@ -238,6 +240,9 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 	}
 	if l.Total.Untold > 0 {
 		fmt.Fprintf(out, "%s not recorded: there were too many instructions.\n", style.Red(figures.Thousands(l.Total.Untold)+" accesses were"))
+	}
+	if l.Audit != nil {
+		l.Audit.text(out, style)
 	}
 	if !l.Total.Ended {
 		fmt.Fprint(out, "The program has not ended, or hotspots run was killed: these are the accesses so far.\n")
