@@ -45,7 +45,7 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	process := &self.Process{
 		Pid: int(ctl.pid), Outside: ctl.outside != 0,
 		ReserveAt: uint64(ctl.reserve), ReserveSize: uint64(ctl.reserve_size), HeapEnd: uint64(ctl.heap_end),
-		Beat:   parallel.Beat, Audited: ctl.audited != 0,
+		Beat: parallel.Beat, Audited: ctl.audited != 0,
 		Mapped: mem.View(uint64(ctl.maps), int(ctl.maps_size)),
 	}
 	request, later := requestOf(ctl, choice), (*build.Appender)(nil)
