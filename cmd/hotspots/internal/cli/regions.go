@@ -16,9 +16,11 @@ func (a *app) regionsCommand() *cobra.Command {
 			"instructions and threads. The program has to be run with hotspots run --regions, or --region WHAT.\n" +
 			"Without TABLE: the newest table.\n\n" +
 			"Recorded are accesses of functions that run as copies. What is not seen is said: other functions, libraries that\n" +
-			"are not counted, the kernel, accesses by FS and GS, with rep and with masks. See docs/regions.md.",
+			"are not counted, the kernel, accesses by FS and GS, with rep and with masks. With hotspots run --audit it is said\n" +
+			"how many there were, by instruction. See docs/regions.md.",
 		Example: "  hotspots run --regions -o app.dynprof -- ./app         a program that calls memtr_regist (memtr.h)\n" +
 			"  hotspots run --region table -o app.dynprof -- ./app    a variable of the program\n" +
+			"  hotspots run --region table --audit -- ./app           and see what is missed\n" +
 			"  hotspots run --region 'heads=./libx.so:heads' --region 0x404000+4096 -- ./app\n" +
 			"  hotspots regions app.dynprof\n  hotspots regions app.dynprof --format json",
 		Args: cobra.MaximumNArgs(1),

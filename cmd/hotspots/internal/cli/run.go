@@ -106,7 +106,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.DurationVar(&f.linger, linger.Flag, listen.DefaultLinger, linger.Help)
 	region := &setting.All[setting.Region]
 	flags.StringArrayVar(&f.region, region.Flag, nil, region.Help)
-	flags.BoolVar(&f.audit, "audit", false, "with --regions or --region: protect their pages, too, and compare each access that faults with those that are recorded; an access takes some 30 µs; see docs/regions.md")
+	flags.BoolVar(&f.audit, launch.Audit, false, "with --regions or --region: protect their pages, too, and compare each access that faults with those that are recorded; an access takes some 30 µs; see docs/regions.md")
 	acceptDirectCalls(cmd)
 	flags.IntVar(&f.hertz, launch.Time, 0, "sample the CPU time of each function, too, `HZ` times a second; see docs/time.md")
 	flags.Lookup(launch.Time).NoOptDefVal = strconv.Itoa(perf.UsualHertz)

@@ -187,9 +187,12 @@ const DirectCalls = "direct-calls"
 // Time is the flag for CPU time. It may have a value, behind = only.
 const Time = "time"
 
+// Audit is the flag that has regions audited.
+const Audit = "audit"
+
 // IsSwitch reports whether a flag of `hotspots run` takes no value.
 func IsSwitch(flag string) bool {
-	return setting.IsSwitch(flag) || flag == "no-demangle" || flag == DirectCalls || flag == Time || flag == "help"
+	return setting.IsSwitch(flag) || flag == "no-demangle" || flag == DirectCalls || flag == Time || flag == Audit || flag == "help"
 }
 
 // search executes a program as execvp(3) does, but for scripts without an
