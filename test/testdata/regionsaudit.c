@@ -66,7 +66,16 @@ static void *many(void *p)
 
 static void *later(void *fd)
 {
-	usleep(30000); /* the other waits meanwhile */
+	char path[64], state = 0;
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", getpid());
+	for (int i = 0; state != 'S' && i < 10000; i++) { /* until the other waits */
+		FILE *f = fopen(path, "r");
+		if (!f || fscanf(f, "%*d %*s %c", &state) != 1)
+			return fd;
+		fclose(f);
+		usleep(1000);
+	}
+	usleep(20000);
 	for (int i = 0; i < 10; i++)
 		store(table + 64, i);
 	return write(*(int *)fd, "0123456789", 10) == 10 ? 0 : fd;

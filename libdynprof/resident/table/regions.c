@@ -20,6 +20,7 @@
 #include "base/state.h"
 #include "base/stub.h"
 #include "rows/chunks.h"
+#include "table/brk.h"
 #include "table/regions.h"
 
 struct live {
@@ -233,6 +234,10 @@ static int choose(const char *text, const char *end, const struct dp_ctl *ctl)
 		is++;
 	text_copy(name, (size_t)(is - text) + 1 < sizeof name ? (size_t)(is - text) + 1 : sizeof name, text);
 	object = is < end ? is + 1 : end;
+	if (object < end && *object == '^') {
+		at = dp_brk_begin();
+		return at && dp_region_add(at, dp_brk_most(at), name) > 0;
+	}
 	if (object < end && *object == '@') {
 		plus = number_of(object + 1, &at);
 	} else {

@@ -170,7 +170,13 @@ func (a *Auditor) next() (ptrace.Event, error) {
 func (a *Auditor) letRun(s *space) {
 	a.take()
 	s.released = time.Now()
-	a.setOpen(true)
+	var tids []uint32
+	for _, t := range a.threads {
+		if t.space == s {
+			tids = append(tids, uint32(t.Tracee))
+		}
+	}
+	a.opened(tids)
 	a.release(s)
 }
 
@@ -285,7 +291,7 @@ func (a *Auditor) drop(t *thread) {
 	if t.opener {
 		s.openers--
 		if s.openers == 0 {
-			a.setOpen(false)
+			a.closed()
 			a.release(s)
 		}
 	}
@@ -318,6 +324,9 @@ func (a *Auditor) forked(t *thread) {
 			}
 		}
 		a.threads[n] = &thread{Tracee: n, space: s, mask: t.mask, runs: !a.early[n]}
+		if !s.released.IsZero() {
+			a.opened([]uint32{uint32(n)})
+		}
 		if a.early[n] {
 			delete(a.early, n)
 			a.queue = append(a.queue, ptrace.Event{Of: n, What: ptrace.Asked, Signal: int(syscall.SIGTRAP)})
@@ -481,17 +490,19 @@ func (a *Auditor) unprotect(t *thread) {
 func (a *Auditor) noteBare(s *space) {
 	const most = 1 << 12
 	for _, r := range a.live {
-		at := r.low
-		for _, x := range s.areas {
-			if x.low > at && at < r.high {
-				a.bare = append(a.bare, area{low: at, high: min(x.low, r.high)})
+		for i := range s.maps {
+			at, end := max(r.low, s.maps[i].Start), min(r.high, s.maps[i].End)
+			for _, x := range s.areas {
+				if x.low > at && at < end {
+					a.bare = append(a.bare, area{low: at, high: min(x.low, end)})
+				}
+				if x.high > at && x.low < end {
+					at = x.high
+				}
 			}
-			if x.high > at && x.low < r.high {
-				at = x.high
+			if at < end {
+				a.bare = append(a.bare, area{low: at, high: end})
 			}
-		}
-		if at < r.high {
-			a.bare = append(a.bare, area{low: at, high: r.high})
 		}
 	}
 	if len(a.bare) > most {
@@ -541,6 +552,9 @@ func (a *Auditor) fault(t *thread, info *ptrace.SigInfo) bool {
 // note notes what an instruction does with regions.
 func (a *Auditor) note(t *thread, fault uint64) {
 	s, p := t.space, t.space.placeOf(t.regs.Rip)
+	if a.isInFlight(uint32(t.Tracee)) {
+		a.take()
+	}
 	var b [15]byte
 	for _, o := range operands(s.read(t.regs.Rip, b[:]), &t.regs, fault) {
 		if !a.isLive(o.at, o.at+uint64(max(o.size, 1))) {
@@ -717,7 +731,7 @@ func (a *Auditor) closeAll(t *thread) {
 	if !s.released.IsZero() {
 		a.hold(s, t)
 		a.take()
-		a.setOpen(false)
+		a.closed()
 		a.result.Open += uint64(time.Since(s.released))
 		s.released = time.Time{}
 	}
@@ -842,7 +856,7 @@ func (a *Auditor) callBegins(t *thread) {
 		s.strip(r.Rdi, r.Rdi+r.Rsi)
 	}
 	switch {
-	case t.opener || s.open && s.openers == 0 || len(s.areas) == 0 || !ptrace.Reaches(r, s.overlaps):
+	case t.opener || s.open && s.openers == 0 || len(s.areas) == 0 || !ptrace.Reaches(r, s.overlaps, s.read):
 	case s.openers > 0: // it is open
 		t.opener = true
 		s.openers++
@@ -886,6 +900,19 @@ func (a *Auditor) redo(t *thread) {
 	t.regs, t.led = again, true
 }
 
+// maps reports whether a system call that has ended has mapped memory where regions are.
+func (a *Auditor) maps(r *ptrace.Regs) bool {
+	switch r.Orig_rax {
+	case syscall.SYS_MMAP:
+		return a.isLive(r.Rax, r.Rax+r.Rsi)
+	case syscall.SYS_MREMAP:
+		return a.isLive(r.Rax, r.Rax+r.Rdx)
+	case syscall.SYS_BRK:
+		return a.isLive(r.Rax-pageSize, r.Rax)
+	}
+	return false
+}
+
 func (a *Auditor) callEnds(t *thread) {
 	s, r := t.space, &t.regs
 	t.mask, _ = t.Mask()
@@ -906,7 +933,7 @@ func (a *Auditor) callEnds(t *thread) {
 	if t.tells {
 		t.tells = false
 		a.changed(t)
-	} else if r.Orig_rax == syscall.SYS_MMAP && !failed && a.isLive(r.Rax, r.Rax+r.Rsi) {
+	} else if !failed && a.maps(r) {
 		s.stale = true
 	}
 	if s.stale {

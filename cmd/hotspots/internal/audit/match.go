@@ -24,6 +24,8 @@ type how struct {
 	copied bool
 }
 
+const threadMask = 1<<layout.RecThreadBits - 1
+
 // matcher compares accesses with records. The order in which either comes does not matter.
 type matcher struct {
 	mu     sync.Mutex
@@ -31,12 +33,14 @@ type matcher struct {
 	diff   map[access]int // times seen less times recorded, but 0
 	hows   map[access]how // thread and at are 0
 	known  map[uint32]bool
-	open   bool // other threads run while pages are open
+	open   map[uint32]bool   // threads that run while pages are open
+	last   map[uint32]access // what each thread has recorded last: it may not be made yet,
+	flight map[uint32]access // as when pages were closed again
 	result regions.Audit
 }
 
 func newMatcher(r *regions.Ring) *matcher {
-	return &matcher{ring: r, diff: map[access]int{}, hows: map[access]how{}, known: map[uint32]bool{}}
+	return &matcher{ring: r, diff: map[access]int{}, hows: map[access]how{}, known: map[uint32]bool{}, open: map[uint32]bool{}, last: map[uint32]access{}, flight: map[uint32]access{}}
 }
 
 func (m *matcher) count(a access, n int) {
@@ -51,7 +55,13 @@ func (m *matcher) count(a access, n int) {
 func (m *matcher) seen(a access, h how) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a.thread &= 1<<layout.RecThreadBits - 1
+	a.thread &= threadMask
+	if last, is := m.flight[a.thread]; is {
+		delete(m.flight, a.thread)
+		if last == a && m.diff[a] >= 0 {
+			return // its record was not compared
+		}
+	}
 	m.result.Seen++
 	m.count(a, 1)
 	a.thread, a.at = 0, 0
@@ -64,11 +74,13 @@ func (m *matcher) Recorded(records []byte) {
 	defer m.mu.Unlock()
 	for ; len(records) > 0; records = records[regions.RecordSize:] {
 		r, s := m.ring.Decode(records)
-		if m.open || !m.known[r.Region] {
+		a := access{r.Thread, s.Size, s.Load, s.Store, s.Address, r.Address}
+		m.last[r.Thread] = a
+		if m.open[r.Thread] || !m.known[r.Region] {
 			m.result.Unchecked++
 			continue
 		}
-		m.count(access{r.Thread, s.Size, s.Load, s.Store, s.Address, r.Address}, -1)
+		m.count(a, -1)
 	}
 }
 
@@ -80,12 +92,46 @@ func (m *matcher) watch(live []regions.Region) {
 	for _, r := range live {
 		m.known[uint32(r.Number)] = true
 	}
+	for tid, a := range m.last {
+		m.flight[tid] = a
+	}
 }
 
-func (m *matcher) setOpen(is bool) {
+// opened says that threads run while pages are open. The access of which one has put a record
+// down last may be made then.
+func (m *matcher) opened(tids []uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.open = is
+	for _, tid := range tids {
+		tid &= threadMask
+		m.open[tid] = true
+		if a, is := m.last[tid]; is && m.diff[a] < 0 {
+			m.count(a, 1)
+			m.result.Unchecked++
+		}
+		delete(m.last, tid)
+	}
+}
+
+// closed says that pages are closed again. The access of a record that is not compared may be
+// made now.
+func (m *matcher) closed() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for tid := range m.open {
+		if a, is := m.last[tid]; is {
+			m.flight[tid] = a
+		}
+	}
+	m.open = map[uint32]bool{}
+}
+
+// isInFlight reports whether such an access may be to come.
+func (m *matcher) isInFlight(tid uint32) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, is := m.flight[tid&threadMask]
+	return is
 }
 
 // sum works out the result, when there is no more. Of records at addresses that were never

@@ -9,7 +9,7 @@ import (
 )
 
 // chosenRegions is what --region names, as the library reads it (libdynprof/resident/table/
-// regions.h): NAME=OBJECT+OFFSET:BYTES, NAME=@ADDRESS:BYTES, NAME=OBJECT.
+// regions.h): NAME=OBJECT+OFFSET:BYTES, NAME=@ADDRESS:BYTES, NAME=OBJECT, NAME=^.
 func chosenRegions(all []string, program string) (string, error) {
 	var list []string
 	for _, what := range all {
@@ -32,6 +32,9 @@ func chosenRegions(all []string, program string) (string, error) {
 // mainObject is what the executable is named by.
 const mainObject = "main"
 
+// heapRegion is what the heap is named by.
+const heapRegion = "heap"
+
 // regionOf is the place of what a user names.
 func regionOf(what, program string) (string, error) {
 	switch address, bytes, is := strings.Cut(what, "+"); {
@@ -47,6 +50,8 @@ func regionOf(what, program string) (string, error) {
 		return fmt.Sprintf("@%x:%x", at, n), nil
 	case what == mainObject:
 		return "", nil
+	case what == heapRegion:
+		return "^", nil
 	}
 	path, variable, is := strings.Cut(what, ":")
 	switch {
