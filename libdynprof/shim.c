@@ -410,7 +410,7 @@ static uint64_t begin_heat(const struct start *s)
 	if (why)
 		say(s, s->regions ? ": accesses are not recorded: " : ": touched memory is not noted: ", why);
 	else if (s->regions && s->region && (why = dp_regions_choose(s->region, s->session.ctl)))
-		say(s, ": there is no such region: ", why);
+		say(s, ": there is no such region, or not yet: ", why);
 	return dp_heat_how();
 }
 

@@ -278,6 +278,39 @@ func TestRegionsOfLibrary(t *testing.T) {
 	}
 }
 
+// TestRegionsLater: a variable of a library that is loaded later, each time that it is, and all of
+// such a library.
+func TestRegionsLater(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "regionslib.c")
+	program := compile(t, gcc, []string{"-DLATE"}, "regionslib.c")
+	later := filepath.Join(t.TempDir(), "later.so")
+	if err := os.Symlink(library, later); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range lane.Some([][]string{{}, {"--audit"}}, 0) {
+		for what, least := range map[string]uint64{later + ":counter": 0, later: 1} {
+			r, table := countedAt(t, cmd(program, later), append([]string{"--objects", "all", "--region", "mine=" + what}, flags...)...)
+			l := regionsOf(t, table)
+			if r.status != 0 || !strings.Contains(r.stderr, "or not yet: mine=later.so") || len(l.Regions) != 2 {
+				t.Fatalf("%s: %+v: %+v", what, r, l)
+			}
+			var loads, stores uint64
+			for _, g := range l.Regions {
+				for _, f := range g.Functions {
+					if f.Function == "step" {
+						loads, stores = loads+f.Loads, stores+f.Stores
+					}
+				}
+			}
+			if loads < 7 || stores != 7 || loads > 7 && least == 0 { // of all of it the slot that has the variable's address, too
+				t.Errorf("%v %s: %d loads, %d stores: %+v", flags, what, loads, stores, l)
+			}
+		}
+	}
+}
+
 // TestRegionsKept: with plans that are kept records are the same.
 func TestRegionsKept(t *testing.T) {
 	lane.Parallel(t)

@@ -316,7 +316,8 @@ const (
 	RgSiteMax = 1 << 18
 	RgRecords = 1 << 16
 
-	// That system call, getpid with this as its first argument, which getpid does not look at.
+	// That system call, getpid with this as its first argument, which getpid does not look at;
+	// with 1 behind it pages have to be open until the next one.
 	RgAuditCall = 0x64796e70726f66
 
 	// A region that there is; one that there was.

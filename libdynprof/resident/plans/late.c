@@ -42,6 +42,7 @@
 #include "stubs/redirect.h"
 #include "table/audit.h"
 #include "table/heat.h"
+#include "table/regions.h"
 #include "texts/hooked.h"
 #include "texts/slots.h"
 #include "texts/undos.h"
@@ -479,10 +480,15 @@ static void meet(struct dp_session *s)
 	}
 	s->cache = may_cache();
 	raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
-	if (count_new(s))
+	dp_audit_rest();
+	if (count_new(s)) {
 		note_missed(s->ctl);
-	else if (!passed.adds) /* else that was done */
+		for (uint32_t i = 0; dp_regions_are() && i < s->ctl->objects_count; i++)
+			dp_extent_of(&s->ctl->objects[i]);
+		dp_regions_late(s->ctl);
+	} else if (!passed.adds) /* else that was done */
 		look_at_new(DP_MISSED_NO_PLANNER);
+	dp_audit_tell();
 	if (dp_stopped())
 		dp_stop(); /* by another process, meanwhile: the new stubs, too */
 	dp_hooks.unmap_scratch(s);

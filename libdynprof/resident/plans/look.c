@@ -135,6 +135,23 @@ uint64_t dp_text_of(const struct link_map *l)
 	return text;
 }
 
+void dp_extent_of(struct dp_object *o)
+{
+	const struct link_map l = {.l_addr = o->bias, .l_ld = (void *)o->low};
+	int n;
+	const Elf64_Phdr *ph = headers_of(&l, &n);
+	uint64_t low = ~0ULL, high = 0;
+	for (int i = 0; ph && i < n; i++) {
+		if (ph[i].p_type != PT_LOAD)
+			continue;
+		uint64_t from = o->bias + ph[i].p_vaddr, to = from + ph[i].p_memsz;
+		low = from < low ? from : low;
+		high = to > high ? to : high;
+	}
+	if (low < high)
+		o->low = low, o->high = high;
+}
+
 /* Whether pages can be read. Those behind the end of a file that is shorter than it
  * says raise SIGBUS, of which the kernel tells if asked. */
 static int can_read(uint64_t at, uint64_t size)

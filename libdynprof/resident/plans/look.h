@@ -5,7 +5,12 @@
 #include <link.h>
 #include <stdint.h>
 
+#include "base/ctl.h"
 #include "base/raw.h"
+
+/* Fills in where an object that is loaded lies, of which an address in it is known; without
+ * headers it stays as it is. */
+void dp_extent_of(struct dp_object *o) HIDDEN;
 
 /* Bytes of code of an object, a guess if its header is not mapped. */
 uint64_t dp_text_of(const struct link_map *l) HIDDEN;

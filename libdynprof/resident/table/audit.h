@@ -11,7 +11,9 @@
 void dp_audit_begin(uint64_t at) HIDDEN;
 /* Whether somebody does. */
 int dp_audit_is(void) HIDDEN;
-/* Regions are others now. */
+/* Regions are others now, or nothing is in the way any more. */
 void dp_audit_tell(void) HIDDEN;
+/* Pages have to be open until then: a planner reads them, whom nobody traces. */
+void dp_audit_rest(void) HIDDEN;
 
 #endif

@@ -224,8 +224,13 @@ static const struct dp_object *object_of(const struct dp_ctl *ctl, const char *t
 	return 0;
 }
 
-/* Makes one, whose text is up to end. */
-static int choose(const char *text, const char *end, const struct dp_ctl *ctl)
+enum chosen { IMPOSSIBLE, MADE, NOT_LOADED };
+
+static enum chosen add(uint64_t at, uint64_t bytes, const char *name) { return dp_region_add(at, bytes, name) > 0 ? MADE : IMPOSSIBLE; }
+
+/* Makes one, whose text is up to end. Of objects that come later only those can be in it that
+ * have a name. */
+static enum chosen choose(const char *text, const char *end, const struct dp_ctl *ctl)
 {
 	const char *is = text, *object, *plus;
 	char name[DP_LOG_SIZE - DP_LOG_NAME];
@@ -236,34 +241,45 @@ static int choose(const char *text, const char *end, const struct dp_ctl *ctl)
 	object = is < end ? is + 1 : end;
 	if (object < end && *object == '^') {
 		at = dp_brk_begin();
-		return at && dp_region_add(at, dp_brk_most(at), name) > 0;
+		return ctl->late ? NOT_LOADED : at ? add(at, dp_brk_most(at), name) : IMPOSSIBLE;
 	}
 	if (object < end && *object == '@') {
 		plus = number_of(object + 1, &at);
+		if (ctl->late)
+			return NOT_LOADED;
 	} else {
 		for (plus = end; plus > object && *plus != '+'; plus--)
 			;
 		const char *stop = *plus == '+' ? plus : end;
-		const struct dp_object *o = object_of(ctl, object, (size_t)(stop - object));
+		const struct dp_object *o = ctl->late && stop == object ? 0 : object_of(ctl, object, (size_t)(stop - object));
 		if (!o)
-			return 0;
+			return NOT_LOADED;
 		if (stop == end)
-			return dp_region_add(o->low, o->high - o->low, name) > 0;
+			return add(o->low, o->high - o->low, name);
 		plus = number_of(plus + 1, &at);
 		at += o->bias;
 	}
-	return *plus == ':' && number_of(plus + 1, &size) == end && dp_region_add(at, size, name) > 0;
+	return *plus == ':' && number_of(plus + 1, &size) == end ? add(at, size, name) : IMPOSSIBLE;
 }
 
 const char *dp_regions_choose(const char *list, const struct dp_ctl *ctl)
 {
+	const char *first = 0;
 	for (const char *end; *list; list = *end ? end + 1 : end) {
 		for (end = list; *end && *end != ';'; end++)
 			;
-		if (end != list && !choose(list, end, ctl))
-			return list;
+		if (end != list && choose(list, end, ctl) != MADE && !first)
+			first = list;
 	}
-	return 0;
+	return first;
+}
+
+void dp_regions_late(const struct dp_ctl *ctl)
+{
+	static const char variable[] = "DYNPROF_REGION=";
+	for (uint32_t i = 0; dp_regions_are() && i < ctl->vars_count; i++)
+		if (has_prefix((const char *)ctl->vars[i], variable))
+			dp_regions_choose((const char *)ctl->vars[i] + sizeof variable - 1, ctl);
 }
 
 /* ---- records ------------------------------------------------------------- */

@@ -19,6 +19,9 @@ int dp_regions_are(void) HIDDEN;
  * semicolons. Returns the first that names what is not loaded, or cannot be made; 0: none does. */
 const char *dp_regions_choose(const char *list, const struct dp_ctl *ctl) HIDDEN;
 
+/* And those of objects that came later. */
+void dp_regions_late(const struct dp_ctl *ctl) HIDDEN;
+
 /* The number of a new region, or -errno; any thread may, and any handler. */
 int64_t dp_region_add(uint64_t low, uint64_t size, const char *name) HIDDEN;
 long dp_region_remove(int64_t number) HIDDEN;

@@ -44,7 +44,8 @@ type thread struct {
 	runs   bool // it has not stopped
 	inCall bool // it is in a system call: it stops before it comes to memory by itself
 	opener bool // pages are open for its call
-	tells  bool // its call tells that regions are others
+	tells  bool // its call tells that regions are others,
+	rests  bool // or that pages have to be open until the next
 
 	regs    ptrace.Regs
 	led     bool // it has been elsewhere: regs are where it goes on
@@ -405,7 +406,10 @@ func (a *Auditor) changed(t *thread) {
 	}
 	a.take() // what there is of new ones is not compared
 	a.live = nil
-	all := a.ring.Live()
+	var all []regions.Region
+	if !t.rests {
+		all = a.ring.Live()
+	}
 	for _, r := range all {
 		a.live = append(a.live, area{low: r.Address, high: r.Address + r.Bytes})
 	}
@@ -847,6 +851,7 @@ func (a *Auditor) called(t *thread) {
 func (a *Auditor) callBegins(t *thread) {
 	s, r := t.space, &t.regs
 	t.tells = r.Orig_rax == syscall.SYS_GETPID && r.Rdi == layout.RgAuditCall
+	t.rests = t.tells && r.Rsi != 0
 	switch {
 	case r.Orig_rax == ptrace.CallSigaction && r.Rsi != 0:
 		t.sig, t.action = int(r.Rdi), s.read(r.Rsi, make([]byte, actionSize))
