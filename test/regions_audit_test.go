@@ -75,7 +75,8 @@ func TestRegionsAudit(t *testing.T) {
 				"exec":  {1, 0, 1},
 			} {
 				a, _, _ := runAudit(t, program, flags, what)
-				if g := a.Audit; g.Recorded != want.recorded || g.Missed != want.missed || g.Calls != want.calls || g.Unchecked != 0 || g.Pages != 2 {
+				isCalls := func(n uint64) bool { return n == want.calls || n > want.calls && slices.Contains(how, "-no-pie") } // its addresses may be lengths, too
+				if g := a.Audit; g.Recorded != want.recorded || g.Missed != want.missed || !isCalls(g.Calls) || g.Unchecked != 0 || g.Pages != 2 {
 					t.Errorf("%v %v %s: %+v", how, flags, what, g)
 				}
 				if g := a.Audit; what == "known" && (len(g.Misses) != 1 || g.Misses[0].Function != "repeated" || g.Misses[0].Kind != "store" || g.Reasons[0].Reason != "with rep" || g.Reasons[0].Accesses != 100) {
