@@ -371,6 +371,58 @@ func TestBlocksGotos(t *testing.T) {
 	}
 }
 
+// coldParts are where the parts begin that a compiler has put apart, by their names.
+func coldParts(t *testing.T, program string) (all []uint64) {
+	t.Helper()
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		if strings.HasSuffix(s.Name, ".cold") {
+			all = append(all, s.Value)
+		}
+	}
+	return all
+}
+
+// TestBlocksCold: cold parts are parts of their functions, whatever they call.
+func TestBlocksCold(t *testing.T) {
+	lane.Parallel(t)
+	for _, flags := range [][]string{{"-O2"}, {"-O2", "-fno-pie", "-no-pie"}, {"-O2", "-fno-plt"}} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			t.Parallel()
+			program := compile(t, need(t, "g++"), flags, "blockscold.cc")
+			cold := coldParts(t, program)
+			for _, stripped := range []bool{false, true} {
+				if stripped {
+					run(t, cmd(need(t, "strip"), program))
+				}
+				want := callgrindRuns(t, program)
+				r, c := counted(t, cmd(program), "--blocks", "--objects", "main")
+				same(t, run(t, cmd(program)), r)
+				compareBlocks(t, c.table, want)
+				_, blocks := blocksOf(t, c.table)
+				for _, at := range cold {
+					n := want[program][at]
+					i := slices.IndexFunc(blocks, func(b table.Block) bool { return b.Address == at })
+					if n == 0 || n%1000 != 0 || i < 0 || blocks[i].Runs != n {
+						t.Errorf("stripped %v: the cold part at %#x has run %d times, and is block %d", stripped, at, n, i)
+					}
+				}
+			}
+			if len(cold) < 3 {
+				t.Errorf("%d cold parts", len(cold))
+			}
+		})
+	}
+}
+
 // TestBlocksSplitStack: gcc's function that gets another piece of stack comes back behind a ret.
 func TestBlocksSplitStack(t *testing.T) {
 	lane.Parallel(t)

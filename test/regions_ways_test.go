@@ -12,9 +12,8 @@ import (
 // TestRegionsWays: of many threads that leave functions with records by exceptions and by longjmp
 // each access is recorded, by what each has counted itself.
 func TestRegionsWays(t *testing.T) {
-	const together = "-fno-reorder-blocks-and-partition" // a part that only the unwinder comes to is no copy (docs/regions.md)
 	lane.Parallel(t)
-	for _, how := range lane.Some([][]string{{"g++", "-O2", together}, {"clang++", "-O1"}, {"g++", "-O0", together}}, 0) {
+	for _, how := range lane.Some([][]string{{"g++", "-O2"}, {"clang++", "-O1"}, {"g++", "-O0"}}, 0) {
 		program := compile(t, need(t, how[0]), append(slices.Clone(how[1:]), "-I../libdynprof"), "regionsways.cc")
 		for _, flags := range lane.Some([][]string{{"--regions"}, {"--regions", "--lock"}, {"--regions", "--edges", "--trips"}}, 0) {
 			r, table := countedAt(t, cmd(program), append(slices.Clone(flags), "--objects", "main")...)

@@ -86,7 +86,7 @@ func owners(s *survey.Survey, found []*look) []int {
 		owner[i] = -1
 	}
 	claim := func(part, function int) {
-		if part < 0 || function < 0 || !s.IsPart(part) || s.IsPart(function) {
+		if part < 0 || function < 0 || !s.IsPart(part) || s.IsPart(function) || o.Functions[function].Excluded == ledger.ReasonPLT { // whose entries are one function
 			return
 		}
 		if owner[part] == -1 {
@@ -102,7 +102,7 @@ func owners(s *survey.Survey, found []*look) []int {
 			}
 			to := within(o, r.to)
 			claim(to, int(r.from))
-			if to >= 0 && o.Functions[to].Addr != r.to {
+			if to >= 0 && o.Functions[to].Addr != r.to && !r.call {
 				claim(int(r.from), to)
 			}
 		}
