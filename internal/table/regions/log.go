@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/dynprof/dynprof/internal/table/beside"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -14,19 +15,29 @@ import (
 // rest before the next is taken.
 type Log struct {
 	ring    *Ring
-	file    *os.File // nil: there is none yet, or it could not be written to
-	path    string   // of its table
-	err     error    // the first one
-	end     int64    // of what is written; where there was no room for more it is the file's end
-	full    bool     // nothing is written any more but what is known at the end
-	lost    uint64   // records that could not be written
-	early   []byte   // what comes into the file when there is one
-	told    []bool   // sites that are in it
-	regions uint64   // so far
-	buf     []byte   // of records that are taken
+	file    *os.File   // nil: there is none yet, or it could not be written to
+	path    string     // of its table
+	err     error      // the first one
+	end     int64      // of what is written wholly; where there was no room for more something may be behind it
+	tail    [2]stretch // what is given up for that, one behind the other
+	full    bool       // nothing is written any more but what is known at the end
+	lost    uint64     // records that could not be written
+	early   []byte     // what comes into the file when there is one
+	told    []bool     // sites that are in it
+	regions uint64     // so far
+	buf     []byte     // of records that are taken
 
 	Audit *Audit // is written at the end, if there is one
 }
+
+// stretch is a piece of the file that has nothing but records.
+type stretch struct {
+	begin, end int64
+	records    uint64
+}
+
+// enough is how long such a piece has to be for what is written at the end.
+const enough = 64 << 10
 
 // NewLog makes one of what is in a ring.
 func NewLog(r *Ring) *Log { return &Log{ring: r, told: make([]bool, layout.RgSiteMax)} }
@@ -104,10 +115,13 @@ func appendJSON(out []byte, kind byte, v any) []byte {
 func (l *Log) write(parts []byte, records uint64) {
 	switch {
 	case l.file != nil && !l.full:
+		begin := l.end
 		if err := l.put(parts); err != nil {
 			l.err = errors.Join(l.err, err)
 			l.full = true
 			l.lost += records
+		} else {
+			l.keep(begin, records)
 		}
 	case l.path == "" && len(l.early)+len(parts) <= mostEarly:
 		l.early = append(l.early, parts...)
@@ -116,14 +130,42 @@ func (l *Log) write(parts []byte, records uint64) {
 	}
 }
 
-// put writes parts, or nothing.
+// put writes parts behind those that are whole. Where there is no room what has been written of
+// them stays: it keeps others from the room that the last parts will need.
 func (l *Log) put(parts []byte) error {
 	n, err := l.file.Write(parts)
-	if err != nil {
-		return errors.Join(err, l.file.Truncate(l.end))
+	if err == nil {
+		l.end += int64(n)
 	}
-	l.end += int64(n)
-	return nil
+	return err
+}
+
+// keep notes that parts with so many records were written.
+func (l *Log) keep(begin int64, records uint64) {
+	before, last := &l.tail[0], &l.tail[1]
+	switch {
+	case records == 0: // regions and sites stay
+		*before, *last = stretch{}, stretch{begin: l.end}
+	case last.end-last.begin >= enough:
+		*before, *last = *last, stretch{begin: begin}
+	case last.records == 0:
+		last.begin = begin
+	}
+	last.end, last.records = l.end, last.records+records
+}
+
+// putLast writes the last parts, which say what is lost: in place of what was not written wholly,
+// or, if that is too little, of records in front of it, too.
+func (l *Log) putLast(parts func() []byte) error {
+	err := errors.Join(l.file.Truncate(l.end), l.put(parts()))
+	if err == nil {
+		return nil
+	}
+	for i := len(l.tail) - 1; i >= 0 && l.tail[i].records > 0; i-- {
+		l.lost += l.tail[i].records
+		l.end = l.tail[i].begin
+	}
+	return errors.Join(l.file.Truncate(l.end), l.put(parts()))
 }
 
 // Close ends the file, beside a table, which may have got another path meanwhile.
@@ -140,17 +182,17 @@ func (l *Log) Close(table string, nonce [16]byte) error {
 	if l.Audit != nil {
 		out = appendJSON(out, partAudit, l.Audit)
 	}
-	total := l.ring.total()
-	total.Records -= l.lost
-	total.Lost, total.Ended = total.Lost+l.lost, true
 	if l.file == nil {
 		return l.err
 	}
-	out = appendJSON(out, partTotal, total)
-	if err := l.put(out); err != nil { // who was full may have room for this
-		l.err = errors.Join(l.err, err)
-	}
-	err := errors.Join(l.err, l.file.Close())
+	err := l.putLast(func() []byte {
+		total := l.ring.total()
+		total.Records -= l.lost
+		total.Lost, total.Ended = total.Lost+l.lost, true
+		return appendJSON(slices.Clip(out), partTotal, total)
+	})
+	l.err = errors.Join(l.err, err)
+	err = errors.Join(l.err, l.file.Close())
 	if err == nil && l.path != table {
 		Remove(table)
 		err = os.Rename(PathOf(l.path), PathOf(table))
