@@ -1,7 +1,6 @@
 package mem
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,7 +18,7 @@ func Brk(pid string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	words := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]) // from field 3 on
+	words := procfile.FieldsOf(b) // from field 3 on
 	if len(words) <= field-3 {
 		return 0, fmt.Errorf("/proc/%s/stat has %d fields", pid, len(words)+2)
 	}

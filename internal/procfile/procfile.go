@@ -43,6 +43,10 @@ func CommandLine(of string) string {
 	return strings.ReplaceAll(strings.TrimRight(string(b), "\x00"), "\x00", " ")
 }
 
+// FieldsOf are those of a line of /proc/PID/stat behind the name in parentheses, which may hold any:
+// the first is the third of proc_pid_stat(5), the state.
+func FieldsOf(stat []byte) [][]byte { return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) }
+
 // StateOf is the state in a line of /proc/PID/stat, behind the name in parentheses, which
 // may hold any; 0: there is none.
 func StateOf(stat []byte) byte {
@@ -63,7 +67,7 @@ func IsKernels(stat []byte) bool {
 	if from < 0 || to < from {
 		return false
 	}
-	fields := bytes.Fields(stat[to+1:]) // state, parent, group, session, terminal, its group, flags
+	fields := FieldsOf(stat) // state, parent, group, session, terminal, its group, flags
 	if len(fields) < 7 {
 		return false
 	}

@@ -1,7 +1,6 @@
 package ptrace
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -118,6 +117,6 @@ func isChild(pid int) bool {
 	if err != nil {
 		return false
 	}
-	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]) // from its state on
+	fields := procfile.FieldsOf(b)
 	return len(fields) > 1 && string(fields[1]) == strconv.Itoa(os.Getpid())
 }

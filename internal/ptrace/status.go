@@ -116,7 +116,7 @@ func (s *Status) set(name string, value []byte) {
 // no executable any more, either.
 func IsKernels(stat []byte) bool {
 	const flags, kthread = 6, 0x200000 // the field, from the state on; PF_KTHREAD
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	fields := procfile.FieldsOf(stat)
 	if len(fields) <= flags {
 		return false
 	}

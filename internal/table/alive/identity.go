@@ -1,7 +1,6 @@
 package alive
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -45,16 +44,15 @@ func Start(pid uint32) uint64 {
 	if err != nil {
 		return 0
 	}
-	// The name, in parentheses, may hold spaces and parentheses.
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	fields := procfile.FieldsOf(b)
 	if len(fields) < 20 {
 		return 0
 	}
-	threads, _ := strconv.Atoi(fields[17]) // field 20 of the line; the zombie is one of them
-	if (fields[0] == "Z" || fields[0] == "X") && threads <= 1 {
+	threads, _ := strconv.Atoi(string(fields[17])) // field 20 of the line; the zombie is one of them
+	if (string(fields[0]) == "Z" || string(fields[0]) == "X") && threads <= 1 {
 		return 0
 	}
-	start, _ := strconv.ParseUint(fields[19], 10, 64) // field 22
+	start, _ := strconv.ParseUint(string(fields[19]), 10, 64) // field 22
 	return start
 }
 

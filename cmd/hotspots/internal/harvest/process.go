@@ -1,7 +1,6 @@
 package harvest
 
 import (
-	"bytes"
 	"strconv"
 
 	"github.com/dynprof/dynprof/internal/procfile"
@@ -36,7 +35,7 @@ func (p *process) look(pid int32, s *heat.Slice) {
 }
 
 func (p *process) add(stat []byte, s *heat.Slice) {
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	fields := procfile.FieldsOf(stat)
 	if len(fields) <= fieldResident {
 		return
 	}

@@ -6,12 +6,13 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dynprof/dynprof/internal/procfile"
 )
 
 // Signals to this process are for the program. A handler of our own, in
@@ -172,7 +173,7 @@ func (r *relay) isOurs(pid int) bool {
 		if len(stat) < 2 {
 			return false
 		}
-		pid, _ = strconv.Atoi(stat[1])
+		pid, _ = strconv.Atoi(string(stat[1]))
 		if pid == os.Getpid() {
 			return false
 		}
@@ -203,7 +204,7 @@ func jobControl() bool {
 		return false
 	}
 	group := strconv.Itoa(os.Getpid())
-	return stat[2] == group && stat[5] == group && session(os.Getppid()) == session(0)
+	return string(stat[2]) == group && string(stat[5]) == group && session(os.Getppid()) == session(0)
 }
 
 func session(pid int) int {
@@ -224,12 +225,12 @@ func state(pid int) byte {
 
 // procStat returns the fields of /proc/PID/stat behind the name: state ppid
 // pgrp session tty_nr tpgid (proc(5)).
-func procStat(pid int) []string {
+func procStat(pid int) [][]byte {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return nil
 	}
-	return strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	return procfile.FieldsOf(b)
 }
 
 // serve passes signals on until the program has ended, and reaps it. It calls look now
