@@ -154,6 +154,7 @@ func (p *Process) states() map[int]byte {
 	return all
 }
 
+// stateOf is that of a thread; 0: it is gone.
 func stateOf(pid, tid int) byte {
 	b, err := procfile.Read(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
 	switch {
@@ -208,12 +209,8 @@ func (p *Process) seize(tid int) (*Thread, error) {
 // isEnding reports whether a thread is a zombie, as the first one is that has ended while
 // others go on, or about to be gone.
 func isEnding(pid, tid int) bool {
-	b, err := procfile.Read(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
-	if err != nil {
-		return true
-	}
-	s := procfile.StateOf(b)
-	return s == 'Z' || s == 'X'
+	s := stateOf(pid, tid)
+	return s == 0 || s == 'Z' || s == 'X'
 }
 
 func (p *Process) drop(tid int) {
@@ -323,10 +320,7 @@ func (t *Thread) poll(whom, options int) (status unix.WaitStatus, got bool, err 
 	return status, tid > 0, err
 }
 
-func isRunnable(tid int) bool {
-	b, err := procfile.Read(fmt.Sprintf("/proc/%d/stat", tid))
-	return err == nil && procfile.StateOf(b) == 'R'
-}
+func isRunnable(tid int) bool { return stateOf(tid, tid) == 'R' }
 
 // Pause has this thread wait for some microseconds. It does not go by Go's scheduler, whose
 // other threads may have to wait for a CPU meanwhile, longer than the process may.
