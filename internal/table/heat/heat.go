@@ -116,9 +116,6 @@ const (
 	CountingOff
 )
 
-// IsOff reports whether nothing was noted but what calls did that had begun before.
-func (c Counting) IsOff() bool { return c == CountingOff }
-
 // String is what users read.
 func (c Counting) String() string {
 	switch c {
