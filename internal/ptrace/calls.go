@@ -42,13 +42,13 @@ func Reaches(r *Regs, overlaps func(low, high uint64) bool, read func(at uint64,
 		}
 		return overlaps(r.Rdi, r.Rdi+size)
 	}
-	for _, at := range args {
-		longest := uint64(512) // of what has no length
-		for _, n := range args {
-			if n < most && n > longest {
-				longest = n
-			}
+	longest := uint64(512) // of what has no length
+	for _, n := range args {
+		if n < most && n > longest {
+			longest = n
 		}
+	}
+	for _, at := range args {
 		if at >= 4096 && at < 1<<47 && overlaps(at, min(at+longest, 1<<47)) {
 			return true
 		}
