@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -114,14 +115,7 @@ func (a *Auditor) begin(p *ptrace.Process) error {
 func (a *Auditor) Result() *regions.Audit {
 	<-a.done
 	a.result.Ended = a.ended
-	return a.sum(func(low, high uint64) bool {
-		for _, b := range a.bare {
-			if low < b.high && high > b.low {
-				return true
-			}
-		}
-		return false
-	})
+	return a.sum(func(low, high uint64) bool { return overlap(a.bare, low, high) })
 }
 
 // run handles what comes, until the first process has ended.
@@ -431,14 +425,7 @@ func (a *Auditor) changed(t *thread) {
 }
 
 // isLive reports whether memory is of a region.
-func (a *Auditor) isLive(low, high uint64) bool {
-	for _, r := range a.live {
-		if low < r.high && high > r.low {
-			return true
-		}
-	}
-	return false
-}
+func (a *Auditor) isLive(low, high uint64) bool { return overlap(a.live, low, high) }
 
 // protect protects the pages of regions, which are open; so does it for those that other threads
 // have made meanwhile. Other threads are held.
@@ -613,7 +600,7 @@ func (a *Auditor) stepOnce(t *thread, opened []uint64) uint64 {
 			t.regs, _ = t.Regs()
 			a.unflag(t, before)
 			return 0
-		case sig == syscall.SIGSEGV && isSync && s.find(at) != nil && !contains(opened, at&^(pageSize-1)):
+		case sig == syscall.SIGSEGV && isSync && s.find(at) != nil && !slices.Contains(opened, at&^(pageSize-1)):
 			return at
 		case isSync && (sig == syscall.SIGSEGV || sig == syscall.SIGBUS || sig == syscall.SIGFPE || sig == syscall.SIGILL):
 			t.pending = append(t.pending, told{e.Signal, info})
@@ -651,15 +638,6 @@ func unflagFrame(t *thread, flags uint64) {
 			t.space.mem.WriteAt(b, int64(r.Rsp+at))
 		}
 	}
-}
-
-func contains(all []uint64, v uint64) bool {
-	for _, x := range all {
-		if x == v {
-			return true
-		}
-	}
-	return false
 }
 
 // goOn has a thread go on where it was, with the signals that it has to be told of.

@@ -92,8 +92,11 @@ func (s *space) find(at uint64) *area {
 	return nil
 }
 
-func (s *space) overlaps(low, high uint64) bool {
-	return slices.ContainsFunc(s.areas, func(a area) bool { return low < a.high && high > a.low })
+func (s *space) overlaps(low, high uint64) bool { return overlap(s.areas, low, high) }
+
+// overlap reports whether one of some areas has a byte of others.
+func overlap(areas []area, low, high uint64) bool {
+	return slices.ContainsFunc(areas, func(a area) bool { return low < a.high && high > a.low })
 }
 
 func (s *space) readMaps() { s.maps, _ = procmaps.Of(strconv.Itoa(int(s.pid))) }
@@ -257,11 +260,8 @@ func (s *space) stripThread(t *thread) {
 // bareIn is how many pages of regions are bare.
 func (s *space) bareIn(live []area) (n uint64) {
 	for _, b := range s.bare {
-		for _, r := range live {
-			if b.low < r.high && b.high > r.low {
-				n += (b.high - b.low) / pageSize
-				break
-			}
+		if overlap(live, b.low, b.high) {
+			n += (b.high - b.low) / pageSize
 		}
 	}
 	return n
