@@ -105,6 +105,11 @@ func judge(f *figures) []aim {
 		slices.Sort(medians)
 		add("the median of these with blocks", "times native", blocksMedian, dynprofOnly(exactly(medians[len(medians)/2])))
 	}
+	for _, name := range touchAims {
+		of := f.value(name, func(r *result) spread { return r.Ratio })
+		add(name+", with touched pages", "times native", touchAtMost, dynprofOnly(of(pages.name)))
+		add(name+", with touched lines", "times native", touchAtMost, dynprofOnly(of(lines.name)))
+	}
 	for _, a := range startAims {
 		add(a.about, "ms", a.atMost, f.start(a.program, a.tool, a.beside))
 	}
