@@ -209,7 +209,7 @@ func (g *group) once(e *entry, size int, read bool) (*taken, error) {
 		e.command(m, &c)
 	}
 	c.env, c.under = append(c.env, e.env...), e.under
-	if e.isOurs() || e.tool == pages || e.tool == lines {
+	if e.isOurs() || slices.Contains(touchTools, e.tool) {
 		c.env = append(c.env, w.env...)
 	}
 	t, err := m.run(c)

@@ -21,6 +21,7 @@ var sections = []section{
 	{"dynprof", "dynprof", dynprofText},
 	{"limit", "Beside the limit: added ns a call", limitText},
 	{"touches", "Touched memory: CPU time, times native", touchText},
+	{"regions", "Each access recorded", recordingText},
 	{"counts", "Functions with a count, and with the exact one, of those called", countsText},
 	{"peak", "Peak memory, MiB", peakText},
 	{"start", "Start of a program, added ms of wall time", startText},

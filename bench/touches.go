@@ -9,29 +9,35 @@ import (
 	"strconv"
 )
 
-// Which memory programs touch, beside the tools that see each access.
+// Which memory programs touch, and what it costs to look for accesses to regions, beside the tools that see each access.
 
 // touchAims are the programs that have an aim with touched memory, which is touchAtMost.
 var touchAims = []string{"wc", "lua", "sqlite", "xz", "perl", "cc1", "python", "x264"}
 
 const touchAtMost = 3
 
+// noRegionAtMost is for accesses that could be recorded, and are none to a region.
+const noRegionAtMost = 2
+
 func hasTouches(w *workload) bool { return slices.Contains(touchAims, w.name) }
 
 // The command's own time is in these.
 var (
-	pages = heatTool("dynprof-pages", "hotspots run --heat=pages, hotspots included: which pages are touched, and when", "pages")
-	lines = heatTool("dynprof-lines", "the same of lines of 64 bytes, --heat=lines", "lines")
+	pages = touchTool("dynprof-pages", "hotspots run --heat=pages, hotspots included: which pages are touched, and when", "--heat=pages")
+	lines = touchTool("dynprof-lines", "the same of lines of 64 bytes, --heat=lines", "--heat=lines")
 )
 
-func heatTool(name, about, granule string) *tool {
+// noRegion is where accesses to regions would be recorded.
+var noRegion = touchTool("dynprof-regions", "hotspots run --regions, hotspots included: there is no region", "--regions")
+
+func touchTool(name, about, flag string) *tool {
 	return &tool{
 		name: name, about: about, wants: hasTouches,
 		command: func(m *machine, c *command) {
 			program := c.args[0]
 			c.env = append(c.env, "XDG_CACHE_HOME="+m.plans())
-			c.args = append([]string{m.hotspots, "run", "--heat=" + granule, "--summary", "0", "--library", m.library, "-o", filepath.Join(c.dir, "table"), "--"}, c.args...)
-			m.keepTouchPlans(granule+" "+program, c)
+			c.args = append([]string{m.hotspots, "run", flag, "--summary", "0", "--library", m.library, "-o", filepath.Join(c.dir, "table"), "--"}, c.args...)
+			m.keepTouchPlans(flag+" "+program, c)
 		},
 		read: dynprof.read,
 	}
@@ -69,7 +75,7 @@ func valgrindTool(name, about string, p pace, most int, args ...string) *tool {
 	}
 }
 
-var touchTools = []*tool{pages, lines, nullgrind, cachegrind, lackey}
+var touchTools = []*tool{pages, lines, noRegion, nullgrind, cachegrind, lackey}
 
 // touchText is the table of them.
 func touchText(f *figures) string {
