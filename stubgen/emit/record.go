@@ -76,13 +76,15 @@ const (
 
 // HasBounds reports whether a mark of a check may be left out by them.
 func (m *Mark) HasBounds() bool {
-	return m.At == 0 && m.Memory.Base != x86.NoRegister && m.Memory.Index == x86.NoRegister && m.Memory.Disp <= 0 && m.Memory.Disp >= -RecordMost
+	return m.At == 0 && !m.isFar() && m.Memory.Base != x86.NoRegister && m.Memory.Index == x86.NoRegister && m.Memory.Disp <= 0 && m.Memory.Disp >= -RecordMost
 }
 
 // address loads that of the mark.
 func (t *Touch) address(a *x86.Asm, r byte) {
 	if m := &t.Marks[0]; m.At != 0 {
 		a.LeaTo(r, m.At)
+	} else if m.isFar() {
+		t.far(a, r, m)
 	} else {
 		a.Lea(r, t.memory(a, r, m.Memory))
 	}
@@ -99,7 +101,7 @@ const (
 )
 
 // RecordColdSize is the most that WriteCold takes.
-const RecordColdSize = 5 + 4 + 8 + 64
+const RecordColdSize = 5 + 4 + 8 + 64 + mostOfFar
 
 // WriteCold writes what calls the slow path, which keeps every register but flags:
 //

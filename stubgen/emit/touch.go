@@ -62,6 +62,7 @@ type Touch struct {
 type Mark struct {
 	Memory x86.Memory  // displacements are as in front of the instruction
 	At     x86.RunAddr // unless 0 it is there
+	Ahead  int32       // it is so far behind that, of 32 bits
 	Kind   x86.OperandKind
 }
 
@@ -84,10 +85,11 @@ const MostDisplacement = 1<<31 - 1<<14
 // MostSize is the most that Write takes, without a look at the instructions.
 func (t *Touch) MostSize() int {
 	const first, each = 38, 29
+	more := t.moreOfFar()
 	if t.Record == 0 && !t.Check {
 		return TouchSize - 1
 	}
-	return min(first+each*len(t.Marks), TouchSize-1)
+	return min(first+each*len(t.Marks)+more, TouchSize-1)
 }
 
 // HasRoom reports whether the Touch can have one more Mark.
@@ -95,9 +97,9 @@ func (t *Touch) HasRoom(m *Mark) bool {
 	const most, mostSurely = 4, 3
 	n := len(t.Marks)
 	if t.Scratch == x86.NoRegister {
-		return n < mostSurely && unused(t.used()|m.used()) <= x86.RDI
+		return n < mostSurely && unused(t.used()|m.used()) <= x86.RDI && t.hasRoomForFar(m)
 	}
-	if n < mostSurely {
+	if n < mostSurely && !m.isFar() && t.moreOfFar() == 0 {
 		return true
 	}
 	more := *t
@@ -233,6 +235,8 @@ func (t *Touch) granule(a *x86.Asm, r byte, m *Mark, use *TouchUse) {
 	from := r
 	if m.At != 0 {
 		a.LeaTo(r, m.At)
+	} else if m.isFar() {
+		t.far(a, r, m)
 	} else if at := t.memory(a, r, m.Memory); t.Masks && at.Base != x86.NoRegister && at.Index == x86.NoRegister && at.Disp == 0 {
 		from = at.Base
 	} else {

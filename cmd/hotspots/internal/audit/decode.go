@@ -1,6 +1,10 @@
 package audit
 
 import (
+	"encoding/binary"
+	"os"
+	"sync"
+
 	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/internal/x86"
 )
@@ -48,7 +52,7 @@ func operands(code []byte, r *ptrace.Regs, fault uint64) (all []operand) {
 
 func formOf(o *x86.Operand) string {
 	switch {
-	case o.Plain():
+	case o.Linear() && (o.Segment == x86.SegmentNone || o.Segment == x86.SegmentFS && hasBases()):
 		return ""
 	case o.Segment != x86.SegmentNone:
 		return formSegment
@@ -59,6 +63,19 @@ func formOf(o *x86.Operand) string {
 	}
 	return formOther
 }
+
+// hasBases reports whether the kernel has rdfsbase be used, by which operands by FS are recorded.
+// Those by GS are where that is not ours.
+var hasBases = sync.OnceValue(func() bool {
+	const hwcap2, fsgsbase, word = 26, 1 << 1, 8
+	b, _ := os.ReadFile("/proc/self/auxv")
+	for ; len(b) >= 2*word; b = b[2*word:] {
+		if binary.LittleEndian.Uint64(b) == hwcap2 {
+			return binary.LittleEndian.Uint64(b[word:])&fsgsbase != 0
+		}
+	}
+	return false
+})
 
 func address(o *x86.Operand, in *x86.Inst, r *ptrace.Regs) uint64 {
 	at := uint64(o.Disp)
