@@ -276,6 +276,13 @@ func (a *Asm) Lea(reg byte, m Memory) {
 // Lea32 is `lea m,reg`, of which 32 bits count.
 func (a *Asm) Lea32(reg byte, m Memory) { a.memoryOf(0, 0x8d, reg, m) }
 
+// CmpZeroAbsolute is `cmpq $0,addr`.
+func (a *Asm) CmpZeroAbsolute(addr int32) {
+	a.Raw(rexW, 0x83, 0x3c, 0x25)
+	a.imm32(addr)
+	a.Raw(0)
+}
+
 // Base is `rdfsbase reg`, or `rdgsbase reg`.
 func (a *Asm) Base(reg byte, s Segment) {
 	const fs, gs = 0xc0, 0xc8

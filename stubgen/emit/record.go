@@ -39,6 +39,10 @@ func Record(p *x86.Operand, second bool) int32 {
 //	      jne   cold
 //	back:
 func (t *Touch) check(a *x86.Asm, r byte, use *TouchUse) {
+	if t.Forms != nil {
+		t.checkForms(a, use)
+		return
+	}
 	t.granule(a, r, &t.Marks[0], use)
 	a.CmpWordAtTwice(r, ShadowAt, 0)
 	a.Jcc(x86.CondNE, use.Cold)
@@ -126,8 +130,13 @@ func (t *Touch) WriteCold(a *x86.Asm, use *TouchUse, begin x86.Label, home, comm
 		}
 	}
 	a.Jmp(begin)
+	forms := t.writeForms(a)
 	a.Bind(use.Cold)
-	t.address(a, r)
+	if t.Forms != nil {
+		a.LeaTo(r, forms)
+	} else {
+		t.address(a, r)
+	}
 	a.LeaRSP(-recordRoom)
 	a.StoreAboveRSP(recordAt, r)
 	a.Lea(r, x86.Memory{Base: x86.RSP, Index: x86.NoRegister, Scale: 1, Disp: recordRoom + pushed})

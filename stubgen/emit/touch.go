@@ -51,11 +51,12 @@ func (g Granule) mask() uint64 { return 1<<ShadowBits - 1<<g }
 type Touch struct {
 	Marks      []Mark
 	Granule    Granule
-	Scratch    byte  // register that is dead there and in no Mark, not R8; NoRegister: the stack is used
-	Masks      bool  // by pext: no flag changes
-	KeepsFlags bool  // they are live, and Masks is false: then Scratch is NoRegister
-	Record     int32 // unless 0 it is a record, of one mark (record.go)
-	Check      bool  // of records that follow (record.go): flags are not live
+	Scratch    byte   // register that is dead there and in no Mark, not R8; NoRegister: the stack is used
+	Masks      bool   // by pext: no flag changes
+	KeepsFlags bool   // they are live, and Masks is false: then Scratch is NoRegister
+	Record     int32  // unless 0 it is a record, of one mark (record.go)
+	Forms      []Form // or of these (form.go)
+	Check      bool   // of records that follow (record.go): flags are not live
 }
 
 // Mark is one of the bytes.
@@ -85,6 +86,9 @@ const MostDisplacement = 1<<31 - 1<<14
 // MostSize is the most that Write takes, without a look at the instructions.
 func (t *Touch) MostSize() int {
 	const first, each = 38, 29
+	if t.Forms != nil {
+		return formsSize
+	}
 	more := t.moreOfFar()
 	if t.Record == 0 && !t.Check {
 		return TouchSize - 1

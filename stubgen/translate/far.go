@@ -2,6 +2,7 @@ package translate
 
 import (
 	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/flow"
 )
 
@@ -20,9 +21,14 @@ func baseOf(s x86.Segment) int {
 	return [...]int{x86.SegmentNone: noBase, x86.SegmentFS: fsBase, x86.SegmentGS: gsBase}[s]
 }
 
-// notes reports whether accesses of an operand are noted.
+// notes reports whether accesses of an operand are noted by its address.
 func (how *Touching) notes(p *x86.Operand) bool {
-	return p.Linear() && (p.Segment == x86.SegmentNone || how.Bases && (p.Segment == x86.SegmentFS || !how.Row))
+	return p.Linear() && p.Disp <= emit.MostDisplacement && p.Disp >= -1<<31 && how.hasBase(p)
+}
+
+// hasBase reports whether the base of its segment can be asked for, if it has one.
+func (how *Touching) hasBase(p *x86.Operand) bool {
+	return p.Segment == x86.SegmentNone || how.Bases && (p.Segment == x86.SegmentFS || !how.Row)
 }
 
 // classOf is an operand's address but for its displacement.

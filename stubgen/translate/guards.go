@@ -73,7 +73,7 @@ func (t *toucher) guardOps() {
 		access := 0
 		for i, op := range c.ops(k) {
 			if t.isFirst(c.ops(k), i) {
-				ops = t.put(ops, k, op.Inst)
+				ops = t.putForms(t.put(ops, k, op.Inst), op.Inst)
 				if t.unchecked[k] != nil {
 					ops = t.putRecords(ops, op.Inst, func() bool {
 						access++

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/lane"
 	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/flow"
 	"github.com/dynprof/dynprof/stubgen/internal/fixture"
@@ -129,6 +130,32 @@ func (w *guardWalk) block(k int32) {
 	}
 }
 
+// formsGo reports whether an instruction has forms; then what is in front of it is these.
+func formsGo(t *testing.T, o *stubgen.Object, how *Touching, in *flow.Inst, records []*emit.Touch) bool {
+	var all [x86.MaxOperands]x86.Operand
+	var want []emit.Form
+	rare := false
+	code := o.Code(in.Addr)[:in.Len]
+	for i, p := range all[:in.Operands(code, &all)] {
+		if p.Kind&(x86.OperandLoad|x86.OperandStore) == 0 {
+			continue
+		}
+		f, ok := in.Form(code, &p)
+		if !ok || p.Segment == x86.SegmentGS && how.Row {
+			return false
+		}
+		if p.Base == x86.RIP {
+			f.Disp += int64(in.Len)
+		}
+		rare = rare || !p.Linear() || p.Disp > emit.MostDisplacement
+		want = append(want, emit.Form{Form: f, Second: i > 0})
+	}
+	if rare && (len(records) != 1 || !slices.Equal(records[0].Forms, want)) {
+		t.Errorf("%x: %+v, not %+v", in.Addr, records, want)
+	}
+	return rare
+}
+
 func (w *guardWalk) at(m *emit.Mark) uint64 {
 	if m.At != 0 {
 		return uint64(m.At)
@@ -139,6 +166,9 @@ func (w *guardWalk) at(m *emit.Mark) uint64 {
 func (w *guardWalk) accessesOf(inst int32, records []*emit.Touch) {
 	in := &w.code.Home.Graph.Insts[inst]
 	var all [x86.MaxOperands]x86.Operand
+	if formsGo(w.t, w.obj, &w.how, in, records) {
+		return
+	}
 	for i, p := range all[:in.Operands(w.obj.Code(in.Addr)[:in.Len], &all)] {
 		if !w.how.isRecorded(&p) {
 			continue

@@ -33,7 +33,7 @@ func (c *Code) recordAll(o *stubgen.Object, how Touching) {
 		begins = append(begins, int32(len(ops)))
 		for i, op := range c.ops(k) {
 			if t.isFirst(c.ops(k), i) {
-				ops = t.putRecords(ops, op.Inst, nil)
+				ops = t.putRecords(t.putForms(ops, op.Inst), op.Inst, nil)
 			}
 			ops = append(ops, op)
 		}
@@ -54,6 +54,9 @@ func (t *toucher) records(inst int32, wanted func() bool) (n int32) {
 	in := &t.code.Home.Graph.Insts[inst]
 	var all [x86.MaxOperands]x86.Operand
 	operands := all[:in.Operands(t.obj.Code(in.Addr)[:in.Len], &all)]
+	if t.formsOf(in) != nil {
+		return 0
+	}
 	for i := range operands {
 		p := &operands[i]
 		if !t.how.isRecorded(p) || wanted != nil && !wanted() {

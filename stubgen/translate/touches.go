@@ -47,7 +47,7 @@ func (c *Code) NoteTouches(o *stubgen.Object, how Touching) {
 		begins = append(begins, int32(len(ops)))
 		for i, op := range c.ops(k) {
 			if t.isFirst(c.ops(k), i) {
-				ops = t.put(ops, k, op.Inst)
+				ops = t.putForms(t.put(ops, k, op.Inst), op.Inst)
 			}
 			ops = append(ops, op)
 		}
@@ -314,7 +314,7 @@ func (t *toucher) instruction(inst int32) {
 	var all [x86.MaxOperands]x86.Operand
 	operands := all[:in.Operands(code, &all)]
 	for i := range operands {
-		if t.guards != nil && !t.how.isRecorded(&operands[i]) {
+		if t.guards != nil && (!t.how.isRecorded(&operands[i]) || t.hasForms(inst)) {
 			continue
 		}
 		t.touch(in, &operands[i])

@@ -163,8 +163,11 @@ func (w *walk) newBases() {
 
 func (w *walk) block(k int32) {
 	touched, now := map[mark]bool{}, map[mark]bool{}
+	var forms []*emit.Touch
 	for _, op := range w.code.ops(int(k)) {
 		switch {
+		case op.Kind == Touch && w.code.Touches[op.To].Forms != nil:
+			forms = append(forms, &w.code.Touches[op.To])
 		case op.Kind == Touch:
 			for _, m := range w.code.Touches[op.To].Marks {
 				at := uint64(m.At)
@@ -178,6 +181,8 @@ func (w *walk) block(k int32) {
 				}
 			}
 		case op.Kind.runsHere():
+			formsGo(w.t, w.obj, &w.how, &w.code.Home.Graph.Insts[op.Inst], forms)
+			forms = nil
 			w.instruction(op.Inst, touched)
 		}
 	}

@@ -96,6 +96,75 @@ ALONE uint64_t of_32_bits(uint64_t to)
 	return r;
 }
 
+/* What is more than a base, an index and a displacement. */
+ALONE uint64_t odd(uint64_t to, uint64_t by)
+{
+	uint64_t r = 5;
+	__asm__ volatile("movl $2, %%eax\n\t"
+			 "cmpq $6, %0\n\t"
+			 "movl %%fs:0x40(%2,%%rax,8), %%ecx\n\t"
+			 "adcq %%rcx, %0\n\t"
+			 "movl %k1, %%ecx\n\t"
+			 "pushq %%fs:0x48(%2,%%rax,8)\n\t"
+			 "popq %%fs:0x58(%2,%%rax,8)\n\t"
+			 "movabsb 0x10000123, %%al\n\t"
+			 "movzbl %%al, %%eax\n\t"
+			 "movq %1, %%rbx\n\t"
+			 "movl $0x1205, %%eax\n\t"
+			 "xlatb\n\t"
+			 "addq %%rax, %0\n\t"
+			 : "+r"(r) : "r"(to), "r"(by), "r"(0) : "rax", "rbx", "rcx", "cc", "memory");
+	return r;
+}
+
+#define REPEATED(name, what) \
+	ALONE uint64_t name(void *to, const void *from, uint64_t n) \
+	{ \
+		uint64_t r = 5, d = (uint64_t)to, s = (uint64_t)from, a = 7; \
+		__asm__ volatile("cmpq $6, %0\n\t" what "adcq %%rsi, %0\n\tadcq %%rdi, %0\n\tadcq %%rcx, %0\n\tadcq %%rax, %0\n\tcld\n\t" : "+r"(r), "+D"(d), "+S"(s), "+c"(n), "+a"(a) : : "cc", "memory"); \
+		return r - d - s + (uint64_t)to + (uint64_t)from; \
+	}
+REPEATED(movsb, "rep movsb\n\t")
+REPEATED(movsq, "rep movsq\n\t")
+REPEATED(stosl, "rep stosl\n\t")
+REPEATED(lodsw, "rep lodsw\n\t")
+REPEATED(lodsb_wrong, "repne lodsb\n\t") /* as with rep */
+REPEATED(movsb_down, "std\n\trep movsb\n\t")
+REPEATED(stosq_down, "std\n\trep stosq\n\t")
+REPEATED(movsl_short, "addr32 rep movsl\n\t")
+
+static void expect_rows(long to, long from, long n, int size, int reads, int writes)
+{
+	for (long i = 0; i < n; i++, to += size, from += size) {
+		if (reads)
+			expect(from, size < 0 ? -size : size, "load");
+		if (writes)
+			expect(to, size < 0 ? -size : size, "store");
+	}
+}
+
+ALONE uint64_t bits(void *p, int64_t n)
+{
+	uint64_t r = 5;
+	__asm__ volatile("btq %2, (%1)\n\t"
+			 "adcq $0, %0\n\t"
+			 "btsl %k2, 0x40(%1)\n\t"
+			 "adcq %0, %0\n\t"
+			 "lock btcw %w2, 0x80(%1)\n\t"
+			 "adcq %0, %0\n\t"
+			 "btrq $3, 0xc0(%1)\n\t"
+			 : "+r"(r) : "r"(p), "r"(n) : "cc", "memory");
+	return r;
+}
+
+static void expect_bits(long o, long n)
+{
+	expect(o + (n >> 6) * 8, 8, "load");
+	expect(o + 0x40 + ((int)n >> 5) * 4, 4, "both");
+	expect(o + 0x80 + ((short)n >> 4) * 2, 2, "both");
+	expect(o + 0xc0, 8, "both");
+}
+
 static int fail(const char *what)
 {
 	fprintf(stderr, "%s\n", what);
@@ -125,6 +194,36 @@ int main(int argc, char **argv)
 			sum(of_32_bits((uint64_t)at + i * 8));
 			expect(i * 8, 8, "load"), expect(i * 8 + 0x20, 1, "store"), expect(i * 8 + 0x1fff, 2, "both"), expect(0x8000, 16, "load");
 		}
+	} else if (!strcmp(how, "odd")) {
+		for (int i = 0; i < 2; i++) {
+			sum(odd((uint64_t)at + 64 * i, (uint64_t)at + 64 * i - base()));
+			expect(64 * i + 0x50, 4, "load"), expect(64 * i + 0x58, 8, "load"), expect(64 * i + 0x68, 8, "store"), expect(0x123, 1, "load"), expect(64 * i + 5, 1, "load");
+		}
+	} else if (!strcmp(how, "rep")) {
+		unsigned char *outside = mmap(at - 2 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		unsigned char *to = at + PAGE + 3, *from = at + 4 * PAGE + 5;
+		for (int n = 0; n < 40; n += 13) {
+			sum(movsb(to, from, n)), expect_rows(to - at, from - at, n, 1, 1, 1);
+			sum(movsq(to, from, n)), expect_rows(to - at, from - at, n, 8, 1, 1);
+			sum(stosl(to, from, n)), expect_rows(to - at, 0, n, 4, 0, 1);
+			sum(lodsw(to, from, n)), expect_rows(0, from - at, n, 2, 1, 0);
+			sum(lodsb_wrong(to, from, n)), expect_rows(0, from - at, n, 1, 1, 0);
+			sum(movsb_down(to, from, n)), expect_rows(to - at, from - at, n, -1, 1, 1);
+			sum(stosq_down(to, from, n)), expect_rows(to - at, 0, n, -8, 0, 1);
+			sum(movsl_short((void *)((uint64_t)to | 1ULL << 40), from, n | 5ULL << 32)), expect_rows(to - at, from - at, n, 4, 1, 1);
+		}
+		sum(movsb(at + 6 * PAGE - 7, at + 9 * PAGE - 1, 5000)), expect_rows(6 * PAGE - 7, 9 * PAGE - 1, 5000, 1, 1, 1);
+		sum(movsb(outside, at + 11 * PAGE - 9, 100)), expect_rows(0, 11 * PAGE - 9, 100, 1, 1, 0);
+		sum(movsb(at + 13 * PAGE - 9, outside, 100)), expect_rows(13 * PAGE - 9, 0, 100, 1, 0, 1);
+		unsigned char *large = mmap(at + BYTES + PAGE, 8 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		CHECK(large == at + BYTES + PAGE);
+		sum(stosl(large, 0, 1 << 20)); /* no part of the region */
+		CHECK(mprotect(at + BYTES - PAGE, PAGE, PROT_READ | PROT_WRITE) == 0);
+		sum(movsb(large, at + BYTES - 100, 100)), expect_rows(0, BYTES - 100, 100, 1, 1, 0);
+	} else if (!strcmp(how, "bits")) {
+		static const long n[] = {0, 5, 70, 1000, -1, -500, 8191};
+		for (unsigned i = 0; i < sizeof n / sizeof *n; i++)
+			sum(bits(at + 3 * PAGE + 64 * i, n[i])), expect_bits(3 * PAGE + 64 * i, n[i]);
 	} else {
 		return fail(how);
 	}

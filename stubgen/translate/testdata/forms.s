@@ -1,4 +1,4 @@
-# Operands by FS and GS, and of 32-bit addresses.
+# Operands by FS and GS, of 32-bit addresses, with rep, and others.
 	.text
 	.globl outside
 	.type outside, @function
@@ -60,6 +60,28 @@ round:
 	jne 1b
 	ret
 	.size round, .-round
+
+	.type rows, @function
+rows:
+	cmp %edi, %esi
+	rep movsb
+	rep stosq
+	repe cmpsb
+	lodsw
+	jl 1f
+	repne scasb
+	addr32 rep movsl
+1:	bt %rax, (%rdi)
+	lock bts %eax, %fs:8(%rdi,%rcx)
+	movabs 0x123456789abcdef0, %al
+	mov %fs:(%rdx,%rax,8), %ecx
+	push %fs:(%edx)
+	pop %fs:8(%edx)
+	xlat
+	addl $1, 0x7fffffff(%rdi)
+	lodsb %gs:(%rsi)
+	ret
+	.size rows, .-rows
 
 	.type short, @function
 short:

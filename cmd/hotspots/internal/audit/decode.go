@@ -39,7 +39,7 @@ func operands(code []byte, r *ptrace.Regs, fault uint64) (all []operand) {
 		if o.Kind&(x86.OperandLoad|x86.OperandStore) == 0 || o.Flags&x86.OperandRepeated != 0 && r.Rcx == 0 {
 			continue
 		}
-		p := operand{load: o.Kind&x86.OperandLoad != 0, store: o.Kind&x86.OperandStore != 0, size: uint32(o.Size) * uint32(o.Count), form: formOf(&o)}
+		p := operand{load: o.Kind&x86.OperandLoad != 0, store: o.Kind&x86.OperandStore != 0, size: uint32(o.Size) * uint32(o.Count), form: formOf(&in, code, &o)}
 		if o.Flags&(x86.OperandVSIB|x86.OperandVariable) != 0 || o.Size == 0 {
 			p.at, p.size = fault, 0
 		} else {
@@ -50,9 +50,10 @@ func operands(code []byte, r *ptrace.Regs, fault uint64) (all []operand) {
 	return all
 }
 
-func formOf(o *x86.Operand) string {
+func formOf(in *x86.Inst, code []byte, o *x86.Operand) string {
+	_, ok := in.Form(code, o)
 	switch {
-	case o.Linear() && (o.Segment == x86.SegmentNone || o.Segment == x86.SegmentFS && hasBases()):
+	case ok && (o.Segment == x86.SegmentNone || o.Segment == x86.SegmentFS && hasBases()):
 		return ""
 	case o.Segment != x86.SegmentNone:
 		return formSegment

@@ -76,7 +76,7 @@ func (u *Unseen) add(code []byte, n uint64, flags uint32) {
 	}
 	for _, o := range ops[:in.Operands(code, &ops)] {
 		switch {
-		case o.Kind&(x86.OperandLoad|x86.OperandStore) == 0 || isSeen(&o, flags):
+		case o.Kind&(x86.OperandLoad|x86.OperandStore) == 0 || isSeen(&in, code, &o, flags):
 			continue
 		case o.Segment != x86.SegmentNone:
 			u.Segment += n
@@ -92,14 +92,15 @@ func (u *Unseen) add(code []byte, n uint64, flags uint32) {
 }
 
 // isSeen reports whether an operand is noted, in a table with these flags.
-func isSeen(o *x86.Operand, flags uint32) bool {
+func isSeen(in *x86.Inst, code []byte, o *x86.Operand, flags uint32) bool {
 	switch {
 	case o.Segment == x86.SegmentFS && flags&layout.FlagBases == 0:
 		return false
 	case o.Segment == x86.SegmentGS && (flags&layout.FlagBases == 0 || flags&layout.FlagShared == 0):
 		return false
 	}
-	return o.Linear()
+	_, ok := in.Form(code, o)
+	return ok
 }
 
 // Text is what it is, for people.
