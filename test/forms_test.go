@@ -20,7 +20,7 @@ import (
 // formsAt is where testdata/forms.c has its memory.
 const formsAt, formsBytes = 0x10000000, 16 * 4096
 
-var formsKinds = []string{"fs", "short", "odd", "rep", "bits"}
+var formsKinds = []string{"fs", "short", "odd", "rep", "bits", "masks", "lanes"}
 
 func formsOf(t *testing.T, kinds []string, each func(t *testing.T, program, kind string)) {
 	lane.Parallel(t)

@@ -5,8 +5,10 @@ package x86
 type Form struct {
 	Operand
 	Way      FormWay
-	Register byte // the general register of FormBits, or the mask register
-	Element  byte // bytes of an element that a mask has a bit for
+	Register byte // the general register of FormBits, or the mask
+	Vector   bool // which is the sign bits of a vector
+	Element  byte // bytes of an element that a mask has a bit for; of FormAny how many bits, of FormLanes how many lanes there are
+	Enc      Enc  // vectors are those of it
 }
 
 // FormWay is the way.
@@ -17,6 +19,10 @@ const (
 	FormOnce     FormWay = iota // all of it, at its address
 	FormRepeated                // as often as RCX says, or ECX with Addr32; with DF downwards
 	FormBits                    // where the bit is that Register says
+	FormMasked                  // the elements that the mask has
+	FormPacked                  // as many elements as the mask has, one behind the other
+	FormAny                     // all of it if the mask has any
+	FormLanes                   // the lanes that the mask has, each at an address of its own
 )
 
 // Of opcodes without a map.
@@ -34,10 +40,12 @@ const (
 // so; what the CPU's state decides.
 func (in *Inst) Form(code []byte, o *Operand) (f Form, ok bool) {
 	f = Form{Operand: *o}
-	const left = OperandMasked | OperandVariable | OperandVSIB
 	switch {
-	case o.Size == 0 || o.Flags&left != 0:
+	case o.Size == 0 || o.Flags&OperandVariable != 0:
 		return f, false
+	case o.Flags&OperandMasked != 0:
+		f.Enc = in.Enc
+		return f, in.masked(code, &f)
 	case o.Flags&OperandRepeated != 0:
 		f.Way = FormRepeated
 		op := in.Op &^ opWidth

@@ -46,7 +46,10 @@ const (
 	formAddr32 = 1 // flags
 	formByte   = 2 // of the index 8 bits count
 	formLine   = 4
-	formIs32   = 8 // lanes of an index have 32 bits
+	formIs32   = 8  // lanes of an index have 32 bits
+	formVector = 16 // the mask is a vector's sign bits
+	formVEX    = 64 // or of VEX
+	formWide   = 32 // vectors are those of EVEX
 
 	mostForms = x86.MaxOperands
 )
@@ -89,7 +92,7 @@ func (t *Touch) writeForms(a *x86.Asm) x86.RunAddr {
 		var b [formBytes]byte
 		binary.LittleEndian.PutUint64(b[formDisp:], uint64(f.Disp))
 		binary.LittleEndian.PutUint16(b[formSize:], f.Size*f.Count)
-		if f.Way != x86.FormOnce {
+		if f.Way == x86.FormRepeated || f.Way == x86.FormLanes {
 			binary.LittleEndian.PutUint16(b[formSize:], f.Size)
 		}
 		b[formBase], b[formIndex], b[formScale], b[formSegment] = f.Base, f.Index, f.Scale, byte(f.Segment)
@@ -97,6 +100,15 @@ func (t *Touch) writeForms(a *x86.Asm) x86.RunAddr {
 			if f.Flags&is != 0 {
 				b[formFlags] |= flag
 			}
+		}
+		if f.Vector {
+			b[formFlags] |= formVector
+		}
+		if f.Enc == x86.EncVEX {
+			b[formFlags] |= formVEX
+		}
+		if f.Enc == x86.EncEVEX {
+			b[formFlags] |= formWide
 		}
 		b[formWay], b[formRegister], b[formElement] = byte(f.Way), f.Register, f.Element
 		b[formKind] = byte((Record(&f.Operand, f.Second) &^ RecordSize) >> RecordKind)

@@ -165,6 +165,137 @@ static void expect_bits(long o, long n)
 	expect(o + 0xc0, 8, "both");
 }
 
+/* With masks: what they leave out lies behind the last page, too. */
+__attribute__((target("avx2"))) ALONE void masked_avx(unsigned char *p, const uint32_t *mask)
+{
+	__asm__ volatile("vmovdqu (%1), %%ymm1\n\t"
+			 "vmaskmovps (%0), %%ymm1, %%ymm0\n\t"
+			 "vmaskmovps %%xmm0, %%xmm1, 0x40(%0)\n\t"
+			 "vpmaskmovq 0x80(%0), %%ymm1, %%ymm0\n\t"
+			 "vmaskmovpd %%ymm0, %%ymm1, 0xc0(%0)\n\t"
+			 "vpmaskmovd %%ymm0, %%ymm1, -0x3(%0)\n\t"
+			 "lea 0x101(%0), %%rdi\n\t"
+			 "vmaskmovdqu %%xmm1, %%xmm0\n\t"
+			 "lea 0x111(%0), %%rdi\n\t"
+			 "maskmovdqu %%xmm1, %%xmm0\n\t"
+			 : : "r"(p), "r"(mask) : "rdi", "xmm0", "xmm1", "memory");
+}
+
+/* What each bit stands for, as one access where they follow each other. */
+static void expect_mask(long o, uint64_t mask, int n, int size, const char *kind)
+{
+	for (int i = 0, end; i < n; i = end + 1) {
+		for (end = i; end < n && mask >> end & 1; end++)
+			;
+		if (end > i)
+			expect(o + i * size, (end - i) * size, kind);
+	}
+}
+
+static uint64_t signs(const void *mask, int n, int size)
+{
+	uint64_t all = 0;
+	for (int i = 0; i < n; i++)
+		all |= (uint64_t)(((const unsigned char *)mask)[i * size + size - 1] >> 7) << i;
+	return all;
+}
+
+static void expect_avx(long o, const uint32_t *mask)
+{
+	expect_mask(o, signs(mask, 8, 4), 8, 4, "load");
+	expect_mask(o + 0x40, signs(mask, 4, 4), 4, 4, "store");
+	expect_mask(o + 0x80, signs(mask, 4, 8), 4, 8, "load");
+	expect_mask(o + 0xc0, signs(mask, 4, 8), 4, 8, "store");
+	expect_mask(o - 3, signs(mask, 8, 4), 8, 4, "store");
+	expect_mask(o + 0x101, signs(mask, 16, 1), 16, 1, "store");
+	expect_mask(o + 0x111, signs(mask, 16, 1), 16, 1, "store");
+}
+
+/* Each lane. */
+ALONE void lanes_avx(unsigned char *p, const int32_t *by, const int64_t *far, const uint32_t *mask)
+{
+	__asm__ volatile("vmovdqu (%1), %%ymm2\n\tvmovdqu (%2), %%ymm3\n\t"
+			 "vmovdqu (%3), %%ymm1\n\tvpgatherdd %%ymm1, 4(%0,%%ymm2,2), %%ymm0\n\t"
+			 "vmovdqu (%3), %%ymm1\n\tvgatherdpd %%ymm1, (%0,%%xmm2,1), %%ymm0\n\t"
+			 "vmovdqu (%3), %%ymm1\n\tvpgatherqd %%xmm1, (%0,%%ymm3,4), %%xmm0\n\t"
+			 "vmovdqu (%3), %%ymm1\n\tvpgatherqq %%xmm1, (%0,%%xmm3,1), %%xmm0\n\t"
+			 : : "r"(p), "r"(by), "r"(far), "r"(mask) : "xmm0", "xmm1", "xmm2", "xmm3", "memory");
+}
+
+static void expect_lanes(long o, const void *by, int wide, int scale, uint64_t mask, int n, int size, const char *kind)
+{
+	for (int i = 0; i < n; i++)
+		if (mask >> i & 1)
+			expect(o + (wide ? ((const int64_t *)by)[i] : ((const int32_t *)by)[i]) * scale, size, kind);
+}
+
+#define WIDE "xmm0", "xmm1", "xmm2", "xmm3", "xmm31", "k1", "k5", "memory"
+__attribute__((target("avx512f,avx512bw,avx512vl"))) ALONE uint64_t masked_wide(unsigned char *p, uint64_t mask)
+{
+	uint64_t r = 5;
+	__asm__ volatile("kmovq %2, %%k5\n\tvpxorq %%zmm31, %%zmm31, %%zmm31\n\tcmpq $6, %0\n\t"
+			 "vmovdqu8 (%1), %%zmm31%{%%k5%}\n\t"
+			 "vmovdqu8 %%ymm31, 0x101(%1)%{%%k5%}\n\t"
+			 "vmovdqu16 0x40(%1), %%zmm31%{%%k5%}%{z%}\n\t"
+			 "vmovups (%1), %%zmm0%{%%k5%}\n\t"
+			 "vmovapd %%zmm31, 0xc0(%1)%{%%k5%}\n\t"
+			 "vmovdqu64 0x200(%1), %%ymm1%{%%k5%}\n\t"
+			 "vmovss 0x80(%1), %%xmm1%{%%k5%}\n\t"
+			 "vpcompressd %%zmm31, 0x301(%1)%{%%k5%}\n\t"
+			 "vexpandpd 0x401(%1), %%zmm1%{%%k5%}\n\t"
+			 "vpmovdb %%zmm31, 0x501(%1)%{%%k5%}\n\t"
+			 "vpmovzxwq 0x601(%1), %%zmm1%{%%k5%}\n\t"
+			 "vpcmpub $0, 0x680(%1), %%zmm31, %%k1%{%%k5%}\n\t"
+			 "vptestnmd 0x700(%1), %%ymm31, %%k1%{%%k5%}\n\t"
+			 "vaddps 0x740(%1)%{1to16%}, %%zmm0, %%zmm0%{%%k5%}\n\t"
+			 "vpaddq 0x780(%1), %%zmm31, %%zmm1%{%%k5%}\n\t"
+			 "vpbroadcastd 0x7c4(%1), %%xmm1%{%%k5%}\n\t"
+			 "kmovq %%k5, %%rax\n\tadcq %%rax, %0\n\t"
+			 : "+r"(r) : "r"(p), "r"(mask) : "rax", "cc", WIDE);
+	return r;
+}
+
+static void expect_wide(long o, uint64_t mask)
+{
+	uint64_t few = 0;
+	expect_mask(o, mask, 64, 1, "load");
+	expect_mask(o + 0x101, mask, 32, 1, "store");
+	expect_mask(o + 0x40, mask, 32, 2, "load");
+	expect_mask(o, mask, 16, 4, "load");
+	expect_mask(o + 0xc0, mask, 8, 8, "store");
+	expect_mask(o + 0x200, mask, 4, 8, "load");
+	expect_mask(o + 0x80, mask, 1, 4, "load");
+	few = __builtin_popcount(mask & 0xffff);
+	expect_mask(o + 0x301, few ? 1 : 0, 1, few * 4, "store");
+	few = __builtin_popcount(mask & 0xff);
+	expect_mask(o + 0x401, few ? 1 : 0, 1, few * 8, "load");
+	expect_mask(o + 0x501, mask, 16, 1, "store");
+	expect_mask(o + 0x601, mask, 8, 2, "load");
+	expect_mask(o + 0x680, mask, 64, 1, "load");
+	expect_mask(o + 0x700, mask, 8, 4, "load");
+	expect_mask(o + 0x740, (mask & 0xffff) != 0, 1, 4, "load");
+	expect_mask(o + 0x780, mask, 8, 8, "load");
+	expect_mask(o + 0x7c4, (mask & 15) != 0, 1, 4, "load");
+}
+
+/* Of which the mask is used up. */
+__attribute__((target("avx512f,avx512bw,avx512vl"))) ALONE void lanes_wide(unsigned char *p, const int32_t *by, const int64_t *far, uint64_t mask)
+{
+	__asm__ volatile("vmovdqu64 (%1), %%zmm2\n\tvmovdqu64 (%2), %%zmm31\n\t"
+			 "kmovq %3, %%k5\n\tvpgatherdd 4(%0,%%zmm2,2), %%zmm0%{%%k5%}\n\t"
+			 "kmovq %3, %%k5\n\tvgatherqpd 8(%0,%%zmm31,1), %%zmm0%{%%k5%}\n\t"
+			 "kmovq %3, %%k5\n\tvpscatterdq %%zmm0, 0x2000(%0,%%ymm2,1)%{%%k5%}\n\t"
+			 "kmovq %3, %%k5\n\tvscatterqps %%ymm0, 0x2000(%0,%%zmm31,1)%{%%k5%}\n\t"
+			 : : "r"(p), "r"(by), "r"(far), "r"(mask) : WIDE);
+}
+
+__attribute__((target("avx512f,avx512bw"))) ALONE uint64_t wide_end(unsigned char *p, uint64_t mask)
+{
+	uint64_t r;
+	__asm__ volatile("kmovq %2, %%k5\n\tvmovdqu8 (%1), %%zmm0%{%%k5%}%{z%}\n\tvmovdqu8 %%zmm0, (%1)%{%%k5%}\n\tvmovq %%xmm0, %0" : "=r"(r) : "r"(p), "r"(mask) : WIDE);
+	return r;
+}
+
 static int fail(const char *what)
 {
 	fprintf(stderr, "%s\n", what);
@@ -220,6 +351,44 @@ int main(int argc, char **argv)
 		sum(stosl(large, 0, 1 << 20)); /* no part of the region */
 		CHECK(mprotect(at + BYTES - PAGE, PAGE, PROT_READ | PROT_WRITE) == 0);
 		sum(movsb(large, at + BYTES - 100, 100)), expect_rows(0, BYTES - 100, 100, 1, 1, 0);
+	} else if (!strcmp(how, "masks") || !strcmp(how, "lanes")) {
+		static const uint32_t mask[][8] = {{0}, {-1, -1, -1, -1, -1, -1, -1, -1}, {1u << 31, 0, 5, 0x80808080, -1, 0x7fffffff, 0, 1u << 31}, {0, 0x80000080, 0, 0, 0, 0, 0, 0}};
+		static const uint64_t bits[] = {0, -1, 1, 0x8000000000000001, 0x00ff00f5a5a50ff0, 0xaaaaaaaaaaaaaaaa};
+		static const int32_t by[16] = {0, 100, -8, 3, 4000, 77, 1000, 8, 9, 10, 11, -12, 13, 14, 15, 200};
+		static const int64_t far[8] = {8, -16, 3000, 0, 5, 900, -7, 64};
+		int wide = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+		unsigned char *p = at + 2 * PAGE;
+		if (!__builtin_cpu_supports("avx2"))
+			return 0;
+		for (unsigned i = 0; i < sizeof mask / sizeof *mask; i++) {
+			if (!strcmp(how, "masks")) {
+				masked_avx(p, mask[i]), expect_avx(p - at, mask[i]);
+				masked_avx(p - 64, mask[i]), expect_avx(p - 64 - at, mask[i]);
+				continue;
+			}
+			lanes_avx(p, by, far, mask[i]);
+			expect_lanes(p - at + 4, by, 0, 2, signs(mask[i], 8, 4), 8, 4, "load"), expect_lanes(p - at, by, 0, 1, signs(mask[i], 4, 8), 4, 8, "load");
+			expect_lanes(p - at, far, 1, 4, signs(mask[i], 4, 4), 4, 4, "load"), expect_lanes(p - at, far, 1, 1, signs(mask[i], 2, 8), 2, 8, "load");
+		}
+		for (unsigned i = 0; wide && i < sizeof bits / sizeof *bits; i++) {
+			if (!strcmp(how, "masks")) {
+				sum(masked_wide(p, bits[i])), expect_wide(p - at, bits[i]);
+				continue;
+			}
+			lanes_wide(p, by, far, bits[i]);
+			expect_lanes(p - at + 4, by, 0, 2, bits[i], 16, 4, "load"), expect_lanes(p - at + 8, far, 1, 1, bits[i], 8, 8, "load");
+			expect_lanes(p - at + 0x2000, by, 0, 1, bits[i], 8, 8, "store"), expect_lanes(p - at + 0x2000, far, 1, 1, bits[i], 8, 4, "store");
+		}
+		if (!strcmp(how, "masks")) { /* the elements that are left out have no memory */
+			static const uint32_t first[8] = {-1, -1};
+			p = at + BYTES - 8;
+			__asm__ volatile("vmovdqu (%1), %%ymm1\n\tvmaskmovps (%0), %%ymm1, %%ymm0\n\tvpmaskmovd %%ymm0, %%ymm1, (%0)" : : "r"(p), "r"(first) : "xmm0", "xmm1", "memory");
+			expect(p - at, 8, "load"), expect(p - at, 8, "store");
+			if (wide) {
+				sum(wide_end(p, 0xff));
+				expect(p - at, 8, "load"), expect(p - at, 8, "store");
+			}
+		}
 	} else if (!strcmp(how, "bits")) {
 		static const long n[] = {0, 5, 70, 1000, -1, -500, 8191};
 		for (unsigned i = 0; i < sizeof n / sizeof *n; i++)

@@ -133,6 +133,13 @@
 #define DP_FORM_BYTE 2
 #define DP_FORM_LINE 4
 #define DP_FORM_IS32 8
+#define DP_FORM_VECTOR 16
+#define DP_FORM_VEX 64
+#define DP_FORM_WIDE 32
+#define DP_FORM_MASKED 3
+#define DP_FORM_PACKED 4
+#define DP_FORM_ANY 5
+#define DP_FORM_LANES 6
 #define DP_FORM_REPEATED 1
 #define DP_FORM_BITS 2
 

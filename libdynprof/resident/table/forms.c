@@ -2,6 +2,7 @@
  * read, so that none can fault here. Where a count is wild, as one of an instruction that will
  * fault, what is noted ends somewhere in the first megabyte that is not mapped. */
 #define _GNU_SOURCE
+#include <cpuid.h>
 #include <sys/mman.h>
 
 #include "base/filters.h"
@@ -188,6 +189,83 @@ static void bits(const struct access *a, const struct dp_form *f)
 	one(a, f, address(a, f, (uint64_t)(n >> 3 & -(int64_t)f->size)), f->size);
 }
 
+/* Whether the CPU and the kernel have the registers. Else the instruction faults, and nothing is noted. */
+static int has_vectors(const struct dp_form *f)
+{
+	enum { KNOWN = 1, AVX = 2, WIDE = 4, WORDS = 8, AVX_STATE = 6, WIDE_STATE = 0xe6 };
+	static uint8_t have; /* cpuid may take its time */
+	uint8_t is = __atomic_load_n(&have, __ATOMIC_RELAXED);
+	if (!is) {
+		uint32_t a, b, c, d, state;
+		is = KNOWN;
+		if (__get_cpuid(1, &a, &b, &c, &d) && c & bit_OSXSAVE) {
+			__asm__ volatile("xgetbv" : "=a"(state), "=d"(d) : "c"(0));
+			if (c & bit_AVX && (state & AVX_STATE) == AVX_STATE)
+				is |= AVX;
+			if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_AVX512F && (state & WIDE_STATE) == WIDE_STATE)
+				is |= WIDE | (b & bit_AVX512BW ? WORDS : 0);
+		}
+		__atomic_store_n(&have, is, __ATOMIC_RELAXED);
+	}
+	int words = f->way != DP_FORM_LANES && (f->way == DP_FORM_ANY ? f->element : f->size / f->element) > 16;
+	return f->flags & DP_FORM_WIDE ? is & WIDE && (!words || is & WORDS) : f->flags & DP_FORM_VEX ? is & AVX : 1;
+}
+
+static int sign(const uint8_t *vector, uint64_t i, uint64_t size) { return vector[i * size + size - 1] >> 7; }
+
+/* The mask, a bit for each of n elements of so many bytes. */
+static uint64_t mask_of(const struct dp_form *f, uint64_t n, uint64_t size)
+{
+	uint64_t mask = 0, all = n < 64 ? (1ULL << n) - 1 : ~0ULL;
+	uint8_t vector[64];
+	if (!(f->flags & DP_FORM_VECTOR))
+		return (n > 16 ? dp_mask_quad(f->mask) : dp_mask_word(f->mask)) & all;
+	dp_store_vector(f->mask, f->flags & DP_FORM_WIDE ? 2 : f->flags & DP_FORM_VEX ? 1 : 0, vector);
+	for (uint64_t i = 0; i < n; i++)
+		mask |= (uint64_t)sign(vector, i, size) << i;
+	return mask;
+}
+
+/* What follows each other is one access. */
+static void masked(const struct access *a, const struct dp_form *f)
+{
+	uint64_t size = f->element, n = f->size / size, mask = mask_of(f, n, size), at = address(a, f, 0);
+	if (f->way == DP_FORM_PACKED) {
+		uint64_t k = 0;
+		for (; mask; mask &= mask - 1)
+			k++;
+		mask = k < 64 ? (1ULL << k) - 1 : ~0ULL;
+	}
+	for (uint64_t i = 0, end; i < n; i = end) {
+		for (end = i; end < n && mask >> end & 1; end++)
+			;
+		if (end > i)
+			one(a, f, at + i * size, (end - i) * size);
+		else
+			end++;
+	}
+}
+
+static void lanes(const struct access *a, const struct dp_form *f)
+{
+	uint64_t n = f->element, mask = mask_of(f, n, f->size);
+	struct dp_form lane = *f;
+	uint8_t index[64];
+	dp_store_vector(f->index, f->flags & DP_FORM_WIDE ? 2 : 1, index);
+	lane.index = NONE;
+	for (uint64_t i = 0; i < n; i++)
+		if (mask >> i & 1) {
+			int64_t at = f->flags & DP_FORM_IS32 ? *(const int32_t *)(const void *)(index + 4 * i) : *(const int64_t *)(const void *)(index + 8 * i);
+			one(a, f, address(a, &lane, (uint64_t)at * f->scale), f->size);
+		}
+}
+
+static void any(const struct access *a, const struct dp_form *f)
+{
+	if (mask_of(f, f->element, 0))
+		one(a, f, address(a, f, 0), f->size);
+}
+
 void dp_form_access(const struct dp_form *f, uint64_t home, uint64_t what, const struct dp_form_registers *r, const uint64_t *rsp)
 {
 	const struct access a = {r, rsp, home, what};
@@ -196,10 +274,25 @@ void dp_form_access(const struct dp_form *f, uint64_t home, uint64_t what, const
 		return;
 	}
 	for (;; f++) {
-		if (f->way == DP_FORM_BITS)
+		switch (f->way < DP_FORM_MASKED || has_vectors(f) ? f->way : DP_FORM_LANES + 1) {
+		case DP_FORM_LANES + 1:
+			break;
+		case DP_FORM_BITS:
 			bits(&a, f);
-		else
+			break;
+		case DP_FORM_MASKED:
+		case DP_FORM_PACKED:
+			masked(&a, f);
+			break;
+		case DP_FORM_ANY:
+			any(&a, f);
+			break;
+		case DP_FORM_LANES:
+			lanes(&a, f);
+			break;
+		default:
 			one(&a, f, address(&a, f, 0), f->size);
+		}
 		if (!f->more)
 			return;
 	}

@@ -20,4 +20,11 @@ struct dp_form_registers {
  * (Touch.Record). */
 void dp_form_access(const struct dp_form *f, uint64_t home, uint64_t what, const struct dp_form_registers *r, const uint64_t *rsp) HIDDEN;
 
+/* A vector register, as it is: 16 bytes of it (0), of AVX 32 (1), of AVX-512 64 (2). The CPU has it,
+ * or the instruction faults for whose sake it is asked for: then nothing is stored. */
+void dp_store_vector(uint64_t n, uint64_t how, void *to) HIDDEN;
+/* 16 bits of a mask register, or 64. */
+uint64_t dp_mask_word(uint64_t n) HIDDEN;
+uint64_t dp_mask_quad(uint64_t n) HIDDEN;
+
 #endif

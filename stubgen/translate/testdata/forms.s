@@ -97,3 +97,19 @@ short:
 	mov (%edi), %eax
 	ret
 	.size short, .-short
+
+	.type masks, @function
+masks:
+	vmovdqu8 (%rdi), %zmm17{%k3}
+	cmp %edi, %esi
+	vpcompressd %zmm1, %fs:4(%rdi){%k1}
+	vmaskmovps (%rsi), %ymm1, %ymm2
+	jl 1f
+	vpgatherdd %ymm1, 4(%rdi,%ymm2,4), %ymm3
+	vscatterqpd %zmm1, (%rax,%zmm31,1){%k2}
+	vaddps (%rdx){1to16}, %zmm1, %zmm1{%k1}
+1:	maskmovdqu %xmm1, %xmm2
+	vpermb (%rdi), %zmm1, %zmm1{%k1}
+	xsave (%rdi)
+	ret
+	.size masks, .-masks
