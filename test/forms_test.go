@@ -150,3 +150,20 @@ func granulesSaid(t *testing.T, said []string, granule uint64) map[uint64]string
 	}
 	return all
 }
+
+// TestFormsAudit: what protected pages tell of these accesses is what is recorded.
+func TestFormsAudit(t *testing.T) {
+	formsOf(t, formsKinds, func(t *testing.T, program, kind string) {
+		if kind == "rep" && !lane.Long {
+			t.Skip("a fault for each round")
+		}
+		var a auditOf
+		said, _ := saidOf(t, func(to string) (r result) {
+			a, r, _ = runAudit(t, program, []string{"--objects", "main"}, to, kind, "region")
+			return r
+		})
+		if g := a.Audit; g.Missed != 0 || g.Unseen != 0 || g.Unchecked != 0 || g.Recorded != uint64(len(said)) {
+			t.Errorf("%+v, not %d accesses", g, len(said))
+		}
+	})
+}

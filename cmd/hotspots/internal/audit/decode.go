@@ -28,18 +28,25 @@ const (
 
 // operands are those of the instruction at the start of code, with these registers. Those whose
 // addresses vectors tell, or whose size the CPU's state does, are taken to be at the address of
-// the fault.
-func operands(code []byte, r *ptrace.Regs, fault uint64) (all []operand) {
+// the fault. Lanes says that there are several addresses.
+func operands(code []byte, r *ptrace.Regs, vectors func() (ptrace.Vectors, error), fault uint64) (all []operand, lanes bool) {
 	var in x86.Inst
 	var ops [x86.MaxOperands]x86.Operand
 	if x86.Decode(code, &in) != nil {
-		return []operand{{at: fault, load: true, form: formUnknown}}
+		return []operand{{at: fault, load: true, form: formUnknown}}, false
 	}
 	for _, o := range ops[:in.Operands(code, &ops)] {
 		if o.Kind&(x86.OperandLoad|x86.OperandStore) == 0 || o.Flags&x86.OperandRepeated != 0 && r.Rcx == 0 {
 			continue
 		}
 		p := operand{load: o.Kind&x86.OperandLoad != 0, store: o.Kind&x86.OperandStore != 0, size: uint32(o.Size) * uint32(o.Count), form: formOf(&in, code, &o)}
+		if f, ok := in.Form(code, &o); ok && f.Way >= x86.FormMasked {
+			if v, err := vectors(); err == nil {
+				lanes = lanes || f.Way == x86.FormLanes
+				all = append(all, accesses(&f, &in, r, &v, p)...)
+				continue
+			}
+		}
 		if o.Flags&(x86.OperandVSIB|x86.OperandVariable) != 0 || o.Size == 0 {
 			p.at, p.size = fault, 0
 		} else {
@@ -47,7 +54,7 @@ func operands(code []byte, r *ptrace.Regs, fault uint64) (all []operand) {
 		}
 		all = append(all, p)
 	}
-	return all
+	return all, lanes
 }
 
 func formOf(in *x86.Inst, code []byte, o *x86.Operand) string {
