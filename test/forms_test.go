@@ -24,6 +24,9 @@ var formsKinds = []string{"fs", "short", "odd", "rep", "bits", "masks", "lanes"}
 
 func formsOf(t *testing.T, kinds []string, each func(t *testing.T, program, kind string)) {
 	lane.Parallel(t)
+	if b, err := os.ReadFile("/proc/cpuinfo"); err != nil || !strings.Contains(string(b), " fsgsbase ") {
+		t.Skip("no rdfsbase")
+	}
 	for _, how := range lane.Some(regionsBuilds, 0) {
 		program := compile(t, need(t, how[0]), append(slices.Clone(how[1:]), "-mfsgsbase", "-I../libdynprof", "-Wall", "-Wextra", "-Werror"), "forms.c")
 		for _, kind := range kinds {
@@ -149,6 +152,33 @@ func granulesSaid(t *testing.T, said []string, granule uint64) map[uint64]string
 		}
 	}
 	return all
+}
+
+// TestFormsStruck: handlers see the instruction, with what it has done by then; its faults are its
+// own, also with a count that is wild; and what a signal has interrupted is recorded once.
+func TestFormsStruck(t *testing.T) {
+	formsOf(t, []string{"struck"}, func(t *testing.T, program, kind string) {
+		_, without := saidOf(t, func(to string) result { return run(t, cmd(program, to, kind)) })
+		for _, flags := range [][]string{{"--heat=bytes"}, {"--regions"}} {
+			var table string
+			args := []string{kind}
+			if flags[0] == "--regions" {
+				args = append(args, "region")
+			}
+			said, with := saidOf(t, func(to string) (r result) {
+				r, table = countedAt(t, cmd(append([]string{program, to}, args...)...), append([]string{"--objects", "main"}, flags...)...)
+				return r
+			})
+			same(t, without, with)
+			if flags[0] != "--regions" {
+				continue
+			}
+			l := regionsOf(t, table)
+			if got := accessesOf(t, table, &l); len(got) < len(said) || !slices.Equal(got[:len(said)], said) {
+				t.Errorf("%v: %s", flags, differ(got, said))
+			}
+		}
+	})
 }
 
 // TestFormsAudit: what protected pages tell of these accesses is what is recorded.

@@ -3,11 +3,15 @@
  * argument names. The second argument is which ways; with a third one that begins with r the memory
  * is a region, in which it has number 1. What it computes is printed. */
 #define _GNU_SOURCE
+#include <setjmp.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
+#include <ucontext.h>
 
 #include "memtr.h"
 
@@ -304,6 +308,28 @@ static int fail(const char *what)
 
 #define CHECK(what) do { if (!(what)) return fail(#what); } while (0)
 
+static sigjmp_buf back;
+static volatile sig_atomic_t handled, inside, wrong;
+static uint64_t count, destination;
+
+/* In front of, in the middle of, and behind the instruction; rdi is what it has by then. */
+static void struck(int sig, siginfo_t *info, void *context)
+{
+	const greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+	const unsigned char *rip = (const unsigned char *)g[REG_RIP];
+	(void)info;
+	if (sig == SIGSEGV) {
+		uint64_t low = (uint64_t)movsb & -256UL;
+		printf("fault at %d, %lld left, %llx %llx, %d\n", (uint64_t)rip - low < 4096, g[REG_RCX], g[REG_RDI], g[REG_RSI], rip[0] == 0xf3 && rip[1] == 0xa4);
+		siglongjmp(back, 1);
+	}
+	if (rip[0] == 0xf3 && rip[1] == 0xa4) {
+		inside++;
+		wrong += (uint64_t)g[REG_RDI] + (uint64_t)g[REG_RCX] != destination + count;
+	}
+	handled++;
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 2 ? argv[2] : "";
@@ -389,6 +415,24 @@ int main(int argc, char **argv)
 				expect(p - at, 8, "load"), expect(p - at, 8, "store");
 			}
 		}
+	} else if (!strcmp(how, "struck")) {
+		struct sigaction act = {.sa_sigaction = struck, .sa_flags = SA_SIGINFO | SA_RESTART};
+		struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+		CHECK(sigaction(SIGALRM, &act, 0) == 0 && sigaction(SIGSEGV, &act, 0) == 0);
+		count = region ? 200 : 2000, destination = (uint64_t)at + 100;
+		int n = 0;
+		for (setitimer(ITIMER_REAL, &often, 0); handled < 60 && n < 200000; n++)
+			movsb((void *)destination, at + PAGE, count);
+		setitimer(ITIMER_REAL, &never, 0);
+		for (int i = 0; i < n && region; i++)
+			expect_rows(100, PAGE, 200, 1, 1, 1);
+		CHECK(!wrong);
+		CHECK(mprotect(at + 3 * PAGE, PAGE, PROT_NONE) == 0);
+		if (sigsetjmp(back, 1) == 0)
+			movsb(at + 3 * PAGE - 10, at, 30);
+		expect_rows(3 * PAGE - 10, 0, 30, 1, 1, 1); /* some of which it has not done */
+		if (sigsetjmp(back, 1) == 0)
+			movsb(at + BYTES - PAGE, at + 2 * PAGE, ~0UL); /* a wild count, which ends soon */
 	} else if (!strcmp(how, "bits")) {
 		static const long n[] = {0, 5, 70, 1000, -1, -500, 8191};
 		for (unsigned i = 0; i < sizeof n / sizeof *n; i++)
