@@ -105,12 +105,24 @@ func judge(f *figures) []aim {
 		slices.Sort(medians)
 		add("the median of these with blocks", "times native", blocksMedian, dynprofOnly(exactly(medians[len(medians)/2])))
 	}
+	for _, name := range touchAims {
+		of := f.value(name, func(r *result) spread { return r.Ratio })
+		add(name+", with touched pages", "times native", touchAtMost, dynprofOnly(of(pages.name)))
+		add(name+", with touched lines", "times native", touchAtMost, dynprofOnly(of(lines.name)))
+		add(name+", with regions, none of which is there", "times native", noRegionAtMost, dynprofOnly(of(noRegion.name)))
+	}
 	for _, a := range startAims {
 		add(a.about, "ms", a.atMost, f.start(a.program, a.tool, a.beside))
 	}
 	for _, p := range f.Pauses {
 		if most := pauseAims[p.Threads]; strings.HasPrefix(p.Tool, "hotspots") && len(p.RunsMS) > 0 {
 			add(fmt.Sprintf("%s, 48,000 functions, %d threads", p.Tool, p.Threads), "ms", most, dynprofOnly(p.MS))
+		}
+	}
+	for _, r := range f.Recordings {
+		if r.Program == "frame" && strings.HasPrefix(r.Tool, "hotspots") {
+			add("an access that is recorded", "ns", recordedAtMost, dynprofOnly(r.WallNS))
+			add("the 31 million accesses of a frame", "ms", frameAtMost, dynprofOnly(spreadOf(r.RunsMS)))
 		}
 	}
 	for _, m := range f.Memory {

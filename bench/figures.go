@@ -14,20 +14,21 @@ const figuresSchema = 2 // 1 had quartiles
 
 // figures are all that a run measured, as they are kept.
 type figures struct {
-	Schema   int        `json:"schema"`
-	Machine  string     `json:"machine"`
-	Started  time.Time  `json:"started"`
-	Seconds  int        `json:"seconds"`
-	Quick    bool       `json:"quick"`
-	Rounds   int        `json:"rounds"`
-	Tools    []toolFact `json:"tools"`
-	Works    []workFact `json:"workloads"`
-	Results  []result   `json:"results"`
-	StartUps []startUp  `json:"start_up"`
-	Memory   []memory   `json:"memory"`
-	Pauses   []pause    `json:"pauses"`
-	Aims     []aim      `json:"aims"`
-	Wrong    []string   `json:"wrong"` // counts of dynprof's that are not right
+	Schema     int         `json:"schema"`
+	Machine    string      `json:"machine"`
+	Started    time.Time   `json:"started"`
+	Seconds    int         `json:"seconds"`
+	Quick      bool        `json:"quick"`
+	Rounds     int         `json:"rounds"`
+	Tools      []toolFact  `json:"tools"`
+	Works      []workFact  `json:"workloads"`
+	Results    []result    `json:"results"`
+	StartUps   []startUp   `json:"start_up"`
+	Memory     []memory    `json:"memory"`
+	Pauses     []pause     `json:"pauses"`
+	Recordings []recording `json:"recordings"`
+	Aims       []aim       `json:"aims"`
+	Wrong      []string    `json:"wrong"` // counts of dynprof's that are not right
 }
 
 type toolFact struct {

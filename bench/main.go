@@ -39,7 +39,7 @@ func main() {
 	flag.StringVar(&o.out, "o", "build/bench", "where the figures go")
 	flag.BoolVar(&o.quick, "quick", false, "less work, fewer rounds")
 	flag.IntVar(&o.rounds, "rounds", 0, "rounds of each (default 7, and up to three times as many of dynprof; quick 2)")
-	flag.StringVar(&only, "workload", "", "only workloads and parts whose names match this `regexp`; parts: startup, memory, pause")
+	flag.StringVar(&only, "workload", "", "only workloads and parts whose names match this `regexp`; parts: startup, memory, pause, regions")
 	flag.StringVar(&tools, "tool", "", "only tools whose names match this `regexp`, and native, twice, and dynprof")
 	flag.DurationVar(&o.limit, "time", 60*time.Minute, "give up after this time")
 	flag.BoolVar(&o.verbose, "v", false, "print every run")
@@ -115,6 +115,11 @@ func bench(o options) error {
 	if o.only.MatchString("pause") {
 		if err := m.pauses(f); err != nil {
 			return fmt.Errorf("pauses: %w", err)
+		}
+	}
+	if o.only.MatchString("regions") {
+		if err := m.recordings(f); err != nil {
+			return fmt.Errorf("regions: %w", err)
 		}
 	}
 	f.Seconds = int(time.Since(f.Started).Seconds())

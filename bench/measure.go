@@ -86,7 +86,7 @@ func (m *machine) builds(w *workload) []*built {
 	var done sync.WaitGroup
 	free := make(chan bool, runtime.NumCPU())
 	for _, t := range tools {
-		if m.missing[t.name] != "" || t.wants != nil && !t.wants(w) || w.alone && !t.isBesideOurs() || w.static && t != again && t != compiled || t != w.counter() && t != again && !m.tools.MatchString(t.name) {
+		if m.missing[t.name] != "" || t.wants != nil && !t.wants(w) || w.alone && !t.isBesideOurs() && !slices.Contains(touchTools, t) || w.static && t != again && t != compiled || t != w.counter() && t != again && !m.tools.MatchString(t.name) {
 			continue
 		}
 		b := &built{tool: t, base: w.program, program: w.program}
@@ -209,7 +209,7 @@ func (g *group) once(e *entry, size int, read bool) (*taken, error) {
 		e.command(m, &c)
 	}
 	c.env, c.under = append(c.env, e.env...), e.under
-	if e.isOurs() {
+	if e.isOurs() || slices.Contains(touchTools, e.tool) {
 		c.env = append(c.env, w.env...)
 	}
 	t, err := m.run(c)

@@ -45,6 +45,8 @@ var workloads = []*workload{
 	xzWorkload,
 	pythonWorkload,
 	x264Workload,
+	wcWorkload,
+	perlWorkload,
 	redisWorkload,
 	cc1Workload,
 	nodeWorkload,

@@ -20,6 +20,8 @@ var sections = []section{
 	{"ratios", "CPU time, times native (added ns a call)", ratiosText},
 	{"dynprof", "dynprof", dynprofText},
 	{"limit", "Beside the limit: added ns a call", limitText},
+	{"touches", "Touched memory: CPU time, times native", touchText},
+	{"regions", "Each access recorded", recordingText},
 	{"counts", "Functions with a count, and with the exact one, of those called", countsText},
 	{"peak", "Peak memory, MiB", peakText},
 	{"start", "Start of a program, added ms of wall time", startText},
@@ -159,11 +161,11 @@ func perTool(f *figures, names []string, cell func(r *result) string) string {
 	return grid(rows)
 }
 
-// besides are the tools without the stubs by hand.
+// besides are the tools without the stubs by hand, and without those that see which memory is touched.
 func besides() []string {
 	var all []string
 	for _, t := range tools {
-		if t != again && !slices.Contains(limits, t) {
+		if t != again && !slices.Contains(limits, t) && !slices.Contains(touchTools, t) {
 			all = append(all, t.name)
 		}
 	}

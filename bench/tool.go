@@ -221,7 +221,7 @@ func (t *tool) isOurs() bool { return t == dynprof || t == kept || t == warm || 
 var peers = []*tool{profileCounters, perfRecord, gprof, xray, callgrind, uftrace}
 
 // tools, in the order of the tables.
-var tools = slices.Concat([]*tool{again, dynprof, warm, kept, timed, blocks, edges, attached, static, compiled}, limits, peers)
+var tools = slices.Concat([]*tool{again, dynprof, warm, kept, timed, blocks, edges, attached, static, compiled}, touchTools, limits, peers)
 
 // readTable returns the calls of all functions that are counted.
 func readTable(path string) (counts, *tableFacts, error) {

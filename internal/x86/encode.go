@@ -9,6 +9,9 @@ import "math/bits"
 
 const rexW = 0x48
 
+// cmpOf is what group 1 has for cmp (SDM volume 2, table A-6).
+const cmpOf = 7
+
 // Cond is a condition code: the low nibble of jcc.
 type Cond byte
 
@@ -356,27 +359,46 @@ func (a *Asm) Pext(to, from byte, mask Label) {
 
 // MovByteAtTwice is `movb $imm,disp(reg,reg,1)`.
 func (a *Asm) MovByteAtTwice(reg byte, disp int32, imm byte) {
-	a.atTwice(0xc6, reg)
+	a.atTwice(0xc6, 0, reg)
 	a.imm32(disp)
 	a.Raw(imm)
+}
+
+// CmpByteAtTwice is `cmpb $imm,disp(reg,reg,1)`.
+func (a *Asm) CmpByteAtTwice(reg byte, disp int32, imm int8) {
+	a.atTwice(0x80, cmpOf, reg)
+	a.imm32(disp)
+	a.Raw(byte(imm))
+}
+
+// TestImm is `test $imm,reg`, of 32 bits.
+func (a *Asm) TestImm(reg byte, imm uint32) {
+	const rexB = 0x41
+	if reg >= R8 {
+		a.Raw(rexB)
+	}
+	a.Raw(0xf7, 0xc0|reg&7)
+	a.imm32(int32(imm))
+}
+
+// TestByteImm is `test $imm,reg`, of the lowest 8 bits.
+func (a *Asm) TestByteImm(reg, imm byte) {
+	const rex = 0x40
+	a.Raw(rex|reg>>3, 0xf6, 0xc0|reg&7, imm)
 }
 
 // MovWordAtTwice is `movw $imm,disp(reg,reg,1)`.
 func (a *Asm) MovWordAtTwice(reg byte, disp int32, imm uint16) {
 	a.Raw(0x66)
-	a.atTwice(0xc7, reg)
+	a.atTwice(0xc7, 0, reg)
 	a.imm32(disp)
 	a.Raw(byte(imm), byte(imm>>8))
 }
 
 // CmpWordAtTwice is `cmpw $imm,disp(reg,reg,1)`.
 func (a *Asm) CmpWordAtTwice(reg byte, disp int32, imm int8) {
-	const rexXB = 0x43
 	a.Raw(0x66)
-	if reg >= R8 {
-		a.Raw(rexXB)
-	}
-	a.Raw(0x83, 0xbc, reg&7<<3|reg&7)
+	a.atTwice(0x83, cmpOf, reg)
 	a.imm32(disp)
 	a.Raw(byte(imm))
 }
@@ -399,12 +421,12 @@ func (a *Asm) StoreImmAtRSP(imm int32) {
 }
 
 // atTwice is an instruction on memory at twice a register and a displacement.
-func (a *Asm) atTwice(op, reg byte) {
+func (a *Asm) atTwice(op, of, reg byte) {
 	const rexXB = 0x43
 	if reg >= R8 {
 		a.Raw(rexXB)
 	}
-	a.Raw(op, 0x84, reg&7<<3|reg&7)
+	a.Raw(op, 0x84|of<<3, reg&7<<3|reg&7)
 }
 
 // MovRAX is `mov reg,%rax`.

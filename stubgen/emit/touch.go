@@ -2,14 +2,17 @@ package emit
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/dynprof/dynprof/internal/x86"
 )
 
 // Granules of memory, pages or less, that are read and written. In front of an instruction stands
 // what notes them in the shadow: two bytes each, at a place that is the same in all processes. It
-// stores 1 whatever
-// was there, so how often it runs, and in which thread, does not matter. Its register is
+// stores 0xff whatever
+// was there, so how often it runs, and in which thread, does not matter. Where no flag is live it
+// looks first, and what stores is elsewhere (WriteColdTouch): a CPU looks at more memory in the
+// same time than it stores, and nearly all that a program touches it has touched just before. Its register is
 //
 //  1. one that is dead there, and that the function writes somewhere: it is saved in the
 //     thread's row, and restored, for who looks at it meanwhile, or at what a debugger calls a
@@ -54,17 +57,29 @@ type Touch struct {
 	Scratch    byte   // register that is dead there and in no Mark, not R8; NoRegister: the stack is used
 	Masks      bool   // by pext: no flag changes
 	KeepsFlags bool   // they are live, and Masks is false: then Scratch is NoRegister
+	Looks      bool   // it looks first: flags are not live
 	Record     int32  // unless 0 it is a record, of one mark (record.go)
 	Forms      []Form // or of these (form.go)
 	Check      bool   // of records that follow (record.go): flags are not live
 }
 
-// Mark is one of the bytes.
+// Mark is one of the bytes, or the first of some that mostly are in one granule.
 type Mark struct {
 	Memory x86.Memory  // displacements are as in front of the instruction
 	At     x86.RunAddr // unless 0 it is there
 	Ahead  int32       // it is so far behind that, of 32 bits
 	Kind   x86.OperandKind
+	More   int32 // bytes behind it, up to MostMore; the last is noted, too
+}
+
+// MostMore is the most that Mark.More may be of a Touch that looks: so few that it is rare that
+// they are in two granules, or cannot be told to be in one.
+func (g Granule) MostMore() int64 {
+	const page, aligned = 128, 8
+	if g == GranulePage {
+		return page - 1
+	}
+	return aligned - 1
 }
 
 // TouchUse is what a Touch uses.
@@ -86,29 +101,40 @@ const MostDisplacement = 1<<31 - 1<<14
 // MostSize is the most that Write takes, without a look at the instructions.
 func (t *Touch) MostSize() int {
 	const first, each = 38, 29
+	const looks, crosses = 33, 13
 	if t.Forms != nil {
 		return formsSize
 	}
-	more := t.moreOfFar()
-	if t.Record == 0 && !t.Check {
-		return TouchSize - 1
+	size := first + t.moreOfFar()
+	for i := range t.Marks {
+		switch more := t.Marks[i].More > 0; {
+		case t.Looks:
+			if size += looks; more {
+				size += crosses
+			}
+		case more:
+			size += 2 * each
+		default:
+			size += each
+		}
 	}
-	return min(first+each*len(t.Marks)+more, TouchSize-1)
+	return min(size, TouchSize-1)
 }
+
+const mostMarks = 4
 
 // HasRoom reports whether the Touch can have one more Mark.
 func (t *Touch) HasRoom(m *Mark) bool {
-	const most, mostSurely = 4, 3
 	n := len(t.Marks)
-	if t.Scratch == x86.NoRegister {
-		return n < mostSurely && unused(t.used()|m.used()) <= x86.RDI && t.hasRoomForFar(m)
-	}
-	if n < mostSurely && !m.isFar() && t.moreOfFar() == 0 {
+	if n == 0 {
 		return true
+	}
+	if n == mostMarks || t.Scratch == x86.NoRegister && unused(t.used()|m.used()) > x86.RDI {
+		return false
 	}
 	more := *t
 	more.Marks = append(t.Marks[:n:n], *m)
-	return n < most && more.Size() < TouchSize
+	return more.Size() < TouchSize
 }
 
 // Size is the bytes that Write takes.
@@ -219,33 +245,165 @@ func (t *Touch) marks(a *x86.Asm, r byte, use *TouchUse) {
 	case t.Check:
 		t.checks(a, r, use)
 		return
+	case t.Looks:
+		t.looks(a, r, use)
+		return
 	}
+	t.stores(a, r, use)
+}
+
+const noted = 0xff
+
+// stores notes all marks.
+func (t *Touch) stores(a *x86.Asm, r byte, use *TouchUse) {
 	for i := range t.Marks {
-		m := &t.Marks[i]
-		t.granule(a, r, m, use)
-		switch m.Kind {
-		case x86.OperandLoad:
-			a.MovByteAtTwice(r, ShadowAt+ShadowRead, 1)
-		case x86.OperandStore:
-			a.MovByteAtTwice(r, ShadowAt+ShadowWritten, 1)
-		default:
-			a.MovWordAtTwice(r, ShadowAt, 1<<(8*ShadowRead)|1<<(8*ShadowWritten))
+		m := t.Marks[i]
+		t.store(a, r, &m, use)
+		if m.More != 0 {
+			t.store(a, r, m.last(), use)
 		}
 	}
 }
 
+// last is the mark of the last of the bytes.
+func (m *Mark) last() *Mark {
+	last := *m
+	last.Memory.Disp += m.More
+	return &last
+}
+
+func (t *Touch) store(a *x86.Asm, r byte, m *Mark, use *TouchUse) {
+	t.granule(a, r, m, use)
+	switch m.Kind {
+	case x86.OperandLoad:
+		a.MovByteAtTwice(r, ShadowAt+ShadowRead, noted)
+	case x86.OperandStore:
+		a.MovByteAtTwice(r, ShadowAt+ShadowWritten, noted)
+	default:
+		a.MovWordAtTwice(r, ShadowAt, noted<<(8*ShadowRead)|noted<<(8*ShadowWritten))
+	}
+}
+
+// looks looks whether all is noted; if not, or if a mark may be in two granules, what stores is in
+// the cold.
+//
+//	      lea   r, <last>              ; of pages, of a mark with bytes behind it:
+//	      test  r, 0xf80               ;   its last byte is one of the first 128 of a page, or of the first 2, 4, ... that it can have
+//	      je    cold                   ;   in front of it
+//	      pext  r, r, [mask]           ; or shl r, 17; shr r, 29
+//	      cmp   byte [shadow+r*2], -1  ; or +1; both by one word
+//	      jne   cold
+//	      ...                          ; of each, those by the same registers together
+//	back:
+//
+// Of lines and words it is the first byte, and `test r, 7`, or fewer, for where it is aligned.
+func (t *Touch) looks(a *x86.Asm, r byte, use *TouchUse) {
+	var all [mostMarks]Mark
+	for _, m := range t.together(all[:0]) {
+		from := r
+		switch {
+		case m.More == 0:
+			from = t.load(a, r, &m)
+		case t.Granule == GranulePage:
+			a.Lea(r, t.memory(a, r, m.last().Memory))
+			a.TestImm(r, uint32(t.Granule.Bytes())-upTo(m.More))
+			a.Jcc(x86.CondE, use.Cold)
+		default:
+			from = t.load(a, r, &m)
+			a.TestByteImm(from, byte(upTo(m.More)-1))
+			a.Jcc(x86.CondNE, use.Cold)
+		}
+		t.number(a, r, from, use)
+		switch m.Kind {
+		case x86.OperandLoad:
+			a.CmpByteAtTwice(r, ShadowAt+ShadowRead, -1)
+		case x86.OperandStore:
+			a.CmpByteAtTwice(r, ShadowAt+ShadowWritten, -1)
+		default:
+			a.CmpWordAtTwice(r, ShadowAt, -1)
+		}
+		a.Jcc(x86.CondNE, use.Cold)
+	}
+	a.Bind(use.Back)
+}
+
+// together adds the marks that it looks for to a list: those by the same registers are one, if that
+// looks for a page. It has been read and written if both have been noted of any of its bytes.
+func (t *Touch) together(list []Mark) []Mark {
+	for i := range t.Marks {
+		m := &t.Marks[i]
+		k := slices.IndexFunc(list, func(l Mark) bool { return t.isNear(&l, m) })
+		if k < 0 {
+			list = append(list, *m)
+			continue
+		}
+		l := &list[k]
+		end := max(l.end(), m.end())
+		l.Memory.Disp, l.Kind = min(l.Memory.Disp, m.Memory.Disp), l.Kind|m.Kind
+		l.More = int32(end - int64(l.Memory.Disp) - 1)
+	}
+	return list
+}
+
+func (m *Mark) end() int64 { return int64(m.Memory.Disp) + int64(m.More) + 1 }
+
+// isNear reports whether one look is for two marks.
+func (t *Touch) isNear(l, m *Mark) bool {
+	at := m.Memory
+	at.Disp = l.Memory.Disp
+	bytes := max(l.end(), m.end()) - int64(min(l.Memory.Disp, m.Memory.Disp))
+	return t.Granule == GranulePage && !m.isFar() && l.At == 0 && m.At == 0 && at == l.Memory && bytes <= t.Granule.MostMore()+1
+}
+
+// upTo is the least power of two that so many bytes behind a first one, and that, fit into.
+func upTo(more int32) uint32 { return 1 << bits.Len32(uint32(more)) }
+
+// ColdTouchSize is the most that WriteColdTouch takes.
+func (t *Touch) ColdTouchSize() int {
+	const each = 29
+	return 2*JumpSize + 2*each*len(t.Marks) + 2*t.moreOfFar()
+}
+
+// WriteColdTouch writes what stores:
+//
+//	        call  begin              ; never runs, but says where it is, and that this is no record
+//	cold:   lea   r, <mark>          ; of each, and of the last byte
+//	        pext  r, r, [mask]
+//	        mov   byte [shadow+r*2], 0xff
+//	        ...
+//	        jmp   back
+func (t *Touch) WriteColdTouch(a *x86.Asm, use *TouchUse, begin x86.Label) {
+	a.Call(begin)
+	a.Bind(use.Cold)
+	r := t.Scratch
+	if r == x86.NoRegister {
+		r = t.victim()
+	}
+	t.stores(a, r, use)
+	a.Jmp(use.Back)
+}
+
 // granule loads the number of that of a mark.
 func (t *Touch) granule(a *x86.Asm, r byte, m *Mark, use *TouchUse) {
-	from := r
+	t.number(a, r, t.load(a, r, m), use)
+}
+
+// load loads the address of a mark, and says which register has it.
+func (t *Touch) load(a *x86.Asm, r byte, m *Mark) (from byte) {
 	if m.At != 0 {
 		a.LeaTo(r, m.At)
 	} else if m.isFar() {
 		t.far(a, r, m)
 	} else if at := t.memory(a, r, m.Memory); t.Masks && at.Base != x86.NoRegister && at.Index == x86.NoRegister && at.Disp == 0 {
-		from = at.Base
+		return at.Base
 	} else {
 		a.Lea(r, at)
 	}
+	return r
+}
+
+// number loads the number of the granule of an address.
+func (t *Touch) number(a *x86.Asm, r, from byte, use *TouchUse) {
 	if t.Masks {
 		a.Pext(r, from, use.Mask)
 	} else {

@@ -22,16 +22,6 @@ func (t *Touch) moreOfFar() (n int) {
 	return n
 }
 
-// hasRoomForFar reports whether there is room for a mark, or others than these are in it.
-func (t *Touch) hasRoomForFar(m *Mark) bool {
-	if !m.isFar() && t.moreOfFar() == 0 {
-		return true
-	}
-	more := *t
-	more.Marks = append(t.Marks[:len(t.Marks):len(t.Marks)], *m)
-	return more.Size() < TouchSize
-}
-
 // far loads the address of such a mark:
 //
 //	rdfsbase r

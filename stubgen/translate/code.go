@@ -251,6 +251,9 @@ func touchText(t *emit.Touch) string {
 		if m.At == 0 {
 			where = fmt.Sprintf("%#x(%s,%s,%d)", m.Memory.Disp, registerName(m.Memory.Base), registerName(m.Memory.Index), m.Memory.Scale)
 		}
+		if m.More != 0 {
+			where += fmt.Sprintf(" and %d behind", m.More)
+		}
 		text += fmt.Sprintf(" %s: %s,", where, [...]string{"from here", "read", "written", "read and written"}[m.Kind])
 	}
 	for i := range t.Forms {
@@ -263,6 +266,9 @@ func touchText(t *emit.Touch) string {
 	}
 	if t.KeepsFlags {
 		text += ", flags kept"
+	}
+	if t.Looks {
+		text += ", looks"
 	}
 	return text
 }

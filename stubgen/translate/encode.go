@@ -45,24 +45,24 @@ type Writer struct {
 	Patches []Patch // of the old body, by no order, when it is written
 	Fixes   []Fix   // of the copy, as well; not of counters that are Shared
 
-	code     *Code
-	obj      *stubgen.Object
-	counter  Counter
-	asm      *x86.Asm
-	mover    *emit.Mover
-	runs     *emit.Runs
-	labels   []x86.Label // by block; the entry's is behind the function's count
-	detours  []x86.Label
-	ahead    []int32 // by block: number + 1 of the detour in front of it
-	reads    []reading
-	notes    []noted
-	ends     []tripEnd
-	recorded []recorded
-	guarded  []guarded
-	mask     x86.Label           // if a Touch needs it
-	slow     *Writer             // of the copy that guards lead to, if there is one,
-	fast     *Writer             // and there of the other
-	entries  map[int32]x86.Label // by instruction: where a guard leads
+	code    *Code
+	obj     *stubgen.Object
+	counter Counter
+	asm     *x86.Asm
+	mover   *emit.Mover
+	runs    *emit.Runs
+	labels  []x86.Label // by block; the entry's is behind the function's count
+	detours []x86.Label
+	ahead   []int32 // by block: number + 1 of the detour in front of it
+	reads   []reading
+	notes   []noted
+	ends    []tripEnd
+	cold    []cold
+	guarded []guarded
+	mask    x86.Label           // if a Touch needs it
+	slow    *Writer             // of the copy that guards lead to, if there is one,
+	fast    *Writer             // and there of the other
+	entries map[int32]x86.Label // by instruction: where a guard leads
 
 	behindCount bool        // the entry's block follows the function's count, whose run it is in
 	begin       x86.Label   // where it begins
@@ -119,7 +119,7 @@ func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 	}
 	w.coldNotes()
 	w.coldEnds()
-	w.coldRecords()
+	w.colds()
 	w.coldGuards()
 	for _, at := range w.mover.Finish() {
 		w.Fixes = append(w.Fixes, Fix{int32(at), true})

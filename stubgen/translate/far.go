@@ -51,3 +51,6 @@ func setsBases(in *flow.Inst) bool {
 	}
 	return in.Map == x86.MapLegacy && in.Op == 0x8e
 }
+
+// isFar reports whether both ends have marks of their own.
+func isFar(class *x86.Memory) bool { return class.Segment != x86.SegmentNone || class.Addr32 }

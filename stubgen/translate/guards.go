@@ -136,7 +136,7 @@ func (t *toucher) placeGuard(i int) bool {
 		if s.isNoted() || s.since > at || t.isCovered(i, k) {
 			continue
 		}
-		if from := t.checkFrom(s, at); t.markAt(&guard, s, from, at) {
+		if from := t.checkFrom(s, at); t.markAt(&guard, s, from, at, 0) {
 			s.low, s.high = false, false
 			t.covers[k] = known{class: s.class, from: from, to: from + emit.RecordMost}
 		}

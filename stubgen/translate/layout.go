@@ -198,6 +198,8 @@ func (l *layout) op(op *Op) {
 		switch {
 		case t.Record != 0:
 			behind = t.ColdSize()
+		case t.Looks:
+			behind = t.ColdTouchSize()
 		case t.Check:
 			front, behind = guardSizes(t)
 		}

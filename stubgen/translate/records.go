@@ -84,30 +84,34 @@ func (how *Touching) Recorded(p *x86.Operand) bool {
 	return how.notes(p) && int(p.Size)*int(p.Count) < emit.RecordMost && p.Disp <= emit.MostDisplacement && p.Disp >= -1<<31
 }
 
-// recorded is a record in front of an instruction.
-type recorded struct {
+// cold is a record in front of an instruction, or a touch that looks, of which the rest is elsewhere.
+type cold struct {
 	touch *emit.Touch
 	inst  int32
 	begin x86.Label
 	emit.TouchUse
 }
 
-// record writes what is in front of an instruction, and keeps the rest for coldRecords.
-func (w *Writer) record(t *emit.Touch, inst int32) {
-	r := recorded{touch: t, inst: inst, begin: w.asm.NewLabel(), TouchUse: emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixAt, Cold: w.asm.NewLabel(), Back: w.asm.NewLabel()}}
+// withCold writes what is in front of an instruction, and keeps the rest for colds.
+func (w *Writer) withCold(t *emit.Touch, inst int32) {
+	r := cold{touch: t, inst: inst, begin: w.asm.NewLabel(), TouchUse: emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixAt, Cold: w.asm.NewLabel(), Back: w.asm.NewLabel()}}
 	w.asm.Bind(r.begin)
 	t.Write(w.asm, &r.TouchUse)
-	w.recorded = append(w.recorded, r)
+	w.cold = append(w.cold, r)
 }
 
-// coldRecords writes the rest of the records.
-func (w *Writer) coldRecords() {
-	for i := range w.recorded {
-		r := &w.recorded[i]
+// colds writes the rest of records, and of touches that look.
+func (w *Writer) colds() {
+	for i := range w.cold {
+		r := &w.cold[i]
 		in := &w.code.Home.Graph.Insts[r.inst]
 		w.runs.ColdTouch(w.asm, w.shown(r.inst), r.touch)
 		start := w.asm.Len()
-		r.touch.WriteCold(w.asm, &r.TouchUse, r.begin, w.obj.Run(in.Addr), w.counter.Common.Add(emit.CommonRecord))
+		if r.touch.Looks {
+			r.touch.WriteColdTouch(w.asm, &r.TouchUse, r.begin)
+		} else {
+			r.touch.WriteCold(w.asm, &r.TouchUse, r.begin, w.obj.Run(in.Addr), w.counter.Common.Add(emit.CommonRecord))
+		}
 		w.runs.Noted(w.asm.Len() - start)
 	}
 }

@@ -452,30 +452,37 @@ func (t *toucher) best(first, last int) (at int, best emit.Touch) {
 // touchAt is a Touch in front of an instruction, without marks, and what it costs: instructions,
 // by guess.
 func (t *toucher) touchAt(inst int32) (touch emit.Touch, cost int) {
-	const onStack, keeps = 4, 8
+	const stores, onStack, keeps = 2, 4, 8
 	touch = emit.Touch{Scratch: x86.NoRegister, Granule: t.how.Granule, Masks: t.how.Masks}
-	touch.KeepsFlags = (t.compares || !t.how.Masks) && t.live[inst]&touchChange != 0
+	live := t.live[inst]&touchChange != 0
+	touch.KeepsFlags = (t.compares || !t.how.Masks) && live
 	if touch.KeepsFlags {
 		return touch, keeps
+	}
+	if touch.Looks = !t.compares && !live; live {
+		cost = stores
 	}
 	if t.how.Row {
 		if free := t.dead[inst] &^ (1 << x86.R8); free != 0 { // which the signal entry has no word for
 			touch.Scratch = byte(bits.TrailingZeros32(free))
-			return touch, 0
+			return touch, cost
 		}
 	}
-	return touch, onStack
+	return touch, cost + onStack
 }
 
-// mark adds the ends of a span to a Touch in front of an instruction of the block. It reports
-// false if there is no room.
+// mark adds the ends of a span to a Touch in front of an instruction of the block, as one mark if
+// that can look for both at once. It reports false if there is no room.
 func (t *toucher) mark(touch *emit.Touch, s *touched, at int) bool {
-	old := len(touch.Marks)
+	old, more := len(touch.Marks), s.to-1-s.from
+	if touch.Looks && s.low && s.high && s.class.Base != x86.RIP && !isFar(&s.class) && more <= touch.Granule.MostMore() {
+		return t.markAt(touch, s, s.from, at, int32(more))
+	}
 	for i, b := range []int64{s.from, s.to - 1} {
 		if i == 0 && !s.low || i == 1 && !s.high {
 			continue
 		}
-		if !t.markAt(touch, s, b, at) {
+		if !t.markAt(touch, s, b, at, 0) {
 			touch.Marks = touch.Marks[:old]
 			return false
 		}
@@ -483,10 +490,10 @@ func (t *toucher) mark(touch *emit.Touch, s *touched, at int) bool {
 	return true
 }
 
-// markAt adds a byte of a span's kind, at a displacement, in front of an instruction of the block. It
-// reports false if there is no room.
-func (t *toucher) markAt(touch *emit.Touch, s *touched, b int64, at int) bool {
-	m := emit.Mark{Memory: s.class, Kind: s.kind}
+// markAt adds a byte of a span's kind, at a displacement, and some behind it, in front of an
+// instruction of the block. It reports false if there is no room.
+func (t *toucher) markAt(touch *emit.Touch, s *touched, b int64, at int, more int32) bool {
+	m := emit.Mark{Memory: s.class, Kind: s.kind, More: more}
 	switch s.class.Base {
 	case x86.RIP:
 		m.Memory, m.At = x86.Memory{}, t.obj.Run(uint64(b))
@@ -504,7 +511,7 @@ func (t *toucher) markAt(touch *emit.Touch, s *touched, b int64, at int) bool {
 // addMark adds a mark, or adds its kind to one that is there.
 func addMark(touch *emit.Touch, m *emit.Mark) bool {
 	for i := range touch.Marks {
-		if k := &touch.Marks[i]; k.Memory == m.Memory && k.At == m.At && k.Ahead == m.Ahead {
+		if k := &touch.Marks[i]; k.Memory == m.Memory && k.At == m.At && k.More == m.More && k.Ahead == m.Ahead {
 			k.Kind |= m.Kind
 			return true
 		}
@@ -564,8 +571,8 @@ func (w *Writer) touch(op Op, alone bool) {
 		return
 	}
 	w.runs.BeginTouch(w.asm, w.shown(op.Inst), t, alone)
-	if t.Record != 0 {
-		w.record(t, op.Inst)
+	if t.Record != 0 || t.Looks {
+		w.withCold(t, op.Inst)
 		return
 	}
 	t.Write(w.asm, w.touchUse())

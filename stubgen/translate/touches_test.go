@@ -174,9 +174,11 @@ func (w *walk) block(k int32) {
 				if at == 0 {
 					at = w.address(m.Memory, int64(m.Memory.Disp)) + uint64(m.Ahead)
 				}
-				for _, kind := range []x86.OperandKind{x86.OperandLoad, x86.OperandStore} {
-					if m.Kind&kind != 0 {
-						w.noted[mark{at >> w.granule, kind}], now[mark{at >> w.granule, kind}] = true, true
+				for _, at := range []uint64{at, at + uint64(m.More)} {
+					for _, kind := range []x86.OperandKind{x86.OperandLoad, x86.OperandStore} {
+						if m.Kind&kind != 0 {
+							w.noted[mark{at >> w.granule, kind}], now[mark{at >> w.granule, kind}] = true, true
+						}
 					}
 				}
 			}

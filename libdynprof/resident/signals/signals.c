@@ -151,7 +151,7 @@ static int show_stub(const struct dp_known *c, const struct dp_origin *o, uint64
 			return 1;
 		}
 		if (o->flags & DP_IS_WAY && !r.body) {
-			dp_show_record(c, o, pos, g, s);
+			dp_show_cold_touch(c, o, pos, g, s);
 			s->counted = again;
 			return 1;
 		}

@@ -70,12 +70,16 @@ static uint64_t back_of(const struct dp_known *c, const struct dp_origin *o)
 	return body - (o->flags & DP_KEEPS_FLAGS ? DP_RECORD_BACK_FLAGS : DP_RECORD_BACK_STACK);
 }
 
-/* Stack and registers are those where it goes on, but for what is lowered. Who goes on elsewhere
- * does not record it a second time. */
-void dp_show_record(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *g, struct dp_shown *s)
+/* Stack and registers are those where it goes on, but for what a record lowers. Who goes on
+ * elsewhere does not record it a second time. */
+void dp_show_cold_touch(const struct dp_known *c, const struct dp_origin *o, uint64_t pos, uint64_t *g, struct dp_shown *s)
 {
 	uint64_t start = c->at + o->at, left = dp_run_of(c, o).lengths[0][1] - pos, front = dp_jump_target(start);
 	const struct dp_origin *main = dp_origin_at(c, front - c->at);
+	if (*(const uint8_t *)start == DP_OP_CALL) { /* no record */
+		dp_show_touch(c, main, back_of(c, main), g, s);
+		return;
+	}
 	if (left > DP_RECORD_JUMP && left <= DP_RECORD_LOWERED)
 		g[DP_REG_RSP] += DP_RECORD_ROOM;
 	dp_show_touch(c, main, back_of(c, main), g, s);

@@ -22,7 +22,7 @@ struct dp_form {
 
 _Static_assert(sizeof(struct dp_form) == DP_FORM_BYTES && offsetof(struct dp_form, size) == DP_FORM_SIZE && offsetof(struct dp_form, way) == DP_FORM_WAY && offsetof(struct dp_form, more) == DP_FORM_MORE, "form");
 
-enum { RIP = 16, NONE = 0xff, FS = 1, LOAD = 1, STORE = 2, DOWN = 0x400 };
+enum { NOTED = 0xff, RIP = 16, NONE = 0xff, FS = 1, LOAD = 1, STORE = 2, DOWN = 0x400 };
 
 struct access {
 	const struct dp_form_registers *r;
@@ -111,9 +111,9 @@ static void touch(uint64_t at, uint64_t n, unsigned kind)
 		return;
 	for (uint64_t i = at >> bits;; i++) {
 		if (kind & LOAD)
-			shadow[2 * (i & most)] = 1;
+			shadow[2 * (i & most)] = NOTED;
 		if (kind & STORE)
-			shadow[2 * (i & most) + 1] = 1;
+			shadow[2 * (i & most) + 1] = NOTED;
 		if (i == last)
 			return;
 	}

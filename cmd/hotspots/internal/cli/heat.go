@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) heatCommand() *cobra.Command {
-	var format string
+	var format, from, to string
 	var show heat.Show
 	var by [3]bool
 	units := [len(by)]granule.Granule{granule.Page, granule.Line, granule.Word}
@@ -29,13 +29,16 @@ func (a *app) heatCommand() *cobra.Command {
 			"With --control memory is noted while counting is on: hotspots pause, hotspots resume.\n" +
 			"What is not seen is said: other functions, libraries that are not counted, the kernel. Forked children touch\n" +
 			"the same pages.",
-		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots heat app.dynprof\n  hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --curve --window 1000000\n  hotspots heat app.dynprof --format json",
+		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots heat app.dynprof\n  hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --from 300M --to 400M\n  hotspots heat app.dynprof --curve --window 1000000\n  hotspots heat app.dynprof --format json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.onTable(func(t *table.Table) error {
 			for i, is := range by {
 				if is {
 					show.Ranges, show.By = true, units[i]
 				}
+			}
+			if err := partOf(from, to, &show); err != nil {
+				return err
 			}
 			m, err := heat.Of(t, show)
 			if err != nil {
@@ -51,8 +54,24 @@ func (a *app) heatCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("pages", "lines", "bytes")
 	cmd.Flags().BoolVar(&show.Curve, "curve", false, "show each slice of time: what was touched in it, the working set, pages used so far, resident ones, page faults, threads, and whether counting was on")
 	cmd.Flags().Uint64Var(&show.Window, "window", 0, "the working set is what the last `N` instructions have touched (default: a twentieth of all)")
+	cmd.Flags().StringVar(&from, "from", "", "show what was touched when `N` instructions had run, as 300M (times 1,048,576); slices that are in the time in part count as a whole")
+	cmd.Flags().StringVar(&to, "to", "", "and before more than `N` had")
 	cmd.AddCommand(a.heatPictureCommand())
 	return cmd
+}
+
+// partOf reads which part of the time is shown.
+func partOf(from, to string, show *heat.Show) (err error) {
+	if show.After, err = size("from", from); err != nil {
+		return err
+	}
+	if show.Before, err = size("to", to); err != nil {
+		return err
+	}
+	if to != "" && show.Before <= show.After {
+		return usage("--from %s --to %s: nothing is in between", from, to)
+	}
+	return nil
 }
 
 // unitOf is the largest granule that rows of so many bytes can have.

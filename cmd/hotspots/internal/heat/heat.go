@@ -28,6 +28,8 @@ type Map struct {
 	Cut      bool    `json:"mappings_cut"`    // there are more than are known
 	Total    Sums    `json:"total"`
 	Unseen   Unseen  `json:"unseen"`
+	After    uint64  `json:"from,omitempty"` // instructions: the part of the time that is shown
+	Before   uint64  `json:"to,omitempty"`
 	Window   uint64  `json:"window"` // instructions: of how many before its end Point.WorkingSet is
 	Curve    []Point `json:"slices"`
 	Areas    []Area  `json:"-"`
@@ -56,7 +58,12 @@ type Show struct {
 	Curve  bool         // a line for each slice
 	Window uint64       // as Map.Window; 0: the usual one
 	By     heat.Granule // units; 0: pages
+	After  uint64       // what was touched when so many instructions had run,
+	Before uint64       // and no more than these; 0: to the end
 }
+
+// isPart reports whether a part of the time is shown.
+func (s *Show) isPart() bool { return s.After > 0 || s.Before > 0 }
 
 // Sums are numbers of units.
 type Sums struct {
@@ -154,14 +161,27 @@ func heatOf(g heat.Granule) string {
 func New(f *heat.File, executed []heat.Range, show Show) *Map {
 	unit := max(cmp.Or(show.By, heat.Page), f.Granule)
 	by := unit - f.Granule
-	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Cut: f.Cut, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by)}
-	touched := settle(f.Pages(), executed)
+	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Cut: f.Cut, After: show.After, Before: show.Before, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by)}
+	touched := touchedIn(f, executed, &show)
 	if m.hasLines = unit == heat.Page && f.Granule <= heat.Line; m.hasLines {
 		m.lines = heat.Coarse(nil, touched, heat.Line-f.Granule)
 	}
 	m.lay(&f.Maps, heat.Coarse(nil, touched, by))
 	m.trace(m.file, show.Window)
 	return m
+}
+
+// touchedIn is what was touched in the time that is shown. What ran by the table, and in no slice, is
+// in all of it only.
+func touchedIn(f *heat.File, executed []heat.Range, show *Show) []heat.Range {
+	if !show.isPart() {
+		return settle(f.Pages(), executed)
+	}
+	part := heat.All
+	if part.After = show.After; show.Before > 0 {
+		part.Before = show.Before
+	}
+	return only(f.Within(part), executed)
 }
 
 // File is what is beside the table, or an error that says what to do.
@@ -409,7 +429,7 @@ func (m *Map) Text(w io.Writer, style report.Style) error {
 		when = "at its start"
 	}
 	t := &m.Total
-	if _, err := fmt.Fprintf(w, "%s: %s of %d bytes touched: %s read, %s written, %s executed; %s resident %s\n%s%s", m.Program, m.Count(t.Touched), m.Unit,
+	if _, err := fmt.Fprintf(w, "%s: %s of %d bytes touched%s: %s read, %s written, %s executed; %s resident %s\n%s%s", m.Program, m.Count(t.Touched), m.Unit, m.Show.partText(),
 		figures.Thousands(t.Read), figures.Thousands(t.Written), figures.Thousands(t.Executed), figures.Thousands(t.Resident), when, m.linesText(), m.slicesText()); err != nil {
 		return err
 	}
@@ -435,6 +455,18 @@ func (m *Map) Text(w io.Writer, style report.Style) error {
 	}
 	_, err := io.WriteString(w, m.Unseen.text(m.Cut))
 	return err
+}
+
+// partText says which part of the time is shown.
+func (s *Show) partText() string {
+	text := ""
+	if s.After > 0 {
+		text = " behind the first " + figures.Count(s.After, "instruction")
+	}
+	if s.Before > 0 {
+		text += " up to " + figures.Count(s.Before, "instruction")
+	}
+	return text
 }
 
 // Count is so many units, for people.

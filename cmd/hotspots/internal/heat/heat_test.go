@@ -238,3 +238,68 @@ func TestCurve(t *testing.T) {
 		}
 	}
 }
+
+// TestPartOfTime: what is shown of a part of the time is what its slices have, without what the table
+// says did not run; of all of it is also what ran in no slice.
+func TestPartOfTime(t *testing.T) {
+	const pages, slices = 30, 40
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		var log heat.Log
+		var all []heat.Slice
+		for k := range uint64(slices) {
+			s := heat.Slice{Executed: 100 * (k + 1), Time: k + 1, Parts: 1}
+			for p := uint64(r.IntN(9)); p < pages; p += 2 + uint64(r.IntN(9)) {
+				s.Ranges = append(s.Ranges, heat.Range{First: p, Pages: 1, What: heat.What(1 + r.IntN(7))})
+			}
+			log.Add(&s)
+			all = append(all, s)
+		}
+		table := filepath.Join(t.TempDir(), "a")
+		if err := log.Close(table, [16]byte{}, &heat.Maps{}); err != nil {
+			t.Fatal(err)
+		}
+		f, err := heat.Read(table, [16]byte{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran := []heat.Range{{First: 0, Pages: pages / 2, What: heat.WasExecuted}, {First: pages + 5, Pages: 1, What: heat.WasExecuted}}
+		from, to := uint64(r.IntN(slices)), uint64(0)
+		if r.IntN(4) > 0 {
+			to = from + 1 + uint64(r.IntN(slices-int(from)))
+		}
+		want := [pages + 6]heat.What{}
+		for k, s := range all {
+			if uint64(k) < from || to > 0 && uint64(k) >= to {
+				continue
+			}
+			for _, one := range s.Ranges {
+				if one.First >= pages/2 {
+					one.What &^= heat.WasExecuted
+				}
+				want[one.First] |= one.What
+			}
+		}
+		if from == 0 && to == 0 {
+			for p := range uint64(pages / 2) {
+				want[p] |= heat.WasExecuted
+			}
+			want[pages+5] = heat.WasExecuted
+		}
+		m, got := New(f, ran, Show{After: 100 * from, Before: 100 * to}), [pages + 6]heat.What{}
+		for i := range m.Areas {
+			for _, one := range m.Areas[i].Ranges {
+				for p := range one.Bytes / heat.PageSize {
+					for is, what := range map[heat.What]bool{heat.WasRead: one.Read, heat.WasWritten: one.Written, heat.WasExecuted: one.Executed} {
+						if what {
+							got[uint64(one.Address)/heat.PageSize+p] |= is
+						}
+					}
+				}
+			}
+		}
+		if got != want {
+			t.Fatalf("seed %d, %d to %d: %v, not %v", seed, from, to, got, want)
+		}
+	}
+}
