@@ -50,8 +50,6 @@ const (
 	formVector = 16 // the mask is a vector's sign bits
 	formVEX    = 64 // or of VEX
 	formWide   = 32 // vectors are those of EVEX
-
-	mostForms = x86.MaxOperands
 )
 
 // FormsOf is a Touch for forms, in front of an instruction; records says that they are recorded.
