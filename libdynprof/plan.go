@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"time"
 
 	"github.com/dynprof/dynprof/internal/mem"
@@ -69,6 +70,9 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	remark := ""
 	if later == nil {
 		serving, remark = openEndpoint(choice, process.Pid, request.Objects, plan.Program())
+	}
+	if names := plan.NotLed(); len(names) > 0 {
+		remark = "blocks of these functions are not seen: " + strings.Join(names, ", ")
 	}
 	copyText(ctl.remark[:], remark)
 	if plan.CountsCalls() { // the table says which calls are led

@@ -46,6 +46,7 @@
 #include "table/audit.h"
 #include "table/heat.h"
 #include "table/regions.h"
+#include "table/allocs.h"
 #include "translator.h"
 #include "warm/choice.h"
 #include "warm/warm.h"
@@ -463,6 +464,7 @@ static const char *count(struct start *s)
 	s->session.ctl->cold_entry = (uint64_t)&dp_cold;
 	s->session.ctl->keep_entry = (uint64_t)&dp_keeper;
 	s->session.ctl->record_entry = (uint64_t)&dp_record_access;
+	s->session.ctl->allocator_entry = dp_allocs_entry();
 	s->session.ctl->site_entry = (uint64_t)&dp_kernel_site;
 	s->session.ctl->translator = (uint64_t)s->session.translator;
 	s->session.ctl->argv = (uint64_t)s->argv;

@@ -143,7 +143,7 @@ func (o *object) needsArena() bool {
 			return true
 		}
 	}
-	return len(o.sites) > 0 || len(o.signals) > 0 || o.hook != 0
+	return len(o.sites) > 0 || len(o.signals) > 0 || len(o.allocators) > 0 || o.hook != 0
 }
 
 // shrink takes back the plans of the object that has most of them. It reports false
@@ -171,7 +171,7 @@ func (a *arena) lay(threshold, redirectable bool) {
 	at := emit.CommonEnd // the common part, the hook, the keeper
 	for _, o := range a.objects {
 		a.thunks = append(a.thunks, at)
-		at += (len(o.sites) + len(o.signals)) * emit.ThunkSize
+		at = o.allocatorsAt(at) + len(o.allocators)*emit.AllocatorSize
 		pack := emit.Packer{At: at}
 		for i := range o.plans {
 			if i%grain == 0 {
@@ -220,6 +220,7 @@ func align(n, to int) int { return (n + to - 1) / to * to }
 // giveUp takes back the plans of all functions that the arena should serve.
 func (a *arena) giveUp(why ledger.Reason) {
 	for _, o := range a.objects {
+		o.dropAllocators()
 		o.sites = nil
 		o.refuse(why)
 	}

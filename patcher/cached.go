@@ -31,7 +31,7 @@ import (
 // others, on names that a user gave, or on who watches.
 func (p *Plan) mayCache() bool {
 	o := &p.Options
-	return p.Cache != nil && !p.Translator && !p.how.shared && !p.how.debugged && !o.On[setting.AllowTraps] && o.Only == nil && o.Skip == nil && o.BlocksOf == nil && o.Threshold.Same()
+	return p.Cache != nil && !p.Translator && p.Entries.Allocator == 0 && !p.how.shared && !p.how.debugged && !o.On[setting.AllowTraps] && o.Only == nil && o.Skip == nil && o.BlocksOf == nil && o.Threshold.Same()
 }
 
 // slots is how many places are tried for an arena, so that there is a plan for a program in

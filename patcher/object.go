@@ -42,6 +42,9 @@ type object struct {
 	code          *stubgen.Object
 	sites         []stubgen.KernelSite
 	signals       []stubgen.SignalSite // if traps are allowed
+	allocators    []stubgen.Allocator  // if the library is told of blocks,
+	led           []bool               // which of them are led to it,
+	unled         []string             // and those that cannot be
 	survey        *survey.Survey
 	keeps         []emit.Keep  // by function, if calls can be redirected
 	gs            bool         // it uses the GS segment itself
@@ -102,6 +105,7 @@ func (p *Plan) planObject(o *object) {
 		}
 	}
 	o.findHook(p.LinkerHook)
+	o.findAllocators(p)
 	if (p.Late || p.Early) && o.scan != nil && o.scan.TextRel {
 		o.reason = ledger.ReasonUnsupported // its text is not what it will be
 	}

@@ -72,9 +72,10 @@ type Options struct {
 }
 
 // Entries are where generated code leads to: the slow paths of thresholds, of
-// redirected calls, of kernel sites, of signal sites and of accesses that are recorded, and
-// what stands in for the dynamic linker's function.
-type Entries struct{ Cold, Keep, Site, Signal, Record, Changed uint64 }
+// redirected calls, of kernel sites, of signal sites and of accesses that are recorded,
+// what stands in for the dynamic linker's function, and what is told of blocks that are
+// handed out and taken back; 0: nothing is.
+type Entries struct{ Cold, Keep, Site, Signal, Record, Changed, Allocator uint64 }
 
 // decision is what holds for all that is planned together.
 type decision struct {

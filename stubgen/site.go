@@ -52,6 +52,17 @@ func (s SignalSite) Syscall() uint64 { return s.Addr + WindowSize + uint64(s.Bet
 // End is one past it.
 func (s SignalSite) End() uint64 { return s.Syscall() + syscallSize }
 
+// Allocator is a function that hands out blocks of memory, or takes them back, which
+// the library is told of before it runs. Window is what moves: whole instructions, behind
+// an endbr64.
+type Allocator struct {
+	Window, Bytes uint64
+	Kind          uint8 // enum dp_allocator of libdynprof/resident/table/allocs.h
+}
+
+// End is one past what moves.
+func (a *Allocator) End() uint64 { return a.Window + a.Bytes }
+
 // Fixed is a range of text, [Low, High), that is neither overwritten nor moved,
 // and why.
 type Fixed struct {

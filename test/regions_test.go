@@ -30,16 +30,24 @@ type regionList struct {
 		Repeated  uint64 `json:"repeated"`
 	} `json:"unseen"`
 	Regions []struct {
-		Number    int      `json:"number"`
-		Name      string   `json:"name"`
-		Address   string   `json:"address"`
-		Bytes     uint64   `json:"bytes"`
-		Accesses  uint64   `json:"accesses"`
-		Loads     uint64   `json:"loads"`
-		Stores    uint64   `json:"stores"`
-		Atomic    uint64   `json:"atomic"`
-		Threads   []uint32 `json:"threads"`
-		Removed   bool     `json:"removed"`
+		Number   int      `json:"number"`
+		Name     string   `json:"name"`
+		Address  string   `json:"address"`
+		Bytes    uint64   `json:"bytes"`
+		Accesses uint64   `json:"accesses"`
+		Loads    uint64   `json:"loads"`
+		Stores   uint64   `json:"stores"`
+		Atomic   uint64   `json:"atomic"`
+		Threads  []uint32 `json:"threads"`
+		Removed  bool     `json:"removed"`
+		Asked    *struct {
+			Blocks uint64 `json:"blocks"`
+			Freed  uint64 `json:"freed"`
+			Peak   uint64 `json:"peak"`
+			Most   uint64 `json:"most"`
+			Unheld uint64 `json:"unheld"`
+			Unled  uint64 `json:"unled"`
+		} `json:"asked"`
 		Functions []struct {
 			Function string `json:"function"`
 			Loads    uint64 `json:"loads"`

@@ -74,6 +74,7 @@ const (
 	ReasonNoPlanner                // it came later, and there was no planner: no memory, a process limit, or it died
 	ReasonUnseen                   // it came later, and its code cannot be looked at: it may use the GS segment
 	ReasonTextChanged              // it was counted until the program made its text writable
+	ReasonAllocator                // it tells of blocks of memory that it hands out, or takes back
 )
 
 // Exclusions: the address is not a function at all, or one that must never be
@@ -115,6 +116,7 @@ var reasonNames = map[Reason]string{
 	ReasonNoPlanner:         "no-planner",
 	ReasonUnseen:            "unseen",
 	ReasonTextChanged:       "text-changed",
+	ReasonAllocator:         "allocator",
 	ReasonColdPart:          "cold-part",
 	ReasonPLT:               "plt",
 	ReasonStart:             "start",

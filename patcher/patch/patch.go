@@ -139,6 +139,14 @@ func KernelSite(o *stubgen.Object, site stubgen.KernelSite, thunk x86.RunAddr) P
 	return jump(o, site.Addr, thunk, NoGroup, NoGroup)
 }
 
+// Allocator is the patch that sends calls of a function that hands out blocks, or takes them
+// back, to its thunk.
+func Allocator(o *stubgen.Object, f stubgen.Allocator, thunk x86.RunAddr) Patch {
+	p := jump(o, f.Window, thunk, NoGroup, NoGroup)
+	p.Moved = SpanOf(f.Bytes)
+	return p
+}
+
 // Hook is the patch that has other code run in place of the function at
 // link-time address at, which must be no longer than a ret and padding.
 func Hook(o *stubgen.Object, at uint64, to x86.RunAddr) Patch {

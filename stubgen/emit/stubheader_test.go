@@ -324,6 +324,8 @@ func (h *header) arena() {
 	h.define("COMMON_KEEPER", CommonKeeper)
 	h.define("COMMON_RECORD", CommonRecord)
 	h.define("COMMON_TARGET", literalSize)
+	h.group("In a thunk of a function that hands out blocks, or takes them back, where it goes on.")
+	h.define("ALLOC_BODY", AllocatorBody)
 }
 
 func (h *header) redirectable() {

@@ -303,15 +303,18 @@ const (
 	RgLow    = 0xc0     // u64, where regions are: who is below,
 	RgHigh   = 0xc8     // u64, or above, may not be in one
 	RgLeast  = 0xd0     // u64, what RgLow becomes
+	RgForked = 0xd8     // u64, 1: there is a child that has copies of its own of blocks
 	RgAudit  = 0xe00    // u64, 1: whoever makes or removes a region says so, by a system call
 	RgSpare  = 0xf00    // bytes that only who traces the program writes to
 	RgLive   = 0x1000   // regions that there are,
+	RgAsked  = 0x3000   // allocation sites,
 	RgLog    = 0x4000   // all that there have been,
 	RgSites  = 0x400000 // u64 each: what makes accesses, by a sum of it; 0: none
 	RgRing   = 0x800000 // two u64 each: the records
 	RgSize   = 0x900000
 
 	RgLives   = 256
+	RgAsks    = 64
 	RgLogs    = 1 << 14
 	RgSiteMax = 1 << 18
 	RgRecords = 1 << 16
@@ -331,6 +334,17 @@ const (
 	LogEnd     = 24 // u64, when it was removed; 0: it was not
 	LogName    = 32 // up to a 0
 	LogSize    = 128
+
+	// An allocation site, which is a region without an address: blocks that were asked for there.
+	AskNumber = 0  // u64, of the region, stored last; 0: there is none
+	AskBlocks = 8  // u64, so far, and
+	AskBytes  = 16 // u64, their bytes
+	AskFreed  = 24 // u64, blocks that are gone, or have moved
+	AskPeak   = 32 // u64, the most bytes that a process had at a time,
+	AskMost   = 40 // u64, and the most blocks
+	AskUnheld = 48 // u64, blocks that nothing was noted of, as there were too many, or they were too large
+	AskUnled  = 56 // u64, pieces of code that nothing was noted of, as there were too many, and functions of later libraries
+	AskSize   = 64
 
 	// A record: the address, and behind it how often the ring had been filled when it was put
 	// there, + 1; the thread, then the number of the site, and of the region.

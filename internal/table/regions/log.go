@@ -175,7 +175,7 @@ func (l *Log) Close(table string, nonce [16]byte) error {
 	}
 	out := l.newRegions(nil)
 	for n := uint64(1); n <= l.regions; n++ {
-		if g, ok := l.ring.region(n); ok && g.Removed {
+		if g, ok := l.ring.region(n); ok && (g.Removed || g.Asked != nil) {
 			out = appendJSON(out, partRegion, g)
 		}
 	}

@@ -57,6 +57,19 @@ type Region struct {
 	Begin   uint64 `json:"begin"`   // number of the record that was next when it was made
 	End     uint64 `json:"end"`     // when it was removed,
 	Removed bool   `json:"removed"` // if it was
+
+	Asked *Asked `json:"asked,omitempty"` // of an allocation site, whose regions are blocks: it has no address
+}
+
+// Asked is what was asked for at an allocation site.
+type Asked struct {
+	Blocks uint64 `json:"blocks"` // so far, and
+	Bytes  uint64 `json:"bytes"`  // their bytes, as they were asked for
+	Freed  uint64 `json:"freed"`  // blocks that are gone
+	Peak   uint64 `json:"peak"`   // the most bytes that a process had at a time,
+	Most   uint64 `json:"most"`   // and the most blocks
+	Unheld uint64 `json:"unheld"` // blocks that nothing is recorded of, as there were too many, or they were too large
+	Unled  uint64 `json:"unled"`  // pieces of code whose blocks are not seen, as there were too many
 }
 
 // Site is what makes accesses: an operand of an instruction.

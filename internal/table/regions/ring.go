@@ -93,7 +93,24 @@ func (r *Ring) region(number uint64) (g Region, ok bool) {
 	if end > 0 {
 		g.End, g.Removed = end-1, true
 	}
+	if g.Bytes == 0 { // no other region has none
+		g.Asked = r.asked(number)
+	}
 	return g, true
+}
+
+// asked is what was asked for at a site so far.
+func (r *Ring) asked(number uint64) *Asked {
+	for i := range layout.RgAsks {
+		at := layout.RgAsked + i*layout.AskSize
+		if r.get(at+layout.AskNumber) == number {
+			return &Asked{
+				Blocks: r.get(at + layout.AskBlocks), Bytes: r.get(at + layout.AskBytes), Freed: r.get(at + layout.AskFreed),
+				Peak: r.get(at + layout.AskPeak), Most: r.get(at + layout.AskMost), Unheld: r.get(at + layout.AskUnheld), Unled: r.get(at + layout.AskUnled),
+			}
+		}
+	}
+	return &Asked{}
 }
 
 // total is what the ring knows of it.

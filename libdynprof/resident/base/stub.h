@@ -57,6 +57,9 @@
 #define DP_COMMON_RECORD 48
 #define DP_COMMON_TARGET 8
 
+/* In a thunk of a function that hands out blocks, or takes them back, where it goes on. */
+#define DP_ALLOC_BODY 34
+
 /* A note of a callee, if the pointer is in memory: rax is saved; from its end where it is restored. */
 #define DP_NOTE_SAVED 6
 #define DP_NOTE_RESTORED 9

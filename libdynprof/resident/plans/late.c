@@ -40,6 +40,7 @@
 #include "sites/slowpath.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
+#include "table/allocs.h"
 #include "table/audit.h"
 #include "table/heat.h"
 #include "table/regions.h"
@@ -269,6 +270,7 @@ static void fill_in(struct dp_ctl *ctl)
 	ctl->cold_entry = (uint64_t)&dp_cold;
 	ctl->keep_entry = (uint64_t)&dp_keeper;
 	ctl->record_entry = (uint64_t)&dp_record_access;
+	ctl->allocator_entry = dp_allocs_entry();
 	ctl->site_entry = (uint64_t)&dp_kernel_site;
 	ctl->signal_entry = (uint64_t)&dp_signal_site;
 	ctl->late = 1;

@@ -27,6 +27,7 @@
 #include "sites/withdraw.h"
 #include "stubs/arenas.h"
 #include "stubs/redirect.h"
+#include "table/allocs.h"
 #include "table/executions.h"
 #include "texts/giveback.h"
 
@@ -79,6 +80,8 @@ static struct dp_birth *birth(struct dp_regs *r)
 	struct asked it = asks(r);
 	uint64_t flags = it.flags;
 	__atomic_fetch_add(&dp_arenas_shared, !(flags & CLONE_VM), __ATOMIC_RELAXED);
+	if (!(flags & CLONE_VM))
+		dp_allocs_copied();
 	if (it.refused || dp.shared || dp_stopped())
 		return 0;
 	if ((flags & CLONE_VM) && !(flags & CLONE_THREAD))

@@ -20,7 +20,9 @@
 #include "base/state.h"
 #include "base/stub.h"
 #include "rows/chunks.h"
+#include "table/allocs.h"
 #include "table/brk.h"
+#include "table/pages.h"
 #include "table/regions.h"
 
 struct live {
@@ -35,21 +37,21 @@ struct past {
 _Static_assert(sizeof(struct live) == DP_LIVE_SIZE && offsetof(struct live, high) == DP_LIVE_HIGH && offsetof(struct live, low) == DP_LIVE_LOW, "live");
 _Static_assert(sizeof(struct past) == DP_LOG_SIZE && offsetof(struct past, begin) == DP_LOG_BEGIN && offsetof(struct past, end) == DP_LOG_END && offsetof(struct past, bytes) == DP_LOG_BYTES, "past");
 
-static uint8_t *area; /* 0: there is none */
 
-static uint64_t *word(uint64_t at) { return (uint64_t *)(area + at); }
-static struct live *live_at(uint64_t i) { return (struct live *)(area + DP_RG_LIVE) + i; }
-static uint64_t get(uint64_t at) { return __atomic_load_n(word(at), __ATOMIC_ACQUIRE); }
+static uint64_t *word(uint64_t at) { return dp_region_word(at); }
+static struct past *past_at(uint64_t number) { return (struct past *)(dp_region_area + DP_RG_LOG) + number; }
+static struct live *live_at(uint64_t i) { return (struct live *)(dp_region_area + DP_RG_LIVE) + i; }
+static uint64_t get(uint64_t at) { return dp_region_get(at); }
 
 static const uint64_t BEING_MADE = ~0ULL;
 
 void dp_regions_begin(uint64_t at)
 {
-	area = (uint8_t *)at;
+	dp_region_area = (uint8_t *)at;
 	*word(DP_RG_LEAST) = ~0ULL;
 }
-void dp_regions_end(void) { area = 0; }
-int dp_regions_are(void) { return area && !dp_is_off() && !dp_stopped(); }
+void dp_regions_end(void) { dp_region_area = 0; }
+int dp_regions_are(void) { return dp_region_area && !dp_is_off() && !dp_stopped(); }
 
 /* ---- the ring ------------------------------------------------------------ */
 
@@ -75,35 +77,7 @@ static uint64_t next_number(void)
 
 /* ---- regions ------------------------------------------------------------ */
 
-enum { PAGE_BITS = 12 };
 static const uint64_t MOST_BYTES = 1ULL << 36, END = 1ULL << DP_REC_ADDRESS_BITS;
-
-/* Checks by a register (stubgen/emit/record.go) are of up to DP_RECORD_MOST bytes from where it
- * leads, or so many in front of that, on. Who is outside of these bounds needs no look at the
- * shadow. They only grow. Where there has been none both are 0, with which the least is jumped. */
-static void widen(uint64_t low, uint64_t high)
-{
-	uint64_t is = get(DP_RG_HIGH), least = get(DP_RG_LEAST);
-	high = low ? high + DP_RECORD_MOST : ~0ULL; /* addresses go round */
-	low = low < 2 * DP_RECORD_MOST ? 0 : low - 2 * DP_RECORD_MOST;
-	while (high > is && !__atomic_compare_exchange_n(word(DP_RG_HIGH), &is, high, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		;
-	while (low < least && !__atomic_compare_exchange_n(word(DP_RG_LEAST), &least, low, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		;
-	for (is = get(DP_RG_LOW); is != (least = get(DP_RG_LEAST)); is = get(DP_RG_LOW)) /* another may have lowered it */
-		__atomic_compare_exchange_n(word(DP_RG_LOW), &is, least, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-}
-
-/* One more, or one less, for each page at which an access to [low, high) may begin. */
-static void mark(uint64_t low, uint64_t high, uint16_t by)
-{
-	uint64_t first = (low < DP_RECORD_MOST ? 0 : low - DP_RECORD_MOST + 1) >> PAGE_BITS, last = (high - 1) >> PAGE_BITS;
-	uint16_t *shadow = (uint16_t *)DP_SHADOW;
-	for (uint64_t i = first; i <= last; i++)
-		__atomic_fetch_add(&shadow[i], by, __ATOMIC_SEQ_CST);
-	if (first == 0) /* a check may begin in front of 0, by 47 bits */
-		__atomic_fetch_add(&shadow[(END >> PAGE_BITS) - 1], by, __ATOMIC_SEQ_CST);
-}
 
 static struct live *take_live(void)
 {
@@ -118,9 +92,25 @@ static struct live *take_live(void)
 	return 0;
 }
 
+/* Takes a number and notes what it is of. 0: there is none left. */
+static uint64_t take_number(uint64_t low, uint64_t size, const char *name)
+{
+	uint64_t number = __atomic_add_fetch(word(DP_RG_NEXT), 1, __ATOMIC_SEQ_CST);
+	if (number >= DP_RG_LOGS) {
+		__atomic_fetch_sub(word(DP_RG_NEXT), 1, __ATOMIC_SEQ_CST);
+		return 0;
+	}
+	struct past *p = past_at(number);
+	p->address = low;
+	p->bytes = size;
+	text_copy(p->name, sizeof p->name, name ? name : "");
+	__atomic_store_n(&p->begin, next_number() + 1, __ATOMIC_RELEASE);
+	return number;
+}
+
 int64_t dp_region_add(uint64_t low, uint64_t size, const char *name)
 {
-	if (!area)
+	if (!dp_region_area)
 		return -ENOSYS;
 	if (!size || low >= END || size > END - low)
 		return -EINVAL;
@@ -129,36 +119,30 @@ int64_t dp_region_add(uint64_t low, uint64_t size, const char *name)
 	struct live *l = take_live();
 	if (!l)
 		return -ENOSPC;
-	uint64_t number = __atomic_add_fetch(word(DP_RG_NEXT), 1, __ATOMIC_SEQ_CST);
-	if (number >= DP_RG_LOGS) {
-		__atomic_fetch_sub(word(DP_RG_NEXT), 1, __ATOMIC_SEQ_CST);
+	uint64_t number = take_number(low, size, name);
+	if (!number) {
 		__atomic_store_n(&l->number, 0, __ATOMIC_RELEASE);
 		return -ENOSPC;
 	}
-	struct past *p = (struct past *)(area + DP_RG_LOG) + number;
-	p->address = low;
-	p->bytes = size;
-	text_copy(p->name, sizeof p->name, name ? name : "");
-	__atomic_store_n(&p->begin, next_number() + 1, __ATOMIC_RELEASE);
 	l->low = low;
 	l->high = low + size;
 	__atomic_store_n(&l->number, number, __ATOMIC_SEQ_CST);
-	widen(low, low + size);
-	mark(low, low + size, 1);
+	dp_pages_widen(low, low + size);
+	dp_pages_mark(low, low + size, 1);
 	return (int64_t)number;
 }
 
 long dp_region_remove(int64_t number)
 {
-	if (!area)
+	if (!dp_region_area)
 		return -ENOSYS;
 	for (uint64_t i = 0, n = get(DP_RG_USED); number > 0 && i < n && i < DP_RG_LIVES; i++) {
 		struct live *l = live_at(i);
 		uint64_t low = l->low, high = l->high, was = (uint64_t)number;
 		if (!__atomic_compare_exchange_n(&l->number, &was, BEING_MADE, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			continue;
-		__atomic_store_n(&((struct past *)(area + DP_RG_LOG) + number)->end, next_number() + 1, __ATOMIC_RELEASE);
-		mark(low, high, (uint16_t)-1);
+		__atomic_store_n(&past_at((uint64_t)number)->end, next_number() + 1, __ATOMIC_RELEASE);
+		dp_pages_mark(low, high, (uint16_t)-1);
 		__atomic_store_n(&l->number, 0, __ATOMIC_SEQ_CST);
 		return 0;
 	}
@@ -168,7 +152,7 @@ long dp_region_remove(int64_t number)
 int64_t dp_region_at(uint64_t low)
 {
 	uint64_t found = 0;
-	if (!area)
+	if (!dp_region_area)
 		return -ENOSYS;
 	for (uint64_t i = 0, n = get(DP_RG_USED); i < n && i < DP_RG_LIVES; i++) {
 		uint64_t number = __atomic_load_n(&live_at(i)->number, __ATOMIC_ACQUIRE);
@@ -228,6 +212,42 @@ enum chosen { IMPOSSIBLE, MADE, NOT_LOADED };
 
 static enum chosen add(uint64_t at, uint64_t bytes, const char *name) { return dp_region_add(at, bytes, name) > 0 ? MADE : IMPOSSIBLE; }
 
+/* The allocation site of that name, or a new one; -1: there can be no more. */
+static int site_named(const char *name)
+{
+	for (uint64_t i = 0, number; i < DP_RG_ASKS && (number = get(DP_RG_ASKED + i * DP_ASK_SIZE + DP_ASK_NUMBER)); i++)
+		if (same_name(past_at(number)->name, name, text_len(name)))
+			return dp_allocs_site(number);
+	uint64_t number = take_number(0, 0, name);
+	return number ? dp_allocs_site(number) : -1;
+}
+
+/* Blocks that the code at OFFSET:BYTES,... of an object asks for. */
+static enum chosen choose_site(const char *text, const char *end, const char *name, const struct dp_ctl *ctl)
+{
+	const char *plus = text;
+	uint64_t low, size;
+	if (!dp_allocs_begin())
+		return IMPOSSIBLE;
+	while (plus < end && *plus != '+')
+		plus++;
+	const struct dp_object *o = ctl->late && plus == text ? 0 : object_of(ctl, text, (size_t)(plus - text));
+	if (!o)
+		return NOT_LOADED;
+	int site = site_named(name);
+	if (site < 0)
+		return IMPOSSIBLE;
+	for (const char *p = plus; p < end;) {
+		p = number_of(p + 1, &low);
+		if (*p != ':')
+			return IMPOSSIBLE;
+		p = number_of(p + 1, &size);
+		if (!dp_allocs_code(site, low + o->bias, size))
+			return IMPOSSIBLE;
+	}
+	return MADE;
+}
+
 /* Makes one, whose text is up to end. Of objects that come later only those can be in it that
  * have a name. */
 static enum chosen choose(const char *text, const char *end, const struct dp_ctl *ctl)
@@ -239,6 +259,8 @@ static enum chosen choose(const char *text, const char *end, const struct dp_ctl
 		is++;
 	text_copy(name, (size_t)(is - text) + 1 < sizeof name ? (size_t)(is - text) + 1 : sizeof name, text);
 	object = is < end ? is + 1 : end;
+	if (object < end && *object == '*')
+		return choose_site(object + 1, end, name, ctl);
 	if (object < end && *object == '^') {
 		at = dp_brk_begin();
 		return ctl->late ? NOT_LOADED : at ? add(at, dp_brk_most(at), name) : IMPOSSIBLE;
@@ -277,6 +299,8 @@ const char *dp_regions_choose(const char *list, const struct dp_ctl *ctl)
 void dp_regions_late(const struct dp_ctl *ctl)
 {
 	static const char variable[] = "DYNPROF_REGION=";
+	if (ctl->remark[0])
+		dp_allocs_unled(); /* that is what a planner of later objects says */
 	for (uint32_t i = 0; dp_regions_are() && i < ctl->vars_count; i++)
 		if (has_prefix((const char *)ctl->vars[i], variable))
 			dp_regions_choose((const char *)ctl->vars[i] + sizeof variable - 1, ctl);
@@ -393,7 +417,9 @@ void dp_record(uint64_t at, uint64_t home, uint64_t what)
 {
 	if (!dp_regions_are() || at >= END)
 		return;
-	uint64_t region = region_of(at, at + (what & DP_RECORD_SIZE));
+	uint64_t high = at + (what & DP_RECORD_SIZE), region = region_of(at, high), block = dp_allocs_region(at, high);
+	if (region < block)
+		region = block;
 	if (!region)
 		return;
 	if (get(DP_RG_ENDED)) {
@@ -413,7 +439,7 @@ void dp_record(uint64_t at, uint64_t home, uint64_t what)
 
 long dp_regions_flush(void)
 {
-	if (!area)
+	if (!dp_region_area)
 		return -ENOSYS;
 	uint64_t n = next_number();
 	struct patience p = {0};

@@ -15,7 +15,9 @@ void dp_regions_end(void) HIDDEN;
 int dp_regions_are(void) HIDDEN;
 
 /* Those that a user chose: NAME=OBJECT+OFFSET:BYTES, without OBJECT of the executable, with @ in
- * place of OBJECT+ at that address, NAME=^ the heap that brk(2) makes larger, and without what follows OBJECT all of it; more behind
+ * place of OBJECT+ at that address, NAME=^ the heap that brk(2) makes larger,
+ * NAME=*OBJECT+OFFSET:BYTES,OFFSET:BYTES blocks that calls ask for which return into that code, behind
+ * its first byte, and without what follows OBJECT all of it; more behind
  * semicolons. Returns the first that names what is not loaded, or cannot be made; 0: none does. */
 const char *dp_regions_choose(const char *list, const struct dp_ctl *ctl) HIDDEN;
 

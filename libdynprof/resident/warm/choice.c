@@ -130,6 +130,8 @@ static int take(enum kind kind, const char *value, struct dp_choice *c)
 
 int dp_read_choice(const struct dp_ctl *ctl, struct dp_choice *c)
 {
+	if (ctl->allocator_entry)
+		return 0; /* no plan has what leads there */
 	uint32_t seen = 0; /* the first of a name counts, and an empty value is as good as none */
 	*c = (struct dp_choice){0};
 	for (uint32_t i = 0; i < ctl->vars_count; i++) {

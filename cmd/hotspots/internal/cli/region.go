@@ -9,14 +9,12 @@ import (
 )
 
 // chosenRegions is what --region names, as the library reads it (libdynprof/resident/table/
-// regions.h): NAME=OBJECT+OFFSET:BYTES, NAME=@ADDRESS:BYTES, NAME=OBJECT, NAME=^.
+// regions.h): NAME=OBJECT+OFFSET:BYTES, NAME=@ADDRESS:BYTES, NAME=OBJECT, NAME=^,
+// NAME=*OBJECT+OFFSET:BYTES,....
 func chosenRegions(all []string, program string) (string, error) {
 	var list []string
 	for _, what := range all {
-		name, place := what, what
-		if n, rest, is := strings.Cut(what, "="); is {
-			name, place = n, rest
-		}
+		name, place := namedRegion(what)
 		text, err := regionOf(place, program)
 		if err != nil {
 			return "", fmt.Errorf("--region %s: %w", what, err)
@@ -29,6 +27,14 @@ func chosenRegions(all []string, program string) (string, error) {
 	return strings.Join(list, ";"), nil
 }
 
+// namedRegion is the name of what a user names, NAME=WHAT or WHAT, and where it is.
+func namedRegion(what string) (name, place string) {
+	if name, place, is := strings.Cut(what, "="); is {
+		return name, place
+	}
+	return what, what
+}
+
 // mainObject is what the executable is named by.
 const mainObject = "main"
 
@@ -37,6 +43,9 @@ const heapRegion = "heap"
 
 // regionOf is the place of what a user names.
 func regionOf(what, program string) (string, error) {
+	if site, is := strings.CutPrefix(what, sitePrefix); is {
+		return siteOf(site, program)
+	}
 	switch address, bytes, is := strings.Cut(what, "+"); {
 	case is && strings.HasPrefix(address, "0x"):
 		at, err := strconv.ParseUint(address, 0, 47)

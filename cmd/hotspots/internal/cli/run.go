@@ -79,7 +79,7 @@ func (a *app) runCommand() *cobra.Command {
 			"--follow-exec counts the programs that PROG executes, too, dynamically linked and static ones, each process into a table of its own; of a program that ran more than 16 times (--fold) one is left, with the sums and the calls of each process. hotspots report --run adds all up.\n\n" +
 			"--time samples, from outside, in which functions the program spends its CPU time; nothing is changed in it. Without HZ there are 997 samples a second; a frequency is said with =.",
 		Example: "  hotspots run -- ./app args\n  hotspots run -o app.dynprof --summary 0 -- ./app\n  hotspots run --objects 'main,libssl*' --skip '^std::' -- ./app\n" +
-			"  hotspots run --follow-exec -- make\n  hotspots run --time -- ./app                calls, CPU time, and time a call\n  hotspots run --time=4000 -- ./app",
+			"  hotspots run --follow-exec -- make\n  hotspots run --time -- ./app                calls, CPU time, and time a call\n  hotspots run --region malloc@parse -- ./app  accesses to blocks that parse() asks malloc for\n  hotspots run --time=4000 -- ./app",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return &exitError{exitRunFailure, errors.New("no program named: hotspots run [flags] -- PROG [ARG]..., see hotspots run --help")}
@@ -322,6 +322,8 @@ func (f *runFlags) checkRegions() error {
 	switch {
 	case !f.on[setting.Regions] && f.audit:
 		return errors.New("--audit is of regions: it needs --regions or --region")
+	case f.audit && slices.ContainsFunc(f.region, isSite):
+		return errors.New("--audit does not go with --region malloc@...: pages of blocks are not protected")
 	case !f.on[setting.Regions]:
 		return nil
 	case f.heat != "", f.on[setting.FollowExec], f.on[setting.Control], f.blocksOf == setting.BlocksHot:

@@ -46,6 +46,7 @@ type Region struct {
 	First        uint64         `json:"first"` // number of the first access, of all regions, from 1; 0: there was none
 	Last         uint64         `json:"last"`
 	Removed      bool           `json:"removed"`
+	Asked        *regions.Asked `json:"asked"` // of an allocation site: its address and bytes are 0; else null
 	Functions    []*Function    `json:"functions"`
 	Instructions []*Instruction `json:"instructions"`
 
@@ -110,7 +111,7 @@ func (l *List) add(f *regions.File) error {
 	byNumber := map[uint32]*Region{}
 	for i := range f.Regions {
 		g := &f.Regions[i]
-		r := &Region{Number: g.Number, Name: symname.Clean(g.Name), Address: report.Address(g.Address), Bytes: g.Bytes, Removed: g.Removed,
+		r := &Region{Number: g.Number, Name: symname.Clean(g.Name), Address: report.Address(g.Address), Bytes: g.Bytes, Removed: g.Removed, Asked: g.Asked,
 			Threads: []uint32{}, Functions: []*Function{}, Instructions: []*Instruction{}, threads: map[uint32]bool{}, sites: map[uint32]uint64{}}
 		byNumber[uint32(g.Number)] = r
 		l.Regions = append(l.Regions, r)
@@ -214,8 +215,9 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 		if name == "" {
 			name = fmt.Sprintf("region %d", r.Number)
 		}
-		fmt.Fprintf(out, "\n%s  %s, %s: %s, %s, by %s\n", style.Bold(name), r.Address, figures.Count(r.Bytes, "byte"),
+		fmt.Fprintf(out, "\n%s  %s: %s, %s, by %s\n", style.Bold(name), r.place(),
 			figures.Count(r.Loads, "load"), figures.Count(r.Stores, "store"), figures.Count(uint64(len(r.Threads)), "thread"))
+		r.left(out, style)
 		for i, f := range r.Functions {
 			if i == most {
 				fmt.Fprintf(out, "  and %s\n", figures.Count(uint64(len(r.Functions)-most), "function"))
@@ -248,4 +250,22 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 		fmt.Fprint(out, "The program has not ended, or hotspots run was killed: these are the accesses so far.\n")
 	}
 	return out.Flush()
+}
+
+// place is where it is, or, of an allocation site, how much was asked for.
+func (r *Region) place() string {
+	if r.Asked == nil {
+		return fmt.Sprintf("%s, %s", r.Address, figures.Count(r.Bytes, "byte"))
+	}
+	return fmt.Sprintf("%s, %s at a time, %s at most", figures.Count(r.Asked.Blocks, "block"), figures.Thousands(r.Asked.Most), figures.Count(r.Asked.Peak, "byte"))
+}
+
+// left says what of an allocation site is not recorded.
+func (r *Region) left(out io.Writer, style report.Style) {
+	if r.Asked != nil && r.Asked.Unheld > 0 {
+		fmt.Fprintf(out, "  %s not followed: there were too many at a time, or they were too large.\n", style.Red(figures.Count(r.Asked.Unheld, "block")+" of them"))
+	}
+	if r.Asked != nil && r.Asked.Unled > 0 {
+		fmt.Fprintf(out, "  %s: a library was loaded too often, or has functions that could not be changed.\n", style.Red("Blocks of "+figures.Count(r.Asked.Unled, "piece")+" of code are not seen"))
+	}
 }
