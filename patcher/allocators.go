@@ -99,7 +99,7 @@ func (o *object) findWindow(a *stubgen.Allocator, f *elfscan.Function, next uint
 			return false
 		}
 		b = b[:in.Len]
-		if at == 0 && string(b) == "\xf3\x0f\x1e\xfa" {
+		if at == 0 && in.Kind == x86.Endbr {
 			a.Window += uint64(in.Len)
 			continue
 		}
@@ -139,15 +139,11 @@ func (o *object) isPadding(low, high, next uint64) bool {
 		switch b := code[at:]; {
 		case b[0] == 0xcc || b[0] == 0:
 			in.Len = 1
-		case x86.Decode(b, &in) != nil || !isNop(&in, b):
+		case x86.Decode(b, &in) != nil || in.Kind != x86.Nop:
 			return false
 		}
 	}
 	return true
-}
-
-func isNop(in *x86.Inst, b []byte) bool {
-	return in.Map == x86.Map0F && in.Op == 0x1f || in.Len <= 2 && b[in.Len-1] == 0x90
 }
 
 // emitAllocators writes the thunks of object k. What refers to something out of reach stays.

@@ -122,9 +122,9 @@ const RecordColdSize = 5 + 4 + 8 + 64 + mostOfFar
 //	        lea   rsp, [rsp+160]
 //	        jmp   back
 func (t *Touch) WriteCold(a *x86.Asm, use *TouchUse, begin x86.Label, home, common x86.RunAddr) {
-	r, pushed := t.Scratch, int32(0)
-	if r == x86.NoRegister {
-		r, pushed = t.victim(), redZone+8
+	r, pushed := t.register(), int32(0)
+	if t.Scratch == x86.NoRegister {
+		pushed = redZone + 8
 		if t.KeepsFlags {
 			pushed += 8
 		}

@@ -100,7 +100,7 @@ const MostDisplacement = 1<<31 - 1<<14
 
 // MostSize is the most that Write takes, without a look at the instructions.
 func (t *Touch) MostSize() int {
-	const first, each = 38, 29
+	const first = 38
 	const looks, crosses = 33, 13
 	if t.Forms != nil {
 		return formsSize
@@ -113,9 +113,9 @@ func (t *Touch) MostSize() int {
 				size += crosses
 			}
 		case more:
-			size += 2 * each
+			size += 2 * mostStore
 		default:
-			size += each
+			size += mostStore
 		}
 	}
 	return min(size, TouchSize-1)
@@ -149,6 +149,14 @@ func (t *Touch) Size() int {
 	mask := a.NewLabel()
 	t.Write(&a, &TouchUse{Mask: mask, Cold: mask, Back: a.NewLabel()})
 	return a.Len()
+}
+
+// register is the one that it works with.
+func (t *Touch) register() byte {
+	if t.Scratch == x86.NoRegister {
+		return t.victim()
+	}
+	return t.Scratch
 }
 
 // victim is the register that is saved on the stack: the first that no Mark has, RAX left out,
@@ -252,7 +260,10 @@ func (t *Touch) marks(a *x86.Asm, r byte, use *TouchUse) {
 	t.stores(a, r, use)
 }
 
-const noted = 0xff
+const (
+	noted     = 0xff
+	mostStore = 29 // bytes that store writes, or check and checks for a mark
+)
 
 // stores notes all marks.
 func (t *Touch) stores(a *x86.Asm, r byte, use *TouchUse) {
@@ -360,8 +371,7 @@ func upTo(more int32) uint32 { return 1 << bits.Len32(uint32(more)) }
 
 // ColdTouchSize is the most that WriteColdTouch takes.
 func (t *Touch) ColdTouchSize() int {
-	const each = 29
-	return 2*JumpSize + 2*each*len(t.Marks) + 2*t.moreOfFar()
+	return 2*JumpSize + 2*mostStore*len(t.Marks) + 2*t.moreOfFar()
 }
 
 // WriteColdTouch writes what stores:
@@ -375,11 +385,7 @@ func (t *Touch) ColdTouchSize() int {
 func (t *Touch) WriteColdTouch(a *x86.Asm, use *TouchUse, begin x86.Label) {
 	a.Call(begin)
 	a.Bind(use.Cold)
-	r := t.Scratch
-	if r == x86.NoRegister {
-		r = t.victim()
-	}
-	t.stores(a, r, use)
+	t.stores(a, t.register(), use)
 	a.Jmp(use.Back)
 }
 

@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -203,7 +202,7 @@ func appendLine(all []piece, rows *dwarf.LineReader, file string, line int) []pi
 	var row dwarf.LineEntry
 	from, inside := uint64(0), false
 	for {
-		if err := rows.Next(&row); err == io.EOF || err != nil {
+		if rows.Next(&row) != nil { // its end, or what is no line table
 			return all
 		}
 		is := !row.EndSequence && row.File != nil && row.Line == line && ("/"+row.File.Name == "/"+file || strings.HasSuffix(row.File.Name, "/"+file))

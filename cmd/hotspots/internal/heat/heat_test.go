@@ -189,6 +189,20 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// written is what a log writes, read again.
+func written(t *testing.T, log *heat.Log) *heat.File {
+	t.Helper()
+	table := filepath.Join(t.TempDir(), "a")
+	if err := log.Close(table, [16]byte{}, &heat.Maps{}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := heat.Read(table, [16]byte{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 // TestCurve: the curve is what each slice says, and what follows from those before it.
 func TestCurve(t *testing.T) {
 	const pages = 40
@@ -207,14 +221,7 @@ func TestCurve(t *testing.T) {
 		log.Add(&s)
 		all = append(all, s)
 	}
-	table := filepath.Join(t.TempDir(), "a")
-	if err := log.Close(table, [16]byte{}, &heat.Maps{}); err != nil {
-		t.Fatal(err)
-	}
-	f, err := heat.Read(table, [16]byte{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := written(t, &log)
 	m := &Map{}
 	m.trace(f, 150)
 	used := map[uint64]bool{}
@@ -255,14 +262,7 @@ func TestPartOfTime(t *testing.T) {
 			log.Add(&s)
 			all = append(all, s)
 		}
-		table := filepath.Join(t.TempDir(), "a")
-		if err := log.Close(table, [16]byte{}, &heat.Maps{}); err != nil {
-			t.Fatal(err)
-		}
-		f, err := heat.Read(table, [16]byte{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := written(t, &log)
 		ran := []heat.Range{{First: 0, Pages: pages / 2, What: heat.WasExecuted}, {First: pages + 5, Pages: 1, What: heat.WasExecuted}}
 		from, to := uint64(r.IntN(slices)), uint64(0)
 		if r.IntN(4) > 0 {

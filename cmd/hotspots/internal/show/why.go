@@ -36,6 +36,7 @@ var why = [...]string{
 	ledger.ReasonSignalReturn:      "unwinders know it by its bytes",
 	ledger.ReasonTrampoline:        "it is the dynamic linker's, with registers of its own",
 	ledger.ReasonBreakpoint:        "it starts with int3: a handler looks at the address",
+	ledger.ReasonAllocator:         "it hands out blocks of memory, or takes them back, and tells of that for --region malloc@",
 }
 
 // Why is a reason in words, empty for those of a newer table.
