@@ -254,9 +254,9 @@ static void read_environment(struct start *s)
 		else if ((v = value_of(*e, "DYNPROF_BLOCKS")) || (v = value_of(*e, "DYNPROF_EDGES")) || (v = value_of(*e, "DYNPROF_TRIPS")) || (v = value_of(*e, "DYNPROF_BLOCKS_OF")))
 			s->session.blocks |= dp_is_on(v), s->session.hot |= same_text(v, "hot");
 		else if ((v = value_of(*e, "DYNPROF_HEAT")))
-			s->heat = v, s->session.blocks |= *v != 0;
+			s->heat = v, s->session.touches |= *v != 0, s->session.blocks |= *v != 0;
 		else if ((v = value_of(*e, "DYNPROF_REGIONS")))
-			s->regions = s->session.records = dp_is_on(v);
+			s->regions = dp_is_on(v), s->session.touches |= s->regions;
 		else if ((v = value_of(*e, "DYNPROF_REGION")))
 			s->region = v;
 		else if ((v = value_of(*e, "DYNPROF_TRANSLATOR")))

@@ -55,6 +55,7 @@ type copied struct {
 	patches  uint32        // of its old body; at most, until it is written
 	first    uint32        // of its counters, from the first of the object's on
 	insts    uint32
+	probes   uint32          // that note touches
 	code     *translate.Code // as long as it is kept
 	counters uint32          // with the words of its trips and its notes, which are behind the others
 	trips    uint32          // loops whose trips are counted
@@ -215,7 +216,9 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []holding, how dec
 		u.counters += emit.NoteWords * u.notes
 	}
 	if u.touches = how.heat; u.touches {
+		plain := len(code.Ops)
 		how.note(code, o.code)
+		u.probes = uint32(len(code.Ops) - plain)
 	}
 	u.copy, u.insts = true, uint32(len(g.Insts))
 	u.blocks, u.ways, u.loops = o.blocksOf(g, code), waysOf(code), loopsOf(code)
@@ -642,10 +645,10 @@ func (o *object) copyOrigins() (n uint64) {
 	if o.copies == nil {
 		return 0
 	}
-	const run, instruction = 2 * (emit.OriginSize + 4), 2
+	const run, probe, instruction = 2 * (emit.OriginSize + 4), 3 * (emit.OriginSize + 4), 2
 	for i := range o.copies.units {
 		u := &o.copies.units[i]
-		n += uint64(len(u.blocks)+int(u.counters))*run + uint64(u.insts)*instruction
+		n += uint64(len(u.blocks)+int(u.counters))*run + uint64(u.probes)*probe + uint64(u.insts)*instruction
 	}
 	return n
 }

@@ -123,8 +123,8 @@ func TestTooManyEntries(t *testing.T) {
 	}
 }
 
-// TestLabels: a label inside of a window whose address the function takes, or that stands in data
-// of a program that is not position independent, is one that a pointer leads to. What is inside
+// TestLabels: a label inside of a window whose address a function takes, its own, another, or code
+// that nobody tells of, or that stands in data of a program that is not position independent, is one that a pointer leads to. What is inside
 // of an instruction is none.
 func TestLabels(t *testing.T) {
 	word := func(to uint64) *stubgen.Object {
@@ -135,6 +135,18 @@ func TestLabels(t *testing.T) {
 	}
 	relative := word(tabledAt + 2)
 	relative.Absolute = false
+	// The lea behind the entry is another function's, or in no function where there is one behind it.
+	another := func(behind bool, to uint64) *stubgen.Object {
+		o := tabled(3, func(lea func(uint64), _ func()) { lea(to) })
+		first, size := uint64(len(tabledEntry)), o.Functions[0].Size
+		other := elfscan.Function{Addr: tabledAt + first, Size: size - first, Source: ledger.SourceSymtab}
+		if behind {
+			other.Addr, other.Size = tabledAt+size, 1
+		}
+		o.Functions[0].Size = first
+		o.Functions = append(o.Functions, other)
+		return o
+	}
 	for name, row := range map[string]struct {
 		o    *stubgen.Object
 		want bool
@@ -145,6 +157,10 @@ func TestLabels(t *testing.T) {
 		"no address":       {relative, false},
 		"operand":          {tabled(3, func(lea func(uint64), _ func()) { lea(tabledAt + 4) }), true},
 		"operand's inside": {tabled(3, func(lea func(uint64), _ func()) { lea(tabledAt + 1) }), false},
+		"another's":        {another(false, tabledAt+4), true},
+		"another's inside": {another(false, tabledAt+1), false},
+		"nobody's":         {another(true, tabledAt+4), true},
+		"nobody's inside":  {another(true, tabledAt+1), false},
 	} {
 		if _, elsewhere := survey.New(row.o, 1).Targeted(0); elsewhere != row.want {
 			t.Errorf("%s: a pointer leads into the window: %v", name, elsewhere)

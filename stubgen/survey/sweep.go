@@ -170,7 +170,7 @@ func (w *sweep) between(low uint64, next int) {
 			w.window(in.BranchTarget(code[at:], pc), Site{})
 			w.s.entries.take(in.BranchTarget(code[at:], pc))
 		case x86.Plain:
-			w.s.entries.operand(o, &in, code[at:], pc)
+			w.takes(w.s.entries.operand(o, &in, code[at:], pc), pc)
 		}
 		at += int(in.Len)
 	}
@@ -183,11 +183,11 @@ const (
 	opMovSegment = 0x8e
 )
 
-// takes records an address that the instruction at pc takes, if it lies inside the window of its own
-// function, where labels of a computed goto are: a pointer may lead there. That of the instruction
-// itself is what the large code model finds the GOT by.
+// takes records an address that the instruction at pc takes, if it lies inside a window, where labels
+// of a computed goto are, and entries of assembly that nobody tells of: a pointer may lead there. That
+// of the instruction itself is what the large code model finds the GOT by.
 func (w *sweep) takes(at, pc uint64) {
-	if at >= w.low && at < w.high && at != pc && w.s.entries.maybeInside(at) {
+	if at != pc && w.s.entries.maybeInside(at) {
 		w.hits = append(w.hits, windowHit{target: at, who: fromElsewhere, past: true})
 	}
 }

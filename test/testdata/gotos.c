@@ -111,6 +111,23 @@ __asm__(".type behind, @function\n"
 	"	ret\n"
 	".size behind, .-behind\n");
 
+/* Assembly goes on in another function, just behind its first byte. */
+long saves(long), enters(long);
+__asm__(".type saves, @function\n"
+	"saves:	push %rbx\n"
+	"	push %rbx\n"
+	"	pop %rbx\n"
+	"	lea 1(%rdi), %rax\n"
+	"	pop %rbx\n"
+	"	ret\n"
+	".size saves, .-saves\n"
+	".p2align 4\n"
+	".type enters, @function\n"
+	"enters: lea saves+1(%rip), %rax\n"
+	"	push %rbx\n"
+	"	jmp *%rax\n"
+	".size enters, .-enters\n");
+
 enum { N = 10000 };
 
 int main(void)
@@ -121,9 +138,10 @@ int main(void)
 		codes[i] = 1 + (i * 7 + i / 3) % 4;
 		values[i] = (i * 7 + i / 3) % 9;
 	}
+	long times = 0;
 	for (int i = 0; i < N; i++)
-		falls(1 + i % 5, i % 7), picks(i);
-	printf("%u %u %u %u %u %u\n", labels(codes), cases(values, N), sum, changed, sums(), behind());
+		falls(1 + i % 5, i % 7), picks(i), times = enters(saves(times));
+	printf("%u %u %u %u %u %u %ld\n", labels(codes), cases(values, N), sum, changed, sums(), behind(), times);
 	for (unsigned i = 0; i < sizeof formats / sizeof *formats; i++)
 		printf(formats[i], 67L, 68L, 69L, 70L, "more");
 	return 0;

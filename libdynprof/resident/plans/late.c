@@ -522,7 +522,7 @@ static int refers(const struct dp_undo_text *first, uint64_t count) { return dp_
 
 static void meet_all(void)
 {
-	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count, .blocks = dp.table->blocks.offset || dp.table->sites.offset, .records = dp_heat_how() >= DP_HEAT_REGIONS, .hot = (dp.table->flags & DP_FLAG_SWITCHED) != 0};
+	struct dp_session s = {.auxv = kept.auxv, .vars = kept.vars_count, .strings = kept.vars_size, .listed = known.count, .blocks = dp.table->blocks.offset || dp.table->sites.offset, .touches = dp_heat_how() != 0, .hot = (dp.table->flags & DP_FLAG_SWITCHED) != 0};
 	for (struct walk w = {0, 0}; next_new(&w); s.objects++) {
 		s.text_size += dp_text_of(w.l);
 		s.strings += text_len(w.l->l_name) + 1;

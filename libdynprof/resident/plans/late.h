@@ -22,7 +22,7 @@ struct dp_session {
 	int outside;        /* scratch memory is of files, for a program of its own */
 	int cache;          /* plans are kept for later starts */
 	int blocks;         /* of functions are counted, or calls by site: copies, and stubs of sites, need room */
-	int records;        /* accesses are recorded: copies of blocks are two, with checks */
+	int touches;        /* what copies touch is noted, or recorded: what accesses memory takes more */
 	int hot;            /* blocks, of functions from their thresholds on: copies without counters, too */
 	int listen;         /* the twin may become the endpoint for metrics */
 	const Elf64_auxv_t *auxv;
@@ -31,8 +31,10 @@ struct dp_session {
 /* Copies of whole functions, with what tells of them, take so many times as much as stubs. */
 static inline uint64_t copies_take(const struct dp_session *s)
 {
-	enum { COPIES = 3, PAIRS = 5, RECORDS = 8 };
-	return !s->blocks ? 1 : s->records ? RECORDS : s->keep || s->hot ? PAIRS : COPIES;
+	enum { COPIES = 3, SECOND = 2, NOTES = 8 }; /* a touch takes more than what it is of, a dense one 26 times */
+	if (!s->blocks)
+		return 1;
+	return (s->touches ? NOTES : COPIES) + (s->keep || s->hot ? SECOND : 0);
 }
 
 /* Keeps what later sessions need of the first. Returns the table's path, kept; 0 if

@@ -7,6 +7,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
@@ -17,6 +18,9 @@ import (
 type Unseen struct {
 	Functions int    `json:"functions"` // that were called, and do not run as copies
 	Calls     uint64 `json:"calls"`     // of these
+
+	NoRoom []string `json:"no_room,omitempty"` // objects of these functions: there was no room for copies
+	Go     []string `json:"go,omitempty"`      // these have a Go runtime
 
 	// Executions of instructions in copies whose operands are
 	Segment  uint64 `json:"segment"`  // by FS or GS
@@ -30,6 +34,14 @@ type Unseen struct {
 // UnseenOf adds it up.
 func UnseenOf(t *table.Table, s *table.Snapshot, flow *table.Flow) (u Unseen) {
 	images := map[uint16]*objcode.Image{}
+	for i := range t.Objects {
+		switch o := &t.Objects[i]; {
+		case o.Flags&layout.ObjByCall != 0:
+			u.NoRoom = append(u.NoRoom, symname.Clean(o.Path))
+		case o.Flags&layout.ObjGo != 0:
+			u.Go = append(u.Go, symname.Clean(o.Path))
+		}
+	}
 	for i := range t.Functions {
 		if !RunsAsCopy(t, flow, uint32(i)) && s.Calls[i] > 0 {
 			u.Functions++
@@ -108,6 +120,12 @@ func (u *Unseen) Text() string {
 	var parts []string
 	if u.Functions > 0 {
 		parts = append(parts, fmt.Sprintf("%s of %s that do not run as copies", figures.Count(u.Calls, "call"), figures.Count(uint64(u.Functions), "function")))
+	}
+	for _, path := range u.NoRoom {
+		parts = append(parts, fmt.Sprintf("all of %s, for whose copies there was no room", path))
+	}
+	for _, path := range u.Go {
+		parts = append(parts, fmt.Sprintf("all of %s, which has a Go runtime", path))
 	}
 	for _, p := range []struct {
 		n    uint64
