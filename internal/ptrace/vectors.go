@@ -22,7 +22,7 @@ func (t Tracee) Vectors() (v Vectors, err error) {
 	const xstate, extended, legacy = 0x202, 512, 160 // SDM vol. 1, 13.4: the area without compaction
 	var b [16 << 10]byte
 	vec := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
-	if err = request(unix.PTRACE_GETREGSET, int(t), xstate, uintptr(unsafe.Pointer(&vec))); err != nil {
+	if err = requestAt(unix.PTRACE_GETREGSET, int(t), xstate, unsafe.Pointer(&vec)); err != nil {
 		return v, err
 	}
 	has := binary.LittleEndian.Uint64(b[extended:])
