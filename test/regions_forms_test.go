@@ -18,7 +18,7 @@ import (
 // noted as touched, and recorded.
 
 // formsAt is where testdata/forms.c has its memory.
-const formsAt, formsBytes = 0x10000000, 16 * 4096
+const formsAt, formsBytes = 0x70000000, 16 * 4096
 
 var formsKinds = []string{"fs", "short", "odd", "rep", "bits", "masks", "lanes"}
 

@@ -23,7 +23,8 @@
 
 enum { PAGE = 4096, BYTES = 16 * PAGE };
 
-static unsigned char *const at = (unsigned char *)0x10000000;
+/* The heap of a program at a fixed address begins somewhere in the first GB. */
+static unsigned char *const at = (unsigned char *)0x70000000;
 static FILE *expected;
 static uint64_t total; /* of all that was computed */
 
@@ -91,7 +92,7 @@ ALONE uint64_t of_32_bits(uint64_t to)
 			 "adcq %%rcx, %0\n\t"
 			 "addr32 movb $9, 0x10(%k1,%%eax,8)\n\t"
 			 "addr32 incw 0x1fff(%k1)\n\t"
-			 "movl $0x10008100, %%eax\n\t"
+			 "movl $0x70008100, %%eax\n\t"
 			 "subl %k1, %%eax\n\t"
 			 "leaq -0x100(%1,%%rax), %%rcx\n\t"
 			 "subq %%rcx, %0\n\t"
@@ -111,7 +112,7 @@ ALONE uint64_t odd(uint64_t to, uint64_t by)
 			 "movl %k1, %%ecx\n\t"
 			 "pushq %%fs:0x48(%2,%%rax,8)\n\t"
 			 "popq %%fs:0x58(%2,%%rax,8)\n\t"
-			 "movabsb 0x10000123, %%al\n\t"
+			 "movabsb 0x70000123, %%al\n\t"
 			 "movzbl %%al, %%eax\n\t"
 			 "movq %1, %%rbx\n\t"
 			 "movl $0x1205, %%eax\n\t"
@@ -358,6 +359,7 @@ int main(int argc, char **argv)
 		}
 	} else if (!strcmp(how, "rep")) {
 		unsigned char *outside = mmap(at - 2 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		CHECK(outside == at - 2 * PAGE);
 		unsigned char *to = at + PAGE + 3, *from = at + 4 * PAGE + 5;
 		for (int n = 0; n < 40; n += 13) {
 			sum(movsb(to, from, n)), expect_rows(to - at, from - at, n, 1, 1, 1);
