@@ -23,6 +23,7 @@ import (
 	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/entry"
 	"github.com/dynprof/dynprof/stubgen/flow"
+	"github.com/dynprof/dynprof/stubgen/survey"
 	"github.com/dynprof/dynprof/stubgen/translate"
 )
 
@@ -123,20 +124,23 @@ func (o *object) roomOfBlocks() (n build.Room) {
 // nil, of those with such names.
 func (o *object) copy(how decision, of *symname.Names) {
 	c := &copies{program: flow.New(o.survey, o.callSites, 0), units: make([]copied, len(o.plans))}
-	held := o.held()
 	units := c.program.Units()
-	parallel.Ranges(len(units), grain, 0, func(_, first, end int) {
-		for k := first; k < end; k++ {
-			i := units[k].Function
-			if !o.plans[i].Counted() || of != nil && !of.Match(o.displayed(int(i))) {
-				continue
+	// Those with a detour are first: what copies of them no longer need is free for the others.
+	for _, detours := range []bool{true, false} {
+		held := o.held()
+		parallel.Ranges(len(units), grain, 0, func(_, first, end int) {
+			for k := first; k < end; k++ {
+				i := units[k].Function
+				u := &c.units[i]
+				if !o.plans[i].Counted() || detours && o.plans[i].Detour == nil || u.unit != 0 || of != nil && !of.Match(o.displayed(int(i))) {
+					continue
+				}
+				if o.copyUnit(c, u, int32(k), held, how) == ledger.ReasonNone {
+					u.unit = int32(k) + 1
+				}
 			}
-			u := &c.units[i]
-			if o.copyUnit(c, u, int32(k), held, how) == ledger.ReasonNone {
-				u.unit = int32(k) + 1
-			}
-		}
-	})
+		})
+	}
 	notes := uint32(0)
 	for i := range c.units {
 		if u := &c.units[i]; u.copy {
@@ -156,7 +160,7 @@ func (o *object) copy(how decision, of *symname.Names) {
 }
 
 // copyUnit plans the copy of unit number k.
-func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, how decision) ledger.Reason {
+func (o *object) copyUnit(c *copies, u *copied, k int32, held []holding, how decision) ledger.Reason {
 	unit := &c.program.Units()[k]
 	p := &o.plans[unit.Function]
 	for _, r := range unit.Ranges {
@@ -165,9 +169,6 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 		}
 		if o.survey.HasSite(r.Low, r.High) {
 			return ledger.ReasonKernelSite
-		}
-		if overlaps(held, r) {
-			return ledger.ReasonBranchIntoWindow
 		}
 	}
 	g, why := c.program.Graph(int(k))
@@ -178,6 +179,11 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []elfscan.Range, h
 	if likeCalls && !how.heat {
 		u.runsLikeCalls(o, g)
 		return ledger.ReasonNone
+	}
+	for _, r := range unit.Ranges {
+		if overlaps(held, r, p.Function) {
+			return ledger.ReasonBranchIntoWindow
+		}
 	}
 	code, moved, why := o.copyOf(g, p)
 	if code == nil && likeCalls {
@@ -227,7 +233,7 @@ func (u *copied) runsLikeCalls(o *object, g *flow.Graph) {
 // copyOf is the copy of a function, without counters, and how many bytes of the old body the
 // window overwrites; or why there is none.
 func (o *object) copyOf(g *flow.Graph, p *entry.Plan) (code *translate.Code, moved int, why ledger.Reason) {
-	if p.Detour != nil {
+	if p.Detour != nil && !o.arrivesInCopy(g, p) {
 		return nil, 0, ledger.ReasonBranchIntoWindow
 	}
 	moved, ok := inWindow(g, p.Start)
@@ -239,6 +245,31 @@ func (o *object) copyOf(g *flow.Graph, p *entry.Plan) (code *translate.Code, mov
 	}
 	code, why = o.lower(g)
 	return code, moved, why
+}
+
+// arrivesInCopy reports whether all that leads to the bytes that the window of a plan with a
+// detour overwrites, or by a loop to the entry, is jumps of the graph: those are in the copy, and
+// need no detour. What of them stays at home translate.PlanHome refuses.
+func (o *object) arrivesInCopy(g *flow.Graph, p *entry.Plan) bool {
+	i := int(p.Function)
+	if o.survey.LoopsByTable(i) {
+		return false
+	}
+	jumps := func(from survey.Site, to uint64) bool {
+		k := g.InstAt(from.Addr)
+		return from.Len != 0 && k >= 0 && g.Target(&g.Insts[k]) >= 0 && g.Insts[k].To == to
+	}
+	for _, from := range o.survey.Loops(i) {
+		if k := g.InstAt(from.Addr); from.Len == 0 || k < 0 || g.Target(&g.Insts[k]) < 0 {
+			return false
+		}
+	}
+	for _, a := range o.survey.Inside(i) {
+		if !jumps(a.From, a.Target) {
+			return false
+		}
+	}
+	return true
 }
 
 // lower is the copy of a graph, with its tables, without counters.
@@ -365,14 +396,22 @@ func loopsOf(code *translate.Code) []layout.Loop {
 	return list
 }
 
-// held is what of the text patches of other functions' need, in order.
-func (o *object) held() (list []elfscan.Range) {
-	add := func(low, size uint64) { list = append(list, elfscan.Range{Low: low, High: low + size}) }
+// holding is a range of the text that patches need.
+type holding struct {
+	elfscan.Range
+	of int32 // function whose patches they are, entry.NoHost if they are none's
+}
+
+// held is what of the text patches but those of entries need, in order.
+func (o *object) held() (list []holding) {
+	of := entry.NoHost
+	add := func(low, size uint64) { list = append(list, holding{elfscan.Range{Low: low, High: low + size}, of}) }
 	for i := range o.plans {
 		p := &o.plans[i]
 		if p.Detour == nil || !p.Counted() {
 			continue
 		}
+		of = p.Function
 		if p.Detour.Island != 0 {
 			add(p.Detour.Island, emit.JumpSize)
 		}
@@ -386,6 +425,7 @@ func (o *object) held() (list []elfscan.Range) {
 			}
 		}
 	}
+	of = entry.NoHost
 	for i := range o.sites {
 		add(o.sites[i].Addr, o.sites[i].End()-o.sites[i].Addr)
 	}
@@ -393,21 +433,21 @@ func (o *object) held() (list []elfscan.Range) {
 		add(s.Addr, s.End()-s.Addr)
 	}
 	for _, r := range o.code.Restartable {
-		list = append(list, elfscan.Range{Low: r.Start, High: r.End})
+		add(r.Start, r.End-r.Start)
 	}
 	if o.hook != 0 {
 		add(o.hook, emit.JumpSize)
 	}
-	slices.SortFunc(list, func(a, b elfscan.Range) int { return cmp.Compare(a.Low, b.Low) })
+	slices.SortFunc(list, func(a, b holding) int { return cmp.Compare(a.Low, b.Low) })
 	return list
 }
 
 // overlaps reports whether one of list, which is in order and of which none is longer than
-// a page, overlaps r.
-func overlaps(list []elfscan.Range, r elfscan.Range) bool {
-	i, _ := slices.BinarySearchFunc(list, r.Low, func(h elfscan.Range, low uint64) int { return cmp.Compare(h.Low+pageSize, low) })
-	for ; i < len(list) && list[i].Low < r.High; i++ {
-		if list[i].High > r.Low {
+// a page, overlaps r, and is not of function i.
+func overlaps(list []holding, r elfscan.Range, i int32) bool {
+	k, _ := slices.BinarySearchFunc(list, r.Low, func(h holding, low uint64) int { return cmp.Compare(h.Low+pageSize, low) })
+	for ; k < len(list) && list[k].Low < r.High; k++ {
+		if list[k].High > r.Low && (list[k].of != i || i == entry.NoHost) {
 			return true
 		}
 	}

@@ -121,10 +121,12 @@ func (p *Plan) moves(tactic ledger.Tactic, moved int, extent *emit.Extent) {
 	p.Tactic, p.Moved, p.Size, p.literals = tactic, uint32(moved), uint32(extent.Code()), uint8(extent.Literals)
 }
 
-// RunsCopy has all of the function run as a copy of at most so many bytes behind its count.
-// Moved is the bytes of the instructions that the window overwrites.
+// RunsCopy has all of the function run as a copy of at most so many bytes behind its count, with
+// all that a detour would have led there. Moved is the bytes of the instructions that the window
+// overwrites.
 func (p *Plan) RunsCopy(moved, size int, shared bool) {
 	p.Tactic, p.Moved, p.literals = ledger.TacticJump, uint32(moved), 0
+	p.Detour = nil
 	p.Size = uint32(emit.CountSize(p.Has(KeepsFlags), p.Has(Checks), shared) + size)
 }
 
