@@ -16,17 +16,36 @@ type planner struct {
 	open uint64 // where the bytes end that the patch of the entry overwrites
 	land []bool // by instruction: control may come to its old place
 	stay []bool // it runs there
+	more []bool // the run in front of it goes on there, though there is room: for want of islands
+	asks []bool // what a run jumps to
 	runs []Run
 	bad  bool
+	lone int32 // the landing that found no island, -1 if all have
 }
 
 // PlanHome says what stays home of a unit, or why that cannot be: there is a place that
 // must lead into the copy and has no room for it, or where a call must stay.
 func PlanHome(g *flow.Graph) (*Home, ledger.Reason) {
-	p := &planner{g: g, land: make([]bool, len(g.Insts)), stay: make([]bool, len(g.Insts))}
+	n := len(g.Insts)
+	p := &planner{g: g, land: make([]bool, n), stay: make([]bool, n), more: make([]bool, n), asks: make([]bool, n)}
 	p.open = WindowEnd(g)
-	for k := range g.Blocks {
-		if b := &g.Blocks[k]; b.Entered != 0 {
+	for range mostTries {
+		if h, why := p.plan(); h != nil || p.lone < 0 || !p.makeRoom() {
+			return h, why
+		}
+	}
+	return nil, ledger.ReasonTooShort
+}
+
+// mostTries bounds how often a unit is planned.
+const mostTries = 100
+
+// plan says what stays home, with the runs that go on for others' sake.
+func (p *planner) plan() (*Home, ledger.Reason) {
+	clear(p.land)
+	clear(p.asks)
+	for k := range p.g.Blocks {
+		if b := &p.g.Blocks[k]; b.Entered != 0 {
 			p.land[b.First] = true
 		}
 	}
@@ -34,6 +53,49 @@ func PlanHome(g *flow.Graph) (*Home, ledger.Reason) {
 		again = p.findRuns()
 	}
 	return p.finish()
+}
+
+// makeRoom has a run go on where it came back to the copy, so that this needs no room: at the
+// landing that found no island, or at the next one that may have taken it. It reports false if
+// there is none.
+func (p *planner) makeRoom() bool {
+	at, best := p.g.Insts[p.lone].Addr, int32(-1)
+	distance := func(i int32) uint64 { return max(at, p.g.Insts[i].Addr) - min(at, p.g.Insts[i].Addr) }
+	for i := range p.runs {
+		if k := p.runs[i].Resume; k >= 0 && distance(k) <= islandReach && (best < 0 || distance(k) < distance(best)) && p.goOn(k) >= 0 {
+			best = k
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	for i := best; i < p.goOn(best); i++ {
+		p.more[i] = true
+	}
+	return true
+}
+
+// islandReach is how far a landing may be from its island, about.
+const islandReach = 128
+
+// goOn is where a run ends that goes on at instruction first, which it came back to the copy at;
+// -1 if it must not: somebody else comes there, or how often it runs could not be told.
+func (p *planner) goOn(first int32) int32 {
+	for i := first; ; i++ {
+		if i > first && !p.goesOn(i) {
+			return -1
+		}
+		in := &p.g.Insts[i]
+		entered := p.asks[i] || p.g.Blocks[p.g.BlockOf(i)].Entered != 0 && p.g.Blocks[p.g.BlockOf(i)].First == i
+		switch {
+		case entered && i > first, staysHome(in) && i > first:
+			return i
+		case entered, p.inWindow(in), in.Kind == x86.Jcc, in.Kind == x86.Loop, p.g.Target(in) >= 0:
+			return -1
+		case leavesFor(in):
+			return i + 1
+		}
+	}
 }
 
 // WindowEnd is one past what the patch of the entry overwrites.
@@ -79,7 +141,7 @@ func (p *planner) run(first int32) (r Run, asked bool) {
 	in := &p.g.Insts[first]
 	r = Run{First: first, End: first + 1, Resume: -1, Pushed: p.inWindow(in) || p.land[first] && in.Calls()}
 	for p.goesOn(r.End) {
-		if in := &p.g.Insts[r.End]; p.land[r.End] || p.room(r.End) >= shortSize && !staysHome(in) {
+		if in := &p.g.Insts[r.End]; p.land[r.End] || p.room(r.End) >= shortSize && !staysHome(in) && !p.more[r.End] {
 			r.Resume = r.End
 			return r, asked
 		}
@@ -134,6 +196,9 @@ func (p *planner) ask(in *flow.Inst) (more bool) {
 	if to == int(p.g.Blocks[p.g.Entry].First) {
 		p.bad = true // it would count as a call
 	}
+	if to >= 0 {
+		p.asks[to] = true
+	}
 	if to >= 0 && !p.land[to] {
 		p.land[to] = true
 		return true
@@ -144,6 +209,7 @@ func (p *planner) ask(in *flow.Inst) (more bool) {
 // finish gives the landings their jumps.
 func (p *planner) finish() (*Home, ledger.Reason) {
 	h := &Home{Graph: p.g, Runs: slices.Clone(p.runs)}
+	p.lone = -1
 	if p.bad {
 		return nil, ledger.ReasonTooShort
 	}
@@ -176,6 +242,7 @@ func (p *planner) finish() (*Home, ledger.Reason) {
 	for _, i := range short {
 		at, ok := p.island(&taken, p.g.Insts[i].Addr)
 		if !ok {
+			p.lone = i
 			return nil, ledger.ReasonTooShort
 		}
 		h.Landings = append(h.Landings, Landing{Inst: i, Island: at})
