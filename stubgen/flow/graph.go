@@ -19,6 +19,10 @@ func (b *builder) lead() {
 		switch in.Kind {
 		case x86.Jcc, x86.Jmp, x86.Loop:
 			to, inside := b.find(in.To)
+			if to < 0 && inside && b.isBehindLock(in.To) {
+				in.To--
+				to, _ = b.find(in.To)
+			}
 			if to < 0 && inside {
 				b.why = ledger.ReasonInsideInstruction
 				return
@@ -32,6 +36,16 @@ func (b *builder) lead() {
 		}
 	}
 }
+
+// isBehindLock reports whether an address is that of an instruction but for its lock prefix, which
+// code of one thread jumps over, as in malloc. In a graph it is a jump to the instruction with it,
+// which does the same.
+func (b *builder) isBehindLock(addr uint64) bool {
+	i, _ := b.find(addr - 1)
+	return i >= 0 && b.g.Insts[i].Prefix&x86.PrefixLock != 0 && b.code(&b.g.Insts[i])[0] == opLock
+}
+
+const opLock = 0xf0
 
 // ends reports whether a block ends behind an instruction.
 func ends(in *Inst) bool {

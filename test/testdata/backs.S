@@ -168,7 +168,22 @@
 	jmp 1b
 2:	finish parted
 
-/* Another function comes to the first bytes, or a pointer of its own: they have no copies. */
+/* As in malloc a jump leads behind a lock prefix, in some of the rounds. */
+	begin behindlock
+	push %rsi
+	.cfi_adjust_cfa_offset 8
+1:	test $1, %edi
+	jz 2f
+	lock
+2:	xaddl %esi, (%rsp)
+	add $5, %esi
+	dec %edi
+	jnz 1b
+	pop %rsi
+	.cfi_adjust_cfa_offset -8
+	finish behindlock
+
+/* Another function comes to the first bytes, behind those of a hop; or a pointer of its own: there is no copy. */
 	begin enteredjumped
 	bytes3
 1:	step

@@ -20,7 +20,7 @@
 	EACH(0, near) EACH(1, near) EACH(2, near) EACH(3, near) EACH(4, near) EACH(5, near)         \
 	EACH(0, far) EACH(1, far) EACH(2, far) EACH(3, far) EACH(4, far) EACH(5, far)               \
 	X(loops2) X(loops3) X(loops4) X(tight) X(callsbehind) X(callsamong) X(callstwice) X(callslast) \
-	X(parted) X(throws) X(enteredjumped) X(entersjumped) X(enteredpointed)
+	X(parted) X(throws) X(behindlock) X(enteredjumped) X(entersjumped) X(enteredpointed)
 
 extern "C" {
 #define X(name) unsigned name(unsigned, unsigned);

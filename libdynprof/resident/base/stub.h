@@ -6,6 +6,7 @@
 #define DP_OP_JMP 0xe9
 #define DP_JMP_SIZE 5
 #define DP_OP_JMP_SHORT 0xeb
+#define DP_OP_LOCK 0xf0
 #define DP_JMP_SHORT_SIZE 2
 #define DP_OP_CALL 0xe8
 #define DP_CALL_SIZE 5

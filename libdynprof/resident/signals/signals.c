@@ -365,7 +365,8 @@ static int is_plain(const struct dp_known *c, const struct dp_origin *stub)
 	return dp.table->flags & DP_FLAG_SWITCHED && dp_is_plain((const uint8_t *)(c->at + stub->at + dp_run_of(c, stub).body), (const uint8_t *)c->cold);
 }
 
-/* The record of the copy of the instruction at rip, which is at *to; 0 if there is none. Of
+/* The record of the copy of the instruction at rip, which is at *to; 0 if there is none. That of
+ * one behind a lock prefix, which code may jump over, is behind the copy's prefix. Of
  * those that stand for the same text the last one with instructions has it: a stub in front
  * of a whole function's copy may have none. Parts of a copy without counters come in front of
  * the others. */
@@ -382,6 +383,11 @@ static const struct dp_origin *copied(const struct dp_known *c, uint64_t rip, ui
 		for (; i < r.count && from < rip; i++) {
 			from += r.lengths[i][0] & DP_ORIGINAL;
 			*to += r.lengths[i][1];
+			if (from == rip + (r.lengths[i][0] & DP_ORIGINAL) - 1 && *(const uint8_t *)(*to - r.lengths[i][1]) == DP_OP_LOCK) {
+				*to -= r.lengths[i][1] - 1;
+				from = rip;
+				break;
+			}
 		}
 		int counts = (o->flags & (DP_IS_COPY | DP_IS_WAY)) == DP_IS_COPY;
 		if (from == rip && i < r.count && !(counts && is_plain(c, stub_of(o))))
