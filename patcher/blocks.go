@@ -185,7 +185,12 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []holding, how dec
 			return ledger.ReasonBranchIntoWindow
 		}
 	}
-	code, moved, why := o.copyOf(g, p)
+	hop := false
+	code, moved, why := o.copyOf(g, p, emit.JumpSize)
+	if code == nil && p.KeepsHop() && !unit.Contains(p.Detour.Island) {
+		hop = true
+		code, moved, why = o.copyOf(g, p, p.Window())
+	}
 	if code == nil && likeCalls {
 		u.runsLikeCalls(o, g)
 		return ledger.ReasonNone
@@ -221,7 +226,7 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []holding, how dec
 	if how.switched {
 		size = code.SizeOfPair(o.code, how.shared)
 	}
-	p.RunsCopy(moved, size, how.shared)
+	p.RunsCopy(moved, size, hop, how.shared)
 	return ledger.ReasonNone
 }
 
@@ -231,50 +236,57 @@ func (u *copied) runsLikeCalls(o *object, g *flow.Graph) {
 }
 
 // copyOf is the copy of a function, without counters, and how many bytes of the old body the
-// window overwrites; or why there is none.
-func (o *object) copyOf(g *flow.Graph, p *entry.Plan) (code *translate.Code, moved int, why ledger.Reason) {
-	if p.Detour != nil && !o.arrivesInCopy(g, p) {
+// window of so many bytes overwrites; or why there is none.
+func (o *object) copyOf(g *flow.Graph, p *entry.Plan, window uint64) (code *translate.Code, moved int, why ledger.Reason) {
+	if p.Detour != nil && !o.arrivesInCopy(g, p, window) {
 		return nil, 0, ledger.ReasonBranchIntoWindow
 	}
-	moved, ok := inWindow(g, p.Start)
+	moved, ok := inWindow(g, p.Start, window)
 	if !ok && p.Tactic == ledger.TacticWholeBody { // it ends in the window, and padding follows
 		moved, ok = int(p.Moved), true
 	}
 	if !ok {
 		return nil, 0, ledger.ReasonTooShort
 	}
-	code, why = o.lower(g)
+	code, why = o.lower(g, p.Start+window)
 	return code, moved, why
 }
 
-// arrivesInCopy reports whether all that leads to the bytes that the window of a plan with a
-// detour overwrites, or by a loop to the entry, is jumps of the graph: those are in the copy, and
-// need no detour. What of them stays at home translate.PlanHome refuses.
-func (o *object) arrivesInCopy(g *flow.Graph, p *entry.Plan) bool {
+// arrivesInCopy reports whether all that leads to the first bytes of a function with a detour, or
+// by a loop to the entry, gets to the copy without it: by jumps of the graph, which are in the
+// copy, or behind the window to where the graph knows that control comes in. What of these jumps
+// stays at home translate.PlanHome refuses.
+func (o *object) arrivesInCopy(g *flow.Graph, p *entry.Plan, window uint64) bool {
 	i := int(p.Function)
-	if o.survey.LoopsByTable(i) {
-		return false
-	}
-	jumps := func(from survey.Site, to uint64) bool {
+	isJump := func(from survey.Site) bool {
 		k := g.InstAt(from.Addr)
-		return from.Len != 0 && k >= 0 && g.Target(&g.Insts[k]) >= 0 && g.Insts[k].To == to
+		return from.Len != 0 && k >= 0 && g.Target(&g.Insts[k]) >= 0
+	}
+	lands := func(at uint64) bool {
+		k := g.InstAt(at)
+		if at < p.Start+window || k < 0 {
+			return false
+		}
+		b := &g.Blocks[g.BlockOf(int32(k))]
+		return b.First == int32(k) && b.Entered != 0
 	}
 	for _, from := range o.survey.Loops(i) {
-		if k := g.InstAt(from.Addr); from.Len == 0 || k < 0 || g.Target(&g.Insts[k]) < 0 {
+		if !isJump(from) {
 			return false
 		}
 	}
 	for _, a := range o.survey.Inside(i) {
-		if !jumps(a.From, a.Target) {
+		if !isJump(a.From) && !lands(a.Target) {
 			return false
 		}
 	}
-	return true
+	return !o.survey.LoopsByTable(i)
 }
 
-// lower is the copy of a graph, with its tables, without counters.
-func (o *object) lower(g *flow.Graph) (*translate.Code, ledger.Reason) {
-	h, why := translate.PlanHome(g)
+// lower is the copy of a graph, with its tables, without counters; what is in front of open is
+// overwritten.
+func (o *object) lower(g *flow.Graph, open uint64) (*translate.Code, ledger.Reason) {
+	h, why := translate.PlanHomeBehind(g, open)
 	if h == nil {
 		return nil, why
 	}
@@ -285,9 +297,8 @@ func (o *object) lower(g *flow.Graph) (*translate.Code, ledger.Reason) {
 
 // inWindow is the bytes of the whole instructions that the window at start overwrites; false
 // if it reaches beyond them.
-func inWindow(g *flow.Graph, start uint64) (moved int, ok bool) {
-	const window = emit.JumpSize
-	if translate.WindowEnd(g) != start+window {
+func inWindow(g *flow.Graph, start, window uint64) (moved int, ok bool) {
+	if translate.WindowEnd(g) != start+emit.JumpSize {
 		return 0, false
 	}
 	at := start
@@ -504,7 +515,8 @@ func (o *object) writer(u *copied, v *view, how *decision) *translate.Writer {
 	code := u.code
 	if u.code = nil; code == nil {
 		g, _ := o.copies.program.Graph(int(u.unit - 1))
-		code, _ = o.lower(g)
+		p := &o.plans[g.Unit.Function]
+		code, _ = o.lower(g, p.Start+p.Window())
 		firstNote := u.counters - emit.NoteWords*u.notes
 		if u.trips > 0 {
 			code.CountTrips()

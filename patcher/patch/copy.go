@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dynprof/dynprof/elfscan"
+	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/entry"
 )
@@ -17,10 +18,13 @@ type CopyLead struct {
 }
 
 // AppendCopy adds the patches of the old body of a function that runs as a copy: leads
-// send arrivals there. The last of list is the patch of its entry. All that was the body
-// belongs to one of them: whoever changes a byte of it takes the whole function back.
+// send arrivals there. The last of list is the patch of its entry, or of the island that its hop
+// leads to, which is in padding. All that was the body belongs to one of them: whoever changes a byte of it takes the whole function back.
 func (g Groups) AppendCopy(list []Patch, o *stubgen.Object, p *entry.Plan, ranges []elfscan.Range, leads []CopyLead) []Patch {
 	group, first := g.of(p.Function), len(list)-1
+	if p.Tactic == ledger.TacticHop {
+		list[first-1], list[first] = list[first], list[first-1]
+	}
 	for _, l := range leads {
 		q := change(o, l.Addr, uint32(len(l.Code)), group, NoGroup)
 		copy(q.New[:], l.Code)

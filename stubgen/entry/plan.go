@@ -123,11 +123,29 @@ func (p *Plan) moves(tactic ledger.Tactic, moved int, extent *emit.Extent) {
 
 // RunsCopy has all of the function run as a copy of at most so many bytes behind its count, with
 // all that a detour would have led there. Moved is the bytes of the instructions that the window
-// overwrites.
-func (p *Plan) RunsCopy(moved, size int, shared bool) {
+// overwrites: that of a hop, if it has one, as KeepsHop says.
+func (p *Plan) RunsCopy(moved, size int, hop, shared bool) {
 	p.Tactic, p.Moved, p.literals = ledger.TacticJump, uint32(moved), 0
-	p.Detour = nil
+	if hop {
+		p.Tactic, p.Detour = ledger.TacticHop, &Detour{Island: p.Detour.Island, Host: NoHost}
+	} else {
+		p.Detour = nil
+	}
 	p.Size = uint32(emit.CountSize(p.Has(KeepsFlags), p.Has(Checks), shared) + size)
+}
+
+// KeepsHop reports whether a copy may be come to by the hop of the plan: its island is in padding.
+func (p *Plan) KeepsHop() bool {
+	d := p.Detour
+	return p.Tactic == ledger.TacticHop && d != nil && d.Island != 0 && d.Host == NoHost && len(d.Evicted) == 0
+}
+
+// Window is how many bytes a jump, or a hop, at the entry overwrites.
+func (p *Plan) Window() uint64 {
+	if p.Tactic == ledger.TacticHop {
+		return hopSize
+	}
+	return stubgen.WindowSize
 }
 
 // Holds reports whether the instruction at addr runs in the stub.

@@ -58,7 +58,7 @@ func (c *Code) homeward(ops []Op, list []held) int {
 // held lists what of the old body is overwritten, in order.
 func (h *Home) held() []held {
 	entry := h.Graph.Unit.Entry()
-	list := []held{{entry, WindowEnd(h.Graph)}}
+	list := []held{{entry, h.Open}}
 	for _, l := range h.Landings {
 		at := h.Graph.Insts[l.Inst].Addr
 		if l.Island == 0 {

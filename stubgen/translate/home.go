@@ -25,10 +25,13 @@ type planner struct {
 
 // PlanHome says what stays home of a unit, or why that cannot be: there is a place that
 // must lead into the copy and has no room for it, or where a call must stay.
-func PlanHome(g *flow.Graph) (*Home, ledger.Reason) {
+func PlanHome(g *flow.Graph) (*Home, ledger.Reason) { return PlanHomeBehind(g, WindowEnd(g)) }
+
+// PlanHomeBehind does so where the patch of the entry overwrites what is in front of open.
+func PlanHomeBehind(g *flow.Graph, open uint64) (*Home, ledger.Reason) {
 	n := len(g.Insts)
 	p := &planner{g: g, land: make([]bool, n), stay: make([]bool, n), more: make([]bool, n), asks: make([]bool, n)}
-	p.open = WindowEnd(g)
+	p.open = open
 	for range mostTries {
 		if h, why := p.plan(); h != nil || p.lone < 0 || !p.makeRoom() {
 			return h, why
@@ -98,7 +101,7 @@ func (p *planner) goOn(first int32) int32 {
 	}
 }
 
-// WindowEnd is one past what the patch of the entry overwrites.
+// WindowEnd is one past what the patch of the entry overwrites, if it is a jump.
 func WindowEnd(g *flow.Graph) uint64 {
 	first := &g.Insts[g.Blocks[g.Entry].First]
 	if first.Kind == x86.Endbr {
@@ -208,7 +211,7 @@ func (p *planner) ask(in *flow.Inst) (more bool) {
 
 // finish gives the landings their jumps.
 func (p *planner) finish() (*Home, ledger.Reason) {
-	h := &Home{Graph: p.g, Runs: slices.Clone(p.runs)}
+	h := &Home{Graph: p.g, Open: p.open, Runs: slices.Clone(p.runs)}
 	p.lone = -1
 	if p.bad {
 		return nil, ledger.ReasonTooShort

@@ -23,6 +23,7 @@ import "github.com/dynprof/dynprof/stubgen/flow"
 // Home is what stays of a unit's old body, and where it leads into the copy.
 type Home struct {
 	Graph    *flow.Graph
+	Open     uint64    // one past what the patch of the entry overwrites
 	Runs     []Run     // by address
 	Landings []Landing // by address
 }

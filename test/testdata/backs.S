@@ -183,7 +183,7 @@
 	.cfi_adjust_cfa_offset -8
 	finish behindlock
 
-/* Another function comes to the first bytes, behind those of a hop; or a pointer of its own: there is no copy. */
+/* Another function comes to the first bytes, behind those of a hop; or a pointer of its own. */
 	begin enteredjumped
 	bytes3
 1:	step
