@@ -49,10 +49,11 @@ type copies struct {
 
 // copied is the copy of a function.
 type copied struct {
-	unit     int32  // number of its unit + 1; 0: its blocks are not counted
-	copy     bool   // it runs as a copy; else all of it is one block
-	patches  uint32 // of its old body; at most, until it is written
-	first    uint32 // of its counters, from the first of the object's on
+	unit     int32         // number of its unit + 1; 0: its blocks are not counted
+	why      ledger.Reason // why they are not
+	copy     bool          // it runs as a copy; else all of it is one block
+	patches  uint32        // of its old body; at most, until it is written
+	first    uint32        // of its counters, from the first of the object's on
 	insts    uint32
 	probes   uint32          // that note touches
 	code     *translate.Code // as long as it is kept
@@ -126,6 +127,9 @@ func (o *object) copy(how decision, of *symname.Names) {
 	c := &copies{program: flow.New(o.survey, o.callSites, 0), units: make([]copied, len(o.plans))}
 	units := c.program.Units()
 	// Those with a detour are first: what copies of them no longer need is free for the others.
+	for i := range c.units {
+		c.units[i].why = ledger.ReasonNotSelected
+	}
 	for _, detours := range []bool{true, false} {
 		held := o.held()
 		parallel.Ranges(len(units), grain, 0, func(_, first, end int) {
@@ -135,7 +139,7 @@ func (o *object) copy(how decision, of *symname.Names) {
 				if !o.plans[i].Counted() || detours && o.plans[i].Detour == nil || u.unit != 0 || of != nil && !of.Match(o.displayed(int(i))) {
 					continue
 				}
-				if o.copyUnit(c, u, int32(k), held, how) == ledger.ReasonNone {
+				if u.why = o.copyUnit(c, u, int32(k), held, how); u.why == ledger.ReasonNone {
 					u.unit = int32(k) + 1
 				}
 			}
@@ -228,6 +232,14 @@ func (o *object) copyUnit(c *copies, u *copied, k int32, held []holding, how dec
 	}
 	p.RunsCopy(moved, size, hop, how.shared)
 	return ledger.ReasonNone
+}
+
+// whyNoBlocks is why the blocks of function i are not counted, where those of others are.
+func (o *object) whyNoBlocks(i int) ledger.Reason {
+	if o.copies == nil {
+		return ledger.ReasonNone
+	}
+	return o.copies.units[i].why
 }
 
 // runsLikeCalls says that all of the function is one block, which runs as often as it is called.

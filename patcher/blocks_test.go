@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/patcher/patch"
@@ -85,6 +86,15 @@ func TestBlocks(t *testing.T) {
 		}
 		if how.trips != (counted > 0) {
 			t.Errorf("%s: trips of %d loops are counted, of %d not", name, counted, others)
+		}
+		has := map[uint32]bool{}
+		for _, b := range blocks {
+			has[b.Function] = true
+		}
+		for i, f := range functions {
+			if told := f.Blocks != ledger.ReasonNone; told != (f.Counted() && !has[uint32(i)]) {
+				t.Errorf("%s: function %d at %#x, %s: %v whose blocks are not counted: %s", name, i, f.Address, f.Tactic, !has[uint32(i)], f.Blocks)
+			}
 		}
 		if len(copied) < len(functions)/4 {
 			t.Errorf("%s: %d of %d functions run as copies", name, len(copied), len(functions))

@@ -139,6 +139,7 @@ func (p *Plan) functions(o *object, number uint16, yield func(*layout.Function) 
 			t.Stub = uint32(uint64(o.stubs[i].At) - o.arena.at)
 			t.StubSize = uint16(min(o.stubs[i].Len, math.MaxUint16))
 			t.Count = uint8(o.stubs[i].Body)
+			t.Blocks = o.whyNoBlocks(i)
 		}
 		if !yield(&t) {
 			return false

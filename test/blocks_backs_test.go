@@ -1,6 +1,7 @@
 package test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os/exec"
@@ -142,5 +143,61 @@ func TestBlocksBacksStruck(t *testing.T) {
 			}
 		}
 		r.endsRight()
+	}
+}
+
+// TestBlocksReasons: of each function whose blocks are not counted it is said why: in reports, by
+// annotate and show, and in the coverage.
+func TestBlocksReasons(t *testing.T) {
+	lane.Parallel(t)
+	p, hotspots := compileBacks(t), build(t, "hotspots")
+	for _, c := range []struct {
+		flags   []string
+		why, of string // of a function that runs
+	}{
+		{[]string{"--blocks=jcc*", "--objects", "main"}, "not-selected", "tight"},
+		{[]string{"--blocks", "--objects", "all"}, "kernel-site", "_exit"},
+	} {
+		table := filepath.Join(t.TempDir(), "table")
+		for range 2 { // the second has the plan of the first, where that is kept
+			if r := runsWithBlocks(t, table, c.flags, p, "once", "1"); r.status != 0 {
+				t.Fatalf("%+v", r)
+			}
+			var report struct {
+				WithoutBlocks int            `json:"without_blocks"`
+				BlocksReasons map[string]int `json:"blocks_reasons"`
+				Functions     []struct {
+					Calls        uint64
+					Instructions *uint64
+					Why          string `json:"blocks_reason"`
+				}
+			}
+			if err := json.Unmarshal([]byte(run(t, cmd(hotspots, "report", "--format", "json", table)).stdout), &report); err != nil {
+				t.Fatal(err)
+			}
+			by, without := map[string]int{}, 0
+			for _, f := range report.Functions {
+				if (f.Why == "") != (f.Instructions != nil) && f.Calls > 0 {
+					t.Errorf("%v: %+v", c.flags, f)
+				}
+				if f.Calls > 0 && f.Instructions == nil {
+					by[f.Why]++
+					without++
+				}
+			}
+			if without != report.WithoutBlocks || !maps.Equal(by, report.BlocksReasons) || by[c.why] == 0 {
+				t.Errorf("%v: %d functions, %v; in all %d, %v", c.flags, without, by, report.WithoutBlocks, report.BlocksReasons)
+			}
+		}
+		for what, want := range map[string][]string{
+			fmt.Sprintf("blocks are not counted (%s)", c.why): {"annotate", c.of, table},
+			fmt.Sprintf("not counted (%s)", c.why):            {"show", c.of, table},
+			c.why + " ":                                       {"coverage", table},
+			" whose blocks are not counted: ":                 {"report", table},
+		} {
+			if r := run(t, cmd(append([]string{hotspots}, want...)...)); !strings.Contains(r.stdout+r.stderr, what) {
+				t.Errorf("%v: %q is not in %+v", want, what, r)
+			}
+		}
 	}
 }

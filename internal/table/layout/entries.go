@@ -37,7 +37,8 @@ type Function struct {
 	Source    ledger.Source
 	Tactic    ledger.Tactic
 	Reason    ledger.Reason
-	Count     uint8 // bytes of the count at the stub's beginning
+	Blocks    ledger.Reason // why its blocks are not counted, where those of others are and it is counted itself
+	Count     uint8         // bytes of the count at the stub's beginning
 }
 
 // Block is instructions of a function that run one after the other.
@@ -296,12 +297,15 @@ func (f *Function) Encode(b []byte, name, aliases uint32) {
 	b[FnSource] = uint8(f.Source)
 	b[FnTactic] = uint8(f.Tactic)
 	b[FnReason] = uint8(f.Reason)
+	if f.Tactic != ledger.TacticNone && f.Reason == ledger.ReasonNone {
+		b[FnReason] = uint8(f.Blocks)
+	}
 	b[FnCount] = f.Count
 }
 
 // DecodeFunction decodes all but the strings of an entry.
 func DecodeFunction(b []byte) Function {
-	return Function{
+	f := Function{
 		Address:   le.Uint64(b[FnAddress:]),
 		Size:      le.Uint32(b[FnSize:]),
 		Counter:   le.Uint32(b[FnCounter:]),
@@ -314,6 +318,10 @@ func DecodeFunction(b []byte) Function {
 		Reason:    ledger.Reason(b[FnReason]),
 		Count:     b[FnCount],
 	}
+	if f.Tactic != ledger.TacticNone && f.Reason != ledger.ReasonTextChanged {
+		f.Reason, f.Blocks = ledger.ReasonNone, f.Reason
+	}
+	return f
 }
 
 // The numbers that the shim stores are those of package ledger.

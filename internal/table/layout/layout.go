@@ -169,7 +169,7 @@ const (
 	FnStubSize  = 34 // u16, bytes; 65,535 for that and more
 	FnSource    = 36 // u8, ledger.Source
 	FnTactic    = 37 // u8, ledger.Tactic
-	FnReason    = 38 // u8, ledger.Reason
+	FnReason    = 38 // u8, ledger.Reason why it is not counted; of one that is, why its blocks are not
 	FnCount     = 39 // u8, bytes of the count, which a paused stub begins with a jump over; 0: not known
 	FnEntrySize = 40
 

@@ -11,6 +11,7 @@ import (
 	tripsof "github.com/dynprof/dynprof/cmd/hotspots/internal/loops"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/layout"
@@ -81,7 +82,7 @@ func Find(t *table.Table, name string, mangled bool) (list []*Function, err erro
 		return nil, err
 	}
 	codes := map[string]*objcode.Image{}
-	known := false
+	known, why := false, ledger.ReasonNone
 	for i := range t.Functions {
 		e := &t.Functions[i]
 		o := &t.Objects[e.Object]
@@ -96,12 +97,17 @@ func Find(t *table.Table, name string, mangled bool) (list []*Function, err erro
 		}
 		if len(f.Blocks) > 0 {
 			list = append(list, f)
+		} else if e.Blocks != ledger.ReasonNone {
+			why = e.Blocks
 		}
 	}
 	switch {
 	case !known:
 		return nil, report.NoneNamed(name)
 	case list == nil:
+		if why != ledger.ReasonNone {
+			return nil, fmt.Errorf("%s: its blocks are not counted (%s)", name, why)
+		}
 		return nil, fmt.Errorf("%s: its blocks are not counted", name)
 	}
 	return list, nil

@@ -160,10 +160,10 @@ func (c *Culprit) plan(o *object, again *planned, f *layout.Function) (err error
 		return fmt.Errorf("no function at %#x of %s", f.Address, o.Path)
 	}
 	p := &plans[i]
-	if p.Tactic != f.Tactic {
+	if p.Tactic != f.Tactic && !(o.blocks && p.Counted()) { // a copy may need no more than a jump
 		return fmt.Errorf("planned again it is %s (%s), not %s", p.Tactic, p.Reason, f.Tactic)
 	}
-	c.Window, c.WindowLen, c.Moved, c.FlagsKept = report.Address(p.Start), windowLen(p), int(p.Moved), p.Has(entry.KeepsFlags)
+	c.Window, c.WindowLen, c.Moved, c.FlagsKept = report.Address(p.Start), windowLen(p, f), int(p.Moved), p.Has(entry.KeepsFlags)
 	end := p.Start + uint64(p.Moved)
 	c.Code = disassemble(code.Code(f.Address), shown(f, end), f.Address)
 	for i := range c.Code {
@@ -204,9 +204,11 @@ func shown(f *layout.Function, movedEnd uint64) int {
 	return int(max(moved, min(uint64(f.Size), max(atLeast, moved+behind))))
 }
 
-// windowLen is how many bytes a plan overwrites at the entry.
-func windowLen(p *entry.Plan) int {
+// windowLen is how many bytes are overwritten at the entry.
+func windowLen(p *entry.Plan, f *layout.Function) int {
 	switch {
+	case f.Tactic == ledger.TacticJump:
+		return 5
 	case p.Detour != nil && p.Detour.Trap:
 		return 1
 	case p.Detour != nil && p.Detour.Island != 0:

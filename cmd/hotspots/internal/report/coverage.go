@@ -23,7 +23,8 @@ type Coverage struct {
 	Tactics     map[string]int `json:"tactics"`
 	Uncounted   map[string]int `json:"uncounted"` // by reason
 	NotSelected int            `json:"not_selected"`
-	Excluded    map[string]int `json:"excluded"` // by reason
+	Excluded    map[string]int `json:"excluded"`                 // by reason
+	Blocks      map[string]int `json:"blocks_reasons,omitempty"` // counted functions whose blocks are not, by reason
 	Code        uint64         `json:"code_bytes"`
 	Untold      uint64         `json:"untold_bytes"` // of them, in no function
 }
@@ -73,13 +74,14 @@ func Sum(all []*Coverage) *Coverage {
 		addAll(sum.Tactics, c.Tactics)
 		addAll(sum.Uncounted, c.Uncounted)
 		addAll(sum.Excluded, c.Excluded)
+		addAll(sum.Blocks, c.Blocks)
 	}
 	sum.Percent = percent(sum.Counted, sum.Functions-sum.NotSelected)
 	return sum
 }
 
 func newCoverage(path, buildID string) *Coverage {
-	return &Coverage{Object: path, BuildID: buildID, Tactics: map[string]int{}, Uncounted: map[string]int{}, Excluded: map[string]int{}}
+	return &Coverage{Object: path, BuildID: buildID, Tactics: map[string]int{}, Uncounted: map[string]int{}, Excluded: map[string]int{}, Blocks: map[string]int{}}
 }
 
 func (c *Coverage) add(f *Function) {
@@ -92,6 +94,9 @@ func (c *Coverage) add(f *Function) {
 	case f.Counted():
 		c.Counted++
 		c.Tactics[f.Tactic]++
+		if f.BlocksReason != "" {
+			c.Blocks[f.BlocksReason]++
+		}
 	case f.Reason == notSelected:
 		c.NotSelected++
 	default:

@@ -43,6 +43,8 @@ type Function struct {
 	// Instructions that it has executed, what it calls left out; nil if its blocks are
 	// not counted.
 	Instructions *uint64 `json:"instructions,omitempty"`
+	// Why they are not, where those of others are; empty where nobody tells.
+	BlocksReason string `json:"blocks_reason,omitempty"`
 	// What it has read and written; nil as well if Options.Loads does not ask.
 	*objcode.Accesses
 	// Calls that its instructions are of; nil if they are of all.
@@ -123,6 +125,8 @@ type Program struct {
 	TotalAccesses *objcode.Accesses `json:"total_accesses,omitempty"`
 	// and functions that were called of which they are not.
 	WithoutBlocks int `json:"without_blocks,omitempty"`
+	// These by the reason, where somebody tells.
+	BlocksReasons map[string]int `json:"blocks_reasons,omitempty"`
 	// Objects whose functions are counted by call only, as there was no room for their blocks.
 	ByCall []string `json:"by_call,omitempty"`
 	// Objects whose direct calls are not counted by site, for the same reason.
@@ -326,7 +330,7 @@ func sum(p *uint64, n uint64) *uint64 {
 }
 
 // addExecuted notes the instructions of a table, and what has none.
-func (p *Program) addExecuted(s *table.Snapshot, executed map[uint32]*ran) {
+func (p *Program) addExecuted(t *table.Table, s *table.Snapshot, executed map[uint32]*ran) {
 	if executed == nil {
 		return
 	}
@@ -341,8 +345,26 @@ func (p *Program) addExecuted(s *table.Snapshot, executed map[uint32]*ran) {
 	for i, calls := range s.Calls {
 		if _, ok := executed[uint32(i)]; !ok && calls > 0 {
 			p.WithoutBlocks++
+			if why := t.Functions[i].Blocks; why != ledger.ReasonNone {
+				if p.BlocksReasons == nil {
+					p.BlocksReasons = map[string]int{}
+				}
+				p.BlocksReasons[why.String()]++
+			}
 		}
 	}
+}
+
+// sumReasons is a new map: a report's first is that of its first program.
+func sumReasons(a, b map[string]int) map[string]int {
+	if len(b) == 0 {
+		return a
+	}
+	sum := maps.Clone(b)
+	for why, n := range a {
+		sum[why] += n
+	}
+	return sum
 }
 
 // add notes one more table.
@@ -350,7 +372,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 	p := programOf(t, s, alive.Of(t.File))
 	code := unlisted(t, p.Status)
 	p.CodeAnonymous, p.CodeInFiles = code.Anonymous, code.Files
-	p.addExecuted(s, executed)
+	p.addExecuted(t, s, executed)
 	p.Observing = observing(t, s, executed)
 	p.Time = sampling
 	r.Programs = append(r.Programs, p)
@@ -364,6 +386,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 	}
 	r.TotalAccesses = sumAccesses(r.TotalAccesses, p.TotalAccesses)
 	r.WithoutBlocks += p.WithoutBlocks
+	r.BlocksReasons = sumReasons(r.BlocksReasons, p.BlocksReasons)
 	r.Observed += p.Observed
 	r.Observing = r.Observing.add(p.Observing)
 	if len(r.Programs) == 2 && r.Time != nil { // it is still the first one's own
@@ -534,7 +557,7 @@ func (f *Function) merge(e *layout.Function, calls uint64, hot bool) {
 	f.Calls += calls
 	f.Hot = f.Hot || hot
 	if f.entry == nil || !f.entry.Counted() && e.Counted() {
-		f.entry, f.Tactic, f.Reason = e, e.Tactic.String(), e.Reason.String()
+		f.entry, f.Tactic, f.Reason, f.BlocksReason = e, e.Tactic.String(), e.Reason.String(), e.Blocks.String()
 	}
 }
 

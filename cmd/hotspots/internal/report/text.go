@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,7 +107,7 @@ func (f *Function) more() string {
 // without says what is not in the numbers of instructions, loads and stores.
 func (r *Report) without() (all []string) {
 	if r.WithoutBlocks > 0 {
-		all = append(all, fmt.Sprintf("without those of %s whose blocks are not counted", figures.Count(uint64(r.WithoutBlocks), "function")))
+		all = append(all, fmt.Sprintf("without those of %s whose blocks are not counted%s", figures.Count(uint64(r.WithoutBlocks), "function"), byReason(r.BlocksReasons)))
 	}
 	if r.Observed > 0 {
 		all = append(all, fmt.Sprintf("+: of %s some calls only", figures.Count(uint64(r.Observed), "function")))
@@ -115,6 +116,18 @@ func (r *Report) without() (all []string) {
 		all = append(all, fmt.Sprintf("+: without what %s with a rep prefix or a mask read and wrote", figures.Count(a.Untold, "instruction")))
 	}
 	return all
+}
+
+// byReason says how many functions have which reason, most first; empty if nobody tells.
+func byReason(reasons map[string]int) string {
+	words := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return cmp.Or(reasons[b]-reasons[a], strings.Compare(a, b)) })
+	for i, w := range words {
+		words[i] = fmt.Sprintf("%s %s", figures.Thousands(uint64(reasons[w])), w)
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(words, ", ")
 }
 
 // Headline says in one line what ran and how it ended, in a second one if it was
@@ -269,6 +282,7 @@ func (r *Report) CoverageText(w io.Writer, all []*Coverage, style Style) error {
 		fmt.Fprintf(&out, "%s: %d functions, %d counted (%s)%s\n", style.Bold(c.Object), c.Functions, c.Counted,
 			Percent(c.Counted, c.Functions-c.NotSelected), UntoldNote(c.Untold, c.Code))
 		WriteCounts(&out, "counted by", c.Tactics)
+		WriteCounts(&out, "blocks not counted", c.Blocks)
 		WriteCounts(&out, "not counted", c.Uncounted)
 		if c.NotSelected > 0 {
 			WriteCounts(&out, "outside the percentage", map[string]int{notSelected: c.NotSelected})

@@ -37,6 +37,7 @@ type Function struct {
 	Instructions     *uint64      `json:"instructions"`             // that it has executed; null: its blocks are not counted
 	Observed         *uint64      `json:"observed_calls,omitempty"` // calls that they are of, if not of all
 	Blocks           int          `json:"blocks"`
+	BlocksReason     string       `json:"blocks_reason,omitempty"` // why its blocks are not counted, where those of others are
 	Loops            []loops.Loop `json:"loops"`
 	Callers          any          `json:"callers"` // edges, as of hotspots calls; null: nobody tells who called whom
 	Callees          any          `json:"callees"`
@@ -156,7 +157,7 @@ func (v *View) function(i int) (*Function, error) {
 		Object: symname.Clean(o.Path), BuildID: symname.Clean(o.BuildID), Address: report.Address(e.Address), Name: v.shown(i),
 		Aliases: []string{}, Size: e.Size, Source: e.Source.String(), Tactic: e.Tactic.String(), Reason: e.Reason.String(),
 		Hot: v.counts.Hot(i), Threads: []Thread{}, Loops: []loops.Loop{}, ReferredBy: []Referrer{}, Refers: []Reference{}, Code: []Instruction{}, Notes: []string{},
-		number: i,
+		number: i, BlocksReason: e.Blocks.String(),
 	}
 	f.Nearest = v.nearest(e)
 	for _, a := range e.Aliases {

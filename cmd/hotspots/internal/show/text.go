@@ -103,6 +103,9 @@ func (p *page) counts() {
 		p.more(len(f.Threads), "threads")
 	}
 	if f.Instructions == nil {
+		if f.BlocksReason != "" {
+			p.fact("blocks", "not counted (%s)", f.BlocksReason)
+		}
 		return
 	}
 	each, calls := "", *f.Calls

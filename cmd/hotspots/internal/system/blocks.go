@@ -6,6 +6,7 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/stubgen/entry"
 	"github.com/dynprof/dynprof/stubgen/flow"
 	"github.com/dynprof/dynprof/stubgen/translate"
 )
@@ -22,7 +23,7 @@ type Blocks struct {
 	Reasons   map[ledger.Reason]int
 }
 
-func (b *Blocks) find(p *flow.Program) {
+func (b *Blocks) find(p *flow.Program, plans []entry.Plan) {
 	b.Reasons = map[ledger.Reason]int{}
 	for i, u := range p.Units() {
 		if u.Reason.Excluded() {
@@ -36,6 +37,9 @@ func (b *Blocks) find(p *flow.Program) {
 		}
 		b.Insts += len(g.Insts)
 		h, why := translate.PlanHome(g)
+		if e := &plans[u.Function]; h == nil && e.KeepsHop() {
+			h, why = translate.PlanHomeBehind(g, e.Start+e.Window())
+		}
 		if h == nil {
 			b.Reasons[why]++
 			continue

@@ -66,7 +66,8 @@ func Plan(path string, want Options) (*File, error) {
 	s := survey.New(o, 1)
 	f := &File{Path: path, Tactics: map[ledger.Tactic]int{}, Excluded: map[ledger.Reason]int{}}
 	f.Code, f.Untold = uint64(o.CodeSize()), uint64(s.Untold())
-	for _, p := range entry.Plans(s, entry.Options{KnownFaults: true, Traps: want.Traps}, 1, nil) {
+	plans := entry.Plans(s, entry.Options{KnownFaults: true, Traps: want.Traps}, 1, nil)
+	for _, p := range plans {
 		f.add(o, p)
 	}
 	if want.Blocks {
@@ -74,7 +75,7 @@ func Plan(path string, want Options) (*File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		f.Blocks.find(flow.New(s, sites, 1))
+		f.Blocks.find(flow.New(s, sites, 1), plans)
 	}
 	return f, nil
 }
