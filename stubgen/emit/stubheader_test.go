@@ -110,6 +110,7 @@ func (h *header) counts() {
 	h.define("INC_SIZE", len(inc))
 	h.define("LOCK_INC", list(lock[:len(lock)-4]))
 	h.define("LOCK_INC_SIZE", len(lock))
+	h.define("OP_LOCK", fmt.Sprintf("%#x", lock[0]))
 
 	h.group("Flags are saved in front of the count: the first instruction, which leaves the red zone, rax is saved, and they are in ah and al.")
 	save, at := h.instruction(saveFlags)

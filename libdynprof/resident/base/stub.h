@@ -6,7 +6,6 @@
 #define DP_OP_JMP 0xe9
 #define DP_JMP_SIZE 5
 #define DP_OP_JMP_SHORT 0xeb
-#define DP_OP_LOCK 0xf0
 #define DP_JMP_SHORT_SIZE 2
 #define DP_OP_CALL 0xe8
 #define DP_CALL_SIZE 5
@@ -21,6 +20,7 @@
 #define DP_INC_SIZE 9
 #define DP_LOCK_INC {0xf0, 0x48, 0xff, 0x05}
 #define DP_LOCK_INC_SIZE 8
+#define DP_OP_LOCK 0xf0
 
 /* Flags are saved in front of the count: the first instruction, which leaves the red zone, rax is saved, and they are in ah and al. */
 #define DP_SAVE {0x48, 0x8d, 0x64, 0x24, 0x80}
