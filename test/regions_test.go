@@ -129,7 +129,7 @@ func TestRegions(t *testing.T) {
 	for _, how := range lane.Some(regionsBuilds, 0) {
 		program := buildRegions(t, how)
 		for _, flags := range lane.Some([][]string{{"--regions"}, {"--regions", "--lock"}, {"--regions", "--edges", "--trips"}}, 0, 1) {
-			for _, what := range []string{"kinds", "registers", "edges", "repeated", "fork"} {
+			for _, what := range []string{"kinds", "registers", "edges", "page", "repeated", "fork"} {
 				r := runRegions(t, program, append(slices.Clone(flags), "--objects", "main"), what)
 				if r.status != 0 {
 					t.Fatalf("%v %v %s: %+v", how, flags, what, r.result)

@@ -216,6 +216,31 @@ int main(int argc, char **argv)
 		CHECK(memtr_regist(p, 64) == 0);
 		edges(p, 64);
 		expect(1, -7, 8, "store"), expect(1, -15, 16, "load"), expect(1, 63, 8, "store");
+	} else if (!strcmp(how, "page")) { /* several regions of one page, one after the other, and one that a child makes */
+		CHECK(memtr_regist(before, 64) == 0);
+		store(before + 40, 1), store(before + 41, 1), store(before + 128, 1);
+		expect(1, 40, 1, "store"), expect(1, 41, 1, "store");
+		CHECK(memtr_regist(before + 32, 64) == 0);
+		store(before + 40, 2), store(before + 10, 2), store(before + 80, 2);
+		expect(2, 8, 1, "store"), expect(1, 10, 1, "store"), expect(2, 48, 1, "store");
+		CHECK(memtr_remove(before + 32) == 0);
+		store(before + 40, 3), store(before + 40, 3), store(before + 80, 3);
+		expect(1, 40, 1, "store"), expect(1, 40, 1, "store");
+		CHECK(memtr_remove(before) == 0);
+		store(before + 40, 4);
+		CHECK(memtr_regist(before + 200, 8) == 0);
+		store(before + 40, 5), store(before + 204, 5), store(before + 204, 5);
+		expect(3, 4, 1, "store"), expect(3, 4, 1, "store");
+		fflush(expected);
+		pid_t child = fork();
+		if (child == 0) {
+			store(before + 300, 6);
+			_exit(memtr_regist(before + 202, 128) != 0);
+		}
+		int status;
+		CHECK(waitpid(child, &status, 0) == child && status == 0);
+		store(before + 300, 7), store(before + 204, 7), store(before + 200, 7);
+		expect(4, 98, 1, "store"), expect(4, 2, 1, "store"), expect(3, 0, 1, "store");
 	} else if (!strcmp(how, "stack")) {
 		unsigned char here[256];
 		unsigned char *below = (unsigned char *)((uintptr_t)here - 4096);

@@ -62,14 +62,14 @@ func (l *Log) Open(table string, nonce [16]byte) {
 	}
 }
 
-// mostTaken is how many records are taken at once: the rest of the ring has room meanwhile.
-const mostTaken = layout.RgRecords / 8
+// MostTaken is how many records are taken at once: the rest of the ring has room meanwhile.
+const MostTaken = layout.RgRecords / 8
 
 // Take takes records that have come from the ring, and puts them behind those that there are, with
 // all that they name. It returns them, until it is called again.
 func (l *Log) Take() []byte {
 	const head = 1 + binary.MaxVarintLen64
-	l.buf = l.ring.next(append(l.buf[:0], make([]byte, head)...), mostTaken)
+	l.buf = l.ring.next(append(l.buf[:0], make([]byte, head)...), MostTaken)
 	body := l.buf[head:]
 	n := len(body) / RecordSize
 	out := l.newRegions(nil)

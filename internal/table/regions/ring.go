@@ -40,10 +40,12 @@ func (r *Ring) get(at int) uint64 { return atomic.LoadUint64(&r.words[at/8]) }
 // Beat says that somebody takes records.
 func (r *Ring) Beat() { atomic.AddUint64(&r.words[layout.RgBeats/8], 1) }
 
-// HasNext reports whether a record has come that is not taken yet.
-func (r *Ring) HasNext() bool {
-	low := atomic.LoadUint64(&r.words[layout.RgRing/8+2*(r.tail%layout.RgRecords)])
-	return low>>layout.RecAddressBits == tagOf(r.tail)
+// Has reports whether so many records have come that are not taken yet, or more; at most as
+// many as the ring has room for.
+func (r *Ring) Has(n uint64) bool {
+	last := r.tail + n - 1
+	low := atomic.LoadUint64(&r.words[layout.RgRing/8+2*(last%layout.RgRecords)])
+	return low>>layout.RecAddressBits == tagOf(last)
 }
 
 func tagOf(number uint64) uint64 {

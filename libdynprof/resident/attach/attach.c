@@ -8,7 +8,8 @@
  *  2. The table is mapped, which may have to be sent first; threads get rows, in the order in which they are listed.
  *  3. The patches are made.
  *  4. Threads, and handlers that have interrupted them, go on in the copies of what was
- *     overwritten. Where threads stand at an entry they come by the patch: that is a call.
+ *     overwritten. Where threads stand at an entry they come by the patch: that is a call. Where
+ *     the kernel has just entered a handler they come by our entry, as what it looks at is in a copy.
  *  5. The kernel gets our entries in place of the program's handlers.
  * To end:
  *  1. Threads go on in the program's code, in the state that a handler would see. Who is in
@@ -45,6 +46,7 @@
 #include "rows/chunks.h"
 #include "rows/rows.h"
 #include "signals/action.h"
+#include "signals/entries.h"
 #include "signals/handlers.h"
 #include "signals/signals.h"
 #include "signals/traps.h"
@@ -255,6 +257,25 @@ static void take_handlers(void)
 			dp_install(sig, &has, 0);
 }
 
+/* The kernel has forgotten some handlers when it enters them (SA_RESETHAND). */
+static void know_handler(const uint64_t *context)
+{
+	const uint64_t *g = context + DP_UC_GREGS / 8;
+	if (dp_is_entered(g))
+		dp_give_entry(g[DP_REG_RIP]);
+}
+
+static void know_entered(const struct dp_attach *a)
+{
+	uint64_t context[CONTEXT_WORDS];
+	for (uint64_t i = 0; i < a->threads_count; i++) {
+		to_context(&thread(a, i)->from, context);
+		know_handler(context);
+	}
+	for (uint64_t i = 0; i < a->frames_count; i++)
+		know_handler(frame(a, i));
+}
+
 static void move_all(const struct dp_attach *a)
 {
 	uint64_t context[CONTEXT_WORDS];
@@ -298,6 +319,7 @@ static const char *begin(struct dp_attach *a)
 	dp_keep(&s, a->r_debug);
 	if (dp.table->flags & DP_FLAG_FOLLOW_EXEC)
 		dp_successors_followed();
+	know_entered(a);
 	move_all(a);
 	take_handlers();
 	raw(SYS_munmap, a->reserve, a->reserve_size);

@@ -19,6 +19,7 @@
 #include "base/pieces.h"
 #include "base/state.h"
 #include "events/callback.h"
+#include "signals/entries.h"
 #include "signals/handlers.h"
 #include "signals/signals.h"
 #include "signals/traps.h"
@@ -32,7 +33,6 @@ struct record {
 enum { LISTS = 1024 };
 static struct record *lists[LISTS];
 
-extern uint64_t dp_handlers[DP_HANDLERS] HIDDEN;
 extern const uint8_t dp_handler_entries[] HIDDEN, dp_more_entry[] HIDDEN;
 
 static int is_entry(uint64_t handler)
@@ -44,6 +44,7 @@ static int is_entry(uint64_t handler)
 static uint64_t entry_of(uint64_t handler)
 {
 	uint64_t i = 0;
+	dp_entries_are((uint64_t)dp_handler_entries, (uint64_t)dp_more_entry);
 	for (; i < DP_HANDLERS; i++) {
 		uint64_t is = __atomic_load_n(&dp_handlers[i], __ATOMIC_RELAXED);
 		if (is == 0 && __atomic_compare_exchange_n(&dp_handlers[i], &is, handler, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -78,6 +79,8 @@ const uint64_t *dp_slot_of(uint64_t handler)
 	const struct record *r = record_of(handler, 0);
 	return r ? &r->handler : 0;
 }
+
+void dp_give_entry(uint64_t handler) { entry_of(handler); }
 
 /* Puts an entry in place of the program's handler. Without memory for one it
  * stays: it sees stubs. */

@@ -14,6 +14,9 @@ const uint64_t *dp_slot_of(uint64_t handler) HIDDEN;
  * change is not to be remembered there. */
 int dp_is_vfork_child(void) HIDDEN;
 
+/* Has an entry lead to a handler, unless all are others'. */
+void dp_give_entry(uint64_t handler) HIDDEN;
+
 struct action;
 /* rt_sigaction with an entry of ours in place of the handler. */
 long dp_install(long sig, const struct action *act, struct action *old) HIDDEN;

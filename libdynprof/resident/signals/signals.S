@@ -134,16 +134,6 @@ dp_behind_shown:
 	.cfi_endproc
 	.size	dp_handler_entries, . - dp_handler_entries
 
-/* The handlers that the entries go on to. */
-	.bss
-	.globl	dp_handlers
-	.type	dp_handlers, @object
-	.p2align 3
-dp_handlers:
-	.zero	8*DP_HANDLERS
-	.size	dp_handlers, . - dp_handlers
-
-	.text
 /* Where the trap handler returns to: the bytes by which unwinders and
  * debuggers know a signal's frame (rt_sigreturn). No FDE may cover the byte in front. */
 	nop

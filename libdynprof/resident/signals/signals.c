@@ -9,10 +9,12 @@
  *  2. If the interrupted code is ours, the context is changed to the state in
  *     which the program's own code would be: in front of the instruction whose
  *     copy was struck, or at the entry if it was the count.
- *  3. When the handler returns, and the context is still that, it is put back.
+ *  3. When the handler returns, and the context is still that, it is put back. Once
+ *     nothing is ours any more, as somebody has detached, it stays the program's.
  *  4. Else it names code of the program, whoever was interrupted, and perhaps a
  *     byte that a patch overwrote, or of a function that runs as a copy: then it
- *     goes on in the copy. So it is, too, where the interrupted code was not
+ *     goes on in the copy; at a handler that the kernel has just entered it comes by
+ *     our entry. So it is, too, where the interrupted code was not
  *     ours, once handlers switch contexts, or if it was what is left of a function
  *     that runs as a copy: its calls, and its system calls.
  *
@@ -29,6 +31,7 @@
 #include "base/state.h"
 #include "base/stub.h"
 #include "signals/aimed.h"
+#include "signals/entries.h"
 #include "signals/flags.h"
 #include "signals/notes.h"
 #include "signals/signals.h"
@@ -296,6 +299,18 @@ static int show_island(uint64_t *g, struct dp_shown *s)
 	return 1;
 }
 
+/* At an entry of ours, as where two signals come at once: at the program's handler. */
+static int show_entered(uint64_t *g, struct dp_shown *s)
+{
+	uint64_t handler = dp_is_entered(g) ? dp_handler_of(g[DP_REG_RIP], (const uint64_t *)g[DP_REG_RSP]) : 0;
+	if (!handler)
+		return 0;
+	s->resume = g[DP_REG_RIP];
+	s->low = g[DP_REG_RIP] = handler;
+	s->go = 1;
+	return 1;
+}
+
 /* What the upper half of the flags' word says of a thread that stands behind the
  * count of the function whose entry its context shows. */
 static uint64_t mark_of(const uint64_t *g)
@@ -429,7 +444,7 @@ static int arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *
 	if (!fault && !switches)
 		look_at_stack(s->rsp);
 	uint64_t at = s->rip;
-	int shown = c ? show(c, g, fault || sig == SIGPROF, s) : !gone && show_island(g, s);
+	int shown = c ? show(c, g, fault || sig == SIGPROF, s) : !gone && (show_island(g, s) || show_entered(g, s));
 	if (names_address(sig, info, fault) && (uint64_t)info->si_addr == at)
 		info->si_addr = (void *)g[DP_REG_RIP];
 	if (!shown) {
@@ -495,7 +510,10 @@ static void go_on(uint64_t *g)
 	const struct dp_origin *o = c ? copied(c, rip, &to) : 0;
 	if (g[DP_REG_EFLAGS] & MARK)
 		g[DP_REG_EFLAGS] &= ~MARK;
-	if (!o)
+	uint64_t entry = !dp_is_off() && dp_is_entered(g) ? dp_entry_of(rip) : 0;
+	if (entry)
+		g[DP_REG_RIP] = entry;
+	if (entry || !o)
 		return;
 	const struct dp_origin *first = stub_of(o);
 	if (!dp_run_of(c, o).body && o->from == first->from)
@@ -568,12 +586,20 @@ void dp_depart(uint64_t *context, const struct dp_shown *s) HIDDEN;
 void dp_depart(uint64_t *context, const struct dp_shown *s)
 {
 	uint64_t *g = context + DP_UC_GREGS / 8;
-	if (g[DP_REG_RIP] == s->to_rip && g[DP_REG_RSP] == s->to_rsp) {
+	int same = g[DP_REG_RIP] == s->to_rip && g[DP_REG_RSP] == s->to_rsp;
+	/* In a process that was left meanwhile it goes on in the program's code, but for text that could
+	 * not be given back. What has interrupted a handler that is about to begin has yet to be shown. */
+	int left = dp_withdrawn && !(same && dp_handler_of(s->rip, (const uint64_t *)s->rsp));
+	if (same && !left) {
 		put_back(g, s);
 		return;
 	}
 	if (s->trip)
 		dp_forget_trip(s->trip);
+	if (left) {
+		dp_moved(context);
+		return;
+	}
 	if (g[DP_REG_RSP] != s->to_rsp)
 		note_switches();
 	lead_back(g, s);

@@ -43,7 +43,7 @@ static struct past *past_at(uint64_t number) { return (struct past *)(dp_region_
 static struct live *live_at(uint64_t i) { return (struct live *)(dp_region_area + DP_RG_LIVE) + i; }
 static uint64_t get(uint64_t at) { return dp_region_get(at); }
 
-static const uint64_t BEING_MADE = ~0ULL;
+static const uint64_t BEING_MADE = ~0ULL, NO_REGION = ~0ULL;
 
 void dp_regions_begin(uint64_t at)
 {
@@ -127,6 +127,7 @@ int64_t dp_region_add(uint64_t low, uint64_t size, const char *name)
 	l->low = low;
 	l->high = low + size;
 	__atomic_store_n(&l->number, number, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(word(DP_RG_MADE), 1, __ATOMIC_SEQ_CST);
 	dp_pages_widen(low, low + size);
 	dp_pages_mark(low, low + size, 1);
 	return (int64_t)number;
@@ -162,20 +163,56 @@ int64_t dp_region_at(uint64_t low)
 	return found ? (int64_t)found : -ENOENT;
 }
 
+/* Which region is alone on a page, as was found by then: page, how many regions had been made, entry.
+ * Where one has been made since it is found anew; the entry says whether it is still there. */
+enum { HINTS = 256, PAGE_BITS = 12, MADE_BITS = 15, LIVE_BITS = 8 };
+static uint64_t hints[HINTS];
+
+_Static_assert(DP_RG_LOGS < 1 << MADE_BITS && DP_RG_LIVES == 1 << LIVE_BITS && DP_REC_ADDRESS_BITS - PAGE_BITS + MADE_BITS + LIVE_BITS <= 64, "a hint");
+
+/* The number of an entry, if its region has a byte of [low, high); 0: it has none. -1: it is no region. */
+static inline uint64_t number_at(const struct live *l, uint64_t low, uint64_t high)
+{
+	uint64_t number = __atomic_load_n(&l->number, __ATOMIC_ACQUIRE);
+	if (!number || number == BEING_MADE)
+		return NO_REGION;
+	uint64_t from = __atomic_load_n(&l->low, __ATOMIC_ACQUIRE), to = __atomic_load_n(&l->high, __ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&l->number, __ATOMIC_ACQUIRE) != number)
+		return NO_REGION;
+	return from < high && to > low ? number : 0;
+}
+
+/* region_of, by looking at all; if one is alone on the page, key will tell its entry. */
+static __attribute__((noinline)) uint64_t look_for(uint64_t low, uint64_t high, uint64_t page, uint64_t key)
+{
+	uint64_t begin = page << PAGE_BITS, end = begin + (1 << PAGE_BITS), found = 0, on = 0, alone = 0;
+	for (uint64_t i = 0, n = get(DP_RG_USED); i < n && i < DP_RG_LIVES; i++) {
+		uint64_t number = number_at(live_at(i), low, high);
+		if (number == NO_REGION)
+			continue;
+		if (number > found)
+			found = number;
+		if (number_at(live_at(i), begin, end)) {
+			on++;
+			alone = i;
+		}
+	}
+	if (on == 1)
+		__atomic_store_n(&hints[page % HINTS], key << LIVE_BITS | alone, __ATOMIC_RELAXED);
+	return found;
+}
+
 /* The number of the region made last of those that have a byte of [low, high); 0: none has. */
 static uint64_t region_of(uint64_t low, uint64_t high)
 {
-	uint64_t found = 0;
-	for (uint64_t i = 0, n = get(DP_RG_USED); i < n && i < DP_RG_LIVES; i++) {
-		const struct live *l = live_at(i);
-		uint64_t number = __atomic_load_n(&l->number, __ATOMIC_ACQUIRE);
-		if (!number || number == BEING_MADE || number < found)
-			continue;
-		uint64_t from = __atomic_load_n(&l->low, __ATOMIC_ACQUIRE), to = __atomic_load_n(&l->high, __ATOMIC_ACQUIRE);
-		if (from < high && to > low && __atomic_load_n(&l->number, __ATOMIC_ACQUIRE) == number)
-			found = number;
+	uint64_t page = low >> PAGE_BITS, key = page << MADE_BITS | get(DP_RG_MADE);
+	uint64_t hint = __atomic_load_n(&hints[page % HINTS], __ATOMIC_RELAXED);
+	if (hint >> LIVE_BITS == key && (high - 1) >> PAGE_BITS == page) {
+		uint64_t number = number_at(live_at(hint % DP_RG_LIVES), low, high);
+		if (number != NO_REGION)
+			return number;
 	}
-	return found;
+	return look_for(low, high, page, key);
 }
 
 int dp_region_may(uint64_t at, uint64_t bytes) { return at + bytes < at || region_of(at, at + bytes); }
@@ -386,6 +423,14 @@ static int exchange(uint64_t *at, uint64_t low, uint64_t high, uint64_t new_low,
 	return done;
 }
 
+/* Who takes records has had the lines that come next, on another CPU: this one asks for them in time. */
+static void fetch_ahead(uint64_t n)
+{
+	enum { LINE = 64 / (2 * sizeof(uint64_t)), AHEAD = 8 * LINE };
+	if (n % LINE == 0)
+		__asm__ volatile("prefetchw %0" : : "m"(*slot_of(n + AHEAD)));
+}
+
 /* Puts a record into the ring. Returns 0 if nobody takes any. */
 static int put(uint64_t at, uint64_t what)
 {
@@ -399,6 +444,7 @@ static int put(uint64_t at, uint64_t what)
 			continue;
 		}
 		uint64_t *slot = slot_of(n), next = tag_of(n);
+		fetch_ahead(n);
 		uint64_t low = __atomic_load_n(&slot[0], __ATOMIC_ACQUIRE), tag = low >> DP_REC_ADDRESS_BITS;
 		if (tag == ((next - 1) & TAGS)) {
 			if (!exchange(slot, low, __atomic_load_n(&slot[1], __ATOMIC_ACQUIRE), at | next << DP_REC_ADDRESS_BITS, what))
