@@ -147,9 +147,9 @@ lint: ## gofmt, vet, staticcheck, and the C (lint-c)
 
 # The resident part under gcc's analyser; internal/checkobj says what must hold of
 # the object and of its parts, the very ones that are linked. FOLDERS: who may need
-# whom. VECTORS: who saves and clears them. cppcheck reads all C as a whole.
+# whom. VECTORS: who saves and clears them, or reads one. cppcheck reads all C as a whole.
 FOLDERS := base rows table stubs texts events api signals sites plans warm attach
-VECTORS := dp_keeper dp_on_stack dp_on_stack_over
+VECTORS := dp_keeper dp_on_stack dp_on_stack_over dp_store_vector dp_mask_word dp_mask_quad
 
 # The rest of the C, which cgo compiles, goes one way, too, but for ONE, a file in C and
 # its beginning in assembly.

@@ -457,6 +457,7 @@ static const char *count(struct start *s)
 	answer();
 	s->session.ctl->heat = begin_heat(s);
 	s->session.ctl->granule = dp_heat_granule();
+	s->session.ctl->bases = dp_has_bases(s->session.auxv);
 	s->session.ctl->audited = dp_audit_is();
 	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->short_space = dp_space_is_short();

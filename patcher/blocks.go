@@ -548,7 +548,7 @@ func (o *object) writer(u *copied, v *view, how *decision) *translate.Writer {
 
 // note puts what notes touched pages, or records accesses, into a copy.
 func (d *decision) note(c *translate.Code, o *stubgen.Object) {
-	how := translate.Touching{Row: !d.shared, Masks: d.masks, Granule: emit.Granule(d.granule)}
+	how := translate.Touching{Row: !d.shared, Masks: d.masks, Granule: emit.Granule(d.granule), Bases: d.bases}
 	if d.records {
 		c.RecordAccesses(o, how)
 	} else {

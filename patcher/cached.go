@@ -63,18 +63,21 @@ func (p *Plan) edges() string {
 
 // heats is how touched memory is noted, if it is.
 func (d *decision) heats() string {
+	how := fmt.Sprintf("shifts %d", d.granule)
 	switch {
 	case !d.heat:
 		return "none"
+	case d.records && d.masks:
+		how = "regions masks"
 	case d.records:
-		if d.masks {
-			return "regions masks"
-		}
-		return "regions"
+		how = "regions"
 	case d.masks:
-		return fmt.Sprintf("masks %d", d.granule)
+		how = fmt.Sprintf("masks %d", d.granule)
 	}
-	return fmt.Sprintf("shifts %d", d.granule)
+	if d.bases {
+		how += " bases"
+	}
+	return how
 }
 
 // switches is how switches are at the start, if there are any.

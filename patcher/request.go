@@ -65,6 +65,7 @@ type Options struct {
 	Heat        bool             // it is noted which memory is touched, with setting.Blocks
 	HeatByMasks bool             // by pext, with which the CPU is fast
 	Granule     byte             // with Heat: bits of an address within what is noted as one
+	Bases       bool             // with Heat: of segments they can be read
 	Regions     bool             // with Heat: instead accesses to regions are recorded
 	Overhead    uint32           // tenths of a percent: the agent chooses whose blocks are counted, with setting.Control; 0: it does not
 	Threshold   *symname.Thresholds
@@ -88,6 +89,7 @@ type decision struct {
 	heat         bool // it is noted which memory is touched
 	masks        bool // by pext
 	granule      byte // bits of an address within what is noted as one
+	bases        bool // of segments can be read
 	records      bool // instead accesses to regions are recorded
 	switched     bool // blocks are counted of some calls: while their function is hot, or counting is not paused
 	within       bool // within a bound: of functions that have no way back into their copies, which costs more than counting

@@ -96,7 +96,7 @@ func TestOurs(t *testing.T) {
 	if _, err := os.Stat(ours); err != nil {
 		t.Skip("make builds what is checked here: ", err)
 	}
-	r := rules{vectors: []string{"dp_keeper", "dp_on_stack", "dp_on_stack_over"}}
+	r := rules{vectors: []string{"dp_keeper", "dp_on_stack", "dp_on_stack_over", "dp_store_vector", "dp_mask_word", "dp_mask_quad"}}
 	if _, err := r.readInterface("../../libdynprof/resident/interface.sym"); err != nil {
 		t.Fatal(err)
 	}

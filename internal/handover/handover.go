@@ -129,7 +129,7 @@ const (
 type Ctl struct {
 	Reserve, ReserveSize                                                                    uint64
 	ColdEntry, KeepEntry, SiteEntry, RecordEntry, AllocatorEntry, SignalEntry, ChangedEntry uint64
-	_                                                                                       [8]uint64
+	_                                                                                       [9]uint64
 	Late                                                                                    uint64
 	_                                                                                       [5]uint64
 	Held, HeldSize                                                                          uint64
@@ -160,9 +160,9 @@ const (
 // Where in struct dp_ctl what is answered stands: Status, ArenasCount and TextsCount with what is
 // between; Stop; Undos and UndosCount.
 const (
-	StatusAt = 32*8 + 10*4
-	StopAt   = 32*8 + 17*4
-	UndosAt  = 32*8 + 20*4 + 3*8
+	StatusAt = 33*8 + 10*4
+	StopAt   = 33*8 + 17*4
+	UndosAt  = 33*8 + 20*4 + 3*8
 )
 
 // Sizes of the structs in bytes.
@@ -175,7 +175,7 @@ const (
 	TextSize   = 13 * 8
 	AsksSize   = 4*8 + 16
 	ObjectSize = 6 * 8
-	CtlSize    = 32*8 + 20*4 + 7*8 + 16 + 4096 + 2*512
+	CtlSize    = 33*8 + 20*4 + 7*8 + 16 + 4096 + 2*512
 )
 
 // Bytes is v, one of the structs or a list of them, as the process reads it.

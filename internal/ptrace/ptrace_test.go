@@ -192,6 +192,53 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestInfo: what the kernel writes is there also where the stack has to grow for the call that asks,
+// and is elsewhere then.
+func TestInfo(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c := exec.Command("sleep", "100")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer c.Process.Kill()
+	p, err := Stop(c.Process.Pid, time.Second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	const mask, deepest = 1 << 9, 1 << 12
+	who, wrong := Tracee(p.Pid), 0
+	if err := who.SetMask(mask); err != nil {
+		t.Fatal(err)
+	}
+	for n := range deepest {
+		deeper(n, func() {
+			if info, err := who.Info(); err != nil || info[0] != byte(unix.SIGTRAP) {
+				wrong++
+			}
+			if is, err := who.Mask(); err != nil || is != mask {
+				wrong++
+			}
+		})
+	}
+	if wrong != 0 {
+		t.Errorf("wrong at %d depths of %d", wrong, deepest)
+	}
+}
+
+// deeper calls f with so many frames more on the stack.
+//
+//go:noinline
+func deeper(n int, f func()) {
+	if n == 0 {
+		f()
+		return
+	}
+	deeper(n-1, f)
+}
+
 func asleepOf(t *testing.T, pid int) int {
 	tids, err := tasks(pid)
 	if err != nil {

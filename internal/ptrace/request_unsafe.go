@@ -14,6 +14,15 @@ func request(what, tid int, addr, data uintptr) error {
 	return nil
 }
 
+// requestAt is request with memory that the kernel reads or writes. As a number it would be where the
+// memory was before this call had the stack grow, and the memory with it.
+func requestAt(what, tid int, addr uintptr, data unsafe.Pointer) error {
+	if _, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(what), uintptr(tid), addr, uintptr(data), 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 // requestSlow is request where it may take long: others of ours run meanwhile.
 func requestSlow(what, tid int, addr, data uintptr) error {
 	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(what), uintptr(tid), addr, data, 0, 0); errno != 0 {
@@ -29,7 +38,7 @@ func sequenceAt(tid int) uint64 {
 		at                           uint64
 		size, signature, flags, none uint32
 	}
-	if request(getRseq, tid, unsafe.Sizeof(c), uintptr(unsafe.Pointer(&c))) != nil {
+	if requestAt(getRseq, tid, unsafe.Sizeof(c), unsafe.Pointer(&c)) != nil {
 		return 0
 	}
 	return c.at
@@ -52,12 +61,12 @@ func filter(tid, i int) ([]byte, error) {
 const maskSize = 8
 
 func sigmask(tid int) (mask uint64, err error) {
-	err = request(getSigmask, tid, maskSize, uintptr(unsafe.Pointer(&mask)))
+	err = requestAt(getSigmask, tid, maskSize, unsafe.Pointer(&mask))
 	return mask, err
 }
 
 func setMask(tid int, mask uint64) error {
-	return request(setSigmask, tid, maskSize, uintptr(unsafe.Pointer(&mask)))
+	return requestAt(setSigmask, tid, maskSize, unsafe.Pointer(&mask))
 }
 
 func nanosleep(t *unix.Timespec) {
@@ -98,13 +107,13 @@ type SigInfo [128]byte
 
 // Info is that of the signal that a tracee is about to be told of.
 func (t Tracee) Info() (s SigInfo, err error) {
-	err = request(unix.PTRACE_GETSIGINFO, int(t), 0, uintptr(unsafe.Pointer(&s)))
+	err = requestAt(unix.PTRACE_GETSIGINFO, int(t), 0, unsafe.Pointer(&s))
 	return s, err
 }
 
 // SetInfo has it told something else.
 func (t Tracee) SetInfo(s *SigInfo) error {
-	return request(unix.PTRACE_SETSIGINFO, int(t), 0, uintptr(unsafe.Pointer(s)))
+	return requestAt(unix.PTRACE_SETSIGINFO, int(t), 0, unsafe.Pointer(s))
 }
 
 // Begins reports whether a tracee that has stopped for a system call is at its beginning.

@@ -276,9 +276,30 @@ func (a *Asm) Lea(reg byte, m Memory) {
 	a.Raw(byte(m.Disp))
 }
 
+// Lea32 is `lea m,reg`, of which 32 bits count.
+func (a *Asm) Lea32(reg byte, m Memory) { a.memoryOf(0, 0x8d, reg, m) }
+
+// CmpZeroAbsolute is `cmpq $0,addr`.
+func (a *Asm) CmpZeroAbsolute(addr int32) {
+	a.Raw(rexW, 0x83, 0x3c, 0x25)
+	a.imm32(addr)
+	a.Raw(0)
+}
+
+// Base is `rdfsbase reg`, or `rdgsbase reg`.
+func (a *Asm) Base(reg byte, s Segment) {
+	const fs, gs = 0xc0, 0xc8
+	a.Raw(0xf3, rexW|reg>>3, 0x0f, 0xae, [...]byte{SegmentFS: fs, SegmentGS: gs}[s]|reg&7)
+}
+
+// AddTop is `add (%rsp),reg`.
+func (a *Asm) AddTop(reg byte) { a.Raw(rexW|reg>>3<<2, 0x03, 0x04|reg&7<<3, 0x24) }
+
 // memory is an instruction with 64 bits whose operands are a register and memory.
-func (a *Asm) memory(op, reg byte, m Memory) {
-	rex, mod, index, base := rexW|reg>>3<<2, byte(0x80), byte(RSP), m.Base
+func (a *Asm) memory(op, reg byte, m Memory) { a.memoryOf(rexW, op, reg, m) }
+
+func (a *Asm) memoryOf(wide, op, reg byte, m Memory) {
+	rex, mod, index, base := wide|reg>>3<<2, byte(0x80), byte(RSP), m.Base
 	if base == NoRegister {
 		mod, base = 0, noBase
 	}
@@ -286,7 +307,7 @@ func (a *Asm) memory(op, reg byte, m Memory) {
 		index = m.Index
 	}
 	scale := byte(bits.TrailingZeros8(m.Scale))
-	a.Raw(rex|index>>3<<1|base>>3, op, mod|reg&7<<3|hasSIB, scale<<6|index&7<<3|base&7)
+	a.Raw(0x40|rex|index>>3<<1|base>>3, op, mod|reg&7<<3|hasSIB, scale<<6|index&7<<3|base&7)
 	a.imm32(m.Disp)
 }
 

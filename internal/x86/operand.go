@@ -7,6 +7,8 @@ type Memory struct {
 	Base, Index byte // general registers, or NoRegister
 	Scale       byte
 	Disp        int32
+	Segment     Segment // its base is added, as it is then,
+	Addr32      bool    // or of the sum 32 bits count
 }
 
 // NoRegister is in place of a register's number where there is none.
@@ -19,7 +21,7 @@ func (in *Inst) Memory(code []byte) (m Memory, ok bool) {
 		return m, false
 	}
 	o := in.named(code)
-	return Memory{o.Base, o.Index, o.Scale, int32(o.Disp)}, true
+	return Memory{Base: o.Base, Index: o.Index, Scale: o.Scale, Disp: int32(o.Disp)}, true
 }
 
 // In the low bits of ModRM: a SIB byte follows; and of that, without ModRM's mod: a

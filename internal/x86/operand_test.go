@@ -15,12 +15,12 @@ func TestMemory(t *testing.T) {
 		reg      byte
 		displace string // the same with a displacement of 0x12345678
 	}{
-		{"movslq (%rdx,%rax,4),%rax", []byte{0x48, 0x63, 0x04, 0x82}, true, Memory{RDX, RAX, 4, 0}, RAX, "48638482"},
-		{"movslq (%r13,%r9,4),%r8", []byte{0x4f, 0x63, 0x44, 0x8d, 0}, true, Memory{13, R9, 4, 0}, R8, "4f63848d"},
-		{"jmp *0x1000(,%rax,8)", []byte{0xff, 0x24, 0xc5, 0, 0x10, 0, 0}, true, Memory{NoRegister, RAX, 8, 0x1000}, 4, "ff24c5"},
-		{"jmp *(%rcx,%rax,8)", []byte{0xff, 0x24, 0xc1}, true, Memory{RCX, RAX, 8, 0}, 4, "ffa4c1"},
-		{"mov -8(%rsp),%rax", []byte{0x48, 0x8b, 0x44, 0x24, 0xf8}, true, Memory{RSP, NoRegister, 1, -8}, RAX, "488b8424"},
-		{"mov (%rdi),%eax", []byte{0x8b, 0x07}, true, Memory{RDI, NoRegister, 1, 0}, RAX, ""},
+		{"movslq (%rdx,%rax,4),%rax", []byte{0x48, 0x63, 0x04, 0x82}, true, Memory{Base: RDX, Index: RAX, Scale: 4, Disp: 0}, RAX, "48638482"},
+		{"movslq (%r13,%r9,4),%r8", []byte{0x4f, 0x63, 0x44, 0x8d, 0}, true, Memory{Base: 13, Index: R9, Scale: 4, Disp: 0}, R8, "4f63848d"},
+		{"jmp *0x1000(,%rax,8)", []byte{0xff, 0x24, 0xc5, 0, 0x10, 0, 0}, true, Memory{Base: NoRegister, Index: RAX, Scale: 8, Disp: 0x1000}, 4, "ff24c5"},
+		{"jmp *(%rcx,%rax,8)", []byte{0xff, 0x24, 0xc1}, true, Memory{Base: RCX, Index: RAX, Scale: 8, Disp: 0}, 4, "ffa4c1"},
+		{"mov -8(%rsp),%rax", []byte{0x48, 0x8b, 0x44, 0x24, 0xf8}, true, Memory{Base: RSP, Index: NoRegister, Scale: 1, Disp: -8}, RAX, "488b8424"},
+		{"mov (%rdi),%eax", []byte{0x8b, 0x07}, true, Memory{Base: RDI, Index: NoRegister, Scale: 1, Disp: 0}, RAX, ""},
 		{"mov 5(%rip),%eax", []byte{0x8b, 0x05, 5, 0, 0, 0}, false, Memory{}, RAX, ""},
 		{"mov %edi,%eax", []byte{0x89, 0xf8}, false, Memory{}, RDI, ""},
 		{"mov %fs:(%rax),%rax", []byte{0x64, 0x48, 0x8b, 0x00}, false, Memory{}, RAX, ""},

@@ -106,6 +106,15 @@ func (o *Operand) Plain() bool {
 	return o.Segment == SegmentNone && o.Flags&other == 0 && o.Size > 0
 }
 
+// Linear reports whether the operand is bytes that follow each other, from an address on that
+// general registers decide, and the base of a segment or that 32 bits count, but not both.
+func (o *Operand) Linear() bool {
+	p := *o
+	p.Segment, p.Flags = SegmentNone, o.Flags&^OperandAddr32
+	far, short := o.Segment != SegmentNone, o.Flags&OperandAddr32 != 0
+	return p.Plain() && !(far && short) && !((far || short) && o.Base == RIP) && !(far && o.Index == RAX && o.Scale > 1)
+}
+
 // facts works out the operands of one instruction.
 type facts struct {
 	in   *Inst

@@ -39,6 +39,10 @@ func Record(p *x86.Operand, second bool) int32 {
 //	      jne   cold
 //	back:
 func (t *Touch) check(a *x86.Asm, r byte, use *TouchUse) {
+	if t.Forms != nil {
+		t.checkForms(a, use)
+		return
+	}
 	t.granule(a, r, &t.Marks[0], use)
 	a.CmpWordAtTwice(r, ShadowAt, 0)
 	a.Jcc(x86.CondNE, use.Cold)
@@ -76,13 +80,15 @@ const (
 
 // HasBounds reports whether a mark of a check may be left out by them.
 func (m *Mark) HasBounds() bool {
-	return m.At == 0 && m.Memory.Base != x86.NoRegister && m.Memory.Index == x86.NoRegister && m.Memory.Disp <= 0 && m.Memory.Disp >= -RecordMost
+	return m.At == 0 && !m.isFar() && m.Memory.Base != x86.NoRegister && m.Memory.Index == x86.NoRegister && m.Memory.Disp <= 0 && m.Memory.Disp >= -RecordMost
 }
 
 // address loads that of the mark.
 func (t *Touch) address(a *x86.Asm, r byte) {
 	if m := &t.Marks[0]; m.At != 0 {
 		a.LeaTo(r, m.At)
+	} else if m.isFar() {
+		t.far(a, r, m)
 	} else {
 		a.Lea(r, t.memory(a, r, m.Memory))
 	}
@@ -99,7 +105,7 @@ const (
 )
 
 // RecordColdSize is the most that WriteCold takes.
-const RecordColdSize = 5 + 4 + 8 + 64
+const RecordColdSize = 5 + 4 + 8 + 64 + mostOfFar
 
 // WriteCold writes what calls the slow path, which keeps every register but flags:
 //
@@ -124,8 +130,13 @@ func (t *Touch) WriteCold(a *x86.Asm, use *TouchUse, begin x86.Label, home, comm
 		}
 	}
 	a.Jmp(begin)
+	forms := t.writeForms(a)
 	a.Bind(use.Cold)
-	t.address(a, r)
+	if t.Forms != nil {
+		a.LeaTo(r, forms)
+	} else {
+		t.address(a, r)
+	}
 	a.LeaRSP(-recordRoom)
 	a.StoreAboveRSP(recordAt, r)
 	a.Lea(r, x86.Memory{Base: x86.RSP, Index: x86.NoRegister, Scale: 1, Disp: recordRoom + pushed})

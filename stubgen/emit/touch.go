@@ -54,18 +54,20 @@ func (g Granule) mask() uint64 { return 1<<ShadowBits - 1<<g }
 type Touch struct {
 	Marks      []Mark
 	Granule    Granule
-	Scratch    byte  // register that is dead there and in no Mark, not R8; NoRegister: the stack is used
-	Masks      bool  // by pext: no flag changes
-	KeepsFlags bool  // they are live, and Masks is false: then Scratch is NoRegister
-	Looks      bool  // it looks first: flags are not live
-	Record     int32 // unless 0 it is a record, of one mark (record.go)
-	Check      bool  // of records that follow (record.go): flags are not live
+	Scratch    byte   // register that is dead there and in no Mark, not R8; NoRegister: the stack is used
+	Masks      bool   // by pext: no flag changes
+	KeepsFlags bool   // they are live, and Masks is false: then Scratch is NoRegister
+	Looks      bool   // it looks first: flags are not live
+	Record     int32  // unless 0 it is a record, of one mark (record.go)
+	Forms      []Form // or of these (form.go)
+	Check      bool   // of records that follow (record.go): flags are not live
 }
 
 // Mark is one of the bytes, or the first of some that mostly are in one granule.
 type Mark struct {
 	Memory x86.Memory  // displacements are as in front of the instruction
 	At     x86.RunAddr // unless 0 it is there
+	Ahead  int32       // it is so far behind that, of 32 bits
 	Kind   x86.OperandKind
 	More   int32 // bytes behind it, up to MostMore; the last is noted, too
 }
@@ -100,7 +102,10 @@ const MostDisplacement = 1<<31 - 1<<14
 func (t *Touch) MostSize() int {
 	const first = 38
 	const looks, crosses = 33, 13
-	size := first
+	if t.Forms != nil {
+		return formsSize
+	}
+	size := first + t.moreOfFar()
 	for i := range t.Marks {
 		switch more := t.Marks[i].More > 0; {
 		case t.Looks:
@@ -358,7 +363,7 @@ func (t *Touch) isNear(l, m *Mark) bool {
 	at := m.Memory
 	at.Disp = l.Memory.Disp
 	bytes := max(l.end(), m.end()) - int64(min(l.Memory.Disp, m.Memory.Disp))
-	return t.Granule == GranulePage && l.At == 0 && m.At == 0 && at == l.Memory && bytes <= t.Granule.MostMore()+1
+	return t.Granule == GranulePage && !m.isFar() && l.At == 0 && m.At == 0 && at == l.Memory && bytes <= t.Granule.MostMore()+1
 }
 
 // upTo is the least power of two that so many bytes behind a first one, and that, fit into.
@@ -366,7 +371,7 @@ func upTo(more int32) uint32 { return 1 << bits.Len32(uint32(more)) }
 
 // ColdTouchSize is the most that WriteColdTouch takes.
 func (t *Touch) ColdTouchSize() int {
-	return 2*JumpSize + 2*mostStore*len(t.Marks)
+	return 2*JumpSize + 2*mostStore*len(t.Marks) + 2*t.moreOfFar()
 }
 
 // WriteColdTouch writes what stores:
@@ -393,6 +398,8 @@ func (t *Touch) granule(a *x86.Asm, r byte, m *Mark, use *TouchUse) {
 func (t *Touch) load(a *x86.Asm, r byte, m *Mark) (from byte) {
 	if m.At != 0 {
 		a.LeaTo(r, m.At)
+	} else if m.isFar() {
+		t.far(a, r, m)
 	} else if at := t.memory(a, r, m.Memory); t.Masks && at.Base != x86.NoRegister && at.Index == x86.NoRegister && at.Disp == 0 {
 		return at.Base
 	} else {

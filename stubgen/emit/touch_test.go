@@ -73,14 +73,21 @@ func TestTouch(t *testing.T) {
 func TestTouchRoom(t *testing.T) {
 	registers := []byte{x86.RCX, x86.RDX, x86.RBX, x86.RBP, x86.RSI, x86.RDI, x86.RSP, x86.RAX, x86.R8, 12, 13}
 	for _, touch := range []Touch{{Scratch: 15}, {Scratch: 15, Masks: true}, {Scratch: x86.NoRegister, Masks: true}, {Scratch: x86.NoRegister, KeepsFlags: true}, {Scratch: 15, Looks: true, Granule: GranulePage}, {Scratch: x86.NoRegister, Looks: true, Granule: GranulePage}} {
-		for first := range registers {
+		for n := range 3 * len(registers) {
+			first, kind := n%len(registers), n/len(registers)
 			all := touch
 			for i := 0; ; i++ {
 				m := Mark{Memory: x86.Memory{Base: registers[(first+2*i)%len(registers)], Index: registers[(first+2*i+1)%len(registers)], Scale: 8, Disp: 1 << 20}, Kind: x86.OperandLoad | x86.OperandStore}
 				if m.Memory.Index == x86.RSP {
 					m.Memory.Index = x86.NoRegister
 				}
-				if all.Looks {
+				switch kind {
+				case 1: // scales of rax are left out (x86.Operand.Linear)
+					m.Memory.Segment, m.Memory.Scale = x86.SegmentFS, 1
+				case 2:
+					m.Memory.Addr32, m.Ahead = true, 15
+				}
+				if all.Looks && kind == 0 {
 					m.More = 100
 				}
 				if !all.HasRoom(&m) {

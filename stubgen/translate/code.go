@@ -256,6 +256,10 @@ func touchText(t *emit.Touch) string {
 		}
 		text += fmt.Sprintf(" %s: %s,", where, [...]string{"from here", "read", "written", "read and written"}[m.Kind])
 	}
+	for i := range t.Forms {
+		f := &t.Forms[i]
+		text += fmt.Sprintf(" %#x(%s,%s,%d), way %d: %s,", f.Disp, registerName(f.Base), registerName(f.Index), f.Scale, f.Way, [...]string{"", "read", "written", "read and written"}[f.Kind&(x86.OperandLoad|x86.OperandStore)])
+	}
 	text += " by " + registerName(t.Scratch)
 	if t.Scratch == x86.NoRegister {
 		text += "one on the stack"

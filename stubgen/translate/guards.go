@@ -50,7 +50,7 @@ const (
 // guard puts guards in front of accesses, and records in front of others.
 func (c *Code) guard(o *stubgen.Object, how Touching) {
 	g := c.Home.Graph
-	t := toucher{code: c, obj: o, how: Touching{Row: how.Row, Masks: how.Masks, Granule: emit.GranulePage}, most: emit.RecordMost, live: g.FlagsForCallers(), nest: c.Nest, compares: true}
+	t := toucher{code: c, obj: o, how: Touching{Row: how.Row, Masks: how.Masks, Granule: emit.GranulePage, Bases: how.Bases}, most: emit.RecordMost, live: g.FlagsForCallers(), nest: c.Nest, compares: true}
 	t.guards = &guards{unchecked: make([][]bool, len(g.Blocks))}
 	for i := range c.Tables {
 		t.aimed = append(t.aimed, span{c.Tables[i].Load + 1, c.Tables[i].Jump + 1})
@@ -73,7 +73,7 @@ func (t *toucher) guardOps() {
 		access := 0
 		for i, op := range c.ops(k) {
 			if t.isFirst(c.ops(k), i) {
-				ops = t.put(ops, k, op.Inst)
+				ops = t.putForms(t.put(ops, k, op.Inst), op.Inst)
 				if t.unchecked[k] != nil {
 					ops = t.putRecords(ops, op.Inst, func() bool {
 						access++
@@ -153,7 +153,7 @@ func (t *toucher) placeGuard(i int) bool {
 func (t *toucher) isCovered(i, k int) bool {
 	s := &t.spans[k]
 	for _, c := range t.covers[i:k] {
-		if c.to > c.from && c.class == s.class && c.from <= s.from && s.to <= c.to {
+		if c.to > c.from && c.class == s.class && !c.class.Addr32 && c.from <= s.from && s.to <= c.to {
 			s.low, s.high = false, false
 			return true
 		}
@@ -193,6 +193,7 @@ func (t *toucher) isAimed(inst int32) bool {
 func (t *toucher) checkFrom(s *touched, at int) int64 {
 	from := s.from
 	switch {
+	case s.class.Addr32:
 	case s.class.Base == x86.RIP:
 		from &^= emit.GranulePage.Bytes() - 1
 	case s.class.Base == x86.RSP && s.class.Index == x86.NoRegister:
@@ -217,7 +218,7 @@ func (t *toucher) checkedBehind(have []known) (list []known) {
 		}
 	}
 	for _, k := range have {
-		if !t.isChanged(k.class.Base) && !t.isChanged(k.class.Index) {
+		if !t.isChanged(k.class.Base) && !t.isChanged(k.class.Index) && t.since[baseOf(k.class.Segment)] == 0 {
 			list = append(list, k)
 		}
 	}

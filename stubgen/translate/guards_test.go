@@ -9,6 +9,7 @@ import (
 
 	"github.com/dynprof/dynprof/internal/lane"
 	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/flow"
 	"github.com/dynprof/dynprof/stubgen/internal/fixture"
@@ -19,7 +20,7 @@ import (
 // it, or lies in bytes that were checked, since a call or a round of a loop. No check stands where
 // flags are live, and the slow copy has the instruction that it leads to.
 func TestGuardsReach(t *testing.T) {
-	for _, path := range append(lane.Some([]string{"/usr/bin/lua5.4", "/usr/lib/x86_64-linux-gnu/liblzma.so.5.4.1", "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0.8.6", "/usr/bin/perl"}, 0), fixture.Link(t, "../flow/testdata/flow.s")) {
+	for _, path := range append(lane.Some([]string{"/usr/bin/lua5.4", "/usr/lib/x86_64-linux-gnu/liblzma.so.5.4.1", "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0.8.6", "/usr/bin/perl"}, 0), fixture.Link(t, "../flow/testdata/flow.s"), fixture.Link(t, "testdata/forms.s")) {
 		if _, err := os.Stat(path); err != nil {
 			t.Logf("not looked at: %v", err)
 			continue
@@ -35,7 +36,8 @@ func TestGuardsReach(t *testing.T) {
 				g := c.Home.Graph
 				c.Count(true)
 				c.NoteCallees(o, c.Counters)
-				c.RecordAccesses(o, Touching{Row: i%4 != 0, Masks: i%2 == 0})
+				how := Touching{Row: i%4 != 0, Masks: i%2 == 0, Bases: true}
+				c.RecordAccesses(o, how)
 				live := g.FlagsForCallers()
 				for k := range g.Blocks {
 					for _, op := range c.ops(k) {
@@ -51,7 +53,7 @@ func TestGuardsReach(t *testing.T) {
 					}
 				}
 				for n := range 4 {
-					w := guardWalk{walk: walk{t: t, code: c, obj: o, granule: emit.GranulePage, rand: rand.New(rand.NewPCG(uint64(i), uint64(n)))}}
+					w := guardWalk{walk: walk{t: t, how: how, code: c, obj: o, granule: emit.GranulePage, rand: rand.New(rand.NewPCG(uint64(i), uint64(n)))}}
 					w.from(w.rand.IntN(len(g.Blocks)), n == 0)
 					guarded, recorded = guarded+w.guarded, recorded+w.recorded
 				}
@@ -87,6 +89,7 @@ func (w *guardWalk) from(k int, entry bool) {
 	for r := range w.regs {
 		w.regs[r] = w.value()
 	}
+	w.newBases()
 	order := w.code.Nest.Order()
 	for at := int32(k); ; {
 		w.block(at)
@@ -100,6 +103,7 @@ func (w *guardWalk) from(k int, entry bool) {
 		}
 		if e.Kind == flow.Return || e.Kind == flow.Unwind {
 			w.checked = nil
+			w.newBases()
 			for r := range w.regs {
 				w.regs[r] = w.value()
 			}
@@ -126,23 +130,52 @@ func (w *guardWalk) block(k int32) {
 	}
 }
 
+// formsGo reports whether an instruction has forms; then what is in front of it is these.
+func formsGo(t *testing.T, o *stubgen.Object, how *Touching, in *flow.Inst, records []*emit.Touch) bool {
+	var all [x86.MaxOperands]x86.Operand
+	var want []emit.Form
+	rare := false
+	code := o.Code(in.Addr)[:in.Len]
+	for i, p := range all[:in.Operands(code, &all)] {
+		if p.Kind&(x86.OperandLoad|x86.OperandStore) == 0 {
+			continue
+		}
+		f, ok := in.Form(code, &p)
+		if !ok || p.Segment == x86.SegmentGS && how.Row {
+			return false
+		}
+		if p.Base == x86.RIP {
+			f.Disp += int64(in.Len)
+		}
+		rare = rare || !p.Linear() || p.Disp > emit.MostDisplacement
+		want = append(want, emit.Form{Form: f, Second: i > 0})
+	}
+	if rare && (len(records) != 1 || !slices.Equal(records[0].Forms, want)) {
+		t.Errorf("%x: %+v, not %+v", in.Addr, records, want)
+	}
+	return rare
+}
+
 func (w *guardWalk) at(m *emit.Mark) uint64 {
 	if m.At != 0 {
 		return uint64(m.At)
 	}
-	return w.address(m.Memory.Base, m.Memory.Index, m.Memory.Scale, int64(m.Memory.Disp))
+	return w.address(m.Memory, int64(m.Memory.Disp)) + uint64(m.Ahead)
 }
 
 func (w *guardWalk) accessesOf(inst int32, records []*emit.Touch) {
 	in := &w.code.Home.Graph.Insts[inst]
 	var all [x86.MaxOperands]x86.Operand
+	if formsGo(w.t, w.obj, &w.how, in, records) {
+		return
+	}
 	for i, p := range all[:in.Operands(w.obj.Code(in.Addr)[:in.Len], &all)] {
-		if !isRecorded(&p) {
+		if !w.how.isRecorded(&p) {
 			continue
 		}
 		at := uint64(w.obj.Run(in.End() + uint64(p.Disp)))
 		if p.Base != x86.RIP {
-			at = w.address(p.Base, p.Index, p.Scale, p.Disp)
+			at = w.address(classOf(&p), p.Disp)
 		}
 		if len(records) > 0 && records[0].Record == emit.Record(&p, i > 0) && w.at(&records[0].Marks[0]) == at {
 			records = records[1:]
@@ -170,6 +203,9 @@ func (w *guardWalk) instruction(inst int32) {
 	by, known := movesStack(in, code, operands)
 	if w.regs[x86.RSP] += uint64(int64(by)); !known {
 		written |= 1 << x86.RSP
+	}
+	if setsBases(in) {
+		w.newBases()
 	}
 	for r := range w.regs {
 		if written>>r&1 != 0 {

@@ -197,7 +197,7 @@ func (l *layout) op(op *Op) {
 		front, behind := t.MostSize(), 0
 		switch {
 		case t.Record != 0:
-			behind = emit.RecordColdSize
+			behind = t.ColdSize()
 		case t.Looks:
 			behind = t.ColdTouchSize()
 		case t.Check:

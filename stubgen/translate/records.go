@@ -13,7 +13,7 @@ import (
 // byte, and nothing is left out. In the other, which all come to, there are guards in place of most
 // of these (guards.go).
 
-// RecordAccesses puts a record in front of each access that can have one (x86.Operand.Plain), in
+// RecordAccesses puts a record in front of each access that can have one (Touching.Recorded), in
 // the slow copy, and guards into c. It comes behind Count or CountAs, and NoteCallees, in place of
 // NoteTouches.
 func (c *Code) RecordAccesses(o *stubgen.Object, how Touching) {
@@ -26,14 +26,14 @@ func (c *Code) RecordAccesses(o *stubgen.Object, how Touching) {
 // recordAll puts a record in front of each access.
 func (c *Code) recordAll(o *stubgen.Object, how Touching) {
 	g := c.Home.Graph
-	t := toucher{code: c, obj: o, how: Touching{Row: how.Row, Masks: how.Masks, Granule: emit.GranulePage}, live: g.FlagsForCallers(), nest: c.Nest, compares: true}
+	t := toucher{code: c, obj: o, how: Touching{Row: how.Row, Masks: how.Masks, Granule: emit.GranulePage, Bases: how.Bases}, live: g.FlagsForCallers(), nest: c.Nest, compares: true}
 	t.begin()
 	ops, begins := make([]Op, 0, 2*len(c.Ops)), make([]int32, 0, len(g.Blocks))
 	for k := range g.Blocks {
 		begins = append(begins, int32(len(ops)))
 		for i, op := range c.ops(k) {
 			if t.isFirst(c.ops(k), i) {
-				ops = t.putRecords(ops, op.Inst, nil)
+				ops = t.putRecords(t.putForms(ops, op.Inst), op.Inst, nil)
 			}
 			ops = append(ops, op)
 		}
@@ -54,14 +54,17 @@ func (t *toucher) records(inst int32, wanted func() bool) (n int32) {
 	in := &t.code.Home.Graph.Insts[inst]
 	var all [x86.MaxOperands]x86.Operand
 	operands := all[:in.Operands(t.obj.Code(in.Addr)[:in.Len], &all)]
+	if t.formsOf(in) != nil {
+		return 0
+	}
 	for i := range operands {
 		p := &operands[i]
-		if !isRecorded(p) || wanted != nil && !wanted() {
+		if !t.how.isRecorded(p) || wanted != nil && !wanted() {
 			continue
 		}
 		touch, _ := t.touchAt(inst)
-		m := emit.Mark{Memory: x86.Memory{Base: p.Base, Index: p.Index, Scale: p.Scale, Disp: int32(p.Disp)}, Kind: p.Kind & (x86.OperandLoad | x86.OperandStore)}
-		if p.Base == x86.RIP {
+		m := emit.Mark{Memory: classOf(p), Kind: p.Kind & (x86.OperandLoad | x86.OperandStore)}
+		if m.Memory.Disp = int32(p.Disp); p.Base == x86.RIP {
 			m.Memory, m.At = x86.Memory{}, t.obj.Run(uint64(p.Disp+int64(in.End())))
 		}
 		touch.Marks, touch.Record = []emit.Mark{m}, emit.Record(p, i > 0)
@@ -72,13 +75,13 @@ func (t *toucher) records(inst int32, wanted func() bool) (n int32) {
 }
 
 // isRecorded reports whether it is an access, and has a record.
-func isRecorded(p *x86.Operand) bool {
-	return p.Kind&(x86.OperandLoad|x86.OperandStore) != 0 && Recorded(p)
+func (how *Touching) isRecorded(p *x86.Operand) bool {
+	return p.Kind&(x86.OperandLoad|x86.OperandStore) != 0 && how.Recorded(p)
 }
 
 // Recorded reports whether accesses of an operand are recorded.
-func Recorded(p *x86.Operand) bool {
-	return p.Plain() && int(p.Size)*int(p.Count) < emit.RecordMost && p.Disp <= emit.MostDisplacement && p.Disp >= -1<<31
+func (how *Touching) Recorded(p *x86.Operand) bool {
+	return how.notes(p) && int(p.Size)*int(p.Count) < emit.RecordMost && p.Disp <= emit.MostDisplacement && p.Disp >= -1<<31
 }
 
 // cold is a record in front of an instruction, or a touch that looks, of which the rest is elsewhere.

@@ -13,8 +13,19 @@ import (
 // order, none of another, and all else is as it was. The register of a record is none that its
 // address needs.
 func TestRecords(t *testing.T) {
-	o, p := load(t, fixture.Link(t, "../flow/testdata/flow.s"))
-	seen, none := 0, 0
+	seen, none, forms := 0, 0, 0
+	for _, path := range []string{fixture.Link(t, "../flow/testdata/flow.s"), fixture.Link(t, "testdata/forms.s")} {
+		s, n, f := recordsOf(t, path)
+		seen, none, forms = seen+s, none+n, forms+f
+	}
+	if seen < 40 || none == 0 || forms == 0 {
+		t.Errorf("%d operands were looked at, and %d that have none, %d instructions with forms", seen, none, forms)
+	}
+}
+
+// recordsOf looks at a program's operands, and says how many have a record, how many none, and how many instructions have forms.
+func recordsOf(t *testing.T, path string) (seen, none, forms int) {
+	o, p := load(t, path)
 	for i := range p.Units() {
 		c, plain := lowered(o, p, i), lowered(o, p, i)
 		if c == nil {
@@ -24,7 +35,8 @@ func TestRecords(t *testing.T) {
 			c.Count(true)
 			c.NoteCallees(o, c.Counters)
 		}
-		c.RecordAccesses(o, Touching{Row: i%3 != 0})
+		how := Touching{Row: i%3 != 0, Bases: true}
+		c.RecordAccesses(o, how)
 		c = c.Slow
 		g := c.Home.Graph
 		for k := range g.Blocks {
@@ -41,8 +53,12 @@ func TestRecords(t *testing.T) {
 				}
 				in := &g.Insts[op.Inst]
 				var all [x86.MaxOperands]x86.Operand
+				if formsGo(t, o, &how, in, records) {
+					records, forms = nil, forms+1
+					continue
+				}
 				for n, q := range all[:in.Operands(o.Code(in.Addr)[:in.Len], &all)] {
-					if q.Kind&(x86.OperandLoad|x86.OperandStore) == 0 || !Recorded(&q) {
+					if q.Kind&(x86.OperandLoad|x86.OperandStore) == 0 || !how.Recorded(&q) {
 						none++
 						continue
 					}
@@ -51,7 +67,7 @@ func TestRecords(t *testing.T) {
 					}
 					r := records[0]
 					records, seen = records[1:], seen+1
-					if m := &r.Marks[0]; r.Record != emit.Record(&q, n > 0) || m.At == 0 && (m.Memory.Base != q.Base || m.Memory.Index != q.Index || int64(m.Memory.Disp) != q.Disp) || m.At != 0 != (q.Base == x86.RIP) {
+					if m := &r.Marks[0]; r.Record != emit.Record(&q, n > 0) || m.At == 0 && (m.Memory.Base != q.Base || m.Memory.Index != q.Index || m.Memory.Segment != q.Segment || m.Memory.Addr32 != (q.Flags&x86.OperandAddr32 != 0) || int64(m.Memory.Disp) != q.Disp) || m.At != 0 != (q.Base == x86.RIP) {
 						t.Errorf("%x: operand %d has another record: %+v", in.Addr, n, r)
 					}
 					if s := r.Scratch; s != x86.NoRegister && (s == q.Base || s == q.Index || s == x86.RSP) {
@@ -67,7 +83,5 @@ func TestRecords(t *testing.T) {
 			}
 		}
 	}
-	if seen < 20 || none == 0 {
-		t.Errorf("%d operands were looked at, and %d that have none", seen, none)
-	}
+	return seen, none, forms
 }

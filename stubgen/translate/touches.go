@@ -31,6 +31,7 @@ type Touching struct {
 	Row     bool // threads have rows, with a word for this
 	Masks   bool // by pext: the CPU is fast with it
 	Granule emit.Granule
+	Bases   bool // rdfsbase can be used, and without Row rdgsbase
 }
 
 // NoteTouches puts a Touch in front of accesses. It comes behind Count or CountAs, and
@@ -46,7 +47,7 @@ func (c *Code) NoteTouches(o *stubgen.Object, how Touching) {
 		begins = append(begins, int32(len(ops)))
 		for i, op := range c.ops(k) {
 			if t.isFirst(c.ops(k), i) {
-				ops = t.put(ops, k, op.Inst)
+				ops = t.putForms(t.put(ops, k, op.Inst), op.Inst)
 			}
 			ops = append(ops, op)
 		}
@@ -93,9 +94,9 @@ type toucher struct {
 	*guards              // nil: touches are noted; else it is guards that are found, in their place (guards.go)
 
 	// Of a block.
-	insts []int32          // those that run, here or at home
-	rsps  []int32          // in front of each: how far the stack pointer is from where it was first
-	since [x86.RIP + 1]int // by register: the first of these that what it has now is there in front of
+	insts []int32           // those that run, here or at home
+	rsps  []int32           // in front of each: how far the stack pointer is from where it was first
+	since [lastBase + 1]int // by register, or base of a segment (far.go): the first of these that what it has now is there in front of
 	spans []touched
 	open  []int // spans that more may come to
 	rsp   int32
@@ -239,7 +240,7 @@ func (t *toucher) isInOne(s *touched) bool {
 	case s.class.Base == x86.RIP:
 		return t.obj.Run(uint64(first))>>t.how.Granule == t.obj.Run(uint64(last))>>t.how.Granule
 	}
-	return s.class.Base == x86.NoRegister && s.class.Index == x86.NoRegister && first>>t.how.Granule == last>>t.how.Granule && first >= 0
+	return s.class.Segment == x86.SegmentNone && s.class.Base == x86.NoRegister && s.class.Index == x86.NoRegister && first>>t.how.Granule == last>>t.how.Granule && first >= 0
 }
 
 // behind is what is noted behind the block.
@@ -249,7 +250,7 @@ func (t *toucher) behind(have []known) (list []known) {
 		list = append(list, known{s.class, s.from, s.to, s.kind})
 	}
 	for _, k := range have {
-		if t.isChanged(k.class.Base) || t.isChanged(k.class.Index) {
+		if t.isChanged(k.class.Base) || t.isChanged(k.class.Index) || t.since[baseOf(k.class.Segment)] != 0 {
 			continue
 		}
 		i := slices.IndexFunc(list, func(l known) bool {
@@ -313,7 +314,7 @@ func (t *toucher) instruction(inst int32) {
 	var all [x86.MaxOperands]x86.Operand
 	operands := all[:in.Operands(code, &all)]
 	for i := range operands {
-		if t.guards != nil && !isRecorded(&operands[i]) {
+		if t.guards != nil && (!t.how.isRecorded(&operands[i]) || t.hasForms(inst)) {
 			continue
 		}
 		t.touch(in, &operands[i])
@@ -324,10 +325,10 @@ func (t *toucher) instruction(inst int32) {
 // touch adds an operand.
 func (t *toucher) touch(in *flow.Inst, p *x86.Operand) {
 	n := int64(p.Size) * int64(p.Count)
-	if !p.Plain() || n > mostTouched || p.Disp > emit.MostDisplacement || p.Disp < -1<<31 {
+	if !t.how.notes(p) || n > mostTouched || p.Disp > emit.MostDisplacement || p.Disp < -1<<31 {
 		return
 	}
-	class, from := x86.Memory{Base: p.Base, Index: p.Index, Scale: p.Scale}, p.Disp
+	class, from := classOf(p), p.Disp
 	switch p.Base {
 	case x86.RIP:
 		from += int64(in.End())
@@ -369,8 +370,11 @@ func (t *toucher) access(class x86.Memory, kind x86.OperandKind, from, to int64)
 			s.since = max(s.since, t.since[r])
 		}
 	}
+	s.since = max(s.since, t.since[baseOf(class.Segment)])
 	t.isOf(len(t.spans))
-	t.open = append(t.open, len(t.spans))
+	if !class.Addr32 { // which may go round
+		t.open = append(t.open, len(t.spans))
+	}
 	t.spans = append(t.spans, s)
 }
 
@@ -392,9 +396,13 @@ func (t *toucher) leave(in *flow.Inst, code []byte, operands []x86.Operand) {
 			t.since[r] = len(t.insts)
 		}
 	}
+	bases := setsBases(in)
+	if bases {
+		t.since[fsBase], t.since[gsBase] = len(t.insts), len(t.insts)
+	}
 	keep := t.open[:0]
 	for _, k := range t.open {
-		if m := &t.spans[k].class; !isIn(written, m.Base) && !isIn(written, m.Index) {
+		if m := &t.spans[k].class; !isIn(written, m.Base) && !isIn(written, m.Index) && !(bases && m.Segment != x86.SegmentNone) {
 			keep = append(keep, k)
 		}
 	}
@@ -467,7 +475,7 @@ func (t *toucher) touchAt(inst int32) (touch emit.Touch, cost int) {
 // that can look for both at once. It reports false if there is no room.
 func (t *toucher) mark(touch *emit.Touch, s *touched, at int) bool {
 	old, more := len(touch.Marks), s.to-1-s.from
-	if touch.Looks && s.low && s.high && s.class.Base != x86.RIP && more <= touch.Granule.MostMore() {
+	if touch.Looks && s.low && s.high && s.class.Base != x86.RIP && !isFar(&s.class) && more <= touch.Granule.MostMore() {
 		return t.markAt(touch, s, s.from, at, int32(more))
 	}
 	for i, b := range []int64{s.from, s.to - 1} {
@@ -494,13 +502,16 @@ func (t *toucher) markAt(touch *emit.Touch, s *touched, b int64, at int, more in
 	default:
 		m.Memory.Disp = int32(b)
 	}
+	if s.class.Addr32 && t.guards == nil {
+		m.Memory.Disp, m.Ahead = m.Memory.Disp-int32(b-s.from), int32(b-s.from)
+	}
 	return addMark(touch, &m)
 }
 
 // addMark adds a mark, or adds its kind to one that is there.
 func addMark(touch *emit.Touch, m *emit.Mark) bool {
 	for i := range touch.Marks {
-		if k := &touch.Marks[i]; k.Memory == m.Memory && k.At == m.At && k.More == m.More {
+		if k := &touch.Marks[i]; k.Memory == m.Memory && k.At == m.At && k.More == m.More && k.Ahead == m.Ahead {
 			k.Kind |= m.Kind
 			return true
 		}

@@ -20,14 +20,14 @@ import (
 // have random values wherever one is written: each granule that an instruction touches is noted by
 // then, since a call or a round of a loop; and each that is noted is touched in the same block.
 func TestTouchesExact(t *testing.T) {
-	for _, path := range append(lane.Some([]string{"/usr/bin/lua5.4", "/usr/lib/x86_64-linux-gnu/liblzma.so.5.4.1", "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0.8.6", "/usr/bin/perl"}, 0, 1), fixture.Link(t, "../flow/testdata/flow.s")) {
+	for _, path := range append(lane.Some([]string{"/usr/bin/lua5.4", "/usr/lib/x86_64-linux-gnu/liblzma.so.5.4.1", "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0.8.6", "/usr/bin/perl"}, 0, 1), fixture.Link(t, "../flow/testdata/flow.s"), fixture.Link(t, "testdata/forms.s")) {
 		if _, err := os.Stat(path); err != nil {
 			t.Logf("not looked at: %v", err)
 			continue
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			o, p := load(t, path)
-			walks, accesses, large := 0, 0, 0
+			walks, accesses, large, based, short := 0, 0, 0, 0, 0
 			for i := range p.Units() {
 				c := lowered(o, p, i)
 				if c == nil {
@@ -40,18 +40,19 @@ func TestTouchesExact(t *testing.T) {
 				begins := c.Begins
 				for _, granule := range lane.Some([]emit.Granule{emit.GranulePage, emit.GranuleLine, emit.GranuleWord}, i%3) {
 					c.Ops, c.Begins, c.Touches = slices.Clone(bare), begins, nil
-					c.NoteTouches(o, Touching{Row: true, Masks: i%2 == 0, Granule: granule})
+					how := Touching{Row: i%3 != 0, Masks: i%2 == 0, Granule: granule, Bases: true}
+					c.NoteTouches(o, how)
 					for n := range 4 {
-						w := walk{t: t, code: c, obj: o, granule: granule, rand: rand.New(rand.NewPCG(uint64(i), uint64(n)))}
+						w := walk{t: t, how: how, code: c, obj: o, granule: granule, rand: rand.New(rand.NewPCG(uint64(i), uint64(n)))}
 						w.from(w.rand.IntN(len(g.Blocks)), n == 0)
-						walks, accesses, large = walks+1, accesses+w.accesses, large+w.large
+						walks, accesses, large, based, short = walks+1, accesses+w.accesses, large+w.large, based+w.based, short+w.short
 					}
 					if t.Failed() {
 						t.Fatalf("%s, %d bytes:\n%s", o.Functions[g.Unit.Function].Name, granule.Bytes(), c.Text(o))
 					}
 				}
 			}
-			t.Logf("%d ways, %d accesses, %d of more than a granule", walks, accesses, large)
+			t.Logf("%d ways, %d accesses, %d of more than a granule, %d by FS or GS, %d of 32-bit addresses", walks, accesses, large, based, short)
 			if accesses == 0 {
 				t.Error("nothing was looked at")
 			}
@@ -90,10 +91,14 @@ type walk struct {
 	obj      *stubgen.Object
 	rand     *rand.Rand
 	regs     [x86.RIP]uint64
+	bases    [3]uint64 // by segment
+	how      Touching
 	granule  emit.Granule
 	noted    map[mark]bool // since a time
 	accesses int
-	large    int // those of more than a granule
+	large    int // those of more than a granule,
+	based    int // by FS or GS,
+	short    int // and of 32-bit addresses
 }
 
 // mark is a granule, and what is done with it.
@@ -124,8 +129,9 @@ func (w *walk) from(k int, entry bool) {
 	for r := range w.regs {
 		w.regs[r] = w.value()
 	}
+	w.newBases()
 	w.noted = map[mark]bool{}
-	if have := knownAt(w.code, w.obj, w.granule, k); len(have) > 0 {
+	if have := knownAt(w.code, w.obj, w.how, k); len(have) > 0 {
 		return // what leads there has noted something
 	}
 	order := w.code.Nest.Order()
@@ -141,6 +147,7 @@ func (w *walk) from(k int, entry bool) {
 		}
 		if e.Kind == flow.Return || e.Kind == flow.Unwind {
 			w.noted = map[mark]bool{}
+			w.newBases()
 			for r := range w.regs {
 				w.regs[r] = w.value()
 			}
@@ -149,15 +156,23 @@ func (w *walk) from(k int, entry bool) {
 	}
 }
 
+// newBases is for what may have changed them.
+func (w *walk) newBases() {
+	w.bases = [...]uint64{x86.SegmentFS: w.value(), x86.SegmentGS: w.value()}
+}
+
 func (w *walk) block(k int32) {
 	touched, now := map[mark]bool{}, map[mark]bool{}
+	var forms []*emit.Touch
 	for _, op := range w.code.ops(int(k)) {
 		switch {
+		case op.Kind == Touch && w.code.Touches[op.To].Forms != nil:
+			forms = append(forms, &w.code.Touches[op.To])
 		case op.Kind == Touch:
 			for _, m := range w.code.Touches[op.To].Marks {
 				at := uint64(m.At)
 				if at == 0 {
-					at = w.address(m.Memory.Base, m.Memory.Index, m.Memory.Scale, int64(m.Memory.Disp))
+					at = w.address(m.Memory, int64(m.Memory.Disp)) + uint64(m.Ahead)
 				}
 				for _, at := range []uint64{at, at + uint64(m.More)} {
 					for _, kind := range []x86.OperandKind{x86.OperandLoad, x86.OperandStore} {
@@ -168,6 +183,8 @@ func (w *walk) block(k int32) {
 				}
 			}
 		case op.Kind.runsHere():
+			formsGo(w.t, w.obj, &w.how, &w.code.Home.Graph.Insts[op.Inst], forms)
+			forms = nil
 			w.instruction(op.Inst, touched)
 		}
 	}
@@ -178,15 +195,18 @@ func (w *walk) block(k int32) {
 	}
 }
 
-func (w *walk) address(base, index, scale byte, disp int64) uint64 {
+func (w *walk) address(m x86.Memory, disp int64) uint64 {
 	at := uint64(disp)
-	if base != x86.NoRegister {
-		at += w.regs[base]
+	if m.Base != x86.NoRegister {
+		at += w.regs[m.Base]
 	}
-	if index != x86.NoRegister {
-		at += w.regs[index] * uint64(scale)
+	if m.Index != x86.NoRegister {
+		at += w.regs[m.Index] * uint64(m.Scale)
 	}
-	return at
+	if m.Addr32 {
+		at &= 1<<32 - 1
+	}
+	return at + w.bases[m.Segment]
 }
 
 func (w *walk) instruction(inst int32, touched map[mark]bool) {
@@ -197,12 +217,17 @@ func (w *walk) instruction(inst int32, touched map[mark]bool) {
 	for i := range operands {
 		p := &operands[i]
 		n := uint64(p.Size) * uint64(p.Count)
-		if !p.Plain() || n > mostTouched {
+		if !w.how.notes(p) || n > mostTouched {
 			continue
 		}
 		at := uint64(w.obj.Run(in.End() + uint64(p.Disp)))
 		if p.Base != x86.RIP {
-			at = w.address(p.Base, p.Index, p.Scale, p.Disp)
+			at = w.address(classOf(p), p.Disp)
+		}
+		if p.Segment != x86.SegmentNone {
+			w.based++
+		} else if p.Flags&x86.OperandAddr32 != 0 {
+			w.short++
 		}
 		for _, kind := range []x86.OperandKind{x86.OperandLoad, x86.OperandStore} {
 			if p.Kind&kind == 0 {
@@ -224,6 +249,9 @@ func (w *walk) instruction(inst int32, touched map[mark]bool) {
 	if w.regs[x86.RSP] += uint64(int64(by)); !known {
 		written |= 1 << x86.RSP
 	}
+	if setsBases(in) {
+		w.newBases()
+	}
 	for r := range w.regs {
 		if written>>r&1 != 0 {
 			w.regs[r] = w.value()
@@ -232,10 +260,10 @@ func (w *walk) instruction(inst int32, touched map[mark]bool) {
 }
 
 // knownAt is what is noted where a block begins.
-func knownAt(c *Code, o *stubgen.Object, granule emit.Granule, k int) []known {
+func knownAt(c *Code, o *stubgen.Object, how Touching, k int) []known {
 	again := Lower(c.Home)
 	again.Nest = c.Nest
-	t := toucher{nest: c.Nest, code: again, obj: o, how: Touching{Granule: granule}, most: granule.Bytes(), live: make([]x86.FlagSet, len(c.Home.Graph.Insts))}
+	t := toucher{nest: c.Nest, code: again, obj: o, dead: make([]uint32, len(c.Home.Graph.Insts)), how: how, most: how.Granule.Bytes(), live: make([]x86.FlagSet, len(c.Home.Graph.Insts))}
 	t.blocks()
 	return t.have[k]
 }

@@ -55,6 +55,7 @@ void *dp_before(void *r)
 void dp_after(void *b, void *r) { (void)b, (void)r; }
 void dp_forked(void *b) { (void)b; }
 void dp_record(uint64_t at, uint64_t home, uint64_t what) { (void)at, (void)home, (void)what; }
+void dp_form_access(const void *f, uint64_t home, uint64_t what, const void *r, const uint64_t *rsp) { (void)f, (void)home, (void)what, (void)r, (void)rsp; }
 void dp_cross(uint32_t counter, uint64_t from) { (void)counter, (void)from; }
 int dp_texts_far(void) { return 1; }
 void dp_action_site(void) {}

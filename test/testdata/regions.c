@@ -251,6 +251,8 @@ int main(int argc, char **argv)
 	} else if (!strcmp(how, "repeated")) {
 		CHECK(memtr_regist(table, sizeof table) == 0);
 		repeated(table, apart, 100);
+		for (int i = 0; i < 100; i++)
+			expect(1, i, 1, "store");
 		once(table + 8, table + 16);
 		expect(1, 16, 8, "load"), expect(1, 8, 8, "store");
 	} else if (!strcmp(how, "threads")) {

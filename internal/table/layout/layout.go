@@ -433,15 +433,16 @@ const (
 // Header flags.
 const (
 	FlagFollowExec = 1 << 0
-	FlagThreshold  = 1 << 1 // some function has a threshold
-	FlagShared     = 1 << 2 // all threads and processes count into row 0, with locked instructions
-	FlagLock       = 1 << 3 // because the user asked for it
-	FlagTranslator = 1 << 4 // all stubs check a threshold and can send calls to other code
-	FlagBlind      = 1 << 5 // objects that are loaded later are not seen: they might use the GS segment
-	FlagWarm       = 1 << 6 // all objects had plans of earlier starts: no planner ran
-	FlagTrips      = 1 << 7 // trips of loops are counted
-	FlagSwitched   = 1 << 8 // blocks are counted of some calls: copies have switches,
-	FlagHot        = 1 << 9 // which are turned on when functions reach their thresholds
+	FlagThreshold  = 1 << 1  // some function has a threshold
+	FlagShared     = 1 << 2  // all threads and processes count into row 0, with locked instructions
+	FlagLock       = 1 << 3  // because the user asked for it
+	FlagTranslator = 1 << 4  // all stubs check a threshold and can send calls to other code
+	FlagBlind      = 1 << 5  // objects that are loaded later are not seen: they might use the GS segment
+	FlagWarm       = 1 << 6  // all objects had plans of earlier starts: no planner ran
+	FlagTrips      = 1 << 7  // trips of loops are counted
+	FlagSwitched   = 1 << 8  // blocks are counted of some calls: copies have switches,
+	FlagHot        = 1 << 9  // which are turned on when functions reach their thresholds
+	FlagBases      = 1 << 10 // memory by FS is noted, too, and by GS where threads share the counters
 )
 
 // What a function's fired word says.

@@ -97,6 +97,7 @@ struct dp_ctl {
 	uint64_t blocks;        /* 1: blocks are counted, or calls by site: planning takes its time */
 	uint64_t heat;          /* enum dp_heat */
 	uint64_t granule;       /* of which each that is touched is noted: bits of an address within it */
+	uint64_t bases;         /* 1: rdfsbase can be used */
 	uint64_t audited;       /* 1: who traces the program is no debugger, but audits its regions */
 	uint64_t late;          /* 1: these objects come later */
 	uint64_t outside;       /* 1: and the planner has of the target what is here and in them */

@@ -124,6 +124,29 @@
 #define DP_RECORD_ATOMIC 0x10000
 #define DP_RECORD_MOST 4096
 
+/* Forms: that it is these, where flags are saved, that it is touches; a form's bytes, and what it has where; its flags; its ways. */
+#define DP_FORMS 0x40000
+#define DP_FORMS_FLAGS 0x80000
+#define DP_FORMS_TOUCH 0x100000
+#define DP_FORM_BYTES 24
+#define DP_FORM_SIZE 8
+#define DP_FORM_WAY 15
+#define DP_FORM_MORE 19
+#define DP_FORM_REGISTERS 17
+#define DP_FORM_ADDR32 1
+#define DP_FORM_BYTE 2
+#define DP_FORM_LINE 4
+#define DP_FORM_IS32 8
+#define DP_FORM_VECTOR 16
+#define DP_FORM_VEX 64
+#define DP_FORM_WIDE 32
+#define DP_FORM_MASKED 3
+#define DP_FORM_PACKED 4
+#define DP_FORM_ANY 5
+#define DP_FORM_LANES 6
+#define DP_FORM_REPEATED 1
+#define DP_FORM_BITS 2
+
 /* Where it goes on, from the end of what is in front of the instruction: by a register of the row, of the stack, and with flags kept. */
 #define DP_RECORD_BACK_ROW 9
 #define DP_RECORD_BACK_STACK 9

@@ -20,6 +20,8 @@ uint64_t dp_aux(const Elf64_auxv_t *auxv, uint64_t type)
 	return 0;
 }
 
+int dp_has_bases(const Elf64_auxv_t *auxv) { return (dp_aux(auxv, AT_HWCAP2) & HWCAP2_FSGSBASE) != 0; }
+
 /* The vdso's clock_gettime: an event's time without a system call that a
  * seccomp filter may refuse. 0 if there is none. */
 static void *vdso_clock(const Elf64_auxv_t *auxv)
@@ -149,7 +151,7 @@ const char *dp_begin(void *arg)
 		row->kind = DP_ROW_SHARED;
 		return 0;
 	}
-	dp_have_wrgsbase = (dp_aux(b->auxv, AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
+	dp_have_wrgsbase = dp_has_bases(b->auxv) != 0;
 	if (raw(SYS_arch_prctl, ARCH_SET_GS, row) == 0)
 		return 0;
 	dp_take_begin_back(0);

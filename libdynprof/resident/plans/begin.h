@@ -20,6 +20,8 @@ const char *dp_begin(void *arg) HIDDEN;
 void dp_take_begin_back(void *unused) HIDDEN;
 
 /* An entry of the auxiliary vector; 0: there is none. */
+/* Whether rdfsbase and its like can be used. */
+int dp_has_bases(const Elf64_auxv_t *auxv) HIDDEN;
 uint64_t dp_aux(const Elf64_auxv_t *auxv, uint64_t type) HIDDEN;
 
 #endif

@@ -30,6 +30,7 @@
 #include "base/pages.h"
 #include "base/state.h"
 #include "base/tasks.h"
+#include "plans/begin.h"
 #include "plans/activate.h"
 #include "plans/late.h"
 #include "plans/look.h"
@@ -276,6 +277,7 @@ static void fill_in(struct dp_ctl *ctl)
 	ctl->late = 1;
 	ctl->heat = dp_heat_how();
 	ctl->granule = dp_heat_granule();
+	ctl->bases = dp_has_bases(kept.auxv);
 	ctl->audited = dp_audit_is();
 	ctl->handles_traps = dp_handles_traps;
 	ctl->shared = dp.shared;

@@ -25,7 +25,7 @@
 #define UNCLEAN_FLAGS 0x40500 /* of traps, direction, alignment */
 
 	.text
-	.hidden	dp_cold, dp_record_access, dp_record, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase, dp_withdrawn
+	.hidden	dp_cold, dp_record_access, dp_record, dp_form_access, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase, dp_withdrawn
 	.hidden	dp_signal_site, dp_signal, dp_texts_far
 	.hidden	dp_filters, dp_forbidden, dp_side, dp_inside, dp_thread_ends, dp_last_stacks, dp_last_stacks_taken
 
@@ -511,8 +511,34 @@ dp_record_access:
 1:	mov	16+DP_RECORD_AT(%rbp), %rdi
 	mov	16+DP_RECORD_HOME(%rbp), %rsi
 	mov	16+DP_RECORD_WHAT(%rbp), %rdx
-	call	dp_record
-	FROM_SIDE_STACK
+	test	$DP_FORMS, %edx
+	jz	4f
+	/* What is accessed is a matter of several registers: struct dp_form_registers, in one piece,
+	 * wherever this runs. */
+	sub	$(DP_FORM_REGISTERS*8), %rsp
+	and	$-16, %rsp
+	mov	%rbx, 5*8(%rsp)
+	mov	%r12, 4*8(%rsp)
+	mov	%r13, 3*8(%rsp)
+	mov	%r14, 2*8(%rsp)
+	mov	%r15, 1*8(%rsp)
+	lea	-10*8(%rbp), %rsi
+	lea	6*8(%rsp), %rdi
+	mov	$11, %ecx
+6:	mov	(%rsi), %rax
+	mov	%rax, (%rdi)
+	add	$8, %rsi
+	add	$8, %rdi
+	dec	%ecx
+	jnz	6b
+	mov	16+DP_RECORD_AT(%rbp), %rdi
+	mov	16+DP_RECORD_HOME(%rbp), %rsi
+	mov	%rsp, %rcx
+	mov	16+DP_RECORD_RSP(%rbp), %r8
+	call	dp_form_access
+	jmp	5f
+4:	call	dp_record
+5:	FROM_SIDE_STACK
 	lea	-10*8(%rbp), %rsp
 	testl	$UNCLEAN_FLAGS, -8(%rbp)
 	POP_CALLER_SAVED

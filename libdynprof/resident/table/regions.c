@@ -215,6 +215,8 @@ static uint64_t region_of(uint64_t low, uint64_t high)
 	return look_for(low, high, page, key);
 }
 
+int dp_region_may(uint64_t at, uint64_t bytes) { return at + bytes < at || region_of(at, at + bytes); }
+
 /* ---- a user's choice ----------------------------------------------------- */
 
 static const char *number_of(const char *p, uint64_t *n)

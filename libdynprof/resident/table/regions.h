@@ -32,6 +32,8 @@ int64_t dp_region_at(uint64_t low) HIDDEN;
 /* Waits until all that was recorded so far has been taken; -ETIMEDOUT: nobody takes it. */
 long dp_regions_flush(void) HIDDEN;
 
+/* Whether one of so many bytes may be in a region. */
+int dp_region_may(uint64_t at, uint64_t bytes) HIDDEN;
 /* The instruction at home is about to do what what says (emit.Record) with the memory at at. */
 void dp_record(uint64_t at, uint64_t home, uint64_t what) HIDDEN;
 

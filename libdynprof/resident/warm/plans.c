@@ -196,6 +196,8 @@ static void put_key(const struct dp_warm *w, const struct dp_planned *o, uint64_
 	dp_put_text(b, heat[w->ctl->heat]);
 	if (w->ctl->heat == DP_HEAT_SHIFTS || w->ctl->heat == DP_HEAT_MASKS)
 		dp_put_number(b, w->ctl->granule, 10);
+	if (w->ctl->heat != DP_HEAT_NONE && w->ctl->bases)
+		dp_put_text(b, " bases");
 	dp_put_text(b, w->choice.hot ? "\nswitch off\n" : "\nswitch none\n");
 	dp_put_text(b, "threshold ");
 	dp_put_number(b, w->choice.threshold, 10);

@@ -49,7 +49,8 @@ type thread struct {
 	rests  bool // or that pages have to be open until the next
 
 	regs    ptrace.Regs
-	led     bool // it has been elsewhere: regs are where it goes on
+	within  uint64 // unless 0 it is there, and some lanes of the instruction are done
+	led     bool   // it has been elsewhere: regs are where it goes on
 	mask    uint64
 	again   bool // it is to make a call again, which has another mask
 	spoilt  bool // the kernel has changed what it does with faults, or steps
@@ -531,8 +532,12 @@ func (a *Auditor) fault(t *thread, info *ptrace.SigInfo) bool {
 	a.hold(s, t)
 	a.load(t)
 	t.led = true
-	a.note(t, at)
+	rip := t.regs.Rip
+	lanes := a.note(t, at)
 	a.step(t, at)
+	if t.within = 0; lanes && t.regs.Rip == rip {
+		t.within = rip
+	}
 	a.release(s)
 	a.result.Faults++
 	a.result.Took += uint64(time.Since(begun))
@@ -541,13 +546,18 @@ func (a *Auditor) fault(t *thread, info *ptrace.SigInfo) bool {
 }
 
 // note notes what an instruction does with regions.
-func (a *Auditor) note(t *thread, fault uint64) {
+// It reports whether there are lanes, of which a step may do some: all have been noted by then.
+func (a *Auditor) note(t *thread, fault uint64) (lanes bool) {
 	s, p := t.space, t.space.placeOf(t.regs.Rip)
 	if a.isInFlight(uint32(t.Tracee)) {
 		a.take()
 	}
 	var b [15]byte
-	for _, o := range operands(s.read(t.regs.Rip, b[:]), &t.regs, fault) {
+	all, lanes := operands(s.read(t.regs.Rip, b[:]), &t.regs, t.Vectors, fault)
+	if lanes && t.within == t.regs.Rip {
+		return true
+	}
+	for _, o := range all {
 		if !a.isLive(o.at, o.at+uint64(max(o.size, 1))) {
 			continue
 		}
@@ -557,6 +567,7 @@ func (a *Auditor) note(t *thread, fault uint64) {
 		}
 		a.seen(access{uint32(t.Tracee), o.size, o.load, o.store, p.home, o.at}, how{o.form, p.copied})
 	}
+	return lanes
 }
 
 // step runs the instruction that has faulted, with the pages open that it comes to.

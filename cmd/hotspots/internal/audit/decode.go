@@ -1,6 +1,10 @@
 package audit
 
 import (
+	"encoding/binary"
+	"os"
+	"sync"
+
 	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/internal/x86"
 )
@@ -24,18 +28,25 @@ const (
 
 // operands are those of the instruction at the start of code, with these registers. Those whose
 // addresses vectors tell, or whose size the CPU's state does, are taken to be at the address of
-// the fault.
-func operands(code []byte, r *ptrace.Regs, fault uint64) (all []operand) {
+// the fault. Lanes says that there are several addresses.
+func operands(code []byte, r *ptrace.Regs, vectors func() (ptrace.Vectors, error), fault uint64) (all []operand, lanes bool) {
 	var in x86.Inst
 	var ops [x86.MaxOperands]x86.Operand
 	if x86.Decode(code, &in) != nil {
-		return []operand{{at: fault, load: true, form: formUnknown}}
+		return []operand{{at: fault, load: true, form: formUnknown}}, false
 	}
 	for _, o := range ops[:in.Operands(code, &ops)] {
 		if o.Kind&(x86.OperandLoad|x86.OperandStore) == 0 || o.Flags&x86.OperandRepeated != 0 && r.Rcx == 0 {
 			continue
 		}
-		p := operand{load: o.Kind&x86.OperandLoad != 0, store: o.Kind&x86.OperandStore != 0, size: uint32(o.Size) * uint32(o.Count), form: formOf(&o)}
+		p := operand{load: o.Kind&x86.OperandLoad != 0, store: o.Kind&x86.OperandStore != 0, size: uint32(o.Size) * uint32(o.Count), form: formOf(&in, code, &o)}
+		if f, ok := in.Form(code, &o); ok && f.Way >= x86.FormMasked {
+			if v, err := vectors(); err == nil {
+				lanes = lanes || f.Way == x86.FormLanes
+				all = append(all, accesses(&f, &in, r, &v, p)...)
+				continue
+			}
+		}
 		if o.Flags&(x86.OperandVSIB|x86.OperandVariable) != 0 || o.Size == 0 {
 			p.at, p.size = fault, 0
 		} else {
@@ -43,12 +54,13 @@ func operands(code []byte, r *ptrace.Regs, fault uint64) (all []operand) {
 		}
 		all = append(all, p)
 	}
-	return all
+	return all, lanes
 }
 
-func formOf(o *x86.Operand) string {
+func formOf(in *x86.Inst, code []byte, o *x86.Operand) string {
+	_, ok := in.Form(code, o)
 	switch {
-	case o.Plain():
+	case ok && (o.Segment == x86.SegmentNone || o.Segment == x86.SegmentFS && hasBases()):
 		return ""
 	case o.Segment != x86.SegmentNone:
 		return formSegment
@@ -59,6 +71,19 @@ func formOf(o *x86.Operand) string {
 	}
 	return formOther
 }
+
+// hasBases reports whether the kernel has rdfsbase be used, by which operands by FS are recorded.
+// Those by GS are where that is not ours.
+var hasBases = sync.OnceValue(func() bool {
+	const hwcap2, fsgsbase, word = 26, 1 << 1, 8
+	b, _ := os.ReadFile("/proc/self/auxv")
+	for ; len(b) >= 2*word; b = b[2*word:] {
+		if binary.LittleEndian.Uint64(b) == hwcap2 {
+			return binary.LittleEndian.Uint64(b[word:])&fsgsbase != 0
+		}
+	}
+	return false
+})
 
 func address(o *x86.Operand, in *x86.Inst, r *ptrace.Regs) uint64 {
 	at := uint64(o.Disp)

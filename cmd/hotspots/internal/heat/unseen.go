@@ -65,7 +65,7 @@ func UnseenOf(t *table.Table, s *table.Snapshot, flow *table.Flow) (u Unseen) {
 		}
 		if m != nil {
 			for _, code := range m.Instructions(b.Address, b.Size) {
-				u.add(code, b.Runs)
+				u.add(code, b.Runs, t.Header.Flags)
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func RunsAsCopy(t *table.Table, flow *table.Flow, i uint32) bool {
 }
 
 // add adds an instruction that ran n times.
-func (u *Unseen) add(code []byte, n uint64) {
+func (u *Unseen) add(code []byte, n uint64, flags uint32) {
 	var in x86.Inst
 	var ops [x86.MaxOperands]x86.Operand
 	if x86.Decode(code, &in) != nil {
@@ -88,7 +88,7 @@ func (u *Unseen) add(code []byte, n uint64) {
 	}
 	for _, o := range ops[:in.Operands(code, &ops)] {
 		switch {
-		case o.Kind&(x86.OperandLoad|x86.OperandStore) == 0 || o.Plain():
+		case o.Kind&(x86.OperandLoad|x86.OperandStore) == 0 || isSeen(&in, code, &o, flags):
 			continue
 		case o.Segment != x86.SegmentNone:
 			u.Segment += n
@@ -101,6 +101,18 @@ func (u *Unseen) add(code []byte, n uint64) {
 		}
 		return
 	}
+}
+
+// isSeen reports whether an operand is noted, in a table with these flags.
+func isSeen(in *x86.Inst, code []byte, o *x86.Operand, flags uint32) bool {
+	switch {
+	case o.Segment == x86.SegmentFS && flags&layout.FlagBases == 0:
+		return false
+	case o.Segment == x86.SegmentGS && (flags&layout.FlagBases == 0 || flags&layout.FlagShared == 0):
+		return false
+	}
+	_, ok := in.Form(code, o)
+	return ok
 }
 
 // Text is what it is, for people.
