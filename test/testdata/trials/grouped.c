@@ -1,5 +1,5 @@
 /* How often SIGUSR1 comes: timeout -s USR1 1 ./grouped says 1, and
-   timeout -s USR1 1 hotspots run -- ./grouped says 2 (docs/trials.md, Open). */
+   timeout -s USR1 1 hotspots run -- ./grouped said 2 (docs/trials.md, Open 20). */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -13,9 +13,10 @@ TEXT hotspots_known(SB), NOSPLIT|NOFRAME, $0
 // are ignored (SIG_IGN, 1), for those that are blocked (rt_sigprocmask, 14),
 // for the limit of descriptors (prlimit64, 302; RLIMIT_NOFILE, 7), which package syscall raises, and
 // for those of the first three that are closed (fcntl, 72; F_GETFD, 1), which the
-// runtime opens, and goes on to the runtime's own entry point, or to hotspots_alone
+// runtime opens, and where the stack is, and goes on to the runtime's own entry point, or to hotspots_alone
 // where that would fail. The stack is left as the kernel made it.
 TEXT hotspots_entry(SB), NOSPLIT|NOFRAME, $0
+	MOVQ	SP, ·stackAtStart(SB)
 	SUBQ	$40, SP
 	XORL	R12, R12
 	MOVL	$64, R13

@@ -24,6 +24,7 @@ import (
 //   - What the terminal made went to the whole process group, the program too.
 //   - What the program or a child of it sent it did not send to itself, or sent
 //     to the group.
+//   - What another process sent to the group the program has, too (witness.go).
 //   - All else is passed on, once; with its value if it has one.
 //   - When the program stops by a signal that this process got as well, or under
 //     a shell with job control, so does this process: who waits sees it.
@@ -34,6 +35,8 @@ const (
 
 	byUser   = 0  // si_code: kill(2)
 	byThread = -6 // tgkill(2), which may not be repeated as it was
+
+	toOthers = syscall.Signal(signals - 1) // sent to threads of this process
 )
 
 // action is the kernel's struct sigaction.
@@ -56,6 +59,8 @@ type receiver struct {
 	to       int32                // end of the pipe to write to
 	program  int32                // 0 before it is there
 	self     int32                // this process
+	thread   int32                // the relay's; 0 before it is there
+	others   uint64               // what other threads block, a bit for each, 0 being signal 1
 	runtimes [signals + 1]uintptr // handlers of the Go runtime, for signals that it needs
 }
 
@@ -79,6 +84,13 @@ type relay struct {
 	from int // end of the pipe to read from
 	old  [signals + 1]action
 
+	witness int              // a process; 0 if there is none yet, negative if there will be none
+	waiting [][infoSize]byte // signals of which is to be found out whether the group got them
+	words   []word           // what the witness told
+	told    int              // how many of them before it was all
+
+	lastWord time.Time
+
 	stopped syscall.Signal // that stopped the program; 0 if it runs
 	asked   bool           // this process got a signal that stops
 	resumed bool           // this process has stopped, and no SIGCONT was seen since
@@ -88,11 +100,8 @@ type relay struct {
 // blocked: the program may handle them.
 func newRelay() (*relay, error) {
 	ends := make([]int, 2)
-	if err := syscall.Pipe2(ends, syscall.O_CLOEXEC); err != nil {
+	if err := syscall.Pipe2(ends, syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
 		return nil, os.NewSyscallError("pipe2", err)
-	}
-	for _, end := range ends {
-		syscall.SetNonblock(end, true)
 	}
 	r := &relay{from: ends[0]}
 	others.Lock()
@@ -104,6 +113,8 @@ func newRelay() (*relay, error) {
 		setAction(s, nil, &r.old[s])
 		if slices.Contains(neededByRuntime, syscall.Signal(s)) {
 			caught.runtimes[s] = r.old[s].handler
+		} else {
+			caught.others |= 1 << (s - 1)
 		}
 		setAction(s, r.ours(), nil) // refused for SIGKILL and SIGSTOP
 	}
@@ -136,11 +147,8 @@ func (r *relay) pass(info *[infoSize]byte) {
 	word := func(at int) int { return int(int32(binary.LittleEndian.Uint32(info[at:]))) }
 	s, code, sender := syscall.Signal(word(0)), word(8), word(16)
 	switch {
-	case s == 0: // it is to look again: see Hold
-		return
 	case s == syscall.SIGCONT && r.resumed:
 		// A shell sends it to the group; another may have sent it to us alone.
-		r.resumed = false
 		if state(r.pid) == 'T' {
 			syscall.Kill(r.pid, s)
 		}
@@ -149,6 +157,14 @@ func (r *relay) pass(info *[infoSize]byte) {
 		queue(r.pid, int(s), info)
 	default:
 		syscall.Kill(r.pid, s) // an error means that it may not be signalled: set-user-ID
+	}
+	r.heed(s)
+}
+
+// heed does what a signal asks of this process, whoever passes it on.
+func (r *relay) heed(s syscall.Signal) {
+	if s == syscall.SIGCONT {
+		r.resumed = false
 	}
 	if slices.Contains(stopping, s) {
 		r.asked = true
@@ -240,18 +256,26 @@ func (r *relay) serve(look func()) (syscall.WaitStatus, error) {
 	defer runtime.UnlockOSThread()
 	old := setMask(0) // also those that this process was started with blocked
 	defer setMask(old & atStart.blocked &^ (faults >> 1))
-	next := newLooks(look != nil)
+	next, lasting := newLooks(look != nil), time.Now().Add(brief)
 	for {
 		ws, err := r.changed()
 		if err != nil || ws.Exited() || ws.Signaled() {
 			caught.program = 0
 			return ws, err
 		}
-		var info [infoSize]byte
-		switch n, err := syscall.Read(r.from, info[:]); {
-		case n == infoSize: // writes of that size are whole
-			r.pass(&info)
-		case err == syscall.EAGAIN && !await(r.from, next.wait()):
+		wait := next.wait()
+		if r.witness == 0 {
+			if left := time.Until(lasting); left <= 0 {
+				r.haveWitness()
+			} else if wait < 0 || left < wait {
+				wait = left
+			}
+		}
+		switch {
+		case len(r.waiting) > 0 || await(r.from, wait):
+			r.read()
+			r.decide()
+		case next.due():
 			look()
 			next.looked()
 		}
@@ -355,6 +379,8 @@ func (l *looks) wait() time.Duration {
 	}
 	return max(0, time.Until(l.at))
 }
+
+func (l *looks) due() bool { return !l.never && l.wait() == 0 }
 
 func (l *looks) looked() {
 	const last = 5 * time.Second

@@ -153,8 +153,19 @@ end:
 // signal stack of whatever thread has it. It writes what the kernel tells
 // (siginfo_t, 128 bytes) to the pipe; if that is full, it passes the signal on
 // itself (kill, 62). A signal that the Go runtime needs goes to the runtime's
-// handler if the kernel or this process made it.
+// handler if the kernel or this process made it. A thread that is not the relay's (gettid, 186)
+// blocks others from then on (uc_sigmask): one that had a signal, and no CPU to tell of it, would
+// tell too late.
 TEXT hotspots_caught(SB), NOSPLIT|NOFRAME, $0
+	CMPL	·caught+receiver_thread(SB), $0
+	JEQ	whose
+	MOVL	$186, AX
+	SYSCALL
+	CMPL	AX, ·caught+receiver_thread(SB)
+	JEQ	whose
+	MOVQ	·caught+receiver_others(SB), AX
+	ORQ	AX, 296(DX)
+whose:
 	CMPL	8(SI), $0
 	JGT	own
 	MOVL	16(SI), AX

@@ -122,6 +122,8 @@ func (r *relay) attend(watch func(pid int)) (Result, error) {
 		look = func() { watch(r.pid) }
 	}
 	ws, err := r.serve(look)
+	r.dismiss()
+	caught.thread = 0
 	if err != nil {
 		r.end()
 		return Result{Pid: r.pid}, fmt.Errorf("waiting for process %d: %w", r.pid, err)
