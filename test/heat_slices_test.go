@@ -182,7 +182,7 @@ func TestHeatSlices(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	p.draw(t)
+	p.draw(t, last.Instructions)
 	p.advised(t, m.span(t))
 }
 
@@ -224,11 +224,12 @@ func (p *phases) advised(t *testing.T, spans map[int][2]int) {
 }
 
 // draw has a picture drawn: the pages of phases are cyan in it, one phase behind the other.
-func (p *phases) draw(t *testing.T) {
+func (p *phases) draw(t *testing.T, instructions uint64) {
 	t.Helper()
+	const mostColumns = 1 << 14 // the program has more instructions where it waits for long
 	dir := t.TempDir()
 	picture, legend := filepath.Join(dir, "a.png"), filepath.Join(dir, "a.json")
-	if r := run(t, cmd(build(t, "hotspots"), "heat", "picture", p.table, "-o", picture, "--legend", legend, "--rows", "4K", "--cols", "1")); r.status != 0 {
+	if r := run(t, cmd(build(t, "hotspots"), "heat", "picture", p.table, "-o", picture, "--legend", legend, "--rows", "4K", "--cols", strconv.FormatUint(instructions/mostColumns+1, 10))); r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
 	drawn, err := png.Decode(strings.NewReader(read(t, picture)))
