@@ -13,7 +13,10 @@ import (
 	"github.com/dynprof/dynprof/internal/lane"
 )
 
-const executes = "PTRACE_TEST_EXECUTES" // so often the program executes itself
+const (
+	executes = "PTRACE_TEST_EXECUTES" // so often the program executes itself;
+	forever  = -1                     // it has threads, and ends by a signal
+)
 
 func init() {
 	n, err := strconv.Atoi(os.Getenv(executes))
@@ -28,6 +31,9 @@ func init() {
 		}()
 	}
 	runtime.LockOSThread()
+	if n == forever {
+		time.Sleep(time.Hour)
+	}
 	time.Sleep(time.Duration(n%5) * time.Millisecond)
 	if n > 0 {
 		err = syscall.Exec("/proc/self/exe", os.Args, []string{fmt.Sprintf("%s=%d", executes, n-1)})
@@ -83,5 +89,57 @@ func TestStopExecutes(t *testing.T) {
 		}
 		stopped++
 		p.Release()
+	}
+}
+
+// TestStopKilled: the end of a thread that is killed when it has just stopped is waited for, so that
+// its process's parent is told of the end of all.
+func TestStopKilled(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("sh", "-c", fmt.Sprintf("%s=%d '%s' & echo $!; wait $!", executes, forever, exe))
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatal(err)
+	}
+	const patience = 20 * time.Second
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var tids []int
+	for until := time.Now().Add(patience); len(tids) < 10 && time.Now().Before(until); time.Sleep(time.Millisecond) {
+		if tids, err = tasks(pid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &Process{Pid: pid}
+	one, err := p.seize(tids[0])
+	if err == nil {
+		_, err = one.wait(time.Now().Add(patience))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(pid, syscall.SIGKILL)
+	for until := time.Now().Add(patience); !isEnding(pid, one.Tid) && time.Now().Before(until); time.Sleep(time.Millisecond) {
+	}
+	if err := p.look(one); err != nil || len(p.Threads) > 0 {
+		t.Errorf("%v, %d threads", err, len(p.Threads))
+	}
+	p.Release()
+	ended := make(chan error)
+	go func() { ended <- c.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("its parent is not told")
 	}
 }

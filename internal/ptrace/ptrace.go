@@ -56,6 +56,7 @@ type Process struct {
 	Pid     int
 	Threads []*Thread
 	Mem     *os.File      // its memory
+	killed  []*Thread     // while they were seized: their tracer is to wait for their ends
 	Took    time.Duration // that it took to stop it
 }
 
@@ -192,18 +193,22 @@ func tasks(pid int) (tids []int, err error) {
 // seize asks a thread to stop; nil: it is gone, or about to.
 func (p *Process) seize(tid int) (*Thread, error) {
 	err := requestSlow(seize, tid, 0, sysGood)
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EPERM) && isEnding(p.Pid, tid) {
+		return nil, nil
+	}
+	t := &Thread{Tid: tid}
 	if err == nil {
-		p.Threads = append(p.Threads, &Thread{Tid: tid})
+		p.Threads = append(p.Threads, t)
 		err = request(interrupt, tid, 0, 0)
 	}
-	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EPERM) && isEnding(p.Pid, tid) {
-		p.drop(tid)
+	if errors.Is(err, unix.ESRCH) {
+		p.isKilled(t)
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("thread %d cannot be stopped: %w", tid, err)
 	}
-	return p.Threads[len(p.Threads)-1], nil
+	return t, nil
 }
 
 // isEnding reports whether a thread is a zombie, as the first one is that has ended while
@@ -211,6 +216,13 @@ func (p *Process) seize(tid int) (*Thread, error) {
 func isEnding(pid, tid int) bool {
 	s := stateOf(pid, tid)
 	return s == 0 || s == 'Z' || s == 'X'
+}
+
+// isKilled drops a thread that is seized, and does not stop, or not any more. Its end is waited for
+// by Release: until that is told, who executes a program waits, and so does the process's parent.
+func (p *Process) isKilled(t *Thread) {
+	p.drop(t.Tid)
+	p.killed = append(p.killed, t)
 }
 
 func (p *Process) drop(tid int) {
@@ -241,15 +253,25 @@ func (p *Process) await(threads []*Thread, until time.Time, r *reaper) error {
 			continue
 		}
 		t.note(status)
-		err = unix.PtraceGetRegs(t.Tid, &t.Regs)
-		if err == nil {
-			t.mask, err = sigmask(t.Tid)
+		if err := p.look(t); err != nil {
+			return err
 		}
-		if errors.Is(err, unix.ESRCH) { // it was killed since
-			p.drop(t.Tid)
-		} else if err != nil {
-			return fmt.Errorf("thread %d: %w", t.Tid, err)
-		}
+	}
+	return nil
+}
+
+// look looks at the registers of a thread that has stopped.
+func (p *Process) look(t *Thread) error {
+	err := unix.PtraceGetRegs(t.Tid, &t.Regs)
+	if err == nil {
+		t.mask, err = sigmask(t.Tid)
+	}
+	if errors.Is(err, unix.ESRCH) { // since it stopped
+		p.isKilled(t)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("thread %d: %w", t.Tid, err)
 	}
 	return nil
 }
@@ -333,7 +355,7 @@ func Pause() {
 // nobody else waits for that.
 func (p *Process) Release() {
 	const patience = 15 * time.Second
-	var late []*Thread
+	late := p.killed
 	for _, t := range slices.Backward(p.Threads) { // who was stopped last has had the least rest
 		p.repair(t) // fails if it has not stopped, or is gone
 		if t.detach() == unix.ESRCH {
@@ -344,7 +366,7 @@ func (p *Process) Release() {
 	if request(interrupt, p.Pid, 0, 0) == nil {
 		late = append(late, &Thread{Tid: p.Pid})
 	}
-	p.Threads = nil
+	p.Threads, p.killed = nil, nil
 	if p.Mem != nil {
 		p.Mem.Close()
 	}
@@ -360,10 +382,13 @@ func (p *Process) Release() {
 	}
 	until := time.Now().Add(patience)
 	for _, t := range late {
-		if status, err := t.wait(until); err == nil && status.Stopped() {
-			t.note(status)
-			p.repair(t)
-			t.detach()
+		for again := true; again; {
+			status, err := t.wait(until)
+			if again = err == nil && status.Stopped(); again {
+				t.note(status)
+				p.repair(t)
+				again = t.detach() == unix.ESRCH // it was killed since: it ends
+			}
 		}
 	}
 }
