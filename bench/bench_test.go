@@ -166,6 +166,10 @@ func TestParsePeers(t *testing.T) {
 	if got, want := parseProfdata(profile), (counts{"leaf": 2000, "work": 3}); !maps.Equal(got, want) {
 		t.Errorf("clang: %v, want %v", got, want)
 	}
+	covered := `{"files": [{"lines": [{"count": 7}], "functions": [{"blocks": 4, "name": "leaf", "execution_count": 2000}, {"name": "work", "execution_count": 3}]}]}`
+	if got, err := parseGcov(covered); err != nil || !maps.Equal(got, counts{"leaf": 2000, "work": 3}) {
+		t.Errorf("gcc: %v, %v", got, err)
+	}
 }
 
 func TestIsCall(t *testing.T) {

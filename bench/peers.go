@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -206,6 +208,62 @@ func parseProfdata(text string) counts {
 		}
 	}
 	return c
+}
+
+// coverage counts blocks and the ways between them, by a spanning tree as ours.
+var coverage = &tool{
+	name: "gcc-coverage", about: "gcc --coverage (rebuilt)", most: 3,
+	missing: func() error { return needs("gcov") },
+	wants:   rebuilt,
+	program: func(m *machine, w *workload) (string, string, error) {
+		program, err := m.compile(w, "gcc", "-coverage", "--coverage")
+		return w.program, program, err
+	},
+	command: func(_ *machine, c *command) {
+		c.env = append(c.env, "GCOV_PREFIX="+c.dir)
+	},
+	read: func(m *machine, r *run) (counts, error) {
+		// The counts are where the program was built, below the prefix; gcov looks for the notes beside them.
+		all, err := filepath.Glob(filepath.Join(r.dir, filepath.Dir(r.program), filepath.Base(r.program)+"-*.gcda"))
+		if err != nil || len(all) != 1 {
+			return nil, fmt.Errorf("%d files of counts: %w", len(all), err)
+		}
+		notes := strings.TrimSuffix(strings.TrimPrefix(all[0], r.dir), "gcda") + "gcno"
+		b, err := os.ReadFile(notes)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(r.dir, notes), b, 0o644)
+		}
+		if err != nil {
+			return nil, err
+		}
+		text, err := m.tool("gcov", "--json-format", "--stdout", all[0])
+		if err != nil {
+			return nil, err
+		}
+		return parseGcov(text)
+	},
+}
+
+// parseGcov reads what gcov --json-format says of functions.
+func parseGcov(text string) (counts, error) {
+	var is struct {
+		Files []struct {
+			Functions []struct {
+				Name  string
+				Count uint64 `json:"execution_count"`
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &is); err != nil {
+		return nil, err
+	}
+	c := counts{}
+	for _, file := range is.Files {
+		for _, f := range file.Functions {
+			c[f.Name] += f.Count
+		}
+	}
+	return c, nil
 }
 
 // clangRuntime says that clang has not its run-time library for something.

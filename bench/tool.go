@@ -218,7 +218,7 @@ func (m *machine) tooCold() bool {
 func (t *tool) isOurs() bool { return t == dynprof || t == kept || t == warm || t == copied }
 
 // peers are what a user would take instead.
-var peers = []*tool{profileCounters, perfRecord, gprof, xray, callgrind, uftrace}
+var peers = []*tool{profileCounters, coverage, perfRecord, gprof, xray, callgrind, uftrace}
 
 // tools, in the order of the tables.
 var tools = slices.Concat([]*tool{again, dynprof, warm, kept, timed, blocks, edges, attached, static, compiled}, touchTools, limits, peers)
