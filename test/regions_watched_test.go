@@ -9,7 +9,7 @@ import "testing"
 func TestRegionsWatched(t *testing.T) {
 	const stack = "0x7ffff0000000+0xffff000" // and libraries, without randomization
 	b := buildCanaries(t, []string{"-pie", "-fPIE"}, false)
-	c := cmd(b.program, "watched")
+	c := cmd(b.program, "watched", "slow-paths")
 	c.before = []string{need(t, "setarch"), "-R"}
 	b.compare(t, c, []uint64{0}, "--region", stack)
 	_, table := countedAt(t, c, "--region", stack)

@@ -282,12 +282,12 @@ int main(int argc, char **argv)
 		CHECK(memtr_regist(table, sizeof table) == 0 && memtr_regist(apart, sizeof apart) == 0);
 		struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
 		int n = 0;
-		for (setitimer(ITIMER_REAL, &often, 0); handled < 300; n++) {
+		for (setitimer(ITIMER_REAL, &often, 0); handled < 300 || !struck; n++) { /* on a busy machine many come at one place */
 			kinds(table);
 			CHECK(full((uint64_t *)before) == 106);
 		}
 		setitimer(ITIMER_REAL, &never, 0);
-		CHECK(struck > 0 && moved == 0);
+		CHECK(moved == 0);
 		fprintf(expected, "%d %d\n", n, (int)handled);
 	} else if (!strcmp(how, "fork")) {
 		CHECK(memtr_regist(table, sizeof table) == 0);
