@@ -151,13 +151,14 @@ func TestBlocksBacksStruck(t *testing.T) {
 func TestBlocksReasons(t *testing.T) {
 	lane.Parallel(t)
 	p, hotspots := compileBacks(t), build(t, "hotspots")
-	for _, c := range []struct {
+	type reason struct {
 		flags   []string
 		why, of string // of a function that runs
-	}{
+	}
+	for _, c := range lane.Some([]reason{
 		{[]string{"--blocks=jcc*", "--objects", "main"}, "not-selected", "tight"},
 		{[]string{"--blocks", "--objects", "all"}, "kernel-site", "_exit"},
-	} {
+	}, 0) {
 		table := filepath.Join(t.TempDir(), "table")
 		for range 2 { // the second has the plan of the first, where that is kept
 			if r := runsWithBlocks(t, table, c.flags, p, "once", "1"); r.status != 0 {

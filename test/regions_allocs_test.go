@@ -70,20 +70,6 @@ func TestRegionsAllocs(t *testing.T) {
 	}
 }
 
-// TestRegionsAllocsOthers: other allocators, that are preloaded.
-func TestRegionsAllocsOthers(t *testing.T) {
-	lane.Parallel(t)
-	program := buildAsking(t, "gcc", "-O2")
-	for _, library := range lane.Some([]string{"libjemalloc.so.2", "libtcmalloc_minimal.so.4"}, 0) {
-		path := "/usr/lib/x86_64-linux-gnu/" + library
-		needFile(t, path)
-		for _, args := range lane.Some(askingWays, 1) {
-			a, l, _ := runAsking(t, program, []string{"LD_PRELOAD=" + path}, []string{"--region", "malloc@mine"}, args...)
-			a.equal(t, &l, library, args)
-		}
-	}
-}
-
 // TestRegionsAllocsOwn: an allocator of the program's own, whose functions are known to leave
 // registers alone, and one of which is nearly empty.
 func TestRegionsAllocsOwn(t *testing.T) {
