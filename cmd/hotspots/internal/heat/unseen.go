@@ -6,8 +6,8 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/ledger"
-	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/layout"
 	"github.com/dynprof/dynprof/internal/x86"
@@ -34,14 +34,7 @@ type Unseen struct {
 // UnseenOf adds it up.
 func UnseenOf(t *table.Table, s *table.Snapshot, flow *table.Flow) (u Unseen) {
 	images := map[uint16]*objcode.Image{}
-	for i := range t.Objects {
-		switch o := &t.Objects[i]; {
-		case o.Flags&layout.ObjByCall != 0:
-			u.NoRoom = append(u.NoRoom, symname.Clean(o.Path))
-		case o.Flags&layout.ObjGo != 0:
-			u.Go = append(u.Go, symname.Clean(o.Path))
-		}
-	}
+	u.NoRoom, u.Go = report.Flagged(t, layout.ObjByCall), report.Flagged(t, layout.ObjGo)
 	for i := range t.Functions {
 		if !RunsAsCopy(t, flow, uint32(i)) && s.Calls[i] > 0 {
 			u.Functions++

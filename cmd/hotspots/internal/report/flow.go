@@ -10,10 +10,10 @@ import (
 // Flow is how control went in the functions of a table, and the snapshot that tells their
 // calls; an error that says what to do where blocks are not counted.
 func Flow(t *table.Table) (*table.Snapshot, *table.Flow, error) {
-	if paths := flagged(t, layout.ObjGo); !t.HasBlocks() && len(paths) > 0 {
+	if paths := Flagged(t, layout.ObjGo); !t.HasBlocks() && len(paths) > 0 {
 		return nil, nil, fmt.Errorf("%s counts no blocks: %s has a Go runtime, and is counted by call", t.Path(), paths[0])
 	}
-	if paths := flagged(t, layout.ObjByCall); !t.HasBlocks() && len(paths) > 0 {
+	if paths := Flagged(t, layout.ObjByCall); !t.HasBlocks() && len(paths) > 0 {
 		return nil, nil, fmt.Errorf("%s counts no blocks: there was no room for those of %s: count some of its functions only, by --only", t.Path(), paths[0])
 	}
 	if !t.HasBlocks() {

@@ -417,7 +417,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 func programOf(t *table.Table, s *table.Snapshot, status alive.Status) Program {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Arguments: symname.Clean(t.Arguments), Status: alive.Word(status, t.Ended), TotalCalls: s.Total(), Folded: len(s.Folded),
-		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t), ByCallGo: flagged(t, layout.ObjGo),
+		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t), ByCallGo: Flagged(t, layout.ObjGo),
 		Ended: t.Ended, Objects: t.Objects,
 	}
 	running := status == alive.Running
@@ -428,7 +428,7 @@ func programOf(t *table.Table, s *table.Snapshot, status alive.Status) Program {
 	if !t.Header.Snapshot.IsZero() {
 		p.Snapshot = utc(t.Header.Snapshot)
 	}
-	if byCall := flagged(t, layout.ObjByCall); t.HasSites() {
+	if byCall := Flagged(t, layout.ObjByCall); t.HasSites() {
 		p.SitesWithoutRoom = byCall
 	} else {
 		p.ByCall = byCall
@@ -504,8 +504,8 @@ func oldBirths(t *table.Table) []string {
 	return all
 }
 
-// flagged are the paths of the objects with a flag.
-func flagged(t *table.Table, flag uint32) (all []string) {
+// Flagged are the paths of the objects with a flag.
+func Flagged(t *table.Table, flag uint32) (all []string) {
 	for i := range t.Objects {
 		if o := &t.Objects[i]; o.Flags&flag != 0 {
 			all = addOnce(all, symname.Clean(o.Path))
