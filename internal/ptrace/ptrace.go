@@ -202,7 +202,7 @@ func (p *Process) seize(tid int) (*Thread, error) {
 		err = request(interrupt, tid, 0, 0)
 	}
 	if errors.Is(err, unix.ESRCH) {
-		p.isKilled(t)
+		p.leave(t)
 		return nil, nil
 	}
 	if err != nil {
@@ -218,9 +218,9 @@ func isEnding(pid, tid int) bool {
 	return s == 0 || s == 'Z' || s == 'X'
 }
 
-// isKilled drops a thread that is seized, and does not stop, or not any more. Its end is waited for
+// leave drops a thread that is seized, and does not stop, or not any more. Its end is waited for
 // by Release: until that is told, who executes a program waits, and so does the process's parent.
-func (p *Process) isKilled(t *Thread) {
+func (p *Process) leave(t *Thread) {
 	p.drop(t.Tid)
 	p.killed = append(p.killed, t)
 }
@@ -267,7 +267,7 @@ func (p *Process) look(t *Thread) error {
 		t.mask, err = sigmask(t.Tid)
 	}
 	if errors.Is(err, unix.ESRCH) { // since it stopped
-		p.isKilled(t)
+		p.leave(t)
 		return nil
 	}
 	if err != nil {
