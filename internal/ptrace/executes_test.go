@@ -45,26 +45,32 @@ func init() {
 	os.Exit(7)
 }
 
-// TestStopExecutes: a program whose threads execute it all the time is stopped, or it is said that
-// it executes something; it is never held up.
-func TestStopExecutes(t *testing.T) {
+// startExecutes starts the program, as a child of another: what comes of ours is told to who waits,
+// too.
+func startExecutes(t *testing.T, times int) (c *exec.Cmd, pid int) {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It is a child of another: what comes of ours is told to who waits, too.
-	c := exec.Command("sh", "-c", fmt.Sprintf("%s=%d '%s' & echo $!; wait $!", executes, lane.Of(30, 300), exe))
+	c = exec.Command("sh", "-c", fmt.Sprintf("%s=%d '%s' & echo $!; wait $!", executes, times, exe))
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
 	}
-	var pid int
 	if err == nil {
 		_, err = fmt.Fscan(out, &pid)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c, pid
+}
+
+// TestStopExecutes: a program whose threads execute it all the time is stopped, or it is said that
+// it executes something; it is never held up.
+func TestStopExecutes(t *testing.T) {
+	c, pid := startExecutes(t, lane.Of(30, 300))
 	const patience = time.Minute
 	defer time.AfterFunc(patience, func() { t.Error("it hangs"); syscall.Kill(pid, syscall.SIGKILL) }).Stop()
 	ended := make(chan error)
@@ -95,26 +101,12 @@ func TestStopExecutes(t *testing.T) {
 // TestStopKilled: the end of a thread that is killed when it has just stopped is waited for, so that
 // its process's parent is told of the end of all.
 func TestStopKilled(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command("sh", "-c", fmt.Sprintf("%s=%d '%s' & echo $!; wait $!", executes, forever, exe))
-	out, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var pid int
-	if _, err := fmt.Fscan(out, &pid); err != nil {
-		t.Fatal(err)
-	}
+	c, pid := startExecutes(t, forever)
 	const patience = 20 * time.Second
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var tids []int
+	var err error
 	for until := time.Now().Add(patience); len(tids) < 10 && time.Now().Before(until); time.Sleep(time.Millisecond) {
 		if tids, err = tasks(pid); err != nil {
 			t.Fatal(err)
