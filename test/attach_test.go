@@ -701,22 +701,16 @@ func TestAttachFor(t *testing.T) {
 // stacks of their own, and go on where they were.
 func TestAttachStruck(t *testing.T) {
 	lane.Parallel(t)
-	cycles, rounds := 5, "40000"
-	if lane.Long { // the program goes on for as long as that takes on a busy machine
-		cycles, rounds = 30, "160000"
+	cycles := 5
+	if lane.Long {
+		cycles = 30
 	}
-	p := compile(t, need(t, "gcc"), []string{"-O2"}, "attachstruck.c")
-	want := strings.TrimPrefix(run(t, cmd(p, rounds)).stdout, "ready\n")
-	a := startAttached(t, p, rounds)
+	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O2"}, "attachstruck.c"))
 	for range cycles {
 		os.Remove(a.attach())
 		a.detach()
 	}
-	got, err := io.ReadAll(a.from)
-	if err != nil || string(got) != want {
-		t.Errorf("it says %q, not %q: %v", got, want, err)
-	}
-	if err := a.c.Wait(); err != nil {
-		t.Error(err)
-	}
+	fmt.Fprintln(a.to)
+	a.expect("wrong 0")
+	a.ends()
 }

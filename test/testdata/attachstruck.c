@@ -1,6 +1,7 @@
 /* Somebody attaches while threads are in handlers of signals that have struck them anywhere:
  * in front of, in and behind the bytes that are overwritten, in bodies that are moved, and on
- * stacks of their own. What is computed tells whether each goes on where it was. */
+ * stacks of their own. What is computed tells whether each goes on where it was: the same again
+ * and again, until a line arrives, and as it was before anybody attached. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -42,6 +43,7 @@ static uint8_t bytes[32 << 10];
 KEPT uint64_t across(uint64_t x) { return small(x) + branch(x ^ 0x5555) + circle(x, 3); }
 
 static uint64_t handled;
+static int over;
 
 static void handler(int sig)
 {
@@ -52,11 +54,21 @@ static void handler(int sig)
 }
 
 struct own {
-	uint64_t rounds, result;
+	uint64_t right, wrong;
 	int apart;
 	char stack[STACK];
 };
 static struct own all[THREADS];
+
+enum { ROUNDS = 1000 };
+
+static uint64_t compute(void)
+{
+	uint64_t x = 1;
+	for (int i = 0; i < ROUNDS; i++)
+		x = circle(branch(small(x)), 5) + across(x) + sweep((uint32_t)(x % sizeof bytes) + 1, bytes);
+	return x;
+}
 
 static void *work(void *arg)
 {
@@ -70,33 +82,36 @@ static void *work(void *arg)
 	timer_t t;
 	if (timer_create(CLOCK_MONOTONIC, &e, &t) != 0 || timer_settime(t, 0, &every, 0) != 0)
 		exit(2);
-	uint64_t x = 1;
-	for (uint64_t i = 0; i < o->rounds; i++)
-		x = circle(branch(small(x)), 5) + across(x) + sweep((uint32_t)(x % sizeof bytes) + 1, bytes);
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
+		o->wrong += compute() != o->right;
 	timer_delete(t);
-	o->result = x;
 	return 0;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	pthread_t t[THREADS];
+	uint64_t wrong = 0;
 	for (uint32_t i = 0; i < sizeof bytes; i++)
 		bytes[i] = (uint8_t)(i * 7);
+	uint64_t right = compute();
 	struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART}, b = a;
 	b.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &a, 0);
 	sigaction(SIGUSR1, &b, 0);
-	printf("ready\n");
-	fflush(stdout);
 	for (int i = 0; i < THREADS; i++) {
-		all[i].rounds = argc > 1 ? strtoull(argv[1], 0, 10) : 1000;
+		all[i].right = right;
 		all[i].apart = i & 1;
 		pthread_create(&t[i], 0, work, &all[i]);
 	}
-	for (int i = 0; i < THREADS; i++)
+	printf("ready\n");
+	fflush(stdout);
+	getchar();
+	__atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < THREADS; i++) {
 		pthread_join(t[i], 0);
-	for (int i = 0; i < THREADS; i++)
-		printf("%llx\n", (unsigned long long)all[i].result);
+		wrong += all[i].wrong;
+	}
+	printf("wrong %llu\n", (unsigned long long)wrong);
 	return handled == 0;
 }
