@@ -195,13 +195,14 @@ cover: ## how much of planner, stubs and tables their tests run, and whether tha
 			'/^total:/ { printf "%s: %s of the statements; at least %d%% shall be\n", dir, $$3, least; exit $$3 + 0 < least }' || exit 1; \
 	done
 
-# Every case of every test of ./test (the build tag long, internal/lane): also what
+# Every case of every test of the packages with two lanes (the build tag long, internal/lane): also what
 # takes too long for every change, storms and stress of threads and processes,
 # servers of the distribution under load, and what needs more packages than make
 # deps installs. The long form of the endpoint's tests is in make prometheus.
+LANES := ./test ./internal/x86 ./internal/ptrace ./elfscan ./stubgen/translate ./cmd/hotspots/internal/attach
 long: all examples duckdb ## every case of every test, and those that need more packages
 	@scripts/deps.sh test long
-	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/long.json -- -count=1 -timeout 39m -tags long -skip '^TestPrometheus|^TestDeploy|^TestScale$$' ./test ./internal/x86
+	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/long.json -- -count=1 -timeout 39m -tags long -skip '^TestPrometheus|^TestDeploy|^TestScale$$' $(LANES)
 
 # Random programs for so many minutes, half of them csmith's, with seeds that
 # nobody has seen (docs/oracles.md). DYNPROF_RANDOM_SEED=N repeats one.

@@ -18,16 +18,17 @@ const module = "github.com/dynprof/dynprof/"
 
 // listed is a package as go list -json prints it.
 type listed struct {
-	ImportPath string
-	Imports    []string
-	Deps       []string
-	GoFiles    []string
-	CgoFiles   []string
+	ImportPath  string
+	Imports     []string
+	TestImports []string
+	Deps        []string
+	GoFiles     []string
+	CgoFiles    []string
 }
 
 func packages(t *testing.T) []listed {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps,GoFiles,CgoFiles", module+"...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,Deps,GoFiles,CgoFiles", module+"...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
@@ -174,6 +175,27 @@ func TestFences(t *testing.T) {
 				t.Errorf("the planning twin links %s", d)
 			}
 		}
+	}
+}
+
+// TestLanes: the packages that have cases for the long lane only are those that make long runs.
+func TestLanes(t *testing.T) {
+	lane.Parallel(t)
+	var want []string
+	for _, p := range packages(t) {
+		if slices.Contains(p.TestImports, module+"internal/lane") {
+			want = append(want, "./"+strings.TrimPrefix(p.ImportPath, module))
+		}
+	}
+	line := regexp.MustCompile(`(?m)^LANES := (.*)$`).FindStringSubmatch(read(t, "../Makefile"))
+	if line == nil {
+		t.Fatal("the Makefile has no LANES")
+	}
+	got := strings.Fields(line[1])
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("make long runs %v, and there are cases for it in %v", got, want)
 	}
 }
 

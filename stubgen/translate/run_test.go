@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynprof/dynprof/internal/lane"
 	"github.com/dynprof/dynprof/internal/spantree"
 	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
@@ -194,7 +195,7 @@ func TestRunPrograms(t *testing.T) {
 	if err := os.WriteFile(text, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{
+	for _, args := range lane.Some([][]string{
 		{"/usr/bin/lua5.4", "-e", luaScript},
 		{"/usr/bin/xz", "-6", "-c", text},
 		{"/usr/bin/xz", "-T2", "-1", "-c", text},
@@ -206,7 +207,7 @@ func TestRunPrograms(t *testing.T) {
 		{"/usr/bin/sort", text}, {"/usr/bin/gawk", "{ n[$1 % 10] += $1 } END { for (i in n) print i, n[i] | \"sort\" }", text},
 		{"/usr/bin/sed", "-E", "s/([0-9]+) ([0-9a-f]+)/\\2 \\1/; /7$/d", text},
 		{"/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "-quiet", "-O2", preprocessed(t, "../../libdynprof/threads.c"), "-o", "-"},
-	} {
+	}, 0, 1, 2, 3, 7) {
 		t.Run(filepath.Base(args[0]), func(t *testing.T) {
 			t.Parallel()
 			if _, err := os.Stat(args[0]); err != nil {
