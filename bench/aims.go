@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -102,8 +101,7 @@ func judge(f *figures) []aim {
 		add(name+", with edges", "times native", edgesAtMost, dynprofOnly(of(edges.name)))
 	}
 	if len(medians) == len(blocksAims) {
-		slices.Sort(medians)
-		add("the median of these with blocks", "times native", blocksMedian, dynprofOnly(exactly(medians[len(medians)/2])))
+		add("the median of these with blocks", "times native", blocksMedian, dynprofOnly(exactly(spreadOf(medians).Median)))
 	}
 	for _, name := range touchAims {
 		of := f.value(name, func(r *result) spread { return r.Ratio })

@@ -11,7 +11,7 @@ import (
 // Programs of Debian, as they are shipped: stripped.
 
 var luaWorkload = &workload{
-	name: "lua", about: "Debian's lua5.4", size: 450, small: 40, needs: []string{"/usr/bin/lua5.4"},
+	name: "lua", about: "Debian's lua5.4", size: 740, small: 40, needs: []string{"/usr/bin/lua5.4"},
 	prepare: installed("/usr/bin/lua5.4"),
 	args: func(m *machine, size int) ([]string, error) {
 		return []string{filepath.Join(m.sources, "bench.lua"), strconv.Itoa(size)}, nil
@@ -19,7 +19,7 @@ var luaWorkload = &workload{
 }
 
 var sqliteWorkload = &workload{
-	name: "sqlite", about: "Debian's sqlite3, in memory", size: 800, small: 40, needs: []string{"/usr/bin/sqlite3"},
+	name: "sqlite", about: "Debian's sqlite3, in memory", size: 1080, small: 40, needs: []string{"/usr/bin/sqlite3"},
 	prepare: installed("/usr/bin/sqlite3"),
 	args:    func(*machine, int) ([]string, error) { return []string{"-batch", ":memory:"}, nil },
 	stdin: func(m *machine, size int) (string, error) {
@@ -43,7 +43,7 @@ var xzWorkload = &workload{
 }
 
 var pythonWorkload = &workload{
-	name: "python", about: "Debian's python3.11, stripped", size: 300, small: 40, needs: []string{"/usr/bin/python3.11"},
+	name: "python", about: "Debian's python3.11, stripped", size: 800, small: 40, needs: []string{"/usr/bin/python3.11"},
 	prepare: installed("/usr/bin/python3.11"),
 	args: func(m *machine, size int) ([]string, error) {
 		return []string{"-S", "-E", "-B", filepath.Join(m.sources, "bench.py"), strconv.Itoa(size)}, nil

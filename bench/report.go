@@ -18,6 +18,7 @@ var sections = []section{
 	{"run", "The run", runText},
 	{"aims", "Aims", aimsText},
 	{"ratios", "CPU time, times native (added ns a call)", ratiosText},
+	{"starts", "Starts with more than calls, in ms of CPU time (CPU time without them, times native)", startsText},
 	{"dynprof", "dynprof", dynprofText},
 	{"limit", "Beside the limit: added ns a call", limitText},
 	{"touches", "Touched memory: CPU time, times native", touchText},
@@ -170,6 +171,20 @@ func besides() []string {
 		}
 	}
 	return all
+}
+
+// startsText is of whole work, which the start is part of.
+func startsText(f *figures) string {
+	var names []string
+	for _, t := range deeper {
+		names = append(names, t.name)
+	}
+	return perTool(f, names, func(r *result) string {
+		if r.StartMS == 0 || r.Part < 1 {
+			return ""
+		}
+		return fmt.Sprintf("%.0f (%s)", r.StartMS, number(r.Ratio.Median-r.StartMS/r.NativeMS.Median))
+	})
 }
 
 func ratiosText(f *figures) string {

@@ -88,10 +88,10 @@ func (g *group) known() bool {
 }
 
 // runIdle measures runs without work: what is taken off where a tool has a part
-// of the work, and dynprof's start.
+// of the work, and starts that are told.
 func (g *group) runIdle(rounds int) error {
 	for _, e := range g.entries {
-		if g.size == fast.size(g.w, g.m.quick) && e.tool != native && !e.isOurs() {
+		if g.size == fast.size(g.w, g.m.quick) && e.tool != native && !e.isOurs() && !slices.Contains(deeper, e.tool) {
 			continue
 		}
 		for range e.rounds(g.m, rounds) {

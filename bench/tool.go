@@ -214,6 +214,10 @@ func (m *machine) tooCold() bool {
 	return m.cold > chance
 }
 
+// deeper are those that count or note more than calls, in copies of functions, which take longer
+// to start.
+var deeper = []*tool{blocks, edges, pages, lines, noRegion}
+
 // isOurs is for dynprof, with which every run must succeed, and count.
 func (t *tool) isOurs() bool { return t == dynprof || t == kept || t == warm || t == copied }
 
