@@ -142,11 +142,15 @@ func TestJobControl(t *testing.T) {
 		{"it stops itself", "", `echo rea''dy; kill -STOP $$; read x; echo got $x; exit 9`},
 		{"it has a handler that stops it", "\x1a", `trap "trap - TSTP; kill -TSTP \$\$" TSTP; echo rea''dy; until read -t 0.1 y; do x=$x$y; done; echo got $x$y; exit 9`}, // half a line is read at times
 	} {
-		t.Run(row.name, func(t *testing.T) { jobControl(t, row.keys, row.script) })
+		t.Run(row.name, func(t *testing.T) { jobControl(t, row.keys, row.script, false) })
+		if row.keys != "" {
+			t.Run(row.name+", later", func(t *testing.T) { jobControl(t, row.keys, row.script, true) })
+		}
 	}
 }
 
-func jobControl(t *testing.T, keys, script string) {
+// jobControl types the keys when hotspots is ready; or later, when it has a witness of signals.
+func jobControl(t *testing.T, keys, script string, later bool) {
 	const prompt = "next> "
 	tt := newTerminal(t)
 	cmd := command(t, "bash", "-c", script)
@@ -159,15 +163,24 @@ func jobControl(t *testing.T, keys, script string) {
 		line = append(line, "'"+strings.ReplaceAll(arg, "'", `'\''`)+"'")
 	}
 	tt.typeKeys(strings.Join(line, " ") + "\n")
+	await := func(want string, withWitness bool) {
+		t.Helper()
+		for limit := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			all, witness := states(t, shell.Process.Pid)
+			if (want == "" || all == want) && (witness || !withWitness) {
+				return
+			}
+			if time.Now().After(limit) {
+				t.Fatalf("states of hotspots and the program: %s; a witness: %v", all, witness)
+			}
+		}
+	}
 	tt.expect("ready")
+	await("", later)
 	tt.typeKeys(keys)
 	tt.expect("Stopped")
 	tt.expect(prompt)
-	for limit := time.Now().Add(20 * time.Second); states(t, shell.Process.Pid) != "TT"; time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("states of hotspots and the program: %s", states(t, shell.Process.Pid))
-		}
-	}
+	await("TT", later)
 	tt.typeKeys("fg >/dev/null; echo status=$?\n")
 	tt.typeKeys("hello\n")
 	tt.expect("got hello")
@@ -176,8 +189,9 @@ func jobControl(t *testing.T, keys, script string) {
 	shell.Wait()
 }
 
-// states returns the state letters of the process's descendants (proc(5)).
-func states(t *testing.T, pid int) string {
+// states returns the state letters of the process's descendants (proc(5)), and whether there is a
+// witness among them, which goes on when the others are stopped, and has none.
+func states(t *testing.T, pid int) (all string, witness bool) {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
@@ -188,7 +202,6 @@ func states(t *testing.T, pid int) string {
 		b, _ := os.ReadFile(list) // the thread may have ended
 		children = append(children, b...)
 	}
-	all := ""
 	for _, child := range strings.Fields(string(children)) {
 		stat, err := os.ReadFile("/proc/" + child + "/stat")
 		if err != nil {
@@ -198,8 +211,13 @@ func states(t *testing.T, pid int) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, rest, _ := strings.Cut(string(stat), ") ")
-		all += rest[:1] + states(t, n)
+		name, rest, _ := strings.Cut(string(stat), ") ")
+		if strings.HasSuffix(name, "(dynprof-witness") {
+			witness = true
+			continue
+		}
+		below, more := states(t, n)
+		all, witness = all+rest[:1]+below, witness || more
 	}
-	return all
+	return all, witness
 }
