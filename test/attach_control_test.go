@@ -81,7 +81,7 @@ func TestAttachControlKilled(t *testing.T) {
 	a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "4")
 	before := a.state()
 	for _, call := range lane.Some([]string{"ptrace", "pwrite64", "pread64"}, 0) {
-		for n := 1; !t.Failed(); n += lane.Of(61, 7) {
+		for n := 1; !t.Failed(); n += lane.Of(151, 7) {
 			a.attach()
 			what := []string{"pause", "resume"}[n%2]
 			if what == "resume" {

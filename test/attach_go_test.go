@@ -156,7 +156,7 @@ func TestAttachGo(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			a := startAttached(t, goStatic(t, "testdata/gobusy", flags...))
 			var used []usage
-			for n := range lane.Of(20, 100) / lane.Of(len(goKinds), 1) {
+			for n := range lane.Of(12, 100) / lane.Of(len(goKinds), 1) {
 				table := a.attach()
 				if n%4 == 0 {
 					a.countsAll(table)

@@ -64,21 +64,6 @@ func manyFunctions(t *testing.T, n, text int) string {
 	return compile(t, need(t, "gcc"), []string{"-O1", "-no-pie", manySource(t, n, text, next)}, "many.c")
 }
 
-// TestHeapRoom: the heap of a program whose arenas find no room below it grows as
-// far as it would: where there is room in front of the heap, which the kernel puts at
-// random, and where there is none (setarch -R), so that it has to be moved.
-func TestHeapRoom(t *testing.T) {
-	t.Parallel()
-	p := manyFunctions(t, 100_000, 9_600_000)
-	for _, before := range lane.Some([][]string{nil, {"setarch", "-R"}}, 0) {
-		inVariants(t, command{before: before, args: []string{p, "6000"}}, func(t *testing.T, r *report) {
-			if f := r.named(t, "f0"); f.Calls != 2 {
-				t.Errorf("f0: %d calls, not 2", f.Calls)
-			}
-		})
-	}
-}
-
 // TestHeapDumped: where the heap begins at the end of the executable's file, and is a
 // part of what that holds, it stays there: it is not moved for arenas.
 func TestHeapDumped(t *testing.T) {
