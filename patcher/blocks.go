@@ -593,6 +593,7 @@ const (
 	_ = uint(layout.TrWords-emit.TripWords) + uint(emit.TripWords-layout.TrWords)
 	_ = uint(layout.RgLow-(emit.BoundLow-emit.BoundsAt)) + uint(emit.BoundLow-emit.BoundsAt-layout.RgLow)
 	_ = uint(layout.RgHigh-(emit.BoundHigh-emit.BoundsAt)) + uint(emit.BoundHigh-emit.BoundsAt-layout.RgHigh)
+	_ = uint(layout.RgEdge-(emit.BoundEdge-emit.BoundsAt)) + uint(emit.BoundEdge-emit.BoundsAt-layout.RgEdge)
 	_ = uint(layout.ShBits-emit.ShadowBits) + uint(emit.ShadowBits-layout.ShBits)
 	_ = uint(layout.ShPage-emit.GranulePage) + uint(emit.GranulePage-layout.ShPage)
 	_ = uint(layout.ShLine-emit.GranuleLine) + uint(emit.GranuleLine-layout.ShLine)

@@ -21,6 +21,8 @@ const (
 	CondE  Cond = 0x4
 	CondNE Cond = 0x5
 	CondBE Cond = 0x6
+	CondA  Cond = 0x7
+	CondS  Cond = 0x8
 	CondGE Cond = 0xd
 )
 

@@ -68,6 +68,8 @@ var encodings = []struct {
 	{"or $0x1,%rcx", "4883c901", func(a *Asm, _ Label) { a.OrRCX(1) }},
 	{"bsr %rcx,%rcx", "480fbdc9", func(a *Asm, _ Label) { a.BsrRCX() }},
 	{"jbe 401002", "7600", func(a *Asm, l Label) { a.JccShort(CondBE, l) }},
+	{"ja 401002", "7700", func(a *Asm, l Label) { a.JccShort(CondA, l) }},
+	{"js 401002", "7800", func(a *Asm, l Label) { a.JccShort(CondS, l) }},
 	{"mov %rdi,%rax", "4889f8", func(a *Asm, _ Label) { a.MovRAX(RDI) }},
 	{"mov %r9,%rax", "4c89c8", func(a *Asm, _ Label) { a.MovRAX(9) }},
 	{"mov 0x10(%rax,%riz,1),%rax", "488b842010000000", func(a *Asm, _ Label) { a.LoadRAX(Memory{Base: RAX, Index: NoRegister, Scale: 1, Disp: 0x10}) }},

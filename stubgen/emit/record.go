@@ -58,13 +58,28 @@ func (t *Touch) check(a *x86.Asm, r byte, use *TouchUse) {
 //	     jne   done                        ; but of the last
 //	     ...
 //	done:
+//
+// or, if it is Bounds, whether one may be within the bounds of all regions. Then it is `negative`:
+//
+//	     lea   r, <first>                  ; of a register itself there is no lea
+//	     cmp   r, [edge]
+//	     js    done
+//	     ...
+//	done:
 func (t *Touch) checks(a *x86.Asm, r byte, use *TouchUse) {
-	done := a.NewLabel()
+	done, may := a.NewLabel(), x86.CondNE
+	if t.Bounds {
+		may = x86.CondS
+	}
 	for i := range t.Marks {
-		t.granule(a, r, &t.Marks[i], use)
-		a.CmpWordAtTwice(r, ShadowAt, 0)
+		if t.Bounds {
+			a.CmpAbsolute(t.load(a, r, &t.Marks[i]), BoundEdge)
+		} else {
+			t.granule(a, r, &t.Marks[i], use)
+			a.CmpWordAtTwice(r, ShadowAt, 0)
+		}
 		if i+1 < len(t.Marks) {
-			a.JccShort(x86.CondNE, done)
+			a.JccShort(may, done)
 		}
 	}
 	a.Bind(done)
@@ -76,6 +91,7 @@ const (
 	BoundsAt  = ShadowAt - 1<<12
 	BoundLow  = BoundsAt + 0xc0
 	BoundHigh = BoundsAt + 0xc8
+	BoundEdge = BoundsAt + 0xe8 // less this an address within them is negative, and as few others as may be
 )
 
 // HasBounds reports whether a mark of a check may be left out by them.

@@ -32,6 +32,8 @@ func TestRecord(t *testing.T) {
 		{"check: of two, rax is dead", Touch{Marks: append(by(x86.RBX, none, 1, 0), by(x86.RSP, none, 1, -1024)...), Scratch: x86.RAX, Check: true}, x86.Operand{}, false},
 		{"check: by pext", Touch{Marks: append(by(x86.RBX, none, 1, 0), by(12, 9, 8, -1024)...), Scratch: 13, Masks: true, Check: true}, x86.Operand{}, false},
 		{"check: none is dead", Touch{Marks: append(by(x86.RCX, none, 1, 0), by(x86.RSP, none, 1, -1024)...), Scratch: none, Masks: true, Check: true}, x86.Operand{}, false},
+		{"check of bounds: of two, rax is dead", Touch{Marks: append(by(x86.RBX, 12, 8, 0x10), by(12, none, 1, 0x2000)...), Scratch: x86.RAX, Masks: true, Check: true, Bounds: true}, x86.Operand{}, false},
+		{"check of bounds: none is dead, by the stack pointer, and by rip", Touch{Marks: append(by(x86.RSP, x86.RCX, 1, 8), Mark{At: fixture.ArenaAt + 0x10000}), Scratch: none, Check: true, Bounds: true}, x86.Operand{}, false},
 	} {
 		if row.Granule = GranulePage; !row.Check {
 			row.Record = Record(&row.Operand, row.second)

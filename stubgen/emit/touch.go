@@ -61,6 +61,7 @@ type Touch struct {
 	Record     int32  // unless 0 it is a record, of one mark (record.go)
 	Forms      []Form // or of these (form.go)
 	Check      bool   // of records that follow (record.go): flags are not live
+	Bounds     bool   // of a Check: of the bounds of all regions, in front of one of the shadow
 }
 
 // Mark is one of the bytes, or the first of some that mostly are in one granule.

@@ -230,16 +230,12 @@ func (t *toucher) checkedBehind(have []known) (list []known) {
 	return list[:min(len(list), mostKnown)]
 }
 
-// guarded is checks by registers of which one is within the bounds of all regions.
+// guarded is a guard of which one mark is not above all regions.
 type guarded struct {
-	touch *emit.Touch
-	inst  int32
-	cold  x86.Label
-	back  x86.Label
-
-	stack x86.Label // where it comes to by the stack pointer, if it does,
-	next  x86.Label // and what is behind that
-	moves bool
+	inst            int32
+	others, bounded *emit.Touch
+	cold, back      x86.Label    // of others
+	lows, next      [4]x86.Label // of bounded, by mark
 }
 
 // split is a check of marks that have bounds, or of the others.
@@ -254,53 +250,51 @@ func split(t *emit.Touch, bounds bool) *emit.Touch {
 	return &some
 }
 
-// guard writes a guard in front of an instruction. What goes by a register alone is compared with
-// the bounds of all regions first, and what is between them is checked behind the copy:
+// guard writes a guard in front of an instruction. Each mark is compared with the end of all regions.
+// What is not above it is looked at behind the copy: what goes by a register alone may be below them.
 //
-//	        cmp   rbx, [low]
-//	        jb    1f
-//	        cmp   rbx, [high]
-//	        jb    cold
-//	1:      cmp   rsp, [high]        ; of stacks, which mostly are above all
-//	        jb    stack
+//	        mov   gs:[word], r       ; of what goes by more (emit.Touch.checks)
+//	        lea   r, <mark>
+//	        cmp   r, [high]
+//	        mov   r, gs:[word]
+//	        jbe   others
+//	1:      cmp   rbx, [high]
+//	        jbe   low
 //	2:      ...                      ; of each such mark
-//	back:
-//	        ...
-//	stack:  cmp   rsp, [low]
+//
+//	others: <check of all such marks>
+//	        je    1b
+//	        jmp   slow
+//
+//	low:    cmp   rbx, [low]
 //	        jb    2b
-//	cold:   <check of all such marks>
-//	        je    back
+//	        <check of all such marks>
+//	        je    2b                 ; behind the last
 //	        jmp   slow
 func (w *Writer) guard(t *emit.Touch, inst int32) {
-	others, bounded := split(t, false), split(t, true)
-	if len(others.Marks) > 0 {
-		w.runs.BeginTouch(w.asm, w.shown(inst), others, true)
-		others.Write(w.asm, w.touchUse())
+	g := guarded{inst: inst, others: split(t, false), bounded: split(t, true)}
+	if len(g.others.Marks) > 0 {
+		g.cold, g.back = w.asm.NewLabel(), w.asm.NewLabel()
+		first := *g.others
+		first.Bounds = true
+		w.runs.BeginTouch(w.asm, w.shown(inst), &first, true)
+		first.Write(w.asm, w.touchUse())
 	}
 	w.runs.Begin(w.asm, w.shown(inst), 0, false)
-	if len(others.Marks) > 0 {
-		w.left(func() { w.asm.Jcc(x86.CondNE, w.slow.entry(inst)) })
+	if len(g.others.Marks) > 0 {
+		w.left(func() { w.asm.Jcc(x86.CondS, g.cold) })
+		w.asm.Bind(g.back)
 	}
-	if len(bounded.Marks) == 0 {
-		return
-	}
-	g := guarded{touch: bounded, inst: inst, cold: w.asm.NewLabel(), back: w.asm.NewLabel()}
-	for i := range bounded.Marks {
-		r, below := bounded.Marks[i].Memory.Base, w.asm.NewLabel()
-		if r == x86.RSP && !g.moves {
-			g.stack, g.next, g.moves = w.asm.NewLabel(), below, true
-			w.left(func() { w.asm.CmpAbsolute(r, emit.BoundHigh) })
-			w.left(func() { w.asm.Jcc(x86.CondB, g.stack) })
-			w.asm.Bind(below)
-			continue
+	for i := range g.bounded.Marks {
+		r, bound, may := g.bounded.Marks[i].Memory.Base, int32(emit.BoundEdge), x86.CondS
+		if r == x86.RSP {
+			bound, may = emit.BoundHigh, x86.CondBE
 		}
-		w.left(func() { w.asm.CmpAbsolute(r, emit.BoundLow) })
-		w.left(func() { w.asm.JccShort(x86.CondB, below) })
-		w.left(func() { w.asm.CmpAbsolute(r, emit.BoundHigh) })
-		w.left(func() { w.asm.Jcc(x86.CondB, g.cold) })
-		w.asm.Bind(below)
+		g.lows[i], g.next[i] = w.asm.NewLabel(), w.asm.NewLabel()
+		w.left(func() { w.asm.CmpAbsolute(r, bound) })
+		w.left(func() { w.asm.Jcc(may, g.lows[i]) })
+		w.asm.Bind(g.next[i])
 	}
-	w.asm.Bind(g.back)
 	w.guarded = append(w.guarded, g)
 }
 
@@ -315,30 +309,52 @@ func (w *Writer) left(write func()) {
 func (w *Writer) coldGuards() {
 	for i := range w.guarded {
 		g := &w.guarded[i]
-		if g.moves {
-			w.runs.Begin(w.asm, w.shown(g.inst), 0, false)
-			w.asm.Bind(g.stack)
-			w.left(func() { w.asm.CmpAbsolute(x86.RSP, emit.BoundLow) })
-			w.left(func() { w.asm.Jcc(x86.CondB, g.next) })
+		if len(g.others.Marks) > 0 {
+			w.coldGuard(g, g.others, g.cold, g.back)
 		}
-		w.runs.BeginTouch(w.asm, w.shown(g.inst), g.touch, true)
-		w.asm.Bind(g.cold)
-		g.touch.Write(w.asm, w.touchUse())
+		last := len(g.bounded.Marks) - 1
+		if last < 0 {
+			continue
+		}
+		cold := w.asm.NewLabel()
 		w.runs.Begin(w.asm, w.shown(g.inst), 0, false)
-		w.left(func() { w.asm.Jcc(x86.CondE, g.back) })
-		w.left(func() { w.asm.Jmp(w.slow.entry(g.inst)) })
+		for k := range g.bounded.Marks {
+			w.asm.Bind(g.lows[k])
+			r := g.bounded.Marks[k].Memory.Base
+			w.left(func() { w.asm.CmpAbsolute(r, emit.BoundLow) })
+			w.left(func() { w.asm.Jcc(x86.CondB, g.next[k]) })
+			if r != x86.RSP {
+				w.left(func() { w.asm.CmpAbsolute(r, emit.BoundHigh) })
+				w.left(func() { w.asm.Jcc(x86.CondA, g.next[k]) })
+			}
+			if k < last {
+				w.left(func() { w.asm.Jmp(cold) })
+			}
+		}
+		w.coldGuard(g, g.bounded, cold, g.next[last])
 	}
+}
+
+// coldGuard writes the check of marks by the shadow.
+func (w *Writer) coldGuard(g *guarded, t *emit.Touch, cold, back x86.Label) {
+	w.runs.BeginTouch(w.asm, w.shown(g.inst), t, true)
+	w.asm.Bind(cold)
+	t.Write(w.asm, w.touchUse())
+	w.runs.Begin(w.asm, w.shown(g.inst), 0, false)
+	w.left(func() { w.asm.Jcc(x86.CondE, back) })
+	w.left(func() { w.asm.Jmp(w.slow.entry(g.inst)) })
 }
 
 // guardSizes are the most bytes of a guard, in front of the instruction and behind the copy.
 func guardSizes(t *emit.Touch) (front, behind int) {
-	const cmp, jcc, short = 8, 6, 2
+	const cmp, jcc, nop = 8, 6, 1
 	if others := split(t, false); len(others.Marks) > 0 {
 		front = others.MostSize() + jcc
+		behind = nop + others.MostSize() + jcc + emit.JumpSize
 	}
 	if bounded := split(t, true); len(bounded.Marks) > 0 {
-		front += (cmp + short + cmp + jcc) * len(bounded.Marks)
-		behind = cmp + jcc + 1 + bounded.MostSize() + jcc + emit.JumpSize
+		front += (cmp + jcc) * len(bounded.Marks)
+		behind += (cmp+jcc+cmp+jcc+emit.JumpSize)*len(bounded.Marks) + nop + bounded.MostSize() + jcc + emit.JumpSize
 	}
 	return front, behind
 }

@@ -10,13 +10,24 @@ uint8_t *dp_region_area HIDDEN;
 static uint64_t *word(uint64_t at) { return dp_region_word(at); }
 static uint64_t get(uint64_t at) { return dp_region_get(at); }
 
+/* Guards compare an address with one word, and look closer if the difference is negative: so many
+ * are below the end of all regions, or, if these are far up, not below their beginning; and if an
+ * address may go round, any that a program has. */
+static uint64_t edge_of(uint64_t low, uint64_t high)
+{
+	const uint64_t half = 1ULL << 63, far_up = 0x600000000000; /* between the heap and what is mapped */
+	if (low == 0)
+		return half >> 1;
+	return low < far_up ? high + 1 : low + half;
+}
+
 /* Checks by a register (stubgen/emit/record.go) are of up to DP_RECORD_MOST bytes from where it
  * leads, or so many in front of that, on. Who is outside of these bounds needs no look at the
  * shadow. They only grow. Where there has been none both are 0, with which the least is jumped. */
 void dp_pages_widen(uint64_t low, uint64_t high)
 {
 	uint64_t is = get(DP_RG_HIGH), least = get(DP_RG_LEAST);
-	high = low ? high + DP_RECORD_MOST : ~0ULL; /* addresses go round */
+	high = low < 2 * DP_RECORD_MOST ? ~0ULL : high + DP_RECORD_MOST; /* addresses go round */
 	low = low < 2 * DP_RECORD_MOST ? 0 : low - 2 * DP_RECORD_MOST;
 	while (high > is && !__atomic_compare_exchange_n(word(DP_RG_HIGH), &is, high, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		;
@@ -24,6 +35,13 @@ void dp_pages_widen(uint64_t low, uint64_t high)
 		;
 	for (is = get(DP_RG_LOW); is != (least = get(DP_RG_LEAST)); is = get(DP_RG_LOW)) /* another may have lowered it */
 		__atomic_compare_exchange_n(word(DP_RG_LOW), &is, least, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	for (;;) { /* who has read less than there is by now finds that the word is another, as it never becomes what it was */
+		uint64_t was = get(DP_RG_EDGE);
+		least = get(DP_RG_LOW);
+		uint64_t edge = edge_of(least, get(DP_RG_HIGH));
+		if (edge == was || __atomic_compare_exchange_n(word(DP_RG_EDGE), &was, edge, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			break;
+	}
 }
 
 static uint64_t first_page(uint64_t low) { return (low < DP_RECORD_MOST ? 0 : low - DP_RECORD_MOST + 1) >> PAGE_BITS; }
