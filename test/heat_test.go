@@ -181,6 +181,28 @@ func TestHeatRefused(t *testing.T) {
 	}
 }
 
+// TestHeatNoCPUID: in a program that has forbidden itself to ask the CPU what it is
+// (ARCH_SET_CPUID), what masks leave in is noted, and libraries that it loads are counted. A question
+// of ours would be its end.
+func TestHeatNoCPUID(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "textchangelib.c")
+	program := compile(t, gcc, []string{"-O1", "-falign-functions=32"}, "nocpuidneeded.c")
+	without := run(t, cmd(program, library))
+	if strings.HasPrefix(without.stdout, "cannot") {
+		t.Skip("this CPU cannot refuse to tell what it is")
+	}
+	want, _ := saidPages(t, without.stdout)
+	for _, flag := range []string{"--heat=pages", "--regions"} {
+		with, table := countedAt(t, cmd(program, library), flag)
+		same(t, without, with)
+		if got := touchedPages; flag == "--heat=pages" && !maps.Equal(got(t, table), want) {
+			t.Errorf("%v, not %v", got(t, table), want)
+		}
+	}
+}
+
 // TestHeatSanitized: AddressSanitizer, which has its shadow at the same place and ends a program
 // where it cannot, has it, and a line says so.
 func TestHeatSanitized(t *testing.T) {

@@ -1,11 +1,11 @@
 /* See heat.h. Children that are forked have the same shadow. */
 #define _GNU_SOURCE
-#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/cpu.h"
 #include "base/ctl.h"
 #include "base/kept.h"
 #include "base/lock.h"
@@ -119,26 +119,13 @@ void dp_heat_take_back(void)
 
 int dp_heat_has(uint64_t low, uint64_t high) { return texts && low < DP_SHADOW + size && high > first; }
 
-/* Whether pext takes a few cycles (BMI2; AMD before Zen 3 runs it in microcode, 20 and more). */
-static int masks_fast(void)
-{
-	enum { HYGON_ECX = 0x656e6975, ZEN3 = 0x19 }; /* "uine", of HygonGenuine */
-	uint32_t a, b, c, d, family, vendor, last;
-	if (!__get_cpuid(0, &a, &vendor, &last, &d) || !__get_cpuid(1, &family, &b, &c, &d))
-		return 0;
-	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_BMI2))
-		return 0;
-	int amd = vendor == signature_AMD_ebx || last == HYGON_ECX;
-	return !amd || (family >> 8 & 0xf) + (family >> 20 & 0xff) >= ZEN3;
-}
-
 uint64_t dp_heat_how(void)
 {
 	if (!texts)
 		return DP_HEAT_NONE;
 	if (has_regions)
-		return masks_fast() ? DP_HEAT_REGIONS_MASKS : DP_HEAT_REGIONS;
-	return masks_fast() ? DP_HEAT_MASKS : DP_HEAT_SHIFTS;
+		return dp_cpu()->masks ? DP_HEAT_REGIONS_MASKS : DP_HEAT_REGIONS;
+	return dp_cpu()->masks ? DP_HEAT_MASKS : DP_HEAT_SHIFTS;
 }
 
 uint64_t dp_heat_granule(void) { return granule; }
