@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
@@ -196,6 +197,25 @@ func TestHeatNoCPUID(t *testing.T) {
 	want, _ := saidPages(t, without.stdout)
 	for _, flag := range []string{"--heat=pages", "--regions"} {
 		with, table := countedAt(t, cmd(program, library), flag)
+		same(t, without, with)
+		if got := touchedPages; flag == "--heat=pages" && !maps.Equal(got(t, table), want) {
+			t.Errorf("%v, not %v", got(t, table), want)
+		}
+	}
+}
+
+// TestHeatSandboxed: behind a seccomp filter of before, which kills at msync, what repeated
+// instructions touch is noted, and no more than they touch, however much that is.
+func TestHeatSandboxed(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	filter := compile(t, gcc, []string{"-O1"}, "successorfilter.c")
+	c := cmd(compile(t, gcc, []string{"-O1", "-falign-functions=32"}, "heatfills.c"))
+	c.before = []string{filter, strconv.Itoa(syscall.SYS_MSYNC), "0x80000000"}
+	without := run(t, c)
+	want, _ := saidPages(t, without.stdout)
+	for _, flag := range []string{"--heat=pages", "--regions"} {
+		with, table := countedAt(t, c, flag)
 		same(t, without, with)
 		if got := touchedPages; flag == "--heat=pages" && !maps.Equal(got(t, table), want) {
 			t.Errorf("%v, not %v", got(t, table), want)

@@ -90,7 +90,7 @@ static uint64_t mapped(uint64_t at, uint64_t n, int down)
 	while (n - done > LITTLE) {
 		step = step < n - done ? step : n - done;
 		uint64_t low = (down ? at - done - step : at + done) & -(uint64_t)PAGE;
-		long is = ask(SYS_msync, low, step, MS_ASYNC); /* which does nothing but look */
+		long is = dp_heat_asks() ? ask(SYS_msync, low, step, MS_ASYNC) : REFUSED; /* which does nothing but look */
 		if (is == REFUSED)
 			return n < MUCH ? n : MUCH;
 		if (is == 0)

@@ -7,6 +7,7 @@
 
 #include "base/cpu.h"
 #include "base/ctl.h"
+#include "base/filters.h"
 #include "base/kept.h"
 #include "base/lock.h"
 #include "base/mapped.h"
@@ -31,7 +32,7 @@ static struct text *texts; /* 0: there is no shadow */
 static uint64_t first;	   /* of what is mapped: with regions it is a page in front, of theirs */
 static uint64_t size;	   /* bytes from DP_SHADOW on */
 static uint64_t granule;   /* bits of an address within one */
-static int has_regions;
+static int has_regions, sandboxed;
 uint32_t dp_shadowed HIDDEN; /* 1: there is one; slowpath.S looks at it */
 
 static void note_maps(struct text *t)
@@ -92,6 +93,7 @@ const char *dp_heat_begin(const char *path, int regions)
 		raw(SYS_munmap, at, size);
 		return "their place is taken";
 	}
+	sandboxed = dp_sandboxed();
 	raw(SYS_madvise, at, size, MADV_DONTDUMP);
 	dp_own(first, DP_SHADOW - first + size);
 	dp_note_kept(&kept, (const void *)first, DP_SHADOW - first + size);
@@ -129,6 +131,8 @@ uint64_t dp_heat_how(void)
 }
 
 uint64_t dp_heat_granule(void) { return granule; }
+
+int dp_heat_asks(void) { return !sandboxed; }
 
 void dp_heat_end(void)
 {
