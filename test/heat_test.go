@@ -223,6 +223,22 @@ func TestHeatSandboxed(t *testing.T) {
 	}
 }
 
+// TestHeatWraps: what reaches around the end of the address space faults, as without, and is not noted
+// for ever.
+func TestHeatWraps(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-falign-functions=32"}, "heatwraps.c")
+	without := run(t, cmd(program))
+	want, _ := saidPages(t, without.stdout)
+	for _, flag := range []string{"--heat=pages", "--heat=lines", "--regions"} {
+		with, table := countedAt(t, cmd(program), flag)
+		same(t, without, with)
+		if got := touchedPages; flag == "--heat=pages" && !maps.Equal(got(t, table), want) {
+			t.Errorf("%v, not %v", got(t, table), want)
+		}
+	}
+}
+
 // TestHeatSanitized: AddressSanitizer, which has its shadow at the same place and ends a program
 // where it cannot, has it, and a line says so.
 func TestHeatSanitized(t *testing.T) {

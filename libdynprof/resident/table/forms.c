@@ -105,17 +105,20 @@ static uint64_t mapped(uint64_t at, uint64_t n, int down)
 
 static void touch(uint64_t at, uint64_t n, unsigned kind)
 {
-	uint64_t bits = dp_heat_granule(), last = (at + n - 1) >> bits, most = (1ULL << (DP_SHADOW_BITS - bits)) - 1;
+	const uint64_t end = 1ULL << DP_SHADOW_BITS;
+	uint64_t bits = dp_heat_granule(), last = at + n - 1;
 	volatile uint8_t *shadow = (volatile uint8_t *)DP_SHADOW;
 	if (!n || dp_is_off() || dp_stopped())
 		return;
-	for (uint64_t i = at >> bits;; i++) {
+	if (last < at) /* it comes around: what is at the end is the kernel's */
+		at = 0;
+	if (last >= end)
+		last = end - 1;
+	for (uint64_t i = at >> bits; i <= last >> bits; i++) {
 		if (kind & LOAD)
-			shadow[2 * (i & most)] = NOTED;
+			shadow[2 * i] = NOTED;
 		if (kind & STORE)
-			shadow[2 * (i & most) + 1] = NOTED;
-		if (i == last)
-			return;
+			shadow[2 * i + 1] = NOTED;
 	}
 }
 
