@@ -25,6 +25,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/cpu.h"
 #include "base/hooks.h"
 #include "base/pages.h"
 #include "base/state.h"
@@ -455,6 +456,8 @@ static const char *count(struct start *s)
 	take_environment(s);
 	note_objects(s);
 	answer();
+	if (s->session.translator)
+		dp_cpu(); /* while it may be asked */
 	s->session.ctl->heat = begin_heat(s);
 	s->session.ctl->granule = dp_heat_granule();
 	s->session.ctl->bases = dp_has_bases(s->session.auxv);

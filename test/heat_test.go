@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
@@ -177,6 +178,63 @@ func TestHeatRefused(t *testing.T) {
 		args := append([]string{build(t, "hotspots"), "run"}, strings.Fields(row[0])...)
 		if r := run(t, cmd(append(args, "--", program)...)); r.status != 125 || !strings.Contains(r.stderr, row[1]) {
 			t.Errorf("%v: %+v", row, r)
+		}
+	}
+}
+
+// TestHeatNoCPUID: in a program that has forbidden itself to ask the CPU what it is
+// (ARCH_SET_CPUID), what masks leave in is noted, and libraries that it loads are counted. A question
+// of ours would be its end.
+func TestHeatNoCPUID(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "textchangelib.c")
+	program := compile(t, gcc, []string{"-O1", "-falign-functions=32"}, "nocpuidneeded.c")
+	without := run(t, cmd(program, library))
+	if strings.HasPrefix(without.stdout, "cannot") {
+		t.Skip("this CPU cannot refuse to tell what it is")
+	}
+	want, _ := saidPages(t, without.stdout)
+	for _, flag := range []string{"--heat=pages", "--regions"} {
+		with, table := countedAt(t, cmd(program, library), flag)
+		same(t, without, with)
+		if got := touchedPages; flag == "--heat=pages" && !maps.Equal(got(t, table), want) {
+			t.Errorf("%v, not %v", got(t, table), want)
+		}
+	}
+}
+
+// TestHeatSandboxed: behind a seccomp filter of before, which kills at msync, what repeated
+// instructions touch is noted, and no more than they touch, however much that is.
+func TestHeatSandboxed(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	filter := compile(t, gcc, []string{"-O1"}, "successorfilter.c")
+	c := cmd(compile(t, gcc, []string{"-O1", "-falign-functions=32"}, "heatfills.c"))
+	c.before = []string{filter, strconv.Itoa(syscall.SYS_MSYNC), "0x80000000"}
+	without := run(t, c)
+	want, _ := saidPages(t, without.stdout)
+	for _, flag := range []string{"--heat=pages", "--regions"} {
+		with, table := countedAt(t, c, flag)
+		same(t, without, with)
+		if got := touchedPages; flag == "--heat=pages" && !maps.Equal(got(t, table), want) {
+			t.Errorf("%v, not %v", got(t, table), want)
+		}
+	}
+}
+
+// TestHeatWraps: what reaches around the end of the address space faults, as without, and is not noted
+// for ever.
+func TestHeatWraps(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-falign-functions=32"}, "heatwraps.c")
+	without := run(t, cmd(program))
+	want, _ := saidPages(t, without.stdout)
+	for _, flag := range []string{"--heat=pages", "--heat=lines", "--regions"} {
+		with, table := countedAt(t, cmd(program), flag)
+		same(t, without, with)
+		if got := touchedPages; flag == "--heat=pages" && !maps.Equal(got(t, table), want) {
+			t.Errorf("%v, not %v", got(t, table), want)
 		}
 	}
 }

@@ -57,6 +57,23 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
+// TestKeepsNoCPUID: redirects in a program that has forbidden itself to ask the CPU which vectors it
+// has (ARCH_SET_CPUID). A question of ours would be its end.
+func TestKeepsNoCPUID(t *testing.T) {
+	t.Parallel()
+	gcc := need(t, "gcc")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "textchangelib.c")
+	c := cmd(compile(t, gcc, []string{"-O2"}, "nocpuidneeded.c"), library)
+	without := run(t, c)
+	if strings.HasPrefix(without.stdout, "cannot") {
+		t.Skip("this CPU cannot refuse to tell what it is")
+	}
+	with, _ := counted(t, c, "--translator", pluginOf(t, "nocpuidplugin.c"))
+	if with.stdout != without.stdout || with.status != without.status || !strings.Contains(with.stderr, "redirected: 0\ninstead: 1901\n") {
+		t.Errorf("%+v, not %+v", with, without)
+	}
+}
+
 // TestKeepsRaw: what DYNPROF_RAW asks for is a jump, and this program has need of
 // more.
 func TestKeepsRaw(t *testing.T) {

@@ -12,12 +12,12 @@
  * The program sees the default when it asks (signals.c).
  */
 #define _GNU_SOURCE
-#include <cpuid.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
 
 #include "base/context.h"
+#include "base/cpu.h"
 #include "base/filters.h"
 #include "base/pages.h"
 #include "base/state.h"
@@ -84,21 +84,11 @@ static void handle_faults(void)
 
 /* ---- stacks ------------------------------------------------------------ */
 
-/* The room that xsave takes for all that the system has enabled (SDM volume 1,
- * 13.2); 0 if it is not enabled. */
-static uint64_t state_size(void)
-{
-	uint32_t a, b, c, d;
-	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !__get_cpuid_count(13, 0, &a, &b, &c, &d))
-		return 0;
-	return b;
-}
-
 long dp_stacks_map(void)
 {
 	if (stacks.base)
 		return 0;
-	stacks.area = pages(state_size());
+	stacks.area = pages(dp_cpu()->state);
 	if (!stacks.area)
 		return -EOPNOTSUPP;
 	stacks.handler = pages(stacks.area + 2 * DP_PAGE_SIZE);

@@ -409,35 +409,6 @@ static int count_new(struct dp_session *s)
 	return !failed_by;
 }
 
-/* The character behind the first place where a file has what no part of it but its
- * first character may begin with; 0 if it has none. A list of groups can be long. */
-static int behind(long fd, const char *what)
-{
-	char text[512];
-	size_t met = 0;
-	for (long n; (n = raw(SYS_read, fd, text, sizeof text)) > 0;)
-		for (long i = 0; i < n; i++) {
-			if (!what[met])
-				return text[i];
-			met = text[i] == what[met] ? met + 1 : text[i] == *what;
-		}
-	return 0;
-}
-
-/* Whether a seccomp filter is in force, one from before the program's start
- * too. Asked by system calls that dlopen has just made. */
-static int sandboxed(void)
-{
-	if (dp_filtered())
-		return 1;
-	long fd = dp_open_own("status", O_RDONLY);
-	if (failed(fd))
-		return 0;
-	int mode = behind(fd, "\nSeccomp:\t");
-	raw(SYS_close, fd);
-	return mode && mode != '0';
-}
-
 /* Whom the twin could not plan although it planned others. */
 static void note_missed(const struct dp_ctl *ctl)
 {
@@ -476,7 +447,7 @@ static int may_cache(void)
 static void meet(struct dp_session *s)
 {
 	uint64_t all = dp_to_block(), mask;
-	if (dp_own_objects || sandboxed()) {
+	if (dp_own_objects || dp_sandboxed()) {
 		if (!passed.adds)
 			look_at_new(dp_own_objects ? 0 : DP_MISSED_SANDBOXED);
 		failed_by = "a seccomp filter is in force";

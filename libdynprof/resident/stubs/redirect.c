@@ -20,12 +20,12 @@
  * those: who has changed one of them settles next (see settle).
  */
 #define _GNU_SOURCE
-#include <cpuid.h>
 #include <errno.h>
 #include <time.h>
 
 #define DYNPROF_LIBRARY
 #include "../dynprof.h"
+#include "base/cpu.h"
 #include "base/filters.h"
 #include "base/mapped.h"
 #include "base/state.h"
@@ -197,25 +197,13 @@ static int comes_back(const struct dp_stub *s, uint64_t code)
 
 uint8_t dp_keep_width HIDDEN; /* vectors have 128 bits, 1: 256, 2: 512 */
 
-/* What the system has enabled (SDM volume 1, 14.3, 15.2). */
-static void measure_vectors(void)
-{
-	enum { AVX = 0x6, AVX512 = 0xe6 };
-	uint32_t a, b, c, d, low, high;
-	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_AVX))
-		return;
-	__asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-	int wide = __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_AVX512F && b & bit_AVX512BW;
-	dp_keep_width = wide && (low & AVX512) == AVX512 ? 2 : (low & AVX) == AVX;
-}
-
 /* Where the stub's last jump is to lead for new code. */
 static uint64_t way_to(const struct dp_stub *s, uint64_t code, int flags)
 {
 	uint64_t keep = s->pointers->keep;
 	if (keep == DP_KEEP_NOTHING || flags & DYNPROF_RAW)
 		return code;
-	measure_vectors();
+	dp_keep_width = dp_cpu()->words ? 2 : dp_cpu()->avx;
 	__atomic_store_n(&s->pointers->code, code, __ATOMIC_SEQ_CST);
 	return keep;
 }

@@ -2,9 +2,9 @@
  * read, so that none can fault here. Where a count is wild, as one of an instruction that will
  * fault, what is noted ends somewhere in the first megabyte that is not mapped. */
 #define _GNU_SOURCE
-#include <cpuid.h>
 #include <sys/mman.h>
 
+#include "base/cpu.h"
 #include "base/filters.h"
 #include "base/layout.h"
 #include "base/state.h"
@@ -90,7 +90,7 @@ static uint64_t mapped(uint64_t at, uint64_t n, int down)
 	while (n - done > LITTLE) {
 		step = step < n - done ? step : n - done;
 		uint64_t low = (down ? at - done - step : at + done) & -(uint64_t)PAGE;
-		long is = ask(SYS_msync, low, step, MS_ASYNC); /* which does nothing but look */
+		long is = dp_heat_asks() ? ask(SYS_msync, low, step, MS_ASYNC) : REFUSED; /* which does nothing but look */
 		if (is == REFUSED)
 			return n < MUCH ? n : MUCH;
 		if (is == 0)
@@ -105,17 +105,20 @@ static uint64_t mapped(uint64_t at, uint64_t n, int down)
 
 static void touch(uint64_t at, uint64_t n, unsigned kind)
 {
-	uint64_t bits = dp_heat_granule(), last = (at + n - 1) >> bits, most = (1ULL << (DP_SHADOW_BITS - bits)) - 1;
+	const uint64_t end = 1ULL << DP_SHADOW_BITS;
+	uint64_t bits = dp_heat_granule(), last = at + n - 1;
 	volatile uint8_t *shadow = (volatile uint8_t *)DP_SHADOW;
 	if (!n || dp_is_off() || dp_stopped())
 		return;
-	for (uint64_t i = at >> bits;; i++) {
+	if (last < at) /* it comes around: what is at the end is the kernel's */
+		at = 0;
+	if (last >= end)
+		last = end - 1;
+	for (uint64_t i = at >> bits; i <= last >> bits; i++) {
 		if (kind & LOAD)
-			shadow[2 * (i & most)] = NOTED;
+			shadow[2 * i] = NOTED;
 		if (kind & STORE)
-			shadow[2 * (i & most) + 1] = NOTED;
-		if (i == last)
-			return;
+			shadow[2 * i + 1] = NOTED;
 	}
 }
 
@@ -192,23 +195,9 @@ static void bits(const struct access *a, const struct dp_form *f)
 /* Whether the CPU and the kernel have the registers. Else the instruction faults, and nothing is noted. */
 static int has_vectors(const struct dp_form *f)
 {
-	enum { KNOWN = 1, AVX = 2, WIDE = 4, WORDS = 8, AVX_STATE = 6, WIDE_STATE = 0xe6 };
-	static uint8_t have; /* cpuid may take its time */
-	uint8_t is = __atomic_load_n(&have, __ATOMIC_RELAXED);
-	if (!is) {
-		uint32_t a, b, c, d, state;
-		is = KNOWN;
-		if (__get_cpuid(1, &a, &b, &c, &d) && c & bit_OSXSAVE) {
-			__asm__ volatile("xgetbv" : "=a"(state), "=d"(d) : "c"(0));
-			if (c & bit_AVX && (state & AVX_STATE) == AVX_STATE)
-				is |= AVX;
-			if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_AVX512F && (state & WIDE_STATE) == WIDE_STATE)
-				is |= WIDE | (b & bit_AVX512BW ? WORDS : 0);
-		}
-		__atomic_store_n(&have, is, __ATOMIC_RELAXED);
-	}
+	const struct dp_cpu *cpu = dp_cpu();
 	int words = f->way != DP_FORM_LANES && (f->way == DP_FORM_ANY ? f->element : f->size / f->element) > 16;
-	return f->flags & DP_FORM_WIDE ? is & WIDE && (!words || is & WORDS) : f->flags & DP_FORM_VEX ? is & AVX : 1;
+	return f->flags & DP_FORM_WIDE ? (words ? cpu->words : cpu->avx512) : f->flags & DP_FORM_VEX ? cpu->avx : 1;
 }
 
 static int sign(const uint8_t *vector, uint64_t i, uint64_t size) { return vector[i * size + size - 1] >> 7; }

@@ -1,12 +1,13 @@
 /* See heat.h. Children that are forked have the same shadow. */
 #define _GNU_SOURCE
-#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/cpu.h"
 #include "base/ctl.h"
+#include "base/filters.h"
 #include "base/kept.h"
 #include "base/lock.h"
 #include "base/mapped.h"
@@ -31,7 +32,7 @@ static struct text *texts; /* 0: there is no shadow */
 static uint64_t first;	   /* of what is mapped: with regions it is a page in front, of theirs */
 static uint64_t size;	   /* bytes from DP_SHADOW on */
 static uint64_t granule;   /* bits of an address within one */
-static int has_regions;
+static int has_regions, sandboxed;
 uint32_t dp_shadowed HIDDEN; /* 1: there is one; slowpath.S looks at it */
 
 static void note_maps(struct text *t)
@@ -92,6 +93,7 @@ const char *dp_heat_begin(const char *path, int regions)
 		raw(SYS_munmap, at, size);
 		return "their place is taken";
 	}
+	sandboxed = dp_sandboxed();
 	raw(SYS_madvise, at, size, MADV_DONTDUMP);
 	dp_own(first, DP_SHADOW - first + size);
 	dp_note_kept(&kept, (const void *)first, DP_SHADOW - first + size);
@@ -119,29 +121,18 @@ void dp_heat_take_back(void)
 
 int dp_heat_has(uint64_t low, uint64_t high) { return texts && low < DP_SHADOW + size && high > first; }
 
-/* Whether pext takes a few cycles (BMI2; AMD before Zen 3 runs it in microcode, 20 and more). */
-static int masks_fast(void)
-{
-	enum { HYGON_ECX = 0x656e6975, ZEN3 = 0x19 }; /* "uine", of HygonGenuine */
-	uint32_t a, b, c, d, family, vendor, last;
-	if (!__get_cpuid(0, &a, &vendor, &last, &d) || !__get_cpuid(1, &family, &b, &c, &d))
-		return 0;
-	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_BMI2))
-		return 0;
-	int amd = vendor == signature_AMD_ebx || last == HYGON_ECX;
-	return !amd || (family >> 8 & 0xf) + (family >> 20 & 0xff) >= ZEN3;
-}
-
 uint64_t dp_heat_how(void)
 {
 	if (!texts)
 		return DP_HEAT_NONE;
 	if (has_regions)
-		return masks_fast() ? DP_HEAT_REGIONS_MASKS : DP_HEAT_REGIONS;
-	return masks_fast() ? DP_HEAT_MASKS : DP_HEAT_SHIFTS;
+		return dp_cpu()->masks ? DP_HEAT_REGIONS_MASKS : DP_HEAT_REGIONS;
+	return dp_cpu()->masks ? DP_HEAT_MASKS : DP_HEAT_SHIFTS;
 }
 
 uint64_t dp_heat_granule(void) { return granule; }
+
+int dp_heat_asks(void) { return !sandboxed; }
 
 void dp_heat_end(void)
 {
