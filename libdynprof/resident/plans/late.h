@@ -31,7 +31,7 @@ struct dp_session {
 /* Copies of whole functions, with what tells of them, take so many times as much as stubs. */
 static inline uint64_t copies_take(const struct dp_session *s)
 {
-	enum { COPIES = 3, SECOND = 2, NOTES = 8 }; /* a touch takes more than what it is of, a dense one 26 times */
+	enum { COPIES = 3, SECOND = 2, NOTES = 12 }; /* a touch or a guard takes more than what it is of, dense ones 30 times */
 	if (!s->blocks)
 		return 1;
 	return (s->touches ? NOTES : COPIES) + (s->keep || s->hot ? SECOND : 0);
