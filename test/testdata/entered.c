@@ -2,7 +2,6 @@
 static int limit;
 #define MOST_NAPS limit
 #include "../../libdynprof/resident/base/filters.c"
-#include "../../libdynprof/resident/base/own.c"
 #include "../../libdynprof/resident/base/verdict.c"
 
 #include <pthread.h>

@@ -19,7 +19,6 @@
  * start; they are not asked.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -100,33 +99,6 @@ void dp_alone(void)
 int dp_filtered(void)
 {
 	return __atomic_load_n(&dp_filters, __ATOMIC_SEQ_CST) || __atomic_load_n(&dp_forbidden, __ATOMIC_SEQ_CST);
-}
-
-/* The character behind the first place where a file has what no part of it but its
- * first character may begin with; 0 if it has none. A list of groups can be long. */
-static int behind(long fd, const char *what)
-{
-	char text[512];
-	size_t met = 0;
-	for (long n; (n = raw(SYS_read, fd, text, sizeof text)) > 0;)
-		for (long i = 0; i < n; i++) {
-			if (!what[met])
-				return text[i];
-			met = text[i] == what[met] ? met + 1 : text[i] == *what;
-		}
-	return 0;
-}
-
-int dp_sandboxed(void)
-{
-	if (dp_filtered())
-		return 1;
-	long fd = dp_open_own("status", O_RDONLY);
-	if (failed(fd))
-		return 0;
-	int mode = behind(fd, "\nSeccomp:\t");
-	raw(SYS_close, fd);
-	return mode && mode != '0';
 }
 
 int dp_filters_only_refuse(uint8_t *room)

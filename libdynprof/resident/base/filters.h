@@ -18,9 +18,6 @@ int dp_may(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d) HIDDEN;
 void dp_alone(void) HIDDEN;
 /* Whether the program has installed a filter, as far as we saw. */
 int dp_filtered(void) HIDDEN;
-/* Whether a filter is in force, one from before the program's start too. Asked by system
- * calls that dlopen makes. */
-int dp_sandboxed(void) HIDDEN;
 
 /* Whether these filters do no more than refuse (verdict.h). room: BPF_MAXINSNS bytes. */
 int dp_filters_only_refuse(uint8_t *room) HIDDEN;

@@ -22,12 +22,12 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "base/filters.h"
 #include "base/hooks.h"
 #include "base/lock.h"
 #include "base/mapped.h"
 #include "base/own.h"
 #include "base/pages.h"
+#include "base/sandbox.h"
 #include "base/state.h"
 #include "base/tasks.h"
 #include "plans/begin.h"

@@ -7,12 +7,12 @@
 
 #include "base/cpu.h"
 #include "base/ctl.h"
-#include "base/filters.h"
 #include "base/kept.h"
 #include "base/lock.h"
 #include "base/mapped.h"
 #include "base/own.h"
 #include "base/pages.h"
+#include "base/sandbox.h"
 #include "base/state.h"
 #include "base/stub.h"
 #include "table/audit.h"
