@@ -67,8 +67,17 @@ func (r *reaper) has(tid int) bool {
 	return r.ended[tid]
 }
 
-// ends reports whether a thread has ended, and has this told but once.
+// ends reports whether a thread has ended, and has this told but once. A tracer is told of stops,
+// too, whatever it asks for (wait_task_stopped in the kernel's exit.c): so it looks first, and those
+// stay for who waits for them.
 func ends(tid int) bool {
+	const exited, killed, dumped = 1, 2, 3 // CLD_*
 	var is unix.Siginfo
+	if unix.Waitid(unix.P_PID, tid, &is, unix.WEXITED|unix.WNOHANG|unix.WALL|unix.WNOWAIT, nil) != nil || is.Signo == 0 {
+		return false
+	}
+	if is.Code != exited && is.Code != killed && is.Code != dumped {
+		return false
+	}
 	return unix.Waitid(unix.P_PID, tid, &is, unix.WEXITED|unix.WNOHANG|unix.WALL, nil) == nil && is.Signo != 0
 }
