@@ -14,7 +14,7 @@ import (
 // around it: what they do where their room ends.
 func TestResident(t *testing.T) {
 	lane.Parallel(t)
-	for _, unit := range []string{"entered.c", "kept.c", "laststacks.c laststacks.S", "lost.c", "memory.c", "patience.c"} {
+	for _, unit := range []string{"entered.c", "kept.c", "laststacks.c laststacks.S", "lost.c", "memory.c", "patience.c", "ring.c"} {
 		t.Run(unit, func(t *testing.T) {
 			t.Parallel()
 			p := compile(t, need(t, "gcc"), []string{"-O1", "-pthread", "-I../libdynprof/resident"}, strings.Fields(unit)...)

@@ -435,7 +435,8 @@ static void fetch_ahead(uint64_t n)
 static int put(uint64_t at, uint64_t what)
 {
 	enum { TAGS = (1U << DP_REC_TAG_BITS) - 1 };
-	for (uint64_t n = not_free(), tail = get(DP_RG_TAIL);;) {
+	/* The tail comes first: n is never less, whoever takes records between the two. */
+	for (uint64_t tail = get(DP_RG_TAIL), n = not_free();;) {
 		if (n - tail >= DP_RG_RECORDS) {
 			if (!wait_for(n - DP_RG_RECORDS))
 				return 0;
@@ -456,8 +457,8 @@ static int put(uint64_t at, uint64_t what)
 			n++;
 			continue;
 		}
-		n = not_free(); /* the ring has gone round meanwhile */
-		tail = get(DP_RG_TAIL);
+		tail = get(DP_RG_TAIL); /* the ring has gone round meanwhile */
+		n = not_free();
 	}
 }
 
