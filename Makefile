@@ -202,7 +202,7 @@ cover: ## how much of planner, stubs and tables their tests run, and whether tha
 LANES := ./test ./internal/x86 ./internal/ptrace ./elfscan ./stubgen/translate ./cmd/hotspots/internal/attach
 long: all examples duckdb ## every case of every test, and those that need more packages
 	@scripts/deps.sh test long
-	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/long.json -- -count=1 -timeout 39m -tags long -skip '^TestPrometheus|^TestDeploy|^TestScale$$' $(LANES)
+	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/long.json -- -count=1 -timeout 44m -tags long -skip '^TestPrometheus|^TestDeploy|^TestScale$$' $(LANES)
 
 # Random programs for so many minutes, half of them csmith's, with seeds that
 # nobody has seen (docs/oracles.md). DYNPROF_RANDOM_SEED=N repeats one.
