@@ -182,6 +182,23 @@ func TestHeatRefused(t *testing.T) {
 	}
 }
 
+// notesAll: with each flag a program does what it does without, and with pages, those that it says are
+// noted.
+func notesAll(t *testing.T, without result, c command, flags ...string) {
+	t.Helper()
+	want, _ := saidPages(t, without.stdout)
+	for _, flag := range flags {
+		with, table := countedAt(t, c, flag)
+		same(t, without, with)
+		if flag != "--heat=pages" {
+			continue
+		}
+		if got := touchedPages(t, table); !maps.Equal(got, want) {
+			t.Errorf("%v, not %v", got, want)
+		}
+	}
+}
+
 // TestHeatNoCPUID: in a program that has forbidden itself to ask the CPU what it is
 // (ARCH_SET_CPUID), what masks leave in is noted, and libraries that it loads are counted. A question
 // of ours would be its end.
@@ -194,14 +211,7 @@ func TestHeatNoCPUID(t *testing.T) {
 	if strings.HasPrefix(without.stdout, "cannot") {
 		t.Skip("this CPU cannot refuse to tell what it is")
 	}
-	want, _ := saidPages(t, without.stdout)
-	for _, flag := range []string{"--heat=pages", "--regions"} {
-		with, table := countedAt(t, cmd(program, library), flag)
-		same(t, without, with)
-		if got := touchedPages; flag == "--heat=pages" && !maps.Equal(got(t, table), want) {
-			t.Errorf("%v, not %v", got(t, table), want)
-		}
-	}
+	notesAll(t, without, cmd(program, library), "--heat=pages", "--regions")
 }
 
 // TestHeatSandboxed: behind a seccomp filter of before, which kills at msync, what repeated
@@ -212,15 +222,7 @@ func TestHeatSandboxed(t *testing.T) {
 	filter := compile(t, gcc, []string{"-O1"}, "successorfilter.c")
 	c := cmd(compile(t, gcc, []string{"-O1", "-falign-functions=32"}, "heatfills.c"))
 	c.before = []string{filter, strconv.Itoa(syscall.SYS_MSYNC), "0x80000000"}
-	without := run(t, c)
-	want, _ := saidPages(t, without.stdout)
-	for _, flag := range []string{"--heat=pages", "--regions"} {
-		with, table := countedAt(t, c, flag)
-		same(t, without, with)
-		if got := touchedPages; flag == "--heat=pages" && !maps.Equal(got(t, table), want) {
-			t.Errorf("%v, not %v", got(t, table), want)
-		}
-	}
+	notesAll(t, run(t, c), c, "--heat=pages", "--regions")
 }
 
 // TestHeatWraps: what reaches around the end of the address space faults, as without, and is not noted
@@ -228,15 +230,7 @@ func TestHeatSandboxed(t *testing.T) {
 func TestHeatWraps(t *testing.T) {
 	lane.Parallel(t)
 	program := compile(t, need(t, "gcc"), []string{"-O1", "-falign-functions=32"}, "heatwraps.c")
-	without := run(t, cmd(program))
-	want, _ := saidPages(t, without.stdout)
-	for _, flag := range []string{"--heat=pages", "--heat=lines", "--regions"} {
-		with, table := countedAt(t, cmd(program), flag)
-		same(t, without, with)
-		if got := touchedPages; flag == "--heat=pages" && !maps.Equal(got(t, table), want) {
-			t.Errorf("%v, not %v", got(t, table), want)
-		}
-	}
+	notesAll(t, run(t, cmd(program)), cmd(program), "--heat=pages", "--heat=lines", "--regions")
 }
 
 // TestHeatSanitized: AddressSanitizer, which has its shadow at the same place and ends a program
