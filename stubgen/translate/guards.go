@@ -250,16 +250,17 @@ func split(t *emit.Touch, bounds bool) *emit.Touch {
 	return &some
 }
 
-// guard writes a guard in front of an instruction. Each mark is compared with the end of all regions.
-// What is not above it is looked at behind the copy: what goes by a register alone may be below them.
+// guard writes a guard in front of an instruction. Each mark is compared with the edge of all regions
+// (emit.BoundEdge), one by the stack pointer with their end, and jumps by jbe. What may be within them
+// is looked at behind the copy: what goes by a register alone may be below or above them.
 //
 //	        mov   gs:[word], r       ; of what goes by more (emit.Touch.checks)
 //	        lea   r, <mark>
-//	        cmp   r, [high]
+//	        cmp   r, [edge]
 //	        mov   r, gs:[word]
-//	        jbe   others
-//	1:      cmp   rbx, [high]
-//	        jbe   low
+//	        js    others
+//	1:      cmp   rbx, [edge]
+//	        js    low
 //	2:      ...                      ; of each such mark
 //
 //	others: <check of all such marks>
@@ -268,6 +269,8 @@ func split(t *emit.Touch, bounds bool) *emit.Touch {
 //
 //	low:    cmp   rbx, [low]
 //	        jb    2b
+//	        cmp   rbx, [high]
+//	        ja    2b
 //	        <check of all such marks>
 //	        je    2b                 ; behind the last
 //	        jmp   slow
