@@ -64,20 +64,27 @@ func byPid(pid uint32) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var run *find.Entry // of hotspots run, which had that number
+	if e := lastOf(all, pid); e != nil {
+		return e.Path, nil
+	}
+	return "", fmt.Errorf("no count table of process %d: see hotspots ls, or name the table's file (./%d if that is one)", pid, pid)
+}
+
+// lastOf is the table, of all, newest first, of the process that was the last to have the number:
+// numbers come round. That may be a program, or hotspots run, whose end is noted in the table of the
+// program that it has started.
+func lastOf(all []*find.Entry, pid uint32) *find.Entry {
+	var run *find.Entry
 	for _, e := range all {
 		switch {
 		case e.State != layout.StateLive || e.Status == alive.Copied:
-		case e.Has(pid):
-			return e.Path, nil
+		case run == nil && e.Has(pid):
+			return e
 		case e.RunID != [16]byte{} && e.Runner() == pid && (run == nil || e.RunID == run.RunID && run.Ended.Kind == layout.EndedUnknown):
-			run = e // the end is noted in the table of the program that it has started
+			run = e
 		}
 	}
-	if run != nil {
-		return run.Path, nil
-	}
-	return "", fmt.Errorf("no count table of process %d: see hotspots ls, or name the table's file (./%d if that is one)", pid, pid)
+	return run
 }
 
 // isHotspots reports whether a process is hotspots run. Any other may have made some that are
