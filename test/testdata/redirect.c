@@ -300,7 +300,8 @@ static void forks(void)
 	}
 }
 
-/* Armed again and again: so many events there must be, one each. */
+/* Armed again and again: so many events there must be, one each, of 120 calls by one thread or
+ * by all of them together. */
 static void *calls_plain(void *arg)
 {
 	for (long i = 0; i < (long)arg; i++)
@@ -308,15 +309,15 @@ static void *calls_plain(void *arg)
 	return 0;
 }
 
-static void rearms(int rounds)
+static void rearms(int rounds, int threads)
 {
 	pthread_t t[THREADS];
 	int64_t f = number("plain");
 	for (int i = 0; i < rounds; i++) {
 		expect("rearm", dynprof_rearm(f, 100), 0);
-		for (int k = 0; k < THREADS; k++)
-			pthread_create(&t[k], 0, calls_plain, (void *)30);
-		for (int k = 0; k < THREADS; k++)
+		for (int k = 0; k < threads; k++)
+			pthread_create(&t[k], 0, calls_plain, (void *)(120L / threads));
+		for (int k = 0; k < threads; k++)
 			pthread_join(t[k], 0);
 		if (i % 2)
 			expect("redirect", dynprof_redirect(f, (void *)other, 1), 0);
@@ -344,7 +345,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "forks"))
 		forks();
 	else if (!strcmp(mode, "rearms"))
-		rearms(n);
+		rearms(n, argc > 3 ? 1 : THREADS);
 	puts(wrong ? "wrong" : "ok");
 	return wrong;
 }
