@@ -103,16 +103,16 @@ func TestHeatLines(t *testing.T) {
 			t.Run(strings.Join(append(flags[:len(flags):len(flags)], way...), " "), func(t *testing.T) {
 				t.Parallel()
 				without := run(t, cmd(program))
-				for heat, least := range map[string]int{"pages": 4096, "lines": 64, "bytes": 8} {
-					with, table := countedAt(t, cmd(program), append([]string{"--heat=" + heat}, way...)...)
+				for heat, least := range map[string]int{"--heat=pages": 4096, "--heat": 64, "--heat=bytes": 8} {
+					with, table := countedAt(t, cmd(program), append([]string{heat}, way...)...)
 					same(t, without, with)
 					for granule := range unitFlags {
 						if granule >= least {
 							if got, want := touchedIn(t, table, granule), saidIn(with.stdout, granule); !maps.Equal(got, want) || len(want) == 0 {
-								t.Errorf("--heat=%s, by %d bytes: %v, not %v", heat, granule, got, want)
+								t.Errorf("%s, by %d bytes: %v, not %v", heat, granule, got, want)
 							}
 						} else if r := run(t, cmd(append([]string{build(t, "hotspots"), "heat", table}, unitFlags[granule]...)...)); r.status != 1 || !strings.Contains(r.stderr, "were noted: run the program with hotspots run --heat=") {
-							t.Errorf("--heat=%s, by %d bytes: %+v", heat, granule, r)
+							t.Errorf("%s, by %d bytes: %+v", heat, granule, r)
 						}
 					}
 					lines := map[uint64]int{}
@@ -122,7 +122,7 @@ func TestHeatLines(t *testing.T) {
 					for _, r := range unitRows(t, table, 4096) {
 						for page := r.first; page < r.first+r.n; page++ {
 							if least < 4096 && r.lines != lines[page] || least == 4096 && r.lines != -1 {
-								t.Errorf("--heat=%s: page %d has %d lines, not %d", heat, page, r.lines, lines[page])
+								t.Errorf("%s: page %d has %d lines, not %d", heat, page, r.lines, lines[page])
 							}
 						}
 					}

@@ -123,7 +123,7 @@ var All = [Count]Setting{
 		"count of each loop how many of its executions had so many trips, too, as hotspots loops shows it; with --blocks, which it implies",
 		"patch as hotspots run --trips does"},
 	Heat: {"heat", "", "DYNPROF_HEAT", Text,
-		"note which of the `GRANULES` of memory are read and written, as hotspots heat shows them: pages, lines of 64 bytes, or bytes, eight at a time; with --blocks, which it implies", ""},
+		"note which of the `GRANULES` of memory are read and written, as hotspots heat shows them: lines of 64 bytes, --heat=pages, or --heat=bytes, eight at a time; with --blocks, which it implies", ""},
 	Regions: {"regions", "", "DYNPROF_REGIONS", Switch,
 		"record each access to memory that the program names by memtr.h or dynprof.h, as hotspots regions shows them; with --blocks, which it implies; see docs/regions.md", ""},
 	Region: {"region", "", "DYNPROF_REGION", List,
@@ -153,6 +153,9 @@ var All = [Count]Setting{
 // has reached its threshold.
 const BlocksHot = "hot"
 
+// HeatUsual is the value of Heat where the flag has none.
+const HeatUsual = "lines"
+
 // OfVariable finds the setting that a variable stands for.
 func OfVariable(name string) (id ID, known bool) {
 	for i := range All {
@@ -163,10 +166,10 @@ func OfVariable(name string) (id ID, known bool) {
 	return 0, false
 }
 
-// IsSwitch reports whether a flag is one of a switch, and so takes no value.
+// IsSwitch reports whether a flag needs no value: what comes behind it is not one.
 func IsSwitch(flag string) bool {
-	for i := range All {
-		if All[i].Kind == Switch && All[i].Flag == flag {
+	for id := range Count {
+		if (All[id].Kind == Switch || id == Heat) && All[id].Flag == flag {
 			return true
 		}
 	}

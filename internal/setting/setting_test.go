@@ -32,7 +32,7 @@ func TestTable(t *testing.T) {
 		if id, known := OfVariable(s.Variable); !known || id != ID(i) {
 			t.Errorf("%s is setting %d, %v; not %d", s.Variable, id, known, i)
 		}
-		if IsSwitch(s.Flag) != (s.Kind == Switch) {
+		if IsSwitch(s.Flag) != (s.Kind == Switch || ID(i) == Heat) {
 			t.Errorf("--%s is a switch: %v", s.Flag, IsSwitch(s.Flag))
 		}
 	}

@@ -138,6 +138,9 @@ func addFlags(cmd *cobra.Command, help func(*setting.Setting) string, on *settin
 			cmd.Flags().BoolVar(&on[id], s.Flag, setting.Usual[id], help)
 		case texts[id] != nil:
 			cmd.Flags().StringVarP(texts[id], s.Flag, s.Short, "", help)
+			if id == setting.Heat {
+				cmd.Flags().Lookup(s.Flag).NoOptDefVal = setting.HeatUsual
+			}
 		}
 	}
 }
