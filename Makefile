@@ -182,7 +182,7 @@ lint-c: $(OBJECT) $(SHIM) $(RESIDENT:libdynprof/resident/%=$(BUILD)/lint/%.ok)
 # six minutes (internal/lane), more at once than there are CPUs, as many wait; make lint vets. Skips are listed by
 # name, with their reason and their number, at the end, failures with their output.
 unit: all examples ## all Go tests, the end-to-end ones included
-	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/unit.json -- -count=1 -vet=off -parallel 4 -timeout 25m ./...
+	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/unit.json -- -count=1 -vet=off -parallel 4 -timeout 25m ./test ./...
 
 # How much of what can be tested without running anything is: of each folder the least
 # percentage of statements that its own packages' tests have to run.
