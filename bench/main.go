@@ -95,32 +95,12 @@ func bench(o options) error {
 
 	f := &figures{Schema: figuresSchema, Machine: describe(), Quick: o.quick, Rounds: o.rounds, Started: time.Now().UTC().Truncate(time.Second)}
 	f.Tools = presentTools(m)
-	for _, w := range workloads {
-		if o.only.MatchString(w.name) {
-			if err := m.measure(w, f); err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
-			}
+	if err := m.measureParts(f, o.only); err != nil {
+		if m.ctx.Err() != nil && len(f.Results) > 0 {
+			fmt.Println("\nWhat was measured until then, which is not kept:")
+			return errors.Join(printReport(os.Stdout, f), err)
 		}
-	}
-	if o.only.MatchString("startup") {
-		if err := m.startUps(f); err != nil {
-			return fmt.Errorf("start-up: %w", err)
-		}
-	}
-	if o.only.MatchString("memory") {
-		if err := m.memories(f); err != nil {
-			return fmt.Errorf("memory: %w", err)
-		}
-	}
-	if o.only.MatchString("pause") {
-		if err := m.pauses(f); err != nil {
-			return fmt.Errorf("pauses: %w", err)
-		}
-	}
-	if o.only.MatchString("regions") {
-		if err := m.recordings(f); err != nil {
-			return fmt.Errorf("regions: %w", err)
-		}
+		return err
 	}
 	f.Seconds = int(time.Since(f.Started).Seconds())
 	f.Aims = judge(f)
@@ -131,4 +111,26 @@ func bench(o options) error {
 		return err
 	}
 	return f.wrong()
+}
+
+// measureParts measures what is asked for, workloads first.
+func (m *machine) measureParts(f *figures, only *regexp.Regexp) error {
+	for _, w := range workloads {
+		if only.MatchString(w.name) {
+			if err := m.measure(w, f); err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+		}
+	}
+	for _, part := range []struct {
+		name, of string
+		measure  func(*figures) error
+	}{{"startup", "start-up", m.startUps}, {"memory", "memory", m.memories}, {"pause", "pauses", m.pauses}, {"regions", "regions", m.recordings}} {
+		if only.MatchString(part.name) {
+			if err := part.measure(f); err != nil {
+				return fmt.Errorf("%s: %w", part.of, err)
+			}
+		}
+	}
+	return nil
 }
