@@ -341,3 +341,26 @@ func TestSignalsAtEnd(t *testing.T) {
 		t.Errorf("%v, not status 3", s)
 	}
 }
+
+// TestTimersKept: interval timers are the program's, as behind any exec, also where it is started by
+// the runtime, and where a second try finds it to be a script.
+func TestTimersKept(t *testing.T) {
+	lane.Parallel(t)
+	timers := compile(t, need(t, "gcc"), []string{"-O1"}, "timers.c")
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("exec "+timers+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, program := range map[string]string{"program": timers, "script": script} {
+		want := run(t, cmd(timers, timers))
+		if want.status != 0 || strings.Count(want.stdout, "as set") != 3 {
+			t.Fatalf("without: %+v", want)
+		}
+		for _, flags := range [][]string{nil, {lateStart, "1s"}} {
+			args := append([]string{timers, build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table")}, flags...)
+			if got := run(t, cmd(append(args, "--", program)...)); got.stdout != want.stdout || got.status != 0 {
+				t.Errorf("%s, %q: %+v, not %q", name, flags, got, want.stdout)
+			}
+		}
+	}
+}

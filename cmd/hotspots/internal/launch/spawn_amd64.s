@@ -12,13 +12,16 @@
 // The child shares memory and stack and the parent sleeps until it has executed
 // the program or ended (clone, 56, with CLONE_VM and CLONE_VFORK):
 //
-//  1. The parent blocks all signals: none of its handlers runs in the child.
+//  1. The parent blocks all signals: none of its handlers runs in the child. It takes the
+//     interval timers of before (setitimer, 38), which a child does not have from it; what
+//     they have sent by then is passed on.
 //  2. The child gives each signal its default action, or ignores it as before
 //     (rt_sigaction, 13).
 //  3. It lets in the signals that came in before (rt_sigprocmask, 14), and takes
 //     the limit of descriptors from before (prlimit64, 302; RLIMIT_NOFILE, 7).
 //  4. It closes the descriptors that were closed (close, 3).
-//  5. It writes its number (getpid, 39), in decimal digits, where that belongs.
+//  5. It writes its number (getpid, 39), in decimal digits, where that belongs, and
+//     sets the timers.
 //  6. It executes the program (execve, 59), or stores the error and ends.
 //
 // With a gate the child is a copy (SIGCHLD alone), which first of all closes the other end of
@@ -32,6 +35,26 @@ TEXT ·spawn(SB), NOSPLIT, $56-40
 	LEAQ	OLD_MASK(SP), DX
 	MOVL	$8, R10
 	SYSCALL
+	MOVQ	$0, ACTION(SP)
+	MOVQ	$0, (ACTION+8)(SP)
+	MOVQ	$0, (ACTION+16)(SP)
+	MOVQ	$0, (ACTION+24)(SP)
+	LEAQ	inherited_timers(R12), BX
+	XORL	R13, R13
+take:
+	MOVQ	16(BX), AX
+	ORQ	24(BX), AX
+	JNE	taken
+	MOVL	$38, AX
+	MOVQ	R13, DI
+	LEAQ	ACTION(SP), SI
+	MOVQ	BX, DX
+	SYSCALL
+taken:
+	ADDQ	$32, BX
+	INCL	R13
+	CMPL	R13, $3
+	JNE	take
 	MOVL	$56, AX
 	MOVL	$0x4111, DI
 	CMPQ	inherited_gate(R12), $0
@@ -136,6 +159,22 @@ digit:
 written:
 	DECL	R13
 	JGE	number
+	LEAQ	inherited_timers(R12), BX
+	XORL	R13, R13
+give:
+	MOVQ	16(BX), AX
+	ORQ	24(BX), AX
+	JEQ	given
+	MOVL	$38, AX
+	MOVQ	R13, DI
+	MOVQ	BX, SI
+	XORL	DX, DX
+	SYSCALL
+given:
+	ADDQ	$32, BX
+	INCL	R13
+	CMPL	R13, $3
+	JNE	give
 	MOVL	$59, AX
 	MOVQ	path+0(FP), DI
 	MOVQ	argv+8(FP), SI

@@ -180,6 +180,7 @@ func execute(path string, args, env []string, gate, opener int) (int, error) {
 		return 0, syscall.Errno(-pid)
 	}
 	if as.errno != 0 {
+		atStart.timers = as.timers // for another try
 		syscall.Wait4(pid, nil, 0, nil)
 		return 0, syscall.Errno(as.errno)
 	}
@@ -215,6 +216,9 @@ type inherited struct {
 	errno  uint64 // why execve failed, after spawn
 	//lint:ignore U1000 as well
 	numbers [len(ofOurNumber)]*byte // where the program's number is to be written, or nil
+	// Interval timers (struct itimerval), which an exec leaves as they are: spawn takes them from
+	// this process, once.
+	timers [3][4]uint64
 	// Descriptors of a pipe, of which the child, a copy then, reads a byte before it executes
 	// the program; zero: it shares memory.
 	//lint:ignore U1000 as well
