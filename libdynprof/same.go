@@ -78,6 +78,7 @@ var (
 	_ [unsafe.Offsetof(handover.Parked{}.Left)]struct{}        = [unsafe.Offsetof(C.struct_dp_parked{}.left)]struct{}{}
 	_ [handover.SocketAt]struct{}                              = [unsafe.Offsetof(C.struct_dp_attach{}.socket)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Threads)]struct{}     = [unsafe.Offsetof(C.struct_dp_attach{}.threads)]struct{}{}
+	_ [unsafe.Offsetof(handover.Attach{}.Struck)]struct{}      = [unsafe.Offsetof(C.struct_dp_attach{}.struck)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Reserve)]struct{}     = [unsafe.Offsetof(C.struct_dp_attach{}.reserve)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Table)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.table)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Auxv)]struct{}        = [unsafe.Offsetof(C.struct_dp_attach{}.auxv)]struct{}{}

@@ -55,3 +55,23 @@ func TestAttachHandlers(t *testing.T) {
 		a.ends()
 	}
 }
+
+// TestAttachFaults: a thread goes on where a handler has it go that a fault has called before the
+// program is attached to.
+func TestAttachFaults(t *testing.T) {
+	lane.Parallel(t)
+	const cycles = 8
+	p := compile(t, need(t, "gcc"), []string{"-O1", "-pthread"}, "attachfaults.c")
+	for _, flags := range lane.Some([][]string{nil, {"--blocks"}}, 1) {
+		a := startAttached(t, p)
+		for range cycles {
+			a.attach(append(flags, "--only", "^(first|second)$")...)
+			a.detach()
+		}
+		fmt.Fprintln(a.to, "end")
+		if got := a.line(); got != "0 wrong" {
+			t.Errorf("%q: it says %q", flags, got)
+		}
+		a.ends()
+	}
+}

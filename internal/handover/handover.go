@@ -68,6 +68,8 @@ type Attach struct {
 
 	Threads, ThreadsCount uint64
 	Frames, FramesCount   uint64
+	Struck, StruckCount   uint64
+	LeavesStruck          uint64
 	First                 uint64
 
 	Reserve, ReserveSize, Arenas, ArenasCount, Texts, TextsCount, Undos, UndosCount uint64
@@ -169,7 +171,7 @@ const (
 const (
 	PlaceSize  = 18 * 8
 	ParkedSize = 41 * 8
-	AttachSize = 34*8 + 256
+	AttachSize = 37*8 + 256
 	RangeSize  = 2 * 8
 	ArenaSize  = 18 * 8
 	TextSize   = 13 * 8

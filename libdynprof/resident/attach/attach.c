@@ -4,7 +4,8 @@
  *
  * To begin:
  *  1. The arenas are mapped. If a thread is about to make a system call that must be known of
- *     before (a birth), nothing else happens: it is tried again when that is over.
+ *     before (a birth), nothing else happens: it is tried again when that is over. So it is where a
+ *     fault has called a handler, which runs, at what is to be changed; some times.
  *  2. The table is mapped, which may have to be sent first; threads get rows, in the order in which they are listed.
  *  3. The patches are made.
  *  4. Threads, and handlers that have interrupted them, go on in the copies of what was
@@ -42,6 +43,7 @@
 #include "plans/begin.h"
 #include "plans/late.h"
 #include "plans/patch.h"
+#include "plans/refused.h"
 #include "rows/birth.h"
 #include "rows/chunks.h"
 #include "rows/rows.h"
@@ -79,6 +81,7 @@ static void finish_late(struct dp_session *s, long twin, int reaped, int wanted)
 }
 
 static int waits(const struct dp_ctl *ctl);
+static void refuse_struck(const struct dp_ctl *ctl, struct dp_refused *r);
 static void forked(void)
 {
 	dp_companion_forked();
@@ -94,6 +97,7 @@ static void answer(void)
 	dp_hooks.start_warm = never;
 	dp_hooks.plan = dp_companion_plans;
 	dp_hooks.waits = waits;
+	dp_hooks.refuse = refuse_struck;
 	dp_hooks.finish_late = finish_late;
 	dp_hooks.map_scratch = no_scratch;
 	dp_hooks.unmap_scratch = dp_companion_is_through;
@@ -158,6 +162,52 @@ static int any_at_site(const struct dp_attach *a)
 			return 1;
 	}
 	return 0;
+}
+
+/* A handler that a fault has called may look where that was, and have the thread go on behind
+ * the instruction, or elsewhere in the function. It returns by the program's restorer if it was
+ * called before, so that nobody would lead it from what is overwritten to the copy. */
+enum { INSTRUCTION = 16 };
+
+static int is_changed_behind(const struct dp_undo_text *t, uint32_t i, uint64_t struck)
+{
+	return !dp_is_call(t, i) && dp_overwritten_of(t, i)->kind != DP_UNDO_SITE && dp_change_at(t, i) + dp_overwritten_of(t, i)->len > struck;
+}
+
+/* How many changes are where faults have called handlers that run. They are refused, if there is r. */
+static uint32_t struck_changes(const struct dp_attach *a, const struct dp_undo_text *t, struct dp_refused *r)
+{
+	uint32_t n = 0;
+	for (uint64_t s = 0; s < a->struck_count; s++) {
+		uint64_t at = ((const uint64_t *)a->struck)[s];
+		if (at < t->start || at >= t->start + t->size)
+			continue;
+		for (uint32_t i = dp_first_near(t, at); i < t->count && dp_change_at(t, i) < at + INSTRUCTION; i++) {
+			if (!is_changed_behind(t, i, at))
+				continue;
+			n++;
+			if (r)
+				dp_refuse(r, dp_group(t, dp_overwritten_of(t, i)->group));
+		}
+	}
+	return n;
+}
+
+static int any_struck(const struct dp_attach *a)
+{
+	const struct dp_undo_text *t = (const struct dp_undo_text *)a->undos, *end = t + a->undos_count;
+	for (; t < end && !a->leaves_struck; t++)
+		if (struck_changes(a, t, 0))
+			return 1;
+	return 0;
+}
+
+static const struct dp_attach *applied; /* 0: no thread has been where text is changed */
+
+static void refuse_struck(const struct dp_ctl *ctl, struct dp_refused *r)
+{
+	for (uint64_t i = 0; applied && i < ctl->undos_count; i++)
+		struck_changes(applied, (const struct dp_undo_text *)ctl->undos + i, r);
 }
 
 static struct dp_parked *first_thread(const struct dp_attach *a)
@@ -225,6 +275,10 @@ static const char *make_rows(void *arg)
 	if (any_at_site(b->a)) {
 		b->a->outcome = DP_ATTACH_AGAIN;
 		return "a thread makes a system call that must be known of";
+	}
+	if (any_struck(b->a)) {
+		b->a->outcome = DP_ATTACH_AGAIN;
+		return "a fault has called a handler, which runs, where text is to be changed";
 	}
 	if (!b->a->table) {
 		b->begin.fd = receive_table(b->a);
@@ -312,7 +366,9 @@ static const char *begin(struct dp_attach *a)
 	answer();
 	dp_companion_is((const uint8_t *)a->companion, a->companion_size);
 	dp_small_stacks = (uint8_t)a->small_stacks;
+	applied = a;
 	const char *why = dp_activate(&ctl, &rows);
+	applied = 0;
 	if (why)
 		return why;
 	struct dp_session s = {.ctl = &ctl, .auxv = (const Elf64_auxv_t *)a->auxv, .cache = DP_CACHE_OFF};
@@ -346,8 +402,10 @@ static const char *add(struct dp_attach *a)
 	const char *why;
 	struct dp_companion had = dp_companion_is((const uint8_t *)a->companion, a->companion_size);
 	adds = a;
+	applied = a;
 	a->result = (int64_t)dp_add_passed(&why);
 	adds = 0;
+	applied = 0;
 	if (a->leaves)
 		dp_companion_was(&had);
 	if (why == dp_loads)

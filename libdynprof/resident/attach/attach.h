@@ -96,6 +96,8 @@ struct dp_attach {
 
 	uint64_t threads, threads_count; /* struct dp_parked: all but who has ended */
 	uint64_t frames, frames_count;   /* uint64_t *: addresses of ucontexts on their stacks, from before */
+	uint64_t struck, struck_count;   /* uint64_t *: where faults have called handlers that run, or will */
+	uint64_t leaves_struck;          /* what is to be changed there stays as it is; else it is tried again */
 	uint64_t first;                  /* the first thread's number; 0: it has ended */
 
 	/* To begin: as in struct dp_ctl. */

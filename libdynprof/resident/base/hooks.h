@@ -7,6 +7,7 @@
 
 struct dp_ctl;
 struct dp_hot;
+struct dp_refused;
 struct dp_session;
 
 struct dp_hooks {
@@ -27,6 +28,8 @@ struct dp_hooks {
 	void (*finish_late)(struct dp_session *s, long twin, int reaped, int wanted);
 	/* Whether that plan has to wait, as a thread is where nothing may be changed; 0: ask nobody. */
 	int (*waits)(const struct dp_ctl *ctl);
+	/* Refuses what may not be changed now; 0: ask nobody. */
+	void (*refuse)(const struct dp_ctl *ctl, struct dp_refused *r);
 	/* The control block and the reserve; reports whether there is memory for them. */
 	int (*map_scratch)(struct dp_session *s);
 	void (*unmap_scratch)(struct dp_session *s);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
+#include "base/hooks.h"
 #include "base/mapped.h"
 #include "base/pages.h"
 #include "base/state.h"
@@ -246,6 +247,8 @@ uint32_t dp_apply_patches(const struct dp_ctl *ctl)
 {
 	struct dp_refused r = {0};
 	exchange_all(ctl, &r);
+	if (dp_hooks.refuse)
+		dp_hooks.refuse(ctl, &r);
 	patch_all(ctl, &r);
 	if (r.groups || r.signals)
 		take_back(ctl, &r);

@@ -90,7 +90,7 @@ func Attach(r *Request) (*Result, error) {
 	var result *Result
 	tries := 0
 	err = retry(r.Pid, func() (err error) {
-		result, err = attachOnce(r, nil, leftFree(tries))
+		result, err = attachOnce(r, nil, tries)
 		tries++
 		return err
 	})
@@ -189,6 +189,8 @@ type prepared struct {
 	goesOn  bool   // with its counts
 	anew    error  // why not
 
+	leavesStruck bool // see handover.Attach
+
 	arenas []handover.Arena // of the plan, as the process reads them
 	texts  []handover.Text
 	used   uint64        // bytes of the arenas
@@ -260,14 +262,19 @@ func (p *prepared) look() (err error) {
 // we look.
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
 
-func attachOnce(r *Request, started *ptrace.Process, free uint64) (*Result, error) {
+// mostForStruck is how many tries there are until no handler runs that a fault has called where text
+// is to be changed. A thread may come to that over and over, or a handler wait for ever.
+const mostForStruck = 12
+
+// attachOnce is a try, after some.
+func attachOnce(r *Request, started *ptrace.Process, tries int) (*Result, error) {
 	p, err := look(r.Pid)
 	if err != nil {
 		return nil, err
 	}
 	defer p.process.Close()
-	p.process.LeftFree = free
-	p.Request, p.started = r, started
+	p.process.LeftFree = leftFree(tries)
+	p.Request, p.started, p.leavesStruck = r, started, tries >= mostForStruck
 	result, err := p.attach()
 	if err != nil && started == nil && p.isAnother() {
 		err = again("process %d: %w", r.Pid, errExecutes) // what was found is of two programs

@@ -101,14 +101,18 @@ func (s *session) freeGS() error {
 // enter maps the code, the stubs and a place to work in, and has one of the threads do the
 // rest.
 func (p *prepared) enter(s *session, frames []uint64) error {
+	struck := s.struck(frames)
 	request := &handover.Attach{Wish: handover.ToAttach, Nonce: p.table.Nonce, RDebug: p.linker.RDebug,
-		Low: p.code.Low, High: p.code.High, FramesCount: uint64(len(frames)), ArenasCount: uint64(len(p.arenas)), TextsCount: uint64(len(p.texts))}
+		Low: p.code.Low, High: p.code.High, FramesCount: uint64(len(frames)), StruckCount: uint64(len(struck)), ArenasCount: uint64(len(p.arenas)), TextsCount: uint64(len(p.texts))}
 	if p.plan.IsGo() {
 		request.Small = 1
 	}
+	if p.leavesStruck {
+		request.LeavesStruck = 1
+	}
 	request.Undos, request.UndosCount = p.plan.Undos()
 	lists := map[*uint64][]byte{
-		&request.Frames: handover.Bytes(frames), &request.Arenas: handover.Bytes(p.arenas), &request.Texts: handover.Bytes(p.texts),
+		&request.Frames: handover.Bytes(frames), &request.Struck: handover.Bytes(struck), &request.Arenas: handover.Bytes(p.arenas), &request.Texts: handover.Bytes(p.texts),
 		&request.Auxv: append(p.auxvFor(s), make([]byte, 16)...),
 	}
 	if p.Companion != nil {

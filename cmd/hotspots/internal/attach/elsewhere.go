@@ -39,9 +39,8 @@ func (p *prepared) suspects() (all []suspect) {
 		p.process.Memory.ReadAt(b, int64(at))
 		return binary.LittleEndian.Uint64(b)
 	}
-	const restorer = 8 // in front is where the handler returns to
 	for _, at := range w.frames {
-		if code.has(word(at-restorer)) && code.has(word(at+ucRIP)) {
+		if code.has(word(at-ucRestorer)) && code.has(word(at+ucRIP)) {
 			all = append(all, suspect{at, word(at + ucRSP)})
 		}
 	}

@@ -5,17 +5,20 @@ import (
 	"io"
 	"slices"
 	"sort"
+	"syscall"
 
 	"github.com/dynprof/dynprof/internal/procmaps"
 )
 
 // Offsets in a ucontext_t of the kernel's (asm/sigcontext.h).
 const (
-	ucFlags   = 0
-	ucRSP     = 160
-	ucRIP     = 168
-	ucCSGSFS  = 184 // cs, gs, fs, ss: 16 bits each
-	ucFPState = 224
+	ucRestorer = 8 // in front is where the handler returns to
+	ucFlags    = 0
+	ucRSP      = 160
+	ucRIP      = 168
+	ucCSGSFS   = 184 // cs, gs, fs, ss: 16 bits each
+	ucFPState  = 224
+	ucSize     = 304 // the siginfo_t follows
 )
 
 // userSegments is that word of 64-bit code.
@@ -111,6 +114,39 @@ func (r ranges) has(at uint64) bool {
 	i := sort.Search(len(r), func(i int) bool { return r[i].End > at })
 	return i < len(r) && at >= r[i].Start
 }
+
+// struck are the addresses of faults whose handlers run, or have yet to be called: such a handler
+// may look at the instruction there, and have the thread go on behind it.
+func (s *session) struck(frames []uint64) (all []uint64) {
+	le := binary.LittleEndian
+	code := only(s.maps, func(m *procmaps.Mapping) bool { return m.Prot&procmaps.ProtExec != 0 })
+	b := make([]byte, ucRestorer+ucSize+16)
+	for _, at := range frames {
+		if _, err := s.Mem.ReadAt(b, int64(at-ucRestorer)); err != nil || !code.has(le.Uint64(b)) {
+			continue
+		}
+		info := b[ucRestorer+ucSize:] // si_signo, si_errno, si_code
+		if isFault(syscall.Signal(le.Uint32(info)), int32(le.Uint32(info[8:]))) {
+			all = append(all, le.Uint64(b[ucRestorer+ucRIP:]))
+		}
+	}
+	for _, t := range s.Threads {
+		waits := s.statuses[t].Pending
+		if t.Signal > 0 {
+			waits |= 1 << (t.Signal - 1)
+		}
+		if slices.ContainsFunc(faults, func(sig syscall.Signal) bool { return waits>>(sig-1)&1 != 0 }) {
+			all = append(all, t.Regs.Rip)
+		}
+	}
+	return all
+}
+
+// faults are the signals that instructions raise.
+var faults = []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGTRAP}
+
+// isFault reports whether an instruction has raised a signal, and not a process.
+func isFault(sig syscall.Signal, code int32) bool { return slices.Contains(faults, sig) && code > 0 }
 
 // only are those mappings of which keep says so.
 func only(maps []procmaps.Mapping, keep func(*procmaps.Mapping) bool) (all ranges) {
