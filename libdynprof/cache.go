@@ -8,15 +8,18 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/dynprof/dynprof/elfscan"
 	"github.com/dynprof/dynprof/internal/mem"
+	"github.com/dynprof/dynprof/internal/parallel"
 	"github.com/dynprof/dynprof/internal/plancache/store"
 	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/setting"
+	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/version"
 	"github.com/dynprof/dynprof/patcher"
 	"github.com/dynprof/dynprof/patcher/target"
@@ -27,6 +30,7 @@ var saving struct {
 	open  plans        // of all that are read
 	plans *store.Store // nil: nothing is written
 	plan  *patcher.Plan
+	say   func(why string) // plans are not kept
 }
 
 // plans is a patcher.Cache: the user's plans, and the system's.
@@ -55,6 +59,7 @@ func useCache(ctl *C.struct_dp_ctl, choice *config, r *patcher.Request) {
 	if r.Planner = planner(); r.Planner == nil {
 		return
 	}
+	saving.say = func(why string) { copyText(ctl.message[:], why) }
 	var all plans
 	if dir := cmp.Or(choice.plans, store.Dir(choice.cacheHome, choice.home)); dir != "" {
 		keep := choice.On[setting.Cache] && store.Make(dir) == nil
@@ -118,8 +123,8 @@ func isFresh(f target.Identity) bool {
 }
 
 // dp_save writes down what later starts can use, while the target patches its text, and
-// closes what an agent would have open. Nobody hears of what fails. With an agent the
-// program runs by now, and may be paused.
+// closes what an agent would have open. Nobody hears of what fails, but of plans that are too
+// large. With an agent the program runs by now, and may be paused.
 //
 //export dp_save
 func dp_save() {
@@ -128,21 +133,19 @@ func dp_save() {
 	if saving.plans == nil || saving.plan == nil {
 		return
 	}
-	full := false
+	store.Beat = parallel.Beat
+	batch := saving.plans.Begin(store.Most)
+	var large []string
 	for file, plan := range saving.plan.ToCache() {
 		if isFresh(file) {
 			continue
 		}
-		name := store.Name(file.Inode, plan.Key)
-		if saving.plans.Write(name, plan.Encode()) == nil {
-			full = full || isOneOfMany(name)
+		if errors.Is(batch.Write(store.Name(file.Inode, plan.Key), plan.Pieces()...), store.ErrTooLarge) {
+			large = append(large, symname.Clean(string(plan.Path)))
 		}
 	}
-	if full {
-		saving.plans.Trim(store.Most)
+	batch.End()
+	if len(large) > 0 {
+		saving.say("they are too large (docs/limits.md): " + strings.Join(large, ", "))
 	}
 }
-
-// isOneOfMany has one plan of sixteen, by its name, see whether they are too many: to look
-// at all of them takes longer than a small program's start.
-func isOneOfMany(name string) bool { return name[0] == '0' }

@@ -189,6 +189,12 @@ static int is_stuck(struct progress *p, const struct dp_ctl *ctl, long twin)
 	return 0;
 }
 
+static int took_too_long(const struct progress *p, const struct dp_ctl *ctl, int64_t start)
+{
+	int64_t most = ctl->blocks ? BLOCKS_MS : TWIN_MS;
+	return p->user > most || milliseconds(CLOCK_MONOTONIC) - start > OTHERS * most;
+}
+
 /* Waits until the twin is done, is gone, or does not go on. */
 const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped)
 {
@@ -210,8 +216,7 @@ const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped)
 		}
 		if (is_stuck(&progress, ctl, twin))
 			return "the planner did not go on (little memory?)";
-		int64_t most = ctl->blocks ? BLOCKS_MS : TWIN_MS;
-		if (progress.user > most || milliseconds(CLOCK_MONOTONIC) - start > OTHERS * most)
+		if (took_too_long(&progress, ctl, start))
 			return "the planner took too long";
 	}
 }
@@ -276,21 +281,24 @@ const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped)
 }
 
 /* Waits until the twin has written down what later starts can use. If it does not go on
- * it is killed: a file system may not answer. */
-void dp_await_saved(struct dp_ctl *ctl, long twin, int *reaped)
+ * it is killed: a file system may not answer. Says why plans are not kept, if it can. */
+const char *dp_await_saved(struct dp_ctl *ctl, long twin, int *reaped)
 {
 	int64_t start = milliseconds(CLOCK_MONOTONIC);
 	struct progress progress = {0, 0, 0, start, 0};
 	struct timespec tick = {0, 20 * 1000 * 1000};
 	int status;
 	while (!*reaped && !__atomic_load_n(&ctl->saved, __ATOMIC_ACQUIRE)) {
-		if (is_stuck(&progress, ctl, twin) || milliseconds(CLOCK_MONOTONIC) - start > TWIN_MS) {
+		const char *why = is_stuck(&progress, ctl, twin)	 ? "writing them did not go on" :
+				  took_too_long(&progress, ctl, start) ? "writing them took too long" : 0;
+		if (why) {
 			raw(SYS_kill, twin, SIGKILL);
-			return;
+			return why;
 		}
 		raw(SYS_futex, &ctl->saved, FUTEX_WAIT, 0, &tick, 0, 0);
 		*reaped = raw(SYS_wait4, twin, &status, WNOHANG | __WALL, 0) == twin;
 	}
+	return ctl->message[0] ? ctl->message : 0;
 }
 
 /* Reaps the twin, which is killed first if its plan is not wanted. */

@@ -20,7 +20,7 @@ void dp_unmap_scratch(struct dp_session *s) HIDDEN;
 const char *dp_run_twin(struct dp_session *s, long *twin, int *reaped) HIDDEN;
 void dp_finish_twin(long twin, int reaped, int wanted) HIDDEN;
 void dp_finish_late(struct dp_session *s, long twin, int reaped, int wanted) HIDDEN;
-void dp_await_saved(struct dp_ctl *ctl, long twin, int *reaped) HIDDEN;
+const char *dp_await_saved(struct dp_ctl *ctl, long twin, int *reaped) HIDDEN;
 const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped) HIDDEN;
 int dp_children_elsewhere(void) HIDDEN;
 int dp_planner_endangers(const struct dp_session *s) HIDDEN;

@@ -435,12 +435,14 @@ static const char *plan(struct start *s)
 {
 	long twin = 0;
 	int reaped = 1;
-	const char *why = dp_run_twin(&s->session, &twin, &reaped);
+	const char *why = dp_run_twin(&s->session, &twin, &reaped), *unkept = 0;
 	int planned = !why;
 	if (planned)
 		why = apply(s); /* while the twin tears its memory down */
 	if (!why && s->session.cache == DP_CACHE_KEEP && !s->session.keep && !s->session.listen)
-		dp_await_saved(s->session.ctl, twin, &reaped);
+		unkept = dp_await_saved(s->session.ctl, twin, &reaped);
+	if (unkept)
+		say(s, ": plans are not kept for later starts: ", unkept);
 	dp_finish_twin(twin, reaped, planned);
 	return why;
 }

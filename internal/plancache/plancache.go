@@ -7,6 +7,7 @@ package plancache
 //go:generate go test -run "^TestHeader$" -update .
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -131,7 +132,10 @@ func (p *Plan) words() []word {
 }
 
 // Encode is the file of p, of which Decode makes the same.
-func (p *Plan) Encode() []byte {
+func (p *Plan) Encode() []byte { return bytes.Join(p.Pieces(), nil) }
+
+// Pieces are what Encode is of, in order. All that is large is p's own.
+func (p *Plan) Pieces() [][]byte {
 	texts := make([]byte, 0, len(p.Texts)*TextEntrySize)
 	for _, t := range p.Texts {
 		for _, v := range []uint64{t.Start, t.Size, t.Offset} {
@@ -141,31 +145,33 @@ func (p *Plan) Encode() []byte {
 			texts = le.AppendUint32(texts, v)
 		}
 	}
-	size := PlanHeaderSize
-	for _, s := range p.parts(&texts) {
-		size += len(*s.bytes) + aligned
-	}
-	b := append(make([]byte, 0, size), make([]byte, PlanHeaderSize)...)
-	copy(b[PlanMagic:], FileMagic)
-	le.PutUint32(b[PlanVersion:], FileVersion)
-	le.PutUint32(b[PlanHdrSize:], PlanHeaderSize)
+	head := make([]byte, PlanHeaderSize)
+	copy(head[PlanMagic:], FileMagic)
+	le.PutUint32(head[PlanVersion:], FileVersion)
+	le.PutUint32(head[PlanHdrSize:], PlanHeaderSize)
 	for _, w := range p.words() {
 		if w.u64 != nil {
-			le.PutUint64(b[w.at:], *w.u64)
+			le.PutUint64(head[w.at:], *w.u64)
 		} else {
-			le.PutUint32(b[w.at:], *w.u32)
+			le.PutUint32(head[w.at:], *w.u32)
 		}
 	}
+	all, size := [][]byte{head}, len(head)
 	for _, s := range p.parts(&texts) {
-		b = append(b, make([]byte, -len(b)&(aligned-1))...)
-		le.PutUint64(b[s.at+PartOffset:], uint64(len(b)))
-		le.PutUint32(b[s.at+PartCount:], uint32(len(*s.bytes)/s.size))
-		le.PutUint32(b[s.at+PartEntrySize:], uint32(s.size))
-		b = append(b, *s.bytes...)
+		gap := -size & (aligned - 1)
+		le.PutUint64(head[s.at+PartOffset:], uint64(size+gap))
+		le.PutUint32(head[s.at+PartCount:], uint32(len(*s.bytes)/s.size))
+		le.PutUint32(head[s.at+PartEntrySize:], uint32(s.size))
+		all, size = append(all, make([]byte, gap), *s.bytes), size+gap+len(*s.bytes)
 	}
-	le.PutUint64(b[PlanFileSize:], uint64(len(b)))
-	le.PutUint64(b[PlanCheck:], sumOf(b))
-	return b
+	le.PutUint64(head[PlanFileSize:], uint64(size))
+	sum := xxhash.New()
+	sum.Write(head[PlanCheck+8:])
+	for _, b := range all[1:] {
+		sum.Write(b)
+	}
+	le.PutUint64(head[PlanCheck:], sum.Sum64())
+	return all
 }
 
 // aligned is where sections begin: at its multiples.

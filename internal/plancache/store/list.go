@@ -95,8 +95,8 @@ func (s *Store) stat(name string) (File, error) {
 }
 
 // Trim removes what was left by writers that came to no end, and the oldest plans, until
-// all have so many bytes at most.
-func (s *Store) Trim(most int64) error {
+// all have so many bytes at most; but not those of certain names.
+func (s *Store) Trim(most int64, but ...string) error {
 	plans, left, err := s.List()
 	if err != nil {
 		return err
@@ -111,6 +111,9 @@ func (s *Store) Trim(most int64) error {
 	for _, f := range plans {
 		if size <= most {
 			break
+		}
+		if slices.Contains(but, f.Name) {
+			continue
 		}
 		if err := s.Remove(f.Name); err != nil && !errors.Is(err, syscall.ENOENT) {
 			return err

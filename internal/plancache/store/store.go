@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,11 +28,15 @@ const (
 	System = "/var/cache/dynprof/plans"
 
 	// Most is how many bytes the plans of a user, and the copies of their objects, may have.
-	Most = 1 << 30
+	Most = 2 << 30
 
 	// largest is the size of a plan that is read.
 	largest = 1 << 30
 )
+
+// Beat is told that writing goes on, unless it is nil: who waits for it takes one that does not
+// for stuck (libdynprof/session.c).
+var Beat func()
 
 // ErrNotOurs is why a directory or a file is not used.
 var ErrNotOurs = errors.New("it is not ours alone")
@@ -164,13 +169,25 @@ func (s *Store) open(name string, flags int, mode uint32) (*os.File, error) {
 // is anything written to that somebody may have mapped. It does not wait for the disk:
 // what a crash of the machine tears has another sum. A copy of the object, which has an old
 // plan's changes, goes.
-func (s *Store) Write(name string, data []byte) error {
+func (s *Store) Write(name string, pieces ...[]byte) error {
 	s.RemoveCopy(name)
 	return s.write(name, func(f *os.File) error {
-		_, err := f.Write(data)
-		return err
+		for _, b := range pieces {
+			for part := range slices.Chunk(b, atOnce) {
+				if Beat != nil {
+					Beat()
+				}
+				if _, err := f.Write(part); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
 	})
 }
+
+// atOnce is how much is written between two beats: the kernel may be slow.
+const atOnce = 1 << 20
 
 func (s *Store) write(name string, fill func(f *os.File) error) error {
 	new := temporary + strconv.Itoa(os.Getpid()) + "-" + name
