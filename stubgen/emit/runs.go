@@ -59,14 +59,18 @@ func (r *Runs) ColdEnd(a *x86.Asm, from uint64) {
 }
 
 // BeginTouch begins a run whose count notes pages that are touched, in front of what stood at
-// from. Alone says that this has another run, which follows.
+// from: Touched says how long it is. Alone says that this has another run, which follows.
 func (r *Runs) BeginTouch(a *x86.Asm, from uint64, t *Touch, alone bool) {
 	flags := byte(originTouch)
 	if alone {
 		flags |= originWay
 	}
-	r.start(a, from, t.Size(), t.KeepsFlags, flags)
+	const some = 1 // byte
+	r.start(a, from, some, t.KeepsFlags, flags)
 }
+
+// Touched says that the count of the run ends where a has written to.
+func (r *Runs) Touched(a *x86.Asm) { r.count = int(a.PC() - r.at) }
 
 // ColdTouch is a run of what calls the slow path for a record, which begins at the end of what a
 // has written.

@@ -101,25 +101,38 @@ const MostDisplacement = 1<<31 - 1<<14
 
 // MostSize is the most that Write takes, without a look at the instructions.
 func (t *Touch) MostSize() int {
-	const first = 38
-	const looks, crosses = 33, 13
 	if t.Forms != nil {
 		return formsSize
 	}
-	size := first + t.moreOfFar()
+	return min(t.atMost(), TouchSize-1)
+}
+
+// atMost is that, of what may have no room.
+func (t *Touch) atMost() int {
+	const first = 38
+	size := first
 	for i := range t.Marks {
-		switch more := t.Marks[i].More > 0; {
-		case t.Looks:
-			if size += looks; more {
-				size += crosses
-			}
-		case more:
-			size += 2 * mostStore
-		default:
-			size += mostStore
-		}
+		size += t.atMostOf(&t.Marks[i])
 	}
-	return min(size, TouchSize-1)
+	return size
+}
+
+func (t *Touch) atMostOf(m *Mark) (size int) {
+	const looks, crosses = 33, 13
+	switch more := m.More > 0; {
+	case t.Looks:
+		if size = looks; more {
+			size += crosses
+		}
+	case more:
+		size = 2 * mostStore
+	default:
+		size = mostStore
+	}
+	if m.isFar() {
+		size += mostOfFar
+	}
+	return size
 }
 
 const mostMarks = 4
@@ -132,6 +145,9 @@ func (t *Touch) HasRoom(m *Mark) bool {
 	}
 	if n == mostMarks || t.Scratch == x86.NoRegister && unused(t.used()|m.used()) > x86.RDI {
 		return false
+	}
+	if t.atMost()+t.atMostOf(m) < TouchSize {
+		return true
 	}
 	more := *t
 	more.Marks = append(t.Marks[:n:n], *m)

@@ -9,9 +9,11 @@ import "github.com/dynprof/dynprof/internal/x86"
 // assembly does, and callers in the same unit of a compiler, which know what a function leaves
 // alone (gcc's -fipa-ra).
 func (g *Graph) DeadRegisters(code func(in *Inst) []byte) []uint32 {
-	effects := make([]x86.Effects, len(g.Insts))
+	type registers struct{ killed, read uint32 }
+	effects := make([]registers, len(g.Insts))
 	for i := range g.Insts {
-		effects[i] = g.Insts[i].Effects(code(&g.Insts[i]))
+		e := g.Insts[i].Effects(code(&g.Insts[i]))
+		effects[i] = registers{e.Killed.G, e.Read.G}
 	}
 	dead, begin := make([]uint32, len(g.Insts)), make([]uint32, len(g.Blocks))
 	for k := range begin {
@@ -29,7 +31,7 @@ func (g *Graph) DeadRegisters(code func(in *Inst) []byte) []uint32 {
 				at &= begin[e.To]
 			}
 			for i := b.End - 1; i >= b.First; i-- {
-				at = (at | effects[i].Killed.G) &^ effects[i].Read.G & generalRegisters
+				at = (at | effects[i].killed) &^ effects[i].read & generalRegisters
 				dead[i] = at
 			}
 			if at != begin[k] {

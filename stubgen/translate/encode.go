@@ -58,6 +58,8 @@ type Writer struct {
 	notes   []noted
 	ends    []tripEnd
 	cold    []cold
+	use     emit.TouchUse // of what has nothing elsewhere
+	fixer   func(at int)  // fixAt
 	guarded []guarded
 	mask    x86.Label           // if a Touch needs it
 	slow    *Writer             // of the copy that guards lead to, if there is one,
@@ -73,6 +75,7 @@ type Writer struct {
 func NewWriter(c *Code, o *stubgen.Object, counter Counter) *Writer {
 	c.layOut(o, counter.Shared != 0, false)
 	w := &Writer{code: c, obj: o, counter: counter}
+	w.fixer = w.fixAt
 	if c.Slow != nil {
 		w.slow = NewWriter(c.Slow, o, counter)
 		w.slow.fast, w.slow.entries = w, map[int32]x86.Label{}

@@ -1,7 +1,10 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
 	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/flow"
 )
@@ -11,17 +14,21 @@ import (
 // each time.
 
 // formsOf are the operands of such an instruction; none of another.
-func (t *toucher) formsOf(in *flow.Inst) (forms []emit.Form) {
-	code := t.obj.Code(in.Addr)[:in.Len]
+func (how *Touching) formsOf(o *stubgen.Object, in *flow.Inst) (forms []emit.Form) {
+	code := o.Code(in.Addr)[:in.Len]
 	var all [x86.MaxOperands]x86.Operand
-	rare := false
-	for i, p := range all[:in.Operands(code, &all)] {
-		if p.Kind&(x86.OperandLoad|x86.OperandStore) == 0 {
+	operands := all[:in.Operands(code, &all)]
+	touches := func(p *x86.Operand) bool { return p.Kind&(x86.OperandLoad|x86.OperandStore) != 0 }
+	if !slices.ContainsFunc(operands, func(p x86.Operand) bool { return touches(&p) && !how.Recorded(&p) }) {
+		return nil
+	}
+	for i := range operands {
+		p := &operands[i]
+		if !touches(p) {
 			continue
 		}
-		rare = rare || !t.how.Recorded(&p)
-		f, ok := in.Form(code, &p)
-		if !ok || !t.how.hasBase(&p) {
+		f, ok := in.Form(code, p)
+		if !ok || !how.hasBase(p) {
 			return nil
 		}
 		if p.Base == x86.RIP {
@@ -29,20 +36,12 @@ func (t *toucher) formsOf(in *flow.Inst) (forms []emit.Form) {
 		}
 		forms = append(forms, emit.Form{Form: f, Second: i > 0})
 	}
-	if !rare {
-		return nil
-	}
 	return forms
-}
-
-// hasForms reports whether it is such an instruction.
-func (t *toucher) hasForms(inst int32) bool {
-	return t.formsOf(&t.code.Home.Graph.Insts[inst]) != nil
 }
 
 // putForms adds what is in front of it.
 func (t *toucher) putForms(ops []Op, inst int32) []Op {
-	forms := t.formsOf(&t.code.Home.Graph.Insts[inst])
+	forms := t.forms[inst]
 	if forms == nil {
 		return ops
 	}

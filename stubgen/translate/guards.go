@@ -48,14 +48,13 @@ const (
 )
 
 // guard puts guards in front of accesses, and records in front of others.
-func (c *Code) guard(o *stubgen.Object, how Touching) {
+func (c *Code) guard(o *stubgen.Object, how Touching, a *asked) {
 	g := c.Home.Graph
-	t := toucher{code: c, obj: o, how: Touching{Row: how.Row, Masks: how.Masks, Granule: emit.GranulePage, Bases: how.Bases}, most: emit.RecordMost, live: g.FlagsForCallers(), nest: c.Nest, compares: true}
+	t := toucher{asked: a, code: c, obj: o, how: how, most: emit.RecordMost, compares: true}
 	t.guards = &guards{unchecked: make([][]bool, len(g.Blocks))}
 	for i := range c.Tables {
 		t.aimed = append(t.aimed, span{c.Tables[i].Load + 1, c.Tables[i].Jump + 1})
 	}
-	t.begin()
 	t.blocks()
 	c.Slow.Known = make([]bool, len(g.Blocks))
 	for k := range t.have {
@@ -129,8 +128,7 @@ func (t *toucher) placeGuard(i int) bool {
 	if at < 0 {
 		return false
 	}
-	var marks [4]emit.Mark
-	guard.Check, guard.Marks = true, marks[:0]
+	guard.Check, guard.Marks = true, t.some[:0]
 	for k := i; k < len(t.spans); k++ {
 		s := &t.spans[k]
 		if s.isNoted() || s.since > at || t.isCovered(i, k) {
@@ -233,21 +231,26 @@ func (t *toucher) checkedBehind(have []known) (list []known) {
 // guarded is a guard of which one mark is not above all regions.
 type guarded struct {
 	inst            int32
-	others, bounded *emit.Touch
+	others, bounded emit.Touch
 	cold, back      x86.Label    // of others
 	lows, next      [4]x86.Label // of bounded, by mark
 }
 
 // split is a check of marks that have bounds, or of the others.
-func split(t *emit.Touch, bounds bool) *emit.Touch {
+func split(t *emit.Touch, bounds bool) emit.Touch {
 	some := *t
 	some.Marks = nil
 	for i := range t.Marks {
-		if t.Marks[i].HasBounds() == bounds {
+		if t.Marks[i].HasBounds() != bounds {
+			continue
+		}
+		if n := len(some.Marks); n > 0 || i > 0 {
 			some.Marks = append(some.Marks, t.Marks[i])
+		} else {
+			some.Marks = t.Marks[:1:1] // mostly it is one
 		}
 	}
-	return &some
+	return some
 }
 
 // guard writes a guard in front of an instruction. Each mark is compared with the edge of all regions
@@ -278,10 +281,11 @@ func (w *Writer) guard(t *emit.Touch, inst int32) {
 	g := guarded{inst: inst, others: split(t, false), bounded: split(t, true)}
 	if len(g.others.Marks) > 0 {
 		g.cold, g.back = w.asm.NewLabel(), w.asm.NewLabel()
-		first := *g.others
+		first := g.others
 		first.Bounds = true
 		w.runs.BeginTouch(w.asm, w.shown(inst), &first, true)
 		first.Write(w.asm, w.touchUse())
+		w.runs.Touched(w.asm)
 	}
 	w.runs.Begin(w.asm, w.shown(inst), 0, false)
 	if len(g.others.Marks) > 0 {
@@ -313,7 +317,7 @@ func (w *Writer) coldGuards() {
 	for i := range w.guarded {
 		g := &w.guarded[i]
 		if len(g.others.Marks) > 0 {
-			w.coldGuard(g, g.others, g.cold, g.back)
+			w.coldGuard(g, &g.others, g.cold, g.back)
 		}
 		last := len(g.bounded.Marks) - 1
 		if last < 0 {
@@ -334,7 +338,7 @@ func (w *Writer) coldGuards() {
 				w.left(func() { w.asm.Jmp(cold) })
 			}
 		}
-		w.coldGuard(g, g.bounded, cold, g.next[last])
+		w.coldGuard(g, &g.bounded, cold, g.next[last])
 	}
 }
 
@@ -343,6 +347,7 @@ func (w *Writer) coldGuard(g *guarded, t *emit.Touch, cold, back x86.Label) {
 	w.runs.BeginTouch(w.asm, w.shown(g.inst), t, true)
 	w.asm.Bind(cold)
 	t.Write(w.asm, w.touchUse())
+	w.runs.Touched(w.asm)
 	w.runs.Begin(w.asm, w.shown(g.inst), 0, false)
 	w.left(func() { w.asm.Jcc(x86.CondE, back) })
 	w.left(func() { w.asm.Jmp(w.slow.entry(g.inst)) })

@@ -19,16 +19,18 @@ import (
 func (c *Code) RecordAccesses(o *stubgen.Object, how Touching) {
 	slow := *c
 	c.Slow, slow.Detours = &slow, slices.Clone(c.Detours)
-	slow.recordAll(o, how)
-	c.guard(o, how)
+	how.Granule = emit.GranulePage
+	a := c.ask(o, &how)
+	slow.recordAll(o, how, a)
+	c.guard(o, how, a)
 }
 
 // recordAll puts a record in front of each access.
-func (c *Code) recordAll(o *stubgen.Object, how Touching) {
+func (c *Code) recordAll(o *stubgen.Object, how Touching, a *asked) {
 	g := c.Home.Graph
-	t := toucher{code: c, obj: o, how: Touching{Row: how.Row, Masks: how.Masks, Granule: emit.GranulePage, Bases: how.Bases}, live: g.FlagsForCallers(), nest: c.Nest, compares: true}
-	t.begin()
+	t := toucher{asked: a, code: c, obj: o, how: how, compares: true}
 	ops, begins := make([]Op, 0, 2*len(c.Ops)), make([]int32, 0, len(g.Blocks))
+	c.Touches, t.marks = make([]emit.Touch, 0, len(g.Insts)/2), make([]emit.Mark, 0, len(g.Insts)/2)
 	for k := range g.Blocks {
 		begins = append(begins, int32(len(ops)))
 		for i, op := range c.ops(k) {
@@ -51,12 +53,12 @@ func (t *toucher) putRecords(ops []Op, inst int32, wanted func() bool) []Op {
 
 // records adds the records of an instruction that are wanted, and says how many there are.
 func (t *toucher) records(inst int32, wanted func() bool) (n int32) {
+	if t.forms[inst] != nil {
+		return 0
+	}
 	in := &t.code.Home.Graph.Insts[inst]
 	var all [x86.MaxOperands]x86.Operand
 	operands := all[:in.Operands(t.obj.Code(in.Addr)[:in.Len], &all)]
-	if t.formsOf(in) != nil {
-		return 0
-	}
 	for i := range operands {
 		p := &operands[i]
 		if !t.how.isRecorded(p) || wanted != nil && !wanted() {
@@ -67,7 +69,8 @@ func (t *toucher) records(inst int32, wanted func() bool) (n int32) {
 		if m.Memory.Disp = int32(p.Disp); p.Base == x86.RIP {
 			m.Memory, m.At = x86.Memory{}, t.obj.Run(uint64(p.Disp+int64(in.End())))
 		}
-		touch.Marks, touch.Record = []emit.Mark{m}, emit.Record(p, i > 0)
+		t.marks = append(t.marks, m)
+		touch.Marks, touch.Record = t.marks[len(t.marks)-1:len(t.marks):len(t.marks)], emit.Record(p, i > 0)
 		t.code.Touches = append(t.code.Touches, touch)
 		n++
 	}
@@ -94,7 +97,7 @@ type cold struct {
 
 // withCold writes what is in front of an instruction, and keeps the rest for colds.
 func (w *Writer) withCold(t *emit.Touch, inst int32) {
-	r := cold{touch: t, inst: inst, begin: w.asm.NewLabel(), TouchUse: emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixAt, Cold: w.asm.NewLabel(), Back: w.asm.NewLabel()}}
+	r := cold{touch: t, inst: inst, begin: w.asm.NewLabel(), TouchUse: emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixer, Cold: w.asm.NewLabel(), Back: w.asm.NewLabel()}}
 	w.asm.Bind(r.begin)
 	t.Write(w.asm, &r.TouchUse)
 	w.cold = append(w.cold, r)

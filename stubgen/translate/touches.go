@@ -39,8 +39,7 @@ type Touching struct {
 // mean to leave any.
 func (c *Code) NoteTouches(o *stubgen.Object, how Touching) {
 	g := c.Home.Graph
-	t := toucher{code: c, obj: o, how: how, most: how.Granule.Bytes(), live: g.FlagsForCallers(), nest: c.Nest}
-	t.begin()
+	t := toucher{code: c, obj: o, how: how, most: how.Granule.Bytes(), asked: c.ask(o, &how)}
 	t.blocks()
 	ops, begins := make([]Op, 0, 3*len(c.Ops)/2), make([]int32, 0, len(g.Blocks))
 	for k := range g.Blocks {
@@ -55,15 +54,29 @@ func (c *Code) NoteTouches(o *stubgen.Object, how Touching) {
 	c.Ops, c.Begins = ops, begins
 }
 
-// begin finds what is asked of all blocks.
-func (t *toucher) begin() {
-	g := t.code.Home.Graph
-	if t.nest == nil { // CountAs asks for none
-		t.nest = g.Loops()
+// asked is what is asked of all blocks.
+type asked struct {
+	nest  *flow.Nest
+	live  []x86.FlagSet
+	dead  []uint32
+	forms map[int32][]emit.Form // by instruction, of those that have some
+}
+
+func (c *Code) ask(o *stubgen.Object, how *Touching) *asked {
+	g := c.Home.Graph
+	a := &asked{nest: c.Nest, live: g.FlagsForCallers(), forms: map[int32][]emit.Form{}}
+	if a.nest == nil { // CountAs asks for none
+		a.nest = g.Loops()
 	}
-	if t.how.Row {
-		t.dead = g.DeadRegisters(func(in *flow.Inst) []byte { return t.obj.Code(in.Addr)[:in.Len] })
+	if how.Row {
+		a.dead = g.DeadRegisters(func(in *flow.Inst) []byte { return o.Code(in.Addr)[:in.Len] })
 	}
+	for i := range g.Insts {
+		if forms := how.formsOf(o, &g.Insts[i]); forms != nil {
+			a.forms[int32(i)] = forms
+		}
+	}
+	return a
 }
 
 // put adds the touches of a block that are in front of an instruction.
@@ -78,12 +91,10 @@ func (t *toucher) put(ops []Op, k int, inst int32) []Op {
 
 // toucher finds the touches.
 type toucher struct {
-	nest     *flow.Nest
+	*asked
 	code     *Code
 	obj      *stubgen.Object
 	how      Touching
-	live     []x86.FlagSet
-	dead     []uint32
 	compares bool        // what is in front of instructions changes flags even by pext
 	begins   []int32     // by block: the number of its first touch,
 	ends     []int32     // and behind its last
@@ -100,6 +111,7 @@ type toucher struct {
 	spans []touched
 	open  []int // spans that more may come to
 	rsp   int32
+	some  [8]emit.Mark // of the touch that is made
 }
 
 // touched is a span.
@@ -314,7 +326,7 @@ func (t *toucher) instruction(inst int32) {
 	var all [x86.MaxOperands]x86.Operand
 	operands := all[:in.Operands(code, &all)]
 	for i := range operands {
-		if t.guards != nil && (!t.how.isRecorded(&operands[i]) || t.hasForms(inst)) {
+		if t.guards != nil && (!t.how.isRecorded(&operands[i]) || t.forms[inst] != nil) {
 			continue
 		}
 		t.touch(in, &operands[i])
@@ -416,13 +428,12 @@ func (c *Code) usesMask() bool { return len(c.Touches) > 0 && c.Touches[0].Masks
 
 // place makes touches of a block's spans.
 func (t *toucher) place() {
-	var marks [8]emit.Mark
 	for i := range t.spans {
 		if t.spans[i].isNoted() {
 			continue
 		}
 		at, touch := t.best(t.spans[i].since, t.spans[i].last)
-		touch.Marks = marks[:0]
+		touch.Marks = t.some[:0]
 		for k := i; k < len(t.spans); k++ {
 			if s := &t.spans[k]; !s.isNoted() && s.since <= at && t.mark(&touch, s, at) {
 				s.low, s.high = false, false
@@ -573,11 +584,13 @@ func (w *Writer) touch(op Op, alone bool) {
 	w.runs.BeginTouch(w.asm, w.shown(op.Inst), t, alone)
 	if t.Record != 0 || t.Looks {
 		w.withCold(t, op.Inst)
-		return
+	} else {
+		t.Write(w.asm, w.touchUse())
 	}
-	t.Write(w.asm, w.touchUse())
+	w.runs.Touched(w.asm)
 }
 
 func (w *Writer) touchUse() *emit.TouchUse {
-	return &emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixAt}
+	w.use = emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixer}
+	return &w.use
 }

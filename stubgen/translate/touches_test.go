@@ -263,7 +263,8 @@ func (w *walk) instruction(inst int32, touched map[mark]bool) {
 func knownAt(c *Code, o *stubgen.Object, how Touching, k int) []known {
 	again := Lower(c.Home)
 	again.Nest = c.Nest
-	t := toucher{nest: c.Nest, code: again, obj: o, dead: make([]uint32, len(c.Home.Graph.Insts)), how: how, most: how.Granule.Bytes(), live: make([]x86.FlagSet, len(c.Home.Graph.Insts))}
+	a := asked{nest: c.Nest, dead: make([]uint32, len(c.Home.Graph.Insts)), live: make([]x86.FlagSet, len(c.Home.Graph.Insts))}
+	t := toucher{asked: &a, code: again, obj: o, how: how, most: how.Granule.Bytes()}
 	t.blocks()
 	return t.have[k]
 }
