@@ -202,7 +202,7 @@ cover: ## how much of planner, stubs and tables their tests run, and whether tha
 LANES := ./test ./internal/x86 ./internal/ptrace ./elfscan ./stubgen/translate ./cmd/hotspots/internal/attach
 long: all examples duckdb ## every case of every test, and those that need more packages
 	@scripts/deps.sh test long
-	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/long.json -- -count=1 -timeout 44m -tags long -skip '^TestPrometheus|^TestDeploy|^TestScale$$' $(LANES)
+	$(GO) tool -modfile=tools/go.mod gotestsum --format pkgname --jsonfile build/long.json -- -count=1 -vet=off -timeout 44m -tags long -skip '^TestPrometheus|^TestDeploy|^TestScale$$' $(LANES)
 
 # Random programs for so many minutes, half of them csmith's, with seeds that
 # nobody has seen (docs/oracles.md). DYNPROF_RANDOM_SEED=N repeats one.
@@ -226,7 +226,7 @@ oracles: all ## the test suites of others, without and with (65 minutes)
 oracles-quick: all ## a part of them
 	@scripts/deps.sh oracles
 	$(GO) run ./oracles -quick -v -time 20m
-	$(GO) run ./oracles -quick -v -time 10m -how blocks -part 1/8 -run '^(perl|coreutils)$$|^programs/openssl'
+	$(GO) run ./oracles -quick -v -time 10m -how blocks -part 1/16 -run '^(perl|coreutils)$$|^programs/openssl'
 
 # What counting costs, beside other tools and beside what the machine allows
 # (docs/benchmarks.md): the tables, and build/bench/figures.json.
