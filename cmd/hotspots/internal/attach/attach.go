@@ -428,7 +428,7 @@ func (p *prepared) reserveFor() uint64 {
 }
 
 // isCode reports whether a mapping is code of a file.
-func isCode(m *procmaps.Mapping) bool { return m.Inode != 0 && m.Prot&procmaps.ProtExec != 0 }
+func isCode(m *procmaps.Mapping) bool { return m.Inode != 0 && isExecutable(m) }
 
 func (p *prepared) warmAndBegin() (*Result, error) {
 	if err := p.warm(); err != nil {

@@ -175,7 +175,7 @@ func ourCode(maps []procmaps.Mapping, b *Blob) (code place.Span, err error) {
 		}
 		switch {
 		case m.Shared:
-		case m.Offset == 0 && m.Prot&procmaps.ProtExec != 0: // else it is the scratch memory of a Detach
+		case m.Offset == 0 && isExecutable(&m): // else it is the scratch memory of a Detach
 			code.Low = m.Start
 		case m.Offset == b.text && m.Start == code.Low+b.text:
 			code.High = code.Low + uint64(len(b.image))
@@ -353,7 +353,7 @@ func (s *session) inside(request *handover.Attach, b *Blob, ours ranges) (bool, 
 	if request.Inside > 0 || s.stay {
 		return true, nil
 	}
-	code := only(s.maps, func(m *procmaps.Mapping) bool { return m.Prot&procmaps.ProtExec != 0 && ours.has(m.Start) })
+	code := only(s.maps, func(m *procmaps.Mapping) bool { return isExecutable(m) && ours.has(m.Start) })
 	behind := [...]uint64{request.Low + b.symbols["dp_behind_watched"], request.Low + b.symbols["dp_behind_shown"]}
 	vdso := only(s.maps, func(m *procmaps.Mapping) bool { return m.Path == "[vdso]" })
 	lends := make([]bool, len(s.Threads)) // our code asks for the time

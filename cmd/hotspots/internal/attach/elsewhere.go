@@ -33,7 +33,7 @@ func (p *prepared) suspects() (all []suspect) {
 			w.present(p.process.Task(), &w.maps[i]) // what cannot be read is gone, or is looked at when all stand still
 		}
 	}
-	code := only(p.maps, func(m *procmaps.Mapping) bool { return m.Prot&procmaps.ProtExec != 0 })
+	code := only(p.maps, isExecutable)
 	word := func(at uint64) uint64 {
 		b := make([]byte, 8)
 		p.process.Memory.ReadAt(b, int64(at))

@@ -119,7 +119,7 @@ func (r ranges) has(at uint64) bool {
 // may look at the instruction there, and have the thread go on behind it.
 func (s *session) struck(frames []uint64) (all []uint64) {
 	le := binary.LittleEndian
-	code := only(s.maps, func(m *procmaps.Mapping) bool { return m.Prot&procmaps.ProtExec != 0 })
+	code := only(s.maps, isExecutable)
 	b := make([]byte, ucRestorer+ucSize+16)
 	for _, at := range frames {
 		if _, err := s.Mem.ReadAt(b, int64(at-ucRestorer)); err != nil || !code.has(le.Uint64(b)) {
@@ -147,6 +147,8 @@ var faults = []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, s
 
 // isFault reports whether an instruction has raised a signal, and not a process.
 func isFault(sig syscall.Signal, code int32) bool { return slices.Contains(faults, sig) && code > 0 }
+
+func isExecutable(m *procmaps.Mapping) bool { return m.Prot&procmaps.ProtExec != 0 }
 
 // only are those mappings of which keep says so.
 func only(maps []procmaps.Mapping, keep func(*procmaps.Mapping) bool) (all ranges) {
