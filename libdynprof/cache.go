@@ -74,7 +74,7 @@ func useCache(ctl *C.struct_dp_ctl, choice *config, r *patcher.Request) {
 		all = append(all, s)
 	}
 	if saving.open = all; len(all) > 0 {
-		r.Cache, r.Creator = all, version.Creator
+		r.Cache, r.Creator, r.MostKept = all, version.Creator, store.Largest
 	}
 }
 
@@ -136,6 +136,9 @@ func dp_save() {
 	store.Beat = parallel.Beat
 	batch := saving.plans.Begin(store.Most)
 	var large []string
+	for _, path := range saving.plan.TooLarge() {
+		large = append(large, symname.Clean(path))
+	}
 	for file, plan := range saving.plan.ToCache() {
 		if isFresh(file) {
 			continue

@@ -315,3 +315,34 @@ func TestCachedPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestCachedTooLarge: what is larger than plans may be is not made a second time for one; it is
+// told, and the others are kept.
+func TestCachedTooLarge(t *testing.T) {
+	plan := func(most int) (*Plan, keptPlans) {
+		kept := keptPlans{}
+		r := open(t)
+		q := r.everything()
+		q.Cache, q.Planner, q.MostKept = kept, []byte("this one"), most
+		p, err := New(q, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Patch()
+		kept.keep(p)
+		return p, kept
+	}
+	p, all := plan(0)
+	if len(p.TooLarge()) > 0 || len(all) == 0 {
+		t.Fatalf("without a limit %d plans are kept, not those of %q", len(all), p.TooLarge())
+	}
+	most, largest := 0, ""
+	for _, o := range p.all {
+		if o.arena != nil && len(o.arena.buf) > most {
+			most, largest = len(o.arena.buf), o.path
+		}
+	}
+	if p, but := plan(most - 1); !slices.Equal(p.TooLarge(), []string{largest}) || len(but) != len(all)-1 {
+		t.Errorf("%d of %d plans are kept, not those of %q; %s alone is too large", len(but), len(all), p.TooLarge(), largest)
+	}
+}

@@ -21,14 +21,23 @@ import (
 // the process is found by making them once more, for other counters, other entries and
 // another place: who writes stubs need not know of it.
 
-// keepStubs copies those that may be kept.
+// keepStubs copies those that may be kept, but for what is too large already without the rest.
 func (p *Plan) keepStubs() {
 	for _, o := range p.all {
-		if p.caches && o.cached == nil && o.arena != nil && len(o.arena.objects) == 1 {
-			o.arena.image = slices.Clone(o.arena.buf)
+		if !p.caches || o.cached != nil || o.arena == nil || len(o.arena.objects) != 1 {
+			continue
 		}
+		if most := p.MostKept; most > 0 && len(o.arena.buf) > most {
+			p.tooLarge = append(p.tooLarge, o.path)
+			continue
+		}
+		o.arena.image = slices.Clone(o.arena.buf)
 	}
 }
+
+// TooLarge are the paths of objects of which no plan is made that is kept, as it would have more
+// bytes than Request.MostKept.
+func (p *Plan) TooLarge() []string { return p.tooLarge }
 
 // ToCache yields the plans that may be kept, each with the identity of its object's file.
 // It is for after Patch, whose results it leaves as they are.
@@ -52,7 +61,7 @@ func (o *object) mayKeep() bool {
 		return false
 	}
 	known := !o.code.Go && len(o.code.Fixed) == 0 && (o.scan == nil || !o.scan.TextRel)
-	return known && !o.hasWritten() && (o.arena == nil || len(o.arena.objects) == 1)
+	return known && !o.hasWritten() && (o.arena == nil || o.arena.image != nil)
 }
 
 var errNotKept = errors.New("a word of a stub depends on what is not known")

@@ -30,20 +30,21 @@ const grain = 256
 // has to do.
 type Plan struct {
 	*Request
-	target  target.Target
-	maps    []procmaps.Mapping
-	how     decision
-	all     []*object // the target's
-	fitting []*object // those that the table has room for
-	base    *base
-	arenas  []*arena
-	undos   *undos
-	led     int          // calls, at most: those that can be taken back
-	caches  bool         // plans of earlier starts are used, and made for later ones
-	cached  *place.Space // what is free, but for the arenas that those have
-	reserve []byte
-	used    uint64 // bytes of the reserve that are arenas
-	heapEnd uint64
+	target   target.Target
+	maps     []procmaps.Mapping
+	how      decision
+	all      []*object // the target's
+	fitting  []*object // those that the table has room for
+	base     *base
+	arenas   []*arena
+	undos    *undos
+	led      int          // calls, at most: those that can be taken back
+	caches   bool         // plans of earlier starts are used, and made for later ones
+	tooLarge []string     // paths of objects whose plans would be, to be kept
+	cached   *place.Space // what is free, but for the arenas that those have
+	reserve  []byte
+	used     uint64 // bytes of the reserve that are arenas
+	heapEnd  uint64
 
 	// From Patch.
 	texts           []text

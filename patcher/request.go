@@ -39,9 +39,12 @@ type Request struct {
 	// Planner tells whose plans those may be: it is another where this one would plan
 	// otherwise.
 	// Creator is what tables say of who made them.
-	Cache   Cache
-	Planner []byte
-	Creator string
+	// MostKept is how many bytes stubs of an object have at most that is planned for
+	// later starts; 0: as many as there are.
+	Cache    Cache
+	Planner  []byte
+	MostKept int
+	Creator  string
 
 	// Miss notes why object i of the list is not counted, Stop that a new object
 	// may take the GS segment: nothing may count any more. Both are told at once,

@@ -25,7 +25,7 @@ func (b *Batch) Write(name string, pieces ...[]byte) error {
 	for _, p := range pieces {
 		size += int64(len(p))
 	}
-	if size > largest || b.size+size > b.most {
+	if size > Largest || b.size+size > b.most {
 		return ErrTooLarge
 	}
 	if err := b.store.Write(name, pieces...); err != nil {

@@ -30,8 +30,8 @@ const (
 	// Most is how many bytes the plans of a user, and the copies of their objects, may have.
 	Most = 2 << 30
 
-	// largest is the size of a plan that is read.
-	largest = 1 << 30
+	// Largest is the size of a plan that is read, bytes.
+	Largest = 1 << 30
 )
 
 // Beat is told that writing goes on, unless it is nil: who waits for it takes one that does not
@@ -139,7 +139,7 @@ func (s *Store) Read(name string) ([]byte, error) {
 		return nil, err
 	}
 	uid := fi.Sys().(*syscall.Stat_t).Uid
-	if !fi.Mode().IsRegular() || int(uid) != os.Geteuid() && uid != 0 || fi.Mode().Perm()&0o022 != 0 || fi.Size() > largest {
+	if !fi.Mode().IsRegular() || int(uid) != os.Geteuid() && uid != 0 || fi.Mode().Perm()&0o022 != 0 || fi.Size() > Largest {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: ErrNotOurs}
 	}
 	b := make([]byte, fi.Size())
