@@ -12,14 +12,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/callgraph"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
+	"github.com/dynprof/dynprof/internal/ledger"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	noted "github.com/dynprof/dynprof/internal/table/heat"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // List is the advice for a program, what saves most first.
@@ -28,6 +31,7 @@ type List struct {
 	PageSize int      `json:"page_size"`
 	Heat     bool     `json:"heat"`    // touched pages were noted; else there is advice on the order of functions only
 	Overlay  []Place  `json:"overlay"` // which pages could have the same memory
+	Hidden   []Hidden `json:"hidden"`  // resident memory of which nothing can be said
 	Advice   []Advice `json:"-"`
 	orders   []*Order
 }
@@ -35,13 +39,22 @@ type List struct {
 // Advice is one piece of it.
 type Advice struct {
 	Kind     string `json:"kind"`
-	Memory   string `json:"memory"` // an object, or what heat calls an area; all for overlay
-	Pages    uint64 `json:"pages"`  // that it saves
-	Before   uint64 `json:"before"` // pages in use
+	Memory   string `json:"memory"`        // an object, or what heat calls an area; all for overlay
+	Pages    uint64 `json:"pages"`         // that it saves
+	AtMost   uint64 `json:"pages_at_most"` // that it may save, if slices of time hide more
+	Before   uint64 `json:"before"`        // pages in use
 	After    uint64 `json:"after"`
 	Evidence string `json:"evidence"`
 	Proof    string `json:"proof"` // how the figure was obtained again
 	Do       string `json:"do"`
+}
+
+// Hidden is memory of which what is seen has touched less than is resident, where there are
+// objects that are not seen: who has touched the others is not known.
+type Hidden struct {
+	Memory  string   `json:"memory"`
+	Pages   uint64   `json:"pages"`   // resident, not touched by what is seen
+	Objects []string `json:"objects"` // that are not seen
 }
 
 // Kinds.
@@ -67,7 +80,7 @@ func Of(t *table.Table, opt Options) (*List, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &List{Program: symname.Clean(t.Program), PageSize: noted.PageSize, Advice: []Advice{}, Overlay: []Place{}}
+	l := &List{Program: symname.Clean(t.Program), PageSize: noted.PageSize, Advice: []Advice{}, Overlay: []Place{}, Hidden: []Hidden{}}
 	for i := range t.Objects {
 		if o := orderOf(t, s.Calls, flow, g, i); o.Ran > 0 {
 			l.orders = append(l.orders, o)
@@ -82,7 +95,10 @@ func Of(t *table.Table, opt Options) (*List, error) {
 		m := heat.New(f, heat.Executed(t, flow), heat.Show{})
 		l.overlay(m)
 		l.dead(m, opt.Dead)
-		l.untouched(f)
+		l.untouched(f, unseen(t))
+	}
+	for i := range l.Advice {
+		l.Advice[i].AtMost = max(l.Advice[i].AtMost, l.Advice[i].Pages)
 	}
 	slices.SortStableFunc(l.Advice, func(a, b Advice) int { return cmp.Compare(b.Pages, a.Pages) })
 	return l, nil
@@ -130,7 +146,7 @@ func (l *List) order(o *Order) {
 
 func (l *List) overlay(m *heat.Map) {
 	o := overlay(m)
-	if o.Frames >= o.Used {
+	if o.Least >= o.Used {
 		return
 	}
 	l.Overlay = o.Places
@@ -138,9 +154,13 @@ func (l *List) overlay(m *heat.Map) {
 	if err := o.replay(m); err != nil {
 		proof = "not replayed: " + err.Error()
 	}
+	evidence := fmt.Sprintf("%s were written, of which at most %s were between their first and their last touch at a time, in slice %d of %d", figures.Count(o.Used, "page"), figures.Thousands(o.Frames), o.At, len(m.Curve))
+	if o.Least < o.Frames {
+		evidence += fmt.Sprintf("; of pages that end in the slice in which others begin it is not known which was first: it may be %s", figures.Thousands(o.Least))
+	}
 	l.Advice = append(l.Advice, Advice{
-		Kind: kindOverlay, Memory: "all", Pages: o.Used - o.Frames, Before: o.Used, After: o.Frames, Proof: proof,
-		Evidence: fmt.Sprintf("%s were written, of which at most %s were between their first and their last touch at a time, in slice %d of %d", figures.Count(o.Used, "page"), figures.Thousands(o.Frames), o.At, len(m.Curve)),
+		Kind: kindOverlay, Memory: "all", Pages: o.Used - o.Frames, AtMost: o.Used - o.Least, Before: o.Used, After: o.Frames, Proof: proof,
+		Evidence: evidence,
 		Do:       "let what is not used at the same time have the same memory: --format json says which pages",
 	})
 }
@@ -156,13 +176,29 @@ func (l *List) dead(m *heat.Map, share float64) {
 	}
 }
 
-func (l *List) untouched(f *noted.File) {
+// unseen are the objects whose accesses are not noted.
+func unseen(t *table.Table) (names []string) {
+	for i := range t.Objects {
+		if o := &t.Objects[i]; o.Reason != ledger.ReasonNone || o.Flags&(layout.ObjByCall|layout.ObjGo) != 0 {
+			names = append(names, filepath.Base(symname.Clean(o.Path)))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// untouched advises on what nobody has touched. What is not seen may have touched anything.
+func (l *List) untouched(f *noted.File, unseen []string) {
 	for _, u := range untouched(f) {
+		if len(unseen) > 0 {
+			l.Hidden = append(l.Hidden, Hidden{u.Memory, u.Resident - u.Touched, unseen})
+			continue
+		}
 		l.Advice = append(l.Advice, Advice{
 			Kind: kindUntouched, Memory: u.Memory, Pages: u.Resident - u.Touched, Before: u.Resident, After: u.Touched,
-			Evidence: fmt.Sprintf("%s resident at the end, of which code that is seen has touched no more than %s", figures.Count(u.Resident, "page"), figures.Thousands(u.Touched)),
+			Evidence: fmt.Sprintf("%s resident at the end, of which code has touched no more than %s: the others are filled by the kernel alone, as by read, or parts of huge pages", figures.Count(u.Resident, "page"), figures.Thousands(u.Touched)),
 			Proof:    "/proc/PID/smaps at the end",
-			Do:       "ask for less, or later",
+			Do:       "ask for less, or later; madvise(MADV_NOHUGEPAGE)",
 		})
 	}
 }
@@ -173,13 +209,29 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 	fmt.Fprintf(out, "%s: %s of advice; pages have %d bytes\n", l.Program, figures.Count(uint64(len(l.Advice)), "piece"), l.PageSize)
 	for i := range l.Advice {
 		a := &l.Advice[i]
-		fmt.Fprintf(out, "\n%s  %s, %s: %s in place of %s\n", style.Bold(figures.Count(a.Pages, "page")+" less"), a.Kind, a.name(), figures.Thousands(a.After), figures.Thousands(a.Before))
+		less := figures.Count(a.Pages, "page")
+		if a.AtMost > a.Pages {
+			less = figures.Thousands(a.Pages) + " to " + figures.Count(a.AtMost, "page")
+		}
+		fmt.Fprintf(out, "\n%s  %s, %s: %s in place of %s\n", style.Bold(less+" less"), a.Kind, a.name(), figures.Thousands(a.After), figures.Thousands(a.Before))
 		fmt.Fprintf(out, "  why    %s\n  proof  %s\n  do     %s\n", a.Evidence, a.Proof, a.Do)
+	}
+	for _, h := range l.Hidden {
+		fmt.Fprintf(out, "\n%s of %s are resident that were touched by what is not seen (%s, the kernel), or by nothing: hotspots run --objects all tells.\n", figures.Count(h.Pages, "page"), h.Memory, some(h.Objects))
 	}
 	if !l.Heat {
 		fmt.Fprint(out, "\nTouched pages were not noted: of memory that is written there is advice after hotspots run --heat=pages.\n")
 	}
 	return out.Flush()
+}
+
+// some is the first few of names.
+func some(names []string) string {
+	const few = 3
+	if more := len(names) - few; more > 1 {
+		return fmt.Sprintf("%s and %d others", strings.Join(names[:few], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 func (a *Advice) name() string {
@@ -199,9 +251,9 @@ func (l *List) JSON(w io.Writer) error {
 
 // CSV writes a line for each advice.
 func (l *List) CSV(w io.Writer) error {
-	rows := [][]string{{"kind", "memory", "pages", "before", "after", "evidence", "proof", "do"}}
+	rows := [][]string{{"kind", "memory", "pages", "pages_at_most", "before", "after", "evidence", "proof", "do"}}
 	for _, a := range l.Advice {
-		rows = append(rows, []string{a.Kind, a.Memory, strconv.FormatUint(a.Pages, 10), strconv.FormatUint(a.Before, 10), strconv.FormatUint(a.After, 10), a.Evidence, a.Proof, a.Do})
+		rows = append(rows, []string{a.Kind, a.Memory, strconv.FormatUint(a.Pages, 10), strconv.FormatUint(a.AtMost, 10), strconv.FormatUint(a.Before, 10), strconv.FormatUint(a.After, 10), a.Evidence, a.Proof, a.Do})
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }

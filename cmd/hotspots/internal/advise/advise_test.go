@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,40 @@ func TestOverlayOfPaper(t *testing.T) {
 	}
 }
 
+// TestOverlayMeet: of pages that end in the slice in which others begin nothing is promised, and
+// it is said how many fewer it may be.
+func TestOverlayMeet(t *testing.T) {
+	m := mapOf(t, &noted.Maps{},
+		[]noted.Range{pagesAt(10, 64, both)},
+		[]noted.Range{pagesAt(10, 64, both), pagesAt(100, 64, both)},
+		[]noted.Range{pagesAt(100, 64, both)},
+	)
+	l := List{}
+	l.overlay(m)
+	if len(l.Advice) != 1 || l.Advice[0].Pages != 0 || l.Advice[0].AtMost != 64 {
+		t.Fatalf("%+v", l.Advice)
+	}
+	var text strings.Builder
+	if err := l.Text(&text, report.Style{}); err != nil || !strings.Contains(text.String(), "0 to 64 pages less") || !strings.Contains(text.String(), "it may be 64") {
+		t.Errorf("%v: %s", err, text.String())
+	}
+}
+
+// TestHidden: where something is not seen there is no advice on what nobody is seen to touch.
+func TestHidden(t *testing.T) {
+	maps := &noted.Maps{Ended: true, Mappings: []noted.Mapping{{Start: 10 * noted.PageSize, End: 30 * noted.PageSize, Resident: 9 * noted.PageSize, Path: "[heap]"}}}
+	f := fileOf(t, maps, []noted.Range{pagesAt(10, 4, both)})
+	seen, not := List{}, List{}
+	seen.untouched(f, nil)
+	not.untouched(f, []string{"libc.so.6"})
+	if len(seen.Advice) != 1 || seen.Advice[0].Pages != 5 || len(seen.Hidden) != 0 {
+		t.Errorf("all is seen: %+v", seen)
+	}
+	if want := []Hidden{{"[heap]", 5, []string{"libc.so.6"}}}; len(not.Advice) != 0 || !reflect.DeepEqual(not.Hidden, want) {
+		t.Errorf("libc is not seen: %+v", not)
+	}
+}
+
 // TestOverlayRandom: there are as many frames as pages are alive at a time, no two pages that
 // are alive have the same, and a replay says so; and that it is not so, where it is not.
 func TestOverlayRandom(t *testing.T) {
@@ -96,8 +131,24 @@ func TestOverlayRandom(t *testing.T) {
 			}
 			most = max(most, n)
 		}
+		least := 0 // by moments, of which slice k has the one in its middle and the one behind it
+		for k := range all {
+			in, behind := 0, 0
+			for p := range first {
+				if first[p] < k && k < last[p] || first[p] == k && k == last[p] {
+					in++
+				}
+				if first[p] <= k && k < last[p] {
+					behind++
+				}
+			}
+			least = max(least, in, behind)
+		}
 		m := mapOf(t, &noted.Maps{}, all...)
 		o := overlay(m)
+		if o.Least != uint64(least) {
+			t.Fatalf("seed %d: %d frames at least, not %d", seed, o.Least, least)
+		}
 		if o.Used != uint64(len(first)) || o.Frames != uint64(most) {
 			t.Fatalf("seed %d: %d pages in %d frames, not %d in %d", seed, o.Used, o.Frames, len(first), most)
 		}

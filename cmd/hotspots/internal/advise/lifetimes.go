@@ -32,6 +32,7 @@ type Overlay struct {
 	Used   uint64  // pages
 	Frames uint64  // most of them that were between their first and their last touch at a time
 	At     uint32  // slice in which that was
+	Least  uint64  // as many, if within a slice all that ends ends before what begins; what is in one slice alone is there at a time
 	Places []Place // by first slice
 }
 
@@ -55,7 +56,35 @@ func overlay(m *heat.Map) *Overlay {
 		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Address, b.Address))
 	})
 	o.colour()
+	o.Least = o.least()
 	return o
+}
+
+// least counts the places that are between their first and their last slice, in each slice and
+// between each two.
+func (o *Overlay) least() (most uint64) {
+	type change struct {
+		at    uint64 // twice a slice, or one more between it and the next
+		pages uint64 // modulo 2^64: those that begin, less those that ended before
+	}
+	changes := make([]change, 0, 2*len(o.Places))
+	for i := range o.Places {
+		p := &o.Places[i]
+		from, to := 2*uint64(p.First), 2*uint64(p.Last)
+		if from < to {
+			from, to = from+1, to-1
+		}
+		changes = append(changes, change{from, p.Pages}, change{to + 1, -p.Pages})
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	now := uint64(0)
+	for i, c := range changes {
+		now += c.pages
+		if i+1 == len(changes) || changes[i+1].at != c.at {
+			most = max(most, now)
+		}
+	}
+	return most
 }
 
 // frames is some, one behind the other.
