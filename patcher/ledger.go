@@ -26,6 +26,9 @@ func (p *Plan) Ledger() *build.Spec {
 	if p.how.shared {
 		spec.Flags |= layout.FlagShared
 	}
+	if p.how.heat {
+		spec.Flags |= layout.FlagMemory
+	}
 	if p.how.heat && p.how.bases {
 		spec.Flags |= layout.FlagBases
 	}

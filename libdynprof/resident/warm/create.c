@@ -55,7 +55,7 @@ static void fill_header(const struct dp_warm *w, struct dp_header *h)
 	dp_copy_bytes(h->magic, DP_MAGIC, sizeof h->magic);
 	h->version = c->hot ? DP_VERSION_SWITCHED : c->trips ? DP_VERSION_TRIPS : c->blocks ? DP_VERSION_BLOCKS : dp_counts_calls(c) ? DP_VERSION_SITES : DP_VERSION;
 	h->header_size = DP_HEADER_SIZE;
-	h->flags = DP_FLAG_WARM | (c->trips ? DP_FLAG_TRIPS : 0) | (w->ctl->heat && w->ctl->bases ? DP_FLAG_BASES : 0) | (c->hot ? DP_FLAG_SWITCHED | DP_FLAG_HOT : 0) | (c->threshold ? DP_FLAG_THRESHOLD : 0) | (c->follow_exec ? DP_FLAG_FOLLOW_EXEC : 0);
+	h->flags = DP_FLAG_WARM | (c->trips ? DP_FLAG_TRIPS : 0) | (w->ctl->heat ? DP_FLAG_MEMORY : 0) | (w->ctl->heat && w->ctl->bases ? DP_FLAG_BASES : 0) | (c->hot ? DP_FLAG_SWITCHED | DP_FLAG_HOT : 0) | (c->threshold ? DP_FLAG_THRESHOLD : 0) | (c->follow_exec ? DP_FLAG_FOLLOW_EXEC : 0);
 	h->threshold = c->threshold;
 	dp_copy_bytes(h->run_id, c->run_id, sizeof h->run_id);
 	if (c->blocks || dp_counts_calls(c)) {

@@ -28,11 +28,14 @@ type Unseen struct {
 	Masked   uint64 `json:"masked"`   // with a mask, or at several addresses
 	Other    uint64 `json:"other"`    // of 32-bit addresses, xsave, bit strings and others
 
+	Programs uint32 `json:"programs"` // that it executed, also in its place
+
 	Unknown int `json:"unknown_objects"` // whose files are not there any more: their instructions are in none of these
 }
 
 // UnseenOf adds it up.
 func UnseenOf(t *table.Table, s *table.Snapshot, flow *table.Flow) (u Unseen) {
+	u.Programs = s.Executed
 	images := map[uint16]*objcode.Image{}
 	u.NoRoom, u.Go = report.Flagged(t, layout.ObjByCall), report.Flagged(t, layout.ObjGo)
 	for i := range t.Functions {
@@ -131,6 +134,12 @@ func (u *Unseen) Text() string {
 	text := "what objects that are not counted touch, and the kernel"
 	if len(parts) > 0 {
 		text += "; " + strings.Join(parts, ", ")
+	}
+	switch n := u.Programs; {
+	case n == 1:
+		text += "; and a program that it executed: run that by itself"
+	case n > 1:
+		text += fmt.Sprintf("; and %s programs that it executed: run them by themselves", figures.Thousands(uint64(n)))
 	}
 	if u.Unknown > 0 {
 		text += fmt.Sprintf("; and what is in %s", figures.Count(uint64(u.Unknown), "changed file"))

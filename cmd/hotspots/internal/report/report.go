@@ -144,7 +144,8 @@ type Program struct {
 	Owners  []table.Owner   `json:"-"`
 	Objects []layout.Object `json:"-"`
 
-	here bool // it runs, and its processes have these numbers for us, too
+	alone bool // memory is looked at, which is of one program, as --follow-exec does not go with it
+	here  bool // it runs, and its processes have these numbers for us, too
 }
 
 // Report is the functions of one or more tables. The first table's program
@@ -394,6 +395,7 @@ func (r *Report) add(t *table.Table, s *table.Snapshot, executed map[uint32]*ran
 	}
 	r.Time = r.Time.add(p.Time)
 	r.Executed += p.Executed
+	r.alone = r.alone || p.alone
 	r.ThreadsLost += p.ThreadsLost
 	r.ThreadsLoose += p.ThreadsLoose
 	r.CodeAnonymous += p.CodeAnonymous
@@ -418,7 +420,7 @@ func programOf(t *table.Table, s *table.Snapshot, status alive.Status) Program {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Arguments: symname.Clean(t.Arguments), Status: alive.Word(status, t.Ended), TotalCalls: s.Total(), Folded: len(s.Folded),
 		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t), ByCallGo: Flagged(t, layout.ObjGo),
-		Ended: t.Ended, Objects: t.Objects,
+		Ended: t.Ended, Objects: t.Objects, alone: t.Flags&layout.FlagMemory != 0,
 	}
 	running := status == alive.Running
 	p.Paused, p.here = running && s.Paused, running && alive.SamePidNS(&t.Identity)

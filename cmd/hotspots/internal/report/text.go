@@ -163,11 +163,15 @@ func (r *Report) Headline() string {
 
 // lacks says what is missing in the counts.
 func (r *Report) lacks() (all []string) {
+	do := "hotspots run --follow-exec"
+	if r.alone {
+		do = "memory is looked at of one program, run it by itself"
+	}
 	switch n := r.Executed; {
 	case n == 1:
-		all = append(all, "a program that it executed is not counted: hotspots run --follow-exec")
+		all = append(all, "a program that it executed is not counted: "+do)
 	case n > 1:
-		all = append(all, fmt.Sprintf("%s programs that it executed are not counted: hotspots run --follow-exec", figures.Thousands(uint64(n))))
+		all = append(all, fmt.Sprintf("%s programs that it executed are not counted: %s", figures.Thousands(uint64(n)), do))
 	}
 	if n := r.ThreadsLost; n > 0 {
 		all = append(all, fmt.Sprintf("%s had no room in the table, and are missing", figures.Count(uint64(n), "thread")))
