@@ -93,6 +93,25 @@ func TestHeat(t *testing.T) {
 	}
 }
 
+// TestHeatReferenced: of pages that the kernel has filled those are touched that it takes for
+// referenced (/proc/PID/smaps).
+func TestHeatReferenced(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-Wall", "-Werror", "-falign-functions=32"}, "referenced.c")
+	for _, random := range []string{"1", "2", "3", "4"} {
+		without := run(t, cmd(program, random))
+		with, table := countedAt(t, cmd(program, random), "--heat=pages")
+		same(t, without, with)
+		want, referenced := saidPages(t, with.stdout)
+		if got := touchedPages(t, table); !maps.Equal(got, want) || len(got) < 20 {
+			t.Errorf("%v, not %v", got, want)
+		}
+		if got := slices.Sorted(maps.Keys(want)); !slices.Equal(got, referenced) {
+			t.Errorf("the kernel has %v, touched are %v", referenced, got)
+		}
+	}
+}
+
 // TestHeatForked: a child's pages are its parent's.
 func TestHeatForked(t *testing.T) {
 	lane.Parallel(t)
