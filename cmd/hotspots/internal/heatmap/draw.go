@@ -209,7 +209,11 @@ func (p *Picture) heading() (first, second string) {
 	if p.isMapped() {
 		kind = "all that is mapped"
 	}
-	second = fmt.Sprintf("A row is %s, by address, the highest at the top; a column is %s; %s; %s of time", row, figures.Count(g.column, "instruction"), kind, figures.Count(uint64(g.slices), "slice"))
+	known := figures.Count(uint64(g.slices), "slice") + " of time"
+	if g.longest > g.column { // what was touched in one is drawn all along it
+		known += fmt.Sprintf(", of up to %s instructions, are told apart", figures.Short(float64(g.longest)))
+	}
+	second = fmt.Sprintf("A row is %s, by address, the highest at the top; a column is %s; %s; %s", row, figures.Count(g.column, "instruction"), known, kind)
 	if left := len(g.bands) - len(p.labels); left > 0 {
 		second += fmt.Sprintf("; %s without a label", figures.Count(uint64(left), "smaller mapping"))
 	}

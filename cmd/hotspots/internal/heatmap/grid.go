@@ -28,17 +28,18 @@ const (
 
 // grid is what was done, by row and column.
 type grid struct {
-	column uint64 // instructions
-	row    uint64 // units
-	unit   uint64 // bytes
-	width  int    // columns
-	height int    // rows
-	bands  []band
-	runs   []run
-	cells  []pages.What // by row, the lowest address first
-	shown  [8]bool      // what there is in cells
-	slices int
-	total  uint64 // instructions
+	column  uint64 // instructions
+	row     uint64 // units
+	unit    uint64 // bytes
+	width   int    // columns
+	height  int    // rows
+	bands   []band
+	runs    []run
+	cells   []pages.What // by row, the lowest address first
+	shown   [8]bool      // what there is in cells
+	slices  int
+	longest uint64 // instructions of the longest of them
+	total   uint64 // instructions
 }
 
 // band is the rows of one of heat's, which has some.
@@ -83,7 +84,7 @@ func newGrid(m *heat.Map, o *Options) (*grid, error) {
 	before := uint64(0)
 	m.Each(func(s *pages.Slice) {
 		g.fill(s, before)
-		before = s.Executed
+		g.longest, before = max(g.longest, s.Executed-before), s.Executed
 	})
 	for _, c := range g.cells {
 		g.shown[c] = true
