@@ -51,6 +51,7 @@ $(OBJECT): $(PARTS) $(HEADERS) $(INTERFACE)
 -include $(PARTS:.o=.d)
 
 $(BUILD)/libdynprof.so: $(GOFILES) $(CFILES) $(OBJECT) go.mod go.sum
+	@rm -f $@ # go build does not know that the linker script is read
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=1 CGO_CFLAGS="-O2" $(GO) build -trimpath -buildmode=c-shared \
 		-ldflags "-s -w -extldflags '$(EXTLD)'" -o $@ ./libdynprof
