@@ -107,6 +107,9 @@ func checkLibrary(f *elf.File) (problems []string, err error) {
 		if p.Type == elf.PT_GNU_STACK && p.Flags&elf.PF_X != 0 {
 			bad("asks for an executable stack")
 		}
+		if p.Type == elf.PT_LOAD && p.Filesz != p.Memsz {
+			bad("has %d bytes of variables that are not in the file, and so in anonymous memory: this toolchain keeps them in sections that libdynprof/goinit.ld does not name", p.Memsz-p.Filesz)
+		}
 	}
 	return append(problems, checkSymbols(f)...), nil
 }
