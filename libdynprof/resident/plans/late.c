@@ -27,6 +27,7 @@
 #include "base/mapped.h"
 #include "base/own.h"
 #include "base/pages.h"
+#include "base/pieces.h"
 #include "base/sandbox.h"
 #include "base/state.h"
 #include "base/tasks.h"
@@ -68,9 +69,11 @@ static struct {
 /* The dynamic sections of the objects that have been here, by hash; a power of two
  * of slots, half of them free at least. There are two: while one is made the other is whole, so
  * that a child which another thread forks meanwhile has one. */
+enum { LEAST = 1024 }; /* slots */
 struct set {
 	const void **slots;
 	uint64_t cap;
+	const void *least[LEAST];
 };
 
 static struct {
@@ -152,8 +155,7 @@ static const struct link_map *next_new(struct walk *w)
  * more slots than there are. */
 static int room_for(struct set *s, uint64_t n)
 {
-	enum { LEAST = 1024 };
-	uint64_t cap = s->cap ? s->cap : LEAST, had = s->cap;
+	uint64_t had = s->cap, cap = had ? had : LEAST;
 	const void **old = s->slots;
 	while (cap < 2 * n)
 		cap *= 2;
@@ -162,13 +164,18 @@ static int room_for(struct set *s, uint64_t n)
 			s->slots[i] = 0;
 		return 1;
 	}
+	if (cap == LEAST) {
+		s->slots = s->least;
+		s->cap = cap;
+		return 1;
+	}
 	long at = ask(SYS_mmap, 0, pages(cap * sizeof *s->slots), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
 		return 0;
 	dp_own((uint64_t)at, cap * sizeof *s->slots);
 	__atomic_store_n(&s->slots, (const void **)at, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->cap, cap, __ATOMIC_RELEASE);
-	if (had) {
+	if (had > LEAST) {
 		dp_disown((uint64_t)old);
 		ask(SYS_munmap, old, pages(had * sizeof *s->slots));
 	}
@@ -204,11 +211,9 @@ static int keep_start(const struct dp_ctl *ctl, const Elf64_auxv_t *auxv)
 	uint64_t n = auxv_count(auxv), size = n * sizeof *auxv + text_len(ctl->table) + 1;
 	for (uint32_t i = 0; i < ctl->vars_count; i++)
 		size += text_len((const char *)ctl->vars[i]) + 1;
-	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(at))
+	kept.auxv = dp_zeros(size, 0);
+	if (!kept.auxv)
 		return 0;
-	dp_own((uint64_t)at, size);
-	kept.auxv = (Elf64_auxv_t *)at;
 	for (uint64_t i = 0; i < n; i++)
 		kept.auxv[i] = auxv[i];
 	char *to = (char *)(kept.auxv + n);

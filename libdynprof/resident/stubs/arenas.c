@@ -22,6 +22,7 @@
 #include "base/filters.h"
 #include "base/lock.h"
 #include "base/pages.h"
+#include "base/pieces.h"
 #include "base/state.h"
 #include "stubs/arenas.h"
 #include "stubs/redirect.h"
@@ -42,21 +43,12 @@ static struct dp_known *chunks[CHUNKS];
 static uint32_t known;
 uint32_t dp_readers HIDDEN, dp_arenas_shared HIDDEN;
 
-static void *zeros(uint64_t size, int flags)
-{
-	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
-	if (failed(at))
-		return 0;
-	dp_own((uint64_t)at, size);
-	return (void *)at;
-}
-
 static struct node *new_node(void)
 {
 	enum { AT_ONCE = 16 };
 	static struct node *room, *end;
 	if (room == end) {
-		struct node *more = zeros(AT_ONCE * sizeof *more, MAP_POPULATE); /* most are used, a fault each */
+		struct node *more = dp_zeros(AT_ONCE * sizeof *more, 1); /* most are used, a fault each */
 		if (!more)
 			return 0;
 		room = more;
@@ -109,7 +101,7 @@ static struct dp_known *entry(uint32_t n, int make)
 	if (k >= CHUNKS)
 		return 0;
 	if (!chunks[k] && make)
-		chunks[k] = k ? zeros(sizeof(struct dp_known) * FIRST_CHUNK << k, 0) : first_chunk;
+		chunks[k] = k ? dp_zeros(sizeof(struct dp_known) * FIRST_CHUNK << k, 0) : first_chunk;
 	return chunks[k] ? &chunks[k][n - first] : 0;
 }
 

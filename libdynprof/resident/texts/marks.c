@@ -1,9 +1,6 @@
 /* Room for the marks of functions. */
-#define _GNU_SOURCE
-#include <sys/mman.h>
-
-#include "base/lock.h"
 #include "base/pages.h"
+#include "base/pieces.h"
 #include "base/state.h"
 #include "texts/marks.h"
 
@@ -23,12 +20,11 @@ int dp_make_marks(void)
 		return 1;
 	words = words < 2 * had ? 2 * had : words;
 	uint64_t size = sizeof *marks + 2 * words * sizeof *marks->bits;
-	long at = raw(SYS_mmap, 0, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(at))
+	struct marks *more = dp_zeros(size, 0);
+	if (!more)
 		return 0;
-	dp_own((uint64_t)at, size);
-	((struct marks *)at)->words = words;
-	__atomic_store_n(&marks, (struct marks *)at, __ATOMIC_RELEASE);
+	more->words = words;
+	__atomic_store_n(&marks, more, __ATOMIC_RELEASE);
 	return 1;
 }
 

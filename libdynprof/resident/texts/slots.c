@@ -2,11 +2,8 @@
  * opens them, by mprotect, a kernel site, is about to have these calls go elsewhere; so they
  * go by the slots again from then on (giveback.c). The list only grows.
  */
-#define _GNU_SOURCE
-#include <sys/mman.h>
-
 #include "base/layout.h"
-#include "base/lock.h"
+#include "base/pieces.h"
 #include "base/stub.h"
 #include "texts/slots.h"
 
@@ -67,11 +64,9 @@ static int make_room(void)
 {
 	if (newest && newest->used < sizeof newest->slots / sizeof *newest->slots)
 		return 1;
-	long at = raw(SYS_mmap, 0, sizeof(struct list), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(at))
+	struct list *l = dp_zeros(sizeof *l, 0);
+	if (!l)
 		return 0;
-	dp_own((uint64_t)at, sizeof(struct list));
-	struct list *l = (struct list *)at;
 	l->older = newest;
 	__atomic_store_n(&newest, l, __ATOMIC_RELEASE);
 	return 1;

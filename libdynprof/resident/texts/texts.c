@@ -7,12 +7,9 @@
  * there may be text, and looks at the changes themselves. In a child that was forked
  * in between it stays odd until objects come or go.
  */
-#define _GNU_SOURCE
-#include <sys/mman.h>
-
 #include "base/kept.h"
 #include "base/layout.h"
-#include "base/lock.h"
+#include "base/pieces.h"
 #include "texts/texts.h"
 
 struct range {
@@ -72,11 +69,9 @@ static int make_room(void)
 	uint64_t size = texts ? 2 * (sizeof *texts + texts->room * sizeof *texts->ranges) : DP_PAGE_SIZE;
 	if (texts && texts->count < texts->room)
 		return 1;
-	long at = raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(at))
+	struct texts *new = dp_zeros(size, 0);
+	if (!new)
 		return 0;
-	dp_own((uint64_t)at, size);
-	struct texts *new = (struct texts *)at;
 	new->room = (size - sizeof *new) / sizeof *new->ranges;
 	for (uint64_t i = 0; texts && i < texts->count; i++)
 		new->ranges[new->count++] = texts->ranges[i];

@@ -25,6 +25,7 @@
 #include "base/lock.h"
 #include "base/mapped.h"
 #include "base/pages.h"
+#include "base/pieces.h"
 #include "base/state.h"
 #include "stubs/arenas.h"
 #include "table/entries.h"
@@ -107,11 +108,9 @@ int dp_make_undos(const struct dp_ctl *ctl)
 	struct dp_sessions *s;
 	if (!ctl->undos || free_entry())
 		return 1;
-	long at = raw(SYS_mmap, 0, pages(sizeof *s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(at))
+	s = dp_zeros(sizeof *s, 0);
+	if (!s)
 		return 0;
-	dp_own((uint64_t)at, sizeof *s);
-	s = (struct dp_sessions *)at;
 	s->older = newest;
 	__atomic_store_n(&newest, s, __ATOMIC_RELEASE);
 	return 1;
