@@ -606,6 +606,37 @@ func (p *planned) hotspots(t *testing.T, status int, said string, args ...string
 	}
 }
 
+// TestCacheWarmed: behind hotspots cache warm, with its flags, the first start plans nothing, and
+// counts as one that does.
+func TestCacheWarmed(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O2", "-fPIE", "-pie"}, "heat.c")
+	for _, row := range [][2][]string{
+		{{"--heat"}, {"--heat"}},
+		{{"--heat=pages"}, {"--heat=pages"}},
+		{{"--heat=bytes", "--objects", "all"}, {"--heat=bytes", "--objects", "all"}},
+		{{"--regions"}, {"--regions"}},
+		{{"--regions"}, {"--region", "main"}},
+		{{"--blocks", "--edges", "--trips"}, {"--blocks", "--edges", "--trips"}},
+	} {
+		t.Run(strings.Join(row[1], " "), func(t *testing.T) {
+			p := newPlanned(t, cmd(program), "run")
+			p.flags = row[1]
+			r, rep, _, _ := p.start(t)
+			total := rep.TotalCalls
+			p.home = cacheHome(t)
+			p.hotspots(t, 0, "1 programs: 3 more plans", slices.Concat([]string{"warm"}, row[0], []string{program})...)
+			again, rep, cached, all := p.start(t)
+			if cached != all || !isWarm(t, rep) || rep.TotalCalls != total || again.status != r.status || again.stderr != r.stderr {
+				t.Errorf("%d of %d plans are used, %d calls, not %d; %+v, not %+v", cached, all, rep.TotalCalls, total, again, r)
+			}
+		})
+	}
+	p := newPlanned(t, cmd(program), "run")
+	p.hotspots(t, 2, "it is pages, lines or bytes", "warm", "--heat=words", program)
+	p.hotspots(t, 2, "does not go with", "warm", "--heat", "--regions", program)
+}
+
 // TestCacheCommand: hotspots cache tells of plans, finds what is wrong, and removes them.
 func TestCacheCommand(t *testing.T) {
 	lane.Parallel(t)

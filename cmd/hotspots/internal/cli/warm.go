@@ -21,6 +21,8 @@ import (
 	"github.com/dynprof/dynprof/internal/plancache/textcopy"
 	"github.com/dynprof/dynprof/internal/setting"
 	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table/heat"
+	"github.com/dynprof/dynprof/internal/table/regions"
 )
 
 // warmFlags are what plans depend on, besides the objects themselves.
@@ -28,6 +30,8 @@ type warmFlags struct {
 	objects, threshold, library string
 	keepCalls                   bool
 	blocks, edges, trips        bool
+	heat                        string
+	regions                     bool
 	textCopies                  bool
 }
 
@@ -55,12 +59,21 @@ func (a *app) cacheWarmCommand() *cobra.Command {
 	flags.BoolVar(&f.blocks, "blocks", false, "for runs that count blocks")
 	flags.BoolVar(&f.edges, "edges", false, "for runs that count calls by their sites, or, with --blocks, whom calls by pointers reach")
 	flags.BoolVar(&f.trips, "trips", false, "for runs that count trips of loops")
+	flags.StringVar(&f.heat, "heat", "", "for runs that note which of the `GRANULES` of memory are touched: as of the runs")
+	flags.Lookup("heat").NoOptDefVal = setting.HeatUsual
+	flags.BoolVar(&f.regions, "regions", false, "for runs with --regions or --region")
 	flags.BoolVar(&f.textCopies, "text-copies", false, "keep copies of large objects, too, as the runs use them")
 	flags.StringVar(&f.library, "library", "", setting.All[setting.Library].Help)
 	return cmd
 }
 
 func (f *warmFlags) validate() error {
+	if _, known := heat.Names[f.heat]; f.heat != "" && !known {
+		return usage("--heat %s: it is pages, lines or bytes", f.heat)
+	}
+	if f.heat != "" && f.regions {
+		return usage("--regions does not go with --heat")
+	}
 	if f.objects != "" {
 		if _, err := symname.ParseObjects(f.objects); err != nil {
 			return usage("--objects: %w", err)
@@ -96,10 +109,15 @@ func (a *app) cacheWarm(f *warmFlags, args []string) error {
 	defer os.RemoveAll(dir)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	memory, done, err := f.memory()
+	if err != nil {
+		return err
+	}
+	defer done()
 	before, bar, failed := len(a.plansNow()), a.countBar(len(programs), "planning"), 0
 	for _, p := range programs {
 		bar.Describe(filepath.Base(p.Path))
-		err := f.start(ctx, p, a.plansDir(), library, dir)
+		err := f.start(ctx, p, a.plansDir(), library, dir, memory)
 		if ctx.Err() != nil {
 			bar.Finish()
 			return &exitError{exitInterrupted, errors.New("interrupted; what was planned is kept")}
@@ -172,8 +190,28 @@ func (a *app) programsIn(args []string) (all []*launch.Program, err error) {
 	return all, nil
 }
 
+// memory makes what copies of functions note memory in, of which the library wants to know that
+// it is there: nothing runs that would. Path is the one by which programs open it.
+func (f *warmFlags) memory() (path string, done func(), err error) {
+	switch {
+	case f.heat != "":
+		s, err := heat.New(heat.Names[f.heat])
+		if err != nil {
+			return "", nil, fmt.Errorf("touched memory could not be noted: %w", err)
+		}
+		return s.Path(), s.Close, nil
+	case f.regions:
+		r, err := regions.New()
+		if err != nil {
+			return "", nil, fmt.Errorf("accesses could not be recorded: %w", err)
+		}
+		return r.Path(), r.Close, nil
+	}
+	return "", func() {}, nil
+}
+
 // start lets the library plan p, and end it.
-func (f *warmFlags) start(ctx context.Context, p *launch.Program, plans, library, dir string) error {
+func (f *warmFlags) start(ctx context.Context, p *launch.Program, plans, library, dir, memory string) error {
 	const patience = 2 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -193,6 +231,10 @@ func (f *warmFlags) start(ctx context.Context, p *launch.Program, plans, library
 	}
 	if f.trips {
 		settings[setting.Trips] = "1"
+	}
+	settings[setting.Heat] = memory
+	if f.regions {
+		settings[setting.Regions] = "1"
 	}
 	c := exec.CommandContext(ctx, p.Path)
 	c.Args, c.Env = p.Args, launch.Environ(os.Environ(), library, p.Preload, settings)
