@@ -138,9 +138,9 @@ func TestShowPatched(t *testing.T) {
 	lane.Parallel(t)
 	program, table := compile(t, need(t, "gcc"), []string{"-O2"}, "show.c"), filepath.Join(t.TempDir(), "table")
 	c := exec.Command(build(t, "hotspots"), "run", "-o", table, "--summary=0", "--", program, "20", "wait")
-	_, out := converse(t, c)
+	in, out := converse(t, c)
 	defer c.Wait()
-	defer c.Process.Kill()
+	defer in.Close() // the program ends, also where hotspots is killed
 	if line, err := out.ReadString('\n'); line != "ready\n" {
 		t.Fatal(line, err)
 	}
@@ -148,9 +148,9 @@ func TestShowPatched(t *testing.T) {
 	if f.Patch != "memory" || len(f.Code) == 0 || len(f.Code[0].Patched) == 0 {
 		t.Errorf("%+v", f)
 	}
-	for _, in := range f.Code {
-		if strings.HasPrefix(in.Text, "call") && len(in.Patched) == 0 && setting("TEST_BLOCKS") == "" {
-			t.Errorf("the call is not led past the entry: %+v", in)
+	for _, code := range f.Code {
+		if strings.HasPrefix(code.Text, "call") && len(code.Patched) == 0 && setting("TEST_BLOCKS") == "" {
+			t.Errorf("the call is not led past the entry: %+v", code)
 		}
 	}
 }
