@@ -113,7 +113,7 @@ type Text struct {
 }
 
 // Object is struct dp_object: one that comes later.
-type Object struct{ Bias, Low, High, Name, Self, Missed uint64 }
+type Object struct{ Bias, Low, High, Name, Self, Missed, Dynamic uint64 }
 
 // Asks is struct dp_asks: what a process says that waits for a plan.
 type Asks struct {
@@ -176,7 +176,7 @@ const (
 	ArenaSize  = 18 * 8
 	TextSize   = 13 * 8
 	AsksSize   = 4*8 + 16
-	ObjectSize = 6 * 8
+	ObjectSize = 7 * 8
 	CtlSize    = 33*8 + 20*4 + 7*8 + 16 + 4096 + 2*512
 )
 

@@ -34,6 +34,7 @@ struct dp_object {
 	uint64_t name;      /* char *, "" for the executable */
 	uint64_t self;      /* it is this library */
 	uint64_t missed;    /* from the twin: DP_MISSED_*, if it is not counted */
+	uint64_t dynamic;   /* run address of the dynamic section of one that comes later */
 };
 
 /* Pages of the reserve that shall run at another address. */

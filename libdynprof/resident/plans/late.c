@@ -293,7 +293,7 @@ static void fill_in(struct dp_ctl *ctl)
 	for (struct walk w = {0, 0}; ctl->objects_count < ctl->objects_cap && next_new(&w);) {
 		struct dp_object *o = &ctl->objects[ctl->objects_count++];
 		o->bias = w.l->l_addr;
-		o->low = o->high = (uint64_t)w.l->l_ld; /* the twin finds out the rest */
+		o->low = o->high = o->dynamic = (uint64_t)w.l->l_ld; /* who plans it finds out the rest */
 		o->name = (uint64_t)add_string(&to, w.l->l_name);
 	}
 }

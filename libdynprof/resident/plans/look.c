@@ -102,13 +102,12 @@ static int is_mapped(uint64_t page)
 	return got == -EEXIST;
 }
 
-/* The program headers, from the ELF header that is mapped at the object's base, as
- * it is in every library that ld made; 0 if they are not there. */
-static const Elf64_Phdr *headers_of(const struct link_map *l, int *n)
+/* The program headers behind an ELF header that may be at a mapped page; 0: it is not there, or is
+ * another object's. */
+static const Elf64_Phdr *headers_at(uint64_t at, const struct link_map *l, int *n)
 {
-	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)l->l_addr;
-	if (!l->l_addr || l->l_addr % DP_PAGE_SIZE || !is_mapped(l->l_addr) || !same_bytes(eh->e_ident, ELFMAG, SELFMAG) ||
-	    eh->e_phoff > DP_PAGE_SIZE || eh->e_phnum > (DP_PAGE_SIZE - eh->e_phoff) / sizeof(Elf64_Phdr))
+	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)at;
+	if (!same_bytes(eh->e_ident, ELFMAG, SELFMAG) || eh->e_phoff > DP_PAGE_SIZE || eh->e_phnum > (DP_PAGE_SIZE - eh->e_phoff) / sizeof(Elf64_Phdr))
 		return 0;
 	const Elf64_Phdr *ph = (const Elf64_Phdr *)((const uint8_t *)eh + eh->e_phoff);
 	for (*n = 0; *n < eh->e_phnum; ++*n)
@@ -116,7 +115,30 @@ static const Elf64_Phdr *headers_of(const struct link_map *l, int *n)
 			*n = eh->e_phnum;
 			return ph;
 		}
-	return 0; /* it is another object's header */
+	return 0;
+}
+
+/* The program headers, from the ELF header that is mapped at the object's base, as
+ * it is in every library that ld makes by itself; 0 if they are not there. */
+static const Elf64_Phdr *headers_of(const struct link_map *l, int *n)
+{
+	if (!l->l_addr || l->l_addr % DP_PAGE_SIZE || !is_mapped(l->l_addr))
+		return 0;
+	return headers_at(l->l_addr, l, n);
+}
+
+/* And of a library that was linked for another address than 0, whose first page is behind its base. */
+static const Elf64_Phdr *headers_behind(const struct link_map *l, int *n)
+{
+	enum { MANY = 16384 };
+	uint64_t at = (uint64_t)l->l_ld & ~(uint64_t)(DP_PAGE_SIZE - 1);
+	char magic[SELFMAG];
+	for (int pages = 0; pages < MANY && at > l->l_addr; pages++, at -= DP_PAGE_SIZE) {
+		const Elf64_Phdr *ph = 0;
+		if (dp_read_quietly(magic, (const void *)at, SELFMAG) && same_bytes(magic, ELFMAG, SELFMAG) && (ph = headers_at(at, l, n)))
+			return ph;
+	}
+	return 0;
 }
 
 static int is_code(const Elf64_Phdr *p) { return p->p_type == PT_LOAD && (p->p_flags & PF_X); }
@@ -137,9 +159,11 @@ uint64_t dp_text_of(const struct link_map *l)
 
 void dp_extent_of(struct dp_object *o)
 {
-	const struct link_map l = {.l_addr = o->bias, .l_ld = (void *)o->low};
-	int n;
+	const struct link_map l = {.l_addr = o->bias, .l_ld = (void *)o->dynamic};
+	int n = 0;
 	const Elf64_Phdr *ph = headers_of(&l, &n);
+	if (!ph)
+		ph = headers_behind(&l, &n);
 	uint64_t low = ~0ULL, high = 0;
 	for (int i = 0; ph && i < n; i++) {
 		if (ph[i].p_type != PT_LOAD)

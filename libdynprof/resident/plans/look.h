@@ -8,8 +8,8 @@
 #include "base/ctl.h"
 #include "base/raw.h"
 
-/* Fills in where an object that is loaded lies, of which an address in it is known; without
- * headers it stays as it is. */
+/* Fills in where an object that came later lies, with what is in no file (.bss), whoever planned it;
+ * without headers it stays as it is. */
 void dp_extent_of(struct dp_object *o) HIDDEN;
 
 /* Bytes of code of an object, a guess if its header is not mapped. */

@@ -1,0 +1,32 @@
+/* With -DLATE a program that loads the library that is named so often, and calls fill each time;
+ * else the library, most of which is in no file. */
+#ifdef LATE
+#include <dlfcn.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+	for (int n = argc > 2 ? atoi(argv[2]) : 0; n > 0; n--) {
+		void *library = dlopen(argv[1], RTLD_NOW);
+		void (*fill)(void) = library ? (void (*)(void))dlsym(library, "fill") : 0;
+		if (!fill)
+			return 1;
+		fill();
+		dlclose(library);
+	}
+	return 0;
+}
+#else
+static int before[5000], numbers[100], behind[5000];
+static void *use(int *p)
+{
+	__asm__ volatile("" : "+r"(p));
+	return p;
+}
+void fill(void)
+{
+	int *to = use(numbers);
+	use(before), use(behind);
+	for (int i = 0; i < 100; i++)
+		((volatile int *)to)[i] += i;
+}
+#endif
