@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
@@ -71,6 +72,30 @@ func TestRegionsLaterAll(t *testing.T) {
 			}
 			if done = cached == all && isWarm(t, rep); starts > 20 {
 				t.Fatalf("%d of %d plans are used", cached, all)
+			}
+		}
+	}
+}
+
+// TestRegionsGone: the region of a library that is loaded later ends with it: it may be loaded more
+// often than there are regions at a time. What a fork's child lets go of its parent still has.
+func TestRegionsGone(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1", "-DLATE"}, "regionsbss.c")
+	library := linkAs(t, compile(t, gcc, []string{"-O1", "-shared", "-fPIC"}, "regionsbss.c"), "later.so")
+	for _, c := range []struct {
+		args []string
+		want uint64
+	}{{[]string{"300"}, 100}, {[]string{"2", "fork"}, 200}} {
+		r, table := countedAt(t, cmd(append([]string{program, library}, c.args...)...), "--region", library+":numbers")
+		l := regionsOf(t, table)
+		if n, _ := strconv.Atoi(c.args[0]); r.status != 0 || len(l.Regions) != n {
+			t.Fatalf("%v: %d regions: %+v", c.args, len(l.Regions), r)
+		}
+		for _, g := range l.Regions {
+			if !g.Removed || g.Loads != c.want || g.Stores != c.want {
+				t.Fatalf("%v: %+v", c.args, g)
 			}
 		}
 	}

@@ -1,8 +1,10 @@
 /* With -DLATE a program that loads the library that is named so often, and calls fill each time;
- * else the library, most of which is in no file. */
+ * with one more argument once more behind a child's dlclose. Else the library, most of which is in no file. */
 #ifdef LATE
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 int main(int argc, char **argv)
 {
 	for (int n = argc > 2 ? atoi(argv[2]) : 0; n > 0; n--) {
@@ -11,6 +13,14 @@ int main(int argc, char **argv)
 		if (!fill)
 			return 1;
 		fill();
+		if (argc > 3) {
+			if (fork() == 0) {
+				dlclose(library);
+				_exit(0);
+			}
+			wait(0);
+			fill();
+		}
 		dlclose(library);
 	}
 	return 0;

@@ -141,6 +141,14 @@ static int is_of_start(const struct link_map *l)
 	return !l->l_ld || (kept.is_static && (!l->l_name[0] || l->l_addr == kept.kernels));
 }
 
+static int is_loaded(uint64_t dynamic)
+{
+	for (struct walk w = {0, 0}; next_object(&w);)
+		if ((uint64_t)w.l->l_ld == dynamic)
+			return 1;
+	return 0;
+}
+
 static const struct link_map *next_new(struct walk *w)
 {
 	while (next_object(w))
@@ -522,6 +530,7 @@ static void met_new(void)
 		end_here();
 		return;
 	}
+	dp_regions_pass(is_loaded);
 	if (known.blind) {
 		meet_blindly();
 		return;

@@ -21,6 +21,7 @@
 #include "base/stub.h"
 #include "rows/chunks.h"
 #include "table/allocs.h"
+#include "table/audit.h"
 #include "table/brk.h"
 #include "table/pages.h"
 #include "table/regions.h"
@@ -251,6 +252,39 @@ enum chosen { IMPOSSIBLE, MADE, NOT_LOADED };
 
 static enum chosen add(uint64_t at, uint64_t bytes, const char *name) { return dp_region_add(at, bytes, name) > 0 ? MADE : IMPOSSIBLE; }
 
+/* Regions of objects that came later, as this process has loaded them: they end with them. */
+static struct passing {
+	uint64_t dynamic; /* 0: none */
+	int64_t number;
+	long pid;
+} passing[DP_RG_LIVES];
+
+static enum chosen add_of(const struct dp_object *o, uint64_t at, uint64_t bytes, const char *name)
+{
+	int64_t number = dp_region_add(at, bytes, name);
+	for (struct passing *p = passing; number > 0 && o->dynamic && p < passing + DP_RG_LIVES; p++)
+		if (!p->dynamic) {
+			*p = (struct passing){o->dynamic, number, ask(SYS_getpid)};
+			break;
+		}
+	return number > 0 ? MADE : IMPOSSIBLE;
+}
+
+void dp_regions_pass(int (*is_loaded)(uint64_t dynamic))
+{
+	int removed = 0;
+	if (!dp_regions_are())
+		return;
+	for (struct passing *p = passing; p < passing + DP_RG_LIVES; p++)
+		if (p->dynamic && !is_loaded(p->dynamic)) {
+			if (p->pid == ask(SYS_getpid)) /* else a fork's child has let go of its own */
+				removed |= dp_region_remove(p->number) == 0;
+			p->dynamic = 0;
+		}
+	if (removed)
+		dp_audit_tell();
+}
+
 /* The allocation site of that name, or a new one; -1: there can be no more. */
 static int site_named(const char *name)
 {
@@ -316,9 +350,9 @@ static enum chosen choose(const char *text, const char *end, const struct dp_ctl
 		if (!o)
 			return NOT_LOADED;
 		if (stop == end)
-			return add(o->low, o->high - o->low, name);
+			return add_of(o, o->low, o->high - o->low, name);
 		plus = number_of(plus + 1, &at);
-		at += o->bias;
+		return *plus == ':' && number_of(plus + 1, &size) == end ? add_of(o, at + o->bias, size, name) : IMPOSSIBLE;
 	}
 	return *plus == ':' && number_of(plus + 1, &size) == end ? add(at, size, name) : IMPOSSIBLE;
 }

@@ -23,6 +23,8 @@ const char *dp_regions_choose(const char *list, const struct dp_ctl *ctl) HIDDEN
 
 /* And those of objects that came later. */
 void dp_regions_late(const struct dp_ctl *ctl) HIDDEN;
+/* Removes those of objects that came later and are gone. */
+void dp_regions_pass(int (*is_loaded)(uint64_t dynamic)) HIDDEN;
 
 /* The number of a new region, or -errno; any thread may, and any handler. */
 int64_t dp_region_add(uint64_t low, uint64_t size, const char *name) HIDDEN;
