@@ -403,6 +403,16 @@ static const char *apply(struct start *s)
 extern void __asan_init(void) __attribute__((weak, visibility("default")));
 static const char *place_is_wanted(void) { return __asan_init ? "AddressSanitizer needs their place" : 0; }
 
+static void choose_regions(const struct start *s)
+{
+	struct dp_unmade u = {0};
+	dp_regions_choose(s->region, s->session.ctl, &u);
+	if (u.absent[0])
+		say(s, ": not loaded yet, their regions begin when they are: ", u.absent);
+	if (u.impossible[0])
+		say(s, ": these regions cannot be made (docs/regions.md): ", u.impossible);
+}
+
 /* How touched pages can be noted; if they cannot, that is said. */
 static uint64_t begin_heat(const struct start *s)
 {
@@ -411,8 +421,8 @@ static uint64_t begin_heat(const struct start *s)
 		why = dp_heat_begin(s->heat, s->regions);
 	if (why)
 		say(s, s->regions ? ": accesses are not recorded: " : ": touched memory is not noted: ", why);
-	else if (s->regions && s->region && (why = dp_regions_choose(s->region, s->session.ctl)))
-		say(s, ": there is no such region, or not yet: ", why);
+	else if (s->regions && s->region)
+		choose_regions(s);
 	return dp_heat_how();
 }
 

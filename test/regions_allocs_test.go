@@ -156,7 +156,7 @@ func TestRegionsAllocsLater(t *testing.T) {
 	}
 	a, l, r := runAsking(t, buildAsking(t, "gcc", "-O2"), nil, []string{"--region", "malloc@" + library + ":get"}, "later", library)
 	a.equal(t, &l)
-	if !strings.Contains(r.stderr, "or not yet") {
+	if !strings.Contains(r.stderr, "not loaded yet") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
@@ -96,6 +97,25 @@ func TestRegionsGone(t *testing.T) {
 		for _, g := range l.Regions {
 			if !g.Removed || g.Loads != c.want || g.Stores != c.want {
 				t.Fatalf("%v: %+v", c.args, g)
+			}
+		}
+	}
+}
+
+// TestRegionsLaterNamed: a library that is loaded later may be named by its file or by its DT_SONAME,
+// whatever it was opened by, and have a + in its name.
+func TestRegionsLaterNamed(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	program := compile(t, gcc, []string{"-O1", "-DLATE"}, "regionsbss.c")
+	library := compile(t, gcc, []string{"-O1", "-shared", "-fPIC", "-Wl,-soname,libother++.so.1"}, "regionsbss.c")
+	for _, file := range []string{"lib++x.so", "libother++.so.1"} {
+		file = linkAs(t, library, file)
+		for _, what := range []string{file, file + ":numbers", file + ":.bss"} {
+			r, table := countedAt(t, cmd(program, file, "2"), "--region", what)
+			l := regionsOf(t, table)
+			if loads, stores := ofFill(&l); r.status != 0 || len(l.Regions) != 2 || loads < 200 || stores != 200 || !strings.Contains(r.stderr, "not loaded yet") || !strings.Contains(r.stderr, what) {
+				t.Errorf("%s: %d loads, %d stores: %+v: %+v", what, loads, stores, r, l.Regions)
 			}
 		}
 	}

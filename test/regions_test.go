@@ -301,7 +301,7 @@ func TestRegionsLater(t *testing.T) {
 		for what, least := range map[string]uint64{later + ":counter": 0, later: 1} {
 			r, table := countedAt(t, cmd(program, later), append([]string{"--objects", "all", "--region", "mine=" + what}, flags...)...)
 			l := regionsOf(t, table)
-			if r.status != 0 || !strings.Contains(r.stderr, "or not yet: mine=later.so") || len(l.Regions) != 2 {
+			if r.status != 0 || !strings.Contains(r.stderr, "not loaded yet, their regions begin when they are: mine") || len(l.Regions) != 2 {
 				t.Fatalf("%s: %+v: %+v", what, r, l)
 			}
 			var loads, stores uint64

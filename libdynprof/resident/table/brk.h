@@ -1,4 +1,4 @@
-/* Where the heap is that brk(2) makes larger. */
+/* Where the heap is that brk(2) makes larger, and the first thread's stack. */
 #ifndef DYNPROF_BRK_H
 #define DYNPROF_BRK_H
 
@@ -6,9 +6,14 @@
 
 #include "base/raw.h"
 
-/* Where it begins; 0: nobody tells. */
-uint64_t dp_brk_begin(void) HIDDEN;
-/* How much of it is a region: up to memory of ours, and 4 GB at most. */
-uint64_t dp_brk_most(uint64_t begin) HIDDEN;
+/* Addresses, high excluded; low is 0 if nobody tells. */
+struct dp_extent {
+	uint64_t low, high;
+};
+
+/* From its beginning up to memory of ours, and 4 GB of it at most. */
+struct dp_extent dp_heap(void) HIDDEN;
+/* As low as its limit (RLIMIT_STACK) lets it grow now, and 4 GB of it at most. */
+struct dp_extent dp_stack(void) HIDDEN;
 
 #endif

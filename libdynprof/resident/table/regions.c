@@ -234,17 +234,46 @@ static const char *number_of(const char *p, uint64_t *n)
 
 static int same_name(const char *name, const char *text, size_t n) { return text_len(name) == n && same_bytes(name, text, n); }
 
-/* The object that a text of length n names; empty: the executable, which has no name. */
-static const struct dp_object *object_of(const struct dp_ctl *ctl, const char *text, size_t n)
+/* What is behind the names of an object, each of which has a / behind it. */
+static const char *behind_names(const char *text, const char *end)
 {
-	for (uint32_t i = 0; i < ctl->objects_count; i++) {
-		const char *path = (const char *)ctl->objects[i].name, *base = path;
-		for (const char *p = path; *p; p++)
-			if (*p == '/')
-				base = p + 1;
-		if ((!n && i == 0) || (n && (same_name(path, text, n) || same_name(base, text, n))))
+	const char *behind = text;
+	for (const char *p = text; p < end; p++)
+		if (*p == '/')
+			behind = p + 1;
+	return behind;
+}
+
+static const char *base_of(const char *path)
+{
+	const char *base = path;
+	for (const char *p = path; *p; p++)
+		if (*p == '/')
+			base = p + 1;
+	return base;
+}
+
+/* Whether an object's name is one of those of a text. */
+static int is_named(const char *path, const char *text, const char *end)
+{
+	const char *base = base_of(path);
+	for (const char *p = text; p < end; p++)
+		if (*p == '/') {
+			if (same_name(base, text, (size_t)(p - text)))
+				return 1;
+			text = p + 1;
+		}
+	return 0;
+}
+
+/* The object that a text up to end names; without names: the executable. */
+static const struct dp_object *object_of(const struct dp_ctl *ctl, const char *text, const char *end)
+{
+	if (text == end)
+		return ctl->late || !ctl->objects_count ? 0 : &ctl->objects[0];
+	for (uint32_t i = 0; i < ctl->objects_count; i++)
+		if (is_named((const char *)ctl->objects[i].name, text, end))
 			return &ctl->objects[i];
-	}
 	return 0;
 }
 
@@ -298,13 +327,11 @@ static int site_named(const char *name)
 /* Blocks that the code at OFFSET:BYTES,... of an object asks for. */
 static enum chosen choose_site(const char *text, const char *end, const char *name, const struct dp_ctl *ctl)
 {
-	const char *plus = text;
+	const char *plus = behind_names(text, end);
 	uint64_t low, size;
 	if (!dp_allocs_begin())
 		return IMPOSSIBLE;
-	while (plus < end && *plus != '+')
-		plus++;
-	const struct dp_object *o = ctl->late && plus == text ? 0 : object_of(ctl, text, (size_t)(plus - text));
+	const struct dp_object *o = object_of(ctl, text, plus);
 	if (!o)
 		return NOT_LOADED;
 	int site = site_named(name);
@@ -321,52 +348,75 @@ static enum chosen choose_site(const char *text, const char *end, const char *na
 	return MADE;
 }
 
-/* Makes one, whose text is up to end. Of objects that come later only those can be in it that
- * have a name. */
-static enum chosen choose(const char *text, const char *end, const struct dp_ctl *ctl)
+/* What a text says behind an address: :BYTES up to its end; 0: it does not. */
+static uint64_t bytes_of(const char *colon, const char *end)
 {
-	const char *is = text, *object, *plus;
-	char name[DP_LOG_SIZE - DP_LOG_NAME];
-	uint64_t at, size;
-	while (is < end && *is != '=')
-		is++;
-	text_copy(name, (size_t)(is - text) + 1 < sizeof name ? (size_t)(is - text) + 1 : sizeof name, text);
-	object = is < end ? is + 1 : end;
-	if (object < end && *object == '*')
-		return choose_site(object + 1, end, name, ctl);
-	if (object < end && *object == '^') {
-		at = dp_brk_begin();
-		return ctl->late ? NOT_LOADED : at ? add(at, dp_brk_most(at), name) : IMPOSSIBLE;
-	}
-	if (object < end && *object == '@') {
-		plus = number_of(object + 1, &at);
-		if (ctl->late)
-			return NOT_LOADED;
-	} else {
-		for (plus = end; plus > object && *plus != '+'; plus--)
-			;
-		const char *stop = *plus == '+' ? plus : end;
-		const struct dp_object *o = ctl->late && stop == object ? 0 : object_of(ctl, object, (size_t)(stop - object));
-		if (!o)
-			return NOT_LOADED;
-		if (stop == end)
-			return add_of(o, o->low, o->high - o->low, name);
-		plus = number_of(plus + 1, &at);
-		return *plus == ':' && number_of(plus + 1, &size) == end ? add_of(o, at + o->bias, size, name) : IMPOSSIBLE;
-	}
-	return *plus == ':' && number_of(plus + 1, &size) == end ? add(at, size, name) : IMPOSSIBLE;
+	uint64_t size;
+	return *colon == ':' && number_of(colon + 1, &size) == end ? size : 0;
 }
 
-const char *dp_regions_choose(const char *list, const struct dp_ctl *ctl)
+/* The heap, or the first thread's stack. Those are of the start. */
+static enum chosen choose_range(struct dp_extent r, const char *name, const struct dp_ctl *ctl)
 {
-	const char *first = 0;
-	for (const char *end; *list; list = *end ? end + 1 : end) {
+	return ctl->late ? NOT_LOADED : r.low ? add(r.low, r.high - r.low, name) : IMPOSSIBLE;
+}
+
+static enum chosen choose_of(const char *text, const char *end, const char *name, const struct dp_ctl *ctl)
+{
+	const char *plus = behind_names(text, end);
+	const struct dp_object *o = object_of(ctl, text, plus);
+	uint64_t at;
+	if (!o)
+		return NOT_LOADED;
+	if (plus == end)
+		return add_of(o, o->low, o->high - o->low, name);
+	const char *colon = number_of(plus + 1, &at);
+	return add_of(o, at + o->bias, bytes_of(colon, end), name);
+}
+
+/* Makes one, whose text is up to end, name=what. Of objects that come later only those can be in it that
+ * have a name. */
+static enum chosen choose(const char *what, const char *end, const char *name, const struct dp_ctl *ctl)
+{
+	uint64_t at;
+	const char *colon;
+	switch (what < end ? *what : 0) {
+	case '*':
+		return choose_site(what + 1, end, name, ctl);
+	case '^':
+		return choose_range(dp_heap(), name, ctl);
+	case '_':
+		return choose_range(dp_stack(), name, ctl);
+	case '@':
+		colon = number_of(what + 1, &at);
+		return ctl->late ? NOT_LOADED : add(at, bytes_of(colon, end), name);
+	default:
+		return choose_of(what, end, name, ctl);
+	}
+}
+
+static void note_name(char *names, size_t room, const char *name)
+{
+	size_t n = text_len(names);
+	n += text_copy(names + n, room - n, n ? ", " : "");
+	text_copy(names + n, room - n, name);
+}
+
+void dp_regions_choose(const char *list, const struct dp_ctl *ctl, struct dp_unmade *u)
+{
+	char name[DP_LOG_SIZE - DP_LOG_NAME];
+	for (const char *end, *is; *list; list = *end ? end + 1 : end) {
 		for (end = list; *end && *end != ';'; end++)
 			;
-		if (end != list && choose(list, end, ctl) != MADE && !first)
-			first = list;
+		for (is = list; is < end && *is != '='; is++)
+			;
+		if (is == end)
+			continue;
+		text_copy(name, (size_t)(is - list) + 1 < sizeof name ? (size_t)(is - list) + 1 : sizeof name, list);
+		enum chosen c = choose(is + 1, end, name, ctl);
+		if (u && c != MADE)
+			note_name(c == NOT_LOADED ? u->absent : u->impossible, sizeof u->absent, name);
 	}
-	return first;
 }
 
 void dp_regions_late(const struct dp_ctl *ctl)
@@ -376,7 +426,7 @@ void dp_regions_late(const struct dp_ctl *ctl)
 		dp_allocs_unled(); /* that is what a planner of later objects says */
 	for (uint32_t i = 0; dp_regions_are() && i < ctl->vars_count; i++)
 		if (has_prefix((const char *)ctl->vars[i], variable))
-			dp_regions_choose((const char *)ctl->vars[i] + sizeof variable - 1, ctl);
+			dp_regions_choose((const char *)ctl->vars[i] + sizeof variable - 1, ctl, 0);
 }
 
 /* ---- records ------------------------------------------------------------- */

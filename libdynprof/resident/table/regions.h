@@ -14,12 +14,17 @@ void dp_regions_end(void) HIDDEN;
 /* Whether regions can be made. */
 int dp_regions_are(void) HIDDEN;
 
-/* Those that a user chose: NAME=OBJECT+OFFSET:BYTES, without OBJECT of the executable, with @ in
- * place of OBJECT+ at that address, NAME=^ the heap that brk(2) makes larger,
- * NAME=*OBJECT+OFFSET:BYTES,OFFSET:BYTES blocks that calls ask for which return into that code, behind
- * its first byte, and without what follows OBJECT all of it; more behind
- * semicolons. Returns the first that names what is not loaded, or cannot be made; 0: none does. */
-const char *dp_regions_choose(const char *list, const struct dp_ctl *ctl) HIDDEN;
+/* What could not be made: names of those whose object is not loaded, and of others. */
+struct dp_unmade {
+	char absent[512], impossible[512];
+};
+
+/* Those that a user chose, NAME=WHAT with a semicolon in between. WHAT is OBJECT/OBJECT/+OFFSET:BYTES,
+ * of the object that has one of these names, without one of the executable; OBJECT/ all of one;
+ * @ADDRESS:BYTES; ^ the heap that brk(2) makes larger; _ the first thread's stack;
+ * *OBJECT/+OFFSET:BYTES,OFFSET:BYTES blocks that calls ask for which return into that code, behind
+ * its first byte. unmade: is empty, or null. */
+void dp_regions_choose(const char *list, const struct dp_ctl *ctl, struct dp_unmade *unmade) HIDDEN;
 
 /* And those of objects that came later. */
 void dp_regions_late(const struct dp_ctl *ctl) HIDDEN;

@@ -2,29 +2,35 @@ package cli
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // chosenRegions is what --region names, as the library reads it (libdynprof/resident/table/
-// regions.h): NAME=OBJECT+OFFSET:BYTES, NAME=@ADDRESS:BYTES, NAME=OBJECT, NAME=^,
-// NAME=*OBJECT+OFFSET:BYTES,....
-func chosenRegions(all []string, program string) (string, error) {
+// regions.h), and what there is to be said of it.
+func chosenRegions(all []string, program string) (text string, remarks []string, err error) {
 	var list []string
 	for _, what := range all {
 		name, place := namedRegion(what)
-		text, err := regionOf(place, program)
+		text, remark, err := regionOf(place, program)
 		if err != nil {
-			return "", fmt.Errorf("--region %s: %w", what, err)
+			return "", nil, fmt.Errorf("--region %s: %w", what, err)
 		}
 		if strings.ContainsAny(name+text, ";=\n") {
-			return "", fmt.Errorf("--region %s: there may be neither ; nor = in it", what)
+			return "", nil, fmt.Errorf("--region %s: there may be neither ; nor = in it", what)
+		}
+		if remark != "" {
+			remarks = append(remarks, "--region "+what+": "+remark)
 		}
 		list = append(list, name+"="+text)
 	}
-	return strings.Join(list, ";"), nil
+	return strings.Join(list, ";"), remarks, nil
 }
 
 // namedRegion is the name of what a user names, NAME=WHAT or WHAT, and where it is.
@@ -38,59 +44,118 @@ func namedRegion(what string) (name, place string) {
 // mainObject is what the executable is named by.
 const mainObject = "main"
 
-// heapRegion is what the heap is named by.
-const heapRegion = "heap"
+// mostRegion is how many bytes a region may have.
+const mostRegion = 64 << 30
+
+// errForms says which forms there are.
+var errForms = errors.New("WHAT is VARIABLE, main:VARIABLE, PATH:VARIABLE, main:.SECTION, PATH:.SECTION, main, LIBRARY, heap, stack, 0xADDRESS+BYTES, malloc@FUNCTION, malloc@FILE:LINE, malloc@PATH+0xADDRESS or malloc@PATH; see docs/regions.md")
+
+// ranges are what has a name of its own, as /proc/PID/maps has it, too.
+var ranges = map[string]string{"heap": "^", "[heap]": "^", "stack": "_", "[stack]": "_"}
 
 // regionOf is the place of what a user names.
-func regionOf(what, program string) (string, error) {
+func regionOf(what, program string) (text, remark string, err error) {
 	if site, is := strings.CutPrefix(what, sitePrefix); is {
 		return siteOf(site, program)
 	}
+	if text, is := ranges[what]; is {
+		return text, "", nil
+	}
+	path, variable, isPart := strings.Cut(what, ":")
 	switch address, bytes, is := strings.Cut(what, "+"); {
 	case is && strings.HasPrefix(address, "0x"):
-		at, err := strconv.ParseUint(address, 0, 47)
-		if err != nil {
-			return "", err
-		}
-		n, err := strconv.ParseUint(bytes, 0, 47)
-		if err != nil || n == 0 {
-			return "", fmt.Errorf("%s is no number of bytes", bytes)
-		}
-		return fmt.Sprintf("@%x:%x", at, n), nil
-	case what == mainObject:
-		return "", nil
-	case what == heapRegion:
-		return "^", nil
+		text, err = ofAddress(address, bytes)
+	case isProgram(what, program):
+	case what == "", strings.HasPrefix(what, "@"), path == "file", strings.HasPrefix(what, "["):
+		err = fmt.Errorf("there is no such form: %w", errForms)
+	case isPart && isProgram(path, program):
+		text, err = ofVariable(program, variable, "")
+	case isPart:
+		text, err = ofVariable(path, variable, path)
+	case strings.Contains(what, ".so"), strings.Contains(what, "/"):
+		text, err = ofLibrary(what)
+	default:
+		text, err = ofVariable(program, what, "")
 	}
-	path, variable, is := strings.Cut(what, ":")
-	switch {
-	case is && path != mainObject:
-		return ofVariable(path, variable, filepath.Base(path))
-	case is:
-		return ofVariable(program, variable, "")
-	case strings.Contains(what, ".so"):
-		return filepath.Base(what), nil
-	}
-	return ofVariable(program, what, "")
+	return text, "", err
 }
 
-// ofVariable is the place of a variable of an object. The library knows it by the name by which
-// the dynamic linker has it: DT_SONAME, mostly, or that of the file.
-func ofVariable(path, variable, object string) (string, error) {
-	f, err := elf.Open(path)
+// isProgram reports whether a user names the executable, as main or by its path.
+func isProgram(name, program string) bool {
+	if name == mainObject || !strings.Contains(name, "/") {
+		return name == mainObject
+	}
+	a, err := os.Stat(name)
+	b, err2 := os.Stat(program)
+	return err == nil && err2 == nil && os.SameFile(a, b)
+}
+
+func ofAddress(address, bytes string) (string, error) {
+	const end = 1 << 47
+	at, err := strconv.ParseUint(address, 0, 64)
+	if err != nil || at >= end {
+		return "", fmt.Errorf("%s is no address of a program: these are below 0x800000000000", address)
+	}
+	n, err := strconv.ParseUint(bytes, 0, 64)
+	switch {
+	case errors.Is(err, strconv.ErrSyntax) || n == 0:
+		return "", fmt.Errorf("%s is no number of bytes", bytes)
+	case n > mostRegion:
+		return "", fmt.Errorf("%s bytes are too many: a region has 64 GB at most", bytes)
+	case n > end-at:
+		return "", errors.New("it reaches beyond 0x800000000000, where memory of programs ends")
+	}
+	return fmt.Sprintf("@%x:%x", at, n), nil
+}
+
+// namesOf are the names by which the dynamic linker may have a library: that of the file by which it was
+// opened, and its DT_SONAME, each with what ends a name.
+func namesOf(f *elf.File, path string) string {
+	names := []string{filepath.Base(path)}
+	if f != nil {
+		soname, _ := f.DynString(elf.DT_SONAME)
+		names = append(names, soname...)
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), "/") + "/"
+}
+
+// ofLibrary is all of a library, whose file need not be there.
+func ofLibrary(path string) (string, error) {
+	f, err := openObject(path)
+	if err == nil {
+		defer f.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(path, ".so") {
+		return "", fmt.Errorf("it is no library: %w; %w", err, errForms)
+	}
+	return namesOf(f, path), nil
+}
+
+// ofVariable is the place of a variable of an object, or of one of its sections, whose name begins
+// with a dot. library: its path; empty: it is the executable.
+func ofVariable(path, variable, library string) (string, error) {
+	f, err := openObject(path)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%w; %w", err, errForms)
 	}
 	defer f.Close()
-	if soname, _ := f.DynString(elf.DT_SONAME); len(soname) > 0 && object != "" {
-		object = soname[0]
+	names := ""
+	if library != "" {
+		names = namesOf(f, library)
+	}
+	if strings.HasPrefix(variable, ".") {
+		s := f.Section(variable)
+		if s == nil || s.Flags&elf.SHF_ALLOC == 0 || s.Flags&elf.SHF_TLS != 0 || s.Size == 0 {
+			return "", fmt.Errorf("%s has no section %s whose memory is its own", path, variable)
+		}
+		return fmt.Sprintf("%s+%x:%x", names, s.Addr, s.Size), nil
 	}
 	symbols, _ := f.Symbols() // it may have none
 	dynamic, _ := f.DynamicSymbols()
 	for _, s := range append(symbols, dynamic...) {
 		if s.Name == variable && elf.ST_TYPE(s.Info) == elf.STT_OBJECT && s.Section != elf.SHN_UNDEF && s.Size > 0 {
-			return fmt.Sprintf("%s+%x:%x", object, s.Value, s.Size), nil
+			return fmt.Sprintf("%s+%x:%x", names, s.Value, s.Size), nil
 		}
 	}
-	return "", fmt.Errorf("%s has no variable %s: it is stripped, or the variable is of another object (PATH:VARIABLE), on the stack, or a thread's own", path, variable)
+	return "", fmt.Errorf("%s has no variable %s: it is stripped, or the variable is of another object (PATH:VARIABLE), on the stack, or a thread's own; %w", path, variable, errForms)
 }

@@ -22,6 +22,7 @@ func (a *app) regionsCommand() *cobra.Command {
 			"  hotspots run --region table -o app.dynprof -- ./app    a variable of the program\n" +
 			"  hotspots run --region table --audit -- ./app           and see what is missed\n" +
 			"  hotspots run --region 'heads=./libx.so:heads' --region 0x404000+4096 -- ./app\n" +
+			"  hotspots run --region stack --region main:.bss -- ./app   the first thread's stack, and a section\n" +
 			"  hotspots regions app.dynprof\n  hotspots regions app.dynprof --format json",
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.onTable(func(t *table.Table) error {

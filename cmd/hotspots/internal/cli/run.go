@@ -457,8 +457,12 @@ func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, er
 		}
 		return &memory{start: func(tables func() []*find.Entry) job.Heat { return harvest.Start(s, tables) }, close: s.Close}, s.Path(), nil
 	case f.on[setting.Regions]:
-		if f.regions, err = chosenRegions(f.region, p.Path); err != nil {
+		var remarks []string
+		if f.regions, remarks, err = chosenRegions(f.region, p.Path); err != nil {
 			return nil, "", err
+		}
+		for _, r := range remarks {
+			a.say("%s", r)
 		}
 		r, err := regions.New()
 		if err != nil {

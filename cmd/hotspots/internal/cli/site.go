@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,25 +31,26 @@ const mostPieces = 64
 // than behind its last.
 type piece struct{ low, size uint64 }
 
-// siteOf is an allocation site as the library reads it: *OBJECT+OFFSET:BYTES,OFFSET:BYTES. A user
+// siteOf is an allocation site as the library reads it: *NAMES+OFFSET:BYTES,OFFSET:BYTES. A user
 // names a FUNCTION, FILE:LINE or 0xADDRESS, the last behind +, each of an object, or of the program,
 // or a whole object.
-func siteOf(what, program string) (string, error) {
-	path, object, where := program, "", what
+func siteOf(what, program string) (text, remark string, err error) {
+	path, library, where := program, "", what
 	if i := objectEnd(what); i > 0 {
-		if name := what[:i]; name != mainObject {
-			path, object = name, filepath.Base(name)
+		if name := what[:i]; !isProgram(name, program) {
+			path, library = name, name
 		}
 		where = strings.TrimPrefix(what[i:], ":")
 		where = strings.TrimPrefix(where, "+")
 	}
 	f, err := openObject(path)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer f.Close()
-	if soname, _ := f.DynString(elf.DT_SONAME); len(soname) > 0 && object != "" {
-		object = soname[0]
+	names := ""
+	if library != "" {
+		names = namesOf(f, library)
 	}
 	var pieces []piece
 	file, line, isLine := strings.Cut(where, ":")
@@ -64,16 +66,64 @@ func siteOf(what, program string) (string, error) {
 		pieces, err = ofFunction(f, where)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
+		return "", "", fmt.Errorf("%s: %w", path, err)
 	}
 	if len(pieces) > mostPieces {
-		return "", fmt.Errorf("%s: %s has %d pieces of code; there may be %d", path, where, len(pieces), mostPieces)
+		return "", "", fmt.Errorf("%s: %s has %d pieces of code; there may be %d", path, where, len(pieces), mostPieces)
 	}
 	list := make([]string, len(pieces))
 	for i, p := range pieces {
 		list[i] = fmt.Sprintf("%x:%x", p.low, p.size)
 	}
-	return "*" + object + "+" + strings.Join(list, ","), nil
+	if where != "" && !slices.ContainsFunc(pieces, func(p piece) bool { return hasCall(f, p) }) {
+		remark = "there is no call, so no block is asked for there"
+	}
+	return "*" + names + "+" + strings.Join(list, ","), remark, nil
+}
+
+// hasCall reports whether a call returns into a piece of code, as the library has it.
+func hasCall(f *elf.File, p piece) bool {
+	if p.size > x86.MaxLen+1 {
+		code := codeAt(f, p.low, p.size)
+		for at := 0; at < len(code); {
+			n, is := callLen(code[at:])
+			if is {
+				return true
+			}
+			at += max(n, 1)
+		}
+		return false
+	}
+	for end := p.low + 1; end <= p.low+p.size; end++ { // where instructions begin is not known
+		for n := uint64(2); n <= min(x86.MaxLen, end); n++ {
+			if len, is := callLen(codeAt(f, end-n, n)); is && uint64(len) == n {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// callLen is how long an instruction is, and whether it is a call; 0: it is none.
+func callLen(code []byte) (n int, is bool) {
+	var in x86.Inst
+	if len(code) == 0 || x86.Decode(code, &in) != nil {
+		return 0, false
+	}
+	return int(in.Len), in.Kind == x86.Call || in.Kind == x86.CallInd
+}
+
+// codeAt are bytes of an object's code, up to so many.
+func codeAt(f *elf.File, at, most uint64) []byte {
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 || at < p.Vaddr || at-p.Vaddr >= p.Filesz {
+			continue
+		}
+		code := make([]byte, min(most, p.Filesz-(at-p.Vaddr)))
+		n, _ := p.ReadAt(code, int64(at-p.Vaddr))
+		return code[:n]
+	}
+	return nil
 }
 
 // allCode is all that an object has.
@@ -158,21 +208,14 @@ func callAt(f *elf.File, where string) ([]piece, error) {
 	if err != nil || at == 0 {
 		return nil, fmt.Errorf("%s is no address", where)
 	}
-	for _, p := range f.Progs {
-		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 || at < p.Vaddr || at-p.Vaddr >= p.Filesz {
-			continue
-		}
-		code := make([]byte, min(x86.MaxLen, p.Filesz-(at-p.Vaddr)))
-		if _, err := p.ReadAt(code, int64(at-p.Vaddr)); err != nil {
-			return nil, err
-		}
-		var in x86.Inst
-		if x86.Decode(code, &in) == nil && (in.Kind == x86.Call || in.Kind == x86.CallInd) {
-			return []piece{{at - 1, uint64(in.Len) + 1}}, nil
-		}
-		return []piece{{at - 1, 1}}, nil
+	code := codeAt(f, at, x86.MaxLen)
+	if len(code) == 0 {
+		return nil, fmt.Errorf("there is no code at %s", where)
 	}
-	return nil, fmt.Errorf("there is no code at %s", where)
+	if n, is := callLen(code); is {
+		return []piece{{at - 1, uint64(n) + 1}}, nil
+	}
+	return []piece{{at - 1, 1}}, nil
 }
 
 // ofLine is the code of a line of a source file, whose path ends like that.

@@ -1,0 +1,84 @@
+package test
+
+import (
+	"debug/elf"
+	"encoding/csv"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
+
+// sizesOf counts what was recorded, by "KIND SIZE".
+func sizesOf(t *testing.T, table string) map[string]int {
+	t.Helper()
+	r := run(t, cmd(build(t, "hotspots"), "regions", "export", table))
+	rows, err := csv.NewReader(strings.NewReader(r.stdout)).ReadAll()
+	if r.status != 0 || err != nil || len(rows) == 0 {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	n := map[string]int{}
+	for _, row := range rows[1:] {
+		n[row[5]+" "+row[4]]++
+	}
+	return n
+}
+
+// TestRegionsPlaces: sections by their names, and the first thread's stack, as deep as it may become:
+// where the program itself says that they are.
+func TestRegionsPlaces(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-pthread"}, "regionsplaces.c")
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for what, want := range map[string]struct{ loads, stores int }{"main:.data": {4, 0}, "main:.bss": {4, 4}, "stack": {0, 128}, "[stack]": {0, 128}, program + ":.data": {4, 0}, program + ":bss": {4, 4}} {
+		for _, flags := range lane.Some([][]string{nil, {"--audit"}}, 0) {
+			r, table := countedAt(t, cmd(program), append([]string{"--objects", "main", "--region", what}, flags...)...)
+			l, n := regionsOf(t, table), sizesOf(t, table)
+			var data, bss, stack uint64
+			if _, err := fmt.Sscanf(r.stdout, "%v %v %v", &data, &bss, &stack); err != nil || r.status != 0 {
+				t.Fatalf("%s: %v: %+v", what, err, r)
+			}
+			g := l.Regions[0]
+			var at uint64
+			fmt.Sscan(g.Address, &at)
+			if n["load 2"] != want.loads || n["store 2"]+n["both 2"] != want.stores || len(l.Regions) != 1 {
+				t.Errorf("%s %v: %v: %+v", what, flags, n, l)
+			}
+			place := map[bool]uint64{true: data, false: bss}[strings.HasSuffix(what, "data")]
+			if s := f.Section(strings.TrimPrefix(strings.TrimPrefix(what, "main:"), program+":")); s != nil && (g.Bytes != s.Size || place < at || place >= at+g.Bytes) {
+				t.Errorf("%s: %#x is not in it: %+v", what, place, g)
+			}
+			if s := strings.Contains(what, "stack"); s && at+g.Bytes != stack {
+				t.Errorf("%s ends at %#x: %+v", what, stack, g)
+			}
+		}
+	}
+}
+
+// TestRegionsForms: what is no form is refused with those that there are, and what cannot be is said.
+func TestRegionsForms(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-g", "-pthread"}, "regionsplaces.c")
+	for what, want := range map[string]string{
+		"file:/x": "no such form: WHAT is VARIABLE", "@main:heap": "no such form: WHAT is VARIABLE", "[vdso]": "no such form: WHAT is VARIABLE", "": "no such form",
+		"data.bin": "has no variable data.bin: it is stripped", "main:.tbss": "has no section .tbss", "main:.debug_info": "has no section .debug_info", "/nothing.so:.data": "WHAT is VARIABLE",
+		"0x1000+999999999999": "64 GB at most", "0x1000+0x1000000001": "64 GB at most", "0x7fffffffe000+8193": "reaches beyond", "0xffffffffffff+1": "no address", "0x1000+-1": "no number of bytes",
+		program + ".no": "no such file", "/etc/passwd": "no library",
+	} {
+		r := run(t, cmd(build(t, "hotspots"), "run", "--summary", "0", "--region", what, "--", program))
+		if r.status != 125 || !strings.Contains(r.stderr, "--region "+what) || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+	for what, is := range map[string]bool{"malloc@locals": true, "malloc@main": false, "malloc@regionsplaces.c:14": true, "malloc@regionsplaces.c:32": false} {
+		r, _ := countedAt(t, cmd(program), "--region", what)
+		if r.status != 0 || strings.Contains(r.stderr, "--region "+what+": there is no call") != is {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+}
