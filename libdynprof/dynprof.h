@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define DYNPROF_API 5  /* grows with every addition to this file */
+#define DYNPROF_API 6  /* grows with every addition to this file */
 #define DYNPROF_OFF (-38) /* -ENOSYS: nothing is counted in this process */
 
 #ifdef DYNPROF_LIBRARY
@@ -58,12 +58,16 @@ DYNPROF_FUNCTION int dynprof_snapshot(const char *path);
 /* Regions: memory whose accesses are recorded, with hotspots run --regions (API 5;
  * docs/regions.md; memtr.h has the same with other names). Add returns the number of a
  * region: bytes at address, from now on, for all threads, and children that are forked.
- * name is shown, its first 95 bytes, and may be null; flags are 0. Where regions overlap an
- * access is of the one that was added last. Find returns the number of the one that was added last of those
+ * name is shown, its first 95 bytes, and may be null. flags: DYNPROF_REGION_LOAD has
+ * accesses recorded that read, _STORE those that write, both or 0 all (0: what hotspots run
+ * --kinds says). Where regions overlap an access is of the one that was added last, of those that have
+ * such accesses recorded. Find returns the number of the one that was added last of those
  * that begin there. Flush returns when all that was recorded so far is with who writes it.
  * -EINVAL: there are no such bytes, or flags; -E2BIG: more than 64 GB; -ENOSPC: as many
  * regions as can be, 256 at a time and 16,383 in all; -ENOENT: there is none (remove,
  * find); -ETIMEDOUT: nobody writes (flush). [signals] */
+#define DYNPROF_REGION_LOAD 1u
+#define DYNPROF_REGION_STORE 2u
 DYNPROF_FUNCTION int64_t dynprof_region_add(const void *address, size_t bytes, const char *name, unsigned flags);
 DYNPROF_FUNCTION int dynprof_region_remove(int64_t region);
 DYNPROF_FUNCTION int64_t dynprof_region_find(const void *address);

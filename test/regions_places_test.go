@@ -4,6 +4,8 @@ import (
 	"debug/elf"
 	"encoding/csv"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,6 +81,44 @@ func TestRegionsForms(t *testing.T) {
 		r, _ := countedAt(t, cmd(program), "--region", what)
 		if r.status != 0 || strings.Contains(r.stderr, "--region "+what+": there is no call") != is {
 			t.Errorf("%s: %+v", what, r)
+		}
+	}
+}
+
+// TestRegionsKinds: of regions for which a program chooses what is recorded that is, and nothing else;
+// of others with --kinds. An audit misses nothing.
+func TestRegionsKinds(t *testing.T) {
+	lane.Parallel(t)
+	program := buildRegions(t, regionsBuilds[0])
+	r := runRegions(t, program, []string{"--regions", "--objects", "main"}, "chosen")
+	l := regionsOf(t, r.table)
+	if got := accessesOf(t, r.table, &l); r.status != 0 || !slices.Equal(got, r.said) || len(l.Regions) != 4 {
+		t.Errorf("%+v: %q, not %q", r.result, got, r.said)
+	}
+	for i, kinds := range []string{"all", "load", "store", "load"} {
+		if g := l.Regions[i]; g.Kinds != kinds {
+			t.Errorf("%s: %+v", kinds, g)
+		}
+	}
+	shown := run(t, cmd(build(t, "hotspots"), "regions", r.table))
+	if !strings.Contains(shown.stdout, " bytes, of stores only: 9 loads, 15 stores, by") {
+		t.Errorf("%+v", shown)
+	}
+	for kinds, other := range map[string]string{"load": " store", "store": " load", "all": " none"} {
+		r := runRegions(t, program, []string{"--regions", "--objects", "main", "--kinds", kinds}, "kinds")
+		l := regionsOf(t, r.table)
+		want := slices.DeleteFunc(slices.Clone(r.said), func(s string) bool { return strings.HasSuffix(s, other) })
+		if got := accessesOf(t, r.table, &l); r.status != 0 || !slices.Equal(got, want) || l.Regions[0].Kinds != kinds || len(want) == len(r.said) != (kinds == "all") {
+			t.Errorf("%s: %+v: %q, not %q", kinds, r.result, got, want)
+		}
+		audited, _, _ := runAudit(t, program, []string{"--objects", "main", "--kinds", kinds}, filepath.Join(t.TempDir(), "said"), "kinds")
+		if audited.Audit.Accesses == 0 || audited.Audit.Missed != 0 || audited.Audit.Accesses != uint64(len(want)) {
+			t.Errorf("%s: %d accesses: %+v", kinds, len(want), audited.Audit)
+		}
+	}
+	for _, flags := range [][]string{{"--kinds", "load"}, {"--regions", "--kinds", "fetch"}} {
+		if r := run(t, cmd(append(append([]string{build(t, "hotspots"), "run"}, flags...), "--", "/bin/true")...)); r.status != 125 || !strings.Contains(r.stderr, "--kinds") {
+			t.Errorf("%v: %+v", flags, r)
 		}
 	}
 }

@@ -40,6 +40,7 @@ type regionList struct {
 		Atomic   uint64   `json:"atomic"`
 		Threads  []uint32 `json:"threads"`
 		Removed  bool     `json:"removed"`
+		Kinds    string   `json:"kinds"`
 		Asked    *struct {
 			Blocks uint64 `json:"blocks"`
 			Freed  uint64 `json:"freed"`

@@ -49,15 +49,28 @@ ALONE void kinds(unsigned char *p)
 			 : : "r"(p) : "rax", "xmm0", "memory", "cc");
 }
 
-static void expect_kinds(int region)
+/* Of which region each is: of those that read, write, and do both, up to an offset and behind it. 0: none. */
+struct of {
+	int load, store, both, store_behind;
+	long offset;
+};
+
+static void expect_chosen(struct of of)
 {
 	static const struct { int offset, size; const char *kind; } all[] = {
 		{1, 1, "load"}, {2, 2, "store"}, {4, 4, "load"}, {8, 8, "store"}, {16, 8, "both"}, {24, 4, "both"}, {32, 8, "both"},
 		{48, 16, "load"}, {64, 16, "store"}, {100, 1, "load"}, {104, 8, "load"}, {112, 8, "store"},
 	};
 	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
-		expect(region, all[i].offset, all[i].size, all[i].kind);
+	{
+		const char *kind = all[i].kind;
+		int store = all[i].offset < of.offset ? of.store : of.store_behind, region = *kind == 'l' ? of.load : *kind == 's' ? store : of.both;
+		if (region)
+			expect(region, all[i].offset, all[i].size, kind);
+	}
 }
+
+static void expect_kinds(int region) { expect_chosen((struct of){region, region, region, region, 0}); }
 
 /* An index, a scale, and flags that are live across accesses. */
 ALONE uint64_t sums(const uint64_t *p, long n)
@@ -248,6 +261,21 @@ int main(int argc, char **argv)
 		long r = zone(21);
 		CHECK(memtr_remove(below) == 0);
 		CHECK(r == 42);
+	} else if (!strcmp(how, "chosen")) {
+		CHECK(dynprof_region_add(table, sizeof table, "all", 0) == 1);
+		CHECK(dynprof_region_add(table, sizeof table, "loads", DYNPROF_REGION_LOAD) == 2);
+		CHECK(dynprof_region_add(table, 64, "stores", DYNPROF_REGION_STORE) == 3);
+		CHECK(dynprof_region_add(before, 4096, "alone", DYNPROF_REGION_LOAD) == 4);
+		CHECK(dynprof_region_add(table, 8, "none", 4) == -22);
+		for (int i = 0; i < 3; i++) {
+			kinds(table);
+			expect_chosen((struct of){2, 3, 3, 1, 64});
+			kinds(before);
+			expect_chosen((struct of){4, 0, 4, 0, 0});
+		}
+		CHECK(dynprof_region_remove(3) == 0);
+		kinds(table);
+		expect_chosen((struct of){2, 1, 2, 1, 0});
 	} else if (!strcmp(how, "repeated")) {
 		CHECK(memtr_regist(table, sizeof table) == 0);
 		repeated(table, apart, 100);

@@ -329,9 +329,11 @@ const (
 	LiveNumber = 0  // u64, of the region, from 1; 0: free; all bits: being made
 	LiveLow    = 8  // u64
 	LiveHigh   = 16 // u64
+	LiveKinds  = 24 // u64, which accesses are recorded: 1 that read, 2 that write, or both
 	LiveSize   = 32
 	LogAddress = 0  // u64
-	LogBytes   = 8  // u64
+	LogBytes   = 8  // u64, and from LogKinds on which are recorded
+	LogKinds   = 62 // bit
 	LogBegin   = 16 // u64, number of the record that was next when it was made, + 1; 0: it is not there yet
 	LogEnd     = 24 // u64, when it was removed; 0: it was not
 	LogName    = 32 // up to a 0

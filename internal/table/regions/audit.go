@@ -45,7 +45,7 @@ func (r *Ring) Live() (all []Region) {
 		at := layout.RgLive + int(i)*layout.LiveSize
 		n := r.get(at + layout.LiveNumber)
 		if low, high := r.get(at+layout.LiveLow), r.get(at+layout.LiveHigh); n > 0 && n < layout.RgLogs && low < high {
-			all = append(all, Region{Number: n, Address: low, Bytes: high - low})
+			all = append(all, Region{Number: n, Address: low, Bytes: high - low, Kinds: Kinds(r.get(at + layout.LiveKinds))})
 		}
 	}
 	return all

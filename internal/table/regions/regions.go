@@ -57,8 +57,36 @@ type Region struct {
 	Begin   uint64 `json:"begin"`   // number of the record that was next when it was made
 	End     uint64 `json:"end"`     // when it was removed,
 	Removed bool   `json:"removed"` // if it was
+	Kinds   Kinds  `json:"kinds"`   // which accesses are recorded; 0, of older files: all
 
 	Asked *Asked `json:"asked,omitempty"` // of an allocation site, whose regions are blocks: it has no address
+}
+
+// Kinds are which accesses are recorded.
+type Kinds uint8
+
+// What libdynprof/resident/table/regions.h has.
+const (
+	Loads  Kinds = 1 << iota // that read
+	Stores                   // that write
+	All    = Loads | Stores
+)
+
+// KindsOf are those by name, but for all.
+var KindsOf = map[string]Kinds{"load": Loads, "store": Stores}
+
+func (k Kinds) String() string {
+	for name, is := range KindsOf {
+		if k == is {
+			return name
+		}
+	}
+	return "all"
+}
+
+// Has reports whether such an access is recorded.
+func (k Kinds) Has(load, store bool) bool {
+	return k == All || load && k&Loads != 0 || store && k&Stores != 0
 }
 
 // Asked is what was asked for at an allocation site.

@@ -91,7 +91,8 @@ func (r *Ring) region(number uint64) (g Region, ok bool) {
 	if begin == 0 {
 		return g, false
 	}
-	g = Region{Number: number, Address: r.get(at + layout.LogAddress), Bytes: r.get(at + layout.LogBytes), Begin: begin - 1, Name: name(r.bytes[at+layout.LogName : at+layout.LogSize])}
+	bytes := r.get(at + layout.LogBytes)
+	g = Region{Number: number, Address: r.get(at + layout.LogAddress), Bytes: bytes & (1<<layout.LogKinds - 1), Kinds: Kinds(bytes >> layout.LogKinds), Begin: begin - 1, Name: name(r.bytes[at+layout.LogName : at+layout.LogSize])}
 	if end > 0 {
 		g.End, g.Removed = end-1, true
 	}

@@ -7,13 +7,15 @@
 #include "table/audit.h"
 #include "table/regions.h"
 
+_Static_assert(DYNPROF_REGION_LOAD == DP_REGION_LOAD && DYNPROF_REGION_STORE == DP_REGION_STORE, "kinds");
+
 int64_t dynprof_region_add(const void *address, size_t bytes, const char *name, unsigned flags)
 {
 	if (!dp_regions_are())
 		return DYNPROF_OFF;
-	if (flags)
+	if (flags & ~(unsigned)(DYNPROF_REGION_LOAD | DYNPROF_REGION_STORE))
 		return -EINVAL;
-	int64_t number = dp_region_add((uint64_t)address, bytes, name);
+	int64_t number = dp_region_add((uint64_t)address, bytes, name, flags);
 	if (number > 0)
 		dp_audit_tell();
 	return number;

@@ -237,9 +237,11 @@
 #define DP_LIVE_NUMBER 0x0
 #define DP_LIVE_LOW 0x8
 #define DP_LIVE_HIGH 0x10
+#define DP_LIVE_KINDS 0x18
 #define DP_LIVE_SIZE 0x20
 #define DP_LOG_ADDRESS 0x0
 #define DP_LOG_BYTES 0x8
+#define DP_LOG_KINDS 0x3e
 #define DP_LOG_BEGIN 0x10
 #define DP_LOG_END 0x18
 #define DP_LOG_NAME 0x20

@@ -27,7 +27,7 @@
 #include "table/regions.h"
 
 struct live {
-	uint64_t number, low, high, unused;
+	uint64_t number, low, high, kinds;
 };
 
 struct past {
@@ -35,7 +35,7 @@ struct past {
 	char name[DP_LOG_SIZE - DP_LOG_NAME];
 };
 
-_Static_assert(sizeof(struct live) == DP_LIVE_SIZE && offsetof(struct live, high) == DP_LIVE_HIGH && offsetof(struct live, low) == DP_LIVE_LOW, "live");
+_Static_assert(sizeof(struct live) == DP_LIVE_SIZE && offsetof(struct live, high) == DP_LIVE_HIGH && offsetof(struct live, low) == DP_LIVE_LOW && offsetof(struct live, kinds) == DP_LIVE_KINDS, "live");
 _Static_assert(sizeof(struct past) == DP_LOG_SIZE && offsetof(struct past, begin) == DP_LOG_BEGIN && offsetof(struct past, end) == DP_LOG_END && offsetof(struct past, bytes) == DP_LOG_BYTES, "past");
 
 
@@ -94,7 +94,7 @@ static struct live *take_live(void)
 }
 
 /* Takes a number and notes what it is of. 0: there is none left. */
-static uint64_t take_number(uint64_t low, uint64_t size, const char *name)
+static uint64_t take_number(uint64_t low, uint64_t size, const char *name, uint64_t kinds)
 {
 	uint64_t number = __atomic_add_fetch(word(DP_RG_NEXT), 1, __ATOMIC_SEQ_CST);
 	if (number >= DP_RG_LOGS) {
@@ -103,14 +103,19 @@ static uint64_t take_number(uint64_t low, uint64_t size, const char *name)
 	}
 	struct past *p = past_at(number);
 	p->address = low;
-	p->bytes = size;
+	p->bytes = size | kinds << DP_LOG_KINDS;
 	text_copy(p->name, sizeof p->name, name ? name : "");
 	__atomic_store_n(&p->begin, next_number() + 1, __ATOMIC_RELEASE);
 	return number;
 }
 
-int64_t dp_region_add(uint64_t low, uint64_t size, const char *name)
+/* What is recorded of regions that do not say it themselves. */
+static unsigned kinds_chosen = DP_REGION_ALL;
+
+int64_t dp_region_add(uint64_t low, uint64_t size, const char *name, unsigned kinds)
 {
+	if (!kinds)
+		kinds = kinds_chosen;
 	if (!dp_region_area)
 		return -ENOSYS;
 	if (!size || low >= END || size > END - low)
@@ -120,13 +125,14 @@ int64_t dp_region_add(uint64_t low, uint64_t size, const char *name)
 	struct live *l = take_live();
 	if (!l)
 		return -ENOSPC;
-	uint64_t number = take_number(low, size, name);
+	uint64_t number = take_number(low, size, name, kinds);
 	if (!number) {
 		__atomic_store_n(&l->number, 0, __ATOMIC_RELEASE);
 		return -ENOSPC;
 	}
 	l->low = low;
 	l->high = low + size;
+	l->kinds = kinds;
 	__atomic_store_n(&l->number, number, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(word(DP_RG_MADE), 1, __ATOMIC_SEQ_CST);
 	dp_pages_widen(low, low + size);
@@ -171,29 +177,30 @@ static uint64_t hints[HINTS];
 
 _Static_assert(DP_RG_LOGS < 1 << MADE_BITS && DP_RG_LIVES == 1 << LIVE_BITS && DP_REC_ADDRESS_BITS - PAGE_BITS + MADE_BITS + LIVE_BITS <= 64, "a hint");
 
-/* The number of an entry, if its region has a byte of [low, high); 0: it has none. -1: it is no region. */
-static inline uint64_t number_at(const struct live *l, uint64_t low, uint64_t high)
+/* The number of an entry, if its region has a byte of [low, high) and such accesses are recorded; 0: else. -1: it is no region. */
+static inline uint64_t number_at(const struct live *l, uint64_t low, uint64_t high, uint64_t kinds)
 {
 	uint64_t number = __atomic_load_n(&l->number, __ATOMIC_ACQUIRE);
 	if (!number || number == BEING_MADE)
 		return NO_REGION;
 	uint64_t from = __atomic_load_n(&l->low, __ATOMIC_ACQUIRE), to = __atomic_load_n(&l->high, __ATOMIC_ACQUIRE);
+	kinds &= __atomic_load_n(&l->kinds, __ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&l->number, __ATOMIC_ACQUIRE) != number)
 		return NO_REGION;
-	return from < high && to > low ? number : 0;
+	return from < high && to > low && kinds ? number : 0;
 }
 
 /* region_of, by looking at all; if one is alone on the page, key will tell its entry. */
-static __attribute__((noinline)) uint64_t look_for(uint64_t low, uint64_t high, uint64_t page, uint64_t key)
+static __attribute__((noinline)) uint64_t look_for(uint64_t low, uint64_t high, uint64_t kinds, uint64_t page, uint64_t key)
 {
 	uint64_t begin = page << PAGE_BITS, end = begin + (1 << PAGE_BITS), found = 0, on = 0, alone = 0;
 	for (uint64_t i = 0, n = get(DP_RG_USED); i < n && i < DP_RG_LIVES; i++) {
-		uint64_t number = number_at(live_at(i), low, high);
+		uint64_t number = number_at(live_at(i), low, high, kinds);
 		if (number == NO_REGION)
 			continue;
 		if (number > found)
 			found = number;
-		if (number_at(live_at(i), begin, end)) {
+		if (number_at(live_at(i), begin, end, DP_REGION_ALL)) {
 			on++;
 			alone = i;
 		}
@@ -203,20 +210,21 @@ static __attribute__((noinline)) uint64_t look_for(uint64_t low, uint64_t high, 
 	return found;
 }
 
-/* The number of the region made last of those that have a byte of [low, high); 0: none has. */
-static uint64_t region_of(uint64_t low, uint64_t high)
+/* The number of the region made last of those that have a byte of [low, high) and record such
+ * accesses; 0: none has. */
+static uint64_t region_of(uint64_t low, uint64_t high, uint64_t kinds)
 {
 	uint64_t page = low >> PAGE_BITS, key = page << MADE_BITS | get(DP_RG_MADE);
 	uint64_t hint = __atomic_load_n(&hints[page % HINTS], __ATOMIC_RELAXED);
 	if (hint >> LIVE_BITS == key && (high - 1) >> PAGE_BITS == page) {
-		uint64_t number = number_at(live_at(hint % DP_RG_LIVES), low, high);
+		uint64_t number = number_at(live_at(hint % DP_RG_LIVES), low, high, kinds);
 		if (number != NO_REGION)
 			return number;
 	}
-	return look_for(low, high, page, key);
+	return look_for(low, high, kinds, page, key);
 }
 
-int dp_region_may(uint64_t at, uint64_t bytes) { return at + bytes < at || region_of(at, at + bytes); }
+int dp_region_may(uint64_t at, uint64_t bytes) { return at + bytes < at || region_of(at, at + bytes, DP_REGION_ALL); }
 
 /* ---- a user's choice ----------------------------------------------------- */
 
@@ -279,7 +287,7 @@ static const struct dp_object *object_of(const struct dp_ctl *ctl, const char *t
 
 enum chosen { IMPOSSIBLE, MADE, NOT_LOADED };
 
-static enum chosen add(uint64_t at, uint64_t bytes, const char *name) { return dp_region_add(at, bytes, name) > 0 ? MADE : IMPOSSIBLE; }
+static enum chosen add(uint64_t at, uint64_t bytes, const char *name) { return dp_region_add(at, bytes, name, 0) > 0 ? MADE : IMPOSSIBLE; }
 
 /* Regions of objects that came later, as this process has loaded them: they end with them. */
 static struct passing {
@@ -290,7 +298,7 @@ static struct passing {
 
 static enum chosen add_of(const struct dp_object *o, uint64_t at, uint64_t bytes, const char *name)
 {
-	int64_t number = dp_region_add(at, bytes, name);
+	int64_t number = dp_region_add(at, bytes, name, 0);
 	for (struct passing *p = passing; number > 0 && o->dynamic && p < passing + DP_RG_LIVES; p++)
 		if (!p->dynamic) {
 			*p = (struct passing){o->dynamic, number, ask(SYS_getpid)};
@@ -320,7 +328,7 @@ static int site_named(const char *name)
 	for (uint64_t i = 0, number; i < DP_RG_ASKS && (number = get(DP_RG_ASKED + i * DP_ASK_SIZE + DP_ASK_NUMBER)); i++)
 		if (same_name(past_at(number)->name, name, text_len(name)))
 			return dp_allocs_site(number);
-	uint64_t number = take_number(0, 0, name);
+	uint64_t number = take_number(0, 0, name, kinds_chosen);
 	return number ? dp_allocs_site(number) : -1;
 }
 
@@ -408,6 +416,8 @@ void dp_regions_choose(const char *list, const struct dp_ctl *ctl, struct dp_unm
 	for (const char *end, *is; *list; list = *end ? end + 1 : end) {
 		for (end = list; *end && *end != ';'; end++)
 			;
+		if (*list == '%')
+			kinds_chosen = (unsigned)(list[1] - '0') & DP_REGION_ALL;
 		for (is = list; is < end && *is != '='; is++)
 			;
 		if (is == end)
@@ -550,8 +560,9 @@ void dp_record(uint64_t at, uint64_t home, uint64_t what)
 {
 	if (!dp_regions_are() || at >= END)
 		return;
-	uint64_t high = at + (what & DP_RECORD_SIZE), region = region_of(at, high), block = dp_allocs_region(at, high);
-	if (region < block)
+	uint64_t high = at + (what & DP_RECORD_SIZE), kinds = what >> DP_RECORD_KIND & DP_REGION_ALL;
+	uint64_t region = region_of(at, high, kinds), block = dp_allocs_region(at, high);
+	if (region < block && past_at(block)->bytes >> DP_LOG_KINDS & kinds)
 		region = block;
 	if (!region)
 		return;

@@ -23,7 +23,7 @@ struct dp_unmade {
  * of the object that has one of these names, without one of the executable; OBJECT/ all of one;
  * @ADDRESS:BYTES; ^ the heap that brk(2) makes larger; _ the first thread's stack;
  * *OBJECT/+OFFSET:BYTES,OFFSET:BYTES blocks that calls ask for which return into that code, behind
- * its first byte. unmade: is empty, or null. */
+ * its first byte. %KINDS, in front of them, is what is recorded of all. unmade: is empty, or null. */
 void dp_regions_choose(const char *list, const struct dp_ctl *ctl, struct dp_unmade *unmade) HIDDEN;
 
 /* And those of objects that came later. */
@@ -31,8 +31,11 @@ void dp_regions_late(const struct dp_ctl *ctl) HIDDEN;
 /* Removes those of objects that came later and are gone. */
 void dp_regions_pass(int (*is_loaded)(uint64_t dynamic)) HIDDEN;
 
-/* The number of a new region, or -errno; any thread may, and any handler. */
-int64_t dp_region_add(uint64_t low, uint64_t size, const char *name) HIDDEN;
+/* Which accesses are recorded: those that read, and those that write. */
+enum { DP_REGION_LOAD = 1, DP_REGION_STORE = 2, DP_REGION_ALL = DP_REGION_LOAD | DP_REGION_STORE };
+/* The number of a new region, or -errno; any thread may, and any handler. kinds: 0 is what
+ * was chosen for all. */
+int64_t dp_region_add(uint64_t low, uint64_t size, const char *name, unsigned kinds) HIDDEN;
 long dp_region_remove(int64_t number) HIDDEN;
 /* The number of the last one made of those that begin there; -ENOENT. */
 int64_t dp_region_at(uint64_t low) HIDDEN;

@@ -27,15 +27,16 @@ type Auditor struct {
 	spareAt uint64
 	*matcher
 
-	first   ptrace.Tracee
-	threads map[ptrace.Tracee]*thread
-	spaces  map[*space]bool
-	early   map[ptrace.Tracee]bool // who was seen before it was told who has made them
-	queue   []ptrace.Event
-	live    []area
-	bare    []area // of all spaces, at any time
-	ended   string // why nothing is protected any more
-	done    chan struct{}
+	first    ptrace.Tracee
+	threads  map[ptrace.Tracee]*thread
+	spaces   map[*space]bool
+	early    map[ptrace.Tracee]bool // who was seen before it was told who has made them
+	queue    []ptrace.Event
+	live     []area
+	recorded []regions.Region // that they are of
+	bare     []area           // of all spaces, at any time
+	ended    string           // why nothing is protected any more
+	done     chan struct{}
 }
 
 // thread is one that is traced.
@@ -408,6 +409,7 @@ func (a *Auditor) changed(t *thread) {
 	for _, r := range all {
 		a.live = append(a.live, area{low: r.Address, high: r.Address + r.Bytes})
 	}
+	a.recorded = all
 	for s := range a.spaces {
 		s.stale = true
 	}
@@ -427,6 +429,13 @@ func (a *Auditor) changed(t *thread) {
 
 // isLive reports whether memory is of a region.
 func (a *Auditor) isLive(low, high uint64) bool { return overlap(a.live, low, high) }
+
+// isRecorded reports whether an access is recorded, of the kinds that a region has.
+func (a *Auditor) isRecorded(low, high uint64, load, store bool) bool {
+	return slices.ContainsFunc(a.recorded, func(r regions.Region) bool {
+		return low < r.Address+r.Bytes && high > r.Address && r.Kinds.Has(load, store)
+	})
+}
 
 // protect protects the pages of regions, which are open; so does it for those that other threads
 // have made meanwhile. Other threads are held.
@@ -558,7 +567,7 @@ func (a *Auditor) note(t *thread, fault uint64) (lanes bool) {
 		return true
 	}
 	for _, o := range all {
-		if !a.isLive(o.at, o.at+uint64(max(o.size, 1))) {
+		if !a.isRecorded(o.at, o.at+uint64(max(o.size, 1)), o.load, o.store) {
 			continue
 		}
 		if p.own {

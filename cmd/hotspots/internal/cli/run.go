@@ -46,6 +46,7 @@ type runFlags struct {
 	heat                                 string   // what is noted, or empty
 	region                               []string // as the user names them
 	regions                              string   // all, as the library reads them
+	kinds                                string   // of accesses that are recorded
 	audit                                bool     // what is recorded is compared with what protected pages tell
 	overhead                             string   // a bound
 	threshold                            string   // all of thresholds
@@ -106,6 +107,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.DurationVar(&f.linger, linger.Flag, listen.DefaultLinger, linger.Help)
 	region := &setting.All[setting.Region]
 	flags.StringArrayVar(&f.region, region.Flag, nil, region.Help)
+	flags.StringVar(&f.kinds, "kinds", "", "with --regions or --region: record only accesses of this `kind`, load or store, with those that do both; see docs/regions.md")
 	flags.BoolVar(&f.audit, launch.Audit, false, "with --regions or --region: protect their pages, too, and compare each access that faults with those that are recorded; an access takes some 30 µs; see docs/regions.md")
 	acceptDirectCalls(cmd)
 	flags.IntVar(&f.hertz, launch.Time, 0, "sample the CPU time of each function, too, `HZ` times a second; see docs/time.md")
@@ -325,6 +327,10 @@ func (f *runFlags) checkRegions() error {
 	switch {
 	case !f.on[setting.Regions] && f.audit:
 		return errors.New("--audit is of regions: it needs --regions or --region")
+	case !f.on[setting.Regions] && f.kinds != "":
+		return errors.New("--kinds is of regions: it needs --regions or --region")
+	case f.kinds != "" && f.kinds != regions.All.String() && regions.KindsOf[f.kinds] == 0:
+		return fmt.Errorf("--kinds %s: it is load, store or all", f.kinds)
 	case f.audit && slices.ContainsFunc(f.region, isSite):
 		return errors.New("--audit does not go with --region malloc@...: pages of blocks are not protected")
 	case !f.on[setting.Regions]:
@@ -460,6 +466,9 @@ func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, er
 		var remarks []string
 		if f.regions, remarks, err = chosenRegions(f.region, p.Path); err != nil {
 			return nil, "", err
+		}
+		if kinds := regions.KindsOf[f.kinds]; kinds != 0 {
+			f.regions = fmt.Sprintf("%%%d;%s", kinds, f.regions)
 		}
 		for _, r := range remarks {
 			a.say("%s", r)

@@ -46,6 +46,7 @@ type Region struct {
 	First        uint64         `json:"first"` // number of the first access, of all regions, from 1; 0: there was none
 	Last         uint64         `json:"last"`
 	Removed      bool           `json:"removed"`
+	Kinds        string         `json:"kinds"` // that are recorded: all, load, store
 	Asked        *regions.Asked `json:"asked"` // of an allocation site: its address and bytes are 0; else null
 	Functions    []*Function    `json:"functions"`
 	Instructions []*Instruction `json:"instructions"`
@@ -111,7 +112,7 @@ func (l *List) add(f *regions.File) error {
 	byNumber := map[uint32]*Region{}
 	for i := range f.Regions {
 		g := &f.Regions[i]
-		r := &Region{Number: g.Number, Name: symname.Clean(g.Name), Address: report.Address(g.Address), Bytes: g.Bytes, Removed: g.Removed, Asked: g.Asked,
+		r := &Region{Number: g.Number, Name: symname.Clean(g.Name), Address: report.Address(g.Address), Bytes: g.Bytes, Removed: g.Removed, Kinds: g.Kinds.String(), Asked: g.Asked,
 			Threads: []uint32{}, Functions: []*Function{}, Instructions: []*Instruction{}, threads: map[uint32]bool{}, sites: map[uint32]uint64{}}
 		byNumber[uint32(g.Number)] = r
 		l.Regions = append(l.Regions, r)
@@ -254,10 +255,14 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 
 // place is where it is, or, of an allocation site, how much was asked for.
 func (r *Region) place() string {
-	if r.Asked == nil {
-		return fmt.Sprintf("%s, %s", r.Address, figures.Count(r.Bytes, "byte"))
+	only := ""
+	if r.Kinds != regions.All.String() {
+		only = ", of " + r.Kinds + "s only"
 	}
-	return fmt.Sprintf("%s, %s at a time, %s at most", figures.Count(r.Asked.Blocks, "block"), figures.Thousands(r.Asked.Most), figures.Count(r.Asked.Peak, "byte"))
+	if r.Asked == nil {
+		return fmt.Sprintf("%s, %s%s", r.Address, figures.Count(r.Bytes, "byte"), only)
+	}
+	return fmt.Sprintf("%s, %s at a time, %s at most"+only, figures.Count(r.Asked.Blocks, "block"), figures.Thousands(r.Asked.Most), figures.Count(r.Asked.Peak, "byte"))
 }
 
 // left says what of an allocation site is not recorded.
