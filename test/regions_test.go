@@ -30,17 +30,18 @@ type regionList struct {
 		Repeated  uint64 `json:"repeated"`
 	} `json:"unseen"`
 	Regions []struct {
-		Number   int      `json:"number"`
-		Name     string   `json:"name"`
-		Address  string   `json:"address"`
-		Bytes    uint64   `json:"bytes"`
-		Accesses uint64   `json:"accesses"`
-		Loads    uint64   `json:"loads"`
-		Stores   uint64   `json:"stores"`
-		Atomic   uint64   `json:"atomic"`
-		Threads  []uint32 `json:"threads"`
-		Removed  bool     `json:"removed"`
-		Kinds    string   `json:"kinds"`
+		Number   int            `json:"number"`
+		Name     string         `json:"name"`
+		Address  string         `json:"address"`
+		Bytes    uint64         `json:"bytes"`
+		Accesses uint64         `json:"accesses"`
+		Loads    uint64         `json:"loads"`
+		Stores   uint64         `json:"stores"`
+		Atomic   uint64         `json:"atomic"`
+		Threads  []uint32       `json:"threads"`
+		ByThread []regionThread `json:"by_thread"`
+		Removed  bool           `json:"removed"`
+		Kinds    string         `json:"kinds"`
 		Asked    *struct {
 			Blocks uint64 `json:"blocks"`
 			Freed  uint64 `json:"freed"`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"reflect"
 	"slices"
 
 	"github.com/dynprof/dynprof/internal/table/beside"
@@ -25,9 +26,15 @@ type Log struct {
 	early   []byte     // what comes into the file when there is one
 	told    []bool     // sites that are in it
 	regions uint64     // so far
-	buf     []byte     // of records that are taken
+	open    []Region   // as they are in the file, which may become others
+	names   map[uint32]string
+	last    uint32 // thread of the last record,
+	had     bool   // if there was one
+	total   Total  // as it is in the file
+	buf     []byte // of records that are taken
 
-	Audit *Audit // is written at the end, if there is one
+	Audit *Audit                  // is written at the end, if there is one
+	Name  func(tid uint32) string // what a thread is called, which may be gone: empty
 }
 
 // stretch is a piece of the file that has nothing but records.
@@ -40,7 +47,9 @@ type stretch struct {
 const enough = 64 << 10
 
 // NewLog makes one of what is in a ring.
-func NewLog(r *Ring) *Log { return &Log{ring: r, told: make([]bool, layout.RgSiteMax)} }
+func NewLog(r *Ring) *Log {
+	return &Log{ring: r, told: make([]bool, layout.RgSiteMax), names: map[uint32]string{}}
+}
 
 // mostEarly is how much is kept before there is a file.
 const mostEarly = 64 << 20
@@ -75,6 +84,10 @@ func (l *Log) Take() []byte {
 	out := l.newRegions(nil)
 	var sites []byte
 	for at := 8; at < len(body); at += RecordSize {
+		if tid := uint32(le.Uint64(body[at:]) & threadMask); tid != l.last || !l.had {
+			l.last, l.had = tid, true
+			l.meet(tid)
+		}
 		if site := uint32(le.Uint64(body[at:]) >> layout.RecThreadBits & siteMask); int(site) < len(l.told) && !l.told[site] {
 			l.told[site] = true
 			sites = le.AppendUint64(le.AppendUint32(sites, site), l.ring.site(site))
@@ -99,7 +112,71 @@ func (l *Log) newRegions(out []byte) []byte {
 			return out
 		}
 		out = appendJSON(out, partRegion, g)
+		l.open = append(l.open, g)
 	}
+}
+
+// mostNames is how many threads are asked for their names.
+const mostNames = 1024
+
+// meet notes a thread, and what it is called: once it has ended nobody knows.
+func (l *Log) meet(tid uint32) {
+	if _, have := l.names[tid]; !have && l.Name != nil && len(l.names) < mostNames {
+		l.names[tid] = l.Name(tid)
+	}
+}
+
+// Refresh writes down what has changed but for records, for who looks on: regions that are gone, what was
+// asked for, the names of threads.
+func (l *Log) Refresh() {
+	if l.file == nil || l.full || l.Name == nil {
+		return
+	}
+	var out []byte
+	l.open = slices.DeleteFunc(l.open, func(g Region) bool {
+		now, _ := l.ring.region(g.Number)
+		if now.Removed || g.Asked != nil && *now.Asked != *g.Asked {
+			out = appendJSON(out, partRegion, now)
+		}
+		if g.Asked != nil {
+			*g.Asked = *now.Asked
+		}
+		return now.Removed
+	})
+	for tid, name := range l.names {
+		if now := l.Name(tid); now != "" && now != name {
+			l.names[tid] = now
+		}
+	}
+	total := l.totalNow()
+	total.Records = 0 // those that are there count
+	if !reflect.DeepEqual(total, l.total) {
+		out = appendJSON(out, partTotal, total)
+		l.total = total
+	}
+	if len(out) == 0 {
+		return
+	}
+	if err := l.put(out); err != nil {
+		l.err, l.full = errors.Join(l.err, err), true
+		return
+	}
+	l.keepLoose(l.end - int64(len(out)))
+}
+
+// totalNow is what is known of it now.
+func (l *Log) totalNow() Total {
+	t := l.ring.total()
+	t.Records, t.Lost = t.Records-l.lost, t.Lost+l.lost
+	for tid, name := range l.names {
+		if name != "" {
+			if t.Names == nil {
+				t.Names = map[uint32]string{}
+			}
+			t.Names[tid] = name
+		}
+	}
+	return t
 }
 
 func appendJSON(out []byte, kind byte, v any) []byte {
@@ -142,16 +219,24 @@ func (l *Log) put(parts []byte) error {
 
 // keep notes that parts with so many records were written.
 func (l *Log) keep(begin int64, records uint64) {
+	if records == 0 { // regions and sites stay
+		l.tail = [2]stretch{{}, {begin: l.end}}
+		return
+	}
+	l.keepLoose(begin)
+	l.tail[1].records += records
+}
+
+// keepLoose notes parts that may be given up: records, and what is written again at the end.
+func (l *Log) keepLoose(begin int64) {
 	before, last := &l.tail[0], &l.tail[1]
 	switch {
-	case records == 0: // regions and sites stay
-		*before, *last = stretch{}, stretch{begin: l.end}
 	case last.end-last.begin >= enough:
 		*before, *last = *last, stretch{begin: begin}
-	case last.records == 0:
+	case last.end <= last.begin: // it has nothing yet
 		last.begin = begin
 	}
-	last.end, last.records = l.end, last.records+records
+	last.end = l.end
 }
 
 // putLast writes the last parts, which say what is lost: in place of what was not written wholly,
@@ -161,7 +246,7 @@ func (l *Log) putLast(parts func() []byte) error {
 	if err == nil {
 		return nil
 	}
-	for i := len(l.tail) - 1; i >= 0 && l.tail[i].records > 0; i-- {
+	for i := len(l.tail) - 1; i >= 0 && l.tail[i].end > l.tail[i].begin; i-- {
 		l.lost += l.tail[i].records
 		l.end = l.tail[i].begin
 	}
@@ -186,9 +271,8 @@ func (l *Log) Close(table string, nonce [16]byte) error {
 		return l.err
 	}
 	err := l.putLast(func() []byte {
-		total := l.ring.total()
-		total.Records -= l.lost
-		total.Lost, total.Ended = total.Lost+l.lost, true
+		total := l.totalNow()
+		total.Ended = true
 		return appendJSON(slices.Clip(out), partTotal, total)
 	})
 	l.err = errors.Join(l.err, err)

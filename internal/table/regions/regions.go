@@ -126,6 +126,8 @@ type Total struct {
 	Lost    uint64 `json:"lost"`      // accesses that were not recorded, as nobody took records, or could write them
 	Untold  uint64 `json:"untold"`    // that were not as there were too many instructions
 	Ended   bool   `json:"ended"`     // the program has
+
+	Names map[uint32]string `json:"names,omitempty"` // of threads, as far as they are known
 }
 
 // Errors of reading.
@@ -204,9 +206,17 @@ func (f *File) add(kind byte, body []byte) error {
 	return nil
 }
 
-// Each calls use with each access, in the order in which threads came to them.
+// Each calls use with each access that there was when the file was read, in the order in which threads came
+// to them.
 func (f *File) Each(use func(*Access)) error {
-	_, err := f.parts(func(kind byte, body []byte) error { return eachOf(kind, body, use) })
+	n := uint64(0)
+	_, err := f.parts(func(kind byte, body []byte) error {
+		return eachOf(kind, body, func(a *Access) {
+			if n++; n <= f.Records {
+				use(a)
+			}
+		})
+	})
 	return err
 }
 

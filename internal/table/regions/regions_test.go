@@ -131,3 +131,54 @@ func FuzzParts(f *testing.F) {
 		}
 	})
 }
+
+// TestRefresh: what is known beside records is in the file while the program runs, and is given up for
+// what is written at the end.
+func TestRefresh(t *testing.T) {
+	r, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	table, nonce := filepath.Join(t.TempDir(), "a"), [16]byte{1}
+	set := func(at int, v uint64) { r.words[at/8] = v }
+	site, gone := layout.RgLog+layout.LogSize, layout.RgLog+2*layout.LogSize
+	set(site+layout.LogBegin, 1)
+	set(layout.RgAsked+layout.AskNumber, 1)
+	set(gone+layout.LogBytes, 64)
+	set(gone+layout.LogBegin, 1)
+	l := NewLog(r)
+	l.Open(table, nonce)
+	l.Take()
+	named := "early"
+	l.Name = func(uint32) string { return named }
+	l.meet(7)
+	for blocks := uint64(1); blocks < 4; blocks++ {
+		set(layout.RgAsked+layout.AskBlocks, blocks)
+		if blocks == 2 {
+			set(gone+layout.LogEnd, 1)
+			named = "late"
+		} else {
+			named = "" // it is gone
+		}
+		l.Refresh()
+		f, err := Read(table, nonce)
+		if err != nil || f.Regions[0].Asked.Blocks != blocks || f.Regions[1].Removed != (blocks >= 2) || f.Total.Ended ||
+			f.Total.Names[7] != map[bool]string{true: "late", false: "early"}[blocks >= 2] {
+			t.Fatalf("%d: %+v: %v", blocks, f, err)
+		}
+		before := l.end
+		if l.Refresh(); l.end != before {
+			t.Error("what is the same is written again")
+		}
+	}
+	if l.tail[1].end != l.end || l.tail[1].begin >= l.end {
+		t.Errorf("there would be no room for the end: %+v", l.tail)
+	}
+	if err := l.Close(table, nonce); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := Read(table, nonce); err != nil || f.Regions[0].Asked.Blocks != 3 || !f.Total.Ended || f.Total.Names[7] != "late" {
+		t.Errorf("%+v: %v", f, err)
+	}
+}

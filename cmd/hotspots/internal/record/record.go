@@ -3,10 +3,13 @@
 package record
 
 import (
+	"fmt"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/table/find"
 	"github.com/dynprof/dynprof/internal/table/regions"
 )
@@ -14,6 +17,7 @@ import (
 const (
 	soon   = 100 * time.Microsecond // behind records
 	latest = 2 * time.Millisecond   // while there are none
+	fresh  = time.Second            // how old what is told of the rest may be
 )
 
 // Recorder takes what is in a ring.
@@ -77,14 +81,36 @@ func (r *Recorder) takeSome(least uint64) bool {
 // Watch tells the number of the program, which runs.
 func (r *Recorder) Watch(int) {}
 
+// namesOf says what threads of a process are called; empty: they are gone, or are of another.
+func namesOf(pid uint32) func(tid uint32) string {
+	return func(tid uint32) string {
+		b, _ := procfile.Read(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
+		return strings.TrimSuffix(string(b), "\n")
+	}
+}
+
+// refresh writes down what has changed, now and then.
+func (r *Recorder) refresh(last time.Time) time.Time {
+	now := time.Now()
+	if now.Sub(last) < fresh {
+		return last
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log.Refresh()
+	return now
+}
+
 // run takes records until that is stopped, and what is there then. It lets many come first, if
 // they come soon: the line of memory to which the next is written goes from CPU to CPU with each
 // look at it.
 func (r *Recorder) run() {
 	defer close(r.done)
 	const many = regions.MostTaken
+	last := time.Now()
 	for wait, least, ended := latest, uint64(1), false; ; {
 		r.ring.Beat()
+		last = r.refresh(last)
 		if r.takeSome(least) {
 			wait, least = soon, many
 			if ended {
@@ -114,6 +140,7 @@ func (r *Recorder) open() {
 	}
 	if all := r.tables(); len(all) > 0 {
 		last := all[len(all)-1]
+		r.log.Name = namesOf(last.Pid)
 		r.log.Open(last.Path, last.Nonce)
 	}
 }

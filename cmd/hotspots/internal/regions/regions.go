@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +42,8 @@ type Region struct {
 	Stores       uint64         `json:"stores"` // and that write; some do both
 	Atomic       uint64         `json:"atomic"` // of all
 	Threads      []uint32       `json:"threads"`
-	First        uint64         `json:"first"` // number of the first access, of all regions, from 1; 0: there was none
+	ByThread     []*Thread      `json:"by_thread"` // what each has done, most first
+	First        uint64         `json:"first"`     // number of the first access, of all regions, from 1; 0: there was none
 	Last         uint64         `json:"last"`
 	Removed      bool           `json:"removed"`
 	Kinds        string         `json:"kinds"` // that are recorded: all, load, store
@@ -51,8 +51,17 @@ type Region struct {
 	Functions    []*Function    `json:"functions"`
 	Instructions []*Instruction `json:"instructions"`
 
-	threads map[uint32]bool
-	sites   map[uint32]uint64 // accesses
+	by map[of]uint64 // accesses
+}
+
+// of is who has made accesses.
+type of struct{ thread, site uint32 }
+
+// Thread is what one has done.
+type Thread struct {
+	Thread uint32 `json:"thread"`
+	Name   string `json:"name"` // empty: it is not known
+	Counts
 }
 
 // Counts are numbers of accesses.
@@ -92,6 +101,7 @@ func Of(t *table.Table, mangled bool) (*List, error) {
 		return nil, err
 	}
 	l := &List{Program: symname.Clean(t.Program), Total: f.Total, Unseen: heat.UnseenOf(t, s, flow), Regions: []*Region{}, places: newPlaces(t, mangled)}
+	l.Total.Names = nil // they are beside what their threads have done
 	if !f.Total.Ended {
 		l.Total.Records = f.Records
 	}
@@ -113,7 +123,7 @@ func (l *List) add(f *regions.File) error {
 	for i := range f.Regions {
 		g := &f.Regions[i]
 		r := &Region{Number: g.Number, Name: symname.Clean(g.Name), Address: report.Address(g.Address), Bytes: g.Bytes, Removed: g.Removed, Kinds: g.Kinds.String(), Asked: g.Asked,
-			Threads: []uint32{}, Functions: []*Function{}, Instructions: []*Instruction{}, threads: map[uint32]bool{}, sites: map[uint32]uint64{}}
+			Threads: []uint32{}, ByThread: []*Thread{}, Functions: []*Function{}, Instructions: []*Instruction{}, by: map[of]uint64{}}
 		byNumber[uint32(g.Number)] = r
 		l.Regions = append(l.Regions, r)
 	}
@@ -121,33 +131,59 @@ func (l *List) add(f *regions.File) error {
 	err := f.Each(func(a *regions.Access) {
 		n++
 		if r := byNumber[a.Region]; r != nil {
-			r.sites[a.Site]++
-			r.threads[a.Thread] = true
+			r.by[of{a.Thread, a.Site}]++
 			if r.Last = n; r.First == 0 {
 				r.First = n
 			}
 		}
 	})
 	for _, r := range l.Regions {
-		r.Threads = slices.AppendSeq(r.Threads, maps.Keys(r.threads))
-		slices.Sort(r.Threads)
-		l.settle(r, f.Sites)
+		l.settle(r, f)
 	}
 	return err
 }
 
-// settle counts by instruction and function.
-func (l *List) settle(r *Region, sites map[uint32]regions.Site) {
+// countsOf are those of so many accesses.
+func countsOf(s *regions.Site, n uint64) Counts {
+	c := Counts{Accesses: n}
+	if s.Load {
+		c.Loads = n
+	}
+	if s.Store {
+		c.Stores = n
+	}
+	return c
+}
+
+// settleThreads counts by thread, and returns accesses by site.
+func (r *Region) settleThreads(f *regions.File) map[uint32]uint64 {
+	threads, sites := map[uint32]*Thread{}, map[uint32]uint64{}
+	for by, n := range r.by {
+		t := threads[by.thread]
+		if t == nil {
+			t = &Thread{Thread: by.thread, Name: symname.Clean(f.Total.Names[by.thread])}
+			threads[by.thread] = t
+			r.ByThread = append(r.ByThread, t)
+			r.Threads = append(r.Threads, by.thread)
+		}
+		site := f.Sites[by.site]
+		c := countsOf(&site, n)
+		t.add(&c)
+		sites[by.site] += n
+	}
+	slices.Sort(r.Threads)
+	slices.SortFunc(r.ByThread, func(a, b *Thread) int {
+		return cmp.Or(cmp.Compare(b.Accesses, a.Accesses), cmp.Compare(a.Thread, b.Thread))
+	})
+	return sites
+}
+
+// settle counts by thread, instruction and function.
+func (l *List) settle(r *Region, file *regions.File) {
 	functions := map[[2]string]*Function{}
-	for number, n := range r.sites {
-		site := sites[number]
-		c := Counts{Accesses: n}
-		if site.Load {
-			c.Loads = n
-		}
-		if site.Store {
-			c.Stores = n
-		}
+	for number, n := range r.settleThreads(file) {
+		site := file.Sites[number]
+		c := countsOf(&site, n)
 		if site.Atomic {
 			r.Atomic += n
 		}
@@ -219,12 +255,21 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 		fmt.Fprintf(out, "\n%s  %s: %s, %s, by %s\n", style.Bold(name), r.place(),
 			figures.Count(r.Loads, "load"), figures.Count(r.Stores, "store"), figures.Count(uint64(len(r.Threads)), "thread"))
 		r.left(out, style)
+		if len(r.ByThread) > 1 {
+			for i, t := range r.ByThread {
+				if i == most {
+					fmt.Fprintf(out, "  and %s\n", figures.Count(uint64(len(r.ByThread)-most), "thread"))
+					break
+				}
+				fmt.Fprintf(out, "  %s  thread %s\n", t.columns(), strings.TrimSpace(fmt.Sprintf("%d %s", t.Thread, t.Name)))
+			}
+		}
 		for i, f := range r.Functions {
 			if i == most {
 				fmt.Fprintf(out, "  and %s\n", figures.Count(uint64(len(r.Functions)-most), "function"))
 				break
 			}
-			fmt.Fprintf(out, "  %14s loads  %14s stores  %s\n", figures.Thousands(f.Loads), figures.Thousands(f.Stores), f.Function)
+			fmt.Fprintf(out, "  %s  %s\n", f.columns(), f.Function)
 		}
 		for i, in := range r.Instructions {
 			if i == most {
@@ -251,6 +296,18 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 		fmt.Fprint(out, "The program has not ended, or hotspots run was killed: these are the accesses so far.\n")
 	}
 	return out.Flush()
+}
+
+// columns are both counts, one below the other.
+func (c *Counts) columns() string {
+	column := func(n uint64, what string) string {
+		text := figures.Count(n, what)
+		if n == 1 {
+			text += " " // in place of the s
+		}
+		return text
+	}
+	return fmt.Sprintf("%20s  %21s", column(c.Loads, "load"), column(c.Stores, "store"))
 }
 
 // place is where it is, or, of an allocation site, how much was asked for.
