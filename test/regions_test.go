@@ -1,6 +1,7 @@
 package test
 
 import (
+	"debug/elf"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -99,8 +100,8 @@ func accessesOf(t *testing.T, table string, l *regionList) (all []string) {
 // regionsRun is a run of testdata/regions.c.
 type regionsRun struct {
 	result
-	table string
-	said  []string // what it has written down
+	program, table string
+	said           []string // what it has written down
 }
 
 func runRegions(t *testing.T, program string, flags []string, args ...string) regionsRun {
@@ -111,7 +112,7 @@ func runRegions(t *testing.T, program string, flags []string, args ...string) re
 	if err != nil {
 		t.Fatal(err)
 	}
-	return regionsRun{r, table, strings.Split(strings.TrimSuffix(string(said), "\n"), "\n")}
+	return regionsRun{r, program, table, strings.Split(strings.TrimSuffix(string(said), "\n"), "\n")}
 }
 
 var regionsBuilds = [][]string{
@@ -357,6 +358,38 @@ func TestRegionsFile(t *testing.T) {
 	} {
 		if r := run(t, cmd(build(t, "hotspots"), "regions", "export", r.table, "--format", format)); r.status != 0 || r.stdout != want {
 			t.Errorf("%s: %+v, not %q", format, r, want)
+		}
+	}
+	exported := run(t, cmd(build(t, "hotspots"), "regions", "export", r.table))
+	rows, err := csv.NewReader(strings.NewReader(exported.stdout)).ReadAll()
+	if err != nil || len(rows) != 4 || !slices.Equal(rows[0][7:], []string{"instruction", "object", "offset", "function"}) {
+		t.Fatalf("%v: %+v", err, exported)
+	}
+	var low, high, bias uint64
+	symbols, err := elf.Open(r.program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer symbols.Close()
+	all, err := symbols.Symbols()
+	for _, s := range all {
+		if s.Name == "edges" {
+			low, high = s.Value, s.Value+s.Size
+		}
+		if s.Name == "before" {
+			bias = at - 4096 - s.Value
+		}
+	}
+	for _, row := range rows[1:] {
+		var instruction, offset uint64
+		if _, err := fmt.Sscan(row[7], &instruction); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscan(row[9], &offset); err != nil {
+			t.Fatal(err)
+		}
+		if row[8] != r.program || row[10] != "edges" || offset < low || offset >= high || instruction != offset+bias {
+			t.Errorf("%v: %v: in [%#x, %#x) + %#x?", err, row, low, high, bias)
 		}
 	}
 	copied := filepath.Join(t.TempDir(), "copy.dynprof")

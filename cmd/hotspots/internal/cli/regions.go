@@ -45,13 +45,14 @@ func (a *app) regionsExportCommand() *cobra.Command {
 		Short: "Write each access to chosen memory, in order",
 		Long: "Write each access that hotspots run --regions has recorded, a line each, in the order\n" +
 			"in which threads came to them. csv has number, region, thread, address, size, kind,\n" +
-			"whether it was atomic, and the instruction; lackey is as valgrind's lackey with\n" +
+			"whether it was atomic, the instruction, and of that its object's path, its address in that file\n" +
+			"and its function, as far as they are known; lackey is as valgrind's lackey with\n" +
 			"--trace-mem=yes, without instructions; din as Dinero IV reads it, where an access that\n" +
 			"reads and writes is two.",
 		Example: "  hotspots regions export app.dynprof\n  hotspots regions export app.dynprof --format din | dineroIV -informat d -l1-dsize 32k -l1-dbsize 64",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.onTable(func(t *table.Table) error {
-			return regions.Export(a.stdout, t, format)
+			return regions.Export(a.stdout, t, format, a.noDemangle)
 		}),
 	}
 	choiceFlag(cmd, &format, "format", regions.Formats, "output `format`")

@@ -2,8 +2,10 @@ package regions
 
 import (
 	"bufio"
+	"encoding/csv"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/regions"
@@ -14,15 +16,15 @@ import (
 var Formats = []string{"csv", "lackey", "din"}
 
 // Export writes each access, in the order in which threads came to them.
-func Export(w io.Writer, t *table.Table, format string) error {
+func Export(w io.Writer, t *table.Table, format string, mangled bool) error {
 	f, err := File(t)
 	if err != nil {
 		return err
 	}
-	line := map[string]func(w io.Writer, n uint64, a *regions.Access, s *regions.Site){"csv": csvLine, "lackey": lackeyLine, "din": dinLine}[format]
+	line := map[string]func(w io.Writer, n uint64, a *regions.Access, s *regions.Site){"csv": csvLines(newPlaces(t, mangled)), "lackey": lackeyLine, "din": dinLine}[format]
 	out := bufio.NewWriterSize(w, 1<<16)
 	if format == "csv" {
-		fmt.Fprintln(out, "number,region,thread,address,size,kind,atomic,instruction")
+		fmt.Fprintln(out, "number,region,thread,address,size,kind,atomic,instruction,object,offset,function")
 	}
 	n := uint64(0)
 	err = f.Each(func(a *regions.Access) {
@@ -36,8 +38,33 @@ func Export(w io.Writer, t *table.Table, format string) error {
 	return out.Flush()
 }
 
-func csvLine(w io.Writer, n uint64, a *regions.Access, s *regions.Site) {
-	fmt.Fprintf(w, "%d,%d,%d,0x%x,%d,%s,%t,0x%x\n", n, a.Region, a.Thread, a.Address, s.Size, kindOf(s), s.Atomic, s.Address)
+// csvLines writes lines with what is known of where an instruction is: its object, its address in that
+// object's file, its function; empty if it is in none.
+func csvLines(p *places) func(w io.Writer, n uint64, a *regions.Access, s *regions.Site) {
+	where := map[uint64]string{}
+	return func(w io.Writer, n uint64, a *regions.Access, s *regions.Site) {
+		at, have := where[s.Address]
+		if !have {
+			at = behind(p.of(s.Address))
+			where[s.Address] = at
+		}
+		fmt.Fprintf(w, "%d,%d,%d,0x%x,%d,%s,%t,0x%x,%s\n", n, a.Region, a.Thread, a.Address, s.Size, kindOf(s), s.Atomic, s.Address, at)
+	}
+}
+
+// behind are the last columns of a line.
+func behind(p place) string {
+	if p.object == unknown {
+		return ",,"
+	}
+	if p.function == unknown {
+		p.function = ""
+	}
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	w.Write([]string{p.object, fmt.Sprintf("0x%x", p.address), p.function}) // to memory
+	w.Flush()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func lackeyLine(w io.Writer, _ uint64, a *regions.Access, s *regions.Site) {

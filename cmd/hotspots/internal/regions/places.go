@@ -23,6 +23,9 @@ type places struct {
 	symbols map[uint16]debugfile.Symbols
 }
 
+// unknown is an object, or a function, that is not known.
+const unknown = "?"
+
 // place is an instruction.
 type place struct {
 	address          uint64 // in its object's file
@@ -116,7 +119,7 @@ func (p *places) of(at uint64) place {
 		if at < o.Low || at >= o.High {
 			continue
 		}
-		r := place{address: at - o.Bias, object: symname.Clean(o.Path), function: "?"}
+		r := place{address: at - o.Bias, object: symname.Clean(o.Path), function: unknown}
 		list := p.byPlace[uint16(i)]
 		if n := p.before(list, r.address); n > 0 {
 			f := &p.table.Functions[list[n-1]]
@@ -140,5 +143,5 @@ func (p *places) of(at uint64) place {
 		}
 		return r
 	}
-	return place{address: at, object: "?", function: "?"}
+	return place{address: at, object: unknown, function: unknown}
 }
