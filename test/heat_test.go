@@ -187,7 +187,7 @@ func TestHeatRefused(t *testing.T) {
 	c := cmd(program)
 	c.before = []string{need(t, "prlimit"), "--as=8000000000"}
 	with, table := countedAt(t, c, "--heat=pages")
-	if with.stdout != without.stdout || !strings.Contains(with.stderr, "touched memory is not noted: there is no address space for them") {
+	if with.stdout != without.stdout || !strings.Contains(with.stderr, "touched memory is not noted: there is not enough address space") {
 		t.Errorf("%+v", with)
 	}
 	if r := run(t, cmd(build(t, "hotspots"), "heat", table)); r.status != 1 || !strings.Contains(r.stderr, "run the program with hotspots run --heat=pages") {

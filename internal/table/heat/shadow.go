@@ -94,7 +94,7 @@ func (s *Shadow) lay() error {
 	}
 	b, err := unix.Mmap(fd, from, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
-		return fmt.Errorf("there is no address space for them (ulimit -v?): %w", err)
+		return fmt.Errorf("there is not enough address space (ulimit -v?): %w", err)
 	}
 	s.mapped = b
 	unix.Madvise(b, unix.MADV_DONTDUMP) // else a core of this process would be large

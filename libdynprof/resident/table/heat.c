@@ -88,7 +88,7 @@ const char *dp_heat_begin(const char *path, int regions)
 	if (at == -EEXIST)
 		return "their place is taken";
 	if (failed(at))
-		return "there is no address space for them (ulimit -v?)";
+		return "there is not enough address space (ulimit -v?)";
 	if (at != DP_SHADOW) { /* an old kernel */
 		raw(SYS_munmap, at, size);
 		return "their place is taken";

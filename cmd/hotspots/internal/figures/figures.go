@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,6 +21,9 @@ func Thousands(n uint64) string {
 // Count is a number of things: 1 call, 1,234 calls.
 func Count(n uint64, thing string) string {
 	if n != 1 {
+		if strings.HasSuffix(thing, "s") {
+			thing += "e"
+		}
 		thing += "s"
 	}
 	return Thousands(n) + " " + thing

@@ -46,4 +46,7 @@ func TestCount(t *testing.T) {
 			t.Errorf("%q, not %q", got, want)
 		}
 	}
+	if got := Count(2, "access"); got != "2 accesses" {
+		t.Errorf("%q", got)
+	}
 }

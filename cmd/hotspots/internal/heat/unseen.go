@@ -128,7 +128,7 @@ func (u *Unseen) Text() string {
 		what string
 	}{{u.Segment, "by FS or GS"}, {u.Repeated, "with rep"}, {u.Masked, "with masks, or gathers"}, {u.Other, "of other kinds"}} {
 		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%s accesses %s", figures.Thousands(p.n), p.what))
+			parts = append(parts, figures.Count(p.n, "access")+" "+p.what)
 		}
 	}
 	text := "what objects that are not counted touch, and the kernel"

@@ -119,7 +119,7 @@ func (a *Audit) text(out io.Writer, style report.Style) {
 	for _, r := range a.Reasons {
 		by = append(by, fmt.Sprintf("%s %s", figures.Thousands(r.Accesses), r.Reason))
 	}
-	text := fmt.Sprintf("Audit: %s accesses seen, %s recorded, %s not", figures.Thousands(a.Accesses), figures.Thousands(a.Recorded), figures.Thousands(a.Missed))
+	text := fmt.Sprintf("Audit: %s seen, %s recorded, %s not", figures.Count(a.Accesses, "access"), figures.Thousands(a.Recorded), figures.Thousands(a.Missed))
 	if len(by) > 0 {
 		text += ": " + strings.Join(by, ", ")
 	}
@@ -130,7 +130,7 @@ func (a *Audit) text(out io.Writer, style report.Style) {
 				fmt.Fprintf(out, "  and %s\n", figures.Count(uint64(len(all)-most), "instruction"))
 				break
 			}
-			fmt.Fprintf(out, "  %14s %-5s  %s  %s\n", figures.Thousands(p.Accesses), p.Kind, p.Address, strings.TrimSpace(strings.TrimSpace(p.Code+"  in "+p.Function)+" of "+p.Object+reasonBehind(p.Reason)))
+			fmt.Fprintf(out, "  %14s %-5s  %s  %s\n", figures.Thousands(p.Accesses), p.Kind, p.Address, strings.TrimSpace(p.Code+"  "+p.where()+reasonBehind(p.Reason)))
 		}
 	}
 	list(a.Misses)
@@ -157,6 +157,17 @@ func (a *Audit) text(out io.Writer, style report.Style) {
 	if a.Ended != "" {
 		fmt.Fprintf(out, "%s: %s.\n", style.Red("The audit ended before the program"), a.Ended)
 	}
+}
+
+// where is in which function an instruction is, of which object.
+func (p *AuditPlace) where() string {
+	switch {
+	case p.Object == unknown:
+		return "in no object"
+	case p.Function == unknown:
+		return "in no function of " + p.Object
+	}
+	return "in " + p.Function + " of " + p.Object
 }
 
 func reasonBehind(reason string) string {

@@ -246,7 +246,7 @@ func (l *List) CSV(w io.Writer) error {
 func (l *List) Text(w io.Writer, style report.Style) error {
 	const most = 10
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "%s: %s accesses of %s\n", l.Program, figures.Thousands(l.Total.Records), figures.Count(uint64(len(l.Regions)), "region"))
+	fmt.Fprintf(out, "%s: %s of %s\n", l.Program, figures.Count(l.Total.Records, "access"), figures.Count(uint64(len(l.Regions)), "region"))
 	for _, r := range l.Regions {
 		name := r.Name
 		if name == "" {
@@ -284,10 +284,10 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 		fmt.Fprintf(out, "The ring was full %s: threads have waited %s.\n", figures.Count(t.Waits, "time"), figures.Nanoseconds(float64(t.Waited)))
 	}
 	if l.Total.Lost > 0 {
-		fmt.Fprintf(out, "%s not recorded: nobody took records, or they could not be written.\n", style.Red(figures.Thousands(l.Total.Lost)+" accesses were"))
+		fmt.Fprintf(out, "%s not recorded: nobody took records, or they could not be written.\n", style.Red(were(l.Total.Lost)))
 	}
 	if l.Total.Untold > 0 {
-		fmt.Fprintf(out, "%s not recorded: there were too many instructions.\n", style.Red(figures.Thousands(l.Total.Untold)+" accesses were"))
+		fmt.Fprintf(out, "%s not recorded: there were too many instructions.\n", style.Red(were(l.Total.Untold)))
 	}
 	if l.Audit != nil {
 		l.Audit.text(out, style)
@@ -296,6 +296,14 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 		fmt.Fprint(out, "The program has not ended, or hotspots run was killed: these are the accesses so far.\n")
 	}
 	return out.Flush()
+}
+
+// were begins a sentence of so many accesses.
+func were(n uint64) string {
+	if n == 1 {
+		return "1 access was"
+	}
+	return figures.Count(n, "access") + " were"
 }
 
 // columns are both counts, one below the other.
