@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"encoding/csv"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,7 +68,7 @@ func TestRegionsForms(t *testing.T) {
 	lane.Parallel(t)
 	program := compile(t, need(t, "gcc"), []string{"-O1", "-g", "-pthread"}, "regionsplaces.c")
 	for what, want := range map[string]string{
-		"file:/x": "no such form: WHAT is VARIABLE", "@main:heap": "no such form: WHAT is VARIABLE", "[vdso]": "no such form: WHAT is VARIABLE", "": "no such form",
+		"file:/": "is a directory", "@main:heap": "no such form: WHAT is VARIABLE", "[vdso]": "no such form: WHAT is VARIABLE", "": "no such form",
 		"data.bin": "has no variable data.bin: it is stripped", "main:.tbss": "has no section .tbss", "main:.debug_info": "has no section .debug_info", "/nothing.so:.data": "WHAT is VARIABLE",
 		"0x1000+999999999999": "64 GB at most", "0x1000+0x1000000001": "64 GB at most", "0x7fffffffe000+8193": "reaches beyond", "0xffffffffffff+1": "no address", "0x1000+-1": "no number of bytes",
 		program + ".no": "no such file", "/etc/passwd": "no library",
@@ -119,6 +120,33 @@ func TestRegionsKinds(t *testing.T) {
 	for _, flags := range [][]string{{"--kinds", "load"}, {"--regions", "--kinds", "fetch"}} {
 		if r := run(t, cmd(append(append([]string{build(t, "hotspots"), "run"}, flags...), "--", "/bin/true")...)); r.status != 125 || !strings.Contains(r.stderr, "--kinds") {
 			t.Errorf("%v: %+v", flags, r)
+		}
+	}
+}
+
+// TestRegionsFileMapped: what a program maps of a file is a region for as long as it is mapped.
+func TestRegionsFileMapped(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-pthread"}, "regionsfile.c")
+	for _, flags := range lane.Some([][]string{nil, {"--lock"}, {"--objects", "all"}, {"--audit"}}, 0) {
+		dir := t.TempDir()
+		file, other := filepath.Join(dir, "file"), filepath.Join(dir, "other")
+		for _, path := range []string{file, other} {
+			if err := os.WriteFile(path, make([]byte, 4*4096), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		named := linkAs(t, file, "link")
+		r, table := countedAt(t, cmd(program, file, other), append([]string{"--region", "mine=file:" + named, "--region", "file:/nothing"}, flags...)...)
+		l, n := regionsOf(t, table), sizesOf(t, table)
+		var loads, stores int
+		if _, err := fmt.Sscan(r.stdout, &loads, &stores); err != nil || r.status != 0 || r.stderr != "" || n["load 2"] != loads || n["store 2"] != stores {
+			t.Errorf("%v: %v: %+v: %v", flags, err, r, n)
+		}
+		for _, g := range l.Regions {
+			if g.Name != "mine" || g.Bytes%4096 != 0 {
+				t.Errorf("%v: %+v", flags, g)
+			}
 		}
 	}
 }

@@ -127,7 +127,7 @@ var All = [Count]Setting{
 	Regions: {"regions", "", "DYNPROF_REGIONS", Switch,
 		"record each access to memory that the program names by memtr.h or dynprof.h, as hotspots regions shows them; with --blocks, which it implies; see docs/regions.md", ""},
 	Region: {"region", "", "DYNPROF_REGION", List,
-		"record each access to memory: `WHAT` is a variable of the program, PATH:VARIABLE of a library, main:.bss or PATH:.SECTION, 0xADDRESS+BYTES, main or the name of a library, heap, stack, or malloc@FUNCTION, malloc@OBJECT+0xADDRESS for blocks that are asked for there; NAME=WHAT names it; may be repeated; implies --regions", ""},
+		"record each access to memory: `WHAT` is a variable of the program, PATH:VARIABLE of a library, main:.bss or PATH:.SECTION, 0xADDRESS+BYTES, main or the name of a library, heap, stack, file:PATH, or malloc@FUNCTION, malloc@OBJECT+0xADDRESS for blocks that are asked for there; NAME=WHAT names it; may be repeated; implies --regions", ""},
 	Overhead: {"overhead", "", "DYNPROF_OVERHEAD", Text,
 		"count blocks of hot functions that call nothing, by turns, so that it takes no more than this `SHARE` of CPU time by estimate, as 5%; all else is counted by call; implies --blocks=hot and --control; see docs/blocks.md", ""},
 	Translator: {"translator", "", "DYNPROF_TRANSLATOR", Text,

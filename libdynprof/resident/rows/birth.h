@@ -23,11 +23,12 @@
 #define DP_FORK 1
 #define DP_FORK_BLOCKED 2  /* and signals are blocked until it has its row */
 
-/* In place of a birth: the system call installs a filter, or looks at or sets
- * the GS base. */
+/* In place of a birth: the system call installs a filter, looks at or sets
+ * the GS base, may map a file that is a region, or executes a program. */
 #define DP_FILTER_CALL 1
 #define DP_GS_CALL 2
-#define DP_EXEC_CALL 3 /* the greatest */
+#define DP_MAP_CALL 3
+#define DP_EXEC_CALL 4 /* the greatest */
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>

@@ -24,6 +24,7 @@
 #include "sites/replaced.h"
 #include "sites/successor.h"
 #include "sites/watched.h"
+#include "table/files.h"
 #include "sites/withdraw.h"
 #include "stubs/arenas.h"
 #include "stubs/redirect.h"
@@ -116,6 +117,20 @@ static struct dp_birth *birth(struct dp_regs *r)
 	return b;
 }
 
+/* Whether what a call does with mappings is of interest to regions of files, once it has been made. */
+static int maps(struct dp_regs *r)
+{
+	r->kept = (uint32_t)r->rax;
+	const uint64_t arguments[] = {r->rdi, r->rsi, r->rdx, r->r10, r->r8};
+	return dp_files_before((uint32_t)r->rax, arguments);
+}
+
+static void mapped(const struct dp_regs *r)
+{
+	const uint64_t arguments[] = {r->rdi, r->rsi, r->rdx, r->r10, r->r8};
+	dp_files_after((uint32_t)r->kept, arguments, (long)r->rax);
+}
+
 /* Called with the registers of the kernel site. Returns a birth, what stands for
  * another call whose result matters, or 0: then dp_after is not called. */
 struct dp_birth *dp_before(struct dp_regs *r) HIDDEN;
@@ -145,7 +160,7 @@ struct dp_birth *dp_before(struct dp_regs *r)
 	case DP_NR_mremap:
 	case DP_NR_madvise:
 		dp_memory_changes(r);
-		return 0;
+		return dp_files_are && maps(r) ? (struct dp_birth *)DP_MAP_CALL : 0;
 	case DP_NR_mprotect:
 	case DP_NR_pkey_mprotect:
 		dp_text_changes(r);
@@ -187,6 +202,10 @@ void dp_after(struct dp_birth *b, struct dp_regs *r)
 	}
 	if (b == (struct dp_birth *)DP_GS_CALL) {
 		dp_gs_done(r);
+		return;
+	}
+	if (b == (struct dp_birth *)DP_MAP_CALL) {
+		mapped(r);
 		return;
 	}
 	if (b == (struct dp_birth *)DP_EXEC_CALL) {

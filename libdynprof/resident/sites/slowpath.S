@@ -149,7 +149,7 @@ dp_kernel_site:
 1:	lea	-DP_NR_mmap(%rax), %ecx
 	jrcxz	.Lmap
 	lea	-DP_NR_munmap(%rax), %ecx
-	jrcxz	.Lmaps
+	jrcxz	.Lunmap
 	lea	-DP_NR_madvise(%rax), %ecx
 	jrcxz	.Ladvice
 	lea	-DP_NR_mremap(%rax), %ecx
@@ -158,7 +158,10 @@ dp_kernel_site:
 2:	jmp	.Lwatched
 
 	/* With the flags that most have an mmap takes nobody's place. */
-.Lmap:	lea	-MAP_PRIVATE_ANONYMOUS(%r10), %rcx
+.Lmap:	mov	dp_files_are(%rip), %ecx
+	jrcxz	1f
+	jmp	.Lwatched
+1:	lea	-MAP_PRIVATE_ANONYMOUS(%r10), %rcx
 	jrcxz	.Lpass
 	lea	-MAP_PRIVATE_FILE(%r10), %rcx
 	jrcxz	.Lpass
@@ -166,6 +169,10 @@ dp_kernel_site:
 	jrcxz	.Lpass
 	lea	-MAP_THREAD_STACK(%r10), %rcx
 	jrcxz	.Lpass
+.Lunmap:
+	mov	dp_files_are(%rip), %ecx
+	jrcxz	.Lmaps
+	jmp	.Lwatched
 	/* Mostly there is no text. */
 .Lmaps:	LEAVE_RED_ZONE
 	SAVE	%rax

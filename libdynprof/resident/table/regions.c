@@ -23,6 +23,7 @@
 #include "table/allocs.h"
 #include "table/audit.h"
 #include "table/brk.h"
+#include "table/files.h"
 #include "table/pages.h"
 #include "table/regions.h"
 
@@ -395,6 +396,8 @@ static enum chosen choose(const char *what, const char *end, const char *name, c
 		return choose_range(dp_heap(), name, ctl);
 	case '_':
 		return choose_range(dp_stack(), name, ctl);
+	case '<':
+		return ctl->late || dp_files_choose(what + 1, (size_t)(end - what - 1), name) ? MADE : IMPOSSIBLE;
 	case '@':
 		colon = number_of(what + 1, &at);
 		return ctl->late ? NOT_LOADED : add(at, bytes_of(colon, end), name);

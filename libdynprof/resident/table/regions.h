@@ -21,7 +21,8 @@ struct dp_unmade {
 
 /* Those that a user chose, NAME=WHAT with a semicolon in between. WHAT is OBJECT/OBJECT/+OFFSET:BYTES,
  * of the object that has one of these names, without one of the executable; OBJECT/ all of one;
- * @ADDRESS:BYTES; ^ the heap that brk(2) makes larger; _ the first thread's stack;
+ * @ADDRESS:BYTES; ^ the heap that brk(2) makes larger; _ the first thread's stack; <PATH
+ * what is mapped of a file from now on;
  * *OBJECT/+OFFSET:BYTES,OFFSET:BYTES blocks that calls ask for which return into that code, behind
  * its first byte. %KINDS, in front of them, is what is recorded of all. unmade: is empty, or null. */
 void dp_regions_choose(const char *list, const struct dp_ctl *ctl, struct dp_unmade *unmade) HIDDEN;

@@ -44,11 +44,14 @@ func namedRegion(what string) (name, place string) {
 // mainObject is what the executable is named by.
 const mainObject = "main"
 
+// fileRegion is in front of the path of a file that the program maps.
+const fileRegion = "file"
+
 // mostRegion is how many bytes a region may have.
 const mostRegion = 64 << 30
 
 // errForms says which forms there are.
-var errForms = errors.New("WHAT is VARIABLE, main:VARIABLE, PATH:VARIABLE, main:.SECTION, PATH:.SECTION, main, LIBRARY, heap, stack, 0xADDRESS+BYTES, malloc@FUNCTION, malloc@FILE:LINE, malloc@PATH+0xADDRESS or malloc@PATH; see docs/regions.md")
+var errForms = errors.New("WHAT is VARIABLE, main:VARIABLE, PATH:VARIABLE, main:.SECTION, PATH:.SECTION, main, LIBRARY, heap, stack, file:PATH, 0xADDRESS+BYTES, malloc@FUNCTION, malloc@FILE:LINE, malloc@PATH+0xADDRESS or malloc@PATH; see docs/regions.md")
 
 // ranges are what has a name of its own, as /proc/PID/maps has it, too.
 var ranges = map[string]string{"heap": "^", "[heap]": "^", "stack": "_", "[stack]": "_"}
@@ -66,8 +69,10 @@ func regionOf(what, program string) (text, remark string, err error) {
 	case is && strings.HasPrefix(address, "0x"):
 		text, err = ofAddress(address, bytes)
 	case isProgram(what, program):
-	case what == "", strings.HasPrefix(what, "@"), path == "file", strings.HasPrefix(what, "["):
+	case what == "", strings.HasPrefix(what, "@"), strings.HasPrefix(what, "["):
 		err = fmt.Errorf("there is no such form: %w", errForms)
+	case isPart && path == fileRegion:
+		text, err = ofFile(variable)
 	case isPart && isProgram(path, program):
 		text, err = ofVariable(program, variable, "")
 	case isPart:
@@ -88,6 +93,22 @@ func isProgram(name, program string) bool {
 	a, err := os.Stat(name)
 	b, err2 := os.Stat(program)
 	return err == nil && err2 == nil && os.SameFile(a, b)
+}
+
+// ofFile is what the program will map of a file, which need not be there yet.
+func ofFile(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		return "", fmt.Errorf("%s is a directory: nothing can be mapped of it", path)
+	}
+	const most = 511 // as in libdynprof/resident/table/files.c
+	if len(path) > most {
+		return "", fmt.Errorf("its path has more than %d bytes", most)
+	}
+	return "<" + path, nil
 }
 
 func ofAddress(address, bytes string) (string, error) {
