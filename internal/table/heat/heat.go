@@ -79,8 +79,10 @@ func (f *File) In(g Granule) *File {
 
 // Maps is what is mapped.
 type Maps struct {
-	Ended    bool      `json:"ended"` // the mappings are those at the program's end, else at its start: it was killed, or runs
-	Cut      bool      `json:"cut"`   // there are more mappings
+	Ended    bool      `json:"ended"`                     // the mappings are those at the program's end, else it was killed, or runs:
+	Time     uint64    `json:"time,omitempty"`            // they are those of so many nanoseconds since its start, 0: of its start
+	Untold   bool      `json:"resident_untold,omitempty"` // what of them is in memory is not known
+	Cut      bool      `json:"cut"`                       // there are more mappings
 	Mappings []Mapping `json:"mappings"`
 }
 
@@ -88,9 +90,12 @@ type Maps struct {
 type Mapping struct {
 	Start    uint64 `json:"start"`
 	End      uint64 `json:"end"`
-	Offset   uint64 `json:"offset"`   // in the file
-	Path     string `json:"path"`     // as /proc/PID/maps has it: empty for memory without a file
-	Resident uint64 `json:"resident"` // bytes that are in memory
+	Offset   uint64 `json:"offset"`          // in the file
+	Path     string `json:"path"`            // as /proc/PID/maps has it: empty for memory without a file
+	Resident uint64 `json:"resident"`        // bytes that are in memory
+	Inode    uint64 `json:"inode,omitempty"` // of the shadow, and of shared memory without a file
+	Ours     bool   `json:"ours,omitempty"`  // dynprof's own
+	Gone     bool   `json:"gone,omitempty"`  // it was there before
 }
 
 // Slice is a part of the time in which the program ran.

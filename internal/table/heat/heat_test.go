@@ -62,7 +62,7 @@ func TestShadow(t *testing.T) {
 	put(2*0x401, 0, 7)
 	taken(Range{First: 0x401, Pages: 1, What: WasWritten})
 	m, err := s.Maps()
-	want := &Maps{Mappings: []Mapping{{0x400000, 0x402000, 0, "/opt/a b", 4096}, {0x7ffd1000, 0x7ffd3000, 0, "[stack]", 8192}, {0x7fff00000000, 0x7fff00001000, 0, "", 0}}}
+	want := &Maps{Mappings: []Mapping{{Start: 0x400000, End: 0x402000, Path: "/opt/a b", Resident: 4096}, {Start: 0x7ffd1000, End: 0x7ffd3000, Path: "[stack]", Resident: 8192}, {Start: 0x7fff00000000, End: 0x7fff00001000}}}
 	if !reflect.DeepEqual(m, want) || err != nil || !s.Had() {
 		t.Errorf("%+v, not %+v: %v", m, want, err)
 	}

@@ -12,6 +12,7 @@ import (
 const (
 	mostSlices = 4096
 	mostBytes  = 16 << 20
+	mostTold   = 1 << 20 // of mappings that others replace
 )
 
 // Log is a file of touched pages that is written while the program runs: a slice is behind the
@@ -27,6 +28,7 @@ type Log struct {
 	table  string   // its path, and nonce, where it has had one
 	nonce  [16]byte
 	maps   Maps
+	told   int // bytes of maps behind the first
 }
 
 // logged is a slice, and how long it is.
@@ -47,6 +49,7 @@ func (l *Log) IsOpen() bool { return l.table != "" }
 // write writes the whole file, and goes on behind it.
 func (l *Log) write() error {
 	l.stop()
+	l.told = 0
 	if err := l.whole(&l.maps).Write(l.table, l.nonce); err != nil {
 		return err
 	}
@@ -85,6 +88,25 @@ func (l *Log) Add(s *Slice) {
 		if l.file != nil {
 			l.write()
 		}
+	}
+}
+
+// Mapped says what is mapped by now. Older ones are left out of the file when they take much of it.
+func (l *Log) Mapped(maps *Maps) {
+	l.maps = *maps
+	if l.file == nil {
+		return
+	}
+	record, err := maps.record()
+	if l.told += len(record); l.told > mostTold {
+		l.write()
+		return
+	}
+	if err == nil {
+		_, err = l.file.Write(record)
+	}
+	if err != nil {
+		l.stop()
 	}
 }
 

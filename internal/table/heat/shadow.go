@@ -116,14 +116,21 @@ func (s *Shadow) Close() {
 	s.file.Close()
 }
 
-// Maps is what is known of what is mapped; ErrNone if the program has never had the shadow.
+// Maps is what the program has told of what is mapped, at its end, or else at its start; ErrNone
+// if it has never had the shadow.
 func (s *Shadow) Maps() (*Maps, error) {
-	m := &Maps{Ended: true}
-	text, err := s.text(1)
-	if err == nil && len(text) == 0 {
-		m.Ended = false
-		text, err = s.text(0)
+	if m, err := s.maps(1); err != ErrNone {
+		return m, err
 	}
+	return s.Begun()
+}
+
+// Begun is what was mapped at the program's start.
+func (s *Shadow) Begun() (*Maps, error) { return s.maps(0) }
+
+func (s *Shadow) maps(n int64) (*Maps, error) {
+	m := &Maps{Ended: n > 0}
+	text, err := s.text(n)
 	switch {
 	case err != nil:
 		return nil, err
@@ -214,7 +221,11 @@ func parseSmaps(text []byte) (list []Mapping, err error) {
 				return nil, err
 			}
 			for _, m := range all {
-				list = append(list, Mapping{Start: m.Start, End: m.End, Offset: m.Offset, Path: m.Path})
+				one := Mapping{Start: m.Start, End: m.End, Offset: m.Offset, Path: m.Path}
+				if one.IsShadow() || one.IsShared() {
+					one.Inode = m.Inode
+				}
+				list = append(list, one)
 			}
 		case string(name) == "Rss" && len(list) > 0:
 			kilobytes, err := strconv.ParseUint(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))), 10, 54)

@@ -48,6 +48,7 @@ type Harvester struct {
 	idle     heat.Slice    // in which nothing happened, behind that; without Counting there is none
 	pauses   changes       // before what is taken now was last taken
 	process  process
+	mappings mappings
 	executed uint64 // by the last slice's end
 	err      error
 }
@@ -67,6 +68,7 @@ type opened struct {
 // Start begins to harvest. Whatever fails, the program runs.
 func Start(shadow *heat.Shadow, tables func() []*find.Entry) *Harvester {
 	h := &Harvester{shadow: shadow, tables: tables, begun: time.Now(), stop: make(chan struct{}), done: make(chan struct{})}
+	h.mappings.shadow = shadow
 	h.log.Granule, h.log.Apart = shadow.Granule, uint64(often)
 	go h.run()
 	return h
@@ -101,8 +103,10 @@ func (h *Harvester) run() {
 			continue
 		}
 		h.open(ended)
+		happened := h.take()
+		h.seeMappings()
 		switch {
-		case h.take():
+		case happened:
 			wait = time.Duration(min(h.log.Apart, uint64(longest)))
 		case h.table == nil:
 			wait = soon
@@ -144,7 +148,7 @@ func (h *Harvester) Write(path string, nonce [16]byte) error {
 	if !h.had {
 		return nil // it said so when the program started
 	}
-	maps, err := h.shadow.Maps()
+	maps, err := h.mappings.end()
 	if err != nil {
 		return err
 	}
@@ -156,6 +160,7 @@ func (h *Harvester) take() bool {
 	s := heat.Slice{Parts: 1}
 	before := h.changes()
 	s.Ranges, h.err = h.shadow.Take(nil)
+	h.mappings.touched(s.Ranges)
 	s.Ranges = heat.Union(s.Ranges, h.executedGranules())
 	s.Counting = h.countingSince(h.pauses)
 	h.pauses = before
@@ -291,9 +296,22 @@ func (h *Harvester) have(o *opened) {
 		h.table.Close()
 	}
 	h.opened = *o
+	h.mappings.of(o.table)
 	if maps, err := h.shadow.Maps(); err == nil && !h.log.IsOpen() {
+		maps.MarkOurs(h.mappings.by())
 		h.log.Open(h.table.Path(), h.table.Nonce, maps) // an error is told at the end, if it is still there
 	}
+}
+
+// seeMappings finds out what the program has mapped meanwhile. Until somebody says who that is, its
+// table does.
+func (h *Harvester) seeMappings() {
+	pid := int(h.pid.Load())
+	if pid == 0 && h.table != nil {
+		pid = int(h.table.Header.Pid)
+	}
+	h.mappings.see(pid, h.begun, h.process.resident)
+	h.mappings.tell(&h.log)
 }
 
 // openTable opens a table again, or the first that there is.
