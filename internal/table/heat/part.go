@@ -17,7 +17,10 @@ var All = Part{End: Word.Count(), Before: math.MaxUint64}
 func (f *File) Pages() []Range { return f.Within(All) }
 
 // Within is the same of a part; a slice that is in it in part counts as a whole.
-func (f *File) Within(part Part) []Range {
+func (f *File) Within(part Part) []Range { return f.WithinOf(part, WasRead|WasWritten|WasExecuted) }
+
+// WithinOf is the same, of some of what was done only.
+func (f *File) WithinOf(part Part, what What) []Range {
 	var lists [][]Range // each of at least twice as many slices as the next
 	var sizes []int
 	join := func() {
@@ -33,6 +36,9 @@ func (f *File) Within(part Part) []Range {
 		var list []Range
 		for _, r := range s.Ranges {
 			r.Begin, r.End = number, number
+			if r.What &= what; r.What == 0 {
+				continue
+			}
 			if r = r.Clip(part.First, part.End); r.Pages > 0 {
 				list = append(list, r)
 			}

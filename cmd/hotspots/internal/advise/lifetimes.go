@@ -235,7 +235,7 @@ func untouched(f *noted.File) (list []Untouched) {
 		if one.Path != "" && one.Path != "[heap]" || n == 0 || resident <= n {
 			continue
 		}
-		name := heat.NameOf(one.Path)
+		name := heat.NameOf(&one)
 		i := slices.IndexFunc(list, func(u Untouched) bool { return u.Memory == name })
 		if i < 0 {
 			i, list = len(list), append(list, Untouched{Memory: name})

@@ -21,8 +21,8 @@ func (a *app) heatCommand() *cobra.Command {
 		Use:   "heat [TABLE]",
 		Short: "Show which pages of memory were read, written and executed",
 		Long: "Show how many pages of memory a program has touched, by file and kind of memory, and how many of these were\n" +
-			"read, written and executed, against those that were resident at its end; with --pages which ones, with the slices of time in which they were\n" +
-			"touched first and last; with --curve what was touched in each slice, and the working set.\n" +
+			"read, written and executed, against those that were resident at its end, and the slices of time in which any was touched first and last;\n" +
+			"with --pages which ones, and what functions and variables lie in them; with --curve what was touched in each slice, and the working set.\n" +
 			"The program has to be run with hotspots run --heat=pages, or, to know also how many of the 64 lines of each page\n" +
 			"it has touched, --heat=lines, or --heat=bytes; --lines and --bytes show all by these. Without TABLE: the newest table.\n\n" +
 			"A page is touched where an instruction of a function that runs as a copy has read or written a byte of it.\n" +
@@ -40,6 +40,7 @@ func (a *app) heatCommand() *cobra.Command {
 			if err := partOf(from, to, &show); err != nil {
 				return err
 			}
+			show.Kinds, show.Mangled = format != "text", a.noDemangle
 			m, err := heat.Of(t, show)
 			if err != nil {
 				return err

@@ -3,15 +3,10 @@ package heat
 
 import (
 	"cmp"
-	"encoding/csv"
 	"fmt"
-	"io"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
@@ -24,7 +19,9 @@ type Map struct {
 	PageSize int     `json:"page_size"`
 	Granule  uint64  `json:"granule"`         // bytes of what was noted as one
 	Unit     uint64  `json:"unit"`            // bytes of what is shown as one: all numbers are of these
-	Ended    bool    `json:"mappings_at_end"` // else what is mapped is that at the start, and Resident
+	Ended    bool    `json:"mappings_at_end"` // else what is mapped is that of
+	Time     uint64  `json:"mappings_ns"`     // so many nanoseconds since the start; 0: at it
+	Untold   bool    `json:"resident_untold"` // what of that is in memory is not known
 	Cut      bool    `json:"mappings_cut"`    // there are more than are known
 	Total    Sums    `json:"total"`
 	Unseen   Unseen  `json:"unseen"`
@@ -37,10 +34,12 @@ type Map struct {
 	Show     Show    `json:"-"`
 
 	unit     heat.Granule
-	file     *heat.File   // in units
-	ran      []heat.Range // those of blocks that have run
-	hasLines bool         // units are pages, of whose lines it is known which were touched:
-	lines    []heat.Range // those of them that are not laid out yet
+	file     *heat.File      // in units
+	ran      []heat.Range    // those of blocks that have run
+	hasLines bool            // units are pages, of whose lines it is known which were touched:
+	lines    []heat.Range    // those of them that are not laid out yet
+	kinds    [3][]heat.Range // likewise, by bit of what was done: when
+	symbols  *Symbols
 }
 
 // Band is what is mapped of the same at neighbouring addresses.
@@ -49,17 +48,21 @@ type Band struct {
 	First, End uint64 // units
 	Mapped     uint64 // those of them that something is mapped at
 	Ranges     []heat.Range
+	Ours       bool // it is dynprof's own: Mapped is 0
 	resident   uint64
+	own        uint64 // units that are mapped
 }
 
 // Show is what text and CSV have, and how.
 type Show struct {
-	Ranges bool         // text: the ranges
-	Curve  bool         // a line for each slice
-	Window uint64       // as Map.Window; 0: the usual one
-	By     heat.Granule // units; 0: pages
-	After  uint64       // what was touched when so many instructions had run,
-	Before uint64       // and no more than these; 0: to the end
+	Ranges  bool         // text: the ranges
+	Curve   bool         // a line for each slice
+	Mangled bool         // names as they are in the file
+	Kinds   bool         // of each range when it was read, written and executed, each for itself
+	Window  uint64       // as Map.Window; 0: the usual one
+	By      heat.Granule // units; 0: pages
+	After   uint64       // what was touched when so many instructions had run,
+	Before  uint64       // and no more than these; 0: to the end
 }
 
 // isPart reports whether a part of the time is shown.
@@ -76,11 +79,14 @@ type Sums struct {
 	Lines    uint64 `json:"lines"` // of pages: those of their lines that were touched; 0 where these were not noted
 }
 
-// Area is all that is mapped of a file, or has a name in brackets; anonymous is what has none,
-// and unmapped what is not there any more.
+// Area is all that is mapped of a file, with memory that belongs to it, or has a name in brackets;
+// anonymous is what has none, and unmapped what is not there any more.
 type Area struct {
 	Name string `json:"name"`
+	Ours bool   `json:"ours"` // dynprof's own: what is mapped and resident of it is in no total
 	Sums
+	First  uint32  `json:"first"` // slice in which something was done with any of it; 0: none is known
+	Last   uint32  `json:"last"`
 	Ranges []Range `json:"ranges"`
 }
 
@@ -95,11 +101,34 @@ type Range struct {
 	Executed bool           `json:"executed"`
 	First    uint32         `json:"first"` // slice in which something was done with them, from 1; 0: not told
 	Last     uint32         `json:"last"`
+	Kinds
+	Symbols []string `json:"symbols,omitempty"`      // functions and variables that lie in it, the first of them
+	More    int      `json:"more_symbols,omitempty"` // how many more do
+}
+
+// Kinds are the first and the last slice in which units were read, written and executed; 0 as with
+// these, and where that was not done.
+type Kinds struct {
+	ReadFirst     uint32 `json:"read_first,omitempty"`
+	ReadLast      uint32 `json:"read_last,omitempty"`
+	WrittenFirst  uint32 `json:"written_first,omitempty"`
+	WrittenLast   uint32 `json:"written_last,omitempty"`
+	ExecutedFirst uint32 `json:"executed_first,omitempty"`
+	ExecutedLast  uint32 `json:"executed_last,omitempty"`
+}
+
+// of are the two of a bit of heat.What.
+func (k *Kinds) of(bit int) (first, last *uint32) {
+	return [...]*uint32{&k.ReadFirst, &k.WrittenFirst, &k.ExecutedFirst}[bit], [...]*uint32{&k.ReadLast, &k.WrittenLast, &k.ExecutedLast}[bit]
 }
 
 const (
 	anonymous = "[anonymous]"
 	unmapped  = "[unmapped]"
+	shared    = "[shared]" // without a file
+	own       = "[dynprof]"
+
+	mostSymbols = 8 // of a range
 )
 
 // Of is the map of a table.
@@ -130,7 +159,7 @@ func pagesOf(t *table.Table, show Show) (*Map, *table.Snapshot, *table.Flow, err
 	if show.By != 0 && show.By < f.Noted {
 		return nil, nil, nil, fmt.Errorf("%s: %ss of %d bytes were noted: run the program with hotspots run --heat=%s", t.Path(), noun(f.Noted), f.Noted.Size(), heatOf(show.By))
 	}
-	m := New(f.In(f.Noted), ExecutedIn(t, flow, f.Noted), show)
+	m := newMap(f.In(f.Noted), ExecutedIn(t, flow, f.Noted), show, SymbolsOf(t, show.Mangled))
 	m.Program = symname.Clean(t.Program)
 	return m, s, flow, nil
 }
@@ -158,15 +187,23 @@ func heatOf(g heat.Granule) string {
 
 // New is the map of what is beside a table, in pages or smaller granules, of which those were
 // executed.
-func New(f *heat.File, executed []heat.Range, show Show) *Map {
+func New(f *heat.File, executed []heat.Range, show Show) *Map { return newMap(f, executed, show, nil) }
+
+func newMap(f *heat.File, executed []heat.Range, show Show, symbols *Symbols) *Map {
 	unit := max(cmp.Or(show.By, heat.Page), f.Granule)
 	by := unit - f.Granule
-	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Cut: f.Cut, After: show.After, Before: show.Before, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by)}
+	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Time: f.Time, Untold: f.Untold, Cut: f.Cut, After: show.After, Before: show.Before, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by), symbols: symbols}
 	touched := touchedIn(f, executed, &show)
 	if m.hasLines = unit == heat.Page && f.Granule <= heat.Line; m.hasLines {
 		m.lines = heat.Coarse(nil, touched, heat.Line-f.Granule)
 	}
+	if show.Kinds {
+		for bit := range m.kinds {
+			m.kinds[bit] = heat.Coarse(nil, kindIn(f, executed, &show, 1<<bit), by)
+		}
+	}
 	m.lay(&f.Maps, heat.Coarse(nil, touched, by))
+	m.name()
 	m.trace(m.file, show.Window)
 	return m
 }
@@ -174,19 +211,28 @@ func New(f *heat.File, executed []heat.Range, show Show) *Map {
 // touchedIn is what was touched in the time that is shown. What ran by the table, and in no slice, is
 // in all of it only.
 func touchedIn(f *heat.File, executed []heat.Range, show *Show) []heat.Range {
-	if !show.isPart() {
-		return settle(f.Pages(), executed)
-	}
+	return kindIn(f, executed, show, heat.WasRead|heat.WasWritten|heat.WasExecuted)
+}
+
+// kindIn is the same of some of what was done.
+func kindIn(f *heat.File, executed []heat.Range, show *Show, what heat.What) []heat.Range {
 	part := heat.All
 	if part.After = show.After; show.Before > 0 {
 		part.Before = show.Before
 	}
-	return only(f.Within(part), executed)
+	list := f.WithinOf(part, what)
+	if what&heat.WasExecuted != 0 && !show.isPart() {
+		return settle(list, executed)
+	}
+	return only(list, executed)
 }
 
 // File is what is beside the table, or an error that says what to do.
 func File(t *table.Table) (*heat.File, error) {
 	f, err := heat.Read(t.Path(), t.Nonce)
+	if err == nil {
+		f.Mappings = Named(f.Mappings, t.Objects, t.Path())
+	}
 	return f, NotNoted(t.Path(), err)
 }
 
@@ -277,61 +323,90 @@ func (m *Map) lay(maps *heat.Maps, pages []heat.Range) {
 		m.put(b)
 	}
 	at := uint64(0)
-	for _, one := range maps.Mappings {
-		first, end := one.Start/size, one.End/size
-		take(&Band{Name: unmapped, First: at, End: first}, first)
-		take(&Band{Name: NameOf(one.Path), First: first, End: end, Mapped: end - first, resident: one.Resident / size}, end)
-		at = end
+	for i := range maps.Mappings {
+		one := &maps.Mappings[i]
+		b := &Band{Name: NameOf(one), First: one.Start / size, End: one.End / size, Ours: one.Ours || one.IsShadow(), resident: one.Resident / size}
+		switch n := b.End - b.First; {
+		case one.Ours && !one.IsShadow():
+			b.own = n
+		case !b.Ours && !one.Gone:
+			b.Mapped = n
+		}
+		take(&Band{Name: unmapped, First: at, End: b.First}, b.First)
+		take(b, b.End)
+		at = b.End
 	}
 	take(&Band{Name: unmapped, First: at, End: m.unit.Count()}, m.unit.Count())
+	m.sum()
+}
+
+// sum gives each area its bands.
+func (m *Map) sum() {
 	areas := map[string]*Area{}
 	for i := range m.Bands {
 		b := &m.Bands[i]
-		a := areas[b.Name]
-		if a == nil {
-			a = &Area{Name: b.Name, Ranges: []Range{}}
-			areas[b.Name] = a
+		name := b.Name
+		if b.Ours {
+			name = own
 		}
-		a.Mapped, a.Resident = a.Mapped+b.Mapped, a.Resident+b.resident
+		a := areas[name]
+		if a == nil {
+			a = &Area{Name: name, Ours: b.Ours, Ranges: []Range{}}
+			areas[name] = a
+		}
+		a.Mapped, a.Resident = a.Mapped+b.Mapped+b.own, a.Resident+b.resident
 		for _, r := range b.Ranges {
 			m.add(a, r)
 		}
 	}
 	for _, a := range areas {
 		m.Areas = append(m.Areas, *a)
+		if a.Ours {
+			a.Mapped, a.Resident = 0, 0
+		}
 		m.Total.add(&a.Sums)
 	}
 	slices.SortFunc(m.Areas, func(a, b Area) int {
-		if a.Touched != b.Touched {
+		switch {
+		case a.Ours != b.Ours:
+			return cmp.Compare(bit(a.Ours), bit(b.Ours)) // they are last
+		case a.Touched != b.Touched:
 			return cmp.Compare(b.Touched, a.Touched)
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
 }
 
+func bit(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
 // put puts a band behind the others, or makes it one with the last.
 func (m *Map) put(b *Band) {
-	if b.Mapped == 0 && len(b.Ranges) == 0 || IsOurs(b.Name) {
+	if b.Mapped+b.own == 0 && (len(b.Ranges) == 0 || b.Ours) { // what is touched of the shadow is no access
 		return
 	}
-	if n := len(m.Bands); n > 0 && m.Bands[n-1].Name == b.Name {
+	if n := len(m.Bands); n > 0 && m.Bands[n-1].Name == b.Name && m.Bands[n-1].Ours == b.Ours {
 		last := &m.Bands[n-1]
-		last.End, last.Mapped, last.resident, last.Ranges = b.End, last.Mapped+b.Mapped, last.resident+b.resident, append(last.Ranges, b.Ranges...)
+		last.End, last.Mapped, last.resident, last.own, last.Ranges = b.End, last.Mapped+b.Mapped, last.resident+b.resident, last.own+b.own, append(last.Ranges, b.Ranges...)
 		return
 	}
 	m.Bands = append(m.Bands, *b)
 }
 
 // NameOf is what an area is called with what /proc/PID/maps says is mapped there.
-func NameOf(path string) string {
-	if path == "" {
+func NameOf(m *heat.Mapping) string {
+	switch {
+	case m.Path == "":
 		return anonymous
+	case m.IsShared():
+		return shared
 	}
-	return symname.Clean(path)
+	return symname.Clean(m.Path)
 }
-
-// IsOurs reports whether an area is the shadow itself.
-func IsOurs(name string) bool { return strings.HasPrefix(name, "/memfd:dynprof-heat") }
 
 func (s *Sums) add(t *Sums) {
 	s.Mapped += t.Mapped
@@ -341,249 +416,6 @@ func (s *Sums) add(t *Sums) {
 	s.Written += t.Written
 	s.Executed += t.Executed
 	s.Lines += t.Lines
-}
-
-func (s *Sums) count(r heat.Range) {
-	of := func(is heat.What) uint64 {
-		if r.What&is != 0 {
-			return r.Pages
-		}
-		return 0
-	}
-	s.add(&Sums{Touched: r.Pages, Read: of(heat.WasRead), Written: of(heat.WasWritten), Executed: of(heat.WasExecuted)})
-}
-
-// add adds units to an area, behind those that it has: pages by how many lines of each were
-// touched.
-func (m *Map) add(a *Area, r heat.Range) {
-	a.count(r)
-	for r.Pages > 0 {
-		one := Range{
-			Address: report.Address(r.First * m.unit.Size()), Read: r.What&heat.WasRead != 0, Written: r.What&heat.WasWritten != 0, Executed: r.What&heat.WasExecuted != 0,
-			First: r.Begin, Last: r.End,
-		}
-		n := r.Pages
-		if m.unit == heat.Page {
-			n, one.Lines = m.takeLines(&r)
-			one.Pages = n
-		}
-		one.Bytes = n * m.unit.Size()
-		a.Lines += n * one.Lines
-		a.put(one)
-		r.First, r.Pages = r.First+n, r.Pages-n
-	}
-}
-
-// takeLines is how many lines of the first page of a range were touched, and of how many pages
-// this is so.
-func (m *Map) takeLines(r *heat.Range) (pages, lines uint64) {
-	const each = heat.PageSize >> heat.Line
-	if len(m.lines) == 0 {
-		return r.Pages, 0
-	}
-	at := r.First * each
-	for len(m.lines) > 0 && m.lines[0].First < at { // of what is not shown
-		l := &m.lines[0]
-		n := min(l.Pages, at-l.First)
-		if l.First, l.Pages = l.First+n, l.Pages-n; l.Pages == 0 {
-			m.lines = m.lines[1:]
-		}
-	}
-	pages = 1
-	for len(m.lines) > 0 && m.lines[0].First < at+each {
-		l := &m.lines[0]
-		n := min(l.Pages, at+each-l.First)
-		if n == each {
-			pages = min(r.Pages, l.Pages/each)
-			n *= pages
-		}
-		lines += n / pages
-		if l.First, l.Pages = l.First+n, l.Pages-n; l.Pages == 0 {
-			m.lines = m.lines[1:]
-		}
-		if pages > 1 {
-			break
-		}
-	}
-	return pages, lines
-}
-
-// put puts a range behind the others, or makes it one with the last.
-func (a *Area) put(one Range) {
-	if n := len(a.Ranges); n > 0 {
-		last := &a.Ranges[n-1]
-		same := one
-		same.Address, same.Bytes, same.Pages = last.Address, last.Bytes, last.Pages
-		if uint64(last.Address)+last.Bytes == uint64(one.Address) && *last == same {
-			last.Bytes, last.Pages = last.Bytes+one.Bytes, last.Pages+one.Pages
-			return
-		}
-	}
-	a.Ranges = append(a.Ranges, one)
-}
-
-// Text writes a line for each area, or for each of its ranges, or for each slice.
-func (m *Map) Text(w io.Writer, style report.Style) error {
-	when := "at its end"
-	if !m.Ended {
-		when = "at its start"
-	}
-	t := &m.Total
-	if _, err := fmt.Fprintf(w, "%s: %s of %d bytes touched%s: %s read, %s written, %s executed; %s resident %s\n%s%s", m.Program, m.Count(t.Touched), m.Unit, m.Show.partText(),
-		figures.Thousands(t.Read), figures.Thousands(t.Written), figures.Thousands(t.Executed), figures.Thousands(t.Resident), when, m.linesText(), m.slicesText()); err != nil {
-		return err
-	}
-	if m.Show.Curve {
-		return m.curveText(w, style)
-	}
-	var rows [][3]string
-	heading := m.heading()
-	for i := range m.Areas {
-		a := &m.Areas[i]
-		name := filepath.Base(a.Name)
-		if !m.Show.Ranges {
-			rows = append(rows, [3]string{m.line(a), name, ""})
-			continue
-		}
-		for k := range a.Ranges {
-			r := &a.Ranges[k]
-			rows = append(rows, [3]string{m.lineOf(r), name, fmt.Sprintf("%s %s", r.Address, r.text())})
-		}
-	}
-	if err := report.Rows(w, style, heading, rows); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, m.Unseen.text(m.Cut))
-	return err
-}
-
-// partText says which part of the time is shown.
-func (s *Show) partText() string {
-	text := ""
-	if s.After > 0 {
-		text = " behind the first " + figures.Count(s.After, "instruction")
-	}
-	if s.Before > 0 {
-		text += " up to " + figures.Count(s.Before, "instruction")
-	}
-	return text
-}
-
-// Count is so many units, for people.
-func (m *Map) Count(n uint64) string { return figures.Count(n, m.Noun()) }
-
-// Noun is what a unit is called.
-func (m *Map) Noun() string { return noun(m.unit) }
-
-func (m *Map) heading() [3]string {
-	switch {
-	case !m.Show.Ranges && m.hasLines:
-		return [3]string{"TOUCHED\tREAD\tWRITTEN\tEXECUTED\tRESIDENT\tMAPPED\tLINES\tUSED", "MEMORY", ""}
-	case !m.Show.Ranges:
-		return [3]string{"TOUCHED\tREAD\tWRITTEN\tEXECUTED\tRESIDENT\tMAPPED", "MEMORY", ""}
-	case m.hasLines:
-		return [3]string{"PAGES\tLINES OF EACH\tFIRST\tLAST", "MEMORY", "ADDRESS"}
-	case m.unit == heat.Page:
-		return [3]string{"PAGES\tFIRST\tLAST", "MEMORY", "ADDRESS"}
-	}
-	return [3]string{"BYTES\tFIRST\tLAST", "MEMORY", "ADDRESS"}
-}
-
-// line is the figures of an area.
-func (m *Map) line(a *Area) string {
-	text := lineOf(a.Touched, a.Read, a.Written, a.Executed, a.Resident, a.Mapped)
-	if m.hasLines {
-		text += fmt.Sprintf("\t%s\t%s", figures.Thousands(a.Lines), a.used())
-	}
-	return text
-}
-
-// lineOf is those of a range.
-func (m *Map) lineOf(r *Range) string {
-	switch {
-	case m.hasLines:
-		return lineOf(r.Pages, r.Lines, uint64(r.First), uint64(r.Last))
-	case m.unit == heat.Page:
-		return lineOf(r.Pages, uint64(r.First), uint64(r.Last))
-	}
-	return lineOf(r.Bytes, uint64(r.First), uint64(r.Last))
-}
-
-// linesText says how much of pages was touched.
-func (m *Map) linesText() string {
-	if !m.hasLines {
-		return ""
-	}
-	return fmt.Sprintf("Of the lines of these pages, %d bytes each, %s were touched: %s.\n", heat.Line.Size(), figures.Thousands(m.Total.Lines), m.Total.used())
-}
-
-// used is how many lines of touched pages were touched.
-func (s *Sums) used() string {
-	if s.Touched == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f %%", 100*float64(s.Lines)/float64(s.Touched)/(heat.PageSize>>heat.Line))
-}
-
-func lineOf(numbers ...uint64) string {
-	var figure []string
-	for _, n := range numbers {
-		figure = append(figure, figures.Thousands(n))
-	}
-	return strings.Join(figure, "\t")
-}
-
-// text is r, w and x, or - in place of each.
-func (r *Range) text() string {
-	text := []byte("---")
-	for i, is := range []bool{r.Read, r.Written, r.Executed} {
-		if is {
-			text[i] = "rwx"[i]
-		}
-	}
-	return string(text)
-}
-
-// JSON writes the areas.
-func (m *Map) JSON(w io.Writer) error {
-	return report.WriteJSON(w, struct {
-		Schema int `json:"schema"`
-		*Map
-	}{report.Schema, m}, "areas", m.Areas)
-}
-
-// CSV writes the ranges of pages, or the slices.
-func (m *Map) CSV(w io.Writer) error {
-	if m.Show.Curve {
-		return m.curveCSV(w)
-	}
-	name := "bytes"
-	if m.unit == heat.Page {
-		name = "pages"
-	}
-	rows := [][]string{{"memory", "address", name, "read", "written", "executed", "first", "last"}}
-	if m.hasLines {
-		rows[0] = append(rows[0], "lines")
-	}
-	for i := range m.Areas {
-		for k := range m.Areas[i].Ranges {
-			r := &m.Areas[i].Ranges[k]
-			n := r.Bytes
-			if m.unit == heat.Page {
-				n = r.Pages
-			}
-			row := []string{
-				m.Areas[i].Name, r.Address.String(), strconv.FormatUint(n, 10),
-				strconv.FormatBool(r.Read), strconv.FormatBool(r.Written), strconv.FormatBool(r.Executed),
-				strconv.FormatUint(uint64(r.First), 10), strconv.FormatUint(uint64(r.Last), 10),
-			}
-			if m.hasLines {
-				row = append(row, strconv.FormatUint(r.Lines, 10))
-			}
-			rows = append(rows, row)
-		}
-	}
-	return csv.NewWriter(w).WriteAll(rows)
 }
 
 // Settle is what slices say of pages, as it is settled which were executed.

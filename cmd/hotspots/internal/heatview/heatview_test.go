@@ -30,7 +30,7 @@ func newProgram(t testing.TB, seed uint64) *program {
 	p := &program{t: t, r: rand.New(rand.NewPCG(seed, 5)), table: filepath.Join(t.TempDir(), "a.dynprof")}
 	p.log.Apart = 1
 	p.Granule = granule
-	p.Mapped = []Band{{"/a", 100, 160}, {"[heap]", 1000, 1003}, {"/b", 1 << 30, 1<<30 + 7}}
+	p.Mapped = []Band{{Name: "/a", First: 100, End: 160}, {Name: "/own", First: 400, End: 420, Ours: true}, {Name: "/gone", First: 500, End: 520, Gone: true}, {Name: "[heap]", First: 1000, End: 1003}, {Name: "/b", First: 1 << 30, End: 1<<30 + 7}}
 	if err := p.log.Open(p.table, nonce, &heat.Maps{}); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestSettle(t *testing.T) {
 
 // TestNavigate: twice as much, half of it, and beside it, by rows that there are.
 func TestNavigate(t *testing.T) {
-	s := &Source{Granule: granule, File: &heat.File{}, Used: []heat.Range{{First: 10, Pages: 4, What: 1}, {First: 100, Pages: 4, What: 2}}, Mapped: []Band{{"/a", 8, 24}}}
+	s := &Source{Granule: granule, File: &heat.File{}, Used: []heat.Range{{First: 10, Pages: 4, What: 1}, {First: 100, Pages: 4, What: 2}}, Mapped: []Band{{Name: "/a", First: 8, End: 24}}}
 	for _, row := range []struct {
 		v        View
 		from, to uint64

@@ -86,6 +86,8 @@ func (v *View) clip(granule uint64) (first, end uint64) {
 type Band struct {
 	Name       string
 	First, End uint64 // granules
+	Ours       bool   // it is dynprof's own,
+	Gone       bool   // or was there before: neither has rows but what is touched
 }
 
 // Source is what a view is of.
@@ -131,6 +133,9 @@ func (s *Source) rows(mapped bool) []heat.Range {
 	}
 	all := append([]heat.Range(nil), s.Used...)
 	for _, b := range s.Mapped {
+		if b.Ours || b.Gone {
+			continue
+		}
 		all = append(all, heat.Range{First: b.First, Pages: b.End - b.First})
 	}
 	return heat.Flat(all)

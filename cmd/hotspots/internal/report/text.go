@@ -32,6 +32,9 @@ func (s Style) Bold(text string) string { return s.paint("1", text) }
 // Red is text that stands out.
 func (s Style) Red(text string) string { return s.paint("31", text) }
 
+// Dim is text that is less than others.
+func (s Style) Dim(text string) string { return s.paint("2", text) }
+
 func (s Style) paint(code, text string) string {
 	if !s.Color {
 		return text

@@ -1,23 +1,18 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"net/http"
 	"net/url"
-	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heatview"
-	"github.com/dynprof/dynprof/cmd/hotspots/internal/objcode"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
-	"github.com/dynprof/dynprof/internal/symname"
 	pages "github.com/dynprof/dynprof/internal/table/heat"
 )
 
@@ -30,86 +25,31 @@ const (
 
 // symbols are the names of what lies where in a program, which are read when they are asked for.
 type symbols struct {
-	mu        sync.Mutex
-	functions []symbol                   // by address
-	variables map[int][]objcode.Variable // by object
-}
-
-type symbol struct {
-	from, to uint64 // addresses
-	i        int    // function
+	mu  sync.Mutex
+	all *heat.Symbols
+	n   int // functions
 }
 
 // in are the names of functions and variables in some addresses, and how many more there are.
 func (y *symbols) in(p *program, from, to uint64, most int) (names []string, more int) {
-	list, more := y.find(p, from, to, most)
-	for _, f := range list {
-		names = append(names, f.Name)
-	}
-	return names, more
-}
-
-// found is a function or a variable.
-type found struct {
-	Name     string `json:"name"`
-	From     uint64 `json:"from"` // addresses
-	To       uint64 `json:"to"`
-	Variable bool   `json:"variable"`
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.of(p).Names(from, to, most)
 }
 
 // find are the functions and the variables in some addresses, and how many more there are.
-func (y *symbols) find(p *program, from, to uint64, most int) (list []found, more int) {
+func (y *symbols) find(p *program, from, to uint64, most int) (list []heat.Symbol, more int) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
+	return y.of(p).Find(from, to, most)
+}
+
+func (y *symbols) of(p *program) *heat.Symbols {
 	book := p.source.Book()
-	if len(y.functions) != len(book.Functions) {
-		y.functions = y.functions[:0]
-		for i := range book.Functions {
-			f := &book.Functions[i]
-			at := book.Objects[f.Object].Bias + f.Address
-			y.functions = append(y.functions, symbol{at, at + max(uint64(f.Size), 1), i})
-		}
-		slices.SortFunc(y.functions, func(a, b symbol) int { return cmp.Compare(a.from, b.from) })
+	if y.all == nil || y.n != len(book.Functions) {
+		y.all, y.n = heat.NewSymbols(book.Objects, book.Functions, book.Name, book.Mangled), len(book.Functions)
 	}
-	add := func(f found, name func() string) {
-		if len(list) < most {
-			f.Name = name()
-			list = append(list, f)
-		} else {
-			more++
-		}
-	}
-	i := sort.Search(len(y.functions), func(i int) bool { return y.functions[i].from >= from })
-	if i > 0 && y.functions[i-1].to > from {
-		i--
-	}
-	for ; i < len(y.functions) && y.functions[i].from < to; i++ {
-		f := &y.functions[i]
-		add(found{From: f.from, To: f.to}, func() string { return book.Name(f.i) })
-	}
-	for n := range book.Objects {
-		o := &book.Objects[n]
-		if from >= o.High || to <= o.Low {
-			continue
-		}
-		all, is := y.variables[n]
-		if !is {
-			all, _ = objcode.Variables(o) // what cannot be read has no names
-			if y.variables == nil {
-				y.variables = map[int][]objcode.Variable{}
-			}
-			y.variables[n] = all
-		}
-		k := sort.Search(len(all), func(k int) bool { return all[k].Addr+o.Bias >= from })
-		if k > 0 && all[k-1].Addr+all[k-1].Size+o.Bias > from {
-			k--
-		}
-		for ; k < len(all) && all[k].Addr+o.Bias < to; k++ {
-			v := &all[k]
-			add(found{From: v.Addr + o.Bias, To: v.Addr + v.Size + o.Bias, Variable: true}, func() string { return symname.Display(v.Name, o.Path, v.Addr, !book.Mangled) })
-		}
-	}
-	return list, more
+	return y.all
 }
 
 // named is what lies at the addresses of some rows, of so many bytes each.
@@ -122,8 +62,8 @@ func (s *Server) named(p *program, q url.Values, _ *http.Request) (reply, error)
 		return reply{}, failed(http.StatusBadRequest, fmt.Errorf("row: 1 to %d bytes", pages.PageSize))
 	}
 	type line struct {
-		Symbols []found `json:"symbols"`
-		More    int     `json:"more_symbols"`
+		Symbols []heat.Symbol `json:"symbols"`
+		More    int           `json:"more_symbols"`
 	}
 	rows := []line{}
 	for at := range strings.SplitSeq(q.Get("at"), ",") {
@@ -132,7 +72,7 @@ func (s *Server) named(p *program, q url.Values, _ *http.Request) (reply, error)
 			return reply{}, failed(http.StatusBadRequest, fmt.Errorf("at: %d addresses at most, hex digits, with commas between them", mostNamed))
 		}
 		list, more := p.symbols.find(p, from, from+uint64(row), mostSymbols)
-		rows = append(rows, line{append([]found{}, list...), more})
+		rows = append(rows, line{append([]heat.Symbol{}, list...), more})
 	}
 	return jsonReply(map[string]any{"schema": Schema, "rows": rows})
 }

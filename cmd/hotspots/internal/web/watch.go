@@ -227,10 +227,11 @@ func (r *watcher) settle(ctx context.Context) bool {
 
 // look finds out what is mapped: while the program runs the kernel says so, then the file.
 func (r *watcher) look(f *pages.File) (isNew bool) {
-	mappings := f.Mappings
+	book := r.p.source.Book()
+	mappings := heat.Named(f.Mappings, book.Objects, r.p.source.Path())
 	if !f.Ended {
-		if now := r.mapped(); now != nil {
-			mappings = now
+		if now := r.mapped(f); now != nil {
+			mappings = heat.Named(now, book.Objects, r.p.source.Path())
 		}
 	}
 	bands := bandsOf(mappings, r.now.Granule)
@@ -246,18 +247,26 @@ func (r *watcher) look(f *pages.File) (isNew bool) {
 		Name string `json:"name"`
 		From uint64 `json:"from"`
 		To   uint64 `json:"to"`
+		Ours bool   `json:"ours,omitempty"`
 	}
 	told := []band{}
 	for _, b := range bands {
-		told = append(told, band{b.Name, b.First * n.Granule, b.End * n.Granule})
+		told = append(told, band{b.Name, b.First * n.Granule, b.End * n.Granule, b.Ours})
 	}
 	n.memory = heatview.Join(map[string]any{"schema": heatview.Schema, "kind": "memory", "memory": told, "more": more}, nil)
 	return true
 }
 
-// mapped is what is mapped in the program now, if its number here is still that of it.
-func (r *watcher) mapped() (list []pages.Mapping) {
+// mapped is what is mapped in the program now, if its number here is still that of it. Shared memory
+// is ours where the file says so of it.
+func (r *watcher) mapped(f *pages.File) (list []pages.Mapping) {
 	book := r.p.source.Book()
+	ours := map[uint64]bool{}
+	for i := range f.Mappings {
+		if one := &f.Mappings[i]; one.Ours && one.IsShared() {
+			ours[one.Inode] = true
+		}
+	}
 	all, err := procmaps.Of(strconv.FormatUint(uint64(book.Pid), 10))
 	if err != nil || len(book.Objects) == 0 {
 		return nil
@@ -265,7 +274,9 @@ func (r *watcher) mapped() (list []pages.Mapping) {
 	is := false
 	for _, m := range all {
 		is = is || m.Start == book.Objects[0].Low && m.Path == book.Objects[0].Path
-		list = append(list, pages.Mapping{Start: m.Start, End: m.End, Offset: m.Offset, Path: m.Path})
+		one := pages.Mapping{Start: m.Start, End: m.End, Offset: m.Offset, Path: m.Path, Inode: m.Inode}
+		one.Ours = one.IsShared() && ours[m.Inode]
+		list = append(list, one)
 	}
 	if !is {
 		return nil
@@ -319,11 +330,12 @@ func (s *Server) watchOf(p *program) *watch {
 
 // bandsOf is what is mapped, the shadow left out.
 func bandsOf(mappings []pages.Mapping, granule uint64) (bands []heatview.Band) {
-	for _, m := range mappings {
-		b := heatview.Band{Name: heat.NameOf(m.Path), First: m.Start / granule, End: min((m.End+granule-1)/granule, pages.Pages*pages.PageSize/granule)}
-		if n := len(bands); n > 0 && bands[n-1].Name == b.Name && bands[n-1].End == b.First {
+	for i := range mappings {
+		m := &mappings[i]
+		b := heatview.Band{Name: heat.NameOf(m), First: m.Start / granule, End: min((m.End+granule-1)/granule, pages.Pages*pages.PageSize/granule), Ours: m.Ours, Gone: m.Gone}
+		if n := len(bands); n > 0 && bands[n-1].Name == b.Name && bands[n-1].Gone == b.Gone && bands[n-1].End == b.First {
 			bands[n-1].End = b.End
-		} else if b.End > b.First && !heat.IsOurs(b.Name) {
+		} else if b.End > b.First && !m.IsShadow() {
 			bands = append(bands, b)
 		}
 	}
