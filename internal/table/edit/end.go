@@ -15,6 +15,15 @@ func MarkEnded(path string, e layout.Ended) error {
 		return err
 	}
 	defer f.Close()
+	if t := &e.Transfers; *t != (layout.Transfers{}) {
+		var b []byte
+		for _, n := range []uint64{t.Read, t.ReadCalls, t.Written, t.WriteCalls} {
+			b = le.AppendUint64(b, n)
+		}
+		if _, err := f.OS().WriteAt(b, layout.HdrReadBytes); err != nil {
+			return err
+		}
+	}
 	// The kind comes last: a reader that sees it sees the others.
 	b := le.AppendUint64(le.AppendUint32(nil, e.Code), uint64(e.Time.UnixNano()))
 	if _, err := f.OS().WriteAt(b, layout.HdrEndedCode); err != nil {

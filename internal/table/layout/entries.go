@@ -211,6 +211,8 @@ type Ended struct {
 	Kind uint32 // EndedUnknown, EndedExit, EndedSignal, EndedDetached
 	Code uint32 // exit status or signal number
 	Time time.Time
+
+	Transfers Transfers // in its life
 }
 
 // Header is what a table says about its program.
@@ -230,10 +232,20 @@ type Header struct {
 	Overhead  uint32    // HdrOverhead
 	WentOn    uint32    // how often the program has gone on as another, by exec, that has a table of its own
 	Unlisted  Unlisted  // as far as hotspots run has seen some
+	Transfers Transfers // all 0: not known
 }
 
 // Runner is the process number that hotspots run had, if it started the program; else any.
 func (h *Header) Runner() uint32 { return le.Uint32(h.RunID[len(h.RunID)-4:]) }
+
+// Transfers is what the kernel has read of files, pipes and the like into a program's memory, and written
+// of that, by system calls read(2), write(2) and their like.
+type Transfers struct {
+	Read       uint64 // bytes
+	ReadCalls  uint64
+	Written    uint64 // bytes
+	WriteCalls uint64
+}
 
 // Unlisted is executable memory of a process that is of no object in its table,
 // bytes: what compilers and interpreters have made while it ran, or have loaded

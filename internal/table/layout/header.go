@@ -68,6 +68,7 @@ func decodeHeader(raw []byte) *Header {
 	h.Overhead = le.Uint32(raw[HdrOverhead:])
 	h.WentOn = le.Uint32(raw[HdrWentOn:])
 	h.Unlisted = Unlisted{le.Uint64(raw[HdrCodeAnonymous:]), le.Uint64(raw[HdrCodeInFiles:])}
+	h.Transfers = Transfers{le.Uint64(raw[HdrReadBytes:]), le.Uint64(raw[HdrReadCalls:]), le.Uint64(raw[HdrWriteBytes:]), le.Uint64(raw[HdrWriteCalls:])}
 	if ns := le.Uint64(raw[HdrSnapshot:]); ns != 0 {
 		h.Snapshot = time.Unix(0, int64(ns))
 	}

@@ -128,6 +128,12 @@ const (
 	// What it has seen of the program's executable memory that is of no object.
 	HdrCodeAnonymous = 0x250 // u64, bytes of no file
 	HdrCodeInFiles   = 0x258 // u64, bytes of files that the dynamic linker has not loaded
+	// What the kernel has read and stored for it, by its /proc/PID/io when it had ended: that of read(2), write(2)
+	// and their like, of children that were waited for, too. All 0: it could not be read.
+	HdrReadBytes  = 0x3f8 // u64
+	HdrReadCalls  = 0x400 // u64
+	HdrWriteBytes = 0x408 // u64
+	HdrWriteCalls = 0x410 // u64
 	// And when it has folded tables of short programs into this one.
 	HdrFolded = 0x260 // section: their processes, this table's own among them
 

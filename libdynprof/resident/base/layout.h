@@ -98,6 +98,10 @@
 #define DP_HDR_ENDED_TIME 0x248
 #define DP_HDR_CODE_ANONYMOUS 0x250
 #define DP_HDR_CODE_IN_FILES 0x258
+#define DP_HDR_READ_BYTES 0x3f8
+#define DP_HDR_READ_CALLS 0x400
+#define DP_HDR_WRITE_BYTES 0x408
+#define DP_HDR_WRITE_CALLS 0x410
 #define DP_HDR_FOLDED 0x260
 #define DP_SEC_OFFSET 0x0
 #define DP_SEC_COUNT 0x8
@@ -484,6 +488,10 @@ struct dp_header {
 	uint32_t executed;
 	uint32_t went_on;
 	struct dp_section sites;
+	uint64_t read_bytes;
+	uint64_t read_calls;
+	uint64_t write_bytes;
+	uint64_t write_calls;
 };
 _Static_assert(offsetof(struct dp_header, magic) == DP_HDR_MAGIC, "DP_HDR_MAGIC");
 _Static_assert(offsetof(struct dp_header, version) == DP_HDR_VERSION, "DP_HDR_VERSION");
@@ -571,6 +579,10 @@ _Static_assert(offsetof(struct dp_header, translator_failures) == DP_HDR_TRANSLA
 _Static_assert(offsetof(struct dp_header, executed) == DP_HDR_EXECUTED, "DP_HDR_EXECUTED");
 _Static_assert(offsetof(struct dp_header, went_on) == DP_HDR_WENT_ON, "DP_HDR_WENT_ON");
 _Static_assert(offsetof(struct dp_header, sites) == DP_HDR_SITES, "DP_HDR_SITES");
+_Static_assert(offsetof(struct dp_header, read_bytes) == DP_HDR_READ_BYTES, "DP_HDR_READ_BYTES");
+_Static_assert(offsetof(struct dp_header, read_calls) == DP_HDR_READ_CALLS, "DP_HDR_READ_CALLS");
+_Static_assert(offsetof(struct dp_header, write_bytes) == DP_HDR_WRITE_BYTES, "DP_HDR_WRITE_BYTES");
+_Static_assert(offsetof(struct dp_header, write_calls) == DP_HDR_WRITE_CALLS, "DP_HDR_WRITE_CALLS");
 
 struct dp_object_entry {
 	uint32_t path;

@@ -27,7 +27,8 @@ func (a *app) heatCommand() *cobra.Command {
 			"it has touched, --heat=lines, or --heat=bytes; --lines and --bytes show all by these. Without TABLE: the newest table.\n\n" +
 			"A page is touched where an instruction of a function that runs as a copy has read or written a byte of it.\n" +
 			"With --control memory is noted while counting is on: hotspots pause, hotspots resume.\n" +
-			"What is not seen is said: other functions, libraries that are not counted, the kernel. Forked children touch\n" +
+			"What is not seen is said: other functions, libraries that are not counted, code that was made at run time, the kernel, and\n" +
+			"how much that has read and stored by read, write and their like. Forked children touch\n" +
 			"the same pages.",
 		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots heat app.dynprof\n  hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --from 300M --to 400M\n  hotspots heat app.dynprof --curve --window 1000000\n  hotspots heat app.dynprof --format json",
 		Args:    cobra.MaximumNArgs(1),

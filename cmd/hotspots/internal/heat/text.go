@@ -213,7 +213,7 @@ func (m *Map) CSV(w io.Writer) error {
 				first, last := r.of(bit)
 				row = append(row, strconv.FormatUint(uint64(*first), 10), strconv.FormatUint(uint64(*last), 10))
 			}
-			row = append(row, strings.Join(r.Symbols, " "))
+			row = append(row, strings.Join(r.Symbols, ";"))
 			rows = append(rows, row)
 		}
 	}

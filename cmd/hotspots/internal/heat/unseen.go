@@ -2,6 +2,8 @@ package heat
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
@@ -13,9 +15,13 @@ import (
 	"github.com/dynprof/dynprof/internal/x86"
 )
 
-// Unseen is what may have touched more pages. The kernel's own accesses, and those of objects
-// that are not counted, as libc, are in none of these.
+// Unseen is what may have touched more pages. Accesses of objects that are not counted, as libc, are in
+// none of these, nor are those of the kernel but by read, write and their like.
 type Unseen struct {
+	Kernel   *Kernel `json:"kernel,omitempty"` // nil: not known, or nothing
+	MadeCode uint64  `json:"made_code"`        // bytes of executable memory without a file, the most at a time that was seen: code that was made at run time
+	VDSO     bool    `json:"vdso"`             // there is a libc, which calls functions of the kernel's in it
+
 	Functions int    `json:"functions"` // that were called, and do not run as copies
 	Calls     uint64 `json:"calls"`     // of these
 
@@ -33,10 +39,37 @@ type Unseen struct {
 	Unknown int `json:"unknown_objects"` // whose files are not there any more: their instructions are in none of these
 }
 
+// Kernel is what the kernel has stored in memory of the program and of children that it has waited for,
+// and read of it, by read, write, sendfile and their like: what the dynamic linker and dynprof have read
+// and written there is among it. Not among it are recv and send, io_uring, mapped files, and what other
+// system calls take and return.
+type Kernel struct {
+	StoredBytes uint64 `json:"stored_bytes"`
+	ReadCalls   uint64 `json:"read_calls"`
+	LoadedBytes uint64 `json:"loaded_bytes"`
+	WriteCalls  uint64 `json:"write_calls"`
+}
+
+func kernelOf(t *layout.Transfers) *Kernel {
+	if *t == (layout.Transfers{}) {
+		return nil
+	}
+	return &Kernel{t.Read, t.ReadCalls, t.Written, t.WriteCalls}
+}
+
+// hasLibc reports whether a C library is among the objects: it calls functions of the vdso.
+func hasLibc(objects []layout.Object) bool {
+	return slices.ContainsFunc(objects, func(o layout.Object) bool {
+		name := filepath.Base(o.Path)
+		return strings.HasPrefix(name, "libc.so") || strings.HasPrefix(name, "libc-") || strings.HasPrefix(name, "ld-musl-")
+	})
+}
+
 // UnseenOf adds it up.
 func UnseenOf(t *table.Table, s *table.Snapshot, flow *table.Flow) (u Unseen) {
 	u.Programs = s.Executed
 	images := map[uint16]*objcode.Image{}
+	u.Kernel, u.MadeCode, u.VDSO = kernelOf(&t.Header.Transfers), t.Header.Unlisted.Anonymous, hasLibc(t.Objects)
 	u.NoRoom, u.Go = report.Flagged(t, layout.ObjByCall), report.Flagged(t, layout.ObjGo)
 	for i := range t.Functions {
 		if !RunsAsCopy(t, flow, uint32(i)) && s.Calls[i] > 0 {
@@ -131,7 +164,18 @@ func (u *Unseen) Text() string {
 			parts = append(parts, figures.Count(p.n, "access")+" "+p.what)
 		}
 	}
-	text := "what objects that are not counted touch, and the kernel"
+	if k := u.Kernel; k != nil {
+		parts = append(parts, fmt.Sprintf("of the kernel's %s stored by %s of read and their like, and %s read by %s of write and theirs (dynprof's own and those of children among them; recv, send and other system calls are not)",
+			figures.Count(k.StoredBytes, "byte"), figures.Count(k.ReadCalls, "call"), figures.Count(k.LoadedBytes, "byte"), figures.Count(k.WriteCalls, "call")))
+	}
+	if u.MadeCode > 0 {
+		parts = append(parts, fmt.Sprintf("%s of code made at run time, whose accesses are not seen", figures.Count(u.MadeCode, "byte")))
+	}
+	text := "what objects that are not counted touch, "
+	if u.VDSO {
+		text += "the vdso, "
+	}
+	text += "and the kernel"
 	if len(parts) > 0 {
 		text += "; " + strings.Join(parts, ", ")
 	}

@@ -253,7 +253,7 @@ func compact(all []*find.Entry) {
 }
 
 func (j *Job) noteEnd(path string, r launch.Result) error {
-	end := layout.Ended{Kind: layout.EndedExit, Code: uint32(r.Code), Time: time.Now()}
+	end := layout.Ended{Kind: layout.EndedExit, Code: uint32(r.Code), Time: time.Now(), Transfers: r.Transfers}
 	if r.Signal != 0 {
 		end.Kind, end.Code = layout.EndedSignal, uint32(r.Signal)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dynprof/dynprof/internal/procfile"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Signals to this process are for the program. A handler of our own, in
@@ -90,6 +91,8 @@ type relay struct {
 	told    int              // how many of them before it was all
 
 	lastWord time.Time
+
+	transfers layout.Transfers // of the program, when it had ended
 
 	stopped syscall.Signal // that stopped the program; 0 if it runs
 	asked   bool           // this process got a signal that stops
@@ -292,8 +295,12 @@ func (r *relay) changed() (ws syscall.WaitStatus, err error) {
 	others.Lock()
 	defer others.Unlock()
 	pid, whom := -1, -1
+	ended := hasEnded(r.pid)
+	if ended { // it is there until somebody waits for it
+		r.transfers = transfersOf(r.pid)
+	}
 	if others.count > 0 {
-		if whom = r.pid; !hasEnded(whom) {
+		if whom = r.pid; !ended {
 			return running, nil
 		}
 	}

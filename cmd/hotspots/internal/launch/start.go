@@ -7,6 +7,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Result is how a program ended.
@@ -14,6 +16,8 @@ type Result struct {
 	Pid    int
 	Code   int            // exit status
 	Signal syscall.Signal // that killed it; 0 if it exited
+
+	Transfers layout.Transfers // what the kernel has read and stored for it; the zero value: it is not known
 }
 
 // Status is what a shell would make of it: 128+N after signal N.
@@ -129,7 +133,9 @@ func (r *relay) attend(watch func(pid int)) (Result, error) {
 		return Result{Pid: r.pid}, fmt.Errorf("waiting for process %d: %w", r.pid, err)
 	}
 	r.outlive()
-	return ResultOf(r.pid, ws), nil
+	result := ResultOf(r.pid, ws)
+	result.Transfers = r.transfers
+	return result, nil
 }
 
 // ResultOf is how a process has ended, of what wait4(2) says.
