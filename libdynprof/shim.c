@@ -46,6 +46,7 @@
 #include "stubs/redirect.h"
 #include "table/audit.h"
 #include "table/heat.h"
+#include "table/chosen.h"
 #include "table/regions.h"
 #include "table/allocs.h"
 #include "translator.h"

@@ -15,6 +15,7 @@
 
 uint32_t dp_last_stacks_taken, dp_forbidden, dp_side, dp_inside[2], dp_have_wrgsbase, dp_shadowed;
 uint64_t dp_filters, dp_withdrawn;
+uint32_t dp_files_are;
 uint8_t dp_last_stacks[DP_LAST_STACKS][1 << DP_LAST_STACK_SHIFT] __attribute__((aligned(16)));
 
 uint8_t dp_small_stacks, dp_side_stacks[DP_SIDE_STACKS][1 << DP_SIDE_STACK_SHIFT] __attribute__((aligned(16)));

@@ -18,12 +18,6 @@ void dp_leave(int entered) { (void)entered; }
 struct dp_row *dp_own_row(void) { return 0; }
 void dp_pages_widen(uint64_t low, uint64_t high) { (void)low, (void)high; }
 void dp_pages_mark(uint64_t low, uint64_t high, uint16_t by) { (void)low, (void)high, (void)by; }
-uint64_t dp_brk_begin(void) { return 0; }
-uint64_t dp_brk_most(uint64_t begin) { return begin; }
-int dp_allocs_begin(void) { return 0; }
-int dp_allocs_site(uint64_t number) { return (int)number; }
-int dp_allocs_code(int site, uint64_t low, uint64_t size) { return site + (int)(low + size); }
-void dp_allocs_unled(void) {}
 uint64_t dp_allocs_region(uint64_t low, uint64_t high) { return low + high; }
 
 #include <stdio.h>

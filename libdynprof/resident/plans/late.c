@@ -45,6 +45,7 @@
 #include "table/allocs.h"
 #include "table/audit.h"
 #include "table/heat.h"
+#include "table/chosen.h"
 #include "table/regions.h"
 #include "texts/hooked.h"
 #include "texts/slots.h"

@@ -13,7 +13,7 @@ import (
 )
 
 // chosenRegions is what --region names, as the library reads it (libdynprof/resident/table/
-// regions.h), and what there is to be said of it.
+// chosen.h), and what there is to be said of it.
 func chosenRegions(all []string, program string) (text string, remarks []string, err error) {
 	var list []string
 	for _, what := range all {

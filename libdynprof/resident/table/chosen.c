@@ -1,0 +1,221 @@
+/* See chosen.h. */
+#define _GNU_SOURCE
+#include "base/filters.h"
+#include "base/layout.h"
+#include "base/stub.h"
+#include "table/allocs.h"
+#include "table/audit.h"
+#include "table/brk.h"
+#include "table/chosen.h"
+#include "table/files.h"
+#include "table/regions.h"
+
+static const char *number_of(const char *p, uint64_t *n)
+{
+	for (*n = 0;; p++) {
+		if (*p >= '0' && *p <= '9')
+			*n = *n << 4 | (uint64_t)(*p - '0');
+		else if (*p >= 'a' && *p <= 'f')
+			*n = *n << 4 | (uint64_t)(*p - 'a' + 10);
+		else
+			return p;
+	}
+}
+
+static int same_name(const char *name, const char *text, size_t n) { return text_len(name) == n && same_bytes(name, text, n); }
+
+/* What is behind the names of an object, each of which has a / behind it. */
+static const char *behind_names(const char *text, const char *end)
+{
+	const char *behind = text;
+	for (const char *p = text; p < end; p++)
+		if (*p == '/')
+			behind = p + 1;
+	return behind;
+}
+
+static const char *base_of(const char *path)
+{
+	const char *base = path;
+	for (const char *p = path; *p; p++)
+		if (*p == '/')
+			base = p + 1;
+	return base;
+}
+
+/* Whether an object's name is one of those of a text. */
+static int is_named(const char *path, const char *text, const char *end)
+{
+	const char *base = base_of(path);
+	for (const char *p = text; p < end; p++)
+		if (*p == '/') {
+			if (same_name(base, text, (size_t)(p - text)))
+				return 1;
+			text = p + 1;
+		}
+	return 0;
+}
+
+/* The object that a text up to end names; without names: the executable. */
+static const struct dp_object *object_of(const struct dp_ctl *ctl, const char *text, const char *end)
+{
+	if (text == end)
+		return ctl->late || !ctl->objects_count ? 0 : &ctl->objects[0];
+	for (uint32_t i = 0; i < ctl->objects_count; i++)
+		if (is_named((const char *)ctl->objects[i].name, text, end))
+			return &ctl->objects[i];
+	return 0;
+}
+
+enum chosen { IMPOSSIBLE, MADE, NOT_LOADED };
+
+static enum chosen add(uint64_t at, uint64_t bytes, const char *name) { return dp_region_add(at, bytes, name, 0) > 0 ? MADE : IMPOSSIBLE; }
+
+/* Regions of objects that came later, as this process has loaded them: they end with them. */
+static struct passing {
+	uint64_t dynamic; /* 0: none */
+	int64_t number;
+	long pid;
+} passing[DP_RG_LIVES];
+
+static enum chosen add_of(const struct dp_object *o, uint64_t at, uint64_t bytes, const char *name)
+{
+	int64_t number = dp_region_add(at, bytes, name, 0);
+	for (struct passing *p = passing; number > 0 && o->dynamic && p < passing + DP_RG_LIVES; p++)
+		if (!p->dynamic) {
+			*p = (struct passing){o->dynamic, number, ask(SYS_getpid)};
+			break;
+		}
+	return number > 0 ? MADE : IMPOSSIBLE;
+}
+
+void dp_regions_pass(int (*is_loaded)(uint64_t dynamic))
+{
+	int removed = 0;
+	if (!dp_regions_are())
+		return;
+	for (struct passing *p = passing; p < passing + DP_RG_LIVES; p++)
+		if (p->dynamic && !is_loaded(p->dynamic)) {
+			if (p->pid == ask(SYS_getpid)) /* else a fork's child has let go of its own */
+				removed |= dp_region_remove(p->number) == 0;
+			p->dynamic = 0;
+		}
+	if (removed)
+		dp_audit_tell();
+}
+
+/* The allocation site of that name, or a new one; -1: there can be no more. */
+static int site_named(const char *name)
+{
+	uint64_t number = dp_region_of_site(name);
+	return number ? dp_allocs_site(number) : -1;
+}
+
+/* Blocks that the code at OFFSET:BYTES,... of an object asks for. */
+static enum chosen choose_site(const char *text, const char *end, const char *name, const struct dp_ctl *ctl)
+{
+	const char *plus = behind_names(text, end);
+	uint64_t low, size;
+	if (!dp_allocs_begin())
+		return IMPOSSIBLE;
+	const struct dp_object *o = object_of(ctl, text, plus);
+	if (!o)
+		return NOT_LOADED;
+	int site = site_named(name);
+	if (site < 0)
+		return IMPOSSIBLE;
+	for (const char *p = plus; p < end;) {
+		p = number_of(p + 1, &low);
+		if (*p != ':')
+			return IMPOSSIBLE;
+		p = number_of(p + 1, &size);
+		if (!dp_allocs_code(site, low + o->bias, size))
+			return IMPOSSIBLE;
+	}
+	return MADE;
+}
+
+/* What a text says behind an address: :BYTES up to its end; 0: it does not. */
+static uint64_t bytes_of(const char *colon, const char *end)
+{
+	uint64_t size;
+	return *colon == ':' && number_of(colon + 1, &size) == end ? size : 0;
+}
+
+/* The heap, or the first thread's stack. Those are of the start. */
+static enum chosen choose_range(struct dp_extent r, const char *name, const struct dp_ctl *ctl)
+{
+	return ctl->late ? NOT_LOADED : r.low ? add(r.low, r.high - r.low, name) : IMPOSSIBLE;
+}
+
+static enum chosen choose_of(const char *text, const char *end, const char *name, const struct dp_ctl *ctl)
+{
+	const char *plus = behind_names(text, end);
+	const struct dp_object *o = object_of(ctl, text, plus);
+	uint64_t at;
+	if (!o)
+		return NOT_LOADED;
+	if (plus == end)
+		return add_of(o, o->low, o->high - o->low, name);
+	const char *colon = number_of(plus + 1, &at);
+	return add_of(o, at + o->bias, bytes_of(colon, end), name);
+}
+
+/* Makes one, whose text is up to end, name=what. Of objects that come later only those can be in it that
+ * have a name. */
+static enum chosen choose(const char *what, const char *end, const char *name, const struct dp_ctl *ctl)
+{
+	uint64_t at;
+	const char *colon;
+	switch (what < end ? *what : 0) {
+	case '*':
+		return choose_site(what + 1, end, name, ctl);
+	case '^':
+		return choose_range(dp_heap(), name, ctl);
+	case '_':
+		return choose_range(dp_stack(), name, ctl);
+	case '<':
+		return ctl->late || dp_files_choose(what + 1, (size_t)(end - what - 1), name) ? MADE : IMPOSSIBLE;
+	case '@':
+		colon = number_of(what + 1, &at);
+		return ctl->late ? NOT_LOADED : add(at, bytes_of(colon, end), name);
+	default:
+		return choose_of(what, end, name, ctl);
+	}
+}
+
+static void note_name(char *names, size_t room, const char *name)
+{
+	size_t n = text_len(names);
+	n += text_copy(names + n, room - n, n ? ", " : "");
+	text_copy(names + n, room - n, name);
+}
+
+void dp_regions_choose(const char *list, const struct dp_ctl *ctl, struct dp_unmade *u)
+{
+	char name[DP_LOG_SIZE - DP_LOG_NAME];
+	for (const char *end, *is; *list; list = *end ? end + 1 : end) {
+		for (end = list; *end && *end != ';'; end++)
+			;
+		if (*list == '%')
+			dp_regions_record((unsigned)(list[1] - '0'));
+		for (is = list; is < end && *is != '='; is++)
+			;
+		if (is == end)
+			continue;
+		text_copy(name, (size_t)(is - list) + 1 < sizeof name ? (size_t)(is - list) + 1 : sizeof name, list);
+		enum chosen c = choose(is + 1, end, name, ctl);
+		if (u && c != MADE)
+			note_name(c == NOT_LOADED ? u->absent : u->impossible, sizeof u->absent, name);
+	}
+}
+
+void dp_regions_late(const struct dp_ctl *ctl)
+{
+	static const char variable[] = "DYNPROF_REGION=";
+	if (ctl->remark[0])
+		dp_allocs_unled(); /* that is what a planner of later objects says */
+	for (uint32_t i = 0; dp_regions_are() && i < ctl->vars_count; i++)
+		if (has_prefix((const char *)ctl->vars[i], variable))
+			dp_regions_choose((const char *)ctl->vars[i] + sizeof variable - 1, ctl, 0);
+}
