@@ -122,7 +122,8 @@ static const Elf64_Phdr *headers_at(uint64_t at, const struct link_map *l, int *
  * it is in every library that ld makes by itself; 0 if they are not there. */
 static const Elf64_Phdr *headers_of(const struct link_map *l, int *n)
 {
-	if (!l->l_addr || l->l_addr % DP_PAGE_SIZE || !is_mapped(l->l_addr))
+	char magic[SELFMAG]; /* of a library that was linked for another address, there may be a guard page */
+	if (!l->l_addr || l->l_addr % DP_PAGE_SIZE || !is_mapped(l->l_addr) || !dp_read_quietly(magic, (const void *)l->l_addr, sizeof magic))
 		return 0;
 	return headers_at(l->l_addr, l, n);
 }
