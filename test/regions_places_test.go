@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -148,5 +149,23 @@ func TestRegionsFileMapped(t *testing.T) {
 				t.Errorf("%v: %+v", flags, g)
 			}
 		}
+	}
+}
+
+// TestRegionsFileMany: of more mappings than there may be regions it is said how many are none.
+func TestRegionsFileMany(t *testing.T) {
+	lane.Parallel(t)
+	const most, more = 256, 44
+	program, file := compile(t, need(t, "gcc"), []string{"-O1", "-pthread"}, "regionsfile.c"), filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, make([]byte, 4*4096), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, table := countedAt(t, cmd(program, file, file, strconv.Itoa(most+more-1)), "--region", "file:"+file) // and the first one
+	l, n := regionsOf(t, table), sizesOf(t, table)
+	if r.status != 0 || n["load 2"] != most-1 || n["store 2"] != most-1 || l.Total.Unmade != more {
+		t.Errorf("%+v: %v, %+v", r, n, l.Total)
+	}
+	if r := run(t, cmd(build(t, "hotspots"), "regions", table)); !strings.Contains(r.stdout, "44 mappings of files not recorded of") {
+		t.Errorf("%+v", r)
 	}
 }

@@ -24,6 +24,7 @@ type regionList struct {
 		Waits   uint64 `json:"waits"`
 		Lost    uint64 `json:"lost"`
 		Untold  uint64 `json:"untold"`
+		Unmade  uint64 `json:"unmade"`
 		Ended   bool   `json:"ended"`
 	} `json:"total"`
 	Unseen struct {

@@ -57,6 +57,10 @@ int main(int argc, char **argv)
 	file = open(argv[1], O_RDWR);
 	int other = open(argv[2], O_RDWR);
 	char *p = map(0, 4 * PAGE, MAP_SHARED, file, 0);
+	for (int i = 0; argc > 3 && i < atoi(argv[3]); i++) /* and more of them than regions */
+		use(map(0, PAGE, MAP_PRIVATE, file, 0), 1, 1, 1);
+	if (argc > 3)
+		return 0;
 	use(p, 10, 5, 1);
 	use(map(0, PAGE, MAP_PRIVATE, other, 0), 7, 7, 0);
 	munmap(p + PAGE, PAGE); /* amid it */

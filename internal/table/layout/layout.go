@@ -312,6 +312,7 @@ const (
 	RgForked = 0xd8     // u64, 1: there is a child that has copies of its own of blocks
 	RgMade   = 0xe0     // u64, regions that have been made, wholly
 	RgEdge   = 0xe8     // u64, where RgLow and RgHigh lead to: a sum with it has its sign of who may be in one
+	RgUnmade = 0xf0     // u64, mappings of files that are no regions, as there were too many
 	RgAudit  = 0xe00    // u64, 1: whoever makes or removes a region says so, by a system call
 	RgSpare  = 0xf00    // bytes that only who traces the program writes to
 	RgLive   = 0x1000   // regions that there are,

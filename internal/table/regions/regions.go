@@ -125,6 +125,7 @@ type Total struct {
 	Waited  uint64 `json:"waited_ns"` // and for how long all together
 	Lost    uint64 `json:"lost"`      // accesses that were not recorded, as nobody took records, or could write them
 	Untold  uint64 `json:"untold"`    // that were not as there were too many instructions
+	Unmade  uint64 `json:"unmade"`    // mappings of files that are no regions: there were too many at a time, or they are too large
 	Ended   bool   `json:"ended"`     // the program has
 
 	Names map[uint32]string `json:"names,omitempty"` // of threads, as far as they are known

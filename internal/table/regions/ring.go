@@ -118,5 +118,5 @@ func (r *Ring) asked(number uint64) *Asked {
 
 // total is what the ring knows of it.
 func (r *Ring) total() Total {
-	return Total{Records: r.tail, Waits: r.get(layout.RgWaits), Waited: r.get(layout.RgWaited), Lost: r.get(layout.RgLost), Untold: r.get(layout.RgUntold)}
+	return Total{Records: r.tail, Waits: r.get(layout.RgWaits), Waited: r.get(layout.RgWaited), Lost: r.get(layout.RgLost), Untold: r.get(layout.RgUntold), Unmade: r.get(layout.RgUnmade)}
 }

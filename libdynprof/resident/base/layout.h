@@ -224,6 +224,7 @@
 #define DP_RG_FORKED 0xd8
 #define DP_RG_MADE 0xe0
 #define DP_RG_EDGE 0xe8
+#define DP_RG_UNMADE 0xf0
 #define DP_RG_AUDIT 0xe00
 #define DP_RG_SPARE 0xf00
 #define DP_RG_LIVE 0x1000

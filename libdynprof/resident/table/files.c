@@ -18,6 +18,7 @@
 #include "base/stub.h"
 #include "table/audit.h"
 #include "table/files.h"
+#include "table/pages.h"
 #include "table/regions.h"
 
 uint32_t dp_files_are;
@@ -73,8 +74,12 @@ static void add(uint64_t low, uint64_t high, const char *name)
 		p->name = name;
 		p->pid = ask(SYS_getpid);
 		__atomic_store_n(&p->number, number > 0 ? number : 0, __ATOMIC_SEQ_CST);
-		return;
+		if (number > 0)
+			return;
+		break;
 	}
+	if (low < high)
+		__atomic_fetch_add(dp_region_word(DP_RG_UNMADE), 1, __ATOMIC_RELAXED);
 }
 
 /* Takes [low, high) from an entry. Returns its name, which others have, too; 0: it has nothing there. */

@@ -289,6 +289,9 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 	if l.Total.Untold > 0 {
 		fmt.Fprintf(out, "%s not recorded: there were too many instructions.\n", style.Red(were(l.Total.Untold)))
 	}
+	if n := l.Total.Unmade; n > 0 {
+		fmt.Fprintf(out, "%s not recorded of: there were more regions than there may be at a time, or it is too large (docs/limits.md).\n", style.Red(figures.Count(n, "mapping")+" of files"))
+	}
 	if l.Audit != nil {
 		l.Audit.text(out, style)
 	}
