@@ -8,10 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -64,13 +66,20 @@ func webMemory(t *testing.T, b *browser) {
 	b.keys("b")
 	b.sees(`[...document.querySelectorAll(".memory .toggle")].find((e) => e.innerText === "other colours").getAttribute("aria-pressed") === "true"`)
 
-	// What is frozen does not change, and goes on.
+	// What is frozen does not change, and goes on; what is pointed at is said anew, as it is another
+	// under a pointer that rests.
+	x, y := rowPlace(b, "0x20000000a000")
+	b.do(chromedp.Steps(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y)))
+	const said = `document.querySelector(".memory .says[role=status]").innerText`
+	b.sees(said + ` !== ""`)
 	b.keys("z")
+	before := js[string](b, said)
 	b.sees(`hotspots.views.memory.stream === null`)
 	p.goOn(t)
 	p.see(t, 2)
 	b.keys("z")
 	b.sees(rows + ` === 16`)
+	b.sees(said + ` !== ` + strconv.Quote(before))
 
 	// The same, asked for without a browser.
 	status, text := s.ask("tables/" + js[string](b, "hotspots.model.id") + fmt.Sprintf("/memory/part?from=%d&to=%d", heatBase, heatBase+heatPages*4096))

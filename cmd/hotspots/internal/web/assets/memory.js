@@ -227,7 +227,15 @@ export class Memory {
       this.drawAxis();
       this.curves.draw();
       this.drawOver();
+      this.moved();
     }
+  }
+
+  // moved says what is pointed at now, where the picture has moved and the pointer has not.
+  moved() {
+    if (!this.pointer || this.drag || performance.now() - this.said < 250) return;
+    this.pointer = this.place(this.pointer);
+    this.hover(this.pointer);
   }
 
   // edges are the columns, counted from the first, that points of the canvas begin with, and 1.
@@ -302,7 +310,7 @@ export class Memory {
     c.textBaseline = "middle";
     c.textAlign = "right";
     const dim = color("--dim"), ink = color("--text"), line = color("--line");
-    let free = 0;
+    let free = 0, last = -1;
     for (const g of this.list) {
       const top = g.first / n * height, tall = g.n / n * height;
       c.fillStyle = line;
@@ -313,8 +321,11 @@ export class Memory {
       c.fillText(name, width - 6, room, width - 8);
       free = room + 6;
       for (let y = room + 14, step = Math.max(14, tall / Math.max(1, Math.floor(tall / 64))); y < top + tall - 6; y += step) {
+        const row = Math.min(n - 1, Math.floor(y / height * n));
+        if (row === last) continue; // a row may be higher than that
+        last = row;
         c.fillStyle = dim;
-        c.fillText(hex(cells.address(Math.min(n - 1, Math.floor(y / height * n)))), width - 6, y, width - 8);
+        c.fillText(hex(cells.address(row)), width - 6, y, width - 8);
         free = y + 6;
       }
     }
@@ -327,8 +338,9 @@ export class Memory {
     c.fillStyle = color("--dim");
     c.textBaseline = "middle";
     c.textAlign = "center";
-    for (const n of ticks(from, to, width / 90)) {
-      const x = (n - from) / (to - from) * width, label = tick(n, to - from);
+    const all = ticks(from, to, width / 90), step = all[1] - all[0];
+    for (const n of all) {
+      const x = (n - from) / (to - from) * width, label = tick(n, step || n);
       c.fillRect(Math.round(x), 0, 1, 4);
       const half = c.measureText(label).width / 2;
       if (x - half >= 0 && x + half <= width) c.fillText(label, x, 12);
@@ -412,7 +424,7 @@ export class Memory {
   place(e) {
     const box = this.over.getBoundingClientRect(), { cells } = this, [from, to] = this.range();
     const x = Math.min(box.width - 0.01, Math.max(0, e.clientX - box.left)), y = Math.min(box.height - 0.01, Math.max(0, e.clientY - box.top));
-    return { x, y, instructions: from + (to - from) * x / box.width, row: Math.floor(y / box.height * cells.order.length), part: 1 - y / box.height };
+    return { clientX: e.clientX, clientY: e.clientY, x, y, instructions: from + (to - from) * x / box.width, row: Math.floor(y / box.height * cells.order.length), part: 1 - y / box.height };
   }
 
   // wheel zooms: with Shift instructions only, with Alt or beside the picture addresses only.
@@ -487,6 +499,7 @@ export class Memory {
   hover({ row, instructions }) {
     const { cells } = this, { head } = cells;
     if (!head || row >= cells.order.length) return;
+    this.said = performance.now();
     const address = cells.address(row), column = Math.floor(instructions / head.column);
     const band = this.bandAt(address) ?? this.bandAt(address + head.row - 1);
     const inside = column >= head.first && column < head.end;
@@ -562,10 +575,13 @@ export function ticks(from, to, most) {
   return list;
 }
 
-// tick writes a number as exactly as others of a range need.
-function tick(n, range) {
+// tick writes a number so exactly that it is told from those a step away.
+function tick(n, step) {
   for (const [unit, name] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
-    if (n >= unit) return (n / unit).toFixed(Math.min(9, Math.max(0, Math.ceil(-Math.log10(range / unit / 5))))) + name;
+    if (n < unit) continue;
+    let digits = 0;
+    while (digits < 12 && step * 10 ** digits % unit > 0) digits++;
+    return (n / unit).toFixed(digits) + name;
   }
   return String(n);
 }
