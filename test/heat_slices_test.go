@@ -229,6 +229,9 @@ func (p *phases) draw(t *testing.T, instructions uint64) {
 	const mostColumns = 1 << 14 // the program has more instructions where it waits for long
 	dir := t.TempDir()
 	picture, legend := filepath.Join(dir, "a.png"), filepath.Join(dir, "a.json")
+	if r := run(t, cmd(build(t, "hotspots"), "heat", "picture", p.table, "-o", filepath.Join(dir, "a.svg"))); r.status != 2 || !strings.Contains(r.stderr, "a.svg: pictures are PNG: -o ") {
+		t.Errorf("%+v", r)
+	}
 	if r := run(t, cmd(build(t, "hotspots"), "heat", "picture", p.table, "-o", picture, "--legend", legend, "--rows", "4K", "--cols", strconv.FormatUint(instructions/mostColumns+1, 10))); r.status != 0 {
 		t.Fatalf("%+v", r)
 	}

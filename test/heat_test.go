@@ -4,7 +4,9 @@ import (
 	"encoding/csv"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -324,5 +326,21 @@ func TestHeatExecuted(t *testing.T) {
 	}
 	if r := run(t, cmd(hotspots, "run", "--blocks", "-o", table, "--", "sh", "-c", "cat /dev/null; true")); !strings.Contains(r.stderr, "is not counted: hotspots run --follow-exec)") {
 		t.Errorf("without: %+v", r)
+	}
+}
+
+// TestHeatLost: where what was noted is not beside the table any more that is said, and not that
+// nothing was noted.
+func TestHeatLost(t *testing.T) {
+	hotspots, table := build(t, "hotspots"), filepath.Join(t.TempDir(), "a.dynprof")
+	for way, says := range map[string]string{"--heat=pages": "a.dynprof.heat is not there, or is of another run", "--blocks": "were not noted: run the program with hotspots run --heat=pages"} {
+		if r := run(t, cmd(hotspots, "run", "--summary=0", way, "-o", table, "--", "/bin/true")); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+		os.Remove(table + ".heat")
+		r := run(t, cmd(hotspots, "heat", table))
+		if oneLine(t, r.stderr, regexp.QuoteMeta(says), ""); r.status != 1 || r.stdout != "" {
+			t.Errorf("%s: %+v", way, r)
+		}
 	}
 }

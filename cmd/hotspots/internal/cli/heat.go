@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -115,6 +116,10 @@ func (a *app) heatPictureCommand() *cobra.Command {
 			}
 			if output == "" {
 				return usage("no file is named: -o FILE")
+			}
+			switch ext := filepath.Ext(output); strings.ToLower(ext) {
+			case ".svg", ".pdf", ".jpg", ".jpeg", ".gif", ".webp":
+				return usage("%s: pictures are PNG: -o %s.png", output, strings.TrimSuffix(output, ext))
 			}
 			tables, done, err := a.openAll(args, false)
 			if err != nil {

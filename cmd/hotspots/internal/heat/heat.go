@@ -4,6 +4,7 @@ package heat
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/heat"
+	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/regions"
 )
 
 // Map is the pages of a program, or smaller granules: those are its units.
@@ -233,7 +236,16 @@ func File(t *table.Table) (*heat.File, error) {
 	if err == nil {
 		f.Mappings = Named(f.Mappings, t.Objects, t.Path())
 	}
+	if err == heat.ErrNone && t.Flags&layout.FlagMemory != 0 && !hasRegions(t) {
+		return nil, fmt.Errorf("%w, or what was is lost: %s is not there, or is of another run; hotspots snapshot copies a table with it", err, heat.PathOf(t.Path()))
+	}
 	return f, NotNoted(t.Path(), err)
+}
+
+// hasRegions reports whether it is accesses to regions that were recorded.
+func hasRegions(t *table.Table) bool {
+	_, err := os.Lstat(regions.PathOf(t.Path()))
+	return err == nil
 }
 
 // NotNoted adds to heat.ErrNone what to do.
