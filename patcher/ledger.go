@@ -26,7 +26,10 @@ func (p *Plan) Ledger() *build.Spec {
 	if p.how.shared {
 		spec.Flags |= layout.FlagShared
 	}
-	if p.how.heat {
+	switch {
+	case p.how.records:
+		spec.Flags |= layout.FlagRegions
+	case p.how.heat:
 		spec.Flags |= layout.FlagMemory
 	}
 	if p.how.heat && p.how.bases {

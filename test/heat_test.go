@@ -333,7 +333,8 @@ func TestHeatExecuted(t *testing.T) {
 // nothing was noted.
 func TestHeatLost(t *testing.T) {
 	hotspots, table := build(t, "hotspots"), filepath.Join(t.TempDir(), "a.dynprof")
-	for way, says := range map[string]string{"--heat=pages": "a.dynprof.heat is not there, or is of another run", "--blocks": "were not noted: run the program with hotspots run --heat=pages"} {
+	const never = "were not noted: run the program with hotspots run --heat=pages"
+	for way, says := range map[string]string{"--heat=pages": "a.dynprof.heat is not there, or is of another run", "--blocks": never, "--regions": never} {
 		if r := run(t, cmd(hotspots, "run", "--summary=0", way, "-o", table, "--", "/bin/true")); r.status != 0 {
 			t.Fatalf("%+v", r)
 		}

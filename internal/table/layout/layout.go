@@ -453,7 +453,8 @@ const (
 	FlagSwitched   = 1 << 8  // blocks are counted of some calls: copies have switches,
 	FlagHot        = 1 << 9  // which are turned on when functions reach their thresholds
 	FlagBases      = 1 << 10 // memory by FS is noted, too, and by GS where threads share the counters
-	FlagMemory     = 1 << 11 // it is noted what memory is touched, or accesses to regions are recorded
+	FlagMemory     = 1 << 11 // it is noted what memory is touched,
+	FlagRegions    = 1 << 12 // or accesses to regions are recorded
 )
 
 // What a function's fired word says.

@@ -326,6 +326,7 @@
 #define DP_FLAG_HOT 0x200
 #define DP_FLAG_BASES 0x400
 #define DP_FLAG_MEMORY 0x800
+#define DP_FLAG_REGIONS 0x1000
 
 #define DP_FIRED_ARMED 0x0
 #define DP_FIRED_DONE 0x1

@@ -48,6 +48,20 @@ static int write_sections(const struct dp_warm *w, long fd, struct dp_header *h,
 
 /* ---- the file ----------------------------------------------------------- */
 
+/* What is noted of the memory that instructions read and write. */
+static uint32_t noted(uint64_t heat)
+{
+	switch (heat) {
+	case DP_HEAT_NONE:
+		return 0;
+	case DP_HEAT_REGIONS:
+	case DP_HEAT_REGIONS_MASKS:
+		return DP_FLAG_REGIONS;
+	default:
+		return DP_FLAG_MEMORY;
+	}
+}
+
 static void fill_header(const struct dp_warm *w, struct dp_header *h)
 {
 	const struct dp_choice *c = &w->choice;
@@ -55,7 +69,7 @@ static void fill_header(const struct dp_warm *w, struct dp_header *h)
 	dp_copy_bytes(h->magic, DP_MAGIC, sizeof h->magic);
 	h->version = c->hot ? DP_VERSION_SWITCHED : c->trips ? DP_VERSION_TRIPS : c->blocks ? DP_VERSION_BLOCKS : dp_counts_calls(c) ? DP_VERSION_SITES : DP_VERSION;
 	h->header_size = DP_HEADER_SIZE;
-	h->flags = DP_FLAG_WARM | (c->trips ? DP_FLAG_TRIPS : 0) | (w->ctl->heat ? DP_FLAG_MEMORY : 0) | (w->ctl->heat && w->ctl->bases ? DP_FLAG_BASES : 0) | (c->hot ? DP_FLAG_SWITCHED | DP_FLAG_HOT : 0) | (c->threshold ? DP_FLAG_THRESHOLD : 0) | (c->follow_exec ? DP_FLAG_FOLLOW_EXEC : 0);
+	h->flags = DP_FLAG_WARM | (c->trips ? DP_FLAG_TRIPS : 0) | noted(w->ctl->heat) | (w->ctl->heat && w->ctl->bases ? DP_FLAG_BASES : 0) | (c->hot ? DP_FLAG_SWITCHED | DP_FLAG_HOT : 0) | (c->threshold ? DP_FLAG_THRESHOLD : 0) | (c->follow_exec ? DP_FLAG_FOLLOW_EXEC : 0);
 	h->threshold = c->threshold;
 	dp_copy_bytes(h->run_id, c->run_id, sizeof h->run_id);
 	if (c->blocks || dp_counts_calls(c)) {

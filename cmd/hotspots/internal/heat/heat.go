@@ -4,7 +4,6 @@ package heat
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/heat"
 	"github.com/dynprof/dynprof/internal/table/layout"
-	"github.com/dynprof/dynprof/internal/table/regions"
 )
 
 // Map is the pages of a program, or smaller granules: those are its units.
@@ -236,16 +234,10 @@ func File(t *table.Table) (*heat.File, error) {
 	if err == nil {
 		f.Mappings = Named(f.Mappings, t.Objects, t.Path())
 	}
-	if err == heat.ErrNone && t.Flags&layout.FlagMemory != 0 && !hasRegions(t) {
+	if err == heat.ErrNone && t.Flags&layout.FlagMemory != 0 {
 		return nil, fmt.Errorf("%w, or what was is lost: %s is not there, or is of another run; hotspots snapshot copies a table with it", err, heat.PathOf(t.Path()))
 	}
 	return f, NotNoted(t.Path(), err)
-}
-
-// hasRegions reports whether it is accesses to regions that were recorded.
-func hasRegions(t *table.Table) bool {
-	_, err := os.Lstat(regions.PathOf(t.Path()))
-	return err == nil
 }
 
 // NotNoted adds to heat.ErrNone what to do.

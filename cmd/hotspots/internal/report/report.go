@@ -420,7 +420,7 @@ func programOf(t *table.Table, s *table.Snapshot, status alive.Status) Program {
 	p := Program{
 		Program: symname.Clean(t.Program), Pid: t.Pid, Arguments: symname.Clean(t.Arguments), Status: alive.Word(status, t.Ended), TotalCalls: s.Total(), Folded: len(s.Folded),
 		Executed: s.Executed, ThreadsLost: s.ThreadsDiscarded, ThreadsLoose: s.ThreadsLoose, ObjectsMissed: s.ObjectsMissed, Missed: missed(s), Lock: lock(t), Stopped: s.Stopped, Dispatched: s.Dispatched, TextChanged: t.TextChanged(), OldBirths: oldBirths(t), ByCallGo: Flagged(t, layout.ObjGo),
-		Ended: t.Ended, Objects: t.Objects, alone: t.Flags&layout.FlagMemory != 0,
+		Ended: t.Ended, Objects: t.Objects, alone: t.Flags&(layout.FlagMemory|layout.FlagRegions) != 0,
 	}
 	running := status == alive.Running
 	p.Paused, p.here = running && s.Paused, running && alive.SamePidNS(&t.Identity)
