@@ -5,6 +5,7 @@ package procfile
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -41,6 +42,12 @@ func Read(path string) ([]byte, error) {
 func CommandLine(of string) string {
 	b, _ := Read(of + "/cmdline")
 	return strings.ReplaceAll(strings.TrimRight(string(b), "\x00"), "\x00", " ")
+}
+
+// ThreadName is what a thread of a process is called; empty: it is gone, or is of another.
+func ThreadName(pid, tid uint32) string {
+	b, _ := Read(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
+	return strings.TrimSuffix(string(b), "\n")
 }
 
 // FieldsOf are those of a line of /proc/PID/stat behind the name in parentheses, which may hold any:

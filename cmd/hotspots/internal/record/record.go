@@ -3,8 +3,6 @@
 package record
 
 import (
-	"fmt"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -81,14 +79,6 @@ func (r *Recorder) takeSome(least uint64) bool {
 // Watch tells the number of the program, which runs.
 func (r *Recorder) Watch(int) {}
 
-// namesOf says what threads of a process are called; empty: they are gone, or are of another.
-func namesOf(pid uint32) func(tid uint32) string {
-	return func(tid uint32) string {
-		b, _ := procfile.Read(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
-		return strings.TrimSuffix(string(b), "\n")
-	}
-}
-
 // refresh writes down what has changed, now and then.
 func (r *Recorder) refresh(last time.Time) time.Time {
 	now := time.Now()
@@ -140,7 +130,7 @@ func (r *Recorder) open() {
 	}
 	if all := r.tables(); len(all) > 0 {
 		last := all[len(all)-1]
-		r.log.Name = namesOf(last.Pid)
+		r.log.Name = func(tid uint32) string { return procfile.ThreadName(last.Pid, tid) }
 		r.log.Open(last.Path, last.Nonce)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/internal/procfile"
@@ -46,8 +45,7 @@ func (p *Program) threadName(pid, tid uint32) string {
 	if !p.here || pid == 0 {
 		return ""
 	}
-	b, _ := procfile.Read(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
-	return symname.Clean(strings.TrimSuffix(string(b), "\n"))
+	return symname.Clean(procfile.ThreadName(pid, tid))
 }
 
 // ByProcess adds up the threads of each process. A process that fork made is
