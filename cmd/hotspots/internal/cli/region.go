@@ -90,9 +90,7 @@ func isProgram(name, program string) bool {
 	if name == mainObject || !strings.Contains(name, "/") {
 		return name == mainObject
 	}
-	a, err := os.Stat(name)
-	b, err2 := os.Stat(program)
-	return err == nil && err2 == nil && os.SameFile(a, b)
+	return sameFile(name, program)
 }
 
 // ofFile is what the program will map of a file, which need not be there yet.

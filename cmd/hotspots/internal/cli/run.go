@@ -308,16 +308,24 @@ func (f *runFlags) fromEnvironment(cmd *cobra.Command) error {
 // checkHeat refuses what does not go with touched pages, which are those of one process and of
 // all that it does.
 func (f *runFlags) checkHeat(flag string) error {
-	_, known := heat.Names[f.heat]
+	if err := checkGranules(flag, f.heat); err != nil {
+		return err
+	}
 	switch {
 	case f.heat == "":
 		return nil
-	case !known:
-		return fmt.Errorf("%s %s: it is pages, lines or bytes", flag, f.heat)
 	case f.on[setting.FollowExec], f.blocksOf == setting.BlocksHot:
 		return fmt.Errorf("%s goes neither with --follow-exec, nor --blocks=%s", flag, setting.BlocksHot)
 	}
 	f.on[setting.FollowSelf] = false // the next program is at other addresses
+	return nil
+}
+
+// checkGranules refuses what is no name of granules that are noted; none is noted without one.
+func checkGranules(flag, name string) error {
+	if _, known := heat.Names[name]; name != "" && !known {
+		return fmt.Errorf("%s %s: it is pages, lines or bytes", flag, name)
+	}
 	return nil
 }
 

@@ -68,8 +68,8 @@ func (a *app) cacheWarmCommand() *cobra.Command {
 }
 
 func (f *warmFlags) validate() error {
-	if _, known := heat.Names[f.heat]; f.heat != "" && !known {
-		return usage("--heat %s: it is pages, lines or bytes", f.heat)
+	if err := checkGranules("--heat", f.heat); err != nil {
+		return usage("%w", err)
 	}
 	if f.heat != "" && f.regions {
 		return usage("--regions does not go with --heat")
