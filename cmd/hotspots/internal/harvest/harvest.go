@@ -297,7 +297,10 @@ func (h *Harvester) have(o *opened) {
 	}
 	h.opened = *o
 	h.mappings.of(o.table)
-	if maps, err := h.shadow.Maps(); err == nil && !h.log.IsOpen() {
+	if h.log.IsOpen() {
+		return
+	}
+	if maps, err := h.shadow.Maps(); err == nil {
 		maps.MarkOurs(h.mappings.by())
 		h.log.Open(h.table.Path(), h.table.Nonce, maps) // an error is told at the end, if it is still there
 	}
