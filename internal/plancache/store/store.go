@@ -210,6 +210,12 @@ func (s *Store) write(name string, fill func(f *os.File) error) error {
 // CopyName is the file of the copy of an object whose plan has that name.
 func CopyName(plan string) string { return strings.TrimSuffix(plan, Ext) + copyExt }
 
+// IsCopy reports whether a file has the name of such a copy.
+func IsCopy(name string) bool {
+	_, ext, unfinished := parse(name)
+	return ext == copyExt && !unfinished
+}
+
 // WriteCopy makes the copy of the object of a plan: fill writes it. It is executed without
 // being read before, so that it waits for the disk, and its mtime, ns, is the object's, in
 // whole microseconds: whoever writes to it later changes that.

@@ -166,3 +166,13 @@ func TestMake(t *testing.T) {
 		t.Error("more than two directories above it are made")
 	}
 }
+
+// TestIsCopy: copies are known by their names, and nothing else is taken for one.
+func TestIsCopy(t *testing.T) {
+	plan := Name(77, []byte("key"))
+	for name, is := range map[string]bool{CopyName(plan): true, plan: false, temporary + "1-" + CopyName(plan): false, "notes.text": false, "0123456789abcdeg.text": false} {
+		if IsCopy(name) != is {
+			t.Errorf("%s: %v", name, !is)
+		}
+	}
+}

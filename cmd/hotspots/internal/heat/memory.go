@@ -3,17 +3,14 @@ package heat
 import (
 	"debug/elf"
 	"path/filepath"
-	"regexp"
 
+	"github.com/dynprof/dynprof/internal/plancache/store"
 	"github.com/dynprof/dynprof/internal/table/heat"
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // heap is what the kernel calls memory that brk(2) gave, and what of an object's data is below it.
 const heap = "[heap]"
-
-// copied is the name of an object's copy with its text changed (internal/plancache/store).
-var copied = regexp.MustCompile(`/[0-9a-f]{16}\.text$`)
 
 // extent is where an object lies.
 type extent struct {
@@ -84,7 +81,7 @@ func withData(list []heat.Mapping, objects []extent) (all []heat.Mapping) {
 		o := around(objects, one.Start)
 		switch {
 		case o == nil:
-		case one.Path == o.path || copied.MatchString(one.Path):
+		case one.Path == o.path || store.IsCopy(filepath.Base(one.Path)): // the latter with its text changed
 			one.Path, o.bss = o.path, one.End
 		case (one.Path == "" || one.Path == heap) && o.bss == one.Start:
 			rest := one

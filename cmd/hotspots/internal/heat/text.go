@@ -29,11 +29,10 @@ func (m *Map) Text(w io.Writer, style report.Style) error {
 	for i := range m.Areas {
 		a := &m.Areas[i]
 		name := filepath.Base(a.Name)
-		if !m.Show.Ranges && a.Ours {
-			rows = append(rows, [3]string{m.line(a), style.Dim("dynprof's own"), ""})
-			continue
-		}
 		if !m.Show.Ranges {
+			if a.Ours {
+				name = style.Dim("dynprof's own")
+			}
 			rows = append(rows, [3]string{m.line(a), name, ""})
 			continue
 		}
