@@ -187,12 +187,13 @@ func TestAttachGofmt(t *testing.T) {
 			given++
 		}
 	}
-	p := &cycled{pid: c.Process.Pid, function: "go/parser.ParseFile", calls: 5, loads: []func(){func() { give(source) }}, do: func(n int) {
+	gives := func(n int) {
 		for range n {
 			give(source)
 		}
-		waits()
-	}}
+		waits() // a file is given when it is in the pipe, long before it is parsed
+	}
+	p := &cycled{pid: c.Process.Pid, function: "go/parser.ParseFile", calls: 5, loads: []func(){func() { gives(1) }}, do: gives}
 	p.cycle(t, cyclesOf(10))
 	t.Logf("%d files", given)
 	for given < most {
