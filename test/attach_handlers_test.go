@@ -62,15 +62,16 @@ func TestAttachFaults(t *testing.T) {
 	lane.Parallel(t)
 	const cycles = 8
 	p := compile(t, need(t, "gcc"), []string{"-O1", "-pthread"}, "attachfaults.c")
-	for _, flags := range lane.Some([][]string{nil, {"--blocks"}}, 1) {
-		a := startAttached(t, p)
+	cases := []struct{ arguments, flags []string }{{nil, nil}, {nil, []string{"--blocks"}}, {[]string{"own"}, nil}, {[]string{"own"}, []string{"--blocks"}}}
+	for _, c := range lane.Some(cases, 1, 3) {
+		a := startAttached(t, append([]string{p}, c.arguments...)...)
 		for range cycles {
-			a.attach(append(flags, "--only", "^(first|second)$")...)
+			a.attach(append(c.flags, "--only", "^(first|second)$")...)
 			a.detach()
 		}
 		fmt.Fprintln(a.to, "end")
 		if got := a.line(); got != "0 wrong" {
-			t.Errorf("%q: it says %q", flags, got)
+			t.Errorf("%q: it says %q", c, got)
 		}
 		a.ends()
 	}

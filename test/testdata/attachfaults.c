@@ -1,12 +1,15 @@
 /* A thread comes to instructions that fault, over and over: a function's first, and one behind
  * that. The handler takes its time, and has the thread go on behind the instruction.
- * A line ends it; it says then how often a function returned something else.
+ * A line ends it; it says then how often a function returned something else. With an argument the
+ * handler returns by the program's own restorer, and is not asked for a siginfo_t.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 int first(int x), second(int x);
 __asm__(".text\n.p2align 4\n.globl first\n.type first, @function\n"
@@ -46,11 +49,24 @@ static void *faults(void *arg)
 	return arg;
 }
 
-int main(void)
+void restorer(void);
+__asm__("restorer: mov $15, %rax; syscall");
+
+static void handle(int own)
 {
+	struct { void (*handler)(int, siginfo_t *, void *); unsigned long flags; void (*restorer)(void); unsigned long mask; } raw = {handler, 0x04000000, restorer, 0};
 	struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
+	if (own)
+		syscall(SYS_rt_sigaction, SIGILL, &raw, 0, 8);
+	else
+		sigaction(SIGILL, &action, NULL);
+}
+
+int main(int argc, char **argv)
+{
 	pthread_t thread;
-	sigaction(SIGILL, &action, NULL);
+	(void)argv;
+	handle(argc > 1);
 	pthread_create(&thread, NULL, faults, NULL);
 	puts("ready");
 	fflush(stdout);

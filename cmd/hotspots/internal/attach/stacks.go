@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"slices"
@@ -17,6 +18,7 @@ const (
 	ucRSP      = 160
 	ucRIP      = 168
 	ucCSGSFS   = 184 // cs, gs, fs, ss: 16 bits each
+	ucTrapNo   = 200
 	ucFPState  = 224
 	ucSize     = 304 // the siginfo_t follows
 )
@@ -126,8 +128,8 @@ func (s *session) struck(frames []uint64) (all []uint64) {
 			continue
 		}
 		info := b[ucRestorer+ucSize:] // si_signo, si_errno, si_code
-		if isFault(syscall.Signal(le.Uint32(info)), int32(le.Uint32(info[8:]))) {
-			all = append(all, le.Uint64(b[ucRestorer+ucRIP:]))
+		if rip := le.Uint64(b[ucRestorer+ucRIP:]); isFault(syscall.Signal(le.Uint32(info)), int32(le.Uint32(info[8:]))) || le.Uint64(b[ucRestorer+ucTrapNo:]) != 0 || s.divides(rip) {
+			all = append(all, rip)
 		}
 	}
 	for _, t := range s.Threads {
@@ -141,6 +143,22 @@ func (s *session) struck(frames []uint64) (all []uint64) {
 	}
 	return all
 }
+
+// divides reports whether an instruction may raise the fault that has the number 0, as has a thread
+// in which there has been none. Handlers that do not ask for it (SA_SIGINFO) get no siginfo_t; and
+// the number is that of the thread's last fault, so that others are taken for its handlers, too: they
+// are waited for, or what they have interrupted is not counted.
+func (s *session) divides(rip uint64) bool {
+	const longest, group, toDiv = 15, 0xf6, 6 // F6, F7; div and idiv
+	code := make([]byte, longest)
+	n, _ := s.Mem.ReadAt(code, int64(rip))
+	for code = code[:n]; len(code) > 0 && bytes.IndexByte(prefixes, code[0]) >= 0; code = code[1:] {
+	}
+	return len(code) > 1 && code[0]&^1 == group && code[1]>>3&7 >= toDiv
+}
+
+// prefixes come in front of an opcode, those of REX among them.
+var prefixes = []byte("\x26\x2e\x36\x3e\x64\x65\x66\x67\xf0\xf2\xf3" + "@ABCDEFGHIJKLMNO")
 
 // faults are the signals that instructions raise.
 var faults = []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGTRAP}
