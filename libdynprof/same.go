@@ -84,6 +84,7 @@ var (
 	_ [unsafe.Offsetof(handover.Attach{}.Auxv)]struct{}        = [unsafe.Offsetof(C.struct_dp_attach{}.auxv)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Small)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.small_stacks)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Companion)]struct{}   = [unsafe.Offsetof(C.struct_dp_attach{}.companion)]struct{}{}
+	_ [unsafe.Offsetof(handover.Attach{}.Mark)]struct{}        = [unsafe.Offsetof(C.struct_dp_attach{}.mark)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Owned)]struct{}       = [unsafe.Offsetof(C.struct_dp_attach{}.owned)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Result)]struct{}      = [unsafe.Offsetof(C.struct_dp_attach{}.result)]struct{}{}
 	_ [unsafe.Offsetof(handover.Attach{}.Why)]struct{}         = [unsafe.Offsetof(C.struct_dp_attach{}.why)]struct{}{}

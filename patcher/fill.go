@@ -29,7 +29,7 @@ func (a *arena) fill(p *Plan) error {
 		sites := emit.Origins{Base: x86.RunAddr(a.at)}
 		for i, site := range o.sites {
 			at := a.thunks[k] + i*emit.ThunkSize
-			err := emit.EmitThunk(o.code, site, a.buf[at:at+emit.ThunkSize], x86.RunAddr(a.at).Add(at), p.Entries.Site)
+			err := emit.EmitThunk(o.code, site, a.buf[at:at+emit.ThunkSize], x86.RunAddr(a.at).Add(at), p.slowOf(o, &site))
 			if err != nil {
 				return err
 			}

@@ -41,6 +41,7 @@ type object struct {
 	scan          *elfscan.Object
 	code          *stubgen.Object
 	sites         []stubgen.KernelSite
+	returns       []uint64             // those of them that handlers return to
 	signals       []stubgen.SignalSite // if traps are allowed
 	allocators    []stubgen.Allocator  // if the library is told of blocks,
 	led           []bool               // which of them are led to it,
@@ -113,6 +114,7 @@ func (p *Plan) planObject(o *object) {
 		o.reason = ledger.ReasonUnsupported // its run time reads its calls, and aborts where they lead to stubs
 	}
 	p.plan(o)
+	o.findReturns(p)
 	if !p.Static { // else they are the program's
 		o.leaveMapping(p.LinkerHook)
 	}

@@ -77,9 +77,9 @@ type Options struct {
 
 // Entries are where generated code leads to: the slow paths of thresholds, of
 // redirected calls, of kernel sites, of signal sites and of accesses that are recorded,
-// what stands in for the dynamic linker's function, and what is told of blocks that are
-// handed out and taken back; 0: nothing is.
-type Entries struct{ Cold, Keep, Site, Signal, Record, Changed, Allocator uint64 }
+// what stands in for the dynamic linker's function, what is told of blocks that are
+// handed out and taken back, and what takes the returns of signal handlers; 0: nothing is, or does.
+type Entries struct{ Cold, Keep, Site, Signal, Record, Changed, Allocator, Return uint64 }
 
 // decision is what holds for all that is planned together.
 type decision struct {

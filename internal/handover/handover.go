@@ -80,6 +80,7 @@ type Attach struct {
 	RDebug    uint64
 	Low, High uint64
 	Small     uint64
+	Mark      uint64
 
 	Companion, CompanionSize uint64
 	Leaves                   uint64
@@ -171,7 +172,7 @@ const (
 const (
 	PlaceSize  = 18 * 8
 	ParkedSize = 41 * 8
-	AttachSize = 37*8 + 256
+	AttachSize = 38*8 + 256
 	RangeSize  = 2 * 8
 	ArenaSize  = 18 * 8
 	TextSize   = 13 * 8

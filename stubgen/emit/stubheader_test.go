@@ -140,6 +140,7 @@ func (h *header) calls() {
 	h.group("A thunk's system call.")
 	h.define("THUNK_SYSCALL", syscallSize)
 	h.define("THUNK_LEA", thunkLea)
+	h.define("THUNK_JUMP", thunkJump)
 }
 
 func (h *header) coldBlock() {

@@ -8,8 +8,8 @@
  *     fault has called a handler, which runs, at what is to be changed; some times.
  *  2. The table is mapped, which may have to be sent first; threads get rows, in the order in which they are listed.
  *  3. The patches are made.
- *  4. Threads, and handlers that have interrupted them, go on in the copies of what was
- *     overwritten. Where threads stand at an entry they come by the patch: that is a call. Where
+ *  4. Threads, and what handlers have interrupted, go on in the copies of what was
+ *     overwritten; the latter when the handler returns, if that is taken (signals/kept.c). Where threads stand at an entry they come by the patch: that is a call. Where
  *     the kernel has just entered a handler they come by our entry, as what it looks at is in a copy.
  *  5. The kernel gets our entries in place of the program's handlers.
  * To end:
@@ -50,6 +50,7 @@
 #include "signals/action.h"
 #include "signals/entries.h"
 #include "signals/handlers.h"
+#include "signals/kept.h"
 #include "signals/signals.h"
 #include "signals/traps.h"
 #include "sites/ends.h"
@@ -166,7 +167,8 @@ static int any_at_site(const struct dp_attach *a)
 
 /* A handler that a fault has called may look where that was, and have the thread go on behind
  * the instruction, or elsewhere in the function. It returns by the program's restorer if it was
- * called before, so that nobody would lead it from what is overwritten to the copy. */
+ * called before, so that nobody would lead it from what is overwritten to the copy, unless we take such
+ * returns. */
 enum { INSTRUCTION = 16 };
 
 static int is_changed_behind(const struct dp_undo_text *t, uint32_t i, uint64_t struck)
@@ -330,7 +332,40 @@ static void know_entered(const struct dp_attach *a)
 		know_handler(frame(a, i));
 }
 
-static void move_all(const struct dp_attach *a)
+static int is_entered(const uint64_t *context, uint64_t frame)
+{
+	enum { FRAME = 8 };
+	const uint64_t *g = context + DP_UC_GREGS / 8;
+	return dp_is_entered(g) && g[DP_REG_RSP] + FRAME == frame;
+}
+
+/* Whether a context is that of a handler of which nothing has run: it will see what our entry makes of it. */
+static int is_to_be_shown(const struct dp_attach *a, uint64_t frame_at)
+{
+	uint64_t context[CONTEXT_WORDS];
+	for (uint64_t i = 0; i < a->threads_count; i++) {
+		to_context(&thread(a, i)->from, context);
+		if (is_entered(context, frame_at))
+			return 1;
+	}
+	for (uint64_t i = 0; i < a->frames_count; i++)
+		if (is_entered(frame(a, i), frame_at))
+			return 1;
+	return 0;
+}
+
+/* What a handler that runs has interrupted goes on in copies when it returns, if we learn of that:
+ * it may look until then, and unwind. */
+static void move_frames(const struct dp_attach *a)
+{
+	for (uint64_t i = 0; i < a->frames_count; i++) {
+		uint64_t *f = frame(a, i);
+		if (!dp_is_taken(f[-1]) || is_to_be_shown(a, (uint64_t)f))
+			dp_moved(f);
+	}
+}
+
+static void move_threads(const struct dp_attach *a)
 {
 	uint64_t context[CONTEXT_WORDS];
 	for (uint64_t i = 0; i < a->threads_count; i++) {
@@ -339,8 +374,6 @@ static void move_all(const struct dp_attach *a)
 		dp_moved(context);
 		from_context(&t->to, context);
 	}
-	for (uint64_t i = 0; i < a->frames_count; i++)
-		dp_moved(frame(a, i));
 }
 
 /* Who writes gets its row's base when it goes on, as all do. */
@@ -366,6 +399,8 @@ static const char *begin(struct dp_attach *a)
 	answer();
 	dp_companion_is((const uint8_t *)a->companion, a->companion_size);
 	dp_small_stacks = (uint8_t)a->small_stacks;
+	dp_kept_mark = a->mark;
+	dp_kept_site = (uint64_t)&dp_return_site;
 	applied = a;
 	const char *why = dp_activate(&ctl, &rows);
 	applied = 0;
@@ -376,7 +411,8 @@ static const char *begin(struct dp_attach *a)
 	if (dp.table->flags & DP_FLAG_FOLLOW_EXEC)
 		dp_successors_followed();
 	know_entered(a);
-	move_all(a);
+	move_threads(a);
+	move_frames(a);
 	take_handlers();
 	raw(SYS_munmap, a->reserve, a->reserve_size);
 	__atomic_store_n(&dp.table->state, DP_STATE_LIVE, __ATOMIC_RELEASE);
@@ -410,8 +446,11 @@ static const char *add(struct dp_attach *a)
 		dp_companion_was(&had);
 	if (why == dp_loads)
 		a->outcome = DP_ATTACH_AGAIN;
-	if (!why && a->result)
-		move_all(a);
+	if (!why && a->result) {
+		move_threads(a);
+		for (uint64_t i = 0; i < a->frames_count; i++)
+			dp_moved(frame(a, i)); /* its thread may be in our entry */
+	}
 	return why;
 }
 
@@ -463,6 +502,7 @@ static void end(struct dp_attach *a)
 	if (!dp_withdrawn) {
 		ended = 1;
 		restore_texts();
+		dp_kept_no_more = 1;
 		dp_handlers_given();
 		__atomic_store_n(&dp_withdrawn, 1, __ATOMIC_SEQ_CST);
 		dp_loose_rows_end();

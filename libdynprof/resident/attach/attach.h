@@ -108,6 +108,7 @@ struct dp_attach {
 	uint64_t r_debug; /* struct r_debug * */
 	uint64_t low, high; /* where this code and its data lie */
 	uint64_t small_stacks; /* whether the program's may be too small for C (base/sidestack.h) */
+	uint64_t mark; /* of what is kept in frames of signals (signals/kept.h): random, not 0 */
 	uint64_t companion, companion_size; /* uint8_t *: an abstract socket's name (companion.h) */
 	uint64_t leaves; /* DP_ADD: he is there for that only */
 

@@ -42,6 +42,7 @@
 /* A thunk's system call. */
 #define DP_THUNK_SYSCALL 2
 #define DP_THUNK_LEA 7
+#define DP_THUNK_JUMP 6
 
 /* A cold block: the number is pushed, the slow path called, rsp is back, and the jump done. */
 #define DP_COLD_PUSHED 10

@@ -5,11 +5,13 @@
 #include <asm/unistd.h>
 
 #include "base/saved.h"
+#include "base/stub.h"
 #include "signals/signals.h"
 
 	.text
 	.hidden	dp_handler_entries, dp_more_entry, dp_enter_handler, dp_handlers
 	.hidden	dp_arrive, dp_depart, dp_moved, dp_behind_watched, dp_behind_shown
+	.hidden	dp_return_site, dp_returns
 
 /* The unwinder finds the interrupted registers in the context (DWARF 5, 6.4.2:
  * DW_CFA_def_cfa_expression, DW_CFA_expression; DW_OP_bregN with a two-byte
@@ -133,6 +135,30 @@ dp_behind_shown:
 	ret
 	.cfi_endproc
 	.size	dp_handler_entries, . - dp_handler_entries
+
+/* A handler has returned to the program's restorer, a kernel site (kept.c): rsp leads to the
+ * context, from which all registers come; rcx to the thunk's system call. That is made where the
+ * program has it. */
+	.globl	dp_return_site
+	.type	dp_return_site, @function
+dp_return_site:
+	.cfi_startproc simple
+	.cfi_signal_frame
+	CONTEXT(7, 0)
+	mov	%rsp, %rbp
+	CONTEXT(6, 0)
+	mov	-8(%rcx), %rbx		/* behind the program's system call */
+	mov	%rsp, %rdi
+	and	$-16, %rsp
+	CLEAN_FLAGS
+	call	dp_returns
+	mov	%rbp, %rsp
+	CONTEXT(7, 0)
+	mov	$__NR_rt_sigreturn, %eax
+	sub	$DP_THUNK_SYSCALL, %rbx
+	jmp	*%rbx
+	.cfi_endproc
+	.size	dp_return_site, . - dp_return_site
 
 /* Where the trap handler returns to: the bytes by which unwinders and
  * debuggers know a signal's frame (rt_sigreturn). No FDE may cover the byte in front. */

@@ -33,6 +33,7 @@
 #include "signals/aimed.h"
 #include "signals/entries.h"
 #include "signals/flags.h"
+#include "signals/kept.h"
 #include "signals/notes.h"
 #include "signals/signals.h"
 #include "signals/touches.h"
@@ -311,13 +312,7 @@ static int show_entered(uint64_t *g, struct dp_shown *s)
 	return 1;
 }
 
-/* What the upper half of the flags' word says of a thread that stands behind the
- * count of the function whose entry its context shows. */
-static uint64_t mark_of(const uint64_t *g)
-{
-	uint64_t mixed = (g[DP_REG_RIP] ^ g[DP_REG_RSP] << 17) * 0x9e3779b97f4a7c15;
-	return (mixed >> 32 | 1) << 32;
-}
+static uint64_t mark_of(const uint64_t *g) { return dp_counted_mark(g[DP_REG_RIP], g[DP_REG_RSP]); }
 
 static const uint64_t MARK = ~0ULL << 32;
 
@@ -467,7 +462,7 @@ int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s) H
 int dp_arrive(int sig, siginfo_t *info, uint64_t *context, struct dp_shown *s)
 {
 	dp_reads();
-	int how = arrive(sig, info, context, s);
+	int how = dp_keep_arrival(context, arrive(sig, info, context, s), s);
 	dp_has_read();
 	return how;
 }
@@ -606,5 +601,17 @@ void dp_depart(uint64_t *context, const struct dp_shown *s)
 	if (g[DP_REG_RIP] == s->to_rip && ((g[DP_REG_EFLAGS] ^ s->to_eflags) & MARK) == 0)
 		g[DP_REG_RIP] = s->resume;
 	else
+		dp_moved(context);
+}
+
+/* Called behind a handler that has returned by a restorer of the program's (kept.c). */
+void dp_returns(uint64_t *context) HIDDEN;
+void dp_returns(uint64_t *context)
+{
+	struct dp_shown s;
+	enum dp_kept kept = dp_keeps(context, &s);
+	if (kept == DP_KEPT_SHOWN)
+		dp_depart(context, &s);
+	else if (kept == DP_KEPT_OTHER)
 		dp_moved(context);
 }

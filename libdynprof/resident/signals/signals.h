@@ -47,6 +47,8 @@ void dp_show(uint64_t *context) HIDDEN;
 
 /* Where our handler of SIGTRAP returns to. */
 void dp_trap_return(void) HIDDEN;
+/* Where the thunks of restorers lead to. */
+void dp_return_site(void) HIDDEN;
 /* Enters the handler of a slot as the kernel does. */
 void dp_enter_handler(int sig, siginfo_t *info, void *context, const uint64_t *slot) HIDDEN;
 

@@ -24,6 +24,7 @@
 #include "base/state.h"
 #include "base/stub.h"
 #include "signals/action.h"
+#include "signals/kept.h"
 #include "signals/signals.h"
 #include "signals/traps.h"
 #include "sites/ends.h"
@@ -80,6 +81,8 @@ static void withdraw(void)
 	dp_reads();
 	int given = dp_give_all();
 	dp_has_read();
+	if (given)
+		__atomic_store_n(&dp_kept_no_more, 1, __ATOMIC_RELEASE);
 	if (!__atomic_exchange_n(&dp_withdrawn, 1, __ATOMIC_SEQ_CST))
 		leave(given, &mask); /* no other thread does */
 	if (blocked)

@@ -43,6 +43,13 @@ static inline uint16_t dp_short_jump(int distance) { return (uint16_t)(DP_OP_JMP
 /* Where a jmp of 5 bytes leads. */
 static inline uint64_t dp_jump_target(uint64_t at) { return at + DP_JMP_SIZE + (uint64_t)(int64_t) * (const int32_t *)(at + 1); }
 
+/* Where a kernel site's thunk leads to, of which the setup has so many bytes. */
+static inline uint64_t dp_thunk_leads_to(uint64_t thunk, uint64_t setup)
+{
+	uint64_t jump = thunk + setup + DP_THUNK_LEA, behind = jump + DP_THUNK_JUMP;
+	return *(const uint64_t *)(behind + (uint64_t)(int64_t) * (const int32_t *)(behind - 4));
+}
+
 /* The stub whose cold block holds at. */
 int dp_stub_of_cold(uint64_t at, uint32_t counter, struct dp_stub *s) HIDDEN;
 /* Takes the event of a lap that is over, for one caller only. */

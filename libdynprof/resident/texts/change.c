@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "texts/change.h"
 #include "texts/hooked.h"
+#include "texts/patched.h"
 
 static int overlaps(const struct dp_change *c, const struct dp_undo_text *t)
 {
@@ -65,7 +66,7 @@ int dp_goes(const struct dp_change *c, const struct dp_undo_text *t, const struc
 	uint64_t at = t->start + u->at;
 	if (!c->all && u->kind == DP_UNDO_CALL && (t == c->calls_of || (at < c->high && at + u->len > c->low)))
 		return 1;
-	return dp_is_marked(c, u->group) && !dp_has_bit(c, c->hosts, u->group) && (u->kind != DP_UNDO_ISLAND || c->later);
+	return dp_is_marked(c, u->group) && !dp_has_bit(c, c->hosts, u->group) && (u->kind != DP_UNDO_ISLAND || c->later) && (c->returns || !dp_is_return(u));
 }
 
 int dp_has_islands(const struct dp_change *c)

@@ -22,7 +22,8 @@
  *     slots of the PLT are made writable that they are led past (slots.c).
  * Threads in a stub go on there, in a copy of what was, until they leave it.
  * Kernel sites stay: births and filters must be known. They go, too, where all is
- * given back since we withdraw (withdraw.c); the ledger stays as it is then, as it is
+ * given back since we withdraw (withdraw.c), last what handlers return to, which may see
+ * an address that is overwritten (kept.c); the ledger stays as it is then, as it is
  * other processes', too. Where a system call that this takes is refused bytes
  * are written in place, if that can be done. Nothing is read before the kernel has said that it can be: the
  * object may have been closed, and anything be in its place, as the stack of a new
@@ -236,6 +237,9 @@ int dp_give_all(void)
 	if (dp_has_undos()) {
 		dp_take_marks(&c);
 		give(&c);
+		c.returns = dp_is_clean_but_for_returns();
+		if (c.returns)
+			give_all(&c);
 	}
 	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 	return dp_is_clean();

@@ -16,6 +16,7 @@ struct dp_change {
 	const struct dp_undo_text *calls_of; /* all calls of this one, too (hooked.c); 0: of none */
 	int later;          /* islands, too */
 	int all;            /* everything, wherever it is */
+	int returns;        /* what handlers return to, too */
 };
 
 static inline int dp_has_bit(const struct dp_change *c, const uint8_t *bits, uint32_t group)

@@ -4,16 +4,31 @@
 #include "texts/patched.h"
 #include "texts/undos.h"
 
-/* Whether a change of ours is in the range, or right in front of it; functions', or
- * sites'. */
-static int is_changed(uint64_t low, uint64_t high, int functions, int sites)
+enum { FUNCTIONS = 1, SITES = 2, RETURNS = 4 };
+
+/* What handlers return to: mov $15,%rax. */
+int dp_is_return(const struct dp_undo *u)
+{
+	static const uint8_t mov[] = {0x48, 0xc7, 0xc0, 15, 0};
+	return u->kind == DP_UNDO_SITE && u->len == sizeof mov && same_bytes(u->old, mov, sizeof mov);
+}
+
+static int kind_of(const struct dp_undo *u)
+{
+	if (u->kind != DP_UNDO_SITE)
+		return FUNCTIONS;
+	return dp_is_return(u) ? RETURNS : SITES;
+}
+
+/* Whether a change of ours of these kinds is in the range, or right in front of it. */
+static int is_changed(uint64_t low, uint64_t high, int kinds)
 {
 	struct dp_text_walk w = dp_walk_texts(low, high);
 	struct dp_page page = DP_NO_PAGE;
 	for (const struct dp_undo_text *t; (t = dp_walk_on(&w));)
 		for (uint32_t i = dp_first_near(t, low); i < t->count && dp_change_at(t, i) < high; i++) {
 			const struct dp_undo undo = dp_undo_of(t, i);
-			if ((undo.kind == DP_UNDO_SITE ? sites : functions) && dp_concerns(&page, t, &undo, low))
+			if (kind_of(&undo) & kinds && dp_concerns(&page, t, &undo, low))
 				return 1;
 		}
 	return 0;
@@ -21,12 +36,14 @@ static int is_changed(uint64_t low, uint64_t high, int functions, int sites)
 
 int dp_is_clean(void)
 {
-	return dp_has_undos() && !is_changed(0, ~0ULL, 1, 1);
+	return dp_has_undos() && !is_changed(0, ~0ULL, FUNCTIONS | SITES | RETURNS);
 }
 
-int dp_is_patched(uint64_t low, uint64_t high) { return is_changed(low, high, 1, 0); }
+int dp_is_clean_but_for_returns(void) { return !is_changed(0, ~0ULL, FUNCTIONS | SITES); }
 
-int dp_has_site(uint64_t low, uint64_t high) { return is_changed(low, high, 0, 1); }
+int dp_is_patched(uint64_t low, uint64_t high) { return is_changed(low, high, FUNCTIONS); }
+
+int dp_has_site(uint64_t low, uint64_t high) { return is_changed(low, high, SITES | RETURNS); }
 
 /* What of a change lies in a range; empty if none of it does. */
 static struct dp_piece piece(const struct dp_undo_text *t, const struct dp_undo *u, uint64_t low, uint64_t high)

@@ -19,6 +19,10 @@ int dp_is_patched(uint64_t low, uint64_t high) HIDDEN;
 int dp_has_site(uint64_t low, uint64_t high) HIDDEN;
 /* Whether text was patched, and nothing of ours is in it any more. */
 int dp_is_clean(void) HIDDEN;
+/* Whether nothing of ours is in it but at what handlers return to. */
+int dp_is_clean_but_for_returns(void) HIDDEN;
+/* Whether a change is at such a place. */
+int dp_is_return(const struct dp_undo *u) HIDDEN;
 /* The first change that is made and can be told from the program's bytes in the
  * range, which may have a half of it; 0: none. */
 int dp_change_in(uint64_t low, uint64_t high, struct dp_piece *p) HIDDEN;

@@ -75,7 +75,7 @@ func addOnce(r *Request, request *handover.Attach, c *Companion, result *Result)
 			return err
 		}
 		request.Outcome, request.Why = handover.Failed, [256]byte{}
-		struck := s.struck(frames)
+		struck := s.struck(frames, nil)
 		request.FramesCount, request.StruckCount, request.CompanionSize = uint64(len(frames)), uint64(len(struck)), uint64(len(c.name))
 		lists := map[*uint64][]byte{&request.Frames: handover.Bytes(frames), &request.Struck: handover.Bytes(struck), &request.Companion: []byte(c.name)}
 		caller, err := s.roomFor(room, lists)

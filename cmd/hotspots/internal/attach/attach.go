@@ -367,7 +367,7 @@ func (p *prepared) makePlan() error {
 		Objects: p.linker.Objects,
 		Entries: patcher.Entries{
 			Cold: entry("dp_cold"), Keep: entry("dp_keeper"), Site: entry("dp_kernel_site"),
-			Signal: entry("dp_signal_site"), Changed: entry("dp_objects_changed"),
+			Signal: entry("dp_signal_site"), Changed: entry("dp_objects_changed"), Return: entry("dp_return_site"),
 		},
 		LinkerHook:  p.linker.Hook,
 		Static:      p.linker.Static,

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -101,8 +102,12 @@ func (s *session) freeGS() error {
 // enter maps the code, the stubs and a place to work in, and has one of the threads do the
 // rest.
 func (p *prepared) enter(s *session, frames []uint64) error {
-	struck := s.struck(frames)
-	request := &handover.Attach{Wish: handover.ToAttach, Nonce: p.table.Nonce, RDebug: p.linker.RDebug,
+	struck := s.struck(frames, p.plan.Returns())
+	mark := make([]byte, 8)
+	if _, err := rand.Read(mark); err != nil {
+		return err
+	}
+	request := &handover.Attach{Wish: handover.ToAttach, Nonce: p.table.Nonce, Mark: binary.LittleEndian.Uint64(mark) | 1, RDebug: p.linker.RDebug,
 		Low: p.code.Low, High: p.code.High, FramesCount: uint64(len(frames)), StruckCount: uint64(len(struck)), ArenasCount: uint64(len(p.arenas)), TextsCount: uint64(len(p.texts))}
 	if p.plan.IsGo() {
 		request.Small = 1

@@ -63,7 +63,7 @@ func NewBlob(file []byte) (*Blob, error) {
 	for _, s := range all {
 		b.symbols[s.Name] = s.Value
 	}
-	for _, name := range []string{"dp_park", "dp_write", "dp_cold", "dp_keeper", "dp_kernel_site", "dp_signal_site", "dp_objects_changed", "dp_behind_watched", "dp_behind_shown", "dp_attach_state"} {
+	for _, name := range []string{"dp_park", "dp_write", "dp_cold", "dp_keeper", "dp_kernel_site", "dp_signal_site", "dp_objects_changed", "dp_behind_watched", "dp_behind_shown", "dp_return_site", "dp_attach_state"} {
 		if b.symbols[name] == 0 {
 			return nil, fmt.Errorf("the code to attach has no %s", name)
 		}

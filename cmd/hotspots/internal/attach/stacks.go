@@ -86,7 +86,7 @@ func (s *stacks) look(at uint64, b []byte, size uint64, m *procmaps.Mapping) err
 		if s.each != nil {
 			s.each(le.Uint64(b[off:]))
 		}
-		if off+ucFPState+8 > uint64(len(b)) || le.Uint64(b[off+ucCSGSFS:]) != userSegments || !isContext(b[off:], at+off) || s.seen[at+off] {
+		if off+ucFPState+8 > uint64(len(b)) || le.Uint64(b[off+ucCSGSFS:]) != userSegments || !isContext(b[off:], at+off) || s.seen[at+off] || !s.hasFront(at+off) {
 			continue
 		}
 		s.seen[at+off] = true
@@ -98,6 +98,13 @@ func (s *stacks) look(at uint64, b []byte, size uint64, m *procmaps.Mapping) err
 		}
 	}
 	return nil
+}
+
+// hasFront reports whether what lies in front of a ucontext can be read, as it can where it is a
+// signal's: the restorer's address is there.
+func (s *stacks) hasFront(context uint64) bool {
+	m := s.at(context - ucRestorer)
+	return m != nil && m.Prot&procmaps.ProtRead != 0
 }
 
 // isContext reports whether what looks like a ucontext may be one that the kernel has made:
@@ -118,13 +125,14 @@ func (r ranges) has(at uint64) bool {
 }
 
 // struck are the addresses of faults whose handlers run, or have yet to be called: such a handler
-// may look at the instruction there, and have the thread go on behind it.
-func (s *session) struck(frames []uint64) (all []uint64) {
+// may look at the instruction there, throw from it, and have the thread go on behind it.
+// Those that return to one of taken are led to the copy.
+func (s *session) struck(frames, taken []uint64) (all []uint64) {
 	le := binary.LittleEndian
 	code := only(s.maps, isExecutable)
 	b := make([]byte, ucRestorer+ucSize+16)
 	for _, at := range frames {
-		if _, err := s.Mem.ReadAt(b, int64(at-ucRestorer)); err != nil || !code.has(le.Uint64(b)) {
+		if _, err := s.Mem.ReadAt(b, int64(at-ucRestorer)); err != nil || !code.has(le.Uint64(b)) || slices.Contains(taken, le.Uint64(b)) {
 			continue
 		}
 		info := b[ucRestorer+ucSize:] // si_signo, si_errno, si_code
