@@ -36,6 +36,7 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	choice.Granule = byte(ctl.granule)
 	choice.Bases = ctl.bases != 0
 	choice.HeatByMasks = ctl.heat == C.DP_HEAT_MASKS || ctl.heat == C.DP_HEAT_REGIONS_MASKS
+	choice.HeatThreads = ctl.heat == C.DP_HEAT_THREADS
 	choice.Regions = ctl.heat == C.DP_HEAT_REGIONS || ctl.heat == C.DP_HEAT_REGIONS_MASKS
 	if choice.Heat = ctl.heat != C.DP_HEAT_NONE; choice.Heat {
 		choice.On[setting.Blocks] = true

@@ -548,7 +548,7 @@ func (o *object) writer(u *copied, v *view, how *decision) *translate.Writer {
 
 // note puts what notes touched pages, or records accesses, into a copy.
 func (d *decision) note(c *translate.Code, o *stubgen.Object) {
-	how := translate.Touching{Row: !d.shared, Masks: d.masks, Granule: emit.Granule(d.granule), Bases: d.bases}
+	how := translate.Touching{Row: !d.shared, Masks: d.masks, Granule: emit.Granule(d.granule), Bases: d.bases, Threads: d.threads}
 	if d.records {
 		c.RecordAccesses(o, how)
 	} else {
@@ -598,6 +598,8 @@ const (
 	_ = uint(layout.ShPage-emit.GranulePage) + uint(emit.GranulePage-layout.ShPage)
 	_ = uint(layout.ShLine-emit.GranuleLine) + uint(emit.GranuleLine-layout.ShLine)
 	_ = uint(layout.ShWord-emit.GranuleWord) + uint(emit.GranuleWord-layout.ShWord)
+	_ = uint(layout.ShThreads-emit.ShadowThreads) + uint(emit.ShadowThreads-layout.ShThreads)
+	_ = uint(layout.RowIndex-emit.RowNumber) + uint(emit.RowNumber-layout.RowIndex)
 	_ = uint(layout.ShText-emit.ShadowText) + uint(emit.ShadowText-layout.ShText)
 	_ = uint(layout.TrCount-1-emit.TripLastBucket) + uint(emit.TripLastBucket-layout.TrCount+1)
 )

@@ -71,6 +71,8 @@ func (d *decision) heats() string {
 		how = "regions masks"
 	case d.records:
 		how = "regions"
+	case d.threads:
+		how = "threads"
 	case d.masks:
 		how = fmt.Sprintf("masks %d", d.granule)
 	}

@@ -67,6 +67,7 @@ type Options struct {
 	Hot         bool             // blocks of a function are counted when it has reached its threshold
 	Heat        bool             // it is noted which memory is touched, with setting.Blocks
 	HeatByMasks bool             // by pext, with which the CPU is fast
+	HeatThreads bool             // of each thread for itself
 	Granule     byte             // with Heat: bits of an address within what is noted as one
 	Bases       bool             // with Heat: of segments they can be read
 	Regions     bool             // with Heat: instead accesses to regions are recorded
@@ -91,6 +92,7 @@ type decision struct {
 	trips        bool // trips of loops are counted
 	heat         bool // it is noted which memory is touched
 	masks        bool // by pext
+	threads      bool // of each thread for itself
 	granule      byte // bits of an address within what is noted as one
 	bases        bool // of segments can be read
 	records      bool // instead accesses to regions are recorded

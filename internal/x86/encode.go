@@ -64,6 +64,13 @@ func (a *Asm) MovGSReg(disp int32, reg byte) { a.gs(0x89, disp, reg) }
 // LoadGSReg is `mov %gs:disp,reg`.
 func (a *Asm) LoadGSReg(disp int32, reg byte) { a.gs(0x8b, disp, reg) }
 
+// LoadGSByte is `mov %gs:disp,reg8`: the lowest byte of a register.
+func (a *Asm) LoadGSByte(disp int32, reg byte) {
+	const rex = 0x40 // else it would be the second one of some
+	a.Raw(0x65, rex|reg>>3<<2, 0x8a, reg&7<<3|hasSIB, 0x25)
+	a.imm32(disp)
+}
+
 // gs is an instruction with 64 bits whose operands are a register and a word by GS.
 func (a *Asm) gs(op byte, disp int32, reg byte) {
 	a.Raw(0x65, rexW|reg>>3<<2, op, reg&7<<3|hasSIB, 0x25)
@@ -351,6 +358,9 @@ func (a *Asm) Shl(reg, n byte) { a.Raw(rexW|reg>>3, 0xc1, 0xe0|reg&7, n) }
 
 // Shr is `shr $n,reg`.
 func (a *Asm) Shr(reg, n byte) { a.Raw(rexW|reg>>3, 0xc1, 0xe8|reg&7, n) }
+
+// Rol is `rol $n,reg`.
+func (a *Asm) Rol(reg, n byte) { a.Raw(rexW|reg>>3, 0xc1, 0xc0|reg&7, n) }
 
 // Pext is `pext mask(%rip),from,to`: the bits of from that the mask has, one beside the other
 // (BMI2; SDM volume 2, 2.3 and the page of PEXT). It changes no flag.

@@ -237,6 +237,7 @@ func (h *header) touches() {
 	h.define("SHADOW", fmt.Sprintf("%#x", ShadowAt))
 	h.define("SHADOW_BITS", fmt.Sprint(ShadowBits))
 	h.define("SHADOW_TEXT", fmt.Sprintf("%#xUL", uint64(ShadowText)))
+	h.define("SHADOW_THREADS", fmt.Sprintf("%d", ShadowThreads))
 	mark := Mark{Memory: x86.Memory{Base: x86.RDI, Index: x86.NoRegister, Scale: 1}, Kind: x86.OperandLoad}
 	touch := Touch{Marks: []Mark{mark, mark}, Scratch: x86.NoRegister, KeepsFlags: true}
 	write := func(a *x86.Asm) { touch.Write(a, &TouchUse{}) }

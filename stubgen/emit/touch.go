@@ -30,6 +30,7 @@ const (
 	ShadowAt      = 0x7fff8000 // in reach of a displacement
 	ShadowBits    = 47
 	ShadowText    = 8 << 20 // room for each of two texts behind it: what is mapped at the start and at the end
+	ShadowThreads = 256     // shadows one behind the other, if threads are told apart: by the lowest byte of what number the row has
 	ShadowRead    = 0
 	ShadowWritten = 1
 )
@@ -56,6 +57,7 @@ type Touch struct {
 	Granule    Granule
 	Scratch    byte   // register that is dead there and in no Mark, not R8; NoRegister: the stack is used
 	Masks      bool   // by pext: no flag changes
+	Threads    bool   // pages, in a shadow of the thread's own (ShadowThreads); without Masks
 	KeepsFlags bool   // they are live, and Masks is false: then Scratch is NoRegister
 	Looks      bool   // it looks first: flags are not live
 	Record     int32  // unless 0 it is a record, of one mark (record.go)
@@ -131,6 +133,9 @@ func (t *Touch) atMostOf(m *Mark) (size int) {
 	}
 	if m.isFar() {
 		size += mostOfFar
+	}
+	if t.Threads {
+		size += mostOfThread * (1 + min(int(m.More), 1))
 	}
 	return size
 }
@@ -280,6 +285,9 @@ func (t *Touch) marks(a *x86.Asm, r byte, use *TouchUse) {
 const (
 	noted     = 0xff
 	mostStore = 29 // bytes that store writes, or check and checks for a mark
+
+	mostOfThread = 13 // bytes more where threads are told apart
+	RowNumber    = 20 // of what the GS base points at
 )
 
 // stores notes all marks.
@@ -388,7 +396,11 @@ func upTo(more int32) uint32 { return 1 << bits.Len32(uint32(more)) }
 
 // ColdTouchSize is the most that WriteColdTouch takes.
 func (t *Touch) ColdTouchSize() int {
-	return 2*JumpSize + 2*mostStore*len(t.Marks) + 2*t.moreOfFar()
+	size := 2*JumpSize + 2*mostStore*len(t.Marks) + 2*t.moreOfFar()
+	if t.Threads {
+		size += 2 * mostOfThread * len(t.Marks)
+	}
+	return size
 }
 
 // WriteColdTouch writes what stores:
@@ -425,11 +437,24 @@ func (t *Touch) load(a *x86.Asm, r byte, m *Mark) (from byte) {
 	return r
 }
 
-// number loads the number of the granule of an address.
+// number loads the number of the granule of an address; if threads are told apart, with the lowest
+// byte of the row's number above it:
+//
+//	shr  r, 12                       ; of pages
+//	shl  r, 29                       ; without what does not count
+//	mov  r8, gs:[20]
+//	rol  r, 35
 func (t *Touch) number(a *x86.Asm, r, from byte, use *TouchUse) {
-	if t.Masks {
+	switch {
+	case t.Threads:
+		bits := ShadowBits - byte(t.Granule)
+		a.Shr(r, byte(t.Granule))
+		a.Shl(r, 64-bits)
+		a.LoadGSByte(RowNumber, r)
+		a.Rol(r, bits)
+	case t.Masks:
 		a.Pext(r, from, use.Mask)
-	} else {
+	default:
 		a.Shl(r, 64-ShadowBits)
 		a.Shr(r, 64-ShadowBits+byte(t.Granule))
 	}

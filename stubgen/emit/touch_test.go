@@ -46,6 +46,8 @@ func TestTouch(t *testing.T) {
 		{"it looks, none is dead, relative to rip too", Touch{Marks: []Mark{{At: fixture.ArenaAt + 0x10000, Kind: load}, behind(by(x86.RSP, none, 1, 8, load), 15)}, Scratch: none, Masks: true, Looks: true}},
 		{"it looks for lines", Touch{Marks: []Mark{behind(by(12, none, 1, 0, load), 7), behind(by(x86.RDI, x86.RCX, 4, 0, store), 3), by(x86.RDI, none, 1, 64, store)}, Scratch: 15, Masks: true, Looks: true, Granule: GranuleLine}},
 		{"8 bytes, there is pext", Touch{Marks: []Mark{by(x86.RDI, none, 1, 8, load)}, Scratch: x86.RAX, Masks: true, Granule: GranuleWord}},
+		{"in a thread's own shadow, by r13", Touch{Marks: []Mark{by(x86.RSP, none, 1, 0x1000, store)}, Scratch: 13, Threads: true}},
+		{"in a thread's own shadow, it looks, none is dead", Touch{Marks: []Mark{behind(by(x86.RDI, none, 1, 8, load), 7)}, Scratch: none, Looks: true, Threads: true}},
 	} {
 		row.Granule = cmp.Or(row.Granule, GranulePage)
 		front, cold := 0, 0
@@ -72,8 +74,11 @@ func TestTouch(t *testing.T) {
 // register is left for it.
 func TestTouchRoom(t *testing.T) {
 	registers := []byte{x86.RCX, x86.RDX, x86.RBX, x86.RBP, x86.RSI, x86.RDI, x86.RSP, x86.RAX, x86.R8, 12, 13}
-	for _, touch := range []Touch{{Scratch: 15}, {Scratch: 15, Masks: true}, {Scratch: x86.NoRegister, Masks: true}, {Scratch: x86.NoRegister, KeepsFlags: true}, {Scratch: 15, Looks: true, Granule: GranulePage}, {Scratch: x86.NoRegister, Looks: true, Granule: GranulePage}} {
+	for _, touch := range []Touch{{Scratch: 15}, {Scratch: 15, Masks: true}, {Scratch: x86.NoRegister, Masks: true}, {Scratch: x86.NoRegister, KeepsFlags: true}, {Scratch: 15, Threads: true}, {Scratch: x86.NoRegister, KeepsFlags: true, Threads: true}, {Scratch: 15, Looks: true, Granule: GranulePage, Threads: true}, {Scratch: x86.NoRegister, Looks: true, Granule: GranulePage, Threads: true}, {Scratch: 15, Looks: true, Granule: GranulePage}, {Scratch: x86.NoRegister, Looks: true, Granule: GranulePage}} {
 		for n := range 3 * len(registers) {
+			if touch.Threads && touch.Looks && n >= len(registers) {
+				break // it does not look for these
+			}
 			first, kind := n%len(registers), n/len(registers)
 			all := touch
 			for i := 0; ; i++ {
@@ -95,7 +100,7 @@ func TestTouchRoom(t *testing.T) {
 				}
 				all.Marks = append(all.Marks, m)
 			}
-			if len(all.Marks) < 2 || all.Size() >= TouchSize || all.Scratch == x86.NoRegister && all.victim() > x86.RDI {
+			if len(all.Marks) < 2 && !(all.Threads && all.Looks) || len(all.Marks) < 1 || all.Size() >= TouchSize || all.Scratch == x86.NoRegister && all.victim() > x86.RDI {
 				t.Errorf("%+v: %d bytes", all, all.Size())
 			}
 			if all.Size() > all.MostSize() {

@@ -31,6 +31,7 @@ type Touching struct {
 	Row     bool // threads have rows, with a word for this
 	Masks   bool // by pext: the CPU is fast with it
 	Granule emit.Granule
+	Threads bool // of each thread with a row for itself, pages; without Masks
 	Bases   bool // rdfsbase can be used, and without Row rdgsbase
 }
 
@@ -433,6 +434,7 @@ func (t *toucher) place() {
 			continue
 		}
 		at, touch := t.best(t.spans[i].since, t.spans[i].last)
+		touch.Looks = touch.Looks && !(touch.Threads && isFar(&t.spans[i].class)) // whose two ends would have no room
 		touch.Marks = t.some[:0]
 		for k := i; k < len(t.spans); k++ {
 			if s := &t.spans[k]; !s.isNoted() && s.since <= at && t.mark(&touch, s, at) {
@@ -464,7 +466,7 @@ func (t *toucher) best(first, last int) (at int, best emit.Touch) {
 // by guess.
 func (t *toucher) touchAt(inst int32) (touch emit.Touch, cost int) {
 	const stores, onStack, keeps = 2, 4, 8
-	touch = emit.Touch{Scratch: x86.NoRegister, Granule: t.how.Granule, Masks: t.how.Masks}
+	touch = emit.Touch{Scratch: x86.NoRegister, Granule: t.how.Granule, Masks: t.how.Masks, Threads: t.how.Threads && t.how.Row}
 	live := t.live[inst]&touchChange != 0
 	touch.KeepsFlags = (t.compares || !t.how.Masks) && live
 	if touch.KeepsFlags {

@@ -38,9 +38,12 @@ func TestTouchesExact(t *testing.T) {
 				c.NoteCallees(o, c.Counters)
 				bare := c.Ops
 				begins := c.Begins
-				for _, granule := range lane.Some([]emit.Granule{emit.GranulePage, emit.GranuleLine, emit.GranuleWord}, i%3) {
+				for k, granule := range lane.Some([]emit.Granule{emit.GranulePage, emit.GranuleLine, emit.GranuleWord, emit.GranulePage}, i%4) {
 					c.Ops, c.Begins, c.Touches = slices.Clone(bare), begins, nil
 					how := Touching{Row: i%3 != 0, Masks: i%2 == 0, Granule: granule, Bases: true}
+					if k == 3 || granule == emit.GranulePage && i%5 == 0 {
+						how.Row, how.Masks, how.Threads = true, false, true
+					}
 					c.NoteTouches(o, how)
 					for n := range 4 {
 						w := walk{t: t, how: how, code: c, obj: o, granule: granule, rand: rand.New(rand.NewPCG(uint64(i), uint64(n)))}

@@ -14,10 +14,12 @@ import (
 	"github.com/dynprof/dynprof/internal/table/beside"
 )
 
-// Versions of the format: of pages only; 3 has other granules, too; and where slices say more.
+// Versions of the format: of pages only; 3 has other granules, too; where slices say more; and with
+// who touched what, which others need not be able to read.
 const (
-	versionPages = 2
-	Version      = 4
+	versionPages   = 2
+	Version        = 4
+	versionThreads = 5
 )
 
 // PageSize is the bytes of a page.
@@ -40,8 +42,11 @@ type head struct {
 
 // granule is what is noted; false: there is no such.
 func (h *head) granule() (Granule, bool) {
-	if h.Version == versionPages {
+	switch h.Version {
+	case versionPages:
 		return Page, h.Granule == 0
+	case versionThreads:
+		return Page, h.Granule == PageSize
 	}
 	for _, g := range []Granule{Page, Line, Word} {
 		if h.Granule == g.Size() {
@@ -55,15 +60,19 @@ func (h *head) granule() (Granule, bool) {
 const (
 	recordMaps  = 'm' // Maps, as JSON; the last one counts
 	recordSlice = 's' // numbers, as encode writes them
+	recordWho   = 'w' // likewise, as touched.record does; the last one counts
 )
 
 // File is what it holds.
 type File struct {
 	Maps
-	Count   int     // of slices
-	Granule Granule // what ranges are told of: pages, if nobody asks for others
-	Noted   Granule // what was noted, and those of the records are
+	Count   int      // of slices
+	Granule Granule  // what ranges are told of: pages, if nobody asks for others
+	Noted   Granule  // what was noted, and those of the records are
+	Threads bool     // it was noted, too, who touched which page:
+	Who     []ByWhom // by address
 
+	who     []byte // its record
 	table   string
 	version int    // of the format of records; 0: Version
 	slices  []byte // their records
@@ -157,14 +166,14 @@ func parse(b []byte) (f *File, rest []byte, err error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	if h.Version > 0 && (h.Version < versionPages || h.Version > Version) {
-		return nil, nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d to %d", h.Version, versionPages, Version)
+	if h.Version > 0 && (h.Version < versionPages || h.Version > versionThreads) {
+		return nil, nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d to %d", h.Version, versionPages, versionThreads)
 	}
 	granule, ok := h.granule()
 	if h.Version <= 0 || !ok || !whole {
 		return nil, nil, errDamaged
 	}
-	f = &File{table: h.Table, version: h.Version, Granule: Page, Noted: granule}
+	f = &File{table: h.Table, version: h.Version, Granule: Page, Noted: granule, Threads: h.Version == versionThreads}
 	rest, err = f.add(records)
 	return f, rest, err
 }
@@ -195,6 +204,14 @@ func (f *File) add(records []byte) (rest []byte, err error) {
 			if f.Count++; f.Count > mostSlices+1 { // the last one is there before slices are made one
 				return nil, errDamaged
 			}
+		case recordWho:
+			if f.version != versionThreads {
+				return nil, errDamaged
+			}
+			if f.Who, err = parseWho(body); err != nil {
+				return nil, err
+			}
+			f.who = append([]byte(nil), records[:len(records)-len(rest)]...)
 		default:
 			return nil, errDamaged
 		}
@@ -280,7 +297,7 @@ func (s *Slice) encode(before *Slice) (body []byte) {
 
 // next reads the slice behind one of the file's, in whose room it puts the ranges.
 func (f *File) next(s *Slice, body []byte) (Slice, error) {
-	return s.next(body, f.Noted, f.version == 0 || f.version == Version)
+	return s.next(body, f.Noted, f.version == 0 || f.version >= Version)
 }
 
 // next reads the slice behind s, in whose room it puts the ranges. Full says that it has all.
@@ -335,7 +352,7 @@ func (f *File) bytes(nonce [16]byte) ([]byte, error) {
 		return nil, err
 	}
 	maps, err := f.Maps.record()
-	return append(append(append(line, '\n'), maps...), f.slices...), err
+	return append(append(append(append(line, '\n'), maps...), f.slices...), f.who...), err
 }
 
 func (m *Maps) record() ([]byte, error) {

@@ -402,7 +402,16 @@ func TestParse(t *testing.T) {
 	}
 	maps := func(text string) string { return line + string(beside.AppendPart(nil, recordMaps, []byte(text))) }
 	now := func(text string) string { return strings.Replace(text, `2,`, `4,"granule":4096,`, 1) }
+	who := func(numbers ...uint64) string {
+		var body []byte
+		for _, n := range numbers {
+			body = binary.AppendUvarint(body, n)
+		}
+		return `{"dynprof_heat":5,"granule":4096}` + "\n" + string(beside.AppendPart(nil, recordWho, body))
+	}
 	for _, text := range []string{
+		who(), who(1), who(1, 1, 0, 0, 0, 0, 0, 0), who(1, 1, 0, 0, 0, 0, 0, 0, 0, 1), who(1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1), who(1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), who(1, 1, 0, 0, 0, 0, 0, 0, 0, Pages, 1, 0), who(1 << 60),
+		strings.Replace(who(1, 1, 0, 0, 0, 0, 0, 0, 0), "5,", "4,", 1), `{"dynprof_heat":6,"granule":4096}` + "\n",
 		"", "{}", `{"dynprof_heat":2}`, `{"dynprof_heat":1,"ranges":[]}`, `{"dynprof_heat":3}` + "\n", `{"dynprof_heat":4}` + "\n", `{"dynprof_heat":5,"granule":64}` + "\n", now(slice(1, 1, 0, 1, 0)), now(slice(1, 1, 0, 1, 4, 0, 0, 0, 0)), now(slice(1, 1, 0, 1, 3, 0, 0, 1)), `{"dynprof_heat":-1}` + "\n",
 		`{"dynprof_heat":3,"granule":32}` + "\n", `{"dynprof_heat":2,"granule":64}` + "\n", `{"dynprof_heat":3,"granule":-64}` + "\n",
 		strings.Replace(slice(1, 1, 0, 1, 1, Line.Count(), 1<<3|1), `2,`, `3,"granule":64,`, 1),
@@ -416,6 +425,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
+		who(1, 1, 0, 0, 0, 0, 0, 0, 0), who(1, 1, 0, 0, 0, 0, 0, 0, 0, Pages-1, 1, 0),
 		`{"dynprof_heat":3,"granule":8}` + "\n", now(slice(1, 1, 0, 1, 3, 7, 8, 9, 1, 0, 1<<3|1)), strings.Replace(slice(1, 1, 0, 1, 1, Line.Count()-1, 1<<3|1), `2,`, `3,"granule":64,`, 1), line, slice(1, 1, 0, 1, 1, Page.Count()-1, 1<<3|1), line + "s", maps(`{"mappings":[{"start":4096,"end":8192}]}`)} {
 		if _, err := Parse([]byte(text)); err != nil {
 			t.Errorf("%q: %v", text, err)

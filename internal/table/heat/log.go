@@ -21,6 +21,9 @@ type Log struct {
 	Granule Granule // what is noted; 0: pages
 	Apart   uint64  // nanoseconds: neighbours are made one where they are no longer together
 
+	Threads bool // it is said, too, who touched what
+
+	who    []byte // record of that
 	slices []logged
 	bytes  int
 	last   Slice
@@ -69,6 +72,9 @@ func (l *Log) granule() Granule { return cmp.Or(l.Granule, Page) }
 
 func (l *Log) whole(maps *Maps) *File {
 	f := &File{Maps: *maps, Granule: l.granule(), Noted: l.granule()}
+	if l.Threads {
+		f.version, f.who = versionThreads, l.who
+	}
 	for _, s := range l.slices {
 		f.slices = append(f.slices, s.record...)
 	}
@@ -106,6 +112,19 @@ func (l *Log) Mapped(maps *Maps) {
 		_, err = l.file.Write(record)
 	}
 	if err != nil {
+		l.stop()
+	}
+}
+
+// Touched says who has touched what by now, as Mapped does.
+func (l *Log) Touched(s *Shadow) {
+	l.who = s.touched.record()
+	if l.file == nil {
+		return
+	}
+	if l.told += len(l.who); l.told > mostTold {
+		l.write()
+	} else if _, err := l.file.Write(l.who); err != nil {
 		l.stop()
 	}
 }

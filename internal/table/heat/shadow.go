@@ -53,16 +53,38 @@ type Shadow struct {
 	mapped []byte // the shadow, or what is behind it and its texts
 	more   int64  // bytes of that
 	Granule
+	threads int64    // how many have one each, one behind the other
+	touched *touched // who has touched what so far; nil: it is not told
+}
+
+// shadow is the bytes of all.
+func (s *Shadow) shadow() int64 { return s.Granule.shadow() * s.threads }
+
+// ByThread is the name of pages with who touches them.
+const ByThread = "threads"
+
+// Named makes what is noted by that name.
+func Named(name string) (*Shadow, error) {
+	if name == ByThread {
+		return create(Page, 0, Threads)
+	}
+	return New(Names[name])
+}
+
+// IsName reports whether something is noted by a name.
+func IsName(name string) bool {
+	_, is := Names[name]
+	return is || name == ByThread
 }
 
 // New makes one. It is an error where the kernel may refuse its pages when they are touched.
-func New(g Granule) (*Shadow, error) { return create(g, 0) }
+func New(g Granule) (*Shadow, error) { return create(g, 0, 1) }
 
 // NewWith makes one of pages with so many bytes more behind it, which are mapped here in its
 // place.
-func NewWith(more int64) (*Shadow, error) { return create(Page, more) }
+func NewWith(more int64) (*Shadow, error) { return create(Page, more, 1) }
 
-func create(g Granule, more int64) (*Shadow, error) {
+func create(g Granule, more, threads int64) (*Shadow, error) {
 	const never = "2"
 	if b, err := os.ReadFile("/proc/sys/vm/overcommit_memory"); err == nil && strings.TrimSpace(string(b)) == never {
 		return nil, errors.New("vm.overcommit_memory is 2: memory that is mapped and not there yet could be refused to the program")
@@ -71,7 +93,10 @@ func create(g Granule, more int64) (*Shadow, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
-	s := &Shadow{file: os.NewFile(uintptr(fd), "dynprof-heat"), more: more, Granule: g}
+	s := &Shadow{file: os.NewFile(uintptr(fd), "dynprof-heat"), more: more, Granule: g, threads: threads}
+	if threads > 1 {
+		s.touched = &touched{}
+	}
 	if err := s.lay(); err != nil {
 		s.file.Close()
 		return nil, err
@@ -164,10 +189,21 @@ func (s *Shadow) text(n int64) ([]byte, error) {
 	return b, err
 }
 
+// ByThread reports whether it is noted, too, who touches what.
+func (s *Shadow) ByThread() bool { return s.touched != nil }
+
 // Take takes the granules that were touched since it was last called, and puts them behind others.
 // What a thread touches meanwhile is in this list or in the next, and no thread waits. It looks
 // at what has data only: to read a hole would fill it.
 func (s *Shadow) Take(to []Range) ([]Range, error) {
+	if s.touched == nil {
+		return s.take(to)
+	}
+	all, err := s.take(nil)
+	return append(to, s.touched.take(all)...), err
+}
+
+func (s *Shadow) take(to []Range) ([]Range, error) {
 	fd := int(s.file.Fd())
 	for at := int64(0); ; {
 		data, err := unix.Seek(fd, at, unix.SEEK_DATA)

@@ -289,9 +289,13 @@ const (
 	// end. Granules have 1<<12 bytes, or as many as these.
 	ShBits = 47
 	ShText = 8 << 20
-	ShPage = 12
-	ShLine = 6
-	ShWord = 3
+
+	// ShThreads is how many there are if threads are told apart, one behind the other: a row notes in
+	// that of its number, of which the lowest byte counts.
+	ShThreads = 256
+	ShPage    = 12
+	ShLine    = 6
+	ShWord    = 3
 
 	// Behind these, with hotspots run --regions, what records accesses (docs/regions.md): the
 	// ring, which threads put records into and hotspots run takes them out of; where they

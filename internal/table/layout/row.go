@@ -7,6 +7,7 @@ type Row struct {
 	Kind  uint32 // RowThread, RowProcess, RowShared
 	Pid   uint32
 	Tid   uint32
+	Taken uint32 // how often it was again
 	Owner uint32 // incarnation number of the process that took it
 
 	Incarnation uint32 // of a RowProcess row: number of the process that runs on it
@@ -22,6 +23,7 @@ func DecodeRow(index uint32, b []byte) Row {
 	return Row{
 		Index: index,
 		State: le.Uint32(b[RowState:]) & RowStateMask,
+		Taken: le.Uint32(b[RowState:]) >> 2,
 		Kind:  le.Uint32(b[RowKind:]),
 		Pid:   le.Uint32(b[RowPid:]),
 		Tid:   le.Uint32(b[RowTid:]),

@@ -20,6 +20,7 @@ enum dp_heat {
 	DP_HEAT_MASKS,	/* by pext, with which the CPU is fast */
 	DP_HEAT_REGIONS, /* instead it says where regions are, whose accesses are recorded; by shifts, */
 	DP_HEAT_REGIONS_MASKS, /* and by pext */
+	DP_HEAT_THREADS, /* of each thread for itself, by shifts */
 };
 
 enum {

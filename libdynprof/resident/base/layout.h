@@ -205,6 +205,7 @@
 #define DP_TR_COUNT 0x1c
 #define DP_SH_BITS 0x2f
 #define DP_SH_TEXT 0x800000
+#define DP_SH_THREADS 0x100
 #define DP_SH_PAGE 0xc
 #define DP_SH_LINE 0x6
 #define DP_SH_WORD 0x3

@@ -107,9 +107,10 @@ static void touch(uint64_t at, uint64_t n, unsigned kind)
 {
 	const uint64_t end = 1ULL << DP_SHADOW_BITS;
 	uint64_t bits = dp_heat_granule(), last = at + n - 1;
-	volatile uint8_t *shadow = (volatile uint8_t *)DP_SHADOW;
+	volatile uint8_t *shadow = 0;
 	if (!n || dp_is_off() || dp_stopped())
 		return;
+	shadow = dp_heat_shadow();
 	if (last < at) /* it comes around: what is at the end is the kernel's */
 		at = 0;
 	if (last >= end)

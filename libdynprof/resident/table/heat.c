@@ -32,7 +32,7 @@ static struct text *texts; /* 0: there is no shadow */
 static uint64_t first;	   /* of what is mapped: with regions it is a page in front, of theirs */
 static uint64_t size;	   /* bytes from DP_SHADOW on */
 static uint64_t granule;   /* bits of an address within one */
-static int has_regions, sandboxed;
+static int has_regions, has_threads, sandboxed;
 uint32_t dp_shadowed HIDDEN; /* 1: there is one; slowpath.S looks at it */
 
 static void note_maps(struct text *t)
@@ -56,8 +56,11 @@ static uint64_t granule_of(uint64_t bytes, uint64_t more)
 	for (unsigned i = 0; i < sizeof all; i++)
 		if (bytes == shadow_of(all[i]) + TEXTS * DP_SHADOW_TEXT + more)
 			return all[i];
-	return 0;
+	has_threads = !more && bytes == DP_SHADOW_THREADS * shadow_of(DP_SH_PAGE) + TEXTS * DP_SHADOW_TEXT;
+	return has_threads ? DP_SH_PAGE : 0;
 }
+
+static uint64_t all_shadows(void) { return shadow_of(granule) * (has_threads ? DP_SHADOW_THREADS : 1); }
 
 const char *dp_heat_begin(const char *path, int regions)
 {
@@ -97,7 +100,7 @@ const char *dp_heat_begin(const char *path, int regions)
 	raw(SYS_madvise, at, size, MADV_DONTDUMP);
 	dp_own(first, DP_SHADOW - first + size);
 	dp_note_kept(&kept, (const void *)first, DP_SHADOW - first + size);
-	texts = (struct text *)(DP_SHADOW + shadow_of(granule));
+	texts = (struct text *)(DP_SHADOW + all_shadows());
 	dp_shadowed = 1;
 	if ((has_regions = regions)) {
 		dp_regions_begin((uint64_t)(texts + TEXTS));
@@ -127,10 +130,20 @@ uint64_t dp_heat_how(void)
 		return DP_HEAT_NONE;
 	if (has_regions)
 		return dp_cpu()->masks ? DP_HEAT_REGIONS_MASKS : DP_HEAT_REGIONS;
+	if (has_threads)
+		return DP_HEAT_THREADS;
 	return dp_cpu()->masks ? DP_HEAT_MASKS : DP_HEAT_SHIFTS;
 }
 
 uint64_t dp_heat_granule(void) { return granule; }
+
+uint8_t *dp_heat_shadow(void)
+{
+	uint8_t row = 0;
+	if (has_threads && !dp.shared)
+		__asm__ volatile("movb %%gs:%c1, %0" : "=r"(row) : "i"(DP_ROW_INDEX));
+	return (uint8_t *)DP_SHADOW + row * shadow_of(granule);
+}
 
 int dp_heat_asks(void) { return !sandboxed; }
 

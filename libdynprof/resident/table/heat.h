@@ -12,6 +12,8 @@ const char *dp_heat_begin(const char *path, int regions) HIDDEN;
 uint64_t dp_heat_how(void) HIDDEN;
 /* Of which granules, by the file: bits of an address within one. */
 uint64_t dp_heat_granule(void) HIDDEN;
+/* The one that this thread notes in. */
+uint8_t *dp_heat_shadow(void) HIDDEN;
 /* Whether a system call may be made that the program would not make: there was no seccomp filter
  * at the start, which may kill. */
 int dp_heat_asks(void) HIDDEN;

@@ -25,7 +25,8 @@ func (a *app) heatCommand() *cobra.Command {
 			"read, written and executed, against those that were resident at its end, and the slices of time in which any was touched first and last;\n" +
 			"with --pages which ones, and what functions and variables lie in them; with --curve what was touched in each slice, and the working set.\n" +
 			"The program has to be run with hotspots run --heat=pages, or, to know also how many of the 64 lines of each page\n" +
-			"it has touched, --heat=lines, or --heat=bytes; --lines and --bytes show all by these. Without TABLE: the newest table.\n\n" +
+			"it has touched, --heat=lines, or --heat=bytes; --lines and --bytes show all by these. With --heat=threads it is shown, too,\n" +
+			"which threads have read and which have written each page. Without TABLE: the newest table.\n\n" +
 			"A page is touched where an instruction of a function that runs as a copy has read or written a byte of it.\n" +
 			"With --control memory is noted while counting is on: hotspots pause, hotspots resume.\n" +
 			"What is not seen is said: other functions, libraries that are not counted, code that was made at run time, the kernel, and\n" +

@@ -323,8 +323,8 @@ func (f *runFlags) checkHeat(flag string) error {
 
 // checkGranules refuses what is no name of granules that are noted; none is noted without one.
 func checkGranules(flag, name string) error {
-	if _, known := heat.Names[name]; name != "" && !known {
-		return fmt.Errorf("%s %s: it is pages, lines or bytes", flag, name)
+	if name != "" && !heat.IsName(name) {
+		return fmt.Errorf("%s %s: it is pages, lines, bytes or threads", flag, name)
 	}
 	return nil
 }
@@ -464,7 +464,7 @@ type memory struct {
 func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, err error) {
 	switch {
 	case f.heat != "":
-		s, err := heat.New(heat.Names[f.heat])
+		s, err := heat.Named(f.heat)
 		if err != nil {
 			a.say("touched memory is not noted: %v", err)
 			return nil, "", nil

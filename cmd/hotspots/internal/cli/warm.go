@@ -195,7 +195,7 @@ func (a *app) programsIn(args []string) (all []*launch.Program, err error) {
 func (f *warmFlags) memory() (path string, done func(), err error) {
 	switch {
 	case f.heat != "":
-		s, err := heat.New(heat.Names[f.heat])
+		s, err := heat.Named(f.heat)
 		if err != nil {
 			return "", nil, fmt.Errorf("touched memory could not be noted: %w", err)
 		}

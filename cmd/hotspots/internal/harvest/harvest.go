@@ -26,6 +26,8 @@ const (
 	// most programs end soon.
 	part  = 20
 	first = 100 * time.Millisecond
+
+	whoSeldom = 10 * time.Second // who touched what is told as often at least
 )
 
 // Harvester takes what is in a shadow.
@@ -49,6 +51,7 @@ type Harvester struct {
 	pauses   changes       // before what is taken now was last taken
 	process  process
 	mappings mappings
+	who      who
 	executed uint64 // by the last slice's end
 	err      error
 }
@@ -70,6 +73,7 @@ func Start(shadow *heat.Shadow, tables func() []*find.Entry) *Harvester {
 	h := &Harvester{shadow: shadow, tables: tables, begun: time.Now(), stop: make(chan struct{}), done: make(chan struct{})}
 	h.mappings.shadow = shadow
 	h.log.Granule, h.log.Apart = shadow.Granule, uint64(often)
+	h.log.Threads = shadow.ByThread()
 	go h.run()
 	return h
 }
@@ -105,6 +109,7 @@ func (h *Harvester) run() {
 		h.open(ended)
 		happened := h.take()
 		h.seeMappings()
+		h.who.tell(h, happened)
 		switch {
 		case happened:
 			wait = time.Duration(min(h.log.Apart, uint64(longest)))
@@ -129,6 +134,22 @@ func (h *Harvester) run() {
 	}
 }
 
+// who is when the file was told who has touched what.
+type who struct {
+	told  time.Time
+	next  time.Duration // behind that
+	isNew bool          // something was touched since
+}
+
+// tell tells it now and then, as all of it is written each time.
+func (w *who) tell(h *Harvester, happened bool) {
+	w.isNew = w.isNew || happened
+	if h.shadow.ByThread() && w.isNew && h.log.IsOpen() && time.Since(w.told) > w.next {
+		h.log.Touched(h.shadow)
+		w.told, w.next, w.isNew = time.Now(), min(max(tellOften, 2*w.next), whoSeldom), false
+	}
+}
+
 // most is how long slices are at most.
 func (h *Harvester) most() time.Duration {
 	if h.shadow.Granule < heat.Page {
@@ -147,6 +168,9 @@ func (h *Harvester) Stop() {
 func (h *Harvester) Write(path string, nonce [16]byte) error {
 	if !h.had {
 		return nil // it said so when the program started
+	}
+	if h.shadow.ByThread() {
+		h.log.Touched(h.shadow)
 	}
 	maps, err := h.mappings.end()
 	if err != nil {

@@ -16,23 +16,25 @@ import (
 
 // Map is the pages of a program, or smaller granules: those are its units.
 type Map struct {
-	Program  string  `json:"program"`
-	PageSize int     `json:"page_size"`
-	Granule  uint64  `json:"granule"`         // bytes of what was noted as one
-	Unit     uint64  `json:"unit"`            // bytes of what is shown as one: all numbers are of these
-	Ended    bool    `json:"mappings_at_end"` // else what is mapped is that of
-	Time     uint64  `json:"mappings_ns"`     // so many nanoseconds since the start; 0: at it
-	Untold   bool    `json:"resident_untold"` // what of that is in memory is not known
-	Cut      bool    `json:"mappings_cut"`    // there are more than are known
-	Total    Sums    `json:"total"`
-	Unseen   Unseen  `json:"unseen"`
-	After    uint64  `json:"from,omitempty"` // instructions: the part of the time that is shown
-	Before   uint64  `json:"to,omitempty"`
-	Window   uint64  `json:"window"` // instructions: of how many before its end Point.WorkingSet is
-	Curve    []Point `json:"slices"`
-	Areas    []Area  `json:"-"`
-	Bands    []Band  `json:"-"`
-	Show     Show    `json:"-"`
+	Program  string   `json:"program"`
+	PageSize int      `json:"page_size"`
+	Granule  uint64   `json:"granule"`         // bytes of what was noted as one
+	Unit     uint64   `json:"unit"`            // bytes of what is shown as one: all numbers are of these
+	Ended    bool     `json:"mappings_at_end"` // else what is mapped is that of
+	Time     uint64   `json:"mappings_ns"`     // so many nanoseconds since the start; 0: at it
+	Untold   bool     `json:"resident_untold"` // what of that is in memory is not known
+	Cut      bool     `json:"mappings_cut"`    // there are more than are known
+	Total    Sums     `json:"total"`
+	Unseen   Unseen   `json:"unseen"`
+	After    uint64   `json:"from,omitempty"` // instructions: the part of the time that is shown
+	Before   uint64   `json:"to,omitempty"`
+	Window   uint64   `json:"window"` // instructions: of how many before its end Point.WorkingSet is
+	Curve    []Point  `json:"slices"`
+	Told     []Thread `json:"threads,omitempty"`      // that are told apart, where that was noted
+	TooMany  bool     `json:"threads_more,omitempty"` // there were more: some of these stand for several
+	Areas    []Area   `json:"-"`
+	Bands    []Band   `json:"-"`
+	Show     Show     `json:"-"`
 
 	unit     heat.Granule
 	file     *heat.File      // in units
@@ -41,6 +43,10 @@ type Map struct {
 	lines    []heat.Range    // those of them that are not laid out yet
 	kinds    [3][]heat.Range // likewise, by bit of what was done: when
 	symbols  *Symbols
+
+	hasThreads bool // it is known who has touched what:
+	threads    Threads
+	whose      []heat.ByWhom // what is not laid out yet
 }
 
 // Band is what is mapped of the same at neighbouring addresses.
@@ -88,7 +94,11 @@ type Area struct {
 	Sums
 	First  uint32  `json:"first"` // slice in which something was done with any of it; 0: none is known
 	Last   uint32  `json:"last"`
+	Shared uint64  `json:"shared,omitempty"` // units that more than one thread has touched, where that was noted,
+	*Whose         // and who has touched any
 	Ranges []Range `json:"ranges"`
+
+	who *heat.Who
 }
 
 // Range is units, one behind the other, with which the same was done.
@@ -103,6 +113,7 @@ type Range struct {
 	First    uint32         `json:"first"` // slice in which something was done with them, from 1; 0: not told
 	Last     uint32         `json:"last"`
 	Kinds
+	*Whose           // where it was noted
 	Symbols []string `json:"symbols,omitempty"`      // functions and variables that lie in it, the first of them
 	More    int      `json:"more_symbols,omitempty"` // how many more do
 }
@@ -160,7 +171,11 @@ func pagesOf(t *table.Table, show Show) (*Map, *table.Snapshot, *table.Flow, err
 	if show.By != 0 && show.By < f.Noted {
 		return nil, nil, nil, fmt.Errorf("%s: %ss of %d bytes were noted: run the program with hotspots run --heat=%s", t.Path(), noun(f.Noted), f.Noted.Size(), heatOf(show.By))
 	}
-	m := newMap(f.In(f.Noted), ExecutedIn(t, flow, f.Noted), show, SymbolsOf(t, show.Mangled))
+	threads, err := ThreadsOf(t)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	m := newMap(f.In(f.Noted), ExecutedIn(t, flow, f.Noted), show, SymbolsOf(t, show.Mangled), threads)
 	m.Program = symname.Clean(t.Program)
 	return m, s, flow, nil
 }
@@ -188,9 +203,11 @@ func heatOf(g heat.Granule) string {
 
 // New is the map of what is beside a table, in pages or smaller granules, of which those were
 // executed.
-func New(f *heat.File, executed []heat.Range, show Show) *Map { return newMap(f, executed, show, nil) }
+func New(f *heat.File, executed []heat.Range, show Show) *Map {
+	return newMap(f, executed, show, nil, Threads{})
+}
 
-func newMap(f *heat.File, executed []heat.Range, show Show, symbols *Symbols) *Map {
+func newMap(f *heat.File, executed []heat.Range, show Show, symbols *Symbols, threads Threads) *Map {
 	unit := max(cmp.Or(show.By, heat.Page), f.Granule)
 	by := unit - f.Granule
 	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Time: f.Time, Untold: f.Untold, Cut: f.Cut, After: show.After, Before: show.Before, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by), symbols: symbols}
@@ -202,6 +219,10 @@ func newMap(f *heat.File, executed []heat.Range, show Show, symbols *Symbols) *M
 		for bit := range m.kinds {
 			m.kinds[bit] = heat.Coarse(nil, kindIn(f, executed, &show, 1<<bit), by)
 		}
+	}
+	if m.hasThreads = f.Threads; m.hasThreads {
+		m.threads, m.whose = threads, f.Who
+		m.Told, m.TooMany = threads.All, threads.More
 	}
 	m.lay(&f.Maps, heat.Coarse(nil, touched, by))
 	m.name()
@@ -364,6 +385,7 @@ func (m *Map) sum() {
 		}
 	}
 	for _, a := range areas {
+		a.Whose = m.whoseOf(a.who)
 		m.Areas = append(m.Areas, *a)
 		if a.Ours {
 			a.Mapped, a.Resident = 0, 0

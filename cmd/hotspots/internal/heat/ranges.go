@@ -34,6 +34,9 @@ func (m *Map) add(a *Area, r heat.Range) {
 		}
 		same := r
 		same.Pages, one.Kinds = m.takeKinds(&r)
+		units, who := m.takeWho(&same)
+		same.Pages = units
+		one.Whose = m.whoseOf(who)
 		n := same.Pages
 		if m.unit == heat.Page {
 			n, one.Lines = m.takeLines(&same)
@@ -41,6 +44,7 @@ func (m *Map) add(a *Area, r heat.Range) {
 		}
 		one.Bytes = n * m.unit.Size()
 		a.Lines += n * one.Lines
+		a.addWho(who, n)
 		a.put(one)
 		r.First, r.Pages = r.First+n, r.Pages-n
 	}
@@ -130,5 +134,12 @@ func (a *Area) put(one Range) {
 
 // is reports whether the same was done with the units of another, and then.
 func (r *Range) is(o *Range) bool {
-	return r.Lines == o.Lines && r.Read == o.Read && r.Written == o.Written && r.Executed == o.Executed && r.First == o.First && r.Last == o.Last && r.Kinds == o.Kinds
+	return r.Lines == o.Lines && r.Read == o.Read && r.Written == o.Written && r.Executed == o.Executed && r.First == o.First && r.Last == o.Last && r.Kinds == o.Kinds && r.whose() == o.whose()
+}
+
+func (r *Range) whose() heat.Who {
+	if r.Whose == nil {
+		return heat.Who{}
+	}
+	return *r.who
 }

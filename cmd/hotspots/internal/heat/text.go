@@ -1,6 +1,7 @@
 package heat
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -17,8 +18,8 @@ import (
 // Text writes a line for each area, or for each of its ranges, or for each slice.
 func (m *Map) Text(w io.Writer, style report.Style) error {
 	t := &m.Total
-	if _, err := fmt.Fprintf(w, "%s: %s of %d bytes touched%s: %s read, %s written, %s executed; %s\n%s%s", m.Program, m.Count(t.Touched), m.Unit, m.Show.partText(),
-		figures.Thousands(t.Read), figures.Thousands(t.Written), figures.Thousands(t.Executed), m.residentText(), m.linesText(), m.slicesText()); err != nil {
+	if _, err := fmt.Fprintf(w, "%s: %s of %d bytes touched%s: %s read, %s written, %s executed; %s\n%s%s%s", m.Program, m.Count(t.Touched), m.Unit, m.Show.partText(),
+		figures.Thousands(t.Read), figures.Thousands(t.Written), figures.Thousands(t.Executed), m.residentText(), m.linesText(), m.threadsText(), m.slicesText()); err != nil {
 		return err
 	}
 	if m.Show.Curve {
@@ -38,7 +39,7 @@ func (m *Map) Text(w io.Writer, style report.Style) error {
 		}
 		for k := range a.Ranges {
 			r := &a.Ranges[k]
-			rows = append(rows, [3]string{m.lineOf(r), name, fmt.Sprintf("%s %s%s", r.Address, r.text(), r.symbolsText())})
+			rows = append(rows, [3]string{m.lineOf(r), name, fmt.Sprintf("%s %s%s", r.Address, r.text(), r.symbolsText()+r.Whose.text())})
 		}
 	}
 	if err := report.Rows(w, style, heading, rows); err != nil {
@@ -97,6 +98,10 @@ func (m *Map) Noun() string { return noun(m.unit) }
 
 func (m *Map) heading() [3]string {
 	switch {
+	case !m.Show.Ranges && m.hasThreads:
+		return [3]string{"TOUCHED\tREAD\tWRITTEN\tEXECUTED\tRESIDENT\tMAPPED\tSHARED\tTHREADS\tFIRST\tLAST", "MEMORY", ""}
+	case m.hasThreads:
+		return [3]string{"PAGES\tTHREADS\tFIRST\tLAST", "MEMORY", "ADDRESS"}
 	case !m.Show.Ranges && m.hasLines:
 		return [3]string{"TOUCHED\tREAD\tWRITTEN\tEXECUTED\tRESIDENT\tMAPPED\tLINES\tUSED\tFIRST\tLAST", "MEMORY", ""}
 	case !m.Show.Ranges:
@@ -115,6 +120,9 @@ func (m *Map) line(a *Area) string {
 	if m.hasLines {
 		text += fmt.Sprintf("\t%s\t%s", figures.Thousands(a.Lines), a.used())
 	}
+	if m.hasThreads {
+		text += fmt.Sprintf("\t%s\t%s", figures.Thousands(a.Shared), a.Whose.threadsCell())
+	}
 	for _, slice := range []uint32{a.First, a.Last} {
 		if text += "\t"; slice == 0 {
 			text += "-"
@@ -128,6 +136,8 @@ func (m *Map) line(a *Area) string {
 // lineOf is those of a range.
 func (m *Map) lineOf(r *Range) string {
 	switch {
+	case m.hasThreads:
+		return figures.Thousands(r.Pages) + "\t" + r.Whose.threadsCell() + "\t" + lineOf(uint64(r.First), uint64(r.Last))
 	case m.hasLines:
 		return lineOf(r.Pages, r.Lines, uint64(r.First), uint64(r.Last))
 	case m.unit == heat.Page:
@@ -192,6 +202,9 @@ func (m *Map) CSV(w io.Writer) error {
 	if m.hasLines {
 		rows[0] = append(rows[0], "lines")
 	}
+	if m.hasThreads {
+		rows[0] = append(rows[0], "threads", "readers", "writers")
+	}
 	rows[0] = append(rows[0], "read_first", "read_last", "written_first", "written_last", "executed_first", "executed_last", "symbols")
 	for i := range m.Areas {
 		for k := range m.Areas[i].Ranges {
@@ -207,6 +220,10 @@ func (m *Map) CSV(w io.Writer) error {
 			}
 			if m.hasLines {
 				row = append(row, strconv.FormatUint(r.Lines, 10))
+			}
+			if m.hasThreads {
+				w := cmp.Or(r.Whose, &Whose{})
+				row = append(row, strconv.Itoa(w.Threads), strings.Join(w.Readers, ";"), strings.Join(w.Writers, ";"))
 			}
 			for bit := range m.kinds {
 				first, last := r.of(bit)
