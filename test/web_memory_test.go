@@ -292,3 +292,58 @@ func memoryPicture(t *testing.T, b *browser, path string) {
 	b.sees(`document.querySelector(".part table")`)
 	b.picture(path)
 }
+
+// webWhose: who has touched a page is a stripe at its row, and said where that is pointed at; page
+// faults are marks at the top. Without --heat=threads it is said how it would be known.
+func webWhose(t *testing.T, b *browser) {
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-Wall", "-Werror", "-pthread", "-falign-functions=32"}, "heat_threads.c")
+	r, table := countedAt(t, cmd(program), "--heat=threads", "--objects", "main")
+	b.open(serveWeb(t, table).url)
+	b.sees(`hotspots.model?.names && document.querySelector("main").firstChild`)
+	b.keys("7")
+	b.sees(`hotspots.views.memory.cells.head?.instructions > 0 && hotspots.views.memory.curves.head?.settled`)
+	b.keys("w")
+	b.sees(`location.hash.includes("mw=1") && hotspots.views.memory.layers.whose?.noted`)
+	js[bool](b, fmt.Sprintf(`hotspots.views.memory.setAddresses(%d, %d) ?? true`, heatBase, heatBase+heatPages*4096))
+	b.sees(fmt.Sprintf(`hotspots.views.memory.cells.head.from === %d && hotspots.views.memory.cells.head.row === 4096`, heatBase))
+	for page, by := range saidByWhom(r.stdout) {
+		of := map[string]bool{}
+		for _, name := range strings.FieldsFunc(by[0]+";"+by[1], func(c rune) bool { return c == ';' }) {
+			of[name] = true
+		}
+		at := heatBase + page*4096
+		got := js[string](b, fmt.Sprintf(`(({ runs, threads }) => { const r = runs.find((r) => r.from <= %d && %d < r.to); return r.threads + (r.threads === 1 ? " " + threads[r.thread] : ""); })(hotspots.views.memory.layers.whose)`, at, at))
+		want := strconv.Itoa(len(of))
+		for name := range of {
+			if len(of) == 1 {
+				want += " " + name
+			}
+		}
+		if got != want {
+			t.Errorf("page %d: %s, not %s", page, got, want)
+		}
+	}
+	stripe := func(page int) string {
+		return fmt.Sprintf(`(() => {
+			const v = hotspots.views.memory, n = v.cells.order.length, { over } = v;
+			v.drawOver();
+			return [...over.getContext("2d").getImageData(over.width - 4, (v.cells.rowOf(%d) + 0.5) / n * over.height, 1, 1).data].join();
+		})()`, heatBase+page*4096)
+	}
+	b.sees(stripe(100) + ` === "255,255,255,255"`)
+	b.sees(stripe(8) + ` !== ` + stripe(16) + ` && ` + stripe(8) + ` !== "0,0,0,255"`)
+	b.sees(pointAt(fmt.Sprintf("%#x", heatBase+100*4096)) + `.includes("shared by 6 threads, read by ")`)
+	b.sees(pointAt(fmt.Sprintf("%#x", heatBase+8*4096)) + `.includes("one thread, read by ` + saidByWhom(r.stdout)[8][0] + `, written by ` + saidByWhom(r.stdout)[8][0] + `")`)
+	b.keys("w")
+	b.sees(`!location.hash.includes("mw=1") && hotspots.views.memory.layers.el.hidden`)
+	b.faultless()
+
+	_, table = countedAt(t, cmd(program), "--heat=pages", "--objects", "main")
+	b.open(serveWeb(t, table).url)
+	b.sees(`hotspots.model?.names && document.querySelector("main").firstChild`)
+	b.keys("7")
+	b.sees(`hotspots.views.memory.cells.head?.instructions > 0`)
+	b.keys("w")
+	b.sees(`document.querySelector(".memory").innerText.includes("hotspots run --heat=threads")`)
+	b.faultless()
+}

@@ -385,7 +385,7 @@ func (m *Map) sum() {
 		}
 	}
 	for _, a := range areas {
-		a.Whose = m.whoseOf(a.who)
+		a.Whose = m.threads.Of(a.who)
 		m.Areas = append(m.Areas, *a)
 		if a.Ours {
 			a.Mapped, a.Resident = 0, 0

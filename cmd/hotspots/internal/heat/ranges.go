@@ -36,7 +36,7 @@ func (m *Map) add(a *Area, r heat.Range) {
 		same.Pages, one.Kinds = m.takeKinds(&r)
 		units, who := m.takeWho(&same)
 		same.Pages = units
-		one.Whose = m.whoseOf(who)
+		one.Whose = m.threads.Of(who)
 		n := same.Pages
 		if m.unit == heat.Page {
 			n, one.Lines = m.takeLines(&same)

@@ -84,17 +84,17 @@ type Whose struct {
 	who *heat.Who
 }
 
-// whoseOf is that of what somebody has touched; nil: that is not known.
-func (m *Map) whoseOf(who *heat.Who) *Whose {
+// Of is that of what some have touched; nil: that is not known.
+func (t *Threads) Of(who *heat.Who) *Whose {
 	if who == nil {
 		return nil
 	}
 	all := who.All()
 	w := &Whose{Threads: all.Len(), Readers: []string{}, Writers: []string{}, who: who}
-	for _, one := range m.threads.In(&who.Read) {
+	for _, one := range t.In(&who.Read) {
 		w.Readers = append(w.Readers, one.String())
 	}
-	for _, one := range m.threads.In(&who.Written) {
+	for _, one := range t.In(&who.Written) {
 		w.Writers = append(w.Writers, one.String())
 	}
 	return w

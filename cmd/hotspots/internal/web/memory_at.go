@@ -156,12 +156,77 @@ func (s *Server) at(p *program, q url.Values, r *http.Request) (reply, error) {
 		}
 		return true
 	})
+	var whose *heat.Whose
+	if who := src.File.WhoIn(of.First, of.End); who != nil {
+		threads, err := p.threads()
+		if err != nil {
+			return reply{}, err
+		}
+		whose = threads.Of(who)
+	}
 	name, _ := src.Named(of.First)
 	names, more := p.symbols.in(p, of.First*src.Granule, of.End*src.Granule, mostSymbols)
 	return jsonReply(map[string]any{
 		"schema": Schema, "symbols": notNil(names), "more_symbols": more, "memory": name,
 		"read": last[0], "written": last[1], "executed": last[2],
+		"threads": whose,
 	})
+}
+
+// threads are those that are told apart.
+func (p *program) threads() (heat.Threads, error) {
+	t, err := p.openTable()
+	if err != nil {
+		return heat.Threads{}, err
+	}
+	defer t.Close()
+	return heat.ThreadsOf(t)
+}
+
+// whose is who has touched what, for all pages: those of one thread, and those that are shared.
+func (s *Server) whose(p *program, _ url.Values, r *http.Request) (reply, error) {
+	src, err := s.noted(r.Context(), p)
+	if err != nil {
+		return reply{}, err
+	}
+	threads, err := p.threads()
+	if err != nil {
+		return reply{}, err
+	}
+	type run struct {
+		From    uint64 `json:"from"` // address
+		To      uint64 `json:"to"`
+		Threads int    `json:"threads"`
+		Thread  int    `json:"thread"` // if that is one: its number in the list
+	}
+	told := struct {
+		Schema  int      `json:"schema"`
+		Noted   bool     `json:"noted"`   // else nobody knows
+		Threads []string `json:"threads"` // as in readers and writers of memory/at
+		Runs    []run    `json:"runs"`    // by address
+		More    int      `json:"more"`    // that are not told, the last ones
+	}{Schema, src.File.Threads, []string{}, []run{}, 0}
+	names := map[string]int{}
+	for _, b := range src.File.Who {
+		all := b.All()
+		one := run{From: b.First * src.Granule, To: (b.First + b.Pages) * src.Granule, Threads: all.Len()}
+		if one.Threads == 1 {
+			name := threads.In(&all)[0].String()
+			if _, known := names[name]; !known {
+				names[name] = len(told.Threads)
+				told.Threads = append(told.Threads, name)
+			}
+			one.Thread = names[name]
+		}
+		if n := len(told.Runs) - 1; n >= 0 && told.Runs[n].To == one.From && told.Runs[n].Threads == one.Threads && told.Runs[n].Thread == one.Thread {
+			told.Runs[n].To = one.To
+		} else if len(told.Runs) == mostParts {
+			told.More++
+		} else {
+			told.Runs = append(told.Runs, one)
+		}
+	}
+	return jsonReply(told)
 }
 
 // notNil is a list that JSON has as one, also if it is empty.

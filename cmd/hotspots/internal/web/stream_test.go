@@ -333,6 +333,9 @@ func TestPart(t *testing.T) {
 			t.Errorf("%v", at)
 		}
 	}
+	if whose := s.get(path + "whose"); whose["noted"] != false || len(whose["runs"].([]any)) != 0 {
+		t.Errorf("%v", whose)
+	}
 	for _, bad := range []string{"part?from=2&to=1", "part?after=5&before=5", "part?from=x", "at?to=-1", "at?before=99999999999999999999"} {
 		if w := s.ask("GET", "/api/v1/"+path+bad); w.Code != 400 {
 			t.Errorf("%s: %d", bad, w.Code)

@@ -24,7 +24,7 @@ const memory = [
   ["Enter", "show the part that was brushed alone; a double click on a name at the left: that memory"],
   ["0 Esc", "the whole; one step back"],
   ["u l r b", "all that is mapped; streaming; resident pages; other colours"],
-  ["f a y", "page faults; threads; names of functions and variables at rows that are tall enough"],
+  ["f a w y", "page faults; threads; which threads touched each row; names of functions and variables at rows that are tall enough"],
 ];
 
 const facts = [

@@ -5,6 +5,7 @@ import { Cells } from "./cells.js";
 import { Curves } from "./curves.js";
 import { color, h, scaled, text } from "./dom.js";
 import { base, count, nanoseconds, short, thousands } from "./format.js";
+import { Layers } from "./layers.js";
 import { painter } from "./paint.js";
 import { noun, Part } from "./part.js";
 import { RowNames } from "./rownames.js";
@@ -41,6 +42,7 @@ export class Memory {
     this.curves = new Curves(this);
     this.part = new Part(this);
     this.names = new RowNames(this);
+    this.layers = new Layers(this);
     this.says = h("div", { class: "says", role: "status" });
     this.plot = h("div", { class: "plot" }, this.gutter, this.stack, h("div", { class: "unit" }, "instructions"), this.axis, this.curves.legend, this.curves.canvas);
     const toggle = (key, label, title, click) => h("button", { class: "toggle", title: `${title} (${key})`, click }, label);
@@ -49,12 +51,13 @@ export class Memory {
       mapped: toggle("u", "all that is mapped", "also pages that nothing touched", () => this.set({ mm: app.state.mm ? "" : "1" })),
       last: toggle("l", "streaming", "the last instructions, flowing to the left", () => this.stream_()),
       resident: toggle("r", "resident", "how many pages of the process are in memory", () => this.set({ mr: app.state.mr ? "" : "1" })),
-      faults: toggle("f", "faults", "how many page faults there were so far", () => this.set({ mf: app.state.mf ? "" : "1" })),
+      faults: toggle("f", "faults", "how many page faults there were so far, and, at the top, in which slices", () => this.set({ mf: app.state.mf ? "" : "1" })),
       threads: toggle("a", "threads", "how many threads there were", () => this.set({ mt: app.state.mt ? "" : "1" })),
+      whose: toggle("w", "whose", "which threads touched each row, of a program run with --heat=threads", () => this.set({ mw: app.state.mw ? "" : "1" })),
       named: toggle("y", "names", "functions and variables at rows that are tall enough", () => this.set({ mn: app.state.mn ? "" : "0" })),
       other: toggle("b", "other colours", "colours that all can tell apart", () => this.nextPalette()),
     };
-    this.el = h("div", { class: "memory" }, this.head, h("div", { class: "tops" }, this.legend, h("div", { class: "toggles" }, ...Object.values(this.toggles))), h("div", { class: "middle" }, this.plot, this.part.el), this.says);
+    this.el = h("div", { class: "memory" }, this.head, h("div", { class: "tops" }, this.legend, h("div", { class: "toggles" }, ...Object.values(this.toggles))), this.layers.el, h("div", { class: "middle" }, this.plot, this.part.el), this.says);
     this.listen();
     new ResizeObserver(() => this.later(true)).observe(this.stack);
     addEventListener("visibilitychange", () => { if (document.hidden) this.leave(); else if (this.el.isConnected) this.update(); });
@@ -144,6 +147,7 @@ export class Memory {
         this.cells.begin();
         this.bands = [];
         this.names.begin();
+        this.layers.begin();
         this.part.close();
       }
       this.seen = "";
@@ -268,7 +272,7 @@ export class Memory {
     const { state } = this.app, { toggles } = this;
     const list = names.map((_, i) => i).filter((i) => i === 0 || this.cells.seen & (1 << i));
     const what = `${this.palette} ${list}`;
-    for (const [name, on] of [["mapped", state.mm], ["last", state.mx[0] === "l"], ["resident", state.mr], ["faults", state.mf], ["threads", state.mt], ["named", !state.mn], ["other", this.palette === "blind"]]) toggles[name].setAttribute("aria-pressed", String(!!on));
+    for (const [name, on] of [["mapped", state.mm], ["last", state.mx[0] === "l"], ["resident", state.mr], ["faults", state.mf], ["threads", state.mt], ["whose", state.mw], ["named", !state.mn], ["other", this.palette === "blind"]]) toggles[name].setAttribute("aria-pressed", String(!!on));
     toggles.whole.disabled = state.mx === "" && state.my === "";
     if (what === this.legendOf) return;
     this.legendOf = what;
@@ -354,6 +358,7 @@ export class Memory {
     c.fillStyle = "rgb(160 160 170 / 0.55)";
     for (const g of this.list ?? []) if (g.first > 0) c.fillRect(0, Math.round(g.first / n * height), width, 1);
     this.drawPaused(c, width, height);
+    this.layers.draw(c, width, height);
     if (!this.app.state.mn) this.names.draw(c, width, height);
     if (this.box) {
       const { x0, x1, y0, y1 } = this.placed(this.box);
@@ -503,7 +508,7 @@ export class Memory {
     const address = cells.address(row), column = Math.floor(instructions / head.column);
     const band = this.bandAt(address) ?? this.bandAt(address + head.row - 1);
     const inside = column >= head.first && column < head.end;
-    const first = [hex(address), band?.name ?? "[unmapped]", inside ? names[cells.at(column, row)] : "", `${short(column * head.column)} instructions`, this.sayPaused(instructions)].filter((s) => s).join("  ·  ");
+    const first = [hex(address), band?.name ?? "[unmapped]", inside ? names[cells.at(column, row)] : "", `${short(column * head.column)} instructions`, this.sayPaused(instructions), this.layers.faultsAt(instructions)].filter((s) => s).join("  ·  ");
     const what = `${address} ${head.row} ${column}`;
     if (this.more?.address !== address) this.more = { address, texts: [] }; // of another column it is nearly so
     text(this.says, [first, ...this.more.texts].join("  ·  "));
@@ -517,7 +522,8 @@ export class Memory {
       if (this.asked !== what || !this.pointer) return;
       const symbols = a.symbols.length > 0 ? a.symbols.slice(0, 3).join(", ") + (a.symbols.length + a.more_symbols > 3 ? ` and ${thousands(a.symbols.length + a.more_symbols - 3)} more` : "") : "";
       const who = (name, t) => (t ? `last ${name} in slice ${thousands(t.slice)}, up to ${short(t.instructions)} instructions, ${nanoseconds(t.ns)}` : `not ${name} before`);
-      this.more = { address, texts: [symbols, who("read", a.read), who("written", a.written), a.executed ? who("executed", a.executed) : ""].filter((s) => s) };
+      const by = a.threads ? `${a.threads.threads > 1 ? `shared by ${thousands(a.threads.threads)} threads` : "one thread"}${few(", read by ", a.threads.readers)}${few(", written by ", a.threads.writers)}` : "";
+      this.more = { address, texts: [symbols, by, who("read", a.read), who("written", a.written), a.executed ? who("executed", a.executed) : ""].filter((s) => s) };
       text(this.says, [first, ...this.more.texts].join("  ·  "));
     }).catch((err) => { if (err.status !== 404) this.app.trouble(err); }).finally(() => {
       this.asking = false;
@@ -536,7 +542,7 @@ export class Memory {
   key(e) {
     const [from, to] = this.range(), step = (to - from) / 8;
     const action = {
-      b: () => this.nextPalette(), u: () => this.toggles.mapped.click(), l: () => this.toggles.last.click(), r: () => this.toggles.resident.click(), f: () => this.toggles.faults.click(), a: () => this.toggles.threads.click(), y: () => this.toggles.named.click(), 0: () => this.reset(),
+      b: () => this.nextPalette(), u: () => this.toggles.mapped.click(), l: () => this.toggles.last.click(), r: () => this.toggles.resident.click(), f: () => this.toggles.faults.click(), a: () => this.toggles.threads.click(), w: () => this.toggles.whose.click(), y: () => this.toggles.named.click(), 0: () => this.reset(),
       "+": () => this.zoomKey(0.5), "=": () => this.zoomKey(0.5), "-": () => this.zoomKey(2),
       ArrowLeft: () => this.shift(from - step, to - step), ArrowRight: () => this.shift(from + step, to + step),
       ArrowUp: () => this.navigate(1, 0, 0.125), ArrowDown: () => this.navigate(1, 0, -0.125),
@@ -565,6 +571,9 @@ export class Memory {
     return this.groups().map((g) => ({ memory: g.band?.name ?? "[unmapped]", rows: g.n, bytes_per_row: this.cells.head.row, from: hex(this.cells.address(g.first + g.n - 1)), to: hex(this.cells.address(g.first) + this.cells.head.row) }));
   }
 }
+
+// few are the first of a list, if it has any.
+const few = (before, list) => (list.length > 0 ? before + list.slice(0, 4).join(" ") + (list.length > 4 ? ` and ${thousands(list.length - 4)} more` : "") : "");
 
 // ticks are round numbers between two.
 export function ticks(from, to, most) {
