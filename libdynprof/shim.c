@@ -395,6 +395,7 @@ static const char *apply(struct start *s)
 		dp.reserve_size = ctl->reserve_size;
 	}
 	dp_take_handlers();
+	dp_heat_of(dp.table->nonce);
 	__atomic_store_n(&dp.table->state, DP_STATE_LIVE, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -420,9 +421,9 @@ static uint64_t begin_heat(const struct start *s)
 	const char *why = 0;
 	if (s->heat && *s->heat && !(why = place_is_wanted()))
 		why = dp_heat_begin(s->heat, s->regions);
-	if (why)
+	if (why && *why)
 		say(s, s->regions ? ": accesses are not recorded: " : ": touched memory is not noted: ", why);
-	else if (s->regions && s->region)
+	else if (!why && s->regions && s->region)
 		choose_regions(s);
 	return dp_heat_how();
 }

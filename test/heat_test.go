@@ -310,25 +310,6 @@ func TestHeatPrograms(t *testing.T) {
 	}
 }
 
-// TestHeatExecuted: what takes the program's place is not looked at, and that is said wherever its
-// memory is shown; nobody is sent to --follow-exec, which is refused.
-func TestHeatExecuted(t *testing.T) {
-	hotspots, table := build(t, "hotspots"), filepath.Join(t.TempDir(), "a.dynprof")
-	for _, how := range [][]string{{"--heat=pages"}, {"--region", "main"}} {
-		r := run(t, cmd(append(append([]string{hotspots, "run", "-o", table}, how...), "--", "sh", "-c", "exec cat /dev/null")...))
-		if r.status != 0 || !strings.Contains(r.stderr, "(a program that it executed is not counted: memory is looked at of one program, run it by itself)") {
-			t.Errorf("%q: %+v", how, r)
-		}
-		shown := map[string]string{"--heat=pages": "heat", "--region": "regions"}[how[0]]
-		if r := run(t, cmd(hotspots, shown, table)); !strings.Contains(r.stdout, "; and a program that it executed: run that by itself") {
-			t.Errorf("%q: %+v", how, r)
-		}
-	}
-	if r := run(t, cmd(hotspots, "run", "--blocks", "-o", table, "--", "sh", "-c", "cat /dev/null; true")); !strings.Contains(r.stderr, "is not counted: hotspots run --follow-exec)") {
-		t.Errorf("without: %+v", r)
-	}
-}
-
 // TestHeatLost: where what was noted is not beside the table any more that is said, and not that
 // nothing was noted.
 func TestHeatLost(t *testing.T) {

@@ -99,6 +99,14 @@ func Own(path string, run [16]byte) *Entry {
 	return &Entry{Header: t.Header, Path: path, Held: true, Folded: folded}
 }
 
+// WithNonce is the table of that nonce; nil: there is none of them, or it is 0.
+func WithNonce(all []*Entry, nonce [16]byte) *Entry {
+	if i := slices.IndexFunc(all, func(e *Entry) bool { return e.Nonce == nonce }); i >= 0 && nonce != [16]byte{} {
+		return all[i]
+	}
+	return nil
+}
+
 // Unfolded is all without those whose counts are in another of them: who folded them was
 // killed before they were removed (edit.Fold).
 func Unfolded(all []*Entry) []*Entry {

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dynprof/dynprof/internal/table/beside"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 const smaps = `00400000-00402000 r-xp 00000000 fe:00 131 /opt/a b
@@ -25,14 +27,30 @@ Rss:                   8 kB
 7fff00000000-7fff00001000 rw-p 00000000 00:00 0 
 Rss:                   0 k`
 
-// TestShadow: what is taken is what was touched since it was taken last, however far away; what
-// a program has written there is no reason to fail.
-func TestShadow(t *testing.T) {
-	s, err := New(Page)
+// newShadow is the shadow of a program.
+func newShadow(t testing.TB, g Granule) *Shadow {
+	t.Helper()
+	return firstShadow(t, func() (*Shadows, error) { return New(g) })
+}
+
+func firstShadow(t testing.TB, made func() (*Shadows, error)) *Shadow {
+	t.Helper()
+	all, err := made()
 	if err != nil {
 		t.Skip(err)
 	}
-	defer s.Close()
+	t.Cleanup(all.Close)
+	s, err := all.Shadow(0)
+	if err != nil {
+		t.Skip(err)
+	}
+	return s
+}
+
+// TestShadow: what is taken is what was touched since it was taken last, however far away; what
+// a program has written there is no reason to fail.
+func TestShadow(t *testing.T) {
+	s := newShadow(t, Page)
 	if _, err := s.Maps(); err != ErrNone || s.Had() {
 		t.Error("a shadow that nobody has had:", err)
 	}
@@ -56,7 +74,7 @@ func TestShadow(t *testing.T) {
 	put(2*0x400, 1, 0, 1, 0, 1, 1)
 	put(Page.shadow()-2, 0, 1)
 	put(1<<30, 0, 0)
-	put(Page.shadow(), append(binary.LittleEndian.AppendUint64(nil, uint64(len(smaps))), smaps...)...)
+	put(Page.shadow(), append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(smaps))), make([]byte, layout.ShChars-8)...), smaps...)...)
 	taken(Range{First: 0x400, Pages: 2, What: WasRead}, Range{First: 0x402, Pages: 1, What: WasRead | WasWritten}, Range{First: Page.Count() - 1, Pages: 1, What: WasWritten})
 	taken()
 	put(2*0x401, 0, 7)
@@ -78,11 +96,7 @@ func TestShadow(t *testing.T) {
 // TestShadowSmaller: a shadow of smaller granules is larger, and its last granule is there.
 func TestShadowSmaller(t *testing.T) {
 	for _, g := range []Granule{Line, Word} {
-		s, err := New(g)
-		if err != nil {
-			t.Skip(err)
-		}
-		defer s.Close()
+		s := newShadow(t, g)
 		last := g.Count() - 1
 		if end := (last + 1) * g.Size(); end != 1<<47 {
 			t.Errorf("%d granules end at %#x", g.Count(), end)
@@ -96,19 +110,52 @@ func TestShadowSmaller(t *testing.T) {
 		if got, err := s.Take(nil); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%v, not %v: %v", got, want, err)
 		}
-		if size, err := s.file.Seek(0, io.SeekEnd); err != nil || size != s.shadow()+texts*textSize {
+		if size, err := s.file.Seek(0, io.SeekEnd); err != nil || size != Images*(s.shadow()+texts*textSize)+4096 {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
 }
 
+// TestShadows: each of the shadows of a file has what is touched in it, also when it is mapped only for
+// the moment; who waits for the next is told of it.
+func TestShadows(t *testing.T) {
+	for _, g := range []Granule{Page, Line, Word} {
+		first := newShadow(t, g)
+		all := first.Shadows
+		var shadows []*Shadow
+		for n := range Images {
+			s, err := all.Shadow(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Leave() // of 8-byte granules no four have room
+			shadows = append(shadows, s)
+			for _, at := range []uint64{uint64(n) + 1, g.Count() - 1} {
+				if _, err := all.file.WriteAt([]byte{1, 0}, s.at+int64(2*at)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := all.file.WriteAt([]byte{byte(n + 1)}, s.at+g.shadow()+layout.ShTable); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n, s := range shadows {
+			want := []Range{{First: uint64(n) + 1, Pages: 1, What: WasRead}, {First: g.Count() - 1, Pages: 1, What: WasRead}}
+			if got, err := s.Take(nil); err != nil || !slices.Equal(got, want) || s.Table() != [16]byte{byte(n + 1)} {
+				t.Errorf("%d: %v, not %v, of %x: %v", n, got, want, s.Table(), err)
+			}
+		}
+		if got := all.Taken(); got != 0 {
+			t.Errorf("%d are taken", got)
+		}
+		all.Await(1, time.Hour) // it is another already
+		all.Await(0, time.Millisecond)
+	}
+}
+
 // TestTaken: of what is touched while it is taken nothing is lost.
 func TestTaken(t *testing.T) {
-	s, err := New(Page)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer s.Close()
+	s := newShadow(t, Page)
 	const pages = 16384
 	var group sync.WaitGroup
 	for what := range 2 {

@@ -50,7 +50,9 @@ func (s *Shadow) MapsOf(pid int, resident bool) (list []Mapping, err error) {
 		return nil, err
 	}
 	inode := info.Sys().(*syscall.Stat_t).Ino
-	if !slices.ContainsFunc(list, func(m Mapping) bool { return m.IsShadow() && m.Inode == inode }) {
+	if !slices.ContainsFunc(list, func(m Mapping) bool {
+		return m.IsShadow() && m.Inode == inode && m.Offset >= uint64(s.at) && m.Offset < uint64(s.at+s.each())
+	}) {
 		return nil, errGone
 	}
 	// One that ended meanwhile has told the first of them only, one that has executed another the

@@ -72,15 +72,7 @@ func TestMapsAdd(t *testing.T) {
 
 // TestMapsOf: a process's mappings are told of one that has the shadow only.
 func TestMapsOf(t *testing.T) {
-	s, err := New(Page)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer s.Close()
-	other, err := New(Page)
-	if err != nil {
-		t.Skip(err)
-	}
+	s, other := newShadow(t, Page), newShadow(t, Page)
 	for _, resident := range []bool{false, true} {
 		list, err := s.MapsOf(os.Getpid(), resident)
 		if err != nil || !slices.ContainsFunc(list, func(m Mapping) bool { return m.Path == "[stack]" && (m.Resident > 0) == resident }) {
@@ -90,9 +82,19 @@ func TestMapsOf(t *testing.T) {
 	if list, err := s.MapsOf(os.Getppid(), false); err == nil {
 		t.Errorf("of another process: %+v", list)
 	}
-	other.Close()
-	other.file, _ = os.Open(os.DevNull)
-	if list, err := other.MapsOf(os.Getpid(), false); err == nil {
+	s.Leave()
+	if list, err := s.MapsOf(os.Getpid(), false); err == nil {
 		t.Errorf("of one that has another shadow: %+v", list)
+	}
+	next, err := other.Shadows.Shadow(1)
+	if err != nil {
+		t.Skip(err)
+	}
+	other.Leave()
+	if list, err := other.MapsOf(os.Getpid(), false); err == nil {
+		t.Errorf("of one that has the next: %+v", list)
+	}
+	if _, err := next.MapsOf(os.Getpid(), false); err != nil {
+		t.Error(err)
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,7 +22,11 @@ import (
 // What the shadow is like.
 const (
 	textSize = layout.ShText
+	textRoom = textSize - layout.ShChars
 	texts    = 2
+
+	// Images is how many programs can have a shadow that run in a process one after the other.
+	Images = layout.ShImages
 )
 
 // Granule is what is noted as one: how many bits of an address are within it.
@@ -45,26 +51,22 @@ func (g Granule) Count() uint64 { return 1 << (layout.ShBits - g) }
 // shadow is the bytes of a shadow.
 func (g Granule) shadow() int64 { return int64(2 * g.Count()) }
 
-// Shadow is memory that the program has mapped: two bytes a granule, which say whether it was
-// read and whether it was written. It has no name, takes what is touched in it, and is there
-// when the program is gone.
-type Shadow struct {
-	file   *os.File
-	mapped []byte // the shadow, or what is behind it and its texts
-	more   int64  // bytes of that
+// Shadows is a file without a name, which has a shadow for each of the programs that run in a
+// process one after the other.
+type Shadows struct {
+	file  *os.File
+	taken []byte     // a page, whose first word is how many are
+	more  int64      // bytes behind each
+	short sync.Mutex // of who has one mapped for a moment: two are more than there may be address space for
 	Granule
-	threads int64    // how many have one each, one behind the other
-	touched *touched // who has touched what so far; nil: it is not told
+	threads int64 // how many have one each, one behind the other
 }
-
-// shadow is the bytes of all.
-func (s *Shadow) shadow() int64 { return s.Granule.shadow() * s.threads }
 
 // ByThread is the name of pages with who touches them.
 const ByThread = "threads"
 
 // Named makes what is noted by that name.
-func Named(name string) (*Shadow, error) {
+func Named(name string) (*Shadows, error) {
 	if name == ByThread {
 		return create(Page, 0, Threads)
 	}
@@ -77,14 +79,25 @@ func IsName(name string) bool {
 	return is || name == ByThread
 }
 
-// New makes one. It is an error where the kernel may refuse its pages when they are touched.
-func New(g Granule) (*Shadow, error) { return create(g, 0, 1) }
+// Shadow is memory that a program has mapped: two bytes a granule, which say whether it was
+// read and whether it was written. It takes what is touched in it, and is there when the program is
+// gone.
+type Shadow struct {
+	*Shadows
+	at      int64 // in the file
+	mu      sync.Mutex
+	mapped  []byte   // the shadow, or what is behind it and its texts; nil: only while it is looked at
+	touched *touched // who has touched what so far; nil: it is not told
+}
 
-// NewWith makes one of pages with so many bytes more behind it, which are mapped here in its
+// New makes them. It is an error where the kernel may refuse their pages when they are touched.
+func New(g Granule) (*Shadows, error) { return create(g, 0, 1) }
+
+// NewWith makes some of pages with so many bytes more behind each, which are mapped here in its
 // place.
-func NewWith(more int64) (*Shadow, error) { return create(Page, more, 1) }
+func NewWith(more int64) (*Shadows, error) { return create(Page, more, 1) }
 
-func create(g Granule, more, threads int64) (*Shadow, error) {
+func create(g Granule, more, threads int64) (*Shadows, error) {
 	const never = "2"
 	if b, err := os.ReadFile("/proc/sys/vm/overcommit_memory"); err == nil && strings.TrimSpace(string(b)) == never {
 		return nil, errors.New("vm.overcommit_memory is 2: memory that is mapped and not there yet could be refused to the program")
@@ -93,10 +106,7 @@ func create(g Granule, more, threads int64) (*Shadow, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
-	s := &Shadow{file: os.NewFile(uintptr(fd), "dynprof-heat"), more: more, Granule: g, threads: threads}
-	if threads > 1 {
-		s.touched = &touched{}
-	}
+	s := &Shadows{file: os.NewFile(uintptr(fd), "dynprof-heat"), more: more, Granule: g, threads: threads}
 	if err := s.lay(); err != nil {
 		s.file.Close()
 		return nil, err
@@ -104,26 +114,81 @@ func create(g Granule, more, threads int64) (*Shadow, error) {
 	return s, nil
 }
 
-// lay gives it its size, which nobody can change, and maps it.
-func (s *Shadow) lay() error {
-	if err := s.file.Truncate(s.shadow() + texts*textSize + s.more); err != nil {
+// shadow is the bytes of one, of all threads.
+func (s *Shadows) shadow() int64 { return s.Granule.shadow() * s.threads }
+
+// each is how many bytes of the file are of one.
+func (s *Shadows) each() int64 { return s.shadow() + texts*textSize + s.more }
+
+// lay gives the file its size, which nobody can change.
+func (s *Shadows) lay() error {
+	const page = 4096
+	if err := s.file.Truncate(Images*s.each() + page); err != nil {
 		return err
 	}
 	fd := int(s.file.Fd())
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
-	from, size := int64(0), s.shadow()
-	if s.more > 0 {
-		from, size = s.shadow()+texts*textSize, s.more
-	}
-	b, err := unix.Mmap(fd, from, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	b, err := s.mapAt(Images*s.each(), page)
+	s.taken = b
+	return err
+}
+
+func (s *Shadows) mapAt(at, size int64) ([]byte, error) {
+	b, err := unix.Mmap(int(s.file.Fd()), at, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
-		return fmt.Errorf("there is not enough address space (ulimit -v?): %w", err)
+		return nil, fmt.Errorf("there is not enough address space (ulimit -v?): %w", err)
 	}
-	s.mapped = b
 	unix.Madvise(b, unix.MADV_DONTDUMP) // else a core of this process would be large
-	return nil
+	return b, nil
+}
+
+// Path is the path by which the program may open them.
+func (s *Shadows) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.file.Fd()) }
+
+// Taken is how many programs have taken one, or have found that there are no more than Images.
+func (s *Shadows) Taken() int { return int(atomic.LoadUint32(s.counter())) }
+
+func (s *Shadows) counter() *uint32 { return &mem.Values[uint32](s.taken)[0] }
+
+// Await waits until others than so many have one, or for so long.
+func (s *Shadows) Await(taken int, most time.Duration) { await(s.counter(), uint32(taken), most) }
+
+// Shadow is that of a program, by its number from 0 on, mapped here.
+func (s *Shadows) Shadow(n int) (*Shadow, error) {
+	one := &Shadow{Shadows: s, at: int64(n) * s.each()}
+	if s.threads > 1 {
+		one.touched = &touched{}
+	}
+	return one, one.keep()
+}
+
+// Close ends them; the program still has them.
+func (s *Shadows) Close() {
+	unix.Munmap(s.taken)
+	s.file.Close()
+}
+
+// part is what is mapped here of it.
+func (s *Shadow) part() (at, size int64) {
+	if s.more > 0 {
+		return s.at + s.shadow() + texts*textSize, s.more
+	}
+	return s.at, s.shadow()
+}
+
+func (s *Shadow) keep() (err error) {
+	s.mapped, err = s.mapAt(s.part())
+	return err
+}
+
+// Leave gives its address space back: it is mapped only while something is taken from it.
+func (s *Shadow) Leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unix.Munmap(s.mapped)
+	s.mapped = nil
 }
 
 // More is what is behind it.
@@ -132,13 +197,10 @@ func (s *Shadow) More() []byte { return s.mapped }
 // MoreAt is where that is, behind the beginning of all.
 func (s *Shadow) MoreAt() uint64 { return uint64(s.shadow() + texts*textSize) }
 
-// Path is the path by which the program may open it.
-func (s *Shadow) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.file.Fd()) }
-
-// Close ends it; the program still has it.
-func (s *Shadow) Close() {
-	unix.Munmap(s.mapped)
-	s.file.Close()
+// Table is the nonce of the program's table; 0: there is none yet.
+func (s *Shadow) Table() (nonce [16]byte) {
+	s.file.ReadAt(nonce[:], s.at+s.shadow()+layout.ShTable) // of what cannot be read it is 0
+	return nonce
 }
 
 // Maps is what the program has told of what is mapped, at its end, or else at its start; ErrNone
@@ -162,7 +224,7 @@ func (s *Shadow) maps(n int64) (*Maps, error) {
 	case len(text) == 0:
 		return nil, ErrNone
 	}
-	m.Cut = len(text) == textSize-8
+	m.Cut = len(text) == textRoom
 	m.Mappings, err = parseSmaps(text)
 	return m, err
 }
@@ -176,16 +238,16 @@ func (s *Shadow) Had() bool {
 // text is one of those behind the shadow.
 func (s *Shadow) text(n int64) ([]byte, error) {
 	var head [8]byte
-	at := s.shadow() + n*textSize
+	at := s.at + s.shadow() + n*textSize
 	if _, err := s.file.ReadAt(head[:], at); err != nil {
 		return nil, err
 	}
 	length := binary.LittleEndian.Uint64(head[:])
-	if length > textSize-uint64(len(head)) {
+	if length > textRoom {
 		return nil, errDamaged // the program has written to it
 	}
 	b := make([]byte, length)
-	_, err := s.file.ReadAt(b, at+int64(len(head)))
+	_, err := s.file.ReadAt(b, at+layout.ShChars)
 	return b, err
 }
 
@@ -204,27 +266,44 @@ func (s *Shadow) Take(to []Range) ([]Range, error) {
 }
 
 func (s *Shadow) take(to []Range) ([]Range, error) {
-	fd := int(s.file.Fd())
-	for at := int64(0); ; {
-		data, err := unix.Seek(fd, at, unix.SEEK_DATA)
-		if err == unix.ENXIO || err == nil && data >= s.shadow() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mapped == nil {
+		s.short.Lock()
+		defer s.short.Unlock()
+		if err := s.keep(); err != nil {
+			return to, err
+		}
+		defer func() {
+			unix.Munmap(s.mapped)
+			s.mapped = nil
+		}()
+	}
+	fd, end := int(s.file.Fd()), s.at+s.shadow()
+	for at := s.at; ; {
+		data, hole, err := nextData(fd, at)
+		if err == unix.ENXIO || err == nil && data >= end {
 			return to, nil
 		}
 		if err != nil {
 			return to, os.NewSyscallError("lseek", err)
 		}
-		hole, err := unix.Seek(fd, data, unix.SEEK_HOLE)
-		if err != nil {
-			return to, os.NewSyscallError("lseek", err)
-		}
-		at = min(hole, s.shadow())
-		words := mem.Values[uint64](s.mapped[data:at])
+		at = min(hole, end)
+		words := mem.Values[uint64](s.mapped[data-s.at : at-s.at])
 		for i := range words {
 			if atomic.LoadUint64(&words[i]) != 0 {
-				to = addWord(to, uint64(data)/2+4*uint64(i), atomic.SwapUint64(&words[i], 0))
+				to = addWord(to, uint64(data-s.at)/2+4*uint64(i), atomic.SwapUint64(&words[i], 0))
 			}
 		}
 	}
+}
+
+// nextData is where a file has data next.
+func nextData(fd int, at int64) (data, hole int64, err error) {
+	if data, err = unix.Seek(fd, at, unix.SEEK_DATA); err == nil {
+		hole, err = unix.Seek(fd, data, unix.SEEK_HOLE)
+	}
+	return data, hole, err
 }
 
 // addWord adds the four granules of a word of the shadow.

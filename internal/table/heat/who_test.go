@@ -11,11 +11,7 @@ import (
 // TestTouched: what is taken of the shadows of threads is what is taken of one, and who touched which
 // page is in the file, also when it was told before.
 func TestTouched(t *testing.T) {
-	s, err := Named(ByThread)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer s.Close()
+	s := firstShadow(t, func() (*Shadows, error) { return Named(ByThread) })
 	program, err := os.OpenFile(s.Path(), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -297,6 +297,12 @@ const (
 	ShLine    = 6
 	ShWord    = 3
 
+	// The file has a shadow for each of so many programs that run in the process one after the
+	// other, each with what is behind it; and a page, in which it is counted how many are taken.
+	ShImages = 64
+	ShTable  = 8  // of a text, behind its length: the nonce of the count table,
+	ShChars  = 24 // and what it says
+
 	// Behind these, with hotspots run --regions, what records accesses (docs/regions.md): the
 	// ring, which threads put records into and hotspots run takes them out of; where they
 	// are made; all regions that there have been; and those that there are.

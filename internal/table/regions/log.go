@@ -253,6 +253,13 @@ func (l *Log) putLast(parts func() []byte) error {
 	return errors.Join(l.file.Truncate(l.end), l.put(parts()))
 }
 
+// isAt reports whether the file is beside that table: it was moved with it.
+func (l *Log) isAt(table string) bool {
+	is, err := l.file.Stat()
+	there, thereErr := os.Lstat(PathOf(table))
+	return err == nil && thereErr == nil && os.SameFile(is, there)
+}
+
 // Close ends the file, beside a table, which may have got another path meanwhile.
 func (l *Log) Close(table string, nonce [16]byte) error {
 	if !l.IsOpen() {
@@ -276,8 +283,9 @@ func (l *Log) Close(table string, nonce [16]byte) error {
 		return appendJSON(slices.Clip(out), partTotal, total)
 	})
 	l.err = errors.Join(l.err, err)
+	moved := l.isAt(table)
 	err = errors.Join(l.err, l.file.Close())
-	if err == nil && l.path != table {
+	if err == nil && l.path != table && !moved {
 		Remove(table)
 		err = os.Rename(PathOf(l.path), PathOf(table))
 	}

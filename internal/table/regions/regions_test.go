@@ -135,11 +135,16 @@ func FuzzParts(f *testing.F) {
 // TestRefresh: what is known beside records is in the file while the program runs, and is given up for
 // what is written at the end.
 func TestRefresh(t *testing.T) {
-	r, err := New()
+	all, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer all.Close()
+	shadow, err := all.Shadow(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Of(shadow)
 	table, nonce := filepath.Join(t.TempDir(), "a"), [16]byte{1}
 	set := func(at int, v uint64) { r.words[at/8] = v }
 	site, gone := layout.RgLog+layout.LogSize, layout.RgLog+2*layout.LogSize

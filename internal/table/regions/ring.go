@@ -17,20 +17,16 @@ type Ring struct {
 	tail   uint64
 }
 
-// New makes one.
-func New() (*Ring, error) {
-	s, err := heat.NewWith(layout.RgSize)
-	if err != nil {
-		return nil, err
-	}
-	return &Ring{shadow: s, bytes: s.More(), words: mem.Values[uint64](s.More())}, nil
+// New makes shadows that have rings.
+func New() (*heat.Shadows, error) { return heat.NewWith(layout.RgSize) }
+
+// Of is the ring behind a shadow.
+func Of(s *heat.Shadow) *Ring {
+	return &Ring{shadow: s, bytes: s.More(), words: mem.Values[uint64](s.More())}
 }
 
-// Path is the path by which the program may open it.
-func (r *Ring) Path() string { return r.shadow.Path() }
-
-// Close ends it; the program still has it.
-func (r *Ring) Close() { r.shadow.Close() }
+// Table is the nonce of the program's table; 0: there is none yet.
+func (r *Ring) Table() [16]byte { return r.shadow.Table() }
 
 // Had reports whether the program has had it.
 func (r *Ring) Had() bool { return r.shadow.Had() }

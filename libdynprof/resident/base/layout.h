@@ -209,6 +209,9 @@
 #define DP_SH_PAGE 0xc
 #define DP_SH_LINE 0x6
 #define DP_SH_WORD 0x3
+#define DP_SH_IMAGES 0x40
+#define DP_SH_TABLE 0x8
+#define DP_SH_CHARS 0x18
 #define DP_RG_HEAD 0x0
 #define DP_RG_TAIL 0x40
 #define DP_RG_BEATS 0x48

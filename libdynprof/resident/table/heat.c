@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -20,11 +22,13 @@
 #include "table/regions.h"
 
 /* Behind the shadow the file has two texts of /proc/self/smaps, as they were at the start and
- * at the end, each behind its length, which is stored last. */
+ * at the end, each behind its length, which is stored last, and of which table it is. */
 struct text {
 	uint64_t length; /* 0: there is none */
-	char bytes[DP_SHADOW_TEXT - sizeof(uint64_t)];
+	uint8_t table[16];
+	char bytes[DP_SHADOW_TEXT - DP_SH_CHARS];
 };
+_Static_assert(offsetof(struct text, table) == DP_SH_TABLE && offsetof(struct text, bytes) == DP_SH_CHARS, "texts");
 
 enum { TEXTS = 2 };
 
@@ -32,7 +36,8 @@ static struct text *texts; /* 0: there is no shadow */
 static uint64_t first;	   /* of what is mapped: with regions it is a page in front, of theirs */
 static uint64_t size;	   /* bytes from DP_SHADOW on */
 static uint64_t granule;   /* bits of an address within one */
-static int has_regions, has_threads, sandboxed;
+static uint64_t threads;   /* that have a shadow each, or 1 */
+static int has_regions, sandboxed;
 uint32_t dp_shadowed HIDDEN; /* 1: there is one; slowpath.S looks at it */
 
 static void note_maps(struct text *t)
@@ -49,18 +54,42 @@ static void note_maps(struct text *t)
 
 static uint64_t shadow_of(uint64_t bits) { return 2UL << (DP_SHADOW_BITS - bits); }
 
-/* Which granules a file of so many bytes is of; 0: it is no shadow. */
-static uint64_t granule_of(uint64_t bytes, uint64_t more)
+/* What a program takes of the file that has so many shadows. */
+static uint64_t size_of(uint64_t bits, uint64_t shadows, uint64_t more) { return shadows * shadow_of(bits) + TEXTS * DP_SHADOW_TEXT + more; }
+
+static uint64_t file_of(uint64_t each) { return DP_SH_IMAGES * each + DP_PAGE_SIZE; }
+
+/* By a file of so many bytes: which granules it is of, for how many threads, and what a program takes
+ * of it. Returns whether it has shadows. */
+static int is_of(uint64_t bytes, uint64_t more)
 {
 	static const uint8_t all[] = {DP_SH_PAGE, DP_SH_LINE, DP_SH_WORD};
-	for (unsigned i = 0; i < sizeof all; i++)
-		if (bytes == shadow_of(all[i]) + TEXTS * DP_SHADOW_TEXT + more)
-			return all[i];
-	has_threads = !more && bytes == DP_SHADOW_THREADS * shadow_of(DP_SH_PAGE) + TEXTS * DP_SHADOW_TEXT;
-	return has_threads ? DP_SH_PAGE : 0;
+	for (unsigned i = 0; i < sizeof all; i++) {
+		granule = all[i];
+		size = size_of(granule, threads = 1, more);
+		if (bytes == file_of(size))
+			return 1;
+	}
+	granule = DP_SH_PAGE;
+	size = size_of(granule, threads = DP_SHADOW_THREADS, 0);
+	return !more && bytes == file_of(size);
 }
 
-static uint64_t all_shadows(void) { return shadow_of(granule) * (has_threads ? DP_SHADOW_THREADS : 1); }
+/* Takes the next of the shadows: each program that the process goes on as has one of its own. Who
+ * looks into them is told. Returns its number, or -errno. */
+static long take_shadow(long fd)
+{
+	long page = raw(SYS_mmap, 0, DP_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, DP_SH_IMAGES * size);
+	if (failed(page))
+		return page;
+	uint32_t *taken = (uint32_t *)page;
+	long number = __atomic_fetch_add(taken, 1, __ATOMIC_SEQ_CST);
+	raw(SYS_futex, taken, FUTEX_WAKE, 1, 0, 0, 0);
+	raw(SYS_munmap, page, DP_PAGE_SIZE);
+	return number;
+}
+
+_Static_assert(DP_SH_IMAGES == 64, "what is said");
 
 const char *dp_heat_begin(const char *path, int regions)
 {
@@ -71,14 +100,20 @@ const char *dp_heat_begin(const char *path, int regions)
 	long fd = raw(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (failed(fd))
 		return "their file cannot be opened (another pid namespace?)";
-	long at = -1;
-	if (raw(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && (granule = granule_of((uint64_t)st.st_size, regions ? DP_RG_SIZE : 0))) {
-		size = (uint64_t)st.st_size;
-		at = raw(SYS_mmap, DP_SHADOW, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
+	long at = -1, number = 0;
+	uint64_t more = regions ? DP_RG_SIZE : 0;
+	if (raw(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && is_of((uint64_t)st.st_size, more))
+		number = at = take_shadow(fd);
+	if (number >= DP_SH_IMAGES) {
+		raw(SYS_close, fd);
+		return number == DP_SH_IMAGES ? "64 programs have run in this process, one after the other, and there is no room for more" : "";
 	}
+	uint64_t from = (uint64_t)number * size;
+	if (!failed(at))
+		at = raw(SYS_mmap, DP_SHADOW, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, from);
 	first = DP_SHADOW;
 	if (at == DP_SHADOW && regions) {
-		long front = raw(SYS_mmap, DP_SHADOW - DP_PAGE_SIZE, DP_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, shadow_of(granule) + TEXTS * DP_SHADOW_TEXT);
+		long front = raw(SYS_mmap, DP_SHADOW - DP_PAGE_SIZE, DP_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, from + size_of(granule, threads, 0));
 		if (front != DP_SHADOW - DP_PAGE_SIZE) {
 			raw(SYS_munmap, at, size);
 			if (!failed(front))
@@ -100,7 +135,7 @@ const char *dp_heat_begin(const char *path, int regions)
 	raw(SYS_madvise, at, size, MADV_DONTDUMP);
 	dp_own(first, DP_SHADOW - first + size);
 	dp_note_kept(&kept, (const void *)first, DP_SHADOW - first + size);
-	texts = (struct text *)(DP_SHADOW + all_shadows());
+	texts = (struct text *)(DP_SHADOW + threads * shadow_of(granule));
 	dp_shadowed = 1;
 	if ((has_regions = regions)) {
 		dp_regions_begin((uint64_t)(texts + TEXTS));
@@ -108,6 +143,12 @@ const char *dp_heat_begin(const char *path, int regions)
 	}
 	note_maps(&texts[0]);
 	return 0;
+}
+
+void dp_heat_of(const uint8_t *table)
+{
+	if (texts)
+		dp_copy_bytes(texts[0].table, table, sizeof texts[0].table);
 }
 
 void dp_heat_take_back(void)
@@ -130,7 +171,7 @@ uint64_t dp_heat_how(void)
 		return DP_HEAT_NONE;
 	if (has_regions)
 		return dp_cpu()->masks ? DP_HEAT_REGIONS_MASKS : DP_HEAT_REGIONS;
-	if (has_threads)
+	if (threads > 1)
 		return DP_HEAT_THREADS;
 	return dp_cpu()->masks ? DP_HEAT_MASKS : DP_HEAT_SHIFTS;
 }
@@ -140,7 +181,7 @@ uint64_t dp_heat_granule(void) { return granule; }
 uint8_t *dp_heat_shadow(void)
 {
 	uint8_t row = 0;
-	if (has_threads && !dp.shared)
+	if (threads > 1 && !dp.shared)
 		__asm__ volatile("movb %%gs:%c1, %0" : "=r"(row) : "i"(DP_ROW_INDEX));
 	return (uint8_t *)DP_SHADOW + row * shadow_of(granule);
 }

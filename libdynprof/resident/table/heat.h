@@ -1,13 +1,16 @@
 /* The shadow: which memory is touched (stubgen/emit/touch.go), in a file of who started the
- * program (internal/heat), which sees it as it is at each moment. */
+ * program (internal/heat), which sees it as it is at each moment. It has one for each program that runs in
+ * the process, one after the other. */
 #ifndef DYNPROF_HEAT_H
 #define DYNPROF_HEAT_H
 
 #include "base/raw.h"
 
 /* Maps it from that file, before anything can be touched; regions: it says where these are, and what
- * records accesses is behind it. Returns 0, or why there is none. */
+ * records accesses is behind it. Returns 0, or why there is none; an empty text: it was said before. */
 const char *dp_heat_begin(const char *path, int regions) HIDDEN;
+/* The nonce of the table that it is of. */
+void dp_heat_of(const uint8_t *table) HIDDEN;
 /* How that is noted: enum dp_heat. */
 uint64_t dp_heat_how(void) HIDDEN;
 /* Of which granules, by the file: bits of an address within one. */

@@ -21,6 +21,7 @@ import (
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/attach"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/audit"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/harvest"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/images"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/job"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/launch"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/narrow"
@@ -317,7 +318,6 @@ func (f *runFlags) checkHeat(flag string) error {
 	case f.on[setting.FollowExec], f.blocksOf == setting.BlocksHot:
 		return fmt.Errorf("%s goes neither with --follow-exec, nor --blocks=%s", flag, setting.BlocksHot)
 	}
-	f.on[setting.FollowSelf] = false // the next program is at other addresses
 	return nil
 }
 
@@ -464,12 +464,14 @@ type memory struct {
 func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, err error) {
 	switch {
 	case f.heat != "":
-		s, err := heat.Named(f.heat)
+		all, first, err := shadows(func() (*heat.Shadows, error) { return heat.Named(f.heat) })
 		if err != nil {
 			a.say("touched memory is not noted: %v", err)
 			return nil, "", nil
 		}
-		return &memory{start: func(tables func() []*find.Entry) job.Heat { return harvest.Start(s, tables) }, close: s.Close}, s.Path(), nil
+		return &memory{start: func(tables func() []*find.Entry) job.Heat {
+			return images.Start(first, func(s *heat.Shadow, pid int) images.Image { return harvest.Start(s, tables, pid) })
+		}, close: all.Close}, all.Path(), nil
 	case f.on[setting.Regions]:
 		var remarks []string
 		if f.regions, remarks, err = chosenRegions(f.region, p.Path); err != nil {
@@ -481,23 +483,40 @@ func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, er
 		for _, r := range remarks {
 			a.say("%s", r)
 		}
-		r, err := regions.New()
+		all, first, err := shadows(regions.New)
 		if err != nil {
 			a.say("accesses are not recorded: %v", err)
 			f.on[setting.Regions] = false
 			return nil, "", nil
 		}
-		m := &memory{close: r.Close}
+		m := &memory{close: all.Close}
+		ring := regions.Of(first)
 		m.start = func(tables func() []*find.Entry) job.Heat {
-			m.recorder = record.Start(r, tables)
-			return m.recorder
+			m.recorder = record.Start(ring, tables)
+			return images.Start(first, func(s *heat.Shadow, _ int) images.Image {
+				if s == first {
+					return m.recorder
+				}
+				return record.Start(regions.Of(s), tables)
+			})
 		}
 		if f.audit {
-			m.audit = audit.New(r)
+			m.audit = audit.New(ring)
 		}
-		return m, r.Path(), nil
+		return m, all.Path(), nil
 	}
 	return nil, "", nil
+}
+
+// shadows are those of all programs that run in the process, one after the other, and of the first.
+func shadows(make func() (*heat.Shadows, error)) (all *heat.Shadows, first *heat.Shadow, err error) {
+	if all, err = make(); err != nil {
+		return nil, nil, err
+	}
+	if first, err = all.Shadow(0); err != nil {
+		all.Close()
+	}
+	return all, first, err
 }
 
 // runAudited runs a program that is traced. If it cannot be, it says so, and the program runs.

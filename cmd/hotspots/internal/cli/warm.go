@@ -109,15 +109,10 @@ func (a *app) cacheWarm(f *warmFlags, args []string) error {
 	defer os.RemoveAll(dir)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	memory, done, err := f.memory()
-	if err != nil {
-		return err
-	}
-	defer done()
 	before, bar, failed := len(a.plansNow()), a.countBar(len(programs), "planning"), 0
 	for _, p := range programs {
 		bar.Describe(filepath.Base(p.Path))
-		err := f.start(ctx, p, a.plansDir(), library, dir, memory)
+		err := f.start(ctx, p, a.plansDir(), library, dir)
 		if ctx.Err() != nil {
 			bar.Finish()
 			return &exitError{exitInterrupted, errors.New("interrupted; what was planned is kept")}
@@ -191,7 +186,7 @@ func (a *app) programsIn(args []string) (all []*launch.Program, err error) {
 }
 
 // memory makes what copies of functions note memory in, of which the library wants to know that
-// it is there: nothing runs that would. Path is the one by which programs open it.
+// it is there: nothing runs that would. Path is the one by which a program opens it.
 func (f *warmFlags) memory() (path string, done func(), err error) {
 	switch {
 	case f.heat != "":
@@ -211,7 +206,12 @@ func (f *warmFlags) memory() (path string, done func(), err error) {
 }
 
 // start lets the library plan p, and end it.
-func (f *warmFlags) start(ctx context.Context, p *launch.Program, plans, library, dir, memory string) error {
+func (f *warmFlags) start(ctx context.Context, p *launch.Program, plans, library, dir string) error {
+	memory, done, err := f.memory()
+	if err != nil {
+		return err
+	}
+	defer done()
 	const patience = 2 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -38,7 +38,8 @@ type Harvester struct {
 	stop   chan struct{}
 	once   sync.Once
 	done   chan struct{}
-	pid    atomic.Int32 // of the program; 0: not known
+	pid    atomic.Int32 // of the program; 0: not known, or it has become another
+	left   atomic.Bool  // that has been said
 
 	had      bool // the program has the shadow
 	ran      bool // it has done something
@@ -68,9 +69,12 @@ type opened struct {
 	progress *table.Progress
 }
 
-// Start begins to harvest. Whatever fails, the program runs.
-func Start(shadow *heat.Shadow, tables func() []*find.Entry) *Harvester {
+// Start begins to harvest. Whatever fails, the program runs. Pid is its number, if it is known: what
+// the process has done so far was another's.
+func Start(shadow *heat.Shadow, tables func() []*find.Entry, pid int) *Harvester {
 	h := &Harvester{shadow: shadow, tables: tables, begun: time.Now(), stop: make(chan struct{}), done: make(chan struct{})}
+	h.process.look(int32(pid), &heat.Slice{})
+	h.Watch(pid)
 	h.mappings.shadow = shadow
 	h.log.Granule, h.log.Apart = shadow.Granule, uint64(often)
 	h.log.Threads = shadow.ByThread()
@@ -90,6 +94,14 @@ func spent() time.Duration {
 
 // Watch tells the number of the program, which runs.
 func (h *Harvester) Watch(pid int) { h.pid.Store(int32(pid)) }
+
+// Leave says that the process has gone on as another program: what is still touched is touched by
+// children that were forked before.
+func (h *Harvester) Leave() {
+	h.left.Store(true)
+	h.pid.Store(0)
+	h.shadow.Leave()
+}
 
 // run takes slices until that is stopped, and a last one. It waits for longer while nothing
 // happens.
@@ -115,6 +127,8 @@ func (h *Harvester) run() {
 			wait = time.Duration(min(h.log.Apart, uint64(longest)))
 		case h.table == nil:
 			wait = soon
+		case h.left.Load():
+			wait = min(2*wait, longer)
 		default:
 			wait = min(2*wait, longest/2)
 		}
@@ -303,11 +317,11 @@ func (h *Harvester) open(ended bool) {
 		return
 	}
 	if ended {
-		h.have(openTable(h.table, h.tables))
+		h.have(h.openTable(h.table))
 		return
 	}
 	h.opening = make(chan *opened, 1)
-	go func(old *table.Table, done chan<- *opened) { done <- openTable(old, h.tables) }(h.table, h.opening)
+	go func(old *table.Table, done chan<- *opened) { done <- h.openTable(old) }(h.table, h.opening)
 }
 
 // have goes on with a table; nil: there is none yet.
@@ -334,20 +348,20 @@ func (h *Harvester) have(o *opened) {
 // table does.
 func (h *Harvester) seeMappings() {
 	pid := int(h.pid.Load())
-	if pid == 0 && h.table != nil {
+	if pid == 0 && h.table != nil && !h.left.Load() {
 		pid = int(h.table.Header.Pid)
 	}
 	h.mappings.see(pid, h.begun, h.process.resident)
 	h.mappings.tell(&h.log)
 }
 
-// openTable opens a table again, or the first that there is.
-func openTable(old *table.Table, tables func() []*find.Entry) *opened {
+// openTable opens a table again, or the program's, if it is there.
+func (h *Harvester) openTable(old *table.Table) *opened {
 	path := ""
 	if old != nil {
 		path = old.Path()
-	} else if all := tables(); len(all) > 0 {
-		path = all[len(all)-1].Path
+	} else if e := find.WithNonce(h.tables(), h.shadow.Table()); e != nil {
+		path = e.Path
 	}
 	if path == "" {
 		return nil

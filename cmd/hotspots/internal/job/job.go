@@ -25,7 +25,9 @@ import (
 	"github.com/dynprof/dynprof/internal/table/control"
 	"github.com/dynprof/dynprof/internal/table/edit"
 	"github.com/dynprof/dynprof/internal/table/find"
+	"github.com/dynprof/dynprof/internal/table/heat"
 	"github.com/dynprof/dynprof/internal/table/layout"
+	"github.com/dynprof/dynprof/internal/table/regions"
 )
 
 // Job is a run that is counted.
@@ -174,9 +176,10 @@ func (j *Job) Finish(path string, r launch.Result) bool {
 		before, all = all[:n-1], j.inItsPlace(all)
 	}
 	if j.Heat != nil {
-		last := all[len(all)-1]
-		if err := j.Heat.Write(last.Path, last.Nonce); err != nil {
-			j.say("touched pages are not shown: %v", err)
+		for _, e := range slices.Concat(all, before) {
+			if err := j.Heat.Write(e.Path, e.Nonce); err != nil {
+				j.say("touched pages are not shown: %v", err)
+			}
 		}
 	}
 	if j.Times != nil {
@@ -201,6 +204,7 @@ func (j *Job) inItsPlace(all []*find.Entry) []*find.Entry {
 	named := strings.Contains(strings.ReplaceAll(j.Output, "%%", ""), "%e")
 	for _, e := range all {
 		if e.Path == j.expected && !named && exchange(e.Path, last.Path) {
+			exchangeBeside(e.Path, last.Path)
 			e.Path, last.Path = last.Path, e.Path
 			break
 		}
@@ -219,6 +223,23 @@ func exchange(a, b string) bool {
 		return false
 	}
 	return os.Rename(aside, b) == nil
+}
+
+// exchangeBeside does that with what lies beside two tables, if anything does.
+func exchangeBeside(a, b string) {
+	for _, beside := range []func(string) string{heat.PathOf, regions.PathOf} {
+		a, b := beside(a), beside(b)
+		_, noA := os.Lstat(a)
+		_, noB := os.Lstat(b)
+		switch {
+		case noA == nil && noB == nil:
+			exchange(a, b)
+		case noA == nil:
+			os.Rename(a, b)
+		case noB == nil:
+			os.Rename(b, a)
+		}
+	}
 }
 
 // tellBefore says which programs ran in the place of the one that is shown, before it.

@@ -4,6 +4,7 @@ package record
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 
 const (
 	soon   = 100 * time.Microsecond // behind records
-	latest = 2 * time.Millisecond   // while there are none
+	latest = 2 * time.Millisecond   // while there are none,
+	rarely = 50 * time.Millisecond  // and when the process has become another
 	fresh  = time.Second            // how old what is told of the rest may be
 )
 
@@ -26,6 +28,7 @@ type Recorder struct {
 	stop   chan struct{}
 	once   sync.Once
 	done   chan struct{}
+	left   atomic.Bool // the process has gone on as another program
 
 	mu    sync.Mutex
 	audit Audit
@@ -76,6 +79,10 @@ func (r *Recorder) takeSome(least uint64) bool {
 	return true
 }
 
+// Leave says that the process has gone on as another program: records are of children that were
+// forked before.
+func (r *Recorder) Leave() { r.left.Store(true) }
+
 // Watch tells the number of the program, which runs.
 func (r *Recorder) Watch(int) {}
 
@@ -117,10 +124,18 @@ func (r *Recorder) run() {
 		default:
 			moment := syscall.NsecToTimespec(int64(wait)) // by the runtime's own timers it would be a millisecond
 			syscall.Nanosleep(&moment, nil)
-			wait = min(2*wait, latest)
+			wait = min(2*wait, r.longest())
 		}
 		least = 1
 	}
+}
+
+// longest is how long it waits while there are no records.
+func (r *Recorder) longest() time.Duration {
+	if r.left.Load() {
+		return rarely
+	}
+	return latest
 }
 
 // open begins the file when there is a table.
@@ -128,10 +143,9 @@ func (r *Recorder) open() {
 	if r.log.IsOpen() {
 		return
 	}
-	if all := r.tables(); len(all) > 0 {
-		last := all[len(all)-1]
-		r.log.Name = func(tid uint32) string { return procfile.ThreadName(last.Pid, tid) }
-		r.log.Open(last.Path, last.Nonce)
+	if of := find.WithNonce(r.tables(), r.ring.Table()); of != nil {
+		r.log.Name = func(tid uint32) string { return procfile.ThreadName(of.Pid, tid) }
+		r.log.Open(of.Path, of.Nonce)
 	}
 }
 

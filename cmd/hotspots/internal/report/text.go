@@ -168,7 +168,7 @@ func (r *Report) Headline() string {
 func (r *Report) lacks() (all []string) {
 	do := "hotspots run --follow-exec"
 	if r.alone {
-		do = "memory is looked at of one program, run it by itself"
+		do = "memory is looked at of one process, run it by itself"
 	}
 	switch n := r.Executed; {
 	case n == 1:
