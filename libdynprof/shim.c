@@ -411,6 +411,8 @@ static void choose_regions(const struct start *s)
 	dp_regions_choose(s->region, s->session.ctl, &u);
 	if (u.absent[0])
 		say(s, ": not loaded yet, their regions begin when they are: ", u.absent);
+	if (u.others[0])
+		say(s, ": these regions are of a program that ran before in its place: ", u.others);
 	if (u.impossible[0])
 		say(s, ": these regions cannot be made (docs/regions.md): ", u.impossible);
 }

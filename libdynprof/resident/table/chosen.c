@@ -1,5 +1,8 @@
 /* See chosen.h. */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "base/filters.h"
 #include "base/layout.h"
 #include "base/stub.h"
@@ -8,6 +11,7 @@
 #include "table/brk.h"
 #include "table/chosen.h"
 #include "table/files.h"
+#include "table/heat.h"
 #include "table/regions.h"
 
 static const char *number_of(const char *p, uint64_t *n)
@@ -56,18 +60,47 @@ static int is_named(const char *path, const char *text, const char *end)
 	return 0;
 }
 
-/* The object that a text up to end names; without names: the executable. */
+/* The executable's, which has none in the list of objects; empty if it cannot be known. */
+static void executable(char *path, size_t room)
+{
+	long n = ask(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, room - 1);
+	path[failed(n) ? 0 : n] = 0;
+}
+
+/* The object that a text up to end names; without names: the executable. That may also be named if
+ * another ran before it, which was the one that users start. */
 static const struct dp_object *object_of(const struct dp_ctl *ctl, const char *text, const char *end)
 {
+	static char path[4096];
+	const struct dp_object *main = ctl->late || !ctl->objects_count ? 0 : &ctl->objects[0];
 	if (text == end)
-		return ctl->late || !ctl->objects_count ? 0 : &ctl->objects[0];
+		return main;
 	for (uint32_t i = 0; i < ctl->objects_count; i++)
 		if (is_named((const char *)ctl->objects[i].name, text, end))
 			return &ctl->objects[i];
-	return 0;
+	if (!main || !dp_heat_before())
+		return 0;
+	if (!path[0])
+		executable(path, sizeof path);
+	return is_named(path, text, end) ? main : 0;
 }
 
-enum chosen { IMPOSSIBLE, MADE, NOT_LOADED };
+enum chosen { IMPOSSIBLE, MADE, NOT_LOADED, OF_ANOTHER };
+
+/* The executable is not the one of which places are that have no names: that ran before in its place. */
+static int is_another;
+
+/* Whether the executable is the file of that number and device. Of the first program nobody doubts it. */
+static int is_executable(const char *text)
+{
+	struct stat st;
+	uint64_t number, device;
+	text = number_of(text, &number);
+	if (*text != ':')
+		return 0;
+	number_of(text + 1, &device);
+	return !dp_heat_before() || (ask(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &st, 0) == 0 && st.st_ino == number && st.st_dev == device);
+}
 
 static enum chosen add(uint64_t at, uint64_t bytes, const char *name) { return dp_region_add(at, bytes, name, 0) > 0 ? MADE : IMPOSSIBLE; }
 
@@ -116,6 +149,8 @@ static enum chosen choose_site(const char *text, const char *end, const char *na
 {
 	const char *plus = behind_names(text, end);
 	uint64_t low, size;
+	if (text == plus && is_another)
+		return OF_ANOTHER;
 	if (!dp_allocs_begin())
 		return IMPOSSIBLE;
 	const struct dp_object *o = object_of(ctl, text, plus);
@@ -153,6 +188,8 @@ static enum chosen choose_of(const char *text, const char *end, const char *name
 	const char *plus = behind_names(text, end);
 	const struct dp_object *o = object_of(ctl, text, plus);
 	uint64_t at;
+	if (text == plus && plus != end && is_another)
+		return OF_ANOTHER;
 	if (!o)
 		return NOT_LOADED;
 	if (plus == end)
@@ -199,6 +236,8 @@ void dp_regions_choose(const char *list, const struct dp_ctl *ctl, struct dp_unm
 			;
 		if (*list == '%')
 			dp_regions_record((unsigned)(list[1] - '0'));
+		if (*list == '!')
+			is_another = !is_executable(list + 1);
 		for (is = list; is < end && *is != '='; is++)
 			;
 		if (is == end)
@@ -206,7 +245,7 @@ void dp_regions_choose(const char *list, const struct dp_ctl *ctl, struct dp_unm
 		text_copy(name, (size_t)(is - list) + 1 < sizeof name ? (size_t)(is - list) + 1 : sizeof name, list);
 		enum chosen c = choose(is + 1, end, name, ctl);
 		if (u && c != MADE)
-			note_name(c == NOT_LOADED ? u->absent : u->impossible, sizeof u->absent, name);
+			note_name(c == NOT_LOADED ? u->absent : c == OF_ANOTHER ? u->others : u->impossible, sizeof u->absent, name);
 	}
 }
 

@@ -37,6 +37,7 @@ static uint64_t first;	   /* of what is mapped: with regions it is a page in fro
 static uint64_t size;	   /* bytes from DP_SHADOW on */
 static uint64_t granule;   /* bits of an address within one */
 static uint64_t threads;   /* that have a shadow each, or 1 */
+static uint64_t before;	   /* programs */
 static int has_regions, sandboxed;
 uint32_t dp_shadowed HIDDEN; /* 1: there is one; slowpath.S looks at it */
 
@@ -112,6 +113,7 @@ const char *dp_heat_begin(const char *path, int regions)
 	if (!failed(at))
 		at = raw(SYS_mmap, DP_SHADOW, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, from);
 	first = DP_SHADOW;
+	before = (uint64_t)number;
 	if (at == DP_SHADOW && regions) {
 		long front = raw(SYS_mmap, DP_SHADOW - DP_PAGE_SIZE, DP_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, from + size_of(granule, threads, 0));
 		if (front != DP_SHADOW - DP_PAGE_SIZE) {
@@ -185,6 +187,8 @@ uint8_t *dp_heat_shadow(void)
 		__asm__ volatile("movb %%gs:%c1, %0" : "=r"(row) : "i"(DP_ROW_INDEX));
 	return (uint8_t *)DP_SHADOW + row * shadow_of(granule);
 }
+
+uint64_t dp_heat_before(void) { return before; }
 
 int dp_heat_asks(void) { return !sandboxed; }
 

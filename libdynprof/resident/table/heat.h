@@ -20,6 +20,8 @@ uint8_t *dp_heat_shadow(void) HIDDEN;
 /* Whether a system call may be made that the program would not make: there was no seccomp filter
  * at the start, which may kill. */
 int dp_heat_asks(void) HIDDEN;
+/* How many programs have run in this process before this one. */
+uint64_t dp_heat_before(void) HIDDEN;
 /* Nothing will be touched after all. */
 void dp_heat_take_back(void) HIDDEN;
 /* Whether some of it is in [low, high). */

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // chosenRegions is what --region names, as the library reads it (libdynprof/resident/table/
@@ -30,7 +31,19 @@ func chosenRegions(all []string, program string) (text string, remarks []string,
 		}
 		list = append(list, name+"="+text)
 	}
+	if len(list) > 0 {
+		list = append([]string{fileOf(program)}, list...)
+	}
 	return strings.Join(list, ";"), remarks, nil
+}
+
+// fileOf says which file the executable is: places of it are of no other that the program goes on as.
+func fileOf(program string) string {
+	var st syscall.Stat_t
+	if syscall.Stat(program, &st) != nil {
+		return "!0:0"
+	}
+	return fmt.Sprintf("!%x:%x", st.Ino, st.Dev)
 }
 
 // namedRegion is the name of what a user names, NAME=WHAT or WHAT, and where it is.

@@ -346,7 +346,6 @@ func (f *runFlags) checkRegions() error {
 	case f.heat != "", f.on[setting.FollowExec], f.on[setting.Control], f.blocksOf == setting.BlocksHot:
 		return fmt.Errorf("--regions goes neither with --heat, nor --follow-exec, nor --control, nor --blocks=%s", setting.BlocksHot)
 	}
-	f.on[setting.FollowSelf] = false // the next program is at other addresses
 	return nil
 }
 

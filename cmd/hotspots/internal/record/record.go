@@ -144,7 +144,12 @@ func (r *Recorder) open() {
 		return
 	}
 	if of := find.WithNonce(r.tables(), r.ring.Table()); of != nil {
-		r.log.Name = func(tid uint32) string { return procfile.ThreadName(of.Pid, tid) }
+		r.log.Name = func(tid uint32) string {
+			if r.left.Load() {
+				return "" // its threads are another's
+			}
+			return procfile.ThreadName(of.Pid, tid)
+		}
 		r.log.Open(of.Path, of.Nonce)
 	}
 }
