@@ -31,7 +31,7 @@ func (a *app) heatCommand() *cobra.Command {
 			"With --control memory is noted while counting is on: hotspots pause, hotspots resume.\n" +
 			"What is not seen is said: other functions, libraries that are not counted, code that was made at run time, the kernel, and\n" +
 			"how much that has read and stored by read, write and their like. Forked children touch\n" +
-			"the same pages; a program that is executed in its place, as by a wrapper, has a table and pages of its own.",
+			"the same pages. A program that is executed in the place of another, as by a wrapper, has a table and pages of its own.",
 		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots heat app.dynprof\n  hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --from 300M --to 400M\n  hotspots heat app.dynprof --curve --window 1000000\n  hotspots heat app.dynprof --format json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.onTable(func(t *table.Table) error {

@@ -17,7 +17,8 @@ func (a *app) regionsCommand() *cobra.Command {
 			"Without TABLE: the newest table.\n\n" +
 			"Recorded are accesses of functions that run as copies. What is not seen is said: other functions, libraries that\n" +
 			"are not counted, the kernel, accesses by FS and GS, with rep and with masks. With hotspots run --audit it is said\n" +
-			"how many there were, by instruction. See docs/regions.md.",
+			"how many there were, by instruction. A program that is executed in the place of another, as by a wrapper, has a table and\n" +
+			"regions of its own. See docs/regions.md.",
 		Example: "  hotspots run --regions -o app.dynprof -- ./app         a program that calls memtr_regist (memtr.h)\n" +
 			"  hotspots run --region table -o app.dynprof -- ./app    a variable of the program\n" +
 			"  hotspots run --region table --audit -- ./app           and see what is missed\n" +

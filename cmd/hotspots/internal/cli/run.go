@@ -346,6 +346,7 @@ func (f *runFlags) checkRegions() error {
 	case f.heat != "", f.on[setting.FollowExec], f.on[setting.Control], f.blocksOf == setting.BlocksHot:
 		return fmt.Errorf("--regions goes neither with --heat, nor --follow-exec, nor --control, nor --blocks=%s", setting.BlocksHot)
 	}
+	f.on[setting.FollowSelf] = f.on[setting.FollowSelf] && !f.audit // which leaves what is executed alone
 	return nil
 }
 
