@@ -122,6 +122,7 @@ func TestShadows(t *testing.T) {
 	for _, g := range []Granule{Page, Line, Word} {
 		first := newShadow(t, g)
 		all := first.Shadows
+		first.Leave()
 		var shadows []*Shadow
 		for n := range Images {
 			s, err := all.Shadow(n)

@@ -57,6 +57,7 @@ type Shadows struct {
 	file  *os.File
 	taken []byte     // a page, whose first word is how many are
 	more  int64      // bytes behind each
+	all   []*Shadow  // that are, or were, mapped here
 	short sync.Mutex // of who has one mapped for a moment: two are more than there may be address space for
 	Granule
 	threads int64 // how many have one each, one behind the other
@@ -161,11 +162,18 @@ func (s *Shadows) Shadow(n int) (*Shadow, error) {
 	if s.threads > 1 {
 		one.touched = &touched{}
 	}
-	return one, one.keep()
+	if err := one.keep(); err != nil {
+		return nil, err
+	}
+	s.all = append(s.all, one)
+	return one, nil
 }
 
 // Close ends them; the program still has them.
 func (s *Shadows) Close() {
+	for _, one := range s.all {
+		one.Leave()
+	}
 	unix.Munmap(s.taken)
 	s.file.Close()
 }
@@ -187,8 +195,10 @@ func (s *Shadow) keep() (err error) {
 func (s *Shadow) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	unix.Munmap(s.mapped)
-	s.mapped = nil
+	if s.mapped != nil {
+		unix.Munmap(s.mapped)
+		s.mapped = nil
+	}
 }
 
 // More is what is behind it.

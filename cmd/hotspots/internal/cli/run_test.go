@@ -395,13 +395,14 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestRegionsSwitch: what records accesses reaches the library, and nobody is followed with it.
+// TestRegionsSwitch: what records accesses reaches the library, which goes on with what the program executes in its place, but
+// under an audit.
 func TestRegionsSwitch(t *testing.T) {
-	for _, row := range []struct{ args, env []string }{{[]string{"--regions"}, nil}, {nil, []string{"DYNPROF_REGIONS=1"}}} {
+	for _, row := range []struct{ args, env []string }{{[]string{"--regions"}, nil}, {nil, []string{"DYNPROF_REGIONS=1"}}, {[]string{"--regions", "--audit"}, nil}} {
 		cmd := command(t, append(row.args, "--", "env")...)
 		cmd.Env = append(append(cmd.Env, "FAKE_TABLE="+templateTable(t)), row.env...)
 		out, errOut, status := output(t, cmd)
-		if status != 0 || !strings.Contains("\n"+out, "\nDYNPROF_REGIONS=1\n") || strings.Contains("\n"+out, "\nDYNPROF_FOLLOW_SELF=1\n") {
+		if status != 0 || !strings.Contains("\n"+out, "\nDYNPROF_REGIONS=1\n") || strings.Contains("\n"+out, "\nDYNPROF_FOLLOW_SELF=1\n") == slices.Contains(row.args, "--audit") {
 			t.Errorf("%+v: status %d, %s, %s", row, status, out, errOut)
 		}
 	}
