@@ -154,7 +154,7 @@ func (s *Shadows) Taken() int { return int(atomic.LoadUint32(s.counter())) }
 func (s *Shadows) counter() *uint32 { return &mem.Values[uint32](s.taken)[0] }
 
 // Await waits until others than so many have one, or for so long.
-func (s *Shadows) Await(taken int, most time.Duration) { await(s.counter(), uint32(taken), most) }
+func (s *Shadows) Await(taken int, most time.Duration) { mem.Await(s.counter(), uint32(taken), most) }
 
 // Shadow is that of a program, by its number from 0 on, mapped here.
 func (s *Shadows) Shadow(n int) (*Shadow, error) {

@@ -1,4 +1,4 @@
-package heat
+package mem
 
 import (
 	"time"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// await waits until a word in shared memory is another, or for so long (futex(2)).
-func await(word *uint32, is uint32, most time.Duration) {
+// Await waits until a word in shared memory is another, or for so long (futex(2)).
+func Await(word *uint32, is uint32, most time.Duration) {
 	const wait = 0 // FUTEX_WAIT
 	limit := unix.NsecToTimespec(int64(most))
 	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), wait, uintptr(is), uintptr(unsafe.Pointer(&limit)), 0, 0)
