@@ -57,7 +57,7 @@ $(BUILD)/libdynprof.so: $(GOFILES) $(CFILES) $(OBJECT) go.mod go.sum
 		-ldflags "-s -w -extldflags '$(EXTLD)'" -o $@ ./libdynprof
 	@$(GO) run ./internal/lazyrela $@
 	@rm -f $(BUILD)/libdynprof.h
-	@cp libdynprof/dynprof.h libdynprof/memtr.h $(BUILD)/
+	@cp libdynprof/dynprof.h libdynprof/dynprof_trace.h libdynprof/memtr.h $(BUILD)/
 	@$(GO) run ./internal/checklib $@
 
 # The command carries the library: copying this one file is an installation.
@@ -311,7 +311,7 @@ install: man ## install below PREFIX=/usr/local, or DESTDIR=/elsewhere
 	install -d $(addprefix "$(DESTDIR)",$(PREFIX)/bin $(LIBDIR) $(PREFIX)/include $(MAN)/man1 $(SHARE)/bash-completion/completions $(ZSH) $(SHARE)/fish/vendor_completions.d $(UNITS) $(DOC)/examples)
 	install -m755 $(BUILD)/hotspots "$(DESTDIR)$(PREFIX)/bin/hotspots"
 	install -m644 $(BUILD)/libdynprof.so "$(DESTDIR)$(LIBDIR)/libdynprof.so"
-	install -m644 $(BUILD)/dynprof.h $(BUILD)/memtr.h "$(DESTDIR)$(PREFIX)/include/"
+	install -m644 $(BUILD)/dynprof.h $(BUILD)/dynprof_trace.h $(BUILD)/memtr.h "$(DESTDIR)$(PREFIX)/include/"
 	install -m644 $(BUILD)/man/*.1 "$(DESTDIR)$(MAN)/man1/"
 	install -m644 $(BUILD)/completion/bash "$(DESTDIR)$(SHARE)/bash-completion/completions/hotspots"
 	install -m644 $(BUILD)/completion/zsh "$(DESTDIR)$(ZSH)/_hotspots"
@@ -322,7 +322,7 @@ install: man ## install below PREFIX=/usr/local, or DESTDIR=/elsewhere
 	install -m644 deploy/prometheus/*.yml deploy/grafana/dynprof.json "$(DESTDIR)$(DOC)/examples/"
 
 uninstall: ## take away what make install has put below PREFIX or DESTDIR
-	cd "$(DESTDIR)/" && rm -rf $(addprefix "$(DESTDIR)",$(PREFIX)/bin/hotspots $(LIBDIR) $(PREFIX)/include/dynprof.h $(PREFIX)/include/memtr.h $(SHARE)/bash-completion/completions/hotspots $(ZSH)/_hotspots $(SHARE)/fish/vendor_completions.d/hotspots.fish $(UNITS)/dynprof-serve.service $(UNITS)/dynprof-serve.socket $(DOC)) "$(DESTDIR)$(MAN)"/man1/hotspots.1 "$(DESTDIR)$(MAN)"/man1/hotspots-*.1
+	cd "$(DESTDIR)/" && rm -rf $(addprefix "$(DESTDIR)",$(PREFIX)/bin/hotspots $(LIBDIR) $(PREFIX)/include/dynprof.h $(PREFIX)/include/dynprof_trace.h $(PREFIX)/include/memtr.h $(SHARE)/bash-completion/completions/hotspots $(ZSH)/_hotspots $(SHARE)/fish/vendor_completions.d/hotspots.fish $(UNITS)/dynprof-serve.service $(UNITS)/dynprof-serve.socket $(DOC)) "$(DESTDIR)$(MAN)"/man1/hotspots.1 "$(DESTDIR)$(MAN)"/man1/hotspots-*.1
 
 deb: all ## build/dynprof_VERSION_amd64.deb
 	@scripts/package.sh deb

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define DYNPROF_API 6  /* grows with every addition to this file */
+#define DYNPROF_API 7  /* grows with every addition to this file */
 #define DYNPROF_OFF (-38) /* -ENOSYS: nothing is counted in this process */
 
 #ifdef DYNPROF_LIBRARY
@@ -63,6 +63,7 @@ DYNPROF_FUNCTION int dynprof_snapshot(const char *path);
  * --kinds says). Where regions overlap an access is of the one that was added last, of those that have
  * such accesses recorded. Find returns the number of the one that was added last of those
  * that begin there. Flush returns when all that was recorded so far is with who writes it.
+ * dynprof_trace.h has more for them. -EFAULT: name is nowhere.
  * -EINVAL: there are no such bytes, or flags; -E2BIG: more than 64 GB; -ENOSPC: as many
  * regions as can be, 256 at a time and 16,383 in all; -ENOENT: there is none (remove,
  * find); -ETIMEDOUT: nobody writes (flush). [signals] */

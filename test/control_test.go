@@ -52,7 +52,7 @@ func TestControlWithout(t *testing.T) {
 		if r := run(t, cmd(p, "off")); r.stdout != want || r.status != 0 {
 			t.Errorf("%v: status %d: %s%s", row, r.status, r.stdout, r.stderr)
 		}
-		if r, _ := counted(t, cmd(p, "off")); r.stdout != "6 1 0 2 0 -2 1 0\nok\n" {
+		if r, _ := counted(t, cmd(p, "off")); r.stdout != "7 1 0 2 0 -2 1 0\nok\n" {
 			t.Errorf("%v, counted: %s%s", row, r.stdout, r.stderr)
 		}
 	}

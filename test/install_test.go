@@ -66,7 +66,7 @@ func TestInstall(t *testing.T) {
 	}
 	at := filepath.Join(dest, "opt/dynprof")
 	for path, want := range map[string]string{
-		"bin/hotspots": "\x7fELF", "lib/dynprof/libdynprof.so": "\x7fELF", "include/dynprof.h": "dynprof_plugin_init", "include/memtr.h": "memtr_regist",
+		"bin/hotspots": "\x7fELF", "lib/dynprof/libdynprof.so": "\x7fELF", "include/dynprof.h": "dynprof_plugin_init", "include/memtr.h": "memtr_regist", "include/dynprof_trace.h": "dynprof_trace_mark",
 		"share/man/man1/hotspots-run.1": ".SH SYNOPSIS", "share/bash-completion/completions/hotspots": "complete ",
 		"share/zsh/site-functions/_hotspots": "#compdef hotspots", "share/fish/vendor_completions.d/hotspots.fish": "complete ",
 		"lib/systemd/system/dynprof-serve.service": "ExecStart=/opt/dynprof/bin/hotspots serve",

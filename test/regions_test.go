@@ -363,7 +363,7 @@ func TestRegionsFile(t *testing.T) {
 	}
 	exported := run(t, cmd(build(t, "hotspots"), "regions", "export", r.table))
 	rows, err := csv.NewReader(strings.NewReader(exported.stdout)).ReadAll()
-	if err != nil || len(rows) != 4 || !slices.Equal(rows[0][7:], []string{"instruction", "object", "offset", "function"}) {
+	if err != nil || len(rows) != 4 || !slices.Equal(rows[0][7:], []string{"instruction", "object", "offset", "function", "name", "value"}) {
 		t.Fatalf("%v: %+v", err, exported)
 	}
 	var low, high, bias uint64

@@ -323,11 +323,17 @@ const (
 	RgMade   = 0xe0     // u64, regions that have been made, wholly
 	RgEdge   = 0xe8     // u64, where RgLow and RgHigh lead to: a sum with it has its sign of who may be in one
 	RgUnmade = 0xf0     // u64, mappings of files that are no regions, as there were too many
+	RgOff    = 0x100    // u64, why nothing is recorded now, or which kinds are not: Off*; 0: all is
+	RgTurns  = 0x108    // u64, how often recording went on that the program had switched off
+	RgSeen   = 0x110    // u64, with which number of windows the last record was put
+	RgFailed = 0x120    // u64, 1: what is taken cannot be written any more
 	RgAudit  = 0xe00    // u64, 1: whoever makes or removes a region says so, by a system call
 	RgSpare  = 0xf00    // bytes that only who traces the program writes to
 	RgLive   = 0x1000   // regions that there are,
 	RgAsked  = 0x3000   // allocation sites,
 	RgLog    = 0x4000   // all that there have been,
+	RgNames  = 0x210000 // of marks,
+	RgDone   = 0x300000 // what has been taken of each region that there has been,
 	RgSites  = 0x400000 // u64 each: what makes accesses, by a sum of it; 0: none
 	RgRing   = 0x800000 // two u64 each: the records
 	RgSize   = 0x900000
@@ -337,6 +343,14 @@ const (
 	RgLogs    = 1 << 14
 	RgSiteMax = 1 << 18
 	RgRecords = 1 << 16
+	RgNameMax = 1 << 12
+
+	// Why nothing is recorded: kinds that are not, as of LiveKinds; the program has said so; a
+	// thread has, of itself, once; and that it may be off, or has been, once: windows are told apart.
+	OffKinds   = 3
+	OffProgram = 4
+	OffThread  = 8
+	OffTurns   = 16
 
 	// That system call, getpid with this as its first argument, which getpid does not look at;
 	// with 1 behind it pages have to be open until the next one.
@@ -356,6 +370,22 @@ const (
 	LogName    = 32 // up to a 0
 	LogSize    = 128
 
+	// The name of a mark.
+	NameSum  = 0  // u64, of its text; 0: there is none
+	NameDone = 8  // u64, 1: the text is there
+	NameText = 16 // up to a 0
+	NameSize = 128
+
+	// What has been taken of a region.
+	DoneAccesses = 0  // u64
+	DoneLoads    = 8  // u64, that read,
+	DoneStores   = 16 // u64, and that write
+	DoneBytes    = 24 // u64, of all
+	DoneThreads  = 32 // u64, that have made them
+	DoneFirst    = 40 // u64, number of the first, from 1, of all accesses
+	DoneLast     = 48 // u64
+	DoneSize     = 64
+
 	// An allocation site, which is a region without an address: blocks that were asked for there.
 	AskNumber = 0  // u64, of the region, stored last; 0: there is none
 	AskBlocks = 8  // u64, so far, and
@@ -373,6 +403,14 @@ const (
 	RecTagBits     = 16
 	RecThreadBits  = 22
 	RecSiteBits    = 20
+
+	// A record that is no access has its highest bit set. Then it is the thread; a value, whose
+	// lower bits are where the address would be; an argument; and what it is.
+	RecValueBits = 17
+	RecArgBits   = 21
+	RecEventBit  = 63
+	RecMark      = 1 // the number of its name, its value
+	RecWindow    = 2 // accesses from here on are of the window of that number
 
 	// A site: where the instruction is, then what emit.Record says without its last bit.
 	SiteAddressBits = 47

@@ -61,8 +61,10 @@ func (r *Ring) Spare() (b []byte, at uint64) {
 	return r.bytes[layout.RgSpare : layout.RgSpare+size], r.shadow.MoreAt() + layout.RgSpare
 }
 
-// Decode is the first of records as the ring has them, with what makes such accesses.
-func (r *Ring) Decode(records []byte) (Access, Site) {
-	a := decodeRecord(le.Uint64(records), le.Uint64(records[8:]))
-	return a, decodeSite(r.site(a.Site))
+// Decode calls use with each access of records as the ring has them, and what makes such.
+func (r *Ring) Decode(records []byte, use func(a *Access, s *Site)) {
+	eachOf(records, func(a *Access) {
+		s := decodeSite(r.site(a.Site))
+		use(a, &s)
+	}, func(*Event) {})
 }

@@ -24,7 +24,13 @@ type Log struct {
 	full    bool       // nothing is written any more but what is known at the end
 	lost    uint64     // records that could not be written
 	early   []byte     // what comes into the file when there is one
-	told    []bool     // sites that are in it
+	sites   []facts    // by number, of those that are in it
+	marks   []bool     // names of marks that are
+	done    []*done    // by the number of a region; nil: nothing was taken of it
+	runs    [many]run  // accesses of those that are taken now, each at a place that its upper word leads to
+	used    []*run     // of these
+	changed []uint32   // numbers of regions of which there are more now
+	taken   uint64     // accesses so far
 	regions uint64     // so far
 	open    []Region   // as they are in the file, which may become others
 	names   map[uint32]string
@@ -43,12 +49,37 @@ type stretch struct {
 	records    uint64
 }
 
+// facts are what is said of all accesses of a site.
+type facts struct {
+	is, load, store bool
+	size            uint32
+}
+
+// run is accesses that have the same upper word: thread, site and region.
+type run struct {
+	high, n, first, last uint64
+}
+
+// many is how many runs are counted at a time.
+const many = 256
+
+func (l *Log) runOf(high uint64) *run { return &l.runs[high*0x9e3779b97f4a7c15>>56%many] }
+
+// done is what was taken of a region.
+type done struct {
+	accesses, loads, stores, bytes, first, last uint64
+
+	thread  uint32 // of the last
+	threads map[uint32]struct{}
+	changed bool
+}
+
 // enough is how long such a piece has to be for what is written at the end.
 const enough = 64 << 10
 
 // NewLog makes one of what is in a ring.
 func NewLog(r *Ring) *Log {
-	return &Log{ring: r, told: make([]bool, layout.RgSiteMax), names: map[uint32]string{}}
+	return &Log{ring: r, sites: make([]facts, layout.RgSiteMax), marks: make([]bool, layout.RgNameMax), done: make([]*done, layout.RgLogs), names: map[uint32]string{}}
 }
 
 // mostEarly is how much is kept before there is a file.
@@ -83,25 +114,114 @@ func (l *Log) Take() []byte {
 	n := len(body) / RecordSize
 	out := l.newRegions(nil)
 	var sites []byte
-	for at := 8; at < len(body); at += RecordSize {
-		if tid := uint32(le.Uint64(body[at:]) & threadMask); tid != l.last || !l.had {
+	for at := 0; at < len(body); at += RecordSize {
+		high := le.Uint64(body[at+8:])
+		if r := l.runOf(high); r.high == high && r.n > 0 {
+			l.taken++
+			r.n++
+			r.last = l.taken
+			continue
+		}
+		if tid := uint32(high & threadMask); tid != l.last || !l.had {
 			l.last, l.had = tid, true
 			l.meet(tid)
 		}
-		if site := uint32(le.Uint64(body[at:]) >> layout.RecThreadBits & siteMask); int(site) < len(l.told) && !l.told[site] {
-			l.told[site] = true
-			sites = le.AppendUint64(le.AppendUint32(sites, site), l.ring.site(site))
+		if isEvent(high) {
+			e := decodeEvent(le.Uint64(body[at:]), high)
+			out = l.event(out, &e)
+			continue
 		}
+		if site := siteOf(high); !l.sites[site].is {
+			is := l.ring.site(site)
+			s := decodeSite(is)
+			l.sites[site] = facts{true, s.Load, s.Store, s.Size}
+			sites = le.AppendUint64(le.AppendUint32(sites, site), is)
+		}
+		l.begin(high)
 	}
+	l.tell()
 	if len(sites) > 0 {
 		out = beside.AppendPart(out, partSites, sites)
 	}
 	if len(out) > 0 {
 		l.write(out, 0)
 	}
-	l.write(beside.Part(l.buf, head, partRecords), uint64(n))
+	l.write(beside.Part(l.buf, head, partRecords), uint64(n)-events(body))
+	if l.lost > 0 {
+		l.ring.fail()
+	}
 	l.ring.take(n)
 	return body
+}
+
+// event takes notice of a record that is no access, and adds what it names.
+func (l *Log) event(out []byte, e *Event) []byte {
+	if e.Kind != Mark || e.Argument >= layout.RgNameMax || l.marks[e.Argument] {
+		return out
+	}
+	l.marks[e.Argument] = true
+	return appendJSON(out, partName, markName{e.Argument, l.ring.markName(e.Argument)})
+}
+
+// siteOf is the number of a site; there are no others.
+func siteOf(high uint64) uint32 {
+	return uint32(high>>layout.RecThreadBits&siteMask) % layout.RgSiteMax
+}
+
+// begin begins a run with an access.
+func (l *Log) begin(high uint64) {
+	l.taken++
+	r := l.runOf(high)
+	if r.n > 0 {
+		l.count(r)
+	} else {
+		l.used = append(l.used, r)
+	}
+	*r = run{high, 1, l.taken, l.taken}
+}
+
+// count counts a run of a region.
+func (l *Log) count(r *run) {
+	region, thread, s := uint32(r.high>>(layout.RecThreadBits+layout.RecSiteBits)), uint32(r.high&threadMask), &l.sites[siteOf(r.high)]
+	if int(region) >= len(l.done) {
+		return
+	}
+	d := l.done[region]
+	if d == nil {
+		d = &done{first: r.first, threads: map[uint32]struct{}{}}
+		l.done[region] = d
+	}
+	if !d.changed {
+		d.changed = true
+		l.changed = append(l.changed, region)
+	}
+	if d.accesses == 0 || d.thread != thread {
+		d.thread = thread
+		d.threads[thread] = struct{}{}
+	}
+	d.accesses += r.n
+	d.first, d.last = min(d.first, r.first), max(d.last, r.last)
+	d.bytes += r.n * uint64(s.size)
+	if s.load {
+		d.loads += r.n
+	}
+	if s.store {
+		d.stores += r.n
+	}
+}
+
+// tell tells the program what has been counted.
+func (l *Log) tell() {
+	for _, r := range l.used {
+		l.count(r)
+		r.n = 0
+	}
+	l.used = l.used[:0]
+	for _, region := range l.changed {
+		l.ring.tell(region, l.done[region])
+		l.done[region].changed = false
+	}
+	l.changed = l.changed[:0]
 }
 
 // newRegions adds those that are not there yet.
@@ -167,7 +287,7 @@ func (l *Log) Refresh() {
 // totalNow is what is known of it now.
 func (l *Log) totalNow() Total {
 	t := l.ring.total()
-	t.Records, t.Lost = t.Records-l.lost, t.Lost+l.lost
+	t.Records, t.Lost = l.taken-l.lost, t.Lost+l.lost
 	for tid, name := range l.names {
 		if name != "" {
 			if t.Names == nil {

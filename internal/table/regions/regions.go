@@ -19,8 +19,8 @@ import (
 	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
-// Version is that of the format.
-const Version = 1
+// Version is that of the format. In files of version 1 each record is an access.
+const Version = 2
 
 // fileHead is what the file begins with.
 const fileHead = `{"dynprof_regions":`
@@ -40,6 +40,7 @@ type head struct {
 const (
 	partRegion  = 'g' // Region, as JSON; a later one of the same number counts
 	partSites   = 's' // a number (u32) and a site (u64) each
+	partName    = 'n' // markName, as JSON
 	partRecords = 'r' // records as the ring has them, in their order
 	partTotal   = 'e' // Total, as JSON; the last one counts
 	partAudit   = 'a' // Audit, as JSON
@@ -118,9 +119,32 @@ type Access struct {
 	Region  uint32 // its number
 }
 
+// Event is a record that is no access: it is of all that come behind it.
+type Event struct {
+	Kind     EventKind
+	Thread   uint32
+	Argument uint32
+	Value    uint64
+}
+
+// EventKind is what an event is.
+type EventKind uint8
+
+// The kinds that there are; others are of a later version.
+const (
+	Mark   EventKind = layout.RecMark   // the program has put it there: Argument is the number of its name
+	Window EventKind = layout.RecWindow // recording had been off: Value is how often it has gone on
+)
+
+// markName is the name of marks.
+type markName struct {
+	Number uint32 `json:"number"`
+	Name   string `json:"name"`
+}
+
 // Total is what is known at the end, or was when it was written.
 type Total struct {
-	Records uint64 `json:"records"`   // that were taken
+	Records uint64 `json:"records"`   // accesses that were taken
 	Waits   uint64 `json:"waits"`     // how often a thread has waited, as the ring was full,
 	Waited  uint64 `json:"waited_ns"` // and for how long all together
 	Lost    uint64 `json:"lost"`      // accesses that were not recorded, as nobody took records, or could write them
@@ -142,15 +166,17 @@ type File struct {
 	Regions []Region
 	Sites   map[uint32]Site
 	Total   Total
-	Records uint64 // that there are
-	Audit   *Audit // nil: there was none
+	Names   map[uint32]string // of marks
+	Records uint64            // accesses that there are
+	Audit   *Audit            // nil: there was none
 
 	path     string
+	all      uint64         // records, with those that are no access
 	byNumber map[uint64]int // place in Regions
 }
 
 func newFile(path string) *File {
-	return &File{path: path, Sites: map[uint32]Site{}, byNumber: map[uint64]int{}}
+	return &File{path: path, Sites: map[uint32]Site{}, Names: map[uint32]string{}, byNumber: map[uint64]int{}}
 }
 
 // Read reads the file of a table, whose nonce is given. Without any the error is ErrNone.
@@ -190,8 +216,16 @@ func (f *File) add(kind byte, body []byte) error {
 			}
 			f.Sites[number] = decodeSite(le.Uint64(body[4:]))
 		}
+	case partName:
+		var n markName
+		if json.Unmarshal(body, &n) != nil || n.Number >= layout.RgNameMax {
+			return errDamaged
+		}
+		f.Names[n.Number] = n.Name
 	case partRecords:
-		f.Records += uint64(len(body)) / RecordSize
+		n := uint64(len(body)) / RecordSize
+		f.all += n
+		f.Records += n - events(body)
 	case partAudit:
 		f.Audit = &Audit{}
 		if json.Unmarshal(body, f.Audit) != nil {
@@ -209,24 +243,35 @@ func (f *File) add(kind byte, body []byte) error {
 
 // Each calls use with each access that there was when the file was read, in the order in which threads came
 // to them.
-func (f *File) Each(use func(*Access)) error {
+func (f *File) Each(use func(*Access)) error { return f.Walk(use, func(*Event) {}) }
+
+// Walk is as Each, and calls event with what is no access, in its place.
+func (f *File) Walk(use func(*Access), event func(*Event)) error {
 	n := uint64(0)
 	_, err := f.parts(func(kind byte, body []byte) error {
-		return eachOf(kind, body, func(a *Access) {
-			if n++; n <= f.Records {
-				use(a)
-			}
-		})
+		if kind != partRecords {
+			return nil
+		}
+		most := (f.all - n) * RecordSize
+		body = body[:min(uint64(len(body)), most)]
+		n += uint64(len(body)) / RecordSize
+		eachOf(body, use, event)
+		return nil
 	})
 	return err
 }
 
-func eachOf(kind byte, body []byte, use func(*Access)) error {
-	for ; kind == partRecords && len(body) >= RecordSize; body = body[RecordSize:] {
-		a := decodeRecord(le.Uint64(body), le.Uint64(body[8:]))
+func eachOf(body []byte, use func(*Access), event func(*Event)) {
+	for ; len(body) >= RecordSize; body = body[RecordSize:] {
+		low, high := le.Uint64(body), le.Uint64(body[8:])
+		if isEvent(high) {
+			e := decodeEvent(low, high)
+			event(&e)
+			continue
+		}
+		a := decodeRecord(low, high)
 		use(&a)
 	}
-	return nil
 }
 
 // parts calls use with each part, and says of which table they are.
@@ -248,8 +293,8 @@ func readParts(r *bufio.Reader, use func(kind byte, body []byte) error) (table s
 	if err != nil || json.Unmarshal(line, &h) != nil {
 		return "", errDamaged
 	}
-	if h.Version != Version {
-		return "", fmt.Errorf("a file of accesses of version %d: this hotspots knows %d", h.Version, Version)
+	if h.Version < 1 || h.Version > Version {
+		return "", fmt.Errorf("a file of accesses of version %d: this hotspots knows those up to %d", h.Version, Version)
 	}
 	var part []byte
 	for {
@@ -304,6 +349,25 @@ func decodeRecord(low, high uint64) Access {
 	return Access{
 		Address: low & addressMask, Thread: uint32(high & threadMask), Site: uint32(high >> layout.RecThreadBits & siteMask),
 		Region: uint32(high >> (layout.RecThreadBits + layout.RecSiteBits)),
+	}
+}
+
+func isEvent(high uint64) bool { return high>>layout.RecEventBit != 0 }
+
+// events is how many records are no accesses.
+func events(records []byte) (n uint64) {
+	for at := 8; at+8 <= len(records); at += RecordSize {
+		n += le.Uint64(records[at:]) >> layout.RecEventBit
+	}
+	return n
+}
+
+func decodeEvent(low, high uint64) Event {
+	const valueAt, argumentAt = layout.RecThreadBits, layout.RecThreadBits + layout.RecValueBits
+	return Event{
+		Kind: EventKind(high >> (argumentAt + layout.RecArgBits) & (1<<(layout.RecEventBit-argumentAt-layout.RecArgBits) - 1)), Thread: uint32(high & threadMask),
+		Argument: uint32(high >> argumentAt & (1<<layout.RecArgBits - 1)),
+		Value:    low&addressMask | high>>valueAt&(1<<layout.RecValueBits-1)<<layout.RecAddressBits,
 	}
 }
 

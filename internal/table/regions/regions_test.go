@@ -40,7 +40,10 @@ func readAll(b []byte) (*File, []Access, error) {
 	var all []Access
 	if err == nil {
 		_, err = readParts(bufio.NewReader(bytes.NewReader(b)), func(kind byte, body []byte) error {
-			return eachOf(kind, body, func(a *Access) { all = append(all, *a) })
+			if kind == partRecords {
+				eachOf(body, func(a *Access) { all = append(all, *a) }, func(*Event) {})
+			}
+			return nil
 		})
 	}
 	return f, all, err
@@ -70,6 +73,38 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// eventOf is a record as libdynprof/resident/table/regions.c puts it.
+func eventOf(to []byte, e *Event) []byte {
+	high := uint64(e.Thread) | e.Value>>layout.RecAddressBits<<layout.RecThreadBits | uint64(e.Argument)<<(layout.RecThreadBits+layout.RecValueBits) |
+		uint64(e.Kind)<<(layout.RecThreadBits+layout.RecValueBits+layout.RecArgBits) | 1<<layout.RecEventBit
+	return le.AppendUint64(le.AppendUint64(to, e.Value&addressMask|3<<layout.RecAddressBits), high)
+}
+
+// TestEvents: records that are no accesses are not taken for such, and hold all bits.
+func TestEvents(t *testing.T) {
+	want := []Event{{Mark, 1<<22 - 1, 1<<21 - 1, 1<<64 - 1}, {Window, 0, 0, 0}, {7, 5, 1 << 20, 1 << 47}, {Mark, 9, 0, 1<<47 - 1}}
+	var records []byte
+	for i := range want {
+		records = eventOf(records, &want[i])
+		records = le.AppendUint64(le.AppendUint64(records, 0x1000), 42|1<<(layout.RecThreadBits+layout.RecSiteBits))
+	}
+	var got []Event
+	accesses := 0
+	eachOf(records, func(*Access) { accesses++ }, func(e *Event) { got = append(got, *e) })
+	f, _, err := readAll(appendJSON(beside.AppendPart(written(t), partRecords, records), partName, markName{3, "x"}))
+	if !reflect.DeepEqual(got, want) || accesses != len(want) || err != nil || f.Records != 3+uint64(accesses) || f.Names[3] != "x" {
+		t.Errorf("%+v, %d accesses, %+v, %v", got, accesses, f, err)
+	}
+	for _, version := range []string{"1", "2"} {
+		if _, _, err := readAll([]byte("{\"dynprof_regions\":" + version + "}\n")); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, _, err := readAll([]byte("{\"dynprof_regions\":3}\n")); err == nil {
+		t.Error("a file of a later version is read")
+	}
+}
+
 // TestDamaged: parts with right sums that no writer makes.
 func TestDamaged(t *testing.T) {
 	site := le.AppendUint64(le.AppendUint32(nil, layout.RgSiteMax), 1)
@@ -80,6 +115,7 @@ func TestDamaged(t *testing.T) {
 		beside.AppendPart(nil, partSites, site),
 		appendJSON(nil, partRegion, Region{Number: layout.RgLogs}),
 		appendJSON(nil, partRegion, Region{}),
+		appendJSON(nil, partName, markName{Number: layout.RgNameMax}),
 	} {
 		if _, _, err := readAll(append(written(t), part...)); !errors.Is(err, errDamaged) {
 			t.Errorf("%q: %v", part, err)

@@ -77,6 +77,27 @@ func (r *Ring) site(n uint32) uint64 {
 	return r.get(layout.RgSites + 8*int(n))
 }
 
+// markName is that of marks, by its number.
+func (r *Ring) markName(n uint32) string {
+	if n >= layout.RgNameMax {
+		return ""
+	}
+	at := layout.RgNames + int(n)*layout.NameSize
+	return name(r.bytes[at+layout.NameText : at+layout.NameSize])
+}
+
+// tell tells the program what has been taken of a region so far: behind the records of which
+// it is, and in front of their being given back.
+func (r *Ring) tell(number uint32, d *done) {
+	at := layout.RgDone + int(number)*layout.DoneSize
+	for i, v := range [...]uint64{d.accesses, d.loads, d.stores, d.bytes, uint64(len(d.threads)), d.first, d.last} {
+		atomic.StoreUint64(&r.words[at/8+i], v)
+	}
+}
+
+// fail tells the program that what is taken cannot be written any more.
+func (r *Ring) fail() { atomic.StoreUint64(&r.words[layout.RgFailed/8], 1) }
+
 // region is one of those that there have been; false: it is not there yet.
 func (r *Ring) region(number uint64) (g Region, ok bool) {
 	if number == 0 || number >= layout.RgLogs {
@@ -114,5 +135,5 @@ func (r *Ring) asked(number uint64) *Asked {
 
 // total is what the ring knows of it.
 func (r *Ring) total() Total {
-	return Total{Records: r.tail, Waits: r.get(layout.RgWaits), Waited: r.get(layout.RgWaited), Lost: r.get(layout.RgLost), Untold: r.get(layout.RgUntold), Unmade: r.get(layout.RgUnmade)}
+	return Total{Waits: r.get(layout.RgWaits), Waited: r.get(layout.RgWaited), Lost: r.get(layout.RgLost), Untold: r.get(layout.RgUntold), Unmade: r.get(layout.RgUnmade)}
 }

@@ -3,6 +3,7 @@
 
 #define DYNPROF_LIBRARY
 #include "../dynprof.h"
+#include "api/texts.h"
 #include "base/state.h"
 #include "table/audit.h"
 #include "table/regions.h"
@@ -15,7 +16,10 @@ int64_t dynprof_region_add(const void *address, size_t bytes, const char *name, 
 		return DYNPROF_OFF;
 	if (flags & ~(unsigned)(DYNPROF_REGION_LOAD | DYNPROF_REGION_STORE))
 		return -EINVAL;
-	int64_t number = dp_region_add((uint64_t)address, bytes, name, flags);
+	char text[DP_LOG_SIZE - DP_LOG_NAME] = "";
+	if (name && dp_read_name(text, sizeof text, name))
+		return -EFAULT;
+	int64_t number = dp_region_add((uint64_t)address, bytes, text, flags);
 	if (number > 0)
 		dp_audit_tell();
 	return number;

@@ -35,6 +35,10 @@ int dp_is_empty(uint64_t at, uint64_t size, uint64_t used) HIDDEN;
  * of a full file system. Returns whether it could. */
 int dp_read_quietly(void *to, const void *from, uint64_t n) HIDDEN;
 
+/* Copies n bytes to memory of this process which may not be there, or not to be written to. Returns
+ * whether it could. */
+int dp_write_quietly(void *to, const void *from, uint64_t n) HIDDEN;
+
 /* Copies n bytes of what the program hands to a system call, which may be at a bad
  * address; stack: its stack pointer. What lies there, as mostly, can be read. */
 int dp_read_argument(void *to, uint64_t from, uint64_t n, uint64_t stack) HIDDEN;

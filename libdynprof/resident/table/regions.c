@@ -23,6 +23,7 @@
 #include "table/allocs.h"
 #include "table/pages.h"
 #include "table/regions.h"
+#include "table/tracing.h"
 
 struct live {
 	uint64_t number, low, high, kinds;
@@ -210,7 +211,7 @@ static __attribute__((noinline)) uint64_t look_for(uint64_t low, uint64_t high, 
 
 /* The number of the region made last of those that have a byte of [low, high) and record such
  * accesses; 0: none has. */
-static uint64_t region_of(uint64_t low, uint64_t high, uint64_t kinds)
+static inline __attribute__((always_inline)) uint64_t region_of(uint64_t low, uint64_t high, uint64_t kinds)
 {
 	uint64_t page = low >> PAGE_BITS, key = page << MADE_BITS | get(DP_RG_MADE);
 	uint64_t hint = __atomic_load_n(&hints[page % HINTS], __ATOMIC_RELAXED);
@@ -251,7 +252,7 @@ static uint64_t site_of(uint64_t home, uint64_t what)
 }
 
 /* The thread's number, as its row has it, or as the kernel says. */
-static uint64_t thread(void)
+static inline __attribute__((always_inline)) uint64_t thread(void)
 {
 	uint32_t tid = 0;
 	if (!dp.shared) {
@@ -320,8 +321,9 @@ static void fetch_ahead(uint64_t n)
 		__asm__ volatile("prefetchw %0" : : "m"(*slot_of(n + AHEAD)));
 }
 
-/* Puts a record into the ring. Returns 0 if nobody takes any. */
-static int put(uint64_t at, uint64_t what)
+/* Puts a record into the ring. Returns 0 if nobody takes any. For accesses all is in one piece: calls
+ * would be a tenth of what one takes. */
+static inline __attribute__((always_inline)) int put(uint64_t at, uint64_t what)
 {
 	enum { TAGS = (1U << DP_REC_TAG_BITS) - 1 };
 	/* The tail comes first: n is never less, whoever takes records between the two. */
@@ -351,11 +353,39 @@ static int put(uint64_t at, uint64_t what)
 	}
 }
 
+/* A record that is no access. */
+static __attribute__((noinline)) int put_event(uint64_t event, uint64_t argument, uint64_t value)
+{
+	return put(value & (END - 1), thread() | value >> DP_REC_ADDRESS_BITS << DP_REC_THREAD_BITS | argument << (DP_REC_THREAD_BITS + DP_REC_VALUE_BITS) |
+					      event << (DP_REC_THREAD_BITS + DP_REC_VALUE_BITS + DP_REC_ARG_BITS) | 1ULL << DP_REC_EVENT_BIT);
+}
+
+/* Nobody takes records. */
+static void stop(void) { __atomic_store_n(word(DP_RG_ENDED), 1, __ATOMIC_RELEASE); }
+
+/* The first record of a window has its number in front of it. Who puts that notes so behind it: so
+ * others that come meanwhile put it there, too, and none has its record in front. */
+static __attribute__((noinline)) int begin_window(uint64_t off)
+{
+	if (!(off & DP_OFF_TURNS))
+		return 1;
+	uint64_t now = dp_trace_window(), seen = get(DP_RG_SEEN);
+	if (now == seen)
+		return 1;
+	if (!put_event(DP_REC_WINDOW, 0, now))
+		return 0;
+	__atomic_compare_exchange_n(word(DP_RG_SEEN), &seen, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	return 1;
+}
+
 void dp_record(uint64_t at, uint64_t home, uint64_t what)
 {
 	if (!dp_regions_are() || at >= END)
 		return;
 	uint64_t high = at + (what & DP_RECORD_SIZE), kinds = what >> DP_RECORD_KIND & DP_REGION_ALL;
+	uint64_t off = get(DP_RG_OFF);
+	if (dp_trace_is_off(off, kinds))
+		return;
 	uint64_t region = region_of(at, high, kinds), block = dp_allocs_region(at, high);
 	if (region < block && past_at(block)->bytes >> DP_LOG_KINDS & kinds)
 		region = block;
@@ -370,10 +400,36 @@ void dp_record(uint64_t at, uint64_t home, uint64_t what)
 		__atomic_fetch_add(word(DP_RG_UNTOLD), 1, __ATOMIC_RELAXED);
 		return;
 	}
-	if (put(at, thread() | site << DP_REC_THREAD_BITS | region << (DP_REC_THREAD_BITS + DP_REC_SITE_BITS)))
+	if ((!off || begin_window(off)) && put(at, thread() | site << DP_REC_THREAD_BITS | region << (DP_REC_THREAD_BITS + DP_REC_SITE_BITS)))
 		return;
-	__atomic_store_n(word(DP_RG_ENDED), 1, __ATOMIC_RELEASE);
+	stop();
 	__atomic_fetch_add(word(DP_RG_LOST), 1, __ATOMIC_RELAXED);
+}
+
+long dp_regions_mark(const char *name, uint64_t value)
+{
+	uint64_t n = dp_trace_name(name);
+	if (n == DP_RG_NAME_MAX)
+		return -ENOSPC;
+	if (get(DP_RG_ENDED))
+		return -ETIMEDOUT;
+	if (begin_window(get(DP_RG_OFF)) && put_event(DP_REC_MARK, n, value))
+		return 0;
+	stop();
+	return -ETIMEDOUT;
+}
+
+int dp_regions_full(void) { return not_free() - get(DP_RG_TAIL) >= DP_RG_RECORDS; }
+
+int dp_region_told(int64_t number, struct dp_told *t)
+{
+	if (number <= 0 || (uint64_t)number >= DP_RG_LOGS || !__atomic_load_n(&past_at((uint64_t)number)->begin, __ATOMIC_ACQUIRE))
+		return 0;
+	const struct past *p = past_at((uint64_t)number);
+	*t = (struct dp_told){.low = p->address, .size = p->bytes & ((1ULL << DP_LOG_KINDS) - 1), .kinds = p->bytes >> DP_LOG_KINDS, .removed = __atomic_load_n(&p->end, __ATOMIC_ACQUIRE) != 0};
+	for (unsigned i = 0; i < sizeof t->done / sizeof *t->done; i++)
+		t->done[i] = get(DP_RG_DONE + (uint64_t)number * DP_DONE_SIZE + i * sizeof(uint64_t));
+	return 1;
 }
 
 long dp_regions_flush(void)

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "base/layout.h"
 #include "base/raw.h"
 
 /* What lies at at, behind the shadow, is for that from now on. */
@@ -27,6 +28,18 @@ uint64_t dp_region_of_site(const char *name) HIDDEN;
 void dp_regions_record(unsigned kinds) HIDDEN;
 /* Waits until all that was recorded so far has been taken; -ETIMEDOUT: nobody takes it. */
 long dp_regions_flush(void) HIDDEN;
+
+/* Puts a mark behind what has been recorded; -ENOSPC: too many names, -ETIMEDOUT: nobody takes records. */
+long dp_regions_mark(const char *name, uint64_t value) HIDDEN;
+/* Whether there is no room for records now. */
+int dp_regions_full(void) HIDDEN;
+
+/* A region that there is, or was, and what has been taken of it by now: by DP_DONE_*. */
+struct dp_told {
+	uint64_t low, size, kinds, removed, done[DP_DONE_SIZE / sizeof(uint64_t)];
+};
+/* 0: there has been none of that number. */
+int dp_region_told(int64_t number, struct dp_told *t) HIDDEN;
 
 /* Whether one of so many bytes may be in a region. */
 int dp_region_may(uint64_t at, uint64_t bytes) HIDDEN;

@@ -72,16 +72,15 @@ func (m *matcher) seen(a access, h how) {
 func (m *matcher) Recorded(records []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for ; len(records) > 0; records = records[regions.RecordSize:] {
-		r, s := m.ring.Decode(records)
+	m.ring.Decode(records, func(r *regions.Access, s *regions.Site) {
 		a := access{r.Thread, s.Size, s.Load, s.Store, s.Address, r.Address}
 		m.last[r.Thread] = a
 		if m.open[r.Thread] || !m.known[r.Region] {
 			m.result.Unchecked++
-			continue
+			return
 		}
 		m.count(a, -1)
-	}
+	})
 }
 
 // watch says which regions are protected from now on.

@@ -21,16 +21,21 @@ func Export(w io.Writer, t *table.Table, format string, mangled bool) error {
 	if err != nil {
 		return err
 	}
-	line := map[string]func(w io.Writer, n uint64, a *regions.Access, s *regions.Site){"csv": csvLines(newPlaces(t, mangled)), "lackey": lackeyLine, "din": dinLine}[format]
+	csvLine, markLine := csvLines(newPlaces(t, mangled))
+	line := map[string]func(w io.Writer, n uint64, a *regions.Access, s *regions.Site){"csv": csvLine, "lackey": lackeyLine, "din": dinLine}[format]
 	out := bufio.NewWriterSize(w, 1<<16)
 	if format == "csv" {
-		fmt.Fprintln(out, "number,region,thread,address,size,kind,atomic,instruction,object,offset,function")
+		fmt.Fprintln(out, "number,region,thread,address,size,kind,atomic,instruction,object,offset,function,name,value")
 	}
-	n := uint64(0)
-	err = f.Each(func(a *regions.Access) {
+	n, between := uint64(0), marks{names: f.Names}
+	err = f.Walk(func(a *regions.Access) {
 		n++
 		s := f.Sites[a.Site]
 		line(out, n, a, &s)
+	}, func(e *regions.Event) {
+		if m := between.of(e); m != nil && format == "csv" { // others have no place for it
+			markLine(out, m)
+		}
 	})
 	if err != nil {
 		return err
@@ -39,17 +44,22 @@ func Export(w io.Writer, t *table.Table, format string, mangled bool) error {
 }
 
 // csvLines writes lines with what is known of where an instruction is: its object, its address in that
-// object's file, its function; empty if it is in none.
-func csvLines(p *places) func(w io.Writer, n uint64, a *regions.Access, s *regions.Site) {
+// object's file, its function; empty if it is in none. Those of marks have a kind of their own, a name
+// and a value.
+func csvLines(p *places) (access func(w io.Writer, n uint64, a *regions.Access, s *regions.Site), between func(w io.Writer, m *Mark)) {
 	where := map[uint64]string{}
-	return func(w io.Writer, n uint64, a *regions.Access, s *regions.Site) {
+	access = func(w io.Writer, n uint64, a *regions.Access, s *regions.Site) {
 		at, have := where[s.Address]
 		if !have {
 			at = behind(p.of(s.Address))
 			where[s.Address] = at
 		}
-		fmt.Fprintf(w, "%d,%d,%d,0x%x,%d,%s,%t,0x%x,%s\n", n, a.Region, a.Thread, a.Address, s.Size, kindOf(s), s.Atomic, s.Address, at)
+		fmt.Fprintf(w, "%d,%d,%d,0x%x,%d,%s,%t,0x%x,%s,,\n", n, a.Region, a.Thread, a.Address, s.Size, kindOf(s), s.Atomic, s.Address, at)
 	}
+	between = func(w io.Writer, m *Mark) {
+		fmt.Fprintf(w, ",,%d,,,%s,,,,,,%s,%d\n", m.Thread, m.Kind, fields(m.Name), m.Value)
+	}
+	return access, between
 }
 
 // behind are the last columns of a line.
@@ -60,9 +70,17 @@ func behind(p place) string {
 	if p.function == unknown {
 		p.function = ""
 	}
+	return fields(p.object, fmt.Sprintf("0x%x", p.address), p.function)
+}
+
+// fields are columns of a line.
+func fields(all ...string) string {
+	if len(all) == 1 && all[0] == "" {
+		return "" // which would be ""
+	}
 	var b strings.Builder
 	w := csv.NewWriter(&b)
-	w.Write([]string{p.object, fmt.Sprintf("0x%x", p.address), p.function}) // to memory
+	w.Write(all) // to memory
 	w.Flush()
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -26,6 +26,7 @@ type List struct {
 	Total   regions.Total `json:"total"`
 	Unseen  heat.Unseen   `json:"unseen"`
 	Audit   *Audit        `json:"audit"` // nil: there was none
+	Marks   []*Mark       `json:"marks"` // in their order
 	Regions []*Region     `json:"-"`
 
 	places *places
@@ -52,6 +53,39 @@ type Region struct {
 	Instructions []*Instruction `json:"instructions"`
 
 	by map[of]uint64 // accesses
+}
+
+// Mark is what stands between accesses.
+type Mark struct {
+	Behind uint64 `json:"behind"` // number of the access in front of it, of all regions; 0: none
+	Kind   string `json:"kind"`   // mark: the program has put it there; window: recording had been off
+	Name   string `json:"name"`
+	Value  uint64 `json:"value"`  // of a window: how often recording has gone on
+	Thread uint32 `json:"thread"` // that has put it there, or was the first to be recorded
+}
+
+// Kinds of marks.
+const mark, window = "mark", "window"
+
+// marks follows the records of a file.
+type marks struct {
+	names  map[uint32]string
+	window uint64
+}
+
+// of is what an event stands for; nil: nothing that is not known.
+func (m *marks) of(e *regions.Event) *Mark {
+	switch e.Kind {
+	case regions.Mark:
+		return &Mark{Kind: mark, Name: symname.Clean(m.names[e.Argument]), Value: e.Value, Thread: e.Thread}
+	case regions.Window:
+		if e.Value <= m.window { // several threads have come at once
+			return nil
+		}
+		m.window = e.Value
+		return &Mark{Kind: window, Value: e.Value, Thread: e.Thread}
+	}
+	return nil
 }
 
 // of is who has made accesses.
@@ -100,7 +134,7 @@ func Of(t *table.Table, mangled bool) (*List, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &List{Program: symname.Clean(t.Program), Total: f.Total, Unseen: heat.UnseenOf(t, s, flow), Regions: []*Region{}, places: newPlaces(t, mangled)}
+	l := &List{Program: symname.Clean(t.Program), Total: f.Total, Unseen: heat.UnseenOf(t, s, flow), Marks: []*Mark{}, Regions: []*Region{}, places: newPlaces(t, mangled)}
 	l.Total.Names = nil // they are beside what their threads have done
 	if !f.Total.Ended {
 		l.Total.Records = f.Records
@@ -128,13 +162,19 @@ func (l *List) add(f *regions.File) error {
 		l.Regions = append(l.Regions, r)
 	}
 	n := uint64(0)
-	err := f.Each(func(a *regions.Access) {
+	between := marks{names: f.Names}
+	err := f.Walk(func(a *regions.Access) {
 		n++
 		if r := byNumber[a.Region]; r != nil {
 			r.by[of{a.Thread, a.Site}]++
 			if r.Last = n; r.First == 0 {
 				r.First = n
 			}
+		}
+	}, func(e *regions.Event) {
+		if m := between.of(e); m != nil {
+			m.Behind = n
+			l.Marks = append(l.Marks, m)
 		}
 	})
 	for _, r := range l.Regions {
@@ -279,6 +319,7 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 			fmt.Fprintf(out, "  %14s %-5s  %s  %s\n", figures.Thousands(in.Accesses), in.Kind, in.Address, strings.TrimSpace(in.Code+"  in "+in.Function))
 		}
 	}
+	l.marksText(out, style)
 	fmt.Fprintf(out, "\nNot seen: %s.\n", l.Unseen.Text())
 	if t := &l.Total; t.Waits > 0 {
 		fmt.Fprintf(out, "The ring was full %s: threads have waited %s.\n", figures.Count(t.Waits, "time"), figures.Nanoseconds(float64(t.Waited)))
@@ -299,6 +340,26 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 		fmt.Fprint(out, "The program has not ended, or hotspots run was killed: these are the accesses so far.\n")
 	}
 	return out.Flush()
+}
+
+// marksText lists marks, each with the accesses that are in front of it.
+func (l *List) marksText(out io.Writer, style report.Style) {
+	const most = 100
+	if len(l.Marks) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\n%s, behind so many accesses:\n", style.Bold("Marks"))
+	for i, m := range l.Marks {
+		if i == most {
+			fmt.Fprintf(out, "  and %s\n", figures.Count(uint64(len(l.Marks)-most), "mark"))
+			break
+		}
+		what := fmt.Sprintf("%s  %d", m.Name, m.Value)
+		if m.Kind == window {
+			what = fmt.Sprintf("window %d: recording had been off", m.Value)
+		}
+		fmt.Fprintf(out, "%20s  %s  thread %d\n", figures.Thousands(m.Behind), what, m.Thread)
+	}
 }
 
 // were begins a sentence of so many accesses.

@@ -1,0 +1,108 @@
+/* See tracing.h. */
+#define _GNU_SOURCE
+#include <errno.h>
+
+#include "rows/chunks.h"
+#include "table/regions.h"
+#include "table/tracing.h"
+
+/* ---- threads -------------------------------------------------------------- */
+
+/* Of which accesses are not recorded: by the number of its row, how often that had been taken by
+ * then, + 1. So who has it later is another. */
+enum { ROWS = 4096 };
+static uint32_t quiet[ROWS];
+
+static uint32_t *own(uint32_t *key)
+{
+	const struct dp_row *row = dp.shared ? 0 : dp_own_row();
+	uint32_t index = row && row != dp.discard ? __atomic_load_n(&row->index, __ATOMIC_RELAXED) : DP_NO_ROW;
+	if (index >= ROWS)
+		return 0;
+	*key = (__atomic_load_n(&row->state, __ATOMIC_RELAXED) >> 2) + 1;
+	return &quiet[index];
+}
+
+static int thread_is_off(void)
+{
+	uint32_t key = 0;
+	const uint32_t *at = own(&key);
+	return at && __atomic_load_n(at, __ATOMIC_RELAXED) == key;
+}
+
+long dp_trace_thread(int on)
+{
+	uint32_t key;
+	uint32_t *at = own(&key);
+	if (dp.shared)
+		return -EOPNOTSUPP;
+	if (!at)
+		return on ? 0 : -ENOSPC;
+	__atomic_store_n(at, on ? 0 : key, __ATOMIC_RELAXED);
+	if (!on)
+		__atomic_fetch_or(dp_region_word(DP_RG_OFF), DP_OFF_THREAD, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+/* ---- all ------------------------------------------------------------------ */
+
+uint64_t dp_trace_why(uint64_t off, uint64_t kinds)
+{
+	uint64_t why = off & ~(uint64_t)(DP_OFF_KINDS | DP_OFF_THREAD | DP_OFF_TURNS);
+	if (kinds && !(kinds & ~off & DP_OFF_KINDS))
+		why |= DP_OFF_PROGRAM;
+	if (off & DP_OFF_THREAD && thread_is_off())
+		why |= DP_OFF_THREAD;
+	return why;
+}
+
+void dp_trace_switch(int on, uint64_t kinds)
+{
+	uint64_t *word = dp_region_word(DP_RG_OFF), was = dp_region_get(DP_RG_OFF), off;
+	do {
+		off = was | DP_OFF_PROGRAM | DP_OFF_TURNS;
+		if (on) /* first, so that what is recorded next is of the next window */
+			off = (was & ~(uint64_t)(DP_OFF_PROGRAM | DP_OFF_KINDS)) | (kinds ? DP_OFF_KINDS & ~kinds : 0);
+		if (on && was & DP_OFF_PROGRAM)
+			__atomic_fetch_add(dp_region_word(DP_RG_TURNS), 1, __ATOMIC_SEQ_CST);
+	} while (!__atomic_compare_exchange_n(word, &was, off, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}
+
+/* ---- names ---------------------------------------------------------------- */
+
+struct name {
+	uint64_t sum, done;
+	char text[DP_NAME_SIZE - DP_NAME_TEXT];
+};
+
+_Static_assert(sizeof(struct name) == DP_NAME_SIZE && offsetof(struct name, done) == DP_NAME_DONE && offsetof(struct name, text) == DP_NAME_TEXT, "name");
+
+static uint64_t sum_of(const char *text)
+{
+	uint64_t sum = 0xcbf29ce484222325;
+	for (; *text; text++)
+		sum = (sum ^ (uint8_t)*text) * 0x100000001b3;
+	return sum ? sum : 1;
+}
+
+/* Whoever finds that the text of a name is not there yet writes it: who has begun may be gone, or
+ * be interrupted by this. It is the same. */
+uint64_t dp_trace_name(const char *text)
+{
+	uint64_t sum = sum_of(text);
+	for (uint64_t n = 0, i = sum % DP_RG_NAME_MAX; n < DP_RG_NAME_MAX; n++, i = (i + 1) % DP_RG_NAME_MAX) {
+		struct name *at = (struct name *)(dp_region_area + DP_RG_NAMES) + i;
+		uint64_t is = __atomic_load_n(&at->sum, __ATOMIC_ACQUIRE);
+		if (!is && __atomic_compare_exchange_n(&at->sum, &is, sum, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			is = sum;
+		if (is != sum)
+			continue;
+		if (!__atomic_load_n(&at->done, __ATOMIC_ACQUIRE)) {
+			text_copy(at->text, sizeof at->text, text);
+			__atomic_store_n(&at->done, 1, __ATOMIC_RELEASE);
+		}
+		if (same_text(at->text, text))
+			return i;
+	}
+	return DP_RG_NAME_MAX;
+}

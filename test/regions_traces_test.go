@@ -1,0 +1,185 @@
+package test
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dynprof/dynprof/internal/lane"
+)
+
+// What a program says of its recording by itself: dynprof_trace.h.
+
+// regionMark is one of what hotspots regions has between accesses.
+type regionMark struct {
+	Behind uint64 `json:"behind"`
+	Kind   string `json:"kind"`
+	Name   string `json:"name"`
+	Value  uint64 `json:"value"`
+	Thread uint32 `json:"thread"`
+}
+
+// tracesOf are accesses, and what is between them, as testdata/regionstraces.c writes down what it
+// does; and the same of JSON, without accesses.
+func tracesOf(t *testing.T, table string) (all []string, l struct {
+	regionList
+	Marks []regionMark `json:"marks"`
+},
+) {
+	t.Helper()
+	l.regionList = regionsOf(t, table)
+	text := run(t, cmd(build(t, "hotspots"), "regions", table, "--format", "json"))
+	if err := json.Unmarshal([]byte(text.stdout), &l); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, cmd(build(t, "hotspots"), "regions", "export", table))
+	rows, err := csv.NewReader(strings.NewReader(r.stdout)).ReadAll()
+	if r.status != 0 || err != nil || len(rows) == 0 {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	number := func(text string) uint64 {
+		n, err := strconv.ParseUint(text, 0, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	name, value := slices.Index(rows[0], "name"), slices.Index(rows[0], "value")
+	accesses, marks := uint64(0), []regionMark{}
+	for _, row := range rows[1:] {
+		if row[0] == "" {
+			m := regionMark{accesses, row[5], row[name], number(row[value]), uint32(number(row[2]))}
+			marks = append(marks, m)
+			all = append(all, strings.Replace(fmt.Sprintf("%s %s %d", m.Kind, m.Name, m.Value), "window  ", "window ", 1))
+			continue
+		}
+		accesses++
+		begin := l.Regions[number(row[1])-1].Address
+		all = append(all, fmt.Sprintf("%s %d %s %s", row[1], number(row[3])-number(begin), row[4], row[5]))
+	}
+	if !slices.Equal(marks, l.Marks) || accesses != l.Total.Records {
+		t.Errorf("%d accesses, %+v, not %d, %+v", accesses, marks, l.Total.Records, l.Marks)
+	}
+	return all, l
+}
+
+func runTraces(t *testing.T, how []string, flags []string, args ...string) regionsRun {
+	t.Helper()
+	program := compile(t, need(t, how[0]), append(slices.Clone(how[1:]), "-pthread", "-I../libdynprof", "-Wall", "-Wextra", "-Werror"), "regionstraces.c")
+	return runRegions(t, program, append(slices.Clone(flags), "--objects", "main"), args...)
+}
+
+// TestRegionsTraces: marks are in their places; accesses are recorded while recording is on, of the
+// kinds that are, and of threads that are; what is known of a region is what it did.
+func TestRegionsTraces(t *testing.T) {
+	lane.Parallel(t)
+	for _, how := range lane.Some(regionsBuilds, 0) {
+		for _, what := range []string{"marks", "windows", "threads"} {
+			r := runTraces(t, how, []string{"--regions"}, what)
+			got, l := tracesOf(t, r.table)
+			if what == "threads" { // between threads any order will do
+				slices.Sort(got)
+				slices.Sort(r.said)
+			}
+			if r.status != 0 || !slices.Equal(got, r.said) {
+				t.Errorf("%v %s: %+v: %q, not %q", how, what, r.result, got, r.said)
+			}
+			text := run(t, cmd(build(t, "hotspots"), "regions", r.table))
+			for _, m := range l.Marks[:min(3, len(l.Marks))] {
+				if shown := fmt.Sprintf("%s  %d  thread %d\n", m.Name, m.Value, m.Thread); m.Kind == "mark" && !strings.Contains(text.stdout, shown) {
+					t.Errorf("%v %s: no %q in %s", how, what, shown, text.stdout)
+				}
+			}
+		}
+		r := runTraces(t, how, []string{"--regions"}, "infos")
+		l := regionsOf(t, r.table)
+		if r.status != 0 || r.said[0] != fmt.Sprintf("%d 1000", l.Total.Records) || l.Regions[0].Accesses != 6000 || l.Regions[1].Accesses != 1100 {
+			t.Errorf("%v: %+v: %q, %+v", how, r.result, r.said, l)
+		}
+	}
+	if r := runTraces(t, regionsBuilds[0], []string{"--regions", "--lock"}, "threads", "shared"); r.status != 0 {
+		t.Errorf("%+v", r.result)
+	}
+}
+
+// TestRegionsTracesMany: as many names as there may be, and handlers that put marks in between.
+func TestRegionsTracesMany(t *testing.T) {
+	lane.Parallel(t)
+	r := runTraces(t, regionsBuilds[0], []string{"--regions"}, "many")
+	_, l := tracesOf(t, r.table)
+	handled, names, next := 0, 0, uint64(0)
+	for _, m := range l.Marks {
+		switch {
+		case m.Name == "handler" && m.Value == 1000000:
+		case m.Name == "handler":
+			if m.Value != uint64(handled) {
+				t.Fatalf("%d: %+v", handled, m)
+			}
+			handled++
+		case next < 4095:
+			if m.Name != fmt.Sprintf("name %d", next) || m.Value != next {
+				t.Fatalf("%d: %+v", next, m)
+			}
+			next++
+			names++
+		case m.Name != "name 0":
+			t.Fatalf("%+v", m)
+		}
+	}
+	if r.status != 0 || names != 4095 || r.said[0] != strconv.Itoa(handled) {
+		t.Errorf("%+v: %d names, %d handlers, not %s", r.result, names, handled, r.said[0])
+	}
+}
+
+// TestRegionsTracesHostile: pointers to no memory, sizes and bits of no version, regions that there
+// are not; and where nothing is recorded, or touched memory is.
+func TestRegionsTracesHostile(t *testing.T) {
+	lane.Parallel(t)
+	for _, row := range []struct {
+		what  string
+		flags []string
+	}{
+		{"hostile", []string{"--regions"}}, {"hostile", []string{"--regions", "--lock"}}, {"without", []string{"--blocks"}},
+		{"heat", []string{"--heat=pages"}}, {"controlled", []string{"--heat=pages", "--control"}},
+	} {
+		if r := runTraces(t, regionsBuilds[0], row.flags, row.what); r.status != 0 || r.stderr != "" {
+			t.Errorf("%+v: %+v", row, r.result)
+		}
+	}
+	dir := t.TempDir()
+	c := []string{"-I../libdynprof", "-Wall", "-Wextra", "-Werror", "-pthread"}
+	program := compile(t, need(t, "gcc"), append([]string{"-O1"}, c...), "regionstraces.c")
+	if r := run(t, cmd(program, filepath.Join(dir, "said"), "without")); r.status != 0 {
+		t.Errorf("without the library: %+v", r)
+	}
+	source := filepath.Join(dir, "header.cc")
+	if err := os.WriteFile(source, []byte("#include \"memtr.h\"\n#include \"dynprof_trace.h\"\nint main() { return dynprof_trace_mark(\"x\", 1) != DYNPROF_OFF || dynprof_trace_state() != DYNPROF_OFF; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	header, err := filepath.Abs("../libdynprof")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, cmd(need(t, "g++"), "-std=c++11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wno-address", "-Wno-variadic-macros", "-fPIE", "-pie", "-I"+header, "-o", filepath.Join(dir, "header"), source)); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if r := run(t, cmd(filepath.Join(dir, "header"))); r.status != 0 {
+		t.Errorf("C++: %+v", r)
+	}
+}
+
+// TestRegionsTracesAudit: an audit needs all that there is.
+func TestRegionsTracesAudit(t *testing.T) {
+	lane.Parallel(t)
+	r := runTraces(t, regionsBuilds[0], []string{"--regions", "--audit"}, "marks")
+	got, l := tracesOf(t, r.table)
+	if r.status != 0 || !slices.Equal(got, r.said) || len(l.Marks) == 0 {
+		t.Errorf("%+v: %q, not %q", r.result, got, r.said)
+	}
+}
