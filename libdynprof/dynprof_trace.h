@@ -87,6 +87,7 @@ enum {
 #define DYNPROF_TRACE_BY_PROGRAM 1 /* off: dynprof_trace_off() */
 #define DYNPROF_TRACE_BY_THREAD 2  /* dynprof_trace_thread(0), of this thread */
 #define DYNPROF_TRACE_BY_PAUSE 4   /* dynprof_pause(), hotspots pause */
+#define DYNPROF_TRACE_BY_TIME 8	   /* hotspots run --after, --for: it is not the time for it */
 #define DYNPROF_TRACE_NOT_TAKEN 16 /* stopped: nobody has taken records for 10 seconds and more */
 #define DYNPROF_TRACE_NOT_WRITTEN 32 /* they cannot be written, as on a full disk */
 DYNPROF_FUNCTION int64_t dynprof_trace_state(void);

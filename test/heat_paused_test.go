@@ -84,8 +84,8 @@ func (w *windows) want(pages map[int]string, phases ...int) {
 	}
 }
 
-// end ends the program, and compares its pages.
-func (w *windows) end(want map[int]string) *heatMap {
+// finish ends the program.
+func (w *windows) finish() {
 	w.t.Helper()
 	if _, err := w.to.Write([]byte{'x'}); err != nil {
 		w.t.Fatal(err)
@@ -93,6 +93,12 @@ func (w *windows) end(want map[int]string) *heatMap {
 	if err := w.c.Wait(); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// end ends the program, and compares its pages.
+func (w *windows) end(want map[int]string) *heatMap {
+	w.t.Helper()
+	w.finish()
 	got := touchedPages(w.t, w.table)
 	for page, what := range want {
 		if got[page] != what {

@@ -132,7 +132,7 @@ func TestRegions(t *testing.T) {
 	lane.Parallel(t)
 	for _, how := range lane.Some(regionsBuilds, 0) {
 		program := buildRegions(t, how)
-		for _, flags := range lane.Some([][]string{{"--regions"}, {"--regions", "--lock"}, {"--regions", "--edges", "--trips"}}, 0, 1) {
+		for _, flags := range lane.Some([][]string{{"--regions"}, {"--regions", "--control"}, {"--regions", "--lock"}, {"--regions", "--edges", "--trips"}}, 0, 1) {
 			for _, what := range []string{"kinds", "registers", "edges", "page", "repeated", "fork"} {
 				r := runRegions(t, program, append(slices.Clone(flags), "--objects", "main"), what)
 				if r.status != 0 {
@@ -262,9 +262,9 @@ func TestRegionsNamed(t *testing.T) {
 			t.Errorf("%v: %+v: %+v", how, r.result, l)
 		}
 	}
-	for _, flags := range [][]string{{"--region", "nothing"}, {"--region", "0x1000+0"}, {"--region", "0x1000+x"}, {"--region", "a;b=table"}, {"--regions", "--heat=pages"}, {"--regions", "--control"}, {"--regions", "--follow-exec"}} {
+	for _, flags := range [][]string{{"--region", "nothing"}, {"--region", "0x1000+0"}, {"--region", "0x1000+x"}, {"--region", "a;b=table"}, {"--regions", "--heat=pages"}, {"--regions", "--control", "--audit"}, {"--regions", "--after", "1s", "--audit"}, {"--for", "1s"}, {"--regions", "--for=-1s"}, {"--regions", "--overhead", "5%"}, {"--regions", "--follow-exec"}} {
 		args := append(append([]string{build(t, "hotspots"), "run"}, flags...), "--", "/bin/true")
-		if r := run(t, cmd(args...)); r.status != 125 || !strings.Contains(r.stderr, "--region") {
+		if r := run(t, cmd(args...)); r.status != 125 || !strings.Contains(r.stderr, "--region") && !strings.Contains(r.stderr, "--audit") && !strings.Contains(r.stderr, "--for") {
 			t.Errorf("%v: %+v", flags, r)
 		}
 	}

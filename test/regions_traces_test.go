@@ -183,3 +183,58 @@ func TestRegionsTracesAudit(t *testing.T) {
 		t.Errorf("%+v: %q, not %q", r.result, got, r.said)
 	}
 }
+
+// TestRegionsTime: what is recorded is one piece of what was done, from a time on, up to another.
+func TestRegionsTime(t *testing.T) {
+	lane.Parallel(t)
+	r := runTraces(t, regionsBuilds[0], []string{"--region", "apart", "--regions", "--after", "200ms", "--for", "300ms"}, "times")
+	got, l := tracesOf(t, r.table)
+	var done, on, edges int
+	if _, err := fmt.Sscan(r.said[0], &done, &on, &edges); err != nil || r.status != 0 || len(got) < 2 || got[0] != "window 1" || len(l.Marks) != 1 {
+		t.Fatalf("%v: %+v: %d accesses of %v, %+v", err, r.result, len(got), r.said, l.Marks)
+	}
+	got = got[1:]
+	if len(got) < on || len(got) > on+edges || len(got) >= done {
+		t.Errorf("%d accesses, not %d to %d of %d", len(got), on, on+edges, done)
+	}
+	var first int
+	fmt.Sscanf(got[0], "2 %d", &first)
+	for i := range got {
+		if want := fmt.Sprintf("2 %d 1 store", (first+i)%251); got[i] != want {
+			t.Fatalf("access %d is %s, not %s", i, got[i], want)
+		}
+	}
+}
+
+// TestRegionsPaused: recorded are accesses of calls that begin while counting is on, until it is paused:
+// of all threads and a child, and of a library that is loaded meanwhile; and where each window begins.
+func TestRegionsPaused(t *testing.T) {
+	lane.Parallel(t)
+	for _, row := range lane.Some([]struct {
+		inside bool
+		flags  []string
+	}{{false, nil}, {true, []string{"--edges"}}, {true, []string{"--trips"}}, {true, []string{"--lock"}}}, 0, 1) {
+		w := startWindows(t, row.inside, append([]string{"--region", "0x200000000000+524288"}, row.flags...)...)
+		want := map[int]string{100: "-w", 105: "-w", 112: "-w"}
+		w.want(want, 0, 2, 4)
+		w.do("wap" + "bwalk" + "rbwk" + "pcw" + "rbw")
+		w.finish()
+		got, l := tracesOf(t, w.table)
+		var marks []string
+		for _, access := range got {
+			var page int
+			if strings.HasPrefix(access, "window") {
+				marks = append(marks, access)
+			} else if n, err := fmt.Sscanf(access, "1 %d 8 store", &page); n != 1 || err != nil {
+				t.Errorf("%v: %s", row, access)
+			} else if page /= 4096; want[page] == "" {
+				t.Errorf("%v: page %d was stored to while counting was off, or twice", row, page)
+			} else {
+				delete(want, page)
+			}
+		}
+		if len(want) > 0 || !slices.Equal(marks, []string{"window 1", "window 2"}) || l.Marks[0].Behind != 13 || l.Marks[1].Behind != 26 {
+			t.Errorf("%v: %v are not recorded; %+v", row, want, l.Marks)
+		}
+	}
+}

@@ -87,11 +87,16 @@ func NewWriter(c *Code, o *stubgen.Object, counter Counter) *Writer {
 func (w *Writer) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 	w.behindCount = true
 	w.write(a, runs)
+	w.writeSlow(a, runs)
+	w.lead(func(inst int32) x86.RunAddr { return a.Place(w.landing(w.code.Home.Graph.BlockOf(inst))) })
+}
+
+// writeSlow writes the copy that guards lead to, behind the other, if there is one.
+func (w *Writer) writeSlow(a *x86.Asm, runs *emit.Runs) {
 	if w.slow != nil {
 		w.slow.write(a, runs)
 		w.Fixes = append(w.Fixes, w.slow.Fixes...)
 	}
-	w.lead(func(inst int32) x86.RunAddr { return a.Place(w.landing(w.code.Home.Graph.BlockOf(inst))) })
 }
 
 // write writes the copy and its tables. The block of the entry comes first, then those behind

@@ -9,7 +9,8 @@ import (
 )
 
 // Pair writes two copies of a unit, with counters and without, and a switch that leads into one
-// of them (emit.Switch): it is an emit.Copy.
+// of them (emit.Switch): it is an emit.Copy. Where accesses are recorded that with counters is two by
+// itself, of which nothing leads to the slow one but the other.
 type Pair struct {
 	*Writer // of that with counters
 	plain   *Writer
@@ -18,7 +19,11 @@ type Pair struct {
 
 // SizeOfPair is the most bytes that a Pair takes behind its function's count.
 func (c *Code) SizeOfPair(o *stubgen.Object, shared bool) int {
-	return c.layOut(o, shared, true) + c.uncounted(o).layOut(o, shared, true) + emit.SwitchSize(1+len(c.Home.Landings))
+	size := c.layOut(o, shared, true) + c.uncounted(o).layOut(o, shared, true) + emit.SwitchSize(1+len(c.Home.Landings))
+	if c.Slow != nil {
+		size += c.Slow.layOut(o, shared, false)
+	}
+	return size
 }
 
 // uncounted is the same copy without counters. Executions of loops whose trips are counted are
@@ -70,8 +75,10 @@ func (p *Pair) WriteCopy(a *x86.Asm, runs *emit.Runs) {
 			runs.Left(emit.JumpSize)
 		}
 	}
+	first.writeSlow(a, runs)
 	p.sw.Second()
 	second.write(a, runs)
+	second.writeSlow(a, runs)
 	to := make([]x86.RunAddr, len(leads))
 	for i, k := range leads {
 		if to[i] = a.Place(second.landing(k)); i == 0 {

@@ -209,6 +209,25 @@ static int threads(int shared)
 	return 0;
 }
 
+/* Before, in and behind the time for it: what was done while it was on in front and behind has to be
+ * recorded, and while it was off is not. */
+static int times(void)
+{
+	int was = 0, changes = 0, n = 0, on = 0, edges = 0;
+	CHECK(memtr_regist(table, 251) == 0 && state(DYNPROF_TRACE_IS_OFF, DYNPROF_TRACE_BY_TIME));
+	CHECK(dynprof_trace_on(0) == 0 && state(DYNPROF_TRACE_IS_OFF, DYNPROF_TRACE_BY_TIME));
+	for (; changes < 2; n++) {
+		store(table + n % 251);
+		int64_t now = dynprof_trace_state();
+		int is = DYNPROF_TRACE_STATE(now) != DYNPROF_TRACE_IS_OFF;
+		CHECK(is || DYNPROF_TRACE_WHY(now) == DYNPROF_TRACE_BY_TIME);
+		on += is && was, edges += is != was, changes += is != was, was = is;
+		usleep(50);
+	}
+	fprintf(expected, "%d %d %d\n", n, on, edges);
+	return 0;
+}
+
 /* ---- what is known of regions ---- */
 
 static void *some_stores(void *p)
@@ -319,6 +338,8 @@ int main(int argc, char **argv)
 		done = windows();
 	else if (!strcmp(how, "threads"))
 		done = threads(argc > 3);
+	else if (!strcmp(how, "times"))
+		done = times();
 	else if (!strcmp(how, "infos"))
 		done = infos();
 	else if (!strcmp(how, "hostile"))

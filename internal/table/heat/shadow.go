@@ -148,6 +148,17 @@ func (s *Shadows) mapAt(at, size int64) ([]byte, error) {
 // Path is the path by which the program may open them.
 func (s *Shadows) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.file.Fd()) }
 
+// Put stores a word in what is behind each, before a program has one.
+func (s *Shadows) Put(at int64, word uint64) error {
+	b := binary.LittleEndian.AppendUint64(nil, word)
+	for n := range int64(Images) {
+		if _, err := s.file.WriteAt(b, n*s.each()+s.shadow()+texts*textSize+at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Taken is how many programs have taken one, or have found that there are no more than Images.
 func (s *Shadows) Taken() int { return int(atomic.LoadUint32(s.counter())) }
 

@@ -324,7 +324,7 @@ const (
 	RgEdge   = 0xe8     // u64, where RgLow and RgHigh lead to: a sum with it has its sign of who may be in one
 	RgUnmade = 0xf0     // u64, mappings of files that are no regions, as there were too many
 	RgOff    = 0x100    // u64, why nothing is recorded now, or which kinds are not: Off*; 0: all is
-	RgTurns  = 0x108    // u64, how often recording went on that the program had switched off
+	RgTurns  = 0x108    // u64, how often recording went on that the program, or the time, had switched off
 	RgSeen   = 0x110    // u64, with which number of windows the last record was put
 	RgFailed = 0x120    // u64, 1: what is taken cannot be written any more
 	RgAudit  = 0xe00    // u64, 1: whoever makes or removes a region says so, by a system call
@@ -346,11 +346,13 @@ const (
 	RgNameMax = 1 << 12
 
 	// Why nothing is recorded: kinds that are not, as of LiveKinds; the program has said so; a
-	// thread has, of itself, once; and that it may be off, or has been, once: windows are told apart.
+	// thread has, of itself, once; it may be off, or has been, once: windows are told apart; it is not
+	// the time for it.
 	OffKinds   = 3
 	OffProgram = 4
 	OffThread  = 8
 	OffTurns   = 16
+	OffTime    = 32
 
 	// That system call, getpid with this as its first argument, which getpid does not look at;
 	// with 1 behind it pages have to be open until the next one.

@@ -20,6 +20,16 @@ type Ring struct {
 // New makes shadows that have rings.
 func New() (*heat.Shadows, error) { return heat.NewWith(layout.RgSize) }
 
+// Prepare says of all of them, before the program is started, that recording may be off at times, so
+// that windows are told apart; and that it is off until it is time.
+func Prepare(all *heat.Shadows, waits bool) error {
+	off := uint64(layout.OffTurns)
+	if waits {
+		off |= layout.OffTime
+	}
+	return all.Put(layout.RgOff, off)
+}
+
 // Of is the ring behind a shadow.
 func Of(s *heat.Shadow) *Ring {
 	return &Ring{shadow: s, bytes: s.More(), words: mem.Values[uint64](s.More())}
@@ -32,6 +42,17 @@ func (r *Ring) Table() [16]byte { return r.shadow.Table() }
 func (r *Ring) Had() bool { return r.shadow.Had() }
 
 func (r *Ring) get(at int) uint64 { return atomic.LoadUint64(&r.words[at/8]) }
+
+// Time says whether it is the time to record.
+func (r *Ring) Time(is bool) {
+	off := &r.words[layout.RgOff/8]
+	if !is {
+		atomic.OrUint64(off, layout.OffTime|layout.OffTurns)
+		return
+	}
+	atomic.AddUint64(&r.words[layout.RgTurns/8], 1) // first: what is recorded next is of the next window
+	atomic.AndUint64(off, ^uint64(layout.OffTime))
+}
 
 // Beat says that somebody takes records.
 func (r *Ring) Beat() { atomic.AddUint64(&r.words[layout.RgBeats/8], 1) }

@@ -152,6 +152,7 @@ static int64_t regions_state(void)
 	uint64_t off = dp_trace_why(dp_region_get(DP_RG_OFF), 0), why = dp_trace_paused() ? DYNPROF_TRACE_BY_PAUSE : 0;
 	why |= off & DP_OFF_PROGRAM ? DYNPROF_TRACE_BY_PROGRAM : 0;
 	why |= off & DP_OFF_THREAD ? DYNPROF_TRACE_BY_THREAD : 0;
+	why |= off & DP_OFF_TIME ? DYNPROF_TRACE_BY_TIME : 0;
 	if (why)
 		return (int64_t)(DYNPROF_TRACE_IS_OFF | why << 8);
 	return dp_regions_full() ? DYNPROF_TRACE_IS_WAITING : DYNPROF_TRACE_IS_ON;

@@ -253,6 +253,7 @@
 #define DP_OFF_PROGRAM 0x4
 #define DP_OFF_THREAD 0x8
 #define DP_OFF_TURNS 0x10
+#define DP_OFF_TIME 0x20
 #define DP_RG_AUDIT_CALL 0x64796e70726f66
 #define DP_LIVE_NUMBER 0x0
 #define DP_LIVE_LOW 0x8

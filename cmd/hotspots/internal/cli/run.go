@@ -47,10 +47,11 @@ type runFlags struct {
 	heat                                 string   // what is noted, or empty
 	region                               []string // as the user names them
 	regions                              string   // all, as the library reads them
-	kinds                                string   // of accesses that are recorded
-	audit                                bool     // what is recorded is compared with what protected pages tell
-	overhead                             string   // a bound
-	threshold                            string   // all of thresholds
+	window                               record.Window
+	kinds                                string // of accesses that are recorded
+	audit                                bool   // what is recorded is compared with what protected pages tell
+	overhead                             string // a bound
+	threshold                            string // all of thresholds
 	thresholds                           []string
 	summary                              int
 	fold                                 int // tables of one program that are not folded
@@ -110,6 +111,8 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringArrayVar(&f.region, region.Flag, nil, region.Help)
 	flags.StringVar(&f.kinds, "kinds", "", "with --regions or --region: record only accesses of this `kind`, load or store, with those that do both; see docs/regions.md")
 	flags.BoolVar(&f.audit, launch.Audit, false, "with --regions or --region: protect their pages, too, and compare each access that faults with those that are recorded; an access takes some 30 µs; see docs/regions.md")
+	flags.DurationVar(&f.window.After, "after", 0, "with --regions or --region: record nothing until the program has run for this `TIME`, as 2s or 500ms")
+	flags.DurationVar(&f.window.For, "for", 0, "with --regions or --region: record nothing any more when that was done for this `TIME`")
 	acceptDirectCalls(cmd)
 	flags.IntVar(&f.hertz, launch.Time, 0, "sample the CPU time of each function, too, `HZ` times a second; see docs/time.md")
 	flags.Lookup(launch.Time).NoOptDefVal = strconv.Itoa(perf.UsualHertz)
@@ -341,10 +344,16 @@ func (f *runFlags) checkRegions() error {
 		return fmt.Errorf("--kinds %s: it is load, store or all", f.kinds)
 	case f.audit && slices.ContainsFunc(f.region, isSite):
 		return errors.New("--audit does not go with --region malloc@...: pages of blocks are not protected")
+	case f.window.After < 0 || f.window.For < 0:
+		return errors.New("--after and --for are times from 0 on, as 500ms")
+	case !f.on[setting.Regions] && f.window != record.Window{}:
+		return errors.New("--after and --for are of regions: they need --regions or --region")
 	case !f.on[setting.Regions]:
 		return nil
-	case f.heat != "", f.on[setting.FollowExec], f.on[setting.Control], f.blocksOf == setting.BlocksHot:
-		return fmt.Errorf("--regions goes neither with --heat, nor --follow-exec, nor --control, nor --blocks=%s", setting.BlocksHot)
+	case f.heat != "", f.on[setting.FollowExec], f.overhead != "", f.blocksOf == setting.BlocksHot:
+		return fmt.Errorf("--regions goes neither with --heat, nor --follow-exec, nor --overhead, nor --blocks=%s", setting.BlocksHot)
+	case f.audit && (f.on[setting.Control] || f.window != record.Window{}):
+		return errors.New("--audit needs all accesses: it goes neither with --control, nor --after, nor --for")
 	}
 	f.on[setting.FollowSelf] = f.on[setting.FollowSelf] && !f.audit // which leaves what is executed alone
 	return nil
@@ -483,7 +492,7 @@ func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, er
 		for _, r := range remarks {
 			a.say("%s", r)
 		}
-		all, first, err := shadows(regions.New)
+		all, first, err := shadows(f.rings)
 		if err != nil {
 			a.say("accesses are not recorded: %v", err)
 			f.on[setting.Regions] = false
@@ -492,12 +501,13 @@ func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, er
 		m := &memory{close: all.Close}
 		ring := regions.Of(first)
 		m.start = func(tables func() []*find.Entry) job.Heat {
-			m.recorder = record.Start(ring, tables)
+			begun := time.Now()
+			m.recorder = record.Start(ring, f.window, begun, tables)
 			return images.Start(first, func(s *heat.Shadow, _ int) images.Image {
 				if s == first {
 					return m.recorder
 				}
-				return record.Start(regions.Of(s), tables)
+				return record.Start(regions.Of(s), f.window, begun, tables)
 			})
 		}
 		if f.audit {
@@ -506,6 +516,20 @@ func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, er
 		return m, all.Path(), nil
 	}
 	return nil, "", nil
+}
+
+// rings are shadows that have them.
+func (f *runFlags) rings() (*heat.Shadows, error) {
+	all, err := regions.New()
+	waits := f.window.After > 0
+	if err != nil || !waits && !f.on[setting.Control] {
+		return all, err
+	}
+	if err := regions.Prepare(all, waits); err != nil {
+		all.Close()
+		return nil, err
+	}
+	return all, nil
 }
 
 // shadows are those of all programs that run in the process, one after the other, and of the first.

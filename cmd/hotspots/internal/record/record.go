@@ -29,6 +29,8 @@ type Recorder struct {
 	once   sync.Once
 	done   chan struct{}
 	left   atomic.Bool // the process has gone on as another program
+	window Window
+	begun  time.Time
 
 	mu    sync.Mutex
 	audit Audit
@@ -42,9 +44,15 @@ type Audit interface {
 	Result() *regions.Audit
 }
 
-// Start begins to take. Whatever fails, the program runs.
-func Start(ring *regions.Ring, tables func() []*find.Entry) *Recorder {
-	r := &Recorder{ring: ring, log: regions.NewLog(ring), tables: tables, stop: make(chan struct{}), done: make(chan struct{})}
+// Window is when accesses are recorded, from the start of the first program on.
+type Window struct {
+	After time.Duration
+	For   time.Duration // 0: to the end
+}
+
+// Start begins to take, where the window began so long ago. Whatever fails, the program runs.
+func Start(ring *regions.Ring, window Window, begun time.Time, tables func() []*find.Entry) *Recorder {
+	r := &Recorder{ring: ring, log: regions.NewLog(ring), tables: tables, stop: make(chan struct{}), done: make(chan struct{}), window: window, begun: begun}
 	go r.run()
 	return r
 }
@@ -87,8 +95,7 @@ func (r *Recorder) Leave() { r.left.Store(true) }
 func (r *Recorder) Watch(int) {}
 
 // refresh writes down what has changed, now and then.
-func (r *Recorder) refresh(last time.Time) time.Time {
-	now := time.Now()
+func (r *Recorder) refresh(last, now time.Time) time.Time {
 	if now.Sub(last) < fresh {
 		return last
 	}
@@ -96,6 +103,19 @@ func (r *Recorder) refresh(last time.Time) time.Time {
 	defer r.mu.Unlock()
 	r.log.Refresh()
 	return now
+}
+
+// turn says whether it is the time to record, when that has changed.
+func (r *Recorder) turn(now time.Time) {
+	w := &r.window
+	if w.After > 0 && now.Sub(r.begun) >= w.After {
+		r.begun, w.After = r.begun.Add(w.After), 0
+		r.ring.Time(true)
+	}
+	if w.After == 0 && w.For > 0 && now.Sub(r.begun) >= w.For {
+		w.For = 0
+		r.ring.Time(false)
+	}
 }
 
 // run takes records until that is stopped, and what is there then. It lets many come first, if
@@ -107,7 +127,9 @@ func (r *Recorder) run() {
 	last := time.Now()
 	for wait, least, ended := latest, uint64(1), false; ; {
 		r.ring.Beat()
-		last = r.refresh(last)
+		now := time.Now()
+		r.turn(now)
+		last = r.refresh(last, now)
 		if r.takeSome(least) {
 			wait, least = soon, many
 			if ended {
