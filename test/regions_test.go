@@ -32,19 +32,20 @@ type regionList struct {
 		Repeated  uint64 `json:"repeated"`
 	} `json:"unseen"`
 	Regions []struct {
-		Number   int            `json:"number"`
-		Name     string         `json:"name"`
-		Address  string         `json:"address"`
-		Bytes    uint64         `json:"bytes"`
-		Accesses uint64         `json:"accesses"`
-		Loads    uint64         `json:"loads"`
-		Stores   uint64         `json:"stores"`
-		Atomic   uint64         `json:"atomic"`
-		Threads  []uint32       `json:"threads"`
-		ByThread []regionThread `json:"by_thread"`
-		Removed  bool           `json:"removed"`
-		Kinds    string         `json:"kinds"`
-		Asked    *struct {
+		Number    int            `json:"number"`
+		Name      string         `json:"name"`
+		Address   string         `json:"address"`
+		Bytes     uint64         `json:"bytes"`
+		Accesses  uint64         `json:"accesses"`
+		Loads     uint64         `json:"loads"`
+		Stores    uint64         `json:"stores"`
+		Atomic    uint64         `json:"atomic"`
+		Threads   []uint32       `json:"threads"`
+		FirstTime *uint64        `json:"first_ns"`
+		ByThread  []regionThread `json:"by_thread"`
+		Removed   bool           `json:"removed"`
+		Kinds     string         `json:"kinds"`
+		Asked     *struct {
 			Blocks uint64 `json:"blocks"`
 			Freed  uint64 `json:"freed"`
 			Peak   uint64 `json:"peak"`
@@ -262,9 +263,9 @@ func TestRegionsNamed(t *testing.T) {
 			t.Errorf("%v: %+v: %+v", how, r.result, l)
 		}
 	}
-	for _, flags := range [][]string{{"--region", "nothing"}, {"--region", "0x1000+0"}, {"--region", "0x1000+x"}, {"--region", "a;b=table"}, {"--regions", "--heat=pages"}, {"--regions", "--control", "--audit"}, {"--regions", "--after", "1s", "--audit"}, {"--for", "1s"}, {"--regions", "--for=-1s"}, {"--regions", "--overhead", "5%"}, {"--regions", "--follow-exec"}} {
+	for _, flags := range [][]string{{"--region", "nothing"}, {"--region", "0x1000+0"}, {"--region", "0x1000+x"}, {"--region", "a;b=table"}, {"--regions", "--heat=pages"}, {"--regions", "--control", "--audit"}, {"--regions", "--after", "1s", "--audit"}, {"--for", "1s"}, {"--times"}, {"--regions", "--for=-1s"}, {"--regions", "--overhead", "5%"}, {"--regions", "--follow-exec"}} {
 		args := append(append([]string{build(t, "hotspots"), "run"}, flags...), "--", "/bin/true")
-		if r := run(t, cmd(args...)); r.status != 125 || !strings.Contains(r.stderr, "--region") && !strings.Contains(r.stderr, "--audit") && !strings.Contains(r.stderr, "--for") {
+		if r := run(t, cmd(args...)); r.status != 125 || !strings.Contains(r.stderr, "--region") && !strings.Contains(r.stderr, "--audit") && !strings.Contains(r.stderr, "--for") && !strings.Contains(r.stderr, "--times") {
 			t.Errorf("%v: %+v", flags, r)
 		}
 	}
@@ -363,7 +364,7 @@ func TestRegionsFile(t *testing.T) {
 	}
 	exported := run(t, cmd(build(t, "hotspots"), "regions", "export", r.table))
 	rows, err := csv.NewReader(strings.NewReader(exported.stdout)).ReadAll()
-	if err != nil || len(rows) != 4 || !slices.Equal(rows[0][7:], []string{"instruction", "object", "offset", "function", "name", "value"}) {
+	if err != nil || len(rows) != 4 || !slices.Equal(rows[0][7:], []string{"instruction", "object", "offset", "function", "name", "value", "time_ns"}) {
 		t.Fatalf("%v: %+v", err, exported)
 	}
 	var low, high, bias uint64

@@ -23,12 +23,15 @@ type regionMark struct {
 	Name   string `json:"name"`
 	Value  uint64 `json:"value"`
 	Thread uint32 `json:"thread"`
+
+	Time *uint64 `json:"ns"`
 }
 
 // tracesOf are accesses, and what is between them, as testdata/regionstraces.c writes down what it
 // does; and the same of JSON, without accesses.
 func tracesOf(t *testing.T, table string) (all []string, l struct {
 	regionList
+	Start uint64       `json:"start_ns"`
 	Marks []regionMark `json:"marks"`
 },
 ) {
@@ -54,7 +57,7 @@ func tracesOf(t *testing.T, table string) (all []string, l struct {
 	accesses, marks := uint64(0), []regionMark{}
 	for _, row := range rows[1:] {
 		if row[0] == "" {
-			m := regionMark{accesses, row[5], row[name], number(row[value]), uint32(number(row[2]))}
+			m := regionMark{Behind: accesses, Kind: row[5], Name: row[name], Value: number(row[value]), Thread: uint32(number(row[2]))}
 			marks = append(marks, m)
 			all = append(all, strings.Replace(fmt.Sprintf("%s %s %d", m.Kind, m.Name, m.Value), "window  ", "window ", 1))
 			continue
@@ -63,7 +66,8 @@ func tracesOf(t *testing.T, table string) (all []string, l struct {
 		begin := l.Regions[number(row[1])-1].Address
 		all = append(all, fmt.Sprintf("%s %d %s %s", row[1], number(row[3])-number(begin), row[4], row[5]))
 	}
-	if !slices.Equal(marks, l.Marks) || accesses != l.Total.Records {
+	isSame := func(a, b regionMark) bool { a.Time, b.Time = nil, nil; return a == b }
+	if !slices.EqualFunc(marks, l.Marks, isSame) || accesses != l.Total.Records {
 		t.Errorf("%d accesses, %+v, not %d, %+v", accesses, marks, l.Total.Records, l.Marks)
 	}
 	return all, l
@@ -202,6 +206,41 @@ func TestRegionsTime(t *testing.T) {
 	for i := range got {
 		if want := fmt.Sprintf("2 %d 1 store", (first+i)%251); got[i] != want {
 			t.Fatalf("access %d is %s, not %s", i, got[i], want)
+		}
+	}
+}
+
+// TestRegionsTimes: each access, and each mark, was made when the program did so, by its own clock.
+func TestRegionsTimes(t *testing.T) {
+	lane.Parallel(t)
+	const near = 100_000 // ns: a tick, and what two clocks that are read one after the other differ by
+	for _, row := range [][]string{{"--times"}, {"--lock", "--times"}, nil} {
+		r := runTraces(t, regionsBuilds[0], append([]string{"--regions"}, row...), "clocked")
+		got, l := tracesOf(t, r.table)
+		rows, err := csv.NewReader(strings.NewReader(run(t, cmd(build(t, "hotspots"), "regions", "export", r.table)).stdout)).ReadAll()
+		if err != nil || r.status != 0 || len(got) != 60 || len(r.said) != 60 || len(l.Marks) != 6 {
+			t.Fatalf("%v: %+v: %v, %d", row, r.result, err, len(got))
+		}
+		column, behind := slices.Index(rows[0], "time_ns"), uint64(0)
+		for i, line := range rows[1:] {
+			if row == nil {
+				if line[column] != "" || l.Start != 0 || l.Regions[0].FirstTime != nil {
+					t.Fatalf("there are times: %v, %d", line, l.Start)
+				}
+				continue
+			}
+			at, err := strconv.ParseUint(line[column], 10, 64)
+			var before, after uint64
+			if _, err2 := fmt.Sscan(r.said[i], &before, &after); err != nil || err2 != nil {
+				t.Fatal(line, err, err2)
+			}
+			if at < behind || l.Start+at+near < before || l.Start+at > after+near {
+				t.Errorf("%v: access %d was at %d, not from %d to %d; the one in front at %d", row, i, at, before-l.Start, after-l.Start, behind)
+			}
+			behind = at
+			if i == 0 && (l.Regions[0].FirstTime == nil || *l.Regions[0].FirstTime != at) || i == 59 && (l.Marks[5].Time == nil || *l.Marks[5].Time != at) {
+				t.Errorf("%v: %d: %v, %v", row, at, l.Regions[0].FirstTime, l.Marks[5].Time)
+			}
 		}
 	}
 }

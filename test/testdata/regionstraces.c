@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dynprof_trace.h"
@@ -228,6 +229,29 @@ static int times(void)
 	return 0;
 }
 
+/* Says between which times each access was made, and each mark. */
+static unsigned long long now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (unsigned long long)t.tv_sec * 1000000000 + (unsigned long long)t.tv_nsec;
+}
+
+static int clocked(void)
+{
+	CHECK(memtr_regist(table, sizeof table) == 0);
+	for (int i = 0; i < 60; i++) {
+		unsigned long long before = now();
+		if (i % 10 == 9)
+			CHECK(dynprof_trace_mark("ten", (uint64_t)i) == 0);
+		else
+			store(table + i);
+		fprintf(expected, "%llu %llu\n", before, now());
+		usleep(i < 50 ? 2000 : 0);
+	}
+	return 0;
+}
+
 /* ---- what is known of regions ---- */
 
 static void *some_stores(void *p)
@@ -340,6 +364,8 @@ int main(int argc, char **argv)
 		done = threads(argc > 3);
 	else if (!strcmp(how, "times"))
 		done = times();
+	else if (!strcmp(how, "clocked"))
+		done = clocked();
 	else if (!strcmp(how, "infos"))
 		done = infos();
 	else if (!strcmp(how, "hostile"))

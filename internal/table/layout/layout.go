@@ -327,6 +327,9 @@ const (
 	RgTurns  = 0x108    // u64, how often recording went on that the program, or the time, had switched off
 	RgSeen   = 0x110    // u64, with which number of windows the last record was put
 	RgFailed = 0x120    // u64, 1: what is taken cannot be written any more
+	RgTick   = 0x140    // u64, the last time that was noted, by the time-stamp counter
+	RgFrom   = 0x180    // two u64: the time-stamp counter at the start, and CLOCK_MONOTONIC then, ns
+	RgUntil  = 0x190    // and later on; 0: there is none
 	RgAudit  = 0xe00    // u64, 1: whoever makes or removes a region says so, by a system call
 	RgSpare  = 0xf00    // bytes that only who traces the program writes to
 	RgLive   = 0x1000   // regions that there are,
@@ -353,6 +356,7 @@ const (
 	OffThread  = 8
 	OffTurns   = 16
 	OffTime    = 32
+	OffTimes   = 64 // this is none, but that times are noted
 
 	// That system call, getpid with this as its first argument, which getpid does not look at;
 	// with 1 behind it pages have to be open until the next one.
@@ -413,6 +417,7 @@ const (
 	RecEventBit  = 63
 	RecMark      = 1 // the number of its name, its value
 	RecWindow    = 2 // accesses from here on are of the window of that number
+	RecTime      = 3 // they were made at this time or later, by the time-stamp counter
 
 	// A site: where the instruction is, then what emit.Record says without its last bit.
 	SiteAddressBits = 47

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/bits"
 	"os"
 	"syscall"
 
@@ -134,6 +135,7 @@ type EventKind uint8
 const (
 	Mark   EventKind = layout.RecMark   // the program has put it there: Argument is the number of its name
 	Window EventKind = layout.RecWindow // recording had been off: Value is how often it has gone on
+	Time   EventKind = layout.RecTime   // what is behind it came at this time or later: Value is the time-stamp counter
 )
 
 // markName is the name of marks.
@@ -153,6 +155,28 @@ type Total struct {
 	Ended   bool   `json:"ended"`     // the program has
 
 	Names map[uint32]string `json:"names,omitempty"` // of threads, as far as they are known
+	Clock Clock             `json:"clock,omitzero"`  // of times that were noted
+}
+
+// Clock says what the time-stamp counter was when, by CLOCK_MONOTONIC; 0: it is not known.
+type Clock struct {
+	From    uint64 `json:"from"` // the start,
+	FromNS  uint64 `json:"from_ns"`
+	Until   uint64 `json:"until"` // and later on
+	UntilNS uint64 `json:"until_ns"`
+}
+
+// Since is how many nanoseconds behind the start a time is; false: it is not known.
+func (c *Clock) Since(tsc uint64) (ns uint64, ok bool) {
+	if c.From == 0 || tsc < c.From || c.Until <= c.From || c.UntilNS <= c.FromNS {
+		return 0, false
+	}
+	high, low := bits.Mul64(tsc-c.From, c.UntilNS-c.FromNS)
+	if high >= c.Until-c.From {
+		return 0, false // no counter was there so long
+	}
+	ns, _ = bits.Div64(high, low, c.Until-c.From)
+	return ns, true
 }
 
 // Errors of reading.

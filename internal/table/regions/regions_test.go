@@ -82,7 +82,7 @@ func eventOf(to []byte, e *Event) []byte {
 
 // TestEvents: records that are no accesses are not taken for such, and hold all bits.
 func TestEvents(t *testing.T) {
-	want := []Event{{Mark, 1<<22 - 1, 1<<21 - 1, 1<<64 - 1}, {Window, 0, 0, 0}, {7, 5, 1 << 20, 1 << 47}, {Mark, 9, 0, 1<<47 - 1}}
+	want := []Event{{Mark, 1<<22 - 1, 1<<21 - 1, 1<<64 - 1}, {Window, 0, 0, 0}, {Time, 1, 0, 1<<63 + 5}, {7, 5, 1 << 20, 1 << 47}, {Mark, 9, 0, 1<<47 - 1}}
 	var records []byte
 	for i := range want {
 		records = eventOf(records, &want[i])
@@ -102,6 +102,21 @@ func TestEvents(t *testing.T) {
 	}
 	if _, _, err := readAll([]byte("{\"dynprof_regions\":3}\n")); err == nil {
 		t.Error("a file of a later version is read")
+	}
+}
+
+// TestClock: times by the time-stamp counter, as far as they can be told.
+func TestClock(t *testing.T) {
+	c := Clock{From: 1000, FromNS: 5, Until: 1000 + 1<<62, UntilNS: 5 + 1<<61}
+	for tsc, want := range map[uint64]uint64{1000: 0, 1002: 1, 1000 + 1<<62: 1 << 61, 1<<63 + 1000: 1 << 62} {
+		if ns, ok := c.Since(tsc); ns != want || !ok {
+			t.Errorf("%d: %d, %t", tsc, ns, ok)
+		}
+	}
+	for _, c := range []Clock{{}, {From: 1}, {From: 2000, FromNS: 2, Until: 3000, UntilNS: 1}, {From: 1, Until: 1, UntilNS: 1}, {From: 1 << 41, Until: 1 << 42, UntilNS: 1}} {
+		if ns, ok := c.Since(1 << 40); ok {
+			t.Errorf("%+v: %d", c, ns)
+		}
 	}
 }
 

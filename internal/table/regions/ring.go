@@ -20,12 +20,27 @@ type Ring struct {
 // New makes shadows that have rings.
 func New() (*heat.Shadows, error) { return heat.NewWith(layout.RgSize) }
 
-// Prepare says of all of them, before the program is started, that recording may be off at times, so
-// that windows are told apart; and that it is off until it is time.
-func Prepare(all *heat.Shadows, waits bool) error {
-	off := uint64(layout.OffTurns)
-	if waits {
-		off |= layout.OffTime
+// Beginning is how recording begins.
+type Beginning struct {
+	Turns bool // it may be off at times, so that windows are told apart
+	Waits bool // so it is until it is time
+	Times bool // are noted
+}
+
+// Prepare says so of all of them, before the program is started.
+func Prepare(all *heat.Shadows, b Beginning) error {
+	var off uint64
+	if b.Turns {
+		off |= layout.OffTurns
+	}
+	if b.Waits {
+		off |= layout.OffTime | layout.OffTurns
+	}
+	if b.Times {
+		off |= layout.OffTimes
+	}
+	if off == 0 {
+		return nil
 	}
 	return all.Put(layout.RgOff, off)
 }
@@ -156,5 +171,6 @@ func (r *Ring) asked(number uint64) *Asked {
 
 // total is what the ring knows of it.
 func (r *Ring) total() Total {
-	return Total{Waits: r.get(layout.RgWaits), Waited: r.get(layout.RgWaited), Lost: r.get(layout.RgLost), Untold: r.get(layout.RgUntold), Unmade: r.get(layout.RgUnmade)}
+	clock := Clock{r.get(layout.RgFrom), r.get(layout.RgFrom + 8), r.get(layout.RgUntil), r.get(layout.RgUntil + 8)}
+	return Total{Clock: clock, Waits: r.get(layout.RgWaits), Waited: r.get(layout.RgWaited), Lost: r.get(layout.RgLost), Untold: r.get(layout.RgUntold), Unmade: r.get(layout.RgUnmade)}
 }

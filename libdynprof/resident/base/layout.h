@@ -233,6 +233,9 @@
 #define DP_RG_TURNS 0x108
 #define DP_RG_SEEN 0x110
 #define DP_RG_FAILED 0x120
+#define DP_RG_TICK 0x140
+#define DP_RG_FROM 0x180
+#define DP_RG_UNTIL 0x190
 #define DP_RG_AUDIT 0xe00
 #define DP_RG_SPARE 0xf00
 #define DP_RG_LIVE 0x1000
@@ -254,6 +257,7 @@
 #define DP_OFF_THREAD 0x8
 #define DP_OFF_TURNS 0x10
 #define DP_OFF_TIME 0x20
+#define DP_OFF_TIMES 0x40
 #define DP_RG_AUDIT_CALL 0x64796e70726f66
 #define DP_LIVE_NUMBER 0x0
 #define DP_LIVE_LOW 0x8
@@ -297,6 +301,7 @@
 #define DP_REC_EVENT_BIT 0x3f
 #define DP_REC_MARK 0x1
 #define DP_REC_WINDOW 0x2
+#define DP_REC_TIME 0x3
 #define DP_SITE_ADDRESS_BITS 0x2f
 #define DP_NO_BLOCK 0xffffffff
 #define DP_BLOCK_ENTRY 0x1

@@ -20,6 +20,7 @@
 #include "table/audit.h"
 #include "table/heat.h"
 #include "table/regions.h"
+#include "table/tracing.h"
 
 /* Behind the shadow the file has two texts of /proc/self/smaps, as they were at the start and
  * at the end, each behind its length, which is stored last, and of which table it is. */
@@ -142,6 +143,7 @@ const char *dp_heat_begin(const char *path, int regions)
 	if ((has_regions = regions)) {
 		dp_regions_begin((uint64_t)(texts + TEXTS));
 		dp_audit_begin((uint64_t)(texts + TEXTS));
+		dp_trace_begin();
 	}
 	note_maps(&texts[0]);
 	return 0;

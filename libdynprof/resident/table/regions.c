@@ -306,13 +306,6 @@ static int wait_for(uint64_t n)
 	return taken;
 }
 
-static int exchange(uint64_t *at, uint64_t low, uint64_t high, uint64_t new_low, uint64_t new_high)
-{
-	uint8_t done;
-	__asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(done), "+m"(*(__attribute__((may_alias)) uint64_t(*)[2])at), "+a"(low), "+d"(high) : "b"(new_low), "c"(new_high) : "memory");
-	return done;
-}
-
 /* Who takes records has had the lines that come next, on another CPU: this one asks for them in time. */
 static void fetch_ahead(uint64_t n)
 {
@@ -339,7 +332,7 @@ static inline __attribute__((always_inline)) int put(uint64_t at, uint64_t what)
 		fetch_ahead(n);
 		uint64_t low = __atomic_load_n(&slot[0], __ATOMIC_ACQUIRE), tag = low >> DP_REC_ADDRESS_BITS;
 		if (tag == ((next - 1) & TAGS)) {
-			if (!exchange(slot, low, __atomic_load_n(&slot[1], __ATOMIC_ACQUIRE), at | next << DP_REC_ADDRESS_BITS, what))
+			if (!dp_trace_exchange(slot, low, __atomic_load_n(&slot[1], __ATOMIC_ACQUIRE), at | next << DP_REC_ADDRESS_BITS, what))
 				continue;
 			__atomic_store_n(word(DP_RG_HEAD), n + 1, __ATOMIC_RELEASE); /* who comes late makes it less: others look on */
 			return 1;
@@ -365,10 +358,8 @@ static void stop(void) { __atomic_store_n(word(DP_RG_ENDED), 1, __ATOMIC_RELEASE
 
 /* The first record of a window has its number in front of it. Who puts that notes so behind it: so
  * others that come meanwhile put it there, too, and none has its record in front. */
-static __attribute__((noinline)) int begin_window(uint64_t off)
+static int begin_window(void)
 {
-	if (!(off & DP_OFF_TURNS))
-		return 1;
 	uint64_t now = dp_trace_window(), seen = get(DP_RG_SEEN);
 	if (now == seen)
 		return 1;
@@ -376,6 +367,28 @@ static __attribute__((noinline)) int begin_window(uint64_t off)
 		return 0;
 	__atomic_compare_exchange_n(word(DP_RG_SEEN), &seen, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 	return 1;
+}
+
+/* What is recorded has a time in front of it, less than a tick ago. Of others that come meanwhile each
+ * may have its own: the later one counts. */
+static int note_time(void)
+{
+	enum { TICK_BITS = 11 };
+	uint64_t now = dp_trace_tsc(), last = get(DP_RG_TICK);
+	if (now <= last || now >> TICK_BITS == last >> TICK_BITS)
+		return 1;
+	if (!put_event(DP_REC_TIME, 0, now))
+		return 0;
+	while (last < now && !__atomic_compare_exchange_n(word(DP_RG_TICK), &last, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+	dp_trace_pair(now);
+	return 1;
+}
+
+/* What has to be in front of a record. Returns 0 if nobody takes any. */
+static __attribute__((noinline)) int begin(uint64_t off)
+{
+	return (!(off & DP_OFF_TURNS) || begin_window()) && (!(off & DP_OFF_TIMES) || note_time());
 }
 
 void dp_record(uint64_t at, uint64_t home, uint64_t what)
@@ -400,7 +413,7 @@ void dp_record(uint64_t at, uint64_t home, uint64_t what)
 		__atomic_fetch_add(word(DP_RG_UNTOLD), 1, __ATOMIC_RELAXED);
 		return;
 	}
-	if ((!off || begin_window(off)) && put(at, thread() | site << DP_REC_THREAD_BITS | region << (DP_REC_THREAD_BITS + DP_REC_SITE_BITS)))
+	if ((!off || begin(off)) && put(at, thread() | site << DP_REC_THREAD_BITS | region << (DP_REC_THREAD_BITS + DP_REC_SITE_BITS)))
 		return;
 	stop();
 	__atomic_fetch_add(word(DP_RG_LOST), 1, __ATOMIC_RELAXED);
@@ -413,7 +426,7 @@ long dp_regions_mark(const char *name, uint64_t value)
 		return -ENOSPC;
 	if (get(DP_RG_ENDED))
 		return -ETIMEDOUT;
-	if (begin_window(get(DP_RG_OFF)) && put_event(DP_REC_MARK, n, value))
+	if (begin(get(DP_RG_OFF)) && put_event(DP_REC_MARK, n, value))
 		return 0;
 	stop();
 	return -ETIMEDOUT;

@@ -1,7 +1,12 @@
 /* See tracing.h. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/prctl.h>
+#include <time.h>
 
+#include "base/clock.h"
+#include "base/filters.h"
+#include "base/sandbox.h"
 #include "rows/chunks.h"
 #include "table/regions.h"
 #include "table/tracing.h"
@@ -48,7 +53,7 @@ long dp_trace_thread(int on)
 
 uint64_t dp_trace_why(uint64_t off, uint64_t kinds)
 {
-	uint64_t why = off & ~(uint64_t)(DP_OFF_KINDS | DP_OFF_THREAD | DP_OFF_TURNS);
+	uint64_t why = off & ~(uint64_t)(DP_OFF_KINDS | DP_OFF_THREAD | DP_OFF_TURNS | DP_OFF_TIMES);
 	if (kinds && !(kinds & ~off & DP_OFF_KINDS))
 		why |= DP_OFF_PROGRAM;
 	if (off & DP_OFF_THREAD && thread_is_off())
@@ -105,4 +110,57 @@ uint64_t dp_trace_name(const char *text)
 			return i;
 	}
 	return DP_RG_NAME_MAX;
+}
+
+/* ---- times ---------------------------------------------------------------- */
+
+static uint64_t rdtsc(void)
+{
+	uint32_t low, high;
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (uint64_t)high << 32 | low;
+}
+
+uint64_t dp_trace_tsc(void) { return dp_no_tsc ? 0 : rdtsc(); }
+
+struct pair {
+	uint64_t tsc, ns;
+};
+
+/* Both at the same moment, as far as nobody has come in between. */
+static int same_moment(struct pair *p)
+{
+	enum { TRIES = 8, NEAR = 1 << 14 };
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t before = rdtsc();
+		p->ns = dp_now(CLOCK_MONOTONIC);
+		uint64_t took = rdtsc() - before;
+		p->tsc = before + took / 2;
+		if (p->ns && took < NEAR)
+			return 1;
+	}
+	return 0;
+}
+
+void dp_trace_begin(void)
+{
+	int mode = 0;
+	struct pair p;
+	if (!(dp_region_get(DP_RG_OFF) & DP_OFF_TIMES))
+		return;
+	if (!dp_sandboxed() && raw(SYS_prctl, PR_GET_TSC, &mode) == 0 && mode == PR_TSC_ENABLE && same_moment(&p))
+		dp_trace_exchange(dp_region_word(DP_RG_FROM), 0, 0, p.tsc, p.ns);
+	else
+		__atomic_fetch_and(dp_region_word(DP_RG_OFF), ~(uint64_t)DP_OFF_TIMES, __ATOMIC_SEQ_CST);
+}
+
+/* Each time that twice as long has gone by: so what is told of all is as exact as its second half, and
+ * few system calls are made. */
+void dp_trace_pair(uint64_t tsc)
+{
+	const uint64_t from = dp_region_get(DP_RG_FROM), until = dp_region_get(DP_RG_UNTIL), ns = dp_region_get(DP_RG_UNTIL + 8);
+	struct pair p;
+	if ((until && tsc - from < 2 * (until - from)) || !same_moment(&p))
+		return;
+	dp_trace_exchange(dp_region_word(DP_RG_UNTIL), until, ns, p.tsc, p.ns);
 }

@@ -48,6 +48,7 @@ type runFlags struct {
 	region                               []string // as the user names them
 	regions                              string   // all, as the library reads them
 	window                               record.Window
+	times                                bool
 	kinds                                string // of accesses that are recorded
 	audit                                bool   // what is recorded is compared with what protected pages tell
 	overhead                             string // a bound
@@ -113,6 +114,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.BoolVar(&f.audit, launch.Audit, false, "with --regions or --region: protect their pages, too, and compare each access that faults with those that are recorded; an access takes some 30 µs; see docs/regions.md")
 	flags.DurationVar(&f.window.After, "after", 0, "with --regions or --region: record nothing until the program has run for this `TIME`, as 2s or 500ms")
 	flags.DurationVar(&f.window.For, "for", 0, "with --regions or --region: record nothing any more when that was done for this `TIME`")
+	flags.BoolVar(&f.times, "times", false, "with --regions or --region: note when accesses were made, to a microsecond or so, which takes some more time for each")
 	acceptDirectCalls(cmd)
 	flags.IntVar(&f.hertz, launch.Time, 0, "sample the CPU time of each function, too, `HZ` times a second; see docs/time.md")
 	flags.Lookup(launch.Time).NoOptDefVal = strconv.Itoa(perf.UsualHertz)
@@ -348,6 +350,8 @@ func (f *runFlags) checkRegions() error {
 		return errors.New("--after and --for are times from 0 on, as 500ms")
 	case !f.on[setting.Regions] && f.window != record.Window{}:
 		return errors.New("--after and --for are of regions: they need --regions or --region")
+	case !f.on[setting.Regions] && f.times:
+		return errors.New("--times are of regions: they need --regions or --region")
 	case !f.on[setting.Regions]:
 		return nil
 	case f.heat != "", f.on[setting.FollowExec], f.overhead != "", f.blocksOf == setting.BlocksHot:
@@ -521,15 +525,14 @@ func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, er
 // rings are shadows that have them.
 func (f *runFlags) rings() (*heat.Shadows, error) {
 	all, err := regions.New()
-	waits := f.window.After > 0
-	if err != nil || !waits && !f.on[setting.Control] {
-		return all, err
-	}
-	if err := regions.Prepare(all, waits); err != nil {
-		all.Close()
+	if err != nil {
 		return nil, err
 	}
-	return all, nil
+	err = regions.Prepare(all, regions.Beginning{Turns: f.on[setting.Control], Waits: f.window.After > 0, Times: f.times})
+	if err != nil {
+		all.Close()
+	}
+	return all, err
 }
 
 // shadows are those of all programs that run in the process, one after the other, and of the first.

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/dynprof/dynprof/internal/table"
@@ -21,13 +22,14 @@ func Export(w io.Writer, t *table.Table, format string, mangled bool) error {
 	if err != nil {
 		return err
 	}
-	csvLine, markLine := csvLines(newPlaces(t, mangled))
+	between := marksOf(f)
+	csvLine, markLine := csvLines(newPlaces(t, mangled), &between)
 	line := map[string]func(w io.Writer, n uint64, a *regions.Access, s *regions.Site){"csv": csvLine, "lackey": lackeyLine, "din": dinLine}[format]
 	out := bufio.NewWriterSize(w, 1<<16)
 	if format == "csv" {
-		fmt.Fprintln(out, "number,region,thread,address,size,kind,atomic,instruction,object,offset,function,name,value")
+		fmt.Fprintln(out, "number,region,thread,address,size,kind,atomic,instruction,object,offset,function,name,value,time_ns")
 	}
-	n, between := uint64(0), marks{names: f.Names}
+	n := uint64(0)
 	err = f.Walk(func(a *regions.Access) {
 		n++
 		s := f.Sites[a.Site]
@@ -46,7 +48,7 @@ func Export(w io.Writer, t *table.Table, format string, mangled bool) error {
 // csvLines writes lines with what is known of where an instruction is: its object, its address in that
 // object's file, its function; empty if it is in none. Those of marks have a kind of their own, a name
 // and a value.
-func csvLines(p *places) (access func(w io.Writer, n uint64, a *regions.Access, s *regions.Site), between func(w io.Writer, m *Mark)) {
+func csvLines(p *places, between *marks) (access func(w io.Writer, n uint64, a *regions.Access, s *regions.Site), mark func(w io.Writer, m *Mark)) {
 	where := map[uint64]string{}
 	access = func(w io.Writer, n uint64, a *regions.Access, s *regions.Site) {
 		at, have := where[s.Address]
@@ -54,12 +56,12 @@ func csvLines(p *places) (access func(w io.Writer, n uint64, a *regions.Access, 
 			at = behind(p.of(s.Address))
 			where[s.Address] = at
 		}
-		fmt.Fprintf(w, "%d,%d,%d,0x%x,%d,%s,%t,0x%x,%s,,\n", n, a.Region, a.Thread, a.Address, s.Size, kindOf(s), s.Atomic, s.Address, at)
+		fmt.Fprintf(w, "%d,%d,%d,0x%x,%d,%s,%t,0x%x,%s,,,%s\n", n, a.Region, a.Thread, a.Address, s.Size, kindOf(s), s.Atomic, s.Address, at, nanoseconds(between.now))
 	}
-	between = func(w io.Writer, m *Mark) {
-		fmt.Fprintf(w, ",,%d,,,%s,,,,,,%s,%d\n", m.Thread, m.Kind, fields(m.Name), m.Value)
+	mark = func(w io.Writer, m *Mark) {
+		fmt.Fprintf(w, ",,%d,,,%s,,,,,,%s,%d,%s\n", m.Thread, m.Kind, fields(m.Name), m.Value, nanoseconds(m.Time))
 	}
-	return access, between
+	return access, mark
 }
 
 // behind are the last columns of a line.
@@ -71,6 +73,14 @@ func behind(p place) string {
 		p.function = ""
 	}
 	return fields(p.object, fmt.Sprintf("0x%x", p.address), p.function)
+}
+
+// nanoseconds is a time; empty if it is not known.
+func nanoseconds(at *uint64) string {
+	if at == nil {
+		return ""
+	}
+	return strconv.FormatUint(*at, 10)
 }
 
 // fields are columns of a line.

@@ -24,6 +24,7 @@ import (
 type List struct {
 	Program string        `json:"program"`
 	Total   regions.Total `json:"total"`
+	Start   uint64        `json:"start_ns"` // CLOCK_MONOTONIC at the start, where times were noted; else 0
 	Unseen  heat.Unseen   `json:"unseen"`
 	Audit   *Audit        `json:"audit"` // nil: there was none
 	Marks   []*Mark       `json:"marks"` // in their order
@@ -46,6 +47,8 @@ type Region struct {
 	ByThread     []*Thread      `json:"by_thread"` // what each has done, most first
 	First        uint64         `json:"first"`     // number of the first access, of all regions, from 1; 0: there was none
 	Last         uint64         `json:"last"`
+	FirstTime    *uint64        `json:"first_ns"` // when they were, since the start; nil: it is not known
+	LastTime     *uint64        `json:"last_ns"`
 	Removed      bool           `json:"removed"`
 	Kinds        string         `json:"kinds"` // that are recorded: all, load, store
 	Asked        *regions.Asked `json:"asked"` // of an allocation site: its address and bytes are 0; else null
@@ -57,11 +60,12 @@ type Region struct {
 
 // Mark is what stands between accesses.
 type Mark struct {
-	Behind uint64 `json:"behind"` // number of the access in front of it, of all regions; 0: none
-	Kind   string `json:"kind"`   // mark: the program has put it there; window: recording had been off
-	Name   string `json:"name"`
-	Value  uint64 `json:"value"`  // of a window: how often recording has gone on
-	Thread uint32 `json:"thread"` // that has put it there, or was the first to be recorded
+	Behind uint64  `json:"behind"` // number of the access in front of it, of all regions; 0: none
+	Kind   string  `json:"kind"`   // mark: the program has put it there; window: recording had been off
+	Name   string  `json:"name"`
+	Value  uint64  `json:"value"`  // of a window: how often recording has gone on
+	Thread uint32  `json:"thread"` // that has put it there, or was the first to be recorded
+	Time   *uint64 `json:"ns"`     // since the start; nil: it is not known
 }
 
 // Kinds of marks.
@@ -71,19 +75,31 @@ const mark, window = "mark", "window"
 type marks struct {
 	names  map[uint32]string
 	window uint64
+	clock  regions.Clock
+	tsc    uint64  // the latest that was noted,
+	now    *uint64 // and when that is; nil: it is not known
 }
+
+func marksOf(f *regions.File) marks { return marks{names: f.Names, clock: f.Total.Clock} }
 
 // of is what an event stands for; nil: nothing that is not known.
 func (m *marks) of(e *regions.Event) *Mark {
 	switch e.Kind {
+	case regions.Time:
+		if e.Value > m.tsc { // else another thread was earlier
+			m.tsc = e.Value
+			if ns, ok := m.clock.Since(e.Value); ok {
+				m.now = &ns
+			}
+		}
 	case regions.Mark:
-		return &Mark{Kind: mark, Name: symname.Clean(m.names[e.Argument]), Value: e.Value, Thread: e.Thread}
+		return &Mark{Time: m.now, Kind: mark, Name: symname.Clean(m.names[e.Argument]), Value: e.Value, Thread: e.Thread}
 	case regions.Window:
 		if e.Value <= m.window { // several threads have come at once
 			return nil
 		}
 		m.window = e.Value
-		return &Mark{Kind: window, Value: e.Value, Thread: e.Thread}
+		return &Mark{Time: m.now, Kind: window, Value: e.Value, Thread: e.Thread}
 	}
 	return nil
 }
@@ -135,6 +151,7 @@ func Of(t *table.Table, mangled bool) (*List, error) {
 		return nil, err
 	}
 	l := &List{Program: symname.Clean(t.Program), Total: f.Total, Unseen: heat.UnseenOf(t, s, flow), Marks: []*Mark{}, Regions: []*Region{}, places: newPlaces(t, mangled)}
+	l.Start, l.Total.Clock = f.Total.Clock.FromNS, regions.Clock{}
 	l.Total.Names = nil // they are beside what their threads have done
 	if !f.Total.Ended {
 		l.Total.Records = f.Records
@@ -162,13 +179,14 @@ func (l *List) add(f *regions.File) error {
 		l.Regions = append(l.Regions, r)
 	}
 	n := uint64(0)
-	between := marks{names: f.Names}
+	between := marksOf(f)
 	err := f.Walk(func(a *regions.Access) {
 		n++
 		if r := byNumber[a.Region]; r != nil {
 			r.by[of{a.Thread, a.Site}]++
+			r.LastTime = between.now
 			if r.Last = n; r.First == 0 {
-				r.First = n
+				r.First, r.FirstTime = n, between.now
 			}
 		}
 	}, func(e *regions.Event) {
@@ -358,7 +376,11 @@ func (l *List) marksText(out io.Writer, style report.Style) {
 		if m.Kind == window {
 			what = fmt.Sprintf("window %d: recording had been off", m.Value)
 		}
-		fmt.Fprintf(out, "%20s  %s  thread %d\n", figures.Thousands(m.Behind), what, m.Thread)
+		at := ""
+		if m.Time != nil {
+			at = "  at " + figures.Nanoseconds(float64(*m.Time))
+		}
+		fmt.Fprintf(out, "%20s  %s  thread %d%s\n", figures.Thousands(m.Behind), what, m.Thread, at)
 	}
 }
 
