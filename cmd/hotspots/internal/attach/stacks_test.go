@@ -31,11 +31,17 @@ func (m *memory) context(at, rsp, fp uint64) {
 func TestStacks(t *testing.T) {
 	const low, size = 0x10000, 3 << 20
 	m := &memory{low, make([]byte, size)}
-	maps := []procmaps.Mapping{{Start: low, End: low + 1<<20}, {Start: low + 1<<20, End: low + size}}
+	const alone = low + 3<<20 - 0x4000
+	maps := []procmaps.Mapping{
+		{Start: low, End: low + 1<<20, Prot: procmaps.ProtRead}, {Start: low + 1<<20, End: alone - 0x1000, Prot: procmaps.ProtRead},
+		{Start: alone - 0x1000, End: alone}, {Start: alone, End: low + size, Prot: procmaps.ProtRead},
+	}
 	const first, second, border = low + 0x1000, low + 1<<20 + 0x40, low + 2<<20 - 100&^7
 	m.context(first, low+1<<20+0x10, first+0x400)
 	m.context(second, second+0x2000, second+0x440&^63)
-	m.context(border, border+0x2000, (border+0x400)&^63)
+	m.context(border, alone+8, (border+0x400)&^63)
+	m.context(alone, 0, alone+0x400) // no restorer can be in front of it
+	m.context(alone+0x800, 0, alone+0xc00)
 	m.context(low+0x100, 0, low+0x500)           // below the pointer
 	m.context(low+0x5000, 0, low+0x5400+8)       // not aligned
 	m.context(low+0x6000, 0, low+0x5000)         // below it
@@ -47,7 +53,7 @@ func TestStacks(t *testing.T) {
 	if err := s.walk(low + 0x800); err != nil {
 		t.Fatal(err)
 	}
-	if want := []uint64{first, second, border}; !slices.Equal(s.frames, want) {
+	if want := []uint64{first, second, border, alone + 0x800}; !slices.Equal(s.frames, want) {
 		t.Errorf("%#x, not %#x", s.frames, want)
 	}
 	if min := (size - 0x1000) / 8; words < min-1000 {
