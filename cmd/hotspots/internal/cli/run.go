@@ -114,7 +114,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.BoolVar(&f.audit, launch.Audit, false, "with --regions or --region: protect their pages, too, and compare each access that faults with those that are recorded; an access takes some 30 µs; see docs/regions.md")
 	flags.DurationVar(&f.window.After, "after", 0, "with --regions or --region: record nothing until the program has run for this `TIME`, as 2s or 500ms")
 	flags.DurationVar(&f.window.For, "for", 0, "with --regions or --region: record nothing any more when that was done for this `TIME`")
-	flags.BoolVar(&f.times, "times", false, "with --regions or --region: note when accesses were made, to a microsecond or so, which takes some more time for each")
+	flags.BoolVar(&f.times, launch.Times, false, "with --regions or --region: note when accesses were made, to a microsecond or so, which takes some more time for each")
 	acceptDirectCalls(cmd)
 	flags.IntVar(&f.hertz, launch.Time, 0, "sample the CPU time of each function, too, `HZ` times a second; see docs/time.md")
 	flags.Lookup(launch.Time).NoOptDefVal = strconv.Itoa(perf.UsualHertz)

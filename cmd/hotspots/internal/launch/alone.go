@@ -190,9 +190,12 @@ const Time = "time"
 // Audit is the flag that has regions audited.
 const Audit = "audit"
 
+// Times is the flag that has the times of accesses to regions noted.
+const Times = "times"
+
 // IsSwitch reports whether a flag of `hotspots run` takes no value.
 func IsSwitch(flag string) bool {
-	return setting.IsSwitch(flag) || flag == "no-demangle" || flag == DirectCalls || flag == Time || flag == Audit || flag == "help"
+	return setting.IsSwitch(flag) || flag == "no-demangle" || flag == DirectCalls || flag == Time || flag == Audit || flag == Times || flag == "help"
 }
 
 // search executes a program as execvp(3) does, but for scripts without an
