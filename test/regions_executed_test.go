@@ -56,7 +56,7 @@ func TestRegionsGoOn(t *testing.T) {
 		{"refused 9", []string{"[9:store 50:store]"}, "[0:store]"}, {"stays 9", nil, "[9:store 50:store]"}, {"killed 9", []string{"[9:store]"}, "[0:store]"},
 		{"forks 9", []string{"[9:store 70:store]"}, "[0:store]"},
 	} {
-		for _, flags := range lane.Thin([][]string{{"--objects", "main"}, {"--lock"}}, 1) {
+		for _, flags := range lane.Thin([][]string{{"--control", "--times"}, {"--objects", "main"}, {"--lock"}}, 1) {
 			t.Run(fmt.Sprint(row.how, flags), func(t *testing.T) {
 				t.Parallel()
 				c := cmd(append([]string{program}, strings.Fields(row.how)...)...)
@@ -71,6 +71,19 @@ func TestRegionsGoOn(t *testing.T) {
 					t.Errorf("%v, not %v, the last %v", got, want, last)
 				}
 			})
+		}
+	}
+}
+
+// TestRegionsGoOnLater: where it is not the time yet nothing is recorded of programs that come later,
+// either, and when it is all of the last.
+func TestRegionsGoOnLater(t *testing.T) {
+	lane.Parallel(t)
+	c := cmd(buildGoesOn(t), "chain", "2")
+	for after, want := range map[string]map[string]int{"1h": {"[]": 3}, "0s": {"[2:store]": 1, "[1:store]": 1, "[0:store]": 1}} {
+		_, table := countedAt(t, c, "--region", "0x200000000000+0x80000", "--after", after)
+		if got, _ := storesOfImages(t, table); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, not %v", after, got, want)
 		}
 	}
 }
