@@ -633,7 +633,7 @@ func TestCacheWarmed(t *testing.T) {
 		})
 	}
 	p := newPlanned(t, cmd(program), "run")
-	p.hotspots(t, 2, "it is pages, lines or bytes", "warm", "--heat=words", program)
+	p.hotspots(t, 2, "it is pages, lines, bytes or threads", "warm", "--heat=words", program)
 	p.hotspots(t, 2, "does not go with", "warm", "--heat", "--regions", program)
 }
 

@@ -18,6 +18,10 @@ void dp_leave(int entered) { (void)entered; }
 struct dp_row *dp_own_row(void) { return 0; }
 void dp_pages_widen(uint64_t low, uint64_t high) { (void)low, (void)high; }
 void dp_pages_mark(uint64_t low, uint64_t high, uint16_t by) { (void)low, (void)high, (void)by; }
+uint64_t dp_trace_tsc(void) { return 0; }
+void dp_trace_pair(uint64_t tsc) { (void)tsc; }
+uint64_t dp_trace_why(uint64_t off, uint64_t kinds) { return (void)kinds, off; }
+uint64_t dp_trace_name(const char *name) { return (void)name, 0; }
 uint64_t dp_allocs_region(uint64_t low, uint64_t high) { return low + high; }
 
 #include <stdio.h>
