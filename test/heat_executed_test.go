@@ -127,7 +127,7 @@ func TestHeatWrapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	wc := need(t, "wc")
-	for _, flag := range []string{"--heat=pages", "--heat=bytes"} {
+	for _, flag := range lane.Thin([]string{"--heat=pages", "--heat=bytes"}, 2) {
 		testWrapped(t, wc, text, flag)
 	}
 }
