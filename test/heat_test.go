@@ -326,3 +326,24 @@ func TestHeatLost(t *testing.T) {
 		}
 	}
 }
+
+// TestHeatTorn: a file that ends in the middle is shown as far as it goes, which is said.
+func TestHeatTorn(t *testing.T) {
+	hotspots, table := build(t, "hotspots"), filepath.Join(t.TempDir(), "a.dynprof")
+	if r := run(t, cmd(hotspots, "run", "--summary=0", "--heat=pages", "-o", table, "--", "/bin/true")); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	fi, err := os.Stat(table + ".heat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for torn := range int64(2) {
+		if err := os.Truncate(table+".heat", fi.Size()-torn); err != nil {
+			t.Fatal(err)
+		}
+		r := run(t, cmd(hotspots, "heat", table))
+		if said := strings.Contains(r.stdout, "The file ends in the middle of a record: "); r.status != 0 || said != (torn > 0) {
+			t.Errorf("%d bytes less: %+v", torn, r)
+		}
+	}
+}

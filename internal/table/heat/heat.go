@@ -71,6 +71,7 @@ type File struct {
 	Noted   Granule  // what was noted, and those of the records are
 	Threads bool     // it was noted, too, who touched which page:
 	Who     []ByWhom // by address
+	Torn    int      // bytes behind the last whole record: it was cut short, or is being written to
 
 	who     []byte // its record
 	table   string
@@ -155,7 +156,10 @@ func Read(table string, nonce [16]byte) (*File, error) {
 // Parse reads the format: mappings and ranges are by address, and none lies upon another;
 // slices are by time.
 func Parse(b []byte) (*File, error) {
-	f, _, err := parse(b)
+	f, rest, err := parse(b)
+	if err == nil {
+		f.Torn = len(rest)
+	}
 	return f, err
 }
 

@@ -475,8 +475,14 @@ func TestParse(t *testing.T) {
 	for _, text := range []string{
 		who(1, 1, 0, 0, 0, 0, 0, 0, 0), who(1, 1, 0, 0, 0, 0, 0, 0, 0, Pages-1, 1, 0),
 		`{"dynprof_heat":3,"granule":8}` + "\n", now(slice(1, 1, 0, 1, 3, 7, 8, 9, 1, 0, 1<<3|1)), strings.Replace(slice(1, 1, 0, 1, 1, Line.Count()-1, 1<<3|1), `2,`, `3,"granule":64,`, 1), line, slice(1, 1, 0, 1, 1, Page.Count()-1, 1<<3|1), line + "s", maps(`{"mappings":[{"start":4096,"end":8192}]}`)} {
-		if _, err := Parse([]byte(text)); err != nil {
-			t.Errorf("%q: %v", text, err)
+		for _, rest := range []string{"", "s", "s\x05\x01"} {
+			torn := len(rest)
+			if strings.HasSuffix(text, "\ns") { // it begins the next one
+				torn, rest = 1, ""
+			}
+			if f, err := Parse([]byte(text + rest)); err != nil || f.Torn != torn {
+				t.Errorf("%q: %+v, %v", text+rest, f, err)
+			}
 		}
 	}
 }

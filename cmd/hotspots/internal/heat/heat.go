@@ -18,12 +18,13 @@ import (
 type Map struct {
 	Program  string   `json:"program"`
 	PageSize int      `json:"page_size"`
-	Granule  uint64   `json:"granule"`         // bytes of what was noted as one
-	Unit     uint64   `json:"unit"`            // bytes of what is shown as one: all numbers are of these
-	Ended    bool     `json:"mappings_at_end"` // else what is mapped is that of
-	Time     uint64   `json:"mappings_ns"`     // so many nanoseconds since the start; 0: at it
-	Untold   bool     `json:"resident_untold"` // what of that is in memory is not known
-	Cut      bool     `json:"mappings_cut"`    // there are more than are known
+	Granule  uint64   `json:"granule"`              // bytes of what was noted as one
+	Unit     uint64   `json:"unit"`                 // bytes of what is shown as one: all numbers are of these
+	Ended    bool     `json:"mappings_at_end"`      // else what is mapped is that of
+	Time     uint64   `json:"mappings_ns"`          // so many nanoseconds since the start; 0: at it
+	Untold   bool     `json:"resident_untold"`      // what of that is in memory is not known
+	Cut      bool     `json:"mappings_cut"`         // there are more than are known
+	Torn     int      `json:"torn_bytes,omitempty"` // of the file, behind its last whole record
 	Total    Sums     `json:"total"`
 	Unseen   Unseen   `json:"unseen"`
 	After    uint64   `json:"from,omitempty"` // instructions: the part of the time that is shown
@@ -210,7 +211,7 @@ func New(f *heat.File, executed []heat.Range, show Show) *Map {
 func newMap(f *heat.File, executed []heat.Range, show Show, symbols *Symbols, threads Threads) *Map {
 	unit := max(cmp.Or(show.By, heat.Page), f.Granule)
 	by := unit - f.Granule
-	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Time: f.Time, Untold: f.Untold, Cut: f.Cut, After: show.After, Before: show.Before, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by), symbols: symbols}
+	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Time: f.Time, Untold: f.Untold, Cut: f.Cut, Torn: f.Torn, After: show.After, Before: show.Before, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by), symbols: symbols}
 	touched := touchedIn(f, executed, &show)
 	if m.hasLines = unit == heat.Page && f.Granule <= heat.Line; m.hasLines {
 		m.lines = heat.Coarse(nil, touched, heat.Line-f.Granule)

@@ -45,7 +45,11 @@ func (m *Map) Text(w io.Writer, style report.Style) error {
 	if err := report.Rows(w, style, heading, rows); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, m.Unseen.text(m.Cut))
+	text := m.Unseen.text(m.Cut)
+	if m.Torn > 0 {
+		text += fmt.Sprintf("The file ends in the middle of a record: what was noted last is not here (%s; it was cut short, or copied while it was written).\n", figures.Count(uint64(m.Torn), "byte"))
+	}
+	_, err := io.WriteString(w, text)
 	return err
 }
 
