@@ -19,12 +19,8 @@ func CallSites(r io.ReaderAt, size int64) ([]CallSite, error) {
 
 // callSites reads no more than most.
 func (f *file) callSites(hdr frameHeader, most int64) (list []CallSite, err error) {
-	off, n, addr, bounded := f.ehFrame(hdr)
-	if n == 0 {
-		return nil, nil
-	}
-	w := frameWalk{file: f, data: hdr.addr, bounded: bounded, count: hdr.count}
-	if err := w.walk(off, n, addr); err != nil {
+	w, err := f.walked(hdr)
+	if err != nil {
 		return nil, err
 	}
 	err = f.eachArea(w.lsdas, func(c cursor, ref lsdaRef) {

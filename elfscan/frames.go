@@ -27,18 +27,24 @@ func (f *file) frames() (list []frame, pads []uint64) {
 	if err != nil {
 		f.problem(err)
 	}
-	off, size, addr, bounded := f.ehFrame(hdr)
-	if size == 0 {
-		return nil, nil
-	}
-	w := frameWalk{file: f, data: hdr.addr, bounded: bounded, count: hdr.count}
-	if err := w.walk(off, size, addr); err != nil {
+	w, err := f.walked(hdr)
+	if err != nil {
 		f.problem(err)
 	}
 	sortByKey(w.list, (*frame).key)
 	pads = f.landingPads(w.lsdas)
 	f.partsByPads(w.list, pads)
 	return w.list, pads
+}
+
+// walked is what .eh_frame has, as far as it could be read: nothing if there is none.
+func (f *file) walked(hdr frameHeader) (*frameWalk, error) {
+	off, size, addr, bounded := f.ehFrame(hdr)
+	w := &frameWalk{file: f, data: hdr.addr, bounded: bounded, count: hdr.count}
+	if size == 0 {
+		return w, nil
+	}
+	return w, w.walk(off, size, addr)
 }
 
 // partsByPads finds parts that start with a landing pad: since an offset of 0

@@ -6,12 +6,8 @@ import "io"
 // a signal's frame by what .eh_frame tells of it.
 func SignalFrames(r io.ReaderAt, size int64) ([]Range, error) {
 	return ofFrames(r, size, func(f *file, hdr frameHeader) (list []Range, err error) {
-		off, n, addr, bounded := f.ehFrame(hdr)
-		if n == 0 {
-			return nil, nil
-		}
-		w := frameWalk{file: f, data: hdr.addr, bounded: bounded, count: hdr.count}
-		if err := w.walk(off, n, addr); err != nil {
+		w, err := f.walked(hdr)
+		if err != nil {
 			return nil, err
 		}
 		for i := range w.list {
