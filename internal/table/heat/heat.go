@@ -304,42 +304,49 @@ func (f *File) next(s *Slice, body []byte) (Slice, error) {
 	return s.next(body, f.Noted, f.version == 0 || f.version >= Version)
 }
 
+// numbers are those of a record, one behind the other.
+type numbers struct {
+	body  []byte // what is not read yet
+	short bool   // more were asked for than there are, or what is there is none
+}
+
+func (n *numbers) take() uint64 {
+	one, size := binary.Uvarint(n.body)
+	if size <= 0 {
+		n.short = true
+		return 0
+	}
+	n.body = n.body[size:]
+	return one
+}
+
 // next reads the slice behind s, in whose room it puts the ranges. Full says that it has all.
 func (s *Slice) next(body []byte, g Granule, full bool) (Slice, error) {
-	ok := true
-	take := func() uint64 {
-		n, size := binary.Uvarint(body)
-		if size <= 0 {
-			ok = false
-			return 0
-		}
-		body = body[size:]
-		return n
-	}
-	executed, time := take(), take()
-	to := Slice{Executed: s.Executed + executed, Time: s.Time + time, Resident: take(), Parts: take(), Ranges: s.Ranges[:0]}
+	n := numbers{body: body}
+	executed, time := n.take(), n.take()
+	to := Slice{Executed: s.Executed + executed, Time: s.Time + time, Resident: n.take(), Parts: n.take(), Ranges: s.Ranges[:0]}
 	if full {
-		counting := take()
+		counting := n.take()
 		if counting > uint64(CountingOn|CountingOff) {
 			return Slice{}, errDamaged
 		}
-		to.Counting, to.Minor, to.Major, to.Threads = Counting(counting), take(), take(), take()
+		to.Counting, to.Minor, to.Major, to.Threads = Counting(counting), n.take(), n.take(), n.take()
 	}
-	count := take()
-	if to.Executed < executed || to.Time < time || to.Parts == 0 || count > uint64(len(body)) {
+	count := n.take()
+	if to.Executed < executed || to.Time < time || to.Parts == 0 || count > uint64(len(n.body)) {
 		return Slice{}, errDamaged
 	}
 	for end := uint64(0); count > 0; count-- {
-		gap, one := take(), take()
+		gap, one := n.take(), n.take()
 		r := Range{Pages: one >> whatBits, What: What(one & (1<<whatBits - 1))}
-		if !ok || gap > g.Count()-end || r.Pages == 0 || r.What == 0 || r.Pages > g.Count()-end-gap {
+		if n.short || gap > g.Count()-end || r.Pages == 0 || r.What == 0 || r.Pages > g.Count()-end-gap {
 			return Slice{}, errDamaged
 		}
 		r.First = end + gap
 		end = r.end()
 		to.Ranges = append(to.Ranges, r)
 	}
-	if !ok || len(body) > 0 {
+	if n.short || len(n.body) > 0 {
 		return Slice{}, errDamaged
 	}
 	return to, nil

@@ -147,37 +147,28 @@ func (t *touched) record() []byte {
 
 // parseWho reads it.
 func parseWho(body []byte) (list []ByWhom, err error) {
-	ok := true
-	take := func() uint64 {
-		n, size := binary.Uvarint(body)
-		if size <= 0 {
-			ok = false
-			return 0
-		}
-		body = body[size:]
-		return n
-	}
-	count := take()
-	if count > uint64(len(body)) {
+	n := numbers{body: body}
+	count := n.take()
+	if count > uint64(len(n.body)/(2*len(Set{}))) { // each has a byte for a number, or more
 		return nil, errDamaged
 	}
 	sets := make([]Who, count)
 	for i := range sets {
 		for _, s := range []*Set{&sets[i].Read, &sets[i].Written} {
 			for k := range s {
-				s[k] = take()
+				s[k] = n.take()
 			}
 		}
 	}
-	for end := uint64(0); ok && len(body) > 0; {
-		gap, pages, set := take(), take(), take()
-		if !ok || gap > Pages-end || pages == 0 || pages > Pages-end-gap || set >= count {
+	for end := uint64(0); !n.short && len(n.body) > 0; {
+		gap, pages, set := n.take(), n.take(), n.take()
+		if n.short || gap > Pages-end || pages == 0 || pages > Pages-end-gap || set >= count {
 			return nil, errDamaged
 		}
 		list = append(list, ByWhom{end + gap, pages, &sets[set]})
 		end += gap + pages
 	}
-	if !ok {
+	if n.short {
 		return nil, errDamaged
 	}
 	return list, nil
