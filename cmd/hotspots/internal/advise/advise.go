@@ -251,9 +251,9 @@ func (l *List) JSON(w io.Writer) error {
 
 // CSV writes a line for each advice.
 func (l *List) CSV(w io.Writer) error {
-	rows := [][]string{{"kind", "memory", "pages", "pages_at_most", "before", "after", "evidence", "proof", "do"}}
+	rows := [][]string{{"kind", "memory", "pages", "before", "after", "evidence", "proof", "do", "pages_at_most"}}
 	for _, a := range l.Advice {
-		rows = append(rows, []string{a.Kind, a.Memory, strconv.FormatUint(a.Pages, 10), strconv.FormatUint(a.AtMost, 10), strconv.FormatUint(a.Before, 10), strconv.FormatUint(a.After, 10), a.Evidence, a.Proof, a.Do})
+		rows = append(rows, []string{a.Kind, a.Memory, strconv.FormatUint(a.Pages, 10), strconv.FormatUint(a.Before, 10), strconv.FormatUint(a.After, 10), a.Evidence, a.Proof, a.Do, strconv.FormatUint(a.AtMost, 10)})
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }
