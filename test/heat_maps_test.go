@@ -18,10 +18,11 @@ import (
 
 // mappedHeat is the JSON of hotspots heat, in part.
 type mappedHeat struct {
-	Ended bool   `json:"mappings_at_end"`
-	Time  uint64 `json:"mappings_ns"`
-	Total struct{ Mapped, Resident uint64 }
-	Areas []struct {
+	Program string
+	Ended   bool   `json:"mappings_at_end"`
+	Time    uint64 `json:"mappings_ns"`
+	Total   struct{ Mapped, Resident uint64 }
+	Areas   []struct {
 		Name             string
 		Ours             bool
 		Mapped, Resident uint64
@@ -137,6 +138,12 @@ func TestHeatMaps(t *testing.T) {
 				fmt.Fprintln(to, end)
 			}
 			c.Wait()
+			if strings.HasPrefix(end, "/") { // the name that was given is the next program's
+				if m, ok := readMappedHeat(t, table); !ok || filepath.Base(m.Program) != filepath.Base(end) {
+					t.Errorf("%q goes under the name that was given", m.Program)
+				}
+				table += ".2"
+			}
 			m, ok := readMappedHeat(t, table)
 			if text := wrong(&m); !ok || text != "" || m.Ended != (end == "exit") || m.Ended != (m.Time == 0) || m.Total.Resident == 0 {
 				t.Errorf("at the end %v, %d ns, %d resident: %s", m.Ended, m.Time, m.Total.Resident, text)
