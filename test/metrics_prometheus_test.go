@@ -242,7 +242,7 @@ http {
 
 // TestPrometheusNginx: a real Prometheus scrapes a counted nginx under load. The
 // sum is the exact total at each scrape, no counter goes down, and every query of
-// dashboard and rules works; three minutes in the long lane.
+// dashboard and rules works; two minutes in the long lane.
 func TestPrometheusNginx(t *testing.T) {
 	lane.Parallel(t)
 	needAlso(t, "prometheus")
@@ -254,7 +254,7 @@ func TestPrometheusNginx(t *testing.T) {
 	background(t, nil, build(t, "hotspots"), "serve", "--state", filepath.Join(t.TempDir(), "series"), "--listen", many, dir)
 	p := startPrometheus(t, "  - {job_name: own, static_configs: [{targets: ['"+metrics+"']}]}\n"+
 		"  - job_name: host\n    http_sd_configs: [{url: 'http://"+many+"/sd', refresh_interval: 1s}]\n    metric_relabel_configs: [{source_labels: [__name__], regex: 'dynprof_.*calls_total', target_label: __name__, replacement: 'host_$0'}]\n")
-	seconds := lane.Of(8, 180)
+	seconds := lane.Of(8, 120)
 	load := background(t, nil, ab, "-q", "-t", strconv.Itoa(seconds), "-n", "100000000", "-c", "4", "http://"+web+"/")
 	seen := watch(t, table, seconds, func(since time.Time) bool {
 		return p.scraped("own", "", since) && p.scraped("host", "host_", since)
