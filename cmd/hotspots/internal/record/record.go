@@ -50,7 +50,8 @@ type Window struct {
 	For   time.Duration // 0: to the end
 }
 
-// Start begins to take, where the window began so long ago. Whatever fails, the program runs.
+// Start begins to take. The times of the window count from begun on, when the first program was started.
+// Whatever fails, the program runs.
 func Start(ring *regions.Ring, window Window, begun time.Time, tables func() []*find.Entry) *Recorder {
 	r := &Recorder{ring: ring, log: regions.NewLog(ring), tables: tables, stop: make(chan struct{}), done: make(chan struct{}), window: window, begun: begun}
 	go r.run()
