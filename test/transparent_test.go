@@ -159,7 +159,7 @@ func TestOwnNumber(t *testing.T) {
 		without := run(t, how(""))
 		for _, flags := range []string{"", "--threshold 10", "--lock"} {
 			t.Run(numbers+" "+flags, func(t *testing.T) {
-				same(t, without, run(t, how(build(t, "hotspots")+" run --summary 0 -o "+filepath.Join(t.TempDir(), "table")+" "+flags+" --")))
+				same(t, without, run(t, how(build(t, "hotspots")+" run --summary 0 -o '"+filepath.Join(t.TempDir(), "table")+"' "+flags+" --")))
 			})
 		}
 	}
