@@ -91,6 +91,7 @@ func requestOf(ctl *C.struct_dp_ctl, choice *config) *patcher.Request {
 		Late:        ctl.late != 0,
 		Held:        place.Span{Low: uint64(ctl.held), High: uint64(ctl.held + ctl.held_size)},
 		Stop:        func() { ctl.stop = 1 },
+		Progress:    func(percent uint32) { atomic.StoreUint32((*uint32)(unsafe.Pointer(&ctl.percent)), percent) },
 	}
 	objects := list(ctl.objects, ctl.objects_count)
 	r.Miss = func(i int, why ledger.Reason) { objects[i].missed = C.uint64_t(why) }

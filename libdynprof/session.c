@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "bar.h"
 #include "base/lock.h"
 #include "base/mapped.h"
 #include "base/memory.h"
@@ -196,12 +197,13 @@ static int took_too_long(const struct progress *p, const struct dp_ctl *ctl, int
 }
 
 /* Waits until the twin is done, is gone, or does not go on. */
-const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped)
+static const char *await_twin(struct dp_ctl *ctl, long twin, int *reaped, struct dp_bar *bar)
 {
 	int64_t start = milliseconds(CLOCK_MONOTONIC);
 	struct progress progress = {0, 0, 0, start, 0};
 	struct timespec tick = {0, 20 * 1000 * 1000};
 	for (;;) {
+		dp_bar_tell(bar, ctl, milliseconds(CLOCK_MONOTONIC) - start);
 		if (__atomic_load_n(&ctl->done, __ATOMIC_ACQUIRE))
 			return ctl->status ? 0 : ctl->message;
 		raw(SYS_futex, &ctl->done, FUTEX_WAIT, 0, &tick, 0, 0);
@@ -219,6 +221,14 @@ const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped)
 		if (took_too_long(&progress, ctl, start))
 			return "the planner took too long";
 	}
+}
+
+const char *dp_await_twin(struct dp_ctl *ctl, long twin, int *reaped)
+{
+	struct dp_bar bar = {0, 0};
+	const char *why = await_twin(ctl, twin, reaped, &bar);
+	dp_bar_end(&bar);
+	return why;
 }
 
 /* Whether processes that lose their parent become our children, whose ends we

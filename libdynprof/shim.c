@@ -478,6 +478,7 @@ static const char *count(struct start *s)
 	s->session.ctl->granule = dp_heat_granule();
 	s->session.ctl->bases = dp_has_bases(s->session.auxv);
 	s->session.ctl->audited = dp_audit_is();
+	s->session.ctl->shows = s->note && !s->follow_exec;
 	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->short_space = dp_space_is_short();
 	s->session.ctl->heap_end = heap_is_dumped(s) ? 0 : dp_heap_end(list_of_objects(s));

@@ -123,7 +123,7 @@ func (o *object) roomOfBlocks() (n build.Room) {
 
 // copy plans the copies of all functions that are counted and can have one, or, unless that is
 // nil, of those with such names.
-func (o *object) copy(how decision, of *symname.Names) {
+func (o *object) copy(how decision, of *symname.Names, far *progress) {
 	c := &copies{program: flow.New(o.survey, o.callSites, 0), units: make([]copied, len(o.plans))}
 	units := c.program.Units()
 	// Those with a detour are first: what copies of them no longer need is free for the others.
@@ -142,6 +142,9 @@ func (o *object) copy(how decision, of *symname.Names) {
 				if u.why = o.copyUnit(c, u, int32(k), held, how); u.why == ledger.ReasonNone {
 					u.unit = int32(k) + 1
 				}
+			}
+			if !detours {
+				far.add(o, end-first)
 			}
 		})
 	}

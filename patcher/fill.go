@@ -120,6 +120,7 @@ func (a *arena) emit(k int, plan *Plan) {
 			o.stubs[i] = stub
 			done()
 		}
+		plan.progress.add(o, end-first)
 	})
 	a.code = append(a.code, parts...)
 }

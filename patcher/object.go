@@ -90,6 +90,11 @@ func (p *Plan) readObjects() {
 	p.how.traps = p.Options.On[setting.AllowTraps] && !p.how.shared && p.findSignals()
 	// The executable, mostly the largest, goes first; meanwhile another
 	// goroutine takes the libraries.
+	for _, o := range p.all {
+		if o.cached == nil && o.selected {
+			p.progress.expect(o)
+		}
+	}
 	parallel.Ranges(len(p.all), 1, 0, func(_, first, _ int) {
 		if p.all[first].cached == nil {
 			p.planObject(p.all[first])

@@ -38,7 +38,8 @@ type Plan struct {
 	base     *base
 	arenas   []*arena
 	undos    *undos
-	led      int          // calls, at most: those that can be taken back
+	led      int // calls, at most: those that can be taken back
+	progress *progress
 	caches   bool         // plans of earlier starts are used, and made for later ones
 	tooLarge []string     // paths of objects whose plans would be, to be kept
 	cached   *place.Space // what is free, but for the arenas that those have
@@ -56,7 +57,7 @@ type Plan struct {
 // New reads the target's objects, plans every function, and writes the stubs into
 // the reserve. Nothing else is changed, but what the request is told.
 func New(r *Request, t target.Target) (*Plan, error) {
-	p := &Plan{Request: r, target: t, used: r.ReserveUsed}
+	p := &Plan{Request: r, target: t, used: r.ReserveUsed, progress: &progress{tell: r.Progress}}
 	shared := r.Shared || r.Options.On[setting.Lock]
 	p.how = decision{debugged: t.IsDebugged(), shared: shared, redirectable: r.Translator && !shared,
 		notes: r.Options.On[setting.Edges] && r.Options.On[setting.Blocks] && !shared,
@@ -185,7 +186,9 @@ func (p *Plan) decide(o *object, how decision) {
 	o.plans, o.patches, o.copies = entry.Plans(o.survey, opt, 0, chooses), 0, nil
 	o.dropHook()
 	if p.wantsBlocks(o) {
-		o.copy(how, choice.BlocksOf)
+		o.copy(how, choice.BlocksOf, p.progress)
+	} else {
+		p.progress.add(o, len(o.plans))
 	}
 }
 

@@ -51,6 +51,9 @@ type Request struct {
 	// whatever becomes of the plan.
 	Miss func(i int, why ledger.Reason)
 	Stop func()
+
+	// Progress is told how much of the work is done, at any time and by any goroutine; nil: nobody asks.
+	Progress func(percent uint32)
 }
 
 // Cache finds the file of a plan (internal/plancache) by the object's file and by what

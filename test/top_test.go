@@ -136,6 +136,13 @@ func (s *seat) keys(keys string) {
 
 func (s *seat) screen() string { return s.vt.String() }
 
+// sent is all that it was sent.
+func (s *seat) sent() string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.raw.String()
+}
+
 // sees waits until the screen shows what all the expressions say; of those that begin with
 // "!", nothing.
 func (s *seat) sees(want ...string) {

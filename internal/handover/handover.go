@@ -142,7 +142,7 @@ type Ctl struct {
 	Objects                                                                                 uint64
 	_                                                                                       [2]uint32
 	ObjectsCount, ObjectsCap                                                                uint32
-	_                                                                                       [6]uint32
+	_                                                                                       [8]uint32
 	Status                                                                                  uint32
 	ArenasCount, ArenasCap, TextsCount, TextsCap                                            uint32
 	_                                                                                       [2]uint32
@@ -163,9 +163,9 @@ const (
 // Where in struct dp_ctl what is answered stands: Status, ArenasCount and TextsCount with what is
 // between; Stop; Undos and UndosCount.
 const (
-	StatusAt = 33*8 + 10*4
-	StopAt   = 33*8 + 17*4
-	UndosAt  = 33*8 + 20*4 + 3*8
+	StatusAt = 33*8 + 12*4
+	StopAt   = 33*8 + 19*4
+	UndosAt  = 33*8 + 22*4 + 3*8
 )
 
 // Sizes of the structs in bytes.
@@ -178,7 +178,7 @@ const (
 	TextSize   = 13 * 8
 	AsksSize   = 4*8 + 16
 	ObjectSize = 7 * 8
-	CtlSize    = 33*8 + 20*4 + 7*8 + 16 + 4096 + 2*512
+	CtlSize    = 33*8 + 22*4 + 7*8 + 16 + 4096 + 2*512
 )
 
 // Bytes is v, one of the structs or a list of them, as the process reads it.

@@ -118,10 +118,12 @@ struct dp_ctl {
 	uint32_t vars_count, vars_cap;
 	uint32_t objects_count, objects_cap;
 	uint32_t pid;
+	uint32_t shows;         /* 1: who waits at a terminal is told how far it is */
 
 	/* From the twin. Done is a futex word, stored last. */
 	uint32_t planner;       /* its process number, where it sees itself */
 	uint32_t beats;         /* grow while it plans */
+	uint32_t percent;       /* how far it is */
 	uint32_t begun;         /* 1: the table may be changed */
 	uint32_t done;
 	uint32_t saved;         /* a futex word, too: what later starts can use is written */
