@@ -44,6 +44,7 @@
 #include "sites/successor.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
+#include "rows/space.h"
 #include "table/audit.h"
 #include "table/heat.h"
 #include "table/chosen.h"
@@ -481,6 +482,7 @@ static const char *count(struct start *s)
 	s->session.ctl->shows = s->note && !s->follow_exec;
 	s->session.ctl->shared = !gs_is_free();
 	s->session.ctl->short_space = dp_space_is_short();
+	dp_space_begin();
 	s->session.ctl->heap_end = heap_is_dumped(s) ? 0 : dp_heap_end(list_of_objects(s));
 	s->session.ctl->cold_entry = (uint64_t)&dp_cold;
 	s->session.ctl->keep_entry = (uint64_t)&dp_keeper;

@@ -254,6 +254,21 @@ func TestHeatWraps(t *testing.T) {
 	notesAll(t, run(t, cmd(program)), cmd(program), "--heat=pages", "--heat=lines", "--regions")
 }
 
+// TestHeatLimited: a program that limits its address space finds what it finds without, and is told its
+// own limit; so is who it executes.
+func TestHeatLimited(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-Wall", "-Werror", "-pthread"}, "heat_limited.c")
+	without := run(t, cmd(program))
+	for _, flag := range []string{"--heat=pages", "--heat=lines", "--heat=threads", "--regions"} {
+		with, table := countedAt(t, cmd(program), flag)
+		same(t, without, with)
+		if m, _ := readHeat(t, table); flag != "--regions" && m.Total.Touched == 0 {
+			t.Errorf("%s: nothing was noted", flag)
+		}
+	}
+}
+
 // TestHeatSanitized: AddressSanitizer, which has its shadow at the same place and ends a program
 // where it cannot, has it, and a line says so.
 func TestHeatSanitized(t *testing.T) {

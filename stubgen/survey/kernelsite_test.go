@@ -28,18 +28,20 @@ func TestKernelSitesOfLibc(t *testing.T) {
 			mov(sysRtSigaction, 0): 1, mov(sysClone, 0): 2, mov(sysVfork, 0): 1, mov(sysClone3&0xff, sysClone3>>8): 1,
 			mov(sysPrctl, 0): 1, string(anySetup): 1, mov(sysPkeyMprotect&0xff, sysPkeyMprotect>>8): 1, mov(sysExit, 0): 2,
 			mov(sysMmap, 0): 1, mov(sysMremap, 0): 1, mov(sysMadvise, 0): 1,
-			"\x31\xff\x89\xd0": 2, "\x89\xf0" + cmp: 1, "\x89\xd0" + cmp: 1, below: 6, cmp: 1, mov(sysExecveat&0xff, sysExecveat>>8): 1,
+			"\x31\xff\x89\xd0": 2, "\x89\xf0" + cmp: 1, "\x89\xd0" + cmp: 1, below: 6, cmp: 2, mov(sysExecveat&0xff, sysExecveat>>8): 1,
+			mov(sysPrlimit64&0xff, sysPrlimit64>>8) + "\x31\xff": 2,
 		}
 		if name == "by bytes" { // where entries are not known
 			delete(want, below)
 			delete(want, cmp)
 			want[mov(sysExecveat&0xff, sysExecveat>>8)]++
+			want[mov(sysPrlimit64&0xff, sysPrlimit64>>8)]++
 			for _, nr := range []byte{sysMunmap, sysMadvise, sysMprotect, sysMlockall, sysArchPrctl, sysExecve} {
 				want[mov(nr, 0)]++
 			}
 		}
 		if !maps.Equal(found, want) {
-			t.Errorf("%s: %x, want %x: _Fork and clone, vfork, clone3, __libc_sigaction, prctl, syscall, pkey_mprotect, the ends of clone and __clone2, execveat and fexecve, mmap, mremap, posix_madvise, start_thread and __libc_start_call_main, _exit, and munmap, madvise, mprotect, mlockall, arch_prctl and execve", name, found, want)
+			t.Errorf("%s: %x, want %x: _Fork and clone, vfork, clone3, __libc_sigaction, prctl, syscall, pkey_mprotect, the ends of clone and __clone2, execveat and fexecve, mmap, mremap, posix_madvise, start_thread and __libc_start_call_main, _exit, prlimit, getrlimit, setrlimit, and munmap, madvise, mprotect, mlockall, arch_prctl and execve", name, found, want)
 		}
 		if !slices.IsSortedFunc(sites, func(a, b stubgen.KernelSite) int { return int(a.Addr) - int(b.Addr) }) {
 			t.Errorf("%s: not in address order", name)

@@ -3,7 +3,8 @@ package survey
 // System calls that make a thread or process, and that end one (endsite.go), those
 // that install filters, the one that installs signal handlers, the one that
 // resumes contexts, the one that sets the GS base, the one that locks all memory,
-// those that execute a program, and those by which text becomes writable, or other memory takes its place.
+// those that execute a program, those by which text becomes writable, or other memory takes its place,
+// and those that limit the address space.
 const (
 	sysMmap        = 9
 	sysMprotect    = 10
@@ -12,6 +13,10 @@ const (
 	sysRtSigreturn = 15
 	sysMremap      = 25
 	sysMadvise     = 28
+
+	sysGetrlimit = 97
+	sysSetrlimit = 160
+	sysPrlimit64 = 302
 
 	sysClone        = 56
 	sysFork         = 57
@@ -41,6 +46,9 @@ var watched = []struct {
 	{"munmap", sysMunmap, true},
 	{"madvise", sysMadvise, true},
 	{"mremap", sysMremap, true},
+	{"getrlimit", sysGetrlimit, true},
+	{"setrlimit", sysSetrlimit, true},
+	{"prlimit64", sysPrlimit64, true},
 	{"mprotect", sysMprotect, false},
 	{"clone", sysClone, false},
 	{"fork", sysFork, false},

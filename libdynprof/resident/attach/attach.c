@@ -47,6 +47,7 @@
 #include "rows/birth.h"
 #include "rows/chunks.h"
 #include "rows/rows.h"
+#include "rows/space.h"
 #include "signals/action.h"
 #include "signals/entries.h"
 #include "signals/handlers.h"
@@ -410,6 +411,7 @@ static const char *begin(struct dp_attach *a)
 	dp_keep(&s, a->r_debug);
 	if (dp.table->flags & DP_FLAG_FOLLOW_EXEC)
 		dp_successors_followed();
+	dp_space_begin();
 	know_entered(a);
 	move_threads(a);
 	move_frames(a);
@@ -506,6 +508,7 @@ static void end(struct dp_attach *a)
 		dp_handlers_given();
 		__atomic_store_n(&dp_withdrawn, 1, __ATOMIC_SEQ_CST);
 		dp_loose_rows_end();
+		dp_space_as_meant(1);
 	}
 	disown_replaced();
 	a->owned_count = dp_list_owned((struct dp_range *)a->owned, a->owned_room);

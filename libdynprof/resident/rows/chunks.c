@@ -8,6 +8,7 @@
 #include "base/state.h"
 #include "rows/chunks.h"
 #include "rows/rows.h"
+#include "rows/space.h"
 
 #define EINVAL_ (-22L)
 
@@ -35,13 +36,18 @@ uint8_t *dp_map_chunk(uint32_t k)
 	uint64_t skip = DP_PAGE_SIZE + (dp_first_of(k) - end) * dp.row_stride;
 	uint64_t rows = dp_rows_of(k);
 	uint64_t size = rows * dp.row_stride;
+	dp_space_more(skip + size);
 	long at = ask(SYS_mremap, page, 0, skip + size, MREMAP_MAYMOVE);
-	if (failed(at))
+	if (failed(at)) {
+		dp_space_less(skip + size);
 		return 0;
+	}
 	ask(SYS_munmap, at, skip);
+	dp_space_less(skip);
 	uint8_t *base = (uint8_t *)at + skip, *none = 0;
 	if (!__atomic_compare_exchange_n(&dp.chunks[k], &none, base, 0, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
 		ask(SYS_munmap, base, size); /* another thread was first */
+		dp_space_less(size);
 		return none;
 	}
 	dp_note_kept(&kept[k], base, size);

@@ -18,6 +18,7 @@
 #include "rows/loose.h"
 #include "rows/lost.h"
 #include "rows/rows.h"
+#include "rows/space.h"
 #include "signals/traps.h"
 #include "sites/ends.h"
 #include "sites/gs.h"
@@ -167,6 +168,11 @@ struct dp_birth *dp_before(struct dp_regs *r)
 		return 0;
 	case DP_NR_mlockall:
 		dp_lock_all(r);
+		return 0;
+	case DP_NR_getrlimit:
+	case DP_NR_setrlimit:
+	case DP_NR_prlimit64:
+		dp_space_limited(r);
 		return 0;
 	case DP_NR_arch_prctl:
 		return dp_gs_comes(r) ? (struct dp_birth *)DP_GS_CALL : 0;

@@ -61,7 +61,8 @@
  * or a child runs on its parent's stack: dp_before learns of it (ends.c).
  * Text becomes writable: dp_before gives it back first (giveback.c). Or other memory
  * takes its place, or none (replaced.c); these calls are frequent, and come first.
- * All memory is locked: dp_before does it (lock.c).
+ * All memory is locked: dp_before does it (lock.c). Address space is limited, or is asked for
+ * its limit: dp_before does it (rows/space.c).
  */
 /* Where nothing may be written to the program's stack, as it may have given it away or
  * have put something else there, C runs on a stack of ours:
@@ -154,7 +155,7 @@ dp_kernel_site:
 	jrcxz	.Ladvice
 	lea	-DP_NR_mremap(%rax), %ecx
 	jrcxz	2f
-	jmp	.Lother
+	jmp	.Llimits
 2:	jmp	.Lwatched
 
 	/* With the flags that most have an mmap takes nobody's place. */
@@ -198,6 +199,17 @@ dp_kernel_site:
 	lea	-MADV_GUARD_INSTALL(%rdx), %ecx
 	jrcxz	.Lmaps
 .Lpass:	jmp	*%r11
+
+	/* What address space we take is not the program's. */
+.Llimits:
+	lea	-DP_NR_prlimit64(%rax), %ecx
+	jrcxz	2f
+	lea	-DP_NR_setrlimit(%rax), %ecx
+	jrcxz	2f
+	lea	-DP_NR_getrlimit(%rax), %ecx
+	jrcxz	2f
+	jmp	.Lother
+2:	jmp	.Lwatched
 
 .Lother:
 	lea	-DP_NR_rt_sigaction(%rax), %ecx

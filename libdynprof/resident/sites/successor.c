@@ -28,6 +28,7 @@
 #include "base/recordlock.h"
 #include "base/state.h"
 #include "base/text.h"
+#include "rows/space.h"
 #include "sites/outside.h"
 #include "sites/successor.h"
 #include "sites/watched.h"
@@ -372,36 +373,43 @@ static uint64_t counting_environment(const struct dp_regs *r, uint64_t envp, uin
 }
 
 /* The counter of the programs that are, or are not, counted as what this one executes. */
-static void note(uint64_t ours, uint32_t by) { __atomic_fetch_add(ours ? &dp.table->went_on : &dp.table->executed, by, __ATOMIC_RELAXED); }
+static void note(uint64_t ours, uint32_t by)
+{
+	if (!kept.followed)
+		__atomic_fetch_add(ours ? &dp.table->went_on : &dp.table->executed, by, __ATOMIC_RELAXED);
+}
 
-/* The program's environment is kept, and in r->fork how much memory ours takes, and whether
- * the call is an execveat. */
-enum { AT_BIT = 1 };
+/* The program's environment is kept, and in r->fork how much memory ours takes, whether
+ * the call is an execveat, and which limits of address space were others. */
+enum { AT_BIT = 1, SPACE_SHIFT = 1, SPACE_BITS = (DP_SPACE_SOFT | DP_SPACE_HARD) << SPACE_SHIFT, BITS = AT_BIT | SPACE_BITS };
 
 int dp_executes(struct dp_regs *r)
 {
-	uint64_t *envp = environment(r), room = 0;
-	if (kept.followed) {
-		tell_outside(r);
-		return 0;
-	}
+	uint64_t *envp = environment(r), room = 0, ours = 0;
 	r->kept = *envp;
-	uint64_t ours = counting_environment(r, *envp, &room);
+	if (kept.followed)
+		tell_outside(r);
+	else
+		ours = counting_environment(r, *envp, &room);
+	uint64_t space = dp_space_as_meant(0) << SPACE_SHIFT; /* what is mapped above may need what is ours */
+	if (kept.followed && !space)
+		return 0;
 	if (ours)
 		*envp = ours;
-	r->fork = room | (is_at(r) ? AT_BIT : 0);
+	r->fork = room | (is_at(r) ? AT_BIT : 0) | space;
 	note(ours, 1);
 	return 1;
 }
 
 void dp_executed(struct dp_regs *r)
 {
-	uint64_t room = r->fork & ~(uint64_t)AT_BIT, *envp = r->fork & AT_BIT ? &r->r10 : &r->rdx, ours = room ? *envp : 0;
+	uint64_t room = r->fork & ~(uint64_t)BITS, *envp = r->fork & AT_BIT ? &r->r10 : &r->rdx, ours = room ? *envp : 0;
 	*envp = r->kept;
 	note(ours, -1U);
 	if (ours) {
 		ask(SYS_munmap, ours, room);
 		r->rax = (uint64_t)(r->fork & AT_BIT ? raw(SYS_execveat, r->rdi, r->rsi, r->rdx, r->r10, r->r8) : raw(SYS_execve, r->rdi, r->rsi, r->rdx));
 	}
+	dp_space_as_it_was((r->fork & SPACE_BITS) >> SPACE_SHIFT);
 	r->fork = 0;
 }

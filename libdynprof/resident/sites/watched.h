@@ -8,6 +8,9 @@
 #define DP_NR_munmap 11
 #define DP_NR_madvise 28
 #define DP_NR_mremap 25
+#define DP_NR_getrlimit 97
+#define DP_NR_setrlimit 160
+#define DP_NR_prlimit64 302
 #define DP_NR_mprotect 10
 #define DP_NR_clone 56
 #define DP_NR_fork 57

@@ -17,6 +17,7 @@
 #include "base/sandbox.h"
 #include "base/state.h"
 #include "base/stub.h"
+#include "rows/space.h"
 #include "table/audit.h"
 #include "table/heat.h"
 #include "table/regions.h"
@@ -137,6 +138,7 @@ const char *dp_heat_begin(const char *path, int regions)
 	sandboxed = dp_sandboxed();
 	raw(SYS_madvise, at, size, MADV_DONTDUMP);
 	dp_own(first, DP_SHADOW - first + size);
+	dp_space_of_shadow(DP_SHADOW - first + size);
 	dp_note_kept(&kept, (const void *)first, DP_SHADOW - first + size);
 	texts = (struct text *)(DP_SHADOW + threads * shadow_of(granule));
 	dp_shadowed = 1;
@@ -164,6 +166,7 @@ void dp_heat_take_back(void)
 	texts = 0;
 	dp_shadowed = 0;
 	dp_disown(first);
+	dp_space_of_shadow(0);
 	raw(SYS_munmap, first, DP_SHADOW - first + size);
 }
 
