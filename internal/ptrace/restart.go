@@ -26,6 +26,7 @@ var interruptible = []uint64{
 	unix.SYS_IO_GETEVENTS, unix.SYS_IO_PGETEVENTS, unix.SYS_IO_URING_ENTER,
 	// of sockets with SO_RCVTIMEO and SO_SNDTIMEO
 	unix.SYS_READ, unix.SYS_READV, unix.SYS_RECVFROM, unix.SYS_RECVMSG, unix.SYS_RECVMMSG, unix.SYS_ACCEPT, unix.SYS_ACCEPT4,
+	unix.SYS_PREADV2, unix.SYS_PWRITEV2, unix.SYS_SPLICE, unix.SYS_SENDFILE,
 	unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_SENDTO, unix.SYS_SENDMSG, unix.SYS_SENDMMSG, unix.SYS_CONNECT,
 }
 

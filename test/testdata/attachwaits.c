@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -17,12 +18,14 @@
 #include <sys/msg.h>
 #include <sys/select.h>
 #include <sys/sem.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
-static int polled, sems, queue, pair[2], listener;
+static int polled, sems, queue, pair[2], full[2], listener, pipes[2];
 static sigset_t nothing;
 static const struct timespec hour = {3600, 0};
 
@@ -33,6 +36,10 @@ static long in_semtimedop(void) { struct sembuf b = {0, -1, 0}; return semtimedo
 static long in_sigtimedwait(void) { return sigtimedwait(&nothing, 0, &hour); }
 static long in_sigwaitinfo(void) { return sigwaitinfo(&nothing, 0); }
 static long in_recv(void) { char c; return recv(pair[0], &c, 1, 0); }
+static long in_preadv2(void) { char c; struct iovec v = {&c, 1}; return preadv2(pair[0], &v, 1, -1, 0); }
+static long in_pwritev2(void) { char c = 0; struct iovec v = {&c, 1}; return pwritev2(full[0], &v, 1, -1, 0); }
+static long in_splice(void) { return splice(pair[0], 0, pipes[1], 0, 1, 0); }
+static long in_sendfile(void) { return sendfile(full[0], open("/proc/self/exe", O_RDONLY), 0, 1); }
 static long in_accept(void) { return accept(listener, 0, 0); }
 static long in_poll(void) { return poll(0, 0, -1); }
 static long in_ppoll(void) { return ppoll(0, 0, &hour, &nothing); }
@@ -52,7 +59,7 @@ static struct {
 	long (*wait)(void);
 	unsigned long told;
 } all[] = {
-	ONE(epoll_wait), ONE(epoll_pwait), ONE(semop), ONE(semtimedop), ONE(sigtimedwait), ONE(sigwaitinfo), ONE(recv), ONE(accept), ONE(poll), ONE(ppoll),
+	ONE(epoll_wait), ONE(epoll_pwait), ONE(semop), ONE(semtimedop), ONE(sigtimedwait), ONE(sigwaitinfo), ONE(recv), ONE(preadv2), ONE(pwritev2), ONE(splice), ONE(sendfile), ONE(accept), ONE(poll), ONE(ppoll),
 	ONE(select), ONE(nanosleep), ONE(clock_nanosleep), ONE(msgrcv), ONE(futex), ONE(futex_timed), ONE(pause), ONE(sigsuspend), ONE(inotify),
 };
 enum { COUNT = sizeof all / sizeof *all };
@@ -77,6 +84,12 @@ int main(void)
 	queue = msgget(IPC_PRIVATE, 0600);
 	socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+	socketpair(AF_UNIX, SOCK_STREAM, 0, full);
+	setsockopt(full[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+	while (send(full[0], &limit, sizeof limit, MSG_DONTWAIT) > 0)
+		;
+	if (pipe(pipes))
+		return 2;
 	listener = socket(AF_INET, SOCK_STREAM, 0);
 	setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 	if (sems < 0 || queue < 0 || listen(listener, 1))
