@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -131,6 +132,20 @@ func TestRegionsAuditSignals(t *testing.T) {
 	}
 	if g := a.Audit; g.Missed != 0 || g.Recorded != 2*rounds+ticks+1 && g.Recorded != 2*rounds+ticks+2 { // one may come when the timer is stopped
 		t.Errorf("%d rounds, %d ticks: %+v", rounds, ticks, g)
+	}
+}
+
+// TestRegionsAuditPager: a program that maps memory as it faults is told of each fault once, where it
+// is, also when more signals come than are taken at a time; and not of the stops of its audit.
+func TestRegionsAuditPager(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1"}, "regionspager.c")
+	for _, signals := range []string{"0", "40"} {
+		table := filepath.Join(t.TempDir(), "table")
+		r := run(t, cmd(build(t, "hotspots"), "run", "--summary", "0", "-o", table, "--region", "main:alternate", "--audit", "--", program, signals))
+		if r.status != 0 || r.stdout != "16 faults, 0 children\n" {
+			t.Errorf("%s signals: %+v", signals, r)
+		}
 	}
 }
 

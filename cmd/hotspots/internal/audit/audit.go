@@ -275,6 +275,7 @@ func (a *Auditor) release(s *space) {
 	for _, o := range s.held {
 		if a.threads[o.Tracee] == o && o.Go(0) == nil {
 			o.runs = true
+			a.askAgain(o)
 		}
 	}
 	s.held = nil
@@ -665,26 +666,32 @@ func (a *Auditor) goOn(t *thread) {
 	if _, there := a.threads[t.Tracee]; !there {
 		return
 	}
-	for i := 0; len(t.pending) > 0 && i < 64; i++ {
+	for i := 0; len(t.pending) > 0; i++ {
 		p := t.pending[0]
 		t.pending = t.pending[1:]
 		s := t.space
 		if len(s.areas) == 0 || !a.isCaught(t, p.signal) {
-			if len(t.pending) > 0 { // those that have handlers first
+			if i < len(t.pending) { // those that have handlers first: a fault is to be told of where it is
 				t.pending = append(t.pending, p)
-				if i < 32 {
-					continue
-				}
+				continue
 			}
 			a.restore(t)
 			t.SetInfo(&p.info)
 			t.runs = t.Go(p.signal) == nil
+			a.askAgain(t)
 			return
 		}
 		a.enter(t, p)
 	}
 	a.restore(t)
 	t.runs = t.Go(0) == nil
+}
+
+// askAgain has a thread that runs stop for what it has still to be told of.
+func (a *Auditor) askAgain(t *thread) {
+	if t.runs && len(t.pending) > 0 {
+		t.Interrupt()
+	}
 }
 
 // enter leads a thread into the handler of a signal: the kernel writes to its stack, where pages
