@@ -150,6 +150,45 @@ func TestAttachRefused(t *testing.T) {
 	}
 }
 
+// TestAttachFrozen: who is in a frozen cgroup is not waited for, and goes on when it is thawed.
+func TestAttachFrozen(t *testing.T) {
+	lane.Parallel(t)
+	rootOnly(t, "may not make cgroups")
+	for _, at := range []string{"/sys/fs/cgroup/unified/", "/sys/fs/cgroup/"} {
+		dir := filepath.Join(at, "dynprof-"+strconv.Itoa(os.Getpid()))
+		if os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		t.Cleanup(func() { os.Remove(dir) })
+		set := func(name, value string) bool {
+			return os.WriteFile(filepath.Join(dir, name), []byte(value), 0o600) == nil
+		}
+		if !set("cgroup.freeze", "0") {
+			continue
+		}
+		a := startAttached(t, compile(t, need(t, "gcc"), []string{"-O1"}, "attached.c"), "1")
+		t.Cleanup(func() { set("cgroup.freeze", "0") })
+		isFrozen := func() bool {
+			events, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
+			return err == nil && strings.Contains(string(events), "frozen 1")
+		}
+		if !set("cgroup.procs", a.pid()) || !set("cgroup.freeze", "1") {
+			t.Fatal("it cannot be frozen")
+		}
+		until(t, isFrozen, "it does not freeze")
+		for _, what := range []string{"attach", "detach"} {
+			r := a.hotspots(what)
+			if want := "is frozen, as is all in " + dir + ": thaw that first (cgroup.freeze)"; r.status != 1 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, want) {
+				t.Errorf("%s: status %d: %s", what, r.status, r.stderr)
+			}
+		}
+		set("cgroup.freeze", "0")
+		a.finish()
+		return
+	}
+	t.Skip("no cgroups of version 2 on this machine")
+}
+
 // TestAttachNotThere: whom there is nothing to be attached to says so.
 func TestAttachNotThere(t *testing.T) {
 	lane.Parallel(t)

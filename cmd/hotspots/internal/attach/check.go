@@ -59,7 +59,38 @@ func checkThere(pid int) error {
 			return fmt.Errorf("%s (%d) has ended", s.Name, pid)
 		}
 	}
+	if group := frozen(pid); group != "" {
+		return fmt.Errorf("%s (%d) is frozen, as is all in %s: thaw that first (cgroup.freeze)", s.Name, pid, group)
+	}
 	return nil
+}
+
+// frozen is the cgroup of a process if that is frozen (of version 2): a thread in there can be
+// stopped, but makes no system call until it is thawed. Else it is "".
+func frozen(pid int) string {
+	of, err := procfile.Read(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return ""
+	}
+	mounts, err := procfile.Read("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(of)) {
+		group, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::")
+		if !is {
+			continue
+		}
+		for mount := range strings.Lines(string(mounts)) {
+			if front, kind, _ := strings.Cut(mount, " - "); strings.HasPrefix(kind, "cgroup2 ") {
+				dir := path.Join(strings.Fields(front)[4], group)
+				if events, err := os.ReadFile(path.Join(dir, "cgroup.events")); err == nil && bytes.Contains(events, []byte("frozen 1")) {
+					return dir
+				}
+			}
+		}
+	}
+	return ""
 }
 
 func checkTracer(pid int) error {
