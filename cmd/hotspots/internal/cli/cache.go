@@ -49,9 +49,6 @@ func (a *app) cacheCommand() *cobra.Command {
 	}
 	cmd.PersistentFlags().BoolVar(&a.systemPlans, "system", false, "the plans for all users, in "+store.System+", which only root keeps")
 	cmd.AddCommand(a.cacheWarmCommand(), a.cacheLsCommand(), a.cacheVerifyCommand(), a.cacheClearCommand())
-	for _, sub := range cmd.Commands() {
-		wrapErrors(sub)
-	}
 	return cmd
 }
 

@@ -146,7 +146,13 @@ func (a *app) root() *cobra.Command {
 // wrapErrors tells what a command says from what cobra says of its arguments:
 // status 1 from status 2.
 func wrapErrors(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		wrapErrors(sub)
+	}
 	run := cmd.RunE
+	if run == nil {
+		return
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
 		var exit *exitError

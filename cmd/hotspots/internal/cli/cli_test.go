@@ -243,6 +243,8 @@ func TestErrors(t *testing.T) {
 		{"foreign file", []string{"report", foreign}, 1, "not a dynprof count table"},
 		{"missing file", []string{"coverage", dir + "/none"}, 1, "no such file"},
 		{"unknown pid", []string{"report", "2147483647"}, 1, "no count table of process 2147483647"},
+		{"missing file of a picture", []string{"heat", "picture", "-o", dir + "/x.png", dir + "/none"}, 1, "no such file"},
+		{"missing file of accesses", []string{"regions", "export", dir + "/none"}, 1, "no such file"},
 		{"missing directory", []string{"ls", dir + "/none"}, 1, "no such file"},
 		{"run without program", []string{"run"}, 125, "no program named"},
 		{"run with a bad flag", []string{"run", "--nonsense", "--", "true"}, 125, "unknown flag"},

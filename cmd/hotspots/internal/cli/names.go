@@ -26,9 +26,6 @@ func (a *app) namesCommand() *cobra.Command {
 		},
 	}
 	cmd.AddCommand(a.namesLearnCommand())
-	for _, sub := range cmd.Commands() {
-		wrapErrors(sub)
-	}
 	return cmd
 }
 
