@@ -35,8 +35,9 @@ func planFor(ctl *C.struct_dp_ctl) error {
 	}
 	choice.Granule = byte(ctl.granule)
 	choice.Bases = ctl.bases != 0
-	choice.HeatByMasks = ctl.heat == C.DP_HEAT_MASKS || ctl.heat == C.DP_HEAT_REGIONS_MASKS
+	choice.HeatByMasks = ctl.heat == C.DP_HEAT_MASKS || ctl.heat == C.DP_HEAT_REGIONS_MASKS || ctl.heat == C.DP_HEAT_WHO_MASKS
 	choice.HeatThreads = ctl.heat == C.DP_HEAT_THREADS
+	choice.HeatTells = ctl.heat == C.DP_HEAT_WHO || ctl.heat == C.DP_HEAT_WHO_MASKS
 	choice.Regions = ctl.heat == C.DP_HEAT_REGIONS || ctl.heat == C.DP_HEAT_REGIONS_MASKS
 	if choice.Heat = ctl.heat != C.DP_HEAT_NONE; choice.Heat {
 		choice.On[setting.Blocks] = true

@@ -516,9 +516,12 @@ type rewriter struct {
 func (r *rewriter) WriteCopy(a *x86.Asm, _ *emit.Runs) {
 	le, code := binary.LittleEndian, slices.Clone(r.stub[:r.size])
 	for _, f := range r.fixes {
-		if word := code[f.At:]; f.Address {
+		switch word := code[f.At:]; f.Kind {
+		case translate.FixAddress:
 			le.PutUint64(word, le.Uint64(word)+r.up)
-		} else {
+		case translate.FixCode:
+			le.PutUint32(word, le.Uint32(word)+plancache.ElsewhereCodes)
+		default:
 			le.PutUint32(word, le.Uint32(word)+8*plancache.ElsewhereBlocks)
 		}
 	}
@@ -546,12 +549,12 @@ func (o *object) writer(u *copied, v *view, how *decision) *translate.Writer {
 	}
 	first := o.firstOfBlocks + u.first
 	notes := emit.Notes{Number: layout.RowIndex, Slots: int32(layout.RowCounters + 8*o.slots()), Sets: int(o.copies.sets)}
-	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first), Notes: notes, Number: layout.RowIndex, Saved: int32(layout.RowCounters + 8*(o.firstOfBlocks+o.copies.saved)), Common: x86.RunAddr(o.arena.at)})
+	return translate.NewWriter(code, o.code, translate.Counter{Shared: v.counter(first), Row: int32(layout.RowCounters + 8*first), Notes: notes, Number: layout.RowIndex, Saved: int32(layout.RowCounters + 8*(o.firstOfBlocks+o.copies.saved)), Common: x86.RunAddr(o.arena.at), Codes: o.codes})
 }
 
 // note puts what notes touched pages, or records accesses, into a copy.
 func (d *decision) note(c *translate.Code, o *stubgen.Object) {
-	how := translate.Touching{Row: !d.shared, Masks: d.masks, Granule: emit.Granule(d.granule), Bases: d.bases, Threads: d.threads}
+	how := translate.Touching{Row: !d.shared, Masks: d.masks, Granule: emit.Granule(d.granule), Bases: d.bases, Threads: d.threads, Tells: d.tells}
 	if d.records {
 		c.RecordAccesses(o, how)
 	} else {
@@ -603,6 +606,8 @@ const (
 	_ = uint(layout.ShWord-emit.GranuleWord) + uint(emit.GranuleWord-layout.ShWord)
 	_ = uint(layout.ShThreads-emit.ShadowThreads) + uint(emit.ShadowThreads-layout.ShThreads)
 	_ = uint(layout.RowIndex-emit.RowNumber) + uint(emit.RowNumber-layout.RowIndex)
+	_ = uint(layout.ShBy-emit.ShadowBy) + uint(emit.ShadowBy-layout.ShBy)
+	_ = uint(layout.ShByWrote-emit.ShadowByWrote) + uint(emit.ShadowByWrote-layout.ShByWrote)
 	_ = uint(layout.ShText-emit.ShadowText) + uint(emit.ShadowText-layout.ShText)
 	_ = uint(layout.TrCount-1-emit.TripLastBucket) + uint(emit.TripLastBucket-layout.TrCount+1)
 )

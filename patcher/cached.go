@@ -73,6 +73,10 @@ func (d *decision) heats() string {
 		how = "regions"
 	case d.threads:
 		how = "threads"
+	case d.tells && d.masks:
+		how = "who masks"
+	case d.tells:
+		how = "who"
 	case d.masks:
 		how = fmt.Sprintf("masks %d", d.granule)
 	}
@@ -298,6 +302,8 @@ func (a *arena) restore(p *Plan) {
 			le.PutUint32(word, le.Uint32(word)+8*o.firstOfBlocks)
 		case plancache.FixIndex:
 			le.PutUint32(word, le.Uint32(word)+o.first)
+		case plancache.FixCode:
+			le.PutUint32(word, le.Uint32(word)+o.codes.First)
 		case plancache.FixReturn:
 			le.PutUint64(word, le.Uint64(word)+o.bias)
 		default:

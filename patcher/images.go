@@ -164,7 +164,7 @@ func (p *Plan) cacheArena(o *object, c *plancache.Plan) error {
 	}
 	c.Arena, c.ArenaSize, c.Cold, c.Keeps = a.at-o.bias, a.size, uint64(a.cold), uint64(a.keeps)
 	c.Stubs = a.image
-	if !c.AddFixups(o.bias, &plancache.Elsewhere{Stubs: other.buf, Up: up, First: o.first, FirstOfBlocks: o.firstOfBlocks, Entry: p.Entries.of}) {
+	if !c.AddFixups(o.bias, &plancache.Elsewhere{Stubs: other.buf, Up: up, First: o.first, FirstOfBlocks: o.firstOfBlocks, Codes: o.codes.First, Entry: p.Entries.of}) {
 		return errNotKept
 	}
 	part := func(at, size uint64) []byte { return p.bytesOf(p.originPages, at)[:size] }
@@ -187,6 +187,7 @@ func (p *Plan) elsewhere(o *object) (*arena, error) {
 	a, c, q, r, code := *o.arena, *o, *p, *p.Request, *o.code
 	c.first++
 	c.firstOfBlocks += plancache.ElsewhereBlocks
+	c.codes.First += plancache.ElsewhereCodes
 	further := uint64(up)
 	if code.Absolute {
 		further = 0

@@ -42,7 +42,7 @@ func locate(listed []target.Loaded, maps []procmaps.Mapping) []target.Loaded {
 
 func sameFile(a, b *procmaps.Mapping) bool { return a.Inode == b.Inode && a.Path == b.Path }
 
-// base is where the numbers of functions, counters, blocks and loops start: behind those
+// base is where the numbers of functions, counters, blocks, loops and instructions start: behind those
 // of the table that is there.
 type base struct {
 	counters  uint32
@@ -50,6 +50,7 @@ type base struct {
 	loops     uint32
 	functions int
 	objects   int
+	codes     uint32          // numbers of instructions that are given away
 	table     *build.Appender // nil at the start
 }
 
@@ -60,7 +61,10 @@ func (p *Plan) openBase() error {
 	}
 	t, err := p.Table()
 	if err == nil {
-		p.base = &base{t.Counters, t.Blocks.Count, t.Loops.Count, int(t.Functions.Count), int(t.Objects.Count), t}
+		p.base = &base{t.Counters, t.Blocks.Count, t.Loops.Count, int(t.Functions.Count), int(t.Objects.Count), 0, t}
+		if p.how.tells {
+			p.base.codes, err = t.Codes()
+		}
 	}
 	return err
 }

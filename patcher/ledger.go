@@ -96,6 +96,9 @@ func (o *object) entry() layout.Object {
 	if e.Sets = o.setsOfSlots(); e.Sets > 0 {
 		e.Slots = o.slots()
 	}
+	if o.toldCodes > 0 {
+		e.Codes, e.CodeCount = o.codes.First, o.toldCodes
+	}
 	if o.arena != nil {
 		e.Arena = o.arena.at
 		if o.arena.kept {

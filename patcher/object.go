@@ -23,6 +23,7 @@ import (
 	"github.com/dynprof/dynprof/stubgen/emit"
 	"github.com/dynprof/dynprof/stubgen/entry"
 	"github.com/dynprof/dynprof/stubgen/survey"
+	"github.com/dynprof/dynprof/stubgen/translate"
 )
 
 // object is one ELF object of the target.
@@ -55,6 +56,8 @@ type object struct {
 	numbered      uint32             // how many of them
 	first         uint32             // the first of them
 	firstOfBlocks uint32             // the first that is a block's
+	codes         translate.Codes    // the numbers of its instructions, if it is told which touch memory,
+	toldCodes     uint32             // and how many of them nothing else has
 	thresholds    []uint32           // unless all have the same
 	callSites     []elfscan.CallSite // if blocks are counted,
 	copies        *copies            // of its functions,

@@ -61,7 +61,7 @@ func New(r *Request, t target.Target) (*Plan, error) {
 	shared := r.Shared || r.Options.On[setting.Lock]
 	p.how = decision{debugged: t.IsDebugged(), shared: shared, redirectable: r.Translator && !shared,
 		notes: r.Options.On[setting.Edges] && r.Options.On[setting.Blocks] && !shared,
-		trips: r.Options.On[setting.Trips] && !shared, sites: r.countsCalls(), heat: r.Options.Heat, masks: r.Options.HeatByMasks, threads: r.Options.HeatThreads, granule: r.Options.Granule, bases: r.Options.Bases, records: r.Options.Regions,
+		trips: r.Options.On[setting.Trips] && !shared, sites: r.countsCalls(), heat: r.Options.Heat, masks: r.Options.HeatByMasks, threads: r.Options.HeatThreads, tells: r.Options.HeatTells, granule: r.Options.Granule, bases: r.Options.Bases, records: r.Options.Regions,
 		switched: r.Options.On[setting.Blocks] && (r.Options.On[setting.Control] || r.Options.Hot)}
 	p.how.within = p.how.switched && p.Options.Overhead > 0
 	p.caches = p.mayCache()
@@ -245,6 +245,9 @@ func (p *Plan) number() {
 	for _, o := range p.all {
 		o.firstOfBlocks = next
 		next += o.countersOfBlocks()
+	}
+	if p.how.tells {
+		p.numberCodes()
 	}
 }
 

@@ -71,6 +71,7 @@ type Options struct {
 	Heat        bool             // it is noted which memory is touched, with setting.Blocks
 	HeatByMasks bool             // by pext, with which the CPU is fast
 	HeatThreads bool             // of each thread for itself
+	HeatTells   bool             // and by which instruction
 	Granule     byte             // with Heat: bits of an address within what is noted as one
 	Bases       bool             // with Heat: of segments they can be read
 	Regions     bool             // with Heat: instead accesses to regions are recorded
@@ -96,6 +97,7 @@ type decision struct {
 	heat         bool // it is noted which memory is touched
 	masks        bool // by pext
 	threads      bool // of each thread for itself
+	tells        bool // and by which instruction
 	granule      byte // bits of an address within what is noted as one
 	bases        bool // of segments can be read
 	records      bool // instead accesses to regions are recorded

@@ -615,10 +615,11 @@ func TestCacheWarmed(t *testing.T) {
 		{{"--heat"}, {"--heat"}},
 		{{"--heat=pages"}, {"--heat=pages"}},
 		{{"--heat=bytes", "--objects", "all"}, {"--heat=bytes", "--objects", "all"}},
+		{{"--heat=who"}, {"--heat=who"}},
 		{{"--regions"}, {"--regions"}},
 		{{"--regions"}, {"--region", "main"}},
 		{{"--blocks", "--edges", "--trips"}, {"--blocks", "--edges", "--trips"}},
-	}, 0, 4) {
+	}, 0, 3, 5) {
 		t.Run(strings.Join(row[1], " "), func(t *testing.T) {
 			p := newPlanned(t, cmd(program), "run")
 			p.flags = row[1]
@@ -633,7 +634,7 @@ func TestCacheWarmed(t *testing.T) {
 		})
 	}
 	p := newPlanned(t, cmd(program), "run")
-	p.hotspots(t, 2, "it is pages, lines, bytes or threads", "warm", "--heat=words", program)
+	p.hotspots(t, 2, "it is pages, lines, bytes, threads or who", "warm", "--heat=words", program)
 	p.hotspots(t, 2, "does not go with", "warm", "--heat", "--regions", program)
 }
 

@@ -49,7 +49,7 @@ func TestHeatGoesOn(t *testing.T) {
 		{"thread 9", []string{"9:-w"}, "0:-w"}, {"refused 9", []string{"9:-w 50:-w"}, "0:-w"}, {"stays 9", nil, "9:-w 50:-w"},
 		{"killed 9", []string{"9:-w"}, "0:-w"}, {"forks 9", []string{"9:-w 70:-w"}, "0:-w"},
 	} {
-		for _, flags := range lane.Thin([][]string{{"--heat=pages"}, {"--heat=lines", "--objects", "main"}, {"--heat=threads"}, {"--heat=lines", "--control"}, {"--heat=pages", "--lock", "--cache=false"}}, 2) {
+		for _, flags := range lane.Thin([][]string{{"--heat=pages"}, {"--heat=lines", "--objects", "main"}, {"--heat=threads"}, {"--heat=lines", "--control"}, {"--heat=pages", "--lock", "--cache=false"}, {"--heat=who"}}, 2) {
 			t.Run(fmt.Sprint(row.how, flags), func(t *testing.T) {
 				t.Parallel()
 				c := cmd(append([]string{program}, strings.Fields(row.how)...)...)

@@ -153,7 +153,7 @@ func TestHeatKept(t *testing.T) {
 		{late, library},
 	} {
 		p := newPlanned(t, cmd(args...), "run")
-		p.flags = []string{[]string{"--heat=pages", "--heat=threads"}[i%2]}
+		p.flags = []string{[]string{"--heat=who", "--heat=threads", "--heat=pages"}[i]}
 		for starts, done := 0, false; !done; starts++ {
 			r, rep, cached, all := p.start(t)
 			want, _ := saidPages(t, r.stdout)
@@ -176,7 +176,7 @@ func TestHeatKept(t *testing.T) {
 func TestHeatWatched(t *testing.T) {
 	lane.Parallel(t)
 	b := buildCanaries(t, []string{"-pie", "-fPIE"}, false)
-	for _, heat := range lane.Some([]string{"--heat=pages", "--heat=lines", "--heat=bytes", "--heat=threads"}, 0, 3) {
+	for _, heat := range lane.Some([]string{"--heat=pages", "--heat=lines", "--heat=bytes", "--heat=threads", "--heat=who"}, 0, 3, 4) {
 		b.compare(t, cmd(b.program, "watched", "slow-paths"), []uint64{0}, heat)
 	}
 }
@@ -195,7 +195,7 @@ func TestHeatRefused(t *testing.T) {
 	if r := run(t, cmd(build(t, "hotspots"), "heat", table)); r.status != 1 || !strings.Contains(r.stderr, "run the program with hotspots run --heat=pages") {
 		t.Errorf("%+v", r)
 	}
-	for _, row := range [][]string{{"--heat=words", "it is pages, lines, bytes or threads"}, {"--heat=pages --follow-exec", "goes neither with"}, {"--heat=pages --blocks=hot", "goes neither with"}} {
+	for _, row := range [][]string{{"--heat=words", "it is pages, lines, bytes, threads or who"}, {"--heat=pages --follow-exec", "goes neither with"}, {"--heat=pages --blocks=hot", "goes neither with"}} {
 		args := append([]string{build(t, "hotspots"), "run"}, strings.Fields(row[0])...)
 		if r := run(t, cmd(append(args, "--", program)...)); r.status != 125 || !strings.Contains(r.stderr, row[1]) {
 			t.Errorf("%v: %+v", row, r)

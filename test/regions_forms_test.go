@@ -82,14 +82,14 @@ func differ(got, want []string) string {
 func TestFormsHeat(t *testing.T) {
 	formsOf(t, formsKinds, func(t *testing.T, program, kind string) {
 		_, without := saidOf(t, func(to string) result { return run(t, cmd(program, to, kind)) })
-		for _, flags := range lane.Some([][]string{{"--heat=bytes"}, {"--heat=bytes", "--lock"}, {"--heat=lines"}, {"--heat=pages"}}, 0) {
+		for _, flags := range lane.Some([][]string{{"--heat=bytes"}, {"--heat=bytes", "--lock"}, {"--heat=lines"}, {"--heat=pages"}, {"--heat=who"}, {"--heat=who", "--lock"}}, 0, 4) {
 			var table string
 			said, with := saidOf(t, func(to string) (r result) {
 				r, table = countedAt(t, cmd(program, to, kind), append([]string{"--objects", "main"}, flags...)...)
 				return r
 			})
 			same(t, without, with)
-			granule := map[string]uint64{"--heat=bytes": 8, "--heat=lines": 64, "--heat=pages": 4096}[flags[0]]
+			granule := map[string]uint64{"--heat=bytes": 8, "--heat=lines": 64, "--heat=pages": 4096, "--heat=who": 4096}[flags[0]]
 			if got, want := granulesOf(t, table, granule), granulesSaid(t, said, granule); !maps.Equal(got, want) {
 				for at, what := range got {
 					if want[at] != what {

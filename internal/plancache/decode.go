@@ -199,7 +199,7 @@ func (p *Plan) checkFixups() error {
 	end := uint64(0)
 	for f := p.Fixups; len(f) > 0; f = f[FixEntrySize:] {
 		at, kind, n := uint64(le.Uint32(f[FixAt:])), le.Uint32(f[FixKind:]), uint64(8)
-		if kind <= FixBlock {
+		if kind <= FixCode {
 			n = 4
 		}
 		if at < end || kind > FixReturn || at+n > p.ArenaSize {

@@ -1,18 +1,23 @@
 package plancache
 
 // Elsewhere is a process in which all is otherwise on which stubs depend: the first
-// counter is the next one, the first of a block's is ElsewhereBlocks later, entries are
+// counter is the next one, the first of a block's is ElsewhereBlocks later, the first
+// instruction's number ElsewhereCodes, entries are
 // the complements of what they are here, and the object lies further up, with its arena.
 type Elsewhere struct {
 	Stubs         []byte
 	Up            uint64                   // by so many bytes, whose lowest eight bits alone are 0
 	First         uint32                   // the object's first counter here,
-	FirstOfBlocks uint32                   // and the first that is a block's
+	FirstOfBlocks uint32                   // and the first that is a block's,
+	Codes         uint32                   // and the number of its first instruction
 	Entry         func(kind uint32) uint64 // what an entry of a kind is here
 }
 
 // ElsewhereBlocks is how much further on blocks' counters begin elsewhere.
 const ElsewhereBlocks = 3
+
+// ElsewhereCodes is by how much numbers of instructions are greater elsewhere.
+const ElsewhereCodes = 5
 
 // AddFixups finds out what of the stubs, which are those of an object at bias, depends on
 // the process, and takes it out. It reports false where something else differs.
@@ -37,6 +42,9 @@ func (p *Plan) AddFixups(bias uint64, other *Elsewhere) bool {
 			end = from + 4
 		case FixIndex:
 			le.PutUint32(word, le.Uint32(word)-other.First)
+			end = from + 4
+		case FixCode:
+			le.PutUint32(word, le.Uint32(word)-other.Codes)
 			end = from + 4
 		case FixReturn:
 			le.PutUint64(word, le.Uint64(word)-bias)
@@ -70,6 +78,8 @@ func (p *Plan) fixupAt(at int, other *Elsewhere) (from int, kind uint32) {
 			return at, FixBlock
 		case 1:
 			return at, FixIndex
+		case ElsewhereCodes:
+			return at, FixCode
 		}
 	}
 	return -1, 0

@@ -107,10 +107,11 @@ const (
 	FixCounter = 0 // u32: 8 times the object's first counter is added,
 	FixIndex   = 1 // u32: or the object's first counter,
 	FixBlock   = 2 // u32: or 8 times the first of its blocks'
-	FixSlow    = 3 // u64: address of the slow path of thresholds,
-	FixKeeper  = 4 // of redirected calls,
-	FixSite    = 5 // of kernel sites,
-	FixChanged = 6 // of what stands in for the dynamic linker's function,
-	FixRecord  = 7 // and of what records an access
-	FixReturn  = 8 // u64, an address in the object: its bias is added
+	FixCode    = 3 // u32: or the number of its first instruction
+	FixSlow    = 4 // u64: address of the slow path of thresholds,
+	FixKeeper  = 5 // of redirected calls,
+	FixSite    = 6 // of kernel sites,
+	FixChanged = 7 // of what stands in for the dynamic linker's function,
+	FixRecord  = 8 // and of what records an access
+	FixReturn  = 9 // u64, an address in the object: its bias is added
 )

@@ -44,7 +44,7 @@ func demo() *Plan {
 		Low:  0x1000, High: 0x9000, Arena: ^uint64(0xffff), ArenaSize: 0x2000, Cold: 0x1000, Keeps: 0x1800,
 		Hook: 0x2005, Counters: 2, Flags: layout.ObjSelected, Code: 100, Untold: 4,
 		Texts: []Text{{0x2000, 0x1000, 0x1000, 5, 3, 2, 1}, {0x4000, 0x2000, 0x3000, 5, 1, 1, 0}},
-		Stubs: bytes.Repeat([]byte{0xcc}, 0x2000), Fixups: append(u32s(0, FixSlow), u32s(0x34, FixCounter, 0x1006, FixIndex)...),
+		Stubs: bytes.Repeat([]byte{0xcc}, 0x2000), Fixups: append(u32s(0, FixSlow), u32s(0x34, FixCounter, 0x1006, FixIndex, 0x1010, FixCode, 0x1014, FixCode)...),
 		Records: append(record(0x30, 0x12010, 0, 2, 0), record(0x100, 0x12000, 4, 0, recordLong)...),
 		Lengths: append([]byte{1, 1, 4, 9}, append(u32s(1, 300), 3, 3)...), ByText: u32s(1, 0), Islands: u64s(0x2030, 0x2010),
 	}
@@ -160,7 +160,7 @@ func TestRefused(t *testing.T) {
 		},
 		"call: of none":           func(p *Plan) { le.PutUint32(p.Listed[2*ListedEntrySize+listedOf:], callBit|1) },
 		"call: group":             func(p *Plan) { le.PutUint32(p.Leds[ledGroup:], 3) },
-		"fixup: kind":             func(p *Plan) { p.Fixups[FixKind] = 9 },
+		"fixup: kind":             func(p *Plan) { p.Fixups[FixKind] = FixReturn + 1 },
 		"fixup: order":            func(p *Plan) { p.Fixups[FixEntrySize] = 7 },
 		"fixup: end":              func(p *Plan) { le.PutUint32(p.Fixups[2*FixEntrySize:], 0x1ffd) },
 		"record: order":           func(p *Plan) { p.Records[0], p.Records[1] = 0, 2 },

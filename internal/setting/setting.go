@@ -123,7 +123,7 @@ var All = [Count]Setting{
 		"count of each loop how many of its executions had so many trips, too, as hotspots loops shows it; with --blocks, which it implies",
 		"patch as hotspots run --trips does"},
 	Heat: {"heat", "", "DYNPROF_HEAT", Text,
-		"note which of the `GRANULES` of memory are read and written, as hotspots heat shows them: lines of 64 bytes, --heat=pages, or --heat=bytes, eight at a time, or --heat=threads: pages, and which threads touched each; with --blocks, which it implies", ""},
+		"note which of the `GRANULES` of memory are read and written, as hotspots heat shows them: lines of 64 bytes, --heat=pages, or --heat=bytes, eight at a time, --heat=threads: pages, and which threads touched each, or --heat=who: pages, and which function read and which wrote each last; with --blocks, which it implies", ""},
 	Regions: {"regions", "", "DYNPROF_REGIONS", Switch,
 		"record each access to memory that the program names by memtr.h or dynprof.h, as hotspots regions shows them; with --blocks, which it implies; see docs/regions.md", ""},
 	Region: {"region", "", "DYNPROF_REGION", List,

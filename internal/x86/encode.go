@@ -415,6 +415,17 @@ func (a *Asm) CmpWordAtTwice(reg byte, disp int32, imm int8) {
 	a.Raw(byte(imm))
 }
 
+// MovDoubleAtEight is `movl $imm,disp(,reg,8)`, and says where imm is.
+func (a *Asm) MovDoubleAtEight(reg byte, disp int32, imm uint32) (at int) {
+	if reg > RDI {
+		a.Raw(0x42)
+	}
+	a.Raw(0xc7, 0x04, 0xc5|reg&7<<3)
+	a.imm32(disp)
+	a.imm32(int32(imm))
+	return a.Len() - 4
+}
+
 // CmpAbsolute is `cmp disp,reg`, of 8 bytes in the first 2 GB of memory.
 func (a *Asm) CmpAbsolute(reg byte, disp int32) {
 	a.Raw(rexW|reg>>3<<2, 0x3b, 0x04|reg&7<<3, 0x25)

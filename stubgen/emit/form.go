@@ -41,6 +41,7 @@ const (
 	formElement  = 17
 	formKind     = 18 // as in Touch.Record
 	formMore     = 19 // another follows
+	formBy       = 20 // u32, By.number of the instruction, where that is told
 	formBytes    = 24
 
 	formAddr32 = 1 // flags
@@ -83,7 +84,7 @@ func (t *Touch) checkForms(a *x86.Asm, use *TouchUse) {
 }
 
 // writeForms writes what describes them, and returns where.
-func (t *Touch) writeForms(a *x86.Asm) x86.RunAddr {
+func (t *Touch) writeForms(a *x86.Asm, use *TouchUse) x86.RunAddr {
 	at := a.PC()
 	for i := range t.Forms {
 		f := &t.Forms[i]
@@ -113,7 +114,12 @@ func (t *Touch) writeForms(a *x86.Asm) x86.RunAddr {
 		if i+1 < len(t.Forms) {
 			b[formMore] = 1
 		}
-		a.Copy(b[:])
+		if t.Tells {
+			binary.LittleEndian.PutUint32(b[formBy:], use.By.number(use.By.Inst))
+		}
+		if a.Copy(b[:]); t.Tells {
+			use.By.fix(a.Len() - formBytes + formBy)
+		}
 	}
 	return at
 }

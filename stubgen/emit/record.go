@@ -146,7 +146,7 @@ func (t *Touch) WriteCold(a *x86.Asm, use *TouchUse, begin x86.Label, home, comm
 		}
 	}
 	a.Jmp(begin)
-	forms := t.writeForms(a)
+	forms := t.writeForms(a, use)
 	a.Bind(use.Cold)
 	if t.Forms != nil {
 		a.LeaTo(r, forms)

@@ -300,6 +300,7 @@ func (h *header) records() {
 	h.define("FORM_SIZE", formSize)
 	h.define("FORM_WAY", formWay)
 	h.define("FORM_MORE", formMore)
+	h.define("FORM_BY", formBy)
 	h.define("FORM_REGISTERS", 17)
 	h.define("FORM_ADDR32", formAddr32)
 	h.define("FORM_BYTE", formByte)

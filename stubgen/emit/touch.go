@@ -58,6 +58,7 @@ type Touch struct {
 	Scratch    byte   // register that is dead there and in no Mark, not R8; NoRegister: the stack is used
 	Masks      bool   // by pext: no flag changes
 	Threads    bool   // pages, in a shadow of the thread's own (ShadowThreads); without Masks
+	Tells      bool   // pages, and which instruction it was (touchby.go)
 	KeepsFlags bool   // they are live, and Masks is false: then Scratch is NoRegister
 	Looks      bool   // it looks first: flags are not live
 	Record     int32  // unless 0 it is a record, of one mark (record.go)
@@ -72,7 +73,8 @@ type Mark struct {
 	At     x86.RunAddr // unless 0 it is there
 	Ahead  int32       // it is so far behind that, of 32 bits
 	Kind   x86.OperandKind
-	More   int32 // bytes behind it, up to MostMore; the last is noted, too
+	More   int32    // bytes behind it, up to MostMore; the last is noted, too
+	By     [2]int32 // where that is told: the instruction that reads it, and the one that writes it
 }
 
 // MostMore is the most that Mark.More may be of a Touch that looks: so few that it is rare that
@@ -90,6 +92,7 @@ type TouchUse struct {
 	Word int32        // displacement of the row's word for Scratch from the GS base
 	Mask x86.Label    // where WriteMask has put it
 	Fix  func(at int) // is called with the offset of each Word; nil if nobody asks
+	By   *By          // of a Touch that tells
 
 	Cold, Back x86.Label // of a record
 }
@@ -122,6 +125,10 @@ func (t *Touch) atMost() int {
 func (t *Touch) atMostOf(m *Mark) (size int) {
 	const looks, crosses = 33, 13
 	switch more := m.More > 0; {
+	case t.Looks && t.Tells:
+		if size = mostStore; more {
+			size += crosses
+		}
 	case t.Looks:
 		if size = looks; more {
 			size += crosses
@@ -130,6 +137,9 @@ func (t *Touch) atMostOf(m *Mark) (size int) {
 		size = 2 * mostStore
 	default:
 		size = mostStore
+	}
+	if t.Tells {
+		size += mostOfTold * (1 + min(int(m.More), 1))
 	}
 	if m.isFar() {
 		size += mostOfFar
@@ -286,7 +296,8 @@ const (
 	noted     = 0xff
 	mostStore = 29 // bytes that store writes, or check and checks for a mark
 
-	mostOfThread = 13 // bytes more where threads are told apart
+	mostOfThread = 13 // bytes more where threads are told apart,
+	mostOfTold   = 15 // and where it is told which instruction it was
 	RowNumber    = 20 // of what the GS base points at
 )
 
@@ -310,6 +321,10 @@ func (m *Mark) last() *Mark {
 
 func (t *Touch) store(a *x86.Asm, r byte, m *Mark, use *TouchUse) {
 	t.granule(a, r, m, use)
+	if t.Tells {
+		m.tell(a, r, use)
+		return
+	}
 	switch m.Kind {
 	case x86.OperandLoad:
 		a.MovByteAtTwice(r, ShadowAt+ShadowRead, noted)
@@ -332,7 +347,8 @@ func (t *Touch) store(a *x86.Asm, r byte, m *Mark, use *TouchUse) {
 //	      ...                          ; of each, those by the same registers together
 //	back:
 //
-// Of lines and words it is the first byte, and `test r, 7`, or fewer, for where it is aligned.
+// Of lines and words it is the first byte, and `test r, 7`, or fewer, for where it is aligned. What
+// tells stores in place of cmp and jne (touchby.go).
 func (t *Touch) looks(a *x86.Asm, r byte, use *TouchUse) {
 	var all [mostMarks]Mark
 	for _, m := range t.together(all[:0]) {
@@ -350,6 +366,10 @@ func (t *Touch) looks(a *x86.Asm, r byte, use *TouchUse) {
 			a.Jcc(x86.CondNE, use.Cold)
 		}
 		t.number(a, r, from, use)
+		if t.Tells {
+			m.tell(a, r, use)
+			continue
+		}
 		switch m.Kind {
 		case x86.OperandLoad:
 			a.CmpByteAtTwice(r, ShadowAt+ShadowRead, -1)
@@ -375,7 +395,8 @@ func (t *Touch) together(list []Mark) []Mark {
 		}
 		l := &list[k]
 		end := max(l.end(), m.end())
-		l.Memory.Disp, l.Kind = min(l.Memory.Disp, m.Memory.Disp), l.Kind|m.Kind
+		l.Memory.Disp = min(l.Memory.Disp, m.Memory.Disp)
+		l.done(m)
 		l.More = int32(end - int64(l.Memory.Disp) - 1)
 	}
 	return list
@@ -399,6 +420,9 @@ func (t *Touch) ColdTouchSize() int {
 	size := 2*JumpSize + 2*mostStore*len(t.Marks) + 2*t.moreOfFar()
 	if t.Threads {
 		size += 2 * mostOfThread * len(t.Marks)
+	}
+	if t.Tells {
+		size += 2 * mostOfTold * len(t.Marks)
 	}
 	return size
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -21,6 +22,10 @@ func TestTouch(t *testing.T) {
 	}
 	behind := func(m Mark, more int32) Mark {
 		m.More = more
+		return m
+	}
+	told := func(m Mark, inst int32) Mark {
+		m.By = [2]int32{inst, inst + 0x10}
 		return m
 	}
 	var got strings.Builder
@@ -47,13 +52,16 @@ func TestTouch(t *testing.T) {
 		{"it looks for lines", Touch{Marks: []Mark{behind(by(12, none, 1, 0, load), 7), behind(by(x86.RDI, x86.RCX, 4, 0, store), 3), by(x86.RDI, none, 1, 64, store)}, Scratch: 15, Masks: true, Looks: true, Granule: GranuleLine}},
 		{"8 bytes, there is pext", Touch{Marks: []Mark{by(x86.RDI, none, 1, 8, load)}, Scratch: x86.RAX, Masks: true, Granule: GranuleWord}},
 		{"in a thread's own shadow, by r13", Touch{Marks: []Mark{by(x86.RSP, none, 1, 0x1000, store)}, Scratch: 13, Threads: true}},
+		{"it tells, it looks: 8 bytes are read, 4 behind them written", Touch{Marks: []Mark{told(behind(by(x86.RDI, none, 1, 8, load), 7), 1), told(behind(by(x86.RDI, none, 1, 32, store), 3), 2), told(by(x86.RCX, none, 1, 0, load|store), 3)}, Scratch: 13, Masks: true, Looks: true, Tells: true}},
+		{"it tells, flags are kept", Touch{Marks: []Mark{told(by(x86.RAX, x86.RDX, 2, 0, load|store), 1)}, Scratch: none, KeepsFlags: true, Tells: true}},
+		{"it tells, by shifts", Touch{Marks: []Mark{told(by(x86.R9, none, 1, 0, store), 4)}, Scratch: x86.RAX, Tells: true}},
 		{"in a thread's own shadow, it looks, none is dead", Touch{Marks: []Mark{behind(by(x86.RDI, none, 1, 8, load), 7)}, Scratch: none, Looks: true, Threads: true}},
 	} {
 		row.Granule = cmp.Or(row.Granule, GranulePage)
 		front, cold := 0, 0
 		code := assembled(t, func(a *x86.Asm) {
 			begin := a.NewLabel()
-			use := TouchUse{Word: 0x98, Mask: a.NewLabel(), Cold: a.NewLabel(), Back: a.NewLabel()}
+			use := TouchUse{Word: 0x98, Mask: a.NewLabel(), Cold: a.NewLabel(), Back: a.NewLabel(), By: &By{Number: func(inst int32) uint32 { return 0x1000 + uint32(inst) }}}
 			a.Bind(begin)
 			row.Write(a, &use)
 			if front = a.Len(); row.Looks {
@@ -74,9 +82,9 @@ func TestTouch(t *testing.T) {
 // register is left for it.
 func TestTouchRoom(t *testing.T) {
 	registers := []byte{x86.RCX, x86.RDX, x86.RBX, x86.RBP, x86.RSI, x86.RDI, x86.RSP, x86.RAX, x86.R8, 12, 13}
-	for _, touch := range []Touch{{Scratch: 15}, {Scratch: 15, Masks: true}, {Scratch: x86.NoRegister, Masks: true}, {Scratch: x86.NoRegister, KeepsFlags: true}, {Scratch: 15, Threads: true}, {Scratch: x86.NoRegister, KeepsFlags: true, Threads: true}, {Scratch: 15, Looks: true, Granule: GranulePage, Threads: true}, {Scratch: x86.NoRegister, Looks: true, Granule: GranulePage, Threads: true}, {Scratch: 15, Looks: true, Granule: GranulePage}, {Scratch: x86.NoRegister, Looks: true, Granule: GranulePage}} {
+	for _, touch := range []Touch{{Scratch: 15}, {Scratch: 15, Masks: true}, {Scratch: x86.NoRegister, Masks: true}, {Scratch: x86.NoRegister, KeepsFlags: true}, {Scratch: 15, Threads: true}, {Scratch: x86.NoRegister, KeepsFlags: true, Threads: true}, {Scratch: 15, Tells: true}, {Scratch: 15, Masks: true, Tells: true}, {Scratch: x86.NoRegister, KeepsFlags: true, Tells: true}, {Scratch: 15, Looks: true, Granule: GranulePage, Tells: true}, {Scratch: x86.NoRegister, Looks: true, Granule: GranulePage, Tells: true}, {Scratch: 15, Looks: true, Granule: GranulePage, Threads: true}, {Scratch: x86.NoRegister, Looks: true, Granule: GranulePage, Threads: true}, {Scratch: 15, Looks: true, Granule: GranulePage}, {Scratch: x86.NoRegister, Looks: true, Granule: GranulePage}} {
 		for n := range 3 * len(registers) {
-			if touch.Threads && touch.Looks && n >= len(registers) {
+			if (touch.Threads || touch.Tells) && touch.Looks && n >= len(registers) {
 				break // it does not look for these
 			}
 			first, kind := n%len(registers), n/len(registers)
@@ -85,6 +93,9 @@ func TestTouchRoom(t *testing.T) {
 				m := Mark{Memory: x86.Memory{Base: registers[(first+2*i)%len(registers)], Index: registers[(first+2*i+1)%len(registers)], Scale: 8, Disp: 1 << 20}, Kind: x86.OperandLoad | x86.OperandStore}
 				if m.Memory.Index == x86.RSP {
 					m.Memory.Index = x86.NoRegister
+				}
+				if all.Tells {
+					m.Kind = x86.OperandLoad // two ends of a span are of one kind; what is added is where there is room (Merge)
 				}
 				switch kind {
 				case 1: // scales of rax are left out (x86.Operand.Linear)
@@ -170,6 +181,62 @@ func TestLooks(t *testing.T) {
 	}
 	if fine < 1000 || not < 1000 {
 		t.Errorf("%d were fine, %d not", fine, not)
+	}
+}
+
+// TestTells: where a Touch that tells and looks does not go to the cold, it has told of just what its
+// marks are of.
+func TestTells(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	type told struct {
+		page uint64
+		kind x86.OperandKind
+	}
+	fine, crosses, merged := 0, 0, 0
+	for range 100_000 {
+		touch := Touch{Granule: GranulePage, Scratch: 15, Looks: true, Tells: true}
+		regs := map[byte]uint64{}
+		for n := 1 + r.IntN(mostMarks); len(touch.Marks) < n; {
+			m := Mark{Memory: x86.Memory{Base: []byte{x86.RDI, x86.RSP}[r.IntN(2)], Index: x86.NoRegister, Scale: 1, Disp: r.Int32N(300) - 150}, Kind: 1 + x86.OperandKind(r.IntN(3)), More: r.Int32N(16)}
+			m.By = [2]int32{int32(len(touch.Marks)), int32(len(touch.Marks))}
+			regs[m.Memory.Base] = 1<<20 - uint64(r.IntN(400)) + 200
+			touch.Marks = append(touch.Marks, m)
+		}
+		pages := func(marks []Mark, whole bool) map[told]bool {
+			all := map[told]bool{}
+			for _, m := range marks {
+				at := regs[m.Memory.Base] + uint64(int64(m.Memory.Disp))
+				for _, kind := range []x86.OperandKind{x86.OperandLoad, x86.OperandStore} {
+					if m.Kind&kind == 0 {
+						continue
+					}
+					if by := touch.Marks[m.By[kind>>1]]; by.Kind&kind == 0 || by.Memory.Base != m.Memory.Base {
+						t.Fatalf("%+v: %+v has another's number", touch, m)
+					}
+					if all[told{(at + uint64(m.More)) >> GranulePage, kind}] = true; whole {
+						all[told{at >> GranulePage, kind}] = true
+					}
+				}
+			}
+			return all
+		}
+		list, cold := touch.together(nil), false
+		for _, m := range list {
+			at := regs[m.Memory.Base] + uint64(int64(m.Memory.Disp+m.More))
+			cold = cold || m.More > 0 && at&uint64(GranulePage.Bytes()-1)&^uint64(upTo(m.More)-1) == 0
+		}
+		if cold {
+			crosses++
+			continue
+		}
+		fine++
+		merged += len(touch.Marks) - len(list)
+		if got, want := pages(list, false), pages(touch.Marks, true); !maps.Equal(got, want) {
+			t.Fatalf("%+v with %x: %v, not %v", touch, regs, got, want)
+		}
+	}
+	if min(fine, crosses, merged) < 1000 {
+		t.Errorf("%d were fine, %d not, %d marks were one with others", fine, crosses, merged)
 	}
 }
 

@@ -21,7 +21,20 @@ type Counter struct {
 	Number int32       // displacement of the row's number, if trips are counted
 	Saved  int32       // of the word that a Touch saves its register in
 	Common x86.RunAddr // where the arena is, with its common jumps, if accesses are recorded
+	Codes  Codes       // if it is told which instruction touches memory
 }
+
+// Codes are the numbers of an object's instructions: those of its addresses from one on.
+type Codes struct {
+	First uint32
+	Low   uint64 // link-time address
+}
+
+// MostCodes is how many an object has at most: what lies beyond has the last.
+const MostCodes = 1 << 31
+
+// Of is the number of an instruction.
+func (c *Codes) Of(addr uint64) uint32 { return c.First + uint32(min(addr-c.Low, MostCodes-1)) }
 
 // Size is the most bytes that the copy takes, behind its function's count.
 func (c *Code) Size(o *stubgen.Object, shared bool) int {
@@ -36,9 +49,19 @@ const maskSize = 8
 
 // Fix is a word of a copy that depends on the process.
 type Fix struct {
-	At      int32 // from the stub's start
-	Address bool  // it is a run address of 64 bits; else the displacement of a counter, of 32
+	At   int32 // from the stub's start
+	Kind FixKind
 }
+
+// FixKind is what such a word is.
+type FixKind uint8
+
+// The kinds that there are.
+const (
+	FixCounter FixKind = iota // displacement of a counter, of 32 bits
+	FixAddress                // run address of 64 bits
+	FixCode                   // number of an instruction, of 32 bits
+)
 
 // Writer writes a copy behind its function's count: it is an emit.Copy.
 type Writer struct {
@@ -60,6 +83,7 @@ type Writer struct {
 	cold    []cold
 	use     emit.TouchUse // of what has nothing elsewhere
 	fixer   func(at int)  // fixAt
+	by      emit.By
 	guarded []guarded
 	mask    x86.Label           // if a Touch needs it
 	slow    *Writer             // of the copy that guards lead to, if there is one,
@@ -76,6 +100,8 @@ func NewWriter(c *Code, o *stubgen.Object, counter Counter) *Writer {
 	c.layOut(o, counter.Shared != 0, false)
 	w := &Writer{code: c, obj: o, counter: counter}
 	w.fixer = w.fixAt
+	w.by.Number = func(inst int32) uint32 { return w.counter.Codes.Of(c.Home.Graph.Insts[inst].Addr) }
+	w.by.Fix = func(at int) { w.Fixes = append(w.Fixes, Fix{int32(at), FixCode}) }
 	if c.Slow != nil {
 		w.slow = NewWriter(c.Slow, o, counter)
 		w.slow.fast, w.slow.entries = w, map[int32]x86.Label{}
@@ -130,7 +156,7 @@ func (w *Writer) write(a *x86.Asm, runs *emit.Runs) {
 	w.colds()
 	w.coldGuards()
 	for _, at := range w.mover.Finish() {
-		w.Fixes = append(w.Fixes, Fix{int32(at), true})
+		w.Fixes = append(w.Fixes, Fix{int32(at), FixAddress})
 	}
 	w.writeTables()
 	if w.code.usesMask() {
@@ -258,7 +284,7 @@ func (w *Writer) count(number int32, keep bool) {
 			w.asm.LockIncTo(w.counter.Shared.Add(8 * int(number)))
 		} else {
 			w.asm.IncGS(w.counter.Row + 8*number)
-			w.fix(4, false)
+			w.fix(4, FixCounter)
 		}
 	}
 	if keep {
@@ -269,8 +295,8 @@ func (w *Writer) count(number int32, keep bool) {
 }
 
 // fix notes the last size bytes.
-func (w *Writer) fix(size int, address bool) {
-	w.Fixes = append(w.Fixes, Fix{int32(w.asm.Len() - size), address})
+func (w *Writer) fix(size int, kind FixKind) {
+	w.Fixes = append(w.Fixes, Fix{int32(w.asm.Len() - size), kind})
 }
 
 func (w *Writer) op(op Op) {

@@ -28,7 +28,7 @@ func (how *Touching) notes(p *x86.Operand) bool {
 
 // hasBase reports whether the base of its segment can be asked for, if it has one.
 func (how *Touching) hasBase(p *x86.Operand) bool {
-	if how.Threads && p.Segment != x86.SegmentNone && p.Base == x86.RAX && p.Index == x86.RAX { // which takes too much room
+	if (how.Threads || how.Tells) && p.Segment != x86.SegmentNone && p.Base == x86.RAX && p.Index == x86.RAX { // which takes too much room
 		return false
 	}
 	return p.Segment == x86.SegmentNone || how.Bases && (p.Segment == x86.SegmentFS || !how.Row)

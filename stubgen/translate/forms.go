@@ -46,7 +46,7 @@ func (t *toucher) putForms(ops []Op, inst int32) []Op {
 		return ops
 	}
 	touch := emit.FormsOf(forms, t.live[inst]&touchChange != 0, t.compares)
-	touch.Granule, touch.Masks = t.how.Granule, t.how.Masks
+	touch.Granule, touch.Masks, touch.Tells = t.how.Granule, t.how.Masks, t.how.Tells
 	t.code.Touches = append(t.code.Touches, touch)
 	return append(ops, Op{Kind: Touch, Inst: inst, To: int32(len(t.code.Touches)) - 1})
 }

@@ -97,7 +97,7 @@ type cold struct {
 
 // withCold writes what is in front of an instruction, and keeps the rest for colds.
 func (w *Writer) withCold(t *emit.Touch, inst int32) {
-	r := cold{touch: t, inst: inst, begin: w.asm.NewLabel(), TouchUse: emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixer, Cold: w.asm.NewLabel(), Back: w.asm.NewLabel()}}
+	r := cold{touch: t, inst: inst, begin: w.asm.NewLabel(), TouchUse: emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixer, By: &w.by, Cold: w.asm.NewLabel(), Back: w.asm.NewLabel()}}
 	w.asm.Bind(r.begin)
 	t.Write(w.asm, &r.TouchUse)
 	w.cold = append(w.cold, r)
@@ -110,6 +110,7 @@ func (w *Writer) colds() {
 		in := &w.code.Home.Graph.Insts[r.inst]
 		w.runs.ColdTouch(w.asm, w.shown(r.inst), r.touch)
 		start := w.asm.Len()
+		w.by.Inst = r.inst
 		if r.touch.Looks {
 			r.touch.WriteColdTouch(w.asm, &r.TouchUse, r.begin)
 		} else {

@@ -145,7 +145,7 @@ func (w *Writer) writeTable(t *flow.Dispatch, base x86.RunAddr) {
 				v = uint64(w.asm.Place(w.landing(k)))
 			}
 			w.asm.Quad(v)
-			w.fix(8, true)
+			w.fix(8, FixAddress)
 			continue
 		}
 		v := int32(binary.LittleEndian.Uint32(at[4*i:]))

@@ -32,6 +32,7 @@ type Touching struct {
 	Masks   bool // by pext: the CPU is fast with it
 	Granule emit.Granule
 	Threads bool // of each thread with a row for itself, pages; without Masks
+	Tells   bool // pages, and which instruction it was
 	Bases   bool // rdfsbase can be used, and without Row rdgsbase
 }
 
@@ -120,10 +121,11 @@ type touched struct {
 	class    x86.Memory // without its displacement; by RIP, with that of link-time addresses
 	from, to int64      // displacements, from where the stack pointer was first for those by it; to is excluded
 	kind     x86.OperandKind
-	since    int  // the first of the block's instructions that it can be noted in front of
-	last     int  // and the last: that of its first access
-	low      bool // its first byte is to be noted,
-	high     bool // and its last
+	since    int   // the first of the block's instructions that it can be noted in front of
+	last     int   // and the last: that of its first access
+	by       int32 // the instruction of its last access
+	low      bool  // its first byte is to be noted,
+	high     bool  // and its last
 }
 
 func (s *touched) isNoted() bool { return !s.low && !s.high }
@@ -369,12 +371,12 @@ func (t *toucher) access(class x86.Memory, kind x86.OperandKind, from, to int64)
 	for _, k := range t.open {
 		s := &t.spans[k]
 		if low, high := min(s.from, from), max(s.to, to); s.class == class && s.kind == kind && high-low <= t.most && t.inReach(s, low) && t.inReach(s, high) {
-			s.from, s.to = low, high
+			s.from, s.to, s.by = low, high, t.insts[len(t.insts)-1]
 			t.isOf(k)
 			return
 		}
 	}
-	s := touched{class: class, from: from, to: to, kind: kind, last: len(t.insts) - 1, low: true, high: true}
+	s := touched{class: class, from: from, to: to, kind: kind, last: len(t.insts) - 1, by: t.insts[len(t.insts)-1], low: true, high: true}
 	if !t.inReach(&s, from) {
 		s.since = s.last
 	}
@@ -434,13 +436,14 @@ func (t *toucher) place() {
 			continue
 		}
 		at, touch := t.best(t.spans[i].since, t.spans[i].last)
-		touch.Looks = touch.Looks && !(touch.Threads && isFar(&t.spans[i].class)) // whose two ends would have no room
+		touch.Looks = touch.Looks && !((touch.Threads || touch.Tells) && isFar(&t.spans[i].class)) // whose two ends would have no room
 		touch.Marks = t.some[:0]
 		for k := i; k < len(t.spans); k++ {
 			if s := &t.spans[k]; !s.isNoted() && s.since <= at && t.mark(&touch, s, at) {
 				s.low, s.high = false, false
 			}
 		}
+		touch.Looks = touch.Looks && !(touch.Tells && !touch.Crosses())
 		begin := len(t.marks)
 		t.marks = append(t.marks, touch.Marks...)
 		touch.Marks = t.marks[begin:len(t.marks):len(t.marks)]
@@ -466,7 +469,7 @@ func (t *toucher) best(first, last int) (at int, best emit.Touch) {
 // by guess.
 func (t *toucher) touchAt(inst int32) (touch emit.Touch, cost int) {
 	const stores, onStack, keeps = 2, 4, 8
-	touch = emit.Touch{Scratch: x86.NoRegister, Granule: t.how.Granule, Masks: t.how.Masks, Threads: t.how.Threads && t.how.Row}
+	touch = emit.Touch{Scratch: x86.NoRegister, Granule: t.how.Granule, Masks: t.how.Masks, Threads: t.how.Threads && t.how.Row, Tells: t.how.Tells}
 	live := t.live[inst]&touchChange != 0
 	touch.KeepsFlags = (t.compares || !t.how.Masks) && live
 	if touch.KeepsFlags {
@@ -507,6 +510,9 @@ func (t *toucher) mark(touch *emit.Touch, s *touched, at int) bool {
 // instruction of the block. It reports false if there is no room.
 func (t *toucher) markAt(touch *emit.Touch, s *touched, b int64, at int, more int32) bool {
 	m := emit.Mark{Memory: s.class, Kind: s.kind, More: more}
+	if touch.Tells {
+		m.By = [2]int32{s.by, s.by}
+	}
 	switch s.class.Base {
 	case x86.RIP:
 		m.Memory, m.At = x86.Memory{}, t.obj.Run(uint64(b))
@@ -525,8 +531,7 @@ func (t *toucher) markAt(touch *emit.Touch, s *touched, b int64, at int, more in
 func addMark(touch *emit.Touch, m *emit.Mark) bool {
 	for i := range touch.Marks {
 		if k := &touch.Marks[i]; k.Memory == m.Memory && k.At == m.At && k.More == m.More && k.Ahead == m.Ahead {
-			k.Kind |= m.Kind
-			return true
+			return touch.Merge(i, m)
 		}
 	}
 	if !touch.HasRoom(m) {
@@ -593,6 +598,6 @@ func (w *Writer) touch(op Op, alone bool) {
 }
 
 func (w *Writer) touchUse() *emit.TouchUse {
-	w.use = emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixer}
+	w.use = emit.TouchUse{Word: w.counter.Saved, Mask: w.mask, Fix: w.fixer, By: &w.by}
 	return &w.use
 }

@@ -18,7 +18,8 @@ import (
 
 // TestTouchesExact goes through functions of real programs on random ways, with registers that
 // have random values wherever one is written: each granule that an instruction touches is noted by
-// then, since a call or a round of a loop; and each that is noted is touched in the same block.
+// then, since a call or a round of a loop; and each that is noted is touched in the same block. Where it is told
+// which instruction did so, it is one of the block that does the same with that granule, or with one beside it.
 func TestTouchesExact(t *testing.T) {
 	for _, path := range append(lane.Some([]string{"/usr/bin/lua5.4", "/usr/lib/x86_64-linux-gnu/liblzma.so.5.4.1", "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0.8.6", "/usr/bin/perl"}, 0, 1), fixture.Link(t, "../flow/testdata/flow.s"), fixture.Link(t, "testdata/forms.s")) {
 		if _, err := os.Stat(path); err != nil {
@@ -38,10 +39,13 @@ func TestTouchesExact(t *testing.T) {
 				c.NoteCallees(o, c.Counters)
 				bare := c.Ops
 				begins := c.Begins
-				for k, granule := range lane.Some([]emit.Granule{emit.GranulePage, emit.GranuleLine, emit.GranuleWord, emit.GranulePage}, i%4) {
+				for k, granule := range lane.Some([]emit.Granule{emit.GranulePage, emit.GranuleLine, emit.GranuleWord, emit.GranulePage, emit.GranulePage}, i%5) {
 					c.Ops, c.Begins, c.Touches = slices.Clone(bare), begins, nil
 					how := Touching{Row: i%3 != 0, Masks: i%2 == 0, Granule: granule, Bases: true}
-					if k == 3 || granule == emit.GranulePage && i%5 == 0 {
+					switch {
+					case k == 4 || granule == emit.GranulePage && i%5 == 1:
+						how.Tells = true
+					case k == 3 || granule == emit.GranulePage && i%5 == 0:
 						how.Row, how.Masks, how.Threads = true, false, true
 					}
 					c.NoteTouches(o, how)
@@ -98,10 +102,17 @@ type walk struct {
 	how      Touching
 	granule  emit.Granule
 	noted    map[mark]bool // since a time
+	by       map[doer]bool // of a block
 	accesses int
 	large    int // those of more than a granule,
 	based    int // by FS or GS,
 	short    int // and of 32-bit addresses
+}
+
+// doer is who does something with a granule.
+type doer struct {
+	mark
+	inst int32
 }
 
 // mark is a granule, and what is done with it.
@@ -166,6 +177,8 @@ func (w *walk) newBases() {
 
 func (w *walk) block(k int32) {
 	touched, now := map[mark]bool{}, map[mark]bool{}
+	w.by = map[doer]bool{}
+	told := map[doer]bool{}
 	var forms []*emit.Touch
 	for _, op := range w.code.ops(int(k)) {
 		switch {
@@ -180,7 +193,11 @@ func (w *walk) block(k int32) {
 				for _, at := range []uint64{at, at + uint64(m.More)} {
 					for _, kind := range []x86.OperandKind{x86.OperandLoad, x86.OperandStore} {
 						if m.Kind&kind != 0 {
-							w.noted[mark{at >> w.granule, kind}], now[mark{at >> w.granule, kind}] = true, true
+							one := mark{at >> w.granule, kind}
+							w.noted[one], now[one] = true, true
+							if w.how.Tells {
+								told[doer{one, m.By[kind>>1]}] = true
+							}
 						}
 					}
 				}
@@ -194,6 +211,14 @@ func (w *walk) block(k int32) {
 	for m := range now {
 		if !touched[m] {
 			w.t.Errorf("b%d: %x is noted, and not touched", k, m.number<<w.granule)
+		}
+	}
+	for b := range told {
+		before, behind := b, b
+		before.number--
+		behind.number++
+		if !w.by[b] && !w.by[before] && !w.by[behind] {
+			w.t.Errorf("b%d: %x is said to be touched by %x", k, b.number<<w.granule, w.code.Home.Graph.Insts[b.inst].Addr)
 		}
 	}
 }
@@ -241,6 +266,7 @@ func (w *walk) instruction(inst int32, touched map[mark]bool) {
 			}
 			for b := at; b != at+n; b++ {
 				m := mark{b >> w.granule, kind}
+				w.by[doer{m, inst}] = true
 				if touched[m] = true; !w.noted[m] {
 					w.t.Errorf("%x: %x is touched, and not noted", in.Addr, b)
 				}

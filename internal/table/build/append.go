@@ -67,6 +67,20 @@ func (a *Appender) cut() error {
 // was opened, bytes.
 func (a *Appender) ReserveUsed() uint64 { return le.Uint64(a.head[layout.HdrReserveUsed:]) }
 
+// Codes is how many numbers of instructions its objects have.
+func (a *Appender) Codes() (n uint32, err error) {
+	b := make([]byte, a.Objects.EntrySize)
+	for i := range a.Objects.Count {
+		if err := layout.ReadAt(a.m, b, int64(a.Objects.Offset+uint64(i)*uint64(a.Objects.EntrySize))); err != nil {
+			return 0, err
+		}
+		if o := layout.DecodeObject(b); o.CodeCount > 0 {
+			n = max(n, o.Codes+o.CodeCount-layout.FirstCode)
+		}
+	}
+	return n, nil
+}
+
 // Shared reports whether all threads count into one row.
 func (a *Appender) Shared() bool { return le.Uint32(a.head[layout.HdrFlags:])&layout.FlagShared != 0 }
 

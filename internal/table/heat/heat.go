@@ -20,6 +20,7 @@ const (
 	versionPages   = 2
 	Version        = 4
 	versionThreads = 5
+	versionCode    = 6 // likewise, with which instruction touched what last
 )
 
 // PageSize is the bytes of a page.
@@ -45,7 +46,7 @@ func (h *head) granule() (Granule, bool) {
 	switch h.Version {
 	case versionPages:
 		return Page, h.Granule == 0
-	case versionThreads:
+	case versionThreads, versionCode:
 		return Page, h.Granule == PageSize
 	}
 	for _, g := range []Granule{Page, Line, Word} {
@@ -61,6 +62,7 @@ const (
 	recordMaps  = 'm' // Maps, as JSON; the last one counts
 	recordSlice = 's' // numbers, as encode writes them
 	recordWho   = 'w' // likewise, as touched.record does; the last one counts
+	recordLast  = 'l' // and as lasts.record does
 )
 
 // File is what it holds.
@@ -71,9 +73,11 @@ type File struct {
 	Noted   Granule  // what was noted, and those of the records are
 	Threads bool     // it was noted, too, who touched which page:
 	Who     []ByWhom // by address
+	Code    bool     // or which instruction touched which page last:
+	Lasts   []ByLast // by address
 	Torn    int      // bytes behind the last whole record: it was cut short, or is being written to
 
-	who     []byte // its record
+	who     []byte // their record
 	table   string
 	version int    // of the format of records; 0: Version
 	slices  []byte // their records
@@ -170,14 +174,14 @@ func parse(b []byte) (f *File, rest []byte, err error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	if h.Version > 0 && (h.Version < versionPages || h.Version > versionThreads) {
-		return nil, nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d to %d", h.Version, versionPages, versionThreads)
+	if h.Version > 0 && (h.Version < versionPages || h.Version > versionCode) {
+		return nil, nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d to %d", h.Version, versionPages, versionCode)
 	}
 	granule, ok := h.granule()
 	if h.Version <= 0 || !ok || !whole {
 		return nil, nil, errDamaged
 	}
-	f = &File{table: h.Table, version: h.Version, Granule: Page, Noted: granule, Threads: h.Version == versionThreads}
+	f = &File{table: h.Table, version: h.Version, Granule: Page, Noted: granule, Threads: h.Version == versionThreads, Code: h.Version == versionCode}
 	rest, err = f.add(records)
 	return f, rest, err
 }
@@ -213,6 +217,14 @@ func (f *File) add(records []byte) (rest []byte, err error) {
 				return nil, errDamaged
 			}
 			if f.Who, err = parseWho(body); err != nil {
+				return nil, err
+			}
+			f.who = append([]byte(nil), records[:len(records)-len(rest)]...)
+		case recordLast:
+			if f.version != versionCode {
+				return nil, errDamaged
+			}
+			if f.Lasts, err = parseLasts(body); err != nil {
 				return nil, err
 			}
 			f.who = append([]byte(nil), records[:len(records)-len(rest)]...)

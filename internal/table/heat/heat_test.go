@@ -459,7 +459,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, text := range []string{
 		who(), who(1), who(1, 1, 0, 0, 0, 0, 0, 0), who(1, 1, 0, 0, 0, 0, 0, 0, 0, 1), who(1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1), who(1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), who(1, 1, 0, 0, 0, 0, 0, 0, 0, Pages, 1, 0), who(1 << 60),
-		strings.Replace(who(1, 1, 0, 0, 0, 0, 0, 0, 0), "5,", "4,", 1), `{"dynprof_heat":6,"granule":4096}` + "\n",
+		strings.Replace(who(1, 1, 0, 0, 0, 0, 0, 0, 0), "5,", "4,", 1), `{"dynprof_heat":7,"granule":4096}` + "\n",
 		"", "{}", `{"dynprof_heat":2}`, `{"dynprof_heat":1,"ranges":[]}`, `{"dynprof_heat":3}` + "\n", `{"dynprof_heat":4}` + "\n", `{"dynprof_heat":5,"granule":64}` + "\n", now(slice(1, 1, 0, 1, 0)), now(slice(1, 1, 0, 1, 4, 0, 0, 0, 0)), now(slice(1, 1, 0, 1, 3, 0, 0, 1)), `{"dynprof_heat":-1}` + "\n",
 		`{"dynprof_heat":3,"granule":32}` + "\n", `{"dynprof_heat":2,"granule":64}` + "\n", `{"dynprof_heat":3,"granule":-64}` + "\n",
 		strings.Replace(slice(1, 1, 0, 1, 1, Line.Count(), 1<<3|1), `2,`, `3,"granule":64,`, 1),

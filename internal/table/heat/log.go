@@ -21,7 +21,8 @@ type Log struct {
 	Granule Granule // what is noted; 0: pages
 	Apart   uint64  // nanoseconds: neighbours are made one where they are no longer together
 
-	Threads bool // it is said, too, who touched what
+	Threads bool // it is said, too, who touched what,
+	Code    bool // or which instruction touched it last
 
 	who    []byte // record of that
 	slices []logged
@@ -75,6 +76,9 @@ func (l *Log) whole(maps *Maps) *File {
 	if l.Threads {
 		f.version, f.who = versionThreads, l.who
 	}
+	if l.Code {
+		f.version, f.who = versionCode, l.who
+	}
 	for _, s := range l.slices {
 		f.slices = append(f.slices, s.record...)
 	}
@@ -118,7 +122,11 @@ func (l *Log) Mapped(maps *Maps) {
 
 // Touched says who has touched what by now, as Mapped does.
 func (l *Log) Touched(s *Shadow) {
-	l.who = s.touched.record()
+	if l.Code {
+		l.who = s.lasts.record()
+	} else {
+		l.who = s.touched.record()
+	}
 	if l.file == nil {
 		return
 	}

@@ -51,7 +51,7 @@ func (s *Shadow) MapsOf(pid int, resident bool) (list []Mapping, err error) {
 	}
 	inode := info.Sys().(*syscall.Stat_t).Ino
 	if !slices.ContainsFunc(list, func(m Mapping) bool {
-		return m.IsShadow() && m.Inode == inode && m.Offset >= uint64(s.at) && m.Offset < uint64(s.at+s.each())
+		return m.IsShadow() && m.Inode == inode && m.Offset >= uint64(s.at) && m.Offset < uint64(s.at+s.room())
 	}) {
 		return nil, errGone
 	}

@@ -61,15 +61,25 @@ type Shadows struct {
 	short sync.Mutex // of who has one mapped for a moment: two are more than there may be address space for
 	Granule
 	threads int64 // how many have one each, one behind the other
+	each    int64 // bytes that it has of a granule
 }
 
-// ByThread is the name of pages with who touches them.
-const ByThread = "threads"
+// Names of pages with more about who touches them.
+const (
+	ByThread = "threads" // which threads do,
+	ByCode   = "who"     // and which instruction has done so last
+)
+
+// AllNames are what may be noted, for users.
+const AllNames = "pages, lines, bytes, " + ByThread + " or " + ByCode
 
 // Named makes what is noted by that name.
 func Named(name string) (*Shadows, error) {
-	if name == ByThread {
-		return create(Page, 0, Threads)
+	switch name {
+	case ByThread:
+		return create(Page, 0, Threads, usual)
+	case ByCode:
+		return create(Page, 0, 1, layout.ShBy)
 	}
 	return New(Names[name])
 }
@@ -77,7 +87,7 @@ func Named(name string) (*Shadows, error) {
 // IsName reports whether something is noted by a name.
 func IsName(name string) bool {
 	_, is := Names[name]
-	return is || name == ByThread
+	return is || name == ByThread || name == ByCode
 }
 
 // Shadow is memory that a program has mapped: two bytes a granule, which say whether it was
@@ -89,16 +99,19 @@ type Shadow struct {
 	mu      sync.Mutex
 	mapped  []byte   // the shadow, or what is behind it and its texts; nil: only while it is looked at
 	touched *touched // who has touched what so far; nil: it is not told
+	lasts   *lasts   // which instruction has touched what last; nil: likewise
 }
 
+const usual = 2 // bytes of a granule
+
 // New makes them. It is an error where the kernel may refuse their pages when they are touched.
-func New(g Granule) (*Shadows, error) { return create(g, 0, 1) }
+func New(g Granule) (*Shadows, error) { return create(g, 0, 1, usual) }
 
 // NewWith makes some of pages with so many bytes more behind each, which are mapped here in its
 // place.
-func NewWith(more int64) (*Shadows, error) { return create(Page, more, 1) }
+func NewWith(more int64) (*Shadows, error) { return create(Page, more, 1, usual) }
 
-func create(g Granule, more, threads int64) (*Shadows, error) {
+func create(g Granule, more, threads, each int64) (*Shadows, error) {
 	const never = "2"
 	if b, err := os.ReadFile("/proc/sys/vm/overcommit_memory"); err == nil && strings.TrimSpace(string(b)) == never {
 		return nil, errors.New("vm.overcommit_memory is 2: memory that is mapped and not there yet could be refused to the program")
@@ -107,7 +120,7 @@ func create(g Granule, more, threads int64) (*Shadows, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
-	s := &Shadows{file: os.NewFile(uintptr(fd), "dynprof-heat"), more: more, Granule: g, threads: threads}
+	s := &Shadows{file: os.NewFile(uintptr(fd), "dynprof-heat"), more: more, Granule: g, threads: threads, each: each}
 	if err := s.lay(); err != nil {
 		s.file.Close()
 		return nil, err
@@ -116,22 +129,22 @@ func create(g Granule, more, threads int64) (*Shadows, error) {
 }
 
 // shadow is the bytes of one, of all threads.
-func (s *Shadows) shadow() int64 { return s.Granule.shadow() * s.threads }
+func (s *Shadows) shadow() int64 { return s.Granule.shadow() / usual * s.each * s.threads }
 
-// each is how many bytes of the file are of one.
-func (s *Shadows) each() int64 { return s.shadow() + texts*textSize + s.more }
+// room is how many bytes of the file are of one.
+func (s *Shadows) room() int64 { return s.shadow() + texts*textSize + s.more }
 
 // lay gives the file its size, which nobody can change.
 func (s *Shadows) lay() error {
 	const page = 4096
-	if err := s.file.Truncate(Images*s.each() + page); err != nil {
+	if err := s.file.Truncate(Images*s.room() + page); err != nil {
 		return err
 	}
 	fd := int(s.file.Fd())
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
-	b, err := s.mapAt(Images*s.each(), page)
+	b, err := s.mapAt(Images*s.room(), page)
 	s.taken = b
 	return err
 }
@@ -152,7 +165,7 @@ func (s *Shadows) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid
 func (s *Shadows) Put(at int64, word uint64) error {
 	b := binary.LittleEndian.AppendUint64(nil, word)
 	for n := range int64(Images) {
-		if _, err := s.file.WriteAt(b, n*s.each()+s.shadow()+texts*textSize+at); err != nil {
+		if _, err := s.file.WriteAt(b, n*s.room()+s.shadow()+texts*textSize+at); err != nil {
 			return err
 		}
 	}
@@ -169,9 +182,12 @@ func (s *Shadows) Await(taken int, most time.Duration) { mem.Await(s.counter(), 
 
 // Shadow is that of a program, by its number from 0 on, mapped here.
 func (s *Shadows) Shadow(n int) (*Shadow, error) {
-	one := &Shadow{Shadows: s, at: int64(n) * s.each()}
+	one := &Shadow{Shadows: s, at: int64(n) * s.room()}
 	if s.threads > 1 {
 		one.touched = &touched{}
+	}
+	if s.each == layout.ShBy {
+		one.lasts = &lasts{}
 	}
 	if err := one.keep(); err != nil {
 		return nil, err
@@ -275,6 +291,9 @@ func (s *Shadow) text(n int64) ([]byte, error) {
 // ByThread reports whether it is noted, too, who touches what.
 func (s *Shadow) ByThread() bool { return s.touched != nil }
 
+// ByCode reports whether it is noted, too, which instruction touches what last.
+func (s *Shadow) ByCode() bool { return s.lasts != nil }
+
 // Take takes the granules that were touched since it was last called, and puts them behind others.
 // What a thread touches meanwhile is in this list or in the next, and no thread waits. It looks
 // at what has data only: to read a hole would fill it.
@@ -312,7 +331,11 @@ func (s *Shadow) take(to []Range) ([]Range, error) {
 		at = min(hole, end)
 		words := mem.Values[uint64](s.mapped[data-s.at : at-s.at])
 		for i := range words {
-			if atomic.LoadUint64(&words[i]) != 0 {
+			switch {
+			case atomic.LoadUint64(&words[i]) == 0:
+			case s.lasts != nil:
+				to = add(to, s.lasts.take(uint64(data-s.at)/layout.ShBy+uint64(i), atomic.SwapUint64(&words[i], 0)))
+			default:
 				to = addWord(to, uint64(data-s.at)/2+4*uint64(i), atomic.SwapUint64(&words[i], 0))
 			}
 		}

@@ -21,7 +21,13 @@ type Object struct {
 	Untold  uint32 // those of them in no function, without padding
 	Slots   uint32 // index in each row of the first word of its slots
 	Sets    uint32 // of them; 0: there are none
+
+	Codes     uint32 // number of the instruction at CodesAt of Low, if it is told which ones touch memory,
+	CodeCount uint32 // and how many follow it
 }
+
+// CodesAt is where the first instruction with a number is, in an object that lies from there on.
+func CodesAt(low uint64) uint64 { return low &^ (PageSize - 1) }
 
 // Function is one entry of the ledger.
 type Function struct {
@@ -270,6 +276,8 @@ func (o *Object) Encode(b []byte, path, buildID uint32) {
 	le.PutUint32(b[ObjUntold:], o.Untold)
 	le.PutUint32(b[ObjSlots:], o.Slots)
 	le.PutUint32(b[ObjSets:], o.Sets)
+	le.PutUint32(b[ObjCodes:], o.Codes)
+	le.PutUint32(b[ObjCodeCount:], o.CodeCount)
 }
 
 // DecodeObject decodes all but the strings of an entry.
@@ -288,8 +296,11 @@ func DecodeObject(b []byte) Object {
 	if len(b) >= ObjSlots {
 		o.Code, o.Untold = le.Uint32(b[ObjCode:]), le.Uint32(b[ObjUntold:])
 	}
-	if len(b) >= ObjEntrySize {
+	if len(b) >= ObjCodes {
 		o.Slots, o.Sets = le.Uint32(b[ObjSlots:]), le.Uint32(b[ObjSets:])
+	}
+	if len(b) >= ObjEntrySize {
+		o.Codes, o.CodeCount = le.Uint32(b[ObjCodes:]), le.Uint32(b[ObjCodeCount:])
 	}
 	return o
 }

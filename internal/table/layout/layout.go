@@ -158,7 +158,12 @@ const (
 	ObjUntold    = 60 // u32, those of them in no function, without padding
 	ObjSlots     = 64 // u32, index in each row of the first word of its slots
 	ObjSets      = 68 // u32, how many sets of them it has: a power of two, or 0
-	ObjEntrySize = 72
+	ObjCodes     = 72 // u32, number of the instruction where the page of ObjLow begins, by which pages say who has touched them last (hotspots run --heat=who),
+	ObjCodeCount = 76 // u32, and how many follow each other, one for each byte; 0: they are not told
+	ObjEntrySize = 80
+
+	FirstCode = 1       // the first object's,
+	MostCodes = 1 << 31 // and how many all have together: others have no number that is told
 
 	// Tables of the first versions have shorter ones.
 	LeastObjEntrySize = 48
@@ -296,6 +301,11 @@ const (
 	ShPage    = 12
 	ShLine    = 6
 	ShWord    = 3
+
+	// Where it is told who has touched a page last, it has two u32 in place of the two bytes: the
+	// number of the instruction that has read it, and of the one that has written it; 0: none.
+	ShBy      = 8
+	ShByWrote = 4
 
 	// The file has a shadow for each of so many programs that run in the process one after the
 	// other, each with what is behind it; and a page, in which it is counted how many are taken.

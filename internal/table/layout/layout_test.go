@@ -110,7 +110,7 @@ func TestLayoutOffsets(t *testing.T) {
 		{"magic", HdrMagic, 0}, {"version", HdrVersion, 8}, {"state", HdrState, 0x28},
 		{"objects", HdrObjects, 0x88}, {"rows", HdrRows, HdrFired + SectionSize},
 		{"counters", HdrCounters, HdrRows + SectionSize}, {"rows used", HdrRowsUsed, 0x200},
-		{"ended", HdrEnded, 0x240}, {"object", ObjEntrySize, 72}, {"function", FnEntrySize, 40},
+		{"ended", HdrEnded, 0x240}, {"object", ObjEntrySize, 80}, {"function", FnEntrySize, 40},
 		{"event", EvEntrySize, 48}, {"row", RowCounters, 128}, {"fired bit", CounterFired, 1 << 63},
 	} {
 		if row.got != row.want {

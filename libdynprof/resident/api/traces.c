@@ -26,7 +26,7 @@ static uint32_t mode(void)
 {
 	if (dp_regions_are())
 		return DYNPROF_TRACE_REGIONS;
-	return dp_heat_how() == DP_HEAT_SHIFTS || dp_heat_how() == DP_HEAT_MASKS ? DYNPROF_TRACE_HEAT : 0;
+	return dp_heat_how() != DP_HEAT_NONE ? DYNPROF_TRACE_HEAT : 0;
 }
 
 long dp_read_name(char *to, size_t room, const char *from)

@@ -21,6 +21,8 @@ enum dp_heat {
 	DP_HEAT_REGIONS, /* instead it says where regions are, whose accesses are recorded; by shifts, */
 	DP_HEAT_REGIONS_MASKS, /* and by pext */
 	DP_HEAT_THREADS, /* of each thread for itself, by shifts */
+	DP_HEAT_WHO,	/* and which instruction it was, by shifts, */
+	DP_HEAT_WHO_MASKS, /* and by pext */
 };
 
 enum {

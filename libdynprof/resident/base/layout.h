@@ -121,7 +121,11 @@
 #define DP_OBJ_UNTOLD 0x3c
 #define DP_OBJ_SLOTS 0x40
 #define DP_OBJ_SETS 0x44
-#define DP_OBJ_ENTRY_SIZE 0x48
+#define DP_OBJ_CODES 0x48
+#define DP_OBJ_CODE_COUNT 0x4c
+#define DP_OBJ_ENTRY_SIZE 0x50
+#define DP_FIRST_CODE 0x1
+#define DP_MOST_CODES 0x80000000
 #define DP_LEAST_OBJ_ENTRY_SIZE 0x30
 #define DP_FN_ADDRESS 0x0
 #define DP_FN_SIZE 0x8
@@ -209,6 +213,8 @@
 #define DP_SH_PAGE 0xc
 #define DP_SH_LINE 0x6
 #define DP_SH_WORD 0x3
+#define DP_SH_BY 0x8
+#define DP_SH_BY_WROTE 0x4
 #define DP_SH_IMAGES 0x40
 #define DP_SH_TABLE 0x8
 #define DP_SH_CHARS 0x18
@@ -639,6 +645,8 @@ struct dp_object_entry {
 	uint32_t untold;
 	uint32_t slots;
 	uint32_t sets;
+	uint32_t codes;
+	uint32_t code_count;
 };
 _Static_assert(offsetof(struct dp_object_entry, path) == DP_OBJ_PATH, "DP_OBJ_PATH");
 _Static_assert(offsetof(struct dp_object_entry, build_id) == DP_OBJ_BUILD_ID, "DP_OBJ_BUILD_ID");
@@ -653,6 +661,8 @@ _Static_assert(offsetof(struct dp_object_entry, code) == DP_OBJ_CODE, "DP_OBJ_CO
 _Static_assert(offsetof(struct dp_object_entry, untold) == DP_OBJ_UNTOLD, "DP_OBJ_UNTOLD");
 _Static_assert(offsetof(struct dp_object_entry, slots) == DP_OBJ_SLOTS, "DP_OBJ_SLOTS");
 _Static_assert(offsetof(struct dp_object_entry, sets) == DP_OBJ_SETS, "DP_OBJ_SETS");
+_Static_assert(offsetof(struct dp_object_entry, codes) == DP_OBJ_CODES, "DP_OBJ_CODES");
+_Static_assert(offsetof(struct dp_object_entry, code_count) == DP_OBJ_CODE_COUNT, "DP_OBJ_CODE_COUNT");
 _Static_assert(sizeof(struct dp_object_entry) == DP_OBJ_ENTRY_SIZE, "dp_object_entry");
 
 struct dp_function {

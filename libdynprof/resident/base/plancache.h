@@ -82,12 +82,13 @@
 #define DP_FIX_COUNTER 0x0
 #define DP_FIX_INDEX 0x1
 #define DP_FIX_BLOCK 0x2
-#define DP_FIX_SLOW 0x3
-#define DP_FIX_KEEPER 0x4
-#define DP_FIX_SITE 0x5
-#define DP_FIX_CHANGED 0x6
-#define DP_FIX_RECORD 0x7
-#define DP_FIX_RETURN 0x8
+#define DP_FIX_CODE 0x3
+#define DP_FIX_SLOW 0x4
+#define DP_FIX_KEEPER 0x5
+#define DP_FIX_SITE 0x6
+#define DP_FIX_CHANGED 0x7
+#define DP_FIX_RECORD 0x8
+#define DP_FIX_RETURN 0x9
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>

@@ -134,6 +134,7 @@
 #define DP_FORM_SIZE 8
 #define DP_FORM_WAY 15
 #define DP_FORM_MORE 19
+#define DP_FORM_BY 20
 #define DP_FORM_REGISTERS 17
 #define DP_FORM_ADDR32 1
 #define DP_FORM_BYTE 2

@@ -17,10 +17,10 @@ struct dp_form {
 	int64_t disp;
 	uint16_t size;
 	uint8_t base, index, scale, segment, flags, way, mask, element, kind, more;
-	uint8_t unused[4];
+	uint32_t by; /* number of the instruction, where that is told */
 };
 
-_Static_assert(sizeof(struct dp_form) == DP_FORM_BYTES && offsetof(struct dp_form, size) == DP_FORM_SIZE && offsetof(struct dp_form, way) == DP_FORM_WAY && offsetof(struct dp_form, more) == DP_FORM_MORE, "form");
+_Static_assert(sizeof(struct dp_form) == DP_FORM_BYTES && offsetof(struct dp_form, size) == DP_FORM_SIZE && offsetof(struct dp_form, way) == DP_FORM_WAY && offsetof(struct dp_form, more) == DP_FORM_MORE && offsetof(struct dp_form, by) == DP_FORM_BY, "form");
 
 enum { NOTED = 0xff, RIP = 16, NONE = 0xff, FS = 1, LOAD = 1, STORE = 2, DOWN = 0x400 };
 
@@ -103,10 +103,21 @@ static uint64_t mapped(uint64_t at, uint64_t n, int down)
 	return n;
 }
 
-static void touch(uint64_t at, uint64_t n, unsigned kind)
+static void tell(uint64_t page, unsigned kind, uint32_t by)
+{
+	volatile uint32_t *word = (volatile uint32_t *)DP_SHADOW + DP_SH_BY / sizeof *word * page;
+	if (kind & LOAD)
+		word[0] = by;
+	if (kind & STORE)
+		word[DP_SH_BY_WROTE / sizeof *word] = by;
+}
+
+static void touch(uint64_t at, uint64_t n, const struct dp_form *f)
 {
 	const uint64_t end = 1ULL << DP_SHADOW_BITS;
 	uint64_t bits = dp_heat_granule(), last = at + n - 1;
+	unsigned kind = f->kind & (LOAD | STORE);
+	int tells = dp_heat_tells(dp_heat_how());
 	volatile uint8_t *shadow = 0;
 	if (!n || dp_is_off() || dp_stopped())
 		return;
@@ -116,6 +127,10 @@ static void touch(uint64_t at, uint64_t n, unsigned kind)
 	if (last >= end)
 		last = end - 1;
 	for (uint64_t i = at >> bits; i <= last >> bits; i++) {
+		if (tells) {
+			tell(i, kind, f->by);
+			continue;
+		}
 		if (kind & LOAD)
 			shadow[2 * i] = NOTED;
 		if (kind & STORE)
@@ -127,7 +142,7 @@ static void touch(uint64_t at, uint64_t n, unsigned kind)
 static void one(const struct access *a, const struct dp_form *f, uint64_t at, uint64_t n)
 {
 	if (a->what & DP_FORMS_TOUCH)
-		touch(at, n, f->kind & (LOAD | STORE));
+		touch(at, n, f);
 	else
 		dp_record(at, a->home, n | (uint64_t)f->kind << DP_RECORD_KIND);
 }
@@ -182,7 +197,7 @@ static void repeated(const struct access *a, const struct dp_form *f)
 		return;
 	}
 	for (int k = 0; k < w.operands; k++)
-		touch(low_of(&w, k, 0, w.count), w.count * w.size, w.f[k]->kind & (LOAD | STORE));
+		touch(low_of(&w, k, 0, w.count), w.count * w.size, w.f[k]);
 }
 
 /* Of a bit string: the operand that has the bit. */

@@ -39,6 +39,7 @@ static uint64_t first;	   /* of what is mapped: with regions it is a page in fro
 static uint64_t size;	   /* bytes from DP_SHADOW on */
 static uint64_t granule;   /* bits of an address within one */
 static uint64_t threads;   /* that have a shadow each, or 1 */
+static uint64_t each;	   /* bytes that it has of a granule */
 static uint64_t before;	   /* programs */
 static int has_regions, sandboxed;
 uint32_t dp_shadowed HIDDEN; /* 1: there is one; slowpath.S looks at it */
@@ -55,18 +56,19 @@ static void note_maps(struct text *t)
 	__atomic_store_n(&t->length, length, __ATOMIC_RELEASE);
 }
 
-static uint64_t shadow_of(uint64_t bits) { return 2UL << (DP_SHADOW_BITS - bits); }
+static uint64_t shadow_of(uint64_t bits) { return each << (DP_SHADOW_BITS - bits); }
 
 /* What a program takes of the file that has so many shadows. */
 static uint64_t size_of(uint64_t bits, uint64_t shadows, uint64_t more) { return shadows * shadow_of(bits) + TEXTS * DP_SHADOW_TEXT + more; }
 
-static uint64_t file_of(uint64_t each) { return DP_SH_IMAGES * each + DP_PAGE_SIZE; }
+static uint64_t file_of(uint64_t n) { return DP_SH_IMAGES * n + DP_PAGE_SIZE; }
 
 /* By a file of so many bytes: which granules it is of, for how many threads, and what a program takes
  * of it. Returns whether it has shadows. */
 static int is_of(uint64_t bytes, uint64_t more)
 {
 	static const uint8_t all[] = {DP_SH_PAGE, DP_SH_LINE, DP_SH_WORD};
+	each = 2;
 	for (unsigned i = 0; i < sizeof all; i++) {
 		granule = all[i];
 		size = size_of(granule, threads = 1, more);
@@ -75,6 +77,10 @@ static int is_of(uint64_t bytes, uint64_t more)
 	}
 	granule = DP_SH_PAGE;
 	size = size_of(granule, threads = DP_SHADOW_THREADS, 0);
+	if (!more && bytes == file_of(size))
+		return 1;
+	each = DP_SH_BY;
+	size = size_of(granule, threads = 1, 0);
 	return !more && bytes == file_of(size);
 }
 
@@ -180,6 +186,8 @@ uint64_t dp_heat_how(void)
 		return dp_cpu()->masks ? DP_HEAT_REGIONS_MASKS : DP_HEAT_REGIONS;
 	if (threads > 1)
 		return DP_HEAT_THREADS;
+	if (each == DP_SH_BY)
+		return dp_cpu()->masks ? DP_HEAT_WHO_MASKS : DP_HEAT_WHO;
 	return dp_cpu()->masks ? DP_HEAT_MASKS : DP_HEAT_SHIFTS;
 }
 

@@ -4,6 +4,7 @@
 #ifndef DYNPROF_HEAT_H
 #define DYNPROF_HEAT_H
 
+#include "base/ctl.h"
 #include "base/raw.h"
 
 /* Maps it from that file, before anything can be touched; regions: it says where these are, and what
@@ -13,6 +14,8 @@ const char *dp_heat_begin(const char *path, int regions) HIDDEN;
 void dp_heat_of(const uint8_t *table) HIDDEN;
 /* How that is noted: enum dp_heat. */
 uint64_t dp_heat_how(void) HIDDEN;
+/* Whether it is told which instruction touches a page. */
+static inline int dp_heat_tells(uint64_t how) { return how == DP_HEAT_WHO || how == DP_HEAT_WHO_MASKS; }
 /* Of which granules, by the file: bits of an address within one. */
 uint64_t dp_heat_granule(void) HIDDEN;
 /* The one that this thread notes in. */

@@ -72,6 +72,16 @@ void dp_end_adding(struct dp_adding *a)
 	a->view = 0;
 }
 
+uint64_t dp_codes_in(const struct dp_header *h)
+{
+	const struct dp_object_entry *o = dp_in_table(h, h->objects.offset);
+	uint64_t n = 0, end;
+	for (uint32_t i = 0; i < h->objects.count; i++)
+		if (o[i].code_count && (end = (uint64_t)o[i].codes + o[i].code_count - DP_FIRST_CODE) > n)
+			n = end;
+	return n;
+}
+
 /* ---- room ---------------------------------------------------------------- */
 
 /* Reserves the next n entries. */

@@ -15,6 +15,8 @@ struct dp_adding {
 /* Takes the right to add. Returns 0, and takes nothing, if somebody else adds now. */
 int dp_begin_adding(struct dp_adding *a) HIDDEN;
 void dp_end_adding(struct dp_adding *a) HIDDEN;
+/* How many numbers of instructions the table's objects have. */
+uint64_t dp_codes_in(const struct dp_header *h) HIDDEN;
 
 /* Adds what w has: functions and counters are those of the whole table then. Returns 0, and
  * adds nothing, if there is no room. */

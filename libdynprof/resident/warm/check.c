@@ -132,7 +132,7 @@ static int good_fixups(const struct dp_plan_file *p)
 	const struct dp_plan_fixup *f = dp_part(p, &p->fixups);
 	uint64_t end = 0;
 	for (uint32_t i = 0; i < p->fixups.count; i++, f++) {
-		uint64_t n = f->kind <= DP_FIX_BLOCK ? 4 : 8;
+		uint64_t n = f->kind <= DP_FIX_CODE ? 4 : 8;
 		if (f->at < end || f->kind > DP_FIX_RETURN || f->at + n > p->arena_size)
 			return 0;
 		end = f->at + n;

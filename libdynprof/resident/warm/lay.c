@@ -11,6 +11,7 @@
 #include "base/pages.h"
 #include "base/stub.h"
 #include "stubs/arenas.h"
+#include "table/heat.h"
 #include "texts/undos.h"
 #include "warm/place.h"
 #include "warm/warm.h"
@@ -66,6 +67,8 @@ static void fix(const struct dp_warm *w, const struct dp_planned *o, uint8_t *co
 			*half += o->counters;
 		else if (f->kind == DP_FIX_BLOCK)
 			*half += 8 * o->block_counters;
+		else if (f->kind == DP_FIX_CODE)
+			*half += o->codes;
 		else if (f->kind == DP_FIX_RETURN)
 			*word += dp_bias(o);
 		else
@@ -325,6 +328,19 @@ static int open_reserve(struct dp_warm *w)
 	return raw(SYS_mprotect, at, size, PROT_READ | PROT_WRITE) == 0;
 }
 
+/* The numbers of its instructions (patcher/codes.go). */
+static void number_codes(struct dp_warm *w, struct dp_planned *o)
+{
+	uint64_t n = o->plan->high - o->plan->low;
+	o->codes = DP_MOST_CODES;
+	o->told_codes = 0;
+	if (o->files->start == (o->loaded->low & ~(uint64_t)(DP_PAGE_SIZE - 1)) && w->codes + n < DP_MOST_CODES) {
+		o->codes = DP_FIRST_CODE + (uint32_t)w->codes;
+		o->told_codes = (uint32_t)n;
+		w->codes += n;
+	}
+}
+
 static void number(struct dp_warm *w)
 {
 	for (uint32_t i = 0; i < w->count; i++) {
@@ -337,6 +353,8 @@ static void number(struct dp_warm *w)
 	for (uint32_t i = 0; i < w->count; i++) {
 		w->objects[i].block_counters = w->counters;
 		w->counters += w->objects[i].plan->of_blocks;
+		if (dp_heat_tells(w->ctl->heat))
+			number_codes(w, &w->objects[i]);
 	}
 }
 

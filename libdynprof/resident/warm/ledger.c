@@ -72,6 +72,7 @@ static void add_object(struct dp_ledger *s, const struct dp_planned *o, uint32_t
 	const struct dp_plan_file *p = o->plan;
 	struct dp_object_entry e = {
 		.bias = dp_bias(o), .arena = p->arena_size ? p->arena + dp_bias(o) : 0, .low = o->loaded->low, .high = o->loaded->high,
+		.codes = o->told_codes ? o->codes : 0, .code_count = o->told_codes,
 		.flags = p->flags | DP_OBJ_CACHED | flags | (o->is_main ? DP_OBJ_MAIN : 0), .reason = (uint8_t)p->reason, .code = p->code, .untold = p->untold,
 	};
 	if (p->sets) {

@@ -191,7 +191,7 @@ static void put_key(const struct dp_warm *w, const struct dp_planned *o, uint64_
 	dp_put_text(b, w->choice.blocks ? "blocks true\n" : "blocks false\n");
 	dp_put_text(b, !w->choice.edges ? "edges false\n" : dp_counts_calls(&w->choice) && w->ctl->late ? "edges later\n" : "edges true\n");
 	dp_put_text(b, w->choice.trips ? "trips true\n" : "trips false\n");
-	static const char heat[][16] = {[DP_HEAT_NONE] = "none", [DP_HEAT_SHIFTS] = "shifts ", [DP_HEAT_MASKS] = "masks ", [DP_HEAT_REGIONS] = "regions", [DP_HEAT_REGIONS_MASKS] = "regions masks", [DP_HEAT_THREADS] = "threads"};
+	static const char heat[][16] = {[DP_HEAT_NONE] = "none", [DP_HEAT_SHIFTS] = "shifts ", [DP_HEAT_MASKS] = "masks ", [DP_HEAT_REGIONS] = "regions", [DP_HEAT_REGIONS_MASKS] = "regions masks", [DP_HEAT_THREADS] = "threads", [DP_HEAT_WHO] = "who", [DP_HEAT_WHO_MASKS] = "who masks"};
 	dp_put_text(b, "heat ");
 	dp_put_text(b, heat[w->ctl->heat]);
 	if (w->ctl->heat == DP_HEAT_SHIFTS || w->ctl->heat == DP_HEAT_MASKS)

@@ -74,6 +74,7 @@ int dp_warm_start(struct dp_ctl *ctl)
 static int lay_and_add(struct dp_warm *w, const struct dp_adding *a)
 {
 	w->counters = a->view->counters;
+	w->codes = dp_codes_in(a->view);
 	w->functions = a->view->functions.count;
 	return dp_lay_plans(w) && dp_add_objects(w, a);
 }

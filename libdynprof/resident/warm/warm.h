@@ -27,6 +27,7 @@ struct dp_planned {
 	uint64_t held;		 /* bytes that are taken for its arena */
 	uint32_t counters, functions; /* the numbers of its first in the table, */
 	uint32_t block_counters; /* and of the first counter that is a block's */
+	uint32_t codes, told_codes; /* of its first instruction, if it is told which touch memory, and how many nothing else has */
 	uint64_t offset;	 /* of its arena in the reserve */
 	struct dp_copy copy, beside[2]; /* its text as it is when it is changed, and what is around it (copy.c) */
 };
@@ -43,6 +44,7 @@ struct dp_warm {
 	uint8_t *reserve;	/* the pages of the reserve, writable */
 	uint64_t used;		/* bytes of it */
 	uint32_t counters, functions; /* of all objects */
+	uint64_t codes;		/* numbers of instructions */
 };
 
 /* The control block is filled in as by a planner, and the table made; or nothing is, and a

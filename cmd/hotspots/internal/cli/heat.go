@@ -26,13 +26,14 @@ func (a *app) heatCommand() *cobra.Command {
 			"with --pages which ones, and what functions and variables lie in them; with --curve what was touched in each slice, and the working set.\n" +
 			"The program has to be run with hotspots run --heat=pages, or, to know also how many of the 64 lines of each page\n" +
 			"it has touched, --heat=lines, or --heat=bytes; --lines and --bytes show all by these. With --heat=threads it is shown, too,\n" +
-			"which threads have read and which have written each page. Without TABLE: the newest table.\n\n" +
+			"which threads have read and which have written each page, with --heat=who which function, line and instruction has\n" +
+			"read it last, and which has written it. Without TABLE: the newest table.\n\n" +
 			"A page is touched where an instruction of a function that runs as a copy has read or written a byte of it.\n" +
 			"With --control memory is noted while counting is on: hotspots pause, hotspots resume.\n" +
 			"What is not seen is said: other functions, libraries that are not counted, code that was made at run time, the kernel, and\n" +
 			"how much that has read and stored by read, write and their like. Forked children touch\n" +
 			"the same pages. A program that is executed in the place of another, as by a wrapper, has a table and pages of its own.",
-		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots heat app.dynprof\n  hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --from 300M --to 400M\n  hotspots heat app.dynprof --curve --window 1000000\n  hotspots heat app.dynprof --format json",
+		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots heat app.dynprof\n  hotspots run --heat=who -o app.dynprof -- ./app && hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --from 300M --to 400M\n  hotspots heat app.dynprof --curve --window 1000000\n  hotspots heat app.dynprof --format json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.onTable(func(t *table.Table) error {
 			for i, is := range by {
@@ -44,6 +45,7 @@ func (a *app) heatCommand() *cobra.Command {
 				return err
 			}
 			show.Kinds, show.Mangled = format != "text", a.noDemangle
+			show.Find, show.Say = a.naming.Find, func(err error) { a.say("no source lines: %v", err) }
 			m, err := heat.Of(t, show)
 			if err != nil {
 				return err

@@ -329,7 +329,7 @@ func (f *runFlags) checkHeat(flag string) error {
 // checkGranules refuses what is no name of granules that are noted; none is noted without one.
 func checkGranules(flag, name string) error {
 	if name != "" && !heat.IsName(name) {
-		return fmt.Errorf("%s %s: it is pages, lines, bytes or threads", flag, name)
+		return fmt.Errorf("%s %s: it is %s", flag, name, heat.AllNames)
 	}
 	return nil
 }

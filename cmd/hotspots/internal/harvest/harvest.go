@@ -77,7 +77,7 @@ func Start(shadow *heat.Shadow, tables func() []*find.Entry, pid int) *Harvester
 	h.Watch(pid)
 	h.mappings.shadow = shadow
 	h.log.Granule, h.log.Apart = shadow.Granule, uint64(often)
-	h.log.Threads = shadow.ByThread()
+	h.log.Threads, h.log.Code = shadow.ByThread(), shadow.ByCode()
 	go h.run()
 	return h
 }
@@ -148,6 +148,9 @@ func (h *Harvester) run() {
 	}
 }
 
+// tells reports whether it is known who touched what.
+func (h *Harvester) tells() bool { return h.shadow.ByThread() || h.shadow.ByCode() }
+
 // who is when the file was told who has touched what.
 type who struct {
 	told  time.Time
@@ -158,7 +161,7 @@ type who struct {
 // tell tells it now and then, as all of it is written each time.
 func (w *who) tell(h *Harvester, happened bool) {
 	w.isNew = w.isNew || happened
-	if h.shadow.ByThread() && w.isNew && h.log.IsOpen() && time.Since(w.told) > w.next {
+	if h.tells() && w.isNew && h.log.IsOpen() && time.Since(w.told) > w.next {
 		h.log.Touched(h.shadow)
 		w.told, w.next, w.isNew = time.Now(), min(max(tellOften, 2*w.next), whoSeldom), false
 	}
@@ -183,7 +186,7 @@ func (h *Harvester) Write(path string, nonce [16]byte) error {
 	if !h.had {
 		return nil // it said so when the program started
 	}
-	if h.shadow.ByThread() {
+	if h.tells() {
 		h.log.Touched(h.shadow)
 	}
 	maps, err := h.mappings.end()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/debugfile"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
@@ -33,9 +34,13 @@ type Map struct {
 	Curve    []Point  `json:"slices"`
 	Told     []Thread `json:"threads,omitempty"`      // that are told apart, where that was noted
 	TooMany  bool     `json:"threads_more,omitempty"` // there were more: some of these stand for several
-	Areas    []Area   `json:"-"`
-	Bands    []Band   `json:"-"`
-	Show     Show     `json:"-"`
+
+	LastReaders []Function `json:"last_readers,omitempty"` // which have read most pages last, where that was noted,
+	LastWriters []Function `json:"last_writers,omitempty"` // and which have written them
+
+	Areas []Area `json:"-"`
+	Bands []Band `json:"-"`
+	Show  Show   `json:"-"`
 
 	unit     heat.Granule
 	file     *heat.File      // in units
@@ -48,6 +53,10 @@ type Map struct {
 	hasThreads bool // it is known who has touched what:
 	threads    Threads
 	whose      []heat.ByWhom // what is not laid out yet
+
+	hasCode bool // it is known which instructions have touched what last:
+	codes   *Codes
+	lasts   []heat.ByLast // what is not laid out yet
 }
 
 // Band is what is mapped of the same at neighbouring addresses.
@@ -63,14 +72,16 @@ type Band struct {
 
 // Show is what text and CSV have, and how.
 type Show struct {
-	Ranges  bool         // text: the ranges
-	Curve   bool         // a line for each slice
-	Mangled bool         // names as they are in the file
-	Kinds   bool         // of each range when it was read, written and executed, each for itself
-	Window  uint64       // as Map.Window; 0: the usual one
-	By      heat.Granule // units; 0: pages
-	After   uint64       // what was touched when so many instructions had run,
-	Before  uint64       // and no more than these; 0: to the end
+	Ranges  bool              // text: the ranges
+	Curve   bool              // a line for each slice
+	Mangled bool              // names as they are in the file
+	Kinds   bool              // of each range when it was read, written and executed, each for itself
+	Find    *debugfile.Finder // what has source lines; nil: they are not looked for
+	Say     func(error)       // is told what cannot be read of them
+	Window  uint64            // as Map.Window; 0: the usual one
+	By      heat.Granule      // units; 0: pages
+	After   uint64            // what was touched when so many instructions had run,
+	Before  uint64            // and no more than these; 0: to the end
 }
 
 // isPart reports whether a part of the time is shown.
@@ -114,7 +125,8 @@ type Range struct {
 	First    uint32         `json:"first"` // slice in which something was done with them, from 1; 0: not told
 	Last     uint32         `json:"last"`
 	Kinds
-	*Whose           // where it was noted
+	*Whose           // where it was noted,
+	*Lasts           // as well
 	Symbols []string `json:"symbols,omitempty"`      // functions and variables that lie in it, the first of them
 	More    int      `json:"more_symbols,omitempty"` // how many more do
 }
@@ -176,7 +188,9 @@ func pagesOf(t *table.Table, show Show) (*Map, *table.Snapshot, *table.Flow, err
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	m := newMap(f.In(f.Noted), ExecutedIn(t, flow, f.Noted), show, SymbolsOf(t, show.Mangled), threads)
+	symbols := SymbolsOf(t, show.Mangled)
+	codes := NewCodes(symbols, func() []layout.Block { return BlocksOf(t) }, show.Find)
+	m := newMap(f.In(f.Noted), ExecutedIn(t, flow, f.Noted), show, symbols, threads, codes)
 	m.Program = symname.Clean(t.Program)
 	return m, s, flow, nil
 }
@@ -205,10 +219,10 @@ func heatOf(g heat.Granule) string {
 // New is the map of what is beside a table, in pages or smaller granules, of which those were
 // executed.
 func New(f *heat.File, executed []heat.Range, show Show) *Map {
-	return newMap(f, executed, show, nil, Threads{})
+	return newMap(f, executed, show, nil, Threads{}, nil)
 }
 
-func newMap(f *heat.File, executed []heat.Range, show Show, symbols *Symbols, threads Threads) *Map {
+func newMap(f *heat.File, executed []heat.Range, show Show, symbols *Symbols, threads Threads, codes *Codes) *Map {
 	unit := max(cmp.Or(show.By, heat.Page), f.Granule)
 	by := unit - f.Granule
 	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Time: f.Time, Untold: f.Untold, Cut: f.Cut, Torn: f.Torn, After: show.After, Before: show.Before, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by), symbols: symbols}
@@ -225,8 +239,14 @@ func newMap(f *heat.File, executed []heat.Range, show Show, symbols *Symbols, th
 		m.threads, m.whose = threads, f.Who
 		m.Told, m.TooMany = threads.All, threads.More
 	}
+	if m.hasCode = f.Code && codes != nil; m.hasCode {
+		m.codes, m.lasts = codes, f.Lasts
+	}
 	m.lay(&f.Maps, heat.Coarse(nil, touched, by))
 	m.name()
+	if m.hasCode {
+		m.sumLasts(show.Say)
+	}
 	m.trace(m.file, show.Window)
 	return m
 }

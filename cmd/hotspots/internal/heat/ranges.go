@@ -37,6 +37,7 @@ func (m *Map) add(a *Area, r heat.Range) {
 		units, who := m.takeWho(&same)
 		same.Pages = units
 		one.Whose = m.threads.Of(who)
+		same.Pages, one.Lasts = m.takeLast(&same)
 		n := same.Pages
 		if m.unit == heat.Page {
 			n, one.Lines = m.takeLines(&same)
@@ -134,7 +135,14 @@ func (a *Area) put(one Range) {
 
 // is reports whether the same was done with the units of another, and then.
 func (r *Range) is(o *Range) bool {
-	return r.Lines == o.Lines && r.Read == o.Read && r.Written == o.Written && r.Executed == o.Executed && r.First == o.First && r.Last == o.Last && r.Kinds == o.Kinds && r.whose() == o.whose()
+	return r.Lines == o.Lines && r.Read == o.Read && r.Written == o.Written && r.Executed == o.Executed && r.First == o.First && r.Last == o.Last && r.Kinds == o.Kinds && r.whose() == o.whose() && r.lasts() == o.lasts()
+}
+
+func (r *Range) lasts() heat.Last {
+	if r.Lasts == nil {
+		return heat.Last{}
+	}
+	return r.last
 }
 
 func (r *Range) whose() heat.Who {

@@ -19,6 +19,7 @@ type Symbols struct {
 	Mangled bool               // names as they are in the file
 
 	functions []place                    // by address
+	owners    []uint16                   // by function: its object
 	variables map[int][]objcode.Variable // by object
 }
 
@@ -41,6 +42,7 @@ func NewSymbols(objects []layout.Object, functions []layout.Function, name func(
 	for i := range functions {
 		f := &functions[i]
 		at := objects[f.Object].Bias + f.Address
+		y.owners = append(y.owners, f.Object)
 		y.functions = append(y.functions, place{at, at + max(uint64(f.Size), 1), i})
 	}
 	slices.SortFunc(y.functions, func(a, b place) int { return cmp.Compare(a.from, b.from) })

@@ -18,8 +18,8 @@ import (
 // Text writes a line for each area, or for each of its ranges, or for each slice.
 func (m *Map) Text(w io.Writer, style report.Style) error {
 	t := &m.Total
-	if _, err := fmt.Fprintf(w, "%s: %s of %d bytes touched%s: %s read, %s written, %s executed; %s\n%s%s%s", m.Program, m.Count(t.Touched), m.Unit, m.Show.partText(),
-		figures.Thousands(t.Read), figures.Thousands(t.Written), figures.Thousands(t.Executed), m.residentText(), m.linesText(), m.threadsText(), m.slicesText()); err != nil {
+	if _, err := fmt.Fprintf(w, "%s: %s of %d bytes touched%s: %s read, %s written, %s executed; %s\n%s%s%s%s", m.Program, m.Count(t.Touched), m.Unit, m.Show.partText(),
+		figures.Thousands(t.Read), figures.Thousands(t.Written), figures.Thousands(t.Executed), m.residentText(), m.linesText(), m.threadsText(), m.lastsText(), m.slicesText()); err != nil {
 		return err
 	}
 	if m.Show.Curve {
@@ -39,7 +39,7 @@ func (m *Map) Text(w io.Writer, style report.Style) error {
 		}
 		for k := range a.Ranges {
 			r := &a.Ranges[k]
-			rows = append(rows, [3]string{m.lineOf(r), name, fmt.Sprintf("%s %s%s", r.Address, r.text(), r.symbolsText()+r.Whose.text())})
+			rows = append(rows, [3]string{m.lineOf(r), name, fmt.Sprintf("%s %s%s", r.Address, r.text(), r.symbolsText()+r.Whose.text()+r.Lasts.text())})
 		}
 	}
 	if err := report.Rows(w, style, heading, rows); err != nil {
@@ -210,6 +210,9 @@ func (m *Map) CSV(w io.Writer) error {
 		rows[0] = append(rows[0], "threads", "readers", "writers")
 	}
 	rows[0] = append(rows[0], "read_first", "read_last", "written_first", "written_last", "executed_first", "executed_last", "symbols")
+	if m.hasCode {
+		rows[0] = append(rows[0], "last_reader", "last_reader_at", "last_writer", "last_writer_at")
+	}
 	for i := range m.Areas {
 		for k := range m.Areas[i].Ranges {
 			r := &m.Areas[i].Ranges[k]
@@ -234,6 +237,9 @@ func (m *Map) CSV(w io.Writer) error {
 				row = append(row, strconv.FormatUint(uint64(*first), 10), strconv.FormatUint(uint64(*last), 10))
 			}
 			row = append(row, strings.Join(r.Symbols, ";"))
+			if m.hasCode {
+				row = append(row, r.Lasts.cells()...)
+			}
 			rows = append(rows, row)
 		}
 	}
