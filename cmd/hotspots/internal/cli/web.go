@@ -67,7 +67,7 @@ func (a *app) web(f webFlags, args []string, named bool) error {
 		defer naming.Unlock()
 		namer.Name(t)
 	}
-	s := web.New(web.Options{Interval: f.interval, Mangled: a.noDemangle, Name: name, Dirs: func() []string { return searchDirs(os.Getuid()) }})
+	s := web.New(web.Options{Interval: f.interval, Mangled: a.noDemangle, Name: name, Find: namer.Find, Dirs: func() []string { return searchDirs(os.Getuid()) }})
 	defer s.Close()
 	if len(args) == 0 {
 		path, err := watched(nil)

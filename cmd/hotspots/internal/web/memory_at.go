@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/debugfile"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heatview"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
@@ -28,6 +29,9 @@ type symbols struct {
 	mu  sync.Mutex
 	all *heat.Symbols
 	n   int // functions
+
+	codes  *heat.Codes // of these names
+	finder *debugfile.Finder
 }
 
 // in are the names of functions and variables in some addresses, and how many more there are.
@@ -47,6 +51,7 @@ func (y *symbols) find(p *program, from, to uint64, most int) (list []heat.Symbo
 func (y *symbols) of(p *program) *heat.Symbols {
 	book := p.source.Book()
 	if y.all == nil || y.n != len(book.Functions) {
+		y.codes = nil
 		y.all, y.n = heat.NewSymbols(book.Objects, book.Functions, book.Name, book.Mangled), len(book.Functions)
 	}
 	return y.all
@@ -164,12 +169,13 @@ func (s *Server) at(p *program, q url.Values, r *http.Request) (reply, error) {
 		}
 		whose = threads.Of(who)
 	}
+	readers, writers := p.symbols.lasts(p, src.File.LastsIn(of.First, of.End), of)
 	name, _ := src.Named(of.First)
 	names, more := p.symbols.in(p, of.First*src.Granule, of.End*src.Granule, mostSymbols)
 	return jsonReply(map[string]any{
 		"schema": Schema, "symbols": notNil(names), "more_symbols": more, "memory": name,
 		"read": last[0], "written": last[1], "executed": last[2],
-		"threads": whose,
+		"threads": whose, "last_readers": readers, "last_writers": writers,
 	})
 }
 

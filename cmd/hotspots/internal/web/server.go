@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/debugfile"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/live"
 	"github.com/dynprof/dynprof/exporter"
 	"github.com/dynprof/dynprof/internal/table"
@@ -34,6 +35,7 @@ type Options struct {
 	Mangled  bool          // names as they are in the file
 	Dirs     func() []string
 	Name     func(*table.Table) // names what has no name, one at a time; may be nil
+	Find     *debugfile.Finder  // what has source lines; nil: they are not looked for
 }
 
 // Server shows programs.
@@ -64,6 +66,7 @@ func (s *Server) Add(source *live.Program) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := newProgram(source, s.Name)
+	p.symbols.finder = s.Find
 	for _, have := range s.programs {
 		if have.id == p.id {
 			return false

@@ -5,6 +5,7 @@ import { Cells } from "./cells.js";
 import { Curves } from "./curves.js";
 import { color, h, scaled, text } from "./dom.js";
 import { base, count, nanoseconds, short, thousands } from "./format.js";
+import { lasts } from "./lasts.js";
 import { Layers } from "./layers.js";
 import { painter } from "./paint.js";
 import { noun, Part } from "./part.js";
@@ -523,7 +524,7 @@ export class Memory {
       const symbols = a.symbols.length > 0 ? a.symbols.slice(0, 3).join(", ") + (a.symbols.length + a.more_symbols > 3 ? ` and ${thousands(a.symbols.length + a.more_symbols - 3)} more` : "") : "";
       const who = (name, t) => (t ? `last ${name} in slice ${thousands(t.slice)}, up to ${short(t.instructions)} instructions, ${nanoseconds(t.ns)}` : `not ${name} before`);
       const by = a.threads ? `${a.threads.threads > 1 ? `shared by ${thousands(a.threads.threads)} threads` : "one thread"}${few(", read by ", a.threads.readers)}${few(", written by ", a.threads.writers)}` : "";
-      this.more = { address, texts: [symbols, by, who("read", a.read), who("written", a.written), a.executed ? who("executed", a.executed) : ""].filter((s) => s) };
+      this.more = { address, texts: [symbols, by, ...lasts(a), who("read", a.read), who("written", a.written), a.executed ? who("executed", a.executed) : ""].filter((s) => s) };
       text(this.says, [first, ...this.more.texts].join("  ·  "));
     }).catch((err) => { if (err.status !== 404) this.app.trouble(err); }).finally(() => {
       this.asking = false;
