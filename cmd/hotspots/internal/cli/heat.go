@@ -17,13 +17,15 @@ func (a *app) heatCommand() *cobra.Command {
 	var format, from, to string
 	var show heat.Show
 	var by [3]bool
+	var objects bool
 	units := [len(by)]granule.Granule{granule.Page, granule.Line, granule.Word}
 	cmd := &cobra.Command{
 		Use:   "heat [TABLE]",
 		Short: "Show which pages of memory were read, written and executed",
 		Long: "Show how many pages of memory a program has touched, by file and kind of memory, and how many of these were\n" +
 			"read, written and executed, against those that were resident at its end, and the slices of time in which any was touched first and last;\n" +
-			"with --pages which ones, and what functions and variables lie in them; with --curve what was touched in each slice, and the working set.\n" +
+			"with --pages which ones, and what functions and variables lie in them; with --curve what was touched in each slice, and the working set;\n" +
+			"with --objects what was done with each variable.\n" +
 			"The program has to be run with hotspots run --heat=pages, or, to know also how many of the 64 lines of each page\n" +
 			"it has touched, --heat=lines, or --heat=bytes; --lines and --bytes show all by these. With --heat=threads it is shown, too,\n" +
 			"which threads have read and which have written each page, with --heat=who which function, line and instruction has\n" +
@@ -33,7 +35,7 @@ func (a *app) heatCommand() *cobra.Command {
 			"What is not seen is said: other functions, libraries that are not counted, code that was made at run time, the kernel, and\n" +
 			"how much that has read and stored by read, write and their like. Forked children touch\n" +
 			"the same pages. A program that is executed in the place of another, as by a wrapper, has a table and pages of its own.",
-		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots heat app.dynprof\n  hotspots run --heat=who -o app.dynprof -- ./app && hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --from 300M --to 400M\n  hotspots heat app.dynprof --curve --window 1000000\n  hotspots heat app.dynprof --format json",
+		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots heat app.dynprof\n  hotspots run --heat=who -o app.dynprof -- ./app && hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --objects\n  hotspots heat app.dynprof --from 300M --to 400M\n  hotspots heat app.dynprof --curve --window 1000000\n  hotspots heat app.dynprof --format json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.onTable(func(t *table.Table) error {
 			for i, is := range by {
@@ -46,6 +48,13 @@ func (a *app) heatCommand() *cobra.Command {
 			}
 			show.Kinds, show.Mangled = format != "text", a.noDemangle
 			show.Find, show.Say = a.naming.Find, func(err error) { a.say("no source lines: %v", err) }
+			if objects {
+				o, err := heat.ObjectsOf(t, show)
+				if err != nil {
+					return err
+				}
+				return a.show(format, o)
+			}
 			m, err := heat.Of(t, show)
 			if err != nil {
 				return err
@@ -57,9 +66,12 @@ func (a *app) heatCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&by[0], "pages", false, "show each range of pages with its first and last slice of time, as text; JSON and CSV always do")
 	cmd.Flags().BoolVar(&by[1], "lines", false, "the same by lines of 64 bytes, in place of pages; with --curve the curve is of these, too")
 	cmd.Flags().BoolVar(&by[2], "bytes", false, "the same by granules of 8 bytes")
-	cmd.MarkFlagsMutuallyExclusive("pages", "lines", "bytes")
+	cmd.Flags().BoolVar(&objects, "objects", false, "show data objects in place of pages: of each variable how much of it was read and written, and in which slices first and last; JSON and CSV have those that were not, too")
+	cmd.MarkFlagsMutuallyExclusive("pages", "lines", "bytes", "objects")
 	cmd.Flags().BoolVar(&show.Curve, "curve", false, "show each slice of time: what was touched in it, the working set, pages used so far, resident ones, page faults, threads, and whether counting was on")
 	cmd.Flags().Uint64Var(&show.Window, "window", 0, "the working set is what the last `N` instructions have touched (default: a twentieth of all)")
+	cmd.MarkFlagsMutuallyExclusive("objects", "curve")
+	cmd.MarkFlagsMutuallyExclusive("objects", "window")
 	cmd.Flags().StringVar(&from, "from", "", "show what was touched when `N` instructions had run, as 300M (times 1,048,576); slices that are in the time in part count as a whole")
 	cmd.Flags().StringVar(&to, "to", "", "and before more than `N` had")
 	cmd.AddCommand(a.heatPictureCommand())

@@ -31,7 +31,8 @@ type place struct {
 // Symbol is a function or a variable.
 type Symbol struct {
 	Name     string `json:"name"`
-	From     uint64 `json:"from"` // addresses
+	Memory   string `json:"memory,omitempty"` // of Variables: the object's path
+	From     uint64 `json:"from"`             // addresses
 	To       uint64 `json:"to"`
 	Variable bool   `json:"variable"`
 }
@@ -80,11 +81,7 @@ func (y *Symbols) Find(from, to uint64, most int) (list []Symbol, more int) {
 		if from >= o.High || to <= o.Low {
 			continue
 		}
-		all, is := y.variables[n]
-		if !is {
-			all, _ = objcode.Variables(o) // what cannot be read has no names
-			y.variables[n] = all
-		}
+		all := y.variablesOf(n)
 		k := sort.Search(len(all), func(k int) bool { return all[k].Addr+o.Bias >= from })
 		if k > 0 && all[k-1].Addr+all[k-1].Size+o.Bias > from {
 			k--

@@ -37,6 +37,7 @@ func (s *Server) handler() http.Handler {
 		"GET /api/v1/tables/{id}/memory/at":         s.of(s.at),
 		"GET /api/v1/tables/{id}/memory/names":      s.of(s.named),
 		"GET /api/v1/tables/{id}/memory/whose":      s.of(s.whose),
+		"GET /api/v1/tables/{id}/memory/objects":    s.of(s.objects),
 		"GET /api/v1/tables/{id}/memory/part":       s.of(s.touchedIn),
 		"GET /api/v1/tables/{id}/functions/{index}": s.of(detail),
 		"GET /api/v1/diff":                          s.diff,

@@ -288,6 +288,9 @@ func TestBadRequests(t *testing.T) {
 		one + "/threads?functions=" + strings.Repeat("0,", 99):                   400,
 		one + "/memory/at":                                                       404, // no pages are noted
 		one + "/memory/part":                                                     404,
+		one + "/memory/objects":                                                  200,
+		one + "/memory/objects?from=2&to=1":                                      400,
+		one + "/memory/objects?from=x":                                           400,
 		one + "/memory/names":                                                    400,
 		one + "/memory/names?row=64&at=":                                         400,
 		one + "/memory/names?row=64&at=5000,x":                                   400,

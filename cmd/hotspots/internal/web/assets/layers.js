@@ -9,7 +9,10 @@ const shown = 8; // threads that the legend names
 const sharedColor = "#ffffff";
 
 // hueOf are colours that neighbours in a list tell apart.
-const hueOf = (i) => `hsl(${(i * 137.5 + 210) % 360} 85% 60%)`;
+export const hueOf = (i) => `hsl(${(i * 137.5 + 210) % 360} 85% 60%)`;
+
+// stripe is how wide one is.
+export const stripe = (width) => Math.max(14, Math.min(40, width / 30));
 
 export class Layers {
   constructor(memory) {
@@ -54,12 +57,14 @@ export class Layers {
     return n > 0 ? `${thousands(n)} page faults in this slice` : "";
   }
 
+  // taken is how wide what lies at the right is.
+  taken(width) { return this.memory.app.state.mw && this.whose?.noted ? stripe(width) + 4 : 0; }
+
   // drawWhose draws a stripe at each row: a colour for each thread, white where more than one was.
   drawWhose(c, width, height) {
     this.ask();
-    const { whose } = this, { cells } = this.memory, n = cells.order.length;
+    const { whose } = this, { cells } = this.memory, n = cells.order.length, wide = stripe(width);
     if (!whose?.noted || n === 0) return;
-    const wide = Math.max(14, Math.min(40, width / 30));
     c.fillStyle = "#000000";
     c.fillRect(width - wide - 2, 0, wide + 2, height);
     let k = whose.runs.length - 1;

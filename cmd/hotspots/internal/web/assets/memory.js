@@ -7,6 +7,7 @@ import { color, h, scaled, text } from "./dom.js";
 import { base, count, nanoseconds, short, thousands } from "./format.js";
 import { lasts } from "./lasts.js";
 import { Layers } from "./layers.js";
+import { DataObjects } from "./objects.js";
 import { painter } from "./paint.js";
 import { noun, Part } from "./part.js";
 import { RowNames } from "./rownames.js";
@@ -44,6 +45,7 @@ export class Memory {
     this.part = new Part(this);
     this.names = new RowNames(this);
     this.layers = new Layers(this);
+    this.objects = new DataObjects(this);
     this.says = h("div", { class: "says", role: "status" });
     this.plot = h("div", { class: "plot" }, this.gutter, this.stack, h("div", { class: "unit" }, "instructions"), this.axis, this.curves.legend, this.curves.canvas);
     const toggle = (key, label, title, click) => h("button", { class: "toggle", title: `${title} (${key})`, click }, label);
@@ -55,10 +57,11 @@ export class Memory {
       faults: toggle("f", "faults", "how many page faults there were so far, and, at the top, in which slices", () => this.set({ mf: app.state.mf ? "" : "1" })),
       threads: toggle("a", "threads", "how many threads there were", () => this.set({ mt: app.state.mt ? "" : "1" })),
       whose: toggle("w", "whose", "which threads touched each row, of a program run with --heat=threads", () => this.set({ mw: app.state.mw ? "" : "1" })),
+      objects: toggle("v", "objects", "data objects: variables and blocks", () => this.set({ mo: app.state.mo ? "" : "1" })),
       named: toggle("y", "names", "functions and variables at rows that are tall enough", () => this.set({ mn: app.state.mn ? "" : "0" })),
       other: toggle("b", "other colours", "colours that all can tell apart", () => this.nextPalette()),
     };
-    this.el = h("div", { class: "memory" }, this.head, h("div", { class: "tops" }, this.legend, h("div", { class: "toggles" }, ...Object.values(this.toggles))), this.layers.el, h("div", { class: "middle" }, this.plot, this.part.el), this.says);
+    this.el = h("div", { class: "memory" }, this.head, h("div", { class: "tops" }, this.legend, h("div", { class: "toggles" }, ...Object.values(this.toggles))), this.layers.el, this.objects.el, h("div", { class: "middle" }, this.plot, this.part.el), this.says);
     this.listen();
     new ResizeObserver(() => this.later(true)).observe(this.stack);
     addEventListener("visibilitychange", () => { if (document.hidden) this.leave(); else if (this.el.isConnected) this.update(); });
@@ -149,6 +152,7 @@ export class Memory {
         this.bands = [];
         this.names.begin();
         this.layers.begin();
+        this.objects.begin();
         this.part.close();
       }
       this.seen = "";
@@ -273,7 +277,7 @@ export class Memory {
     const { state } = this.app, { toggles } = this;
     const list = names.map((_, i) => i).filter((i) => i === 0 || this.cells.seen & (1 << i));
     const what = `${this.palette} ${list}`;
-    for (const [name, on] of [["mapped", state.mm], ["last", state.mx[0] === "l"], ["resident", state.mr], ["faults", state.mf], ["threads", state.mt], ["whose", state.mw], ["named", !state.mn], ["other", this.palette === "blind"]]) toggles[name].setAttribute("aria-pressed", String(!!on));
+    for (const [name, on] of [["mapped", state.mm], ["last", state.mx[0] === "l"], ["resident", state.mr], ["faults", state.mf], ["threads", state.mt], ["whose", state.mw], ["objects", state.mo], ["named", !state.mn], ["other", this.palette === "blind"]]) toggles[name].setAttribute("aria-pressed", String(!!on));
     toggles.whole.disabled = state.mx === "" && state.my === "";
     if (what === this.legendOf) return;
     this.legendOf = what;
@@ -360,6 +364,7 @@ export class Memory {
     for (const g of this.list ?? []) if (g.first > 0) c.fillRect(0, Math.round(g.first / n * height), width, 1);
     this.drawPaused(c, width, height);
     this.layers.draw(c, width, height);
+    this.objects.draw(c, width, height);
     if (!this.app.state.mn) this.names.draw(c, width, height);
     if (this.box) {
       const { x0, x1, y0, y1 } = this.placed(this.box);
@@ -509,7 +514,7 @@ export class Memory {
     const address = cells.address(row), column = Math.floor(instructions / head.column);
     const band = this.bandAt(address) ?? this.bandAt(address + head.row - 1);
     const inside = column >= head.first && column < head.end;
-    const first = [hex(address), band?.name ?? "[unmapped]", inside ? names[cells.at(column, row)] : "", `${short(column * head.column)} instructions`, this.sayPaused(instructions), this.layers.faultsAt(instructions)].filter((s) => s).join("  ·  ");
+    const first = [hex(address), band?.name ?? "[unmapped]", inside ? names[cells.at(column, row)] : "", `${short(column * head.column)} instructions`, this.sayPaused(instructions), this.layers.faultsAt(instructions), this.objects.at(this.pointer)].filter((s) => s).join("  ·  ");
     const what = `${address} ${head.row} ${column}`;
     if (this.more?.address !== address) this.more = { address, texts: [] }; // of another column it is nearly so
     text(this.says, [first, ...this.more.texts].join("  ·  "));
@@ -543,7 +548,7 @@ export class Memory {
   key(e) {
     const [from, to] = this.range(), step = (to - from) / 8;
     const action = {
-      b: () => this.nextPalette(), u: () => this.toggles.mapped.click(), l: () => this.toggles.last.click(), r: () => this.toggles.resident.click(), f: () => this.toggles.faults.click(), a: () => this.toggles.threads.click(), w: () => this.toggles.whose.click(), y: () => this.toggles.named.click(), 0: () => this.reset(),
+      b: () => this.nextPalette(), u: () => this.toggles.mapped.click(), l: () => this.toggles.last.click(), r: () => this.toggles.resident.click(), f: () => this.toggles.faults.click(), a: () => this.toggles.threads.click(), w: () => this.toggles.whose.click(), v: () => this.toggles.objects.click(), y: () => this.toggles.named.click(), 0: () => this.reset(),
       "+": () => this.zoomKey(0.5), "=": () => this.zoomKey(0.5), "-": () => this.zoomKey(2),
       ArrowLeft: () => this.shift(from - step, to - step), ArrowRight: () => this.shift(from + step, to + step),
       ArrowUp: () => this.navigate(1, 0, 0.125), ArrowDown: () => this.navigate(1, 0, -0.125),
