@@ -65,6 +65,7 @@ struct start {
 	const char *heat; /* file of the shadow */
 	const char *region; /* regions that were chosen outside */
 	int regions; /* the shadow says where regions are */
+	int allocs;  /* blocks of malloc are noted behind it */
 	const char *note; /* file in which hotspots run looks for why nothing is counted */
 	uint64_t tls_size;
 	uint64_t r_debug; /* struct r_debug *, 0 if it is not known */
@@ -258,6 +259,8 @@ static void read_environment(struct start *s)
 			s->session.blocks |= dp_is_on(v), s->session.hot |= same_text(v, "hot");
 		else if ((v = value_of(*e, "DYNPROF_HEAT")))
 			s->heat = v, s->session.touches |= *v != 0, s->session.blocks |= *v != 0;
+		else if ((v = value_of(*e, "DYNPROF_ALLOCS")))
+			s->allocs = dp_is_on(v);
 		else if ((v = value_of(*e, "DYNPROF_REGIONS")))
 			s->regions = dp_is_on(v), s->session.touches |= s->regions;
 		else if ((v = value_of(*e, "DYNPROF_REGION")))
@@ -423,11 +426,13 @@ static uint64_t begin_heat(const struct start *s)
 {
 	const char *why = 0;
 	if (s->heat && *s->heat && !(why = place_is_wanted()))
-		why = dp_heat_begin(s->heat, s->regions);
+		why = dp_heat_begin(s->heat, s->regions ? DP_REGIONS : s->allocs ? DP_BLOCKS : DP_NOTHING);
 	if (why && *why)
 		say(s, s->regions ? ": accesses are not recorded: " : ": touched memory is not noted: ", why);
 	else if (!why && s->regions && s->region)
 		choose_regions(s);
+	else if (!why && s->allocs && dp_heat_how() != DP_HEAT_NONE && !dp_allocs_entry())
+		say(s, ": blocks of malloc are not noted: ", "the kernel has no memory that forks leave out");
 	return dp_heat_how();
 }
 

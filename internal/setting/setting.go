@@ -46,6 +46,7 @@ const (
 	Edges
 	Trips
 	Heat
+	Allocs
 	Regions
 	Region
 	Overhead
@@ -124,6 +125,8 @@ var All = [Count]Setting{
 		"patch as hotspots run --trips does"},
 	Heat: {"heat", "", "DYNPROF_HEAT", Text,
 		"note which of the `GRANULES` of memory are read and written, as hotspots heat shows them: lines of 64 bytes, --heat=pages, or --heat=bytes, eight at a time, --heat=threads: pages, and which threads touched each, or --heat=who: pages, and which function read and which wrote each last; with --blocks, which it implies", ""},
+	Allocs: {"allocs", "", "DYNPROF_ALLOCS", Switch,
+		"with --heat: note each block of malloc, too, and who has asked for it, as hotspots heat --objects shows them; see docs/heat.md", ""},
 	Regions: {"regions", "", "DYNPROF_REGIONS", Switch,
 		"record each access to memory that the program names by memtr.h or dynprof.h, as hotspots regions shows them; with --blocks, which it implies; see docs/regions.md", ""},
 	Region: {"region", "", "DYNPROF_REGION", List,

@@ -402,8 +402,11 @@ func Copy(from, to string, nonce [16]byte) error {
 	if err != nil {
 		return err
 	}
-	return f.Write(to, nonce)
+	return errors.Join(f.Write(to, nonce), CopyAllocs(from, to, nonce))
 }
 
 // Remove removes the pages of a table that is removed.
-func Remove(table string) { beside.Remove(PathOf(table), fileHead) }
+func Remove(table string) {
+	beside.Remove(PathOf(table), fileHead)
+	RemoveAllocs(table)
+}

@@ -60,6 +60,7 @@ type Shadows struct {
 	all   []*Shadow  // that are, or were, mapped here
 	short sync.Mutex // of who has one mapped for a moment: two are more than there may be address space for
 	Granule
+	blocks  bool  // those of malloc are what is behind each
 	threads int64 // how many have one each, one behind the other
 	each    int64 // bytes that it has of a granule
 }
@@ -74,14 +75,16 @@ const (
 const AllNames = "pages, lines, bytes, " + ByThread + " or " + ByCode
 
 // Named makes what is noted by that name.
-func Named(name string) (*Shadows, error) {
+func Named(name string) (*Shadows, error) { return named(name, 0) }
+
+func named(name string, more int64) (*Shadows, error) {
 	switch name {
 	case ByThread:
-		return create(Page, 0, Threads, usual)
+		return create(Page, more, Threads, usual)
 	case ByCode:
-		return create(Page, 0, 1, layout.ShBy)
+		return create(Page, more, 1, layout.ShBy)
 	}
-	return New(Names[name])
+	return create(Names[name], more, 1, usual)
 }
 
 // IsName reports whether something is noted by a name.
@@ -207,7 +210,7 @@ func (s *Shadows) Close() {
 
 // part is what is mapped here of it.
 func (s *Shadow) part() (at, size int64) {
-	if s.more > 0 {
+	if s.more > 0 && !s.blocks {
 		return s.at + s.shadow() + texts*textSize, s.more
 	}
 	return s.at, s.shadow()

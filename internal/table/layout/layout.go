@@ -358,6 +358,46 @@ const (
 	RgRecords = 1 << 16
 	RgNameMax = 1 << 12
 
+	// Behind the texts, with hotspots run --allocs, blocks of malloc (docs/heat.md): who has asked for them,
+	// those that there are, and the ring of those that were given back.
+	AlLook     = 0x0    // u64, which look of hotspots run at it all is the last, from 1
+	AlBrief    = 0x40   // u64, how many more that came since that, and are given back, may be put into the ring
+	AlHead     = 0x80   // u64, number of a block in front of which no place of the ring is free
+	AlTail     = 0xc0   // u64, of the next one that is taken
+	AlLongest  = 0x100  // u64, the most places that one had to look at for a block
+	AlUnled    = 0x140  // u64, libraries that came later of which a function could not be led to us
+	AlChildren = 0x148  // u64, blocks that children asked for, which are not noted
+	AlUntold   = 0x180  // u64, blocks that were given back and found no room in the ring,
+	AlShort    = 0x1c0  // u64, and those that came since the last look, beyond AlBrief
+	AlCallers  = 0x1000 // who has asked; the first is all for whom there was no room
+	AlSlots    = 0x800000
+	AlRing     = 0x2800000
+	AlSize     = 0x3800000
+
+	AlCallerMax = 1 << 16
+	AlSlotMax   = 1 << 21
+	AlRingMax   = 1 << 20
+	AlBriefs    = 1 << 12 // between two looks
+
+	// Who asks for blocks.
+	CallerBack   = 0  // u64, the return address of who asks; 0: there is none
+	CallerBlocks = 8  // u64, so far, and
+	CallerBytes  = 16 // u64, their bytes
+	CallerFreed  = 24 // u64, blocks that were given back, and
+	CallerGone   = 32 // u64, their bytes
+	CallerPeak   = 40 // u64, the most bytes at a time
+	CallerUnheld = 48 // u64, blocks that found no place, or are too large
+	CallerSize   = 64
+
+	// A block is two words: its address in units of 8 bytes, who has asked for it, and what it is, in the ring how
+	// often that had been filled, + 1; its size, and the look behind which it came.
+	HeldUnit     = 3  // bits
+	HeldCaller   = 44 // from this bit on
+	HeldState    = 60
+	HeldLook     = 36
+	HeldLookBits = 28
+	HeldTaken    = 2 // it is there; else 0: never, 1: not any more
+
 	// Why nothing is recorded: kinds that are not, as of LiveKinds; the program has said so; a
 	// thread has, of itself, once; it may be off, or has been, once: windows are told apart; it is not
 	// the time for it.

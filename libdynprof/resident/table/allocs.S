@@ -54,6 +54,7 @@ dp_allocator:
 	mov	%rax, BODY(%rbp)
 	SAVE_SCRATCH
 	mov	%rsp, %rdi
+	lea	2f(%rip), %rsi
 	call	dp_alloc_before
 	test	%eax, %eax
 	jnz	1f
@@ -66,6 +67,7 @@ dp_allocator:
 	.cfi_restore_state
 1:	RESTORE_SCRATCH
 	call	*BODY(%rbp)
+2:
 	mov	%rax, RAX(%rbp)
 	SAVE_SCRATCH
 	mov	%rsp, %rdi

@@ -16,6 +16,7 @@
 #include "base/kept.h"
 #include "base/stub.h"
 #include "table/allocs.h"
+#include "table/held.h"
 #include "table/pages.h"
 
 enum {
@@ -69,7 +70,7 @@ static void grow(uint64_t *least, uint64_t n)
 
 /* ---- sites -------------------------------------------------------------- */
 
-int dp_allocs_are(void) { return own != 0; }
+int dp_allocs_are(void) { return own != 0 || dp_held_are(); }
 
 int dp_allocs_begin(void)
 {
@@ -113,6 +114,7 @@ int dp_allocs_code(int site, uint64_t low, uint64_t size)
 
 void dp_allocs_unled(void)
 {
+	dp_held_unled();
 	for (uint64_t i = 0; own && i < own->sites_used; i++)
 		count(i, DP_ASK_UNLED, 1);
 }
@@ -267,19 +269,9 @@ struct call {
 
 _Static_assert(offsetof(struct call, rbp) == 128, "frame");
 
-int dp_alloc_before(struct call *c) HIDDEN;
-int dp_alloc_before(struct call *c)
+/* How many bytes are asked for, and where the block's address will be, if a call says so. */
+static void read_size(struct call *c, uint64_t kind)
 {
-	uint64_t kind = ((const uint64_t *)c->body)[1];
-	c->body += DP_ALLOC_BODY;
-	c->into = c->old = 0;
-	if (!own || !dp_region_area)
-		return 0;
-	if (kind == DP_ALLOC_FREE) {
-		take_away(c->rdi, &c->old_site, &c->old_size);
-		return 0;
-	}
-	c->site = site_of(c->back);
 	switch (kind) {
 	case DP_ALLOC_SIZE:
 		c->size = c->rdi;
@@ -296,10 +288,68 @@ int dp_alloc_before(struct call *c)
 		break;
 	default:
 		c->size = kind == DP_ALLOC_AGAIN ? c->rsi : c->rsi * c->rdx;
-		if (c->rdi && take_away(c->rdi, &c->old_site, &c->old_size)) {
-			c->old = c->rdi;
-			c->site = (int64_t)c->old_site;
-		}
+	}
+}
+
+static int is_again(uint64_t kind) { return kind == DP_ALLOC_AGAIN || kind == DP_ALLOC_AGAIN_ARRAY; }
+
+/* All blocks are noted, and no sites. Calls from here return to ours: who is asked by a jump of a function that was
+ * called so has been asked by that one's caller. */
+static int before_held(struct call *c, uint64_t kind, uint64_t ours)
+{
+	struct dp_held was;
+	if (!dp_held_here()) {
+		if (kind != DP_ALLOC_FREE)
+			dp_held_elsewhere();
+		return 0;
+	}
+	if (kind == DP_ALLOC_FREE) {
+		if (dp_held_take(c->rdi, &was))
+			dp_held_gone(&was);
+		return 0;
+	}
+	if (c->back == ours)
+		return 0;
+	read_size(c, kind);
+	if (is_again(kind) && dp_held_take(c->rdi, &was)) {
+		c->old = c->rdi;
+		c->old_site = was.what;
+		c->old_size = was.size;
+	}
+	return 1;
+}
+
+/* A block that could not be made larger is as it was. */
+static void after_held(struct call *c, uint64_t block)
+{
+	struct dp_held was = {c->old_site, c->old_size};
+	if (c->old && !block && c->size)
+		dp_held_keep(&was);
+	else if (c->old)
+		dp_held_gone(&was);
+	if (block)
+		dp_held_add(block, c->size, c->back);
+}
+
+int dp_alloc_before(struct call *c, uint64_t ours) HIDDEN;
+int dp_alloc_before(struct call *c, uint64_t ours)
+{
+	uint64_t kind = ((const uint64_t *)c->body)[1];
+	c->body += DP_ALLOC_BODY;
+	c->into = c->old = 0;
+	if (dp_held_are())
+		return before_held(c, kind, ours);
+	if (!own || !dp_region_area)
+		return 0;
+	if (kind == DP_ALLOC_FREE) {
+		take_away(c->rdi, &c->old_site, &c->old_size);
+		return 0;
+	}
+	c->site = site_of(c->back);
+	read_size(c, kind);
+	if (is_again(kind) && c->rdi && take_away(c->rdi, &c->old_site, &c->old_size)) {
+		c->old = c->rdi;
+		c->site = (int64_t)c->old_site;
 	}
 	return c->site >= 0;
 }
@@ -309,7 +359,11 @@ int dp_alloc_before(struct call *c)
 void dp_alloc_after(struct call *c) HIDDEN;
 void dp_alloc_after(struct call *c)
 {
-	uint64_t block = c->into ? (c->rax ? 0 : *(const uint64_t *)c->into) : c->rax;
+	uint64_t block = c->into ? ((uint32_t)c->rax ? 0 : *(const uint64_t *)c->into) : c->rax;
+	if (dp_held_are()) {
+		after_held(c, block);
+		return;
+	}
 	if (block)
 		add(block, c->size, (uint64_t)c->site);
 	else if (c->old && c->size) {

@@ -20,6 +20,7 @@
 #include "rows/space.h"
 #include "table/audit.h"
 #include "table/heat.h"
+#include "table/held.h"
 #include "table/regions.h"
 #include "table/tracing.h"
 
@@ -76,12 +77,12 @@ static int is_of(uint64_t bytes, uint64_t more)
 			return 1;
 	}
 	granule = DP_SH_PAGE;
-	size = size_of(granule, threads = DP_SHADOW_THREADS, 0);
-	if (!more && bytes == file_of(size))
+	size = size_of(granule, threads = DP_SHADOW_THREADS, more);
+	if (bytes == file_of(size))
 		return 1;
 	each = DP_SH_BY;
-	size = size_of(granule, threads = 1, 0);
-	return !more && bytes == file_of(size);
+	size = size_of(granule, threads = 1, more);
+	return bytes == file_of(size);
 }
 
 /* Takes the next of the shadows: each program that the process goes on as has one of its own. Who
@@ -100,7 +101,7 @@ static long take_shadow(long fd)
 
 _Static_assert(DP_SH_IMAGES == 64, "what is said");
 
-const char *dp_heat_begin(const char *path, int regions)
+const char *dp_heat_begin(const char *path, enum dp_behind behind)
 {
 	static struct dp_kept kept;
 	struct stat st;
@@ -110,7 +111,8 @@ const char *dp_heat_begin(const char *path, int regions)
 	if (failed(fd))
 		return "their file cannot be opened (another pid namespace?)";
 	long at = -1, number = 0;
-	uint64_t more = regions ? DP_RG_SIZE : 0;
+	int regions = behind == DP_REGIONS;
+	uint64_t more = regions ? DP_RG_SIZE : behind == DP_BLOCKS ? DP_AL_SIZE : 0;
 	if (raw(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && is_of((uint64_t)st.st_size, more))
 		number = at = take_shadow(fd);
 	if (number >= DP_SH_IMAGES) {
@@ -152,7 +154,8 @@ const char *dp_heat_begin(const char *path, int regions)
 		dp_regions_begin((uint64_t)(texts + TEXTS));
 		dp_audit_begin((uint64_t)(texts + TEXTS));
 		dp_trace_begin();
-	}
+	} else if (behind == DP_BLOCKS)
+		dp_held_begin((uint64_t)(texts + TEXTS));
 	note_maps(&texts[0]);
 	return 0;
 }
@@ -168,6 +171,7 @@ void dp_heat_take_back(void)
 	if (!texts)
 		return;
 	dp_regions_end();
+	dp_held_end();
 	dp_audit_begin(0);
 	texts = 0;
 	dp_shadowed = 0;

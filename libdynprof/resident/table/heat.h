@@ -7,9 +7,15 @@
 #include "base/ctl.h"
 #include "base/raw.h"
 
-/* Maps it from that file, before anything can be touched; regions: it says where these are, and what
- * records accesses is behind it. Returns 0, or why there is none; an empty text: it was said before. */
-const char *dp_heat_begin(const char *path, int regions) HIDDEN;
+/* What is behind it. */
+enum dp_behind {
+	DP_NOTHING,
+	DP_REGIONS, /* the shadow says where these are: what records accesses */
+	DP_BLOCKS,  /* what notes blocks of malloc (held.h) */
+};
+/* Maps it from that file, before anything can be touched. Returns 0, or why there is none; an empty text: it
+ * was said before. */
+const char *dp_heat_begin(const char *path, enum dp_behind behind) HIDDEN;
 /* The nonce of the table that it is of. */
 void dp_heat_of(const uint8_t *table) HIDDEN;
 /* How that is noted: enum dp_heat. */

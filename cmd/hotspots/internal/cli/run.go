@@ -83,7 +83,7 @@ func (a *app) runCommand() *cobra.Command {
 			"--follow-exec counts the programs that PROG executes, too, dynamically linked and static ones, each process into a table of its own; of a program that ran more than 16 times (--fold) one is left, with the sums and the calls of each process. hotspots report --run adds all up.\n\n" +
 			"--time samples, from outside, in which functions the program spends its CPU time; nothing is changed in it. Without HZ there are 997 samples a second; a frequency is said with =.",
 		Example: "  hotspots run -- ./app args\n  hotspots run -o app.dynprof --summary 0 -- ./app\n  hotspots run --objects 'main,libssl*' --skip '^std::' -- ./app\n" +
-			"  hotspots run --follow-exec -- make\n  hotspots run --time -- ./app                calls, CPU time, and time a call\n  hotspots run --region malloc@parse -- ./app  accesses to blocks that parse() asks malloc for\n  hotspots run --time=4000 -- ./app",
+			"  hotspots run --follow-exec -- make\n  hotspots run --time -- ./app                calls, CPU time, and time a call\n  hotspots run --region malloc@parse -- ./app  accesses to blocks that parse() asks malloc for\n  hotspots run --heat --allocs -- ./app       touched memory, and who has asked malloc for it: hotspots heat --objects\n  hotspots run --time=4000 -- ./app",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return &exitError{exitRunFailure, errors.New("no program named: hotspots run [flags] -- PROG [ARG]..., see hotspots run --help")}
@@ -318,6 +318,8 @@ func (f *runFlags) checkHeat(flag string) error {
 		return err
 	}
 	switch {
+	case f.heat == "" && f.on[setting.Allocs]:
+		return errors.New("--allocs notes blocks beside touched memory: it needs --heat")
 	case f.heat == "":
 		return nil
 	case f.on[setting.FollowExec], f.blocksOf == setting.BlocksHot:
@@ -477,7 +479,7 @@ type memory struct {
 func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, err error) {
 	switch {
 	case f.heat != "":
-		all, first, err := shadows(func() (*heat.Shadows, error) { return heat.Named(f.heat) })
+		all, first, err := shadows(f.shadows)
 		if err != nil {
 			a.say("touched memory is not noted: %v", err)
 			return nil, "", nil
@@ -520,6 +522,14 @@ func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, er
 		return m, all.Path(), nil
 	}
 	return nil, "", nil
+}
+
+// shadows are those that touched memory is noted in.
+func (f *runFlags) shadows() (*heat.Shadows, error) {
+	if f.on[setting.Allocs] {
+		return heat.NamedWithBlocks(f.heat)
+	}
+	return heat.Named(f.heat)
 }
 
 // rings are shadows that have them.

@@ -53,6 +53,7 @@ type Harvester struct {
 	process  process
 	mappings mappings
 	who      who
+	blocks   blocks
 	executed uint64 // by the last slice's end
 	err      error
 }
@@ -78,6 +79,7 @@ func Start(shadow *heat.Shadow, tables func() []*find.Entry, pid int) *Harvester
 	h.mappings.shadow = shadow
 	h.log.Granule, h.log.Apart = shadow.Granule, uint64(often)
 	h.log.Threads, h.log.Code = shadow.ByThread(), shadow.ByCode()
+	h.blocks.start(shadow)
 	go h.run()
 	return h
 }
@@ -122,6 +124,7 @@ func (h *Harvester) run() {
 		happened := h.take()
 		h.seeMappings()
 		h.who.tell(h, happened)
+		h.blocks.tell(h, happened)
 		switch {
 		case happened:
 			wait = time.Duration(min(h.log.Apart, uint64(longest)))
@@ -193,13 +196,14 @@ func (h *Harvester) Write(path string, nonce [16]byte) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(h.err, h.log.Close(path, nonce, maps))
+	return errors.Join(h.err, h.log.Close(path, nonce, maps), h.blocks.end(h, path, nonce))
 }
 
 // take takes a slice, and reports whether there was anything in it.
 func (h *Harvester) take() bool {
 	s := heat.Slice{Parts: 1}
 	before := h.changes()
+	h.blocks.look()
 	s.Ranges, h.err = h.shadow.Take(nil)
 	h.mappings.touched(s.Ranges)
 	s.Ranges = heat.Union(s.Ranges, h.executedGranules())

@@ -227,7 +227,7 @@ func exchange(a, b string) bool {
 
 // exchangeBeside does that with what lies beside two tables, if anything does.
 func exchangeBeside(a, b string) {
-	for _, beside := range []func(string) string{heat.PathOf, regions.PathOf} {
+	for _, beside := range []func(string) string{heat.PathOf, heat.AllocsPath, regions.PathOf} {
 		a, b := beside(a), beside(b)
 		_, noA := os.Lstat(a)
 		_, noB := os.Lstat(b)

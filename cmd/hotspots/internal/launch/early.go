@@ -283,7 +283,7 @@ func (a *preparation) turn(flag string) bool {
 		if s := &setting.All[i]; s.Kind == setting.Switch && s.Flag == name {
 			a.On[i] = true
 			switch setting.ID(i) {
-			case setting.FollowExec, setting.Regions: // who is asked for by what is executed, or takes records, has to be there
+			case setting.FollowExec, setting.Regions, setting.Allocs: // who is asked for by what is executed, or takes records, has to be there
 				return false
 			}
 			return true
