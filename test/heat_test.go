@@ -309,8 +309,8 @@ func TestHeatPrograms(t *testing.T) {
 			t.Parallel()
 			args[0] = need(t, args[0])
 			without := run(t, cmd(args...))
-			for _, heat := range lane.Some([]string{"--heat=pages", "--heat=lines", "--heat=bytes"}, 0) {
-				with, table := countedAt(t, cmd(args...), heat)
+			for _, heat := range lane.Some([]string{"--heat=pages", "--heat=lines", "--heat=bytes", "--heat=lines --allocs"}, 0) {
+				with, table := countedAt(t, cmd(args...), strings.Fields(heat)...)
 				same(t, without, with)
 				r := run(t, cmd(build(t, "hotspots"), "heat", table))
 				if r.status != 0 || !strings.Contains(r.stdout, "[stack]") || !strings.Contains(r.stdout, "[heap]") {

@@ -25,7 +25,7 @@ func (a *app) heatCommand() *cobra.Command {
 		Long: "Show how many pages of memory a program has touched, by file and kind of memory, and how many of these were\n" +
 			"read, written and executed, against those that were resident at its end, and the slices of time in which any was touched first and last;\n" +
 			"with --pages which ones, and what functions and variables lie in them; with --curve what was touched in each slice, and the working set;\n" +
-			"with --objects what was done with each variable.\n" +
+			"with --objects what was done with each variable, and, where it was run with --allocs, with blocks of malloc, by who has asked for them.\n" +
 			"The program has to be run with hotspots run --heat=pages, or, to know also how many of the 64 lines of each page\n" +
 			"it has touched, --heat=lines, or --heat=bytes; --lines and --bytes show all by these. With --heat=threads it is shown, too,\n" +
 			"which threads have read and which have written each page, with --heat=who which function, line and instruction has\n" +
@@ -66,7 +66,7 @@ func (a *app) heatCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&by[0], "pages", false, "show each range of pages with its first and last slice of time, as text; JSON and CSV always do")
 	cmd.Flags().BoolVar(&by[1], "lines", false, "the same by lines of 64 bytes, in place of pages; with --curve the curve is of these, too")
 	cmd.Flags().BoolVar(&by[2], "bytes", false, "the same by granules of 8 bytes")
-	cmd.Flags().BoolVar(&objects, "objects", false, "show data objects in place of pages: of each variable how much of it was read and written, and in which slices first and last; JSON and CSV have those that were not, too")
+	cmd.Flags().BoolVar(&objects, "objects", false, "show data objects in place of pages: of each variable how much of it was read and written, and in which slices first and last, and of a program run with --allocs who has asked for blocks of malloc, and how much of these was touched; JSON and CSV have variables that were not, too")
 	cmd.MarkFlagsMutuallyExclusive("pages", "lines", "bytes", "objects")
 	cmd.Flags().BoolVar(&show.Curve, "curve", false, "show each slice of time: what was touched in it, the working set, pages used so far, resident ones, page faults, threads, and whether counting was on")
 	cmd.Flags().Uint64Var(&show.Window, "window", 0, "the working set is what the last `N` instructions have touched (default: a twentieth of all)")

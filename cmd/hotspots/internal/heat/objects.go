@@ -29,6 +29,8 @@ type Objects struct {
 	Slices    int        `json:"slices"`
 	Variables []Variable `json:"-"` // by address
 
+	Allocs *Allocs `json:"-"` // nil: blocks were not noted, or a part of the time is shown
+
 	noted heat.Granule
 	show  Show
 }
@@ -61,7 +63,13 @@ func ObjectsOf(t *table.Table, show Show) (*Objects, error) {
 	}
 	o := &Objects{Program: symname.Clean(t.Program), Granule: f.Noted.Size(), After: show.After, Before: show.Before, Slices: f.Count, Variables: []Variable{}, noted: f.Noted, show: show}
 	touched := f.In(f.Noted).WithinOf(show.part(), heat.WasRead|heat.WasWritten)
-	for _, v := range SymbolsOf(t, show.Mangled).Variables(0, math.MaxUint64) {
+	symbols := SymbolsOf(t, show.Mangled)
+	if !show.isPart() {
+		if o.Allocs, err = allocsOf(t, f, symbols); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range symbols.Variables(0, math.MaxUint64) {
 		one := Variable{Name: v.Name, Memory: symname.Clean(v.Memory), Address: report.Address(v.From), Bytes: v.To - v.From}
 		one.use(touched, v.From, v.To, f.Noted)
 		o.Variables = append(o.Variables, one)
@@ -158,11 +166,15 @@ func (o *Objects) Text(w io.Writer, style report.Style) error {
 			return err
 		}
 	}
-	if len(untouched) == 0 {
+	if len(untouched) > 0 {
+		if _, err := fmt.Fprintf(w, "Not touched: %s of %s%s.\n", figures.Count(uint64(len(untouched)), "variable"), figures.Count(unused, "byte"), largest(untouched)); err != nil {
+			return err
+		}
+	}
+	if o.Allocs == nil {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "Not touched: %s of %s%s.\n", figures.Count(uint64(len(untouched)), "variable"), figures.Count(unused, "byte"), largest(untouched))
-	return err
+	return o.Allocs.text(w, style, o)
 }
 
 // atMost says what granules that are larger than objects mean.
@@ -174,8 +186,10 @@ func (o *Objects) atMost() string {
 	return fmt.Sprintf("A %s that has bytes of several is each one's: what is touched of one is that at most (%s).\n", noun(o.noted), finer)
 }
 
+func granules(g heat.Granule) string { return strings.ToUpper(noun(g)) + "S" }
+
 func (o *Objects) heading() string {
-	return strings.ToUpper(noun(o.noted)) + "S\tTOUCHED\tREAD\tWRITTEN\tFIRST\tLAST"
+	return granules(o.noted) + "\tTOUCHED\tREAD\tWRITTEN\tFIRST\tLAST"
 }
 
 func (u *Used) line() string {
@@ -205,18 +219,38 @@ func largest(list []*Variable) string {
 
 // JSON writes all.
 func (o *Objects) JSON(w io.Writer) error {
-	return report.WriteJSON(w, struct {
+	head := struct {
 		Schema int `json:"schema"`
 		*Objects
-	}{report.Schema, o}, "variables", o.Variables)
+		Noted *heat.Allocs `json:"allocs"` // null: blocks were not noted
+		Sites []Site       `json:"sites"`
+	}{report.Schema, o, nil, []Site{}}
+	if o.Allocs != nil {
+		head.Noted, head.Sites = o.Allocs.Allocs, o.Allocs.Sites
+	}
+	return report.WriteJSON(w, head, "variables", o.Variables)
 }
 
-// CSV writes a line for each.
+// CSV writes a line for each, and for each allocation site.
 func (o *Objects) CSV(w io.Writer) error {
-	rows := [][]string{{"object", "memory", "address", "bytes", "granules", "touched", "read", "written", "first", "last"}}
+	rows := [][]string{{"object", "memory", "address", "bytes", "granules", "touched", "read", "written", "first", "last", "blocks", "peak", "live_bytes", "untouched_bytes"}}
 	for i := range o.Variables {
 		v := &o.Variables[i]
-		rows = append(rows, append([]string{v.Name, v.Memory, v.Address.String(), strconv.FormatUint(v.Bytes, 10)}, v.cells()...))
+		rows = append(rows, append([]string{v.Name, v.Memory, v.Address.String(), strconv.FormatUint(v.Bytes, 10)}, append(v.cells(), "", "", "", "")...))
+	}
+	if o.Allocs != nil {
+		for i := range o.Allocs.Sites {
+			s := &o.Allocs.Sites[i]
+			row := []string{s.String(), s.Memory, s.Back.String()}
+			for _, n := range []uint64{s.Bytes, s.Granules, s.Touched, s.Read, s.Written} {
+				row = append(row, strconv.FormatUint(n, 10))
+			}
+			row = append(row, "", "") // slices
+			for _, n := range []uint64{s.Blocks, s.Peak, s.LiveBytes, s.Untouched} {
+				row = append(row, strconv.FormatUint(n, 10))
+			}
+			rows = append(rows, row)
+		}
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }

@@ -21,6 +21,7 @@ type Symbols struct {
 	functions []place                    // by address
 	owners    []uint16                   // by function: its object
 	variables map[int][]objcode.Variable // by object
+	askers    askers
 }
 
 type place struct {
