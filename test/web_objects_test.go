@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -41,5 +43,35 @@ func webObjects(t *testing.T, b *browser) {
 	}
 	b.keys("v")
 	b.sees(`!location.hash.includes("mo=1") && hotspots.views.memory.objects.el.hidden`)
+	b.faultless()
+
+	program = compile(t, need(t, "gcc"), []string{"-O1", "-g", "-Wall", "-Werror"}, "heat_allocs.c")
+	r, table := countedAt(t, cmd(program), "--heat", "--allocs", "--objects", "main")
+	places := map[string]uint64{}
+	for line := range strings.Lines(r.stdout) {
+		var name string
+		var at, size uint64
+		if n, _ := fmt.Sscanf(line, "block %s %v %d", &name, &at, &size); n == 3 {
+			places[fmt.Sprintf("%s %d", name, size)] = at
+		}
+	}
+	b.open(serveWeb(t, table).url)
+	b.sees(`hotspots.model?.names && document.querySelector("main").firstChild`)
+	b.keys("7")
+	b.sees(`hotspots.views.memory.cells.head?.instructions > 0 && hotspots.views.memory.curves.head?.settled`)
+	for of, said := range map[string]string{
+		"plain 5000":  `in a block of 5,000 bytes allocated by plain (heat_allocs.c:`,
+		"later 30000": `in a block of 30,000 bytes allocated by later (heat_allocs.c:`,
+	} {
+		from := places[of] + 1024
+		js[bool](b, fmt.Sprintf(`hotspots.views.memory.setAddresses(%d, %d) ?? true`, from, from+64))
+		b.sees(fmt.Sprintf(`hotspots.views.memory.cells.head.from === %d`, from))
+		text := pointAt(fmt.Sprintf("%#x", from))
+		b.sees(text + `.includes(` + strconv.Quote(said) + `)`)
+		b.sees(text + fmt.Sprintf(`.includes(", freed by ") === %v`, of == "later 30000"))
+	}
+	b.keys("v")
+	b.sees(`hotspots.views.memory.objects.list.some((o) => o.block && o.name.startsWith("later ("))`)
+	b.sees(`hotspots.views.memory.objects.el.innerText.includes("blocks allocated by")`)
 	b.faultless()
 }

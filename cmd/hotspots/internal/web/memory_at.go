@@ -170,12 +170,16 @@ func (s *Server) at(p *program, q url.Values, r *http.Request) (reply, error) {
 		whose = threads.Of(who)
 	}
 	readers, writers := p.symbols.lasts(p, src.File.LastsIn(of.First, of.End), of)
+	blocks, err := p.blocksAt(src.File, pages.Part{First: of.First * src.Granule, End: of.End * src.Granule, Before: of.Before})
+	if err != nil {
+		return reply{}, err
+	}
 	name, _ := src.Named(of.First)
 	names, more := p.symbols.in(p, of.First*src.Granule, of.End*src.Granule, mostSymbols)
 	return jsonReply(map[string]any{
 		"schema": Schema, "symbols": notNil(names), "more_symbols": more, "memory": name,
 		"read": last[0], "written": last[1], "executed": last[2],
-		"threads": whose, "last_readers": readers, "last_writers": writers,
+		"threads": whose, "last_readers": readers, "last_writers": writers, "blocks": blocks,
 	})
 }
 

@@ -24,7 +24,7 @@ func (y *symbols) lasts(p *program, list []pages.ByLast, of pages.Part) (readers
 	defer y.mu.Unlock()
 	all := y.of(p)
 	if y.codes == nil {
-		y.codes = heat.NewCodes(all, p.blocks, y.finder)
+		y.codes = heat.NewCodes(all, p.tableBlocks, y.finder)
 	}
 	first, second := y.codes.In(list, of.First, of.End)
 	return y.told(first), y.told(second)
@@ -47,8 +47,8 @@ func (y *symbols) told(list []heat.Toucher) *last {
 	return l
 }
 
-// blocks are those of the table; none if it cannot be read.
-func (p *program) blocks() []layout.Block {
+// tableBlocks are those of the table; none if it cannot be read.
+func (p *program) tableBlocks() []layout.Block {
 	t, err := p.openTable()
 	if err != nil {
 		return nil

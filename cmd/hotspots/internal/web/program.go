@@ -34,6 +34,7 @@ type program struct {
 
 	watch   *watch // of its memory; nil: nobody has watched
 	symbols symbols
+	blocks  blocks
 }
 
 // Readings come every interval, but rest this many times as long as the CPU was at one, and

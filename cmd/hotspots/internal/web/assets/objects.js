@@ -1,12 +1,18 @@
-// Data objects at the right of the picture of memory: what lies at each row, to a byte, and where one
-// ends and the next begins.
+// Data objects at the right of the picture of memory: which variables, and which blocks of malloc, lie at
+// each row, to a byte, and where one ends and the next begins.
 import { json } from "./api.js";
 import { h } from "./dom.js";
-import { count, thousands } from "./format.js";
+import { count, short, thousands } from "./format.js";
 import { hueOf, stripe } from "./layers.js";
 
 const often = 1000; // ms
 const tall = 11; // points: of one that has a name
+
+const isBlock = (o) => o.block !== null;
+const paintOf = (o) => (isBlock(o) ? `hsl(${(o.hue * 137.5 + 20) % 360} 60% 45%)` : hueOf(o.hue));
+
+// saidBlock is a block, for people.
+const saidBlock = (o) => `a block of ${count(o.to - o.from, "byte")} allocated by ${o.name}, at ${short(o.block.born)} to ${short(o.block.by)} instructions${o.block.died === undefined ? "" : `, freed by ${short(o.block.died)}`}`;
 
 export class DataObjects {
   constructor(memory) {
@@ -33,7 +39,7 @@ export class DataObjects {
     c.fillRect(left - 2, 0, wide + 2, height);
     this.drawn = this.places(height);
     for (const { top, bottom, i } of this.drawn) {
-      c.fillStyle = hueOf(this.list[i].hue);
+      c.fillStyle = paintOf(this.list[i]);
       c.fillRect(left, top, wide, Math.max(bottom - top, 0.5));
     }
     c.font = '11px system-ui, "Segoe UI", Cantarell, "Liberation Sans", sans-serif';
@@ -48,7 +54,7 @@ export class DataObjects {
       }
       const middle = (top + bottom) / 2;
       if (bottom - top < tall || middle + 7 > free) continue;
-      c.fillStyle = hueOf(o.hue);
+      c.fillStyle = paintOf(o);
       for (const y of [top, bottom]) c.fillRect(0, Math.round(y), left, 1);
       const room = width * 0.4, label = o.name;
       c.fillStyle = "rgb(0 0 0 / 0.7)";
@@ -89,15 +95,24 @@ export class DataObjects {
     if (found.length === 0) return "";
     const least = found.reduce((a, b) => (this.list[b.i].to - this.list[b.i].from < this.list[a.i].to - this.list[a.i].from ? b : a));
     const o = this.list[least.i];
+    if (isBlock(o)) return `in ${saidBlock(o)}`;
     return `in ${o.name}: ${thousands(o.to - o.from)} bytes from 0x${o.from.toString(16)} on`;
+  }
+
+  // said is blocks of a row, if not one of them is said already.
+  said({ blocks, more }) {
+    if (blocks.length === 0 || this.at(this.memory.pointer).startsWith("in a block")) return "";
+    const left = blocks.length - 1 + more;
+    return `in ${saidBlock(blocks[0])}${left > 0 ? `, and ${count(left, "block")} more` : ""}`;
   }
 
   ask() {
     const { memory } = this, { cells } = memory, { id, state } = memory.app.model, now = performance.now();
-    const from = cells.address(cells.order.length - 1), to = cells.address(0) + cells.head.row, of = `${id} ${from} ${to}`;
+    const from = cells.address(cells.order.length - 1), to = cells.address(0) + cells.head.row;
+    const [after, before] = memory.range().map(Math.round), of = `${id} ${from} ${to} ${after} ${state.running ? "" : before}`;
     if (this.asking || this.of === of && (this.asked === Infinity || now - this.asked < often)) return;
     this.asking = true;
-    json(`tables/${id}/memory/objects?from=${from}&to=${to}`).then(({ objects, more }) => {
+    json(`tables/${id}/memory/objects?from=${from}&to=${to}&after=${after}&before=${Math.max(before, after + 1)}`).then(({ objects, more }) => {
       if (id !== memory.app.model.id) return;
       this.list = objects;
       this.more = more;
@@ -111,15 +126,28 @@ export class DataObjects {
     }).finally(() => { this.asking = false; });
   }
 
+  // legend is what neighbours' colours mean, and who has asked for the most bytes of what is shown.
   legend() {
-    const part = (hue, name) => {
+    const part = (o, name) => {
       const swatch = h("i");
-      swatch.style.background = hueOf(hue);
+      swatch.style.background = paintOf(o);
       return h("span", {}, swatch, name);
     };
     if (this.list.length === 0) return this.el.replaceChildren("no data objects are known here");
-    const first = this.list.slice(0, 3);
-    this.el.replaceChildren(h("span", {}, `at the right: ${count(this.list.length, "data object")}, neighbours in other colours:`), ...first.map((o) => part(o.hue, o.name)), this.list.length > first.length ? "…" : "",
+    const variables = this.list.filter((o) => !isBlock(o)), askers = new Map();
+    for (const o of this.list) {
+      if (!isBlock(o)) continue;
+      const one = askers.get(o.name) ?? { o, n: 0, bytes: 0 };
+      one.n++;
+      one.bytes += o.to - o.from;
+      askers.set(o.name, one);
+    }
+    const most = [...askers.values()].sort((a, b) => b.bytes - a.bytes), shown = most.slice(0, 4);
+    this.el.replaceChildren(h("span", {}, "at the right:"),
+      ...(variables.length > 0 ? [h("span", {}, `${count(variables.length, "variable")}, neighbours in other colours`)] : []),
+      ...(most.length > 0 ? [h("span", {}, "blocks allocated by")] : []),
+      ...shown.map(({ o, n, bytes }) => part(o, `${o.name}: ${thousands(n)}, ${thousands(bytes)} bytes`)),
+      most.length > shown.length ? `and ${thousands(most.length - shown.length)} more` : "",
       this.more > 0 ? `; ${thousands(this.more)} smaller ones are left out: zoom in` : "");
   }
 }
