@@ -191,8 +191,9 @@ end:
 // hotspots_caught is the handler of the signals that are passed on, on the
 // signal stack of whatever thread has it. It writes what the kernel tells
 // (siginfo_t, 128 bytes) to the pipe; if that is full, it passes the signal on
-// itself (kill, 62), but SIGCHLD of the kernel's, as comes with each stop of who is traced: that
-// is for this process, which has something to read then. A signal that the Go runtime needs goes to the runtime's
+// itself (kill, 62), but SIGCHLD of the kernel's, as comes with each stop of who is traced,
+// and what this process sent itself, as to its threads: these are for it, and it has something to
+// read then. A signal that the Go runtime needs goes to the runtime's
 // handler if the kernel or this process made it. A thread that is not the relay's (gettid, 186)
 // blocks others from then on (uc_sigmask): one that had a signal, and no CPU to tell of it, would
 // tell too late.
@@ -225,10 +226,15 @@ tell:
 	SYSCALL
 	CMPQ	AX, $128
 	JEQ	done
-	CMPL	BX, $17
-	JNE	pass
 	CMPL	8(SI), $0
-	JGT	done
+	JGT	kernels
+	MOVL	16(SI), AX
+	CMPL	AX, ·caught+receiver_self(SB)
+	JEQ	done
+	JMP	pass
+kernels:
+	CMPL	BX, $17
+	JEQ	done
 pass:
 	MOVL	·caught+receiver_program(SB), DI
 	TESTL	DI, DI
