@@ -191,7 +191,7 @@ func TestRegionsTracesAudit(t *testing.T) {
 // TestRegionsTime: what is recorded is one piece of what was done, from a time on, up to another.
 func TestRegionsTime(t *testing.T) {
 	lane.Parallel(t)
-	r := runTraces(t, regionsBuilds[0], []string{"--region", "apart", "--regions", "--after", "200ms", "--for", "300ms"}, "times")
+	r := runTraces(t, regionsBuilds[0], []string{"--region", "apart", "--regions", "--after", "2s", "--for", "300ms"}, "times") // the program begins before that
 	got, l := tracesOf(t, r.table)
 	var done, on, edges int
 	if _, err := fmt.Sscan(r.said[0], &done, &on, &edges); err != nil || r.status != 0 || len(got) < 2 || got[0] != "window 1" || len(l.Marks) != 1 {

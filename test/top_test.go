@@ -255,9 +255,9 @@ func TestTop(t *testing.T) {
 	s.keys("zgt")
 	s.sees(` 31 .*\d+ *$`, `\d+ \(first\)`, "PID") // thread itself was called, too
 	s.keys("o")
-	s.sees(`OBJECT`, `/program *$`)
+	s.sees(`OBJECT`, `100\.00% .* /\S`)
 	s.keys("p")
-	s.sees("PROGRAM", `/program *$`)
+	s.sees("PROGRAM", `1,099 +\d+ +\d+ +/\S`)
 	s.keys("f?")
 	s.sees("sort by the next column")
 	s.keys("x")
