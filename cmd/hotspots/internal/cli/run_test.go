@@ -359,7 +359,7 @@ func TestJSONIsValid(t *testing.T) {
 func TestSettings(t *testing.T) {
 	var all, unset, on, off, usual []string
 	for i := range setting.All {
-		if s := &setting.All[i]; s.Kind == setting.Switch && setting.ID(i) != setting.Regions { // that does not go with all others
+		if s := &setting.All[i]; s.Kind == setting.Switch && setting.ID(i) != setting.Regions && setting.ID(i) != setting.Allocs { // these do not go with all others, or not alone
 			all, unset = append(all, s.Variable+"=1"), append(unset, "--"+s.Flag+"=false")
 			on, off = append(on, "--"+s.Flag), append(off, s.Variable+"=0")
 			if setting.Usual[i] {
