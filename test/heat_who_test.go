@@ -119,7 +119,7 @@ func whoProgram(t *testing.T, flags ...string) (program string, libraries [2]str
 // threads, children, and libraries that come and go; and the instructions, where a function has one only.
 func TestHeatWho(t *testing.T) {
 	lane.Parallel(t)
-	for _, flags := range lane.Some([][]string{{"-O1"}, {"-O2", "-no-pie"}, {"-O0"}, {"-O2", "-g"}}, 0, 1) {
+	for _, flags := range lane.Some([][]string{{"-O1"}, {"-O2", "-no-pie"}, {"-O0"}, {"-O2", "-g"}}, 0) {
 		program, libraries := whoProgram(t, flags...)
 		for i, way := range lane.Some([][]string{{""}, {"threads"}, {"turns"}, {"fork"}, {"library", libraries[0], libraries[1]}, {"exec", program}}, 0, 2, 3, 4, 5) {
 			for _, how := range lane.Some([][]string{{"--objects", "main,libwho*"}, {"--lock", "--objects", "main,libwho*"}, {"--objects", "all", "--control"}, {"--objects", "main,libwho*", "--edges"}}, i%4) {

@@ -110,7 +110,7 @@ func (p *random) check(t *testing.T) (calls uint64) {
 		same(t, without, with)
 		calls += p.agree(t, r, want, symbols)
 	}
-	for _, flag := range []string{"--blocks", "--trips", "--heat=pages", "--heat=who"} {
+	for _, flag := range lane.Some([]string{"--blocks", "--trips", "--heat=pages", "--heat=who"}, 0, 1, 2) {
 		with, r := counted(t, c, flag)
 		same(t, without, with)
 		calls += p.agree(t, r, want, symbols) + p.agreeBlocks(t, r.table, ran)
