@@ -28,11 +28,14 @@ func check(pid int) error {
 	return checks(pid, checkThere, checkTracer, checkKind, checkPermission, checkSandbox, checkLocked)
 }
 
-// checks waits for what is over in a moment.
+// checks waits for what is over in a moment: where a thread by which one has looked has ended, another
+// is there, or the process has ended, too.
 func checks(pid int, all ...func(int) error) error {
 	return retry(pid, func() error {
 		for _, c := range all {
-			if err := c(pid); err != nil {
+			if err := c(pid); isGone(err) && !isAgain(err) {
+				return &errAgain{orEnded(pid, err)}
+			} else if err != nil {
 				return err
 			}
 		}

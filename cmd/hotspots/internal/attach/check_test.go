@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,27 @@ func TestRetry(t *testing.T) {
 	if err := retryFor(os.Getpid(), 0, func() error { return wrong }); err != wrong {
 		t.Errorf("%v, not %v", err, wrong)
 	}
+}
+
+// TestChecksAgain: that a thread has ended, by which one has looked, says nothing of its process; if that
+// has ended, too, it is said so.
+func TestChecksAgain(t *testing.T) {
+	gone := func(n int) func(int) error {
+		return func(int) error {
+			if n--; n < 0 {
+				return nil
+			}
+			_, err := os.Open("/proc/self/task/0/status")
+			return err
+		}
+	}
+	refusal(t, "a thread that has ended", checks(os.Getpid(), gone(3), gone(1)), "")
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	refusal(t, "a process that has ended", checks(ended.Process.Pid, gone(3)), "has ended")
+	refusal(t, "no process", checks(ended.Process.Pid, checkThere), "there is no process ")
 }
 
 // TestSandboxed: what a test's machine may not have.
