@@ -168,8 +168,8 @@ func (a *attached) descriptors() []string {
 		a.t.Fatal(err)
 	}
 	for _, e := range list {
-		to, _ := os.Readlink("/proc/" + a.pid() + "/fd/" + e.Name())
-		if !strings.Contains(to, "libresolv.so") { // attached.c may be loading it
+		to, err := os.Readlink("/proc/" + a.pid() + "/fd/" + e.Name())
+		if err == nil && !strings.Contains(to, "libresolv.so") { // attached.c may be loading it, or have closed it
 			all = append(all, e.Name()+" "+to)
 		}
 	}
