@@ -86,7 +86,7 @@ func TestAttachKilled(t *testing.T) {
 					a = converseAttached(t, c)
 				}
 				before, dir := a.state(), t.TempDir()
-				for n := 1 + i; !t.Failed(); n += lane.Of(151, 5) {
+				for n := 1 + i; !t.Failed(); n += lane.Of(151, 9) {
 					table := filepath.Join(dir, fmt.Sprint(n))
 					args := []string{what}
 					if what == "detach" {

@@ -89,7 +89,7 @@ func TestAttachFails(t *testing.T) {
 			a := startAttached(t, p, "4")
 			before, dir := a.state(), t.TempDir()
 			failed := 0
-			for n := 1; n < 1000 && !t.Failed(); n += lane.Of(29, 7) {
+			for n := 1; n < 1000 && !t.Failed(); n += lane.Of(29, 11) {
 				log := filepath.Join(dir, "log")
 				scarce(t, a, before, fmt.Sprintf("%s %d", call, n), func(args ...string) command {
 					return command{dir: dir, args: append([]string{strace, "-f", "-qq", "-o", log, "-e", "trace=" + call,

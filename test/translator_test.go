@@ -37,11 +37,11 @@ func TestTranslator(t *testing.T) {
 }
 
 // TestTranslatorOnce: each arming of each function has exactly one event, with 8
-// threads on 2 cores. A minute of it in the long lane.
+// threads on 2 cores. Twenty seconds of it in the long lane.
 func TestTranslatorOnce(t *testing.T) {
 	lane.Parallel(t)
 	twoCores(t)
-	seconds := lane.Of("1", "30")
+	seconds := lane.Of("1", "10")
 	p := translating(t, "-O2")
 	for _, mode := range []string{"sync", "async"} {
 		r, _ := counted(t, cmd(p, "once", mode, seconds))
