@@ -6,7 +6,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/dynprof/dynprof/internal/table/heat"
 )
@@ -260,6 +262,7 @@ func FuzzView(f *testing.F) {
 		`{"view":1,"columns":64,"rows":32,"after":0,"before":0,"last":0,"from":0,"to":0,"mapped":false,"grow":0,"at":0,"move":0}`,
 		`{"columns":4096,"rows":2048,"last":1,"grow":2,"at":0.5,"move":-1}`, `{"columns":1,"rows":1,"from":409600,"to":4096000,"mapped":true}`,
 		`{"columns":5,"rows":9,"after":9007199254740991}`, `{"columns":5,"rows":9,"last":9007199254740991}`, `{"columns":-1}`, `[]`, `{}{}`, `{"columns":1e9}`, `null`, ``,
+		`{"` + strings.Repeat("R", 2000) + `":1}`, `{"` + strings.Repeat("\xff", 2000) + `":1}`,
 	} {
 		f.Add([]byte(text))
 	}
@@ -268,8 +271,8 @@ func FuzzView(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		v, err := ParseView(text)
 		if err != nil {
-			if len(err.Error()) > 2*MostText {
-				t.Errorf("%d bytes for an error", len(err.Error()))
+			if n := len(err.Error()); n > 123 || !utf8.ValidString(err.Error()) {
+				t.Errorf("%d bytes for an error", n)
 			}
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/dynprof/dynprof/internal/table/heat"
@@ -40,12 +41,20 @@ type View struct {
 	Move    float64 `json:"move"`   // and moved by so much of them
 }
 
+// mostSaid is the bytes of what is said of text that is no view; as of other such errors it is to
+// have room in a frame that closes a WebSocket (RFC 6455, 5.5: 125 bytes, with its code).
+const mostSaid = 90
+
 // ParseView reads one. Whatever makes no sense is an error.
 func ParseView(text []byte) (v View, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
-		return View{}, fmt.Errorf("that is no view: %w", err)
+		said := err.Error() // with what the client has sent
+		if len(said) > mostSaid {
+			said = strings.ToValidUTF8(said[:mostSaid], "") + "…"
+		}
+		return View{}, errors.New("that is no view: " + said)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return View{}, errors.New("there is more behind the view")
