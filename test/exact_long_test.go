@@ -15,7 +15,7 @@ import (
 // TestLongThreads: many calls, 100,000 short threads, and a stress of all at
 // once for more than a minute.
 func TestLongThreads(t *testing.T) {
-	exactThreads(t, "one 30000000 2", "many 8000000 64", "churn 100000", "storm 20000", "stress 12")
+	exactThreads(t, "one 30000000 2", "many 8000000 64", "churn 100000", "storm 20000", "stress 6")
 }
 
 // TestLongStorms: 10,000 forks of each kind, on several levels.
