@@ -265,7 +265,7 @@ func (a *app) endpointFor(f *attachFlags, pid int) (*listen.Endpoint, error) {
 func awaitEnd(pid int, lasts time.Duration, signals <-chan os.Signal) (interrupted bool) {
 	const tick = 100 * time.Millisecond
 	start := alive.Start(uint32(pid))
-	for end := time.Now().Add(lasts); time.Now().Before(end) && alive.Start(uint32(pid)) == start; {
+	for end := time.Now().Add(lasts); start != 0 && time.Now().Before(end) && alive.Start(uint32(pid)) == start; {
 		select {
 		case <-signals:
 			return true
