@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 
 #include "base/kept.h"
+#include "base/pair.h"
 #include "base/stub.h"
 #include "table/allocs.h"
 #include "table/held.h"
@@ -143,25 +144,14 @@ static uint64_t address_of(uint64_t what) { return what & ((1ULL << DP_REC_ADDRE
 static uint64_t whose(uint64_t what) { return what >> DP_REC_ADDRESS_BITS & ((1 << SITE_BITS) - 1); }
 static uint64_t size_of(uint64_t size) { return size & ((1ULL << SIZE_BITS) - 1); }
 
-static struct slot read_slot(struct slot *s)
+static struct slot read_slot(const struct slot *at)
 {
-	struct slot a, b;
-	do {
-		a.what = __atomic_load_n(&s->what, __ATOMIC_ACQUIRE);
-		a.size = __atomic_load_n(&s->size, __ATOMIC_ACQUIRE);
-		b.what = __atomic_load_n(&s->what, __ATOMIC_ACQUIRE);
-		b.size = __atomic_load_n(&s->size, __ATOMIC_ACQUIRE);
-	} while (a.what != b.what || a.size != b.size);
-	return a;
+	struct slot s;
+	dp_read_pair(at, &s.what, &s.size);
+	return s;
 }
 
-static int exchange(struct slot *s, const struct slot *was, uint64_t what, uint64_t size)
-{
-	uint8_t done;
-	uint64_t low = was->what, high = was->size;
-	__asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(done), "+m"(*s), "+a"(low), "+d"(high) : "b"(what), "c"(size) : "memory");
-	return done;
-}
+static int exchange(struct slot *s, const struct slot *was, uint64_t what, uint64_t size) { return dp_exchange_pair(s, was->what, was->size, what, size); }
 
 static uint64_t longest(void) { return __atomic_load_n(&own->longest, __ATOMIC_ACQUIRE); }
 

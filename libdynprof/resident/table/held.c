@@ -19,6 +19,7 @@
 #include "base/kept.h"
 #include "base/layout.h"
 #include "base/pages.h"
+#include "base/pair.h"
 #include "table/held.h"
 
 struct caller {
@@ -122,24 +123,14 @@ static struct dp_held *place(uint64_t low, uint64_t n)
 }
 _Static_assert(DP_AL_SLOT_MAX == 1 << 21, "slots");
 
-static struct dp_held read_held(const struct dp_held *s)
+static struct dp_held read_held(const struct dp_held *at)
 {
-	struct dp_held a, b;
-	do {
-		a.what = __atomic_load_n(&s->what, __ATOMIC_ACQUIRE);
-		a.size = __atomic_load_n(&s->size, __ATOMIC_ACQUIRE);
-		b.what = __atomic_load_n(&s->what, __ATOMIC_ACQUIRE);
-		b.size = __atomic_load_n(&s->size, __ATOMIC_ACQUIRE);
-	} while (a.what != b.what || a.size != b.size);
-	return a;
+	struct dp_held h;
+	dp_read_pair(at, &h.what, &h.size);
+	return h;
 }
 
-static int exchange(struct dp_held *s, struct dp_held was, uint64_t what, uint64_t size)
-{
-	uint8_t done;
-	__asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(done), "+m"(*s), "+a"(was.what), "+d"(was.size) : "b"(what), "c"(size) : "memory");
-	return done;
-}
+static int exchange(struct dp_held *s, struct dp_held was, uint64_t what, uint64_t size) { return dp_exchange_pair(s, was.what, was.size, what, size); }
 
 int dp_held_take(uint64_t low, struct dp_held *was)
 {

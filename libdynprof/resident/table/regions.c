@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/filters.h"
 #include "base/layout.h"
+#include "base/pair.h"
 #include "base/state.h"
 #include "base/stub.h"
 #include "rows/chunks.h"
@@ -332,7 +333,7 @@ static inline __attribute__((always_inline)) int put(uint64_t at, uint64_t what)
 		fetch_ahead(n);
 		uint64_t low = __atomic_load_n(&slot[0], __ATOMIC_ACQUIRE), tag = low >> DP_REC_ADDRESS_BITS;
 		if (tag == ((next - 1) & TAGS)) {
-			if (!dp_trace_exchange(slot, low, __atomic_load_n(&slot[1], __ATOMIC_ACQUIRE), at | next << DP_REC_ADDRESS_BITS, what))
+			if (!dp_exchange_pair(slot, low, __atomic_load_n(&slot[1], __ATOMIC_ACQUIRE), at | next << DP_REC_ADDRESS_BITS, what))
 				continue;
 			__atomic_store_n(word(DP_RG_HEAD), n + 1, __ATOMIC_RELEASE); /* who comes late makes it less: others look on */
 			return 1;

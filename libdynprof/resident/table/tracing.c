@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/filters.h"
+#include "base/pair.h"
 #include "base/sandbox.h"
 #include "rows/chunks.h"
 #include "table/regions.h"
@@ -149,7 +150,7 @@ void dp_trace_begin(void)
 	if (!(dp_region_get(DP_RG_OFF) & DP_OFF_TIMES))
 		return;
 	if (!dp_sandboxed() && raw(SYS_prctl, PR_GET_TSC, &mode) == 0 && mode == PR_TSC_ENABLE && same_moment(&p))
-		dp_trace_exchange(dp_region_word(DP_RG_FROM), 0, 0, p.tsc, p.ns);
+		dp_exchange_pair(dp_region_word(DP_RG_FROM), 0, 0, p.tsc, p.ns);
 	else
 		__atomic_fetch_and(dp_region_word(DP_RG_OFF), ~(uint64_t)DP_OFF_TIMES, __ATOMIC_SEQ_CST);
 }
@@ -162,5 +163,5 @@ void dp_trace_pair(uint64_t tsc)
 	struct pair p;
 	if ((until && tsc - from < 2 * (until - from)) || !same_moment(&p))
 		return;
-	dp_trace_exchange(dp_region_word(DP_RG_UNTIL), until, ns, p.tsc, p.ns);
+	dp_exchange_pair(dp_region_word(DP_RG_UNTIL), until, ns, p.tsc, p.ns);
 }

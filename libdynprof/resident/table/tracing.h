@@ -15,14 +15,6 @@ void dp_trace_begin(void) HIDDEN;
 uint64_t dp_trace_tsc(void) HIDDEN;
 /* Notes which time of day that is, if that was long ago. */
 void dp_trace_pair(uint64_t tsc) HIDDEN;
-/* Stores two words at once, if they are still what they were. */
-static inline int dp_trace_exchange(uint64_t *at, uint64_t low, uint64_t high, uint64_t new_low, uint64_t new_high)
-{
-	uint8_t done;
-	__asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(done), "+m"(*(__attribute__((may_alias)) uint64_t(*)[2])at), "+a"(low), "+d"(high) : "b"(new_low), "c"(new_high) : "memory");
-	return done;
-}
-
 /* Why accesses of those kinds by this thread are not recorded, DP_OFF_*; 0: they are, or counting is
  * paused. */
 uint64_t dp_trace_why(uint64_t off, uint64_t kinds) HIDDEN;
