@@ -12,20 +12,12 @@
 
 enum { FROM_MS = 2000, EACH_MS = 250, ASKED = 1, SEEN = 2 };
 
-static int may(long nr, uint64_t a)
-{
-	int entered = dp_enter(nr, a, 0, 0, 0, 0, 0);
-	if (entered)
-		dp_leave(entered);
-	return entered;
-}
-
 /* Not from the background, nor where that would stop us. */
 static int is_seen(void)
 {
 	struct termios t;
 	int group;
-	return may(SYS_ioctl, STDERR_FILENO) && may(SYS_poll, 0) && may(SYS_write, STDERR_FILENO) &&
+	return dp_may(SYS_ioctl, STDERR_FILENO, 0, 0, 0) && dp_may(SYS_poll, 0, 0, 0, 0) && dp_may(SYS_write, STDERR_FILENO, 0, 0, 0) &&
 	       raw(SYS_ioctl, STDERR_FILENO, TCGETS, &t) == 0 && !(t.c_lflag & TOSTOP) &&
 	       raw(SYS_ioctl, STDERR_FILENO, TIOCGPGRP, &group) == 0 && group == raw(SYS_getpgid, 0);
 }

@@ -5,8 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-int dp_enter(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) { return (void)nr, (void)a, (void)b, (void)c, (void)d, (void)e, (void)f, 1; }
-void dp_leave(int entered) { (void)entered; }
+int dp_may(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d) { return (void)nr, (void)a, (void)b, (void)c, (void)d, 1; }
 
 int main(int argc, char **argv)
 {
