@@ -18,6 +18,7 @@ import (
 	"github.com/dynprof/dynprof/internal/symname"
 	"github.com/dynprof/dynprof/internal/table"
 	"github.com/dynprof/dynprof/internal/table/heat"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Objects is what was done with each data object of a program, by the granules that were noted.
@@ -109,21 +110,10 @@ func (u *Used) use(touched []heat.Range, from, to uint64, g heat.Granule) {
 
 // Variables are those that have a byte in some addresses, by address.
 func (y *Symbols) Variables(from, to uint64) (list []Symbol) {
-	for n := range y.Objects {
-		o := &y.Objects[n]
-		if from >= o.High || to <= o.Low {
-			continue
-		}
-		all := y.variablesOf(n)
-		k := sort.Search(len(all), func(k int) bool { return all[k].Addr+o.Bias >= from })
-		for k > 0 && all[k-1].Addr+all[k-1].Size+o.Bias > from {
-			k--
-		}
-		for ; k < len(all) && all[k].Addr+o.Bias < to; k++ {
-			v := &all[k]
-			list = append(list, Symbol{Name: symname.Display(v.Name, o.Path, v.Addr, !y.Mangled), Memory: o.Path, From: v.Addr + o.Bias, To: v.Addr + v.Size + o.Bias, Variable: true})
-		}
-	}
+	y.eachVariable(from, to, func(o *layout.Object, v Symbol, name func() string) {
+		v.Name, v.Memory = name(), o.Path
+		list = append(list, v)
+	})
 	slices.SortStableFunc(list, func(a, b Symbol) int { return cmp.Compare(a.From, b.From) })
 	return list
 }

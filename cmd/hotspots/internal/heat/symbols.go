@@ -77,6 +77,12 @@ func (y *Symbols) Find(from, to uint64, most int) (list []Symbol, more int) {
 		f := &y.functions[i]
 		add(Symbol{From: f.from, To: f.to}, func() string { return y.Name(f.i) })
 	}
+	y.eachVariable(from, to, func(_ *layout.Object, v Symbol, name func() string) { add(v, name) })
+	return list, more
+}
+
+// eachVariable tells of those that have a byte in some addresses, object by object.
+func (y *Symbols) eachVariable(from, to uint64, tell func(o *layout.Object, v Symbol, name func() string)) {
 	for n := range y.Objects {
 		o := &y.Objects[n]
 		if from >= o.High || to <= o.Low {
@@ -84,15 +90,14 @@ func (y *Symbols) Find(from, to uint64, most int) (list []Symbol, more int) {
 		}
 		all := y.variablesOf(n)
 		k := sort.Search(len(all), func(k int) bool { return all[k].Addr+o.Bias >= from })
-		if k > 0 && all[k-1].Addr+all[k-1].Size+o.Bias > from {
+		for k > 0 && all[k-1].Addr+all[k-1].Size+o.Bias > from {
 			k--
 		}
 		for ; k < len(all) && all[k].Addr+o.Bias < to; k++ {
 			v := &all[k]
-			add(Symbol{From: v.Addr + o.Bias, To: v.Addr + v.Size + o.Bias, Variable: true}, func() string { return symname.Display(v.Name, o.Path, v.Addr, !y.Mangled) })
+			tell(o, Symbol{From: v.Addr + o.Bias, To: v.Addr + v.Size + o.Bias, Variable: true}, func() string { return symname.Display(v.Name, o.Path, v.Addr, !y.Mangled) })
 		}
 	}
-	return list, more
 }
 
 // Names are those of what Find finds.
