@@ -235,17 +235,11 @@ func (l *Lasts) cells() (row []string) {
 // takeLast is who has touched the first unit of a range last, and how many more units this is true
 // of.
 func (m *Map) takeLast(r *heat.Range) (units uint64, l *Lasts) {
-	for len(m.lasts) > 0 && m.lasts[0].First+m.lasts[0].Pages <= r.First {
-		m.lasts = m.lasts[1:]
+	units, one := takeFirst(&m.lasts, r, func(b *heat.ByLast) (first, pages uint64) { return b.First, b.Pages })
+	if one == nil {
+		return units, nil
 	}
-	switch {
-	case len(m.lasts) == 0:
-		return r.Pages, nil
-	case m.lasts[0].First > r.First:
-		return min(r.Pages, m.lasts[0].First-r.First), nil
-	}
-	last := m.lasts[0].Last
-	return min(r.Pages, m.lasts[0].First+m.lasts[0].Pages-r.First), &Lasts{m.codes.Of(last.Reader), m.codes.Of(last.Writer), last}
+	return units, &Lasts{m.codes.Of(one.Reader), m.codes.Of(one.Writer), one.Last}
 }
 
 // Toucher is code that has touched so many units last.

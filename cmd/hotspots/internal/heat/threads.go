@@ -102,16 +102,26 @@ func (t *Threads) Of(who *heat.Who) *Whose {
 
 // takeWho is who has touched the first unit of a range, and how many more units this is true of.
 func (m *Map) takeWho(r *heat.Range) (units uint64, who *heat.Who) {
-	for len(m.whose) > 0 && m.whose[0].First+m.whose[0].Pages <= r.First {
-		m.whose = m.whose[1:]
+	units, one := takeFirst(&m.whose, r, func(w *heat.ByWhom) (first, pages uint64) { return w.First, w.Pages })
+	if one == nil {
+		return units, nil
 	}
-	switch {
-	case len(m.whose) == 0:
-		return r.Pages, nil
-	case m.whose[0].First > r.First:
-		return min(r.Pages, m.whose[0].First-r.First), nil
+	return units, one.Who
+}
+
+// takeFirst is what a list, by address, has of the first unit of a range, nil if nothing, and how many
+// more units this is true of. What lies in front of the range is taken off the list.
+func takeFirst[T any](list *[]T, r *heat.Range, lies func(*T) (first, pages uint64)) (units uint64, is *T) {
+	for ; len(*list) > 0; *list = (*list)[1:] {
+		one := &(*list)[0]
+		switch first, pages := lies(one); {
+		case first > r.First:
+			return min(r.Pages, first-r.First), nil
+		case first+pages > r.First:
+			return min(r.Pages, first+pages-r.First), one
+		}
 	}
-	return min(r.Pages, m.whose[0].First+m.whose[0].Pages-r.First), m.whose[0].Who
+	return r.Pages, nil
 }
 
 // addWho adds who has touched units to those of the area.
