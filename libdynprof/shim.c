@@ -47,6 +47,7 @@
 #include "rows/space.h"
 #include "table/audit.h"
 #include "table/heat.h"
+#include "table/awaited.h"
 #include "table/chosen.h"
 #include "table/regions.h"
 #include "table/allocs.h"
@@ -421,6 +422,14 @@ static void choose_regions(const struct start *s)
 		say(s, ": these regions cannot be made (docs/regions.md): ", u.impossible);
 }
 
+static void count_awaited(const struct start *s)
+{
+	char uncounted[512] = "";
+	dp_awaited_count(uncounted, sizeof uncounted);
+	if (uncounted[0])
+		say(s, ": regions whose function is not counted, so they do not begin (hotspots coverage says why): ", uncounted);
+}
+
 /* How touched pages can be noted; if they cannot, that is said. */
 static uint64_t begin_heat(const struct start *s)
 {
@@ -504,6 +513,7 @@ static const char *count(struct start *s)
 		s->session.ctl->r_brk = ((const struct r_debug *)s->r_debug)->r_brk;
 	const char *why = dp_warm_start(s->session.ctl) ? apply(s) : plan(s);
 	if (!why) {
+		count_awaited(s);
 		const char *table = dp_keep(&s->session, s->r_debug);
 		if (table)
 			dp_outsider_keep((const struct r_debug *)s->r_debug, table);

@@ -102,4 +102,12 @@ static inline size_t text_copy(char *dst, size_t n, const char *s)
 	return i;
 }
 
+/* Appends s to a list of names, cut to fit. */
+static inline void text_list(char *names, size_t room, const char *s)
+{
+	size_t n = text_len(names);
+	n += text_copy(names + n, room - n, n ? ", " : "");
+	text_copy(names + n, room - n, s);
+}
+
 #endif

@@ -13,6 +13,7 @@
 #include "rows/rows.h"
 #include "stubs/redirect.h"
 #include "stubs/switch.h"
+#include "table/awaited.h"
 #include "table/entries.h"
 
 /* Who counts. */
@@ -88,6 +89,7 @@ void dp_cross(uint32_t counter, uint64_t cold)
 	if (dp_withdrawn || !claim(counter, cold))
 		return;
 	dp_turn_hot(cold);
+	dp_awaited_called(counter);
 	struct who w = self();
 	struct dp_hot e = {counter, w.pid, w.tid, 0, DP_NO_SLOT, dp_calls_now(counter, dp_row_at)};
 	e.slot = record(&e, w.row);

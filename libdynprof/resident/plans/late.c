@@ -45,6 +45,7 @@
 #include "table/allocs.h"
 #include "table/audit.h"
 #include "table/heat.h"
+#include "table/awaited.h"
 #include "table/chosen.h"
 #include "table/regions.h"
 #include "texts/hooked.h"
@@ -475,6 +476,7 @@ static void meet(struct dp_session *s)
 		for (uint32_t i = 0; dp_regions_are() && i < s->ctl->objects_count; i++)
 			dp_extent_of(&s->ctl->objects[i]);
 		dp_regions_late(s->ctl);
+		dp_awaited_count(0, 0);
 	} else if (!passed.adds) /* else that was done */
 		look_at_new(DP_MISSED_NO_PLANNER);
 	dp_audit_tell();
@@ -531,6 +533,7 @@ static void met_new(void)
 		end_here();
 		return;
 	}
+	dp_awaited_pass(is_loaded);
 	dp_regions_pass(is_loaded);
 	if (known.blind) {
 		meet_blindly();

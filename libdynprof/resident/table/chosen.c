@@ -7,7 +7,7 @@
 #include "base/layout.h"
 #include "base/stub.h"
 #include "table/allocs.h"
-#include "table/audit.h"
+#include "table/awaited.h"
 #include "table/brk.h"
 #include "table/chosen.h"
 #include "table/files.h"
@@ -102,41 +102,6 @@ static int is_executable(const char *text)
 	return !dp_heat_before() || (ask(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &st, 0) == 0 && st.st_ino == number && st.st_dev == device);
 }
 
-static enum chosen add(uint64_t at, uint64_t bytes, const char *name) { return dp_region_add(at, bytes, name, 0) > 0 ? MADE : IMPOSSIBLE; }
-
-/* Regions of objects that came later, as this process has loaded them: they end with them. */
-static struct passing {
-	uint64_t dynamic; /* 0: none */
-	int64_t number;
-	long pid;
-} passing[DP_RG_LIVES];
-
-static enum chosen add_of(const struct dp_object *o, uint64_t at, uint64_t bytes, const char *name)
-{
-	int64_t number = dp_region_add(at, bytes, name, 0);
-	for (struct passing *p = passing; number > 0 && o->dynamic && p < passing + DP_RG_LIVES; p++)
-		if (!p->dynamic) {
-			*p = (struct passing){o->dynamic, number, ask(SYS_getpid)};
-			break;
-		}
-	return number > 0 ? MADE : IMPOSSIBLE;
-}
-
-void dp_regions_pass(int (*is_loaded)(uint64_t dynamic))
-{
-	int removed = 0;
-	if (!dp_regions_are())
-		return;
-	for (struct passing *p = passing; p < passing + DP_RG_LIVES; p++)
-		if (p->dynamic && !is_loaded(p->dynamic)) {
-			if (p->pid == ask(SYS_getpid)) /* else a fork's child has let go of its own */
-				removed |= dp_region_remove(p->number) == 0;
-			p->dynamic = 0;
-		}
-	if (removed)
-		dp_audit_tell();
-}
-
 /* The allocation site of that name, or a new one; -1: there can be no more. */
 static int site_named(const char *name)
 {
@@ -144,11 +109,30 @@ static int site_named(const char *name)
 	return number ? dp_allocs_site(number) : -1;
 }
 
+/* Code that begins in [low, low + size), of a choice. Returns 0 if there is no room for more. */
+typedef int (*take_code)(void *choice, uint64_t low, uint64_t size);
+
+/* Takes the code at +OFFSET:BYTES,... of an object. */
+static enum chosen code_of(const char *plus, const char *end, const struct dp_object *o, take_code take, void *choice)
+{
+	uint64_t low, size;
+	for (const char *p = plus; p < end;) {
+		p = number_of(p + 1, &low);
+		if (*p != ':')
+			return IMPOSSIBLE;
+		p = number_of(p + 1, &size);
+		if (!take(choice, low + o->bias, size))
+			return IMPOSSIBLE;
+	}
+	return MADE;
+}
+
+static int take_site(void *site, uint64_t low, uint64_t size) { return dp_allocs_code(*(int *)site, low, size); }
+
 /* Blocks that the code at OFFSET:BYTES,... of an object asks for. */
 static enum chosen choose_site(const char *text, const char *end, const char *name, const struct dp_ctl *ctl)
 {
 	const char *plus = behind_names(text, end);
-	uint64_t low, size;
 	if (text == plus && is_another)
 		return OF_ANOTHER;
 	if (!dp_allocs_begin())
@@ -157,17 +141,7 @@ static enum chosen choose_site(const char *text, const char *end, const char *na
 	if (!o)
 		return NOT_LOADED;
 	int site = site_named(name);
-	if (site < 0)
-		return IMPOSSIBLE;
-	for (const char *p = plus; p < end;) {
-		p = number_of(p + 1, &low);
-		if (*p != ':')
-			return IMPOSSIBLE;
-		p = number_of(p + 1, &size);
-		if (!dp_allocs_code(site, low + o->bias, size))
-			return IMPOSSIBLE;
-	}
-	return MADE;
+	return site < 0 ? IMPOSSIBLE : code_of(plus, end, o, take_site, &site);
 }
 
 /* What a text says behind an address: :BYTES up to its end; 0: it does not. */
@@ -178,12 +152,13 @@ static uint64_t bytes_of(const char *colon, const char *end)
 }
 
 /* The heap, or the first thread's stack. Those are of the start. */
-static enum chosen choose_range(struct dp_extent r, const char *name, const struct dp_ctl *ctl)
+static enum chosen range(struct dp_extent r, const struct dp_ctl *ctl, struct dp_place *p)
 {
-	return ctl->late ? NOT_LOADED : r.low ? add(r.low, r.high - r.low, name) : IMPOSSIBLE;
+	*p = (struct dp_place){r.low, r.high - r.low, 0};
+	return ctl->late ? NOT_LOADED : r.low ? MADE : IMPOSSIBLE;
 }
 
-static enum chosen choose_of(const char *text, const char *end, const char *name, const struct dp_ctl *ctl)
+static enum chosen place_of(const char *text, const char *end, const struct dp_ctl *ctl, struct dp_place *p)
 {
 	const char *plus = behind_names(text, end);
 	const struct dp_object *o = object_of(ctl, text, plus);
@@ -192,45 +167,87 @@ static enum chosen choose_of(const char *text, const char *end, const char *name
 		return OF_ANOTHER;
 	if (!o)
 		return NOT_LOADED;
-	if (plus == end)
-		return add_of(o, o->low, o->high - o->low, name);
-	const char *colon = number_of(plus + 1, &at);
-	return add_of(o, at + o->bias, bytes_of(colon, end), name);
+	*p = (struct dp_place){o->low, o->high - o->low, o->dynamic};
+	if (plus != end) {
+		const char *colon = number_of(plus + 1, &at);
+		p->low = at + o->bias;
+		p->size = bytes_of(colon, end);
+	}
+	return MADE;
 }
 
-/* Makes one, whose text is up to end, name=what. Of objects that come later only those can be in it that
- * have a name. */
-static enum chosen choose(const char *what, const char *end, const char *name, const struct dp_ctl *ctl)
+/* Where one is whose text is up to end. Of objects that come later only those can be in it that have a name. */
+static enum chosen find(const char *what, const char *end, const struct dp_ctl *ctl, struct dp_place *p)
 {
 	uint64_t at;
 	const char *colon;
 	switch (what < end ? *what : 0) {
-	case '*':
-		return choose_site(what + 1, end, name, ctl);
 	case '^':
-		return choose_range(dp_heap(), name, ctl);
+		return range(dp_heap(), ctl, p);
 	case '_':
-		return choose_range(dp_stack(), name, ctl);
-	case '<':
-		return ctl->late || dp_files_choose(what + 1, (size_t)(end - what - 1), name) ? MADE : IMPOSSIBLE;
+		return range(dp_stack(), ctl, p);
 	case '@':
 		colon = number_of(what + 1, &at);
-		return ctl->late ? NOT_LOADED : add(at, bytes_of(colon, end), name);
+		*p = (struct dp_place){at, bytes_of(colon, end), 0};
+		return ctl->late ? NOT_LOADED : MADE;
 	default:
-		return choose_of(what, end, name, ctl);
+		return place_of(what, end, ctl, p);
 	}
 }
 
-static void note_name(char *names, size_t room, const char *name)
+struct awaited {
+	unsigned number;
+	const char *name;
+};
+
+static int take_call(void *choice, uint64_t low, uint64_t size)
 {
-	size_t n = text_len(names);
-	n += text_copy(names + n, room - n, n ? ", " : "");
-	text_copy(names + n, room - n, name);
+	const struct awaited *a = choice;
+	return dp_await_call(a->number, a->name, low, size);
+}
+
+/* One that begins when a function is called, OBJECT/+OFFSET:BYTES,...&WHAT. Of each of the two, what is
+ * not known yet may come later. */
+static enum chosen await(const char *text, const char *end, const char *name, const struct dp_ctl *ctl, unsigned number)
+{
+	struct awaited a = {number, name};
+	struct dp_place p;
+	const char *behind = text;
+	while (behind < end && *behind != '&')
+		behind++;
+	if (behind == end || number >= DP_MOST_AWAITED)
+		return IMPOSSIBLE;
+	const char *plus = behind_names(text, behind);
+	if (text == plus && is_another)
+		return OF_ANOTHER;
+	const struct dp_object *o = object_of(ctl, text, plus);
+	enum chosen is = find(behind + 1, end, ctl, &p);
+	if (is == MADE)
+		dp_await_place(number, name, &p);
+	enum chosen called = o ? code_of(plus, behind, o, take_call, &a) : NOT_LOADED;
+	return is != MADE ? is : called;
+}
+
+/* Makes one, the number'th, whose text is up to end, name=what. */
+static enum chosen choose(const char *what, const char *end, const char *name, const struct dp_ctl *ctl, unsigned number)
+{
+	struct dp_place p;
+	switch (what < end ? *what : 0) {
+	case '*':
+		return choose_site(what + 1, end, name, ctl);
+	case '<':
+		return ctl->late || dp_files_choose(what + 1, (size_t)(end - what - 1), name) ? MADE : IMPOSSIBLE;
+	case '&':
+		return await(what + 1, end, name, ctl, number);
+	}
+	enum chosen is = find(what, end, ctl, &p);
+	return is != MADE || dp_region_make(&p, name) ? is : IMPOSSIBLE;
 }
 
 void dp_regions_choose(const char *list, const struct dp_ctl *ctl, struct dp_unmade *u)
 {
 	char name[DP_LOG_SIZE - DP_LOG_NAME];
+	unsigned number = 0;
 	for (const char *end, *is; *list; list = *end ? end + 1 : end) {
 		for (end = list; *end && *end != ';'; end++)
 			;
@@ -243,9 +260,9 @@ void dp_regions_choose(const char *list, const struct dp_ctl *ctl, struct dp_unm
 		if (is == end)
 			continue;
 		text_copy(name, (size_t)(is - list) + 1 < sizeof name ? (size_t)(is - list) + 1 : sizeof name, list);
-		enum chosen c = choose(is + 1, end, name, ctl);
+		enum chosen c = choose(is + 1, end, name, ctl, number++);
 		if (u && c != MADE)
-			note_name(c == NOT_LOADED ? u->absent : c == OF_ANOTHER ? u->others : u->impossible, sizeof u->absent, name);
+			text_list(c == NOT_LOADED ? u->absent : c == OF_ANOTHER ? u->others : u->impossible, sizeof u->absent, name);
 	}
 }
 

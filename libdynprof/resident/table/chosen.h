@@ -24,7 +24,5 @@ void dp_regions_choose(const char *list, const struct dp_ctl *ctl, struct dp_unm
 
 /* And those of objects that came later. */
 void dp_regions_late(const struct dp_ctl *ctl) HIDDEN;
-/* Removes those of objects that came later and are gone. */
-void dp_regions_pass(int (*is_loaded)(uint64_t dynamic)) HIDDEN;
 
 #endif

@@ -11,31 +11,120 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/dynprof/dynprof/internal/symname"
 )
 
-// chosenRegions is what --region names, as the library reads it (libdynprof/resident/table/
-// chosen.h), and what there is to be said of it.
-func chosenRegions(all []string, program string) (text string, remarks []string, err error) {
+// choice is what --region names: text, as the library reads it (libdynprof/resident/table/chosen.h),
+// thresholds of functions whose calls are waited for, and what there is to be said of it.
+type choice struct {
+	text                string
+	thresholds, remarks []string
+}
+
+func chosenRegions(all []string, program string) (c choice, err error) {
 	var list []string
-	for _, what := range all {
+	for i, what := range all {
 		name, place := namedRegion(what)
+		call, place := calledFirst(place)
 		text, remark, err := regionOf(place, program)
+		if err == nil && call != "" {
+			text, err = c.await(call, text, program, i)
+		}
 		if err != nil {
-			return "", nil, fmt.Errorf("--region %s: %w", what, err)
+			return choice{}, fmt.Errorf("--region %s: %w", what, err)
 		}
 		if strings.ContainsAny(name+text, ";=\n") {
-			return "", nil, fmt.Errorf("--region %s: there may be neither ; nor = in it", what)
+			return choice{}, fmt.Errorf("--region %s: there may be neither ; nor = in it", what)
 		}
 		if remark != "" {
-			remarks = append(remarks, "--region "+what+": "+remark)
+			c.remarks = append(c.remarks, "--region "+what+": "+remark)
 		}
 		list = append(list, name+"="+text)
 	}
 	if len(list) > 0 {
 		list = append([]string{fileOf(program)}, list...)
 	}
-	return strings.Join(list, ";"), remarks, nil
+	c.text = strings.Join(list, ";")
+	return c, nil
 }
+
+// calledFirst is the function of @FUNCTION:WHAT, and WHAT; without one it is empty. A colon behind the
+// name of an object, and two, as in C++, end none.
+func calledFirst(place string) (call, what string) {
+	rest, is := strings.CutPrefix(place, "@")
+	if !is {
+		return "", place
+	}
+	last := -1
+	for i := 0; i < len(rest); i++ {
+		switch {
+		case rest[i] != ':':
+		case strings.HasPrefix(rest[i:], "::"):
+			i++
+		case objectEnd(rest[:i+1]) != i:
+			return rest[:i], rest[i+1:]
+		default: // of an object, unless it is a function's, too, as main
+			last = i
+		}
+	}
+	if last < 0 || rest[:last] != mainObject {
+		return "", place
+	}
+	return rest[:last], rest[last+1:]
+}
+
+const (
+	mostAwaited = 64 // as in libdynprof/resident/table/awaited.h
+	mostCalls   = 32 // and in awaited.c
+)
+
+// await is a region, the i'th, that begins when a function is called first.
+func (c *choice) await(call, text, program string, i int) (string, error) {
+	if strings.HasPrefix(text, "*") || strings.HasPrefix(text, "<") {
+		return "", errors.New("what a function begins is memory that is there, and malloc@ and file: are not")
+	}
+	if i >= mostAwaited {
+		return "", fmt.Errorf("it has to be one of the first %d", mostAwaited)
+	}
+	if call == mainObject { // a function, too
+		call += ":" + mainObject
+	}
+	o, err := openPart(call, program)
+	if err != nil {
+		return "", err
+	}
+	defer o.Close()
+	is := func(s *elf.Symbol) bool {
+		return isNamed(s.Name, o.where) && !strings.Contains(s.Name, ".cold") // which nobody calls
+	}
+	var all []elf.Symbol
+	if strings.HasPrefix(o.where, "0x") {
+		at, err := strconv.ParseUint(o.where, 0, 47)
+		if err != nil {
+			return "", fmt.Errorf("%s is no address", o.where)
+		}
+		is = func(s *elf.Symbol) bool { return s.Value == at }
+		all = append(all, elf.Symbol{Value: at, Size: 1}) // it may have no name
+	}
+	var entries []string
+	for _, s := range append(all, functions(o.File, is)...) {
+		entries = append(entries, fmt.Sprintf("%x:%x", s.Value, s.Size))
+		c.thresholds = append(c.thresholds, threshold(symname.Display(s.Name, "*", s.Value, true)))
+	}
+	switch {
+	case len(entries) == 0:
+		return "", fmt.Errorf("%s: %w", o.path, noFunction(o.where))
+	case len(entries) > mostCalls:
+		return "", fmt.Errorf("%s: there are %d functions %s; there may be %d", o.path, len(entries), o.where, mostCalls)
+	case strings.Contains(o.names, "&"):
+		return "", fmt.Errorf("%s: there may be no & in it", o.path)
+	}
+	return "&" + o.names + "+" + strings.Join(entries, ",") + "&" + text, nil
+}
+
+// threshold is one call of the functions of a displayed name.
+func threshold(displayed string) string { return strings.ReplaceAll(displayed, ";", "?") + "=1" }
 
 // fileOf says which file the executable is: places of it are of no other that the program goes on as.
 func fileOf(program string) string {
@@ -64,7 +153,7 @@ const fileRegion = "file"
 const mostRegion = 64 << 30
 
 // errForms says which forms there are.
-var errForms = errors.New("WHAT is VARIABLE, main:VARIABLE, PATH:VARIABLE, main:.SECTION, PATH:.SECTION, main, LIBRARY, heap, stack, file:PATH, 0xADDRESS+BYTES, malloc@FUNCTION, malloc@FILE:LINE, malloc@PATH+0xADDRESS or malloc@PATH; see docs/regions.md")
+var errForms = errors.New("WHAT is VARIABLE, main:VARIABLE, PATH:VARIABLE, main:.SECTION, PATH:.SECTION, main, LIBRARY, heap, stack, file:PATH, 0xADDRESS+BYTES, malloc@FUNCTION, malloc@FILE:LINE, malloc@PATH+0xADDRESS or malloc@PATH, or @FUNCTION:WHAT from when that is called; see docs/regions.md")
 
 // ranges are what has a name of its own, as /proc/PID/maps has it, too.
 var ranges = map[string]string{"heap": "^", "[heap]": "^", "stack": "_", "[stack]": "_"}

@@ -23,6 +23,7 @@ func (a *app) regionsCommand() *cobra.Command {
 			"  hotspots run --region table -o app.dynprof -- ./app    a variable of the program\n" +
 			"  hotspots run --region table --audit -- ./app           and see what is missed\n" +
 			"  hotspots run --region 'heads=./libx.so:heads' --region 0x404000+4096 -- ./app\n" +
+			"  hotspots run --region '@init_done:table' -- ./app      from when that function is called first\n" +
 			"  hotspots run --region stack --region main:.bss -- ./app   the first thread's stack, and a section\n" +
 			"  hotspots run --region file:app.db --kinds store -- ./app  what writes to what is mapped of a file\n" +
 			"  hotspots regions app.dynprof\n  hotspots regions app.dynprof --format json",

@@ -488,14 +488,18 @@ func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, er
 			return images.Start(first, func(s *heat.Shadow, pid int) images.Image { return harvest.Start(s, tables, pid) })
 		}, close: all.Close}, all.Path(), nil
 	case f.on[setting.Regions]:
-		var remarks []string
-		if f.regions, remarks, err = chosenRegions(f.region, p.Path); err != nil {
+		chosen, err := chosenRegions(f.region, p.Path)
+		if err != nil {
 			return nil, "", err
+		}
+		f.regions = chosen.text
+		if len(chosen.thresholds) > 0 {
+			f.threshold = strings.TrimPrefix(f.threshold+";"+strings.Join(chosen.thresholds, ";"), ";")
 		}
 		if kinds := regions.KindsOf[f.kinds]; kinds != 0 {
 			f.regions = fmt.Sprintf("%%%d;%s", kinds, f.regions)
 		}
-		for _, r := range remarks {
+		for _, r := range chosen.remarks {
 			a.say("%s", r)
 		}
 		all, first, err := shadows(f.rings)

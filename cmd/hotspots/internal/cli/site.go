@@ -35,23 +35,12 @@ type piece struct{ low, size uint64 }
 // names a FUNCTION, FILE:LINE or 0xADDRESS, the last behind +, each of an object, or of the program,
 // or a whole object.
 func siteOf(what, program string) (text, remark string, err error) {
-	path, library, where := program, "", what
-	if i := objectEnd(what); i > 0 {
-		if name := what[:i]; !isProgram(name, program) {
-			path, library = name, name
-		}
-		where = strings.TrimPrefix(what[i:], ":")
-		where = strings.TrimPrefix(where, "+")
-	}
-	f, err := openObject(path)
+	o, err := openPart(what, program)
 	if err != nil {
 		return "", "", err
 	}
-	defer f.Close()
-	names := ""
-	if library != "" {
-		names = namesOf(f, library)
-	}
+	defer o.Close()
+	f, path, where := o.File, o.path, o.where
 	var pieces []piece
 	file, line, isLine := strings.Cut(where, ":")
 	n, err := strconv.ParseUint(line, 10, 31)
@@ -78,7 +67,30 @@ func siteOf(what, program string) (text, remark string, err error) {
 	if where != "" && !slices.ContainsFunc(pieces, func(p piece) bool { return hasCall(f, p) }) {
 		remark = "there is no call, so no block is asked for there"
 	}
-	return "*" + names + "+" + strings.Join(list, ","), remark, nil
+	return "*" + o.names + "+" + strings.Join(list, ","), remark, nil
+}
+
+// part is what a user names of an object, or of the program: where, without the object's name. names:
+// by which the library knows it; empty: it is the executable.
+type part struct {
+	*elf.File
+	path, names, where string
+}
+
+func openPart(what, program string) (p part, err error) {
+	library := ""
+	p.path, p.where = program, what
+	if i := objectEnd(what); i > 0 {
+		if name := what[:i]; !isProgram(name, program) {
+			p.path, library = name, name
+		}
+		p.where = strings.TrimPrefix(what[i:], ":")
+		p.where = strings.TrimPrefix(p.where, "+")
+	}
+	if p.File, err = openObject(p.path); err == nil && library != "" {
+		p.names = namesOf(p.File, library)
+	}
+	return p, err
 }
 
 // hasCall reports whether a call returns into a piece of code, as the library has it.
@@ -165,21 +177,33 @@ func openObject(path string) (*elf.File, error) {
 
 // ofFunction is the code of a function, with the parts that compilers have made of it.
 func ofFunction(f *elf.File, name string) (all []piece, err error) {
+	for _, s := range functions(f, func(s *elf.Symbol) bool { return isNamed(s.Name, name) }) {
+		all = append(all, piece{s.Value, s.Size})
+	}
+	if len(all) == 0 {
+		return nil, noFunction(name)
+	}
+	return all, nil
+}
+
+func noFunction(name string) error {
+	return fmt.Errorf("there is no function %s: the file is stripped, or the function is of another object, or in its callers", name)
+}
+
+// functions are those that a file has symbols of, each once.
+func functions(f *elf.File, is func(*elf.Symbol) bool) (all []elf.Symbol) {
 	symbols, _ := f.Symbols() // it may have none
 	dynamic, _ := f.DynamicSymbols()
 	have := map[piece]bool{}
 	for _, s := range append(symbols, dynamic...) {
 		p := piece{s.Value, s.Size}
-		if elf.ST_TYPE(s.Info) != elf.STT_FUNC || s.Section == elf.SHN_UNDEF || s.Size == 0 || have[p] || !isNamed(s.Name, name) {
+		if elf.ST_TYPE(s.Info) != elf.STT_FUNC || s.Section == elf.SHN_UNDEF || s.Size == 0 || have[p] || !is(&s) {
 			continue
 		}
 		have[p] = true
-		all = append(all, p)
+		all = append(all, s)
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("there is no function %s: the file is stripped, or the function is of another object, or in its callers", name)
-	}
-	return all, nil
+	return all
 }
 
 // isNamed reports whether a symbol is what a user names, mangled or not, with arguments or without.
