@@ -71,7 +71,7 @@ func TestRegionsFiltered(t *testing.T) {
 }
 
 // TestRegionsFull: where there is no room for the file the program goes on, the accesses up to
-// there are in it, and how many are lost is told.
+// there are in it, how many are lost is told, and others have what is left to them.
 func TestRegionsFull(t *testing.T) {
 	lane.Parallel(t)
 	rootOnly(t, "cannot mount")
@@ -80,15 +80,19 @@ func TestRegionsFull(t *testing.T) {
 	for _, megabytes := range lane.Some([]int{24, 33, 40}, 0) {
 		const script = `mount -t tmpfs -o size="$1"m none "$2"; shift; dir=$1; hotspots=$2; shift 2; mkdir "$dir/in"
 "$hotspots" run -o "$dir/in/table" --summary 0 --regions --objects main -- "$@"; echo $?
+df -B1 --output=avail "$dir" | tail -1
 "$hotspots" regions "$dir/in/table" --format json; "$hotspots" regions export "$dir/in/table" | wc -l`
 		r := run(t, cmd(need(t, "unshare"), "-m", "sh", "-c", script, "sh", strconv.Itoa(megabytes), out, build(t, "hotspots"), program, strconv.Itoa(n)))
-		lines := strings.SplitN(r.stdout, "\n", 3)
+		lines := strings.SplitN(r.stdout, "\n", 4)
 		var l regionList
 		var exported uint64
-		if len(lines) != 3 || lines[0] != "off by 0" || lines[1] != "0" {
+		if len(lines) != 4 || lines[0] != "off by 0" || lines[1] != "0" {
 			t.Fatalf("%+v", r)
 		}
-		d := json.NewDecoder(strings.NewReader(lines[2]))
+		if free, err := strconv.Atoi(lines[2]); err != nil || free < megabytes<<20/21 {
+			t.Errorf("%d MB: %s bytes are left to others, %v", megabytes, lines[2], err)
+		}
+		d := json.NewDecoder(strings.NewReader(lines[3]))
 		if err := d.Decode(&l); err != nil {
 			t.Fatalf("%v: %+v", err, r)
 		}

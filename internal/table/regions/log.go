@@ -22,17 +22,18 @@ type Log struct {
 	end     int64      // of what is written wholly; where there was no room for more something may be behind it
 	tail    [2]stretch // what is given up for that, one behind the other
 	full    bool       // nothing is written any more but what is known at the end
-	lost    uint64     // records that could not be written
-	early   []byte     // what comes into the file when there is one
-	sites   []facts    // by number, of those that are in it
-	marks   []bool     // names of marks that are
-	done    []*done    // by the number of a region; nil: nothing was taken of it
-	runs    [many]run  // accesses of those that are taken now, each at a place that its upper word leads to
-	used    []*run     // of these
-	changed []uint32   // numbers of regions of which there are more now
-	taken   uint64     // accesses so far
-	regions uint64     // so far
-	open    []Region   // as they are in the file, which may become others
+	room    room
+	lost    uint64    // records that could not be written
+	early   []byte    // what comes into the file when there is one
+	sites   []facts   // by number, of those that are in it
+	marks   []bool    // names of marks that are
+	done    []*done   // by the number of a region; nil: nothing was taken of it
+	runs    [many]run // accesses of those that are taken now, each at a place that its upper word leads to
+	used    []*run    // of these
+	changed []uint32  // numbers of regions of which there are more now
+	taken   uint64    // accesses so far
+	regions uint64    // so far
+	open    []Region  // as they are in the file, which may become others
 	names   map[uint32]string
 	last    uint32 // thread of the last record,
 	had     bool   // if there was one
@@ -313,7 +314,11 @@ func (l *Log) write(parts []byte, records uint64) {
 	switch {
 	case l.file != nil && !l.full:
 		begin := l.end
-		if err := l.put(parts); err != nil {
+		err := l.room.take(l.file, uint64(len(parts)))
+		if err == nil {
+			err = l.put(parts)
+		}
+		if err != nil {
 			l.err = errors.Join(l.err, err)
 			l.full = true
 			l.lost += records

@@ -4,6 +4,7 @@ package harvest
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -193,10 +194,13 @@ func (h *Harvester) Write(path string, nonce [16]byte) error {
 		h.log.Touched(h.shadow)
 	}
 	maps, err := h.mappings.end()
-	if err != nil {
-		return err
+	if err == nil {
+		err = errors.Join(h.err, h.log.Close(path, nonce, maps), h.blocks.end(h, path, nonce))
 	}
-	return errors.Join(h.err, h.log.Close(path, nonce, maps), h.blocks.end(h, path, nonce))
+	if err != nil {
+		return fmt.Errorf("touched memory is not all shown: %w", err)
+	}
+	return nil
 }
 
 // take takes a slice, and reports whether there was anything in it.

@@ -178,7 +178,7 @@ func (j *Job) Finish(path string, r launch.Result) bool {
 	if j.Heat != nil {
 		for _, e := range slices.Concat(all, before) {
 			if err := j.Heat.Write(e.Path, e.Nonce); err != nil {
-				j.say("touched pages are not shown: %v", err)
+				j.say("%v", err)
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -191,5 +192,8 @@ func (r *Recorder) Write(path string, nonce [16]byte) error {
 	if r.audit != nil {
 		r.log.Audit = r.audit.Result()
 	}
-	return r.log.Close(path, nonce)
+	if err := r.log.Close(path, nonce); err != nil {
+		return fmt.Errorf("accesses are not all recorded: %w", err)
+	}
+	return nil
 }
