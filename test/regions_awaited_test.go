@@ -29,7 +29,7 @@ func TestRegionsAwaited(t *testing.T) {
 	}{
 		{"@init_done:table", "call", []uint64{once}, ""},
 		{"@init_done:table", "call call", []uint64{twice}, ""},
-		{"@init_done:table", "", nil, ""},
+		{"@init_done:table", "", nil, "@init_done:table: never began"},
 		{"@init_done:table", "thread call", []uint64{twice}, ""},
 		{"@init_done:main:table", "fork call", []uint64{twice}, ""},
 		{"x=@init_done:main:table", "call", []uint64{once}, ""},
@@ -41,7 +41,7 @@ func TestRegionsAwaited(t *testing.T) {
 		{"@init_done:LIBRARY:counters", "call LIBRARY", []uint64{1050}, "not loaded yet"},
 		{"@init_done:LIBRARY:counters", "LIBRARY call LIBRARY", []uint64{1050}, "not loaded yet"},
 		{"@init_done:LIBRARY:counters", "fork LIBRARY LIBRARY", []uint64{1050, 1050}, "not loaded yet"},
-		{"@init_done:LIBRARY:counters", "LIBRARY", nil, "not loaded yet"},
+		{"@init_done:LIBRARY:counters", "LIBRARY", nil, "never began"},
 		{"@libc.so.6:getenv:table", "call", nil, "function is not counted"},
 	} {
 		named := strings.NewReplacer("LIBRARY", library)

@@ -134,6 +134,18 @@ func (r *Ring) tell(number uint32, d *done) {
 // fail tells the program that what is taken cannot be written any more.
 func (r *Ring) fail() { atomic.StoreUint64(&r.words[layout.RgFailed/8], 1) }
 
+// Names reports whether a region of that name has begun.
+func (r *Ring) Names(text string) bool {
+	const most = layout.LogSize - layout.LogName - 1
+	text = text[:min(len(text), most)]
+	for n := uint64(1); ; n++ {
+		g, ok := r.region(n)
+		if !ok || g.Name == text {
+			return ok
+		}
+	}
+}
+
 // region is one of those that there have been; false: it is not there yet.
 func (r *Ring) region(number uint64) (g Region, ok bool) {
 	if number == 0 || number >= layout.RgLogs {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/dynprof/dynprof/internal/symname"
+	"github.com/dynprof/dynprof/internal/table/regions"
 )
 
 // choice is what --region names: text, as the library reads it (libdynprof/resident/table/chosen.h),
@@ -47,6 +48,22 @@ func chosenRegions(all []string, program string) (c choice, err error) {
 	}
 	c.text = strings.Join(list, ";")
 	return c, nil
+}
+
+// sayUnbegun says which of those that a user has named never were: of a function that was not
+// called, a library that was not loaded, a file that was not mapped, or what the start has told.
+func (a *app) sayUnbegun(all []string, rings []*regions.Ring) {
+	rings = slices.DeleteFunc(rings, func(r *regions.Ring) bool { return !r.Had() })
+	var list []string
+	for _, what := range all {
+		name, _ := namedRegion(what)
+		if len(rings) > 0 && !slices.ContainsFunc(rings, func(r *regions.Ring) bool { return r.Names(name) }) {
+			list = append(list, what)
+		}
+	}
+	if len(list) > 0 {
+		a.say("--region %s: never began, so nothing was recorded of it", strings.Join(list, ", "))
+	}
 }
 
 // calledFirst is the function of @FUNCTION:WHAT, and WHAT; without one it is empty. A colon behind the

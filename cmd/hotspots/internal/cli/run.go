@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -460,7 +461,11 @@ func (a *app) run(f *runFlags, argv []string) error {
 	if !left {
 		return status(result)
 	}
-	if counted := j.Finish(p.Path, result); !counted && f.on[setting.Strict] {
+	counted := j.Finish(p.Path, result)
+	if memory != nil {
+		a.sayUnbegun(f.region, memory.taken())
+	}
+	if !counted && f.on[setting.Strict] {
 		return &exitError{status: exitRunFailure}
 	}
 	return status(result)
@@ -472,6 +477,24 @@ type memory struct {
 	close    func()
 	audit    *audit.Auditor // nil: there is none
 	recorder *record.Recorder
+
+	mu    sync.Mutex
+	rings []*regions.Ring // of each program that has run in the process
+}
+
+// record begins to take what is recorded in one.
+func (m *memory) record(ring *regions.Ring, w record.Window, begun time.Time, tables func() []*find.Entry) *record.Recorder {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rings = append(m.rings, ring)
+	return record.Start(ring, w, begun, tables)
+}
+
+// taken are those that there were.
+func (m *memory) taken() []*regions.Ring {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rings
 }
 
 // memory makes it, with the path by which the program opens it, if there shall be any. Whatever
@@ -512,12 +535,12 @@ func (a *app) memory(f *runFlags, p *launch.Program) (m *memory, path string, er
 		ring := regions.Of(first)
 		m.start = func(tables func() []*find.Entry) job.Heat {
 			begun := time.Now()
-			m.recorder = record.Start(ring, f.window, begun, tables)
+			m.recorder = m.record(ring, f.window, begun, tables)
 			return images.Start(first, func(s *heat.Shadow, _ int) images.Image {
 				if s == first {
 					return m.recorder
 				}
-				return record.Start(regions.Of(s), f.window, begun, tables)
+				return m.record(regions.Of(s), f.window, begun, tables)
 			})
 		}
 		if f.audit {
