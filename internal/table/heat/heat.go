@@ -1,6 +1,7 @@
 // Package heat is the file beside a count table that says which pages of memory, or smaller
 // granules, its program has read, written and executed, and when, as hotspots run --heat notes
-// them (docs/heat.md), and the shadow in which it does so.
+// them, or another tool's log of its accesses has them (docs/heat.md), and the shadow in which the
+// former does so.
 package heat
 
 import (
@@ -14,14 +15,18 @@ import (
 	"github.com/dynprof/dynprof/internal/table/beside"
 )
 
-// Versions of the format: of pages only; 3 has other granules, too; where slices say more; and with
-// who touched what, which others need not be able to read.
+// Versions of the format: of pages only; 3 has other granules, too; where slices say more; with
+// who touched what, which others need not be able to read; and of another tool's log.
 const (
 	versionPages   = 2
 	Version        = 4
 	versionThreads = 5
 	versionCode    = 6 // likewise, with which instruction touched what last
+	versionLog     = 7 // all that is known, which pages were executed among it, is of a Source's log
 )
+
+// Lackey is the Source of a file that was made of a log of valgrind --tool=lackey --trace-mem=yes.
+const Lackey = "lackey"
 
 // PageSize is the bytes of a page.
 const PageSize = 1 << Page
@@ -39,6 +44,7 @@ type head struct {
 	Version int    `json:"dynprof_heat"`
 	Table   string `json:"table"`             // nonce of the count table, hex digits
 	Granule uint64 `json:"granule,omitempty"` // bytes of one; 0: of a page
+	Source  string `json:"source,omitempty"`  // as File has it
 }
 
 // granule is what is noted; false: there is no such.
@@ -75,6 +81,7 @@ type File struct {
 	Who     []ByWhom // by address
 	Code    bool     // or which instruction touched which page last:
 	Lasts   []ByLast // by address
+	Source  string   // the tool whose log it was made of; empty: none's, hotspots run has noted it
 	Torn    int      // bytes behind the last whole record: it was cut short, or is being written to
 
 	who     []byte // their record
@@ -174,14 +181,14 @@ func parse(b []byte) (f *File, rest []byte, err error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	if h.Version > 0 && (h.Version < versionPages || h.Version > versionCode) {
-		return nil, nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d to %d", h.Version, versionPages, versionCode)
+	if h.Version > 0 && (h.Version < versionPages || h.Version > versionLog) {
+		return nil, nil, fmt.Errorf("a file of touched pages of version %d: this hotspots knows %d to %d", h.Version, versionPages, versionLog)
 	}
 	granule, ok := h.granule()
-	if h.Version <= 0 || !ok || !whole {
+	if h.Version <= 0 || !ok || !whole || (h.Version == versionLog) != (h.Source == Lackey) {
 		return nil, nil, errDamaged
 	}
-	f = &File{table: h.Table, version: h.Version, Granule: Page, Noted: granule, Threads: h.Version == versionThreads, Code: h.Version == versionCode}
+	f = &File{table: h.Table, version: h.Version, Granule: Page, Noted: granule, Threads: h.Version == versionThreads, Code: h.Version == versionCode, Source: h.Source}
 	rest, err = f.add(records)
 	return f, rest, err
 }
@@ -366,7 +373,7 @@ func (s *Slice) next(body []byte, g Granule, full bool) (Slice, error) {
 
 // bytes is the file as it is written.
 func (f *File) bytes(nonce [16]byte) ([]byte, error) {
-	h := head{cmp.Or(f.version, Version), beside.Nonce(nonce), f.Noted.Size()}
+	h := head{cmp.Or(f.version, Version), beside.Nonce(nonce), f.Noted.Size(), f.Source}
 	if h.Version == versionPages {
 		h.Granule = 0
 	}

@@ -438,6 +438,41 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// TestLogOfInstructions: slices of another tool's log, which tells no time, are made one by their
+// instructions.
+func TestLogOfInstructions(t *testing.T) {
+	const each, all = 10, 3*mostSlices + 5
+	table := filepath.Join(t.TempDir(), "a")
+	l := &Log{Granule: Line, Apart: each, Source: Lackey}
+	if err := l.Open(table, [16]byte{}, &Maps{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(all) {
+		l.Add(&Slice{Executed: each * (i + 1), Parts: 1, Ranges: []Range{{First: i, Pages: 1, What: WasRead}}})
+	}
+	f, err := Read(table, [16]byte{})
+	if err != nil || f.Source != Lackey || f.Noted != Line || f.Count != l.Count() || f.Count > mostSlices {
+		t.Fatalf("%+v: %v", f, err)
+	}
+	parts := l.Apart / each
+	if parts < 2 || parts&(parts-1) != 0 || l.Apart%each != 0 {
+		t.Errorf("slices are %d instructions", l.Apart)
+	}
+	before, number := uint64(0), 0
+	f.In(Line).Each(func(s *Slice) {
+		if want := (Range{First: before / each, Pages: s.Parts, What: WasRead}); len(s.Ranges) != 1 || s.Ranges[0] != want || s.Executed-before != each*s.Parts {
+			t.Fatalf("%+v behind %d", s, before)
+		}
+		if number++; number < mostSlices/8 && s.Parts != parts { // those behind came later
+			t.Fatalf("slice %d is of %d", number, s.Parts)
+		}
+		before = s.Executed
+	})
+	if before != all*each {
+		t.Errorf("%d instructions", before)
+	}
+}
+
 // TestParse: what may not be is an error.
 func TestParse(t *testing.T) {
 	line := `{"dynprof_heat":2,"table":"01"}` + "\n"
@@ -459,7 +494,8 @@ func TestParse(t *testing.T) {
 	}
 	for _, text := range []string{
 		who(), who(1), who(1, 1, 0, 0, 0, 0, 0, 0), who(1, 1, 0, 0, 0, 0, 0, 0, 0, 1), who(1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1), who(1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), who(1, 1, 0, 0, 0, 0, 0, 0, 0, Pages, 1, 0), who(1 << 60),
-		strings.Replace(who(1, 1, 0, 0, 0, 0, 0, 0, 0), "5,", "4,", 1), `{"dynprof_heat":7,"granule":4096}` + "\n",
+		strings.Replace(who(1, 1, 0, 0, 0, 0, 0, 0, 0), "5,", "4,", 1), `{"dynprof_heat":8,"granule":4096}` + "\n",
+		`{"dynprof_heat":7,"granule":4096}` + "\n", `{"dynprof_heat":7,"granule":4096,"source":"din"}` + "\n", `{"dynprof_heat":7,"source":"lackey"}` + "\n", `{"dynprof_heat":4,"granule":4096,"source":"lackey"}` + "\n",
 		"", "{}", `{"dynprof_heat":2}`, `{"dynprof_heat":1,"ranges":[]}`, `{"dynprof_heat":3}` + "\n", `{"dynprof_heat":4}` + "\n", `{"dynprof_heat":5,"granule":64}` + "\n", now(slice(1, 1, 0, 1, 0)), now(slice(1, 1, 0, 1, 4, 0, 0, 0, 0)), now(slice(1, 1, 0, 1, 3, 0, 0, 1)), `{"dynprof_heat":-1}` + "\n",
 		`{"dynprof_heat":3,"granule":32}` + "\n", `{"dynprof_heat":2,"granule":64}` + "\n", `{"dynprof_heat":3,"granule":-64}` + "\n",
 		strings.Replace(slice(1, 1, 0, 1, 1, Line.Count(), 1<<3|1), `2,`, `3,"granule":64,`, 1),
@@ -474,7 +510,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, text := range []string{
 		who(1, 1, 0, 0, 0, 0, 0, 0, 0), who(1, 1, 0, 0, 0, 0, 0, 0, 0, Pages-1, 1, 0),
-		`{"dynprof_heat":3,"granule":8}` + "\n", now(slice(1, 1, 0, 1, 3, 7, 8, 9, 1, 0, 1<<3|1)), strings.Replace(slice(1, 1, 0, 1, 1, Line.Count()-1, 1<<3|1), `2,`, `3,"granule":64,`, 1), line, slice(1, 1, 0, 1, 1, Page.Count()-1, 1<<3|1), line + "s", maps(`{"mappings":[{"start":4096,"end":8192}]}`)} {
+		`{"dynprof_heat":3,"granule":8}` + "\n", `{"dynprof_heat":7,"granule":64,"source":"lackey"}` + "\n", now(slice(1, 1, 0, 1, 3, 7, 8, 9, 1, 0, 1<<3|1)), strings.Replace(slice(1, 1, 0, 1, 1, Line.Count()-1, 1<<3|1), `2,`, `3,"granule":64,`, 1), line, slice(1, 1, 0, 1, 1, Page.Count()-1, 1<<3|1), line + "s", maps(`{"mappings":[{"start":4096,"end":8192}]}`)} {
 		for _, rest := range []string{"", "s", "s\x05\x01"} {
 			torn := len(rest)
 			if strings.HasSuffix(text, "\ns") { // it begins the next one
@@ -501,6 +537,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(bytes.Replace(b, []byte(`4,"granule":4096,`), []byte(`3,"granule":64,`), 1), []byte{1, 1, 0, 1, 1, 0, 9})
 	f.Add(bytes.Replace(b, []byte(`4,"granule":4096,`), []byte(`2,`), 1), []byte{1, 1, 0, 1, 1, 0, 9})
 	f.Add(b, []byte{1, 1, 0, 1, 3, 1, 1, 1, 1, 0, 9})
+	f.Add(bytes.Replace(b, []byte(`4,"granule":4096,`), []byte(`7,"granule":8,"source":"lackey",`), 1), []byte{1, 1, 0, 1, 3, 1, 1, 1, 1, 0, 9})
 	table := filepath.Join(f.TempDir(), "a")
 	f.Fuzz(func(t *testing.T, b, body []byte) {
 		file, err := Parse(beside.AppendPart(b, recordSlice, body)) // sums that are right, too
@@ -522,7 +559,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, err := Read(table, nonce)
-		if err != nil || again.Count != file.Count || again.Noted != file.Noted || !slices.Equal(again.Pages(), file.Pages()) {
+		if err != nil || again.Count != file.Count || again.Noted != file.Noted || again.Source != file.Source || !slices.Equal(again.Pages(), file.Pages()) {
 			t.Fatalf("%+v, not %+v: %v", again, file, err)
 		}
 	})

@@ -19,7 +19,8 @@ const (
 // others as soon as it is there, so that it is not lost with whoever writes.
 type Log struct {
 	Granule Granule // what is noted; 0: pages
-	Apart   uint64  // nanoseconds: neighbours are made one where they are no longer together
+	Apart   uint64  // nanoseconds, or, with a Source, instructions: neighbours are made one where they are no longer together
+	Source  string  // the tool whose log it is made of, which tells no time; empty: none's
 
 	Threads bool // it is said, too, who touched what,
 	Code    bool // or which instruction touched it last
@@ -46,6 +47,9 @@ func (l *Log) Open(table string, nonce [16]byte, maps *Maps) error {
 	l.table, l.nonce, l.maps = table, nonce, *maps
 	return l.write()
 }
+
+// Count is how many slices there are.
+func (l *Log) Count() int { return len(l.slices) }
 
 // IsOpen reports whether there is a file.
 func (l *Log) IsOpen() bool { return l.table != "" }
@@ -78,6 +82,9 @@ func (l *Log) whole(maps *Maps) *File {
 	}
 	if l.Code {
 		f.version, f.who = versionCode, l.who
+	}
+	if l.Source != "" {
+		f.version, f.Source = versionLog, l.Source
 	}
 	for _, s := range l.slices {
 		f.slices = append(f.slices, s.record...)
@@ -179,6 +186,14 @@ func (l *Log) Limit(executed uint64) {
 	}
 }
 
+// end is when a slice ends, by what Apart is told in.
+func (l *Log) end(s *Slice) uint64 {
+	if l.Source != "" {
+		return s.Executed
+	}
+	return s.Time
+}
+
 // shrink makes neighbours one, of equal length as far as can be.
 func (l *Log) shrink() {
 	const enough = 0.75
@@ -187,8 +202,8 @@ func (l *Log) shrink() {
 		var joined Slice
 		begin := uint64(0) // of joined
 		l.again(func(s *Slice) {
-			if joined.Parts > 0 && s.Time-begin > l.Apart {
-				begin = joined.Time
+			if joined.Parts > 0 && l.end(s)-begin > l.Apart {
+				begin = l.end(&joined)
 				l.put(&joined)
 				joined = Slice{}
 			}

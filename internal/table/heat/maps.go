@@ -1,6 +1,7 @@
 package heat
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/dynprof/dynprof/internal/procfile"
+	"github.com/dynprof/dynprof/internal/procmaps"
 )
 
 // Paths, as /proc/PID/maps has them, of the shadow and of shared memory without a file.
@@ -61,6 +63,21 @@ func (s *Shadow) MapsOf(pid int, resident bool) (list []Mapping, err error) {
 		return nil, errGone
 	}
 	return list, nil
+}
+
+// FilesIn is where files were mapped, as a process's /proc/PID/maps has said at some time.
+func FilesIn(text []byte) (*Maps, error) {
+	all, err := procmaps.Parse(bytes.NewReader(text))
+	m := &Maps{Untold: true}
+	for _, one := range all {
+		if strings.HasPrefix(one.Path, "/") {
+			m.Mappings = append(m.Mappings, Mapping{Start: one.Start, End: one.End, Offset: one.Offset, Path: one.Path, Gone: true})
+		}
+	}
+	if err == nil && !m.inOrder() {
+		err = errors.New("mappings are not in the order of their addresses")
+	}
+	return m, err
 }
 
 // firstOf is where the first mapping of a process begins.

@@ -70,6 +70,20 @@ func TestMapsAdd(t *testing.T) {
 	}
 }
 
+// TestFilesIn: of a copy of /proc/PID/maps files are taken, and what is none is an error.
+func TestFilesIn(t *testing.T) {
+	const text = "00108000-0010c000 r--p 00001000 fe:00 131                        /usr/bin/a b\n0010c000-0010d000 rw-p 00000000 00:00 0 \n00110000-00111000 rw-p 00000000 00:00 0                          [heap]\n"
+	m, err := FilesIn([]byte(text))
+	if want := []Mapping{{Start: 0x108000, End: 0x10c000, Offset: 0x1000, Path: "/usr/bin/a b", Gone: true}}; err != nil || !slices.Equal(m.Mappings, want) {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for _, text := range []string{"a", smaps, text[:20], "2000-3000 r--p 0 0:0 1 /b\n1000-2000 r--p 0 0:0 1 /a\n", "1000-1000 r--p 0 0:0 1 /a\n"} {
+		if m, err := FilesIn([]byte(text)); err == nil {
+			t.Errorf("%q: %+v", text, m)
+		}
+	}
+}
+
 // TestMapsOf: a process's mappings are told of one that has the shadow only.
 func TestMapsOf(t *testing.T) {
 	s, other := newShadow(t, Page), newShadow(t, Page)

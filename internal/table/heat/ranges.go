@@ -90,6 +90,14 @@ func Union(a, b []Range) []Range {
 	return to
 }
 
+// Unnumbered is ranges of which nobody asks when they were touched.
+func Unnumbered(all []Range) []Range {
+	for i := range all {
+		all[i].Begin, all[i].End = 0, 0
+	}
+	return Union(all, nil)
+}
+
 // first is the lower one of two slices, of which 0 is none.
 func first(a, b uint32) uint32 {
 	if a == 0 || b != 0 && b < a {

@@ -72,27 +72,29 @@ type Options struct {
 
 // Of is the advice for a table's program, which has to count blocks.
 func Of(t *table.Table, opt Options) (*List, error) {
-	s, flow, err := report.Flow(t)
-	if err != nil {
-		return nil, err
-	}
-	g, err := callgraph.New(t.Objects, t.Functions, s.Calls, flow, callgraph.FilesOf(t))
-	if err != nil {
-		return nil, err
-	}
-	l := &List{Program: symname.Clean(t.Program), PageSize: noted.PageSize, Advice: []Advice{}, Overlay: []Place{}, Hidden: []Hidden{}}
-	for i := range t.Objects {
-		if o := orderOf(t, s.Calls, flow, g, i); o.Ran > 0 {
-			l.orders = append(l.orders, o)
-			l.order(o)
-		}
-	}
 	f, err := heat.File(t)
 	if err != nil && !errors.Is(err, noted.ErrNone) {
 		return nil, err
 	}
-	if l.Heat = err == nil; l.Heat {
-		m := heat.New(f, heat.Executed(t, flow), heat.Show{})
+	l := &List{Program: symname.Clean(t.Program), PageSize: noted.PageSize, Heat: err == nil, Advice: []Advice{}, Overlay: []Place{}, Hidden: []Hidden{}}
+	s, flow, err := heat.FlowOf(t, f)
+	if err != nil {
+		return nil, err
+	}
+	if flow != nil {
+		g, err := callgraph.New(t.Objects, t.Functions, s.Calls, flow, callgraph.FilesOf(t))
+		if err != nil {
+			return nil, err
+		}
+		for i := range t.Objects {
+			if o := orderOf(t, s.Calls, flow, g, i); o.Ran > 0 {
+				l.orders = append(l.orders, o)
+				l.order(o)
+			}
+		}
+	}
+	if l.Heat {
+		m := heat.New(f, heat.Executed(t, flow, f), heat.Show{})
 		l.overlay(m)
 		l.dead(m, opt.Dead)
 		l.untouched(f, unseen(t))

@@ -113,14 +113,20 @@ func (m *Map) slicesText() string {
 		return "No slice of time is known.\n"
 	}
 	most, begun := uint64(0), uint64(0)
+	longest, ran := uint64(0), uint64(0)
 	parts := uint64(0)
 	for i := range m.Curve {
 		p := &m.Curve[i]
 		most, begun = max(most, p.Nanoseconds-begun), p.Nanoseconds
+		longest, ran = max(longest, p.Instructions-ran), p.Instructions
 		parts = max(parts, p.Parts)
 	}
 	end := &m.Curve[n-1]
-	text := fmt.Sprintf("%s of time, of %v at most, in which %s instructions of copies ran", figures.Count(uint64(n), "slice"), time.Duration(most).Round(time.Microsecond), figures.Thousands(end.Instructions))
+	of := fmt.Sprintf("%v at most, in which %s instructions of copies", time.Duration(most).Round(time.Microsecond), figures.Thousands(end.Instructions))
+	if m.Source != "" {
+		of = fmt.Sprintf("%s at most, of %s that", figures.Count(longest, "instruction"), figures.Thousands(end.Instructions))
+	}
+	text := fmt.Sprintf("%s of time, of %s ran", figures.Count(uint64(n), "slice"), of)
 	if parts > 1 {
 		text += fmt.Sprintf("; up to %s that were neighbours are one, as there were too many", figures.Thousands(parts))
 	}
@@ -152,7 +158,11 @@ func (p *Point) numbers(i int) []uint64 {
 }
 
 func (m *Map) curveText(w io.Writer, style report.Style) error {
-	if _, err := fmt.Fprintf(w, "Working set: %ss touched within the last %s instructions. Resident are all pages of the process, dynprof's own among them, and so are page faults, minor and major, and threads.\n", m.Noun(), figures.Thousands(m.Window)); err != nil {
+	others := " Resident are all pages of the process, dynprof's own among them, and so are page faults, minor and major, and threads."
+	if m.Source != "" {
+		others = " A log tells neither time nor what is resident, nor page faults and threads."
+	}
+	if _, err := fmt.Fprintf(w, "Working set: %ss touched within the last %s instructions.%s\n", m.Noun(), figures.Thousands(m.Window), others); err != nil {
 		return err
 	}
 	var rows [][3]string

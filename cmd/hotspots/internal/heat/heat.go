@@ -26,6 +26,7 @@ type Map struct {
 	Untold   bool     `json:"resident_untold"`      // what of that is in memory is not known
 	Cut      bool     `json:"mappings_cut"`         // there are more than are known
 	Torn     int      `json:"torn_bytes,omitempty"` // of the file, behind its last whole record
+	Source   string   `json:"source,omitempty"`     // the tool whose log all is of; empty: hotspots run has noted it
 	Total    Sums     `json:"total"`
 	Unseen   Unseen   `json:"unseen"`
 	After    uint64   `json:"from,omitempty"` // instructions: the part of the time that is shown
@@ -162,7 +163,9 @@ func Of(t *table.Table, show Show) (*Map, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Unseen = UnseenOf(t, s, flow)
+	if m.Source == "" {
+		m.Unseen = UnseenOf(t, s, flow)
+	}
 	return m, nil
 }
 
@@ -177,12 +180,16 @@ func pagesOf(t *table.Table, show Show) (*Map, *table.Snapshot, *table.Flow, err
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	s, flow, err := report.Flow(t)
+	s, flow, err := FlowOf(t, f)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	if show.By != 0 && show.By < f.Noted {
-		return nil, nil, nil, fmt.Errorf("%s: %ss of %d bytes were noted: run the program with hotspots run --heat=%s", t.Path(), noun(f.Noted), f.Noted.Size(), heatOf(show.By))
+		do := "run the program with hotspots run --heat="
+		if f.Source != "" {
+			do = "import the log again with --granule "
+		}
+		return nil, nil, nil, fmt.Errorf("%s: %ss of %d bytes were noted: %s%s", t.Path(), noun(f.Noted), f.Noted.Size(), do, heatOf(show.By))
 	}
 	threads, err := ThreadsOf(t)
 	if err != nil {
@@ -190,7 +197,8 @@ func pagesOf(t *table.Table, show Show) (*Map, *table.Snapshot, *table.Flow, err
 	}
 	symbols := SymbolsOf(t, show.Mangled)
 	codes := NewCodes(symbols, func() []layout.Block { return BlocksOf(t) }, show.Find)
-	m := newMap(f.In(f.Noted), ExecutedIn(t, flow, f.Noted), show, symbols, threads, codes)
+	f = f.In(f.Noted)
+	m := newMap(f, Executed(t, flow, f), show, symbols, threads, codes)
 	m.Program = symname.Clean(t.Program)
 	return m, s, flow, nil
 }
@@ -225,7 +233,7 @@ func New(f *heat.File, executed []heat.Range, show Show) *Map {
 func newMap(f *heat.File, executed []heat.Range, show Show, symbols *Symbols, threads Threads, codes *Codes) *Map {
 	unit := max(cmp.Or(show.By, heat.Page), f.Granule)
 	by := unit - f.Granule
-	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Time: f.Time, Untold: f.Untold, Cut: f.Cut, Torn: f.Torn, After: show.After, Before: show.Before, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by), symbols: symbols}
+	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Time: f.Time, Untold: f.Untold, Cut: f.Cut, Torn: f.Torn, Source: f.Source, After: show.After, Before: show.Before, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by), symbols: symbols}
 	touched := touchedIn(f, executed, &show)
 	if m.hasLines = unit == heat.Page && f.Granule <= heat.Line; m.hasLines {
 		m.lines = heat.Coarse(nil, touched, heat.Line-f.Granule)
@@ -290,16 +298,25 @@ func NotNoted(table string, err error) error {
 	return err
 }
 
-// Executed lists the pages whose instructions have run, as far as they are counted by block, by
-// address.
-func Executed(t *table.Table, flow *table.Flow) []heat.Range { return ExecutedIn(t, flow, heat.Page) }
+// FlowOf is how control went, as the table of a file, if there is one, counts it; nil where a log tells
+// what ran.
+func FlowOf(t *table.Table, f *heat.File) (*table.Snapshot, *table.Flow, error) {
+	if f != nil && f.Source != "" {
+		return nil, nil, nil
+	}
+	return report.Flow(t)
+}
 
-// ExecutedIn is the same by other granules.
-func ExecutedIn(t *table.Table, flow *table.Flow, g heat.Granule) []heat.Range {
+// Executed lists the file's granules whose instructions have run, as far as the table counts them by
+// block, or as a log tells, by address. Flow is that of FlowOf.
+func Executed(t *table.Table, flow *table.Flow, f *heat.File) []heat.Range {
+	if f.Source != "" {
+		return heat.Unnumbered(f.WithinOf(heat.All, heat.WasExecuted))
+	}
 	var all []heat.Range
 	for i := range flow.Blocks {
 		if b := &flow.Blocks[i]; b.Runs > 0 {
-			if r, ok := g.OfBlock(t.Objects[t.Functions[b.Function].Object].Bias+b.Address, b.Size); ok {
+			if r, ok := f.Granule.OfBlock(t.Objects[t.Functions[b.Function].Object].Bias+b.Address, b.Size); ok {
 				all = append(all, r)
 			}
 		}

@@ -45,7 +45,10 @@ func (m *Map) Text(w io.Writer, style report.Style) error {
 	if err := report.Rows(w, style, heading, rows); err != nil {
 		return err
 	}
-	text := m.Unseen.text(m.Cut)
+	text := "Not seen: what the kernel touches, as in system calls.\n"
+	if m.Source == "" {
+		text = m.Unseen.text(m.Cut)
+	}
 	if m.Torn > 0 {
 		text += fmt.Sprintf("The file ends in the middle of a record: what was noted last is not here (%s; it was cut short, or copied while it was written).\n", figures.Count(uint64(m.Torn), "byte"))
 	}
@@ -57,6 +60,8 @@ func (m *Map) Text(w io.Writer, style report.Style) error {
 func (m *Map) residentText() string {
 	when := "at its start"
 	switch {
+	case m.Source != "":
+		return "by a log of " + m.Source
 	case m.Ended:
 		when = "at its end"
 	case m.Time > 0:
@@ -120,7 +125,10 @@ func (m *Map) heading() [3]string {
 
 // line is the figures of an area.
 func (m *Map) line(a *Area) string {
-	text := lineOf(a.Touched, a.Read, a.Written, a.Executed, a.Resident, a.Mapped)
+	text := lineOf(a.Touched, a.Read, a.Written, a.Executed) + "\t-\t-"
+	if m.Source == "" {
+		text = lineOf(a.Touched, a.Read, a.Written, a.Executed, a.Resident, a.Mapped)
+	}
 	if m.hasLines {
 		text += fmt.Sprintf("\t%s\t%s", figures.Thousands(a.Lines), a.used())
 	}

@@ -200,7 +200,11 @@ func (p *Picture) around() {
 func (p *Picture) heading() (first, second string) {
 	g, m := p.grid, p.m
 	t := &m.Total
-	first = fmt.Sprintf("%s: %s of memory touched, of %s that are mapped and %s that are resident, in %s", m.Program, m.Count(t.Touched), figures.Thousands(t.Mapped), figures.Thousands(t.Resident), figures.Count(g.total, "instruction"))
+	of := fmt.Sprintf(", of %s that are mapped and %s that are resident,", figures.Thousands(t.Mapped), figures.Thousands(t.Resident))
+	if m.Source != "" {
+		of = ", by a log of " + m.Source + ","
+	}
+	first = fmt.Sprintf("%s: %s of memory touched%s in %s", m.Program, m.Count(t.Touched), of, figures.Count(g.total, "instruction"))
 	row := fmt.Sprintf("a %s of %s bytes", m.Noun(), figures.Thousands(g.unit))
 	if g.row > 1 {
 		row = fmt.Sprintf("%s bytes", figures.Thousands(g.row*g.unit))
@@ -348,6 +352,7 @@ func (p *Picture) strip() {
 		before = x
 	}
 	p.fill(p.plot.Min.X, bottom, p.plot.Max.X, bottom+1, ink)
-	last := p.m.Curve[len(p.m.Curve)-1]
-	p.write(fmt.Sprintf("ended after %v", time.Duration(last.Nanoseconds).Round(time.Millisecond)), p.plot.Max.X, bottom+line/2+4, toLeft, faint)
+	if last := p.m.Curve[len(p.m.Curve)-1]; p.m.Source == "" { // a log tells no time
+		p.write(fmt.Sprintf("ended after %v", time.Duration(last.Nanoseconds).Round(time.Millisecond)), p.plot.Max.X, bottom+line/2+4, toLeft, faint)
+	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heatview"
-	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	pages "github.com/dynprof/dynprof/internal/table/heat"
 )
@@ -176,7 +175,7 @@ func (r *watcher) add(s pages.State) {
 		r.settled, n.Settle, r.maps = false, nil, time.Time{} // it may be the end that is written
 		n.Used = nil
 		if s.File.Count > 0 {
-			n.Used = unnumbered(s.File.Pages())
+			n.Used = pages.Unnumbered(s.File.Pages())
 		}
 		s.File.From(&r.at, func(s *pages.Slice, _ *pages.Cursor) bool { n.Executed = s.Executed; return true })
 		return
@@ -188,14 +187,6 @@ func (r *watcher) add(s pages.State) {
 		return true
 	})
 	n.Used = pages.Union(n.Used, more)
-}
-
-// unnumbered is ranges of which nobody asks when they were touched.
-func unnumbered(all []pages.Range) []pages.Range {
-	for i := range all {
-		all[i].Begin, all[i].End = 0, 0
-	}
-	return pages.Union(all, nil)
 }
 
 // hasEnded reports whether the program has, and all is written.
@@ -211,12 +202,12 @@ func (r *watcher) settle(ctx context.Context) bool {
 		return false
 	}
 	defer done()
-	_, flow, err := report.Flow(t)
+	n := &r.now
+	_, flow, err := heat.FlowOf(t, n.File)
 	if err != nil {
 		return false
 	}
-	n := &r.now
-	ran := heat.ExecutedIn(t, flow, n.File.Noted)
+	ran := heat.Executed(t, flow, n.File)
 	n.Settle = func(list []pages.Range) []pages.Range { return heat.Settle(list, ran) }
 	n.Used = n.Settle(n.Used)
 	n.Times++
