@@ -84,6 +84,7 @@ type File struct {
 	Source  string   // the tool whose log it was made of; empty: none's, hotspots run has noted it
 	Torn    int      // bytes behind the last whole record: it was cut short, or is being written to
 
+	without What   // what Each and From leave out
 	who     []byte // their record
 	table   string
 	version int    // of the format of records; 0: Version
@@ -96,6 +97,27 @@ func (f *File) In(g Granule) *File {
 	other := *f
 	other.Granule = max(g, f.Noted)
 	return &other
+}
+
+// Without is the file as if some of what was done had not been noted.
+func (f *File) Without(what What) *File {
+	other := *f
+	other.without |= what
+	return &other
+}
+
+// keep is what of ranges is not left out, in their room.
+func (f *File) keep(list []Range) []Range {
+	if f.without == 0 {
+		return list
+	}
+	kept := list[:0]
+	for _, r := range list {
+		if r.What &^= f.without; r.What != 0 {
+			kept = add(kept, r)
+		}
+	}
+	return kept
 }
 
 // Maps is what is mapped.
@@ -294,8 +316,9 @@ func (f *File) each(use func(*Slice)) error {
 			return err
 		}
 		one := s
+		one.Ranges = f.keep(s.Ranges)
 		if f.Granule > f.Noted {
-			room = Coarse(room[:0], s.Ranges, f.Granule-f.Noted)
+			room = Coarse(room[:0], one.Ranges, f.Granule-f.Noted)
 			one.Ranges = room
 		}
 		use(&one)

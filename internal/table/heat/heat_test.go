@@ -438,6 +438,40 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// TestWithout: what is left out is in no slice, by what was noted and by larger granules.
+func TestWithout(t *testing.T) {
+	l := &Log{Granule: Line}
+	r := rand.New(rand.NewPCG(1, 9))
+	for i := range uint64(50) {
+		s := &Slice{Executed: i, Time: i, Parts: 1}
+		for at := uint64(r.IntN(50)); at < 1000; at += uint64(1 + r.IntN(50)) {
+			n := uint64(1 + r.IntN(40))
+			s.Ranges = append(s.Ranges, Range{First: at, Pages: n, What: What(1 + r.IntN(7))})
+			at += n
+		}
+		l.Add(s)
+	}
+	f := l.whole(&Maps{})
+	for _, g := range []Granule{Line, Page} {
+		var want, got, from [][]Range
+		f.In(g).Each(func(s *Slice) {
+			var list []Range
+			for _, one := range s.Ranges {
+				if one.What &^= WasExecuted; one.What != 0 {
+					list = add(list, one)
+				}
+			}
+			want = append(want, list)
+		})
+		some := f.In(g).Without(WasExecuted)
+		some.Each(func(s *Slice) { got = append(got, append([]Range(nil), s.Ranges...)) })
+		some.From(&Cursor{}, func(s *Slice, _ *Cursor) bool { from = append(from, append([]Range(nil), s.Ranges...)); return true })
+		if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(from, want) {
+			t.Errorf("by %d bytes: %v and %v, not %v", g.Size(), got, from, want)
+		}
+	}
+}
+
 // TestLogOfInstructions: slices of another tool's log, which tells no time, are made one by their
 // instructions.
 func TestLogOfInstructions(t *testing.T) {

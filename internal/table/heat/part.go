@@ -101,8 +101,9 @@ func (f *File) From(c *Cursor, use func(*Slice, *Cursor) bool) {
 		c.Number, c.Executed = c.Number+1, c.before.Executed
 		c.at, c.before = len(f.slices)-len(rest), next
 		one := next
+		one.Ranges = f.keep(next.Ranges)
 		if f.Granule > f.Noted {
-			one.Ranges = Coarse(nil, next.Ranges, f.Granule-f.Noted)
+			one.Ranges = Coarse(nil, one.Ranges, f.Granule-f.Noted)
 		}
 		if !use(&one, c) {
 			return

@@ -107,7 +107,7 @@ const paperColours, blindColours = "paper", "blind"
 
 func (a *app) heatPictureCommand() *cobra.Command {
 	var output, legend, rows, columns, colours string
-	used := true
+	used, executed := true, true
 	cmd := &cobra.Command{
 		Use:   "picture [TABLE] -o FILE",
 		Short: "Draw which pages of memory were touched when",
@@ -141,7 +141,7 @@ func (a *app) heatPictureCommand() *cobra.Command {
 				return err
 			}
 			defer done()
-			m, err := heat.Of(tables[0], heat.Show{By: unitOf(o.Row)})
+			m, err := heat.Of(tables[0], heat.Show{By: unitOf(o.Row), Data: !executed})
 			if err != nil {
 				return err
 			}
@@ -163,6 +163,7 @@ func (a *app) heatPictureCommand() *cobra.Command {
 	flags.StringVar(&columns, "cols", "", "a column is `N` instructions")
 	flags.StringVar(&colours, "colours", paperColours, "paper, or blind, which all can tell apart")
 	flags.BoolVar(&used, "used", true, "leave pages out that were never touched; =false: all that is mapped")
+	flags.BoolVar(&executed, "executed", true, "show what was executed, too; =false: what was read and written only")
 	flags.StringVar(&legend, "legend", "", "write what colours, rows and columns are to `FILE`, JSON")
 	return cmd
 }

@@ -81,6 +81,7 @@ type Show struct {
 	Say     func(error)       // is told what cannot be read of them
 	Window  uint64            // as Map.Window; 0: the usual one
 	By      heat.Granule      // units; 0: pages
+	Data    bool              // what was read and written only
 	After   uint64            // what was touched when so many instructions had run,
 	Before  uint64            // and no more than these; 0: to the end
 }
@@ -198,7 +199,11 @@ func pagesOf(t *table.Table, show Show) (*Map, *table.Snapshot, *table.Flow, err
 	symbols := SymbolsOf(t, show.Mangled)
 	codes := NewCodes(symbols, func() []layout.Block { return BlocksOf(t) }, show.Find)
 	f = f.In(f.Noted)
-	m := newMap(f, Executed(t, flow, f), show, symbols, threads, codes)
+	executed := Executed(t, flow, f)
+	if show.Data {
+		f, executed = f.Without(heat.WasExecuted), nil
+	}
+	m := newMap(f, executed, show, symbols, threads, codes)
 	m.Program = symname.Clean(t.Program)
 	return m, s, flow, nil
 }
