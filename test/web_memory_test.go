@@ -108,6 +108,27 @@ func webMemory(t *testing.T, b *browser) {
 	b.sees(`document.querySelector(".memory").innerText.includes("hotspots run --heat=pages")`)
 }
 
+// webLog: what is made of a log of lackey is shown as what hotspots run has noted.
+func webLog(t *testing.T, b *browser) {
+	log := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(log, []byte(tinyLog), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	table := filepath.Join(t.TempDir(), "tiny.dynprof")
+	if r := run(t, cmd(build(t, "hotspots"), "heat", "import", log, "-o", table, "--slice", "2", "--granule", "pages")); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	b.open(serveWeb(t, table).url)
+	b.sees(`document.querySelector("main").firstChild`)
+	b.keys("7")
+	b.sees(`hotspots.views.memory.el.innerText.includes("5 pages touched: 1 read, 3 written, 2 executed")`)
+	b.sees(`hotspots.views.memory.cells.addresses.filter((a) => [0x401000, 0x402000, 0x500000, 0x1ffeff000, 0x1fff00000].includes(a)).length === 5`)
+	point := pointAt("0x500000")
+	b.sees(point + `.includes("[0x401000]")`)
+	b.sees(point + `.includes("last written in slice 2, up to 4 instructions")`)
+	b.faultless()
+}
+
 // webGranules: of lines and of 8 bytes that were noted rows are such ones, as far as there are not
 // too many, and what is pointed at and brushed is of these; what lies there has its name at its row.
 func webGranules(t *testing.T, b *browser) {

@@ -34,6 +34,7 @@ type List struct {
 	Hidden   []Hidden `json:"hidden"`  // resident memory of which nothing can be said
 	Advice   []Advice `json:"-"`
 	orders   []*Order
+	source   string // the tool whose log it is by; empty: the table counts blocks
 }
 
 // Advice is one piece of it.
@@ -81,7 +82,9 @@ func Of(t *table.Table, opt Options) (*List, error) {
 	if err != nil {
 		return nil, err
 	}
-	if flow != nil {
+	if flow == nil {
+		l.source = f.Source
+	} else {
 		g, err := callgraph.New(t.Objects, t.Functions, s.Calls, flow, callgraph.FilesOf(t))
 		if err != nil {
 			return nil, err
@@ -117,6 +120,8 @@ func (l *List) Order(name string) (*Order, error) {
 		}
 	}
 	switch {
+	case l.source != "":
+		return nil, fmt.Errorf("%s: a log of %s tells of no functions", l.Program, l.source)
 	case len(found) == 1 && len(found[0].Names) > 0:
 		return found[0], nil
 	case len(found) == 1:

@@ -74,7 +74,7 @@ func (a *app) heatCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("objects", "window")
 	cmd.Flags().StringVar(&from, "from", "", "show what was touched when `N` instructions had run, as 300M (times 1,048,576); slices that are in the time in part count as a whole")
 	cmd.Flags().StringVar(&to, "to", "", "and before more than `N` had")
-	cmd.AddCommand(a.heatPictureCommand())
+	cmd.AddCommand(a.heatPictureCommand(), a.heatImportCommand())
 	return cmd
 }
 

@@ -19,19 +19,19 @@ import (
 
 // outputPattern returns the value of DYNPROF_OUTPUT: absolute, with only %e,
 // %p and %% left for the library, so that the tables can be found again.
-func (f *runFlags) outputPattern() (string, error) {
-	if f.output == "" {
+func outputPattern(output string) (string, error) {
+	if output == "" {
 		dir := tabledir.Default(os.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
 		if err := tabledir.MakePrivate(dir); err != nil {
 			return "", err
 		}
 		return filepath.Join(escapePercent(dir), tabledir.DefaultPattern), nil
 	}
-	pattern, err := named(f.output)
+	pattern, err := named(output)
 	if err != nil {
 		return "", err
 	}
-	if !varies(f.output) {
+	if !varies(output) {
 		return pattern, makeWay(plain(pattern))
 	}
 	return pattern, nil

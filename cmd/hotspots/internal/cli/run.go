@@ -659,7 +659,7 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, memory st
 		return nil, nil, err
 	}
 	binary.LittleEndian.PutUint32(j.ID[len(j.ID)-4:], uint32(os.Getpid())) // layout.HdrRunID
-	if j.Output, err = f.outputPattern(); err != nil {
+	if j.Output, err = outputPattern(f.output); err != nil {
 		return nil, nil, err
 	}
 	j.Note = notePath(j.ID[:])

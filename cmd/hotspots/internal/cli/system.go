@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/system"
 )
@@ -47,7 +46,5 @@ func (a *app) bar(files []system.Found) *progressbar.ProgressBar {
 	for _, f := range files {
 		total += f.Size
 	}
-	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(a.stderr), progressbar.OptionShowBytes(true),
-		progressbar.OptionSetDescription(fmt.Sprintf("planning %d files", len(files))), progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetVisibility(term.IsTerminal(2)))
+	return a.bytesBar(total, fmt.Sprintf("planning %d files", len(files)))
 }

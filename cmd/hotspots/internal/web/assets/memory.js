@@ -527,7 +527,7 @@ export class Memory {
     json(`tables/${this.app.model.id}/memory/at?from=${address}&to=${address + head.row}&before=${(column + 1) * head.column}`).then((a) => {
       if (this.asked !== what || !this.pointer) return;
       const symbols = a.symbols.length > 0 ? a.symbols.slice(0, 3).join(", ") + (a.symbols.length + a.more_symbols > 3 ? ` and ${thousands(a.symbols.length + a.more_symbols - 3)} more` : "") : "";
-      const who = (name, t) => (t ? `last ${name} in slice ${thousands(t.slice)}, up to ${short(t.instructions)} instructions, ${nanoseconds(t.ns)}` : `not ${name} before`);
+      const who = (name, t) => (t ? `last ${name} in slice ${thousands(t.slice)}, up to ${short(t.instructions)} instructions${t.ns ? `, ${nanoseconds(t.ns)}` : ""}` : `not ${name} before`);
       const by = a.threads ? `${a.threads.threads > 1 ? `shared by ${thousands(a.threads.threads)} threads` : "one thread"}${few(", read by ", a.threads.readers)}${few(", written by ", a.threads.writers)}` : "";
       this.more = { address, texts: [symbols, this.objects.said(a.blocks), by, ...lasts(a), who("read", a.read), who("written", a.written), a.executed ? who("executed", a.executed) : ""].filter((s) => s) };
       text(this.says, [first, ...this.more.texts].join("  ·  "));
