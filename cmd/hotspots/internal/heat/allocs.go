@@ -29,6 +29,19 @@ type Site struct {
 	Read      uint64         `json:"read"`
 	Written   uint64         `json:"written"`
 	Untouched uint64         `json:"untouched_bytes"` // in others, which nothing that is seen touched
+	Unread    uint64         `json:"unread_bytes"`    // in those that were written meanwhile, and not read
+	Most      Idle           `json:"most"`            // the most of these at a time, of which it is sure
+}
+
+// Idle is bytes of blocks that are there, and have not been of use as long as they were.
+type Idle struct {
+	Untouched uint64 `json:"untouched_bytes"`
+	Unmade    uint64 `json:"untouched_pages"` // whole pages of these
+	Unread    uint64 `json:"unread_bytes"`
+}
+
+func (i *Idle) add(j Idle) {
+	i.Untouched, i.Unmade, i.Unread = i.Untouched+j.Untouched, i.Unmade+j.Unmade, i.Unread+j.Unread
 }
 
 // Allocs are the blocks of malloc of a program, and who has asked for them.
@@ -74,10 +87,22 @@ func (a *Allocs) touch(f *heat.File) {
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(last[x], last[y]) })
 	pages := map[uint64]*lasts{}
 	number := 0
+	comes := make([][]change, len(ends)+3) // by slice; behind the last one is the end
 	settle := func() {
 		for ; len(order) > 0 && last[order[0]] <= number; order = order[1:] {
 			b := &a.Blocks[order[0]]
-			a.settle(b, uint32(sliceAt(ends, b.Born)), pages, f.Noted)
+			first := sliceAt(ends, b.Born)
+			idle := a.settle(b, uint32(first), pages, f.Noted)
+			// It is sure that it was there at the end of a slice behind that in which it came at the latest, and
+			// in front of that in which it went at the earliest.
+			from, to := min(first+1, len(ends)+1), last[order[0]]-1
+			if b.Live {
+				to = len(ends) + 2
+			}
+			if from < to && idle != (Idle{}) {
+				comes[from] = append(comes[from], change{b.Caller, idle})
+				comes[to] = append(comes[to], change{b.Caller, Idle{-idle.Untouched, -idle.Unmade, -idle.Unread}})
+			}
 		}
 	}
 	f.Each(func(s *heat.Slice) {
@@ -88,6 +113,31 @@ func (a *Allocs) touch(f *heat.File) {
 		settle()
 	})
 	settle()
+	a.most(comes)
+}
+
+// change is what the idle bytes of a site's blocks become more by, or, modulo 2^64, fewer.
+type change struct {
+	site uint32
+	by   Idle
+}
+
+// most finds out what the most was at a time, by what comes and goes at the end of each slice. What came and went
+// in one is in none.
+func (a *Allocs) most(comes [][]change) {
+	now := make([]Idle, len(a.Sites))
+	for _, all := range comes {
+		for _, c := range all {
+			now[c.site].add(c.by)
+		}
+		for _, c := range all {
+			n, most := &now[c.site], &a.Sites[c.site].Most
+			if n.Untouched > most.Untouched {
+				most.Untouched, most.Unmade = n.Untouched, n.Unmade
+			}
+			most.Unread = max(most.Unread, n.Unread)
+		}
+	}
 }
 
 // sliceAt is the first slice that ends at a time or later, from 1.
@@ -116,33 +166,50 @@ func note(pages map[uint64]*lasts, r heat.Range, slice uint32, g heat.Granule) {
 	}
 }
 
-// settle adds what was done with a block since a slice to what its site has.
-func (a *Allocs) settle(b *heat.Block, since uint32, pages map[uint64]*lasts, g heat.Granule) {
+// settle adds what was done with a block since a slice to what its site has, and says what was not.
+func (a *Allocs) settle(b *heat.Block, since uint32, pages map[uint64]*lasts, g heat.Granule) (idle Idle) {
 	s := &a.Sites[b.Caller]
 	s.Known++
 	if b.Bytes == 0 {
-		return
+		return idle
 	}
 	each := uint64(1) << (heat.Page - g)
 	first, end := b.Address>>g, (b.Address+b.Bytes-1)>>g+1
 	s.Granules += end - first
 	used := uint64(0)
+	whole := func(page uint64) uint64 {
+		at := page << heat.Page
+		return uint64(bit(at >= b.Address && at+heat.PageSize <= b.Address+b.Bytes))
+	}
 	for n := first; n < end; {
-		l := pages[n/each]
+		page := n / each
+		l := pages[page]
 		if l == nil {
-			n = (n/each + 1) * each
+			n = (page + 1) * each
+			idle.Unmade += whole(page)
 			continue
 		}
-		read, written := l.read[n%each] >= since, l.written[n%each] >= since
-		if read || written {
-			s.Touched++
-			used += min((n+1)<<g, b.Address+b.Bytes) - max(n<<g, b.Address)
+		before := s.Touched
+		for ; n < min(end, (page+1)*each); n++ {
+			read, written := l.read[n%each] >= since, l.written[n%each] >= since
+			bytes := min((n+1)<<g, b.Address+b.Bytes) - max(n<<g, b.Address)
+			if read || written {
+				s.Touched++
+				used += bytes
+			}
+			if written && !read && bytes == g.Size() { // else who has what is beside it may have written that
+				idle.Unread += bytes
+			}
+			s.Read += uint64(bit(read))
+			s.Written += uint64(bit(written))
 		}
-		s.Read += uint64(bit(read))
-		s.Written += uint64(bit(written))
-		n++
+		if s.Touched == before {
+			idle.Unmade += whole(page)
+		}
 	}
-	s.Untouched += b.Bytes - used
+	idle.Untouched = b.Bytes - used
+	s.Untouched, s.Unread = s.Untouched+idle.Untouched, s.Unread+idle.Unread
+	return idle
 }
 
 // text writes a line for each site, those with the most at a time first.

@@ -43,3 +43,33 @@ func TestAllocsTouched(t *testing.T) {
 		}
 	}
 }
+
+// TestAllocsMost: bytes that are of no use at a time are those of blocks that were there together for certain.
+func TestAllocsMost(t *testing.T) {
+	table := filepath.Join(t.TempDir(), "a.dynprof")
+	l := heat.Log{Granule: heat.Line, Apart: 1}
+	if err := l.Open(table, [16]byte{}, &heat.Maps{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(6) {
+		l.Add(&heat.Slice{Executed: i + 1, Time: (i + 1) * 10, Parts: 1, Ranges: []heat.Range{{First: 0x10000 >> heat.Line, Pages: 2, What: heat.WasWritten}}})
+	}
+	f, err := heat.Read(table, [16]byte{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(caller uint32, at, bytes, born, died uint64) heat.Block {
+		return heat.Block{Address: at, Bytes: bytes, Caller: caller, Born: born, Died: died, Live: died == 0}
+	}
+	a := Allocs{Sites: make([]Site, 3), Allocs: &heat.Allocs{Blocks: []heat.Block{
+		block(0, 0x20000, 100, 10, 50), block(0, 0x30000, 200, 10, 40), block(0, 0x40000, 1000, 50, 60), // the last came later, if it was there at all
+		block(1, 0xf000, 0x3000, 0, 0), block(1, 0x50000, 8, 55, 0), // to the end
+		block(2, 0x60000, 500, 10, 20), block(2, 0x60000, 500, 20, 30), // between two looks
+	}}}
+	a.touch(f.In(f.Noted))
+	for i, want := range []Idle{{Untouched: 300}, {Untouched: 0x3000 - 128 + 8, Unmade: 2, Unread: 128}, {}} {
+		if got := a.Sites[i].Most; got != want {
+			t.Errorf("site %d: %+v, not %+v", i, got, want)
+		}
+	}
+}

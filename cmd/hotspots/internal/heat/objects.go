@@ -44,6 +44,7 @@ type Variable struct {
 	Address report.Address `json:"address"`
 	Bytes   uint64         `json:"bytes"`
 	Used
+	Constant bool `json:"-"` // it cannot be written
 }
 
 // Used is what was done with granules of something, at most.
@@ -52,7 +53,8 @@ type Used struct {
 	Touched  uint64 `json:"touched"`
 	Read     uint64 `json:"read"`
 	Written  uint64 `json:"written"`
-	First    uint32 `json:"first"` // slice in which any was read or written; 0: none was
+	Unread   uint64 `json:"unread"` // that were written, and not read, and have no byte of another
+	First    uint32 `json:"first"`  // slice in which any was read or written; 0: none was
 	Last     uint32 `json:"last"`
 }
 
@@ -71,7 +73,7 @@ func ObjectsOf(t *table.Table, show Show) (*Objects, error) {
 		}
 	}
 	for _, v := range symbols.Variables(0, math.MaxUint64) {
-		one := Variable{Name: v.Name, Memory: symname.Clean(v.Memory), Address: report.Address(v.From), Bytes: v.To - v.From}
+		one := Variable{Name: v.Name, Memory: symname.Clean(v.Memory), Address: report.Address(v.From), Bytes: v.To - v.From, Constant: v.Constant}
 		one.use(touched, v.From, v.To, f.Noted)
 		o.Variables = append(o.Variables, one)
 	}
@@ -100,6 +102,9 @@ func (u *Used) use(touched []heat.Range, from, to uint64, g heat.Granule) {
 		}
 		if r.What&heat.WasWritten != 0 {
 			u.Written += r.Pages
+			if r.What&heat.WasRead == 0 {
+				u.Unread += r.Clip((from+g.Size()-1)>>g, to>>g).Pages
+			}
 		}
 		if u.First == 0 || r.Begin < u.First {
 			u.First = r.Begin

@@ -36,6 +36,7 @@ type Symbol struct {
 	From     uint64 `json:"from"`             // addresses
 	To       uint64 `json:"to"`
 	Variable bool   `json:"variable"`
+	Constant bool   `json:"-"` // it is a variable that cannot be written
 }
 
 // NewSymbols are those of some functions and objects.
@@ -95,7 +96,7 @@ func (y *Symbols) eachVariable(from, to uint64, tell func(o *layout.Object, v Sy
 		}
 		for ; k < len(all) && all[k].Addr+o.Bias < to; k++ {
 			v := &all[k]
-			tell(o, Symbol{From: v.Addr + o.Bias, To: v.Addr + v.Size + o.Bias, Variable: true}, func() string { return symname.Display(v.Name, o.Path, v.Addr, !y.Mangled) })
+			tell(o, Symbol{From: v.Addr + o.Bias, To: v.Addr + v.Size + o.Bias, Variable: true, Constant: v.Constant}, func() string { return symname.Display(v.Name, o.Path, v.Addr, !y.Mangled) })
 		}
 	}
 }

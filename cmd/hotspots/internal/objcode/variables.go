@@ -16,6 +16,8 @@ type Variable struct {
 	Addr uint64 // link-time
 	Size uint64
 	Name string
+	// Constant: it lies where nothing can be written.
+	Constant bool
 }
 
 // Bounds of what is read of symbols: files may have been made to harm.
@@ -76,7 +78,9 @@ func variables(f *elf.File) (list []Variable, err error) {
 			}
 			one := text[name:min(uint64(len(text)), name+longestName)]
 			if end := bytes.IndexByte(one, 0); end > 0 {
-				list = append(list, Variable{le.Uint64(table[8:]), size, string(one[:end])})
+				section := int(le.Uint16(table[6:]))
+				constant := section < len(f.Sections) && f.Sections[section].Flags&elf.SHF_WRITE == 0
+				list = append(list, Variable{le.Uint64(table[8:]), size, string(one[:end]), constant})
 			}
 		}
 	}
