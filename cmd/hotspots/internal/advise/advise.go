@@ -40,22 +40,33 @@ type List struct {
 // Advice is one piece of it.
 type Advice struct {
 	Kind     string `json:"kind"`
-	Memory   string `json:"memory"`        // an object, or what heat calls an area; all for overlay
-	Pages    uint64 `json:"pages"`         // that it saves
-	AtMost   uint64 `json:"pages_at_most"` // that it may save, if slices of time hide more
-	Before   uint64 `json:"before"`        // pages in use
+	Memory   string `json:"memory"`          // an object, or what heat calls an area; all for overlay
+	Name     string `json:"name,omitempty"`  // of a variable of it, or who asks for blocks
+	Bytes    uint64 `json:"bytes,omitempty"` // that it saves, of these
+	Pages    uint64 `json:"pages"`           // that it saves
+	AtMost   uint64 `json:"pages_at_most"`   // that it may save, if slices of time hide more
+	Before   uint64 `json:"before"`          // pages in use
 	After    uint64 `json:"after"`
 	Evidence string `json:"evidence"`
 	Proof    string `json:"proof"` // how the figure was obtained again
 	Do       string `json:"do"`
+
+	Confidence string `json:"confidence,omitempty"`
 }
+
+// How sure it is that what is not seen has not touched something.
+const (
+	confident = "high"
+	doubtful  = "low"
+)
 
 // Hidden is memory of which what is seen has touched less than is resident, where there are
 // objects that are not seen: who has touched the others is not known.
 type Hidden struct {
 	Memory  string   `json:"memory"`
-	Pages   uint64   `json:"pages"`   // resident, not touched by what is seen
-	Objects []string `json:"objects"` // that are not seen
+	Pages   uint64   `json:"pages"`           // resident, not touched by what is seen
+	Bytes   uint64   `json:"bytes,omitempty"` // likewise, of variables and blocks, resident or not
+	Objects []string `json:"objects"`         // that are not seen
 }
 
 // Kinds.
@@ -99,13 +110,18 @@ func Of(t *table.Table, opt Options) (*List, error) {
 	if l.Heat {
 		m := heat.New(f, heat.Executed(t, flow, f), heat.Show{})
 		l.overlay(m)
-		l.dead(m, opt.Dead)
+		l.dead(m, opt.Dead, unseen(t))
 		l.untouched(f, unseen(t))
+		if err := l.idle(t, f, flow, s.Calls, unseen(t)); err != nil {
+			return nil, err
+		}
 	}
 	for i := range l.Advice {
 		l.Advice[i].AtMost = max(l.Advice[i].AtMost, l.Advice[i].Pages)
 	}
-	slices.SortStableFunc(l.Advice, func(a, b Advice) int { return cmp.Compare(b.Pages, a.Pages) })
+	slices.SortStableFunc(l.Advice, func(a, b Advice) int {
+		return cmp.Or(cmp.Compare(b.Pages, a.Pages), cmp.Compare(b.Bytes, a.Bytes))
+	})
 	return l, nil
 }
 
@@ -172,11 +188,15 @@ func (l *List) overlay(m *heat.Map) {
 	})
 }
 
-func (l *List) dead(m *heat.Map, share float64) {
+func (l *List) dead(m *heat.Map, share float64, unseen []string) {
+	but := ""
+	if len(unseen) > 0 {
+		but = fmt.Sprintf(", by what is seen; not seen is %s", some(unseen))
+	}
 	for _, d := range dead(m, share) {
 		l.Advice = append(l.Advice, Advice{
 			Kind: kindDead, Memory: d.Memory, Pages: d.Pages, Before: d.Pages,
-			Evidence: fmt.Sprintf("%s, written, not touched any more when %.3g %% of the instructions had run", figures.Count(d.Pages, "page"), 100*share),
+			Evidence: fmt.Sprintf("%s, written, not touched any more when %.3g %% of the instructions had run%s", figures.Count(d.Pages, "page"), 100*share, but),
 			Proof:    "no later slice has them",
 			Do:       "free them, or madvise(MADV_DONTNEED), when they have been used",
 		})
@@ -190,6 +210,9 @@ func unseen(t *table.Table) (names []string) {
 			names = append(names, filepath.Base(symname.Clean(o.Path)))
 		}
 	}
+	if t.Header.Unlisted.Anonymous > 0 {
+		names = append(names, "code made at run time")
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -198,7 +221,7 @@ func unseen(t *table.Table) (names []string) {
 func (l *List) untouched(f *noted.File, unseen []string) {
 	for _, u := range untouched(f) {
 		if len(unseen) > 0 {
-			l.Hidden = append(l.Hidden, Hidden{u.Memory, u.Resident - u.Touched, unseen})
+			l.Hidden = append(l.Hidden, Hidden{Memory: u.Memory, Pages: u.Resident - u.Touched, Objects: unseen})
 			continue
 		}
 		l.Advice = append(l.Advice, Advice{
@@ -220,10 +243,22 @@ func (l *List) Text(w io.Writer, style report.Style) error {
 		if a.AtMost > a.Pages {
 			less = figures.Thousands(a.Pages) + " to " + figures.Count(a.AtMost, "page")
 		}
-		fmt.Fprintf(out, "\n%s  %s, %s: %s in place of %s\n", style.Bold(less+" less"), a.Kind, a.name(), figures.Thousands(a.After), figures.Thousands(a.Before))
-		fmt.Fprintf(out, "  why    %s\n  proof  %s\n  do     %s\n", a.Evidence, a.Proof, a.Do)
+		if a.Bytes > 0 {
+			fmt.Fprintf(out, "\n%s  %s, %s of %s: %s in place of %s\n", style.Bold(figures.Count(a.Bytes, "byte")+" less, "+less), a.Kind, a.Name, filepath.Base(a.Memory), figures.Thousands(a.After), figures.Thousands(a.Before))
+		} else {
+			fmt.Fprintf(out, "\n%s  %s, %s: %s in place of %s\n", style.Bold(less+" less"), a.Kind, a.name(), figures.Thousands(a.After), figures.Thousands(a.Before))
+		}
+		fmt.Fprintf(out, "  why    %s\n", a.Evidence)
+		if a.Confidence == doubtful {
+			fmt.Fprint(out, "  sure   no: where these have touched memory is not known\n")
+		}
+		fmt.Fprintf(out, "  proof  %s\n  do     %s\n", a.Proof, a.Do)
 	}
 	for _, h := range l.Hidden {
+		if h.Bytes > 0 {
+			fmt.Fprintf(out, "\n%s of %s were touched by what is not seen (%s, the kernel), or by nothing: hotspots run --objects all tells.\n", figures.Count(h.Bytes, "byte"), h.Memory, some(h.Objects))
+			continue
+		}
 		fmt.Fprintf(out, "\n%s of %s are resident that were touched by what is not seen (%s, the kernel), or by nothing: hotspots run --objects all tells.\n", figures.Count(h.Pages, "page"), h.Memory, some(h.Objects))
 	}
 	if !l.Heat {
@@ -258,9 +293,9 @@ func (l *List) JSON(w io.Writer) error {
 
 // CSV writes a line for each advice.
 func (l *List) CSV(w io.Writer) error {
-	rows := [][]string{{"kind", "memory", "pages", "before", "after", "evidence", "proof", "do", "pages_at_most"}}
+	rows := [][]string{{"kind", "memory", "pages", "before", "after", "evidence", "proof", "do", "pages_at_most", "name", "bytes", "confidence"}}
 	for _, a := range l.Advice {
-		rows = append(rows, []string{a.Kind, a.Memory, strconv.FormatUint(a.Pages, 10), strconv.FormatUint(a.Before, 10), strconv.FormatUint(a.After, 10), a.Evidence, a.Proof, a.Do, strconv.FormatUint(a.AtMost, 10)})
+		rows = append(rows, []string{a.Kind, a.Memory, strconv.FormatUint(a.Pages, 10), strconv.FormatUint(a.Before, 10), strconv.FormatUint(a.After, 10), a.Evidence, a.Proof, a.Do, strconv.FormatUint(a.AtMost, 10), a.Name, strconv.FormatUint(a.Bytes, 10), a.Confidence})
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }

@@ -22,7 +22,9 @@ func (a *app) adviseCommand() *cobra.Command {
 			"  order      functions that ran, next to each other, take fewer pages of code\n" +
 			"  overlay    memory that is not in use at the same time could be the same\n" +
 			"  dead       memory that was written, and is not touched any more early on\n" +
-			"  untouched  memory that is there, and that no code that is seen has touched\n\n" +
+			"  untouched  memory that is there, and that no code that is seen has touched;\n" +
+			"             variables, and blocks of malloc (--allocs)\n" +
+			"  unread     variables and blocks that were written, and not read\n\n" +
 			"With --order: write the order of an object's functions as a linker reads it, callers and callees that call each\n" +
 			"other most next to each other.",
 		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots advise app.dynprof\n" +
