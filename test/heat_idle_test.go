@@ -61,7 +61,10 @@ func TestAdviseIdle(t *testing.T) {
 			if say {
 				argv = append(argv, "say")
 			}
-			_, table := countedAt(t, cmd(argv...), "--heat=bytes", "--allocs", "--objects", "all")
+			counted, table := countedAt(t, cmd(argv...), "--heat=bytes", "--allocs", "--objects", "all")
+			if counted.status != 0 || counted.stderr != "" {
+				t.Fatalf("%+v", counted)
+			}
 			all, unseen := idlesOf(t, table)
 			if len(unseen) > 0 {
 				t.Errorf("not seen: %+v", unseen)

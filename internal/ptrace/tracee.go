@@ -42,6 +42,7 @@ const (
 	Halts                // it was stopped by job control, and stays so (Listen)
 	Asked                // it was asked to stop (Interrupt), or begins
 	Signal               // it is about to be told of Event.Signal, as of a fault or a step
+	Ends                 // it is about to end, and has its memory yet (Begun)
 )
 
 // Event is what has come of whom.
@@ -61,6 +62,8 @@ func eventOf(tid int, ws unix.WaitStatus) Event {
 		e.What = Forked
 	case eventExec:
 		e.What = Executed
+	case eventExit:
+		e.What = Ends
 	case eventStop:
 		if e.What = Halts; e.Signal == int(unix.SIGTRAP) {
 			e.What = Asked

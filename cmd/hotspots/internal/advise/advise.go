@@ -112,8 +112,10 @@ func Of(t *table.Table, opt Options) (*List, error) {
 		l.overlay(m)
 		l.dead(m, opt.Dead, unseen(t))
 		l.untouched(f, unseen(t))
-		if err := l.idle(t, f, flow, s.Calls, unseen(t)); err != nil {
-			return nil, err
+		if flow != nil { // else variables are not known
+			if err := l.idle(t, f, flow, s.Calls, unseen(t)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for i := range l.Advice {
@@ -198,7 +200,7 @@ func (l *List) dead(m *heat.Map, share float64, unseen []string) {
 			Kind: kindDead, Memory: d.Memory, Pages: d.Pages, Before: d.Pages,
 			Evidence: fmt.Sprintf("%s, written, not touched any more when %.3g %% of the instructions had run%s", figures.Count(d.Pages, "page"), 100*share, but),
 			Proof:    "no later slice has them",
-			Do:       "free them, or madvise(MADV_DONTNEED), when they have been used",
+			Do:       "free them, or madvise(MADV_DONTNEED), when they have been used: --apply says where, and tries it",
 		})
 	}
 }

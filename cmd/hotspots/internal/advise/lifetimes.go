@@ -170,6 +170,8 @@ func (o *Overlay) replay(m *heat.Map) error {
 type Dead struct {
 	Memory string
 	Pages  uint64
+
+	ranges []noted.Range // which ones
 }
 
 // dead lists what was touched last when a share of the instructions had run, most pages first.
@@ -195,6 +197,7 @@ func dead(m *heat.Map, share float64) (list []Dead) {
 				areas[b.Name] = d
 			}
 			d.Pages += r.Pages
+			d.ranges = append(d.ranges, r)
 		}
 	}
 	for _, d := range areas {
