@@ -184,6 +184,19 @@ func webGranules(t *testing.T, b *browser) {
 		}
 		b.keys("\x1b")
 
+		// All in one cell: it says how much of it was touched, and is as bright.
+		js[bool](b, fmt.Sprintf(`(() => { const v = hotspots.views.memory, { view } = v; v.wide = () => { v.view = view; }; v.view = () => ({ ...view.call(v), columns: 1, rows: 1 }); v.setAddresses(%d, %d); return true; })()`, linesBase, linesBase+linesBytes))
+		b.sees(fmt.Sprintf(`hotspots.views.memory.cells.head.columns === 1 && hotspots.views.memory.cells.head.row === %d`, linesBytes))
+		b.sees(pointAt(fmt.Sprint(linesBase)) + fmt.Sprintf(`.replaceAll(",", "").includes("touched: %d of %d %ss")`, len(want), linesBytes/of.bytes, of.noun))
+		if fault := js[string](b, fmt.Sprintf(asBright, linesBase, linesBase+linesBytes, linesBytes/of.bytes, len(want))); fault != "" {
+			t.Errorf("--heat=%s: %s", of.heat, fault)
+		}
+		b.keys("i")
+		b.sees(`location.hash.includes("mi=0")`)
+		b.sees(drawnPoint + `[0] === Math.max(...` + drawnPoint + `)`)
+		b.keys("i")
+		js[bool](b, `hotspots.views.memory.wide() ?? true`)
+
 		// The variable page: it is touched, and its row is of it.
 		at := js[string](b, `(async () => {
 			const { json } = await import(document.querySelector("script[type=module]").src.replace("main.js", "api.js"));
@@ -197,6 +210,25 @@ func webGranules(t *testing.T, b *browser) {
 		b.faultless()
 	}
 }
+
+// drawnPoint is the colour of the point in the middle of the picture.
+const drawnPoint = `[...(() => {
+	const { canvas } = hotspots.views.memory, c = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d");
+	c.drawImage(canvas, -Math.floor(canvas.width / 2), -Math.floor(canvas.height / 2));
+	return c.getImageData(0, 0, 1, 1).data;
+})()].slice(0, 3)`
+
+// asBright is what differs between the one cell that is shown, of some addresses, which are so many
+// granules, of which some were touched, and how bright it should be by what the server says.
+const asBright = `(async () => {
+	const [low, high, all, touched] = [%d, %d, %d, %d];
+	const { json } = await import(document.querySelector("script[type=module]").src.replace("main.js", "api.js"));
+	const { granules, slices, times } = (await json("tables/" + hotspots.model.id + "/memory/at?from=" + low + "&to=" + high)).touched;
+	if (granules !== touched || times < granules || slices !== hotspots.views.memory.cells.head.slices) return "the server says " + [granules, slices, times];
+	const level = Math.max(0, Math.floor(15 + 2 * Math.log2(times / slices / all))), is = ` + drawnPoint + `;
+	const want = Math.round(255 * (0.4 + 0.6 * level / 15));
+	return Math.max(...is) === want ? "" : times + " of " + slices * all + ": " + is + ", not as bright as " + want;
+})()`
 
 // webPaused: where counting was off is seen, how long, and the curves of page faults and threads.
 func webPaused(t *testing.T, b *browser) {
@@ -255,12 +287,13 @@ func rowPlace(b *browser, address string) (x, y float64) {
 // samePaint draws 4,096 x 2,048 cells by WebGL2, and by a plain canvas: all at once, then as
 // columns come, and a part. It is what differs, point by point, from what the cells say.
 const samePaint = `(async () => {
-	const { painter } = await import(document.querySelector("script[type=module]").src.replace("main.js", "paint.js"));
+	const [{ painter }, { levelOf, shares }] = await Promise.all(["paint.js", "density.js"].map((name) => import(document.querySelector("script[type=module]").src.replace("main.js", name))));
 	const width = 700, height = 300, columns = 4096, rows = 2048;
-	const palette = [...Array(9).keys()].map((i) => [i * 20, 255 - i * 9, i]);
+	const palette = [...Array(129).keys()].map((i) => [i, 255 - i, i * 7 % 256]);
+	for (const k of shares.keys()) if (levelOf(shares[k], 1) !== k || levelOf(shares[k] * 8388608, 8388608) !== k) return "a cell of level " + k + " is drawn as of another";
 	let seed = 1;
 	const random = (n) => { seed = (seed * 48271) % 2147483647; return seed % n; };
-	const what = Uint8Array.from({ length: columns * rows }, () => (random(40) === 0 ? 1 + random(7) : 0));
+	const what = Uint8Array.from({ length: columns * rows }, () => (random(40) === 0 ? 1 + random(7) + 8 * random(16) : 0));
 	const order = Uint16Array.from(Array(rows - 48).keys()).sort(() => random(3) - 1);
 	const cells = { what, order, head: { columns, rows, first: 9000, end: 9000 + 3500, column: 1, row: 1 }, changed: "all", fresh: { from: 9000, to: 12500 } };
 	const line = (n, from, to) => Uint16Array.from({ length: n + 1 }, (_, i) => Math.max(0, Math.floor(from + (to - from) * i / n) + 1));
@@ -277,17 +310,24 @@ const samePaint = `(async () => {
 			return c.getImageData(0, 0, width, height).data;
 		});
 		for (let x = 0; x < width; x++) for (let y = 0; y < height; y++) {
-			let is = 8;
+			let is = 128;
 			const left = across[x] - 1;
 			if (left >= 0 && left < 3500) {
 				is = 0;
+				let sum = 0, all = 0;
 				for (let c = left; c < Math.min(3500, Math.max(left + 1, across[x + 1] - 1)); c++)
-					for (let r = down[y] - 1; r < Math.min(order.length, Math.max(down[y], down[y + 1] - 1)); r++) is |= what[(9000 + c) % columns * rows + order[r]];
+					for (let r = down[y] - 1; r < Math.min(order.length, Math.max(down[y], down[y + 1] - 1)); r++, all++) {
+						const cell = what[(9000 + c) % columns * rows + order[r]];
+						if (cell === 0) continue;
+						is |= cell & 7;
+						sum += shares[cell >> 3];
+					}
+				if (is > 0) is |= levelOf(sum, all) << 3;
 			}
 			for (const [k, p] of points.entries()) for (let i = 0; i < 3; i++)
 				if (p[4 * (y * width + x) + i] !== palette[is][i]) return all[k].kind + " " + [x, y] + ": " + p.slice(4 * (y * width + x), 4 * (y * width + x) + 3) + ", not " + palette[is];
 		}
-		for (let c = 11000; c < 11040; c++) for (let r = 0; r < rows; r++) what[c % columns * rows + r] = random(8);
+		for (let c = 11000; c < 11040; c++) for (let r = 0; r < rows; r++) what[c % columns * rows + r] = random(5) === 0 ? 0 : 1 + random(7) + 8 * random(16);
 		cells.changed = { from: 11000, to: 11040 };
 		cells.fresh = { from: 11000, to: 11040 };
 	}

@@ -107,18 +107,19 @@ const paperColours, blindColours = "paper", "blind"
 
 func (a *app) heatPictureCommand() *cobra.Command {
 	var output, legend, rows, columns, colours string
-	used, executed := true, true
+	used, executed, dense := true, true, true
 	cmd := &cobra.Command{
 		Use:   "picture [TABLE] -o FILE",
 		Short: "Draw which pages of memory were touched when",
 		Long: "Draw a picture, PNG, of the pages that a program has touched, over the instructions that it has executed: a page\n" +
-			"that was read is red, one that was written cyan, one that was both white, one whose instructions ran yellow.\n" +
+			"that was read is red, one that was written cyan, one that was both white, one whose instructions ran yellow;\n" +
+			"the fainter the less was touched of what a point stands for.\n" +
 			"Each page that was ever touched has its row, by address, the highest at the top; below are how many were used\n" +
 			"so far, and the working set. Rows and columns stand for as much as fits, if nobody says for how much.",
 		Example: "  hotspots heat picture app.dynprof -o app.png\n  hotspots heat picture app.dynprof -o app.png --rows 4096 --cols 16K --colours blind --legend app.json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			o := heatmap.Options{Mapped: !used, Blind: colours == blindColours}
+			o := heatmap.Options{Mapped: !used, Blind: colours == blindColours, Even: !dense}
 			if colours != paperColours && !o.Blind {
 				return usage("--colours %s: they are %s or %s", colours, paperColours, blindColours)
 			}
@@ -164,6 +165,7 @@ func (a *app) heatPictureCommand() *cobra.Command {
 	flags.StringVar(&colours, "colours", paperColours, "paper, or blind, which all can tell apart")
 	flags.BoolVar(&used, "used", true, "leave pages out that were never touched; =false: all that is mapped")
 	flags.BoolVar(&executed, "executed", true, "show what was executed, too; =false: what was read and written only")
+	flags.BoolVar(&dense, "density", true, "points are fainter where less of their pages, slice by slice, was touched; =false: all the same")
 	flags.StringVar(&legend, "legend", "", "write what colours, rows and columns are to `FILE`, JSON")
 	return cmd
 }

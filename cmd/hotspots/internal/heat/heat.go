@@ -46,6 +46,8 @@ type Map struct {
 	unit     heat.Granule
 	file     *heat.File      // in units
 	ran      []heat.Range    // those of blocks that have run
+	finest   *heat.File      // in granules
+	executed []heat.Range    // those of blocks that have run
 	hasLines bool            // units are pages, of whose lines it is known which were touched:
 	lines    []heat.Range    // those of them that are not laid out yet
 	kinds    [3][]heat.Range // likewise, by bit of what was done: when
@@ -238,7 +240,7 @@ func New(f *heat.File, executed []heat.Range, show Show) *Map {
 func newMap(f *heat.File, executed []heat.Range, show Show, symbols *Symbols, threads Threads, codes *Codes) *Map {
 	unit := max(cmp.Or(show.By, heat.Page), f.Granule)
 	by := unit - f.Granule
-	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Time: f.Time, Untold: f.Untold, Cut: f.Cut, Torn: f.Torn, Source: f.Source, After: show.After, Before: show.Before, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by), symbols: symbols}
+	m := &Map{PageSize: heat.PageSize, Granule: f.Noted.Size(), Unit: unit.Size(), Ended: f.Ended, Time: f.Time, Untold: f.Untold, Cut: f.Cut, Torn: f.Torn, Source: f.Source, After: show.After, Before: show.Before, Show: show, unit: unit, file: f.In(unit), ran: heat.Coarse(nil, executed, by), finest: f, executed: executed, symbols: symbols}
 	touched := touchedIn(f, executed, &show)
 	if m.hasLines = unit == heat.Page && f.Granule <= heat.Line; m.hasLines {
 		m.lines = heat.Coarse(nil, touched, heat.Line-f.Granule)
@@ -330,10 +332,18 @@ func Executed(t *table.Table, flow *table.Flow, f *heat.File) []heat.Range {
 }
 
 // Each calls use with each slice, as it is settled which pages were executed.
-func (m *Map) Each(use func(*heat.Slice)) {
-	m.file.Each(func(s *heat.Slice) {
+func (m *Map) Each(use func(*heat.Slice)) { each(m.file, m.ran, use) }
+
+// EachFinest is the same with granules in place of units, which have no more bytes.
+func (m *Map) EachFinest(use func(*heat.Slice)) { each(m.finest, m.executed, use) }
+
+// Finest is how many bytes these are.
+func (m *Map) Finest() heat.Granule { return m.finest.Granule }
+
+func each(f *heat.File, ran []heat.Range, use func(*heat.Slice)) {
+	f.Each(func(s *heat.Slice) {
 		one := *s
-		one.Ranges = only(s.Ranges, m.ran)
+		one.Ranges = only(s.Ranges, ran)
 		use(&one)
 	})
 }

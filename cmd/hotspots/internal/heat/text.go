@@ -105,6 +105,9 @@ func (m *Map) Count(n uint64) string { return figures.Count(n, m.Noun()) }
 // Noun is what a unit is called.
 func (m *Map) Noun() string { return noun(m.unit) }
 
+// FinestNoun is what a granule is called.
+func (m *Map) FinestNoun() string { return noun(m.finest.Granule) }
+
 func (m *Map) heading() [3]string {
 	switch {
 	case !m.Show.Ranges && m.hasThreads:

@@ -14,7 +14,8 @@ type Cells struct {
 	Column       uint64           `json:"instructions_per_column"`
 	Row          uint64           `json:"bytes_per_row"`
 	Instructions uint64           `json:"instructions"`
-	What         []byte           `json:"what"` // by row: 1 for read, 2 written, 4 executed
+	What         []byte           `json:"what"`  // by row: 1 for read, 2 written, 4 executed
+	Level        []byte           `json:"level"` // by row: of how much was touched, density.Levels-1 is all
 	Addresses    []report.Address `json:"addresses"`
 	Memory       []CellBand       `json:"memory"`
 }
@@ -39,8 +40,9 @@ func CellsOf(m *heat.Map, o Options) (*Cells, error) {
 		c.Memory = append(c.Memory, CellBand{b.Name, b.units, len(c.Addresses), b.n})
 		for row := b.first + b.n - 1; row >= b.first; row-- {
 			c.Addresses = append(c.Addresses, report.Address(g.address(b, row)))
-			for _, what := range g.cells[row*g.width:][:g.width] {
-				c.What = append(c.What, byte(what))
+			for _, cell := range g.cells[row*g.width:][:g.width] {
+				c.What = append(c.What, byte(cell.What()))
+				c.Level = append(c.Level, byte(cell.Level()))
 			}
 		}
 	}

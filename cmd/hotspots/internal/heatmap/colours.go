@@ -2,7 +2,9 @@ package heatmap
 
 import (
 	"image/color"
+	"math"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/density"
 	pages "github.com/dynprof/dynprof/internal/table/heat"
 )
 
@@ -54,3 +56,18 @@ var palettes = map[bool][8]color.RGBA{
 }
 
 func (p *Picture) colour(what pages.What) color.RGBA { return palettes[p.blind][what] }
+
+// shade is the colour of a cell, the fainter the less of it was touched.
+func (p *Picture) shade(cell density.Cell) color.RGBA {
+	if p.even {
+		return p.colour(cell.What())
+	}
+	return shaded(p.colour(cell.What()), cell.Level())
+}
+
+// shaded is a colour as bright as a level is.
+func shaded(c color.RGBA, level int) color.RGBA {
+	part := density.Brightness(level)
+	of := func(v uint8) uint8 { return uint8(math.Round(part * float64(v))) }
+	return color.RGBA{of(c.R), of(c.G), of(c.B), c.A}
+}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/math/fixed"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/density"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/figures"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
 	pages "github.com/dynprof/dynprof/internal/table/heat"
@@ -28,6 +29,7 @@ type Picture struct {
 	m      *heat.Map
 	grid   *grid
 	blind  bool
+	even   bool
 	across int // points of a column
 	down   int // of a row
 	text   font.Face
@@ -69,7 +71,7 @@ func Draw(m *heat.Map, o Options) (*Picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Picture{m: m, grid: g, blind: o.Blind, text: face}
+	p := &Picture{m: m, grid: g, blind: o.Blind, even: o.Even || !g.shaded, text: face}
 	p.across = min(max(1, usualWidth/g.width), widest)
 	p.down = min(max(1, usualHeight/g.height), tallest)
 	p.lay()
@@ -107,7 +109,7 @@ func (p *Picture) lay() {
 	head := margin + 4*line
 	p.plot = image.Rect(0, 0, width, height).Add(image.Pt(margin+left+leader, head))
 	first, second := p.heading()
-	all := image.Rect(0, 0, max(p.plot.Max.X+leader+right, margin+p.width(first), margin+p.width(second))+margin, p.plot.Max.Y+2*line+stripHeight+2*line+margin)
+	all := image.Rect(0, 0, max(p.plot.Max.X+leader+right, margin+p.width(first), margin+p.width(second), margin+p.legendWidth())+margin, p.plot.Max.Y+2*line+stripHeight+2*line+margin)
 	p.image = image.NewRGBA(all)
 	draw.Draw(p.image, all, image.NewUniform(paper), image.Point{}, draw.Src)
 	draw.Draw(p.image, p.plot, image.NewUniform(frame), image.Point{}, draw.Src)
@@ -175,15 +177,14 @@ func (p *Picture) around() {
 	y += line
 	p.write(second, x, y, toRight, faint)
 	y += line + 4
-	for what := range pages.What(len(g.shown)) {
-		if !g.shown[what] && what != 0 {
-			continue
+	for _, s := range p.swatches() {
+		p.fill(x, y-7, x+s.width()+2, y+7, frame)
+		for i, c := range s.colours {
+			p.fill(x+1+i*s.width()/len(s.colours), y-6, x+1+(i+1)*s.width()/len(s.colours), y+6, c)
 		}
-		p.fill(x, y-7, x+22, y+7, frame)
-		p.fill(x+1, y-6, x+21, y+6, p.colour(what))
-		x += 28
-		p.write(names[what], x, y, toRight, ink)
-		x += p.width(names[what]) + 18
+		x += s.width() + 8
+		p.write(s.text, x, y, toRight, ink)
+		x += p.width(s.text) + apart
 	}
 	for _, l := range p.labels {
 		b := &g.bands[l.band]
@@ -194,6 +195,41 @@ func (p *Picture) around() {
 		p.write(l.where, p.plot.Max.X+leader, y, toRight, faint)
 		p.lead(p.plot.Max.X+leader-4, y, p.plot.Max.X+1, middle)
 	}
+}
+
+// swatch is colours of the legend, and what they mean.
+type swatch struct {
+	colours []color.RGBA
+	text    string
+}
+
+const apart = 18 // two of them
+
+func (s *swatch) width() int { return max(20, 6*len(s.colours)) }
+
+// swatches are all of the legend.
+func (p *Picture) swatches() (all []swatch) {
+	for what := range pages.What(len(p.grid.shown)) {
+		if p.grid.shown[what] || what == 0 {
+			all = append(all, swatch{[]color.RGBA{p.colour(what)}, names[what]})
+		}
+	}
+	if p.even {
+		return all
+	}
+	shades := swatch{text: fmt.Sprintf("little to all of a point's %ss, in each slice of it, was touched", p.m.FinestNoun())}
+	for level := range density.Levels {
+		shades.colours = append(shades.colours, shaded(p.colour(pages.WasRead|pages.WasWritten), level))
+	}
+	return append(all, shades)
+}
+
+// legendWidth is how wide that is.
+func (p *Picture) legendWidth() (n int) {
+	for _, s := range p.swatches() {
+		n += s.width() + 8 + p.width(s.text) + apart
+	}
+	return n - apart
 }
 
 // heading is two lines about all.
@@ -253,7 +289,7 @@ func (p *Picture) cells() {
 				for to < len(line) && line[to] == line[from] {
 					to++
 				}
-				p.fill(p.plot.Min.X+from*p.across, y, p.plot.Min.X+to*p.across, y+p.down, p.colour(line[from]))
+				p.fill(p.plot.Min.X+from*p.across, y, p.plot.Min.X+to*p.across, y+p.down, p.shade(line[from]))
 				from = to
 			}
 		}

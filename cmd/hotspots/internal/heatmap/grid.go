@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/density"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
 	pages "github.com/dynprof/dynprof/internal/table/heat"
 )
@@ -16,6 +17,7 @@ type Options struct {
 	Column uint64 // instructions that a column stands for; 0: likewise
 	Mapped bool   // pages that nothing touched have rows, too
 	Blind  bool   // colours for those who do not see red
+	Even   bool   // as bright where little of a point was touched as where all was
 }
 
 // How large the part of a picture is that shows pages, in points.
@@ -31,12 +33,14 @@ type grid struct {
 	column  uint64 // instructions
 	row     uint64 // units
 	unit    uint64 // bytes
+	finest  uint64 // granules of a unit, by which it is counted how much was touched
 	width   int    // columns
 	height  int    // rows
 	bands   []band
 	runs    []run
-	cells   []pages.What // by row, the lowest address first
-	shown   [8]bool      // what there is in cells
+	cells   []density.Cell // by row, the lowest address first
+	shown   [8]bool        // what there is in cells
+	shaded  bool           // there is a touched one that was not touched as a whole
 	slices  int
 	longest uint64 // instructions of the longest of them
 	total   uint64 // instructions
@@ -58,7 +62,7 @@ type run struct {
 
 // newGrid lays out rows and columns, and fills them.
 func newGrid(m *heat.Map, o *Options) (*grid, error) {
-	g := &grid{row: (o.Row + m.Unit - 1) / m.Unit, unit: m.Unit, column: o.Column, slices: len(m.Curve)}
+	g := &grid{row: (o.Row + m.Unit - 1) / m.Unit, unit: m.Unit, finest: m.Unit / m.Finest().Size(), column: o.Column, slices: len(m.Curve)}
 	if g.slices == 0 {
 		return nil, fmt.Errorf("no slice of time is known, in which %s ran", m.Program)
 	}
@@ -80,14 +84,23 @@ func newGrid(m *heat.Map, o *Options) (*grid, error) {
 		return nil, fmt.Errorf("%d columns of %d instructions are too many: --cols %d or more", width, g.column, (g.total+usualWidth-1)/usualWidth)
 	}
 	g.width = int(width)
-	g.cells = make([]pages.What, g.width*g.height)
+	g.cells = make([]density.Cell, g.width*g.height)
+	sums := density.Columns{}
+	for i := range g.bands {
+		b := &g.bands[i]
+		for row := range uint64(b.n) {
+			sums.Row(min(g.row, b.units-row*g.row) * g.finest)
+		}
+	}
 	before := uint64(0)
-	m.Each(func(s *pages.Slice) {
-		g.fill(s, before)
+	m.EachFinest(func(s *pages.Slice) {
+		g.fill(&sums, s, before)
 		g.longest, before = max(g.longest, s.Executed-before), s.Executed
 	})
+	sums.Last(g.write)
 	for _, c := range g.cells {
-		g.shown[c] = true
+		g.shown[c.What()] = true
+		g.shaded = g.shaded || c.What() != 0 && c.Level() < density.Levels-1
 	}
 	return g, nil
 }
@@ -151,24 +164,31 @@ func (g *grid) rows() (n uint64) {
 }
 
 // fill notes a slice, in which the program went on from so many instructions.
-func (g *grid) fill(s *pages.Slice, before uint64) {
+func (g *grid) fill(sums *density.Columns, s *pages.Slice, before uint64) {
 	from := min(int(before/g.column), g.width-1)
 	to := min(int((max(s.Executed, before+1)-1)/g.column), g.width-1)
+	perRow := g.row * g.finest
 	for _, r := range s.Ranges {
 		end := r.First + r.Pages
-		i := sort.Search(len(g.runs), func(i int) bool { return g.runs[i].first+g.runs[i].units > r.First })
-		for ; i < len(g.runs) && g.runs[i].first < end; i++ {
+		i := sort.Search(len(g.runs), func(i int) bool { return (g.runs[i].first+g.runs[i].units)*g.finest > r.First })
+		for ; i < len(g.runs) && g.runs[i].first*g.finest < end; i++ {
 			u := &g.runs[i]
-			low := max(u.first, r.First) - u.first + u.before
-			high := min(u.first+u.units, end) - 1 - u.first + u.before
+			skipped := (u.first - u.before) * g.finest // granules that have no row
+			low := max(u.first*g.finest, r.First) - skipped
+			high := min((u.first+u.units)*g.finest, end) - skipped
 			first := g.bands[u.band].first
-			for row := first + int(low/g.row); row <= first+int(high/g.row); row++ {
-				line := g.cells[row*g.width+from : row*g.width+to+1]
-				for k := range line {
-					line[k] |= r.What
-				}
+			for row := low / perRow; row*perRow < high; row++ {
+				sums.Touch(first+int(row), min(high, (row+1)*perRow)-max(low, row*perRow), r.What)
 			}
 		}
+	}
+	sums.End(uint64(from), uint64(to)+1, g.write)
+}
+
+// write notes the cells of a column.
+func (g *grid) write(column uint64, cells []density.Cell) {
+	for row, cell := range cells {
+		g.cells[row*g.width+int(column)] = cell
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/density"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/heat"
 	pages "github.com/dynprof/dynprof/internal/table/heat"
 )
@@ -78,22 +79,38 @@ func TestGrid(t *testing.T) {
 		if rows != uint64(has) {
 			t.Fatalf("seed %d: %d pages have rows, not %d", seed, rows, has)
 		}
-		want := make([]pages.What, len(g.cells))
+		want, touched := make([]pages.What, len(g.cells)), make([]int, len(g.cells))
+		there, in := make([]int, g.height), make([]int, g.width) // pages of a row, slices of a column
+		for p := range uint64(most) {
+			if used[p] || o.Mapped && p >= 7 && p < 45 && (p < 23 || p >= 40) {
+				there[rowOf(t, g, p)]++
+			}
+		}
 		before := uint64(0)
 		for _, s := range all {
-			for _, one := range s.Ranges {
-				for p := one.First; p < one.First+one.Pages; p++ {
-					row := rowOf(t, g, p)
-					for n := before; n < max(s.Executed, before+1); n++ {
-						want[row*g.width+min(int(n/g.column), g.width-1)] |= one.What
+			columns := map[int]bool{}
+			for n := before; n < max(s.Executed, before+1); n++ {
+				columns[min(int(n/g.column), g.width-1)] = true
+			}
+			for column := range columns {
+				in[column]++
+				for _, one := range s.Ranges {
+					for p := one.First; p < one.First+one.Pages; p++ {
+						cell := rowOf(t, g, p)*g.width + column
+						want[cell] |= one.What
+						touched[cell]++
 					}
 				}
 			}
 			before = s.Executed
 		}
 		for i := range want {
-			if g.cells[i] != want[i] {
-				t.Fatalf("seed %d: row %d, column %d: %d, not %d", seed, i/g.width, i%g.width, g.cells[i], want[i])
+			level := 0
+			for share := float64(touched[i]) / float64(there[i/g.width]*in[i%g.width]); level < density.Levels-1 && share >= density.Least(level+1); {
+				level++
+			}
+			if g.cells[i] != density.Cell(level<<3|int(want[i])) {
+				t.Fatalf("seed %d: row %d, column %d: %d, level %d, not %d, %d", seed, i/g.width, i%g.width, g.cells[i].What(), g.cells[i].Level(), want[i], level)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/density"
 	"github.com/dynprof/dynprof/cmd/hotspots/internal/report"
 	pages "github.com/dynprof/dynprof/internal/table/heat"
 )
@@ -17,8 +18,15 @@ type legend struct {
 	Row     uint64            `json:"bytes_per_row"`
 	Unit    uint64            `json:"unit"` // bytes: of pages, or of what is smaller
 	Colours map[string]string `json:"colours"`
-	Plot    rectangle         `json:"plot"` // points of the picture
+	Shades  []legendShade     `json:"shades,omitempty"` // by the share of what a point stands for that was touched
+	Plot    rectangle         `json:"plot"`             // points of the picture
 	Bands   []legendBand      `json:"memory"`
+}
+
+// legendShade is how bright a colour is from some share on.
+type legendShade struct {
+	Least      float64 `json:"least"`
+	Brightness float64 `json:"brightness"`
 }
 
 type rectangle struct {
@@ -52,6 +60,9 @@ func (p *Picture) Legend(w io.Writer) error {
 	for what := range pages.What(len(names)) {
 		c := p.colour(what)
 		l.Colours[names[what]] = fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
+	}
+	for level := 0; level < density.Levels && !p.even; level++ {
+		l.Shades = append(l.Shades, legendShade{density.Least(level), density.Brightness(level)})
 	}
 	for i := len(g.bands) - 1; i >= 0; i-- {
 		b := &g.bands[i]

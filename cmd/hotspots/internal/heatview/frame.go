@@ -6,11 +6,11 @@ import (
 	"math"
 	"time"
 
-	"github.com/dynprof/dynprof/internal/table/heat"
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/density"
 )
 
 // Schema is the version of frames.
-const Schema = 1
+const Schema = 2
 
 // head is what a frame of cells begins with.
 type head struct {
@@ -40,8 +40,8 @@ type head struct {
 
 // Frame is what is to be told next, of some most bytes; nil if nothing is. It has addresses of new
 // rows, as eight bytes, a number each (IEEE 754), then cells: of each column how many runs of
-// rows it has, then for each of these how many rows are between it and the last, and 8 times its
-// length with what was done in it, as in encoding/binary.Uvarint. Who asks has to send it, or
+// rows it has, then for each of these how many rows are between it and the last, and 128 times its
+// length with the density.Cell of each of its rows, as in encoding/binary.Uvarint. Who asks has to send it, or
 // to begin anew.
 func (g *Grid) Frame(most int) []byte {
 	if !g.untold && g.from >= g.to && g.told == len(g.stored) {
@@ -84,7 +84,7 @@ func Join(head any, body []byte) []byte {
 }
 
 // appendColumn appends the runs of a column.
-func appendColumn(b []byte, cells []heat.What) []byte {
+func appendColumn(b []byte, cells []density.Cell) []byte {
 	count := len(b)
 	b = append(b, 0, 0) // how many, of two bytes
 	n, end := 0, 0
@@ -98,7 +98,7 @@ func appendColumn(b []byte, cells []heat.What) []byte {
 			k++
 		}
 		b = binary.AppendUvarint(b, uint64(i-end))
-		b = binary.AppendUvarint(b, uint64(k-i)<<3|uint64(cells[i]))
+		b = binary.AppendUvarint(b, uint64(k-i)<<density.CellBits|uint64(cells[i]))
 		n++
 		i, end = k, k
 	}

@@ -3,6 +3,7 @@ package heatview
 import (
 	"slices"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/density"
 	"github.com/dynprof/dynprof/internal/table/heat"
 )
 
@@ -22,8 +23,8 @@ type Grid struct {
 	slots  []int    // by the same: which row that is
 	stored []uint64 // by row: its key
 
-	cells []heat.What // of column c, row r: (c%Columns)*Rows + r
-	slice []heat.What // by row: what was done in one slice
+	cells []density.Cell // of column c, row r: (c%Columns)*Rows + r
+	sums  density.Columns
 	at    heat.Cursor
 
 	untold   bool   // nothing is told yet of how it is laid out
@@ -34,7 +35,7 @@ type Grid struct {
 // NewGrid is that of a view of a source.
 func NewGrid(v View, s *Source) *Grid {
 	v.navigate(s)
-	g := &Grid{View: v, cells: make([]heat.What, v.Columns*v.Rows), slice: make([]heat.What, v.Rows)}
+	g := &Grid{View: v, cells: make([]density.Cell, v.Columns*v.Rows)}
 	g.Update(s)
 	return g
 }
@@ -79,7 +80,7 @@ func (g *Grid) hasRoom() bool {
 	return true
 }
 
-func (g *Grid) column(c uint64) []heat.What {
+func (g *Grid) column(c uint64) []density.Cell {
 	return g.cells[int(c%uint64(g.Columns))*g.Rows:][:g.Rows]
 }
 
@@ -110,8 +111,10 @@ func (g *Grid) lay() {
 	}
 	g.stored = append([]uint64(nil), g.keys...)
 	g.slots = make([]int, len(g.keys))
-	for i := range g.slots {
+	g.sums = density.Columns{}
+	for i, key := range g.keys {
 		g.slots[i] = i
+		g.sums.Row(g.granules(key))
 	}
 	g.at = heat.Cursor{}
 	g.untold, g.told = true, 0
@@ -144,25 +147,34 @@ func (g *Grid) fill() (ok bool) {
 		if from >= to {
 			return true
 		}
-		clear(g.slice)
 		for _, r := range g.source.Settled(s.Ranges) {
 			if r = r.Clip(low, high); r.Pages > 0 && !g.put(r) {
 				ok = false
 				return false
 			}
 		}
-		for at := from; at < to; at++ {
-			for i, what := range g.column(at)[:len(g.stored)] {
-				g.column(at)[i] = what | g.slice[i]
-			}
-		}
+		g.sums.End(from, to, g.write)
 		if g.from >= g.to {
 			g.from, g.to = from, to
 		}
 		g.from, g.to = min(g.from, from), max(g.to, to)
 		return true
 	})
+	g.sums.Last(g.write)
 	return ok
+}
+
+// write notes the cells of a column, if it is shown.
+func (g *Grid) write(column uint64, cells []density.Cell) {
+	if column >= g.first && column < g.end {
+		copy(g.column(column), cells)
+	}
+}
+
+// granules are how many of a row are in the view.
+func (g *Grid) granules(key uint64) uint64 {
+	low, high := g.clip(g.source.Granule)
+	return min((key+1)<<g.height, high) - max(key<<g.height, low)
 }
 
 // put notes a range of a slice.
@@ -177,8 +189,10 @@ func (g *Grid) put(r heat.Range) bool {
 			g.keys = slices.Insert(g.keys, i, key)
 			g.slots = slices.Insert(g.slots, i, len(g.stored))
 			g.stored = append(g.stored, key)
+			g.sums.Row(g.granules(key))
 		}
-		g.slice[g.slots[i]] |= r.What
+		part := r.Clip(key<<g.height, (key+1)<<g.height)
+		g.sums.Touch(g.slots[i], part.Pages, r.What)
 	}
 	return true
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/dynprof/dynprof/cmd/hotspots/internal/density"
 	"github.com/dynprof/dynprof/internal/table/heat"
 )
 
@@ -71,7 +72,7 @@ func (p *program) run(n int) {
 type page struct {
 	head
 	rows  []float64
-	cells map[[2]uint64]byte // by column and address
+	cells map[[2]uint64]density.Cell // by column and address
 }
 
 // take reads a frame as memory.js does.
@@ -83,7 +84,7 @@ func (p *page) take(t testing.TB, frame []byte) {
 		t.Fatal(err)
 	}
 	if h.Whole {
-		p.rows, p.cells = nil, map[[2]uint64]byte{}
+		p.rows, p.cells = nil, map[[2]uint64]density.Cell{}
 	}
 	p.head = h
 	b := frame[(4+length+7)/8*8:]
@@ -113,8 +114,8 @@ func (p *page) take(t testing.TB, frame []byte) {
 		for range runs {
 			row += next()
 			n := next()
-			for range n >> 3 {
-				p.cells[[2]uint64{h.Begin + c, uint64(p.rows[row])}] = byte(n & 7)
+			for range n >> 7 {
+				p.cells[[2]uint64{h.Begin + c, uint64(p.rows[row])}] = density.Cell(n & 127)
 				row++
 			}
 		}
@@ -124,9 +125,10 @@ func (p *page) take(t testing.TB, frame []byte) {
 	}
 }
 
-// expected is the same, cell by cell from what the program did.
-func (p *program) expected(h *head, v *View) map[[2]uint64]byte {
-	cells := map[[2]uint64]byte{}
+// expected is the same, cell by cell from what the program did: of how many granules there are, in
+// each slice, so many were touched.
+func (p *program) expected(h *head, v *View) map[[2]uint64]density.Cell {
+	what, touched, slices := map[[2]uint64]heat.What{}, map[[2]uint64]uint64{}, map[uint64]uint64{}
 	first, end := v.From/granule, (v.To+granule-1)/granule
 	if v.To == 0 {
 		end = math.MaxUint64
@@ -141,15 +143,27 @@ func (p *program) expected(h *head, v *View) map[[2]uint64]byte {
 			if c < h.First {
 				continue
 			}
+			slices[c]++
 			for _, r := range s.Ranges {
 				for at := r.First; at < r.First+r.Pages; at++ {
 					if at >= first && at < end {
-						cells[[2]uint64{c, at * granule / h.Row * h.Row}] |= byte(r.What)
+						cell := [2]uint64{c, at * granule / h.Row * h.Row}
+						what[cell] |= r.What
+						touched[cell]++
 					}
 				}
 			}
 		}
 		began = s.Executed
+	}
+	cells := map[[2]uint64]density.Cell{}
+	for cell, is := range what {
+		there := heat.Range{First: cell[1] / granule, Pages: h.Row / granule}.Clip(first, end).Pages
+		level := 0
+		for share := float64(touched[cell]) / float64(there*slices[cell[0]]); level < density.Levels-1 && share >= density.Least(level+1); {
+			level++
+		}
+		cells[cell] = density.Cell(level<<3 | int(is))
 	}
 	return cells
 }

@@ -144,15 +144,22 @@ func (s *Server) at(p *program, q url.Values, r *http.Request) (reply, error) {
 		return reply{}, err
 	}
 	var last [3]*touch // by bit of What
+	all := amount{Granule: src.Granule}
 	src.File.From(&pages.Cursor{}, func(one *pages.Slice, c *pages.Cursor) bool {
-		if one.Began(c.Executed) >= of.Before {
+		began := one.Began(c.Executed)
+		if began >= of.Before {
 			return false
 		}
 		what := pages.What(0)
+		var touched []pages.Range
 		for _, r := range src.Settled(one.Ranges) {
-			if r.Clip(of.First, of.End).Pages > 0 {
+			if r = r.Clip(of.First, of.End); r.Pages > 0 {
 				what |= r.What
+				touched = append(touched, r)
 			}
+		}
+		if max(one.Executed, began+1) > of.After {
+			all.add(touched)
 		}
 		for bit := range last {
 			if what&(1<<bit) != 0 {
@@ -177,10 +184,38 @@ func (s *Server) at(p *program, q url.Values, r *http.Request) (reply, error) {
 	name, _ := src.Named(of.First)
 	names, more := p.symbols.in(p, of.First*src.Granule, of.End*src.Granule, mostSymbols)
 	return jsonReply(map[string]any{
-		"schema": Schema, "symbols": notNil(names), "more_symbols": more, "memory": name,
+		"schema": Schema, "touched": all.told(), "symbols": notNil(names), "more_symbols": more, "memory": name,
 		"read": last[0], "written": last[1], "executed": last[2],
 		"threads": whose, "last_readers": readers, "last_writers": writers, "blocks": blocks,
 	})
+}
+
+// amount is how much was touched.
+type amount struct {
+	Granule  uint64 `json:"granule"`  // bytes
+	Granules uint64 `json:"granules"` // different ones
+	Slices   uint64 `json:"slices"`   // that there are
+	Times    uint64 `json:"times"`    // granules of all of these
+
+	all []pages.Range
+}
+
+func (a *amount) add(slice []pages.Range) {
+	a.Slices++
+	a.Times += sumOf(slice)
+	a.all = pages.Union(a.all, slice)
+}
+
+func (a *amount) told() *amount {
+	a.Granules = sumOf(a.all)
+	return a
+}
+
+func sumOf(list []pages.Range) (n uint64) {
+	for _, r := range list {
+		n += r.Pages
+	}
+	return n
 }
 
 // threads are those that are told apart.

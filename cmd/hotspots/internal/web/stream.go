@@ -28,7 +28,7 @@ const (
 // protocol is what both speak. A browser tells its token as another one, of which the server
 // says nothing: it can send no header of ours.
 const (
-	protocol      = "hotspots.memory.1"
+	protocol      = "hotspots.memory.2"
 	tokenProtocol = "hotspots.token."
 )
 

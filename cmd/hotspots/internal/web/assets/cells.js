@@ -1,10 +1,11 @@
-// What was done with pages, by row and column: what frames have told of it.
+// What was done with pages, and how much of them, by row and column: what frames have told of it.
+import { shares } from "./density.js";
 
 const join = (a, b) => (a ? { from: Math.min(a.from, b.from), to: Math.max(a.to, b.to) } : b);
 
 export class Cells {
   constructor() {
-    this.what = new Uint8Array(0);
+    this.what = new Uint8Array(0); // cells: see density.js
     this.begin();
   }
 
@@ -46,8 +47,8 @@ export class Cells {
       let runs = view.getUint16(at, true), row = 0;
       for (at += 2; runs > 0; runs--) {
         row += uvarint();
-        const run = uvarint(), length = Math.floor(run / 8);
-        this.what.fill(run & 7, line + row, line + row + length);
+        const run = uvarint(), length = Math.floor(run / 128);
+        this.what.fill(run & 127, line + row, line + row + length);
         this.seen |= 1 << (run & 7);
         row += length;
       }
@@ -57,8 +58,16 @@ export class Cells {
     this.fresh = head.whole ? { from: head.first, to: head.end } : join(this.fresh, told);
   }
 
-  // at is what was done in a column, in a row by address.
+  // at is the cell of a column, and of a row by address.
   at(column, row) { return this.what[(column % this.head.columns) * this.head.rows + this.order[row]]; }
+
+  // sum is that of the shares of cells, and how many these are: columns from a first one on up to a
+  // last one, which is not one of them, and rows likewise.
+  sum(left, right, top, bottom) {
+    let sum = 0;
+    for (let c = left; c < right; c++) for (let r = top; r < bottom; r++) if (this.at(c, r) > 0) sum += shares[this.at(c, r) >> 3];
+    return { sum, cells: (right - left) * (bottom - top) };
+  }
 
   // rowOf is the row by address that an address is in, or the next below it.
   rowOf(address) {

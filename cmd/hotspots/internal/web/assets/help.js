@@ -25,6 +25,7 @@ const memory = [
   ["0 Esc", "the whole; one step back"],
   ["u l r b", "all that is mapped; streaming; resident pages; other colours"],
   ["f a w y", "page faults; threads; which threads touched each row; names of functions and variables at rows that are tall enough"],
+  ["i", "fainter where less of what a point stands for was touched, or all the same"],
   ["v", "data objects: variables, and blocks of malloc of a program run with --allocs, at the right"],
 ];
 

@@ -20,10 +20,10 @@ import { Timeline } from "./timeline.js";
 // range, namespace in the map, tables that are compared, their order, what the map measures,
 // time that is shown, no timeline; of memory instructions and addresses that are shown, all
 // that is mapped, resident pages.
-const defaults = { t: "", v: "functions", q: "", s: "", o: "", w: "", all: "", n: "", f: -1, d: "", r: "", z: "", a: "", b: "", cs: "", m: "", span: "", h: "", mx: "", my: "", mm: "", mr: "", mf: "", mt: "", mn: "", mw: "", mo: "" };
+const defaults = { t: "", v: "functions", q: "", s: "", o: "", w: "", all: "", n: "", f: -1, d: "", r: "", z: "", a: "", b: "", cs: "", m: "", span: "", h: "", mx: "", my: "", mm: "", mr: "", mf: "", mt: "", mn: "", mw: "", mo: "", mi: "" };
 
 // forms are those of what is no free text: a link may say anything.
-const forms = { s: /^-?(rate|calls|since|time|object|name|size)$/, cs: /^-?(delta|before|after|name)$/, m: /^(calls|rate|since)$/, span: /^(1|10)$/, r: /^\d{1,15}-\d{1,15}$/, all: /^1$/, n: /^1$/, d: /^1$/, h: /^1$/, f: /^\d{1,9}$/, mx: /^(\d{1,15}-\d{0,15}|l\d{1,15})$/, my: /^[0-9a-f]{1,12}-[0-9a-f]{0,12}$/, mm: /^1$/, mr: /^1$/, mf: /^1$/, mt: /^1$/, mw: /^1$/, mo: /^1$/, mn: /^0$/, v: /^(functions|map|threads|events|coverage|compare|memory)$/ };
+const forms = { s: /^-?(rate|calls|since|time|object|name|size)$/, cs: /^-?(delta|before|after|name)$/, m: /^(calls|rate|since)$/, span: /^(1|10)$/, r: /^\d{1,15}-\d{1,15}$/, all: /^1$/, n: /^1$/, d: /^1$/, h: /^1$/, f: /^\d{1,9}$/, mx: /^(\d{1,15}-\d{0,15}|l\d{1,15})$/, my: /^[0-9a-f]{1,12}-[0-9a-f]{0,12}$/, mm: /^1$/, mr: /^1$/, mf: /^1$/, mt: /^1$/, mw: /^1$/, mo: /^1$/, mn: /^0$/, mi: /^0$/, v: /^(functions|map|threads|events|coverage|compare|memory)$/ };
 
 const titles = { functions: "Functions", map: "Map", threads: "Threads", events: "Events", coverage: "Coverage", compare: "Compare", memory: "Memory" };
 

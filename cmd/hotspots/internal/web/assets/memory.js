@@ -3,6 +3,7 @@
 import { json } from "./api.js";
 import { Cells } from "./cells.js";
 import { Curves } from "./curves.js";
+import { even, levelOf, levels, part, shaded } from "./density.js";
 import { color, h, scaled, text } from "./dom.js";
 import { base, count, nanoseconds, short, thousands } from "./format.js";
 import { lasts } from "./lasts.js";
@@ -19,7 +20,10 @@ const palettes = {
   paper: ["#000000", "#ff2020", "#00e5e5", "#ffffff", "#f5d020", "#ff9020", "#60d040", "#fff0b0", "#26262b"],
   blind: ["#000000", "#e69f00", "#56b4e9", "#ffffff", "#009e73", "#f0e442", "#0072b2", "#cc79a7", "#26262b"],
 };
-const rgbs = Object.fromEntries(Object.entries(palettes).map(([name, list]) => [name, list.map((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)))]));
+const rgbs = Object.fromEntries(Object.entries(palettes).map(([name, list]) => {
+  const all = list.map((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)));
+  return [name, { shaded: shaded(all), even: even(all) }];
+}));
 export const names = ["not touched", "load", "store", "load and store", "executed", "executed, load", "executed, store", "executed, load and store"];
 const columns = 4096, rows = 2048; // cells
 const widest = 4096; // points
@@ -59,6 +63,7 @@ export class Memory {
       whose: toggle("w", "whose", "which threads touched each row, of a program run with --heat=threads", () => this.set({ mw: app.state.mw ? "" : "1" })),
       objects: toggle("v", "objects", "data objects: variables and blocks", () => this.set({ mo: app.state.mo ? "" : "1" })),
       named: toggle("y", "names", "functions and variables at rows that are tall enough", () => this.set({ mn: app.state.mn ? "" : "0" })),
+      shaded: toggle("i", "how much", "fainter where less of what a point stands for was touched", () => this.set({ mi: app.state.mi ? "" : "0" })),
       other: toggle("b", "other colours", "colours that all can tell apart", () => this.nextPalette()),
     };
     this.el = h("div", { class: "memory" }, this.head, h("div", { class: "tops" }, this.legend, h("div", { class: "toggles" }, ...Object.values(this.toggles))), this.layers.el, this.objects.el, h("div", { class: "middle" }, this.plot, this.part.el), this.says);
@@ -226,7 +231,7 @@ export class Memory {
       cells.changed = "all";
       return this.later(true);
     }
-    this.painter.draw(cells, this.edges(width), this.rows_(height), rgbs[this.palette]);
+    this.painter.draw(cells, this.edges(width), this.rows_(height), rgbs[this.palette][this.app.state.mi ? "even" : "shaded"]);
     this.drawn = cells.head.instructions;
     this.sayHead();
     if (this.around || this.app.state.mx.slice(-1) === "-" || this.app.state.mx === "" || this.app.state.mx[0] === "l") {
@@ -276,16 +281,18 @@ export class Memory {
   drawLegend() {
     const { state } = this.app, { toggles } = this;
     const list = names.map((_, i) => i).filter((i) => i === 0 || this.cells.seen & (1 << i));
-    const what = `${this.palette} ${list}`;
-    for (const [name, on] of [["mapped", state.mm], ["last", state.mx[0] === "l"], ["resident", state.mr], ["faults", state.mf], ["threads", state.mt], ["whose", state.mw], ["objects", state.mo], ["named", !state.mn], ["other", this.palette === "blind"]]) toggles[name].setAttribute("aria-pressed", String(!!on));
+    const what = `${this.palette} ${list} ${state.mi}`;
+    for (const [name, on] of [["mapped", state.mm], ["last", state.mx[0] === "l"], ["resident", state.mr], ["faults", state.mf], ["threads", state.mt], ["whose", state.mw], ["objects", state.mo], ["named", !state.mn], ["shaded", !state.mi], ["other", this.palette === "blind"]]) toggles[name].setAttribute("aria-pressed", String(!!on));
     toggles.whole.disabled = state.mx === "" && state.my === "";
     if (what === this.legendOf) return;
     this.legendOf = what;
-    this.legend.replaceChildren(...list.map((i) => {
-      const swatch = h("i");
-      swatch.style.background = palettes[this.palette][i];
-      return h("span", {}, swatch, names[i]);
-    }));
+    const swatch = (background, name, props = {}, title = "") => {
+      const i = h("i", props);
+      i.style.background = background;
+      return h("span", { title }, i, name);
+    };
+    this.legend.replaceChildren(...list.map((i) => swatch(palettes[this.palette][i], names[i])));
+    if (!state.mi) this.legend.append(swatch(`linear-gradient(to right, rgb(${rgbs.paper.shaded[3]}), #fff)`, "little to all of it", { class: "wide" }, "how much was touched of what a point stands for, in each slice of time that it stands for"));
   }
 
   bandAt(address) {
@@ -438,6 +445,17 @@ export class Memory {
     return { clientX: e.clientX, clientY: e.clientY, x, y, instructions: from + (to - from) * x / box.width, row: Math.floor(y / box.height * cells.order.length), part: 1 - y / box.height };
   }
 
+  // sharePointed is how much was touched of the cells of the point of the canvas that is pointed at.
+  sharePointed({ x, y }) {
+    const { cells, canvas, over, across, down } = this, { first, end } = cells.head;
+    const i = Math.min(canvas.width - 1, Math.floor(x / over.clientWidth * canvas.width)), k = Math.min(canvas.height - 1, Math.floor(y / over.clientHeight * canvas.height));
+    const left = first + across[i] - 1, top = down[k] - 1;
+    const { sum, cells: n } = cells.sum(left, Math.min(end, Math.max(left + 1, first + across[i + 1] - 1)), top, Math.min(cells.order.length, Math.max(top + 1, down[k + 1] - 1)));
+    if (n < 1 || sum === 0 || levelOf(sum, n) === levels - 1) return "";
+    const percent = Math.round(part(sum, n) * 100);
+    return percent < 1 ? "less than 1 % of this point touched" : `about ${percent} % of this point touched`;
+  }
+
   // wheel zooms: with Shift instructions only, with Alt or beside the picture addresses only.
   wheel(e, only = false) {
     if (!this.cells.head) return;
@@ -514,7 +532,7 @@ export class Memory {
     const address = cells.address(row), column = Math.floor(instructions / head.column);
     const band = this.bandAt(address) ?? this.bandAt(address + head.row - 1);
     const inside = column >= head.first && column < head.end;
-    const first = [hex(address), band?.name ?? "[unmapped]", inside ? names[cells.at(column, row)] : "", `${short(column * head.column)} instructions`, this.sayPaused(instructions), this.layers.faultsAt(instructions), this.objects.at(this.pointer)].filter((s) => s).join("  ·  ");
+    const first = [hex(address), band?.name ?? "[unmapped]", inside ? names[cells.at(column, row) & 7] : "", inside ? this.sharePointed(this.pointer) : "", `${short(column * head.column)} instructions`, this.sayPaused(instructions), this.layers.faultsAt(instructions), this.objects.at(this.pointer)].filter((s) => s).join("  ·  ");
     const what = `${address} ${head.row} ${column}`;
     if (this.more?.address !== address) this.more = { address, texts: [] }; // of another column it is nearly so
     text(this.says, [first, ...this.more.texts].join("  ·  "));
@@ -524,12 +542,12 @@ export class Memory {
     }
     this.asked = what;
     this.asking = true;
-    json(`tables/${this.app.model.id}/memory/at?from=${address}&to=${address + head.row}&before=${(column + 1) * head.column}`).then((a) => {
+    json(`tables/${this.app.model.id}/memory/at?from=${address}&to=${address + head.row}&after=${column * head.column}&before=${(column + 1) * head.column}`).then((a) => {
       if (this.asked !== what || !this.pointer) return;
       const symbols = a.symbols.length > 0 ? a.symbols.slice(0, 3).join(", ") + (a.symbols.length + a.more_symbols > 3 ? ` and ${thousands(a.symbols.length + a.more_symbols - 3)} more` : "") : "";
       const who = (name, t) => (t ? `last ${name} in slice ${thousands(t.slice)}, up to ${short(t.instructions)} instructions${t.ns ? `, ${nanoseconds(t.ns)}` : ""}` : `not ${name} before`);
       const by = a.threads ? `${a.threads.threads > 1 ? `shared by ${thousands(a.threads.threads)} threads` : "one thread"}${few(", read by ", a.threads.readers)}${few(", written by ", a.threads.writers)}` : "";
-      this.more = { address, texts: [symbols, this.objects.said(a.blocks), by, ...lasts(a), who("read", a.read), who("written", a.written), a.executed ? who("executed", a.executed) : ""].filter((s) => s) };
+      this.more = { address, texts: [this.sayTouched(a.touched, head.row), symbols, this.objects.said(a.blocks), by, ...lasts(a), who("read", a.read), who("written", a.written), a.executed ? who("executed", a.executed) : ""].filter((s) => s) };
       text(this.says, [first, ...this.more.texts].join("  ·  "));
     }).catch((err) => { if (err.status !== 404) this.app.trouble(err); }).finally(() => {
       this.asking = false;
@@ -537,6 +555,15 @@ export class Memory {
       this.next = null;
       if (next && this.pointer) this.hover(next);
     });
+  }
+
+  // sayTouched says how much of a row was touched in some slices.
+  sayTouched({ granule, granules, slices, times }, row) {
+    const n = row / granule;
+    if (granules === 0 || n * slices <= 1) return "";
+    const of = (k, all) => `${thousands(k)} of ${thousands(all)}`;
+    if (n === 1) return `touched in ${of(times, slices)} slices`;
+    return `touched: ${of(granules, n)} ${noun(granule)}s${slices > 1 ? `, ${of(times, n * slices)} in ${thousands(slices)} slices` : ""}`;
   }
 
   // sayPaused says whether counting was off there.
@@ -548,7 +575,7 @@ export class Memory {
   key(e) {
     const [from, to] = this.range(), step = (to - from) / 8;
     const action = {
-      b: () => this.nextPalette(), u: () => this.toggles.mapped.click(), l: () => this.toggles.last.click(), r: () => this.toggles.resident.click(), f: () => this.toggles.faults.click(), a: () => this.toggles.threads.click(), w: () => this.toggles.whose.click(), v: () => this.toggles.objects.click(), y: () => this.toggles.named.click(), 0: () => this.reset(),
+      b: () => this.nextPalette(), u: () => this.toggles.mapped.click(), l: () => this.toggles.last.click(), r: () => this.toggles.resident.click(), f: () => this.toggles.faults.click(), a: () => this.toggles.threads.click(), w: () => this.toggles.whose.click(), v: () => this.toggles.objects.click(), y: () => this.toggles.named.click(), i: () => this.toggles.shaded.click(), 0: () => this.reset(),
       "+": () => this.zoomKey(0.5), "=": () => this.zoomKey(0.5), "-": () => this.zoomKey(2),
       ArrowLeft: () => this.shift(from - step, to - step), ArrowRight: () => this.shift(from + step, to + step),
       ArrowUp: () => this.navigate(1, 0, 0.125), ArrowDown: () => this.navigate(1, 0, -0.125),

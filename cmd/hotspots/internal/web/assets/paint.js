@@ -1,5 +1,7 @@
-// Draws cells: a point of the canvas is all that was done in the cells that it stands for. Which
-// these are is said by two lists of edges, in whole numbers, so that both ways draw the same.
+// Draws cells: a point of the canvas is all that was done in the cells that it stands for, and how
+// much of them was touched. Which these are is said by two lists of edges, in whole numbers, so that
+// both ways draw the same.
+import { least, levelOf, levels, shares } from "./density.js";
 
 const vertex = `#version 300 es
 void main() { gl_Position = vec4(vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 1.0, 0, 1); }`;
@@ -11,22 +13,30 @@ precision highp usampler2D;
 uniform usampler2D cells, order, across, down;
 uniform ivec4 shape; // columns modulo, columns there are, ring, rows there are
 uniform int height;
-uniform vec3 palette[9];
+uniform vec3 palette[${8 * levels + 1}];
+uniform uint shares[${levels}], least[${levels}];
 out vec4 color;
 int edge(usampler2D list, int i) { return int(texelFetch(list, ivec2(i, 0), 0).r) - 1; }
 void main() {
   ivec2 at = ivec2(int(gl_FragCoord.x), height - 1 - int(gl_FragCoord.y));
   int left = edge(across, at.x), right = max(left + 1, edge(across, at.x + 1));
   int top = edge(down, at.y), bottom = max(top + 1, edge(down, at.y + 1));
-  if (left < 0 || left >= shape.y) { color = vec4(palette[8], 1); return; }
+  if (left < 0 || left >= shape.y) { color = vec4(palette[${8 * levels}], 1); return; }
   right = min(right, shape.y);
   bottom = min(bottom, shape.w);
-  uint what = 0u;
+  uint what = 0u, sum = 0u, all = uint((right - left) * max(0, bottom - top));
   for (int r = top; r < bottom; r++) {
     int row = int(texelFetch(order, ivec2(r, 0), 0).r);
-    for (int c = left; c < right; c++) what |= texelFetch(cells, ivec2(row, (c + shape.z) % shape.x), 0).r;
+    for (int c = left; c < right; c++) {
+      uint cell = texelFetch(cells, ivec2(row, (c + shape.z) % shape.x), 0).r;
+      if (cell == 0u) continue;
+      what |= cell & 7u;
+      sum += shares[cell >> 3];
+    }
   }
-  color = vec4(palette[what & 7u], 1);
+  uint level = ${levels - 1}u;
+  while (sum < least[level] * all) level--;
+  color = vec4(palette[what == 0u ? 0u : what | level << 3], 1);
 }`;
 
 // painter is one that draws into a canvas: by WebGL2 where a GPU does it, else point by point.
@@ -88,6 +98,8 @@ class Shaded {
       gl.uniform1i(this.at(name), i);
       return t;
     });
+    gl.uniform1uiv(this.at("shares"), shares);
+    gl.uniform1uiv(this.at("least"), least);
     this.uploads = 0;
     canvas.addEventListener("webglcontextlost", () => { this.lost = true; });
   }
@@ -148,23 +160,32 @@ class Plain {
     const end = head.end - head.first, ring = head.first % head.columns;
     const same = this.order === order && this.across === across && this.down === down && this.palette === palette;
     const [x0, x1] = changedPoints(cells, across, same);
-    const done = new Uint8Array(order.length);
+    const done = new Uint8Array(order.length), sums = new Uint32Array(order.length);
     for (let x = x0; x < x1; x++) {
       const left = across[x] - 1, right = Math.min(end, Math.max(left + 1, across[x + 1] - 1));
       if (left < 0 || left >= end) {
-        for (let y = 0, i = x; y < height; y++, i += width) points[i] = colors[8];
+        for (let y = 0, i = x; y < height; y++, i += width) points[i] = colors[8 * levels];
         continue;
       }
       done.fill(0);
+      sums.fill(0);
       for (let k = left; k < right; k++) {
         const line = ((k + ring) % head.columns) * head.rows;
-        for (let r = 0; r < done.length; r++) done[r] |= what[line + order[r]];
+        for (let r = 0; r < done.length; r++) {
+          const cell = what[line + order[r]];
+          if (cell === 0) continue;
+          done[r] |= cell & 7;
+          sums[r] += shares[cell >> 3];
+        }
       }
       for (let y = 0, i = x; y < height; y++, i += width) {
         const top = down[y] - 1, bottom = Math.min(done.length, Math.max(top + 1, down[y + 1] - 1));
-        let is = 0;
-        for (let r = top; r < bottom; r++) is |= done[r];
-        points[i] = colors[is];
+        let is = 0, sum = 0;
+        for (let r = top; r < bottom; r++) {
+          is |= done[r];
+          sum += sums[r];
+        }
+        points[i] = colors[is === 0 ? 0 : is | levelOf(sum, (right - left) * (bottom - top)) << 3];
       }
     }
     c.putImageData(this.image, 0, 0, x0, 0, Math.max(0, x1 - x0), height);

@@ -1,7 +1,7 @@
 // What a program does to memory, as it comes: docs/web.md, "What is watched".
 import { parts, socket } from "./api.js";
 
-const protocol = "hotspots.memory.1";
+const protocol = "hotspots.memory.2";
 const again = [250, 500, 1000, 2000]; // ms until it is tried again
 
 // Stream is a WebSocket, and another one when that is gone, until it is closed.
