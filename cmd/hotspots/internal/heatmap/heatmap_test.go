@@ -3,7 +3,9 @@ package heatmap
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"image/png"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -285,5 +287,65 @@ func TestMost(t *testing.T) {
 	p, err := Draw(mapOf(t, nil, many, one), Options{})
 	if err != nil || len(p.labels) != mostLabels {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestShades: a point is as bright as the legend says for the share of it that was touched, in both
+// palettes: of pages, and of their lines where these were noted.
+func TestShades(t *testing.T) {
+	for _, granule := range []pages.Granule{pages.Page, pages.Line} {
+		log := pages.Log{Granule: granule}
+		per := uint64(4096 / granule.Size())
+		log.Add(&pages.Slice{Executed: 10, Time: 1, Parts: 1, Ranges: []pages.Range{{First: 0, Pages: 8 * per, What: pages.WasRead}}})
+		log.Add(&pages.Slice{Executed: 20, Time: 2, Parts: 1, Ranges: []pages.Range{{First: 0, Pages: 1, What: pages.WasRead}}})
+		log.Add(&pages.Slice{Executed: 30, Time: 3, Parts: 1, Ranges: []pages.Range{{First: 0, Pages: 4 * per, What: pages.WasWritten}}})
+		table := filepath.Join(t.TempDir(), "a")
+		if err := log.Close(table, [16]byte{}, &pages.Maps{}); err != nil {
+			t.Fatal(err)
+		}
+		f, err := pages.Read(table, [16]byte{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := heat.New(f.In(f.Noted), nil, heat.Show{})
+		for _, o := range []Options{{}, {Blind: true}, {Even: true}} {
+			o.Row, o.Column = 8*4096, 10
+			p, err := Draw(m, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text bytes.Buffer
+			var l struct {
+				Colours map[string]string `json:"colours"`
+				Shades  []legendShade     `json:"shades"`
+				Plot    rectangle         `json:"plot"`
+			}
+			if err := p.Legend(&text); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(text.Bytes(), &l); err != nil {
+				t.Fatal(err)
+			}
+			if o.Even != (len(l.Shades) == 0) {
+				t.Errorf("%+v: %v", o, l.Shades)
+			}
+			for column, share := range []float64{1, 1 / float64(8*per), 0.5} {
+				brightness := 1.0
+				for _, s := range l.Shades {
+					if share >= s.Least {
+						brightness = s.Brightness
+					}
+				}
+				name := []string{"load", "load", "store"}[column]
+				var r, g, b uint8
+				if _, err := fmt.Sscanf(l.Colours[name], "#%02x%02x%02x", &r, &g, &b); err != nil {
+					t.Fatal(err)
+				}
+				of := func(v uint8) uint8 { return uint8(math.Round(float64(v) * brightness)) }
+				if c := p.image.RGBAAt(l.Plot.X+column*l.Plot.PerColumn, l.Plot.Y); c.R != of(r) || c.G != of(g) || c.B != of(b) {
+					t.Errorf("%v, %+v, %v of a point: %v, not %v of %s", granule, o, share, c, brightness, l.Colours[name])
+				}
+			}
+		}
 	}
 }
