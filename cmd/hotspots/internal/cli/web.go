@@ -30,6 +30,7 @@ type webFlags struct {
 	address  string
 	interval time.Duration
 	open     bool
+	tls      struct{ certificate, key string }
 }
 
 func (a *app) webCommand() *cobra.Command {
@@ -39,18 +40,23 @@ func (a *app) webCommand() *cobra.Command {
 		Short: "Watch programs' calls in a browser",
 		Long: "Show calls a second and all calls of programs in a browser of this machine, while they run and after: functions, where calls are, threads, hot events, coverage, and how two tables differ.\n" +
 			"Without argument: the newest program that runs, else the newest table. Open the URL that is printed: nobody can without the token in it. Press ? there for the keys; Ctrl-C here ends it.\n" +
-			"From another machine: ssh -L 9466:127.0.0.1:9466 HOST, and the same URL. The programs are not slowed down: only their count tables are read.",
-		Example: "  hotspots web\n  hotspots web 4711 --open\n  hotspots web yesterday.dynprof today.dynprof     compare them\n  hotspots web --addr 127.0.0.1:0 app.dynprof      at any port that is free",
+			"From another machine: ssh -L 9466:127.0.0.1:9466 HOST, and the same URL; or by TLS, with --tls-cert, --tls-key and --addr. The programs are not slowed down: only their count tables are read.",
+		Example: "  hotspots web\n  hotspots web 4711 --open\n  hotspots web yesterday.dynprof today.dynprof     compare them\n  hotspots web --addr 127.0.0.1:0 app.dynprof      at any port that is free\n  hotspots web --addr 0.0.0.0:9466 --tls-cert host.pem --tls-key host.key",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.interval < leastInterval {
 				return usage("--interval %v: it is %v or more", f.interval, leastInterval)
 			}
+			if (f.tls.certificate == "") != (f.tls.key == "") {
+				return usage("--tls-cert and --tls-key: TLS takes both, a certificate and its key")
+			}
 			return a.web(f, args, cmd.Flags().Changed("addr"))
 		},
 	}
-	cmd.Flags().StringVar(&f.address, "addr", webAddress, "listen at this `IP:PORT` of this machine; another port if that is taken, unless you name it")
+	cmd.Flags().StringVar(&f.address, "addr", webAddress, "listen at this `IP:PORT` of this machine, of others too with TLS; another port if that is taken, unless you name it")
 	cmd.Flags().DurationVar(&f.interval, "interval", time.Second, "`time` between two readings")
 	cmd.Flags().BoolVar(&f.open, "open", false, "open it in the browser (xdg-open)")
+	cmd.Flags().StringVar(&f.tls.certificate, "tls-cert", "", "speak TLS, with the certificate in this `FILE`, PEM, so that --addr may be one that other machines reach")
+	cmd.Flags().StringVar(&f.tls.key, "tls-key", "", "its key is in this `FILE`")
 	return cmd
 }
 
@@ -67,7 +73,13 @@ func (a *app) web(f webFlags, args []string, named bool) error {
 		defer naming.Unlock()
 		namer.Name(t)
 	}
-	s := web.New(web.Options{Interval: f.interval, Mangled: a.noDemangle, Name: name, Find: namer.Find, Dirs: func() []string { return searchDirs(os.Getuid()) }})
+	o := web.Options{Interval: f.interval, Mangled: a.noDemangle, Name: name, Find: namer.Find, Dirs: func() []string { return searchDirs(os.Getuid()) }}
+	if f.tls.key != "" {
+		if o.TLS, err = web.TLS(f.tls.certificate, f.tls.key); err != nil {
+			return fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		}
+	}
+	s := web.New(o)
 	defer s.Close()
 	if len(args) == 0 {
 		path, err := watched(nil)
@@ -89,9 +101,9 @@ func (a *app) web(f webFlags, args []string, named bool) error {
 			p.Close()
 		}
 	}
-	l, err := web.Listen(f.address)
+	l, err := web.Listen(f.address, o.TLS != nil)
 	if errors.Is(err, syscall.EADDRINUSE) && !named {
-		l, err = web.Listen("127.0.0.1:0")
+		l, err = web.Listen("127.0.0.1:0", false)
 	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -12,10 +12,11 @@ import (
 
 // guard lets nobody in but pages of this server, with its token.
 //
-//   - The socket is of the loopback interface only.
+//   - The socket is of the loopback interface only, or speaks TLS.
 //   - The Host that a request names is an address of that, so that no name of somebody else's,
 //     which he has lead here later (DNS rebinding), is answered. Its port is not looked at: it
-//     is another one where ssh -L forwards it.
+//     is another one where ssh -L forwards it. By TLS a name that is not of our certificate does
+//     not come as far as that, and which names others know us by we cannot know.
 //   - A request that tells its Origin is of that Host itself.
 //   - What is asked of a program needs the token, in a header: the printed URL has it behind
 //     the #, which browsers send nowhere. It is no cookie: these are sent to all servers of
@@ -23,6 +24,7 @@ import (
 type guard struct {
 	token string
 	next  http.Handler
+	tls   bool
 }
 
 // newToken is one that nobody can guess.
@@ -38,6 +40,10 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	scheme := "http://"
+	if g.tls {
+		scheme = "https://"
+	}
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -47,9 +53,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	switch {
-	case !isLoopback(r.Host):
+	case !g.tls && !isLoopback(r.Host):
 		refuse(w, http.StatusForbidden, "this server answers for 127.0.0.1, localhost and [::1] only: open the URL that hotspots web printed")
-	case r.Header.Get("Origin") != "" && !strings.EqualFold(r.Header.Get("Origin"), "http://"+r.Host):
+	case r.Header.Get("Origin") != "" && !strings.EqualFold(r.Header.Get("Origin"), scheme+r.Host):
 		refuse(w, http.StatusForbidden, "pages of other origins get nothing")
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 		h.Set("Allow", "GET, HEAD, POST")

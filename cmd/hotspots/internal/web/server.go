@@ -4,10 +4,12 @@ package web
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -36,6 +38,7 @@ type Options struct {
 	Dirs     func() []string
 	Name     func(*table.Table) // names what has no name, one at a time; may be nil
 	Find     *debugfile.Finder  // what has source lines; nil: they are not looked for
+	TLS      *tls.Config        // nil: none, and this machine alone
 }
 
 // Server shows programs.
@@ -135,8 +138,17 @@ func (s *Server) all() []*program {
 	return append([]*program(nil), s.programs...)
 }
 
-// Listen opens a socket that only this machine reaches.
-func Listen(address string) (net.Listener, error) {
+// TLS is how pages of other machines are served, with a certificate and its key, PEM.
+func TLS(certificate, key string) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil // which has WebSockets
+}
+
+// Listen opens a socket that only this machine reaches, or others, too.
+func Listen(address string, others bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not an address to listen at: write 127.0.0.1:PORT", address)
@@ -147,23 +159,39 @@ func Listen(address string) (net.Listener, error) {
 	if host == "localhost" {
 		host = "127.0.0.1"
 	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return nil, fmt.Errorf("%q is not of this machine alone: listen at 127.0.0.1:%s, and reach it from elsewhere with: ssh -L %s:127.0.0.1:%s HOST", address, port, port, port)
+	switch ip := net.ParseIP(host); {
+	case others && ip == nil:
+		return nil, fmt.Errorf("%q is not an address to listen at: write IP:%s, or 0.0.0.0:%s for all of this machine's", address, port, port)
+	case !others && (ip == nil || !ip.IsLoopback()):
+		return nil, fmt.Errorf("%q is not of this machine alone, which takes --tls-cert and --tls-key; or listen at 127.0.0.1:%s, and reach it from elsewhere with: ssh -L %s:127.0.0.1:%s HOST", address, port, port, port)
 	}
 	return net.Listen("tcp", net.JoinHostPort(host, port))
 }
 
 // URL is what to open in a browser.
 func (s *Server) URL(l net.Listener) string {
-	return "http://" + l.Addr().String() + "/#token=" + s.token
+	if s.TLS == nil {
+		return "http://" + l.Addr().String() + "/#token=" + s.token
+	}
+	at := l.Addr().String()
+	if host, port, err := net.SplitHostPort(at); err == nil && net.ParseIP(host).IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			at = net.JoinHostPort(name, port)
+		}
+	}
+	return "https://" + at + "/#token=" + s.token
 }
 
 // Serve answers until ctx is done.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	h := exporter.NewServer(&guard{token: s.token, next: s.handler()})
+	h := exporter.NewServer(&guard{token: s.token, next: s.handler(), tls: s.TLS != nil})
 	stop := context.AfterFunc(ctx, func() { h.Close() })
 	defer stop()
-	err := h.Serve(netutil.LimitListener(l, maxConnections))
+	l = netutil.LimitListener(l, maxConnections)
+	if s.TLS != nil {
+		l = tls.NewListener(l, s.TLS)
+	}
+	err := h.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}

@@ -378,12 +378,12 @@ func TestListen(t *testing.T) {
 		"0.0.0.0:0": "not of this machine", "[::]:0": "not of this machine", ":0": "not of this machine", "192.0.2.1:80": "not of this machine", "example.org:80": "not of this machine",
 		"127.0.0.1": "not an address", "9466": "not an address", "127.0.0.1:70000": "65535", "127.0.0.1:http": "65535", "127.0.0.1:": "65535", "127.0.0.1:00": "65535",
 	} {
-		if l, err := Listen(address); err == nil || !strings.Contains(err.Error(), says) {
+		if l, err := Listen(address, false); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, %v", address, l, err)
 		}
 	}
 	for _, address := range []string{"127.0.0.1:0", "localhost:0", "127.1.2.3:0"} {
-		l, err := Listen(address)
+		l, err := Listen(address, false)
 		if err != nil {
 			t.Errorf("%s: %v", address, err)
 			continue
@@ -398,7 +398,7 @@ func TestListen(t *testing.T) {
 // TestServe: by a socket, until it is to end; who reads slowly or asks for nothing keeps nobody.
 func TestServe(t *testing.T) {
 	s := demo(t)
-	l, err := Listen("127.0.0.1:0")
+	l, err := Listen("127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}
