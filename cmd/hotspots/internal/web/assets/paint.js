@@ -148,6 +148,9 @@ class Shaded {
   }
 }
 
+// adds are what cells add to a sum.
+const adds = Uint16Array.from({ length: 8 * levels }, (_, cell) => (cell === 0 ? 0 : shares[cell >> 3]));
+
 class Plain {
   constructor(canvas) { Object.assign(this, { canvas, c: canvas.getContext("2d", { alpha: false }), kind: "canvas" }); }
 
@@ -173,16 +176,15 @@ class Plain {
         const line = ((k + ring) % head.columns) * head.rows;
         for (let r = 0; r < done.length; r++) {
           const cell = what[line + order[r]];
-          if (cell === 0) continue;
-          done[r] |= cell & 7;
-          sums[r] += shares[cell >> 3];
+          done[r] |= cell;
+          sums[r] += adds[cell];
         }
       }
       for (let y = 0, i = x; y < height; y++, i += width) {
         const top = down[y] - 1, bottom = Math.min(done.length, Math.max(top + 1, down[y + 1] - 1));
         let is = 0, sum = 0;
         for (let r = top; r < bottom; r++) {
-          is |= done[r];
+          is |= done[r] & 7;
           sum += sums[r];
         }
         points[i] = colors[is === 0 ? 0 : is | levelOf(sum, (right - left) * (bottom - top)) << 3];
