@@ -5,6 +5,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -162,6 +163,23 @@ func TestOwnNumber(t *testing.T) {
 				same(t, without, run(t, how(build(t, "hotspots")+" run --summary 0 -o '"+filepath.Join(t.TempDir(), "table")+"' "+flags+" --")))
 			})
 		}
+	}
+}
+
+// TestVariables: the program gets each string of the environment, also those that a Go
+// program is not shown by its own library.
+func TestVariables(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, "gcc", []string{"-O1"}, "variables.c")
+	without := run(t, command{args: []string{program, program}})
+	if strings.Count(without.stdout, "[TWICE=") != 3 || !strings.Contains(without.stdout, "[]\n") {
+		t.Fatalf("%+v", without)
+	}
+	for _, flags := range [][]string{nil, {"--threshold", "10"}, {"--heat"}, {"--strict", "--objects", "all"}} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			args := append([]string{program, build(t, "hotspots"), "run", "--summary", "0", "-o", filepath.Join(t.TempDir(), "table")}, flags...)
+			same(t, without, run(t, command{args: append(args, "--", program)}))
+		})
 	}
 }
 

@@ -606,7 +606,7 @@ func (a *app) uncounted(p *launch.Program, why error) error {
 	if !p.Doubtful {
 		a.say("nothing is counted: %v", why)
 	}
-	result, err := launch.Run(p, os.Environ(), nil)
+	result, err := launch.Run(p, launch.Variables(), nil)
 	if err != nil {
 		return startError(err)
 	}
@@ -686,7 +686,7 @@ func (f *runFlags) prepare(p *launch.Program, carried *launch.Carried, memory st
 	}
 	if library == "" {
 		around := setting.All[setting.Outside].Variable + "=" // of a run around this one, who would be told
-		return j, slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, around) }), nil
+		return j, slices.DeleteFunc(launch.Variables(), func(v string) bool { return strings.HasPrefix(v, around) }), nil
 	}
-	return j, launch.Environ(os.Environ(), library, p.Preload, settings), nil
+	return j, launch.Environ(launch.Variables(), library, p.Preload, settings), nil
 }
