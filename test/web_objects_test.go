@@ -59,10 +59,11 @@ func webObjects(t *testing.T, b *browser) {
 	b.sees(`hotspots.model?.names && document.querySelector("main").firstChild`)
 	b.keys("7")
 	b.sees(`hotspots.views.memory.cells.head?.instructions > 0 && hotspots.views.memory.curves.head?.settled`)
-	for of, said := range map[string]string{
-		"plain 5000":  `in a block of 5,000 bytes allocated by plain (heat_allocs.c:`,
-		"later 30000": `in a block of 30,000 bytes allocated by later (heat_allocs.c:`,
+	for _, row := range []struct{ of, said string }{
+		{"plain 5000", `in a block of 5,000 bytes allocated by plain (heat_allocs.c:`},
+		{"later 30000", `in a block of 30,000 bytes allocated by later (heat_allocs.c:`}, // this stays in view
 	} {
+		of, said := row.of, row.said
 		from := places[of] + 1024
 		js[bool](b, fmt.Sprintf(`hotspots.views.memory.setAddresses(%d, %d) ?? true`, from, from+64))
 		b.sees(fmt.Sprintf(`hotspots.views.memory.cells.head.from === %d`, from))
