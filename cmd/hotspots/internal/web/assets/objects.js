@@ -23,6 +23,7 @@ export class DataObjects {
 
   begin() {
     this.list = []; // by address
+    this.drawn = []; // of the list that there was then
     this.more = 0;
     this.asked = 0;
     this.of = "";
@@ -38,16 +39,15 @@ export class DataObjects {
     c.fillStyle = "#000000";
     c.fillRect(left - 2, 0, wide + 2, height);
     this.drawn = this.places(height);
-    for (const { top, bottom, i } of this.drawn) {
-      c.fillStyle = paintOf(this.list[i]);
+    for (const { o, top, bottom } of this.drawn) {
+      c.fillStyle = paintOf(o);
       c.fillRect(left, top, wide, Math.max(bottom - top, 0.5));
     }
     c.font = '11px system-ui, "Segoe UI", Cantarell, "Liberation Sans", sans-serif';
     c.textBaseline = "middle";
     c.textAlign = "right";
     let free = Infinity; // from the bottom up: above what has a name already
-    for (const { top, bottom, i } of this.drawn) {
-      const o = this.list[i];
+    for (const { o, top, bottom } of this.drawn) {
       if (bottom - top >= 3) {
         c.fillStyle = "#000000";
         c.fillRect(left, Math.round(top), wide, 1);
@@ -80,8 +80,8 @@ export class DataObjects {
         if (o.to <= from) continue;
         const top = y(Math.min(o.to, to)), bottom = y(Math.max(o.from, from));
         const last = all.length - 1;
-        if (last >= 0 && all[last].i === i && Math.abs(all[last].top - bottom) < 0.01) all[last].top = top;
-        else all.push({ i, top, bottom });
+        if (last >= 0 && all[last].o === o && Math.abs(all[last].top - bottom) < 0.01) all[last].top = top;
+        else all.push({ o, top, bottom });
       }
     }
     return all;
@@ -90,11 +90,10 @@ export class DataObjects {
   // at is what lies where somebody points at, to a byte as far as rows are that fine.
   at(pointer) {
     const { memory } = this;
-    if (!memory.app.state.mo || !pointer || !this.drawn) return "";
+    if (!memory.app.state.mo || !pointer) return "";
     const found = this.drawn.filter(({ top, bottom }) => pointer.y >= top && pointer.y < Math.max(bottom, top + 1));
     if (found.length === 0) return "";
-    const least = found.reduce((a, b) => (this.list[b.i].to - this.list[b.i].from < this.list[a.i].to - this.list[a.i].from ? b : a));
-    const o = this.list[least.i];
+    const { o } = found.reduce((a, b) => (b.o.to - b.o.from < a.o.to - a.o.from ? b : a));
     if (isBlock(o)) return `in ${saidBlock(o)}`;
     return `in ${o.name}: ${thousands(o.to - o.from)} bytes from 0x${o.from.toString(16)} on`;
   }
