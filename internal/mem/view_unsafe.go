@@ -18,6 +18,18 @@ func Array[T any](addr uint64, n int) []T {
 	return unsafe.Slice((*T)(pointer(addr)), n)
 }
 
+// Strings are those of C that words from addr on lead to, up to one that is 0.
+func Strings(addr uint64) (all []string) {
+	const word = 8
+	for ; ; addr += word {
+		at := Array[uint64](addr, 1)[0]
+		if at == 0 {
+			return all
+		}
+		all = append(all, unix.BytePtrToString((*byte)(pointer(at))))
+	}
+}
+
 // pointer makes an integer a pointer to memory outside the Go heap.
 func pointer(addr uint64) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))

@@ -3,28 +3,22 @@ package launch
 import (
 	"os"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/setting"
 )
 
 // Variables is the environment as the kernel has made it. os.Environ leaves out empty strings
 // and, of variables of one name, all but the first.
 func Variables() []string {
-	if stackAtStart == nil { // a build whose entry is Go's
+	if stackAtStart == 0 { // a build whose entry is Go's
 		return os.Environ()
 	}
-	var env []string
-	const word = unsafe.Sizeof(stackAtStart[0])
-	for at := unsafe.Add(unsafe.Pointer(stackAtStart), (stackAtStart[0]+2)*word); ; at = unsafe.Add(at, word) { // behind argc, argv and its end
-		v := *(**byte)(at)
-		if v == nil {
-			return env
-		}
-		env = append(env, unix.BytePtrToString(v))
-	}
+	const word = 8
+	arguments := mem.Array[uint64](uint64(stackAtStart), 1)[0]
+	return mem.Strings(uint64(stackAtStart) + (arguments+2)*word) // behind argc, argv and its end
 }
 
 // Environ returns base with the library in LD_PRELOAD, after what is there

@@ -51,7 +51,7 @@ var witnessName = [...]byte{'d', 'y', 'n', 'p', 'r', 'o', 'f', '-', 'w', 'i', 't
 
 // stackAtStart is where the kernel has put the number of arguments, and they follow; stored
 // by entry_amd64.s.
-var stackAtStart *[2]uintptr
+var stackAtStart uintptr
 
 // bear makes a witness that writes to that descriptor. The number is that of an error if it is
 // negative.
