@@ -10,7 +10,7 @@ import (
 // TestDeps: what a test is skipped without is installed by make deps, or make long, or there is no
 // Debian without it.
 func TestDeps(t *testing.T) {
-	essential := []string{"bash", "chroot", "dash", "env", "false", "true", "tar", "prlimit", "setarch", "setpriv", "timeout", "unshare", "wc"}
+	essential := []string{"bash", "chroot", "dash", "env", "false", "ls", "true", "tar", "prlimit", "setarch", "setpriv", "timeout", "unshare", "wc"}
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {
 		t.Fatal(err)

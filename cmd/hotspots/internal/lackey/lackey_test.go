@@ -165,7 +165,7 @@ func someLog(r *rand.Rand, lines int) []byte {
 
 // TestImport: slices have what who counts line by line finds in them, whatever else is in the log.
 func TestImport(t *testing.T) {
-	for seed := range uint64(24) {
+	for seed := range uint64(9) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		check(t, someLog(r, 1+r.IntN(1500)), Options{Granule: []heat.Granule{heat.Page, heat.Line, heat.Word}[seed%3], Slice: uint64(1 + r.IntN(300))})
 	}
