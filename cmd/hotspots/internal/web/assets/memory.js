@@ -447,7 +447,7 @@ export class Memory {
 
   // sharePointed is how much was touched of the cells of the point of the canvas that is pointed at.
   sharePointed({ x, y }) {
-    const { cells, canvas, over, across, down } = this, { first, end } = cells.head;
+    const { cells, canvas, over } = this, { first, end } = cells.head, across = this.edges(canvas.width), down = this.rows_(canvas.height);
     const i = Math.min(canvas.width - 1, Math.floor(x / over.clientWidth * canvas.width)), k = Math.min(canvas.height - 1, Math.floor(y / over.clientHeight * canvas.height));
     const left = first + across[i] - 1, top = down[k] - 1;
     const { sum, cells: n } = cells.sum(left, Math.min(end, Math.max(left + 1, first + across[i + 1] - 1)), top, Math.min(cells.order.length, Math.max(top + 1, down[k + 1] - 1)));
