@@ -1,12 +1,12 @@
 package audit
 
 import (
-	"encoding/binary"
 	"os"
 	"sync"
 
 	"github.com/dynprof/dynprof/internal/ptrace"
 	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/patcher/target/remote"
 )
 
 // operand is what an instruction is about to do with memory.
@@ -75,14 +75,9 @@ func formOf(in *x86.Inst, code []byte, o *x86.Operand) string {
 // hasBases reports whether the kernel has rdfsbase be used, by which operands by FS are recorded.
 // Those by GS are where that is not ours.
 var hasBases = sync.OnceValue(func() bool {
-	const hwcap2, fsgsbase, word = 26, 1 << 1, 8
+	const hwcap2, fsgsbase = 26, 1 << 1
 	b, _ := os.ReadFile("/proc/self/auxv")
-	for ; len(b) >= 2*word; b = b[2*word:] {
-		if binary.LittleEndian.Uint64(b) == hwcap2 {
-			return binary.LittleEndian.Uint64(b[word:])&fsgsbase != 0
-		}
-	}
-	return false
+	return remote.ParseAuxv(b)[hwcap2]&fsgsbase != 0
 })
 
 func address(o *x86.Operand, in *x86.Inst, r *ptrace.Regs) uint64 {

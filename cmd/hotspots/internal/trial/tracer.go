@@ -11,9 +11,11 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/dynprof/dynprof/internal/mem"
 	"github.com/dynprof/dynprof/internal/procfile"
 	"github.com/dynprof/dynprof/internal/procmaps"
 	"github.com/dynprof/dynprof/internal/ptrace"
+	"github.com/dynprof/dynprof/patcher/target/remote"
 )
 
 // tracer leads a program from one breakpoint to the next, each of which is come to once:
@@ -245,14 +247,12 @@ func (t *tracer) hit(of ptrace.Tracee) (bool, error) {
 
 // entry is where the program begins, behind its dynamic linker.
 func (t *tracer) entry() (uint64, error) {
-	const typeOfEntry = 9 // AT_ENTRY
 	b, err := procfile.Read(fmt.Sprintf("/proc/%d/auxv", t.pid))
-	for ; err == nil && len(b) >= 16; b = b[16:] {
-		if binary.LittleEndian.Uint64(b) == typeOfEntry {
-			return binary.LittleEndian.Uint64(b[8:]), nil
-		}
+	at, is := remote.ParseAuxv(b)[remote.AtEntry]
+	if !is {
+		return 0, fmt.Errorf("it is not known where it begins: %w", err)
 	}
-	return 0, fmt.Errorf("it is not known where it begins: %w", err)
+	return at, nil
 }
 
 // entered is when it does.
@@ -312,13 +312,13 @@ func (t *tracer) each(do func(at uint64, s span)) error {
 func (t *tracer) giveBack(_ int, of ptrace.Tracee) error {
 	t.result.Came = true
 	return t.each(func(at uint64, s span) {
-		there := t.resident(of, s)
+		there := resident(of, s)
 		if _, err := of.Call(at, syscall.SYS_MADVISE, s.from, s.to-s.from, syscall.MADV_DONTNEED); err != nil {
 			t.result.Denied = err
 			return
 		}
 		t.result.Asked += (s.to - s.from) / page
-		t.result.Given += there - min(there, t.resident(of, s))
+		t.result.Given += there - min(there, resident(of, s))
 		t.given = append(t.given, s)
 	})
 }
@@ -419,26 +419,8 @@ func (t *tracer) syscallIn(maps []procmaps.Mapping) (uint64, error) {
 }
 
 // resident is how many pages of it are in memory, or in swap.
-func (t *tracer) resident(of ptrace.Tracee, s span) (n uint64) {
-	const isThere, isSwapped = 1 << 63, 1 << 62
-	f, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", of))
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	b := make([]byte, 8*512)
-	for at := s.from; at < s.to; {
-		some := min(512, (s.to-at)/page)
-		if _, err := f.ReadAt(b[:8*some], int64(at/page*8)); err != nil {
-			return n
-		}
-		for i := range some {
-			if binary.LittleEndian.Uint64(b[8*i:])&(isThere|isSwapped) != 0 {
-				n++
-			}
-		}
-		at += some * page
-	}
+func resident(of ptrace.Tracee, s span) uint64 {
+	n, _ := mem.ResidentOf(strconv.Itoa(int(of)), s.from, s.to) // up to an error, as where it has ended
 	return n
 }
 
@@ -462,6 +444,6 @@ func (t *tracer) look(of ptrace.Tracee) {
 	}
 	t.result.Again = 0
 	for _, s := range t.given {
-		t.result.Again += t.resident(of, s)
+		t.result.Again += resident(of, s)
 	}
 }
