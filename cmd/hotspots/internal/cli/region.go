@@ -73,7 +73,6 @@ func calledFirst(place string) (call, what string) {
 	if !is {
 		return "", place
 	}
-	last := -1
 	for i := 0; i < len(rest); i++ {
 		switch {
 		case rest[i] != ':':
@@ -81,14 +80,12 @@ func calledFirst(place string) (call, what string) {
 			i++
 		case objectEnd(rest[:i+1]) != i:
 			return rest[:i], rest[i+1:]
-		default: // of an object, unless it is a function's, too, as main
-			last = i
 		}
 	}
-	if last < 0 || rest[:last] != mainObject {
-		return "", place
+	if what, is := strings.CutPrefix(rest, mainObject+":"); is && !strings.HasPrefix(what, ":") { // a function, too
+		return mainObject + ":" + mainObject, what
 	}
-	return rest[:last], rest[last+1:]
+	return "", place
 }
 
 const (
@@ -103,9 +100,6 @@ func (c *choice) await(call, text, program string, i int) (string, error) {
 	}
 	if i >= mostAwaited {
 		return "", fmt.Errorf("it has to be one of the first %d", mostAwaited)
-	}
-	if call == mainObject { // a function, too
-		call += ":" + mainObject
 	}
 	o, err := openPart(call, program)
 	if err != nil {
