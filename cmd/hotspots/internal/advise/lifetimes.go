@@ -235,7 +235,7 @@ func untouched(f *noted.File) (list []Untouched) {
 			touched = touched[1:]
 		}
 		resident := one.Resident / noted.PageSize
-		if one.Path != "" && one.Path != "[heap]" || n == 0 || resident <= n {
+		if one.Path != "" && one.Path != heap || n == 0 || resident <= n {
 			continue
 		}
 		name := heat.NameOf(&one)
