@@ -60,80 +60,103 @@ func Tree(n int, edges []Edge, order []int32) []bool {
 // Solve works out the counts of the edges that are not known. It reports false where the
 // others do not say so much. Counts of what goes on at the same time may be negative.
 func Solve(n int, edges []Edge, known []bool, counts []int64) bool {
-	s := &solver{edges: edges, known: known, counts: counts, sums: make([]node, n)}
+	o, ok := NewOrder(n, edges, known)
+	if ok {
+		o.Solve(counts)
+	}
+	return ok
+}
+
+// Order is the order in which the edges of a graph that are not known are worked out, for who does
+// so more than once.
+type Order struct {
+	edges []Edge
+	known []int32
+	steps []step
+	sums  []int64 // by node: what is known to come, less what is known to leave
+}
+
+// step works out an edge: the only one at a node that is not known by then.
+type step struct{ edge, node int32 }
+
+// NewOrder finds that of a graph of n nodes. It reports false where what is known does not say so much.
+func NewOrder(n int, edges []Edge, known []bool) (*Order, bool) {
+	f := &finder{Order: Order{edges: edges, sums: make([]int64, n)}, unknown: make([]unknown, n)}
+	left := 0
 	for i, e := range edges {
-		if e.From == e.To {
+		switch {
+		case e.From == e.To:
 			if !known[i] {
-				return false // what comes is what leaves, whatever it is
+				return nil, false // what comes is what leaves, whatever it is
 			}
-			continue
+		case known[i]:
+			f.known = append(f.known, int32(i))
+		default:
+			f.at(e.From, int32(i), 1)
+			f.at(e.To, int32(i), 1)
+			left++
 		}
-		s.add(e.From, int32(i), -1)
-		s.add(e.To, int32(i), 1)
 	}
-	for k := range s.sums {
-		s.settle(int32(k))
+	f.steps = make([]step, 0, left)
+	for k := range f.unknown {
+		f.settle(int32(k))
 	}
-	return s.left() == 0
+	return &f.Order, len(f.steps) == left
 }
 
-// node is what is known of a node.
-type node struct {
-	sum     int64 // what is known to come, less what is known to leave
-	unknown int32 // edges
-	xor     int32 // of their numbers: of a single one, which it is
-}
-
-type solver struct {
-	edges  []Edge
-	known  []bool
-	counts []int64
-	sums   []node
-}
-
-// add notes edge e at a node: sign is 1 where it comes in.
-func (s *solver) add(k, e int32, sign int64) {
-	if k == Outside {
-		return
+// Solve works out the counts of the edges that are not known.
+func (o *Order) Solve(counts []int64) {
+	clear(o.sums)
+	for _, e := range o.known {
+		o.add(o.edges[e].From, -counts[e])
+		o.add(o.edges[e].To, counts[e])
 	}
-	if s.known[e] {
-		s.sums[k].sum += sign * s.counts[e]
-		return
-	}
-	s.sums[k].unknown++
-	s.sums[k].xor ^= e
-}
-
-// settle works out the only unknown edge of node k, and goes on at its other end.
-func (s *solver) settle(k int32) {
-	for k != Outside && s.sums[k].unknown == 1 {
-		at := &s.sums[k]
-		e := at.xor
-		out := s.edges[e].From == k
-		if s.counts[e] = at.sum; !out {
-			s.counts[e] = -at.sum
+	for _, s := range o.steps {
+		if from, to := o.edges[s.edge].From, o.edges[s.edge].To; from == s.node {
+			counts[s.edge] = o.sums[s.node]
+			o.add(to, counts[s.edge])
+		} else {
+			counts[s.edge] = -o.sums[s.node]
+			o.add(from, -counts[s.edge])
 		}
-		s.known[e] = true
-		at.unknown, at.xor, at.sum = 0, 0, 0
-		next, sign := s.edges[e].From, int64(-1)
-		if out {
-			next, sign = s.edges[e].To, 1
-		}
-		if next != Outside {
-			to := &s.sums[next]
-			to.unknown--
-			to.xor ^= e
-			to.sum += sign * s.counts[e]
-		}
-		k = next
 	}
 }
 
-func (s *solver) left() (n int) {
-	for _, known := range s.known {
-		if !known {
-			n++
+func (o *Order) add(node int32, n int64) {
+	if node != Outside {
+		o.sums[node] += n
+	}
+}
+
+// unknown is what is not known at a node.
+type unknown struct {
+	edges int32
+	xor   int32 // of their numbers: of a single one, which it is
+}
+
+type finder struct {
+	Order
+	unknown []unknown
+}
+
+// at notes that edge e at a node is not known, or is known by now.
+func (f *finder) at(node, e, n int32) {
+	if node != Outside {
+		f.unknown[node].edges += n
+		f.unknown[node].xor ^= e
+	}
+}
+
+// settle works out the only unknown edge of a node, and goes on at its other end.
+func (f *finder) settle(node int32) {
+	for node != Outside && f.unknown[node].edges == 1 {
+		e := f.unknown[node].xor
+		f.steps = append(f.steps, step{e, node})
+		from, to := f.edges[e].From, f.edges[e].To
+		f.at(from, e, -1)
+		f.at(to, e, -1)
+		if node = to; f.steps[len(f.steps)-1].node == to {
+			node = from
 		}
 	}
-	return n
 }

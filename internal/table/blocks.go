@@ -265,20 +265,11 @@ func (s *solver) next() (p part, edges []spantree.Edge) {
 
 // part works out the counts of a function.
 func (s *solver) part(p part, edges []spantree.Edge) error {
-	blocks, ways, number := s.Blocks[p.blocks:p.endBlocks], s.Ways[p.ways:p.endWays], p.function
-	if len(ways) > 0 {
-		if !s.solve(blocks, ways, edges, number) {
-			return layout.Corrupt("the counts of function %d do not say how often its blocks ran", number)
-		}
-	} else if blocks[0].Runs = s.calls[number]; len(blocks) > 1 || blocks[0].Flags&layout.BlockEntry == 0 {
-		return layout.Corrupt("%d blocks of function %d, and no way", len(blocks), number)
+	g, err := s.graph(p, edges)
+	if err == nil {
+		s.solve(p, g)
 	}
-	for i := range blocks {
-		if after := blocks[i].After; after != layout.NoBlock {
-			blocks[i].Runs += s.Blocks[after].Runs
-		}
-	}
-	return nil
+	return err
 }
 
 // observe notes how often the copy of a function was entered, if that is not with each call.
@@ -291,15 +282,35 @@ func (s *solver) observe(ways []Way, number uint32) {
 	}
 }
 
-// solve works out how often the blocks of a function ran, and its ways, which are those
-// edges, were taken.
-func (s *solver) solve(blocks []Block, ways []Way, edges []spantree.Edge, number uint32) bool {
+// graph is how the counts of a function are worked out.
+type graph struct {
+	order    *spantree.Order // nil: there is no way, and its block runs with each call
+	counters []int32         // by edge: its counter, edgeUnknown or edgeCalls
+	taken    []int64
+}
+
+const (
+	edgeUnknown = -1
+	edgeCalls   = -2 // by the calls of the function
+)
+
+// graph finds that of a function with those edges.
+func (s *solver) graph(p part, edges []spantree.Edge) (*graph, error) {
+	blocks, ways := s.Blocks[p.blocks:p.endBlocks], s.Ways[p.ways:p.endWays]
+	if len(ways) == 0 {
+		if len(blocks) > 1 || blocks[0].Flags&layout.BlockEntry == 0 {
+			return nil, layout.Corrupt("%d blocks of function %d, and no way", len(blocks), p.function)
+		}
+		return &graph{counters: []int32{edgeCalls}, taken: make([]int64, 1)}, nil
+	}
 	n := len(blocks)
 	edges = spantree.Split(n, edges)
-	known, taken := make([]bool, len(edges)), make([]int64, len(edges))
+	g := &graph{counters: make([]int32, len(edges)), taken: make([]int64, len(edges))}
+	known := make([]bool, len(edges))
 	know := func(i int, counter uint32) {
+		g.counters[i] = edgeUnknown
 		if counter != layout.NoCounter {
-			known[i], taken[i] = true, int64(s.counts[counter-s.first])
+			known[i], g.counters[i] = true, int32(counter-s.first)
 		}
 	}
 	for i := range blocks {
@@ -307,19 +318,41 @@ func (s *solver) solve(blocks []Block, ways []Way, edges []spantree.Edge, number
 	}
 	for i := range ways {
 		if know(n+i, ways[i].Counter); ways[i].Flags&layout.WayCalls != 0 {
-			known[n+i], taken[n+i] = true, int64(s.calls[number])
+			known[n+i], g.counters[n+i] = true, edgeCalls
 		}
 	}
-	if !spantree.Solve(2*n, edges, known, taken) {
-		return false
+	var ok bool
+	if g.order, ok = spantree.NewOrder(2*n, edges, known); !ok {
+		return nil, layout.Corrupt("the counts of function %d do not say how often its blocks ran", p.function)
 	}
+	return g, nil
+}
+
+// solve works out how often the blocks of a function ran, and its ways were taken.
+func (s *solver) solve(p part, g *graph) {
+	for i, counter := range g.counters {
+		switch {
+		case counter >= 0:
+			g.taken[i] = int64(s.counts[counter])
+		case counter == edgeCalls:
+			g.taken[i] = int64(s.calls[p.function])
+		}
+	}
+	if g.order != nil {
+		g.order.Solve(g.taken)
+	}
+	blocks, ways := s.Blocks[p.blocks:p.endBlocks], s.Ways[p.ways:p.endWays]
 	for i := range blocks {
-		blocks[i].Runs = uint64(max(taken[i], 0))
+		blocks[i].Runs = uint64(max(g.taken[i], 0))
 	}
 	for i := range ways {
-		ways[i].Taken = uint64(max(taken[n+i], 0))
+		ways[i].Taken = uint64(max(g.taken[len(blocks)+i], 0))
 	}
-	return true
+	for i := range blocks {
+		if after := blocks[i].After; after != layout.NoBlock {
+			blocks[i].Runs += s.Blocks[after].Runs
+		}
+	}
 }
 
 // sumLoops adds up what the loops ran. Whoever came to a header behind a call at its old

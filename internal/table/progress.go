@@ -15,6 +15,7 @@ type Progress struct {
 	table    *Table
 	solver   solver
 	parts    []part
+	graphs   []*graph // of those that have run
 	owners   []uint64 // counters, and parts that have them in the lower half
 	counts   []uint64 // by counter
 	before   []uint64
@@ -44,7 +45,7 @@ func (t *Table) Progress() (*Progress, error) {
 		p.own(one)
 	}
 	slices.Sort(p.owners) // so that counters are looked at in the order in which they lie
-	p.executed = make([]uint64, len(p.parts))
+	p.graphs, p.executed = make([]*graph, len(p.parts)), make([]uint64, len(p.parts))
 	return p, nil
 }
 
@@ -111,13 +112,18 @@ func (p *Progress) solve(i uint32, ran func(*Block)) error {
 	if counter := p.table.Functions[one.function].Counter; counter < uint32(len(p.counts)) {
 		p.solver.calls[one.function] = p.counts[counter]
 	}
-	p.solver.blocks, p.solver.ways = one.blocks, one.ways
-	again, edges := p.solver.next()
-	if err := p.solver.part(again, edges); err != nil {
-		return err
+	if p.graphs[i] == nil {
+		p.solver.blocks, p.solver.ways = one.blocks, one.ways
+		again, edges := p.solver.next()
+		g, err := p.solver.graph(again, edges)
+		if err != nil {
+			return err
+		}
+		p.graphs[i] = g
 	}
+	p.solver.solve(one, p.graphs[i])
 	executed := uint64(0)
-	for k := again.blocks; k < again.endBlocks; k++ {
+	for k := one.blocks; k < one.endBlocks; k++ {
 		b := &p.solver.Blocks[k]
 		if b.Runs > p.most[k] {
 			p.most[k] = b.Runs
