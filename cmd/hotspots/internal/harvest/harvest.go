@@ -25,8 +25,8 @@ const (
 
 	// part is how much of the time it takes: one in so many, and at first as much as it needs, as
 	// most programs end soon.
-	part  = 20
-	first = 100 * time.Millisecond
+	part  = 40
+	first = 50 * time.Millisecond
 
 	whoSeldom = 10 * time.Second // who touched what is told as often at least
 )
