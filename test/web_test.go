@@ -29,7 +29,7 @@ func TestWeb(t *testing.T) {
 		test func(*testing.T, *browser)
 	}
 	for _, row := range lane.Some([]part{
-		{"page", webPage}, {"refuses", webRefuses}, {"names", webHostileNames}, {"crowd", webCrowd}, {"program", webProgram}, {"memory", webMemory}, {"others", webOthers}, {"cost", webCost}, {"paint", webPaint}, {"granules", webGranules}, {"paused", webPaused}, {"whose", webWhose}, {"last", webLast}, {"objects", webObjects}, {"log", webLog},
+		{"page", webPage}, {"refuses", webRefuses}, {"names", webHostileNames}, {"crowd", webCrowd}, {"program", webProgram}, {"memory", webMemory}, {"others", webOthers}, {"cost", webCost}, {"paint", webPaint}, {"granules", webGranules}, {"paused", webPaused}, {"whose", webWhose}, {"last", webLast}, {"objects", webObjects}, {"log", webLog}, {"tls", webTLS},
 	}, 0, 1, 2, 4, 5, 12) {
 		t.Run(row.name, func(t *testing.T) { row.test(t, b.tab(t)) })
 	}
