@@ -153,6 +153,12 @@ func (a *Asm) JccShort(c Cond, l Label) {
 	a.relLabel(l, 1)
 }
 
+// JrcxzShort is `jrcxz label`, 2 bytes.
+func (a *Asm) JrcxzShort(l Label) {
+	a.Raw(0xe3)
+	a.relLabel(l, 1)
+}
+
 // JmpTo is `jmp target`, 5 bytes.
 func (a *Asm) JmpTo(target RunAddr) {
 	a.Raw(0xe9)
@@ -405,6 +411,16 @@ func (a *Asm) MovWordAtTwice(reg byte, disp int32, imm uint16) {
 	a.atTwice(0xc7, 0, reg)
 	a.imm32(disp)
 	a.Raw(byte(imm), byte(imm>>8))
+}
+
+// MovzxWordAtTwice is `movzwl disp(reg,reg,1),reg`.
+func (a *Asm) MovzxWordAtTwice(reg byte, disp int32) {
+	const rexRXB = 0x47
+	if reg >= R8 {
+		a.Raw(rexRXB)
+	}
+	a.Raw(0x0f, 0xb7, 0x84|reg&7<<3, reg&7<<3|reg&7)
+	a.imm32(disp)
 }
 
 // CmpWordAtTwice is `cmpw $imm,disp(reg,reg,1)`.

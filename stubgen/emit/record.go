@@ -66,7 +66,28 @@ func (t *Touch) check(a *x86.Asm, r byte, use *TouchUse) {
 //	     js    done
 //	     ...
 //	done:
+//
+// or, ByRCX, with its own jump where one may be, to what WriteFound writes:
+//
+//	     lea   rcx, <first>
+//	     pext  rcx, rcx, [mask]
+//	     movzx ecx, word [shadow+rcx*2]
+//	     jrcxz next
+//	     jmp   cold
+//	next:
+//	     ...
 func (t *Touch) checks(a *x86.Asm, r byte, use *TouchUse) {
+	if t.ByRCX {
+		for i := range t.Marks {
+			next := a.NewLabel()
+			t.granule(a, r, &t.Marks[i], use)
+			a.MovzxWordAtTwice(r, ShadowAt)
+			a.JrcxzShort(next)
+			a.Jmp(use.Cold)
+			a.Bind(next)
+		}
+		return
+	}
 	done, may := a.NewLabel(), x86.CondNE
 	if t.Bounds {
 		may = x86.CondS
@@ -83,6 +104,30 @@ func (t *Touch) checks(a *x86.Asm, r byte, use *TouchUse) {
 		}
 	}
 	a.Bind(done)
+}
+
+// FoundSize is the most that WriteFound takes.
+const FoundSize = 5 + 4 + 8
+
+// WriteFound writes what restores the register of a check ByRCX that has found something:
+//
+//	      call  begin              ; never runs, but says where it is, and that this is no record
+//	cold: mov   rcx, gs:[word]
+//
+// or
+//
+//	cold: mov   rcx, [rsp]
+//	      lea   rsp, [rsp+136]
+func (t *Touch) WriteFound(a *x86.Asm, use *TouchUse, begin x86.Label) {
+	a.Call(begin)
+	a.Bind(use.Cold)
+	if t.Scratch != x86.NoRegister {
+		a.LoadGSReg(use.Word, x86.RCX)
+		use.fix(a)
+		return
+	}
+	a.LoadTop(x86.RCX)
+	a.LeaRSP(redZone + 8)
 }
 
 // Where it says between which addresses regions are, in front of the shadow: checks from a

@@ -65,6 +65,7 @@ type Touch struct {
 	Forms      []Form // or of these (form.go)
 	Check      bool   // of records that follow (record.go): flags are not live
 	Bounds     bool   // of a Check: of the bounds of all regions, in front of one of the shadow
+	ByRCX      bool   // of a Check: flags are live, and none changes; its register is RCX, which is in no Mark
 }
 
 // Mark is one of the bytes, or the first of some that mostly are in one granule.
@@ -144,6 +145,9 @@ func (t *Touch) atMostOf(m *Mark) (size int) {
 	if m.isFar() {
 		size += mostOfFar
 	}
+	if t.ByRCX {
+		size += JumpSize
+	}
 	if t.Threads {
 		size += mostOfThread * (1 + min(int(m.More), 1))
 	}
@@ -158,7 +162,7 @@ func (t *Touch) HasRoom(m *Mark) bool {
 	if n == 0 {
 		return true
 	}
-	if n == mostMarks || t.Scratch == x86.NoRegister && unused(t.used()|m.used()) > x86.RDI {
+	if n == mostMarks || t.ByRCX && m.used()>>x86.RCX&1 != 0 || t.Scratch == x86.NoRegister && unused(t.used()|m.used()) > x86.RDI {
 		return false
 	}
 	if t.atMost()+t.atMostOf(m) < TouchSize {

@@ -20,9 +20,9 @@ import (
 //	mov    rcx, [rbx+64]
 //
 // Behind a call or a system call, where control may come from outside, and in each round of a loop
-// nothing is known, as with touches; there the slow copy goes on in the other by its jumps. An
-// access whose span cannot have a check, as flags are live wherever that could stand, has a record
-// of its own.
+// nothing is known, as with touches; there the slow copy goes on in the other by its jumps. Where
+// flags are live wherever a check could stand it is one that changes none (emit.Touch.ByRCX); an
+// access that can have neither has a record of its own.
 //
 // A context that goes on elsewhere goes on in the slow copy, which is behind the other
 // (libdynprof/resident/signals/signals.c): in front of that instruction nothing was checked.
@@ -124,7 +124,7 @@ func (t *toucher) guardBlock(k int, have []known) (behind []known) {
 // placeGuard makes a guard of a block's span, and of others that are known where it stands, and
 // reports false if it can stand nowhere.
 func (t *toucher) placeGuard(i int) bool {
-	at, guard := t.bestGuard(t.spans[i].since, t.spans[i].last)
+	at, guard := t.bestGuard(&t.spans[i].class, t.spans[i].since, t.spans[i].last)
 	if at < 0 {
 		return false
 	}
@@ -161,11 +161,14 @@ func (t *toucher) isCovered(i, k int) bool {
 
 // bestGuard is where a guard is best, of the instructions from first to last: late, so that more
 // spans are known; -1 if it can stand nowhere.
-func (t *toucher) bestGuard(first, last int) (at int, best emit.Touch) {
+func (t *toucher) bestGuard(class *x86.Memory, first, last int) (at int, best emit.Touch) {
 	at = -1
 	least := 0
 	for i := last; i >= first && (at < 0 || least != 0); i-- {
 		touch, cost := t.touchAt(t.insts[i])
+		if touch.KeepsFlags {
+			touch, cost = t.byRCX(touch, t.insts[i], class)
+		}
 		if touch.KeepsFlags || t.isAimed(t.insts[i]) {
 			continue
 		}
@@ -174,6 +177,21 @@ func (t *toucher) bestGuard(first, last int) (at int, best emit.Touch) {
 		}
 	}
 	return at, best
+}
+
+// byRCX is a check that keeps flags because it changes none, in place of one that saves them, if there
+// can be such a one, and what it costs.
+func (t *toucher) byRCX(touch emit.Touch, inst int32, class *x86.Memory) (emit.Touch, int) {
+	const inRow, onStack = 5, 7
+	if !t.how.Masks || class.Base == x86.RCX || class.Index == x86.RCX {
+		return touch, 0
+	}
+	touch.ByRCX, touch.KeepsFlags = true, false
+	if t.how.Row && t.dead[inst]>>x86.RCX&1 != 0 {
+		touch.Scratch = x86.RCX
+		return touch, inRow
+	}
+	return touch, onStack
 }
 
 // isAimed reports whether in front of an instruction a register has what a jump table of the copy
@@ -233,6 +251,7 @@ type guarded struct {
 	inst            int32
 	others, bounded emit.Touch
 	cold, back      x86.Label    // of others
+	begin           x86.Label    // of one ByRCX
 	lows, next      [4]x86.Label // of bounded, by mark
 }
 
@@ -277,7 +296,24 @@ func split(t *emit.Touch, bounds bool) emit.Touch {
 //	        <check of all such marks>
 //	        je    2b                 ; behind the last
 //	        jmp   slow
+//
+// One that keeps flags (emit.Touch.ByRCX) looks at the shadow at once:
+//
+//	        <check>                  ; jumps to found
+//
+//	found:  <emit.Touch.WriteFound>
+//	        jmp   slow
 func (w *Writer) guard(t *emit.Touch, inst int32) {
+	if t.ByRCX {
+		g := guarded{inst: inst, others: *t, cold: w.asm.NewLabel(), begin: w.asm.NewLabel()}
+		w.runs.BeginTouch(w.asm, w.shown(inst), t, true)
+		w.asm.Bind(g.begin)
+		t.Write(w.asm, w.guardUse(&g))
+		w.runs.Touched(w.asm)
+		w.runs.Begin(w.asm, w.shown(inst), 0, false)
+		w.guarded = append(w.guarded, g)
+		return
+	}
 	g := guarded{inst: inst, others: split(t, false), bounded: split(t, true)}
 	if len(g.others.Marks) > 0 {
 		g.cold, g.back = w.asm.NewLabel(), w.asm.NewLabel()
@@ -305,6 +341,13 @@ func (w *Writer) guard(t *emit.Touch, inst int32) {
 	w.guarded = append(w.guarded, g)
 }
 
+// guardUse is what a check ByRCX uses.
+func (w *Writer) guardUse(g *guarded) *emit.TouchUse {
+	use := w.touchUse()
+	use.Cold = g.cold
+	return use
+}
+
 // left writes an instruction that stands for none.
 func (w *Writer) left(write func()) {
 	start := w.asm.Len()
@@ -316,6 +359,10 @@ func (w *Writer) left(write func()) {
 func (w *Writer) coldGuards() {
 	for i := range w.guarded {
 		g := &w.guarded[i]
+		if g.others.ByRCX {
+			w.found(g)
+			continue
+		}
 		if len(g.others.Marks) > 0 {
 			w.coldGuard(g, &g.others, g.cold, g.back)
 		}
@@ -342,6 +389,16 @@ func (w *Writer) coldGuards() {
 	}
 }
 
+// found writes the rest of a check ByRCX.
+func (w *Writer) found(g *guarded) {
+	w.runs.ColdTouch(w.asm, w.shown(g.inst), &g.others)
+	start := w.asm.Len()
+	g.others.WriteFound(w.asm, w.guardUse(g), g.begin)
+	w.runs.Noted(w.asm.Len() - start)
+	w.runs.Begin(w.asm, w.shown(g.inst), 0, false)
+	w.left(func() { w.asm.Jmp(w.slow.entry(g.inst)) })
+}
+
 // coldGuard writes the check of marks by the shadow.
 func (w *Writer) coldGuard(g *guarded, t *emit.Touch, cold, back x86.Label) {
 	w.runs.BeginTouch(w.asm, w.shown(g.inst), t, true)
@@ -356,6 +413,9 @@ func (w *Writer) coldGuard(g *guarded, t *emit.Touch, cold, back x86.Label) {
 // guardSizes are the most bytes of a guard, in front of the instruction and behind the copy.
 func guardSizes(t *emit.Touch) (front, behind int) {
 	const cmp, jcc, nop = 8, 6, 1
+	if t.ByRCX {
+		return t.MostSize(), emit.FoundSize + emit.JumpSize
+	}
 	if others := split(t, false); len(others.Marks) > 0 {
 		front = others.MostSize() + jcc
 		behind = nop + others.MostSize() + jcc + emit.JumpSize
