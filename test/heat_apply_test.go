@@ -55,7 +55,9 @@ func TestAdviseApply(t *testing.T) {
 					t.Errorf("%+v: %+v", a, r)
 				}
 				// The first and the last page of each have something of others, which may be dead as well.
-				if a.Pages > pages+8 || a.Pages < pages-16 || a.Given != a.Pages || a.Point.Function != "main" {
+				// Such a page may be dead as late as work begins, which is in front of nothing else.
+				inTime := a.Point.Function == "main" || a.Point.Function == "work"
+				if a.Pages > pages+8 || a.Pages < pages-16 || a.Given != a.Pages || !inTime {
 					t.Errorf("not %d pages: %+v", pages, a)
 				}
 				if less := int64(a.Resident) - int64(a.With); less < int64(a.Given*a.PageSize)*9/10 {
