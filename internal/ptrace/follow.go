@@ -99,7 +99,7 @@ func (t *Thread) hasFailed() (bool, error) {
 // nextOfAny waits for what comes next of whom this thread traces: who executes a program gets
 // another number by that.
 func (t *Thread) nextOfAny(until time.Time) (unix.WaitStatus, error) {
-	for {
+	for begun := time.Now(); ; Pause(time.Since(begun)) {
 		status, got, err := t.poll(unix.P_ALL, unix.WNOHANG)
 		if err != nil && err != unix.EINTR || got {
 			return status, err
@@ -107,7 +107,6 @@ func (t *Thread) nextOfAny(until time.Time) (unix.WaitStatus, error) {
 		if time.Now().After(until) {
 			return 0, errors.New("executes nothing")
 		}
-		Pause()
 	}
 }
 

@@ -242,7 +242,7 @@ func (c *Caller) awaitUnmapped(at uint64) {
 			return
 		}
 		if took > little {
-			Pause()
+			Pause(took)
 		}
 	}
 }

@@ -322,7 +322,7 @@ func (t *Thread) wait(until time.Time) (status unix.WaitStatus, err error) {
 			continue
 		}
 		if late = now.After(until) && (now.After(until.Add(longer)) || !isRunnable(t.Tid)); !late {
-			Pause()
+			Pause(now.Sub(begun))
 		}
 	}
 }
@@ -344,10 +344,13 @@ func (t *Thread) poll(whom, options int) (status unix.WaitStatus, got bool, err 
 
 func isRunnable(tid int) bool { return stateOf(tid, tid) == 'R' }
 
-// Pause has this thread wait for some microseconds. It does not go by Go's scheduler, whose
-// other threads may have to wait for a CPU meanwhile, longer than the process may.
-func Pause() {
-	t := unix.Timespec{Nsec: 10_000}
+// Pause has this thread wait for some microseconds, and longer the longer it has waited already, but
+// by little beside that: who does not come soon wants for a CPU, and asking takes it from him. It does
+// not go by Go's scheduler, whose other threads may have to wait for a CPU meanwhile, longer than the
+// process may.
+func Pause(waited time.Duration) {
+	const least, most, part = 10 * time.Microsecond, time.Millisecond, 16
+	t := unix.Timespec{Nsec: int64(min(max(waited/part, least), most))}
 	nanosleep(&t)
 }
 

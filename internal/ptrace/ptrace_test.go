@@ -192,6 +192,38 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestWaitSeldom: who does not come for long is asked for less and less often: who wants for a CPU is
+// not to be kept from it by that.
+func TestWaitSeldom(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c := exec.Command("sleep", "100")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer c.Process.Kill()
+	p, err := Stop(c.Process.Pid, time.Second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	pauses := func() int64 {
+		var r unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_THREAD, &r); err != nil {
+			t.Fatal(err)
+		}
+		return r.Nvcsw
+	}
+	before, begun := pauses(), time.Now()
+	if _, err := p.Threads[0].wait(begun.Add(300 * time.Millisecond)); err != ErrPatience { // it is stopped already
+		t.Errorf("it came: %v", err)
+	}
+	if n, most := pauses()-before, 200+time.Since(begun).Milliseconds(); n > most {
+		t.Errorf("%d pauses, more than %d", n, most)
+	}
+}
+
 // TestInfo: what the kernel writes is there also where the stack has to grow for the call that asks,
 // and is elsewhere then.
 func TestInfo(t *testing.T) {

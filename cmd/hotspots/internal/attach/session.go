@@ -490,8 +490,8 @@ func (s *session) unpark() {
 // await waits until the worker says that it is done.
 func (s *session) await() error {
 	const most = time.Minute
-	for end := time.Now().Add(most); ; ptrace.Pause() {
-		head := make([]byte, handover.HeadSize)
+	head := make([]byte, handover.HeadSize)
+	for begun := time.Now(); ; ptrace.Pause(time.Since(begun)) {
 		if _, err := s.Mem.ReadAt(head, int64(s.scratch)); err != nil {
 			return fmt.Errorf("process %d has ended", s.Pid)
 		}
@@ -504,7 +504,7 @@ func (s *session) await() error {
 		if sig, is := s.worker.Stopped(); is {
 			return fmt.Errorf("process %d: BUG: its thread %d got signal %d in our code", s.Pid, s.worker.Tid, sig)
 		}
-		if time.Now().After(end) {
+		if time.Since(begun) > most {
 			return fmt.Errorf("process %d: its thread %d does not come to an end in our code", s.Pid, s.worker.Tid)
 		}
 	}

@@ -155,7 +155,7 @@ func (a *Auditor) next() (ptrace.Event, error) {
 		if some || err != nil {
 			return e, err
 		}
-		ptrace.Pause()
+		ptrace.Pause(0)
 	}
 }
 
