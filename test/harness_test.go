@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -363,19 +364,45 @@ func difference(want, got string) string {
 	return "nothing"
 }
 
-// compile builds a program from fixtures of testdata.
+// compile builds a program from fixtures of testdata: a file of the test's own, which it may change.
 func compile(t testing.TB, compiler string, flags []string, sources ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "program")
-	args := append([]string{"-o", out}, flags...)
+	args := slices.Clone(flags)
 	for _, s := range sources {
 		args = append(args, filepath.Join("testdata", s))
 	}
 	if !slices.Contains(flags, "-nostdlib") { // there may be no 32-bit ones
 		args = append(args, "-pthread", "-lm")
 	}
-	if msg, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %s: %v\n%s", compiler, strings.Join(args, " "), err, msg)
+	build := func(out string) error {
+		msg, err := exec.Command(compiler, append([]string{"-o", out}, args...)...).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%s %s: %w\n%s", compiler, strings.Join(args, " "), err, msg)
+		}
+		return err
+	}
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, os.TempDir()) }) { // of this test alone
+		if err := build(out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	once, _ := compiled.LoadOrStore(strings.Join(append(args, compiler), "\x00"), sync.OnceValues(func() ([]byte, error) {
+		if err := build(out); err != nil {
+			return nil, err
+		}
+		return os.ReadFile(out)
+	}))
+	content, err := once.(func() ([]byte, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(out); err != nil {
+		write(t, out, string(content), 0o755)
 	}
 	return out
 }
+
+// compiled is what compile has built, by what it was built of: many tests ask for the same.
+var compiled sync.Map

@@ -230,7 +230,7 @@ func read(t *testing.T, path string) string {
 
 // write makes a file. A child of another test that is being made meanwhile would
 // hold it open until its exec, so that this one could not be executed.
-func write(t *testing.T, path, content string, mode os.FileMode) string {
+func write(t testing.TB, path, content string, mode os.FileMode) string {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
