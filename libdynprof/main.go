@@ -80,7 +80,7 @@ func requestOf(ctl *C.struct_dp_ctl, choice *config) *patcher.Request {
 		Entries: patcher.Entries{
 			Cold: uint64(ctl.cold_entry), Keep: uint64(ctl.keep_entry), Site: uint64(ctl.site_entry),
 			Signal: uint64(ctl.signal_entry), Changed: uint64(ctl.changed_entry), Record: uint64(ctl.record_entry),
-			Allocator: uint64(ctl.allocator_entry),
+			Allocator: uint64(ctl.allocator_entry), Transfer: uint64(ctl.transfer_entry),
 		},
 		LinkerHook:  uint64(ctl.r_brk),
 		ReserveSize: uint64(ctl.reserve_size),

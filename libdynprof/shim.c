@@ -42,6 +42,7 @@
 #include "signals/signals.h"
 #include "sites/slowpath.h"
 #include "sites/successor.h"
+#include "sites/transfers.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
 #include "rows/space.h"
@@ -502,6 +503,7 @@ static const char *count(struct start *s)
 	s->session.ctl->keep_entry = (uint64_t)&dp_keeper;
 	s->session.ctl->record_entry = (uint64_t)&dp_record_access;
 	s->session.ctl->allocator_entry = dp_allocs_entry();
+	s->session.ctl->transfer_entry = dp_transfers_entry();
 	s->session.ctl->site_entry = (uint64_t)&dp_kernel_site;
 	s->session.ctl->translator = (uint64_t)s->session.translator;
 	s->session.ctl->argv = (uint64_t)s->argv;

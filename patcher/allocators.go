@@ -177,7 +177,7 @@ func (o *object) dropAllocators() {
 
 // allocatorsAt is where the thunks of functions are, of those that begin at an offset in the arena.
 func (o *object) allocatorsAt(thunks int) int {
-	return thunks + (len(o.sites)+len(o.signals))*emit.ThunkSize
+	return thunks + (o.transfersAt()+len(o.transfers))*emit.ThunkSize
 }
 
 func (o *object) nameAt(window uint64) string {

@@ -42,7 +42,7 @@ type arena struct {
 }
 
 // thunk is the run address of o's thunk i: those of its kernel sites come
-// first, then those of its signal sites.
+// first, then those of its signal sites, then those of its transfers.
 func (a *arena) thunk(o *object, i int) x86.RunAddr {
 	for k := range a.objects {
 		if a.objects[k] == o {
@@ -143,7 +143,7 @@ func (o *object) needsArena() bool {
 			return true
 		}
 	}
-	return len(o.sites) > 0 || len(o.signals) > 0 || len(o.allocators) > 0 || o.hook != 0
+	return len(o.sites) > 0 || len(o.signals) > 0 || len(o.transfers) > 0 || len(o.allocators) > 0 || o.hook != 0
 }
 
 // shrink takes back the plans of the object that has most of them. It reports false
@@ -221,7 +221,7 @@ func align(n, to int) int { return (n + to - 1) / to * to }
 func (a *arena) giveUp(why ledger.Reason) {
 	for _, o := range a.objects {
 		o.dropAllocators()
-		o.sites = nil
+		o.sites, o.transfers = nil, nil
 		o.refuse(why)
 	}
 }

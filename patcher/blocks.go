@@ -458,6 +458,9 @@ func (o *object) held() (list []holding) {
 	for _, s := range o.signals {
 		add(s.Addr, s.End()-s.Addr)
 	}
+	for _, t := range o.transfers {
+		add(t.Addr, t.End()-t.Addr)
+	}
 	for _, r := range o.code.Restartable {
 		add(r.Start, r.End-r.Start)
 	}

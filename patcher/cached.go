@@ -291,7 +291,7 @@ func (a *arena) restore(p *Plan) {
 	entries := [...]uint64{
 		plancache.FixSlow: p.Entries.Cold, plancache.FixKeeper: p.Entries.Keep,
 		plancache.FixSite: p.Entries.Site, plancache.FixChanged: p.Entries.Changed,
-		plancache.FixRecord: p.Entries.Record,
+		plancache.FixRecord: p.Entries.Record, plancache.FixTransfer: p.Entries.Transfer,
 	}
 	for f := o.cached.Fixups; len(f) > 0; f = f[plancache.FixEntrySize:] {
 		word := a.buf[le.Uint32(f[plancache.FixAt:]):]

@@ -43,6 +43,9 @@ func (a *arena) fill(p *Plan) error {
 			}
 			sites.AddSignalThunk(o.code, site, x86.RunAddr(a.at).Add(at))
 		}
+		if err := a.emitTransfers(k, p, &sites); err != nil {
+			return err
+		}
 		if err := a.emitAllocators(k, p, &sites); err != nil {
 			return err
 		}

@@ -60,7 +60,8 @@ func (o *object) mayKeep() bool {
 	if o.cached != nil || o.id == nil || o.err != nil || o.code == nil || o.reason != ledger.ReasonNone || o.taken || o.byCall || o.gs || o.oldBirths() || len(o.signals) > 0 {
 		return false
 	}
-	known := !o.code.Go && len(o.code.Fixed) == 0 && (o.scan == nil || !o.scan.TextRel)
+	known := !o.code.Go && len(o.code.Fixed) == len(o.transfers) && // nothing else stays by what others have done
+		(o.scan == nil || !o.scan.TextRel)
 	return known && !o.hasWritten() && (o.arena == nil || o.arena.image != nil)
 }
 
@@ -150,6 +151,8 @@ func (e *Entries) of(kind uint32) uint64 {
 		return e.Site
 	case plancache.FixRecord:
 		return e.Record
+	case plancache.FixTransfer:
+		return e.Transfer
 	}
 	return e.Changed
 }
@@ -202,7 +205,7 @@ func (p *Plan) elsewhere(o *object) (*arena, error) {
 		}
 	}
 	e := &p.Entries
-	r.Entries = Entries{Cold: ^e.Cold, Keep: ^e.Keep, Site: ^e.Site, Changed: ^e.Changed, Record: ^e.Record}
+	r.Entries = Entries{Cold: ^e.Cold, Keep: ^e.Keep, Site: ^e.Site, Changed: ^e.Changed, Record: ^e.Record, Transfer: ^e.Transfer}
 	q.Request = &r
 	a.objects, a.buf, a.code = []*object{&c}, make([]byte, a.size), nil
 	return &a, a.fill(&q)

@@ -93,6 +93,9 @@ func (o *object) entry() layout.Object {
 	if o.survey != nil {
 		e.Code, e.Untold = o.code.CodeSize(), o.survey.Untold()
 	}
+	if len(o.transfers) > 0 {
+		e.Flags |= layout.ObjTransfers
+	}
 	if e.Sets = o.setsOfSlots(); e.Sets > 0 {
 		e.Slots = o.slots()
 	}

@@ -44,6 +44,7 @@ type object struct {
 	sites         []stubgen.KernelSite
 	returns       []uint64             // those of them that handlers return to
 	signals       []stubgen.SignalSite // if traps are allowed
+	transfers     []stubgen.Transfer   // if what is touched is noted
 	allocators    []stubgen.Allocator  // if the library is told of blocks,
 	led           []bool               // which of them are led to it,
 	unled         []string             // and those that cannot be
@@ -115,6 +116,7 @@ func (p *Plan) planObject(o *object) {
 	}
 	o.findHook(p.LinkerHook)
 	o.findAllocators(p)
+	o.findTransfers(p)
 	if (p.Late || p.Early) && o.scan != nil && o.scan.TextRel {
 		o.reason = ledger.ReasonUnsupported // its text is not what it will be
 	}
@@ -243,7 +245,7 @@ func (o *object) read(maps []procmaps.Mapping, debugged, blocks, static, runs bo
 // dataInText is what the file of an object that is not selected says is data among its code.
 // It is read only if it has segments of both, as the one with the headers shows.
 func (o *object) dataInText(maps []procmaps.Mapping) []elfscan.Range {
-	if len(o.sites)+len(o.signals) == 0 || len(o.exec) == 0 || o.exec[0].Offset != 0 {
+	if len(o.sites)+len(o.signals)+len(o.transfers) == 0 || len(o.exec) == 0 || o.exec[0].Offset != 0 {
 		return nil
 	}
 	f, err := o.open(maps)
@@ -262,6 +264,7 @@ func (o *object) leaveData(data []elfscan.Range) {
 	}
 	o.sites = slices.DeleteFunc(o.sites, func(s stubgen.KernelSite) bool { return lies(s.Addr, s.End()) })
 	o.signals = slices.DeleteFunc(o.signals, func(s stubgen.SignalSite) bool { return lies(s.Addr, s.End()) })
+	o.transfers = slices.DeleteFunc(o.transfers, func(t stubgen.Transfer) bool { return lies(t.Addr, t.End()) })
 }
 
 // leaveMapping drops the dynamic linker's sites that map memory: what it unmaps is

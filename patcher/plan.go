@@ -299,7 +299,7 @@ func (o *object) patchedCounts() int {
 	if o.cached != nil {
 		return 0 // its arena has its place
 	}
-	return o.patchesAtMost() - len(o.sites) - len(o.signals) - len(o.allocators) - 1
+	return o.patchesAtMost() - len(o.sites) - len(o.signals) - len(o.transfers) - len(o.allocators) - 1
 }
 
 func (o *object) patchesAtMost() int {
@@ -309,7 +309,7 @@ func (o *object) patchesAtMost() int {
 	if o.patches > 0 {
 		return o.patches // plans are only taken back
 	}
-	n := len(o.sites) + len(o.signals) + len(o.allocators) + 1 + o.copyPatches() // 1: the hook
+	n := len(o.sites) + len(o.signals) + len(o.transfers) + len(o.allocators) + 1 + o.copyPatches() // 1: the hook
 	for i := range o.plans {
 		if o.plans[i].Counted() {
 			n += patch.PatchesOf(&o.plans[i], o.leadsOf(&o.plans[i]))
@@ -338,6 +338,7 @@ func (o *object) appendPatches(list []patch.Patch) []patch.Patch {
 		for i, site := range o.signals {
 			list = append(list, patch.SignalSite(o.code, site, o.arena.thunk(o, len(o.sites)+i)))
 		}
+		list = o.appendTransfers(list)
 		list = o.appendAllocators(list)
 		if o.hook != 0 {
 			list = append(list, patch.Hook(o.code, o.hook, o.arena.hook()))

@@ -83,8 +83,9 @@ type Options struct {
 // Entries are where generated code leads to: the slow paths of thresholds, of
 // redirected calls, of kernel sites, of signal sites and of accesses that are recorded,
 // what stands in for the dynamic linker's function, what is told of blocks that are
-// handed out and taken back, and what takes the returns of signal handlers; 0: nothing is, or does.
-type Entries struct{ Cold, Keep, Site, Signal, Record, Changed, Allocator, Return uint64 }
+// handed out and taken back, what takes the returns of signal handlers, and what is told of
+// bytes that the kernel has moved; 0: nothing is, or does.
+type Entries struct{ Cold, Keep, Site, Signal, Record, Changed, Allocator, Return, Transfer uint64 }
 
 // decision is what holds for all that is planned together.
 type decision struct {

@@ -64,7 +64,7 @@ func (p *Plan) share() decision {
 		p.dropCached()
 		for _, o := range p.all {
 			o.refuse(ledger.ReasonUsesGS)
-			o.sites = nil
+			o.sites, o.transfers = nil, nil
 		}
 		return how
 	}

@@ -36,6 +36,18 @@ func (s *KernelSite) End() uint64 {
 	return s.Addr + uint64(len(s.Setup)+syscallSize+len(s.Behind))
 }
 
+// Transfer is what follows a system call that moves bytes between a socket and the
+// program's memory, as recv and send do: a comparison of its result, which is replaced, so
+// that the call stays where it is.
+type Transfer struct {
+	Addr     uint64 // of the comparison
+	Compares string
+	Number   uint32 // of the system call
+}
+
+// End is one past what moves.
+func (t *Transfer) End() uint64 { return t.Addr + uint64(len(t.Compares)) }
+
 // SignalSite is a `mov $NR,%eax`, up to two plain instructions, and a `syscall`
 // that changes what a signal does or which are blocked. Where traps are allowed
 // the library stands in for it, so that SIGTRAP stays handled and unblocked;

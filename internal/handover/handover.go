@@ -130,28 +130,28 @@ const (
 
 // Ctl is struct dp_ctl: what is to be planned, and the plan.
 type Ctl struct {
-	Reserve, ReserveSize                                                                    uint64
-	ColdEntry, KeepEntry, SiteEntry, RecordEntry, AllocatorEntry, SignalEntry, ChangedEntry uint64
-	_                                                                                       [9]uint64
-	Late                                                                                    uint64
-	_                                                                                       [5]uint64
-	Held, HeldSize                                                                          uint64
-	_                                                                                       [2]uint64
-	HandlesTraps, Shared                                                                    uint64
-	_                                                                                       [2]uint64
-	Objects                                                                                 uint64
-	_                                                                                       [2]uint32
-	ObjectsCount, ObjectsCap                                                                uint32
-	_                                                                                       [8]uint32
-	Status                                                                                  uint32
-	ArenasCount, ArenasCap, TextsCount, TextsCap                                            uint32
-	_                                                                                       [2]uint32
-	Stop                                                                                    uint32
-	_                                                                                       [2]uint32
-	_                                                                                       [3]uint64
-	Undos, UndosCount, Arenas, Texts                                                        uint64
-	Nonce                                                                                   [16]byte
-	_                                                                                       [4096 + 2*512]byte
+	Reserve, ReserveSize                                                                                   uint64
+	ColdEntry, KeepEntry, SiteEntry, RecordEntry, AllocatorEntry, TransferEntry, SignalEntry, ChangedEntry uint64
+	_                                                                                                      [9]uint64
+	Late                                                                                                   uint64
+	_                                                                                                      [5]uint64
+	Held, HeldSize                                                                                         uint64
+	_                                                                                                      [2]uint64
+	HandlesTraps, Shared                                                                                   uint64
+	_                                                                                                      [2]uint64
+	Objects                                                                                                uint64
+	_                                                                                                      [2]uint32
+	ObjectsCount, ObjectsCap                                                                               uint32
+	_                                                                                                      [8]uint32
+	Status                                                                                                 uint32
+	ArenasCount, ArenasCap, TextsCount, TextsCap                                                           uint32
+	_                                                                                                      [2]uint32
+	Stop                                                                                                   uint32
+	_                                                                                                      [2]uint32
+	_                                                                                                      [3]uint64
+	Undos, UndosCount, Arenas, Texts                                                                       uint64
+	Nonce                                                                                                  [16]byte
+	_                                                                                                      [4096 + 2*512]byte
 }
 
 // The beginning of struct dp_attach, which changes while somebody works.
@@ -163,9 +163,9 @@ const (
 // Where in struct dp_ctl what is answered stands: Status, ArenasCount and TextsCount with what is
 // between; Stop; Undos and UndosCount.
 const (
-	StatusAt = 33*8 + 12*4
-	StopAt   = 33*8 + 19*4
-	UndosAt  = 33*8 + 22*4 + 3*8
+	StatusAt = 34*8 + 12*4
+	StopAt   = 34*8 + 19*4
+	UndosAt  = 34*8 + 22*4 + 3*8
 )
 
 // Sizes of the structs in bytes.
@@ -178,7 +178,7 @@ const (
 	TextSize   = 13 * 8
 	AsksSize   = 4*8 + 16
 	ObjectSize = 7 * 8
-	CtlSize    = 33*8 + 22*4 + 7*8 + 16 + 4096 + 2*512
+	CtlSize    = 34*8 + 22*4 + 7*8 + 16 + 4096 + 2*512
 )
 
 // Bytes is v, one of the structs or a list of them, as the process reads it.

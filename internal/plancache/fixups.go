@@ -64,7 +64,7 @@ func (p *Plan) fixupAt(at int, other *Elsewhere) (from int, kind uint32) {
 	}
 	if at+8 <= len(p.Stubs) {
 		a, b := le.Uint64(p.Stubs[at:]), le.Uint64(other.Stubs[at:])
-		for kind = FixSlow; kind <= FixRecord; kind++ {
+		for kind = FixSlow; kind <= FixTransfer; kind++ {
 			if a == other.Entry(kind) && b == ^a {
 				return at, kind
 			}

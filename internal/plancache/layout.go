@@ -6,7 +6,7 @@ package plancache
 // addresses are link-time ones: those of the ELF file.
 const (
 	FileMagic   = "DYNPLAN\x01" // 8 bytes at offset 0
-	FileVersion = 7
+	FileVersion = 8
 
 	// Header.
 	PlanMagic      = 0x000 // [8]byte
@@ -104,14 +104,15 @@ const (
 
 // Kinds of fixups: what the word is, or what is added to it.
 const (
-	FixCounter = 0 // u32: 8 times the object's first counter is added,
-	FixIndex   = 1 // u32: or the object's first counter,
-	FixBlock   = 2 // u32: or 8 times the first of its blocks'
-	FixCode    = 3 // u32: or the number of its first instruction
-	FixSlow    = 4 // u64: address of the slow path of thresholds,
-	FixKeeper  = 5 // of redirected calls,
-	FixSite    = 6 // of kernel sites,
-	FixChanged = 7 // of what stands in for the dynamic linker's function,
-	FixRecord  = 8 // and of what records an access
-	FixReturn  = 9 // u64, an address in the object: its bias is added
+	FixCounter  = 0  // u32: 8 times the object's first counter is added,
+	FixIndex    = 1  // u32: or the object's first counter,
+	FixBlock    = 2  // u32: or 8 times the first of its blocks'
+	FixCode     = 3  // u32: or the number of its first instruction
+	FixSlow     = 4  // u64: address of the slow path of thresholds,
+	FixKeeper   = 5  // of redirected calls,
+	FixSite     = 6  // of kernel sites,
+	FixChanged  = 7  // of what stands in for the dynamic linker's function,
+	FixRecord   = 8  // of what records an access,
+	FixTransfer = 9  // and of what is told of bytes that the kernel has moved
+	FixReturn   = 10 // u64, an address in the object: its bias is added
 )

@@ -139,6 +139,11 @@ func KernelSite(o *stubgen.Object, site stubgen.KernelSite, thunk x86.RunAddr) P
 	return jump(o, site.Addr, thunk, NoGroup, NoGroup)
 }
 
+// Transfer is the patch that sends what follows a system call to its thunk.
+func Transfer(o *stubgen.Object, t stubgen.Transfer, thunk x86.RunAddr) Patch {
+	return jump(o, t.Addr, thunk, NoGroup, NoGroup)
+}
+
 // Allocator is the patch that sends calls of a function that hands out blocks, or takes them
 // back, to its thunk.
 func Allocator(o *stubgen.Object, f stubgen.Allocator, thunk x86.RunAddr) Patch {

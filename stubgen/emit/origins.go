@@ -89,6 +89,15 @@ func (s *Origins) AddThunk(o *stubgen.Object, site stubgen.KernelSite, at x86.Ru
 	s.add(at, o.Run(site.Addr), 0, flagsOf(o), start)
 }
 
+// AddTransferThunk adds the record of a thunk of EmitTransferThunk, which stands for the
+// comparison.
+func (s *Origins) AddTransferThunk(o *stubgen.Object, t stubgen.Transfer, at x86.RunAddr) {
+	start := len(s.Lengths)
+	s.Lengths = append(s.Lengths, 0, thunkLea, 0, thunkJump+2*homeSize, 0, thunkLea)
+	s.plain([]byte(t.Compares))
+	s.add(at, o.Run(t.Addr), 0, flagsOf(o), start)
+}
+
 // AddSignalThunk adds the record of a signal site's thunk (EmitSignalThunk), which
 // stands for what is in front of the system call.
 func (s *Origins) AddSignalThunk(o *stubgen.Object, site stubgen.SignalSite, at x86.RunAddr) {

@@ -46,6 +46,36 @@ func EmitThunk(o *stubgen.Object, site stubgen.KernelSite, dst []byte, at x86.Ru
 	return a.Finish()
 }
 
+// EmitTransferThunk writes what a system call's result is compared behind; slow is
+// dp_transfer_site of libdynprof/resident/sites/slowpath.S.
+//
+//	        lea   pass(%rip), %rcx
+//	        jmp   *literal
+//	        .quad <number of the system call>
+//	        .quad <behind the system call>
+//	pass:   lea   <behind the system call>(%rip), %rcx    ; what it leaves there
+//	        <the comparison>
+//	        jmp   <what follows>
+//	literal: <slow>
+//
+// It takes ThunkSize bytes at most.
+func EmitTransferThunk(o *stubgen.Object, t stubgen.Transfer, dst []byte, at x86.RunAddr, slow uint64) error {
+	var a x86.Asm
+	a.Reset(dst, at)
+	pass, l := a.NewLabel(), a.NewLabel()
+	home := o.Run(t.Addr)
+	a.LeaRCX(pass)
+	a.JmpMem(l)
+	a.Quad(uint64(t.Number))
+	a.Quad(uint64(home))
+	a.Bind(pass)
+	a.LeaRCXTo(home)
+	a.Copy([]byte(t.Compares))
+	a.JmpTo(o.Run(t.End()))
+	quad(&a, l, slow)
+	return a.Finish()
+}
+
 // EmitSignalThunk writes what a signal site jumps to instead of loading its
 // system call number; slow is dp_signal_site of libdynprof/resident/sites/slowpath.S. The
 // system call itself stays where it is, and %rcx leads behind it: unwinders

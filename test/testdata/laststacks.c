@@ -61,6 +61,8 @@ void dp_cross(uint32_t counter, uint64_t from) { (void)counter, (void)from; }
 int dp_texts_far(void) { return 1; }
 void dp_action_site(void) {}
 void dp_signal(void *r) { (void)r; }
+void dp_transferred(const void *r);
+void dp_transferred(const void *r) { (void)r; }
 
 /* As a thunk does. */
 #define SITE(number) \

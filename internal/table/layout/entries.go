@@ -239,6 +239,7 @@ type Header struct {
 	WentOn    uint32    // how often the program has gone on as another, by exec, that has a table of its own
 	Unlisted  Unlisted  // as far as hotspots run has seen some
 	Transfers Transfers // all 0: not known
+	Sockets   Sockets
 }
 
 // Runner is the process number that hotspots run had, if it started the program; else any.
@@ -251,6 +252,17 @@ type Transfers struct {
 	ReadCalls  uint64
 	Written    uint64 // bytes
 	WriteCalls uint64
+}
+
+// Sockets is what the kernel has moved by recv(2), send(2) and theirs, as far as objects with
+// ObjTransfers have asked for it.
+type Sockets struct{ Received, Sent Moves }
+
+// Moves is what system calls of one kind have moved.
+type Moves struct {
+	Calls  uint64 // that came back
+	Bytes  uint64
+	Untold uint64 // calls of which Bytes has nothing: it is not known how much they moved
 }
 
 // Unlisted is executable memory of a process that is of no object in its table,

@@ -69,6 +69,10 @@ func decodeHeader(raw []byte) *Header {
 	h.WentOn = le.Uint32(raw[HdrWentOn:])
 	h.Unlisted = Unlisted{le.Uint64(raw[HdrCodeAnonymous:]), le.Uint64(raw[HdrCodeInFiles:])}
 	h.Transfers = Transfers{le.Uint64(raw[HdrReadBytes:]), le.Uint64(raw[HdrReadCalls:]), le.Uint64(raw[HdrWriteBytes:]), le.Uint64(raw[HdrWriteCalls:])}
+	h.Sockets = Sockets{
+		Moves{le.Uint64(raw[HdrReceiveCalls:]), le.Uint64(raw[HdrReceiveBytes:]), le.Uint64(raw[HdrReceiveUntold:])},
+		Moves{le.Uint64(raw[HdrSendCalls:]), le.Uint64(raw[HdrSendBytes:]), le.Uint64(raw[HdrSendUntold:])},
+	}
 	if ns := le.Uint64(raw[HdrSnapshot:]); ns != 0 {
 		h.Snapshot = time.Unix(0, int64(ns))
 	}

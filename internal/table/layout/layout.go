@@ -134,6 +134,15 @@ const (
 	HdrReadCalls  = 0x400 // u64
 	HdrWriteBytes = 0x408 // u64
 	HdrWriteCalls = 0x410 // u64
+	// What the kernel has moved between sockets and the memory of the program and of processes that it has
+	// forked, added up by these at recvfrom(2), recvmsg(2), recvmmsg(2), sendto(2), sendmsg(2) and sendmmsg(2) of
+	// objects with ObjTransfers. Calls are those that came back, failed ones too. Live words, as those above.
+	HdrReceiveCalls  = 0x418 // u64, atomic add
+	HdrReceiveBytes  = 0x420 // u64, atomic add
+	HdrReceiveUntold = 0x428 // u64, atomic add: calls that moved something, and it is not known how much
+	HdrSendCalls     = 0x430 // u64, atomic add
+	HdrSendBytes     = 0x438 // u64, atomic add
+	HdrSendUntold    = 0x440 // u64, atomic add
 	// And when it has folded tables of short programs into this one.
 	HdrFolded = 0x260 // section: their processes, this table's own among them
 
@@ -633,12 +642,13 @@ const (
 
 // Object flags.
 const (
-	ObjMain     = 1 << 0 // the executable
-	ObjSelected = 1 << 1 // its functions are in the table
-	ObjLate     = 1 << 2 // loaded by dlopen, maybe closed again
-	ObjUsesGS   = 1 << 3 // it uses the GS segment itself
-	ObjOldBirth = 1 << 4 // it may make threads and processes by int $0x80
-	ObjCached   = 1 << 5 // its plan is one of an earlier start
-	ObjByCall   = 1 << 6 // there was no room for its blocks, or call sites: its functions are counted by call
-	ObjGo       = 1 << 7 // blocks are counted, but its functions by call, as it has a Go runtime
+	ObjMain      = 1 << 0 // the executable
+	ObjSelected  = 1 << 1 // its functions are in the table
+	ObjLate      = 1 << 2 // loaded by dlopen, maybe closed again
+	ObjUsesGS    = 1 << 3 // it uses the GS segment itself
+	ObjOldBirth  = 1 << 4 // it may make threads and processes by int $0x80
+	ObjCached    = 1 << 5 // its plan is one of an earlier start
+	ObjByCall    = 1 << 6 // there was no room for its blocks, or call sites: its functions are counted by call
+	ObjGo        = 1 << 7 // blocks are counted, but its functions by call, as it has a Go runtime
+	ObjTransfers = 1 << 8 // what its system calls move between sockets and memory is added up
 )

@@ -135,7 +135,7 @@ func TestLayoutOverlap(t *testing.T) {
 			{HdrEndedCode, 4}, {HdrEndedTime, 8}, {HdrCodeAnonymous, 8}, {HdrCodeInFiles, 8}, {HdrFolded, SectionSize}, {HdrPaused, 4}, {HdrPauseLock, 4}, {HdrAgent, 4}, {HdrAgentPid, 4},
 			{HdrRequest, 4}, {HdrReply, 8}, {HdrReserveUsed, 8}, {HdrOverhead, 4}, {HdrPauses, 4},
 			{HdrStockHead, 8}, {HdrStockRows, 4}, {HdrRowsTaken, 4}, {HdrStopped, 4}, {HdrRowLists, 64}, {HdrFreeRows, 128},
-			{HdrDropped, 8}, {HdrDeferred, 8}, {HdrTranslatorFailures, 8}, {HdrSites, SectionSize}, {HdrReadBytes, 8}, {HdrReadCalls, 8}, {HdrWriteBytes, 8}, {HdrWriteCalls, 8}, {HeaderSize, 0},
+			{HdrDropped, 8}, {HdrDeferred, 8}, {HdrTranslatorFailures, 8}, {HdrSites, SectionSize}, {HdrReadBytes, 8}, {HdrReadCalls, 8}, {HdrWriteBytes, 8}, {HdrWriteCalls, 8}, {HdrReceiveCalls, 8}, {HdrReceiveBytes, 8}, {HdrReceiveUntold, 8}, {HdrSendCalls, 8}, {HdrSendBytes, 8}, {HdrSendUntold, 8}, {HeaderSize, 0},
 		},
 		"object": {
 			{ObjPath, 4}, {ObjBuildID, 4}, {ObjBias, 8}, {ObjArena, 8}, {ObjLow, 8}, {ObjHigh, 8}, {ObjFlags, 4},

@@ -92,6 +92,7 @@ struct dp_ctl {
 	uint64_t site_entry;   /* code that kernel sites jump to */
 	uint64_t record_entry;  /* code that records an access */
 	uint64_t allocator_entry; /* code that functions lead to which hand out blocks, or take them back; 0: none does */
+	uint64_t transfer_entry; /* code that is behind system calls which move bytes of sockets; 0: nothing adds them up */
 	uint64_t signal_entry;  /* code that signal sites jump to */
 	uint64_t changed_entry; /* code that runs when the dynamic linker has new objects */
 	uint64_t r_brk;         /* the dynamic linker's function that we stand in for */

@@ -102,6 +102,12 @@
 #define DP_HDR_READ_CALLS 0x400
 #define DP_HDR_WRITE_BYTES 0x408
 #define DP_HDR_WRITE_CALLS 0x410
+#define DP_HDR_RECEIVE_CALLS 0x418
+#define DP_HDR_RECEIVE_BYTES 0x420
+#define DP_HDR_RECEIVE_UNTOLD 0x428
+#define DP_HDR_SEND_CALLS 0x430
+#define DP_HDR_SEND_BYTES 0x438
+#define DP_HDR_SEND_UNTOLD 0x440
 #define DP_HDR_FOLDED 0x260
 #define DP_SEC_OFFSET 0x0
 #define DP_SEC_COUNT 0x8
@@ -455,6 +461,7 @@
 #define DP_OBJ_CACHED 0x20
 #define DP_OBJ_BY_CALL 0x40
 #define DP_OBJ_GO 0x80
+#define DP_OBJ_TRANSFERS 0x100
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
@@ -569,6 +576,12 @@ struct dp_header {
 	uint64_t read_calls;
 	uint64_t write_bytes;
 	uint64_t write_calls;
+	uint64_t receive_calls;
+	uint64_t receive_bytes;
+	uint64_t receive_untold;
+	uint64_t send_calls;
+	uint64_t send_bytes;
+	uint64_t send_untold;
 };
 _Static_assert(offsetof(struct dp_header, magic) == DP_HDR_MAGIC, "DP_HDR_MAGIC");
 _Static_assert(offsetof(struct dp_header, version) == DP_HDR_VERSION, "DP_HDR_VERSION");
@@ -660,6 +673,12 @@ _Static_assert(offsetof(struct dp_header, read_bytes) == DP_HDR_READ_BYTES, "DP_
 _Static_assert(offsetof(struct dp_header, read_calls) == DP_HDR_READ_CALLS, "DP_HDR_READ_CALLS");
 _Static_assert(offsetof(struct dp_header, write_bytes) == DP_HDR_WRITE_BYTES, "DP_HDR_WRITE_BYTES");
 _Static_assert(offsetof(struct dp_header, write_calls) == DP_HDR_WRITE_CALLS, "DP_HDR_WRITE_CALLS");
+_Static_assert(offsetof(struct dp_header, receive_calls) == DP_HDR_RECEIVE_CALLS, "DP_HDR_RECEIVE_CALLS");
+_Static_assert(offsetof(struct dp_header, receive_bytes) == DP_HDR_RECEIVE_BYTES, "DP_HDR_RECEIVE_BYTES");
+_Static_assert(offsetof(struct dp_header, receive_untold) == DP_HDR_RECEIVE_UNTOLD, "DP_HDR_RECEIVE_UNTOLD");
+_Static_assert(offsetof(struct dp_header, send_calls) == DP_HDR_SEND_CALLS, "DP_HDR_SEND_CALLS");
+_Static_assert(offsetof(struct dp_header, send_bytes) == DP_HDR_SEND_BYTES, "DP_HDR_SEND_BYTES");
+_Static_assert(offsetof(struct dp_header, send_untold) == DP_HDR_SEND_UNTOLD, "DP_HDR_SEND_UNTOLD");
 
 struct dp_object_entry {
 	uint32_t path;

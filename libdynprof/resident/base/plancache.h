@@ -3,7 +3,7 @@
 #define DP_PLANCACHE_H
 
 #define DP_FILE_MAGIC "DYNPLAN\001"
-#define DP_FILE_VERSION 0x7
+#define DP_FILE_VERSION 0x8
 #define DP_PLAN_MAGIC 0x0
 #define DP_PLAN_VERSION 0x8
 #define DP_PLAN_HDR_SIZE 0xc
@@ -88,7 +88,8 @@
 #define DP_FIX_SITE 0x6
 #define DP_FIX_CHANGED 0x7
 #define DP_FIX_RECORD 0x8
-#define DP_FIX_RETURN 0x9
+#define DP_FIX_TRANSFER 0x9
+#define DP_FIX_RETURN 0xa
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>

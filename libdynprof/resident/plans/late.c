@@ -40,6 +40,7 @@
 #include "sites/gs.h"
 #include "sites/replaced.h"
 #include "sites/slowpath.h"
+#include "sites/transfers.h"
 #include "stubs/keeper.h"
 #include "stubs/redirect.h"
 #include "table/allocs.h"
@@ -287,6 +288,7 @@ static void fill_in(struct dp_ctl *ctl)
 	ctl->keep_entry = (uint64_t)&dp_keeper;
 	ctl->record_entry = (uint64_t)&dp_record_access;
 	ctl->allocator_entry = dp_allocs_entry();
+	ctl->transfer_entry = dp_transfers_entry();
 	ctl->site_entry = (uint64_t)&dp_kernel_site;
 	ctl->signal_entry = (uint64_t)&dp_signal_site;
 	ctl->late = 1;

@@ -26,7 +26,7 @@
 
 	.text
 	.hidden	dp_cold, dp_record_access, dp_record, dp_form_access, dp_kernel_site, dp_action_site, dp_before, dp_after, dp_forked, dp_cross, dp_moved, dp_have_wrgsbase, dp_withdrawn
-	.hidden	dp_signal_site, dp_signal, dp_texts_far
+	.hidden	dp_signal_site, dp_signal, dp_transfer_site, dp_transferred, dp_texts_far
 	.hidden	dp_filters, dp_forbidden, dp_side, dp_inside, dp_thread_ends, dp_last_stacks, dp_last_stacks_taken
 
 /* A kernel site: a thunk in the arena, in place of the setup, the instructions in
@@ -622,6 +622,61 @@ dp_signal_site:
 	jmp	*%rcx
 	.cfi_endproc
 	.size	dp_signal_site, . - dp_signal_site
+
+/* Behind a system call that moves bytes between a socket and memory: a thunk in the arena, in
+ * place of the comparison of its result, did
+ *
+ *	        lea   pass(%rip),%rcx
+ *	        jmp   *dp_transfer_site
+ *	        .quad <the system call's number>
+ *	        .quad <behind the system call>
+ *	pass:   lea   <behind the system call>(%rip),%rcx
+ *	        <the comparison>
+ *
+ * rcx is what the thunk puts back, and flags are the comparison's to set, but r11 has them as they
+ * were: the system call leaves them there. To an unwinder this is called by the program.
+ */
+	.globl	dp_transfer_site
+	.type	dp_transfer_site, @function
+dp_transfer_site:
+	.cfi_startproc
+	.cfi_def_cfa rsp, 0
+	.cfi_escape HOME_OF_RCX
+	LEAVE_RED_ZONE
+	SAVE	-8(%rcx)		/* home */
+	.cfi_rel_offset rip, 0
+	SAVE	%r11			/* fork */
+	SAVE	-16(%rcx)		/* kept: the number */
+	SAVE_FLAGS
+	SAVE	%rcx
+	SAVE	%rax
+	SAVE_ARGUMENTS
+	SAVE	%r15
+	SAVE	%rbp
+	.cfi_rel_offset rbp, 0
+	mov	%rsp, %rdi
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	TO_SIDE_STACK
+	and	$-16, %rsp
+	CLEAN_FLAGS
+	call	dp_transferred
+	FROM_SIDE_STACK
+	.cfi_def_cfa_register rsp
+	LOAD	%rbp
+	.cfi_restore rbp
+	LOAD	%r15
+	LOAD_ARGUMENTS
+	LOAD	%rax
+	LOAD	%rcx
+	LOAD_FLAGS
+	mov	8(%rsp), %r11
+	.cfi_escape HOME_OF_RCX
+	lea	24+128(%rsp), %rsp
+	.cfi_adjust_cfa_offset -24-128
+	jmp	*%rcx
+	.cfi_endproc
+	.size	dp_transfer_site, . - dp_transfer_site
 
 	.section .rodata
 	.p2align 3

@@ -8,5 +8,6 @@ void dp_cold(void) HIDDEN;
 void dp_record_access(void) HIDDEN;
 void dp_kernel_site(void) HIDDEN;
 void dp_signal_site(void) HIDDEN;
+void dp_transfer_site(void) HIDDEN;
 
 #endif

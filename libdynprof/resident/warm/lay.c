@@ -49,6 +49,8 @@ static uint64_t entry_of(const struct dp_ctl *ctl, uint32_t kind)
 		return ctl->site_entry;
 	case DP_FIX_RECORD:
 		return ctl->record_entry;
+	case DP_FIX_TRANSFER:
+		return ctl->transfer_entry;
 	default:
 		return ctl->changed_entry;
 	}

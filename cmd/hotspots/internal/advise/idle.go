@@ -152,19 +152,22 @@ type doubts struct {
 	reads, writes []string // functions that may have read memory, and written it, of which it is in neither
 }
 
-// Functions of the C library whose system calls read and write as many bytes of memory as the program likes. Those of
-// the last two are not among what the kernel counts (docs/heat.md).
+// Functions of the C library whose system calls read and write as many bytes of memory as the program likes. What those
+// of the first four move is known, of sockets where their calls are added up; of the last two it is not (docs/heat.md).
 var (
+	sends     = []string{"send", "sendmmsg", "sendmsg", "sendto"}
+	receives  = []string{"recv", "recvfrom", "recvmmsg", "recvmsg"}
 	writers   = []string{"pwrite", "pwrite64", "pwritev", "pwritev2", "pwritev64", "pwritev64v2", "write", "writev"}
 	readers   = []string{"pread", "pread64", "preadv", "preadv2", "preadv64", "preadv64v2", "read", "readv"}
-	senders   = []string{"aio_write", "aio_write64", "io_submit", "ioctl", "mq_send", "msgsnd", "process_vm_writev", "send", "sendmmsg", "sendmsg", "sendto", "shmat", "syscall", "vmsplice"}
-	receivers = []string{"aio_read", "aio_read64", "io_submit", "ioctl", "mq_receive", "msgrcv", "process_vm_readv", "recv", "recvfrom", "recvmmsg", "recvmsg", "shmat", "syscall"}
+	senders   = []string{"aio_write", "aio_write64", "io_submit", "ioctl", "mq_send", "msgsnd", "process_vm_writev", "shmat", "syscall", "vmsplice"}
+	receivers = []string{"aio_read", "aio_read64", "io_submit", "ioctl", "mq_receive", "msgrcv", "process_vm_readv", "shmat", "syscall"}
 )
 
 // doubtsOf are those of a program of which all objects are seen: system calls, and functions that do not run as copies,
 // but for those that only make system calls, and the dynamic linker's.
 func doubtsOf(t *table.Table, flow *table.Flow, calls []uint64) *doubts {
-	d := &doubts{}
+	d, sockets := &doubts{}, heat.SocketsOf(t)
+	var reads, writes, sent, received bool // by which calls
 	for i := range t.Functions {
 		f := &t.Functions[i]
 		if calls[i] == 0 || isLinker(t.Objects[f.Object].Path) {
@@ -176,28 +179,47 @@ func doubtsOf(t *table.Table, flow *table.Flow, calls []uint64) *doubts {
 		}
 		for _, name := range append([]string{f.Name}, f.Aliases...) {
 			name = strings.TrimPrefix(strings.TrimLeft(name, "_"), "libc_")
-			if slices.Contains(writers, name) {
-				d.read = t.Header.Transfers.Written
-			}
-			if slices.Contains(readers, name) {
-				d.written = t.Header.Transfers.Read
-			}
-			if slices.Contains(senders, name) {
+			isSend, isReceive := slices.Contains(sends, name), slices.Contains(receives, name)
+			reads, writes = reads || slices.Contains(readers, name), writes || slices.Contains(writers, name)
+			sent, received = sent || isSend, received || isReceive
+			if slices.Contains(senders, name) || isSend && sockets == nil {
 				d.reads = append(d.reads, name)
 			}
-			if slices.Contains(receivers, name) {
+			if slices.Contains(receivers, name) || isReceive && sockets == nil {
 				d.writes = append(d.writes, name)
 			}
 		}
 	}
+	if writes {
+		d.read = t.Header.Transfers.Written
+	}
+	if reads {
+		d.written = t.Header.Transfers.Read
+	}
+	if sent && sockets != nil {
+		d.read += sockets.LoadedBytes
+		d.reads = append(d.reads, untold("send", sockets.SendsUntold)...)
+	}
+	if received && sockets != nil {
+		d.written += sockets.StoredBytes
+		d.writes = append(d.writes, untold("recv", sockets.ReceivesUntold)...)
+	}
 	return d
+}
+
+// untold is a doubt where it is not known how much some calls have moved.
+func untold(name string, calls uint64) []string {
+	if calls == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s of %s and theirs that moved what is not known", figures.Count(calls, "call"), name)}
 }
 
 // unless says what may have touched so many bytes, and how sure it is that nothing has.
 func unless(bytes, by uint64, did string, others []string) (confidence, text string) {
 	slices.Sort(others)
 	if others = slices.Compact(others); by > 0 {
-		others = append([]string{fmt.Sprintf("read, write and their like, which have %s %s somewhere, dynprof's own among them", did, figures.Count(by, "byte"))}, others...)
+		others = append([]string{fmt.Sprintf("read, write, recv, send and their like, which have %s %s somewhere, dynprof's own among them", did, figures.Count(by, "byte"))}, others...)
 	}
 	switch {
 	case len(others) == 0:

@@ -1,10 +1,15 @@
 package advise
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dynprof/dynprof/internal/ledger"
+	"github.com/dynprof/dynprof/internal/table"
+	"github.com/dynprof/dynprof/internal/table/file"
 	noted "github.com/dynprof/dynprof/internal/table/heat"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // TestAbsent: pages that nothing can have touched are whole ones that are not in memory; those that are, and nothing
@@ -61,6 +66,31 @@ func TestUnless(t *testing.T) {
 		confidence, text := unless(row.bytes, row.by, "read", row.others)
 		if confidence != row.confidence || !strings.Contains(text, row.says) || (text == "") != (row.says == "") {
 			t.Errorf("%+v: %s %q", row, confidence, text)
+		}
+	}
+}
+
+// TestDoubtsOfSockets: what recv and send have moved is a doubt of so many bytes where it is known, else one by name.
+func TestDoubtsOfSockets(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		flags         uint32
+		untold        uint64
+		read, written uint64
+		reads, writes []string
+	}{
+		{"known", layout.ObjTransfers, 0, 200, 100, nil, nil},
+		{"some", layout.ObjTransfers, 2, 200, 100, []string{"2 calls of send and theirs that moved what is not known"}, []string{"2 calls of recv and theirs that moved what is not known"}},
+		{"not known", 0, 0, 0, 0, []string{"sendmsg"}, []string{"recvfrom"}},
+	} {
+		head := layout.Header{Sockets: layout.Sockets{Received: layout.Moves{Calls: 3, Bytes: 100, Untold: row.untold}, Sent: layout.Moves{Calls: 4, Bytes: 200, Untold: row.untold}}}
+		tab := &table.Table{File: &file.File{Header: head}, Objects: []layout.Object{{Path: "/lib/libc.so.6", Flags: row.flags}}}
+		for _, name := range []string{"sendmsg", "__recvfrom"} {
+			tab.Functions = append(tab.Functions, layout.Function{Name: name, Blocks: ledger.ReasonKernelSite})
+		}
+		d := doubtsOf(tab, nil, []uint64{1, 1})
+		if d.read != row.read || d.written != row.written || !slices.Equal(d.reads, row.reads) || !slices.Equal(d.writes, row.writes) {
+			t.Errorf("%s: %+v", row.name, d)
 		}
 	}
 }

@@ -265,7 +265,7 @@ func (a *asked) plan(options patcher.Options) error {
 	request := &patcher.Request{
 		Options:     options,
 		Objects:     objects,
-		Entries:     patcher.Entries{Cold: ctl.ColdEntry, Keep: ctl.KeepEntry, Site: ctl.SiteEntry, Signal: ctl.SignalEntry, Changed: ctl.ChangedEntry, Record: ctl.RecordEntry},
+		Entries:     patcher.Entries{Cold: ctl.ColdEntry, Keep: ctl.KeepEntry, Site: ctl.SiteEntry, Signal: ctl.SignalEntry, Changed: ctl.ChangedEntry, Record: ctl.RecordEntry, Transfer: ctl.TransferEntry},
 		ReserveSize: ctl.ReserveSize,
 		Traps:       ctl.HandlesTraps != 0,
 		Shared:      ctl.Shared != 0,

@@ -33,7 +33,7 @@ func (a *app) heatCommand() *cobra.Command {
 			"A page is touched where an instruction of a function that runs as a copy has read or written a byte of it.\n" +
 			"With --control memory is noted while counting is on: hotspots pause, hotspots resume.\n" +
 			"What is not seen is said: other functions, libraries that are not counted, code that was made at run time, the kernel, and\n" +
-			"how much that has read and stored by read, write and their like. Forked children touch\n" +
+			"how much that has read and stored by read, write, recv, send and their like. Forked children touch\n" +
 			"the same pages. A program that is executed in the place of another, as by a wrapper, has a table and pages of its own.",
 		Example: "  hotspots run --heat=pages -o app.dynprof -- ./app\n  hotspots heat app.dynprof\n  hotspots run --heat=who -o app.dynprof -- ./app && hotspots heat app.dynprof --pages\n  hotspots heat app.dynprof --objects\n  hotspots heat app.dynprof --from 300M --to 400M\n  hotspots heat app.dynprof --curve --window 1000000\n  hotspots heat app.dynprof --format json",
 		Args:    cobra.MaximumNArgs(1),

@@ -16,11 +16,12 @@ import (
 )
 
 // Unseen is what may have touched more pages. Accesses of objects that are not counted, as libc, are in
-// none of these, nor are those of the kernel but by read, write and their like.
+// none of these, nor are those of the kernel but by read, write, recv, send and their like.
 type Unseen struct {
-	Kernel   *Kernel `json:"kernel,omitempty"` // nil: not known, or nothing
-	MadeCode uint64  `json:"made_code"`        // bytes of executable memory without a file, the most at a time that was seen: code that was made at run time
-	VDSO     bool    `json:"vdso"`             // there is a libc, which calls functions of the kernel's in it
+	Kernel   *Kernel  `json:"kernel,omitempty"`  // nil: not known, or nothing
+	Sockets  *Sockets `json:"sockets,omitempty"` // nil: not known
+	MadeCode uint64   `json:"made_code"`         // bytes of executable memory without a file, the most at a time that was seen: code that was made at run time
+	VDSO     bool     `json:"vdso"`              // there is a libc, which calls functions of the kernel's in it
 
 	Functions int    `json:"functions"` // that were called, and do not run as copies
 	Calls     uint64 `json:"calls"`     // of these
@@ -57,6 +58,40 @@ func kernelOf(t *layout.Transfers) *Kernel {
 	return &Kernel{t.Read, t.ReadCalls, t.Written, t.WriteCalls}
 }
 
+// Sockets is what the kernel has stored in memory of the program and of processes that it has forked, and
+// read of it, by recv, recvfrom, recvmsg and recvmmsg, send, sendto, sendmsg and sendmmsg: data, not addresses
+// and control messages. Calls are those that came back, failed ones too; of those untold it is not known how
+// much they have moved.
+type Sockets struct {
+	StoredBytes    uint64 `json:"stored_bytes"`
+	ReceiveCalls   uint64 `json:"receive_calls"`
+	ReceivesUntold uint64 `json:"receives_untold"`
+	LoadedBytes    uint64 `json:"loaded_bytes"`
+	SendCalls      uint64 `json:"send_calls"`
+	SendsUntold    uint64 `json:"sends_untold"`
+}
+
+// SocketsOf is nil where no object's calls are added up.
+func SocketsOf(t *table.Table) *Sockets {
+	if len(report.Flagged(t, layout.ObjTransfers)) == 0 {
+		return nil
+	}
+	in, out := &t.Header.Sockets.Received, &t.Header.Sockets.Sent
+	return &Sockets{in.Bytes, in.Calls, in.Untold, out.Bytes, out.Calls, out.Untold}
+}
+
+// text is what it is, for people.
+func (s *Sockets) text() string {
+	side := func(bytes uint64, did string, calls uint64, name string, untold uint64) string {
+		text := fmt.Sprintf("%s %s by %s of %s and theirs", figures.Count(bytes, "byte"), did, figures.Count(calls, "call"), name)
+		if untold > 0 {
+			text += fmt.Sprintf(", of which %s moved what is not known", figures.Thousands(untold))
+		}
+		return text
+	}
+	return side(s.StoredBytes, "stored", s.ReceiveCalls, "recv", s.ReceivesUntold) + ", and " + side(s.LoadedBytes, "read", s.SendCalls, "send", s.SendsUntold)
+}
+
 // hasLibc reports whether a C library is among the objects: it calls functions of the vdso.
 func hasLibc(objects []layout.Object) bool {
 	return slices.ContainsFunc(objects, func(o layout.Object) bool {
@@ -69,7 +104,7 @@ func hasLibc(objects []layout.Object) bool {
 func UnseenOf(t *table.Table, s *table.Snapshot, flow *table.Flow) (u Unseen) {
 	u.Programs = s.Executed
 	images := map[uint16]*objcode.Image{}
-	u.Kernel, u.MadeCode, u.VDSO = kernelOf(&t.Header.Transfers), t.Header.Unlisted.Anonymous, hasLibc(t.Objects)
+	u.Kernel, u.Sockets, u.MadeCode, u.VDSO = kernelOf(&t.Header.Transfers), SocketsOf(t), t.Header.Unlisted.Anonymous, hasLibc(t.Objects)
 	u.NoRoom, u.Go = report.Flagged(t, layout.ObjByCall), report.Flagged(t, layout.ObjGo)
 	for i := range t.Functions {
 		if !RunsAsCopy(t, flow, uint32(i)) && s.Calls[i] > 0 {
@@ -165,8 +200,13 @@ func (u *Unseen) Text() string {
 		}
 	}
 	if k := u.Kernel; k != nil {
-		parts = append(parts, fmt.Sprintf("of the kernel's %s stored by %s of read and their like, and %s read by %s of write and theirs (dynprof's own and those of children among them; recv, send and other system calls are not)",
+		parts = append(parts, fmt.Sprintf("of the kernel's %s stored by %s of read and their like, and %s read by %s of write and theirs (dynprof's own and those of children among them; other system calls are not)",
 			figures.Count(k.StoredBytes, "byte"), figures.Count(k.ReadCalls, "call"), figures.Count(k.LoadedBytes, "byte"), figures.Count(k.WriteCalls, "call")))
+	}
+	if s := u.Sockets; s != nil && s.ReceiveCalls+s.SendCalls > 0 {
+		parts = append(parts, "of sockets "+s.text())
+	} else if s == nil && u.Kernel != nil {
+		parts = append(parts, "what recv and send moved is not told")
 	}
 	if u.MadeCode > 0 {
 		parts = append(parts, fmt.Sprintf("%s of code made at run time, whose accesses are not seen", figures.Count(u.MadeCode, "byte")))

@@ -1,0 +1,96 @@
+package survey
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/dynprof/dynprof/internal/x86"
+	"github.com/dynprof/dynprof/stubgen"
+)
+
+// System calls that move bytes between sockets and memory, which
+// libdynprof/resident/sites/transfers.c knows apart.
+const (
+	sysSendto   = 44
+	sysRecvfrom = 45
+	sysSendmsg  = 46
+	sysRecvmsg  = 47
+	sysRecvmmsg = 299
+	sysSendmmsg = 307
+)
+
+var transfers = []uint32{sysSendto, sysRecvfrom, sysSendmsg, sysRecvmsg, sysRecvmmsg, sysSendmmsg}
+
+// FindTransfers looks for such system calls by their bytes, in address order. libc has one
+// for programs without threads, and one in which a thread can be cancelled, in each of its
+// functions, and compares the result, so that no flag is live:
+//
+//	mov  $NR,%eax
+//	...                   ; other arguments are loaded
+//	syscall
+//	cmp  $-4096,%rax      ; or -4095
+//
+// musl makes all by one system call, as do glibc's of 2.41 and later.
+func FindTransfers(text []stubgen.Segment) (all []stubgen.Transfer) {
+	for _, seg := range text {
+		for at := 0; ; at += len(opSyscall) {
+			k := bytes.Index(seg.Code[at:], opSyscall)
+			if k < 0 {
+				break
+			}
+			at += k
+			if t, ok := transfer(seg, at); ok {
+				all = append(all, t)
+			}
+		}
+	}
+	return all
+}
+
+// transfer is the one whose system call is at offset at.
+func transfer(seg stubgen.Segment, at int) (t stubgen.Transfer, ok bool) {
+	const near = 48
+	behind := at + len(opSyscall)
+	end := behind + len(opCmpRAX)
+	if end > len(seg.Code) || !comparesResult(seg.Code[behind:end]) {
+		return t, false
+	}
+	t = stubgen.Transfer{Addr: seg.Addr + uint64(behind), Compares: string(seg.Code[behind:end])}
+	for from := at - setupLen; from >= max(0, at-near); from-- {
+		if seg.Code[from] != opMovEAX || !keepsRAX(seg.Code, from+setupLen, at) {
+			continue
+		}
+		t.Number = binary.LittleEndian.Uint32(seg.Code[from+1:])
+		return t, slices.Contains(transfers, t.Number) && likelyBoundary(seg.Code, from) && !mayBeEntered(seg, &t)
+	}
+	return t, false
+}
+
+// comparesResult reports whether code is a comparison of rax with the least number of an error,
+// or the one below.
+func comparesResult(code []byte) bool {
+	const last = 3 // bytes that are the same
+	first, n := len(opCmpRAX)-last, code[len(opCmpRAX)-last-1]
+	return bytes.Equal(code[:first-1], opCmpRAX[:first-1]) && n <= opCmpRAX[first-1] && bytes.Equal(code[first:], opCmpRAX[first:])
+}
+
+// mayBeEntered reports whether a branch nearby leads to what is replaced, past the system call.
+func mayBeEntered(seg stubgen.Segment, t *stubgen.Transfer) bool {
+	const around = 512
+	at := int(t.Addr - seg.Addr)
+	var in x86.Inst
+	for k := max(0, at-around); k < min(len(seg.Code), at+around); k += int(in.Len) {
+		if x86.Decode(seg.Code[k:], &in) != nil {
+			in.Len = 1
+			continue
+		}
+		switch in.Kind {
+		case x86.Jcc, x86.Jmp, x86.Loop, x86.Call:
+			if to := in.BranchTarget(seg.Code[k:], seg.Addr+uint64(k)); t.Addr <= to && to < t.End() {
+				return true
+			}
+		}
+	}
+	return false
+}
