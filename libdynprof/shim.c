@@ -55,6 +55,7 @@
 #include "translator.h"
 #include "warm/choice.h"
 #include "warm/warm.h"
+#include "wanted.h"
 
 /* What the constructor works with; gone before main. */
 struct start {
@@ -406,11 +407,6 @@ static const char *apply(struct start *s)
 	return 0;
 }
 
-/* AddressSanitizer's own shadow is at the same place. It ends the program where that is taken, and
- * begins later than we do. */
-extern void __asan_init(void) __attribute__((weak, visibility("default")));
-static const char *place_is_wanted(void) { return __asan_init ? "AddressSanitizer needs their place" : 0; }
-
 static void choose_regions(const struct start *s)
 {
 	struct dp_unmade u = {0};
@@ -435,8 +431,8 @@ static void count_awaited(const struct start *s)
 static uint64_t begin_heat(const struct start *s)
 {
 	const char *why = 0;
-	if (s->heat && *s->heat && !(why = place_is_wanted()))
-		why = dp_heat_begin(s->heat, s->regions ? DP_REGIONS : s->allocs ? DP_BLOCKS : DP_NOTHING);
+	if (s->heat && *s->heat)
+		why = dp_heat_begin(s->heat, s->regions ? DP_REGIONS : s->allocs ? DP_BLOCKS : DP_NOTHING, dp_wanted_place(dp_libc_iterate(list_of_objects(s))));
 	if (why && *why)
 		say(s, s->regions ? ": accesses are not recorded: " : ": touched memory is not noted: ", why);
 	else if (!why && s->regions && s->region)

@@ -283,6 +283,49 @@ func TestHeatSanitized(t *testing.T) {
 	}
 }
 
+// TestHeatWanted: who needs memory at a fixed place that a large shadow would lie in has it, and a line
+// says so; small ones are somewhere else. The names are those of ThreadSanitizer, MemorySanitizer and
+// DataFlowSanitizer, the places the lowest that they have.
+func TestHeatWanted(t *testing.T) {
+	lane.Parallel(t)
+	gcc := need(t, "gcc")
+	for name, at := range map[string]string{"__tsan_init": "0x8000000000", "__msan_init": "0x10000000000", "dfsan_set_label": "0x10000000000"} {
+		program := compile(t, gcc, []string{"-O1", "-Wall", "-Werror", "-rdynamic", "-DNAME=" + name, "-DAT=" + at}, "heat_wanted.c")
+		without := run(t, cmd(program))
+		for flag, large := range map[string]bool{"--heat=lines": true, "--heat=bytes": true, "--heat=threads": true, "--heat=pages": false, "--heat=who": false, "--regions": false} {
+			with, table := countedAt(t, cmd(program), flag)
+			if with.stdout != without.stdout || with.status != 0 || strings.Contains(with.stderr, "Sanitizer needs their place") != large {
+				t.Errorf("%s, %s: %+v, not %+v", name, flag, with, without)
+			}
+			if n := callsOf(readReport(t, table), "main"); n != 1 {
+				t.Errorf("%s, %s: %d calls of main", name, flag, n)
+			}
+		}
+	}
+}
+
+// countedBeside fails unless a program does the same with pages and with lines noted, its main function is
+// counted, and a line says that these find no place.
+func countedBeside(t *testing.T, program, main string) {
+	t.Helper()
+	without := run(t, cmd(program))
+	for _, flag := range []string{"--heat=pages", "--heat=lines"} {
+		with, table := countedAt(t, cmd(program), flag)
+		if with.stdout != without.stdout || with.status != 0 || strings.Contains(with.stderr, "needs their place") != (flag == "--heat=lines") {
+			t.Errorf("%s: %+v, not %+v", flag, with, without)
+		}
+		if n := callsOf(readReport(t, table), main); n != 1 {
+			t.Errorf("%s: %d calls of %s", flag, n, main)
+		}
+	}
+}
+
+// TestHeatThreadSanitizer: it maps its memory over what is there, which would end the counting.
+func TestHeatThreadSanitizer(t *testing.T) {
+	lane.Parallel(t)
+	countedBeside(t, compile(t, need(t, "gcc"), []string{"-O1", "-Wall", "-Werror", "-fsanitize=thread", "-DNAME=named", "-DAT=0x550000000000"}, "heat_wanted.c"), "main")
+}
+
 // TestHeatOver: a program that maps memory over the shadow has it for itself.
 func TestHeatOver(t *testing.T) {
 	lane.Parallel(t)

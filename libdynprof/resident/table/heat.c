@@ -101,7 +101,7 @@ static long take_shadow(long fd)
 
 _Static_assert(DP_SH_IMAGES == 64, "what is said");
 
-const char *dp_heat_begin(const char *path, enum dp_behind behind)
+const char *dp_heat_begin(const char *path, enum dp_behind behind, struct dp_wanted wanted)
 {
 	static struct dp_kept kept;
 	struct stat st;
@@ -113,8 +113,13 @@ const char *dp_heat_begin(const char *path, enum dp_behind behind)
 	long at = -1, number = 0;
 	int regions = behind == DP_REGIONS;
 	uint64_t more = regions ? DP_RG_SIZE : behind == DP_BLOCKS ? DP_AL_SIZE : 0;
-	if (raw(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && is_of((uint64_t)st.st_size, more))
+	if (raw(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && is_of((uint64_t)st.st_size, more)) {
+		if (DP_SHADOW + size > wanted.from) {
+			raw(SYS_close, fd);
+			return wanted.why;
+		}
 		number = at = take_shadow(fd);
+	}
 	if (number >= DP_SH_IMAGES) {
 		raw(SYS_close, fd);
 		return number == DP_SH_IMAGES ? "64 programs have run in this process, one after the other, and there is no room for more" : "";

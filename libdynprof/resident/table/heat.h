@@ -13,9 +13,14 @@ enum dp_behind {
 	DP_REGIONS, /* the shadow says where these are: what records accesses */
 	DP_BLOCKS,  /* what notes blocks of malloc (held.h) */
 };
+/* Memory from that address on is somebody else's, who comes later. */
+struct dp_wanted {
+	uint64_t from;
+	const char *why;
+};
 /* Maps it from that file, before anything can be touched. Returns 0, or why there is none; an empty text: it
  * was said before. */
-const char *dp_heat_begin(const char *path, enum dp_behind behind) HIDDEN;
+const char *dp_heat_begin(const char *path, enum dp_behind behind, struct dp_wanted wanted) HIDDEN;
 /* The nonce of the table that it is of. */
 void dp_heat_of(const uint8_t *table) HIDDEN;
 /* How that is noted: enum dp_heat. */
