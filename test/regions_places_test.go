@@ -152,6 +152,25 @@ func TestRegionsFileMapped(t *testing.T) {
 	}
 }
 
+// TestRegionsFileMoved: so it is of mappings that move, and become smaller and larger, beside threads that
+// get the places they leave, and use what stays.
+func TestRegionsFileMoved(t *testing.T) {
+	lane.Parallel(t)
+	program := compile(t, need(t, "gcc"), []string{"-O1", "-pthread"}, "regionsmoved.c")
+	for _, flags := range lane.Some([][]string{nil, {"--lock"}, {"--objects", "all"}}, 0) {
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, make([]byte, 20*4096), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, table := countedAt(t, cmd(program, file), append([]string{"--region", "file:" + file}, flags...)...)
+		n := sizesOf(t, table)
+		var loads, stores int
+		if _, err := fmt.Sscan(r.stdout, &loads, &stores); err != nil || r.status != 0 || n["load 2"] != loads || n["store 2"] != stores {
+			t.Errorf("%v: %v: %+v: %v", flags, err, r, n)
+		}
+	}
+}
+
 // TestRegionsFileMany: of more mappings than there may be regions it is said how many are none.
 func TestRegionsFileMany(t *testing.T) {
 	lane.Parallel(t)

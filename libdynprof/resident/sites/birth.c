@@ -121,15 +121,16 @@ static struct dp_birth *birth(struct dp_regs *r)
 /* Whether what a call does with mappings is of interest to regions of files, once it has been made. */
 static int maps(struct dp_regs *r)
 {
-	r->kept = (uint32_t)r->rax;
 	const uint64_t arguments[] = {r->rdi, r->rsi, r->rdx, r->r10, r->r8};
-	return dp_files_before((uint32_t)r->rax, arguments);
+	uint32_t note = dp_files_before((uint32_t)r->rax, arguments);
+	r->kept = (uint64_t)note << 32 | (uint32_t)r->rax;
+	return note != 0;
 }
 
 static void mapped(const struct dp_regs *r)
 {
 	const uint64_t arguments[] = {r->rdi, r->rsi, r->rdx, r->r10, r->r8};
-	dp_files_after((uint32_t)r->kept, arguments, (long)r->rax);
+	dp_files_after((uint32_t)r->kept, (uint32_t)(r->kept >> 32), arguments, (long)r->rax);
 }
 
 /* Called with the registers of the kernel site. Returns a birth, what stands for
