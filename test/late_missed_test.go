@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dynprof/dynprof/internal/lane"
+	"github.com/dynprof/dynprof/internal/table/layout"
 )
 
 // Libraries that come where they cannot be counted: they do what they did, the
@@ -491,4 +492,14 @@ func TestLateSmallStack(t *testing.T) {
 			t.Errorf("load_on: %d calls, not 1", n)
 		}
 	})
+
+	p := newPlanned(t, cmd(program, library, "65536"), "preload", "DYNPROF_OBJECTS=all")
+	settle(t, library)
+	p.warm(t)
+	p.command, p.env = cmd(program, library, strconv.Itoa(least+768)), []string{"DYNPROF_OBJECTS=all"}
+	with, r, _, _ := p.start(t)
+	same(t, run(t, p.command), with)
+	if f := lateFlags(t, r, library); f&layout.ObjCached == 0 {
+		t.Errorf("the library has the flags %#x", f)
+	}
 }

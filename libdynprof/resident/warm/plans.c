@@ -283,15 +283,24 @@ static void drop_plan(struct dp_planned *o)
 	o->is_mapped = 0;
 }
 
+/* A plan with a name and a key, and its name. What that takes of the stack is given back before
+ * anything else is looked at: a program may load a library on a small one. */
+static __attribute__((noinline)) int find_named(struct dp_warm *w, struct dp_planned *o, long plans, uint64_t slot, struct dp_text_buffer *name)
+{
+	char text[256];
+	struct dp_text_buffer key = dp_buffer(text, sizeof text);
+	put_key(w, o, slot, &key);
+	put_name(o->files->inode, &key, name);
+	return !key.bad && !name->bad && load_plan(o, plans, name->text) && dp_take_place(w, o) && dp_plan_is_sound(o->plan, o->plan_size) && has_key(o, &key);
+}
+
 /* The plan with the arena in a slot that is free. What is in a file that is not checked yet
  * can at worst make it look taken. */
 static int find_plan_in(struct dp_warm *w, struct dp_planned *o, long plans, uint64_t slot)
 {
-	char text[256], path[32];
-	struct dp_text_buffer key = dp_buffer(text, sizeof text), name = dp_buffer(path, sizeof path);
-	put_key(w, o, slot, &key);
-	put_name(o->files->inode, &key, &name);
-	int ok = !key.bad && !name.bad && load_plan(o, plans, path) && dp_take_place(w, o) && dp_plan_is_sound(o->plan, o->plan_size) && has_key(o, &key) && dp_plan_is_of(w, o);
+	char path[32];
+	struct dp_text_buffer name = dp_buffer(path, sizeof path);
+	int ok = find_named(w, o, plans, slot, &name) && dp_plan_is_of(w, o);
 	if (ok)
 		dp_map_copy(w, o, plans, path);
 	return ok;
