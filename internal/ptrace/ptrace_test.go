@@ -192,22 +192,31 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestWaitSeldom: who does not come for long is asked for less and less often: who wants for a CPU is
-// not to be kept from it by that.
-func TestWaitSeldom(t *testing.T) {
+// stopped is a process that this thread has stopped, until the test ends.
+func stopped(t *testing.T) *Process {
+	t.Helper()
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
 	c := exec.Command("sleep", "100")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer c.Wait()
-	defer c.Process.Kill()
+	t.Cleanup(func() {
+		c.Process.Kill()
+		c.Wait()
+	})
 	p, err := Stop(c.Process.Pid, time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Release()
+	t.Cleanup(p.Release)
+	return p
+}
+
+// TestWaitSeldom: who does not come for long is asked for less and less often: who wants for a CPU is
+// not to be kept from it by that.
+func TestWaitSeldom(t *testing.T) {
+	p := stopped(t)
 	pauses := func() int64 {
 		var r unix.Rusage
 		if err := unix.Getrusage(unix.RUSAGE_THREAD, &r); err != nil {
@@ -227,19 +236,7 @@ func TestWaitSeldom(t *testing.T) {
 // TestInfo: what the kernel writes is there also where the stack has to grow for the call that asks,
 // and is elsewhere then.
 func TestInfo(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	c := exec.Command("sleep", "100")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer c.Wait()
-	defer c.Process.Kill()
-	p, err := Stop(c.Process.Pid, time.Second, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Release()
+	p := stopped(t)
 	const mask, deepest = 1 << 9, 1 << 12
 	who, wrong := Tracee(p.Pid), 0
 	if err := who.SetMask(mask); err != nil {
