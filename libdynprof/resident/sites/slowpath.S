@@ -571,6 +571,28 @@ dp_record_access:
 	.cfi_endproc
 	.size	dp_record_access, . - dp_record_access
 
+/* The rest of struct dp_regs, behind rcx: rdi leads to it, rbp is what rsp was; and back. */
+	.macro	SAVE_REGS
+	SAVE	%rax
+	SAVE_ARGUMENTS
+	SAVE	%r15
+	SAVE	%rbp
+	.cfi_rel_offset rbp, 0
+	mov	%rsp, %rdi
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	.endm
+
+	.macro	LOAD_REGS
+	.cfi_def_cfa_register rsp
+	LOAD	%rbp
+	.cfi_restore rbp
+	LOAD	%r15
+	LOAD_ARGUMENTS
+	LOAD	%rax
+	LOAD	%rcx
+	.endm
+
 /* A signal site: a thunk in the arena, in place of `mov $NR,%eax` before a
  * syscall, did
  *
@@ -596,25 +618,12 @@ dp_signal_site:
 	SAVE_FLAGS
 	SAVE	%rcx
 	.cfi_rel_offset rip, 0
-	SAVE	%rax
-	SAVE_ARGUMENTS
-	SAVE	%r15
-	SAVE	%rbp
-	.cfi_rel_offset rbp, 0
-	mov	%rsp, %rdi
-	mov	%rsp, %rbp
-	.cfi_def_cfa_register rbp
+	SAVE_REGS
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_signal
 	mov	%rbp, %rsp
-	.cfi_def_cfa_register rsp
-	LOAD	%rbp
-	.cfi_restore rbp
-	LOAD	%r15
-	LOAD_ARGUMENTS
-	LOAD	%rax
-	LOAD	%rcx
+	LOAD_REGS
 	.cfi_register rip, rcx
 	LOAD_FLAGS
 	lea	152(%rsp), %rsp
@@ -649,26 +658,13 @@ dp_transfer_site:
 	SAVE	-16(%rcx)		/* kept: the number */
 	SAVE_FLAGS
 	SAVE	%rcx
-	SAVE	%rax
-	SAVE_ARGUMENTS
-	SAVE	%r15
-	SAVE	%rbp
-	.cfi_rel_offset rbp, 0
-	mov	%rsp, %rdi
-	mov	%rsp, %rbp
-	.cfi_def_cfa_register rbp
+	SAVE_REGS
 	TO_SIDE_STACK
 	and	$-16, %rsp
 	CLEAN_FLAGS
 	call	dp_transferred
 	FROM_SIDE_STACK
-	.cfi_def_cfa_register rsp
-	LOAD	%rbp
-	.cfi_restore rbp
-	LOAD	%r15
-	LOAD_ARGUMENTS
-	LOAD	%rax
-	LOAD	%rcx
+	LOAD_REGS
 	LOAD_FLAGS
 	mov	8(%rsp), %r11
 	.cfi_escape HOME_OF_RCX
