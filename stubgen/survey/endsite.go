@@ -67,11 +67,13 @@ func loadsEnd(code []byte, op byte) bool {
 // nobodyJumpsInto reports whether a site starts at an instruction, and no branch
 // near it leads inside, in text whose functions are not known.
 func nobodyJumpsInto(seg stubgen.Segment, s stubgen.KernelSite) bool {
+	return likelyBoundary(seg.Code, int(s.Addr-seg.Addr)) && !branchesInto(seg, s.Addr, s.Addr+1, s.End())
+}
+
+// branchesInto reports whether a branch near an address leads to one from low on, in front of high.
+func branchesInto(seg stubgen.Segment, near, low, high uint64) bool {
 	const around = 512
-	at := int(s.Addr - seg.Addr)
-	if !likelyBoundary(seg.Code, at) {
-		return false
-	}
+	at := int(near - seg.Addr)
 	var in x86.Inst
 	for k := max(0, at-around); k < min(len(seg.Code), at+around); k += int(in.Len) {
 		if x86.Decode(seg.Code[k:], &in) != nil {
@@ -80,10 +82,10 @@ func nobodyJumpsInto(seg stubgen.Segment, s stubgen.KernelSite) bool {
 		}
 		switch in.Kind {
 		case x86.Jcc, x86.Jmp, x86.Loop, x86.Call:
-			if t := in.BranchTarget(seg.Code[k:], seg.Addr+uint64(k)); s.Addr < t && t < s.End() {
-				return false
+			if t := in.BranchTarget(seg.Code[k:], seg.Addr+uint64(k)); low <= t && t < high {
+				return true
 			}
 		}
 	}
-	return true
+	return false
 }

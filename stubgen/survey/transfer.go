@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/dynprof/dynprof/internal/x86"
 	"github.com/dynprof/dynprof/stubgen"
 )
 
@@ -62,7 +61,7 @@ func transfer(seg stubgen.Segment, at int) (t stubgen.Transfer, ok bool) {
 			continue
 		}
 		t.Number = binary.LittleEndian.Uint32(seg.Code[from+1:])
-		return t, slices.Contains(transfers, t.Number) && likelyBoundary(seg.Code, from) && !mayBeEntered(seg, &t)
+		return t, slices.Contains(transfers, t.Number) && likelyBoundary(seg.Code, from) && !branchesInto(seg, t.Addr, t.Addr, t.End()) // past the system call
 	}
 	return t, false
 }
@@ -73,24 +72,4 @@ func comparesResult(code []byte) bool {
 	const last = 3 // bytes that are the same
 	first, n := len(opCmpRAX)-last, code[len(opCmpRAX)-last-1]
 	return bytes.Equal(code[:first-1], opCmpRAX[:first-1]) && n <= opCmpRAX[first-1] && bytes.Equal(code[first:], opCmpRAX[first:])
-}
-
-// mayBeEntered reports whether a branch nearby leads to what is replaced, past the system call.
-func mayBeEntered(seg stubgen.Segment, t *stubgen.Transfer) bool {
-	const around = 512
-	at := int(t.Addr - seg.Addr)
-	var in x86.Inst
-	for k := max(0, at-around); k < min(len(seg.Code), at+around); k += int(in.Len) {
-		if x86.Decode(seg.Code[k:], &in) != nil {
-			in.Len = 1
-			continue
-		}
-		switch in.Kind {
-		case x86.Jcc, x86.Jmp, x86.Loop, x86.Call:
-			if to := in.BranchTarget(seg.Code[k:], seg.Addr+uint64(k)); t.Addr <= to && to < t.End() {
-				return true
-			}
-		}
-	}
-	return false
 }
