@@ -32,16 +32,9 @@ var transfers = []uint32{sysSendto, sysRecvfrom, sysSendmsg, sysRecvmsg, sysRecv
 //
 // musl makes all by one system call, as do glibc's of 2.41 and later.
 func FindTransfers(text []stubgen.Segment) (all []stubgen.Transfer) {
-	for _, seg := range text {
-		for at := 0; ; at += len(opSyscall) {
-			k := bytes.Index(seg.Code[at:], opSyscall)
-			if k < 0 {
-				break
-			}
-			at += k
-			if t, ok := transfer(seg, at); ok {
-				all = append(all, t)
-			}
+	for seg, at := range each(text, opSyscall) {
+		if t, ok := transfer(seg, at); ok {
+			all = append(all, t)
 		}
 	}
 	return all
